@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/blobs/blob_store.h"
 #include "db/store.h"
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
@@ -29,6 +30,7 @@ class FarmByHand {
   void restart() { restart(own_); }
   void restart(std::vector<TemplateVersion> own) {  // of another release
     coordinator.reset();
+    blobs.reset();
     store.reset();
     own_ = std::move(own);
     start();
@@ -119,12 +121,15 @@ class FarmByHand {
     int64_t now_ms() const override { return now; }
   } clock;
   std::unique_ptr<Store> store;
+  std::unique_ptr<BlobStore> blobs;
   std::unique_ptr<Coordinator> coordinator;
 
  private:
   void start() {
     store = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
     CoordinatorOptions options;
+    blobs = BlobStore::open(folder_.file("artifacts"), int64_t{1} << 30).value();
+    options.blobs = blobs.get();
     options.by_hand = true;
     options.resume_jobs = true;
     options.take_over_ms = 0;

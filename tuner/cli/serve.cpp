@@ -20,6 +20,7 @@ struct ServeOptions {
   std::vector<std::string> listen{"127.0.0.1:7070"};
   std::string identity;
   std::string metrics;
+  double artifact_gib = 4;
   std::string log_format = "text";
 };
 
@@ -42,6 +43,7 @@ int run(const ServeOptions& options) {
                          .listen = options.listen,
                          .identity = options.identity,
                          .own_worker = false,
+                         .artifact_bytes = static_cast<int64_t>(options.artifact_gib * (int64_t{1} << 30)),
                          .resume_jobs = true,
                          .watch_health = true,
                          .status_listen = options.metrics,
@@ -77,6 +79,11 @@ void add_serve_command(Command app, CommandContext& context) {
                   "HOST:PORT on loopback, tls:HOST:PORT, or unix:/path; may be given several times")
       .show_default();
   add_identity_option(command, options->identity);
+  command
+      .add_option("--artifact-gib", options->artifact_gib,
+                  "What may be kept in DB.artifacts of what builders have made for runners, GiB")
+      .in_range(0.01, 1e6)
+      .show_default();
   command.add_option("--metrics", options->metrics,
                      "HOST:PORT on loopback, for /metrics (Prometheus), /healthz and /readyz; else none");
   command

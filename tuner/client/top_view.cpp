@@ -68,7 +68,8 @@ std::string note_of(const v1::WorkerSummary& worker) {
         "paused for ", span(worker.paused_s()), ": ",
         worker.paused_why().empty() ? "it keeps failing to measure" : without_controls(worker.paused_why()));
   if (!worker.other_release().empty()) return without_controls(worker.other_release());
-  return "";
+  if (worker.kind() == v1::BUILDER) return str("builder, ", worker.orders(), " orders");
+  return worker.kind() == v1::RUNNER ? "runner" : "";
 }
 
 std::vector<std::string> row_of(const v1::WorkerSummary& worker) {

@@ -12,12 +12,23 @@
 namespace tuner {
 namespace {
 
+// What it has and has done.
+std::string work_of(const v1::WorkerSummary& w) {
+  if (w.kind() == v1::BUILDER)
+    return str("a builder, ", w.orders(), " orders, ", w.trials_done(), " built");
+  return str(w.kind() == v1::RUNNER ? "a runner, " : "", w.leases(), " leases, ", w.trials_done(), " trials done");
+}
+
+std::string_view kind_of(const v1::WorkerSummary& w) {
+  if (w.kind() == v1::BUILDER) return "builder";
+  return w.kind() == v1::RUNNER ? "runner" : "full";
+}
+
 std::string lines_of(const v1::WorkerSummary& w, int width) {
   char silent[64];
   std::snprintf(silent, sizeof silent, "last heard of %.1f s ago", w.silent_s());
   std::vector<std::string> lines{str(without_controls(w.worker_id()), " on ", without_controls(w.host()),
-                                     ": ", w.leases(), " leases, ", w.trials_done(), " trials done, ",
-                                     silent)};
+                                     ": ", work_of(w), ", ", silent)};
   if (!w.unfit().empty()) lines.push_back("  takes nothing now: " + without_controls(w.unfit()));
   if (w.paused_s() > 0)
     lines.push_back(str("  gets nothing for ", static_cast<int64_t>(w.paused_s()),
@@ -26,6 +37,8 @@ std::string lines_of(const v1::WorkerSummary& w, int width) {
     lines.push_back(str("  sent ", w.quarantined(), " results that cannot be; tuner show TRIAL tells them"));
   if (!w.other_release().empty()) lines.push_back("  " + without_controls(w.other_release()));
   for (const std::string& target : w.targets()) lines.push_back("  " + without_controls(target));
+  for (const std::string& family : w.compiles_for())
+    lines.push_back(str("  compiles for ", without_controls(family)));
   std::string text;
   for (const std::string& line : lines) text += shortened(line, width) + "\n";
   return text;
@@ -46,8 +59,11 @@ std::string workers_json(const v1::ListWorkersReply& workers) {
   for (const v1::WorkerSummary& w : workers.workers())
     json.push_back({{"worker", w.worker_id()},
                     {"host", w.host()},
+                    {"kind", kind_of(w)},
                     {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
+                    {"compiles_for", std::vector<std::string>(w.compiles_for().begin(), w.compiles_for().end())},
                     {"leases", w.leases()},
+                    {"orders", w.orders()},
                     {"trials_done", w.trials_done()},
                     {"silent_s", w.silent_s()},
                     {"unfit", w.unfit()},

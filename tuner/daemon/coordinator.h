@@ -6,6 +6,7 @@
 //   jobs_      where each job stands                                             jobs.h
 //   races_     races and remeasurements that are under way                       races.h
 //   reruns_    trials measured again for somebody who waits                      reruns.h
+//   builds_    what runners need made, and which builder makes it                builds.h
 //   ledger_    configs that workers died of                                      poison_ledger.h
 //   runs_      how each job is searched: runner, time limit, races to come       job_runner.h
 //
@@ -42,12 +43,14 @@
 #include "compiler_core/base/line_limit.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
+#include "db/blobs/blob_store.h"
 #include "db/death.h"
 #include "db/open_race.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
 #include "tuner/daemon/answers.h"
+#include "tuner/daemon/builds.h"
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/event_log.h"
 #include "tuner/daemon/finalists.h"
@@ -90,6 +93,7 @@ struct CoordinatorOptions {
   std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
   std::vector<TemplateVersion> templates = own_templates();  // of this daemon's release
   StrategyFactory make_search = make_strategy;
+  BlobStore* blobs = nullptr;  // outlives the coordinator; null: no builders and no runners (an embedded daemon)
   // Simulations (tests/sim): no threads of its own, turn() does their work; the same names and times again.
   bool by_hand = false;
   std::function<std::string()> make_session = random_session;
@@ -130,6 +134,11 @@ class Coordinator {
   // The caller of that Sync has gone, and its connection with it: it is answered soon, to nobody. No effect
   // on one that is answered.
   void cancel_sync(uint64_t call);
+
+  // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed: as the
+  // store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the order.
+  Status read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply);
+  Status write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply);
 
   // The worker finishes what it holds, gets nothing more, and ends. NotFound: it is not here.
   Status drain(const v1::DrainRequest& request, v1::DrainReply* reply);
@@ -182,6 +191,7 @@ class Coordinator {
       bool told = false;
     };
     std::map<Needs, Unbuildable> unbuildable;  // queued, and nobody here has its template
+    bool builder_told = false;                 // that leases of it wait for a builder
   };
 
   // Names end in _locked where mutex_ must be held.
@@ -228,6 +238,7 @@ class Coordinator {
   void take_heartbeat_locked(SyncCall& call, bool first);
   void reserve_locked(SyncCall& call, Reserved& reserved);
   void lease_to(const std::vector<SyncCall*>& calls);
+  void deliver_locked(const std::string& trial_id, SyncCall& call);
   double store_leases(const std::vector<LeaseWish>& wishes, StoredLeases& stored);
   void store_race_lease(const SyncCall& call, const LeaseTable::Trial& race, StoredLeases& stored);
   void finish_or_wait(Calls arrived);
@@ -257,6 +268,18 @@ class Coordinator {
   std::vector<std::string> lacks_to_tell_locked(Run& run) const;
   std::vector<std::string> unbuildable_to_tell_locked(Run& run, std::vector<LeaseTable::Loss>& lost) const;
   void look_at_releases(Run& run);
+
+  // coordinator_builds.cpp: builders here, runners there
+  Status check_kind(WorkerKind kind) const;
+  void take_builds_locked(SyncCall& call);
+  void take_built_locked(SyncCall& call, const v1::BuildDone& done, int index);
+  void want_locked(const std::string& trial_id);
+  bool is_usable_locked(const BuildNeed& need, const Made& made) const;
+  void look_after_builds_locked();
+  void serve_builds(const Calls& arrived);
+  void serve_builds_locked(SyncCall& call);
+  bool nobody_makes_locked(const BuildNeed& need) const;
+  std::string builder_to_tell_locked(Run& run) const;
 
   // coordinator_belief.cpp: what of it counts
   struct TaskFacts {
@@ -328,6 +351,7 @@ class Coordinator {
   Races races_;
   Reruns reruns_;
   PoisonLedger ledger_;
+  Builds builds_;
   Turns turns_;
   bool stopping_ = false;
   std::string stop_reason_;

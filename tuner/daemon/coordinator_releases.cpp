@@ -53,6 +53,11 @@ std::vector<LeaseQueue::JobLine> Coordinator::unbuildable_locked(const Job& job)
 // Why work that somebody waits for would wait for ever. Empty: a worker here has what it needs.
 std::string Coordinator::why_unbuildable_locked(const Needs& needs) const {
   if (!nobody_builds_locked(needs)) return "";
+  const std::vector<std::string> runners = workers_.waiting_for_builder(needs, clock_.now_ms());
+  if (!runners.empty())
+    return str("no builder is here for runner ", runners.front(), runners.size() > 1 ? ", ..." : "",
+               ": it needs one that compiles \"", needs.target, "\" with template ", needs.templates.front().name,
+               " version ", needs.templates.front().version);
   std::string found;
   size_t named = 0;
   const auto lacking = workers_.lacking(needs, clock_.now_ms());
@@ -111,7 +116,9 @@ std::vector<std::string> Coordinator::unbuildable_to_tell_locked(Run& run,
       for (const std::string& id : leases_.waiting_of(run.job->id(), line.needs))
         lost.push_back({.trial_id = id, .attempt = leases_.find(id)->attempt, .message = given_up});
     if (std::exchange(known.told, true)) continue;
-    if (waits)
+    if (waits && !workers_.waiting_for_builder(line.needs, clock_.now_ms()).empty())
+      lines.push_back(why + ". Its trials wait; start one: measure_server --kind builder --daemon ADDRESS");
+    else if (waits)
       lines.push_back(why +
                       ". Its trials wait; update a worker: run the daemon's release of measure_server there");
     else
@@ -127,6 +134,7 @@ void Coordinator::look_at_releases(Run& run) {
     const std::lock_guard lock(mutex_);
     lines = lacks_to_tell_locked(run);
     for (std::string& line : unbuildable_to_tell_locked(run, lost)) lines.push_back(std::move(line));
+    if (std::string line = builder_to_tell_locked(run); !line.empty()) lines.push_back(std::move(line));
   }
   for (const LeaseTable::Loss& loss : lost) (void)give_up_trial(loss);  // what the disk refuses comes again
   for (const std::string& line : lines) {

@@ -15,6 +15,7 @@
 #include "compiler_core/base/clock.h"
 #include "db/open_race.h"
 #include "proto/convert.h"
+#include "tuner/daemon/build_messages.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/messages.h"
 
@@ -30,8 +31,14 @@ Status unknown_session() {
 
 Status check_sizes(const v1::SyncRequest& request) {
   if (request.results_size() <= kMaxResultsPerSync && request.held_size() <= kMaxHeldPerSync &&
-      request.returned_size() <= kMaxHeldPerSync && request.races_size() <= kMaxRacesPerSync)
+      request.returned_size() <= kMaxHeldPerSync && request.races_size() <= kMaxRacesPerSync &&
+      request.builds_size() <= kMaxBuildsPerSync && request.returned_builds_size() <= kMaxBuildsPerSync &&
+      request.built_size() <= kMaxBuiltPerSync)
     return Status::ok();
+  if (request.builds_size() + request.returned_builds_size() + request.built_size() > 0)
+    return invalid_argument("sync: found ", request.builds_size(), " held and ", request.returned_builds_size(),
+                            " returned orders and ", request.built_size(), " answers, at most ", kMaxBuildsPerSync,
+                            " and ", kMaxBuiltPerSync, " are taken at once");
   return invalid_argument("sync: found ", request.results_size(), " results, ", request.races_size(),
                           " races, ", request.held_size(), " held and ", request.returned_size(),
                           " returned leases, at most ", kMaxResultsPerSync, ", ", kMaxRacesPerSync, " and ",
@@ -158,6 +165,7 @@ void Coordinator::desk_turn(Calls arrived, const std::set<uint64_t>& gone) {
     }
   }
   lease_to(calls);
+  serve_builds(arrived);
   finish_or_wait(std::move(arrived));
 }
 
@@ -233,8 +241,10 @@ bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss
       loss->told_anyway = lack.has_value();
       losses.push_back(*std::move(loss));
     }
+    builds_.forget(held.trial_id);
     add_ack(held.trial_id, held.attempt, call.reply);
   }
+  take_builds_locked(call);
   return true;
 }
 
@@ -251,6 +261,7 @@ void Coordinator::look_after_leases() {
         leases_.heartbeat(call->life, call->held, now);
     }
     losses = leases_.expire(now);
+    look_after_builds_locked();
   }
   metrics_.lost(LostWhy::kExpired, losses.size());
   handle_losses(losses);
@@ -287,7 +298,7 @@ void Coordinator::take_heartbeat_locked(SyncCall& call, bool first) {
   }
   // Leases whose reply got lost are delivered again, before this call leases more itself.
   if (!complete) return;
-  for (const std::string& id : heartbeat.missing) to_proto(*leases_.find(id), call.reply->add_leases());
+  for (const std::string& id : heartbeat.missing) deliver_locked(id, call);
   call.slots -= static_cast<int>(heartbeat.missing.size());
 }
 
@@ -350,8 +361,16 @@ void Coordinator::lease_to(const std::vector<SyncCall*>& calls) {
     spdlog::debug("{} is leased to {}", trial.id, call->life.worker_id);
     if (is_race) races_.leased(trial.id, clock_.now_ms());
     if (job) job->count_lease(store_ms);
-    to_proto(*leases_.find(trial.id), call->reply->add_leases());
+    builds_.forget(trial.id);  // what it wanted of an earlier attempt
+    deliver_locked(trial.id, *call);
   }
+}
+
+void Coordinator::deliver_locked(const std::string& trial_id, SyncCall& call) {
+  to_proto(*leases_.find(trial_id), call.reply->add_leases());
+  if (workers_.kind(call.session()) != WorkerKind::kRunner) return;
+  want_locked(trial_id);
+  call.awaits.insert(trial_id);
 }
 
 // Writes leases of trials in one commit. Returns what one of them took, in milliseconds.

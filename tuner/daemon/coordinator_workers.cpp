@@ -27,6 +27,7 @@ std::string random_session() {
 
 Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
+  RETURN_IF_ERROR(check_kind(offer.kind));
   const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;
   std::vector<Lack> lacks;
@@ -36,8 +37,10 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
     const std::string session = options_.make_session();
     ASSIGN_OR_RETURN(const std::vector<WorkerLife> ended,
                      workers_.enter(session, std::move(offer), clock_.now_ms()));
-    for (const WorkerLife& life : ended)
+    for (const WorkerLife& life : ended) {
       for (LeaseTable::Loss& loss : leases_.worker_lost(life)) losses.push_back(std::move(loss));
+      builds_.builder_lost(life, clock_.now_ms());
+    }
     lacks = workers_.lacks(session);
     reply->set_session(session);
     reply->set_lease_ttl_ms(options_.leases.ttl_ms);

@@ -98,7 +98,12 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   CoordinatorOptions coordinator;
   coordinator.resume_jobs = options.resume_jobs;
   coordinator.present = options.present;
-  if (options.own_worker) coordinator.leases.restart_grace_ms = 0;
+  if (options.own_worker) {
+    coordinator.leases.restart_grace_ms = 0;
+  } else {
+    ASSIGN_OR_RETURN(host->blobs_, BlobStore::open(options.db + ".artifacts", options.artifact_bytes));
+    coordinator.blobs = host->blobs_.get();
+  }
   host->coordinator_ = std::make_unique<Coordinator>(*host->store_, host->clock_, coordinator);
   RETURN_IF_ERROR(host->coordinator_->start());
 
@@ -149,6 +154,7 @@ void DaemonHost::stop(const std::string& reason) {
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());  // before the lock is free: the next host makes its own
   coordinator_.reset();
+  blobs_.reset();
   store_.reset();
 }
 

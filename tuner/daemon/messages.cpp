@@ -11,8 +11,6 @@
 namespace tuner {
 namespace {
 
-constexpr uint64_t kInputSeed = 1;  // one for all trials, so that their times compare
-
 // Names are shown to people and kept for long.
 Status check_name(std::string_view field, const std::string& name, size_t most) {
   const bool plain = std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f; });
@@ -56,6 +54,25 @@ Status check_offer(const v1::RegisterRequest& request) {
   return Status::ok();
 }
 
+// Full workers and runners have targets, builders compilers and templates.
+Status check_kind(const v1::RegisterRequest& request) {
+  const std::string who = str("worker ", request.worker_id(), ": ");
+  if (!v1::WorkerKind_IsValid(request.kind()))
+    return invalid_argument(who, "kind: found ", request.kind(), ", which this daemon does not know; it is older");
+  if (request.kind() != v1::BUILDER) {
+    if (request.targets_size() > 0) return Status::ok();
+    return invalid_argument(who, "targets: found none, expected what it can measure");
+  }
+  constexpr int kMostCompilers = 16;
+  if (request.targets_size() > 0 || request.compilers_size() == 0 || request.compilers_size() > kMostCompilers ||
+      request.templates_size() == 0)
+    return invalid_argument(who, "a builder: found ", request.targets_size(), " targets, ", request.compilers_size(),
+                            " compilers and ", request.templates_size(), " templates, expected none, 1 to ",
+                            kMostCompilers, " and all that it has");
+  for (const v1::Compiler& c : request.compilers()) RETURN_IF_ERROR(check_name("compilers.family", c.family(), 64));
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
@@ -65,9 +82,7 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   if (request.protocol() != 1)
     return invalid_argument("worker ", request.worker_id(), ": protocol: found ", request.protocol(),
                             ", expected 1. Use the measure_server of the daemon's version");
-  if (request.targets_size() == 0)
-    return invalid_argument("worker ", request.worker_id(),
-                            ": targets: found none, expected what it can measure");
+  RETURN_IF_ERROR(check_kind(request));
   RETURN_IF_ERROR(check_offer(request));
   Workers::Offer offer;
   offer.life = {request.worker_id(), request.incarnation()};
@@ -76,6 +91,9 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   offer.features.assign(request.cpu_features().begin(), request.cpu_features().end());
   offer.max_threads = request.max_threads();
   offer.races = request.races();
+  if (request.kind() == v1::BUILDER) offer.kind = WorkerKind::kBuilder;
+  if (request.kind() == v1::RUNNER) offer.kind = WorkerKind::kRunner;
+  for (const v1::Compiler& c : request.compilers()) offer.compilers[c.family()] = shown(c.toolchain());
   for (const v1::TemplateVersion& t : request.templates()) offer.templates[t.name()] = t.version();
   constexpr size_t kLongestHardware = 1024;
   offer.hardware = request.environment().hardware().substr(0, kLongestHardware);
@@ -196,6 +214,10 @@ void to_proto(const Workers::Entry& worker, size_t leases, v1::WorkerSummary* ou
   out->set_paused_s(static_cast<double>(worker.paused_ms) / 1000);
   out->set_paused_why(worker.paused_why);
   out->set_quarantined(worker.quarantined);
+  out->set_kind(worker.offer.kind == WorkerKind::kBuilder  ? v1::BUILDER
+                : worker.offer.kind == WorkerKind::kRunner ? v1::RUNNER
+                                                           : v1::FULL);
+  for (const auto& [family, toolchain] : worker.offer.compilers) out->add_compiles_for(family);
   if (!worker.lacks.empty()) out->set_other_release(lacks_text(worker.lacks));
 }
 

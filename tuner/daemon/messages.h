@@ -17,6 +17,8 @@
 
 namespace tuner {
 
+inline constexpr uint64_t kInputSeed = 1;  // one for all trials, so that their times compare
+
 // What a worker says of itself, and whether that can be (Workers::Offer::impossible). InvalidArgument: it has no name or target, or speaks another protocol.
 Result<Workers::Offer> from_proto(const v1::RegisterRequest& request);
 // Leases that a worker names.

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "build.grpc.pb.h"
 #include "measure.grpc.pb.h"
 #include "proto/grpc_status.h"
 #include "tuner/daemon/call_threads.h"
@@ -155,6 +156,49 @@ class WorkersService final : public v1::Workers::CallbackService {
   CallThreads& threads_;
 };
 
+// Bytes of artifacts, to runners and from builders; each call is short.
+class BlobsService final : public v1::Blobs::CallbackService {
+ public:
+  BlobsService(Coordinator& coordinator, Door& door, CallThreads& threads)
+      : coordinator_(coordinator), door_(door), threads_(threads) {}
+
+  grpc::ServerUnaryReactor* Read(grpc::CallbackServerContext* context, const v1::ReadBlobRequest* request,
+                                 v1::ReadBlobReply* reply) override {
+    return soon(context, "/tuner.v1.Blobs/Read", request->session(),
+                [=, this] { return coordinator_.read_blob(*request, reply); });
+  }
+  grpc::ServerUnaryReactor* Write(grpc::CallbackServerContext* context, const v1::WriteBlobRequest* request,
+                                  v1::WriteBlobReply* reply) override {
+    return soon(context, "/tuner.v1.Blobs/Write", request->session(),
+                [=, this] { return coordinator_.write_blob(*request, reply); });
+  }
+
+ private:
+  template <class Call>
+  grpc::ServerUnaryReactor* soon(grpc::CallbackServerContext* context, std::string_view method,
+                                 const std::string& session, Call call) {
+    Caller caller;
+    grpc::Status admitted = door_.admit(*context, method, caller);
+    if (admitted.ok()) admitted = door_.may_use(caller, session);
+    if (!admitted.ok()) return refused(*context, admitted);
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    const bool run = threads_.run_short([=] {
+      const Status status = call();
+      // The caller may not have it, whatever he tries: that is no trouble of the moment.
+      if (status.code() == StatusCode::kUnavailable)
+        reactor->Finish({grpc::StatusCode::PERMISSION_DENIED, status.message()});
+      else
+        reactor->Finish(to_grpc(status));
+    });
+    if (!run) reactor->Finish(too_many("calls"));
+    return reactor;
+  }
+
+  Coordinator& coordinator_;
+  Door& door_;
+  CallThreads& threads_;
+};
+
 class JobsService final : public v1::Jobs::CallbackService {
  public:
   JobsService(Coordinator& coordinator, Door& door, CallThreads& threads)
@@ -274,6 +318,7 @@ class GrpcServer final : public Server {
         door_(gatekeeper_, [this](std::string_view name) { return peer(name); }),
         threads_({}),
         workers_(coordinator, door_, threads_),
+        blobs_(coordinator, door_, threads_),
         jobs_(coordinator, door_, threads_),
         admin_(coordinator, door_) {}
   ~GrpcServer() override { stop(); }
@@ -294,6 +339,7 @@ class GrpcServer final : public Server {
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(Door::FROM_FD,
                                                                      grpc::InsecureServerCredentials());
     builder.RegisterService(&workers_);
+    builder.RegisterService(&blobs_);
     builder.RegisterService(&jobs_);
     builder.RegisterService(&admin_);
     for (const std::string& address : addresses) RETURN_IF_ERROR(check_listen_address(address));
@@ -328,7 +374,7 @@ class GrpcServer final : public Server {
   void set_serving(bool serving) override {
     if (server_ == nullptr || server_->GetHealthCheckService() == nullptr) return;
     server_->GetHealthCheckService()->SetServingStatus(serving);  // of all services known to it, and of ""
-    for (const char* service : {"tuner.v1.Workers", "tuner.v1.Jobs", "tuner.v1.Admin"})
+    for (const char* service : {"tuner.v1.Workers", "tuner.v1.Blobs", "tuner.v1.Jobs", "tuner.v1.Admin"})
       server_->GetHealthCheckService()->SetServingStatus(service, serving);
   }
   transport::GateStats gate_stats() const override { return gate_->stats(); }
@@ -392,6 +438,7 @@ class GrpcServer final : public Server {
   Door door_;
   CallThreads threads_;
   WorkersService workers_;
+  BlobsService blobs_;
   JobsService jobs_;
   AdminService admin_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;

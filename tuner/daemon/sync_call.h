@@ -10,6 +10,7 @@
 
 #include "compiler_core/base/status.h"
 #include "measure.pb.h"
+#include "tuner/daemon/builds.h"
 #include "tuner/daemon/lease_table.h"
 
 namespace tuner {
@@ -29,12 +30,20 @@ struct SyncCall {
   int64_t deadline_ms = 0;
   int slots = 0;          // leases it has room for
   WorkerLife life;        // who called
+  // Of a builder: orders that it has, and how many more it would take. Of a runner: leases that await what is made for them.
+  std::vector<Builds::Held> builds;
+  int build_slots = 0;
+  std::set<std::string> awaits;
   bool gone = false;      // the caller has gone, and its connection
   bool answered = false;  // nothing more is to be said but `status`
   Status status;
 
   const std::string& session() const { return request->session(); }
-  bool has_news() const { return reply->acks_size() + reply->leases_size() + reply->revoked_size() > 0; }
+  bool has_news() const {
+    return reply->acks_size() + reply->leases_size() + reply->revoked_size() + reply->orders_size() +
+               reply->build_acks_size() + reply->stop_builds_size() + reply->built_size() >
+           0;
+  }
   // The first answer stands. The caller hears of it at the end of the desk's turn, without locks.
   void answer(Status with) {
     if (std::exchange(answered, true)) return;

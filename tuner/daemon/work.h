@@ -19,6 +19,9 @@ struct WorkerLife {
   auto operator<=>(const WorkerLife&) const = default;
 };
 
+// What a worker does: builds and measures, only builds, or measures what others have built.
+enum class WorkerKind : uint8_t { kFull, kBuilder, kRunner };
+
 enum class WorkKind : uint8_t {
   kTrial,  // an open trial of the store, which writes down each of its leases
   kRerun,  // a trial that has its result, once more: somebody waits for it (tuner rerun)

@@ -25,6 +25,7 @@ bool runs_code_for(const std::string& wanted, const std::string& offered, const 
 }  // namespace
 
 Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer offer, int64_t now_ms) {
+  now_ms_ = std::max(now_ms_, now_ms);
   const WorkerLife life = offer.life;
   for (const auto& [name, earlier] : workers_)
     if (earlier.offer.life.worker_id == life.worker_id && earlier.offer.life != life && !earlier.closed &&
@@ -66,6 +67,7 @@ void Workers::connection_closed(const std::string& session) {
 std::optional<uint64_t> Workers::begin_sync(const std::string& session, int capacity, int64_t now_ms) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return std::nullopt;
+  now_ms_ = std::max(now_ms_, now_ms);
   found->second.last_seen_ms = now_ms;
   found->second.closed = false;
   found->second.capacity = capacity;
@@ -237,10 +239,61 @@ std::vector<Lack> Workers::lacks(const std::string& session) const {
   return found == workers_.end() ? std::vector<Lack>() : lacks_of(found->second);
 }
 
-bool Workers::measures(const Worker& worker, const Needs& needs) {
+bool Workers::measures(const Worker& worker, const Needs& needs) const {
   return measures(worker, needs.kind, needs.target) &&
          std::ranges::none_of(needs.templates,
-                              [&](const TemplateVersion& t) { return lack_of(worker, t).has_value(); });
+                              [&](const TemplateVersion& t) { return lack_of(worker, t).has_value(); }) &&
+         (worker.offer.kind != WorkerKind::kRunner || all_built(needs));
+}
+
+// Builders that are here make all of it.
+bool Workers::all_built(const Needs& needs) const {
+  const std::string family = needs.target.substr(0, needs.target.find(' '));
+  return std::ranges::all_of(needs.templates,
+                             [&](const TemplateVersion& t) { return some_build(family, t, now_ms_); });
+}
+
+bool Workers::makes(const Worker& worker, const std::string& family, const TemplateVersion& wanted) {
+  return worker.offer.kind == WorkerKind::kBuilder && worker.offer.compilers.contains(family) &&
+         (wanted.name.empty() || !lack_of(worker, wanted));
+}
+
+bool Workers::builds(const std::string& session, const std::string& family,
+                     const TemplateVersion& wanted) const {
+  const auto found = workers_.find(session);
+  return found != workers_.end() && found->second.unfit.empty() && found->second.drain == Drain::kNo &&
+         makes(found->second, family, wanted);
+}
+
+bool Workers::some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms) const {
+  return std::ranges::any_of(workers_, [&](const auto& item) {
+    const Worker& worker = item.second;
+    return here(worker, now_ms) && worker.unfit.empty() && worker.drain == Drain::kNo &&
+           makes(worker, family, wanted);
+  });
+}
+
+bool Workers::has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const {
+  return std::ranges::any_of(workers_, [&](const auto& item) {
+    const auto found = item.second.offer.compilers.find(family);
+    return here(item.second, now_ms) && found != item.second.offer.compilers.end() &&
+           found->second == toolchain;
+  });
+}
+
+WorkerKind Workers::kind(const std::string& session) const {
+  const auto found = workers_.find(session);
+  return found == workers_.end() ? WorkerKind::kFull : found->second.offer.kind;
+}
+
+std::vector<std::string> Workers::waiting_for_builder(const Needs& needs, int64_t now_ms) const {
+  std::vector<std::string> ids;
+  if (all_built(needs)) return ids;
+  for (const auto& [session, worker] : workers_)
+    if (worker.offer.kind == WorkerKind::kRunner && here(worker, now_ms) &&
+        measures(worker, needs.kind, needs.target))
+      ids.push_back(worker.offer.life.worker_id);
+  return ids;
 }
 
 bool Workers::serves(const std::string& session, const Needs& needs) const {

@@ -22,6 +22,8 @@
 // A worker of another release lacks templates, or has them in another version. It says at registration what it has
 // (Offer::templates) and gets nothing else; that is no failure, and its breaker knows nothing of it.
 //
+// A builder measures nothing; a runner builds nothing, so it measures what some builder that is here builds (builds.h).
+//
 // Pure: no clock, no threads, no random numbers. The caller says what time it is (milliseconds, monotonic),
 // thinks up the names of sessions, and holds its own lock around every call.
 #pragma once
@@ -57,6 +59,8 @@ class Workers {
     int max_threads = 1;
     bool races = false;
     std::map<std::string, int> templates = {};  // all it builds, in which version; empty: it does not say
+    WorkerKind kind = WorkerKind::kFull;
+    std::map<std::string, std::string> compilers = {};  // of a builder: family of targets -> toolchain
     std::string hardware = {};                  // fingerprint
     // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0: not
     // measured.
@@ -114,6 +118,13 @@ class Workers {
   // By id, what those lack of the needs that measure for the target otherwise.
   std::map<std::string, std::vector<Lack>> lacking(const Needs& needs, int64_t now_ms) const;
   std::vector<Lack> lacks(const std::string& session) const;  // of the daemon's templates
+  // A builder that is here and fit makes artifacts for targets of that family, with that template.
+  bool builds(const std::string& session, const std::string& family, const TemplateVersion& wanted) const;
+  bool some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms) const;
+  bool has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const;
+  WorkerKind kind(const std::string& session) const;  // of an unknown session: full
+  // Ids of runners that measure all else of it, while nobody builds for them. Empty: nobody waits for a builder.
+  std::vector<std::string> waiting_for_builder(const Needs& needs, int64_t now_ms) const;
   // Grows when a worker has registered or was found to lack a template.
   int64_t news() const { return news_; }
 
@@ -147,7 +158,9 @@ class Workers {
     std::map<TemplateVersion, int> lacks;  // what it gave work back for -> the version it has
   };
   static bool measures(const Worker& worker, WorkKind kind, const std::string& target);
-  static bool measures(const Worker& worker, const Needs& needs);
+  bool measures(const Worker& worker, const Needs& needs) const;
+  bool all_built(const Needs& needs) const;
+  static bool makes(const Worker& worker, const std::string& family, const TemplateVersion& wanted);
   std::vector<Lack> lacks_of(const Worker& worker) const;
   static std::optional<Lack> lack_of(const Worker& worker, const TemplateVersion& wanted);
   bool fit(const Worker& worker, int64_t now_ms) const;
@@ -157,6 +170,7 @@ class Workers {
   bool here(const Worker& worker, int64_t now_ms) const { return now_ms - worker.last_seen_ms <= silent_ms_; }
 
   int64_t silent_ms_, take_over_ms_;
+  int64_t now_ms_ = 0;  // of the latest call that told
   std::vector<TemplateVersion> own_;
   int64_t news_ = 0;
   std::map<std::string, Worker> workers_;      // by session

@@ -25,6 +25,8 @@ constexpr std::array kTable{
     CallRule{"/tuner.v1.Admin/Drain", Role::kAdmin},
     CallRule{"/tuner.v1.Workers/Register", Role::kWork},
     CallRule{"/tuner.v1.Workers/Sync", Role::kWork},
+    CallRule{"/tuner.v1.Blobs/Read", Role::kWork},
+    CallRule{"/tuner.v1.Blobs/Write", Role::kWork},
 };
 // clang-format on
 

@@ -1,0 +1,319 @@
+// Builders here, runners there, as the daemon sees it: who gets what, whose bytes are whose, and what becomes of those that are lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/artifact/artifact.h"
+#include "tests/tuner/farm_by_hand.h"
+#include "tuner/client/worker_list.h"
+
+namespace tuner {
+namespace {
+
+using testing::FarmByHand;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+class BuildService : public ::testing::Test {
+ protected:
+  std::string enter_runner(const std::string& worker, const std::string& life = "1") {
+    v1::RegisterRequest hello = farm.hello(worker, life, /*races=*/false);
+    hello.set_kind(v1::RUNNER);
+    return farm.enter(hello);
+  }
+  static v1::RegisterRequest builder(const std::string& worker, const std::string& life = "1",
+                                     const std::string& toolchain = "llvm 22") {
+    v1::RegisterRequest hello;
+    hello.set_worker_id(worker);
+    hello.set_incarnation(life);
+    hello.set_protocol(1);
+    hello.set_kind(v1::BUILDER);
+    v1::Compiler* const compiler = hello.add_compilers();
+    compiler->set_family("llvm");
+    compiler->set_toolchain(toolchain);
+    for (const TemplateVersion& t : kAnalyticTemplates) {
+      v1::TemplateVersion* const has = hello.add_templates();
+      has->set_name(t.name);
+      has->set_version(t.version);
+    }
+    return hello;
+  }
+  std::string enter_builder(const std::string& worker, const std::string& life = "1") {
+    return farm.enter(builder(worker, life));
+  }
+  // A builder's Sync: what it holds besides, what it has made.
+  v1::SyncReply orders(const std::string& session, int free, const std::vector<v1::BuildOrder>& held = {},
+                       const std::vector<v1::BuildDone>& built = {}) {
+    v1::SyncRequest request;
+    request.set_free_builds(free);
+    for (const v1::BuildOrder& order : held) {
+      v1::HeldBuild* const h = request.add_builds();
+      h->set_id(order.id());
+      h->set_at_work(true);
+    }
+    for (const v1::BuildDone& done : built) *request.add_built() = done;
+    return farm.sync(session, 0, std::move(request));
+  }
+  v1::SyncReply awaiting(const std::string& session, const std::vector<v1::Lease>& leases, int slots = 0) {
+    v1::SyncRequest request;
+    for (const v1::Lease& lease : leases) {
+      FarmByHand::add_held(lease, v1::WAITING, request);
+      request.mutable_held(request.held_size() - 1)->set_awaits_build(true);
+    }
+    return farm.sync(session, slots, std::move(request));
+  }
+  static v1::Blob name(const std::string& bytes) {
+    v1::Blob blob;
+    blob.set_sha256(sha256_hex(bytes));
+    blob.set_bytes(std::ssize(bytes));
+    return blob;
+  }
+  Status write(const std::string& session, const v1::BuildOrder& order, const v1::Blob& blob,
+               const std::string& bytes) {
+    v1::WriteBlobRequest request;
+    request.set_session(session);
+    request.set_order_id(order.id());
+    *request.mutable_blob() = blob;
+    request.set_bytes(bytes);
+    v1::WriteBlobReply reply;
+    return farm.coordinator->write_blob(request, &reply);
+  }
+  Result<std::string> read(const std::string& session, const std::string& trial, const v1::Blob& blob) {
+    v1::ReadBlobRequest request;
+    request.set_session(session);
+    request.set_trial_id(trial);
+    *request.mutable_blob() = blob;
+    v1::ReadBlobReply reply;
+    RETURN_IF_ERROR(farm.coordinator->read_blob(request, &reply));
+    return reply.bytes();
+  }
+  static std::string bytes_of(const v1::BuildOrder& order) { return "made of " + order.id(); }
+  // As a builder that has made the order and sent the bytes.
+  v1::BuildDone made(const std::string& session, const v1::BuildOrder& order) {
+    const std::string bytes = bytes_of(order);
+    const Status sent = write(session, order, name(bytes), bytes);
+    EXPECT_TRUE(sent.is_ok()) << sent.message();
+    v1::BuildDone done;
+    done.set_id(order.id());
+    done.mutable_built()->set_outcome("ok");
+    done.mutable_built()->set_toolchain(order.data() ? "" : "llvm 22");
+    if (!order.data()) {
+      *done.mutable_built()->mutable_artifact() = name(bytes);
+      return done;
+    }
+    v1::DataSet* const set = done.mutable_built()->add_data();
+    set->set_seed(1);
+    v1::Reference* const reference = set->add_references();
+    reference->set_arg("c");
+    *reference->mutable_blob() = name(bytes);
+    return done;
+  }
+  static std::vector<v1::BuildOrder> all(const v1::SyncReply& reply) {
+    return {reply.orders().begin(), reply.orders().end()};
+  }
+  // A job, a runner and a builder; the runner has one lease.
+  void begin() {
+    job_ = farm.submit(64);
+    builder_ = enter_builder("b1");
+    runner_ = enter_runner("r1");
+    const v1::SyncReply reply = awaiting(runner_, {}, 1);
+    ASSERT_EQ(reply.leases_size(), 1);
+    lease_ = reply.leases(0);
+    orders_ = all(orders(builder_, 8));
+    ASSERT_THAT(orders_, SizeIs(2)) << "an artifact, and the task's data";
+  }
+  void make_all() {
+    std::vector<v1::BuildDone> done;
+    for (const v1::BuildOrder& order : orders_) done.push_back(made(builder_, order));
+    EXPECT_THAT(orders(builder_, 8, {}, done).build_acks(), SizeIs(2));
+  }
+  std::vector<std::string> told(const std::string& text) const {
+    std::vector<std::string> lines;
+    for (const auto& event : farm.store->events(job_, 0, 10'000).value())
+      if (event.message.find(text) != std::string::npos) lines.push_back(event.message);
+    return lines;
+  }
+
+  FarmByHand farm;
+  std::string job_, builder_, runner_;
+  v1::Lease lease_;
+  std::vector<v1::BuildOrder> orders_;
+};
+
+TEST_F(BuildService, ALeaseIsBuiltElsewhereAndItsBytesFetched) {
+  begin();
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), IsEmpty());
+  make_all();
+  const v1::SyncReply reply = awaiting(runner_, {lease_});
+  ASSERT_EQ(reply.built_size(), 1);
+  const v1::LeaseBuilt& built = reply.built(0);
+  EXPECT_EQ(built.trial_id(), lease_.trial_id());
+  ASSERT_EQ(built.artifacts_size(), 1);
+  EXPECT_EQ(built.artifacts(0).toolchain(), "llvm 22");
+  const std::string artifact = read(runner_, lease_.trial_id(), built.artifacts(0).artifact()).value();
+  const std::string data = read(runner_, lease_.trial_id(), built.data().data(0).references(0).blob()).value();
+  EXPECT_THAT((std::vector{artifact, data}), UnorderedElementsAre(bytes_of(orders_[0]), bytes_of(orders_[1])));
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), SizeIs(1)) << "a reply that got lost is said again";
+}
+
+TEST_F(BuildService, WhatIsKnownIsNotBuiltAgain) {
+  begin();
+  make_all();
+  // Another runner gets the same trial, as the first one has gone.
+  (void)farm.enter(farm.hello("r1", "2", false));
+  const std::string second = enter_runner("r2");
+  v1::Lease lease;
+  for (const v1::Lease& l : awaiting(second, {}, 64).leases())
+    if (l.trial_id() == lease_.trial_id()) lease = l;
+  ASSERT_EQ(lease.trial_id(), lease_.trial_id());
+  EXPECT_THAT(awaiting(second, {lease}).built(), SizeIs(1));
+}
+
+TEST_F(BuildService, ARunnerFetchesWhatItsLeaseNamesAndNothingElse) {
+  begin();
+  make_all();
+  const v1::LeaseBuilt built = awaiting(runner_, {lease_}).built(0);
+  const v1::Blob blob = built.artifacts(0).artifact();
+  const std::string other = enter_runner("r2");
+  const v1::SyncReply theirs = awaiting(other, {}, 1);
+  ASSERT_EQ(theirs.leases_size(), 1);
+  EXPECT_THAT(read(other, lease_.trial_id(), blob).message(), HasSubstr("not named by lease"));
+  EXPECT_THAT(read(other, theirs.leases(0).trial_id(), blob).message(), HasSubstr("not named by lease"));
+  EXPECT_THAT(read(runner_, theirs.leases(0).trial_id(), blob).message(), HasSubstr("not named by lease"));
+  EXPECT_THAT(read(runner_, lease_.trial_id(), name("foreign")).message(), HasSubstr("not named by lease"));
+  EXPECT_EQ(read("nobody", lease_.trial_id(), blob).status().code(), StatusCode::kAborted);
+  EXPECT_TRUE(read(runner_, lease_.trial_id(), blob).is_ok());
+}
+
+TEST_F(BuildService, ABuilderSendsWhatItHoldsAndNothingElse) {
+  begin();
+  const std::string other = enter_builder("b2");
+  const std::string bytes = bytes_of(orders_[0]);
+  EXPECT_THAT(write(other, orders_[0], name(bytes), bytes).message(), HasSubstr("does not hold order"));
+  EXPECT_THAT(write(runner_, orders_[0], name(bytes), bytes).message(), HasSubstr("does not hold order"));
+  std::string corrupt = bytes;
+  corrupt[3] ^= 1;
+  const Status refused = write(builder_, orders_[0], name(bytes), corrupt);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("have the digest"));
+  EXPECT_TRUE(write(builder_, orders_[0], name(bytes), bytes).is_ok());
+}
+
+TEST_F(BuildService, AnAnswerWithoutItsBytesIsNotBelieved) {
+  begin();
+  v1::BuildDone done;
+  done.set_id(orders_[0].data() ? orders_[1].id() : orders_[0].id());
+  done.mutable_built()->set_outcome("ok");
+  *done.mutable_built()->mutable_artifact() = name("never sent");
+  EXPECT_THAT(orders(builder_, 8, {}, {done}).build_acks(), SizeIs(1));
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), IsEmpty());
+  EXPECT_THAT(orders(enter_builder("b2"), 8).orders(), SizeIs(1)) << "another builder has it next";
+  done.mutable_built()->set_outcome("splendid");
+  EXPECT_THAT(orders(builder_, 8, {}, {done}).build_acks(), SizeIs(1));
+}
+
+TEST_F(BuildService, ACompilersRefusalIsTheCandidatesResult) {
+  begin();
+  std::vector<v1::BuildDone> done;
+  for (const v1::BuildOrder& order : orders_) {
+    done.push_back(made(builder_, order));
+    if (order.data()) continue;
+    done.back().mutable_built()->Clear();
+    done.back().mutable_built()->set_outcome("build_error");
+    done.back().mutable_built()->set_message("the compiler aborted");
+  }
+  (void)orders(builder_, 8, {}, done);
+  const v1::SyncReply reply = awaiting(runner_, {lease_});
+  ASSERT_EQ(reply.built_size(), 1);
+  EXPECT_EQ(reply.built(0).artifacts(0).outcome(), "build_error");
+}
+
+TEST_F(BuildService, ALostBuilderBlamesNoTrial) {
+  begin();
+  for (int life = 2; life <= 4; ++life) {
+    (void)awaiting(runner_, {lease_});
+    builder_ = enter_builder("b1", str(life));  // its earlier life died
+    EXPECT_THAT(orders(builder_, 8).orders(), SizeIs(2)) << life;
+  }
+  for (int i = 0; i < 60; ++i) {  // it falls silent, the runner does not
+    farm.pass(250);
+    (void)awaiting(runner_, {lease_});
+  }
+  builder_ = enter_builder("b2");
+  orders_ = all(orders(builder_, 8));
+  ASSERT_THAT(orders_, SizeIs(2));
+  make_all();
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), SizeIs(1));
+  EXPECT_EQ(farm.trials(job_)[0].trial.attempt, 1) << "its lease is the first one";
+}
+
+TEST_F(BuildService, ADaemonThatStartsAnewHearsWhatIsWanted) {
+  begin();
+  farm.restart();
+  builder_ = enter_builder("b1");
+  runner_ = enter_runner("r1");
+  (void)awaiting(runner_, {lease_});  // takes up its lease
+  (void)awaiting(runner_, {lease_});  // and says what it awaits
+  std::vector<v1::BuildDone> done;
+  orders_ = all(orders(builder_, 8, orders_));
+  EXPECT_THAT(orders_, IsEmpty()) << "it has them";
+}
+
+TEST_F(BuildService, ARunnerWithoutABuilderGetsNothingAndPeopleAreTold) {
+  job_ = farm.submit(16);
+  runner_ = enter_runner("board1");
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_THAT(awaiting(runner_, {}, 4).leases(), IsEmpty());
+    farm.pass(250);
+  }
+  EXPECT_THAT(told("no builder is here for runner board1"), SizeIs(1));
+  EXPECT_THAT(told("measure_server --kind builder"), SizeIs(1));
+  builder_ = enter_builder("b1");
+  EXPECT_THAT(awaiting(runner_, {}, 4).leases(), SizeIs(4));
+}
+
+TEST_F(BuildService, LeasesThatWaitForABuilderThatHasGoneAreTold) {
+  begin();
+  for (int i = 0; i < 200; ++i) {
+    (void)awaiting(runner_, {lease_});
+    farm.pass(250);
+  }
+  EXPECT_THAT(told("runner r1 waits for a builder"), SizeIs(1));
+}
+
+TEST_F(BuildService, WhoSaysWhatCannotBeIsRefused) {
+  const auto refusal = [&](const v1::RegisterRequest& hello) {
+    v1::RegisterReply reply;
+    return farm.coordinator->register_worker(hello, &reply).message();
+  };
+  v1::RegisterRequest hello = builder("b1");
+  hello.clear_compilers();
+  EXPECT_THAT(refusal(hello), HasSubstr("a builder: found 0 targets, 0 compilers"));
+  hello = builder("b1");
+  hello.add_targets("llvm -mcpu=haswell -threads=1");
+  EXPECT_THAT(refusal(hello), HasSubstr("found 1 targets"));
+  hello = farm.hello("r1", "1", false);
+  hello.clear_targets();
+  hello.set_kind(v1::RUNNER);
+  EXPECT_THAT(refusal(hello), HasSubstr("targets: found none"));
+  hello.set_kind(static_cast<v1::WorkerKind>(99));
+  EXPECT_THAT(refusal(hello), HasSubstr("kind: found 99"));
+}
+
+TEST_F(BuildService, TheListTellsKinds) {
+  begin();
+  v1::ListWorkersReply reply;
+  ASSERT_TRUE(farm.coordinator->list_workers(&reply).is_ok());
+  const std::string text = workers_text(reply, 80);
+  EXPECT_THAT(text, HasSubstr("a builder, 2 orders, 0 built"));
+  EXPECT_THAT(text, HasSubstr("a runner, 1 leases"));
+  EXPECT_THAT(text, HasSubstr("compiles for llvm"));
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,205 @@
+// Builders here, runners there: what leases of runners need is ordered, goes to builders, and comes back with the runner's next Sync.
+// All of it happens in the desk's turns but for the bytes, which have calls of their own.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/daemon/build_messages.h"
+#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/messages.h"
+
+namespace tuner {
+namespace {
+
+constexpr int64_t kBlobChunk = int64_t{256} << 10;
+constexpr double kBuildLimitS = 10;
+constexpr char kOtherVersion[] = "other_version";
+
+}  // namespace
+
+Status Coordinator::check_kind(WorkerKind kind) const {
+  if (kind == WorkerKind::kFull || options_.blobs != nullptr) return Status::ok();
+  return invalid_argument(
+      "this daemon keeps no artifacts, so it has no use for builders and runners; it is one that a command has "
+      "started for itself: use `tuner serve`");
+}
+
+// --- the bytes ---
+
+Status Coordinator::read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
+  ASSIGN_OR_RETURN(const BlobName name, from_proto(request.blob(), "blob"));
+  {
+    const std::lock_guard lock(mutex_);
+    const WorkerLife* const life = workers_.life(request.session());
+    if (life == nullptr) return {StatusCode::kAborted, "unknown session; register again and keep your work"};
+    const WorkerLife* const owner = leases_.owner(request.trial_id());
+    if (owner == nullptr || *owner != *life || !builds_.names(request.trial_id(), name))
+      return unavailable("blob ", name.sha256, " is not named by lease ", shown(request.trial_id()), " of worker ",
+                         life->worker_id);
+  }
+  Result<std::string> bytes = options_.blobs->read(name, request.offset(), kBlobChunk);
+  if (bytes) return reply->set_bytes(*std::move(bytes)), Status::ok();
+  if (bytes.status().code() == StatusCode::kNotFound) {
+    const std::lock_guard lock(mutex_);
+    builds_.lost_blob(name, clock_.now_ms());
+  }
+  wake_desk();
+  return bytes.status();
+}
+
+Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply) {
+  ASSIGN_OR_RETURN(const BlobName name, from_proto(request.blob(), "blob"));
+  if (std::ssize(request.bytes()) > kBlobChunk)
+    return invalid_argument("bytes: found ", request.bytes().size(), ", expected at most ", kBlobChunk);
+  {
+    const std::lock_guard lock(mutex_);
+    const WorkerLife* const life = workers_.life(request.session());
+    if (life == nullptr) return {StatusCode::kAborted, "unknown session; register again and keep your work"};
+    if (!builds_.holds(*life, request.order_id()))
+      return unavailable("worker ", life->worker_id, " does not hold order ", shown(request.order_id()));
+  }
+  ASSIGN_OR_RETURN(const int64_t have, options_.blobs->write(name, request.offset(), request.bytes()));
+  reply->set_have(have);
+  return Status::ok();
+}
+
+// --- orders ---
+
+bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) const {
+  const std::string family = need.family();
+  if (!made.toolchain.empty() && workers_.some_build(family, {}, clock_.now_ms()) &&
+      !workers_.has_toolchain(family, made.toolchain, clock_.now_ms()))
+    return false;  // of a builder of before
+  return std::ranges::all_of(made.blobs(), [&](const BlobName& blob) { return options_.blobs->has(blob); });
+}
+
+// What the lease needs is ordered; what of it is known already is not made again.
+void Coordinator::want_locked(const std::string& trial_id) {
+  const LeaseTable::Trial* const trial = leases_.find(trial_id);
+  if (trial == nullptr || builds_.wants(trial_id)) return;
+  const double limit_s = trial->work.options.build_timeout_s > 0 ? trial->work.options.build_timeout_s : kBuildLimitS;
+  builds_.want(trial_id, needs_to_build(*trial), limit_s, clock_.now_ms(),
+               [this](const BuildNeed& need, const Made& made) { return is_usable_locked(need, made); });
+}
+
+bool Coordinator::nobody_makes_locked(const BuildNeed& need) const {
+  return !workers_.some_build(need.family(), need.wanted, clock_.now_ms());
+}
+
+// --- with a Sync ---
+
+// What a new Sync says of builds: by a builder of its orders, by a runner of the leases that await something.
+void Coordinator::take_builds_locked(SyncCall& call) {
+  const v1::SyncRequest& request = *call.request;
+  const WorkerKind kind = workers_.kind(call.session());
+  if (kind == WorkerKind::kRunner) {
+    for (const v1::HeldLease& held : request.held()) {
+      const WorkerLife* const owner = leases_.owner(held.trial_id());
+      if (!held.awaits_build() || owner == nullptr || *owner != call.life) continue;
+      want_locked(held.trial_id());  // the daemon may be a new one
+      call.awaits.insert(held.trial_id());
+    }
+    return;
+  }
+  if (kind != WorkerKind::kBuilder) return;
+  for (int i = 0; i < request.built_size(); ++i) take_built_locked(call, request.built(i), i);
+  for (const std::string& id : request.returned_builds()) builds_.give_back(id, call.life);
+  call.builds = held_of(request.builds());
+  call.build_slots =
+      request.unfit().empty() ? std::clamp(request.free_builds(), 0, kMaxBuildsPerSync - request.builds_size()) : 0;
+  std::vector<Builds::Held> named = call.builds;
+  for (const v1::BuildDone& done : request.built()) named.push_back({.id = done.id(), .at_work = true});
+  const Builds::Heartbeat beat = builds_.heartbeat(call.life, named, /*first=*/true, clock_.now_ms());
+  for (const std::string& id : beat.stop)
+    if (std::ranges::find(call.builds, id, &Builds::Held::id) != call.builds.end()) call.reply->add_stop_builds(id);
+  for (const Builds::Order& order : beat.missing) to_proto(order, call.reply->add_orders());
+}
+
+void Coordinator::take_built_locked(SyncCall& call, const v1::BuildDone& done, int index) {
+  const LogAbout about({.worker = call.life.worker_id});
+  const int64_t now = clock_.now_ms();
+  call.reply->add_build_acks(done.id());
+  Result<Made> made = from_proto(done.built(), str("built[", index, "]"));
+  if (!made) {
+    if (const auto more = refused_log_.say())
+      spdlog::error("an answer of builder {} is refused: {}{}", call.life.worker_id, shown(made.message()), *more);
+    return builds_.could_not(done.id(), call.life, "its answer was refused", now);
+  }
+  if (made->outcome == "unable") return builds_.could_not(done.id(), call.life, made->message, now);
+  if (made->outcome == kOtherVersion) {
+    const std::optional<BuildNeed> need = builds_.need_of(done.id());
+    if (need && workers_.note_lacks(call.session(), need->wanted, done.found_version()))
+      spdlog::warn("{}", lacks_line(call.life.worker_id, {{need->wanted, done.found_version()}}));
+    return builds_.could_not(done.id(), call.life, made->message, now);
+  }
+  for (const BlobName& blob : made->blobs())
+    if (!options_.blobs->has(blob))
+      return builds_.could_not(done.id(), call.life, "what it made did not arrive", now);
+  if (builds_.done(done.id(), *std::move(made))) workers_.count_trial(call.session());
+}
+
+// A few times a second.
+void Coordinator::look_after_builds_locked() {
+  if (options_.blobs == nullptr) return;
+  const int64_t now = clock_.now_ms();
+  for (const auto& [session, call] : waiting_)
+    if (!call->builds.empty() && workers_.check(session, call->number, now) == Workers::Call::kCurrent)
+      (void)builds_.heartbeat(call->life, call->builds, /*first=*/false, now);
+  builds_.forget_if([&](const std::string& trial) { return leases_.owner(trial) == nullptr; });
+  builds_.expire(now);
+}
+
+void Coordinator::serve_builds(const Calls& arrived) {
+  if (options_.blobs == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [session, call] : waiting_) serve_builds_locked(*call);
+  for (const std::unique_ptr<SyncCall>& call : arrived) serve_builds_locked(*call);
+}
+
+// Orders to a builder that has room; to a runner what its leases await.
+void Coordinator::serve_builds_locked(SyncCall& call) {
+  if (call.answered || call.gone) return;
+  if (call.build_slots > 0) {
+    const auto makes = [&](const BuildNeed& need) {
+      return workers_.builds(call.session(), need.family(), need.wanted);
+    };
+    for (const Builds::Order& order :
+         builds_.take(call.life, static_cast<size_t>(call.build_slots), makes, clock_.now_ms())) {
+      to_proto(order, call.reply->add_orders());
+      --call.build_slots;
+    }
+  }
+  std::erase_if(call.awaits, [&](const std::string& trial_id) {
+    const LeaseTable::Trial* const trial = leases_.find(trial_id);
+    const std::vector<const Made*> answers = builds_.answers(trial_id);
+    if (trial == nullptr || answers.empty()) return trial == nullptr;
+    to_proto(*trial, answers, call.reply->add_built());
+    return true;
+  });
+}
+
+// --- for people ---
+
+// Leases of the job that wait because no builder is here that makes what they need. Said once while it lasts.
+std::string Coordinator::builder_to_tell_locked(Run& run) const {
+  const auto makes_nobody = [&](const BuildNeed& need) { return nobody_makes_locked(need); };
+  const std::optional<int64_t> oldest = builds_.oldest_ms(makes_nobody);
+  if (!oldest) return run.builder_told = false, "";
+  if (run.builder_told || clock_.now_ms() - *oldest < options_.no_worker_hint_ms) return "";
+  for (const auto& [need, trials] : builds_.waiting_of(makes_nobody)) {
+    const bool ours = std::ranges::any_of(trials, [&](const std::string& id) {
+      const LeaseTable::Trial* const trial = leases_.find(id);
+      return trial != nullptr && trial->job_id == run.job->id();
+    });
+    if (!ours) continue;
+    run.builder_told = true;
+    const WorkerLife* const runner = leases_.owner(*trials.begin());
+    return str("runner ", runner == nullptr ? "" : runner->worker_id, " waits for a builder: none is here that compiles for \"",
+               need.family(), "\"", need.data ? "" : str(" with template ", need.wanted.name, " version ", need.wanted.version),
+               "; start one: measure_server --kind builder --daemon ADDRESS");
+  }
+  return "";
+}
+
+}  // namespace tuner
