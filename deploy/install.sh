@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# install.sh [--peers] [--emulator] [--browser] [--onnx] [--python] [--lint]: installs what building needs on Debian 12, as root
+# install.sh [--runner-only] [--cross] [--peers] [--emulator] [--browser] [--onnx] [--python] [--lint]: installs what building needs on Debian 12, as root
 # or with sudo. Quick when nothing is missing. Used by build.sh and test.sh; runs on its own too.
+#   --runner-only  only what the programs of deploy/cross.sh need: no LLVM, XGBoost, SQLite, googletest
+#   --cross     also the cross compiler for AArch64, with which deploy/cross.sh builds
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
 #   --onnx      also libonnx, with which models are read, and its test data (11 MB)
@@ -11,11 +13,15 @@
 #   --looked-up installs nothing: names the packages, optional ones too, on which it depends what CMake configures
 set -euo pipefail
 
-packages=(
+runner_only=(
   build-essential cmake ninja-build ccache pkg-config
-  llvm-22-dev liblld-22-dev                    # bookworm-security
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libssl-dev
-  libxgboost-dev libboost-dev libsqlite3-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+)
+packages=(
+  "${runner_only[@]}"
+  llvm-22-dev liblld-22-dev                    # bookworm-security
+  libxgboost-dev libboost-dev libsqlite3-dev
   libgtest-dev libgmock-dev
 )
 
@@ -23,8 +29,10 @@ peers=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev)
 onnx=(libonnx-dev libonnx-testdata)
 python=(python3-grpcio python3-protobuf python3-setuptools)
 
+[[ ${1:-} != --runner-only ]] || { packages=("${runner_only[@]}"); shift; }
 for option in "$@"; do
   case $option in
+    --cross) packages+=(g++-aarch64-linux-gnu) ;;
     --peers) packages+=("${peers[@]}") ;;
     --emulator) packages+=(qemu-user) ;;
     --browser) packages+=(chromium) ;;
@@ -32,7 +40,7 @@ for option in "$@"; do
     --python) packages+=("${python[@]}") ;;
     --lint) packages+=(clang-format clang-tidy) ;;
     --looked-up) printf '%s\n' "${packages[@]}" "${peers[@]}" "${onnx[@]}" "${python[@]}"; exit 0 ;;
-    *) echo "install: found $option, expected --peers, --emulator, --browser, --onnx, --python, --lint or --looked-up" >&2; exit 2 ;;
+    *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --onnx, --python, --lint or --looked-up" >&2; exit 2 ;;
   esac
 done
 
