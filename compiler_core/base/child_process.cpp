@@ -12,7 +12,10 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <fstream>
 #include <thread>
+
+#include "compiler_core/base/process_emulator.h"
 
 extern char** environ;
 
@@ -63,6 +66,23 @@ class Start {
   posix_spawnattr_t attributes_;
 };
 
+// What is started is for this architecture, as we are. Where an emulator runs us, the system may not know how to
+// start it: our emulator does, with the options that we are run with.
+ChildProgram under_our_emulator(ChildProgram program) {
+  if (emulator_words().empty()) return program;
+  if (program.path == "/proc/self/exe") program.path = path_of_this_program();
+  std::ifstream in(program.path, std::ios::binary);
+  std::string begin(64, '\0');
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  if (!begin.starts_with("\177ELF") || is_foreign_program(begin)) return program;  // a script, or the host's
+  std::vector<std::string> words = emulator_words();
+  words.push_back(program.path);
+  if (!program.words.empty()) words.insert(words.end(), program.words.begin() + 1, program.words.end());
+  program.path = words[0];
+  program.words = std::move(words);
+  return program;
+}
+
 int reap(pid_t pid) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -72,7 +92,8 @@ int reap(pid_t pid) {
 
 }  // namespace
 
-Result<pid_t> start_program(const ChildProgram& program) {
+Result<pid_t> start_program(const ChildProgram& asked) {
+  const ChildProgram program = under_our_emulator(asked);
   std::vector<std::string> words = program.words;
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/process_emulator.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen/library.h"
@@ -79,10 +80,11 @@ class CpuBackend final : public Backend {
     return is_this_cpu(target) ? hardware_fingerprint() : std::string();
   }
   Status runs_here(const Target& target) const override { return tuner::runs_here(target); }
-  // With another number of threads, or for an older CPU.
+  // With another number of threads, or for an older CPU. Emulated CPUs and real ones never measure for each other.
   bool measures(const Target& code, const Target& there, std::span<const std::string> features,
                 int max_threads) const override {
     if (!code.is_cpu() || !there.is_cpu() || code.threads > max_threads) return false;
+    if (code.emulated != there.emulated) return false;
     Target one = code, other = there;
     one.threads = other.threads = 1;
     if (one.name() == other.name()) return true;
@@ -160,6 +162,8 @@ Result<Target> resolve_cpu_target(std::string_view text) {
 }
 
 Status runs_here(const Target& target) {
+  if (target.emulated && !is_emulated_process())
+    return invalid_argument("it stands for times under an emulator, and no emulator runs this process");
   const int cpus = cpus_here();
   if (target.threads > cpus)
     return invalid_argument("it wants ", target.threads, " threads, this process may use ", cpus,

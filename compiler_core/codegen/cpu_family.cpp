@@ -176,15 +176,20 @@ class CpuFamily final : public TargetFamily {
  public:
   std::string_view word() const override { return "llvm"; }
   std::string_view usage() const override {
-    return R"("llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]")";
+    return R"("llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N] [-emulated]")";
   }
   std::span<const std::string_view> options() const override {
-    static constexpr std::string_view kOptions[] = {"-mcpu=", "-mtriple=", "-mattr=", "-threads="};
+    static constexpr std::string_view kOptions[] = {
+        "-mcpu=", "-mtriple=", "-mattr=", "-threads=", "-emulated"};
     return kOptions;
   }
 
   Status set_option(std::string_view key, std::string_view value, Target& t) const override {
     if (key == "-mattr") return parse_mattr(value, t);
+    if (key == "-emulated") {
+      t.emulated = true;
+      return Status::ok();
+    }
     if (key == "-threads") {
       ASSIGN_OR_RETURN(const int64_t threads, target_number(key, value, 1, 4096));
       t.threads = static_cast<int>(threads);
@@ -218,7 +223,7 @@ class CpuFamily final : public TargetFamily {
       text += " -mattr=";
       for (size_t i = 0; i < t.mattr.size(); ++i) text += (i == 0 ? "" : ",") + t.mattr[i];
     }
-    return text + str(" -threads=", t.threads);
+    return text + str(" -threads=", t.threads, t.emulated ? " -emulated" : "");
   }
 
   std::string_view toolchain_word() const override { return "llvm"; }
@@ -240,13 +245,14 @@ class CpuFamily final : public TargetFamily {
   bool explains_device_state() const override { return true; }  // "code for ... measured on ..."
   std::string_view peak_owner() const override { return "vector unit's"; }
 
-  // CPUs of one triple whose vectors and registers are alike, with any number of threads.
+  // CPUs of one triple whose vectors and registers are alike, with any number of threads. What is fast under an
+  // emulator says nothing of a device.
   bool near(const Target& a, const Target& b) const override {
-    return a.mtriple == b.mtriple && a.vector_bits == b.vector_bits &&
+    return a.emulated == b.emulated && a.mtriple == b.mtriple && a.vector_bits == b.vector_bits &&
            a.vector_registers_n == b.vector_registers_n;
   }
   bool same_processor(const Target& a, const Target& b) const override {
-    return a.mcpu == b.mcpu && a.mattr == b.mattr;
+    return a.mcpu == b.mcpu && a.mattr == b.mattr && a.emulated == b.emulated;
   }
   std::string difference(const Target& asked, const Target& there) const override {
     std::string text;

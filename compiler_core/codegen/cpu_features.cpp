@@ -156,9 +156,32 @@ Result<CpuFeatures> needed_features(const Target& target) {
   return emitted(needed);
 }
 
+namespace {
+
+// What the names have in common is there; words of -mattr may add to it on one side, or take away.
+Status has_units(const Target& target, const Target& there, std::string_view who) {
+  const std::vector<std::string> named = units_of_arm(there.mcpu);
+  CpuFeatures here(named.begin(), named.end()), needed = here;
+  const auto apply = [](const Target& t, CpuFeatures& features) {
+    for (const std::string& word : t.mattr)
+      if (word[0] == '+')
+        features.insert(word.substr(1));
+      else
+        features.erase(word.substr(1));
+  };
+  apply(there, here);
+  apply(target, needed);
+  std::vector<std::string> missing;
+  std::set_difference(needed.begin(), needed.end(), here.begin(), here.end(), std::back_inserter(missing));
+  if (missing.empty()) return Status::ok();
+  return invalid_argument(who, " has no ", joined(missing), ", which its code may use");
+}
+
+}  // namespace
+
 Status runs_on(const Target& target, const Target& there, const CpuFeatures& features, std::string_view who) {
   if (!target.is_x86() || !there.is_x86()) {
-    if (target.mtriple == there.mtriple && target.mcpu == there.mcpu) return Status::ok();
+    if (target.mtriple == there.mtriple && target.mcpu == there.mcpu) return has_units(target, there, who);
     return invalid_argument(who, " is \"", there.name(), "\", another architecture or another CPU of it");
   }
   ASSIGN_OR_RETURN(const CpuFeatures needed, needed_features(target));

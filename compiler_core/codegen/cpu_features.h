@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/runtime/host_cpu.h"
 #include "compiler_core/target.h"
 
 namespace tuner {
@@ -29,17 +30,13 @@ Status check_cpu_words(const Target& target);
 Result<CpuFeatures> needed_features(const Target& target);
 
 // Whether a CPU of the architecture `there`, with these features, runs code for the target; else
-// InvalidArgument, which names what it lacks. Code for another architecture than x86 only runs on `there`
-// itself. `who` begins the message: "this CPU has no avx512f, which its code may use".
+// InvalidArgument, which names what it lacks. Code for another architecture than x86 only runs on a CPU with the
+// name of `there`, if that has the units which -mattr adds. `who` begins the message: "this CPU has no avx512f, which its code may use".
 Status runs_on(const Target& target, const Target& there, const CpuFeatures& features, std::string_view who);
 
 // How a CPU with these features is called, and what -mattr has to add. LLVM's own guess counts models and
 // falls back on an older one where it knows none, or where a virtual machine shows another; so the guess
 // stays only while no CPU of the same maker has features nearer to these.
-struct CpuName {
-  std::string mcpu;
-  std::vector<std::string> mattr;  // sorted by feature
-};
 CpuName name_of_x86(std::string_view guess, const CpuFeatures& features);
 
 }  // namespace tuner

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler_core/base/process_emulator.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/runtime/cpu_hardware.h"
@@ -24,9 +25,10 @@ int64_t cache_bytes(int64_t found, int name, int64_t fallback) {
 Target host_target(int threads) {
   Target t;
   t.threads = threads;
+  t.emulated = is_emulated_process();
   const std::string guess = llvm::sys::getHostCPUName().str();
-  const CpuFeatures& features = host_cpu_features();
 #if defined(__x86_64__)
+  const CpuFeatures& features = host_cpu_features();
   CpuName name = name_of_x86(guess, features);
   t.mcpu = std::move(name.mcpu);
   t.mattr = std::move(name.mattr);
@@ -41,7 +43,10 @@ Target host_target(int threads) {
   std::sort(t.mattr.begin(), t.mattr.end(),
             [](const std::string& a, const std::string& b) { return a.substr(1) < b.substr(1); });
 #elif defined(__aarch64__)
-  t.mcpu = guess;
+  CpuName name = host_cpu_name();
+  if (name.mcpu == "generic") name.mcpu = guess;  // LLVM may know more of them
+  t.mcpu = std::move(name.mcpu);
+  t.mattr = std::move(name.mattr);
   t.mtriple = "aarch64-linux-gnu";
   t.vector_bits = 128;
   t.vector_registers_n = 32;

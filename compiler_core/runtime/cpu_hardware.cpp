@@ -7,7 +7,9 @@
 #include <sstream>
 
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/process_emulator.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/runtime/host_cpu.h"
 
 namespace tuner {
 
@@ -75,8 +77,11 @@ std::string hardware_fingerprint() {
   if (!value("cpu family").empty())
     out += str(" ", value("cpu family"), ".", value("model"), ".", value("stepping"));
   if (!value("microcode").empty()) out += str(" microcode ", value("microcode"));
+  // /proc and /sys tell of the host's CPU, not of the one that an emulator plays.
+  const bool emulated = is_emulated_process();
+  if (emulated) out = str(host_cpu_name().mcpu, " emulated on ", out);
   out += str(" | ", usable_cpus().size(), " cpus");
-  for (const std::string& part : {caches(), instruction_sets(cpu)})
+  for (const std::string& part : {caches(), emulated ? std::string() : instruction_sets(cpu)})
     if (!part.empty()) out += " | " + part;
   return out;
 }

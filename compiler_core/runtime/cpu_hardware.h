@@ -8,7 +8,7 @@ namespace tuner {
 
 // "Intel(R) Xeon(R) Processor 6.167.1 microcode 0x1 | 2 cpus | L1d 48K L2 2048K L3 491520K | avx2 fma
 // avx512f". Stable as long as the machine is: no frequencies, loads or host names. Parts the system does not
-// tell are left out.
+// tell are left out. Under an emulator it begins with "cortex-a72 emulated on ", the host's CPU behind it.
 std::string hardware_fingerprint();
 
 // Sizes of the first CPU's caches as the system tells them, in bytes; 0: it does not. L1d and L2 are one

@@ -128,7 +128,8 @@ Status measurable_here(const std::string& target_name) {
   const Backend& backend = backend_of(target);
   const Status runs = backend.runs_here(target);
   if (runs) return runs;
-  if (target.emulated) return invalid_argument("no worker measures \"", target_name, "\": ", runs.message());
+  if (target.emulated && backend.emulates())
+    return invalid_argument("no worker measures \"", target_name, "\": ", runs.message());
   return invalid_argument(
       "no worker on this machine measures \"", target_name, "\": ", runs.message(),
       ". Submit to a daemon with a worker on such a machine (--daemon)",
