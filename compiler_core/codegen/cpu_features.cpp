@@ -94,6 +94,23 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+// `target`: one whose words check_cpu_words() accepts.
+Result<CpuFeatures> units_of_aarch64(const Target& target) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<llvm::MCSubtargetInfo> info,
+                   codegen::subtarget_of(target, /*named=*/true));
+  CpuFeatures out;
+  for (const char* unit : {"bf16", "dotprod", "fullfp16", "i8mm", "sve", "sve2"})
+    if (info->checkFeatures(str("+", unit))) out.insert(unit);
+  return out;
+}
+
+Status has_all(const CpuFeatures& has, const CpuFeatures& needed, std::string_view who) {
+  std::vector<std::string> missing;
+  std::set_difference(needed.begin(), needed.end(), has.begin(), has.end(), std::back_inserter(missing));
+  if (missing.empty()) return Status::ok();
+  return invalid_argument(who, " has no ", joined(missing), ", which its code may use");
+}
+
 }  // namespace
 
 const CpuFeatures& host_cpu_features() {
@@ -142,6 +159,7 @@ Status check_cpu_words(const Target& target) {
 
 Result<CpuFeatures> needed_features(const Target& target) {
   RETURN_IF_ERROR(check_cpu_words(target));
+  if (target.mtriple.starts_with("aarch64")) return units_of_aarch64(target);
   if (!target.is_x86()) return CpuFeatures();
   llvm::StringMap<bool> features;
   const auto set = [&](llvm::StringRef feature, bool on) {
@@ -156,40 +174,16 @@ Result<CpuFeatures> needed_features(const Target& target) {
   return emitted(needed);
 }
 
-namespace {
-
-// What the names have in common is there; words of -mattr may add to it on one side, or take away.
-Status has_units(const Target& target, const Target& there, std::string_view who) {
-  const std::vector<std::string> named = units_of_arm(there.mcpu);
-  CpuFeatures here(named.begin(), named.end()), needed = here;
-  const auto apply = [](const Target& t, CpuFeatures& features) {
-    for (const std::string& word : t.mattr)
-      if (word[0] == '+')
-        features.insert(word.substr(1));
-      else
-        features.erase(word.substr(1));
-  };
-  apply(there, here);
-  apply(target, needed);
-  std::vector<std::string> missing;
-  std::set_difference(needed.begin(), needed.end(), here.begin(), here.end(), std::back_inserter(missing));
-  if (missing.empty()) return Status::ok();
-  return invalid_argument(who, " has no ", joined(missing), ", which its code may use");
-}
-
-}  // namespace
-
 Status runs_on(const Target& target, const Target& there, const CpuFeatures& features, std::string_view who) {
   if (!target.is_x86() || !there.is_x86()) {
-    if (target.mtriple == there.mtriple && target.mcpu == there.mcpu) return has_units(target, there, who);
-    return invalid_argument(who, " is \"", there.name(), "\", another architecture or another CPU of it");
+    if (target.mtriple != there.mtriple || target.mcpu != there.mcpu)
+      return invalid_argument(who, " is \"", there.name(), "\", another architecture or another CPU of it");
+    ASSIGN_OR_RETURN(const CpuFeatures needed, needed_features(target));
+    ASSIGN_OR_RETURN(const CpuFeatures here, needed_features(there));
+    return has_all(here, needed, who);
   }
   ASSIGN_OR_RETURN(const CpuFeatures needed, needed_features(target));
-  std::vector<std::string> missing;
-  std::set_difference(needed.begin(), needed.end(), features.begin(), features.end(),
-                      std::back_inserter(missing));
-  if (missing.empty()) return Status::ok();
-  return invalid_argument(who, " has no ", joined(missing), ", which its code may use");
+  return has_all(features, needed, who);
 }
 
 CpuName name_of_x86(std::string_view guess, const CpuFeatures& features) {

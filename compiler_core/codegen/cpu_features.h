@@ -26,7 +26,8 @@ std::vector<std::string> x86_cpu_names();
 Status check_cpu_words(const Target& target);
 
 // What the code generator may put into code for an x86 target without being asked: a CPU without one of them
-// ends such code with an illegal instruction. Empty for other architectures. Errors of check_cpu_words().
+// ends such code with an illegal instruction. Of AArch64 only the units by which its CPUs differ for kernels
+// (units_of_arm()); empty for other architectures. Errors of check_cpu_words().
 Result<CpuFeatures> needed_features(const Target& target);
 
 // Whether a CPU of the architecture `there`, with these features, runs code for the target; else

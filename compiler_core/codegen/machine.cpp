@@ -103,12 +103,18 @@ Result<const llvm::Target*> llvm_target_of(const Target& target) {
   return found;
 }
 
+std::string features_text(const Target& target) {
+  std::string features;
+  for (const std::string& attribute : target.mattr) features += (features.empty() ? "" : ",") + attribute;
+  return features;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<llvm::MCSubtargetInfo>> subtarget_of(const Target& target) {
+Result<std::unique_ptr<llvm::MCSubtargetInfo>> subtarget_of(const Target& target, bool named) {
   ASSIGN_OR_RETURN(const llvm::Target* const found, llvm_target_of(target));
-  std::unique_ptr<llvm::MCSubtargetInfo> info(
-      found->createMCSubtargetInfo(llvm::Triple(triple_text(target)), "", ""));
+  std::unique_ptr<llvm::MCSubtargetInfo> info(found->createMCSubtargetInfo(
+      llvm::Triple(triple_text(target)), named ? target.mcpu : "", named ? features_text(target) : ""));
   if (info == nullptr)
     return invalid_argument("target ", target.name(), ": LLVM has no code generator for it");
   return info;
@@ -117,8 +123,7 @@ Result<std::unique_ptr<llvm::MCSubtargetInfo>> subtarget_of(const Target& target
 Result<Machine*> Machine::of(const Target& target) {
   if (!target.is_cpu()) return invalid_argument("target ", target.name(), ": expected a CPU, found a GPU");
   thread_local std::map<std::string, Machine> machines;
-  std::string features;
-  for (const std::string& attribute : target.mattr) features += (features.empty() ? "" : ",") + attribute;
+  const std::string features = features_text(target);
   const std::string key = str(target.mtriple, " ", target.mcpu, " ", features, " ", target.vector_bits);
   if (const auto it = machines.find(key); it != machines.end()) return &it->second;
 

@@ -15,8 +15,8 @@
 namespace tuner::codegen {
 
 // What LLVM knows of the target's architecture: its CPUs and features. InvalidArgument for one that it has no
-// code generator for. Never null.
-Result<std::unique_ptr<llvm::MCSubtargetInfo>> subtarget_of(const Target& target);
+// code generator for. Never null. `named`: of the target's CPU and features, whose words are known.
+Result<std::unique_ptr<llvm::MCSubtargetInfo>> subtarget_of(const Target& target, bool named = false);
 
 class Machine {
  public:

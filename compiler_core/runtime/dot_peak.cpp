@@ -14,6 +14,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace tuner {
@@ -141,6 +143,43 @@ std::vector<Loop> loops_of(DType dtype) {
       found.push_back({byte_512, int64_t{2} * 64 * kChains, "vpdpbusd", kChains});
     else
       add(cpu_has_avx_vnni(), {byte_256, int64_t{2} * 32 * kFewChains, "vpdpbusd", kFewChains});
+  }
+  return found;
+}
+#elif defined(__aarch64__)
+// A loop of one instruction, sums += a * b, on kChains registers of 128 bits. As text, so that it is that one; the
+// attribute lets the assembler take it.
+#define NEON_LOOP(NAME, ARCHITECTURE, INSTRUCTION, ELEMENTS, LAYOUT)                              \
+  __attribute__((target(ARCHITECTURE))) void NAME(int64_t steps, Sums& sums) {                    \
+    int32x4_t acc[kChains] = {};                                                                  \
+    const int8x16_t a = ELEMENTS, b = a;                                                          \
+    for (int64_t s = 0; s < steps; ++s) {                                                         \
+      _Pragma("GCC unroll 20") for (int i = 0; i < kChains; ++i) asm volatile(                    \
+          INSTRUCTION " %0.4s, %1." LAYOUT ", %2." LAYOUT : "+w"(acc[i]) : "w"(a), "w"(b));       \
+    }                                                                                             \
+    _Pragma("GCC unroll 20") for (int i = 0; i < kChains; ++i) vst1q_s32(sums[i].data(), acc[i]); \
+  }
+const auto kOnes = [] { return vdupq_n_s8(1); };
+const auto kHalves = [] { return vreinterpretq_s8_u16(vdupq_n_u16(0x3f00)); };  // 0.5 as bfloat16
+
+NEON_LOOP(byte_dot, "arch=armv8.2-a+dotprod", "sdot", kOnes(), "16b")
+NEON_LOOP(byte_matrix, "arch=armv8.2-a+i8mm", "smmla", kOnes(), "16b")
+NEON_LOOP(bf16_dot, "arch=armv8.2-a+bf16", "bfdot", kHalves(), "8h")
+NEON_LOOP(bf16_matrix, "arch=armv8.2-a+bf16", "bfmmla", kHalves(), "8h")
+
+// Everything this CPU multiplies the type with, but float32 vectors. An instruction makes four sums, of so many
+// products each.
+std::vector<Loop> loops_of(DType dtype) {
+  std::vector<Loop> found;
+  const auto add = [&](bool there, auto run, int64_t products, std::string_view instruction) {
+    if (there) found.push_back({run, 2 * 4 * products * kChains, instruction, kChains});
+  };
+  if (dtype == DType::kBFloat16) {
+    add(cpu_has_bf16(), bf16_dot, 2, "bfdot");
+    add(cpu_has_bf16(), bf16_matrix, 4, "bfmmla");
+  } else if (dtype == DType::kInt8) {
+    add(cpu_has_dotprod(), byte_dot, 4, "sdot");
+    add(cpu_has_i8mm(), byte_matrix, 8, "smmla");
   }
   return found;
 }

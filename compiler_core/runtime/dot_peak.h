@@ -11,8 +11,8 @@
 namespace tuner {
 
 // G operations a second of one thread (a product and its addition count 2), as measure_fma_peak_gflops(), of the
-// fastest unit: bfloat16 by tdpbf16ps or vdpbf16ps, int8 by tdpbusd or vpdpbusd, float16 by tdpfp16ps, or float32
-// multiply-adds where they do more. Which is fastest is measured once a process, in some 10 ms. Any other type: the
+// fastest unit: bfloat16 by tdpbf16ps or vdpbf16ps, int8 by tdpbusd or vpdpbusd, float16 by tdpfp16ps, on AArch64 bfloat16 by
+// bfmmla or bfdot and int8 by smmla or sdot, or float32 multiply-adds where they do more. Which is fastest is measured once a process, in some 10 ms. Any other type: the
 // peak of float32.
 double measure_peak_gops(DType dtype, double milliseconds = 50);
 

@@ -108,6 +108,11 @@ TEST(TargetFamily, NearnessIsOfOneFamily) {
                emulated = *parse_target("cuda -arch=sm_90 -emulated");
   EXPECT_TRUE(a.family->near(a, b));
   EXPECT_FALSE(a.family->near(a, emulated));
+  const Target board = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"),
+               under_qemu = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -emulated");
+  EXPECT_FALSE(board.family->near(board, under_qemu));
+  EXPECT_FALSE(board.family->same_processor(board, under_qemu));
+  EXPECT_TRUE(board.family->near(under_qemu, under_qemu));
 }
 
 TEST(Backend, EveryFamilyOfTheListHasOne) {
@@ -149,6 +154,14 @@ TEST(Backend, AWorkerMeasuresWhatItsBackEndSays) {
   EXPECT_TRUE(cpus.measures(two, here, {}, 2));
   EXPECT_FALSE(cpus.measures(two, here, {}, 1)) << "more threads than CPUs";
   EXPECT_FALSE(cpus.measures(old, here, {}, 1)) << "nothing is known of what it can run";
+  const Target board = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"),
+               under_qemu = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -emulated");
+  EXPECT_TRUE(cpus.measures(board, board, {}, 1));
+  EXPECT_TRUE(cpus.measures(under_qemu, under_qemu, {}, 1));
+  EXPECT_FALSE(cpus.measures(board, under_qemu, {}, 1)) << "its times are those of no board";
+  EXPECT_FALSE(cpus.measures(under_qemu, board, {}, 1));
+  EXPECT_FALSE(backend_of(here).runs_here(*parse_target("llvm -mcpu=x86-64 -emulated")))
+      << "nothing emulates it";
   const Target toy_one = *parse_target("toy -size=1"), toy_two = *parse_target("toy -size=2");
   EXPECT_TRUE(toy_backend.measures(toy_one, toy_one, {}, 1));
   EXPECT_FALSE(toy_backend.measures(toy_two, toy_one, {}, 1));

@@ -118,6 +118,38 @@ TEST(CpuFeatures, OtherArchitecturesRunOnlyOnThemselves) {
   EXPECT_FALSE(runs_on(intel, arm, {}, "it"));
 }
 
+TEST(CpuFeatures, UnitsThatMattrAddsMustBeThere) {
+  const auto arm = [](const char* rest) {
+    return parse_target(str("llvm -mtriple=aarch64-linux-gnu ", rest)).value();
+  };
+  const Target plain = arm("-mcpu=cortex-a55"), more = arm("-mcpu=cortex-a55 -mattr=+i8mm"),
+               less = arm("-mcpu=cortex-a55 -mattr=-dotprod");
+  EXPECT_TRUE(runs_on(plain, more, {}, "it"));
+  EXPECT_TRUE(runs_on(less, plain, {}, "it"));
+  EXPECT_TRUE(runs_on(arm("-mcpu=cortex-a55 -mattr=+dotprod"), plain, {}, "it"))
+      << "the name says so already";
+  EXPECT_THAT(runs_on(more, plain, {}, "it").message(), HasSubstr("it has no i8mm, which its code may use"));
+  EXPECT_THAT(runs_on(plain, less, {}, "it").message(), HasSubstr("it has no dotprod"));
+}
+
+// The table of cores, which workers without LLVM ask, must say what LLVM says, of every name in it.
+TEST(CpuFeatures, TableOfArmCoresKnowsTheirUnits) {
+  for (const std::string& name : arm_cpu_names()) {
+    const Result<CpuFeatures> by_llvm =
+        needed_features(parse_target(str("llvm -mcpu=", name, " -mtriple=aarch64-linux-gnu")).value());
+    ASSERT_TRUE(by_llvm) << by_llvm.message();
+    const std::vector<std::string> by_table = units_of_arm(name);
+    EXPECT_EQ(*by_llvm, CpuFeatures(by_table.begin(), by_table.end())) << name;
+  }
+}
+
+// A worker without LLVM claims nothing that LLVM does not find here.
+TEST(CpuFeatures, UnitsFoundWithoutLlvmAreThere) {
+  for (const std::string& unit : host_cpu_units()) EXPECT_TRUE(host_cpu_features().contains(unit)) << unit;
+  const Target here = parse_target(host_cpu_target(1)).value();
+  EXPECT_TRUE(runs_here(here)) << runs_here(here).message();
+}
+
 TEST(CpuFeatures, WordsThatLlvmDoesNotKnowAreRefused) {
   EXPECT_THAT(
       resolve_cpu_target("llvm -mcpu=notacpu").message(),

@@ -19,13 +19,17 @@ TEST(Target, NameIsCanonical) {
   EXPECT_EQ(canonical("llvm -mcpu=haswell -mtriple=x86_64-linux-gnu"), "llvm -mcpu=haswell -threads=1");
   EXPECT_EQ(canonical("llvm -mattr=+fp16,-sve,+dotprod -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"),
             "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -mattr=+dotprod,+fp16,-sve -threads=1");
+  EXPECT_EQ(canonical("llvm -emulated -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"),
+            "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1 -emulated");
   EXPECT_EQ(canonical("cuda -arch=sm_90a"), "cuda -arch=sm_90a");
 }
 
 TEST(Target, NameParsesBackToItself) {
   for (const char* text :
        {"llvm -mcpu=znver5 -threads=16", "llvm -mcpu=generic -mtriple=aarch64-linux-gnu -threads=4",
-        "llvm -mcpu=skylake -mattr=+avx512f -threads=1", "cuda -arch=sm_80", "cuda -arch=sm_80 -emulated"})
+        "llvm -mcpu=skylake -mattr=+avx512f -threads=1",
+        "llvm -mcpu=cortex-a76 -mtriple=aarch64-linux-gnu -mattr=+i8mm -threads=2 -emulated",
+        "cuda -arch=sm_80", "cuda -arch=sm_80 -emulated"})
     EXPECT_EQ(canonical(text), text);
 }
 
@@ -59,7 +63,8 @@ TEST(Target, AnUnlistedCpuHasTheDefaults) {
 
 TEST(Target, ErrorsNameTheWord) {
   const std::string usage =
-      "expected \"cpu\", \"cpu -threads=N\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]\" or "
+      "expected \"cpu\", \"cpu -threads=N\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N] "
+      "[-emulated]\" or "
       "\"cuda "
       "-arch=sm_NN\"";
   EXPECT_EQ(canonical(""), "error: target: empty; " + usage);
@@ -86,8 +91,7 @@ TEST(Target, ErrorsNameTheWord) {
   EXPECT_EQ(canonical("cuda -arch=sm_100f"), "cuda -arch=sm_100f");
   EXPECT_EQ(canonical("cuda -arch=sm_80 -emulated=1"),
             "error: target: unknown option \"-emulated=1\"; " + usage);
-  EXPECT_EQ(canonical("llvm -mcpu=haswell -emulated"),
-            "error: target: unknown option \"-emulated\"; " + usage);
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -emulated -emulated"), "error: target: -emulated is given twice");
   EXPECT_EQ(canonical("cuda -arch=hopper"), "error: target: -arch: expected sm_NN, found \"hopper\"");
   EXPECT_EQ(canonical("cuda -mcpu=haswell"), "error: target: unknown option \"-mcpu=haswell\"; " + usage);
 }

@@ -171,6 +171,19 @@ TEST(SameFamily, TargetsAreNearWhereVectorsOrTheGenerationAreAlike) {
   EXPECT_TRUE(near_targets(target("cuda -arch=sm_90"), target("cuda -arch=sm_90a")));
   EXPECT_FALSE(near_targets(target("cuda -arch=sm_80"), target("cuda -arch=sm_90")));
   EXPECT_FALSE(near_targets(target("cuda -arch=sm_90"), target("cuda -arch=sm_90 -emulated")));
+  EXPECT_FALSE(near_targets(target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"),
+                            target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -emulated")));
+}
+
+// An answer never rests on times that an emulator gave, nor one for the emulator on a device's.
+TEST_F(Resolve, TimesUnderAnEmulatorAreNoNeighbours) {
+  const Target board = target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1"),
+               under_qemu = target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1 -emulated");
+  const Workload asked = product(64, 64, 64);
+  tuned(asked, under_qemu, {{other_config(asked, under_qemu), 500}});
+  tuned(product(64, 64, 64, /*bias=*/true), under_qemu, {{other_config(asked, under_qemu), 500}});
+  EXPECT_EQ(Resolver(store_.get()).resolve(asked, board).value().kind, AnswerKind::kDefault);
+  EXPECT_EQ(Resolver(store_.get()).resolve(asked, under_qemu).value().kind, AnswerKind::kExact);
 }
 
 // The first tile knob of the template decides: what divides its axis and is near `best` is fast.
