@@ -54,7 +54,7 @@ told "first answer $((took_ms / 1000)).$((took_ms / 100 % 10)) s after the insta
 sed 's/^/  /' "$scratch/answer" >&2
 [[ $took_ms -le $((most_s * 1000)) ]] || stop "the first answer took longer than $most_s s"
 grep -q 'certified' "$scratch/answer" || stop "the answer does not say whether it is certified"
-inside_root 'command -v tuner measure_server runner; runner --version' >&2
+inside_root 'command -v tuner measure_server measure_runner runner; runner --version' >&2
 
 inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-recommends gcc libc6-dev man-db bash-completion groff-base" >"$scratch/apt.log" 2>&1 ||
   { cat "$scratch/apt.log" >&2; stop "gcc cannot be installed"; }
@@ -67,7 +67,7 @@ for source in /srv/.local/share/tuner/tuner.db bundle; do
   grep -q '(exact)$' "$scratch/app" || { cat "$scratch/app" >&2; stop "the C program did not get the tuned kernel"; }
   told "a C program on tuner-runtime and ${source##*/}: $(tail -1 "$scratch/app")"
 done
-inside_root "man --warnings -l /usr/share/man/man1/tuner-submit.1.gz 2>&1 >/dev/null | grep . && exit 1 || man -w measure_server runner tuner-records-export" >&2 ||
+inside_root "man --warnings -l /usr/share/man/man1/tuner-submit.1.gz 2>&1 >/dev/null | grep . && exit 1 || man -w measure_server measure_runner runner tuner-records-export" >&2 ||
   stop "manual pages are missing or have warnings"
 inside_root "source /usr/share/bash-completion/completions/tuner; COMP_WORDS=(tuner sub); COMP_CWORD=1; _tuner; [[ \${COMPREPLY[*]} == submit ]]" ||
   stop "completion does not complete"
@@ -78,7 +78,7 @@ inside_root 'dpkg -L tuner tuner-worker tuner-runtime | sort -u' >"$scratch/owne
 inside_root "export DEBIAN_FRONTEND=noninteractive; $apt purge tuner tuner-worker tuner-runtime" >"$scratch/apt.log" 2>&1 ||
   { cat "$scratch/apt.log" >&2; stop "the packages cannot be removed"; }
 left=$(while read -r path; do [[ -d $root$path || ! -e $root$path ]] || echo "$path"; done <"$scratch/owned")
-left+=$(files | grep -iE 'tuner|measure_server|bin/runner' || true)
+left+=$(files | grep -iE 'tuner|measure_server|measure_runner|bin/runner' || true)
 left+=$(inside_root "dpkg-query -W -f '\${Package} \${db:Status-Status}\n' 'tuner*' 2>/dev/null | grep -v not-installed || true")
 [[ -z $left ]] || stop "left after the removal: $left"
 told "removed; nothing is left outside home and /tmp"

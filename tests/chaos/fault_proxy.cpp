@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -75,6 +76,8 @@ void FaultProxy::delay(ms late, ms lasting) {
   late_ = late;
   late_until_ = Clock::now() + lasting;
 }
+
+void FaultProxy::limit(int64_t bytes_per_s) { bytes_per_s_ = bytes_per_s; }
 
 void FaultProxy::part(ms lasting) {
   const std::lock_guard lock(mutex_);
@@ -149,21 +152,27 @@ void FaultProxy::accept_all() {
 }
 
 void FaultProxy::move(Connection& c, Clock::time_point now, ms late) {
-  read_from(c.caller, c.to_callee, now + late, c.broken);
-  read_from(c.callee, c.to_caller, now + late, c.broken);
+  read_from(c.caller, c.to_callee, to_callee_, now, late, c.broken);
+  read_from(c.callee, c.to_caller, to_caller_, now, late, c.broken);
   write_to(c.callee, c.to_callee, now, c.broken);
   write_to(c.caller, c.to_caller, now, c.broken);
 }
 
-void FaultProxy::read_from(int from, Stream& stream, Clock::time_point due, bool& broken) {
-  std::array<char, 64 << 10> buffer;
+void FaultProxy::read_from(int from, Stream& stream, Lane& lane, Clock::time_point now, ms late,
+                           bool& broken) const {
+  std::array<char, 16 << 10> buffer;
   while (!stream.ended && !broken && stream.size < kMostUnderWay) {
     const ssize_t n = ::recv(from, buffer.data(), buffer.size(), 0);
     if (n < 0 && would_wait()) return;
     if (n < 0) broken = true;
     if (n == 0) stream.ended = true;
     if (n <= 0) return;
-    stream.under_way.push_back({due, std::string(buffer.data(), static_cast<size_t>(n))});
+    Clock::time_point due = now;
+    if (const int64_t rate = bytes_per_s_; rate > 0) {
+      due = std::max(now, lane.free) + std::chrono::nanoseconds(static_cast<int64_t>(1e9 * static_cast<double>(n)) / rate);
+      lane.free = due;
+    }
+    stream.under_way.push_back({due + late, std::string(buffer.data(), static_cast<size_t>(n))});
     stream.size += static_cast<size_t>(n);
   }
 }

@@ -29,11 +29,13 @@ class FaultProxy {
   using ms = std::chrono::milliseconds;
   // All bytes arrive `late` later, for as long as said.
   void delay(ms late, ms lasting);
+  // So many bytes a second in each direction, of all connections together, from now on; 0: as many as come.
+  void limit(int64_t bytes_per_s);
   // Nothing arrives, and nobody is told: connections stay open, new ones wait.
   void part(ms lasting);
   // Every connection is reset, bytes under way are lost.
   void cut();
-  // No fault from now on.
+  // No fault from now on; a limit stays.
   void heal();
 
  private:
@@ -58,7 +60,11 @@ class FaultProxy {
   void run();
   void accept_all();
   void move(Connection& connection, Clock::time_point now, ms late);
-  static void read_from(int from, Stream& stream, Clock::time_point due, bool& broken);
+  // A link that is busy until then; bytes that come later wait for it.
+  struct Lane {
+    Clock::time_point free{};
+  };
+  void read_from(int from, Stream& stream, Lane& lane, Clock::time_point now, ms late, bool& broken) const;
   static void write_to(int to, Stream& stream, Clock::time_point now, bool& broken);
   static void reset(Connection& connection);
 
@@ -68,6 +74,8 @@ class FaultProxy {
   ms late_{0};
   Clock::time_point late_until_, parted_until_;
   bool cut_ = false;
+  std::atomic<int64_t> bytes_per_s_{0};
+  Lane to_callee_, to_caller_;  // of the thread
   std::atomic<bool> stopped_{false};
   std::list<Connection> connections_;  // of the thread
   std::thread thread_;

@@ -32,7 +32,7 @@ class BlobStoreTest : public testing::Test {
   void SetUp() override { open(); }
   void open(int64_t most = 64 * kMiB) {
     store_.reset();
-    Result<std::unique_ptr<BlobStore>> store = BlobStore::open(folder_.path() + "/blobs", most);
+    Result<std::unique_ptr<BlobStore>> store = BlobStore::open(folder_.file("blobs"), most);
     ASSERT_TRUE(store.is_ok()) << store.message();
     store_ = *std::move(store);
   }
@@ -45,7 +45,7 @@ class BlobStoreTest : public testing::Test {
     const Result<std::string> bytes = store_->read(name, 0, name.bytes);
     return bytes.is_ok() ? *bytes : bytes.message();
   }
-  std::string file(const BlobName& name) const { return folder_.path() + "/blobs/" + name.sha256; }
+  std::string file(const BlobName& name) const { return (folder_.path() / "blobs" / name.sha256).string(); }
 
   const TemporaryFolder folder_;
   std::unique_ptr<BlobStore> store_;
@@ -132,7 +132,7 @@ TEST_F(BlobStoreTest, BeyondTheLimitTheLeastRecentlyUsedGo) {
 }
 
 TEST_F(BlobStoreTest, FilesOfOthersAreLeftAlone) {
-  const std::string other = folder_.path() + "/blobs/README";
+  const std::string other = (folder_.path() / "blobs" / "README").string();
   std::ofstream(other) << "mine";
   open(1);
   EXPECT_TRUE(std::filesystem::exists(other));
@@ -158,8 +158,8 @@ TEST_F(BlobStoreTest, ManyWritersOfTheSameBlobEndWithOne) {
 }
 
 TEST_F(BlobStoreTest, AFolderThatCannotBeMadeIsNamed) {
-  std::ofstream(folder_.path() + "/file") << "x";
-  const auto store = BlobStore::open(folder_.path() + "/file/blobs", kMiB);
+  std::ofstream(folder_.file("file")) << "x";
+  const auto store = BlobStore::open(folder_.file("file/blobs"), kMiB);
   ASSERT_FALSE(store.is_ok());
   EXPECT_THAT(store.message(), HasSubstr("file/blobs"));
 }

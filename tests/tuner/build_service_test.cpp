@@ -14,6 +14,7 @@ namespace tuner {
 namespace {
 
 using testing::FarmByHand;
+using testing::kAnalyticTemplates;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -134,8 +135,9 @@ class BuildService : public ::testing::Test {
   }
   std::vector<std::string> told(const std::string& text) const {
     std::vector<std::string> lines;
-    for (const auto& event : farm.store->events(job_, 0, 10'000).value())
-      if (event.message.find(text) != std::string::npos) lines.push_back(event.message);
+    const auto events = farm.store->events(job_, 0, 10'000).value();
+    for (const auto& [number, json] : events)
+      if (json.find(text) != std::string::npos) lines.push_back(json);
     return lines;
   }
 

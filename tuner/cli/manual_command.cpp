@@ -38,7 +38,7 @@ Status write_pages(const CLI::App& app, const fs::path& folder) {
   const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
   if (error) return failed("/proc/self/exe: ", error.message());
   std::vector<ManualPage> pages = manual_pages(app, TUNER_VERSION);
-  for (const char* name : {"measure_server", "runner"}) {
+  for (const char* name : {"measure_server", "measure_runner", "runner"}) {
     ASSIGN_OR_RETURN(const std::string help, help_of(programs / name));
     pages.push_back(page_of_help(name, help, TUNER_VERSION));
   }
@@ -52,7 +52,7 @@ Status write_pages(const CLI::App& app, const fs::path& folder) {
 void add_manual_command(Command app, CommandContext& context) {
   auto folder = std::make_shared<std::string>();
   const Command command =
-      add_command(app, context, "manual", "Write the manual pages of tuner, measure_server and runner",
+      add_command(app, context, "manual", "Write the manual pages of tuner, measure_server, measure_runner and runner",
                   [app, folder] { return report(write_pages(app.app(), *folder)); });
   command.add_option("-o,--output", *folder, "The folder they go to").type_name("FOLDER").required();
   command.hide();
