@@ -219,7 +219,7 @@ void WorkerCore::await_again(const v1::Lease& lease) {
     const auto it = held_.find(key(lease));
     if (it == held_.end()) return;
     it->second.phase = v1::WAITING;
-    it->second.answered = false;
+    it->second.answered = it->second.built = false;
     if (draining_) return_waiting_locked(/*only_unanswered=*/true);
   }
   changed_.notify_all();

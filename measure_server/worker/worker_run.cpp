@@ -308,6 +308,7 @@ void Worker::run_one(const WorkerCore::Built& built) {
   }
   const Result<v1::MeasureRecord> record = measure(built);
   if (record.is_ok()) return finish(lease, *record);
+  if (record.status().code() == StatusCode::kNotFound) return core_->await_again(lease);  // its data is gone
   if (over() || returned(record.status())) return;
   v1::MeasureRecord lost = record_for(lease);
   lost.set_build_ms(built.build_ms);

@@ -170,7 +170,8 @@ TEST_F(BuildService, WhatIsKnownIsNotBuiltAgain) {
   (void)farm.enter(farm.hello("r1", "2", false));
   const std::string second = enter_runner("r2");
   v1::Lease lease;
-  for (const v1::Lease& l : awaiting(second, {}, 64).leases())
+  const v1::SyncReply reply = awaiting(second, {}, 64);
+  for (const v1::Lease& l : reply.leases())
     if (l.trial_id() == lease_.trial_id()) lease = l;
   ASSERT_EQ(lease.trial_id(), lease_.trial_id());
   EXPECT_THAT(awaiting(second, {lease}).built(), SizeIs(1));
