@@ -27,6 +27,7 @@ constexpr char kPackages[] = "installs packages: deploy/package_root.sh runs it"
 constexpr char kDaemon[] = "a daemon that stays, on a fixed port: tests/tuner/three_process_test has its own";
 constexpr char kFarm[] =
     "a farm of several hosts: tests/deploy/client_test and tests/tuner/admin_cli_test have one";
+constexpr char kBoard[] = "needs an ARM board, or a cross compiler and qemu";
 constexpr char kGpu[] = "needs a GPU host";
 constexpr char kNvrtc[] = "needs NVRTC";
 constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tuner/cli_test has the rest";
@@ -64,6 +65,22 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner admin drain gpu1", kFarm},
       {"tuner admin revoke alice", kFarm},
       {"tuner admin ca --renew", kFarm},
+      {"deploy/cross.sh aarch64", kBoard},
+      {"tuner admin worker pi4 --address farm.example:7070 -o pi4.credentials", kBoard},
+      {"tuner admin worker builder1 --address farm.example:7070 -o builder1.credentials", kBoard},
+      {"scp -r build/aarch64/worker pi4:tuner", kBoard},
+      {"scp pi4.credentials pi4:tuner/", kBoard},
+      {"measure_server --kind builder --daemon builder1.credentials", kBoard},
+      {"./runner --probe", kBoard},
+      {"./measure_runner --daemon pi4.credentials", kBoard},
+      {"tuner submit examples/conv2d_aarch64.json --trials 128 --daemon alice.credentials", kBoard},
+      {"tuner query examples/conv2d_aarch64.json --daemon alice.credentials", kBoard},
+      {"aarch64-linux-gnu-gcc -O2 app.c -Iout_arm/include -Lout_arm/lib -lconv -Wl,-rpath,'$ORIGIN/lib' "
+       "-pthread "
+       "-o app",
+       kBoard},
+      {"scp -r app out_arm/lib pi4:", kBoard},
+      {"qemu-aarch64 -cpu cortex-a72 -L build/aarch64/sysroot build/aarch64/worker/runner --probe", kBoard},
       {"measure_server --daemon HOST:PORT", kGpu},
       {"tuner submit examples/conv2d_cuda.json", kGpu},
       {"ctest -L gpu", kGpu},
@@ -197,6 +214,11 @@ TEST_F(DocumentationTest, JobsAndTargets) {
 TEST_F(DocumentationTest, Records) {
   follow("docs/records.md");
   EXPECT_THAT(shell_->read("autotvm.log"), HasSubstr("\"version\":0.2"));
+}
+
+TEST_F(DocumentationTest, Boards) {
+  EXPECT_THAT(follow("docs/boards.md"), HasSubstr("fmla"));
+  EXPECT_FALSE(shell_->read("out_arm/include/conv.h").empty());
 }
 
 TEST_F(DocumentationTest, Farm) {
