@@ -1,7 +1,13 @@
-// What the statically linked runtime of the compiler asks of a glibc newer than 2.34, so that the runner starts on
-// hosts that have no newer one. Part of the executable, not of a library: it must come before libc's own.
+// What the statically linked runtime of the compiler asks of a glibc newer than 2.34, so that the runner and the worker
+// without LLVM start on hosts that have no newer one. Part of the executable, not of a library: it must come before
+// libc's own.
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE  // this glibc has _dl_find_object (2.35), so libgcc's unwinder calls it
 
@@ -39,6 +45,18 @@ extern "C" int _dl_find_object(void* address, dl_find_object* found) noexcept {
   *found = {};
   Search search{reinterpret_cast<ElfW(Addr)>(address), found};
   return dl_iterate_phdr(look, &search) != 0 ? 0 : -1;
+}
+
+#endif
+
+#if __GLIBC_PREREQ(2, 36)  // this glibc has arc4random(), so std::random_device calls it
+
+extern "C" uint32_t arc4random() noexcept {
+  uint32_t number = 0;
+  // A few bytes come whole, or are interrupted before the first.
+  while (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
+    if (errno != EINTR) std::abort();
+  return number;
 }
 
 #endif
