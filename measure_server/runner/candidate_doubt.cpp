@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "compiler_core/base/process_emulator.h"
 #include "measure_server/runner/candidate_run.h"
 #include "measure_server/runner/sampling.h"
 
@@ -40,8 +41,10 @@ void CandidateRun::take_facts() {
 // had not seen has to take about as long as those that were timed: what is more than that by far was not done
 // there. A neighbour on the core and cold caches slow a single call, by less than this. Threads of a pool spin
 // for a while after a loop, and while they wait for one that the system stopped, so several are known less well.
-// A race has one try.
+// A race has one try. An emulator spends CPU time of its own, on translating code when it first runs: its times are
+// those of no machine, and nobody gains by changing them.
 std::string CandidateRun::doubt() const {
+  if (is_emulated_process()) return "";
   const bool alone = artifact_.manifest.threads <= 1;
   const double turn_ns = alone ? 150e3 : 3e6;  // a turn's own waking and waiting, of each thread
   const double share = alone ? 0.03 : 0.1;

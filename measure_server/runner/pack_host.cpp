@@ -1,5 +1,6 @@
 #include "measure_server/runner/pack_host.h"
 
+#include "compiler_core/base/process_emulator.h"
 #include "compiler_core/runtime/cuda_driver.h"
 #include "compiler_core/runtime/cuda_fit.h"
 #include "measure_server/runner/device_host.h"
@@ -30,11 +31,22 @@ Status check_device(const Manifest& manifest, const DeviceInfo& device) {
   return check_driver_takes(toolkit_major(manifest.toolchain), device.driver_version);
 }
 
+// Times under qemu are those of no device.
+Status check_emulation(const std::string& target) {
+  if (!target.starts_with("llvm ") || target.ends_with(" -emulated") == is_emulated_process())
+    return Status::ok();
+  if (is_emulated_process())
+    return failed("the pack's kernels are for \"", target,
+                  "\", and an emulator runs this program: pack with \"", target, " -emulated\"");
+  return failed("the pack's kernels are for \"", target, "\", and no emulator runs this program");
+}
+
 }  // namespace
 
 Status check_host(const PackFile& pack, const ProbeReply& probe) {
   for (const PackTask& task : pack.pack().tasks)
     for (const PackCandidate& c : task.candidates) {
+      RETURN_IF_ERROR(check_emulation(c.artifact.manifest.target));
       if (!DeviceHost::takes(c.artifact.manifest)) continue;
       if (probe.devices.empty())
         return failed("the pack holds kernels for \"", task.target, "\"; ", probe.no_device);
