@@ -20,7 +20,7 @@ for target in "$@"; do
 done
 [[ $# -gt 0 ]] || set -- all
 sysroot=$build/sysroot
-packages=(libc6-dev libgrpc++-dev libprotobuf-dev libssl-dev zlib1g-dev libspdlog-dev libcli11-dev nlohmann-json3-dev)
+packages=(libc6-dev libgrpc++-dev libprotobuf-dev libssl-dev zlib1g-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libboost-dev)
 
 # Sources of this host that name Debian 12, for every architecture.
 copy_sources() {

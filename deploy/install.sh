@@ -16,12 +16,12 @@ set -euo pipefail
 runner_only=(
   build-essential cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libssl-dev
-  libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libboost-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
 )
 packages=(
   "${runner_only[@]}"
   llvm-22-dev liblld-22-dev                    # bookworm-security
-  libxgboost-dev libboost-dev libsqlite3-dev
+  libxgboost-dev libsqlite3-dev
   libgtest-dev libgmock-dev
 )
 
