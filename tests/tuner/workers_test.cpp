@@ -200,6 +200,17 @@ TEST_F(WorkersTest, CodeOfAnotherCpuIsServedByFeaturesNotByName) {
   EXPECT_FALSE(workers.serves("older", {kTrial, "llvm -mcpu=haswell -threads=5"}));
 }
 
+TEST_F(WorkersTest, AWorkerUnderAnEmulatorServesNoBoardsTrials) {
+  const std::string board = "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1",
+                    under_qemu = board + " -emulated";
+  enter("qemu", offer("w1", "1", under_qemu), now);
+  EXPECT_TRUE(workers.serves("qemu", {kTrial, under_qemu}));
+  EXPECT_FALSE(workers.serves("qemu", {kTrial, board}));
+  enter("board", offer("w2", "1", board), now);
+  EXPECT_TRUE(workers.serves("board", {kTrial, board}));
+  EXPECT_FALSE(workers.serves("board", {kTrial, under_qemu}));
+}
+
 TEST_F(WorkersTest, RacesGoToThoseThatCanRaceAndServeTheTarget) {
   Offer racer = offer("w2");
   racer.races = true;
