@@ -18,7 +18,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 5;
+constexpr int kCodegenVersion = 6;
 
 struct Compiled {
   // The context must outlive the module.

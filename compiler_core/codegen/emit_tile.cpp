@@ -32,7 +32,9 @@ using Vectors = std::vector<llvm::Value*>;
 // the highest that falls out (zip) or the lowest (lanes) becomes the bit of the vectors' index instead.
 class Transpose {
  public:
-  explicit Transpose(llvm::IRBuilder<>& b) : b_(b) {}
+  // `permutes_bytes`: one instruction puts the bytes of a vector in any order (vpermb).
+  explicit Transpose(llvm::IRBuilder<>& b, bool permutes_bytes = false)
+      : b_(b), permutes_bytes_(permutes_bytes) {}
 
   // `lanes` vectors of `rows` elements -> `rows` vectors of `lanes`; rows <= lanes.
   Vectors to_rows(Vectors vectors, int64_t rows) {
@@ -75,10 +77,12 @@ class Transpose {
   }
 
   // Two or four vectors element by element, as one piece: a0 b0 c0 d0 a1 b1 ... It comes in parts of 16 bytes where the
-  // vectors have 16 bytes, else whole.
+  // vectors have 16 bytes and their bytes are not permuted at once, else whole.
   Vectors woven(Vectors v) {
     if (v.size() == 4) {
-      const bool fills = count(v[0]) * static_cast<int64_t>(v[0]->getType()->getScalarSizeInBits()) == 128;
+      const auto bits = static_cast<int64_t>(v[0]->getType()->getScalarSizeInBits());
+      const bool fills = count(v[0]) * bits == 128;
+      if (fills && bits == 8 && permutes_bytes_) return {quarters_zipped(joined(v))};
       if (fills) {
         const Vectors ac = halves(v[0], v[2]), bd = halves(v[1], v[3]);
         const Vectors first = halves(ac[0], bd[0]), second = halves(ac[1], bd[1]);
@@ -95,6 +99,12 @@ class Transpose {
     llvm::SmallVector<int> mask;
     for (int64_t i = 0; i < 2 * count(a); ++i) mask.push_back(static_cast<int>(i / 2 + i % 2 * count(a)));
     return b_.CreateShuffleVector(a, b, mask);
+  }
+  // The four quarters of a vector, element by element.
+  llvm::Value* quarters_zipped(llvm::Value* v) {
+    llvm::SmallVector<int> mask;
+    for (int64_t i = 0; i < count(v); ++i) mask.push_back(static_cast<int>(i / 4 + i % 4 * (count(v) / 4)));
+    return b_.CreateShuffleVector(v, mask);
   }
   Vectors halves(llvm::Value* a, llvm::Value* b) {
     llvm::SmallVector<int> low, high;
@@ -170,6 +180,7 @@ class Transpose {
   }
 
   llvm::IRBuilder<>& b_;
+  bool permutes_bytes_;
 };
 
 }  // namespace
@@ -371,7 +382,7 @@ void Emitter::store_across(const Tile& tile, const Stmt& store, const std::vecto
   if (guards.empty() && is_one_piece(tile, *store)) {
     at_lane(tile, 0);
     const Access first = analyze(store->buffer, store->indices);
-    store_woven(store->buffer, first, Transpose(b_).woven(std::move(vectors)));
+    store_woven(store->buffer, first, Transpose(b_, machine_.has_byte_permute).woven(std::move(vectors)));
     return leave_tile(tile);
   }
   vectors = Transpose(b_).to_lanes(std::move(vectors), tile.lane.lanes);

@@ -40,13 +40,16 @@ struct Workspace {
 // What the machine offers that decides which IR is best.
 struct MachineTraits {
   bool has_fma = false;
-  bool has_bf16_dot = false;   // two products of bfloat16 added to a float: vdpbf16ps
-  bool has_byte_dot = false;   // four products of uint8 and int8 added to an int32: vpdpbusd
-  bool has_float16 = false;    // float16 to float32 and back: vcvtph2ps
-  bool has_scale = false;      // x * 2^n in one instruction: vscalefps
-  bool has_scatter = false;    // gathers and scatters of elements under a mask
-  bool has_pair_sums = false;  // two products of 16 bits as one sum of 32: vpmaddwd
-  std::string cpu, features;   // of LLVM
+  bool has_bf16_dot = false;      // two products of bfloat16 added to a float: vdpbf16ps
+  bool has_byte_dot = false;      // four products of uint8 and int8 added to an int32: vpdpbusd
+  bool has_float16 = false;       // float16 to float32 and back: vcvtph2ps
+  bool has_scale = false;         // x * 2^n in one instruction: vscalefps
+  bool has_nearest_int = false;   // the nearest int32 of a float32, ties to even: cvtps2dq
+  bool has_saturation = false;    // int32 as bytes, saturated: vpmovusdb
+  bool has_byte_permute = false;  // 64 bytes in any order: vpermb
+  bool has_scatter = false;       // gathers and scatters of elements under a mask
+  bool has_pair_sums = false;     // two products of 16 bits as one sum of 32: vpmaddwd
+  std::string cpu, features;      // of LLVM
   int vector_bits = 128;
 };
 
@@ -175,6 +178,9 @@ class Emitter {
   llvm::Value* emit_unary(const Expr& e);
   llvm::Value* emit_select(const Expr& e);
   llvm::Value* emit_cast(DType to, const Expr& e);
+  llvm::Value* nearest_int(const Expr& e);
+  bool rounds_lanes(const Expr& e) const;  // whether nearest_int applies
+  llvm::Value* saturated_byte(const Expr& e);
   llvm::Value* narrowed(DType to, llvm::Value* x);   // float32 to bits of a float of 16 bits
   llvm::Value* widened(DType from, llvm::Value* x);  // and back
   llvm::Value* bfloat16_bits(llvm::Value* x);

@@ -145,6 +145,9 @@ Result<Machine*> Machine::of(const Target& target) {
                .has_byte_dot = (has("+avx512vnni") && any_width) || (!wide && has("+avxvnni")),
                .has_float16 = triple.isAArch64() || has("+f16c") || has("+avx512f"),
                .has_scale = has("+avx512f") && any_width,
+               .has_nearest_int = triple.isX86(),
+               .has_saturation = has("+avx512f") && any_width,
+               .has_byte_permute = wide && has("+avx512vbmi"),
                .has_scatter = wide && has("+avx512f"),
                .has_pair_sums = wide                        ? has("+avx512bw")
                                 : target.vector_bits == 256 ? has("+avx2")

@@ -38,6 +38,41 @@ TEST(CodegenNumbers, RoundsToTheNearestTiesToEven) {
     }
 }
 
+// What requantised sums become: bounds and zero point around a rounding, bytes at the end. Far beyond the bounds, too,
+// where the sum is no number of int32.
+TEST(CodegenNumbers, BytesAreRoundedAndSaturated) {
+  const std::vector<double> numbers = {0,       0.5,        1.5,     2.5,    -0.5,    -1.5,     254.5,
+                                       255.5,   255,        256,     -127.5, 300,     -300,     0x1p30,
+                                       -0x1p30, 0x1p31,     -0x1p31, 0x1p40, -0x1p40, INFINITY, -INFINITY,
+                                       NAN,     2147483520, 126.5,   -7.5,   3};
+  for (const char* cpu : {"", "haswell", "x86-64"})
+    for (const DType dtype : {DType::kUInt8, DType::kInt8})
+      for (const double zero : {0.0, 3.0, dtype == DType::kUInt8 ? 255.0 : -128.0}) {
+        const Target target = *cpu == 0 ? host_target() : *parse_target(str("llvm -mcpu=", cpu));
+        if (target.family != host_target().family || !runs_here(target)) continue;
+        const auto count = std::ssize(numbers);
+        const Buffer x = make_buffer("x", DType::kFloat32, {count}, MemoryScope::kGlobal, BufferRole::kInput);
+        const Buffer z = make_buffer("z", dtype, {1}, MemoryScope::kGlobal, BufferRole::kInput);
+        const Buffer y = make_buffer("y", dtype, {count}, MemoryScope::kGlobal, BufferRole::kOutput);
+        const Var i = make_var("i");
+        const Expr zero_point = cast(DType::kInt32, load(z, {0}));
+        const int64_t low = dtype == DType::kInt8 ? -128 : 0;
+        const auto bound = [&](int64_t value) {
+          return cast(DType::kFloat32, int_imm(value, DType::kInt32) - zero_point);
+        };
+        const Expr bounded = min(max(load(x, {i}), bound(low)), bound(low + 255));
+        const Expr whole = cast(DType::kInt32, unary(UnaryOp::kRound, bounded));
+        const Stmt store = make_store(y, {i}, cast(dtype, whole + zero_point));
+        const Program p{"bytes", {x, z, y}, make_for(i, count, store, AxisKind::kSpatial, kVector)};
+        std::vector<std::vector<double>> args = {numbers, {zero}, {}}, expected = args;
+        ASSERT_TRUE(interpret(p, expected).is_ok());
+        const Status ran = run_compiled(p, args, target, 1);
+        ASSERT_TRUE(ran) << ran.message();
+        for (size_t n = 0; n < numbers.size(); ++n)
+          EXPECT_EQ(args[2][n], expected[2][n]) << numbers[n] << " + " << zero << " on " << target.name();
+      }
+}
+
 // The last lane of each row alone, after all rows had their others: it must not reach into the next row.
 TEST(CodegenNumbers, ASmallElementIsStoredByItself) {
   for (const DType dtype : {DType::kUInt8, DType::kInt8, DType::kBFloat16}) {
