@@ -10,6 +10,7 @@
   TEMPLATE(matmul_tile_cpu) \
   TEMPLATE(matmul_dot_cpu) \
   TEMPLATE(conv2d_tile_cpu) \
+  TEMPLATE(conv2d_rows_dot_cpu) \
   TEMPLATE(conv2d_direct_cpu) \
   TEMPLATE(depthwise_conv2d_dot_cpu) \
   TEMPLATE(depthwise_conv2d_cpu) \
