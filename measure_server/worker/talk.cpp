@@ -119,12 +119,12 @@ Status Talk::sync(DaemonLink& link, Answer& answer) {
   if (stopped_) return Status::ok();
   v1::SyncReply reply;
   // With results in it the call is answered at once; cutting it short would only send them twice.
-  const bool reports = request.results_size() > 0 || request.races_size() > 0;
+  const bool reports = request.results_size() + request.races_size() + request.built_size() > 0;
   const Status status = link.sync(request, &reply, reports ? std::stop_token() : interrupt);
   if (status.is_ok()) {
     core_.apply(reply);
     log_acknowledged(request, reply);
-    if (reports && reply.acks_size() == 0) answer = Answer::kNothingTaken;
+    if (reports && reply.acks_size() + reply.build_acks_size() == 0) answer = Answer::kNothingTaken;
   } else if (!reports && interrupt.stop_requested()) {
     answer = Answer::kCutShort;
     std::this_thread::sleep_for(kSettle);

@@ -89,6 +89,9 @@ DaemonNow Coordinator::now_locked() const {
   now.leased = leases_.leased();
   now.oldest_queued_s = static_cast<double>(ms - leases_.oldest_queued_ms(ms)) / 1000;
   now.races_open = races_.open_races();
+  now.orders_waiting = builds_.waiting();
+  now.orders_at_builders = builds_.at_builders();
+  if (options_.blobs != nullptr) now.artifact_bytes = options_.blobs->bytes();
   now.up_s = static_cast<double>(ms - started_ms_) / 1000;
   for (const auto& [id, job] : jobs_.all()) {
     now.jobs_queued += job->state() == JobState::kQueued ? 1 : 0;

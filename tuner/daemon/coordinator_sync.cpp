@@ -176,7 +176,8 @@ void Coordinator::drop_gone(const std::set<uint64_t>& gone, Calls& arrived) {
   const auto drop = [&](SyncCall& call) {
     call.gone = true;
     workers_.connection_closed(call.session());
-    if (call.request->results_size() + call.request->races_size() == 0 || waiting_.contains(call.session()))
+    const v1::SyncRequest& brings = *call.request;
+    if (brings.results_size() + brings.races_size() + brings.built_size() == 0 || waiting_.contains(call.session()))
       call.answer(Status(StatusCode::kAborted, "the caller has gone"));
   };
   if (!gone.empty())

@@ -122,6 +122,11 @@ void add_now(MetricsText& out, const DaemonNow& now) {
   out.sample("state", "running", static_cast<double>(now.jobs_running));
   out.gauge("tuner_races_open", "Races and remeasurements that have not ended.",
             static_cast<double>(now.races_open));
+  out.begin("tuner_build_orders", "gauge", "What leases of runners need made and nobody has made yet.");
+  out.sample("state", "waiting", static_cast<double>(now.orders_waiting));
+  out.sample("state", "at_builder", static_cast<double>(now.orders_at_builders));
+  out.gauge("tuner_artifact_bytes", "Kept on disk of what builders have made for runners.",
+            static_cast<double>(now.artifact_bytes));
   out.begin("tuner_workers", "gauge", "Workers, each in one state.");
   out.sample("state", "here", static_cast<double>(now.workers_here));
   out.sample("state", "unfit", static_cast<double>(now.workers_unfit));

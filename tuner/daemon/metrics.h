@@ -107,6 +107,8 @@ struct DaemonNow {
   double oldest_queued_s = 0;
   size_t jobs_queued = 0, jobs_running = 0, races_open = 0;
   size_t workers_here = 0, workers_silent = 0, workers_unfit = 0, workers_paused = 0;
+  size_t orders_waiting = 0, orders_at_builders = 0;
+  int64_t artifact_bytes = 0;  // kept of what builders made
   double up_s = 0;
   // Of the last whole look at the database (integrity_check.h).
   int64_t database_checks = 0, checked_rows = 0, database_faults = 0;
