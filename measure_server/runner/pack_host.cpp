@@ -31,10 +31,9 @@ Status check_device(const Manifest& manifest, const DeviceInfo& device) {
   return check_driver_takes(toolkit_major(manifest.toolchain), device.driver_version);
 }
 
-// Times under qemu are those of no device.
+// Code for this CPU. Times under qemu are those of no device.
 Status check_emulation(const std::string& target) {
-  if (!target.starts_with("llvm ") || target.ends_with(" -emulated") == is_emulated_process())
-    return Status::ok();
+  if (target.ends_with(" -emulated") == is_emulated_process()) return Status::ok();
   if (is_emulated_process())
     return failed("the pack's kernels are for \"", target,
                   "\", and an emulator runs this program: pack with \"", target, " -emulated\"");
@@ -46,8 +45,10 @@ Status check_emulation(const std::string& target) {
 Status check_host(const PackFile& pack, const ProbeReply& probe) {
   for (const PackTask& task : pack.pack().tasks)
     for (const PackCandidate& c : task.candidates) {
-      RETURN_IF_ERROR(check_emulation(c.artifact.manifest.target));
-      if (!DeviceHost::takes(c.artifact.manifest)) continue;
+      if (!DeviceHost::takes(c.artifact.manifest)) {
+        RETURN_IF_ERROR(check_emulation(c.artifact.manifest.target));
+        continue;
+      }
       if (probe.devices.empty())
         return failed("the pack holds kernels for \"", task.target, "\"; ", probe.no_device);
       RETURN_IF_ERROR(check_device(c.artifact.manifest, probe.devices.front()));
