@@ -57,7 +57,8 @@ struct ShippedKernel {
   };
   Manifest manifest;
   std::string object;  // ELF, to be linked with others into one library; empty: the kernel stands alone
-  std::vector<std::string> instruction_sets;  // of `object`: what the CPU must have, as GCC names them
+  std::vector<std::string>
+      instruction_sets;  // of `object`: what the CPU must have, as GCC names them (AArch64: LLVM)
   std::vector<File> files;
   int alignment_bytes = 64;  // of every operand
 };

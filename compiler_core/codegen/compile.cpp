@@ -5,6 +5,7 @@
 
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/backend.h"
+#include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/codegen/machine.h"
 #include "compiler_core/lower/lower.h"
@@ -111,8 +112,12 @@ Result<std::vector<std::string>> instruction_sets(const Target& target) {
       {"sse4.2", "avx"},         {"avx", "avx2"},    {"avx2", ""},     {"fma", ""},      {"bmi2", ""},
       {"avxvnni", "avx512vnni"}, {"avx512f", ""},    {"avx512bw", ""}, {"avx512dq", ""}, {"avx512vl", ""},
       {"avx512vnni", ""},        {"avx512bf16", ""}, {"amx-bf16", ""}, {"amx-int8", ""}, {"amx-fp16", ""}};
-  ASSIGN_OR_RETURN(const Machine* machine, Machine::of(target));
   std::vector<std::string> used;
+  if (!target.is_x86()) {
+    ASSIGN_OR_RETURN(const CpuFeatures units, needed_features(target));
+    return std::vector<std::string>(units.begin(), units.end());
+  }
+  ASSIGN_OR_RETURN(const Machine* machine, Machine::of(target));
   for (const auto& [name, implied_by] : kNames)
     if (machine->has_x86_feature(name) && (*implied_by == 0 || !machine->has_x86_feature(implied_by)))
       used.emplace_back(name);

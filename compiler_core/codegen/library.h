@@ -20,7 +20,8 @@ Result<CompiledObject> compile_object(const Program& program, const Target& targ
                                       const CompileOptions& options = {});
 
 // The instruction sets beyond the architecture's base that code for this CPU may use, as GCC's
-// __builtin_cpu_supports() spells them: "avx2", "fma", "avx512f"... Empty for AArch64, where it has no names.
+// __builtin_cpu_supports() spells them: "avx2", "fma", "avx512f"... For AArch64 as LLVM does: "dotprod",
+// "fullfp16"...; tuner_units() of tuner_runtime.h knows what a CPU has of them.
 Result<std::vector<std::string>> instruction_sets(const Target& target);
 
 // A table in C for a library: constant bytes, some of which are addresses.

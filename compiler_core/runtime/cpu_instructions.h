@@ -19,15 +19,4 @@ inline bool cpu_has_avx_vnni() {
 }
 
 }  // namespace tuner
-#elif defined(__aarch64__)
-#include <sys/auxv.h>
-
-namespace tuner {
-
-// Units that came after NEON, as Linux tells them (asm/hwcap.h).
-inline bool cpu_has_dotprod() { return (getauxval(AT_HWCAP) >> 20 & 1) != 0; }
-inline bool cpu_has_i8mm() { return (getauxval(AT_HWCAP2) >> 13 & 1) != 0; }
-inline bool cpu_has_bf16() { return (getauxval(AT_HWCAP2) >> 14 & 1) != 0; }
-
-}  // namespace tuner
 #endif

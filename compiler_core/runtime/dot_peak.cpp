@@ -174,12 +174,13 @@ std::vector<Loop> loops_of(DType dtype) {
   const auto add = [&](bool there, auto run, int64_t products, std::string_view instruction) {
     if (there) found.push_back({run, 2 * 4 * products * kChains, instruction, kChains});
   };
+  const int32_t units = tuner_units();
   if (dtype == DType::kBFloat16) {
-    add(cpu_has_bf16(), bf16_dot, 2, "bfdot");
-    add(cpu_has_bf16(), bf16_matrix, 4, "bfmmla");
+    add((units & TUNER_UNITS_BF16) != 0, bf16_dot, 2, "bfdot");
+    add((units & TUNER_UNITS_BF16) != 0, bf16_matrix, 4, "bfmmla");
   } else if (dtype == DType::kInt8) {
-    add(cpu_has_dotprod(), byte_dot, 4, "sdot");
-    add(cpu_has_i8mm(), byte_matrix, 8, "smmla");
+    add((units & TUNER_UNITS_DOTPROD) != 0, byte_dot, 4, "sdot");
+    add((units & TUNER_UNITS_I8MM) != 0, byte_matrix, 8, "smmla");
   }
   return found;
 }

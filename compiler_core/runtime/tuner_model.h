@@ -142,7 +142,7 @@ static inline const char* tuner_model_error(int32_t code) {
 
 /* ---- the CPU ---- */
 
-/* 1 when this CPU has the instruction set, by GCC's name, and the system lets it be used; 0 for names that are not known here. */
+/* 1 when this CPU has the instruction set, by GCC's name (on AArch64 LLVM's), and the system lets it be used; 0 for names that are not known here. */
 static inline int32_t tuner_cpu_has(const char* set, size_t length) {
 #if defined(__x86_64__)
 #define TUNER_CPU_SET(name, condition) \
@@ -169,6 +169,12 @@ static inline int32_t tuner_cpu_has(const char* set, size_t length) {
   }
 #undef TUNER_CPU_BUILTIN
 #undef TUNER_CPU_SET
+#elif defined(__aarch64__)
+  static const char* const names[] = {"bf16", "dotprod", "fullfp16", "i8mm", "sve", "sve2"};
+  int i;
+  for (i = 0; i < 6; ++i) /* in the order of the bits of tuner_units() */
+    if (length == strlen(names[i]) && memcmp(set, names[i], length) == 0)
+      return (int32_t)(tuner_units() >> i & 1);
 #else
   (void)set;
   (void)length;

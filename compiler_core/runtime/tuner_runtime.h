@@ -15,6 +15,8 @@
 #include <stdint.h>
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 #ifdef __cplusplus
@@ -66,6 +68,27 @@ static inline int32_t tuner_tiles(void) {
   }
   __atomic_store_n(&known, found, __ATOMIC_RELAXED);
   return found;
+#else
+  return 0;
+#endif
+}
+
+/* Units of an AArch64 CPU that came after NEON, as a sum of these; 0: none, or another architecture. */
+#define TUNER_UNITS_BF16 1
+#define TUNER_UNITS_DOTPROD 2
+#define TUNER_UNITS_FULLFP16 4
+#define TUNER_UNITS_I8MM 8
+#define TUNER_UNITS_SVE 16
+#define TUNER_UNITS_SVE2 32
+
+/* As Linux tells them: bits of AT_HWCAP and AT_HWCAP2 (asm/hwcap.h), whose macros old headers lack. */
+static inline int32_t tuner_units(void) {
+#if defined(__aarch64__) && defined(__linux__)
+  const unsigned long first = getauxval(16), second = getauxval(26);
+  return (int32_t)((second >> 14 & 1 ? TUNER_UNITS_BF16 : 0) | (first >> 20 & 1 ? TUNER_UNITS_DOTPROD : 0) |
+                   (first >> 10 & first >> 9 & 1 ? TUNER_UNITS_FULLFP16 : 0) |
+                   (second >> 13 & 1 ? TUNER_UNITS_I8MM : 0) | (first >> 22 & 1 ? TUNER_UNITS_SVE : 0) |
+                   (second >> 1 & 1 ? TUNER_UNITS_SVE2 : 0));
 #else
   return 0;
 #endif

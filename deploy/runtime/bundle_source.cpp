@@ -48,6 +48,15 @@ bool cpu_has(std::string_view set) {
   }};
   const auto found = std::ranges::find(known, set, &std::pair<std::string_view, bool>::first);
   return found != known.end() && found->second;
+#elif defined(__aarch64__)
+  constexpr std::array<std::pair<std::string_view, int32_t>, 6> kUnits = {{{"bf16", TUNER_UNITS_BF16},
+                                                                           {"dotprod", TUNER_UNITS_DOTPROD},
+                                                                           {"fullfp16", TUNER_UNITS_FULLFP16},
+                                                                           {"i8mm", TUNER_UNITS_I8MM},
+                                                                           {"sve", TUNER_UNITS_SVE},
+                                                                           {"sve2", TUNER_UNITS_SVE2}}};
+  const auto* const found = std::ranges::find(kUnits, set, &std::pair<std::string_view, int32_t>::first);
+  return found != kUnits.end() && (tuner_units() & found->second) != 0;
 #else
   return false;
 #endif

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen/library.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 
 namespace tuner {
@@ -141,6 +142,16 @@ TEST(CpuFeatures, TableOfArmCoresKnowsTheirUnits) {
     const std::vector<std::string> by_table = units_of_arm(name);
     EXPECT_EQ(*by_llvm, CpuFeatures(by_table.begin(), by_table.end())) << name;
   }
+}
+
+// Of a library, NAME_runs_here() asks for these.
+TEST(CpuFeatures, LibrariesForArmCoresNameTheirUnits) {
+  const auto sets_of = [](const char* mcpu) {
+    return instruction_sets(parse_target(str("llvm -mcpu=", mcpu, " -mtriple=aarch64-linux-gnu")).value())
+        .value();
+  };
+  EXPECT_THAT(sets_of("cortex-a72"), IsEmpty());
+  EXPECT_THAT(sets_of("cortex-a76"), testing::ElementsAre("dotprod", "fullfp16"));
 }
 
 // A worker without LLVM claims nothing that LLVM does not find here.

@@ -131,7 +131,8 @@ void write_kernel_comment(std::ostream& out, const BundleKernel& k, const CSigna
 }
 
 // The condition in C that a CPU has the instruction set, and may use it.
-std::string condition(const std::string& instruction_set) {
+std::string condition(const std::string& instruction_set, bool x86) {
+  if (!x86) return str("(tuner_units() & TUNER_UNITS_", as_macro(instruction_set), ") != 0");
   if (instruction_set == "amx-bf16") return "(tuner_tiles() & TUNER_TILES_BFLOAT16)";
   if (instruction_set == "amx-int8") return "(tuner_tiles() & TUNER_TILES_INT8)";
   if (instruction_set == "amx-fp16") return "(tuner_tiles() & TUNER_TILES_FLOAT16)";
@@ -141,15 +142,15 @@ std::string condition(const std::string& instruction_set) {
 void write_runs_here(std::ostream& out, const BundleKernel& k) {
   out << "\n/* 1 when this CPU has the instructions that the kernel is compiled for. */\n"
       << "static inline int32_t " << k.function << "_runs_here(void) {\n";
-  if (k.task.target.is_x86()) {
-    out << "#if defined(__x86_64__)\n  return ";
-    for (size_t i = 0; i < k.code.instruction_sets.size(); ++i)
-      out << (i == 0 ? "" : i % 3 == 0 ? " &&\n         " : " && ") << condition(k.code.instruction_sets[i]);
-    if (k.code.instruction_sets.empty()) out << "1";
-    out << ";\n#else\n  return 0;\n#endif\n}\n";
-  } else {
-    out << "#if defined(__aarch64__)\n  return 1;\n#else\n  return 0;\n#endif\n}\n";
-  }
+  const bool x86 = k.task.target.is_x86();
+  out << "#if defined(" << (x86 ? "__x86_64__" : "__aarch64__") << ")\n  return ";
+  for (size_t i = 0; i < k.code.instruction_sets.size(); ++i)
+    out << (i == 0       ? ""
+            : i % 3 == 0 ? " &&\n         "
+                         : " && ")
+        << condition(k.code.instruction_sets[i], x86);
+  if (k.code.instruction_sets.empty()) out << "1";
+  out << ";\n#else\n  return 0;\n#endif\n}\n";
 }
 
 void write_macros(std::ostream& out, const BundleKernel& k, const CSignature& s) {
