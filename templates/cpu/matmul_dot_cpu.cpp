@@ -34,13 +34,14 @@ struct Knobs {
   ChoiceKnob block_m, unroll_k;
   FlagKnob pack_a, narrow_panels;
   ChoiceKnob prefetch_b;
+  FlagKnob next_panel;
 };
 
 class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_dot_cpu"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -54,6 +55,9 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     // Targets without dot products take operands apart, in registers of their own.
     const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers - 3);
     const bool packs_a = Workload(w).is_constant("a") || w.transpose_a;
+    // Panels that were packed ahead come from beyond L2.
+    const bool large_b = Workload(w).is_constant("b") && b_bytes(w) > t.l2_bytes / 2;
+    const bool first_asks = large_b && cpu::asks_ahead_first(w.m) && w.m > rows && w.n > columns;
     Knobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
         .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
@@ -73,7 +77,9 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // How many groups ahead b is asked for. The hardware looks less far, and few rows wait for memory.
         .prefetch_b = space.choice("prefetch_b", {0, 16, 32, 64, 128})
                           .at_most(w.m <= 16 && b_bytes(w) > t.l2_bytes ? 128 : 0)
-                          .try_first(w.m > 1 ? 64 : 0),
+                          .try_first(w.m > 1 && !first_asks ? 64 : 0),
+        // The next panel of b is asked for while this one is used.
+        .next_panel = space.flag("next_panel").try_first(first_asks),
     };
     const IntExpr vectors = k.tile_n.inner() / lanes;
     cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes}, registers, k.unroll_k);
@@ -82,6 +88,9 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     space.require(k.block_m < k.tile_m.outer());
     space.require(!k.narrow_panels || vectors >= 2);
     space.require(k.prefetch_b % k.unroll_k == 0);
+    if (!large_b || !cpu::may_ask_ahead(w.m)) space.require(k.next_panel == 0);
+    space.require(!k.next_panel ||
+                  (k.prefetch_b == 0 && k.block_m != 1 && k.tile_m.outer() >= 2 && k.tile_n.outer() >= 2));
     if (packs_a) space.require(k.pack_a == 1);
     return k;
   }
@@ -133,6 +142,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
       s.compute_at(panels, outer.front());
       weave(s, w, panels, "b", b_along_k, panel_width, parallel);
     }
+    if (c[k.next_panel]) s.prefetch_next(panels, acc, panel, tile);
     outer.resize(outer.size() - 2);
     outer.push_back(block);
     outer.push_back(panel);

@@ -49,8 +49,8 @@ TEST(MatmulDotCpu, LoopsOfOneConfig) {
   w.constant = {"b"};
   const auto instance = matmul_dot_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program = (*instance)->instantiate(
-      *config_from_text("block_m=2 narrow_panels=0 pack_a=0 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=1"));
+  const auto program = (*instance)->instantiate(*config_from_text(
+      "block_m=2 narrow_panels=0 next_panel=0 pack_a=0 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=1"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   ASSERT_NE(program->packing, nullptr);
   EXPECT_EQ("\n" + to_text(*program), R"(
@@ -84,6 +84,28 @@ packing matmul_pack(constant b int8[9, 60], packed b.packed int8[4, 3, 16, 4])
         for p3 in 0..4
           b.packed[p0, p1, p2, p3] = select(p1*4 + p3 < 9 && p0*16 + p2 < 60, b[p1*4 + p3, p0*16 + p2], 0)
 )");
+}
+
+TEST(MatmulDotCpu, TilesAskForTheNextPanelOfALargeConstant) {
+  const char* const asks =
+      "block_m=0 narrow_panels=0 next_panel=1 pack_a=0 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=2";
+  MatmulWorkload w = matmul({DType::kInt8}, 20, 4096, 512);
+  w.constant = {"b"};
+  const auto instance = matmul_dot_cpu().apply(w, cpu(256, 16));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  EXPECT_THAT(space.at(space.default_index()).to_text(), ::testing::HasSubstr("next_panel=1"));
+  const auto program = (*instance)->instantiate(*config_from_text(asks));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_THAT(to_text(*program), ::testing::HasSubstr("prefetch.l2(b.packed[j.outer + 1, "));
+  MatmulWorkload small = w;  // a b that stays in the cache is not asked for
+  small.n = 32;
+  EXPECT_EQ(
+      (*matmul_dot_cpu().apply(small, cpu(256, 16)))->instantiate(*config_from_text(asks)).status().code(),
+      StatusCode::kInvalidConfig);
+  w.m = 9;
+  w.n = 2100;
+  for (const Target& t : hosts(1)) expect_code_right(matmul_dot_cpu(), w, t, 2, 11);
 }
 
 TEST(MatmulDotCpu, ScheduleReplaysFromItsText) {
