@@ -111,8 +111,10 @@ Status BlobStore::look() {
     const std::string name = entry.path().filename().string();
     const std::string digest = name.substr(0, kDigits), ending = name.substr(digest.size());
     if (!is_digest(digest) || (!ending.empty() && ending != kPart) || !entry.is_regular_file(error)) continue;
-    found.push_back({entry.last_write_time(error), digest,
-                     {.bytes = static_cast<int64_t>(entry.file_size(error)), .whole = ending.empty(), .checked = false}});
+    found.push_back(
+        {entry.last_write_time(error),
+         digest,
+         {.bytes = static_cast<int64_t>(entry.file_size(error)), .whole = ending.empty(), .checked = false}});
   }
   if (error) return failed(folder_, ": ", error.message());
   std::ranges::sort(found, {}, &Found::time);

@@ -47,8 +47,8 @@ class BlobStore {
  private:
   BlobStore(std::string folder, int64_t most_bytes) : folder_(std::move(folder)), most_bytes_(most_bytes) {}
   struct File {
-    int64_t bytes = 0;    // here; of a part, so far
-    uint64_t used = 0;    // larger is later
+    int64_t bytes = 0;  // here; of a part, so far
+    uint64_t used = 0;  // larger is later
     bool whole = false;
     bool checked = true;  // false: found at the start, and not yet looked into; a power loss may have torn it
   };

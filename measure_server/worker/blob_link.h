@@ -18,7 +18,8 @@ class BlobLink {
   virtual ~BlobLink() = default;
   // NotFound: the daemon does not have it, or no lease (no order) of the session is about it. Aborted: it does not know the session.
   // InvalidArgument: the bytes are not what their name says. Any other error: try again.
-  virtual Status read(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply, std::stop_token interrupt) = 0;
+  virtual Status read(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply,
+                      std::stop_token interrupt) = 0;
   virtual Status write(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply,
                        std::stop_token interrupt) = 0;
 };

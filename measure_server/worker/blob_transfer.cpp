@@ -61,7 +61,8 @@ Result<std::string> BlobTransfer::fetch(const std::string& trial_id, const v1::B
       bytes.clear();
       continue;
     }
-    if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kInvalidArgument) return status;
+    if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kInvalidArgument)
+      return status;
     if (++failures >= kMostFailures) return not_found("blob ", blob.sha256(), ": ", status.message());
     RETURN_IF_ERROR(pause(failures));
   }
@@ -89,7 +90,8 @@ Status BlobTransfer::send(const std::string& order_id, const v1::Blob& blob, std
       if (have == blob.bytes()) return Status::ok();
       continue;
     }
-    if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kInvalidArgument) return status;
+    if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kInvalidArgument)
+      return status;
     if (++failures >= (may_pass(status) ? kMostFailures : kMostRefusals)) return status;
     RETURN_IF_ERROR(pause(failures));
   }

@@ -51,6 +51,7 @@ class BuilderClient final : public Maker {
 };
 
 // Starts builder processes of that program: WorkerOptions::make_maker of a full worker.
-std::function<Result<std::unique_ptr<Maker>>(const std::vector<int>& cpus)> local_builders(std::string program);
+std::function<Result<std::unique_ptr<Maker>>(const std::vector<int>& cpus)> local_builders(
+    std::string program);
 
 }  // namespace tuner

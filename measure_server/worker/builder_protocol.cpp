@@ -7,14 +7,16 @@ namespace tuner {
 using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildRequest, kind, family, device, directory, cache_bytes, workload_key,
-                                   target, template_name, config, template_version, input_seed, trial_id, candidate)
+                                   target, template_name, config, template_version, input_seed, trial_id,
+                                   candidate)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Data, arg, path)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Set, inputs, references, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::BackendHere, family, toolchain, unable, targets, features)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Compiler, family, toolchain)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Template, name, version)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, toolchain, direct, found, backends, compilers, templates,
-                                   absolute, relative, inputs, references, others)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, toolchain, direct, found,
+                                   backends, compilers, templates, absolute, relative, inputs, references,
+                                   others)
 
 namespace {
 

@@ -55,7 +55,7 @@ struct BuildReply {
     std::string name;
     int version = 0;
   };
-  std::vector<Template> templates;    // hello of no family: all of this release
+  std::vector<Template> templates;  // hello of no family: all of this release
   // Tolerance of the answer: build: of the template's algorithm; data: of the direct sums.
   double absolute = 0, relative = 0;
   struct Data {

@@ -34,7 +34,8 @@ BuildRequest request_of(const v1::BuildOrder& order, const std::string& director
 
 std::chrono::milliseconds limit_of(const v1::BuildOrder& order) {
   if (order.data()) return kDataLimit;
-  return std::chrono::milliseconds(static_cast<int64_t>((order.limit_s() > 0 ? order.limit_s() : kBuildLimitS) * 1000));
+  return std::chrono::milliseconds(
+      static_cast<int64_t>((order.limit_s() > 0 ? order.limit_s() : kBuildLimitS) * 1000));
 }
 
 v1::Built failure(const char* outcome, const std::string& message) {
@@ -108,7 +109,8 @@ Status BuilderWorker::able() const {
 }
 
 Status BuilderWorker::run(DaemonLink& link, BlobLink& blobs) {
-  const BlobTransfer transfer(blobs, [this] { return core_->session(); }, ending_.get_token());
+  const BlobTransfer transfer(
+      blobs, [this] { return core_->session(); }, ending_.get_token());
   std::vector<std::thread> makers;
   for (const std::unique_ptr<BuilderClient>& client : clients_)
     makers.emplace_back([&, c = client.get()] { make_orders(*c, transfer); });
@@ -136,7 +138,8 @@ void BuilderWorker::make_orders(BuilderClient& client, const BlobTransfer& trans
 void BuilderWorker::make(BuilderClient& client, const BlobTransfer& transfer, const v1::BuildOrder& order) {
   v1::BuildDone done;
   done.set_id(order.id());
-  const Result<BuildReply> reply = client.ask(request_of(order, shared_dir(), options_.cache_bytes), limit_of(order));
+  const Result<BuildReply> reply =
+      client.ask(request_of(order, shared_dir(), options_.cache_bytes), limit_of(order));
   const bool no_builder = reply.status().code() == StatusCode::kUnavailable;
   if (!reply.is_ok() && !no_builder && !order.data()) {
     const bool late = reply.status().code() == StatusCode::kDeadlineExceeded;
@@ -162,8 +165,8 @@ void BuilderWorker::make(BuilderClient& client, const BlobTransfer& transfer, co
   core_->done(std::move(done));
 }
 
-Status BuilderWorker::send_file(const std::string& path, const BlobTransfer& transfer, const v1::BuildOrder& order,
-                                v1::Blob* name) const {
+Status BuilderWorker::send_file(const std::string& path, const BlobTransfer& transfer,
+                                const v1::BuildOrder& order, v1::Blob* name) const {
   ASSIGN_OR_RETURN(const std::string bytes, read_whole(path));
   *name = name_of(bytes);
   return transfer.send(order.id(), *name, bytes);

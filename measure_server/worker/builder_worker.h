@@ -53,10 +53,13 @@ class BuilderWorker {
   Status able() const;
   void make_orders(BuilderClient& client, const BlobTransfer& transfer);
   void make(BuilderClient& client, const BlobTransfer& transfer, const v1::BuildOrder& order);
-  Result<v1::Built> made(const BuildReply& reply, const BlobTransfer& transfer, const v1::BuildOrder& order) const;
+  Result<v1::Built> made(const BuildReply& reply, const BlobTransfer& transfer,
+                         const v1::BuildOrder& order) const;
   Status send_file(const std::string& path, const BlobTransfer& transfer, const v1::BuildOrder& order,
                    v1::Blob* name) const;
-  std::string shared_dir() const { return options_.shared_dir.empty() ? folder_->path() : options_.shared_dir; }
+  std::string shared_dir() const {
+    return options_.shared_dir.empty() ? folder_->path() : options_.shared_dir;
+  }
 
   const BuilderOptions options_;
   std::optional<WorkFolder> folder_;

@@ -53,17 +53,18 @@ class GrpcLink final : public DaemonLink, public BlobLink {
     });
   }
   Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) override {
-    return call<v1::Workers>(Call::kSync, request.wait_ms() + kBeyondWaitMs, interrupt,
-                             [&](auto& stub, grpc::ClientContext& context) {
-                               return stub.Sync(&context, request, reply);
-                             });
+    return call<v1::Workers>(
+        Call::kSync, request.wait_ms() + kBeyondWaitMs, interrupt,
+        [&](auto& stub, grpc::ClientContext& context) { return stub.Sync(&context, request, reply); });
   }
-  Status read(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply, std::stop_token interrupt) override {
+  Status read(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply,
+              std::stop_token interrupt) override {
     return call<v1::Blobs>(Call::kBlob, kBlobMs, interrupt, [&](auto& stub, grpc::ClientContext& context) {
       return stub.Read(&context, request, reply);
     });
   }
-  Status write(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply, std::stop_token interrupt) override {
+  Status write(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply,
+               std::stop_token interrupt) override {
     return call<v1::Blobs>(Call::kBlob, kBlobMs, interrupt, [&](auto& stub, grpc::ClientContext& context) {
       return stub.Write(&context, request, reply);
     });

@@ -39,8 +39,9 @@ void end_with(pid_t owner) {
 
 void add_options(CLI::App& app, Command& command) {
   add_common_options(app, command.common);
-  app.add_option("--kind", command.kind,
-                 "full: builds and measures. builder: builds what runners (measure_runner) need, measures nothing")
+  app.add_option(
+         "--kind", command.kind,
+         "full: builds and measures. builder: builds what runners (measure_runner) need, measures nothing")
       ->check(CLI::IsMember({"full", "builder"}))
       ->capture_default_str();
   app.add_option("--builders", command.builders, "Compilers at once, of --kind builder; 0: one for each CPU")
@@ -80,7 +81,8 @@ int measure(const Command& command, const DaemonAccess& access, const std::strin
     return exit_status(worker.status());
   }
   const auto link = make_grpc_link(access);
-  return run_until_told(common.owner, [&] { (*worker)->drain(); }, [&] { return (*worker)->run(*link); });
+  return run_until_told(
+      common.owner, [&] { (*worker)->drain(); }, [&] { return (*worker)->run(*link); });
 }
 
 int build(const Command& command, const DaemonAccess& access, const std::string& program) {
@@ -100,8 +102,8 @@ int build(const Command& command, const DaemonAccess& access, const std::string&
   }
   const auto link = make_grpc_link(access);
   const auto blobs = make_blob_link(access);
-  return run_until_told(common.owner, [&] { (*worker)->drain(); },
-                        [&] { return (*worker)->run(*link, *blobs); });
+  return run_until_told(
+      common.owner, [&] { (*worker)->drain(); }, [&] { return (*worker)->run(*link, *blobs); });
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ Status check_inputs(const v1::DataSet& set, const TaskData::Files& files) {
     const auto& [arg, path] = files.at(static_cast<size_t>(i));
     ASSIGN_OR_RETURN(const std::string bytes, read_whole(path));
     if (set.inputs(i).arg() != arg || sha256_hex(bytes) != set.inputs(i).blob().sha256())
-      return failed("input ", arg, " of seed ", set.seed(), " is not the one that the builder made; run the same release on both");
+      return failed("input ", arg, " of seed ", set.seed(),
+                    " is not the one that the builder made; run the same release on both");
   }
   return Status::ok();
 }
@@ -97,8 +98,10 @@ Result<std::string> RemoteBuilds::fetch_artifact(const BuildRequest& request, co
   const Result<Artifact> fetched = parse_artifact_blob(bytes);
   if (!fetched) return failed(fetched.message());
   if (fetched->manifest.target != request.target)
-    return failed("the artifact is for \"", fetched->manifest.target, "\", the lease for \"", request.target, "\"");
-  ASSIGN_OR_RETURN(const std::string digest, save_artifact(*fetched, artifacts.string(), Durability::kCached));
+    return failed("the artifact is for \"", fetched->manifest.target, "\", the lease for \"", request.target,
+                  "\"");
+  ASSIGN_OR_RETURN(const std::string digest,
+                   save_artifact(*fetched, artifacts.string(), Durability::kCached));
   RETURN_IF_ERROR(make_folders(index.parent_path()));
   RETURN_IF_ERROR(replace_file(index, digest));
   added(request, std::ssize(fetched->binary) + kBytesBeside);
@@ -108,8 +111,8 @@ Result<std::string> RemoteBuilds::fetch_artifact(const BuildRequest& request, co
 Status RemoteBuilds::fetch_references(const BuildRequest& request, const v1::DataSet& set,
                                       const TaskData::Files& files) {
   if (set.references_size() != std::ssize(files))
-    return failed("the builder has ", set.references_size(), " answers of the task, this worker ", files.size(),
-                  "; run the same release on both");
+    return failed("the builder has ", set.references_size(), " answers of the task, this worker ",
+                  files.size(), "; run the same release on both");
   for (int i = 0; i < set.references_size(); ++i) {
     ASSIGN_OR_RETURN(const std::string bytes, transfer_.fetch(request.trial_id, set.references(i).blob()));
     RETURN_IF_ERROR(replace_file(files.at(static_cast<size_t>(i)).second, bytes));
@@ -127,8 +130,8 @@ Result<BuildReply> RemoteBuilds::data(const BuildRequest& request, const v1::Bui
   // A set of another drawn seed is as good as the one that is here.
   if (!is_complete(workload, data)) {
     if (built.data_size() != 1 + std::ssize(data.others))
-      return failed("the builder made ", built.data_size(), " sets of data, expected ", 1 + data.others.size(),
-                    "; run the same release on both");
+      return failed("the builder made ", built.data_size(), " sets of data, expected ",
+                    1 + data.others.size(), "; run the same release on both");
     const Program program = workload.compute();
     for (int i = 0; i < built.data_size(); ++i) {
       const bool other = i > 0;

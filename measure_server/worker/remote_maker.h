@@ -19,7 +19,8 @@ namespace tuner {
 class RemoteBuilds {
  public:
   // `hello`: what this host can run, in the words of a builder (Builder::hello), without toolchains.
-  RemoteBuilds(BuildReply hello, BlobTransfer transfer) : hello_(std::move(hello)), transfer_(std::move(transfer)) {}
+  RemoteBuilds(BuildReply hello, BlobTransfer transfer)
+      : hello_(std::move(hello)), transfer_(std::move(transfer)) {}
 
   // Of a Sync's reply; the latest of a trial counts.
   void take(const v1::LeaseBuilt& built);

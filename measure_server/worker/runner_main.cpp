@@ -25,9 +25,10 @@ void add_options(CLI::App& app, Command& command) {
   add_common_options(app, command.common);
   add_isolation(app, command.isolation);
   app.add_option("--runner", command.runner, "The runner executable (default: beside this one)");
-  app.add_option("--mcpu", command.mcpu,
-                 "LLVM's name of this CPU, which kernels are built for (default: as found, on x86 one of x86-64-v2, "
-                 "-v3 and -v4)");
+  app.add_option(
+      "--mcpu", command.mcpu,
+      "LLVM's name of this CPU, which kernels are built for (default: as found, on x86 one of x86-64-v2, "
+      "-v3 and -v4)");
   app.add_option("--slots", command.slots,
                  "Trials held at once: one runs, the others are built elsewhere or fetched")
       ->check(CLI::Range(1, 64))
@@ -47,8 +48,8 @@ int measure(const Command& command, const DaemonAccess& access, BuildReply hello
   std::unique_ptr<Worker> worker;
   // Asked only while the worker runs.
   const auto session = [&worker] { return worker->session(); };
-  const auto builds = std::make_shared<RemoteBuilds>(std::move(hello),
-                                                     BlobTransfer(*blobs, session, ending.get_token()));
+  const auto builds =
+      std::make_shared<RemoteBuilds>(std::move(hello), BlobTransfer(*blobs, session, ending.get_token()));
   WorkerOptions options{.worker_id = common.worker_id,
                         .worker_name = access.worker,
                         .work_dir = common.work_dir,
@@ -73,12 +74,14 @@ int measure(const Command& command, const DaemonAccess& access, BuildReply hello
   }
   worker = *std::move(started);
   const auto link = make_grpc_link(access);
-  return run_until_told(common.owner, [&] { worker->drain(); }, [&] { return worker->run(*link); });
+  return run_until_told(
+      common.owner, [&] { worker->drain(); }, [&] { return worker->run(*link); });
 }
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Measurement worker without a compiler: takes trials from a daemon, fetches what builders have made of them, "
+      "Measurement worker without a compiler: takes trials from a daemon, fetches what builders have made of "
+      "them, "
       "checks and times it on this host.",
       "measure_runner");
   Command command;

@@ -39,8 +39,7 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   TaskData data = task_files(workload, seed, directory);
   if (is_complete(workload, data)) return data;
   const Program program = workload.compute();
-  RETURN_IF_ERROR(
-      make_folders(std::filesystem::path(data.references.at(0).second).parent_path()));
+  RETURN_IF_ERROR(make_folders(std::filesystem::path(data.references.at(0).second).parent_path()));
   RETURN_IF_ERROR(make(workload, program, seed, /*other_seed=*/0, data.inputs, data.references));
   for (TaskData::Set& set : data.others) {
     set.seed = drawn_seed();

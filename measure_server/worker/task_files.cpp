@@ -96,7 +96,8 @@ std::vector<std::vector<float>> given_values(const Workload& workload, const Pro
     const Buffer& arg = program.args[i];
     if (!is_given(arg->role)) continue;
     const bool other = other_seed != 0 && arg->role == BufferRole::kInput;
-    values.push_back(random_values(other ? other_seed : seed, static_cast<int>(i), arg->elements(), arg->dtype));
+    values.push_back(
+        random_values(other ? other_seed : seed, static_cast<int>(i), arg->elements(), arg->dtype));
     for (float& value : values.back()) value *= drawn_factor(workload, arg->name);
   }
   return values;

@@ -51,7 +51,8 @@ struct WorkerOptions {
   std::function<Result<std::unique_ptr<Maker>>(const std::vector<int>& cpus)> make_maker;
   // Of a runner: gets what the daemon tells of builds, before the makers are asked (WorkerCore::Options). Null: a full worker.
   std::function<void(const v1::LeaseBuilt&)> take_built = nullptr;
-  int fetchers = 4;  // of a runner: artifacts fetched at once; where the network is far away they hide how far
+  int fetchers =
+      4;  // of a runner: artifacts fetched at once; where the network is far away they hide how far
   std::function<void()> stopping = [] {};  // called by stop(): ends what the makers wait for
   int slots = 4;
   // Builder processes where there is a GPU; 0: one a core that runs do not have, at most eight.

@@ -160,8 +160,8 @@ WorkerCore::Held* WorkerCore::next_locked(bool built, bool on_device_only) {
   Held* next = nullptr;
   for (auto& [k, held] : held_)
     if (held.phase == v1::WAITING && !held.ran && held.built == built &&
-        (built || held.answered || !builds_elsewhere()) &&
-        (!on_device_only || on_device(held.lease)) && (next == nullptr || held.order < next->order))
+        (built || held.answered || !builds_elsewhere()) && (!on_device_only || on_device(held.lease)) &&
+        (next == nullptr || held.order < next->order))
       next = &held;
   return next;
 }
@@ -241,7 +241,8 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
     if (building_instead_ || !unfit_.empty()) return false;
     next = next_locked(/*built=*/true);
     if (next == nullptr) return false;
-    if (options_.on_device && !builds_elsewhere() && !on_device(next->lease) && builds_many_locked()) return false;
+    if (options_.on_device && !builds_elsewhere() && !on_device(next->lease) && builds_many_locked())
+      return false;
     if (!uses_every_core(next->lease)) return true;
     for (const auto& [k, held] : held_)
       if (held.phase == v1::BUILDING) return false;

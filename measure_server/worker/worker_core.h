@@ -25,9 +25,9 @@ namespace tuner {
 struct BuiltCandidate {
   std::string digest;
   double build_ms = 0, queue_ms = 0;
-  std::string toolchain;             // that made it; empty: this worker's own
-  double absolute = 0, relative = 0; // tolerance of its answers
-  bool direct = false;               // it computes the sums as they are written
+  std::string toolchain;              // that made it; empty: this worker's own
+  double absolute = 0, relative = 0;  // tolerance of its answers
+  bool direct = false;                // it computes the sums as they are written
 };
 
 class WorkerCore final : public WorkBook {

@@ -177,8 +177,8 @@ void Worker::raise_peak(const v1::Lease& lease, v1::MeasureRecord& record) {
   const Result<Target> target = parse_target(lease.target());
   const auto now = std::chrono::steady_clock::now();
   const std::span<const double> run_ns(record.run_ns().data(), static_cast<size_t>(record.run_ns_size()));
-  if (on_device(lease) || !workload || !target ||
-      record.outcome() != v1::OK || now < peaks_measured_ + kNotAgainFor ||
+  if (on_device(lease) || !workload || !target || record.outcome() != v1::OK ||
+      now < peaks_measured_ + kNotAgainFor ||
       !beats_peak(needed_flops(*workload), run_ns, record.peak_gflops()))
     return;
   peaks_measured_ = now;

@@ -169,7 +169,8 @@ void FaultProxy::read_from(int from, Stream& stream, Lane& lane, Clock::time_poi
     if (n <= 0) return;
     Clock::time_point due = now;
     if (const int64_t rate = bytes_per_s_; rate > 0) {
-      due = std::max(now, lane.free) + std::chrono::nanoseconds(static_cast<int64_t>(1e9 * static_cast<double>(n)) / rate);
+      due = std::max(now, lane.free) +
+            std::chrono::nanoseconds(static_cast<int64_t>(1e9 * static_cast<double>(n)) / rate);
       lane.free = due;
     }
     stream.under_way.push_back({due + late, std::string(buffer.data(), static_cast<size_t>(n))});

@@ -23,7 +23,8 @@ BlobName name_of(std::string_view bytes) { return {sha256_hex(bytes), static_cas
 
 std::string bytes_of(int seed, size_t n) {
   std::string bytes(n, '\0');
-  for (size_t i = 0; i < n; ++i) bytes[i] = static_cast<char>((i * 7 + static_cast<size_t>(seed) * 131) >> (i % 5));
+  for (size_t i = 0; i < n; ++i)
+    bytes[i] = static_cast<char>((i * 7 + static_cast<size_t>(seed) * 131) >> (i % 5));
   return bytes;
 }
 

@@ -21,8 +21,8 @@ namespace tuner {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using testing::eventually;
+using ::testing::HasSubstr;
 using testing::Process;
 using testing::read_text;
 
@@ -46,7 +46,8 @@ class Board : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const std::string& needed : {worker_ + "/measure_runner", worker_ + "/runner"})
-      if (!std::filesystem::exists(needed)) GTEST_SKIP() << needed << " is not there: deploy/cross.sh aarch64";
+      if (!std::filesystem::exists(needed))
+        GTEST_SKIP() << needed << " is not there: deploy/cross.sh aarch64";
     for (const char* tool : {"qemu-aarch64", "aarch64-linux-gnu-g++"})
       if (std::system((std::string("command -v ") + tool + " > /dev/null 2>&1").c_str()) != 0)
         GTEST_SKIP() << tool << " is not here: deploy/install.sh --emulator --cross";
@@ -90,25 +91,29 @@ TEST_F(Board, TunesAndRunsTheLastLayerOfResNet50) {
   serve();
   const std::string alice = credentials("token", "alice"), host = credentials("worker", "builder1"),
                     board = credentials("worker", "board");
-  const Process builder(
-      words_of(bin_ + "/measure_server --kind builder --daemon " + host + " --work-dir " + folder_.file("b") +
-               " --shared-dir " + folder_.file("b-shared")),
-      folder_.file("builder"));
-  const Process runner(words_of("/usr/bin/env " + qemu_ + worker_ + "/measure_runner --daemon " + board +
-                                " --work-dir " + folder_.file("r") + " --shared-dir " + folder_.file("r-shared")),
-                       folder_.file("runner"));
+  const Process builder(words_of(bin_ + "/measure_server --kind builder --daemon " + host + " --work-dir " +
+                                 folder_.file("b") + " --shared-dir " + folder_.file("b-shared")),
+                        folder_.file("builder"));
+  const Process runner(
+      words_of("/usr/bin/env " + qemu_ + worker_ + "/measure_runner --daemon " + board + " --work-dir " +
+               folder_.file("r") + " --shared-dir " + folder_.file("r-shared")),
+      folder_.file("runner"));
   std::string list;
-  ASSERT_TRUE(eventually(120s, [&] {
-    list = tuner("workers --daemon " + alice);
-    return list.find("a runner") != std::string::npos && list.find("a builder") != std::string::npos;
-  })) << list << runner.err() << builder.err();
+  ASSERT_TRUE(eventually(120s,
+                         [&] {
+                           list = tuner("workers --daemon " + alice);
+                           return list.find("a runner") != std::string::npos &&
+                                  list.find("a builder") != std::string::npos;
+                         }))
+      << list << runner.err() << builder.err();
   EXPECT_THAT(list, HasSubstr("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"));
   EXPECT_THAT(list, HasSubstr("-emulated")) << "its times never meet a device's";
 
   const std::string job = folder_.file("fc.json");
-  std::ofstream(job) << R"({"name": "fc", "op": "matmul", "a": [1, )" << kIn << R"(], "b": [)" << kIn << ", " << kOut
-                     << R"(], "constant": ["b"], "search": "random", "measure": {"min_repeat_ms": 1, "repeats": 3},)"
-                     << R"( "target": "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1 -emulated"})";
+  std::ofstream(job)
+      << R"({"name": "fc", "op": "matmul", "a": [1, )" << kIn << R"(], "b": [)" << kIn << ", " << kOut
+      << R"(], "constant": ["b"], "search": "random", "measure": {"min_repeat_ms": 1, "repeats": 3},)"
+      << R"( "target": "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1 -emulated"})";
   const std::string tuned = tuner("submit " + job + " --trials 64 --stop-below 0 --daemon " + alice);
   EXPECT_THAT(tuned, HasSubstr("a race of")) << runner.err();
   const std::string answer = tuner("query " + job + " --daemon " + alice);
@@ -119,11 +124,12 @@ TEST_F(Board, TunesAndRunsTheLastLayerOfResNet50) {
   // The program of examples/app_cpp, for the board.
   const std::string out = folder_.file("out"), app = folder_.file("app"), dump = folder_.file("dump");
   tuner("build " + job + " -o " + out + " --name app_kernels --db " + db_);
-  run("/usr/bin/env aarch64-linux-gnu-g++ -O2 -std=c++17 " TUNER_SOURCE_DIR "/examples/app_cpp/main.cpp -I" + out +
-      "/include -L" + out + "/lib -lapp_kernels -Wl,-rpath," + out + "/lib -pthread -o " + app);
+  run("/usr/bin/env aarch64-linux-gnu-g++ -O2 -std=c++17 " TUNER_SOURCE_DIR "/examples/app_cpp/main.cpp -I" +
+      out + "/include -L" + out + "/lib -lapp_kernels -Wl,-rpath," + out + "/lib -pthread -o " + app);
   std::filesystem::create_directory(dump);
   run("/usr/bin/env qemu-aarch64 -cpu cortex-a72 -L /usr/aarch64-linux-gnu " + app + " " + dump, 300s);
-  const std::vector<float> a = floats_of(dump + "/fc.a"), b = floats_of(dump + "/fc.b"), c = floats_of(dump + "/fc.out");
+  const std::vector<float> a = floats_of(dump + "/fc.a"), b = floats_of(dump + "/fc.b"),
+                           c = floats_of(dump + "/fc.out");
   ASSERT_EQ(a.size(), static_cast<size_t>(kIn));
   ASSERT_EQ(b.size(), static_cast<size_t>(kIn) * kOut);
   ASSERT_EQ(c.size(), static_cast<size_t>(kOut));

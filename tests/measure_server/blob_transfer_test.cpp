@@ -93,7 +93,8 @@ TEST(BlobTransfer, AStopEndsTheWait) {
   BadWire wire;
   wire.lost = [] { return true; };
   std::stop_source stop;
-  const BlobTransfer transfer(wire, [] { return "s"; }, stop.get_token());
+  const BlobTransfer transfer(
+      wire, [] { return "s"; }, stop.get_token());
   stop.request_stop();
   EXPECT_EQ(transfer.fetch("t", name_of("x")).status().code(), StatusCode::kUnavailable);
   EXPECT_EQ(transfer.send("o", name_of("x"), "x").code(), StatusCode::kUnavailable);

@@ -123,10 +123,11 @@ TEST_F(WorkerEndToEnd, AWorkerWithAFullDiskLosesNoTrialAndGoesOnWhenThereIsRoom)
     GTEST_SKIP() << "no tmpfs can be mounted here (needs root)";
   FakeDaemon daemon(conv2d_trials(6, 21));
   serve(daemon);
-  Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
-                                                          .work_dir = disk,
-                                                          .runner = TUNER_RUNNER_PATH,
-                                                          .make_maker = local_builders(TUNER_MEASURE_SERVER_PATH)});
+  Result<std::unique_ptr<Worker>> worker =
+      Worker::start({.worker_id = "w1",
+                     .work_dir = disk,
+                     .runner = TUNER_RUNNER_PATH,
+                     .make_maker = local_builders(TUNER_MEASURE_SERVER_PATH)});
   ASSERT_TRUE(worker.is_ok()) << worker.message();
   {
     std::ofstream filler(disk + "/filler");

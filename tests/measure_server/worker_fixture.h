@@ -224,12 +224,13 @@ class WorkerTest : public testing::Test {
   }
   // The worker in this process, until the daemon drains it.
   Status work(int device_builders = 0, int device = 0) {
-    Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
-                                                            .work_dir = dir_ + "/worker",
-                                                            .runner = TUNER_RUNNER_PATH,
-                                                            .make_maker = local_builders(TUNER_MEASURE_SERVER_PATH),
-                                                            .device_builders = device_builders,
-                                                            .device = device});
+    Result<std::unique_ptr<Worker>> worker =
+        Worker::start({.worker_id = "w1",
+                       .work_dir = dir_ + "/worker",
+                       .runner = TUNER_RUNNER_PATH,
+                       .make_maker = local_builders(TUNER_MEASURE_SERVER_PATH),
+                       .device_builders = device_builders,
+                       .device = device});
     RETURN_IF_ERROR(worker.status());
     const std::unique_ptr<DaemonLink> link = make_grpc_link({.address = address_});
     return (*worker)->run(*link);

@@ -14,9 +14,9 @@ namespace tuner {
 namespace {
 
 using testing::FarmByHand;
-using testing::kAnalyticTemplates;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kAnalyticTemplates;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -158,8 +158,10 @@ TEST_F(BuildService, ALeaseIsBuiltElsewhereAndItsBytesFetched) {
   ASSERT_EQ(built.artifacts_size(), 1);
   EXPECT_EQ(built.artifacts(0).toolchain(), "llvm 22");
   const std::string artifact = read(runner_, lease_.trial_id(), built.artifacts(0).artifact()).value();
-  const std::string data = read(runner_, lease_.trial_id(), built.data().data(0).references(0).blob()).value();
-  EXPECT_THAT((std::vector{artifact, data}), UnorderedElementsAre(bytes_of(orders_[0]), bytes_of(orders_[1])));
+  const std::string data =
+      read(runner_, lease_.trial_id(), built.data().data(0).references(0).blob()).value();
+  EXPECT_THAT((std::vector{artifact, data}),
+              UnorderedElementsAre(bytes_of(orders_[0]), bytes_of(orders_[1])));
   EXPECT_THAT(awaiting(runner_, {lease_}).built(), SizeIs(1)) << "a reply that got lost is said again";
 }
 

@@ -16,11 +16,11 @@ namespace tuner {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using testing::eventually;
+using ::testing::HasSubstr;
 using testing::Process;
 using testing::RealJob;
+using ::testing::StartsWith;
 
 std::string address_of(const Process& serve) {
   const std::string text = serve.out(), start = "listening on ";
@@ -39,7 +39,8 @@ class BuildersRunners : public ::testing::Test {
     serve_ = start(job.tuner({"serve", "--listen", listen, "--db", job.db}), "serve");
     ASSERT_TRUE(eventually(30s, [&] { return !address_of(*serve_).empty(); })) << serve_->err();
     address_ = address_of(*serve_);
-    if (!link_) link_ = std::make_unique<chaos::FaultProxy>(std::stoi(address_.substr(address_.rfind(':') + 1)));
+    if (!link_)
+      link_ = std::make_unique<chaos::FaultProxy>(std::stoi(address_.substr(address_.rfind(':') + 1)));
   }
   std::unique_ptr<Process> start(const std::vector<std::string>& words, const std::string& name) {
     return std::make_unique<Process>(words, job.folder.file(str(name, ++started_)));
@@ -79,7 +80,8 @@ TEST_F(BuildersRunners, AJobIsBuiltHereMeasuredThereAndRaced) {
     EXPECT_FALSE(t.record->isolation.empty());
   }
   EXPECT_THAT(submit.out(), HasSubstr("a race of")) << "finalists race on the runner, too";
-  EXPECT_FALSE(std::filesystem::exists(job.folder.file("builder-shared/calm_pulses"))) << "a builder measures nothing";
+  EXPECT_FALSE(std::filesystem::exists(job.folder.file("builder-shared/calm_pulses")))
+      << "a builder measures nothing";
 
   Process workers(job.tuner({"workers", "--daemon", address_}), job.folder.file("workers"));
   EXPECT_EQ(workers.wait(30s), 0);
@@ -103,7 +105,9 @@ TEST_F(BuildersRunners, WhoeverIsKilledNothingIsLostDoubledOrBlamed) {
   Process submit(job.submit(trials, {"--daemon", address_}), job.folder.file("submit"));
   for (uint32_t i = 0; i < kills && !submit.wait(0s); ++i) {
     const size_t before = job.recorded().size();
-    eventually(20s, [&] { return submit.wait(0s).has_value() || job.recorded().size() >= before + 1 + random() % 6; });
+    eventually(20s, [&] {
+      return submit.wait(0s).has_value() || job.recorded().size() >= before + 1 + random() % 6;
+    });
     switch (random() % 4) {
       case 0:
         builds->kill_tree();
@@ -122,13 +126,15 @@ TEST_F(BuildersRunners, WhoeverIsKilledNothingIsLostDoubledOrBlamed) {
         break;
     }
   }
-  EXPECT_EQ(submit.wait(600s), 0) << submit.out() << submit.err() << runs->err() << builds->err() << serve_->err();
+  EXPECT_EQ(submit.wait(600s), 0) << submit.out() << submit.err() << runs->err() << builds->err()
+                                  << serve_->err();
   job.expect_complete(static_cast<size_t>(trials));
 }
 
 // How busy it is, is printed, not compared: this machine is shared.
 TEST_F(BuildersRunners, ASlowLinkCarriesAJob) {
-  std::ofstream(job.file) << R"({"op": "matmul", "a": [640, 640], "b": [640, 640], "target": "cpu", "search": "random"})";
+  std::ofstream(job.file)
+      << R"({"op": "matmul", "a": [640, 640], "b": [640, 640], "target": "cpu", "search": "random"})";
   link_->limit(1'000'000);
   link_->delay(50ms, 1h);  // to the daemon and back: 100 ms
   const auto builds = builder(), runs = runner();
@@ -143,8 +149,9 @@ TEST_F(BuildersRunners, ASlowLinkCarriesAJob) {
     first_us = std::min(first_us, began_us);
     last_us = std::max(last_us, t.record->finished_at_us);
   }
-  std::printf("1 MB/s, 100 ms: the runner was busy for %.0f %% of the time between its first run and its last\n",
-              100 * busy_ms / (static_cast<double>(last_us - first_us) / 1000));
+  std::printf(
+      "1 MB/s, 100 ms: the runner was busy for %.0f %% of the time between its first run and its last\n",
+      100 * busy_ms / (static_cast<double>(last_us - first_us) / 1000));
 }
 
 TEST_F(BuildersRunners, ADrainingRunnerDoesNotWaitForABuilder) {

@@ -35,7 +35,8 @@ class BuildsTest : public testing::Test {
   }
   std::vector<std::string> take(const WorkerLife& builder, size_t n = 9) {
     std::vector<std::string> configs;
-    for (const Builds::Order& order : builds_.take(builder, n, any, now_)) configs.push_back(order.need.config);
+    for (const Builds::Order& order : builds_.take(builder, n, any, now_))
+      configs.push_back(order.need.config);
     return configs;
   }
   void beat(const WorkerLife& builder, const std::vector<Builds::Held>& held) {
@@ -111,7 +112,8 @@ TEST_F(BuildsTest, ABuilderThatFallsSilentLosesItsOrdersAndBlamesNobody) {
 
 TEST_F(BuildsTest, ABuilderTakesUpWhatItHasAfterARestartOfTheDaemon) {
   want("t1", {need("a")});  // of the new daemon, whose runner has said what it needs
-  const auto beat = builds_.heartbeat(kOne, {{order_id(need("a")), true}, {order_id(need("b")), false}}, true, now_);
+  const auto beat =
+      builds_.heartbeat(kOne, {{order_id(need("a")), true}, {order_id(need("b")), false}}, true, now_);
   EXPECT_THAT(beat.stop, ElementsAre(order_id(need("b")))) << "nobody wants it";
   EXPECT_TRUE(builds_.holds(kOne, order_id(need("a"))));
   EXPECT_THAT(take(kTwo), IsEmpty());
@@ -132,7 +134,8 @@ TEST_F(BuildsTest, OrdersThatNobodyWantsAreDropped) {
   beat(kOne, {{order_id(need("a")), true}, {order_id(need("b")), false}});
   builds_.forget("t1");
   EXPECT_EQ(builds_.waiting(), 0u);
-  const auto after = builds_.heartbeat(kOne, {{order_id(need("a")), true}, {order_id(need("b")), false}}, true, now_);
+  const auto after =
+      builds_.heartbeat(kOne, {{order_id(need("a")), true}, {order_id(need("b")), false}}, true, now_);
   EXPECT_THAT(after.stop, ElementsAre(order_id(need("b")))) << "what is being made is finished, and known";
   EXPECT_TRUE(builds_.done(order_id(need("a")), ok('a')));
   want("t2", {need("a")});
@@ -190,7 +193,8 @@ TEST_F(BuildsTest, RandomHistoriesLoseNothing) {
         case 2:
           for (const Builds::Order& order : builds.take(builder, 1 + below(3), any, now)) {
             for (const auto& [other, ids] : held)
-              EXPECT_FALSE(other != builder && builds.holds(other, order.id)) << "one builder has it at a time";
+              EXPECT_FALSE(other != builder && builds.holds(other, order.id))
+                  << "one builder has it at a time";
             held[builder].insert(order.id);
           }
           break;
@@ -221,7 +225,8 @@ TEST_F(BuildsTest, RandomHistoriesLoseNothing) {
     }
     // In peace everything that is wanted is made.
     for (int i = 0; i < 3; ++i) builds.builder_lost({str("b", i), "1"}, now);
-    for (const Builds::Order& order : builds.take({"last", "1"}, 100, any, now)) builds.done(order.id, ok('a'));
+    for (const Builds::Order& order : builds.take({"last", "1"}, 100, any, now))
+      builds.done(order.id, ok('a'));
     for (const auto& [id, of] : wanted) EXPECT_THAT(builds.answers(id), SizeIs(1)) << id;
     EXPECT_EQ(builds.waiting(), 0u);
     EXPECT_EQ(builds.at_builders(), 0u);

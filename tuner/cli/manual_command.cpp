@@ -51,9 +51,9 @@ Status write_pages(const CLI::App& app, const fs::path& folder) {
 
 void add_manual_command(Command app, CommandContext& context) {
   auto folder = std::make_shared<std::string>();
-  const Command command =
-      add_command(app, context, "manual", "Write the manual pages of tuner, measure_server, measure_runner and runner",
-                  [app, folder] { return report(write_pages(app.app(), *folder)); });
+  const Command command = add_command(
+      app, context, "manual", "Write the manual pages of tuner, measure_server, measure_runner and runner",
+      [app, folder] { return report(write_pages(app.app(), *folder)); });
   command.add_option("-o,--output", *folder, "The folder they go to").type_name("FOLDER").required();
   command.hide();
 }

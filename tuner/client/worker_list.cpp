@@ -14,9 +14,9 @@ namespace {
 
 // What it has and has done.
 std::string work_of(const v1::WorkerSummary& w) {
-  if (w.kind() == v1::BUILDER)
-    return str("a builder, ", w.orders(), " orders, ", w.trials_done(), " built");
-  return str(w.kind() == v1::RUNNER ? "a runner, " : "", w.leases(), " leases, ", w.trials_done(), " trials done");
+  if (w.kind() == v1::BUILDER) return str("a builder, ", w.orders(), " orders, ", w.trials_done(), " built");
+  return str(w.kind() == v1::RUNNER ? "a runner, " : "", w.leases(), " leases, ", w.trials_done(),
+             " trials done");
 }
 
 std::string_view kind_of(const v1::WorkerSummary& w) {
@@ -57,20 +57,21 @@ std::string workers_text(const v1::ListWorkersReply& workers, int width) {
 std::string workers_json(const v1::ListWorkersReply& workers) {
   nlohmann::json json = nlohmann::json::array();
   for (const v1::WorkerSummary& w : workers.workers())
-    json.push_back({{"worker", w.worker_id()},
-                    {"host", w.host()},
-                    {"kind", kind_of(w)},
-                    {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
-                    {"compiles_for", std::vector<std::string>(w.compiles_for().begin(), w.compiles_for().end())},
-                    {"leases", w.leases()},
-                    {"orders", w.orders()},
-                    {"trials_done", w.trials_done()},
-                    {"silent_s", w.silent_s()},
-                    {"unfit", w.unfit()},
-                    {"paused_s", w.paused_s()},
-                    {"paused_why", w.paused_why()},
-                    {"quarantined", w.quarantined()},
-                    {"other_release", w.other_release()}});
+    json.push_back(
+        {{"worker", w.worker_id()},
+         {"host", w.host()},
+         {"kind", kind_of(w)},
+         {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
+         {"compiles_for", std::vector<std::string>(w.compiles_for().begin(), w.compiles_for().end())},
+         {"leases", w.leases()},
+         {"orders", w.orders()},
+         {"trials_done", w.trials_done()},
+         {"silent_s", w.silent_s()},
+         {"unfit", w.unfit()},
+         {"paused_s", w.paused_s()},
+         {"paused_why", w.paused_why()},
+         {"quarantined", w.quarantined()},
+         {"other_release", w.other_release()}});
   return json.dump(2) + "\n";
 }
 

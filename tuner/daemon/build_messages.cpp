@@ -9,8 +9,8 @@
 namespace tuner {
 namespace {
 
-constexpr std::array kOutcomes{"ok",          "invalid_config", "build_error",
-                               "build_timeout", "unable",         "other_version"};
+constexpr std::array kOutcomes{"ok",     "invalid_config", "build_error", "build_timeout",
+                               "unable", "other_version"};
 constexpr int kMostSets = 4, kMostFiles = 64;
 constexpr size_t kLongestArg = 256;
 
@@ -64,8 +64,9 @@ Result<BlobName> from_proto(const v1::Blob& blob, std::string_view field) {
 
 Result<Made> from_proto(const v1::Built& built, std::string_view field) {
   if (std::ranges::find(kOutcomes, built.outcome()) == kOutcomes.end())
-    return invalid_argument(field, ".outcome: found \"", shown(built.outcome()),
-                            "\", expected ok, invalid_config, build_error, build_timeout, unable or other_version");
+    return invalid_argument(
+        field, ".outcome: found \"", shown(built.outcome()),
+        "\", expected ok, invalid_config, build_error, build_timeout, unable or other_version");
   Made made{.outcome = built.outcome(),
             .message = shown(built.message()),
             .toolchain = shown(built.toolchain()),

@@ -15,7 +15,8 @@ bool is_final(const Made& made) { return made.outcome != "unable"; }
 }  // namespace
 
 std::string BuildNeed::family() const {
-  return data ? "llvm" : target.substr(0, target.find(' '));  // reference answers are compiled for the builder itself
+  return data ? "llvm"
+              : target.substr(0, target.find(' '));  // reference answers are compiled for the builder itself
 }
 
 std::string order_id(const BuildNeed& need) {
@@ -229,7 +230,9 @@ bool Builds::done(const std::string& id, Made made) {
 
 void Builds::lose(const std::string& id, Entry& entry, const std::string& why, int64_t now_ms) {
   if (++entry.losses >= kMostLosses)
-    return finish(id, entry, {.outcome = "unable", .message = str(kMostLosses, " builders could not make it; the last: ", why)});
+    return finish(
+        id, entry,
+        {.outcome = "unable", .message = str(kMostLosses, " builders could not make it; the last: ", why)});
   wait(id, entry, now_ms, /*first=*/true);
 }
 
@@ -266,7 +269,8 @@ void Builds::builder_lost(const WorkerLife& builder, int64_t now_ms) {
 void Builds::expire(int64_t now_ms) {
   std::vector<WorkerLife> silent;
   for (const auto& [builder, orders] : by_builder_)
-    if (std::ranges::any_of(orders, [&](const std::string& id) { return entries_.at(id).expires_ms < now_ms; }))
+    if (std::ranges::any_of(orders,
+                            [&](const std::string& id) { return entries_.at(id).expires_ms < now_ms; }))
       silent.push_back(builder);
   for (const WorkerLife& builder : silent) builder_lost(builder, now_ms);
 }

@@ -89,8 +89,8 @@ class Builds {
     double limit_s = 0;
   };
   // Up to n orders that wait, are for none that could not make them, and for which `makes` holds.
-  std::vector<Order> take(const WorkerLife& builder, size_t n, const std::function<bool(const BuildNeed&)>& makes,
-                          int64_t now_ms);
+  std::vector<Order> take(const WorkerLife& builder, size_t n,
+                          const std::function<bool(const BuildNeed&)>& makes, int64_t now_ms);
   struct Held {
     std::string id;
     bool at_work = false;
@@ -130,7 +130,7 @@ class Builds {
     BuildNeed need;
     double limit_s = 0;
     State state = State::kWaiting;
-    int64_t since_ms = 0;             // waiting: since when
+    int64_t since_ms = 0;                                   // waiting: since when
     std::optional<std::list<std::string>::iterator> place;  // in queue_ or known_
     std::optional<WorkerLife> builder;
     int64_t expires_ms = 0;
@@ -138,7 +138,7 @@ class Builds {
     int losses = 0;
     std::set<std::string> could_not;  // ids of builders
     Made made;
-    std::set<std::string> trials;     // that want it
+    std::set<std::string> trials;  // that want it
   };
   using Entries = std::map<std::string, Entry>;
 
@@ -153,7 +153,7 @@ class Builds {
   Entries entries_;
   std::list<std::string> queue_;  // ids of orders that wait, in order
   std::list<std::string> known_;  // of those that are done, least recently wanted first
-  std::map<std::string, std::vector<std::string>> wanted_by_;       // trial -> orders, in the order of its needs
+  std::map<std::string, std::vector<std::string>> wanted_by_;  // trial -> orders, in the order of its needs
   std::map<WorkerLife, std::set<std::string>> by_builder_;
 };
 

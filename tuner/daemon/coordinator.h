@@ -93,7 +93,8 @@ struct CoordinatorOptions {
   std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
   std::vector<TemplateVersion> templates = own_templates();  // of this daemon's release
   StrategyFactory make_search = make_strategy;
-  BlobStore* blobs = nullptr;  // outlives the coordinator; null: no builders and no runners (an embedded daemon)
+  BlobStore* blobs =
+      nullptr;  // outlives the coordinator; null: no builders and no runners (an embedded daemon)
   // Simulations (tests/sim): no threads of its own, turn() does their work; the same names and times again.
   bool by_hand = false;
   std::function<std::string()> make_session = random_session;

@@ -21,7 +21,8 @@ constexpr char kOtherVersion[] = "other_version";
 Status Coordinator::check_kind(WorkerKind kind) const {
   if (kind == WorkerKind::kFull || options_.blobs != nullptr) return Status::ok();
   return invalid_argument(
-      "this daemon keeps no artifacts, so it has no use for builders and runners; it is one that a command has "
+      "this daemon keeps no artifacts, so it has no use for builders and runners; it is one that a command "
+      "has "
       "started for itself: use `tuner serve`");
 }
 
@@ -35,8 +36,8 @@ Status Coordinator::read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobRe
     if (life == nullptr) return {StatusCode::kAborted, "unknown session; register again and keep your work"};
     const WorkerLife* const owner = leases_.owner(request.trial_id());
     if (owner == nullptr || *owner != *life || !builds_.names(request.trial_id(), name))
-      return unavailable("blob ", name.sha256, " is not named by lease ", shown(request.trial_id()), " of worker ",
-                         life->worker_id);
+      return unavailable("blob ", name.sha256, " is not named by lease ", shown(request.trial_id()),
+                         " of worker ", life->worker_id);
   }
   Result<std::string> bytes = options_.blobs->read(name, request.offset(), kBlobChunk);
   if (bytes) return reply->set_bytes(*std::move(bytes)), Status::ok();
@@ -78,7 +79,8 @@ bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) cons
 void Coordinator::want_locked(const std::string& trial_id) {
   const LeaseTable::Trial* const trial = leases_.find(trial_id);
   if (trial == nullptr || builds_.wants(trial_id)) return;
-  const double limit_s = trial->work.options.build_timeout_s > 0 ? trial->work.options.build_timeout_s : kBuildLimitS;
+  const double limit_s =
+      trial->work.options.build_timeout_s > 0 ? trial->work.options.build_timeout_s : kBuildLimitS;
   builds_.want(trial_id, needs_to_build(*trial), limit_s, clock_.now_ms(),
                [this](const BuildNeed& need, const Made& made) { return is_usable_locked(need, made); });
 }
@@ -106,13 +108,15 @@ void Coordinator::take_builds_locked(SyncCall& call) {
   for (int i = 0; i < request.built_size(); ++i) take_built_locked(call, request.built(i), i);
   for (const std::string& id : request.returned_builds()) builds_.give_back(id, call.life);
   call.builds = held_of(request.builds());
-  call.build_slots =
-      request.unfit().empty() ? std::clamp(request.free_builds(), 0, kMaxBuildsPerSync - request.builds_size()) : 0;
+  call.build_slots = request.unfit().empty()
+                         ? std::clamp(request.free_builds(), 0, kMaxBuildsPerSync - request.builds_size())
+                         : 0;
   std::vector<Builds::Held> named = call.builds;
   for (const v1::BuildDone& done : request.built()) named.push_back({.id = done.id(), .at_work = true});
   const Builds::Heartbeat beat = builds_.heartbeat(call.life, named, /*first=*/true, clock_.now_ms());
   for (const std::string& id : beat.stop)
-    if (std::ranges::find(call.builds, id, &Builds::Held::id) != call.builds.end()) call.reply->add_stop_builds(id);
+    if (std::ranges::find(call.builds, id, &Builds::Held::id) != call.builds.end())
+      call.reply->add_stop_builds(id);
   for (const Builds::Order& order : beat.missing) to_proto(order, call.reply->add_orders());
 }
 
@@ -123,7 +127,8 @@ void Coordinator::take_built_locked(SyncCall& call, const v1::BuildDone& done, i
   Result<Made> made = from_proto(done.built(), str("built[", index, "]"));
   if (!made) {
     if (const auto more = refused_log_.say())
-      spdlog::error("an answer of builder {} is refused: {}{}", call.life.worker_id, shown(made.message()), *more);
+      spdlog::error("an answer of builder {} is refused: {}{}", call.life.worker_id, shown(made.message()),
+                    *more);
     return builds_.could_not(done.id(), call.life, "its answer was refused", now);
   }
   if (made->outcome == "unable") return builds_.could_not(done.id(), call.life, made->message, now);
@@ -195,8 +200,9 @@ std::string Coordinator::builder_to_tell_locked(Run& run) const {
     if (!ours) continue;
     run.builder_told = true;
     const WorkerLife* const runner = leases_.owner(*trials.begin());
-    return str("runner ", runner == nullptr ? "" : runner->worker_id, " waits for a builder: none is here that compiles for \"",
-               need.family(), "\"", need.data ? "" : str(" with template ", need.wanted.name, " version ", need.wanted.version),
+    return str("runner ", runner == nullptr ? "" : runner->worker_id,
+               " waits for a builder: none is here that compiles for \"", need.family(), "\"",
+               need.data ? "" : str(" with template ", need.wanted.name, " version ", need.wanted.version),
                "; start one: measure_server --kind builder --daemon ADDRESS");
   }
   return "";

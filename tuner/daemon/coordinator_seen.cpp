@@ -68,8 +68,7 @@ void Coordinator::add_tenants_locked(const Scope& scope, v1::DaemonSummary& daem
 
 Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
   const std::lock_guard lock(mutex_);
-  for (const Workers::Entry& worker : workers_.list(clock_.now_ms()))
-  {
+  for (const Workers::Entry& worker : workers_.list(clock_.now_ms())) {
     v1::WorkerSummary* const summary = reply->add_workers();
     to_proto(worker, leases_.leases_of(worker.offer.life), summary);
     summary->set_orders(static_cast<int>(builds_.orders_of(worker.offer.life)));

@@ -36,9 +36,10 @@ Status check_sizes(const v1::SyncRequest& request) {
       request.built_size() <= kMaxBuiltPerSync)
     return Status::ok();
   if (request.builds_size() + request.returned_builds_size() + request.built_size() > 0)
-    return invalid_argument("sync: found ", request.builds_size(), " held and ", request.returned_builds_size(),
-                            " returned orders and ", request.built_size(), " answers, at most ", kMaxBuildsPerSync,
-                            " and ", kMaxBuiltPerSync, " are taken at once");
+    return invalid_argument("sync: found ", request.builds_size(), " held and ",
+                            request.returned_builds_size(), " returned orders and ", request.built_size(),
+                            " answers, at most ", kMaxBuildsPerSync, " and ", kMaxBuiltPerSync,
+                            " are taken at once");
   return invalid_argument("sync: found ", request.results_size(), " results, ", request.races_size(),
                           " races, ", request.held_size(), " held and ", request.returned_size(),
                           " returned leases, at most ", kMaxResultsPerSync, ", ", kMaxRacesPerSync, " and ",
@@ -177,7 +178,8 @@ void Coordinator::drop_gone(const std::set<uint64_t>& gone, Calls& arrived) {
     call.gone = true;
     workers_.connection_closed(call.session());
     const v1::SyncRequest& brings = *call.request;
-    if (brings.results_size() + brings.races_size() + brings.built_size() == 0 || waiting_.contains(call.session()))
+    if (brings.results_size() + brings.races_size() + brings.built_size() == 0 ||
+        waiting_.contains(call.session()))
       call.answer(Status(StatusCode::kAborted, "the caller has gone"));
   };
   if (!gone.empty())

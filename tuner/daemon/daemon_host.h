@@ -28,7 +28,8 @@ struct DaemonHostOptions {
   std::vector<std::string> listen;  // besides the private socket
   std::string identity;             // folder that says who may do what; empty: the database's
   bool own_worker = false;  // start a measure_server here, and no other ever: leases found are dead ones
-  int64_t artifact_bytes = int64_t{4} << 30;  // what artifacts of builders may take, in DB.artifacts; not with own_worker
+  int64_t artifact_bytes =
+      int64_t{4} << 30;  // what artifacts of builders may take, in DB.artifacts; not with own_worker
   bool resume_jobs = false;
   bool watch_health = false;  // a thread judges whether it is ready (health.h); else it always says so
   std::string status_listen;  // HOST:PORT of /metrics, /healthz and /readyz; needs watch_health; empty: none

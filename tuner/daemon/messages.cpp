@@ -58,18 +58,20 @@ Status check_offer(const v1::RegisterRequest& request) {
 Status check_kind(const v1::RegisterRequest& request) {
   const std::string who = str("worker ", request.worker_id(), ": ");
   if (!v1::WorkerKind_IsValid(request.kind()))
-    return invalid_argument(who, "kind: found ", request.kind(), ", which this daemon does not know; it is older");
+    return invalid_argument(who, "kind: found ", request.kind(),
+                            ", which this daemon does not know; it is older");
   if (request.kind() != v1::BUILDER) {
     if (request.targets_size() > 0) return Status::ok();
     return invalid_argument(who, "targets: found none, expected what it can measure");
   }
   constexpr int kMostCompilers = 16;
-  if (request.targets_size() > 0 || request.compilers_size() == 0 || request.compilers_size() > kMostCompilers ||
-      request.templates_size() == 0)
-    return invalid_argument(who, "a builder: found ", request.targets_size(), " targets, ", request.compilers_size(),
-                            " compilers and ", request.templates_size(), " templates, expected none, 1 to ",
-                            kMostCompilers, " and all that it has");
-  for (const v1::Compiler& c : request.compilers()) RETURN_IF_ERROR(check_name("compilers.family", c.family(), 64));
+  if (request.targets_size() > 0 || request.compilers_size() == 0 ||
+      request.compilers_size() > kMostCompilers || request.templates_size() == 0)
+    return invalid_argument(who, "a builder: found ", request.targets_size(), " targets, ",
+                            request.compilers_size(), " compilers and ", request.templates_size(),
+                            " templates, expected none, 1 to ", kMostCompilers, " and all that it has");
+  for (const v1::Compiler& c : request.compilers())
+    RETURN_IF_ERROR(check_name("compilers.family", c.family(), 64));
   return Status::ok();
 }
 

@@ -28,8 +28,8 @@ struct SyncCall {
   std::vector<LeaseTable::Held> held;
   std::set<std::string> held_ids;
   int64_t deadline_ms = 0;
-  int slots = 0;          // leases it has room for
-  WorkerLife life;        // who called
+  int slots = 0;    // leases it has room for
+  WorkerLife life;  // who called
   // Of a builder: orders that it has, and how many more it would take. Of a runner: leases that await what is made for them.
   std::vector<Builds::Held> builds;
   int build_slots = 0;

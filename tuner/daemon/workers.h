@@ -61,7 +61,7 @@ class Workers {
     std::map<std::string, int> templates = {};  // all it builds, in which version; empty: it does not say
     WorkerKind kind = WorkerKind::kFull;
     std::map<std::string, std::string> compilers = {};  // of a builder: family of targets -> toolchain
-    std::string hardware = {};                  // fingerprint
+    std::string hardware = {};                          // fingerprint
     // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0: not
     // measured.
     double peak_gflops = 0, read_gbps = 0, sentinel_ns = 0, memory_sentinel_ns = 0;
