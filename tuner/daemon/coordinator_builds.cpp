@@ -111,12 +111,9 @@ void Coordinator::take_builds_locked(SyncCall& call) {
   call.build_slots = request.unfit().empty()
                          ? std::clamp(request.free_builds(), 0, kMaxBuildsPerSync - request.builds_size())
                          : 0;
-  std::vector<Builds::Held> named = call.builds;
-  for (const v1::BuildDone& done : request.built()) named.push_back({.id = done.id(), .at_work = true});
-  const Builds::Heartbeat beat = builds_.heartbeat(call.life, named, /*first=*/true, clock_.now_ms());
-  for (const std::string& id : beat.stop)
-    if (std::ranges::find(call.builds, id, &Builds::Held::id) != call.builds.end())
-      call.reply->add_stop_builds(id);
+  const Builds::Heartbeat beat =
+      builds_.heartbeat(call.life, call.builds, /*first=*/true, clock_.now_ms());
+  for (const std::string& id : beat.stop) call.reply->add_stop_builds(id);
   for (const Builds::Order& order : beat.missing) to_proto(order, call.reply->add_orders());
 }
 
