@@ -68,13 +68,20 @@ constexpr CpuRow kCpus[] = {
     {"bdver3", 256, 16, 16, 2048, 8192},
     {"bdver4", 256, 16, 32, 1024, 4096},
     {"generic", 128, 32, 32, 512, 2048},  // of its -mtriple: AArch64 has 32 registers
+    // Arm's reference manuals leave sizes of caches to who builds the chip: these are common ones.
     {"cortex-a53", 128, 32, 32, 512, 0},
+    {"cortex-a55", 128, 32, 32, 128, 1024},
+    {"cortex-a57", 128, 32, 32, 2048, 0},
     {"cortex-a72", 128, 32, 32, 1024, 0},
+    {"cortex-a73", 128, 32, 64, 1024, 0},
+    {"cortex-a75", 128, 32, 64, 512, 2048},
     {"cortex-a76", 128, 32, 64, 512, 4096},
+    {"cortex-a77", 128, 32, 64, 512, 4096},
     {"cortex-a78", 128, 32, 64, 512, 4096},
+    {"cortex-x1", 128, 32, 64, 1024, 8192},
     {"neoverse-n1", 128, 32, 64, 1024, 32768},
     {"neoverse-n2", 128, 32, 64, 1024, 32768},
-    {"neoverse-v1", 256, 32, 64, 1024, 32768},
+    {"neoverse-v1", 128, 32, 64, 1024, 32768},  // its vectors of 256 bits are SVE's, for which we have no code
     {"neoverse-v2", 128, 32, 64, 2048, 65536},
     {"apple-m1", 128, 32, 128, 12288, 8192},
     {"apple-m2", 128, 32, 128, 16384, 8192},

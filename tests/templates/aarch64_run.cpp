@@ -3,15 +3,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "compiler_core/base/elements.h"
-#include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen/library.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tuner {
@@ -19,35 +18,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program around a kernel. `serial_for` is the ABI's parallel_for on one thread; the kernel's arguments
-// are data of the program, the output is written to standard output.
+// What is behind an output, and must be there afterwards.
+constexpr int64_t kGuardBytes = 64;
+constexpr char kGuard = 0x7f;
+
+// The program around the kernels: it goes through `table`, calls what packs and the kernel, and writes its
+// output and the guard behind it to standard output. A row of the table:
+//
+//   packing entry or 0, its arguments, entry or 0 at the end, its arguments, output, bytes to write
 constexpr char kStart[] = R"(
   .text
   .globl _start
 _start:
-  .if HAS_PACK
-  ldr x0, =pack_args
+  ldr x19, =table
+next_kernel:
+  ldr x9, [x19, #16]
+  cbz x9, done
+  ldr x9, [x19]
+  cbz x9, packed
+  ldr x0, [x19, #8]
   ldr x1, =runtime
-  bl PACK_ENTRY
+  blr x9
   cbnz w0, exit
-  .endif
-  ldr x0, =args
+packed:
+  ldp x9, x0, [x19, #16]
   ldr x1, =runtime
-  bl ENTRY
+  blr x9
   cbnz w0, exit
-  ldr x19, =OUT
-  ldr x20, =OUT_BYTES
+  ldp x20, x21, [x19, #32]
 write_more:
   mov x0, #1
-  mov x1, x19
-  mov x2, x20
+  mov x1, x20
+  mov x2, x21
   mov x8, #64              // write
   svc #0
   cmp x0, #0
   b.le exit
-  add x19, x19, x0
-  subs x20, x20, x0
+  add x20, x20, x0
+  subs x21, x21, x0
   b.ne write_more
+  add x19, x19, #48
+  b next_kernel
+done:
   mov x0, #0
 exit:
   and x0, x0, #0xff
@@ -80,47 +92,11 @@ Status shell(const std::string& command, const fs::path& log) {
 
 std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
 
-// Every argument by its name: a label in front of its bytes, or of room.
-Result<std::string> assembly(const Artifact& artifact, const Program& math,
-                             const std::vector<std::vector<double>>& args, const TemporaryFolder& folder) {
-  const Manifest& m = artifact.manifest;
-  std::ostringstream text;
-  text << ".set HAS_PACK, " << (m.pack_entry.empty() ? 0 : 1) << "\n";
-  std::string start = str(kStart, kAarch64Runtime);
-  const auto replace = [&](const std::string& word, const std::string& by) {
-    for (size_t at = start.find(word); at != std::string::npos; at = start.find(word, at + by.size()))
-      start.replace(at, word.size(), by);
-  };
-  replace("PACK_ENTRY", m.pack_entry.empty() ? m.entry : m.pack_entry);
-  replace("bl ENTRY", "bl " + m.entry);
-  replace("OUT_BYTES", std::to_string(math.args.back()->bytes()));
-  replace("=OUT", "=arg_" + math.args.back()->name);
-  text << start;
-  const auto pointers = [&](const char* label, const std::vector<ArgInfo>& infos) {
-    text << "  .balign 64\n" << label << ":\n";
-    for (const ArgInfo& info : infos) text << "  .quad arg_" << info.name << "\n";
-  };
-  pointers("args", m.args);
-  pointers("pack_args", m.pack_args);
-  for (size_t i = 0; i < math.args.size(); ++i) {
-    const Buffer& arg = math.args[i];
-    text << "  .balign 64\narg_" << arg->name << ":\n";
-    if (arg->role == BufferRole::kOutput) {
-      text << "  .fill " << arg->bytes() << ", 1, 0xff\n";
-      continue;
-    }
-    std::string bytes(static_cast<size_t>(arg->bytes()), '\0');
-    store_elements(args[i].data(), static_cast<int64_t>(args[i].size()), arg->dtype, bytes.data());
-    const fs::path file = folder.path() / (arg->name + ".bin").c_str();
-    RETURN_IF_ERROR(write_whole(file, bytes));
-    text << "  .incbin \"" << file.string() << "\"\n";
-  }
-  text << "  .bss\n  .balign 64\nworkspace:\n  .zero "
-       << std::max<int64_t>(m.workspace_bytes + m.workspace_bytes_per_thread, 64) << "\n";
-  for (const ArgInfo& info : m.pack_args)
-    if (info.role == "packed")
-      text << "  .balign 64\narg_" << info.name << ":\n  .zero " << info.bytes << "\n";
-  return text.str();
+// The CPU that qemu takes for the target's: itself where qemu knows it, else one that has everything.
+std::string_view qemu_cpu(const Target& target) {
+  for (const std::string_view known : {"cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76", "neoverse-n1"})
+    if (target.mcpu == known && target.mattr.empty()) return known;
+  return "max";
 }
 
 }  // namespace
@@ -133,29 +109,109 @@ Status aarch64_tools() {
   return Status::ok();
 }
 
-Result<std::vector<double>> run_on_aarch64(const Program& scheduled, const Target& target,
-                                           const Program& math,
-                                           const std::vector<std::vector<double>>& args) {
-  ASSIGN_OR_RETURN(const Artifact artifact, compile(scheduled, target));
-  ASSIGN_OR_RETURN(const std::string object, emit_object(scheduled, target));
+std::string Aarch64Batch::label_of(const std::string& bytes) {
+  return data_.try_emplace(bytes, str("data", data_.size())).first->second;
+}
+
+Status Aarch64Batch::add(const Program& scheduled, const Program& math,
+                         const std::vector<std::vector<double>>& args, const std::vector<double>& before,
+                         std::string what) {
+  // Each kernel has symbols of its own.
+  Program named = scheduled;
+  named.name = str("kernel", kernels_.size());
+  ASSIGN_OR_RETURN(CompiledObject compiled, compile_object(named, target_));
+  Kernel kernel{.what = std::move(what),
+                .object = std::move(compiled.object),
+                .manifest = std::move(compiled.manifest),
+                .labels = {},
+                .out = math.args.back(),
+                .before = {}};
+  const auto bytes_of = [](const Buffer& b, const std::vector<double>& values) {
+    std::string bytes(static_cast<size_t>(b->bytes()), '\xff');
+    store_elements(values.data(), static_cast<int64_t>(values.size()), b->dtype, bytes.data());
+    return bytes;
+  };
+  for (size_t i = 0; i + 1 < math.args.size(); ++i)
+    kernel.labels[math.args[i]->name] = label_of(bytes_of(math.args[i], args[i]));
+  const bool is_read = math.args.back()->role == BufferRole::kInOut;
+  kernel.before = bytes_of(kernel.out, is_read ? before : std::vector<double>());
+  kernels_.push_back(std::move(kernel));
+  return Status::ok();
+}
+
+// The table and all data. Bytes are in files of the folder.
+Result<std::string> Aarch64Batch::program_text(const std::string& folder) const {
+  std::ostringstream text, table, data, room;
+  int64_t workspace = 64;
+  int files = 0;
+  const auto place = [&](const std::string& label, const std::string& bytes) {
+    const std::string file = str(folder, "/", files++, ".bin");
+    data << "  .balign 64\n" << label << ":\n  .incbin \"" << file << "\"\n";
+    return write_whole(file, bytes);
+  };
+  for (const auto& [bytes, label] : data_) RETURN_IF_ERROR(place(label, bytes));
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    const Manifest& m = kernels_[k].manifest;
+    const std::string out = str("out", k);
+    RETURN_IF_ERROR(place(out, kernels_[k].before + std::string(kGuardBytes, kGuard)));
+    std::map<std::string, std::string> labels = kernels_[k].labels;
+    labels[kernels_[k].out->name] = out;
+    const auto pointers = [&](const std::string& label, const std::vector<ArgInfo>& infos) {
+      data << "  .balign 8\n" << label << ":\n";
+      for (const ArgInfo& info : infos) {
+        const auto [at, fresh] = labels.try_emplace(info.name, str("packed", k, "_", info.name));
+        if (fresh) room << "  .balign 64\n" << at->second << ":\n  .zero " << info.bytes << "\n";
+        data << "  .quad " << at->second << "\n";
+      }
+    };
+    pointers(str("args", k), m.args);
+    pointers(str("pack_args", k), m.pack_args);
+    table << "  .quad " << (m.pack_entry.empty() ? "0" : m.pack_entry) << ", pack_args" << k << ", "
+          << m.entry << ", args" << k << ", " << out << ", " << kernels_[k].before.size() + kGuardBytes
+          << "\n";
+    workspace = std::max(workspace, m.workspace_bytes + m.workspace_bytes_per_thread);
+  }
+  text << kStart << kAarch64Runtime << "table:\n"
+       << table.str() << "  .quad 0, 0, 0\n"
+       << data.str() << "  .bss\n  .balign 64\nworkspace:\n  .zero " << workspace << "\n"
+       << room.str();
+  return text.str();
+}
+
+Result<std::vector<std::vector<double>>> Aarch64Batch::run() const {
   const TemporaryFolder folder;
-  ASSIGN_OR_RETURN(const std::string start, assembly(artifact, math, args, folder));
-  RETURN_IF_ERROR(write_whole(folder.path() / "kernel.o", object));
-  RETURN_IF_ERROR(write_whole(folder.path() / "start.s", start));
+  ASSIGN_OR_RETURN(const std::string text, program_text(folder.path().string()));
+  RETURN_IF_ERROR(write_whole(folder.path() / "start.s", text));
+  std::string objects;
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    const fs::path object = folder.path() / str("kernel", k, ".o");
+    RETURN_IF_ERROR(write_whole(object, kernels_[k].object));
+    objects += quoted(object) + "\n";
+  }
+  RETURN_IF_ERROR(write_whole(folder.path() / "objects", objects));
   const fs::path log = folder.path() / "log", out = folder.path() / "out.bin",
-                 program = folder.path() / "program";
+                 program = folder.path() / "program", start = folder.path() / "start.o";
   RETURN_IF_ERROR(shell(str(TUNER_LLVM_TOOLS, "/llvm-mc --triple=aarch64-linux-gnu --filetype=obj -o ",
-                            quoted(folder.path() / "start.o"), " ", quoted(folder.path() / "start.s")),
+                            quoted(start), " ", quoted(folder.path() / "start.s")),
                         log));
   RETURN_IF_ERROR(shell(str(TUNER_LLVM_TOOLS, "/ld.lld -m aarch64linux -static -o ", quoted(program), " ",
-                            quoted(folder.path() / "start.o"), " ", quoted(folder.path() / "kernel.o")),
+                            quoted(start), " ", quoted("@" + (folder.path() / "objects").string())),
                         log));
-  RETURN_IF_ERROR(shell(str("qemu-aarch64 -cpu max ", quoted(program), " > ", quoted(out)), log));
+  const Status ran =
+      shell(str("qemu-aarch64 -cpu ", qemu_cpu(target_), " ", quoted(program), " > ", quoted(out)), log);
   const std::string bytes = read_whole(out);
-  const Buffer& output = math.args.back();
-  if (static_cast<int64_t>(bytes.size()) != output->bytes())
-    return failed("expected ", output->bytes(), " bytes of output, found ", bytes.size());
-  return load_elements(bytes.data(), output->elements(), output->dtype);
+  std::vector<std::vector<double>> outputs;
+  size_t at = 0;
+  for (const Kernel& kernel : kernels_) {
+    const size_t guard = at + kernel.before.size(), end = guard + kGuardBytes;
+    if (end > bytes.size()) return failed(kernel.what, ": ", ran ? "wrote no output" : ran.message());
+    if (bytes.find_first_not_of(kGuard, guard) < end)
+      return failed(kernel.what, ": writes behind its output");
+    outputs.push_back(load_elements(bytes.data() + at, kernel.out->elements(), kernel.out->dtype));
+    at = end;
+  }
+  RETURN_IF_ERROR(ran);
+  return outputs;
 }
 
 }  // namespace tuner

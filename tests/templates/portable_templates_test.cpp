@@ -127,6 +127,7 @@ std::vector<Workload> portable_workloads() {
 // Draws of one template for one workload on one target.
 struct Draw {
   const AnyTemplate* schedule_template;
+  std::string workload;  // its key
   Config config;
   Program program;
 };
@@ -145,7 +146,7 @@ std::vector<Draw> draws(const Workload& w, const Target& target, int samples, ui
       Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
       const Result<Program> program = (*instance)->instantiate(config);
       EXPECT_TRUE(program.is_ok()) << t->name() << " " << config.to_text() << ": " << program.message();
-      if (program.is_ok()) all.push_back({t, std::move(config), *program});
+      if (program.is_ok()) all.push_back({t, w.key(), std::move(config), *program});
     }
   }
   return all;
@@ -205,25 +206,20 @@ Result<std::vector<double>> run_here(const Artifact& artifact, const Program& ma
 
 enum class Which : uint8_t { kEveryWorkload, kFirstWorkloadOfATemplate };
 
-// `run(draw, target, math, args)` gives the output of each draw.
-template <class Run>
-void expect_all_right(const std::string& target_text, Which which, int samples, uint32_t fixed_seed,
-                      const Run& run) {
-  const RandomSeed seed(fixed_seed);
+// `use(draw, target, math, args)` of each draw; in `args` the oracle's answer is the last one.
+template <class Use>
+void for_each_draw(const std::string& target_text, Which which, int samples, uint32_t seed, const Use& use) {
   const Target target = target_of(target_text);
-  std::set<std::string_view> ran;
+  std::set<std::string_view> used;
   for (const Workload& w : portable_workloads()) {
     SCOPED_TRACE(str(w.key(), " on ", target.name()));
     const Program math = w.compute();
     const auto args = oracle_arguments(math, seed);
     for (const Draw& d : draws(w, target, samples, seed)) {
-      if (!ran.insert(d.schedule_template->name()).second && which == Which::kFirstWorkloadOfATemplate)
+      if (!used.insert(d.schedule_template->name()).second && which == Which::kFirstWorkloadOfATemplate)
         continue;
       SCOPED_TRACE(str(d.schedule_template->name(), " ", d.config.to_text()));
-      const Result<std::vector<double>> out = run(d, target, math, args);
-      ASSERT_TRUE(out.is_ok()) << out.message();
-      ASSERT_NO_FATAL_FAILURE(
-          expect_answer(*out, args.back(), allowed_error(*d.schedule_template, math.args.back()->dtype)));
+      ASSERT_NO_FATAL_FAILURE(use(d, target, math, args));
     }
   }
 }
@@ -258,34 +254,62 @@ INSTANTIATE_TEST_SUITE_P(PortableTemplates, CompilesFor,
                                            "llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu"));
 
 #if defined(__x86_64__)
-const auto kRunHere = [](const Draw& d, const Target& target, const Program& math,
-                         const std::vector<std::vector<double>>& args) -> Result<std::vector<double>> {
-  ASSIGN_OR_RETURN(const Artifact artifact, compile(d.program, target));
-  return run_here(artifact, math, args);
-};
+void expect_all_right_here(const std::string& target_text, int samples, uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  for_each_draw(target_text, Which::kEveryWorkload, samples, seed,
+                [](const Draw& d, const Target& target, const Program& math, const auto& args) {
+                  const Result<Artifact> artifact = compile(d.program, target);
+                  ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+                  const Result<std::vector<double>> out = run_here(*artifact, math, args);
+                  ASSERT_TRUE(out.is_ok()) << out.message();
+                  expect_answer(*out, args.back(),
+                                allowed_error(*d.schedule_template, math.args.back()->dtype));
+                });
+}
 
 TEST(PortableTemplates, Avx2CodeRunsHere) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     GTEST_SKIP() << "this CPU has no AVX2 with FMA";
-  expect_all_right("llvm -mcpu=haswell", Which::kEveryWorkload, /*samples=*/2, /*fixed_seed=*/21, kRunHere);
+  expect_all_right_here("llvm -mcpu=haswell", /*samples=*/2, /*fixed_seed=*/21);
 }
 
 TEST(PortableTemplates, PlainX86CodeRunsHere) {
-  expect_all_right("llvm -mcpu=x86-64", Which::kEveryWorkload, /*samples=*/1, /*fixed_seed=*/22, kRunHere);
+  expect_all_right_here("llvm -mcpu=x86-64", /*samples=*/1, /*fixed_seed=*/22);
 }
 #endif
 
+void expect_all_right_under_qemu(const std::string& target_text, Which which, uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  Aarch64Batch batch(target_of(target_text));
+  struct Expected {
+    std::string what;
+    std::vector<double> answer;
+    double allowed;
+  };
+  std::vector<Expected> expected;
+  for_each_draw(
+      target_text, which, /*samples=*/0, seed,
+      [&](const Draw& d, const Target&, const Program& math, const auto& args) {
+        const std::string what = str(d.schedule_template->name(), " ", d.workload, " ", d.config.to_text());
+        const Status added = batch.add(d.program, math, args, /*before=*/{}, what);
+        ASSERT_TRUE(added) << added.message();
+        expected.push_back({what, args.back(), allowed_error(*d.schedule_template, math.args.back()->dtype)});
+      });
+  const auto outputs = batch.run();
+  ASSERT_TRUE(outputs.is_ok()) << outputs.message();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(expected[i].what);
+    ASSERT_NO_FATAL_FAILURE(expect_answer((*outputs)[i], expected[i].answer, expected[i].allowed));
+  }
+}
+
+// The defaults; aarch64_templates_test draws configs.
 TEST(PortableTemplates, Aarch64CodeRunsUnderQemu) {
   if (const Status tools = aarch64_tools(); !tools) GTEST_SKIP() << tools.message();
-  const auto run = [](const Draw& d, const Target& target, const Program& math,
-                      const std::vector<std::vector<double>>& args) {
-    return run_on_aarch64(d.program, target, math, args);
-  };
-  // Assembler, linker and emulator are processes, about 0.1 s a kernel.
-  expect_all_right("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu", Which::kEveryWorkload, /*samples=*/0,
-                   /*fixed_seed=*/23, run);
-  expect_all_right("llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu", Which::kFirstWorkloadOfATemplate,
-                   /*samples=*/0, /*fixed_seed=*/24, run);
+  expect_all_right_under_qemu("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu", Which::kEveryWorkload,
+                              /*fixed_seed=*/23);
+  expect_all_right_under_qemu("llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu",
+                              Which::kFirstWorkloadOfATemplate, /*fixed_seed=*/24);
 }
 
 }  // namespace
