@@ -81,7 +81,7 @@ constexpr CpuRow kCpus[] = {
     {"cortex-x1", 128, 32, 64, 1024, 8192},
     {"neoverse-n1", 128, 32, 64, 1024, 32768},
     {"neoverse-n2", 128, 32, 64, 1024, 32768},
-    {"neoverse-v1", 128, 32, 64, 1024, 32768},  // its vectors of 256 bits are SVE's, for which we have no code
+    {"neoverse-v1", 128, 32, 64, 1024, 32768},  // 256 are SVE's: no code for it
     {"neoverse-v2", 128, 32, 64, 2048, 65536},
     {"apple-m1", 128, 32, 128, 12288, 8192},
     {"apple-m2", 128, 32, 128, 16384, 8192},

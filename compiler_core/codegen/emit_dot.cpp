@@ -10,6 +10,10 @@
 //   x86, else  -                                     even and odd bytes as 16 bits, vpmaddwd each: exact,
 //   while
 //                                                    vpmaddubsw, the shorter way, saturates
+//   AArch64    as any                                sdot, udot; usdot (+i8mm), one side signed, the other not
+//     +dotprod                                       without +i8mm the unsigned side less 128, and 128 times the
+//                                                    other side's sum: sdot both
+//     neither                                        even and odd bytes as 16 bits: mul, saddlp, exact
 //   any        halves as floats, two FMAs            bytes shifted out, four multiplications
 //
 // A last iteration of fewer elements fills the word of `a` with zeros. What does not look like this is run as
@@ -18,6 +22,7 @@
 
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/ir/visitor.h"
+#include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace tuner::codegen {
@@ -145,24 +150,27 @@ llvm::Value* Emitter::bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y)
   return add(high(x), high(y), add(low(x), low(y), sum));
 }
 
+// The even (part 0) or odd bytes of words, as 16 bits.
+llvm::Value* Emitter::every_other(llvm::Value* words, int part, bool is_unsigned) {
+  auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), static_cast<unsigned>(2 * lanes_));
+  llvm::Value* v = b_.CreateBitCast(words, halves);
+  if (part == 1) return is_unsigned ? b_.CreateLShr(v, 8) : b_.CreateAShr(v, 8);
+  if (is_unsigned) return b_.CreateAnd(v, llvm::ConstantInt::get(halves, 0xff));
+  return b_.CreateAShr(b_.CreateShl(v, 8), 8);
+}
+
 llvm::Value* Emitter::byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned,
                                bool y_unsigned) {
   if (machine_.has_byte_dot && x_unsigned != y_unsigned)
     return dot_instruction(vnni_instruction(lanes_), {sum, x_unsigned ? x : y, x_unsigned ? y : x});
+  if (machine_.has_neon && lanes_ == 4) return neon_byte_dot(sum, x, y, x_unsigned, y_unsigned);
   if (machine_.has_pair_sums) {
-    auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), static_cast<unsigned>(2 * lanes_));
-    const auto even = [&](llvm::Value* word, bool is_unsigned) {
-      llvm::Value* v = b_.CreateBitCast(word, halves);
-      if (is_unsigned) return b_.CreateAnd(v, llvm::ConstantInt::get(halves, 0xff));
-      return b_.CreateAShr(b_.CreateShl(v, 8), 8);
-    };
-    const auto odd = [&](llvm::Value* word, bool is_unsigned) {
-      llvm::Value* v = b_.CreateBitCast(word, halves);
-      return is_unsigned ? b_.CreateLShr(v, 8) : b_.CreateAShr(v, 8);
-    };
     const llvm::Intrinsic::ID pairs = pair_instruction(lanes_);
-    sum = b_.CreateAdd(sum, dot_instruction(pairs, {even(x, x_unsigned), even(y, y_unsigned)}));
-    return b_.CreateAdd(sum, dot_instruction(pairs, {odd(x, x_unsigned), odd(y, y_unsigned)}));
+    const auto products = [&](int part) {
+      return dot_instruction(pairs, {every_other(x, part, x_unsigned), every_other(y, part, y_unsigned)});
+    };
+    sum = b_.CreateAdd(sum, products(0));
+    return b_.CreateAdd(sum, products(1));
   }
   const auto byte = [&](llvm::Value* word, uint64_t i, bool is_unsigned) {
     llvm::Value* up = b_.CreateShl(word, 24 - 8 * i);
@@ -170,6 +178,38 @@ llvm::Value* Emitter::byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y,
   };
   for (uint64_t i = 0; i < 4; ++i)
     sum = b_.CreateAdd(sum, b_.CreateMul(byte(x, i, x_unsigned), byte(y, i, y_unsigned)));
+  return sum;
+}
+
+llvm::Value* Emitter::neon_byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned,
+                                    bool y_unsigned) {
+  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), 4);
+  auto* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 16);
+  const auto dot = [&](llvm::Intrinsic::ID id, llvm::Value* to, llvm::Value* a, llvm::Value* b) {
+    return b_.CreateIntrinsic(id, {words, bytes},
+                              {to, b_.CreateBitCast(a, bytes), b_.CreateBitCast(b, bytes)});
+  };
+  if (machine_.has_neon_dot && x_unsigned == y_unsigned)
+    return dot(x_unsigned ? llvm::Intrinsic::aarch64_neon_udot : llvm::Intrinsic::aarch64_neon_sdot, sum, x,
+               y);
+  llvm::Value *positive = x_unsigned ? x : y, *other = x_unsigned ? y : x;
+  if (machine_.has_neon_mixed_dot) return dot(llvm::Intrinsic::aarch64_neon_usdot, sum, positive, other);
+  if (machine_.has_neon_dot) {
+    // u * s = (u - 128) * s + 128 * s
+    const auto all = [&](uint64_t byte) { return llvm::ConstantInt::get(words, 0x01010101 * byte); };
+    const auto sdot = llvm::Intrinsic::aarch64_neon_sdot;
+    llvm::Value* less = dot(sdot, sum, b_.CreateXor(positive, all(0x80)), other);
+    llvm::Value* sums = dot(sdot, llvm::Constant::getNullValue(words), all(1), other);
+    return b_.CreateAdd(less, b_.CreateShl(sums, 7));
+  }
+  // A product of two bytes fits 16 bits, with the sign of both.
+  auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), 8);
+  const auto pairs =
+      x_unsigned && y_unsigned ? llvm::Intrinsic::aarch64_neon_uaddlp : llvm::Intrinsic::aarch64_neon_saddlp;
+  for (const int part : {0, 1}) {
+    llvm::Value* products = b_.CreateMul(every_other(x, part, x_unsigned), every_other(y, part, y_unsigned));
+    sum = b_.CreateAdd(sum, b_.CreateIntrinsic(pairs, {words, halves}, {products}));
+  }
   return sum;
 }
 

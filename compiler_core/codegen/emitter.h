@@ -40,16 +40,19 @@ struct Workspace {
 // What the machine offers that decides which IR is best.
 struct MachineTraits {
   bool has_fma = false;
-  bool has_bf16_dot = false;      // two products of bfloat16 added to a float: vdpbf16ps
-  bool has_byte_dot = false;      // four products of uint8 and int8 added to an int32: vpdpbusd
-  bool has_float16 = false;       // float16 to float32 and back: vcvtph2ps
-  bool has_scale = false;         // x * 2^n in one instruction: vscalefps
-  bool has_nearest_int = false;   // the nearest int32 of a float32, ties to even: cvtps2dq
-  bool has_saturation = false;    // int32 as bytes, saturated: vpmovusdb
-  bool has_byte_permute = false;  // 64 bytes in any order: vpermb
-  bool has_scatter = false;       // gathers and scatters of elements under a mask
-  bool has_pair_sums = false;     // two products of 16 bits as one sum of 32: vpmaddwd
-  std::string cpu, features;      // of LLVM
+  bool has_bf16_dot = false;        // two products of bfloat16 added to a float: vdpbf16ps
+  bool has_byte_dot = false;        // four products of uint8 and int8 added to an int32: vpdpbusd
+  bool has_float16 = false;         // float16 to float32 and back: vcvtph2ps
+  bool has_scale = false;           // x * 2^n in one instruction: vscalefps
+  bool has_nearest_int = false;     // the nearest int32 of a float32, ties to even: cvtps2dq
+  bool has_saturation = false;      // int32 as bytes, saturated: vpmovusdb
+  bool has_byte_permute = false;    // 64 bytes in any order: vpermb
+  bool has_scatter = false;         // gathers and scatters of elements under a mask
+  bool has_pair_sums = false;       // two products of 16 bits as one sum of 32: vpmaddwd
+  bool has_neon = false;            // vectors of AArch64
+  bool has_neon_dot = false;        // four products of bytes, both signed or both not: sdot, udot
+  bool has_neon_mixed_dot = false;  // one side signed, the other not: usdot
+  std::string cpu, features;        // of LLVM
   int vector_bits = 128;
 };
 
@@ -149,6 +152,9 @@ class Emitter {
   llvm::Value* dot_instruction(llvm::Intrinsic::ID id, std::vector<llvm::Value*> operands);
   llvm::Value* bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y);
   llvm::Value* byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned, bool y_unsigned);
+  llvm::Value* every_other(llvm::Value* words, int part, bool is_unsigned);
+  llvm::Value* neon_byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned,
+                             bool y_unsigned);
 
   // --- emit_intrinsic.cpp: tile intrinsics ---
   void plan_tiles(const Stmt& body);

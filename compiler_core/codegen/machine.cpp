@@ -4,6 +4,9 @@
 #include <mutex>
 
 #include "compiler_core/codegen/cpu_features.h"
+#include "compiler_core/codegen/lane_operands.h"
+#include "compiler_core/codegen/near_addresses.h"
+#include "compiler_core/codegen/offset_sums.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
@@ -139,6 +142,9 @@ Result<Machine*> Machine::of(const Target& target) {
     return invalid_argument("target ", target.name(), ": LLVM has no code generator for it");
   const llvm::MCSubtargetInfo* sub = m.machine_->getMCSubtargetInfo();
   const auto has = [&](const char* feature) { return triple.isX86() && sub->checkFeatures(feature); };
+  const auto has_neon = [&](const char* feature) {
+    return triple.isAArch64() && sub->checkFeatures(feature);
+  };
   const bool wide = target.vector_bits == 512, any_width = has("+avx512vl");
   m.traits_ = {.has_fma = triple.isAArch64() || has("+fma"),
                .has_bf16_dot = has("+avx512bf16") && any_width,
@@ -152,6 +158,9 @@ Result<Machine*> Machine::of(const Target& target) {
                .has_pair_sums = wide                        ? has("+avx512bw")
                                 : target.vector_bits == 256 ? has("+avx2")
                                                             : has("+sse2"),
+               .has_neon = triple.isAArch64(),
+               .has_neon_dot = has_neon("+dotprod"),
+               .has_neon_mixed_dot = has_neon("+i8mm"),
                .cpu = target.mcpu,
                .features = features,
                .vector_bits = target.vector_bits};
@@ -190,6 +199,13 @@ Status Machine::optimize(llvm::Module& module) const {
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   for (llvm::Function& f : module)
     if (!f.isDeclaration()) passes.run(f, functions);
+  constexpr int kNeonRegisters = 32;
+  if (machine_->getTargetTriple().isAArch64())
+    for (llvm::Function& f : module) {
+      add_offsets_behind_loops(f);
+      broadcast_from_lanes(f, kNeonRegisters);
+      bring_pointers_near(f);
+    }
   return Status::ok();
 }
 
