@@ -52,9 +52,10 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
     const int64_t group = cpu::dot_group(w.dtype);
     // Blocks of the output are written whole.
     const int64_t whole = std::max(lanes, channel_block(w.out_layout));
+    // Pixels of one channel lie side by side in a plain image, channels of one pixel in a blocked one.
+    const cpu::Columns in{lanes, whole, cpu::broadcasts_of(t, channel_block(w.layout) == 1)};
     const auto [rows, channels] =
-        cpu::first_tile(pixels, w.out_channels, {lanes, whole},
-                        t.vector_registers() - cpu::spare_registers(group, t.vector_registers()));
+        cpu::first_tile(pixels, w.out_channels, in, t.vector_registers() - cpu::spare_registers(t, group));
     Knobs k{
         // Pixels of a tile. More use each vector of weights more often; too many spill to the stack.
         .tile_p = space.split("tile_p", pixels).at_most(t.vector_registers()).try_first(rows),
@@ -64,7 +65,9 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
         // Tiles of pixels done with one panel of weights before the next: they stay in L2. 0: all pixels.
         .block_p = space.choice("block_p", {0, 1, 2, 4, 8, 16}).try_first(0),
         // Shares the loop's own instructions; the code grows.
-        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
+        .unroll_ic = space.choice("unroll_ic", {1, 2, 4})
+                         .try_first(cpu::first_unroll(in.broadcasts, rows * channels / lanes,
+                                                      ceil_div(w.in_channels, group))),
         // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
         // follow faster when the weights come from the outer caches.
         .narrow_panels = space.flag("narrow_panels").try_first(false),
@@ -73,7 +76,8 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
             space.flag("next_panel")
                 .try_first(cpu::asks_ahead_first(pixels) && rows < pixels && channels < w.out_channels),
     };
-    cpu::require_tile(space, k.tile_p, k.tile_oc, {lanes, whole}, t.vector_registers(), k.unroll_ic);
+    cpu::require_tile(space, k.tile_p, k.tile_oc, {lanes, whole, cpu::broadcasts_of(t, true)},
+                      t.vector_registers(), k.unroll_ic);
     space.require(k.unroll_ic <= ceil_div(w.in_channels, group));
     space.require(k.block_p < k.tile_p.outer());
     space.require(!k.narrow_panels || k.tile_oc.inner() > lanes);

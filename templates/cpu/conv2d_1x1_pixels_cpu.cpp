@@ -45,8 +45,8 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const int64_t pixels = w.out_height() * w.out_width(), lanes = lanes_of(w, t);
-    const auto [channels, columns] =
-        cpu::first_tile(w.out_channels, pixels, {lanes, lanes}, t.vector_registers());
+    const cpu::Columns in{lanes, lanes, cpu::broadcasts_of(t, true)};
+    const auto [channels, columns] = cpu::first_tile(w.out_channels, pixels, in, t.vector_registers());
     Knobs k{
         // Channels of a tile. More use each vector of pixels more often; too many spill to the stack.
         .tile_oc = space.split("tile_oc", w.out_channels).at_most(t.vector_registers()).try_first(channels),
@@ -56,11 +56,13 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
         // from the outer caches once; 1: a strip of weights is.
         .block_oc = space.choice("block_oc", {0, 1, 2, 4, 8, 16}).try_first(0),
         // Shares the loop's own instructions; the code grows.
-        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
+        .unroll_ic =
+            space.choice("unroll_ic", {1, 2, 4})
+                .try_first(cpu::first_unroll(in.broadcasts, channels * columns / lanes, w.in_channels)),
         // Pixels of a panel side by side: one stream in place of one a channel, for a copy of the panel.
         .pack_data = space.flag("pack_data").try_first(w.out_channels >= 4 * channels),
     };
-    cpu::require_tile(space, k.tile_oc, k.tile_p, {lanes, lanes}, t.vector_registers(), k.unroll_ic);
+    cpu::require_tile(space, k.tile_oc, k.tile_p, in, t.vector_registers(), k.unroll_ic);
     space.require(k.unroll_ic <= w.in_channels);
     space.require(k.block_oc < k.tile_oc.outer());
     return k;

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "compiler_core/base/int_math.h"
-#include "templates/cpu/cpu_product.h"
 
 namespace tuner::conv2d_cpu {
 namespace {
@@ -33,6 +32,8 @@ Shape::Shape(const Conv2dWorkload& w, const Target& t)
       in_block(std::gcd(in_group, std::max<int64_t>(channel_block(w.layout) / dot, 1))),
       out_block(channel_block(w.out_layout)),
       lanes(w.out_channels == 1 ? 1 : t.f32_lanes()),
+      broadcasts(cpu::broadcasts_of(t, in_block == 1)),
+      stride_width(w.stride[1]),
       rows(rows_border(w)),
       columns(columns_border(w)),
       kernel_width(w.kernel_width),
@@ -41,14 +42,17 @@ Shape::Shape(const Conv2dWorkload& w, const Target& t)
   if (w.groups > 1) lanes = std::gcd(lanes, out_group);  // no vector is in two groups
 }
 
+int64_t data_registers(const Shape& shape, int64_t oh, int64_t ow) {
+  if (shape.broadcasts != cpu::Broadcasts::kLanesOfRows) return registers_of(shape.broadcasts, oh * ow);
+  return oh * registers_of(shape.broadcasts, (ow - 1) * shape.stride_width + 1);
+}
+
 Tile first_tile(const Shape& shape, int64_t registers) {
-  // Cycles for one input channel and tap of a tile: two multiply-adds and two loads start in each, and a
-  // multiply-add takes four. Half a cycle for the loop.
-  const auto cycles = [](int64_t pixels, int64_t vectors) {
-    if (pixels == 0) return 0.0;
-    return std::max(
-               {static_cast<double>(pixels * vectors) / 2, static_cast<double>(pixels + vectors) / 2, 4.0}) +
-           0.5;
+  // Where lanes are taken there is no operand in memory, and one register is left to the compiler.
+  const int64_t free = shape.broadcasts == cpu::Broadcasts::kEach ? 0 : 1;
+  // Cycles for one input channel and tap of a tile.
+  const auto cycles = [&](int64_t pixels, int64_t vectors) {
+    return cpu::cycles_of_terms(pixels, vectors, shape.broadcasts);
   };
   Tile best{1, 1, 1};
   double best_cost = 1e300;
@@ -56,7 +60,7 @@ Tile first_tile(const Shape& shape, int64_t registers) {
     for (int64_t oh = 1; oh <= std::min<int64_t>(shape.out_height, 7); ++oh)
       for (int64_t ow = 1; ow <= std::min(shape.out_width, registers); ++ow) {
         const int64_t channels = vectors * shape.lanes, pixels = oh * ow;
-        const bool fits = pixels * vectors + vectors + 1 <= registers &&
+        const bool fits = pixels * vectors + vectors + data_registers(shape, oh, ow) <= registers - free &&
                           pixels * vectors * shape.bodies<int64_t>(channels, oh, ow, 0) <= kMaxKernel;
         const bool whole = vectors == 1 || shape.out_group % channels == 0;
         if (!fits || !whole || balanced(shape.out_height, oh) != oh || balanced(shape.out_width, ow) != ow)

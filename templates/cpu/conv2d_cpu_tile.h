@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler_core/target.h"
+#include "templates/cpu/cpu_product.h"
 #include "templates/workload/workload.h"
 
 namespace tuner::conv2d_cpu {
@@ -40,9 +41,15 @@ struct Shape {
   int64_t in_group, out_group;  // channels per group; in_group and in_block count dot products
   int64_t in_block, out_block;  // channels of a group that are adjacent in memory, in data and in out
   int64_t lanes;                // of vectors of output channels
+  // Pixels of a row lie side by side in a plain image, channels of a pixel in a blocked one.
+  cpu::Broadcasts broadcasts;
+  int64_t stride_width;
   Border rows, columns;
   int64_t kernel_width, out_height, out_width;
 };
+
+// Returns the registers that the data of a tile need, for one channel and tap.
+int64_t data_registers(const Shape& shape, int64_t oh, int64_t ow);
 
 struct Tile {
   int64_t vectors, oh, ow;

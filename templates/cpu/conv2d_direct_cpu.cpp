@@ -62,7 +62,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Shape shape(w, t);
     const int64_t registers = t.vector_registers();
-    const Tile first = first_tile(shape, registers - cpu::spare_registers(shape.dot, registers));
+    const Tile first = first_tile(shape, registers - cpu::spare_registers(t, shape.dot));
     const int64_t pixels = w.out_height() * w.out_width();
     const bool first_asks = cpu::asks_ahead_first(pixels) && first.vectors * shape.lanes < shape.out_group &&
                             first.oh * first.ow < pixels;
@@ -87,7 +87,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // against the weights of a panel. 0: all rows.
         .block_oh = space.choice("block_oh", {0, 1, 2, 4, 8, 16}).try_first(0),
         // Shares the loop's own instructions; the code grows.
-        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
+        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(first_unroll(shape, first)),
         // Weights packed a vector wide in place of a tile wide: as many streams as vectors, which the
         // prefetchers follow faster when the weights come from the outer caches.
         .narrow_panels = space.flag("narrow_panels").try_first(false),
@@ -179,6 +179,19 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
  private:
+  // Where lanes are taken several channels are written out, if the code stays short and they divide the block.
+  static int64_t first_unroll(const Shape& shape, const Tile& first) {
+    const int64_t body = first.vectors * first.oh * first.ow;
+    const int64_t bodies = shape.bodies<int64_t>(first.vectors * shape.lanes, first.oh, first.ow, 0);
+    int64_t block = shape.in_block;
+    if (block == 1) block = shape.in_group;
+    if (shape.in_block == 1 && shape.dot == 1)
+      for (block = std::min<int64_t>(block, 64); shape.in_group % block != 0;) --block;
+    int64_t unroll = cpu::first_unroll(shape.broadcasts, body, block);
+    while (block % unroll != 0 || (unroll > 1 && unroll * body * bodies > kMaxKernel)) unroll /= 2;
+    return unroll;
+  }
+
   // Whether the last group of channels is not whole.
   static bool fills(const Conv2dWorkload& w) {
     return w.groups == 1 && w.in_channels % cpu::dot_group(w.dtype) != 0;

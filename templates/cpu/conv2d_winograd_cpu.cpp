@@ -272,7 +272,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         .vectors = space.choice("vectors", {1, 2, 3, 4}).try_first(first.vectors),
         // Parts of the output channels whose products are held at once: fewer products at once stay nearer.
         .oc_share = space.choice("oc_share", shares).try_first(1),
-        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
+        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(first.unroll_ic),
         // What stays in the cache between register tiles: a panel of weights, or a group of tiles.
         .order = space.category("order", {"panels_outer", "tiles_outer"}).try_first("panels_outer"),
         // The weights of the next panel are asked for while this one is used.
@@ -320,7 +320,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   // The values to try first.
   struct First {
-    int64_t tile_rows, group, vectors;
+    int64_t tile_rows, group, vectors, unroll_ic;
   };
   // As many rows of tiles as keep v and the products near, but a register tile at least; groups of even size.
   static First first_of(const Sizes& z, const std::vector<int64_t>& row_counts, int64_t per_block,
@@ -329,13 +329,19 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const int64_t registers = t.vector_registers();
     const int64_t row_bytes =
         4 * z.tile * z.tile * z.tile_columns * (z.ic_blocks * z.ic_block + z.oc_blocks * z.oc_block);
-    First first{.tile_rows = row_counts.front(), .group = 1, .vectors = 1};
+    First first{.tile_rows = row_counts.front(), .group = 1, .vectors = 1, .unroll_ic = 1};
     for (const int64_t rows : row_counts)
       if (rows * row_bytes <= 2 * t.l2_bytes || first.tile_rows * z.tile_columns < kFewTiles)
         first.tile_rows = rows;
     if (z.oc_blocks >= 2 && registers >= 12 * per_block) first.vectors = 2;
     const int64_t block = first.tile_rows * z.tile_columns;
-    const int64_t most = std::max<int64_t>((registers - 4) / (first.vectors * per_block) - 1, 1);
+    int64_t most = std::max<int64_t>((registers - 4) / (first.vectors * per_block) - 1, 1);
+    // Where lanes are taken, four channels of a tile are one vector.
+    if (cpu::broadcasts_of(t, false) != cpu::Broadcasts::kEach && z.ic_block % 4 == 0) {
+      const int64_t weights = first.vectors * per_block;
+      most = (registers - 2 - weights) / (weights + 1);
+      first.unroll_ic = 4;
+    }
     first.group = ceil_div(block, ceil_div(block, most));
     return first;
   }

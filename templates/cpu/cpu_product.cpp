@@ -44,10 +44,34 @@ Axis sum_in_registers(Schedule& s, const Tensor& acc, const Axis& tile, int64_t 
 void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& columns, Columns in,
                   int64_t registers, const IntExpr& unroll) {
   const IntExpr vectors = columns.inner() / in.lanes;
-  space.require(rows.inner() * vectors + vectors + 1 <= registers);
+  space.require(rows.inner() * vectors + vectors + registers_of(in.broadcasts, rows.inner()) <= registers);
   space.require(ceil_div(rows.extent(), rows.outer()) == rows.inner());
   space.require(ceil_div(ceil_div(columns.extent(), in.unit), columns.outer()) * in.unit == columns.inner());
   space.require(rows.inner() * vectors * unroll <= kMaxBody);
+}
+
+Broadcasts broadcasts_of(const Target& t, bool side_by_side) {
+  if (!t.is_cpu() || !t.mtriple.starts_with("aarch64")) return Broadcasts::kEach;
+  return side_by_side ? Broadcasts::kLanesOfRows : Broadcasts::kLanesOfTerms;
+}
+
+int64_t first_unroll(Broadcasts how, int64_t sums, int64_t terms) {
+  if (how == Broadcasts::kEach) return 1;
+  for (const int64_t unroll : {4, 2})
+    if (unroll <= terms && sums * unroll <= kMaxBody) return unroll;
+  return 1;
+}
+
+double cycles_of_terms(int64_t rows, int64_t vectors, Broadcasts how) {
+  if (rows == 0) return 0;
+  const auto sums = static_cast<double>(rows * vectors);
+  if (how == Broadcasts::kEach)
+    return std::max({sums / 2, static_cast<double>(rows + vectors) / 2, 4.0}) + 0.5;
+  const double broadcasts = how == Broadcasts::kLanesOfTerms ? static_cast<double>(rows) / 4
+                                                             : static_cast<double>(ceil_div(rows, 4));
+  const double loads = broadcasts + static_cast<double>(vectors);
+  constexpr double kLoad = 1.0 / 16;  // of two tiles alike the one that loads less
+  return std::max({sums / 2, loads, (sums + loads) / 3, 4.0}) + 0.5 + kLoad * loads;
 }
 
 Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers) {
@@ -59,12 +83,9 @@ Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers) {
     if (ceil_div(units, panels) != width) continue;
     for (int64_t rows = 1; rows <= std::min(m, registers - 2); ++rows) {
       // A register is left to the compiler.
-      if (ceil_div(m, ceil_div(m, rows)) != rows || rows * vectors + vectors + 1 > registers - 1) continue;
-      // Multiply-adds take four cycles, two start in each; so do two loads.
-      const auto cycles = [&](int64_t r) {
-        const auto sums = static_cast<double>(r * vectors), loads = static_cast<double>(r + vectors);
-        return r == 0 ? 0 : std::max({sums / 2, loads / 2, 4.0}) + 0.5;
-      };
+      const int64_t used = rows * vectors + vectors + registers_of(in.broadcasts, rows);
+      if (ceil_div(m, ceil_div(m, rows)) != rows || used > registers - 1) continue;
+      const auto cycles = [&](int64_t r) { return cycles_of_terms(r, vectors, in.broadcasts); };
       const int64_t whole = m / rows;
       const double cost =
           (static_cast<double>(whole) * cycles(rows) + cycles(m % rows)) * static_cast<double>(panels);

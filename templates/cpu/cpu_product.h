@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <span>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/schedule/schedule.h"
+#include "compiler_core/target.h"
 #include "templates/space/config_space.h"
 #include "templates/space/knob.h"
 
@@ -29,11 +31,27 @@ constexpr int64_t kMaxBody = 64;
 Axis sum_in_registers(Schedule& s, const Tensor& acc, const Axis& tile, int64_t lanes,
                       std::span<const int64_t> reduce_splits, int64_t group = 1);
 
+// How the operand is read of which each number is multiplied by vectors of the other.
+enum class Broadcasts : uint8_t {
+  kEach,          // each number by itself, in all lanes
+  kLanesOfRows,   // four rows as one vector, of which the multiply-add takes a lane: they lie side by side
+  kLanesOfTerms,  // four terms of a row as one vector, kept until all four are added
+};
+// Returns kEach for targets whose multiply-adds take no lane (AArch64's do). `side_by_side`: rows lie so.
+Broadcasts broadcasts_of(const Target& t, bool side_by_side);
+// Returns the registers that such numbers of `rows` rows need. Int: a number or an expression of knobs.
+template <class Int>
+Int registers_of(Broadcasts how, const Int& rows) {
+  if (how == Broadcasts::kEach) return Int(1);
+  return how == Broadcasts::kLanesOfTerms ? rows : ceil_div(rows, 4);
+}
+
 // The columns of a tile come in units of `unit`, a multiple of the vector width `lanes`.
 struct Columns {
   int64_t lanes, unit;
+  Broadcasts broadcasts = Broadcasts::kEach;
 };
-// Adds constraints: the accumulators, one vector of each column and one broadcast fit the registers; tiles
+// Adds constraints: the accumulators, one vector of each column and the broadcasts fit the registers; tiles
 // are as equal as possible, without a small rest; no body is longer than kMaxBody.
 void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& columns, Columns in,
                   int64_t registers, const IntExpr& unroll);
@@ -41,8 +59,14 @@ void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& co
 struct Tile {
   int64_t rows, columns;
 };
-// Returns the tile that covers m x n in the least time, in cycles of two multiply-adds and two loads.
+// Returns the cycles in which a tile adds one term: multiply-adds take four, two start in each; so do two loads. Where
+// lanes are taken, one load and three instructions of any kind start in each. Half a cycle for the loop.
+double cycles_of_terms(int64_t rows, int64_t vectors, Broadcasts how);
+// Returns the tile that covers m x n in the least time by these cycles.
 Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers);
+// Returns how many terms to write out first, of `terms`, in a tile of so many sums: four where lanes are taken and a body
+// stays short, so that loads come in pairs and the loop's own instructions are shared; else one.
+int64_t first_unroll(Broadcasts how, int64_t sums, int64_t terms);
 
 // Packs [k, x] or [x, k] into blocks of x: [blocks of x][k][inside of the block]. Dimensions before `first`
 // stay in front. `x` is the blocked one of the two dimensions at `first`; those after them stay behind k. In
@@ -55,9 +79,11 @@ Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block
 int64_t dot_group(DType dtype);
 
 // Returns the registers that a first tile leaves free: targets of few registers mostly have no dot products,
-// and take their operands apart.
-constexpr int64_t spare_registers(int64_t group, int64_t registers) {
-  return group > 1 && registers < 32 ? 3 : 0;
+// and take their operands apart; AArch64 adds up a side of bytes beside the sums (codegen/emit_dot.cpp).
+inline int64_t spare_registers(const Target& t, int64_t group) {
+  if (group == 1) return 0;
+  if (broadcasts_of(t, true) != Broadcasts::kEach) return 6;
+  return t.vector_registers() < 32 ? 3 : 0;
 }
 
 // Packs the channels of an image (dimension 1; pixels behind it) into groups side by side, zeros beyond the

@@ -59,7 +59,9 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
     const int64_t lanes = lanes_of(w, t), registers = t.vector_registers();
     const bool constant_a = Workload(w).is_constant("a"), constant_b = Workload(w).is_constant("b");
-    const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers);
+    // Rows lie side by side where a is packed, on AArch64 if its numbers are read often enough.
+    const cpu::Columns in{lanes, lanes, cpu::broadcasts_of(t, packs_for_lanes(w, t))};
+    const auto [rows, columns] = cpu::first_tile(w.m, w.n, in, registers);
     // Rows of a that are read again and again come from beyond L2.
     const bool large_a = w.m * w.k * 4 > 4 * t.l2_bytes;
     // Panels of b come from beyond L2.
@@ -78,13 +80,15 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // which comes from L2. 0: all of them.
         .block_k = space.choice("block_k", blocks_of_k(w, t)).try_first(0),
         // Shares the loop's own instructions; the code grows.
-        .unroll_k = space.choice("unroll_k", {1, 2, 4}).try_first(1),
+        .unroll_k = space.choice("unroll_k", {1, 2, 4})
+                        .try_first(cpu::first_unroll(in.broadcasts, rows * columns / lanes, w.k)),
         // Rows of a side by side: no strided streams (they meet in one set of L1 when K is a power of two),
-        // for a copy of a.
+        // and one load for the lanes of four rows where lanes are taken, for a copy of a.
         .pack_a = space.category("pack_a", {"plain", "whole", "block"})
-                      .try_first(constant_a ? "whole"
-                                 : large_a  ? "block"
-                                            : "plain"),
+                      .try_first(constant_a              ? "whole"
+                                 : large_a               ? "block"
+                                 : packs_for_lanes(w, t) ? "whole"
+                                                         : "plain"),
         // A constant b is packed ahead for nothing, a transposed one has to be; else the copy pays from some
         // rows on.
         .pack_b = space.category("pack_b", {"plain", "whole", "panel"})
@@ -92,9 +96,10 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
                                  : w.transpose_b || w.m >= 4 * rows ? "panel"
                                                                     : "plain"),
         // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
-        // follow faster when b comes from the outer caches.
+        // follow faster when b comes from the outer caches. Small cores follow few.
         .narrow_panels = space.flag("narrow_panels")
-                             .try_first(constant_b && columns > lanes && w.k * w.n * 4 > t.l2_bytes),
+                             .try_first(constant_b && columns > lanes && w.k * w.n * 4 > t.l2_bytes &&
+                                        in.broadcasts == cpu::Broadcasts::kEach),
         // How many terms ahead b is asked for. The hardware looks less far, and few rows wait for memory.
         .prefetch_b = space.choice("prefetch_b", {0, 16, 32, 64, 128})
                           .at_most(streams_b(w, t) ? 128 : 0)
@@ -103,7 +108,8 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         .next_panel = space.flag("next_panel").try_first(first_asks),
     };
     const IntExpr vectors = k.tile_n.inner() / lanes;
-    cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes}, registers, k.unroll_k);
+    cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes, cpu::broadcasts_of(t, true)}, registers,
+                      k.unroll_k);
     space.require(k.unroll_k <= w.k);
     // One spelling for "all row tiles".
     space.require(k.block_m < k.tile_m.outer());
@@ -221,6 +227,11 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     constexpr int64_t kAtATime = 64;  // elements, in code without a loop
     s.vectorize(s.split(axes.back(), kAtATime).inner);
     if (t.threads > 1) s.parallel(axes.front());
+  }
+
+  // Whether a is packed only so that four of its numbers are one load: a copy costs about as much as it saves in 48 columns.
+  static bool packs_for_lanes(const MatmulWorkload& w, const Target& t) {
+    return cpu::broadcasts_of(t, true) != cpu::Broadcasts::kEach && w.m > 1 && w.n >= 48;
   }
 
   // Whether b comes from memory and there are too few rows to hide it.

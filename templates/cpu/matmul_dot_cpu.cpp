@@ -52,9 +52,14 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
     const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
-    // Targets without dot products take operands apart, in registers of their own.
-    const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers - 3);
     const bool packs_a = Workload(w).is_constant("a") || w.transpose_a;
+    // Lanes of AArch64 are those of rows that lie side by side, if a copy of a pays.
+    const bool packs_for_lanes =
+        cpu::broadcasts_of(t, true) != cpu::Broadcasts::kEach && w.m > 1 && w.n >= 48;
+    const cpu::Columns in{lanes, lanes, cpu::broadcasts_of(t, packs_a || packs_for_lanes)};
+    // Targets without dot products take operands apart, in registers of their own.
+    const auto [rows, columns] = cpu::first_tile(
+        w.m, w.n, in, registers - std::max<int64_t>(3, cpu::spare_registers(t, group_size(w))));
     // Panels that were packed ahead come from beyond L2.
     const bool large_b = Workload(w).is_constant("b") && b_bytes(w) > t.l2_bytes / 2;
     const bool first_asks = large_b && cpu::asks_ahead_first(w.m) && w.m > rows && w.n > columns;
@@ -67,13 +72,16 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // panels outermost.
         .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
         // Shares the loop's own instructions; the code grows.
-        .unroll_k = space.choice("unroll_k", {1, 2, 4}).try_first(1),
+        .unroll_k = space.choice("unroll_k", {1, 2, 4})
+                        .try_first(cpu::first_unroll(in.broadcasts, rows * columns / lanes, groups_of(w))),
         // Rows of a side by side: no strided streams, for a copy of a. A transposed a has to be: its groups
         // are scattered.
-        .pack_a = space.flag("pack_a").try_first(packs_a),
+        .pack_a = space.flag("pack_a").try_first(packs_a || packs_for_lanes),
         // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
         // follow faster when b comes from the outer caches.
-        .narrow_panels = space.flag("narrow_panels").try_first(columns > lanes && b_bytes(w) > t.l2_bytes),
+        .narrow_panels = space.flag("narrow_panels")
+                             .try_first(columns > lanes && b_bytes(w) > t.l2_bytes &&
+                                        in.broadcasts == cpu::Broadcasts::kEach),
         // How many groups ahead b is asked for. The hardware looks less far, and few rows wait for memory.
         .prefetch_b = space.choice("prefetch_b", {0, 16, 32, 64, 128})
                           .at_most(w.m <= 16 && b_bytes(w) > t.l2_bytes ? 128 : 0)
@@ -82,7 +90,8 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         .next_panel = space.flag("next_panel").try_first(first_asks),
     };
     const IntExpr vectors = k.tile_n.inner() / lanes;
-    cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes}, registers, k.unroll_k);
+    cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes, cpu::broadcasts_of(t, true)}, registers,
+                      k.unroll_k);
     space.require(k.unroll_k <= groups_of(w));
     // One spelling for "all row tiles".
     space.require(k.block_m < k.tile_m.outer());

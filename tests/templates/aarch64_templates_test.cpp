@@ -1,5 +1,5 @@
 // Every CPU template on AArch64: random configs of random odd shapes, as machine code under qemu, equal the oracle. Of
-// each type that a template serves 20 configs are drawn, 100 in the long suite (TUNER_TEST_ROUNDS). Targets are drawn, too:
+// each type that a template serves 12 configs are drawn, 100 in the long suite (TUNER_TEST_ROUNDS). Targets are drawn, too:
 // cores without dot products, with them, and with products of matrices.
 #include <gtest/gtest.h>
 
@@ -202,7 +202,7 @@ class Aarch64Templates : public ::testing::TestWithParam<const AnyTemplate*> {
 
 TEST_P(Aarch64Templates, RandomConfigsEqualTheOracleUnderQemu) {
   if (const Status tools = aarch64_tools(); !tools) GTEST_SKIP() << tools.message();
-  const uint32_t seed = first_seed(31), rounds = wanted_rounds(20);
+  const uint32_t seed = first_seed(31), rounds = wanted_rounds(12);
   std::printf("seed %u, %u configs of each type\n", seed, rounds);
   const RepeatOnFailure repeat(seed, rounds);
   Draws draws(seed);
