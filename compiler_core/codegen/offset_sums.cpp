@@ -13,7 +13,6 @@ namespace tuner::codegen {
 namespace {
 
 using llvm::PatternMatch::m_Add;
-using llvm::PatternMatch::m_Instruction;
 using llvm::PatternMatch::m_Shl;
 using llvm::PatternMatch::m_SpecificInt;
 using llvm::PatternMatch::m_Value;

@@ -139,6 +139,8 @@ struct Checks {
     std::vector<double> answer;
     Tolerance tolerance;
   };
+  explicit Checks(const Target& target) : batch(target) {}
+
   Aarch64Batch batch;
   std::vector<Check> all;
 };
@@ -182,7 +184,7 @@ class Aarch64Templates : public ::testing::TestWithParam<const AnyTemplate*> {
     EXPECT_TRUE(instance.is_ok()) << instance.message();
     if (!instance.is_ok()) return most;
     const ConfigSpace& space = (*instance)->space();
-    Checks& checks = checks_.try_emplace(target.name(), Aarch64Batch(target)).first->second;
+    Checks& checks = checks_.try_emplace(target.name(), target).first->second;
     const uint32_t configs = std::min(kConfigs, most);
     for (uint32_t i = 0; i < configs; ++i) {
       const Config config = space.at(space.sample(draws.random()));
