@@ -67,6 +67,21 @@ TEST(InnerLoop, CountsOfAarch64) {
   EXPECT_EQ(loop.spills, 1);
 }
 
+// A loop that skips an iteration goes back from several places.
+TEST(InnerLoop, SeveralBranchesToOneLabelAreOneLoop) {
+  const InnerLoop loop = busiest_inner_loop(R"(
+.LBB0_1:
+	add	x4, x4, #1
+	cbz	x5, .LBB0_1
+	dup	v1.4s, v2.s[0]
+	fmla	v0.4s, v2.4s, v1.4s
+	b	.LBB0_1
+)");
+  EXPECT_EQ(loop.instructions, 5);
+  EXPECT_EQ(loop.multiply_adds, 1);
+  EXPECT_EQ(loop.broadcasts, 1);
+}
+
 TEST(InnerLoop, NoneInStraightCode) {
   EXPECT_TRUE(busiest_inner_loop("f:\n\tvmovups\t(%rax), %zmm0\n\tretq\n").label.empty());
 }

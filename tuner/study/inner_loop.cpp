@@ -57,12 +57,16 @@ bool is_branch(std::string_view m) {
 bool is_multiply_add(std::string_view m) {
   return m.starts_with("vfmadd") || m.starts_with("vfnmadd") || m.starts_with("vfmsub") ||
          m.starts_with("vdp") || m.starts_with("vpdp") || m == "fmla" || m == "fmls" || m == "fmadd" ||
-         m == "sdot" || m == "udot" || m == "usdot" || m == "bfdot" || m == "bfmmla";
+         m == "sdot" || m == "udot" || m == "usdot" || m == "sudot" || m == "bfdot" || m == "bfmmla";
 }
 
 bool is_multiply(std::string_view m) {
   return m == "mulps" || m == "vmulps" || m == "mulss" || m == "vmulss" || m == "fmul" || m == "pmaddwd" ||
          m == "vpmaddwd";
+}
+
+bool is_broadcast(std::string_view m) {
+  return m == "dup" || m.starts_with("ld1r") || m.starts_with("vbroadcast") || m.starts_with("vpbroadcast");
 }
 
 // AT&T: the last operand is written, and only a mov-like instruction writes memory.
@@ -94,20 +98,19 @@ void count_aarch64(const Line& line, InnerLoop& loop) {
 InnerLoop busiest_inner_loop(std::string_view assembly) {
   const std::vector<Line> lines = lines_of(assembly);
   std::map<std::string_view, size_t> labels;
-  std::vector<std::pair<size_t, size_t>> loops;  // from a label to the branch back to it
+  std::map<size_t, size_t> loops;  // from a label to the last branch back to it
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!lines[i].label.empty()) labels[lines[i].label] = i;
     if (!is_branch(lines[i].mnemonic)) continue;
     const std::string_view operands = lines[i].operands;
     const std::string_view target = trimmed(operands.substr(operands.find_last_of(", \t") + 1));
-    if (const auto at = labels.find(target); at != labels.end()) loops.emplace_back(at->second, i);
+    if (const auto at = labels.find(target); at != labels.end()) loops[at->second] = i;
   }
   InnerLoop best;
   for (const auto& [begin, end] : loops) {
-    const bool innermost =
-        std::none_of(loops.begin(), loops.end(), [&, b = begin, e = end](const auto& other) {
-          return other.first >= b && other.second <= e && other != std::pair(b, e);
-        });
+    const bool innermost = std::none_of(
+        loops.begin(), loops.end(),
+        [&, b = begin, e = end](const auto& other) { return other.first > b && other.second <= e; });
     if (!innermost) continue;
     InnerLoop loop{.label = std::string(lines[begin].label)};
     int multiplies = 0;
@@ -116,6 +119,7 @@ InnerLoop busiest_inner_loop(std::string_view assembly) {
       ++loop.instructions;
       loop.multiply_adds += is_multiply_add(lines[i].mnemonic);
       multiplies += is_multiply(lines[i].mnemonic);
+      loop.broadcasts += is_broadcast(lines[i].mnemonic);
       if (lines[i].operands.find('[') != std::string_view::npos)
         count_aarch64(lines[i], loop);
       else

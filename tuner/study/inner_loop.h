@@ -14,6 +14,8 @@ struct InnerLoop {
   int multiply_adds = 0;      // vector ones: fused, or dot products; if there are none, multiplications
   int loads = 0, stores = 0;  // operands read from or written to memory; the folded operand of an FMA counts
   int spills = 0;             // how many of these are on the stack
+  int broadcasts =
+      0;  // instructions that only copy a number into all lanes: AArch64's dup and ld1r, x86's vbroadcast
 };
 
 // Returns, among the loops without an inner loop, the one with the most multiply-adds; if equal, the one with
