@@ -183,6 +183,11 @@ llvm::Value* Emitter::byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y,
 
 llvm::Value* Emitter::neon_byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned,
                                     bool y_unsigned) {
+  // LLVM makes the broadcast side a lane where it comes last.
+  if (llvm::isa<llvm::ShuffleVectorInst>(x)) {
+    std::swap(x, y);
+    std::swap(x_unsigned, y_unsigned);
+  }
   auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), 4);
   auto* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 16);
   const auto dot = [&](llvm::Intrinsic::ID id, llvm::Value* to, llvm::Value* a, llvm::Value* b) {
@@ -198,7 +203,8 @@ llvm::Value* Emitter::neon_byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Valu
     // u * s = (u - 128) * s + 128 * s
     const auto all = [&](uint64_t byte) { return llvm::ConstantInt::get(words, 0x01010101 * byte); };
     const auto sdot = llvm::Intrinsic::aarch64_neon_sdot;
-    llvm::Value* less = dot(sdot, sum, b_.CreateXor(positive, all(0x80)), other);
+    llvm::Value* less = b_.CreateXor(positive, all(0x80));
+    less = x_unsigned ? dot(sdot, sum, less, other) : dot(sdot, sum, other, less);
     llvm::Value* sums = dot(sdot, llvm::Constant::getNullValue(words), all(1), other);
     return b_.CreateAdd(less, b_.CreateShl(sums, 7));
   }

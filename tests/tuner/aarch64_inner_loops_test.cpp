@@ -25,6 +25,7 @@ struct Case {
   double ideal;
   // One operand of the multiply-adds is a lane.
   const char* by_lane = R"(fmla\s+v\d+\.4s, v\d+\.4s, v\d+\.s\[)";
+  bool needs_dots = false;
 };
 
 MatmulWorkload matmul(int64_t m, int64_t n, int64_t k, DType dtype = DType::kFloat32) {
@@ -71,7 +72,11 @@ std::vector<Case> cases() {
        2 - 1.0 / 6},
       // 14 pixels: 16 vectors of them and three of weights in 42 multiply-adds; no two of them lie side by side.
       {"depthwise 3x3, blocked", "depthwise_conv2d_cpu", convolution(32, 56, 3, "NCHW16c", 1, 32),
-       1 + (16 + 3) / 42.0, /*by_lane=*/""}};
+       1 + (16 + 3) / 42.0, /*by_lane=*/""},
+      // 10 x 8 sums, two more of the signed side, and four rows at once made signed.
+      {"matmul 384 x 384 x 384 int8", "matmul_dot_cpu", matmul(384, 384, 384, DType::kInt8),
+       1 + ((10 / 4.0 + 2) / 2 + 10 / 4.0) / 22, R"(sdot\s+v\d+\.4s, v\d+\.16b, v\d+\.4b\[)",
+       /*needs_dots=*/true}};
   return all;
 }
 
@@ -104,6 +109,7 @@ TEST_P(Aarch64InnerLoops, OfDefaultsTakeLanesAndSpillNothing) {
   std::printf("%-32s %-24s %9s %6s %6s %10s %6s\n", GetParam(), "template", "mul-adds", "others", "loads",
               "a mul-add", "ideal");
   for (const Case& c : cases()) {
+    if (c.needs_dots && std::string_view(GetParam()) == "cortex-a72") continue;
     SCOPED_TRACE(str(c.name, " ", c.schedule_template));
     const std::string assembly = default_assembly(c, target);
     const InnerLoop loop = busiest_inner_loop(assembly);
