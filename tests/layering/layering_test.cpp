@@ -154,7 +154,8 @@ const std::vector<Rule> kLibraries = {
     // Parsing the command line. A verb that saw it would take three times as long to compile.
     {"CLI/",
      {"tuner/command_line", "tuner/cli/app.cpp", "tuner/cli/main.cpp", "tuner/text/hint.cpp",
-      "measure_server/worker/main.cpp"}},
+      "measure_server/worker/main.cpp", "measure_server/worker/program_parts.h",
+      "measure_server/worker/program_parts.cpp", "measure_server/worker/runner_main.cpp"}},
     {"xgboost/", {"tuner/cost_model"}},
     {"sqlite3.h", {"db/sqlite"}},
     {"onnx/", {"tuner/model"}},
