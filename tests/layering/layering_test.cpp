@@ -162,8 +162,8 @@ const std::vector<Rule> kLibraries = {
     {"db/sqlite/", {"db/sqlite", "db/open"}},  // an engine; db/open chooses it
     {"boost/", {"compiler_core/base/student.cpp"}},
     {"openssl/",
-     {"compiler_core/artifact/artifact.cpp", "db/exchange/identity.cpp", "tuner/identity",
-      "tuner/transport/tls.cpp"}},
+     {"compiler_core/artifact/artifact.cpp", "db/blobs/blob_store.cpp", "db/exchange/identity.cpp",
+      "tuner/identity", "tuner/transport/tls.cpp"}},
 };
 
 bool is_under(const std::string& path, const std::string& folder) {
