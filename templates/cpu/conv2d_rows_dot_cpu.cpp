@@ -72,7 +72,7 @@ class Conv2dRowsDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const int64_t lanes = lanes_of(w, t), whole = std::max(lanes, channel_block(w.out_layout));
     const int64_t registers = t.vector_registers();
     const auto [pixels, channels] = cpu::first_tile(w.out_width(), w.out_channels, {lanes, whole},
-                                                    registers - cpu::spare_registers(4, registers));
+                                                    registers - cpu::spare_registers(t, 4));
     Knobs k{
         // Output channels of a tile: whole vectors. More use each broadcast of pixels more often.
         .tile_oc =
