@@ -34,6 +34,13 @@ done
 bytes=$(stat -c %s "$runner")
 [[ $bytes -lt 10000000 ]] || fail "the runner has $bytes bytes"
 
+worker=$folder/worker/measure_runner
+if [[ -x $worker ]]; then  # with gRPC and OpenSSL in it, which are 13 MB
+  bytes=$(stat -c %s "$worker")
+  [[ $bytes -lt 23000000 ]] || fail "measure_runner has $bytes bytes, 10 MB more than gRPC"
+  timeout 60 qemu-aarch64 -cpu cortex-a72 -L "$folder/sysroot" "$worker" --help >/dev/null || fail "measure_runner does not start"
+fi
+
 # The probe says what the emulator lacks, and whose times these are.
 probe=$(timeout 120 qemu-aarch64 -cpu cortex-a72 -L "$folder/sysroot" "$runner" --probe) || fail "the probe: exit status $?"
 echo "$probe"
