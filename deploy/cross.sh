@@ -104,6 +104,7 @@ cmake --build "$build" --target "$@" >&2
 
 mkdir -p "$build/worker"
 for program in "$build"/bin/*; do
+  [[ -f $program ]] || continue  # none yet: only libraries were asked for
   name=${program##*/}
   "${prefix}strip" -o "$build/worker/$name" "$program"
   needs=$("${prefix}readelf" -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | tr '\n' ' ')
