@@ -186,6 +186,11 @@ Result<int64_t> BlobStore::write(const BlobName& name, int64_t offset, std::stri
   const auto known = files_.find(name.sha256);
   const int64_t have = known == files_.end() ? 0 : known->second.bytes;
   if (known != files_.end() && known->second.whole) return have;
+  // Its last byte came, and the process ended before it was looked at.
+  if (known != files_.end() && have == name.bytes) {
+    RETURN_IF_ERROR(finish_locked(name, known->second));
+    return have;
+  }
   if (bytes.empty() || offset != have) return have;
   const auto count = static_cast<int64_t>(bytes.size());
   if (have + count > name.bytes) {

@@ -79,6 +79,21 @@ TEST_F(BlobStoreTest, AnUploadGoesOnAfterARestart) {
   EXPECT_EQ(get(name), bytes);
 }
 
+TEST_F(BlobStoreTest, APartThatHasAllItsBytesIsLookedAtWhenItIsAskedFor) {
+  const std::string bytes = bytes_of(6, 500);
+  const BlobName name = name_of(bytes);
+  std::ofstream(file(name) + ".part") << bytes;  // the process was killed before it was renamed
+  open();
+  EXPECT_FALSE(store_->has(name));
+  EXPECT_EQ(*store_->write(name, 0, ""), 500);
+  EXPECT_TRUE(store_->has(name));
+  EXPECT_EQ(get(name), bytes);
+  std::ofstream(file(name_of("abc")) + ".part") << "abd";
+  open();
+  EXPECT_EQ(store_->write(name_of("abc"), 0, "").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(*store_->write(name_of("abc"), 0, "abc"), 3);
+}
+
 TEST_F(BlobStoreTest, WhatIsNotWhatItsNameSaysIsRefusedAndForgotten) {
   const std::string bytes = bytes_of(3, 100);
   BlobName name = name_of(bytes);

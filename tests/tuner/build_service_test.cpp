@@ -211,13 +211,14 @@ TEST_F(BuildService, ABuilderSendsWhatItHoldsAndNothingElse) {
 
 TEST_F(BuildService, AnAnswerWithoutItsBytesIsNotBelieved) {
   begin();
+  const std::string other = enter_builder("b2");
   v1::BuildDone done;
   done.set_id(orders_[0].data() ? orders_[1].id() : orders_[0].id());
   done.mutable_built()->set_outcome("ok");
   *done.mutable_built()->mutable_artifact() = name("never sent");
   EXPECT_THAT(orders(builder_, 8, {}, {done}).build_acks(), SizeIs(1));
   EXPECT_THAT(awaiting(runner_, {lease_}).built(), IsEmpty());
-  EXPECT_THAT(orders(enter_builder("b2"), 8).orders(), SizeIs(1)) << "another builder has it next";
+  EXPECT_THAT(orders(other, 8).orders(), SizeIs(1)) << "another builder has it next";
   done.mutable_built()->set_outcome("splendid");
   EXPECT_THAT(orders(builder_, 8, {}, {done}).build_acks(), SizeIs(1));
 }

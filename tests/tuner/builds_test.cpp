@@ -25,7 +25,8 @@ BuildNeed need(const std::string& config) {
 Made ok(char digit) {
   return {.outcome = "ok", .toolchain = "llvm 22", .artifact = {std::string(64, digit), 10}};
 }
-bool any(const BuildNeed&) { return true; }
+const Builds::Asker any{.makes = [](const BuildNeed&) { return true; },
+                        .others = [](const BuildNeed&, const std::set<std::string>&) { return true; }};
 bool usable(const BuildNeed&, const Made&) { return true; }
 
 class BuildsTest : public testing::Test {
@@ -150,6 +151,19 @@ TEST_F(BuildsTest, WhoCouldNotMakeItIsNotAskedAgain) {
   EXPECT_THAT(take(kTwo), ElementsAre("a"));
   builds_.give_back(order_id(need("a")), kTwo);
   EXPECT_THAT(take(kTwo), ElementsAre("a")) << "given back is no failure";
+}
+
+TEST_F(BuildsTest, TheOnlyBuilderIsAskedAgain) {
+  want("t1", {need("a")});
+  take(kOne);
+  builds_.could_not(order_id(need("a")), kOne, "its answer did not arrive", now_);
+  const Builds::Asker alone{.makes = [](const BuildNeed&) { return true; },
+                            .others =
+                                [](const BuildNeed&, const std::set<std::string>& except) {
+                                  EXPECT_THAT(except, ElementsAre("b1"));
+                                  return false;
+                                }};
+  EXPECT_THAT(builds_.take(kOne, 9, alone, now_), SizeIs(1));
 }
 
 TEST_F(BuildsTest, FiveLossesGiveAnOrderUpAndTheNextLeaseTriesAnew) {

@@ -163,13 +163,15 @@ void Builds::drop_oldest() {
 
 // --- builders ---
 
-std::vector<Builds::Order> Builds::take(const WorkerLife& builder, size_t n,
-                                        const std::function<bool(const BuildNeed&)>& makes, int64_t now_ms) {
+std::vector<Builds::Order> Builds::take(const WorkerLife& builder, size_t n, const Asker& asker,
+                                        int64_t now_ms) {
   std::vector<Order> taken;
   for (auto it = queue_.begin(); it != queue_.end() && taken.size() < n;) {
     const std::string id = *it++;
     Entry& entry = entries_.at(id);
-    if (entry.could_not.contains(builder.worker_id) || !makes(entry.need)) continue;
+    if (!asker.makes(entry.need) ||
+        (entry.could_not.contains(builder.worker_id) && asker.others(entry.need, entry.could_not)))
+      continue;
     take_place(entry);
     entry.state = State::kAtBuilder;
     entry.builder = builder;

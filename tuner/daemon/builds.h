@@ -88,9 +88,13 @@ class Builds {
     BuildNeed need;
     double limit_s = 0;
   };
-  // Up to n orders that wait, are for none that could not make them, and for which `makes` holds.
-  std::vector<Order> take(const WorkerLife& builder, size_t n,
-                          const std::function<bool(const BuildNeed&)>& makes, int64_t now_ms);
+  // Up to n orders that wait, and for which `makes` holds. What this builder could not make is left to others while `others` holds: a
+  // builder that is here, none of `except`, makes it, too.
+  struct Asker {
+    std::function<bool(const BuildNeed&)> makes;
+    std::function<bool(const BuildNeed&, const std::set<std::string>& except)> others;
+  };
+  std::vector<Order> take(const WorkerLife& builder, size_t n, const Asker& asker, int64_t now_ms);
   struct Held {
     std::string id;
     bool at_work = false;
@@ -105,7 +109,7 @@ class Builds {
   // What a builder says became of an order. False: it was known already, or nobody asked. An answer counts whoever
   // has the order now: what is made is made.
   bool done(const std::string& id, Made made);
-  // The builder could not make it, through its own fault. It gets it no more.
+  // The builder could not make it, through its own fault: another one is to have it next.
   void could_not(const std::string& id, const WorkerLife& builder, const std::string& why, int64_t now_ms);
   // The builder gives it back, or is gone.
   void give_back(const std::string& id, const WorkerLife& builder);

@@ -111,8 +111,7 @@ void Coordinator::take_builds_locked(SyncCall& call) {
   call.build_slots = request.unfit().empty()
                          ? std::clamp(request.free_builds(), 0, kMaxBuildsPerSync - request.builds_size())
                          : 0;
-  const Builds::Heartbeat beat =
-      builds_.heartbeat(call.life, call.builds, /*first=*/true, clock_.now_ms());
+  const Builds::Heartbeat beat = builds_.heartbeat(call.life, call.builds, /*first=*/true, clock_.now_ms());
   for (const std::string& id : beat.stop) call.reply->add_stop_builds(id);
   for (const Builds::Order& order : beat.missing) to_proto(order, call.reply->add_orders());
 }
@@ -163,11 +162,17 @@ void Coordinator::serve_builds(const Calls& arrived) {
 void Coordinator::serve_builds_locked(SyncCall& call) {
   if (call.answered || call.gone) return;
   if (call.build_slots > 0) {
-    const auto makes = [&](const BuildNeed& need) {
-      return workers_.builds(call.session(), need.family(), need.wanted);
-    };
+    const Builds::Asker asker{.makes =
+                                  [&](const BuildNeed& need) {
+                                    return workers_.builds(call.session(), need.family(), need.wanted);
+                                  },
+                              .others =
+                                  [&](const BuildNeed& need, const std::set<std::string>& except) {
+                                    return workers_.some_build(need.family(), need.wanted, clock_.now_ms(),
+                                                               except);
+                                  }};
     for (const Builds::Order& order :
-         builds_.take(call.life, static_cast<size_t>(call.build_slots), makes, clock_.now_ms())) {
+         builds_.take(call.life, static_cast<size_t>(call.build_slots), asker, clock_.now_ms())) {
       to_proto(order, call.reply->add_orders());
       --call.build_slots;
     }

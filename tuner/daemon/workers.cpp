@@ -265,11 +265,12 @@ bool Workers::builds(const std::string& session, const std::string& family,
          makes(found->second, family, wanted);
 }
 
-bool Workers::some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms) const {
+bool Workers::some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms,
+                         const std::set<std::string>& except) const {
   return std::ranges::any_of(workers_, [&](const auto& item) {
     const Worker& worker = item.second;
     return here(worker, now_ms) && worker.unfit.empty() && worker.drain == Drain::kNo &&
-           makes(worker, family, wanted);
+           !except.contains(worker.offer.life.worker_id) && makes(worker, family, wanted);
   });
 }
 

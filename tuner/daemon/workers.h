@@ -120,7 +120,9 @@ class Workers {
   std::vector<Lack> lacks(const std::string& session) const;  // of the daemon's templates
   // A builder that is here and fit makes artifacts for targets of that family, with that template.
   bool builds(const std::string& session, const std::string& family, const TemplateVersion& wanted) const;
-  bool some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms) const;
+  // The same of any builder but those with these ids.
+  bool some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms,
+                  const std::set<std::string>& except = {}) const;
   bool has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const;
   WorkerKind kind(const std::string& session) const;  // of an unknown session: full
   // Ids of runners that measure all else of it, while nobody builds for them. Empty: nobody waits for a builder.
