@@ -112,7 +112,8 @@ Status check_emit(const CliTask& task, const Emit& emit) {
 }
 
 Status check_target(const CliTask& task) {
-  if (task.target.emulated)
+  // A CPU under an emulator has the code that the CPU itself has.
+  if (task.target.emulated && backend_of(task.target).emulates())
     return invalid_argument(
         "\"", task.target_name,
         "\" stands for the emulator's CPU Programs: nothing is shipped for it. Build for \"",
