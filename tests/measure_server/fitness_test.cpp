@@ -1,6 +1,7 @@
 // A worker that cannot work says so, gives its leases back, and goes on by itself.
 #include "measure_server/worker/fitness.h"
 #include "measure_server/worker/work_folder.h"
+#include "measure_server/worker/worker_core.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
