@@ -21,6 +21,7 @@ namespace tuner {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AnyOf;
 using testing::eventually;
 using ::testing::HasSubstr;
 using testing::Process;
@@ -115,7 +116,8 @@ TEST_F(Board, TunesAndRunsTheLastLayerOfResNet50) {
       << R"(], "constant": ["b"], "search": "random", "measure": {"min_repeat_ms": 1, "repeats": 3},)"
       << R"( "target": "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1 -emulated"})";
   const std::string tuned = tuner("submit " + job + " --trials 64 --stop-below 0 --daemon " + alice);
-  EXPECT_THAT(tuned, HasSubstr("a race of")) << runner.err();
+  // On a busy machine the race decides nothing, and says so.
+  EXPECT_THAT(tuned, AnyOf(HasSubstr("a race of"), HasSubstr("no race that decides"))) << runner.err();
   const std::string answer = tuner("query " + job + " --daemon " + alice);
   EXPECT_THAT(answer, HasSubstr("exact: this task was tuned"));
   EXPECT_THAT(answer, HasSubstr("worker board")) << answer;
