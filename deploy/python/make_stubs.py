@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROTOS = ("record.proto", "measure.proto", "tuning.proto")
+PROTOS = ("record.proto", "build.proto", "measure.proto", "tuning.proto")
 PACKAGE = "tuner/_proto"
 
 
