@@ -77,6 +77,16 @@ std::vector<Workload> portable_workloads() {
     dots.out_channels = dots.groups = dots.in_channels;
     all.emplace_back(dots);
   }
+  Conv2dWorkload first;  // of a network in int8: windows wider than the channels fill a dot product
+  first.in_channels = 3;
+  first.in_height = first.in_width = 14;
+  first.out_channels = 16;
+  first.kernel_height = first.kernel_width = 7;
+  first.stride = {2, 2};
+  first.padding = {3, 3, 3, 3};
+  first.dtype = DType::kInt8;
+  first.constant = {"weight"};
+  all.emplace_back(first);
   Conv2dWorkload odd = conv;  // stride, dilation, uneven padding, channels that fill no vector
   odd.in_channels = 3;
   odd.out_channels = 5;
