@@ -1,6 +1,8 @@
 // What a candidate tries to do to the machine it runs on, at every level of isolation that promises to refuse
 // it. A refused call is no crime: the candidate goes on, and is right.
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/measure_server/hostile_fixture.h"
 
@@ -177,6 +179,22 @@ int32_t doubling(void* const* args, const tuner_runtime* rt) {
              p.body, "\n  return doubling_right(args);\n}\n");
 }
 
+// False where the system has no 32-bit calls at all: the instruction then is a fault, whoever uses it.
+bool has_old_gate() {
+#if defined(__x86_64__)
+  const pid_t child = ::fork();
+  if (child == 0) {
+    long r = 20;  // getpid
+    __asm__ volatile("int $0x80" : "+a"(r) : : "memory");
+    ::_exit(0);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status);
+#else
+  return false;
+#endif
+}
+
 class HostileProgram : public HostileTest, public testing::WithParamInterface<std::tuple<Isolation, size_t>> {
  protected:
   Isolation level() const override { return std::get<0>(GetParam()); }
@@ -188,7 +206,8 @@ TEST_P(HostileProgram, CostsOneTrial) {
   if (level() < p.from) GTEST_SKIP() << "promised from level " << isolation_name(p.from) << " on";
   const RunReply r = run(request(build(text_of(p))));
   EXPECT_EQ(r.outcome, p.outcome) << r.message;
-  EXPECT_THAT(r.message, testing::HasSubstr(p.message));
+  const bool faults = std::string_view(p.name) == "CallsByTheOldGate" && !has_old_gate();
+  EXPECT_THAT(r.message, testing::HasSubstr(faults ? "signal 11 (SIGSEGV)" : p.message));
 }
 
 INSTANTIATE_TEST_SUITE_P(Level, HostileProgram,
