@@ -73,13 +73,14 @@ const std::map<std::string, std::string>& not_run_here() {
       {"measure_server --kind builder --daemon builder1.credentials", kBoard},
       {"./runner --probe", kBoard},
       {"./measure_runner --daemon pi4.credentials", kBoard},
+      {"measure_runner --daemon pi4.credentials", kBoard},
       {"tuner submit examples/conv2d_aarch64.json --trials 128 --daemon alice.credentials", kBoard},
       {"tuner query examples/conv2d_aarch64.json --daemon alice.credentials", kBoard},
-      {"aarch64-linux-gnu-gcc -O2 app.c -Iout_arm/include -Lout_arm/lib -lconv -Wl,-rpath,'$ORIGIN/lib' "
+      {"aarch64-linux-gnu-gcc -O2 app.c -Iout_board/include -Lout_board/lib -lconv -Wl,-rpath,'$ORIGIN/lib' "
        "-pthread "
        "-o app",
        kBoard},
-      {"scp -r app out_arm/lib pi4:", kBoard},
+      {"scp -r app out_board/lib pi4:", kBoard},
       {"qemu-aarch64 -cpu cortex-a72 -L build/aarch64/sysroot build/aarch64/worker/runner --probe", kBoard},
       {"measure_server --daemon HOST:PORT", kGpu},
       {"tuner submit examples/conv2d_cuda.json", kGpu},
@@ -218,7 +219,7 @@ TEST_F(DocumentationTest, Records) {
 
 TEST_F(DocumentationTest, Boards) {
   EXPECT_THAT(follow("docs/boards.md"), HasSubstr("fmla"));
-  EXPECT_FALSE(shell_->read("out_arm/include/conv.h").empty());
+  EXPECT_FALSE(shell_->read("out_board/include/conv.h").empty());
 }
 
 TEST_F(DocumentationTest, Farm) {
