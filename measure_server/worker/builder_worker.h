@@ -6,9 +6,7 @@
 //   tend    while this worker cannot work: looks whether it can again (fitness.h)
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>

@@ -16,21 +16,13 @@ namespace tuner {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::address_of;
 using ::testing::AnyOf;
 using testing::eventually;
 using ::testing::HasSubstr;
 using testing::Process;
 using testing::RealJob;
 using ::testing::StartsWith;
-
-std::string address_of(const Process& serve) {
-  const std::string text = serve.out(), start = "listening on ";
-  const size_t at = text.find(start);
-  const size_t end = text.find('\n', at);
-  return at == std::string::npos || end == std::string::npos
-             ? ""
-             : text.substr(at + start.size(), end - at - start.size());
-}
 
 class BuildersRunners : public ::testing::Test {
  protected:

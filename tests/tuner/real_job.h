@@ -13,6 +13,16 @@
 
 namespace tuner::testing {
 
+// Where `tuner serve` listens, as it prints; empty: it does not yet.
+inline std::string address_of(const Process& serve) {
+  const std::string text = serve.out(), start = "listening on ";
+  const size_t at = text.find(start);
+  const size_t end = text.find('\n', at);
+  return at == std::string::npos || end == std::string::npos
+             ? ""
+             : text.substr(at + start.size(), end - at - start.size());
+}
+
 // A scratch home with a database, and the job file of a matmul that takes microseconds.
 class RealJob {
  public:

@@ -9,18 +9,10 @@ namespace tuner {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::address_of;
 using testing::eventually;
 using testing::Process;
 using testing::RealJob;
-
-std::string address_of(const Process& serve) {
-  const std::string text = serve.out(), start = "listening on ";
-  const size_t at = text.find(start);
-  const size_t end = text.find('\n', at);
-  return at == std::string::npos || end == std::string::npos
-             ? ""
-             : text.substr(at + start.size(), end - at - start.size());
-}
 
 TEST(ThreeProcesses, AJobSurvivesItsWorkerBeingKilled) {
   RealJob job;

@@ -126,7 +126,6 @@ class Builds {
   // Those that wait, for which `of` holds, and the trials that want them.
   std::vector<std::pair<BuildNeed, std::set<std::string>>> waiting_of(
       const std::function<bool(const BuildNeed&)>& of) const;
-  size_t known() const { return known_.size(); }
 
  private:
   enum class State : uint8_t { kWaiting, kAtBuilder, kDone };
