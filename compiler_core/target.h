@@ -54,9 +54,10 @@ struct Target {
   bool is_cpu() const { return family == &cpu_family(); }
   bool is_x86() const { return is_cpu() && (mtriple.empty() || mtriple.starts_with("x86_64")); }
   bool is_cuda() const { return family == &cuda_family(); }
-  // True if products of tiles (AMX) of this type are among the CPU's instructions; codegen/cpu_family.cpp.
+  // True if products of tiles of this type (AMX; i8mm and bf16 of AArch64) are among the CPU's instructions;
+  // codegen/cpu_family.cpp.
   bool has_tiles(DType dtype) const;
-  // True if dot products of bfloat16 are among its instructions (vdpbf16ps).
+  // True if dot products of bfloat16 are among its instructions (vdpbf16ps, bfdot).
   bool has_bfloat16_dots() const;
   int64_t f32_lanes() const { return vector_bits / 32; }
   int64_t vector_registers() const { return vector_registers_n; }

@@ -44,7 +44,7 @@ Status check_name(const std::string& name) {
 Result<Program> lowered_for(const Program& program, const Machine& machine, const CompileOptions& options) {
   if (options.as_written) return program;
   const Program own = with_meanings(program, [&](const Intrinsic& i) {
-    return std::ranges::all_of(i.features, [&](const auto& f) { return machine.has_x86_feature(f); });
+    return std::ranges::all_of(i.features, [&](const auto& f) { return machine.has_feature(f); });
   });
   return lower(own, options.max_unrolled_stores);
 }
@@ -119,7 +119,7 @@ Result<std::vector<std::string>> instruction_sets(const Target& target) {
   }
   ASSIGN_OR_RETURN(const Machine* machine, Machine::of(target));
   for (const auto& [name, implied_by] : kNames)
-    if (machine->has_x86_feature(name) && (*implied_by == 0 || !machine->has_x86_feature(implied_by)))
+    if (machine->has_feature(name) && (*implied_by == 0 || !machine->has_feature(implied_by)))
       used.emplace_back(name);
   return used;
 }

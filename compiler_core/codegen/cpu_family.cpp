@@ -104,6 +104,12 @@ constexpr std::string_view kBfloat16DotCpus[] = {"cooperlake",    "sapphirerapid
                                                  "graniterapids", "graniterapids-d", "diamondrapids",
                                                  "znver4",        "znver5",          "novalake"};
 
+// CPUs of AArch64 whose name says that they multiply small matrices in vectors (i8mm, bf16), held against LLVM by the same test.
+constexpr std::string_view kMatrixArmCpus[] = {
+    "ampere1",     "ampere1a",    "apple-m2",    "cortex-a510", "cortex-a520", "cortex-a710", "cortex-a715",
+    "cortex-a720", "cortex-a725", "cortex-x2",   "cortex-x3",   "cortex-x4",   "cortex-x925", "neoverse-n2",
+    "neoverse-n3", "neoverse-v1", "neoverse-v2", "neoverse-v3", "oryon-1"};
+
 constexpr std::string_view kDefaultTriple = "x86_64-linux-gnu";
 
 bool is_feature(std::string_view text) {
@@ -285,6 +291,13 @@ bool has_feature(const Target& t, std::string_view feature, bool by_name) {
 }  // namespace
 
 bool Target::has_tiles(DType dtype) const {
+  if (mtriple.starts_with("aarch64")) {
+    const std::string_view unit = dtype == DType::kBFloat16                         ? "bf16"
+                                  : dtype == DType::kInt8 || dtype == DType::kUInt8 ? "i8mm"
+                                                                                    : "";
+    return !unit.empty() &&
+           has_feature(*this, unit, std::ranges::find(kMatrixArmCpus, mcpu) != std::end(kMatrixArmCpus));
+  }
   const std::string_view wanted = dtype == DType::kBFloat16                         ? "amx-bf16"
                                   : dtype == DType::kFloat16                        ? "amx-fp16"
                                   : dtype == DType::kInt8 || dtype == DType::kUInt8 ? "amx-int8"
@@ -297,6 +310,7 @@ bool Target::has_tiles(DType dtype) const {
 }
 
 bool Target::has_bfloat16_dots() const {
+  if (mtriple.starts_with("aarch64")) return has_tiles(DType::kBFloat16);
   const bool is_listed = std::ranges::find(kBfloat16DotCpus, mcpu) != std::end(kBfloat16DotCpus);
   return is_x86() && has_feature(*this, "avx512bf16", is_listed);
 }

@@ -10,7 +10,7 @@
 //   x86, else  -                                     even and odd bytes as 16 bits, vpmaddwd each: exact,
 //   while
 //                                                    vpmaddubsw, the shorter way, saturates
-//   AArch64    as any                                sdot, udot; usdot (+i8mm), one side signed, the other not
+//   AArch64    bfdot (+bf16); else as any            sdot, udot; usdot (+i8mm), one side signed, the other not
 //     +dotprod                                       without +i8mm the unsigned side less 128, and 128 times the
 //                                                    other side's sum: sdot both
 //     neither                                        even and odd bytes as 16 bits: mul, saddlp, exact
@@ -136,6 +136,13 @@ llvm::Value* Emitter::dot_instruction(llvm::Intrinsic::ID id, std::vector<llvm::
 
 llvm::Value* Emitter::bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
   if (machine_.has_bf16_dot) return dot_instruction(bf16_instruction(lanes_), {sum, x, y});
+  if (machine_.has_neon_bf16_dot && lanes_ == 4) {
+    // LLVM makes the broadcast side a lane where it comes last.
+    if (llvm::isa<llvm::ShuffleVectorInst>(x)) std::swap(x, y);
+    auto* halves = llvm::FixedVectorType::get(b_.getBFloatTy(), 8);
+    return b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_bfdot, {sum->getType(), halves},
+                              {sum, b_.CreateBitCast(x, halves), b_.CreateBitCast(y, halves)});
+  }
   // A bfloat16 is the upper half of a float: the first element lies in the lower half of the word.
   const auto low = [&](llvm::Value* word) {
     return b_.CreateBitCast(b_.CreateShl(word, 16), sum->getType());

@@ -1,4 +1,5 @@
-// Tile intrinsics: each is a call of one LLVM intrinsic, which the registry names (ir/intrinsic.h).
+// Tile intrinsics on tile registers: each is a call of one LLVM intrinsic, which the registry names (ir/intrinsic.h). Those on vectors:
+// emit_vector_intrinsic.cpp.
 //
 //   ldtilecfg                               at the head of what a thread executes: once a call of the kernel
 //   for k
@@ -30,10 +31,12 @@ int64_t product(const std::vector<int64_t>& extents, size_t first) {
                          std::multiplies<>());
 }
 
+bool is_on_vectors(const Intrinsic& i) { return i.fragments == Intrinsic::Fragments::kVectors; }
+
 // True if what runs `s` uses tile registers by itself, not in the tasks of a parallel loop.
 bool uses_tiles(const Stmt& s) {
   if (s == nullptr) return false;
-  if (is_tile_intrinsic(*s)) return true;
+  if (is_tile_intrinsic(*s) && !is_on_vectors(*find_intrinsic(s->name))) return true;
   if (s->kind == StmtKind::kFor && s->loop == LoopKind::kParallel) return false;
   bool found = uses_tiles(s->body) || uses_tiles(s->else_body);
   for (const Stmt& child : s->stmts) found = found || uses_tiles(child);
@@ -45,6 +48,7 @@ bool uses_tiles(const Stmt& s) {
 // Gives fragments their tile registers, and writes the configuration.
 void Emitter::plan_tiles(const Stmt& body) {
   int64_t next = 0;
+  bool configures = false;
   std::vector<uint8_t> config(kConfigBytes);
   config[0] = 1;  // palette
   visit(body, [&](const Stmt& s) {
@@ -54,14 +58,19 @@ void Emitter::plan_tiles(const Stmt& body) {
       const IntrinsicOperand& operand = intrinsic.operands[o];
       if (operand.place != IntrinsicOperand::Place::kFragment) continue;
       const Buffer& fragment = s->operands[o]->buffer;
+      const int64_t count = fragment->elements() / product(operand.shape, 0);
+      if (is_on_vectors(intrinsic)) {
+        tiles_.try_emplace(fragment.get(), Tiles{.first = 0, .rows = 0, .row_bytes = 0, .count = count});
+        continue;
+      }
+      configures = true;
       const int64_t rows = operand.shape[0],
                     row_bytes = product(operand.shape, 1) * dtype_bytes(operand.dtype);
-      const auto [at, is_new] = tiles_.try_emplace(fragment.get(), Tiles{next, rows, row_bytes});
+      const auto [at, is_new] = tiles_.try_emplace(fragment.get(), Tiles{next, rows, row_bytes, count});
       if (at->second.rows != rows || at->second.row_bytes != row_bytes)
         return refuse("fragment ", fragment->name, " is used as tiles of ", at->second.rows, " rows of ",
                       at->second.row_bytes, " bytes and of ", rows, " rows of ", row_bytes);
       if (!is_new) continue;
-      const int64_t count = fragment->elements() / product(operand.shape, 0);
       if (next + count > kTileRegisters || rows > kMostRows || row_bytes > kMostRowBytes)
         return refuse("fragment ", fragment->name, " takes ", count, " tiles of ", rows, " rows of ",
                       row_bytes, " bytes, and ", next, " are taken; there are ", kTileRegisters, " of ",
@@ -72,7 +81,7 @@ void Emitter::plan_tiles(const Stmt& body) {
       }
     }
   });
-  if (tiles_.empty()) return;
+  if (!configures) return;
   llvm::Constant* bytes = llvm::ConstantDataArray::get(module_.getContext(), config);
   tile_config_ = new llvm::GlobalVariable(module_, bytes->getType(), /*isConstant=*/true,
                                           llvm::GlobalValue::PrivateLinkage, bytes, "tiles");
@@ -95,8 +104,8 @@ void Emitter::configure_tiles() {
   if (region_.has_tiles) call(llvm::Intrinsic::x86_ldtilecfg, {tile_config_});
 }
 
-// The register of the tile that begins at `element`.
-llvm::Value* Emitter::tile_number(const IntrinsicOperand& operand, const ExprNode& element) {
+// Which tile of its fragment begins at `element`.
+int64_t Emitter::tile_number(const IntrinsicOperand& operand, const ExprNode& element) {
   const std::vector<int64_t>& shape = element.buffer->shape;
   const size_t first = shape.size() - operand.shape.size();
   int64_t number = 0;
@@ -108,18 +117,21 @@ llvm::Value* Emitter::tile_number(const IntrinsicOperand& operand, const ExprNod
              ", which is not a constant; unroll the loops that index it");
     number = number * (shape[d] / tile) + index / tile;
   }
-  return b_.getInt8(static_cast<uint8_t>(tiles_.at(element.buffer.get()).first + number));
+  return number;
 }
 
 void Emitter::emit_intrinsic(const StmtNode& s) {
   if (!is_tile_intrinsic(s)) return refuse("intrinsic ", s.name, " is a GPU statement");
   if (lane_var_ != nullptr) return refuse("intrinsic ", s.name, " stands inside a vectorized loop");
   const Intrinsic& intrinsic = *find_intrinsic(s.name);
+  if (is_on_vectors(intrinsic)) return emit_vector_intrinsic(s, intrinsic);
   std::vector<llvm::Value*> arguments;
   for (size_t o = 0; o < s.operands.size(); ++o) {
     const ExprNode& element = *s.operands[o];
     if (intrinsic.operands[o].place == IntrinsicOperand::Place::kFragment) {
-      arguments.push_back(tile_number(intrinsic.operands[o], element));
+      const int64_t number =
+          tiles_.at(element.buffer.get()).first + tile_number(intrinsic.operands[o], element);
+      arguments.push_back(b_.getInt8(static_cast<uint8_t>(number)));
       continue;
     }
     const std::vector<int64_t>& shape = element.buffer->shape;

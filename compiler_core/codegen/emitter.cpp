@@ -462,7 +462,13 @@ void Emitter::emit_allocate(const StmtNode& s) {
                                          buffer->name);
     memory->setAlignment(llvm::Align(64));
     region_.buffers[buffer.get()] = memory;
-  } else if (buffer->scope != MemoryScope::kGlobal && !tiles_.contains(buffer.get())) {
+  } else if (const auto tiles = tiles_.find(buffer.get()); tiles != tiles_.end() && tiles->second.rows == 0) {
+    llvm::BasicBlock& first = region_.function->getEntryBlock();
+    llvm::IRBuilder<> at_entry(&first, first.begin());
+    region_.buffers[buffer.get()] = at_entry.CreateAlloca(
+        llvm::ArrayType::get(vector_tile_type(buffer->dtype), static_cast<uint64_t>(tiles->second.count)),
+        nullptr, buffer->name);
+  } else if (buffer->scope != MemoryScope::kGlobal && tiles == tiles_.end()) {
     return refuse("buffer ", buffer->name, " is in ", memory_scope_name(buffer->scope),
                   " memory, which a CPU does not have, or which no intrinsic uses");
   }

@@ -52,6 +52,7 @@ struct MachineTraits {
   bool has_neon = false;            // vectors of AArch64
   bool has_neon_dot = false;        // four products of bytes, both signed or both not: sdot, udot
   bool has_neon_mixed_dot = false;  // one side signed, the other not: usdot
+  bool has_neon_bf16_dot = false;   // two products of bfloat16 added to a float: bfdot
   std::string cpu, features;        // of LLVM
   int vector_bits = 128;
 };
@@ -156,14 +157,21 @@ class Emitter {
   llvm::Value* neon_byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned,
                              bool y_unsigned);
 
-  // --- emit_intrinsic.cpp: tile intrinsics ---
+  // --- emit_intrinsic.cpp: tile intrinsics on tile registers ---
   void plan_tiles(const Stmt& body);
   // What a function of the kernel executes, between taking and releasing this thread's tile registers.
   void emit_region(const Stmt& body, const std::function<void()>& emit_body);
   void configure_tiles();  // nothing where the region has no tiles
   void call(llvm::Intrinsic::ID id, const std::vector<llvm::Value*>& arguments);
   void emit_intrinsic(const StmtNode& s);
-  llvm::Value* tile_number(const IntrinsicOperand& operand, const ExprNode& element);
+  int64_t tile_number(const IntrinsicOperand& operand, const ExprNode& element);
+
+  // --- emit_vector_intrinsic.cpp: tile intrinsics on vectors ---
+  void emit_vector_intrinsic(const StmtNode& s, const Intrinsic& intrinsic);
+  llvm::Type* vector_tile_type(DType dtype);
+  llvm::Value* vector_tile(const IntrinsicOperand& operand, const ExprNode& element);  // its address
+  llvm::Value* load_rows(const IntrinsicOperand& operand, const ExprNode& element);
+  void store_rows(llvm::Value* vector, const IntrinsicOperand& operand, const ExprNode& element);
 
   // --- emit_lane_reduction.cpp: a vectorised reduce axis ---
   void emit_lane_reduction(const StmtNode& s);
@@ -230,10 +238,10 @@ class Emitter {
   std::vector<Slot> slots_;
   Workspace workspace_;
   int regions_ = 0;
-  // Tile registers: fragments of the whole Program, each at numbers of its own, so that they are configured
-  // once a call.
+  // Fragments of the whole Program. Each has tile registers at numbers of its own, so that they are configured once a
+  // call; or, where `rows` is 0, a vector for each of `count` tiles.
   struct Tiles {
-    int64_t first, rows, row_bytes;
+    int64_t first, rows, row_bytes, count;
   };
   std::map<const BufferNode*, Tiles> tiles_;
   llvm::GlobalVariable* tile_config_ = nullptr;

@@ -161,14 +161,19 @@ Result<Machine*> Machine::of(const Target& target) {
                .has_neon = triple.isAArch64(),
                .has_neon_dot = has_neon("+dotprod"),
                .has_neon_mixed_dot = has_neon("+i8mm"),
+               .has_neon_bf16_dot = has_neon("+bf16"),
                .cpu = target.mcpu,
                .features = features,
                .vector_bits = target.vector_bits};
   return &machines.emplace(key, std::move(m)).first->second;
 }
 
-bool Machine::has_x86_feature(std::string_view name) const {
-  return machine_->getTargetTriple().isX86() && machine_->getMCSubtargetInfo()->checkFeatures(str("+", name));
+bool Machine::has_feature(std::string_view name) const {
+  const llvm::MCSubtargetInfo* sub = machine_->getMCSubtargetInfo();
+  // checkFeatures() complains of words that it does not know.
+  return std::ranges::any_of(sub->getAllProcessorFeatures(), [&](const llvm::SubtargetFeatureKV& f) {
+    return name == f.Key && sub->getFeatureBits().test(f.Value);
+  });
 }
 
 void Machine::prepare(llvm::Module& module) const {

@@ -25,8 +25,8 @@ class Machine {
   static Result<Machine*> of(const Target& target);
 
   const MachineTraits& traits() const { return traits_; }
-  // Whether code for it may use an x86 feature, by LLVM's name ("avx2").
-  bool has_x86_feature(std::string_view name) const;
+  // Whether code for it may use a feature, by LLVM's name ("avx2"); false for one of another architecture.
+  bool has_feature(std::string_view name) const;
   void prepare(llvm::Module& module) const;  // triple and data layout
   // Verifies (Internal when that fails: our bug), then runs the few passes that pay.
   Status optimize(llvm::Module& module) const;

@@ -26,8 +26,8 @@ struct IntrinsicOperand {
   enum class Access : uint8_t { kRead, kWrite, kReadWrite, kAccumulate };
   enum class Place : uint8_t {
     kLanes,     // GPU: registers of each lane (kRegister), spread by `layout`
-    kFragment,  // a tile of a kFragment buffer: a tile register of a CPU. Tensor cores' fragments will be
-                // this with a `layout`
+    kFragment,  // a tile of a kFragment buffer: a tile register or a vector of a CPU (Intrinsic::Fragments).
+                // Tensor cores' fragments will be this with a `layout`
     kMemory,    // kGlobal: rows (first dimension) at any distance, each row without gaps
     kShared,    // the same in kShared. No intrinsic has it as yet; ldmatrix will
   };
@@ -54,9 +54,16 @@ struct Intrinsic {
   Program meaning;
   // CUDA statements; $0, $1... are the addresses of the first register of each operand. Ends in ";".
   std::string cuda;
-  // CPU: the LLVM intrinsic that does it, and the features it takes, in LLVM's words. Its arguments are, in
-  // the order of the operands, the number of a tile register (kFragment), or a pointer and the bytes from row
-  // to row (kMemory).
+  // CPU: where its fragments are.
+  enum class Fragments : uint8_t {
+    kTileRegisters,  // numbered ones, in one configuration for a kernel
+    kVectors,        // a vector register each, as the compiler gives them
+  };
+  Fragments fragments = Fragments::kTileRegisters;
+  // CPU: the LLVM intrinsic that does it, and the features it takes, in LLVM's words. On tile registers its
+  // arguments are, in the order of the operands, the number of a register (kFragment), or a pointer and the bytes
+  // from row to row (kMemory). On vectors they are the operands' values, and its result is that of the first;
+  // "" is a copy between a vector and the rows of memory, or zeros.
   std::string llvm;
   std::vector<std::string> features;
   // The intrinsic that sets the accumulated operand to 0; "" if there is none.
@@ -84,5 +91,11 @@ std::vector<Intrinsic> amx_intrinsics();
 // --- amx_fp16.cpp: the same of float16 ---
 //   amx.float16.R, amx.load.float16.R, amx.groups.float16
 std::vector<Intrinsic> amx_fp16_intrinsics();
+
+// --- mmla.cpp: matrices of 2 x 2 sums in vectors of AArch64 CPUs ---
+//   mmla.int8.int8.2, mmla.uint8.uint8.2, mmla.uint8.int8.2     C[2, 2] += A[2, 8] * B[1, 2, 8]; sums int32
+//   mmla.bfloat16.2                                             C[2, 2] += A[2, 4] * B[1, 2, 4]; sums float32
+//   mmla.zero.T.2, mmla.load.T.2, mmla.groups.T, mmla.store.T.2 as those of amx
+std::vector<Intrinsic> mmla_intrinsics();
 
 }  // namespace tuner

@@ -27,7 +27,9 @@ v1::SyncRequest BuilderCore::make_request(int wait_ms) {
   request.set_wait_ms(wait_ms);
   request.set_unfit(unfit_);
   const bool takes = !draining_ && !stopped_ && unfit_.empty();
-  request.set_free_builds(takes ? std::max(0, slots_ - static_cast<int>(held_.size())) : 0);
+  const auto unmade =
+      static_cast<int>(std::ranges::count_if(held_, [](const auto& h) { return !h.second.sends; }));
+  request.set_free_builds(takes ? std::max(0, slots_ - unmade) : 0);
   for (const auto& [id, held] : held_) {
     v1::HeldBuild* const h = request.add_builds();
     h->set_id(id);
@@ -95,6 +97,16 @@ std::optional<v1::BuildOrder> BuilderCore::next() {
   lock.unlock();
   if (phase_began_) phase_began_();
   return order;
+}
+
+void BuilderCore::sends(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = held_.find(id);
+    if (it == held_.end()) return;
+    it->second.sends = true;
+  }
+  tell_news();
 }
 
 void BuilderCore::done(v1::BuildDone answer) {

@@ -1,5 +1,5 @@
-// BuilderCore: what a builder-only worker holds and owes. Orders come in by apply(), are made by as many threads as there are compilers, and
-// leave as answers, which are owed until the daemon has acknowledged them. Nothing is on disk: an answer that is lost is
+// BuilderCore: what a builder-only worker holds and owes. Orders come in by apply(), are made by as many threads as there are compilers,
+// what was made is sent by others, so that no compiler waits for the wire, and orders leave as answers, which are owed until the daemon has acknowledged them. Nothing is on disk: an answer that is lost is
 // given again soon, as what was made is in the cache.
 //
 // It uses no gRPC and no processes. Any thread may call any method.
@@ -19,6 +19,7 @@ namespace tuner {
 
 class BuilderCore final : public WorkBook {
  public:
+  // `slots`: orders held at once that are not made yet.
   explicit BuilderCore(int slots) : slots_(slots) {}
 
   // --- the daemon's side ---
@@ -36,6 +37,8 @@ class BuilderCore final : public WorkBook {
   // --- the makers' side ---
   // Waits for the next order, in order of arrival; empty after stop().
   std::optional<v1::BuildOrder> next();
+  // It is made, and being sent: there is room for another.
+  void sends(const std::string& id);
   // What became of it. No effect if it was stopped meanwhile.
   void done(v1::BuildDone answer);
   // Gives it back as it is: nobody is to blame.
@@ -50,7 +53,7 @@ class BuilderCore final : public WorkBook {
  private:
   struct Held {
     v1::BuildOrder order;
-    bool at_work = false;
+    bool at_work = false, sends = false;
     uint64_t place = 0;
   };
   void return_waiting_locked();

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::chrono::minutes kDataLimit{10};
 constexpr double kBuildLimitS = 10;
+constexpr int kSenders = 4;
+constexpr size_t kMostToSend = 16;  // then compilers wait
 
 BuildRequest request_of(const v1::BuildOrder& order, const std::string& directory, int64_t cache_bytes) {
   return {.kind = order.data() ? "data" : "build",
@@ -113,12 +115,15 @@ Status BuilderWorker::run(DaemonLink& link, BlobLink& blobs) {
       blobs, [this] { return core_->session(); }, ending_.get_token());
   std::vector<std::thread> makers;
   for (const std::unique_ptr<BuilderClient>& client : clients_)
-    makers.emplace_back([&, c = client.get()] { make_orders(*c, transfer); });
+    makers.emplace_back([&, c = client.get()] { make_orders(*c); });
+  std::vector<std::thread> senders;
+  for (int i = 0; i < kSenders; ++i) senders.emplace_back([&] { send_made(transfer); });
   std::thread tending([&] { fitness_->tend(); });
   const Status end = talk_->run(link);
   if (!end.is_ok()) spdlog::error("{}", end.message());
   stop();
-  for (std::thread& thread : makers) thread.join();
+  for (std::vector<std::thread>* threads : {&makers, &senders})
+    for (std::thread& thread : *threads) thread.join();
   tending.join();
   return end;
 }
@@ -130,38 +135,65 @@ void BuilderWorker::stop() {
   if (fitness_ != nullptr) fitness_->stop();
 }
 
-void BuilderWorker::make_orders(BuilderClient& client, const BlobTransfer& transfer) {
-  while (const std::optional<v1::BuildOrder> order = core_->next()) make(client, transfer, *order);
+void BuilderWorker::make_orders(BuilderClient& client) {
+  while (const std::optional<v1::BuildOrder> order = core_->next()) make(client, *order);
 }
 
 // A compiler that breaks or hangs is the candidate's doing; all else is this worker's trouble, and somebody else makes it.
-void BuilderWorker::make(BuilderClient& client, const BlobTransfer& transfer, const v1::BuildOrder& order) {
-  v1::BuildDone done;
-  done.set_id(order.id());
+void BuilderWorker::make(BuilderClient& client, const v1::BuildOrder& order) {
   const Result<BuildReply> reply =
       client.ask(request_of(order, shared_dir(), options_.cache_bytes), limit_of(order));
-  const bool no_builder = reply.status().code() == StatusCode::kUnavailable;
-  if (!reply.is_ok() && !no_builder && !order.data()) {
-    const bool late = reply.status().code() == StatusCode::kDeadlineExceeded;
-    *done.mutable_built() = failure(late ? "build_timeout" : "build_error", reply.message());
-    return core_->done(std::move(done));
+  if (reply.is_ok()) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, ending_.get_token(), [&] { return to_send_.size() < kMostToSend; });
+    to_send_.push_back({order, *reply});
+    lock.unlock();
+    changed_.notify_all();
+    return core_->sends(order.id());
   }
-  const Result<v1::Built> built =
-      reply.is_ok() ? made(*reply, transfer, order) : Result<v1::Built>(reply.status());
-  if (built.is_ok()) {
-    *done.mutable_built() = *built;
-    done.set_found_version(reply->found);
-  } else {
-    if (ending_.stop_requested()) return;
-    // Stopped meanwhile, or of a daemon of before.
-    if (built.status().code() == StatusCode::kNotFound) return core_->give_back(order.id());
-    if (const auto more = trouble_.say()) spdlog::warn("order {}: {}{}", order.id(), built.message(), *more);
-    if (no_builder || is_disk_trouble(built.status())) {
-      fitness_->unfit(built.message());
-      return core_->give_back(order.id());
-    }
-    *done.mutable_built() = failure("unable", built.message());
+  if (reply.status().code() == StatusCode::kUnavailable || order.data())
+    return could_not(order, reply.status(), /*no_builder=*/reply.status().code() == StatusCode::kUnavailable);
+  v1::BuildDone done;
+  done.set_id(order.id());
+  const bool late = reply.status().code() == StatusCode::kDeadlineExceeded;
+  *done.mutable_built() = failure(late ? "build_timeout" : "build_error", reply.message());
+  core_->done(std::move(done));
+}
+
+void BuilderWorker::send_made(const BlobTransfer& transfer) {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, ending_.get_token(), [&] { return !to_send_.empty(); })) return;
+    const ToSend next = std::move(to_send_.front());
+    to_send_.pop_front();
+    lock.unlock();
+    changed_.notify_all();
+    send(transfer, next);
   }
+}
+
+void BuilderWorker::send(const BlobTransfer& transfer, const ToSend& what) {
+  const Result<v1::Built> built = made(what.reply, transfer, what.order);
+  if (!built.is_ok()) return could_not(what.order, built.status());
+  v1::BuildDone done;
+  done.set_id(what.order.id());
+  *done.mutable_built() = *built;
+  done.set_found_version(what.reply.found);
+  core_->done(std::move(done));
+}
+
+void BuilderWorker::could_not(const v1::BuildOrder& order, const Status& why, bool no_builder) {
+  if (ending_.stop_requested()) return;
+  // Stopped meanwhile, or of a daemon of before.
+  if (why.code() == StatusCode::kNotFound) return core_->give_back(order.id());
+  if (const auto more = trouble_.say()) spdlog::warn("order {}: {}{}", order.id(), why.message(), *more);
+  if (no_builder || is_disk_trouble(why)) {
+    fitness_->unfit(why.message());
+    return core_->give_back(order.id());
+  }
+  v1::BuildDone done;
+  done.set_id(order.id());
+  *done.mutable_built() = failure("unable", why.message());
   core_->done(std::move(done));
 }
 

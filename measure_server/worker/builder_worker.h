@@ -2,11 +2,15 @@
 // made to the daemon. It measures nothing and runs no candidate.
 //
 //   talk    Sync: orders in, answers out (talk.h)
-//   make    one thread a builder process: order -> artifact or reference answer -> sent -> answer
+//   make    one thread a builder process: order -> artifact or reference answer
+//   send    a few threads: what was made -> daemon -> answer; so that no compiler waits for a slow link
 //   tend    while this worker cannot work: looks whether it can again (fitness.h)
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -49,8 +53,15 @@ class BuilderWorker {
   Status open();
   v1::RegisterRequest hello() const;
   Status able() const;
-  void make_orders(BuilderClient& client, const BlobTransfer& transfer);
-  void make(BuilderClient& client, const BlobTransfer& transfer, const v1::BuildOrder& order);
+  void make_orders(BuilderClient& client);
+  void make(BuilderClient& client, const v1::BuildOrder& order);
+  struct ToSend {
+    v1::BuildOrder order;
+    BuildReply reply;
+  };
+  void send_made(const BlobTransfer& transfer);
+  void send(const BlobTransfer& transfer, const ToSend& what);
+  void could_not(const v1::BuildOrder& order, const Status& why, bool no_builder = false);
   Result<v1::Built> made(const BuildReply& reply, const BlobTransfer& transfer,
                          const v1::BuildOrder& order) const;
   Status send_file(const std::string& path, const BlobTransfer& transfer, const v1::BuildOrder& order,
@@ -68,6 +79,9 @@ class BuilderWorker {
   std::vector<std::unique_ptr<BuilderClient>> clients_;
   LineLimit trouble_;
   std::stop_source ending_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<ToSend> to_send_;
 };
 
 }  // namespace tuner

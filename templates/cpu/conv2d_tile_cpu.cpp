@@ -37,6 +37,9 @@ namespace {
 
 using te::Indices;
 
+// Only AMX: the math of a convolution is laid out for its steps.
+const cpu::TileUnit& amx() { return cpu::amx_tiles(); }
+
 struct Knobs {
   ChoiceKnob rows, down, across, block;
   FlagKnob pack_block, next_panel;
@@ -78,8 +81,8 @@ struct Shape {
       : w(flat(task)),
         down(w.kernel_height, w.stride[0], w.dilation[0], w.in_height, w.padding[0], w.out_height()),
         across(w.kernel_width, w.stride[1], w.dilation[1], w.in_width, w.padding[1], w.out_width()),
-        step(cpu::tile_step(w.dtype)),
-        group(cpu::tile_group(w.dtype)),
+        step(amx().step(w.dtype)),
+        group(amx().group(w.dtype)),
         out_block(channel_block(w.out_layout)) {
     const int64_t taps = w.kernel_height * w.kernel_width;
     folds = channel_block(w.layout) == 1 && taps > 1 &&
@@ -154,14 +157,14 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
     if (w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
       return declined("needs bfloat16 or int8, got ", w.dtype);
-    if (!t.has_tiles(w.dtype))
+    if (!t.is_x86() || !t.has_tiles(w.dtype))
       return declined("needs tiles of ", w.dtype, " (AMX), which ", t.name(), " has not");
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.out_channels < 2) return declined("needs 2 output channels or more, got ", w.out_channels);
     const Shape shape(w);
-    if (shape.pixels_are_rows() && w.out_channels < cpu::kTileColumns)
-      return declined("needs ", cpu::kTileColumns, " output channels or more in layout ", w.out_layout,
-                      ", got ", w.out_channels);
+    if (shape.pixels_are_rows() && w.out_channels < amx().columns)
+      return declined("needs ", amx().columns, " output channels or more in layout ", w.out_layout, ", got ",
+                      w.out_channels);
     if (shape.out_width < 2) return declined("needs 2 output columns or more, got ", shape.out_width);
     if (shape.terms <= shape.group)
       return declined("needs more than ", shape.group, " input channels, got ", w.in_channels);
@@ -172,18 +175,18 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const Shape shape(w);
     const bool by_rows = shape.pixels_are_rows();
     const int64_t m = by_rows ? shape.sums : w.out_channels, n = by_rows ? w.out_channels : shape.sums;
-    const std::vector<int64_t> rows = cpu::tile_rows(m);
+    const std::vector<int64_t> rows = amx().rows_for(m);
     const int64_t down = std::min<int64_t>(2, ceil_div(m, rows.front())),
-                  across = std::min<int64_t>(2, ceil_div(n, cpu::kTileColumns));
-    const int64_t block = first_block(shape, by_rows ? rows.front() * down : cpu::kTileColumns * across);
-    const int64_t first_channels = by_rows ? cpu::kTileColumns * across : rows.front() * down;
+                  across = std::min<int64_t>(2, ceil_div(n, amx().columns));
+    const int64_t block = first_block(shape, by_rows ? rows.front() * down : amx().columns * across);
+    const int64_t first_channels = by_rows ? amx().columns * across : rows.front() * down;
     Knobs k{
         // Rows of a tile. Fewer take less time each, and leave registers half empty.
         .rows = space.choice("rows", rows).try_first(rows.front()),
         // Tiles of sums below each other. Each tile of columns that is loaded serves so many products.
-        .down = space.choice("down", {1, 2, 3}).at_most(ceil_div(m, rows.front())).try_first(down),
+        .down = space.choice("down", amx().lengths).at_most(ceil_div(m, rows.front())).try_first(down),
         // Tiles of sums side by side. Each tile of rows that is loaded serves so many.
-        .across = space.choice("across", {1, 2, 3}).at_most(ceil_div(n, cpu::kTileColumns)).try_first(across),
+        .across = space.choice("across", amx().lengths).at_most(ceil_div(n, amx().columns)).try_first(across),
         // Rows of outputs (where they are one row: groups of tiles) done with all panels of weights before the next.
         // Few: their pixels and sums stay in L1; many: weights are read from the outer caches less often, and less
         // of the windows twice. 0: all.
@@ -196,10 +199,10 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
                                      first_channels < w.out_channels),
     };
     if (!streams_weight(shape, t) || shape.sums > kMostPixels) space.require(k.next_panel == 0);
-    const IntExpr channels = by_rows ? k.across * cpu::kTileColumns : k.rows * k.down;
+    const IntExpr channels = by_rows ? k.across * amx().columns : k.rows * k.down;
     space.require(!k.next_panel || channels < w.out_channels);
-    space.require(k.down * k.across + k.down + k.across <= cpu::kTileRegisters);
-    const IntExpr unit = by_rows ? k.rows * k.down : k.across * cpu::kTileColumns;
+    space.require(k.down * k.across + k.down + k.across <= amx().registers);
+    const IntExpr unit = by_rows ? k.rows * k.down : k.across * amx().columns;
     // One spelling for "all"; and no block is as long as all.
     if (shape.out_height == 1)
       space.require(k.block * unit < shape.out_width);
@@ -218,8 +221,8 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const Shape shape(w);
     const bool by_rows = shape.pixels_are_rows(), parallel = t.threads > 1;
     const cpu::TileBlock tiles{.rows = c[k.rows], .down = c[k.down], .across = c[k.across]};
-    const int64_t channels = by_rows ? cpu::kTileColumns * tiles.across : tiles.rows * tiles.down,
-                  unit = by_rows ? tiles.rows * tiles.down : cpu::kTileColumns * tiles.across;
+    const int64_t channels = by_rows ? amx().columns * tiles.across : tiles.rows * tiles.down,
+                  unit = by_rows ? tiles.rows * tiles.down : amx().columns * tiles.across;
     const Blocks blocks(shape, c[k.block], unit);
     const Tensor pixels = pack_pixels(s, shape, blocks), panels = pack_weight(s, w, shape, tiles, parallel);
     const Tensor acc = s.tensor("acc");
@@ -376,12 +379,9 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (shape.pixels > shape.row) all = round_up(all, shape.row);
     const bool by_rows = shape.pixels_are_rows();
     const int64_t inner = by_rows ? shape.step : shape.group;
-    const Tensor packed = s.pack(pixels, {{0},
-                                          {1},
-                                          {2},
-                                          {3, inner, false, by_rows ? 1 : cpu::kTileGroups},
-                                          {4, 1, false, all},
-                                          {3, inner, true}});
+    const Tensor packed = s.pack(
+        pixels,
+        {{0}, {1}, {2}, {3, inner, false, by_rows ? 1 : amx().groups}, {4, 1, false, all}, {3, inner, true}});
     s.inline_compute(pixels);
     if (shape.lays_out() && !shape.folds) s.inline_compute(s.tensor("phases"));
     return packed;
@@ -391,11 +391,11 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
                             const cpu::TileBlock& tiles, bool parallel) {
     std::vector<PackDim> dims;
     if (shape.pixels_are_rows())
-      dims = {{0, cpu::kTileColumns, false, tiles.across},
+      dims = {{0, amx().columns, false, tiles.across},
               {2},
               {3},
-              {1, shape.group, false, cpu::kTileGroups},
-              {0, cpu::kTileColumns, true},
+              {1, shape.group, false, amx().groups},
+              {0, amx().columns, true},
               {1, shape.group, true}};
     else
       dims = {{0, tiles.rows, false, tiles.down},
@@ -418,15 +418,15 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (s.refused()) return;
     Axis row = axes[1], column = axes[2], tile;
     const SplitAxes parts =
-        by_rows ? s.split(row, tiles.rows * tiles.down) : s.split(column, cpu::kTileColumns * tiles.across);
+        by_rows ? s.split(row, tiles.rows * tiles.down) : s.split(column, amx().columns * tiles.across);
     (by_rows ? row : column) = parts.inner;
     tile = parts.outer;
     s.reorder({tile, row, column});
     s.compute_at(sums, tile);
     cpu::sum_in_tiles(
-        s, sums, a, b, tiles,
+        s, amx(), sums, a, b, tiles,
         asks != nullptr ? std::optional(cpu::NextPanel{*asks, tile, /*of_a=*/!by_rows}) : std::nullopt);
-    cpu::by_tiles(s, {}, {row, column}, {tiles.rows, cpu::kTileColumns}, cpu::tile_store(acc, tiles));
+    cpu::by_tiles(s, {}, {row, column}, {tiles.rows, amx().columns}, cpu::tile_store(amx(), acc, tiles));
   }
 
   // Loops of the packed pixels, and of the phases where these are a stage.

@@ -7,6 +7,11 @@
 namespace tuner::cpu {
 namespace {
 
+std::string product_name(const TileUnit& unit, DType a, DType b, int64_t rows) {
+  const std::string types = is_float(a) ? std::string(dtype_name(a)) : str(dtype_name(a), ".", dtype_name(b));
+  return str(unit.name, ".", types, ".", rows);
+}
+
 // The copy `t`, whose last `rank` dimensions hold tiles.
 void copy_tiles(Schedule& s, const Tensor& t, size_t rank, const std::vector<int64_t>& cut,
                 const std::string& intrinsic) {
@@ -18,36 +23,85 @@ void copy_tiles(Schedule& s, const Tensor& t, size_t rank, const std::vector<int
 
 }  // namespace
 
-std::vector<int64_t> tile_rows(int64_t m) {
-  const int64_t equal = ceil_div(m, ceil_div(m, kTileRows)), full = std::min(m, kTileRows);
+const TileUnit& amx_tiles() {
+  static const TileUnit unit{.name = "amx",
+                             .least_rows = 1,
+                             .rows = 16,
+                             .columns = 16,
+                             .groups = 16,
+                             .group_bytes = 4,
+                             .registers = 8,
+                             .lengths = {1, 2, 3},
+                             .first_length = 2,
+                             .packs_blocks = false};
+  return unit;
+}
+
+const TileUnit& vector_tiles() {
+  static const TileUnit unit{.name = "mmla",
+                             .least_rows = 2,
+                             .rows = 2,
+                             .columns = 2,
+                             .groups = 1,
+                             .group_bytes = 8,
+                             .registers = 32,
+                             .lengths = {1, 2, 3, 4, 5, 6, 8},
+                             .first_length = 4,
+                             .packs_blocks = true};
+  return unit;
+}
+
+const TileUnit& tile_unit(const Target& t) { return t.is_x86() ? amx_tiles() : vector_tiles(); }
+
+int64_t TileUnit::packed_rows(const TileBlock& block) const {
+  return packs_blocks ? block.rows * block.down : block.rows;
+}
+
+int64_t TileUnit::packed_columns(const TileBlock& block) const {
+  return packs_blocks ? columns * block.across : columns;
+}
+
+std::vector<int64_t> TileUnit::rows_for(int64_t m) const {
+  const int64_t equal = std::max(least_rows, ceil_div(m, ceil_div(m, rows))),
+                full = std::clamp(m, least_rows, rows);
   return equal == full ? std::vector<int64_t>{full} : std::vector<int64_t>{equal, full};
 }
 
-std::string tile_store(const Tensor& sums, const TileBlock& block) {
-  return str("amx.store.", dtype_name(sums.buffer->dtype), ".", block.rows);
+TileUnit::FirstBlock TileUnit::first_block(int64_t down, int64_t across) const {
+  const auto length = [&](int64_t at_most) {
+    int64_t found = 1;
+    for (const int64_t l : lengths)
+      if (l <= std::min(at_most, first_length)) found = l;
+    return found;
+  };
+  return {length(down), length(across)};
 }
 
-void sum_through_memory(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
-                        const TileBlock& block, const std::optional<NextPanel>& next) {
+std::string tile_store(const TileUnit& unit, const Tensor& sums, const TileBlock& block) {
+  return str(unit.name, ".store.", dtype_name(sums.buffer->dtype), ".", block.rows);
+}
+
+void sum_through_memory(Schedule& s, const TileUnit& unit, const Tensor& acc, const Tensor& a,
+                        const Tensor& b, const TileBlock& block, const std::optional<NextPanel>& next) {
   const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
-  sum_in_tiles(s, sums, a, b, block, next);
-  copy_tiles(s, acc, 2, {block.rows, kTileColumns}, tile_store(acc, block));
+  sum_in_tiles(s, unit, sums, a, b, block, next);
+  copy_tiles(s, acc, 2, {block.rows, unit.columns}, tile_store(unit, acc, block));
 }
 
-void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block,
-                  const std::optional<NextPanel>& next, const Tensor& carried) {
+void sum_in_tiles(Schedule& s, const TileUnit& unit, const Tensor& sums, const Tensor& a, const Tensor& b,
+                  const TileBlock& block, const std::optional<NextPanel>& next, const Tensor& carried) {
   if (s.refused()) return;
   const DType a_type = a.buffer->dtype, b_type = b.buffer->dtype;
-  const int64_t group = tile_group(a_type);
+  const int64_t group = unit.group(a_type);
   const std::vector<Axis> spatial = s.spatial_axes(sums);
   std::vector<Axis> order = s.reduce_axis_list(sums);
   if (s.refused()) return;
-  const auto [step, in_step] = s.split(order.back(), kTileGroups * group);
+  const auto [step, in_step] = s.split(order.back(), unit.groups * group);
   order.back() = step;
   const Axis first = order.front();
   const auto [group_axis, element] = s.split(in_step, group);
   const auto [down, row] = s.split(spatial[spatial.size() - 2], block.rows);
-  const auto [across, column] = s.split(spatial.back(), kTileColumns);
+  const auto [across, column] = s.split(spatial.back(), unit.columns);
   order.insert(order.end(), {down, across, row, group_axis, column, element});
   s.reorder(order);
   s.decompose_reduction(sums, first);
@@ -55,8 +109,8 @@ void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor
     std::vector<Axis> loads = s.carry_sums(sums, carried);
     if (s.refused()) return;
     loads.erase(loads.begin(), loads.end() - 2);
-    by_tiles(s, {}, loads, {block.rows, kTileColumns},
-             str("amx.load.", dtype_name(sums.buffer->dtype), ".", block.rows));
+    by_tiles(s, {}, loads, {block.rows, unit.columns},
+             str(unit.name, ".load.", dtype_name(sums.buffer->dtype), ".", block.rows));
   }
   const Tensor a_tiles = s.cache_read(a, MemoryScope::kFragment, sums);
   const Tensor b_tiles = s.cache_read(b, MemoryScope::kFragment, sums);
@@ -66,14 +120,12 @@ void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor
   if (next && !next->of_a) s.prefetch_next(b, b_tiles, next->panel, next->blocks, step);
   s.unroll(down);
   s.unroll(across);
-  const std::string types =
-      is_float(a_type) ? std::string(dtype_name(a_type)) : str(dtype_name(a_type), ".", dtype_name(b_type));
-  s.tensorize(row, str("amx.", types, ".", block.rows));
-  const bool in_panels = b.buffer->shape[b.buffer->shape.size() - 2] == kTileColumns;
-  copy_tiles(s, a_tiles, 2, {block.rows}, str("amx.load.", dtype_name(a_type), ".", block.rows));
+  s.tensorize(row, product_name(unit, a_type, b_type, block.rows));
+  const bool in_panels = b.buffer->shape[b.buffer->shape.size() - 2] == unit.columns;
+  copy_tiles(s, a_tiles, 2, {block.rows}, str(unit.name, ".load.", dtype_name(a_type), ".", block.rows));
   copy_tiles(s, b_tiles, 3,
-             in_panels ? std::vector<int64_t>{} : std::vector<int64_t>{kTileGroups, kTileColumns},
-             str("amx.groups.", dtype_name(b_type)));
+             in_panels ? std::vector<int64_t>{} : std::vector<int64_t>{unit.groups, unit.columns},
+             str(unit.name, ".groups.", dtype_name(b_type)));
 }
 
 void by_tiles(Schedule& s, std::vector<Axis> around, const std::vector<Axis>& axes,

@@ -67,6 +67,20 @@ TEST(BuilderCore, WhatNobodyWaitsForIsNotBegunAndWhatIsBegunIsFinished) {
   EXPECT_THAT(core.make_request(10).built(), SizeIs(1));
 }
 
+// A slow link does not keep a compiler waiting.
+TEST(BuilderCore, WhatIsBeingSentLeavesRoomForAnother) {
+  BuilderCore core(2);
+  core.apply(orders({"a", "b"}));
+  EXPECT_EQ(core.next()->id(), "a");
+  EXPECT_EQ(core.make_request(10).free_builds(), 0);
+  core.sends("a");
+  EXPECT_EQ(core.make_request(10).free_builds(), 1);
+  EXPECT_THAT(held(core.make_request(10)), ElementsAre("a+", "b")) << "it is this builder's still";
+  core.sends("unknown");
+  core.done(made("a"));
+  EXPECT_EQ(core.make_request(10).free_builds(), 1);
+}
+
 TEST(BuilderCore, UnfitGivesBackWhatWaitsAndTakesNothing) {
   BuilderCore core(3);
   core.apply(orders({"a", "b"}));

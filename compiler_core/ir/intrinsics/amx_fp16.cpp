@@ -4,11 +4,12 @@
 namespace tuner {
 
 std::vector<Intrinsic> amx_fp16_intrinsics() {
-  std::vector<Intrinsic> all = {amx_groups(DType::kFloat16)};
+  const TileFamily& amx = amx_family();
+  std::vector<Intrinsic> all = {tile_groups(amx, DType::kFloat16)};
   for (int64_t rows = 1; rows <= kMostTileRows; ++rows) {
-    all.push_back(amx_product("float16", DType::kFloat16, DType::kFloat16, DType::kFloat32, rows,
-                              "llvm.x86.tdpfp16ps", "amx-fp16"));
-    all.push_back(amx_load(DType::kFloat16, rows));
+    all.push_back(tile_product(amx, "float16", DType::kFloat16, DType::kFloat16, DType::kFloat32, rows,
+                               "llvm.x86.tdpfp16ps", "amx-fp16"));
+    all.push_back(tile_load(amx, DType::kFloat16, rows));
   }
   return all;
 }
