@@ -74,6 +74,8 @@ class ScheduleTemplate : public AnyTemplate {
   // Returns the math as this template needs it (usually workload.compute()). The order of arguments must be
   // that of Workload::compute().
   virtual Program compute(const W& w) const = 0;
+  // The same for one target, where the math is laid out by what that target has.
+  virtual Program compute_for(const W& w, const Target&) const { return compute(w); }
   virtual void schedule(Schedule& s, const W& w, const Target& t, const K& k, const Config& c) const = 0;
 
   Support supports(const Workload& workload, const Target& target) const final;
@@ -89,7 +91,7 @@ class ScheduleTemplate : public AnyTemplate {
           workload_(w),
           target_(t),
           knobs_(owner.declare(space_, w, t)),
-          math_(owner.compute(w)) {}
+          math_(owner.compute_for(w, t)) {}
     Status seal() { return space_.seal(); }
     const ConfigSpace& space() const override { return space_; }
     const Program& math() const override { return math_; }

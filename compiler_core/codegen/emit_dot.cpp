@@ -137,8 +137,7 @@ llvm::Value* Emitter::dot_instruction(llvm::Intrinsic::ID id, std::vector<llvm::
 llvm::Value* Emitter::bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
   if (machine_.has_bf16_dot) return dot_instruction(bf16_instruction(lanes_), {sum, x, y});
   if (machine_.has_neon_bf16_dot && lanes_ == 4) {
-    // LLVM makes the broadcast side a lane where it comes last.
-    if (llvm::isa<llvm::ShuffleVectorInst>(x)) std::swap(x, y);
+    // LLVM 22 makes no lane of the broadcast side (its issue 170883): an instruction more for each number.
     auto* halves = llvm::FixedVectorType::get(b_.getBFloatTy(), 8);
     return b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_bfdot, {sum->getType(), halves},
                               {sum, b_.CreateBitCast(x, halves), b_.CreateBitCast(y, halves)});

@@ -241,6 +241,8 @@ class Child {
     for (size_t i = 0; i < m_.args.size(); ++i) {
       const CandidatePlan::Operand& o = plan_.args[i];
       if (o.first != nullptr) {
+        o.first->populate();
+        o.last->populate();
         first_args_.push_back(o.first->data());
         last_args_.push_back(o.last->data());
         if (o.data == nullptr) continue;

@@ -42,6 +42,7 @@ Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
   b.bytes_ = bytes;
   if (mprotect(b.base_ + kGuardBytes, middle, PROT_READ | PROT_WRITE) != 0)
     return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
+  b.populate();
   std::memset(b.base_ + kGuardBytes, kSlackByte, data_offset(bytes));
   std::memset(b.data_ + bytes, kSlackByte, round_up(bytes, kOperandAlignment) - bytes);
   return b;
@@ -80,6 +81,13 @@ void GuardedBuffer::make_writable() const {
 
 void GuardedBuffer::hide_from_children() const {
   if (base_ != nullptr) madvise(base_, static_cast<size_t>(mapped_), MADV_DONTFORK);
+}
+
+void GuardedBuffer::populate() const {
+#if !defined(MADV_POPULATE_WRITE)
+  constexpr int MADV_POPULATE_WRITE = 23;
+#endif
+  madvise(base_ + kGuardBytes, static_cast<size_t>(mapped_ - 2 * kGuardBytes), MADV_POPULATE_WRITE);
 }
 
 Status GuardedBuffer::exchange(const GuardedBuffer& other) const {

@@ -40,6 +40,9 @@ class GuardedBuffer {
   void make_read_only() const;
   void make_writable() const;
   void hide_from_children() const;  // hides it from children forked later
+  // Asks for all its pages in one system call: else each costs a fault when it is first written. Of shared memory each
+  // process asks for itself. No effect on an old kernel.
+  void populate() const;
   bool intact() const;
   // Exchanges the memory behind two buffers of equal size: each then holds, at its old address, what the other
   // held. Failed: the system refuses.

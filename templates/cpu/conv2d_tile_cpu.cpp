@@ -1,4 +1,5 @@
-// conv2d_tile_cpu: convolution of bfloat16 or int8 by tiles (AMX), on x86 CPUs that have them.
+// conv2d_tile_cpu: convolution of bfloat16 or int8 by the tiles of a CPU's matrix unit: AMX, or vectors of AArch64 that hold small
+// matrices (i8mm, bf16).
 //
 //   out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left]
 //                                                   * weight[oc, ic, kh, kw] + bias[oc] + residual[...])
@@ -7,8 +8,8 @@
 // at kh, kw lies at q + (kh*dh / sh)*row + kw*dw / sw of its phase, and pixels side by side are a tile, across the ends
 // of rows. Outputs that begin in the padding are computed and not written; a 1x1 kernel has none.
 //
-//   pixels packed  with channels innermost, a step of them side by side (16 groups: 32 bfloat16 or 64 int8; zeros
-//                  beyond): [n][phase][phase][IC/step][q][step]            where out is blocked: the rows of tiles
+//   pixels packed  with channels innermost, a step of them side by side (AMX: 16 groups, 32 bfloat16 or 64 int8; in
+//                  vectors one group, 4 or 8; zeros beyond): [n][phase][phase][IC/step][q][step]            where out is blocked: the rows of tiles
 //                  or in groups of 32 bits: [n][phase][phase][IC/D][q][D]  where out is NCHW: the columns of tiles
 //   weight packed  the other way around, in tiles: [OC/16][KH][KW][IC/D][16][D] or [OC/R][KH][KW][IC/step][R][step];
 //                  by the packing entry when constant
@@ -24,6 +25,7 @@
 // Few channels of a plain image: taps count as channels (ic, kh, kw as one axis), so that steps are full.
 // Declines float32 and float16, groups, targets without tiles, and what leaves most of a tile empty.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "compiler_core/base/int_math.h"
@@ -36,9 +38,6 @@ namespace tuner {
 namespace {
 
 using te::Indices;
-
-// Only AMX: the math of a convolution is laid out for its steps.
-const cpu::TileUnit& amx() { return cpu::amx_tiles(); }
 
 struct Knobs {
   ChoiceKnob rows, down, across, block;
@@ -77,12 +76,13 @@ struct Taps {
 
 // One task, as this template sees it.
 struct Shape {
-  explicit Shape(const Conv2dWorkload& task)
+  Shape(const Conv2dWorkload& task, const cpu::TileUnit& of)
       : w(flat(task)),
+        unit(of),
         down(w.kernel_height, w.stride[0], w.dilation[0], w.in_height, w.padding[0], w.out_height()),
         across(w.kernel_width, w.stride[1], w.dilation[1], w.in_width, w.padding[1], w.out_width()),
-        step(amx().step(w.dtype)),
-        group(amx().group(w.dtype)),
+        step(unit.step(w.dtype)),
+        group(unit.group(w.dtype)),
         out_block(channel_block(w.out_layout)) {
     const int64_t taps = w.kernel_height * w.kernel_width;
     folds = channel_block(w.layout) == 1 && taps > 1 &&
@@ -107,6 +107,7 @@ struct Shape {
   }
 
   Conv2dWorkload w;
+  const cpu::TileUnit& unit;
   Taps down, across;
   int64_t step, group, out_block;
   bool folds = false;  // taps count as channels
@@ -157,14 +158,18 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
     if (w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
       return declined("needs bfloat16 or int8, got ", w.dtype);
-    if (!t.is_x86() || !t.has_tiles(w.dtype))
-      return declined("needs tiles of ", w.dtype, " (AMX), which ", t.name(), " has not");
+    if (!t.has_tiles(w.dtype))
+      return declined("needs tiles of ", w.dtype, " (AMX; i8mm or bf16 of AArch64), which ", t.name(),
+                      " has not");
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.out_channels < 2) return declined("needs 2 output channels or more, got ", w.out_channels);
-    const Shape shape(w);
-    if (shape.pixels_are_rows() && w.out_channels < amx().columns)
-      return declined("needs ", amx().columns, " output channels or more in layout ", w.out_layout, ", got ",
-                      w.out_channels);
+    const Shape shape(w, cpu::tile_unit(t));
+    if (!shape.pixels_are_rows() && w.dtype == DType::kInt8 && !t.is_x86())
+      return declined("needs a blocked output, got ", w.out_layout,
+                      ": AArch64 has no product of signed by unsigned bytes");
+    if (shape.pixels_are_rows() && w.out_channels < shape.unit.columns)
+      return declined("needs ", shape.unit.columns, " output channels or more in layout ", w.out_layout,
+                      ", got ", w.out_channels);
     if (shape.out_width < 2) return declined("needs 2 output columns or more, got ", shape.out_width);
     if (shape.terms <= shape.group)
       return declined("needs more than ", shape.group, " input channels, got ", w.in_channels);
@@ -172,21 +177,23 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
-    const Shape shape(w);
+    const Shape shape(w, cpu::tile_unit(t));
     const bool by_rows = shape.pixels_are_rows();
     const int64_t m = by_rows ? shape.sums : w.out_channels, n = by_rows ? w.out_channels : shape.sums;
-    const std::vector<int64_t> rows = amx().rows_for(m);
-    const int64_t down = std::min<int64_t>(2, ceil_div(m, rows.front())),
-                  across = std::min<int64_t>(2, ceil_div(n, amx().columns));
-    const int64_t block = first_block(shape, by_rows ? rows.front() * down : amx().columns * across);
-    const int64_t first_channels = by_rows ? amx().columns * across : rows.front() * down;
+    const std::vector<int64_t> rows = shape.unit.rows_for(m);
+    const auto [down, across] =
+        first_tiles(shape, ceil_div(m, rows.front()), ceil_div(n, shape.unit.columns));
+    const int64_t block = first_block(shape, by_rows ? rows.front() * down : shape.unit.columns * across);
+    const int64_t first_channels = by_rows ? shape.unit.columns * across : rows.front() * down;
     Knobs k{
         // Rows of a tile. Fewer take less time each, and leave registers half empty.
         .rows = space.choice("rows", rows).try_first(rows.front()),
         // Tiles of sums below each other. Each tile of columns that is loaded serves so many products.
-        .down = space.choice("down", amx().lengths).at_most(ceil_div(m, rows.front())).try_first(down),
+        .down = space.choice("down", shape.unit.lengths).at_most(ceil_div(m, rows.front())).try_first(down),
         // Tiles of sums side by side. Each tile of rows that is loaded serves so many.
-        .across = space.choice("across", amx().lengths).at_most(ceil_div(n, amx().columns)).try_first(across),
+        .across = space.choice("across", shape.unit.lengths)
+                      .at_most(ceil_div(n, shape.unit.columns))
+                      .try_first(across),
         // Rows of outputs (where they are one row: groups of tiles) done with all panels of weights before the next.
         // Few: their pixels and sums stay in L1; many: weights are read from the outer caches less often, and less
         // of the windows twice. 0: all.
@@ -199,10 +206,12 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
                                      first_channels < w.out_channels),
     };
     if (!streams_weight(shape, t) || shape.sums > kMostPixels) space.require(k.next_panel == 0);
-    const IntExpr channels = by_rows ? k.across * amx().columns : k.rows * k.down;
+    const IntExpr channels = by_rows ? k.across * shape.unit.columns : k.rows * k.down;
     space.require(!k.next_panel || channels < w.out_channels);
-    space.require(k.down * k.across + k.down + k.across <= amx().registers);
-    const IntExpr unit = by_rows ? k.rows * k.down : k.across * amx().columns;
+    space.require(k.down * k.across + k.down + k.across <= shape.unit.registers);
+    const IntExpr unit = by_rows ? k.rows * k.down : k.across * shape.unit.columns;
+    // Panels are of whole blocks of channels.
+    if (by_rows) space.require(channels % shape.out_block == 0);
     // One spelling for "all"; and no block is as long as all.
     if (shape.out_height == 1)
       space.require(k.block * unit < shape.out_width);
@@ -214,15 +223,18 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return k;
   }
 
-  Program compute(const Conv2dWorkload& w) const override { return math(Shape(w)); }
+  Program compute(const Conv2dWorkload& w) const override { return math(Shape(w, cpu::amx_tiles())); }
+  Program compute_for(const Conv2dWorkload& w, const Target& t) const override {
+    return math(Shape(w, cpu::tile_unit(t)));
+  }
 
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
-    const Shape shape(w);
+    const Shape shape(w, cpu::tile_unit(t));
     const bool by_rows = shape.pixels_are_rows(), parallel = t.threads > 1;
     const cpu::TileBlock tiles{.rows = c[k.rows], .down = c[k.down], .across = c[k.across]};
-    const int64_t channels = by_rows ? amx().columns * tiles.across : tiles.rows * tiles.down,
-                  unit = by_rows ? tiles.rows * tiles.down : amx().columns * tiles.across;
+    const int64_t channels = by_rows ? shape.unit.columns * tiles.across : tiles.rows * tiles.down,
+                  unit = by_rows ? tiles.rows * tiles.down : shape.unit.columns * tiles.across;
     const Blocks blocks(shape, c[k.block], unit);
     const Tensor pixels = pack_pixels(s, shape, blocks), panels = pack_weight(s, w, shape, tiles, parallel);
     const Tensor acc = s.tensor("acc");
@@ -242,9 +254,10 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       s.unroll(channel);
       s.vectorize(o[4]);
     } else {
-      cpu::vectorize_by(s, column, t.f32_lanes());  // only now: acc is as long as the columns are
+      // Only now: acc is as long as the columns are. Whole vectors: there is nothing behind them.
+      cpu::vectorize_by(s, column, std::gcd(blocks.columns, t.f32_lanes()));
     }
-    sum_by_tiles(s, acc, by_rows ? pixels : panels, by_rows ? panels : pixels, tiles, by_rows,
+    sum_by_tiles(s, shape.unit, acc, by_rows ? pixels : panels, by_rows ? panels : pixels, tiles, by_rows,
                  c[k.next_panel] ? &panel : nullptr);
 
     std::vector<Axis> outer{o[0], row_block, column_block};
@@ -257,6 +270,17 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
  private:
+  // Blocks of tiles to begin with; panels are of whole blocks of channels.
+  static cpu::TileUnit::FirstBlock first_tiles(const Shape& shape, int64_t down, int64_t across) {
+    const cpu::TileUnit& unit = shape.unit;
+    cpu::TileUnit::FirstBlock first = unit.first_block(down, across);
+    if (shape.pixels_are_rows())
+      first.across = round_up(first.across, ceil_div(shape.out_block, unit.columns));
+    while (first.down > 1 && first.down * first.across + first.down + first.across > unit.registers)
+      --first.down;
+    return first;
+  }
+
   // Panels of weights come from beyond L2. A core reads about 8 bytes a cycle from there, and multiplies 1024 of them, so
   // reading takes 128 / pixels of the time, unless it is done meanwhile.
   static bool streams_weight(const Shape& shape, const Target& t) {
@@ -379,9 +403,12 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (shape.pixels > shape.row) all = round_up(all, shape.row);
     const bool by_rows = shape.pixels_are_rows();
     const int64_t inner = by_rows ? shape.step : shape.group;
-    const Tensor packed = s.pack(
-        pixels,
-        {{0}, {1}, {2}, {3, inner, false, by_rows ? 1 : amx().groups}, {4, 1, false, all}, {3, inner, true}});
+    const Tensor packed = s.pack(pixels, {{0},
+                                          {1},
+                                          {2},
+                                          {3, inner, false, by_rows ? 1 : shape.unit.groups},
+                                          {4, 1, false, all},
+                                          {3, inner, true}});
     s.inline_compute(pixels);
     if (shape.lays_out() && !shape.folds) s.inline_compute(s.tensor("phases"));
     return packed;
@@ -389,20 +416,21 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   static Tensor pack_weight(Schedule& s, const Conv2dWorkload& w, const Shape& shape,
                             const cpu::TileBlock& tiles, bool parallel) {
+    const cpu::TileUnit& unit = shape.unit;
     std::vector<PackDim> dims;
     if (shape.pixels_are_rows())
-      dims = {{0, amx().columns, false, tiles.across},
+      dims = {{0, unit.packed_columns(tiles), false, unit.packs_blocks ? 1 : tiles.across},
               {2},
               {3},
-              {1, shape.group, false, amx().groups},
-              {0, amx().columns, true},
+              {1, shape.group, false, unit.groups},
+              {0, unit.packed_columns(tiles), true},
               {1, shape.group, true}};
     else
-      dims = {{0, tiles.rows, false, tiles.down},
+      dims = {{0, unit.packed_rows(tiles), false, unit.packs_blocks ? 1 : tiles.down},
               {2},
               {3},
               {1, shape.step},
-              {0, tiles.rows, true},
+              {0, unit.packed_rows(tiles), true},
               {1, shape.step, true}};
     const Tensor packed = s.pack(s.tensor("weight"), dims);
     if (parallel && !s.refused() && !Workload(w).is_constant("weight")) s.parallel(s.axes(packed).front());
@@ -411,22 +439,22 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   // The block of sums `acc` in memory, by blocks of tiles. `asks`: the loop over panels of weights whose next one is asked
   // for; null: none is.
-  static void sum_by_tiles(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
-                           const cpu::TileBlock& tiles, bool by_rows, const Axis* asks) {
+  static void sum_by_tiles(Schedule& s, const cpu::TileUnit& unit, const Tensor& acc, const Tensor& a,
+                           const Tensor& b, const cpu::TileBlock& tiles, bool by_rows, const Axis* asks) {
     const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
     const std::vector<Axis> axes = s.spatial_axes(acc);  // n, q and oc
     if (s.refused()) return;
     Axis row = axes[1], column = axes[2], tile;
     const SplitAxes parts =
-        by_rows ? s.split(row, tiles.rows * tiles.down) : s.split(column, amx().columns * tiles.across);
+        by_rows ? s.split(row, tiles.rows * tiles.down) : s.split(column, unit.columns * tiles.across);
     (by_rows ? row : column) = parts.inner;
     tile = parts.outer;
     s.reorder({tile, row, column});
     s.compute_at(sums, tile);
     cpu::sum_in_tiles(
-        s, amx(), sums, a, b, tiles,
+        s, unit, sums, a, b, tiles,
         asks != nullptr ? std::optional(cpu::NextPanel{*asks, tile, /*of_a=*/!by_rows}) : std::nullopt);
-    cpu::by_tiles(s, {}, {row, column}, {tiles.rows, amx().columns}, cpu::tile_store(amx(), acc, tiles));
+    cpu::by_tiles(s, {}, {row, column}, {tiles.rows, unit.columns}, cpu::tile_store(unit, acc, tiles));
   }
 
   // Loops of the packed pixels, and of the phases where these are a stage.

@@ -27,6 +27,7 @@
 // Rows and columns beyond the shape are computed on zeros, and not written. Declines float32, targets without
 // tiles, and what leaves most of a tile empty: one column, or no more terms than a group.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "compiler_core/base/int_math.h"
@@ -154,8 +155,10 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const std::optional<cpu::NextPanel> next =
         asks ? std::optional(cpu::NextPanel{panel, tile}) : std::nullopt;
     const bool whole = w.m % (block.rows * block.down) == 0 && w.n % (unit.columns * block.across) == 0;
+    // Whole vectors: what lies behind a panel is not there.
+    const int64_t lanes = std::gcd(unit.columns * block.across, t.f32_lanes());
     if (c[k.block_k] != 0) {
-      cpu::vectorize_by(s, column, t.f32_lanes());
+      cpu::vectorize_by(s, column, lanes);
       sum_by_blocks(s, unit, acc, panel, tiles, panels, block, c[k.block_k], asks);
     } else if (whole && copies(s, out, acc)) {
       s.set_scope(acc, MemoryScope::kFragment);
@@ -163,7 +166,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
       cpu::sum_in_tiles(s, unit, acc, tiles, panels, block, next);
       cpu::by_tiles(s, {}, {row, column}, {block.rows, unit.columns}, cpu::tile_store(unit, acc, block));
     } else {
-      cpu::vectorize_by(s, column, t.f32_lanes());
+      cpu::vectorize_by(s, column, lanes);
       s.compute_at(acc, tile);
       cpu::sum_through_memory(s, unit, acc, tiles, panels, block, next);
     }

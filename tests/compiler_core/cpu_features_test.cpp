@@ -10,6 +10,7 @@
 
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/library.h"
+#include "compiler_core/runtime/host_cpu.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 
 namespace tuner {
@@ -210,6 +211,25 @@ TEST(CpuFeatures, TilesAreKnownWithoutLlvm) {
         with_tiles += has ? 1 : 0;
       }
       EXPECT_FALSE(target->has_tiles(DType::kFloat32));
+    }
+  EXPECT_GT(with_tiles, 10);
+}
+
+TEST(CpuFeatures, MatricesInVectorsAreKnownWithoutLlvm) {
+  int with_tiles = 0;
+  for (const std::string& cpu : arm_cpu_names())
+    for (const char* attributes : {"", " -mattr=-i8mm", " -mattr=-bf16", " -mattr=+bf16,+i8mm"}) {
+      const Result<Target> target =
+          parse_target(str("llvm -mcpu=", cpu, attributes, " -mtriple=aarch64-linux-gnu"));
+      ASSERT_TRUE(target.is_ok()) << target.message();
+      const Result<CpuFeatures> features = needed_features(*target);
+      ASSERT_TRUE(features.is_ok()) << features.message();
+      EXPECT_EQ(target->has_tiles(DType::kInt8), features->contains("i8mm")) << target->name();
+      EXPECT_EQ(target->has_tiles(DType::kBFloat16), features->contains("bf16")) << target->name();
+      EXPECT_EQ(target->has_bfloat16_dots(), features->contains("bf16")) << target->name();
+      EXPECT_FALSE(target->has_tiles(DType::kFloat16));
+      EXPECT_FALSE(target->has_tiles(DType::kFloat32));
+      with_tiles += target->has_tiles(DType::kInt8) ? 1 : 0;
     }
   EXPECT_GT(with_tiles, 10);
 }

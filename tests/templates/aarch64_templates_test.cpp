@@ -17,6 +17,12 @@ constexpr const char* kTargets[] = {"llvm -mcpu=cortex-a72 -mtriple=aarch64-linu
                                     "llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu -threads=2",
                                     "llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu"};
 
+// Those with products of matrices, for templates that need them.
+constexpr const char* kTileTargets[] = {
+    "llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu",
+    "llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu -threads=2",
+    "llvm -mcpu=cortex-a76 -mattr=+bf16,+i8mm -mtriple=aarch64-linux-gnu"};
+
 // Workloads that are small and odd, of any operator.
 class Draws {
  public:
@@ -160,6 +166,8 @@ void expect_right(const Checks& checks) {
 
 class Aarch64Templates : public ::testing::TestWithParam<const AnyTemplate*> {
  protected:
+  static bool needs_tiles() { return GetParam()->name().ends_with("_tile_cpu"); }
+
   // A workload of this type that the template serves; nothing if none is found.
   std::optional<Workload> served(Draws& draws, DType dtype, const Target& target) const {
     constexpr int kMostTries = 3000;
@@ -211,7 +219,8 @@ TEST_P(Aarch64Templates, RandomConfigsEqualTheOracleUnderQemu) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8}) {
     uint32_t configs = 0;
     while (configs < rounds && !HasFailure()) {
-      const Target target = *parse_target(draws.one_of<const char*>(kTargets));
+      const Target target = *parse_target(needs_tiles() ? draws.one_of<const char*>(kTileTargets)
+                                                        : draws.one_of<const char*>(kTargets));
       const std::optional<Workload> w = served(draws, dtype, target);
       if (!w) break;
       configs += add_configs(draws, *w, target, rounds - configs);
@@ -222,11 +231,10 @@ TEST_P(Aarch64Templates, RandomConfigsEqualTheOracleUnderQemu) {
   for (const auto& [name, checks] : checks_) ASSERT_NO_FATAL_FAILURE(expect_right(checks));
 }
 
-// Templates for tiles have none here.
 std::vector<const AnyTemplate*> templates_of_cpus() {
   std::vector<const AnyTemplate*> found;
   for (const AnyTemplate* t : all_templates())
-    if (t->name().ends_with("_cpu") && !t->name().ends_with("_tile_cpu")) found.push_back(t);
+    if (t->name().ends_with("_cpu")) found.push_back(t);
   return found;
 }
 

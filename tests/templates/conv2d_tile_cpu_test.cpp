@@ -29,7 +29,7 @@ TEST(Conv2dTileCpu, DeclinesWithTheReason) {
   };
   EXPECT_EQ(reason(conv({DType::kFloat32}, 16, 5, 5, 16, 3)), "needs bfloat16 or int8, got float32");
   EXPECT_EQ(reason(conv({DType::kInt8}, 16, 5, 5, 16, 3), cpu(512, 32)),
-            "needs tiles of int8 (AMX), which llvm -mcpu=skylake-avx512 -threads=1 has not");
+            "needs tiles of int8 (AMX; i8mm or bf16 of AArch64), which llvm -mcpu=skylake-avx512 -threads=1 has not");
   Conv2dWorkload w = conv({DType::kInt8}, 16, 5, 5, 16, 3);
   w.groups = 4;
   EXPECT_EQ(reason(w), "needs groups = 1, got 4");

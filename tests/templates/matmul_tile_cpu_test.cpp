@@ -38,7 +38,7 @@ TEST(MatmulTileCpu, DeclinesWithTheReason) {
   const Target t = amx_target();
   EXPECT_EQ(reason(matmul(DType::kFloat32, 4, 4, 4), t), "needs bfloat16, float16 or int8, got float32");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 8), cpu(512, 32)),
-            "needs tiles of int8 (AMX), which llvm -mcpu=skylake-avx512 -threads=1 has not");
+            "needs tiles of int8 (AMX; i8mm or bf16 of AArch64), which llvm -mcpu=skylake-avx512 -threads=1 has not");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 1, 8), t), "needs n >= 2, got 1");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 4), t), "needs k > 4, got 4");
   EXPECT_EQ(reason(matmul(DType::kBFloat16, 4, 4, 3), t), "");

@@ -1,6 +1,6 @@
 // The inner loops of default configs on AArch64: multiply-adds take lanes of vectors, nothing is broadcast by an
-// instruction of its own, nothing is spilled, and there are few instructions beside the multiply-adds. Prints how many a
-// multiply-add, against the ideal: each vector is loaded once a term, in pairs, and the loop costs nothing.
+// instruction of its own, nothing is spilled, and there are few instructions beside the multiply-adds; products of small
+// matrices take whole vectors. Prints how many a multiply-add, against the ideal: each vector is loaded once a term, in pairs, and the loop costs nothing.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -23,10 +23,15 @@ struct Case {
   std::string schedule_template;
   Workload workload;
   double ideal;
-  // One operand of the multiply-adds is a lane.
+  // One operand of the multiply-adds is a lane; or the product of matrices.
   const char* by_lane = R"(fmla\s+v\d+\.4s, v\d+\.4s, v\d+\.s\[)";
   bool needs_dots = false;
 };
+
+// Of blocks of small matrices, `down` x `across` of them.
+constexpr double ideal_of_block(double down, double across) {
+  return 1 + (down + across) / 2 / (down * across);
+}
 
 MatmulWorkload matmul(int64_t m, int64_t n, int64_t k, DType dtype = DType::kFloat32) {
   MatmulWorkload w;
@@ -80,6 +85,24 @@ std::vector<Case> cases() {
   return all;
 }
 
+// Products of matrices in vectors (i8mm, bf16).
+std::vector<Case> matrix_cases() {
+  constexpr const char* kBytes = R"(usmmla\s+v\d+\.4s, v\d+\.16b, v\d+\.16b)";
+  constexpr const char* kHalves = R"(bfmmla\s+v\d+\.4s, v\d+\.8h, v\d+\.8h)";
+  Conv2dWorkload bytes = convolution(64, 56, 3, "NCHW8c"), narrow = convolution(256, 14, 1, "NCHW16c"),
+                 halves = convolution(64, 56, 3);
+  bytes.dtype = narrow.dtype = DType::kInt8;
+  halves.dtype = DType::kBFloat16;
+  const double best = ideal_of_block(4, 4);
+  return {
+      {"matmul 512 x 512 x 512 int8", "matmul_tile_cpu", matmul(512, 512, 512, DType::kInt8), best, kBytes},
+      {"matmul 512 x 512 x 512 bfloat16", "matmul_tile_cpu", matmul(512, 512, 512, DType::kBFloat16), best,
+       kHalves},
+      {"conv2d 3x3, NCHW8c int8", "conv2d_tile_cpu", bytes, best, kBytes},
+      {"conv2d 1x1, NCHW16c int8", "conv2d_tile_cpu", narrow, ideal_of_block(2, 8), kBytes},
+      {"conv2d 3x3, NCHW bfloat16", "conv2d_tile_cpu", halves, best, kHalves}};
+}
+
 std::string default_assembly(const Case& c, const Target& target) {
   const auto serving = templates_for(c.workload, target);
   EXPECT_TRUE(serving.is_ok()) << serving.message();
@@ -102,14 +125,12 @@ bool found(const std::string& text, const char* pattern) {
   return std::regex_search(text, std::regex(pattern));
 }
 
-class Aarch64InnerLoops : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(Aarch64InnerLoops, OfDefaultsTakeLanesAndSpillNothing) {
-  const Target target = *parse_target(str("llvm -mcpu=", GetParam(), " -mtriple=aarch64-linux-gnu"));
-  std::printf("%-32s %-24s %9s %6s %6s %10s %6s\n", GetParam(), "template", "mul-adds", "others", "loads",
+void expect_tight_loops(const char* cpu, const std::vector<Case>& cases) {
+  const Target target = *parse_target(str("llvm -mcpu=", cpu, " -mtriple=aarch64-linux-gnu"));
+  std::printf("%-32s %-24s %9s %6s %6s %10s %6s\n", cpu, "template", "mul-adds", "others", "loads",
               "a mul-add", "ideal");
-  for (const Case& c : cases()) {
-    if (c.needs_dots && std::string_view(GetParam()) == "cortex-a72") continue;
+  for (const Case& c : cases) {
+    if (c.needs_dots && std::string_view(cpu) == "cortex-a72") continue;
     SCOPED_TRACE(str(c.name, " ", c.schedule_template));
     const std::string assembly = default_assembly(c, target);
     const InnerLoop loop = busiest_inner_loop(assembly);
@@ -124,6 +145,14 @@ TEST_P(Aarch64InnerLoops, OfDefaultsTakeLanesAndSpillNothing) {
     // Addresses and the loop itself cost some instructions.
     EXPECT_LE(each, 1.4 * c.ideal);
   }
+}
+
+class Aarch64InnerLoops : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Aarch64InnerLoops, OfDefaultsTakeLanesAndSpillNothing) { expect_tight_loops(GetParam(), cases()); }
+
+TEST(Aarch64MatrixLoops, OfDefaultsAreLoadsAndProducts) {
+  for (const char* cpu : {"neoverse-n2", "neoverse-v1"}) expect_tight_loops(cpu, matrix_cases());
 }
 
 INSTANTIATE_TEST_SUITE_P(Cores, Aarch64InnerLoops, ::testing::Values("cortex-a72", "neoverse-n1"),

@@ -57,7 +57,7 @@ bool is_branch(std::string_view m) {
 bool is_multiply_add(std::string_view m) {
   return m.starts_with("vfmadd") || m.starts_with("vfnmadd") || m.starts_with("vfmsub") ||
          m.starts_with("vdp") || m.starts_with("vpdp") || m == "fmla" || m == "fmls" || m == "fmadd" ||
-         m == "sdot" || m == "udot" || m == "usdot" || m == "sudot" || m == "bfdot" || m == "bfmmla";
+         m == "sdot" || m == "udot" || m == "usdot" || m == "sudot" || m == "bfdot" || m.ends_with("mmla");
 }
 
 bool is_multiply(std::string_view m) {
