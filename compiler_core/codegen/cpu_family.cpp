@@ -106,9 +106,13 @@ constexpr std::string_view kBfloat16DotCpus[] = {"cooperlake",    "sapphirerapid
 
 // CPUs of AArch64 whose name says that they multiply small matrices in vectors (i8mm, bf16), held against LLVM by the same test.
 constexpr std::string_view kMatrixArmCpus[] = {
-    "ampere1",     "ampere1a",    "apple-m2",    "cortex-a510", "cortex-a520", "cortex-a710", "cortex-a715",
-    "cortex-a720", "cortex-a725", "cortex-x2",   "cortex-x3",   "cortex-x4",   "cortex-x925", "neoverse-n2",
-    "neoverse-n3", "neoverse-v1", "neoverse-v2", "neoverse-v3", "oryon-1"};
+    "cortex-a510",   "cortex-a520", "cortex-a520ae", "cortex-a710",   "cortex-a715", "cortex-a720",
+    "cortex-a720ae", "cortex-a725", "cortex-x2",     "cortex-x3",     "cortex-x4",   "cortex-x925",
+    "gb10",          "grace",       "cobalt-100",    "neoverse-n2",   "neoverse-n3", "neoverse-512tvb",
+    "neoverse-v1",   "neoverse-v2", "neoverse-v3",   "neoverse-v3ae", "apple-a15",   "apple-a16",
+    "apple-a17",     "apple-a18",   "apple-a19",     "apple-m2",      "apple-m3",    "apple-m4",
+    "apple-m5",      "apple-s9",    "apple-s10",     "ampere1",       "ampere1a",    "ampere1b",
+    "oryon-1"};
 
 constexpr std::string_view kDefaultTriple = "x86_64-linux-gnu";
 

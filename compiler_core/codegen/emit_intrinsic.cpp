@@ -60,7 +60,10 @@ void Emitter::plan_tiles(const Stmt& body) {
       const Buffer& fragment = s->operands[o]->buffer;
       const int64_t count = fragment->elements() / product(operand.shape, 0);
       if (is_on_vectors(intrinsic)) {
-        tiles_.try_emplace(fragment.get(), Tiles{.first = 0, .rows = 0, .row_bytes = 0, .count = count});
+        const auto [at, is_new] =
+            tiles_.try_emplace(fragment.get(), Tiles{.first = 0, .rows = 0, .row_bytes = 0, .count = count});
+        if (at->second.rows != 0)
+          return refuse("fragment ", fragment->name, " is used as tile registers and as vectors");
         continue;
       }
       configures = true;

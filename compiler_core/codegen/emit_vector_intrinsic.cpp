@@ -30,8 +30,12 @@ llvm::Type* Emitter::vector_tile_type(DType dtype) {
 }
 
 llvm::Value* Emitter::vector_tile(const IntrinsicOperand& operand, const ExprNode& element) {
-  return b_.CreateConstInBoundsGEP1_64(vector_tile_type(operand.dtype),
-                                       region_.buffers.at(element.buffer.get()),
+  const auto fragment = region_.fragments.find(element.buffer.get());
+  if (fragment == region_.fragments.end()) {
+    refuse("fragment ", element.buffer->name, " is allocated outside the parallel loop that uses it");
+    return llvm::PoisonValue::get(b_.getPtrTy());
+  }
+  return b_.CreateConstInBoundsGEP1_64(vector_tile_type(operand.dtype), fragment->second,
                                        static_cast<uint64_t>(tile_number(operand, element)));
 }
 

@@ -465,7 +465,7 @@ void Emitter::emit_allocate(const StmtNode& s) {
   } else if (const auto tiles = tiles_.find(buffer.get()); tiles != tiles_.end() && tiles->second.rows == 0) {
     llvm::BasicBlock& first = region_.function->getEntryBlock();
     llvm::IRBuilder<> at_entry(&first, first.begin());
-    region_.buffers[buffer.get()] = at_entry.CreateAlloca(
+    region_.fragments[buffer.get()] = at_entry.CreateAlloca(
         llvm::ArrayType::get(vector_tile_type(buffer->dtype), static_cast<uint64_t>(tiles->second.count)),
         nullptr, buffer->name);
   } else if (buffer->scope != MemoryScope::kGlobal && tiles == tiles_.end()) {

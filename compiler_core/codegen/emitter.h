@@ -250,6 +250,7 @@ class Emitter {
   struct Region {
     llvm::Function* function = nullptr;
     std::map<const BufferNode*, llvm::Value*> buffers;
+    std::map<const BufferNode*, llvm::Value*> fragments;  // in vectors; only intrinsics know how they lie
     llvm::Value* runtime = nullptr;
     bool in_parallel = false;
     bool has_tiles = false;    // its own statements use tile registers

@@ -75,6 +75,8 @@ class Child {
 
   // Works turn by turn. When nothing is left to do it waits for its end.
   [[noreturn]] void run() {
+    report_.fork_cpu_ns = process_cpu_ns();
+    std::atomic_ref(report_.arrived).store(1);
     (void)await();
     if (!first() || !(plan_.in_race ? race() : trial())) report_.stopped = 1;
     for (;;) (void)next();

@@ -37,6 +37,8 @@ struct CandidateReport {
   Command command;
   uint32_t inputs, pause;
 
+  uint32_t arrived;      // the child is there, before its first turn: nothing of the candidate has run
+  double fork_cpu_ns;    // its CPU time then, by its own clock
   uint32_t stopped;      // the child found a reason not to go on; it is among those below
   uint32_t sampled;      // all samples are taken
   double turns_wall_ns;  // of all turns, by its own clock

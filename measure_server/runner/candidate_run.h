@@ -91,6 +91,7 @@ class CandidateRun final : public Contestant {
   Status fork_child();
   void conduct();
   bool turn(Command command);
+  bool child_arrives();
   bool finish_turn();
   void poison() const;
   double child_cpu_ns() const;
@@ -130,6 +131,7 @@ class CandidateRun final : public Contestant {
   std::chrono::milliseconds pause_after_{0};  // of the next turn's beginning; 0: no pause
   // By our own clocks: its turns and their time, its CPU time from its start and in the latest turn.
   int turns_ = 0;
+  double fork_cpu_ns_ = 0;  // of the child, before its first turn
   double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
   std::vector<double> other_ns_, pulses_ns_;
   std::mt19937_64 random_{unforeseeable_seed()};

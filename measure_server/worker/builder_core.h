@@ -1,6 +1,6 @@
-// BuilderCore: what a builder-only worker holds and owes. Orders come in by apply(), are made by as many threads as there are compilers,
-// what was made is sent by others, so that no compiler waits for the wire, and orders leave as answers, which are owed until the daemon has acknowledged them. Nothing is on disk: an answer that is lost is
-// given again soon, as what was made is in the cache.
+// BuilderCore: what a builder-only worker holds and owes. Orders come in by apply(). As many threads as there are compilers make
+// them, others send what was made, and answers are owed until the daemon has acknowledged them. Nothing is on disk: an answer
+// that is lost is given again soon, as what was made is in the cache.
 //
 // It uses no gRPC and no processes. Any thread may call any method.
 #pragma once

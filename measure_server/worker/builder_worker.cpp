@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::chrono::minutes kDataLimit{10};
 constexpr double kBuildLimitS = 10;
-constexpr int kSenders = 4;
-constexpr size_t kMostToSend = 16;  // then compilers wait
+constexpr size_t kLeastSenders = 4;
+constexpr size_t kWaitForSender = 4;  // orders a sender; then compilers wait
 
 BuildRequest request_of(const v1::BuildOrder& order, const std::string& directory, int64_t cache_bytes) {
   return {.kind = order.data() ? "data" : "build",
@@ -117,7 +117,7 @@ Status BuilderWorker::run(DaemonLink& link, BlobLink& blobs) {
   for (const std::unique_ptr<BuilderClient>& client : clients_)
     makers.emplace_back([&, c = client.get()] { make_orders(*c); });
   std::vector<std::thread> senders;
-  for (int i = 0; i < kSenders; ++i) senders.emplace_back([&] { send_made(transfer); });
+  for (size_t i = 0; i < senders_n(); ++i) senders.emplace_back([&] { send_made(transfer); });
   std::thread tending([&] { fitness_->tend(); });
   const Status end = talk_->run(link);
   if (!end.is_ok()) spdlog::error("{}", end.message());
@@ -145,11 +145,12 @@ void BuilderWorker::make(BuilderClient& client, const v1::BuildOrder& order) {
       client.ask(request_of(order, shared_dir(), options_.cache_bytes), limit_of(order));
   if (reply.is_ok()) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, ending_.get_token(), [&] { return to_send_.size() < kMostToSend; });
+    const size_t most = kWaitForSender * senders_n();
+    if (!changed_.wait(lock, ending_.get_token(), [&] { return to_send_.size() < most; })) return;
+    core_->sends(order.id());
     to_send_.push_back({order, *reply});
     lock.unlock();
-    changed_.notify_all();
-    return core_->sends(order.id());
+    return changed_.notify_all();
   }
   if (reply.status().code() == StatusCode::kUnavailable || order.data())
     return could_not(order, reply.status(), /*no_builder=*/reply.status().code() == StatusCode::kUnavailable);
@@ -160,10 +161,14 @@ void BuilderWorker::make(BuilderClient& client, const v1::BuildOrder& order) {
   core_->done(std::move(done));
 }
 
+// As many as there are compilers: each may have made something at the same time.
+size_t BuilderWorker::senders_n() const { return std::max(kLeastSenders, clients_.size()); }
+
 void BuilderWorker::send_made(const BlobTransfer& transfer) {
   for (;;) {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait(lock, ending_.get_token(), [&] { return !to_send_.empty(); })) return;
+    changed_.wait(lock, ending_.get_token(), [&] { return !to_send_.empty(); });
+    if (ending_.stop_requested()) return;
     const ToSend next = std::move(to_send_.front());
     to_send_.pop_front();
     lock.unlock();

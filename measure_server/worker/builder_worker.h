@@ -59,6 +59,7 @@ class BuilderWorker {
     v1::BuildOrder order;
     BuildReply reply;
   };
+  size_t senders_n() const;
   void send_made(const BlobTransfer& transfer);
   void send(const BlobTransfer& transfer, const ToSend& what);
   void could_not(const v1::BuildOrder& order, const Status& why, bool no_builder = false);

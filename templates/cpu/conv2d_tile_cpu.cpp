@@ -10,7 +10,7 @@
 //
 //   pixels packed  with channels innermost, a step of them side by side (AMX: 16 groups, 32 bfloat16 or 64 int8; in
 //                  vectors one group, 4 or 8; zeros beyond): [n][phase][phase][IC/step][q][step]            where out is blocked: the rows of tiles
-//                  or in groups of 32 bits: [n][phase][phase][IC/D][q][D]  where out is NCHW: the columns of tiles
+//                  or in groups (AMX: of 32 bits): [n][phase][phase][IC/D][q][D]  where out is NCHW: the columns of tiles
 //   weight packed  the other way around, in tiles: [OC/16][KH][KW][IC/D][16][D] or [OC/R][KH][KW][IC/step][R][step];
 //                  by the packing entry when constant
 //
@@ -25,7 +25,6 @@
 // Few channels of a plain image: taps count as channels (ic, kh, kw as one axis), so that steps are full.
 // Declines float32 and float16, groups, targets without tiles, and what leaves most of a tile empty.
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "compiler_core/base/int_math.h"
@@ -171,8 +170,8 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       return declined("needs ", shape.unit.columns, " output channels or more in layout ", w.out_layout,
                       ", got ", w.out_channels);
     if (shape.out_width < 2) return declined("needs 2 output columns or more, got ", shape.out_width);
-    if (shape.terms <= shape.group)
-      return declined("needs more than ", shape.group, " input channels, got ", w.in_channels);
+    if (const int64_t few = shape.unit.few_terms(w.dtype); shape.terms <= few)
+      return declined("needs more than ", few, " input channels, got ", w.in_channels);
     return supported();
   }
 
@@ -254,8 +253,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       s.unroll(channel);
       s.vectorize(o[4]);
     } else {
-      // Only now: acc is as long as the columns are. Whole vectors: there is nothing behind them.
-      cpu::vectorize_by(s, column, std::gcd(blocks.columns, t.f32_lanes()));
+      cpu::vectorize_by(s, column, t.f32_lanes());  // only now: acc is as long as the columns are
     }
     sum_by_tiles(s, shape.unit, acc, by_rows ? pixels : panels, by_rows ? panels : pixels, tiles, by_rows,
                  c[k.next_panel] ? &panel : nullptr);
@@ -281,8 +279,8 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return first;
   }
 
-  // Panels of weights come from beyond L2. A core reads about 8 bytes a cycle from there, and multiplies 1024 of them, so
-  // reading takes 128 / pixels of the time, unless it is done meanwhile.
+  // Panels of weights come from beyond L2. A core reads about 8 bytes a cycle from there, and AMX multiplies 1024 of them, so
+  // reading takes 128 / pixels of the time, unless it is done meanwhile; less where a core multiplies fewer.
   static bool streams_weight(const Shape& shape, const Target& t) {
     return shape.w.out_channels * shape.terms * shape.taps_down * shape.taps_across *
                dtype_bytes(shape.w.dtype) >

@@ -33,6 +33,8 @@ struct TileUnit {
   // Elements of a group, and those of a step: what one product of tiles adds up.
   int64_t group(DType dtype) const { return std::max<int64_t>(1, group_bytes / dtype_bytes(dtype)); }
   int64_t step(DType dtype) const { return groups * group(dtype); }
+  // So many terms leave most of a tile empty.
+  int64_t few_terms(DType dtype) const { return groups > 1 ? group(dtype) : group(dtype) / 2; }
   // Elements of the rows, or columns, that packed operands have side by side.
   int64_t packed_rows(const TileBlock& block) const;
   int64_t packed_columns(const TileBlock& block) const;

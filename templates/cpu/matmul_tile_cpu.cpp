@@ -25,7 +25,7 @@
 //       C into a small block of memory, which stays in L1; where out is nothing but whole tiles of the sums, into out
 //
 // Rows and columns beyond the shape are computed on zeros, and not written. Declines float32, targets without
-// tiles, and what leaves most of a tile empty: one column, or no more terms than a group.
+// tiles, and what leaves most of a tile empty: one column, or few terms.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -59,8 +59,8 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     if (w.n < 2) return declined("needs n >= 2, got ", w.n);
     const cpu::TileUnit& unit = cpu::tile_unit(t);
     if (w.m < unit.least_rows) return declined("needs m >= ", unit.least_rows, ", got ", w.m);
-    const int64_t group = unit.group(w.dtype);
-    if (w.k <= group) return declined("needs k > ", group, ", got ", w.k);
+    const int64_t few = unit.few_terms(w.dtype);
+    if (w.k <= few) return declined("needs k > ", few, ", got ", w.k);
     return supported();
   }
 
@@ -93,8 +93,8 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         .pack_a = space.flag("pack_a").try_first(packs_a || w.m % (equal * down) != 0 ||
                                                  (unit.packs_blocks && panels > 2 * across)),
         // The next panel of b is asked for while this one is used.
-        .next_panel =
-            space.flag("next_panel").try_first(streams_b && row_tiles > 2 && panels > 2 && first_blocks != 1),
+        .next_panel = space.flag("next_panel")
+                          .try_first(streams_b && row_tiles > down && panels > across && first_blocks != 1),
     };
     if (!streams_b) space.require(k.next_panel == 0);
     space.require(!k.next_panel || (k.block_m != 1 && ceil_div(w.m, k.rows * k.down) >= 2 &&

@@ -23,13 +23,15 @@ using testing::conv;
 using testing::kTypes;
 using testing::Types;
 
+std::string reason(const Conv2dWorkload& w, const Target& t = amx_target()) {
+  return conv2d_tile_cpu().supports(w, t).reason;
+}
+
 TEST(Conv2dTileCpu, DeclinesWithTheReason) {
-  const auto reason = [](const Conv2dWorkload& w, const Target& t = amx_target()) {
-    return conv2d_tile_cpu().supports(w, t).reason;
-  };
   EXPECT_EQ(reason(conv({DType::kFloat32}, 16, 5, 5, 16, 3)), "needs bfloat16 or int8, got float32");
   EXPECT_EQ(reason(conv({DType::kInt8}, 16, 5, 5, 16, 3), cpu(512, 32)),
-            "needs tiles of int8 (AMX; i8mm or bf16 of AArch64), which llvm -mcpu=skylake-avx512 -threads=1 has not");
+            "needs tiles of int8 (AMX; i8mm or bf16 of AArch64), which llvm -mcpu=skylake-avx512 -threads=1 "
+            "has not");
   Conv2dWorkload w = conv({DType::kInt8}, 16, 5, 5, 16, 3);
   w.groups = 4;
   EXPECT_EQ(reason(w), "needs groups = 1, got 4");
@@ -184,23 +186,41 @@ TEST(Conv2dTileCpu, ScheduleReplaysFromItsText) {
     }
 }
 
+// On AMX and on vectors of AArch64.
 TEST(Conv2dTileCpu, DefaultIsValidForAnyShape) {
-  for (const Types& types : kTypes)
-    for (const char* layout : {"NCHW", "NCHW8c", "NCHW16c"})
-      for (const int64_t size : {2, 7, 56, 224})
-        for (const int64_t oc : {16, 48, 512})
-          for (const int64_t ic : {16, 80, 512})
-            for (const auto& [kernel, stride] :
-                 {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {3, 1}, {3, 2}, {7, 2}}) {
-              Conv2dWorkload w = conv(types, ic, size, size, oc, kernel, stride, kernel / 2);
-              w.layout = w.out_layout = layout;
-              if (!conv2d_tile_cpu().supports(w, amx_target()).yes) continue;
-              const auto instance = conv2d_tile_cpu().apply(w, amx_target());
-              ASSERT_TRUE(instance.is_ok()) << instance.message();
-              const ConfigSpace& space = (*instance)->space();
-              const auto program = (*instance)->instantiate(space.at(space.default_index()));
-              ASSERT_TRUE(program.is_ok()) << Workload(w).key() << ": " << program.message();
-            }
+  int served = 0;
+  for (const Target& target :
+       {amx_target(), *parse_target("llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu")})
+    for (const Types& types : kTypes)
+      for (const char* layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"})
+        for (const int64_t size : {2, 7, 56, 224})
+          for (const int64_t oc : {2, 5, 16, 48, 512})
+            for (const int64_t ic : {16, 80, 512})
+              for (const auto& [kernel, stride] :
+                   {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {3, 1}, {3, 2}, {7, 2}}) {
+                Conv2dWorkload w = conv(types, ic, size, size, oc, kernel, stride, kernel / 2);
+                w.layout = w.out_layout = layout;
+                if (!validate(w).is_ok() || !conv2d_tile_cpu().supports(w, target).yes) continue;
+                const auto instance = conv2d_tile_cpu().apply(w, target);
+                ASSERT_TRUE(instance.is_ok()) << instance.message();
+                const ConfigSpace& space = (*instance)->space();
+                const auto program = (*instance)->instantiate(space.at(space.default_index()));
+                ASSERT_TRUE(program.is_ok()) << Workload(w).key() << ": " << program.message();
+                ++served;
+              }
+  EXPECT_GT(served, 500);
+}
+
+TEST(Conv2dTileCpu, DeclinesOnAarch64WhatItsVectorsDoNotHave) {
+  const Target n2 = *parse_target("llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu");
+  Conv2dWorkload w = conv({DType::kInt8}, 32, 14, 14, 32, 3, 1, 1);
+  EXPECT_EQ(reason(w, n2),
+            "needs a blocked output, got NCHW: AArch64 has no product of signed by unsigned bytes");
+  w.layout = w.out_layout = "NCHW8c";
+  EXPECT_EQ(reason(w, n2), "");
+  EXPECT_EQ(reason(w, *parse_target("llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu")),
+            "needs tiles of int8 (AMX; i8mm or bf16 of AArch64), which llvm -mcpu=neoverse-n1 "
+            "-mtriple=aarch64-linux-gnu -threads=1 has not");
 }
 
 // A convolution of any form: windows of one tap and of several, one step or two, folded taps, any layout.

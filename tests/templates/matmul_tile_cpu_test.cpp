@@ -38,7 +38,8 @@ TEST(MatmulTileCpu, DeclinesWithTheReason) {
   const Target t = amx_target();
   EXPECT_EQ(reason(matmul(DType::kFloat32, 4, 4, 4), t), "needs bfloat16, float16 or int8, got float32");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 8), cpu(512, 32)),
-            "needs tiles of int8 (AMX; i8mm or bf16 of AArch64), which llvm -mcpu=skylake-avx512 -threads=1 has not");
+            "needs tiles of int8 (AMX; i8mm or bf16 of AArch64), which llvm -mcpu=skylake-avx512 -threads=1 "
+            "has not");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 1, 8), t), "needs n >= 2, got 1");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 4), t), "needs k > 4, got 4");
   EXPECT_EQ(reason(matmul(DType::kBFloat16, 4, 4, 3), t), "");
@@ -46,6 +47,21 @@ TEST(MatmulTileCpu, DeclinesWithTheReason) {
   EXPECT_NE(
       reason(matmul(DType::kBFloat16, 4, 4, 3), *parse_target("llvm -mcpu=sapphirerapids -mattr=-amx-tile")),
       "");
+}
+
+// A block of 4 x 4 vectors: operands are packed so that its tiles lie side by side.
+TEST(MatmulTileCpu, BlocksOfVectorsAreOneStream) {
+  const Target n2 = *parse_target("llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu");
+  MatmulWorkload w = matmul(DType::kInt8, 64, 64, 64);
+  w.constant = {"b"};
+  const std::string loops = to_text(program_of(matmul_tile_cpu(), w, n2));
+  EXPECT_THAT(loops, ::testing::HasSubstr("packed b.packed int8[8, 8, 8, 8]"));
+  EXPECT_THAT(loops, ::testing::HasSubstr("allocate a.packed uint8[8, 8, 8, 8]"));
+  EXPECT_THAT(loops,
+              ::testing::HasSubstr("mmla.uint8.int8.2(acc[i.outer*2, j.outer_1*2], a.packed.fragment[0, 0, "
+                                   "i.outer*2, 0], b.packed.fragment[0, 0, j.outer_1*2, 0])"));
+  EXPECT_EQ(reason(matmul(DType::kInt8, 1, 64, 64), n2), "needs m >= 2, got 1");
+  EXPECT_EQ(templates_for(w, n2)->front()->name(), "matmul_tile_cpu");
 }
 
 // Whoever has tiles tries them first.
@@ -162,7 +178,19 @@ TEST(MatmulTileCpu, ScheduleReplaysFromItsText) {
   EXPECT_EQ(to_text(*again), to_text(*program));
 }
 
+// On AMX and on vectors of AArch64.
 TEST(MatmulTileCpu, DefaultIsValidForAnyShape) {
+  const Target n2 = *parse_target("llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu");
+  for (const DType dtype : {DType::kBFloat16, DType::kInt8})
+    for (const int64_t m : {2, 3, 5, 6, 7, 8, 17, 127, 1024})
+      for (const int64_t n : {2, 3, 13, 16, 255, 4096})
+        for (const int64_t k : {9, 31, 64, 1000, 4096}) {
+          const auto instance = matmul_tile_cpu().apply(matmul(dtype, m, n, k), n2);
+          ASSERT_TRUE(instance.is_ok()) << instance.message();
+          const ConfigSpace& space = (*instance)->space();
+          const auto program = (*instance)->instantiate(space.at(space.default_index()));
+          ASSERT_TRUE(program.is_ok()) << m << " " << n << " " << k << ": " << program.message();
+        }
   for (const DType dtype : kTypes)
     for (const int64_t m : {1, 2, 3, 17, 127, 1024})
       for (const int64_t n : {2, 13, 16, 255, 4096})
