@@ -9,8 +9,10 @@
 // of rows. Outputs that begin in the padding are computed and not written; a 1x1 kernel has none.
 //
 //   pixels packed  with channels innermost, a step of them side by side (AMX: 16 groups, 32 bfloat16 or 64 int8; in
-//                  vectors one group, 4 or 8; zeros beyond): [n][phase][phase][IC/step][q][step]            where out is blocked: the rows of tiles
-//                  or in groups (AMX: of 32 bits): [n][phase][phase][IC/D][q][D]  where out is NCHW: the columns of tiles
+//                  vectors one group, 4 or 8; zeros beyond):
+//                  [n][phase][phase][IC/step][q][step]   where out is blocked: the rows of tiles
+//                  or in groups (AMX: of 32 bits):
+//                  [n][phase][phase][IC/D][q][D]         where out is NCHW: the columns of tiles
 //   weight packed  the other way around, in tiles: [OC/16][KH][KW][IC/D][16][D] or [OC/R][KH][KW][IC/step][R][step];
 //                  by the packing entry when constant
 //
@@ -18,7 +20,7 @@
 //     pack the pixels that the block reads (`pack_block`; else all of them before, and panels are parallel, too)
 //     for panel of channels
 //       for tiles of pixels in block
-//         sums over kh, kw, ic: `down` x `across` tile registers, into acc, which stays in L1    (cpu_tiles.h);
+//         sums over kh, kw, ic: `down` x `across` tiles, into acc, which stays in L1    (cpu_tiles.h);
 //         part of the next panel is asked for meanwhile (`next_panel`)
 //       write acc: the epilogue; vectors of channels (blocked) or of pixels (NCHW)
 //

@@ -1,6 +1,7 @@
 // The inner loops of default configs on AArch64: multiply-adds take lanes of vectors, nothing is broadcast by an
 // instruction of its own, nothing is spilled, and there are few instructions beside the multiply-adds; products of small
-// matrices take whole vectors. Prints how many a multiply-add, against the ideal: each vector is loaded once a term, in pairs, and the loop costs nothing.
+// matrices take whole vectors. Prints how many a multiply-add, against the ideal: each vector is loaded once a term, in
+// pairs, and the loop costs nothing.
 #include <gtest/gtest.h>
 
 #include <cstdio>
