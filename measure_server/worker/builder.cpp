@@ -114,9 +114,6 @@ BuildReply Builder::hello(const BuildRequest& request) {
   if (request.family.empty())
     for (const AnyTemplate* t : all_templates())
       reply.templates.push_back({std::string(t->name()), t->version()});
-  for (const Backend* backend : all_backends())
-    if (request.family.empty() && backend->available())
-      reply.compilers.push_back({std::string(backend->family().word()), backend->toolchain()});
   for (const Backend* backend : all_backends()) {
     if (!request.family.empty() && backend->family().word() != request.family) continue;
     std::vector<std::string> targets = backend->targets_of_host(request.device);
@@ -130,6 +127,15 @@ BuildReply Builder::hello(const BuildRequest& request) {
       here.unable = able.message();
     reply.backends.push_back(std::move(here));
   }
+  return reply;
+}
+
+// Asked by builders alone: it loads every compiler, and NVRTC is a hundred megabytes.
+BuildReply Builder::compilers() {
+  BuildReply reply{.outcome = "ok"};
+  for (const Backend* backend : all_backends())
+    if (backend->available())
+      reply.compilers.push_back({std::string(backend->family().word()), backend->toolchain()});
   return reply;
 }
 
@@ -217,10 +223,11 @@ BuildReply Builder::answer(const BuildRequest& request) {
   }
   const MemoryLimit limit(kMostOfABuild);
   if (request.kind == "hello") return hello(request);
+  if (request.kind == "compilers") return compilers();
   if (request.kind == "build") return build(request);
   if (request.kind == "data") return data(request);
-  return refusal("unable",
-                 failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
+  return refusal("unable", failed("build request: kind: found \"", request.kind,
+                                  "\", expected hello, compilers, build or data"));
 }
 
 int run_builder() {

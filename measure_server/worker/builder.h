@@ -19,6 +19,7 @@ class Builder {
 
  private:
   static BuildReply hello(const BuildRequest& request);
+  static BuildReply compilers();
   BuildReply build(const BuildRequest& request);
   BuildReply data(const BuildRequest& request);
   Result<const TemplateInstance*> instance(const BuildRequest& request, const Workload& workload,

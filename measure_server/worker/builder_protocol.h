@@ -16,7 +16,7 @@ inline constexpr int kBuilderFd = 3;  // the builder's end
 inline constexpr char kOtherVersion[] = "other_version";  // BuildReply::outcome
 
 struct BuildRequest {
-  std::string kind;  // hello | build | data
+  std::string kind;  // hello | compilers | build | data
   // hello: of back ends whose device only the runner may touch, which (TargetFamily::word), and the device as
   // the probe calls it; empty: of those that need none.
   std::string family, device;
@@ -46,11 +46,10 @@ struct BuildReply {
     std::vector<std::string> targets, features;  // Backend::targets_of_host(), host_features()
   };
   std::vector<BackendHere> backends;  // hello
-  // What it compiles for, whatever this machine is.
   struct Compiler {
     std::string family, toolchain;
   };
-  std::vector<Compiler> compilers;  // hello of no family
+  std::vector<Compiler> compilers;  // compilers: what it compiles for, whatever this machine is
   struct Template {
     std::string name;
     int version = 0;

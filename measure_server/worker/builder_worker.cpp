@@ -70,19 +70,21 @@ Status BuilderWorker::open() {
                      BuilderClient::start(options_.program, {cpus.at(i % cpus.size())}));
     clients_.push_back(std::move(client));
   }
+  ASSIGN_OR_RETURN(const BuildReply made,
+                   clients_.front()->ask({.kind = "compilers"}, std::chrono::seconds(30)));
   // One is made by each, and one more waits for it.
   core_ = std::make_unique<BuilderCore>(static_cast<int>(2 * wanted));
   const auto say = [this] {
     spdlog::info("registered as {}, a builder with {} compilers at once", worker_id_, clients_.size());
   };
-  talk_ = std::make_unique<Talk>(*core_, Talk::Options{.hello = hello(), .registered = say});
+  talk_ = std::make_unique<Talk>(*core_, Talk::Options{.hello = hello(made.compilers), .registered = say});
   fitness_ = std::make_unique<Fitness>(*core_, Fitness::Options{.check = [this] { return able(); }});
   core_->on_news([this] { talk_->interrupt(); });
   core_->on_phase([this] { talk_->phase_began(); });
   return Status::ok();
 }
 
-v1::RegisterRequest BuilderWorker::hello() const {
+v1::RegisterRequest BuilderWorker::hello(const std::vector<BuildReply::Compiler>& compilers) const {
   v1::RegisterRequest request;
   request.set_worker_id(worker_id_);
   request.set_incarnation(incarnation_);
@@ -91,13 +93,12 @@ v1::RegisterRequest BuilderWorker::hello() const {
   request.mutable_environment()->set_host(host_);
   request.mutable_environment()->set_worker_id(worker_id_);
   request.mutable_environment()->set_worker_incarnation(incarnation_);
-  const BuildReply& here = clients_.front()->hello();
-  for (const BuildReply::Compiler& c : here.compilers) {
+  for (const BuildReply::Compiler& c : compilers) {
     v1::Compiler* const compiler = request.add_compilers();
     compiler->set_family(c.family);
     compiler->set_toolchain(c.toolchain);
   }
-  for (const BuildReply::Template& t : here.templates) {
+  for (const BuildReply::Template& t : clients_.front()->hello().templates) {
     v1::TemplateVersion* const has = request.add_templates();
     has->set_name(t.name);
     has->set_version(t.version);

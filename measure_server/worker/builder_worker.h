@@ -51,7 +51,7 @@ class BuilderWorker {
  private:
   explicit BuilderWorker(BuilderOptions options) : options_(std::move(options)) {}
   Status open();
-  v1::RegisterRequest hello() const;
+  v1::RegisterRequest hello(const std::vector<BuildReply::Compiler>& compilers) const;
   Status able() const;
   void make_orders(BuilderClient& client);
   void make(BuilderClient& client, const v1::BuildOrder& order);

@@ -8,6 +8,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/target.h"
+#include "measure_server/worker/runner_host.h"
 
 namespace tuner {
 namespace {
@@ -64,7 +65,8 @@ void RemoteBuilds::take(const v1::LeaseBuilt& built) {
 }
 
 Result<BuildReply> RemoteBuilds::answer(const BuildRequest& request) {
-  if (request.kind == "hello") return hello_;
+  if (request.kind == "hello")
+    return request.family.empty() ? hello_ : runner_device(request.family, request.device);
   v1::LeaseBuilt told;
   {
     const std::lock_guard lock(mutex_);

@@ -249,6 +249,7 @@ v1::RegisterRequest Worker::hello() const {
   }
   request.set_max_threads(static_cast<int>(cpus_.size()));
   *request.mutable_environment() = record_for({}).environment();
+  if (builds_elsewhere() && device_ != nullptr) request.set_cuda_driver(device_->driver_version);
   request.set_peak_gflops(peak_of(DType::kFloat32, 1));
   if (const auto& levels = probe_.bandwidths.levels; !levels.empty() && !levels.front().gbps.empty())
     request.set_read_gbps(levels.front().gbps.front());

@@ -270,6 +270,46 @@ TEST_F(BuildService, ADaemonThatStartsAnewHearsWhatIsWanted) {
   EXPECT_THAT(orders_, IsEmpty()) << "it has them";
 }
 
+TEST_F(BuildService, WhatADaemonOfBeforeKnewIsNotBuiltAgain) {
+  begin();
+  make_all();
+  farm.restart();
+  const std::string other = enter_builder("b2");
+  runner_ = enter_runner("r1");
+  (void)awaiting(runner_, {lease_});  // takes up its lease
+  const v1::SyncReply reply = awaiting(runner_, {lease_});
+  ASSERT_EQ(reply.built_size(), 1);
+  EXPECT_EQ(reply.built(0).artifacts(0).toolchain(), "llvm 22");
+  EXPECT_THAT(orders(other, 8).orders(), IsEmpty());
+  EXPECT_TRUE(read(runner_, lease_.trial_id(), reply.built(0).artifacts(0).artifact()).is_ok());
+}
+
+TEST_F(BuildService, WhatAnotherCompilerMadeBeforeIsBuiltAgain) {
+  begin();
+  make_all();
+  farm.restart();
+  const std::string newer = farm.enter(builder("b1", "2", "llvm 23"));
+  runner_ = enter_runner("r1");
+  (void)awaiting(runner_, {lease_});
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), IsEmpty());
+  const std::vector<v1::BuildOrder> again = all(orders(newer, 8));
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_FALSE(again[0].data()) << "answers are of no compiler";
+}
+
+TEST_F(BuildService, KnownBytesThatAreGoneAreMadeAgain) {
+  begin();
+  make_all();
+  const v1::LeaseBuilt built = awaiting(runner_, {lease_}).built(0);
+  farm.remove_blob(built.artifacts(0).artifact().sha256());
+  farm.restart();
+  builder_ = enter_builder("b1", "2");
+  runner_ = enter_runner("r1");
+  (void)awaiting(runner_, {lease_});
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), IsEmpty());
+  EXPECT_THAT(orders(builder_, 8).orders(), SizeIs(1));
+}
+
 TEST_F(BuildService, ARunnerWithoutABuilderGetsNothingAndPeopleAreTold) {
   job_ = farm.submit(16);
   runner_ = enter_runner("board1");

@@ -9,6 +9,8 @@
 #include <memory>
 #include <random>
 
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/runtime/cuda_fit.h"
 #include "tests/chaos/fault_proxy.h"
 #include "tests/random_seed.h"
 #include "tests/tuner/real_job.h"
@@ -18,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::address_of;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using testing::eventually;
 using ::testing::HasSubstr;
@@ -40,21 +43,29 @@ class BuildersRunners : public ::testing::Test {
     return std::make_unique<Process>(words, job.folder.file(str(name, ++started_)));
   }
   std::unique_ptr<Process> worker(const std::string& program, const std::string& id,
-                                  const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words = {std::string(TUNER_BIN_DIR) + "/" + program,
-                                      "--daemon",
-                                      link_->address(),
-                                      "--worker-id",
-                                      id,
-                                      "--work-dir",
-                                      job.folder.file(id),
-                                      "--shared-dir",  // nothing but the daemon is between them
-                                      job.folder.file(id + "-shared")};
+                                  const std::vector<std::string>& more = {},
+                                  std::vector<std::string> words = {}) {
+    for (const std::string& word :
+         std::vector<std::string>{std::string(TUNER_BIN_DIR) + "/" + program, "--daemon", link_->address(),
+                                  "--worker-id", id, "--work-dir", job.folder.file(id),
+                                  "--shared-dir",  // nothing but the daemon is between them
+                                  job.folder.file(id + "-shared")})
+      words.push_back(word);
     words.insert(words.end(), more.begin(), more.end());
     return start(words, id);
   }
   std::unique_ptr<Process> builder() { return worker("measure_server", "builder", {"--kind", "builder"}); }
   std::unique_ptr<Process> runner() { return worker("measure_runner", "runner"); }
+  // One with a GPU of ours, whose driver refuses what NVRTC makes: it knows the modules of its own tests only.
+  std::unique_ptr<Process> gpu_runner(int driver) {
+    return worker("measure_runner", "runner", {},
+                  {"/usr/bin/env", str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA),
+                   str("TUNER_LIBNVML=", TUNER_FAKE_CUDA), str("TUNER_FAKE_CUDA_DRIVER=", driver)});
+  }
+  void use_gpu_job() const {
+    std::ofstream(job.file)
+        << R"({"op": "matmul", "a": [64, 64], "b": [64, 64], "target": "cuda -arch=sm_90"})";
+  }
 
   RealJob job;
   std::unique_ptr<Process> serve_;
@@ -147,6 +158,44 @@ TEST_F(BuildersRunners, ASlowLinkCarriesAJob) {
   std::printf(
       "1 MB/s, 100 ms: the runner was busy for %.0f %% of the time between its first run and its last\n",
       100 * busy_ms / (static_cast<double>(last_us - first_us) / 1000));
+}
+
+// All but the GPU is real: NVRTC in the builder, the runner's child that loads the cubin and asks the driver.
+TEST_F(BuildersRunners, AGpuRunnerGetsWhatABuilderCompiled) {
+  if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
+  use_gpu_job();
+  const auto builds = builder(), runs = gpu_runner(13'090);
+  const Process submit(job.submit(4, {"--daemon", address_}), job.folder.file("submit"));
+  EXPECT_TRUE(eventually(90s, [&] { return job.recorded().size() >= 4; }))
+      << submit.out() << submit.err() << runs->err() << builds->err();
+  for (const auto& [id, t] : job.recorded()) {
+    EXPECT_EQ(t.record->outcome, Outcome::kBuildError);
+    EXPECT_THAT(t.record->message, HasSubstr("cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE"));
+    EXPECT_EQ(t.record->environment.worker_id, "runner");
+    EXPECT_THAT(t.record->environment.toolchain, StartsWith("nvrtc ")) << "the builder's";
+    EXPECT_THAT(t.record->environment.hardware, HasSubstr("Fake GPU sm_90"));
+  }
+  Process workers(job.tuner({"workers", "--daemon", address_}), job.folder.file("workers"));
+  EXPECT_EQ(workers.wait(30s), 0);
+  EXPECT_THAT(workers.out(), AllOf(HasSubstr("cuda -arch=sm_90a"), HasSubstr("compiles for cuda")));
+}
+
+TEST_F(BuildersRunners, AnOlderDriverWaitsForABuilderWithAnOlderToolkit) {
+  if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
+  constexpr int kOldestDriver = 12;
+  const int older = toolkit_major(cuda_toolchain_fingerprint()) - 1;
+  if (older < kOldestDriver) GTEST_SKIP() << "drivers older than this NVRTC are refused for themselves";
+  use_gpu_job();
+  const auto builds = builder(), runs = gpu_runner(1'000 * older + 90);
+  const Process submit(job.submit(4, {"--daemon", address_}), job.folder.file("submit"));
+  EXPECT_TRUE(eventually(
+      60s,
+      [&] {
+        return (submit.out() + submit.err()).find(str("with an NVRTC of CUDA ", older, " or older")) !=
+               std::string::npos;
+      }))
+      << submit.out() << submit.err() << runs->err() << builds->err();
+  EXPECT_TRUE(job.recorded().empty()) << "no candidate is blamed";
 }
 
 TEST_F(BuildersRunners, ADrainingRunnerDoesNotWaitForABuilder) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "db/blobs/blob_store.h"
+#include "db/blobs/made_index.h"
 #include "db/store.h"
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
@@ -30,10 +32,14 @@ class FarmByHand {
   void restart() { restart(own_); }
   void restart(std::vector<TemplateVersion> own) {  // of another release
     coordinator.reset();
+    made.reset();
     blobs.reset();
     store.reset();
     own_ = std::move(own);
     start();
+  }
+  void remove_blob(const std::string& sha256) {
+    EXPECT_TRUE(std::filesystem::remove(folder_.path() / "artifacts" / sha256));
   }
   std::string submit(int trials, const std::string& search = "random", const std::string& request = "r1") {
     v1::SubmitRequest r;
@@ -122,6 +128,7 @@ class FarmByHand {
   } clock;
   std::unique_ptr<Store> store;
   std::unique_ptr<BlobStore> blobs;
+  std::unique_ptr<MadeIndex> made;
   std::unique_ptr<Coordinator> coordinator;
 
  private:
@@ -130,6 +137,8 @@ class FarmByHand {
     CoordinatorOptions options;
     blobs = BlobStore::open(folder_.file("artifacts"), int64_t{1} << 30).value();
     options.blobs = blobs.get();
+    made = MadeIndex::open(folder_.file("made.db"), 1 << 12).value();
+    options.made = made.get();
     options.by_hand = true;
     options.resume_jobs = true;
     options.take_over_ms = 0;

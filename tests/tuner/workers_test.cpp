@@ -282,5 +282,33 @@ TEST_F(WorkersTest, CpusOnOfferHaveTheMostThreadsOfAnyWorker) {
   EXPECT_THAT(workers.cpus(), ElementsAre(Pair(kHaswell, 64)));
 }
 
+// A driver refuses what a toolkit of a newer major version has compiled.
+TEST_F(WorkersTest, AGpuRunnerMeasuresWhatABuilderOfItsDriversTimeBuilds) {
+  Offer runner = offer("r1", "1", kGpu);
+  runner.kind = WorkerKind::kRunner;
+  runner.cuda_driver = 12'040;
+  Offer newer = offer("b1");
+  newer.targets.clear();
+  newer.kind = WorkerKind::kBuilder;
+  newer.compilers = {{"llvm", "llvm 22"}, {"cuda", "nvrtc 13.0 cuda codegen 1"}};
+  Offer older = newer;
+  older.life.worker_id = "b2";
+  older.compilers["cuda"] = "nvrtc 12.8 cuda codegen 1";
+  const Needs needs{.kind = kTrial, .target = kGpu, .templates = {{"t", 1}}};
+  enter("r", runner, now);
+  enter("b1", newer, now);
+  EXPECT_FALSE(workers.serves("r", needs));
+  EXPECT_THAT(workers.waiting_for_builder(needs, now), ElementsAre("r1"));
+  const CompilerNeed need{"cuda", {"t", 1}, newest_toolkit_for(kGpu, workers.cuda_driver("r1"))};
+  EXPECT_FALSE(workers.builds("b1", need));
+  EXPECT_TRUE(workers.builds("b1", {"cuda", {"t", 1}})) << "of a GPU whose driver is newer";
+  enter("b2", older, now);
+  EXPECT_TRUE(workers.serves("r", needs));
+  EXPECT_TRUE(workers.builds("b2", need));
+  EXPECT_THAT(workers.waiting_for_builder(needs, now), IsEmpty());
+  EXPECT_EQ(newest_toolkit_for(kHaswell, 12'040), 0) << "CPUs have no driver";
+  EXPECT_TRUE(workers.builds("b1", {"llvm", {"t", 1}, newest_toolkit_for(kHaswell, 12'040)}));
+}
+
 }  // namespace
 }  // namespace tuner

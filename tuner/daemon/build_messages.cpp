@@ -41,14 +41,16 @@ void to_proto(const BlobName& name, v1::Blob* out) {
 
 }  // namespace
 
-std::vector<BuildNeed> needs_to_build(const LeaseTable::Trial& trial) {
+std::vector<BuildNeed> needs_to_build(const LeaseTable::Trial& trial, int cuda_driver) {
   const Work& work = trial.work;
+  const int newest_toolkit = newest_toolkit_for(work.task.target, cuda_driver);
   std::vector<BuildNeed> needs;
   const auto add = [&](const std::string& name, int version, const std::string& config) {
     needs.push_back({.workload_key = work.task.workload_key,
                      .target = work.task.target,
                      .wanted = {name, version},
-                     .config = config});
+                     .config = config,
+                     .newest_toolkit = newest_toolkit});
   };
   if (work.kind != WorkKind::kRace) add(work.template_name, work.template_version, work.config);
   for (const TrialRow& f : work.finalists) add(f.template_name, f.template_version, f.config);

@@ -14,15 +14,16 @@ bool is_final(const Made& made) { return made.outcome != "unable"; }
 
 }  // namespace
 
-std::string BuildNeed::family() const {
-  return data ? "llvm"
-              : target.substr(0, target.find(' '));  // reference answers are compiled for the builder itself
+CompilerNeed BuildNeed::compiler() const {
+  // Reference answers are compiled for the builder itself.
+  return {data ? "llvm" : target.substr(0, target.find(' ')), wanted, newest_toolkit};
 }
 
 std::string order_id(const BuildNeed& need) {
   constexpr size_t kDigits = 24;
   return sha256_hex(str(need.data ? "data" : "artifact", "|", need.workload_key, "|", need.target, "|",
-                        need.wanted.name, "|", need.wanted.version, "|", need.config, "|", need.input_seed))
+                        need.wanted.name, "|", need.wanted.version, "|", need.config, "|", need.input_seed,
+                        "|", need.newest_toolkit))
       .substr(0, kDigits);
 }
 
@@ -37,7 +38,7 @@ std::vector<BlobName> Made::blobs() const {
 // --- what leases want ---
 
 void Builds::want(const std::string& trial_id, const std::vector<BuildNeed>& needs, double limit_s,
-                  int64_t now_ms, const Usable& usable) {
+                  int64_t now_ms, const Usable& usable, const Recall& recall) {
   const auto [wanted, is_new] = wanted_by_.try_emplace(trial_id);
   if (!is_new) return;
   for (const BuildNeed& need : needs) {
@@ -45,10 +46,15 @@ void Builds::want(const std::string& trial_id, const std::vector<BuildNeed>& nee
     wanted->second.push_back(id);
     const auto [it, ordered] = entries_.try_emplace(id);
     Entry& entry = it->second;
+    entry.limit_s = std::max(entry.limit_s, limit_s);
+    entry.trials.insert(trial_id);
     if (ordered) {
       entry.need = need;
-      entry.limit_s = limit_s;
-      wait(id, entry, now_ms, /*first=*/false);
+      std::optional<Made> known = recall ? recall(id) : std::nullopt;
+      if (known && is_final(*known) && usable(need, *known))
+        finish(id, entry, *std::move(known));
+      else
+        wait(id, entry, now_ms, /*first=*/false);
     } else if (entry.state == State::kDone) {
       if (is_final(entry.made) && usable(need, entry.made)) {
         known_.splice(known_.end(), known_, *entry.place);
@@ -58,8 +64,6 @@ void Builds::want(const std::string& trial_id, const std::vector<BuildNeed>& nee
         wait(id, entry, now_ms, /*first=*/false);
       }
     }
-    entry.limit_s = std::max(entry.limit_s, limit_s);
-    entry.trials.insert(trial_id);
   }
 }
 

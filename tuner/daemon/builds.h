@@ -34,8 +34,9 @@ struct BuildNeed {
   TemplateVersion wanted = {};
   std::string config;
   uint64_t input_seed = 0;  // of data
+  int newest_toolkit = 0;   // CompilerNeed
   auto operator<=>(const BuildNeed&) const = default;
-  std::string family() const;  // of a compiler that makes it: first word of the target
+  CompilerNeed compiler() const;
 };
 
 // What became of it; build.proto, Built.
@@ -68,9 +69,11 @@ class Builds {
 
   // Whether what is known may be used still: its blobs are in the store, its toolchain is one of today.
   using Usable = std::function<bool(const BuildNeed&, const Made&)>;
+  // What became of an order that is not remembered here: long ago, or in the daemon's life before.
+  using Recall = std::function<std::optional<Made>(const std::string& id)>;
   // The lease of that trial needs all of these. Twice is once.
   void want(const std::string& trial_id, const std::vector<BuildNeed>& needs, double limit_s, int64_t now_ms,
-            const Usable& usable);
+            const Usable& usable, const Recall& recall = {});
   bool wants(const std::string& trial_id) const { return wanted_by_.contains(trial_id); }
   // What became of all its needs, in their order; empty: some are still being made, or it wants nothing.
   std::vector<const Made*> answers(const std::string& trial_id) const;

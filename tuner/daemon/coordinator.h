@@ -44,6 +44,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
 #include "db/blobs/blob_store.h"
+#include "db/blobs/made_index.h"
 #include "db/death.h"
 #include "db/open_race.h"
 #include "db/resolve/resolve.h"
@@ -93,8 +94,10 @@ struct CoordinatorOptions {
   std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
   std::vector<TemplateVersion> templates = own_templates();  // of this daemon's release
   StrategyFactory make_search = make_strategy;
-  BlobStore* blobs =
-      nullptr;  // outlives the coordinator; null: no builders and no runners (an embedded daemon)
+  // Both outlive the coordinator. Without the first: no builders and no runners (an embedded daemon); without the second what is known
+  // of builds ends with the daemon.
+  BlobStore* blobs = nullptr;
+  MadeIndex* made = nullptr;
   // Simulations (tests/sim): no threads of its own, turn() does their work; the same names and times again.
   bool by_hand = false;
   std::function<std::string()> make_session = random_session;
@@ -276,6 +279,8 @@ class Coordinator {
   void take_built_locked(SyncCall& call, const v1::BuildDone& done, int index);
   void want_locked(const std::string& trial_id);
   bool is_usable_locked(const BuildNeed& need, const Made& made) const;
+  std::optional<Made> recall_locked(const std::string& id);
+  void remember_locked(const v1::BuildDone& done);
   void look_after_builds_locked();
   void serve_builds(const Calls& arrived);
   void serve_builds_locked(SyncCall& call);

@@ -68,9 +68,10 @@ Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlo
 // --- orders ---
 
 bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) const {
-  const std::string family = need.family();
-  if (!made.toolchain.empty() && workers_.some_build(family, {}, clock_.now_ms()) &&
-      !workers_.has_toolchain(family, made.toolchain, clock_.now_ms()))
+  CompilerNeed any = need.compiler();
+  any.wanted = {};
+  if (!made.toolchain.empty() && workers_.some_build(any, clock_.now_ms()) &&
+      !workers_.has_toolchain(any.family, made.toolchain, clock_.now_ms()))
     return false;  // of a builder of before
   return std::ranges::all_of(made.blobs(), [&](const BlobName& blob) { return options_.blobs->has(blob); });
 }
@@ -79,14 +80,36 @@ bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) cons
 void Coordinator::want_locked(const std::string& trial_id) {
   const LeaseTable::Trial* const trial = leases_.find(trial_id);
   if (trial == nullptr || builds_.wants(trial_id)) return;
+  const WorkerLife* const owner = leases_.owner(trial_id);
   const double limit_s =
       trial->work.options.build_timeout_s > 0 ? trial->work.options.build_timeout_s : kBuildLimitS;
-  builds_.want(trial_id, needs_to_build(*trial), limit_s, clock_.now_ms(),
-               [this](const BuildNeed& need, const Made& made) { return is_usable_locked(need, made); });
+  builds_.want(
+      trial_id, needs_to_build(*trial, owner == nullptr ? 0 : workers_.cuda_driver(owner->worker_id)),
+      limit_s, clock_.now_ms(),
+      [this](const BuildNeed& need, const Made& made) { return is_usable_locked(need, made); },
+      [this](const std::string& id) { return recall_locked(id); });
+}
+
+// What a daemon of before, or this one long ago, was told of the order.
+std::optional<Made> Coordinator::recall_locked(const std::string& id) {
+  v1::Built built;
+  const std::optional<std::string> bytes = options_.made == nullptr ? std::nullopt : options_.made->find(id);
+  if (!bytes || !built.ParseFromString(*bytes)) return std::nullopt;
+  Result<Made> made = from_proto(built, "made");
+  return made ? std::optional(*std::move(made)) : std::nullopt;
+}
+
+// Kept over restarts is what was made. What could not be made is tried again: another release may make it.
+void Coordinator::remember_locked(const v1::BuildDone& done) {
+  if (options_.made == nullptr || done.built().outcome() != "ok") return;
+  const Status kept = options_.made->put(done.id(), done.built().SerializeAsString());
+  if (kept) return;
+  if (const auto more = disk_log_.say())
+    spdlog::warn("what builders made is forgotten at the next start: {}{}", kept.message(), *more);
 }
 
 bool Coordinator::nobody_makes_locked(const BuildNeed& need) const {
-  return !workers_.some_build(need.family(), need.wanted, clock_.now_ms());
+  return !workers_.some_build(need.compiler(), clock_.now_ms());
 }
 
 // --- with a Sync ---
@@ -137,7 +160,9 @@ void Coordinator::take_built_locked(SyncCall& call, const v1::BuildDone& done, i
   for (const BlobName& blob : made->blobs())
     if (!options_.blobs->has(blob))
       return builds_.could_not(done.id(), call.life, "what it made did not arrive", now);
-  if (builds_.done(done.id(), *std::move(made))) workers_.count_trial(call.session());
+  if (!builds_.done(done.id(), *std::move(made))) return;
+  workers_.count_trial(call.session());
+  remember_locked(done);
 }
 
 // A few times a second.
@@ -162,15 +187,12 @@ void Coordinator::serve_builds(const Calls& arrived) {
 void Coordinator::serve_builds_locked(SyncCall& call) {
   if (call.answered || call.gone) return;
   if (call.build_slots > 0) {
-    const Builds::Asker asker{.makes =
-                                  [&](const BuildNeed& need) {
-                                    return workers_.builds(call.session(), need.family(), need.wanted);
-                                  },
-                              .others =
-                                  [&](const BuildNeed& need, const std::set<std::string>& except) {
-                                    return workers_.some_build(need.family(), need.wanted, clock_.now_ms(),
-                                                               except);
-                                  }};
+    const Builds::Asker asker{
+        .makes = [&](const BuildNeed& need) { return workers_.builds(call.session(), need.compiler()); },
+        .others =
+            [&](const BuildNeed& need, const std::set<std::string>& except) {
+              return workers_.some_build(need.compiler(), clock_.now_ms(), except);
+            }};
     for (const Builds::Order& order :
          builds_.take(call.life, static_cast<size_t>(call.build_slots), asker, clock_.now_ms())) {
       to_proto(order, call.reply->add_orders());
@@ -203,7 +225,8 @@ std::string Coordinator::builder_to_tell_locked(Run& run) const {
     run.builder_told = true;
     const WorkerLife* const runner = leases_.owner(*trials.begin());
     return str("runner ", runner == nullptr ? "" : runner->worker_id,
-               " waits for a builder: none is here that compiles for \"", need.family(), "\"",
+               " waits for a builder: none is here that compiles for \"", need.compiler().family, "\"",
+               toolkit_text(need.newest_toolkit),
                need.data ? "" : str(" with template ", need.wanted.name, " version ", need.wanted.version),
                "; start one: measure_server --kind builder --daemon ADDRESS");
   }

@@ -56,8 +56,9 @@ std::string Coordinator::why_unbuildable_locked(const Needs& needs) const {
   const std::vector<std::string> runners = workers_.waiting_for_builder(needs, clock_.now_ms());
   if (!runners.empty())
     return str("no builder is here for runner ", runners.front(), runners.size() > 1 ? ", ..." : "",
-               ": it needs one that compiles \"", needs.target, "\" with template ",
-               needs.templates.front().name, " version ", needs.templates.front().version);
+               ": it needs one that compiles \"", needs.target, "\"",
+               toolkit_text(newest_toolkit_for(needs.target, workers_.cuda_driver(runners.front()))),
+               " with template ", needs.templates.front().name, " version ", needs.templates.front().version);
   std::string found;
   size_t named = 0;
   const auto lacking = workers_.lacking(needs, clock_.now_ms());

@@ -21,6 +21,7 @@ namespace tuner {
 namespace {
 
 constexpr int kWorkerGraceMs = 5'000;
+constexpr size_t kMostKnownBuilds = 262'144;  // a hundred megabytes at most
 
 // FNV-1a of the database's real path: one socket and one work folder a database, whatever name it is called
 // by.
@@ -103,6 +104,8 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   } else {
     ASSIGN_OR_RETURN(host->blobs_, BlobStore::open(options.db + ".artifacts", options.artifact_bytes));
     coordinator.blobs = host->blobs_.get();
+    ASSIGN_OR_RETURN(host->made_, MadeIndex::open(options.db + ".artifacts/made.db", kMostKnownBuilds));
+    coordinator.made = host->made_.get();
   }
   host->coordinator_ = std::make_unique<Coordinator>(*host->store_, host->clock_, coordinator);
   RETURN_IF_ERROR(host->coordinator_->start());
@@ -154,6 +157,7 @@ void DaemonHost::stop(const std::string& reason) {
   if (!socket_path_.empty())
     unlink(socket_path_.c_str());  // before the lock is free: the next host makes its own
   coordinator_.reset();
+  made_.reset();
   blobs_.reset();
   store_.reset();
 }

@@ -60,6 +60,7 @@ class DaemonHost {
   std::string socket_path_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<MadeIndex> made_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Health> health_;

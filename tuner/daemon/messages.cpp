@@ -96,6 +96,7 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   if (request.kind() == v1::BUILDER) offer.kind = WorkerKind::kBuilder;
   if (request.kind() == v1::RUNNER) offer.kind = WorkerKind::kRunner;
   for (const v1::Compiler& c : request.compilers()) offer.compilers[c.family()] = shown(c.toolchain());
+  offer.cuda_driver = std::max(request.cuda_driver(), 0);
   for (const v1::TemplateVersion& t : request.templates()) offer.templates[t.name()] = t.version();
   constexpr size_t kLongestHardware = 1024;
   offer.hardware = request.environment().hardware().substr(0, kLongestHardware);

@@ -67,6 +67,13 @@ struct Needs {
 };
 Needs needs_of(const Work& work);
 
+// What a compiler must be for a worker that runs what it makes.
+struct CompilerNeed {
+  std::string family;           // of targets: their first word
+  TemplateVersion wanted = {};  // with no name: any
+  int newest_toolkit = 0;       // of CUDA: the newest major version that the worker's driver takes; 0: any
+};
+
 // How far a race is.
 struct RaceCourse {
   int finalists = 0;       // that it began with

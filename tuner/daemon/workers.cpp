@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/runtime/cuda_fit.h"
 
 namespace tuner {
 namespace {
@@ -23,6 +24,14 @@ bool runs_code_for(const std::string& wanted, const std::string& offered, const 
 }
 
 }  // namespace
+
+int newest_toolkit_for(std::string_view target, int cuda_driver) {
+  return target.substr(0, target.find(' ')) == cuda_family().word() ? cuda_driver / 1000 : 0;
+}
+
+std::string toolkit_text(int newest_toolkit) {
+  return newest_toolkit == 0 ? "" : str(" with an NVRTC of CUDA ", newest_toolkit, " or older");
+}
 
 Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer offer, int64_t now_ms) {
   now_ms_ = std::max(now_ms_, now_ms);
@@ -243,35 +252,44 @@ bool Workers::measures(const Worker& worker, const Needs& needs) const {
   return measures(worker, needs.kind, needs.target) &&
          std::ranges::none_of(needs.templates,
                               [&](const TemplateVersion& t) { return lack_of(worker, t).has_value(); }) &&
-         (worker.offer.kind != WorkerKind::kRunner || all_built(needs));
+         (worker.offer.kind != WorkerKind::kRunner || all_built(worker, needs));
 }
 
-// Builders that are here make all of it.
-bool Workers::all_built(const Needs& needs) const {
+// Builders that are here make all of it for that runner.
+bool Workers::all_built(const Worker& runner, const Needs& needs) const {
   const std::string family = needs.target.substr(0, needs.target.find(' '));
-  return std::ranges::all_of(needs.templates,
-                             [&](const TemplateVersion& t) { return some_build(family, t, now_ms_); });
+  const int newest = newest_toolkit_for(needs.target, runner.offer.cuda_driver);
+  return std::ranges::all_of(needs.templates, [&](const TemplateVersion& t) {
+    return some_build({family, t, newest}, now_ms_);
+  });
 }
 
-bool Workers::makes(const Worker& worker, const std::string& family, const TemplateVersion& wanted) {
-  return worker.offer.kind == WorkerKind::kBuilder && worker.offer.compilers.contains(family) &&
-         (wanted.name.empty() || !lack_of(worker, wanted));
+bool Workers::makes(const Worker& worker, const CompilerNeed& need) {
+  const auto compiler = worker.offer.compilers.find(need.family);
+  return worker.offer.kind == WorkerKind::kBuilder && compiler != worker.offer.compilers.end() &&
+         (need.newest_toolkit == 0 || toolkit_major(compiler->second) <= need.newest_toolkit) &&
+         (need.wanted.name.empty() || !lack_of(worker, need.wanted));
 }
 
-bool Workers::builds(const std::string& session, const std::string& family,
-                     const TemplateVersion& wanted) const {
+bool Workers::builds(const std::string& session, const CompilerNeed& need) const {
   const auto found = workers_.find(session);
   return found != workers_.end() && found->second.unfit.empty() && found->second.drain == Drain::kNo &&
-         makes(found->second, family, wanted);
+         makes(found->second, need);
 }
 
-bool Workers::some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms,
+bool Workers::some_build(const CompilerNeed& need, int64_t now_ms,
                          const std::set<std::string>& except) const {
   return std::ranges::any_of(workers_, [&](const auto& item) {
     const Worker& worker = item.second;
     return here(worker, now_ms) && worker.unfit.empty() && worker.drain == Drain::kNo &&
-           !except.contains(worker.offer.life.worker_id) && makes(worker, family, wanted);
+           !except.contains(worker.offer.life.worker_id) && makes(worker, need);
   });
+}
+
+int Workers::cuda_driver(const std::string& worker_id) const {
+  const auto found = std::ranges::find_if(
+      workers_, [&](const auto& item) { return item.second.offer.life.worker_id == worker_id; });
+  return found == workers_.end() ? 0 : found->second.offer.cuda_driver;
 }
 
 bool Workers::has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const {
@@ -289,10 +307,9 @@ WorkerKind Workers::kind(const std::string& session) const {
 
 std::vector<std::string> Workers::waiting_for_builder(const Needs& needs, int64_t now_ms) const {
   std::vector<std::string> ids;
-  if (all_built(needs)) return ids;
   for (const auto& [session, worker] : workers_)
     if (worker.offer.kind == WorkerKind::kRunner && here(worker, now_ms) &&
-        measures(worker, needs.kind, needs.target))
+        measures(worker, needs.kind, needs.target) && !all_built(worker, needs))
       ids.push_back(worker.offer.life.worker_id);
   return ids;
 }

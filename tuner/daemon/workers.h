@@ -43,6 +43,11 @@
 
 namespace tuner {
 
+// CompilerNeed::newest_toolkit of what a worker with such a driver measures for that target.
+int newest_toolkit_for(std::string_view target, int cuda_driver);
+// " with an NVRTC of CUDA 12 or older"; empty for 0.
+std::string toolkit_text(int newest_toolkit);
+
 class Workers {
  public:
   // `take_over_ms`: how long a worker may be silent before another process may have its id. `own`: the templates of
@@ -61,6 +66,7 @@ class Workers {
     std::map<std::string, int> templates = {};  // all it builds, in which version; empty: it does not say
     WorkerKind kind = WorkerKind::kFull;
     std::map<std::string, std::string> compilers = {};  // of a builder: family of targets -> toolchain
+    int cuda_driver = 0;                                // of a runner: 12040 is CUDA 12.4; 0: no GPU
     std::string hardware = {};                          // fingerprint
     // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0: not
     // measured.
@@ -118,11 +124,11 @@ class Workers {
   // By id, what those lack of the needs that measure for the target otherwise.
   std::map<std::string, std::vector<Lack>> lacking(const Needs& needs, int64_t now_ms) const;
   std::vector<Lack> lacks(const std::string& session) const;  // of the daemon's templates
-  // A builder that is here and fit makes artifacts for targets of that family, with that template.
-  bool builds(const std::string& session, const std::string& family, const TemplateVersion& wanted) const;
+  // The session's builder is here and fit, and such a compiler.
+  bool builds(const std::string& session, const CompilerNeed& need) const;
   // The same of any builder but those with these ids.
-  bool some_build(const std::string& family, const TemplateVersion& wanted, int64_t now_ms,
-                  const std::set<std::string>& except = {}) const;
+  bool some_build(const CompilerNeed& need, int64_t now_ms, const std::set<std::string>& except = {}) const;
+  int cuda_driver(const std::string& worker_id) const;  // as it said; 0: not here
   bool has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const;
   WorkerKind kind(const std::string& session) const;  // of an unknown session: full
   // Ids of runners that measure all else of it, while nobody builds for them. Empty: nobody waits for a builder.
@@ -161,8 +167,8 @@ class Workers {
   };
   static bool measures(const Worker& worker, WorkKind kind, const std::string& target);
   bool measures(const Worker& worker, const Needs& needs) const;
-  bool all_built(const Needs& needs) const;
-  static bool makes(const Worker& worker, const std::string& family, const TemplateVersion& wanted);
+  bool all_built(const Worker& runner, const Needs& needs) const;
+  static bool makes(const Worker& worker, const CompilerNeed& need);
   std::vector<Lack> lacks_of(const Worker& worker) const;
   static std::optional<Lack> lack_of(const Worker& worker, const TemplateVersion& wanted);
   bool fit(const Worker& worker, int64_t now_ms) const;
