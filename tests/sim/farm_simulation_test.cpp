@@ -50,6 +50,10 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
     sum.results += outcome.results;
     sum.races += outcome.races;
     sum.lies += outcome.lies;
+    sum.builders += outcome.builders;
+    sum.built += outcome.built;
+    sum.fetched += outcome.fetched;
+    sum.flaws += outcome.flaws;
     sum.given_back += outcome.given_back;
     sum.daemon_kills += outcome.daemon_kills;
     sum.worker_kills += outcome.worker_kills;
@@ -60,9 +64,11 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
   std::printf(
       "%.1f hours of a farm; %d jobs, %d results, %d races; %d kills of the daemon, %d of workers, %d "
       "pauses, %d "
-      "messages lost, %d repeated, %d lies, %d given back\n",
+      "messages lost, %d repeated, %d lies, %d given back; %d builders, %d built, %d of them spoilt, %d "
+      "fetched\n",
       static_cast<double>(sum.virtual_ms) / 3.6e6, sum.jobs, sum.results, sum.races, sum.daemon_kills,
-      sum.worker_kills, sum.pauses, sum.lost, sum.repeated, sum.lies, sum.given_back);
+      sum.worker_kills, sum.pauses, sum.lost, sum.repeated, sum.lies, sum.given_back, sum.builders, sum.built,
+      sum.flaws, sum.fetched);
   if (!seeds.all()) return;
   // Silence must not be mistaken for safety.
   EXPECT_GT(sum.daemon_kills, 0);
@@ -73,6 +79,9 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
   EXPECT_GT(sum.races, 0);
   EXPECT_GT(sum.lies, 0);
   EXPECT_GT(sum.given_back, 0);
+  EXPECT_GT(sum.built, 0);
+  EXPECT_GT(sum.fetched, 0);
+  EXPECT_GT(sum.flaws, 0);
 }
 
 TEST_F(FarmSimulation, TheSameSeedGivesTheSameRun) {

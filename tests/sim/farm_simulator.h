@@ -3,10 +3,11 @@
 //
 //   clients --Submit--> [ network ] --> Coordinator --> Store (a file in memory, synchronous = FULL)
 //   workers --Register, Sync--> [ network ] --^
+//   builders -Register, Sync, Write-'
 //
-// While faults last: daemon and workers are killed and restarted, workers stop for a while, messages are lost,
-// repeated and late. A killed worker keeps what it has spooled: results that no reply has acknowledged. Then
-// faults end, and all jobs must.
+// While faults last: daemon, workers and builders are killed and restarted, they stop for a while, messages are lost, repeated and
+// late, and the daemon's disk may have room for few artifacts only. A killed worker keeps what it has spooled: results that no reply
+// has acknowledged. Then faults end, and all jobs must.
 //
 // The oracle is a ledger: what was acknowledged to whom. simulate() checks it against the store.
 #pragma once
@@ -28,10 +29,13 @@ struct Outcome {
   std::vector<std::string> violations;  // what should never be; empty: all is well
   // What happened, in numbers.
   int64_t virtual_ms = 0;
-  int jobs = 0, workers = 0, results = 0, races = 0;
-  int lies = 0;        // results of a worker that lies
-  int given_back = 0;  // leases of a template that their worker has in another version
-  int daemon_kills = 0, worker_kills = 0, pauses = 0, lost = 0, repeated = 0;
+  int jobs = 0, workers = 0, builders = 0, results = 0, races = 0;
+  int built = 0, fetched = 0;
+  int flaws = 0;  // orders that a builder spoilt
+  int lies = 0;   // results of a worker that lies
+  int given_back =
+      0;  // leases of a template that their worker has in another version, or that nobody could build
+  int daemon_kills = 0, worker_kills = 0 /* and of builders */, pauses = 0, lost = 0, repeated = 0;
   uint64_t trace = 0;  // digest of every delivery, in order: the same seed gives the same one
 };
 

@@ -310,6 +310,21 @@ TEST_F(BuildService, KnownBytesThatAreGoneAreMadeAgain) {
   EXPECT_THAT(orders(builder_, 8).orders(), SizeIs(1));
 }
 
+// Nobody builds for a lease that has run out, so that a runner whose slots are full of them would wait for ever.
+TEST_F(BuildService, ARunnerThatWasSilentLetsGoOfWhatItAwaits) {
+  begin();
+  (void)awaiting(runner_, {lease_});
+  for (int i = 0; i < 40; ++i) farm.pass(250);
+  const v1::SyncReply reply = awaiting(runner_, {lease_});
+  ASSERT_EQ(reply.revoked_size(), 1);
+  EXPECT_EQ(reply.revoked(0).trial_id(), lease_.trial_id());
+  EXPECT_EQ(reply.revoked(0).attempt(), 1);
+  (void)orders(builder_, 8, orders_);  // it was silent, too
+  const v1::SyncReply next = awaiting(runner_, {}, 1);
+  ASSERT_EQ(next.leases_size(), 1);
+  EXPECT_EQ(next.leases(0).attempt(), 2);
+}
+
 TEST_F(BuildService, ARunnerWithoutABuilderGetsNothingAndPeopleAreTold) {
   job_ = farm.submit(16);
   runner_ = enter_runner("board1");

@@ -276,6 +276,7 @@ class Coordinator {
   // coordinator_builds.cpp: builders here, runners there
   Status check_kind(WorkerKind kind) const;
   void take_builds_locked(SyncCall& call);
+  void take_awaits_locked(SyncCall& call);
   void take_built_locked(SyncCall& call, const v1::BuildDone& done, int index);
   void want_locked(const std::string& trial_id);
   bool is_usable_locked(const BuildNeed& need, const Made& made) const;

@@ -114,20 +114,30 @@ bool Coordinator::nobody_makes_locked(const BuildNeed& need) const {
 
 // --- with a Sync ---
 
-// What a new Sync says of builds: by a builder of its orders, by a runner of the leases that await something.
-void Coordinator::take_builds_locked(SyncCall& call) {
-  const v1::SyncRequest& request = *call.request;
-  const WorkerKind kind = workers_.kind(call.session());
-  if (kind == WorkerKind::kRunner) {
-    for (const v1::HeldLease& held : request.held()) {
-      const WorkerLife* const owner = leases_.owner(held.trial_id());
-      if (!held.awaits_build() || owner == nullptr || *owner != call.life) continue;
+// What a new Sync of a runner says of leases that await their builds. It comes after the heartbeat, by which a lease of a daemon of before
+// is taken up.
+void Coordinator::take_awaits_locked(SyncCall& call) {
+  if (workers_.kind(call.session()) != WorkerKind::kRunner) return;
+  for (const v1::HeldLease& held : call.request->held()) {
+    const LeaseTable::Trial* const trial = leases_.find(held.trial_id());
+    if (!held.awaits_build() || trial == nullptr) continue;  // one that is not known is revoked
+    const WorkerLife* const owner = leases_.owner(held.trial_id());
+    if (owner != nullptr && *owner == call.life && trial->fencing == held.fencing()) {
       want_locked(held.trial_id());  // the daemon may be a new one
       call.awaits.insert(held.trial_id());
+      continue;
     }
-    return;
+    // It has run out. Others go on as they are, for their results are welcome; of this one there will be none.
+    v1::Ack* const revoked = call.reply->add_revoked();
+    revoked->set_trial_id(held.trial_id());
+    revoked->set_attempt(held.attempt());
   }
-  if (kind != WorkerKind::kBuilder) return;
+}
+
+// What a new Sync of a builder says of its orders.
+void Coordinator::take_builds_locked(SyncCall& call) {
+  const v1::SyncRequest& request = *call.request;
+  if (workers_.kind(call.session()) != WorkerKind::kBuilder) return;
   for (int i = 0; i < request.built_size(); ++i) take_built_locked(call, request.built(i), i);
   for (const std::string& id : request.returned_builds()) builds_.give_back(id, call.life);
   call.builds = held_of(request.builds());

@@ -162,6 +162,7 @@ void Coordinator::desk_turn(Calls arrived, const std::set<uint64_t>& gone) {
     for (const std::unique_ptr<SyncCall>& call : arrived) {
       if (call->answered || !speaks_locked(*call)) continue;
       take_heartbeat_locked(*call, /*first=*/true);
+      take_awaits_locked(*call);
       if (!call->gone) calls.push_back(call.get());
     }
   }
