@@ -94,11 +94,11 @@ class Farm {
   void tick();
   void cause_trouble();
   bool all_ended() const;
+  bool no_order_is_left() const;
   void check();
   void check_record(const TrialWithRecord& t);
   void check_answers(const JobRow& job);
   void check_nobody_is_paused();
-  void check_no_order_is_left();
 
   const Plan plan_;
 
