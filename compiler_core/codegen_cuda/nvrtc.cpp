@@ -172,6 +172,10 @@ Result<Compiled> compile_source(const std::string& source, const std::string& na
   Compiled compiled;
   compiled.log = program.bytes(f.log_size, f.log);
   while (!compiled.log.empty() && compiled.log.back() == '\0') compiled.log.pop_back();
+  // Another NVRTC knows that architecture: newer ones know newer GPUs, and forget the oldest.
+  if (compiled.log.find("--gpu-architecture") != std::string::npos && result != kSuccess)
+    return unavailable(name, ": this NVRTC (CUDA ", lib->version.major, ".", lib->version.minor,
+                       "): ", first_error(compiled.log));
   if (result != kSuccess)
     return Status(StatusCode::kInternal,
                   str(name, ": NVRTC: ", f.error_text(result), ": ", first_error(compiled.log)));

@@ -177,6 +177,12 @@ bool BlobStore::has(const BlobName& name) {
   return good_locked(name);
 }
 
+bool BlobStore::seems_to_have(const BlobName& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = files_.find(name.sha256);
+  return it != files_.end() && it->second.whole && it->second.bytes == name.bytes;
+}
+
 Result<int64_t> BlobStore::write(const BlobName& name, int64_t offset, std::string_view bytes) {
   RETURN_IF_ERROR(check_blob_name(name));
   if (name.bytes > most_bytes_ / 4)

@@ -33,8 +33,10 @@ class BlobStore {
   // Makes the folder. `most_bytes`: what all files together may take. Failed: the disk.
   static Result<std::unique_ptr<BlobStore>> open(std::string folder, int64_t most_bytes);
 
-  // True if it is here, whole; that is a use.
+  // True if it is here, whole; that is a use. The first time after a start it is read and checked.
   bool has(const BlobName& name);
+  // True if has() would find it unless it is damaged: reads no file. What is damaged shows when it is read.
+  bool seems_to_have(const BlobName& name) const;
   // Puts `bytes` at `offset`, and returns how many bytes from the start are here then. Where another offset is next,
   // nothing is written. The last byte has the whole checked. InvalidArgument: the name is wrong, or the bytes are not
   // what it says: all of them are removed. Failed: the disk; or it is larger than a quarter of the limit.

@@ -72,6 +72,8 @@ Status BuilderWorker::open() {
   }
   ASSIGN_OR_RETURN(const BuildReply made,
                    clients_.front()->ask({.kind = "compilers"}, std::chrono::seconds(30)));
+  if (made.compilers.empty())
+    return failed("no back end of this builder can compile", made.outcome == "ok" ? "" : ": " + made.message);
   // One is made by each, and one more waits for it.
   core_ = std::make_unique<BuilderCore>(static_cast<int>(2 * wanted));
   const auto say = [this] {

@@ -308,6 +308,14 @@ bool Worker::gave_back_version(const v1::Lease& lease, const std::string& templa
   return true;
 }
 
+// What several builders could not make says nothing of this worker, nor of the trial: another worker may build it itself.
+bool Worker::gave_back_unmade(const v1::Lease& lease, const std::string& why) {
+  if (!builds_elsewhere() || !may_give_back(lease)) return false;
+  spdlog::warn("{} is given back: {}", lease.trial_id(), why);
+  core_->give_back(lease);
+  return true;
+}
+
 bool Worker::gave_back(const v1::Lease& lease, const Status& why, bool surely_ours) {
   const Status trouble = surely_ours || is_disk_trouble(why) ? why : able();
   if (trouble.is_ok() || !may_give_back(lease)) return false;

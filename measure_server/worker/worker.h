@@ -132,6 +132,7 @@ class Worker {
   // back too often, as an older daemon does not listen.
   bool gave_back_version(const v1::Lease& lease, const std::string& template_name, const BuildReply& reply);
   bool may_give_back(const v1::Lease& lease);
+  bool gave_back_unmade(const v1::Lease& lease, const std::string& why);
   std::vector<int> runner_cpus(int threads) const;
   const std::string& shared_dir() const {
     return options_.shared_dir.empty() ? work_dir() : options_.shared_dir;

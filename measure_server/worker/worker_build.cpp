@@ -138,6 +138,7 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
     if (gave_back_version(lease, lease.template_name(), *reply)) return;
     ours = failed(reply->message);
   } else if (reply->outcome == "unable") {
+    if (gave_back_unmade(lease, reply->message)) return;
     ours = failed(reply->message);
   } else if (reply->outcome != "ok") {
     record.set_outcome(outcome_of(reply->outcome));
@@ -209,6 +210,7 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
         gave_back_version(lease, c.template_name(), *reply))
       return;
     if (reply.status().code() == StatusCode::kNotFound) return core_->await_again(lease);
+    if (reply.is_ok() && reply->outcome == "unable" && gave_back_unmade(lease, reply->message)) return;
     trouble = reply.is_ok() ? failed(reply->message) : reply.status();
     trouble = trouble.with_context(str("trial ", c.trial_id(), " cannot be built again: "));
     if (const auto more = race_trouble_.say())

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/nvrtc.h"
 #include "tests/compiler_core/gpu_kernels.h"
 #include "tests/random_seed.h"
 #include "tests/support/temporary_folder.h"
@@ -207,6 +208,14 @@ TEST(CodegenCudaNvrtc, AbsenceIsAnErrorThatSaysWhereItLooked) {
   EXPECT_THAT(there.message(), HasSubstr("libnvrtc.so"));
   EXPECT_EQ(cuda_toolchain_fingerprint(), "no nvrtc");
   EXPECT_EQ(cuda::compile_kernels(elementwise(64), target(), {}).status().code(), StatusCode::kUnavailable);
+}
+
+// That is this NVRTC's trouble, not the candidate's: another one may know it.
+TEST(CodegenCudaCompile, AnArchitectureThatNvrtcDoesNotKnowIsNoFaultOfTheKernel) {
+  if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
+  const auto compiled =
+      cuda::compile_source("extern \"C\" __global__ void k() {}", "k.cu", {"--gpu-architecture=sm_999"});
+  EXPECT_EQ(compiled.status().code(), StatusCode::kUnavailable) << compiled.message();
 }
 
 }  // namespace

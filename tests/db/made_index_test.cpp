@@ -19,9 +19,9 @@ using testing::Optional;
 class MadeIndexTest : public testing::Test {
  protected:
   void SetUp() override { open(); }
-  void open(size_t most = 1'000) {
+  void open(size_t most = 1'000, const std::string& release = "1") {
     index_.reset();
-    Result<std::unique_ptr<MadeIndex>> index = MadeIndex::open(path(), most);
+    Result<std::unique_ptr<MadeIndex>> index = MadeIndex::open(path(), most, release);
     ASSERT_TRUE(index.is_ok()) << index.message();
     index_ = *std::move(index);
   }
@@ -55,13 +55,42 @@ TEST_F(MadeIndexTest, KeepsBytesOverRestarts) {
 
 TEST_F(MadeIndexTest, TheOldestGo) {
   open(/*most=*/16);
-  for (int i = 0; i < 100; ++i) put(str("id", i), "made");
-  int kept = 0;
+  for (int i = 0; i < 100; ++i) {
+    put(str("id", i), "made");
+    put("again", "made");  // takes the place of one
+  }
+  int kept = index_->find("again").has_value() ? 1 : 0;
   for (int i = 0; i < 100; ++i) kept += index_->find(str("id", i)).has_value() ? 1 : 0;
   EXPECT_GE(kept, 16);
   EXPECT_LE(kept, 18);
   EXPECT_TRUE(index_->find("id99").has_value());
   EXPECT_EQ(index_->find("id0"), std::nullopt);
+}
+
+TEST_F(MadeIndexTest, WhatAnotherReleaseMadeIsForgotten) {
+  put("a", "made");
+  open(/*most=*/1'000, "2");
+  EXPECT_EQ(index_->find("a"), std::nullopt);
+  put("a", "made otherwise");
+  open(/*most=*/1'000, "1");
+  EXPECT_EQ(index_->find("a"), std::nullopt);
+}
+
+// SQLite reads a schema with a bit changed as another one.
+TEST_F(MadeIndexTest, EveryBitOfTheSchemaMayBeWrong) {
+  put("a", "made");
+  const std::string whole = closed_file();
+  const size_t begin = whole.find("CREATE TABLE"), end = whole.find("release TEXT", begin);
+  ASSERT_LT(end, whole.size());
+  for (size_t bit = begin * 8; bit < end * 8; ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    index_.reset();
+    ASSERT_TRUE(replace_file(path(), damaged).is_ok());
+    open();
+    put("new", "made");
+    ASSERT_THAT(index_->find("new"), Optional(std::string("made"))) << "bit " << bit;
+  }
 }
 
 // A bit anywhere in the file: another answer than the one that was put is never given, and the index works on.
@@ -102,7 +131,7 @@ TEST_F(MadeIndexTest, AFolderInItsPlaceIsAnError) {
   index_.reset();
   std::filesystem::remove(path());
   ASSERT_TRUE(std::filesystem::create_directories(std::filesystem::path(path()) / "full"));
-  EXPECT_FALSE(MadeIndex::open(path(), 10).is_ok());
+  EXPECT_FALSE(MadeIndex::open(path(), 10, "1").is_ok());
 }
 
 }  // namespace

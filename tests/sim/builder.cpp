@@ -32,7 +32,7 @@ v1::RegisterRequest Builder::hello() const {
   request.set_kind(v1::BUILDER);
   v1::Compiler* const compiler = request.add_compilers();
   compiler->set_family("llvm");
-  compiler->set_toolchain("llvm 22");
+  compiler->set_toolchain(toolchain_);
   add_templates(request, /*newest=*/kind_ != Kind::kOther);
   return request;
 }
@@ -56,6 +56,7 @@ v1::SyncRequest Builder::what_to_say() {
 }
 
 void Builder::forget() {
+  toolchain_ = farm_.dice.chance(0.3) ? "llvm 23" : "llvm 22";  // it may be updated before it starts again
   held_.clear();
   owed_.clear();
   returned_.clear();
@@ -98,7 +99,7 @@ void Builder::finish(const std::string& id) {
   done.set_id(id);
   v1::Built& built = *done.mutable_built();
   built.set_outcome("ok");
-  built.set_toolchain(order.data() ? "" : "llvm 22");
+  built.set_toolchain(order.data() ? "" : toolchain_);
   std::string bytes = order.data() ? answer_of(order.workload_key(), order.input_seed())
                                    : made_of(order.template_name(), order.template_version(), order.config());
   if (order.data()) {
@@ -183,6 +184,7 @@ void Builder::send(const std::string& id, const std::string& bytes, v1::BuildDon
 
 void Builder::owe(const std::string& id, v1::BuildDone done) {
   held_.erase(id);
+  if (done.built().outcome() == "ok") farm_.made_in_this_life.insert(done.built().artifact().sha256());
   owed_[id] = std::move(done);
   interrupt();
 }

@@ -43,6 +43,7 @@ class Builder final : public Member {
   bool has_flaw() const { return kind_ == Kind::kFlawed && farm_.dice.chance(0.3); }
 
   const Kind kind_;
+  std::string toolchain_ = "llvm 22";
   int working_ = 0;
   uint64_t places_ = 0;
   std::map<std::string, Held> held_;

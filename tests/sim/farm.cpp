@@ -48,7 +48,7 @@ void Farm::start_daemon() {
   CHECK(store.is_ok()) << store.message();
   store_ = *std::move(store);
   blobs_ = BlobStore::open(plan_.folder + "/artifacts", artifact_bytes_).value();
-  made_ = MadeIndex::open(plan_.folder + "/made.db", 64).value();
+  made_ = MadeIndex::open(plan_.folder + "/made.db", 64, "release").value();
   CoordinatorOptions options;
   options.by_hand = true;
   options.resume_jobs = true;
@@ -67,6 +67,7 @@ void Farm::start_daemon() {
 
 void Farm::close_daemon() {
   daemon_.reset();
+  made_in_this_life.clear();
   made_.reset();
   blobs_.reset();
   store_.reset();
@@ -239,7 +240,7 @@ Outcome Farm::run() {
   outcome.workers = static_cast<int>(dice.between(1, 4));
   outcome.jobs = wanted_jobs_ = static_cast<int>(dice.between(1, 3));
   faults_end_ = clock.now + plan_.faults_ms;
-  artifact_bytes_ = dice.chance(0.3) ? 4'096 : int64_t{1} << 20;
+  artifact_bytes_ = dice.chance(0.4) ? 1'024 : int64_t{1} << 20;
   start_daemon();
   make_members();
   for (int i = 0; i < wanted_jobs_; ++i) at(dice.between(0, plan_.faults_ms / 2), [this, i] { submit(i); });

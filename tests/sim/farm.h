@@ -75,7 +75,8 @@ class Farm {
   Outcome outcome;
   std::map<std::pair<std::string, int>, int> acknowledged;  // (trial, attempt) -> times
   std::set<std::string> acknowledged_races;
-  std::map<std::string, int64_t> tokens;  // the largest fencing token that any worker was given, by trial
+  std::set<std::string> made_in_this_life;  // of the daemon: digests that builders named
+  std::map<std::string, int64_t> tokens;    // the largest fencing token that any worker was given, by trial
 
  private:
   struct Event {

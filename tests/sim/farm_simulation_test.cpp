@@ -54,6 +54,9 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
     sum.built += outcome.built;
     sum.fetched += outcome.fetched;
     sum.flaws += outcome.flaws;
+    sum.recalled += outcome.recalled;
+    sum.missed += outcome.missed;
+    sum.let_go += outcome.let_go;
     sum.given_back += outcome.given_back;
     sum.daemon_kills += outcome.daemon_kills;
     sum.worker_kills += outcome.worker_kills;
@@ -65,10 +68,10 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
       "%.1f hours of a farm; %d jobs, %d results, %d races; %d kills of the daemon, %d of workers, %d "
       "pauses, %d "
       "messages lost, %d repeated, %d lies, %d given back; %d builders, %d built, %d of them spoilt, %d "
-      "fetched\n",
+      "fetched, %d recalled, %d missed, %d let go\n",
       static_cast<double>(sum.virtual_ms) / 3.6e6, sum.jobs, sum.results, sum.races, sum.daemon_kills,
       sum.worker_kills, sum.pauses, sum.lost, sum.repeated, sum.lies, sum.given_back, sum.builders, sum.built,
-      sum.flaws, sum.fetched);
+      sum.flaws, sum.fetched, sum.recalled, sum.missed, sum.let_go);
   if (!seeds.all()) return;
   // Silence must not be mistaken for safety.
   EXPECT_GT(sum.daemon_kills, 0);
@@ -82,6 +85,9 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
   EXPECT_GT(sum.built, 0);
   EXPECT_GT(sum.fetched, 0);
   EXPECT_GT(sum.flaws, 0);
+  EXPECT_GT(sum.recalled, 0);
+  EXPECT_GT(sum.missed, 0);
+  EXPECT_GT(sum.let_go, 0);
 }
 
 TEST_F(FarmSimulation, TheSameSeedGivesTheSameRun) {

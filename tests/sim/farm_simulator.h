@@ -31,8 +31,11 @@ struct Outcome {
   int64_t virtual_ms = 0;
   int jobs = 0, workers = 0, builders = 0, results = 0, races = 0;
   int built = 0, fetched = 0;
-  int flaws = 0;  // orders that a builder spoilt
-  int lies = 0;   // results of a worker that lies
+  int recalled = 0;  // artifacts that a daemon of before was told of
+  int missed = 0;    // reads of what was not there any more
+  int let_go = 0;    // leases that ran out before they were built
+  int flaws = 0;     // orders that a builder spoilt
+  int lies = 0;      // results of a worker that lies
   int given_back =
       0;  // leases of a template that their worker has in another version, or that nobody could build
   int daemon_kills = 0, worker_kills = 0 /* and of builders */, pauses = 0, lost = 0, repeated = 0;

@@ -100,7 +100,12 @@ void Worker::hear(const v1::SyncReply& reply) {
     returned_.erase(key);
     if (owed_races_.erase(key) > 0) farm_.acknowledged_races.insert(key.first);
   }
-  for (const v1::Ack& revoked : reply.revoked()) held_.erase({revoked.trial_id(), revoked.attempt()});
+  for (const v1::Ack& revoked : reply.revoked()) {
+    const auto held = held_.find({revoked.trial_id(), revoked.attempt()});
+    if (held == held_.end()) continue;
+    if (kind_ == Kind::kRunner && !held->second.answered) ++farm_.outcome.let_go;
+    held_.erase(held);
+  }
   for (const v1::Lease& lease : reply.leases()) {
     const Key key{lease.trial_id(), lease.attempt()};
     farm_.note("lease " + lease.trial_id(), lease.attempt());
@@ -132,6 +137,8 @@ void Worker::hear_built(const v1::LeaseBuilt& built) {
     const v1::Built& one = built.artifacts(i);
     const bool race = lease.finalists_size() > 0;
     const std::string& config = race ? lease.finalists(i).config() : lease.config();
+    if (one.outcome() == "ok" && !farm_.made_in_this_life.contains(one.artifact().sha256()))
+      ++farm_.outcome.recalled;
     if (one.outcome() == "unable" || built.data().outcome() == "unable") {
       // Nobody could make it: as a rule somebody can, later.
       if (++returns_[key.first] > kMostReturns) {
@@ -179,6 +186,7 @@ void Worker::fetch(const Key& key, std::vector<Wanted> wanted) {
         if (held == held_.end()) return;
         if (!status) {  // it is gone, or the daemon is new and does not know yet what this lease names
           held->second.answered = false;
+          ++farm_.outcome.missed;
           return interrupt();
         }
         ++farm_.outcome.fetched;

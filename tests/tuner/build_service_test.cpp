@@ -263,8 +263,7 @@ TEST_F(BuildService, ADaemonThatStartsAnewHearsWhatIsWanted) {
   farm.restart();
   builder_ = enter_builder("b1");
   runner_ = enter_runner("r1");
-  (void)awaiting(runner_, {lease_});  // takes up its lease
-  (void)awaiting(runner_, {lease_});  // and says what it awaits
+  (void)awaiting(runner_, {lease_});  // takes up its lease, and says what it awaits
   std::vector<v1::BuildDone> done;
   orders_ = all(orders(builder_, 8, orders_));
   EXPECT_THAT(orders_, IsEmpty()) << "it has them";
@@ -276,7 +275,6 @@ TEST_F(BuildService, WhatADaemonOfBeforeKnewIsNotBuiltAgain) {
   farm.restart();
   const std::string other = enter_builder("b2");
   runner_ = enter_runner("r1");
-  (void)awaiting(runner_, {lease_});  // takes up its lease
   const v1::SyncReply reply = awaiting(runner_, {lease_});
   ASSERT_EQ(reply.built_size(), 1);
   EXPECT_EQ(reply.built(0).artifacts(0).toolchain(), "llvm 22");
@@ -295,6 +293,27 @@ TEST_F(BuildService, WhatAnotherCompilerMadeBeforeIsBuiltAgain) {
   const std::vector<v1::BuildOrder> again = all(orders(newer, 8));
   ASSERT_THAT(again, SizeIs(1));
   EXPECT_FALSE(again[0].data()) << "answers are of no compiler";
+}
+
+// Runners are back before builders: what is known of compilers that may have gone waits for them.
+TEST_F(BuildService, WhatIsKnownWaitsForItsCompiler) {
+  begin();
+  make_all();
+  farm.restart();
+  runner_ = enter_runner("r1");
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), IsEmpty());
+  const std::string newer = farm.enter(builder("b1", "2", "llvm 23"));
+  EXPECT_THAT(orders(newer, 8).orders(), SizeIs(1)) << "the artifact, by the compiler of today";
+}
+
+TEST_F(BuildService, AnAnswerOfTheOtherKindIsNotBelieved) {
+  begin();
+  const std::string other = enter_builder("b2");
+  v1::BuildDone first = made(builder_, orders_[0]), second = made(builder_, orders_[1]);
+  std::swap(*first.mutable_built(), *second.mutable_built());
+  EXPECT_THAT(orders(builder_, 8, {}, {first, second}).build_acks(), SizeIs(2));
+  EXPECT_THAT(awaiting(runner_, {lease_}).built(), IsEmpty());
+  EXPECT_THAT(orders(other, 8).orders(), SizeIs(2)) << "another builder has them next";
 }
 
 TEST_F(BuildService, KnownBytesThatAreGoneAreMadeAgain) {

@@ -137,7 +137,7 @@ class FarmByHand {
     CoordinatorOptions options;
     blobs = BlobStore::open(folder_.file("artifacts"), int64_t{1} << 30).value();
     options.blobs = blobs.get();
-    made = MadeIndex::open(folder_.file("made.db"), 1 << 12).value();
+    made = MadeIndex::open(folder_.file("made.db"), 1 << 12, "release").value();
     options.made = made.get();
     options.by_hand = true;
     options.resume_jobs = true;

@@ -50,7 +50,7 @@ void Builds::want(const std::string& trial_id, const std::vector<BuildNeed>& nee
     entry.trials.insert(trial_id);
     if (ordered) {
       entry.need = need;
-      std::optional<Made> known = recall ? recall(id) : std::nullopt;
+      std::optional<Made> known = recall ? recall(id, need) : std::nullopt;
       if (known && is_final(*known) && usable(need, *known))
         finish(id, entry, *std::move(known));
       else

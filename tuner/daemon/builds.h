@@ -70,7 +70,7 @@ class Builds {
   // Whether what is known may be used still: its blobs are in the store, its toolchain is one of today.
   using Usable = std::function<bool(const BuildNeed&, const Made&)>;
   // What became of an order that is not remembered here: long ago, or in the daemon's life before.
-  using Recall = std::function<std::optional<Made>(const std::string& id)>;
+  using Recall = std::function<std::optional<Made>(const std::string& id, const BuildNeed&)>;
   // The lease of that trial needs all of these. Twice is once.
   void want(const std::string& trial_id, const std::vector<BuildNeed>& needs, double limit_s, int64_t now_ms,
             const Usable& usable, const Recall& recall = {});

@@ -280,8 +280,8 @@ class Coordinator {
   void take_built_locked(SyncCall& call, const v1::BuildDone& done, int index);
   void want_locked(const std::string& trial_id);
   bool is_usable_locked(const BuildNeed& need, const Made& made) const;
-  std::optional<Made> recall_locked(const std::string& id);
-  void remember_locked(const v1::BuildDone& done);
+  std::optional<Made> recall_locked(const std::string& id, const BuildNeed& need);
+  void remember_locked(const std::string& id, const Made& made);
   void look_after_builds_locked();
   void serve_builds(const Calls& arrived);
   void serve_builds_locked(SyncCall& call);

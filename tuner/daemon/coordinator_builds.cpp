@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler_core/runtime/cuda_fit.h"
 #include "tuner/daemon/build_messages.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/messages.h"
@@ -67,13 +68,24 @@ Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlo
 
 // --- orders ---
 
+namespace {
+
+// A compiler may be a newer one than its builder said at registration, if that was updated under it.
+bool suits_driver(const BuildNeed& need, const Made& made) {
+  return need.newest_toolkit == 0 || toolkit_major(made.toolchain) <= need.newest_toolkit;
+}
+
+}  // namespace
+
 bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) const {
   CompilerNeed any = need.compiler();
   any.wanted = {};
   if (!made.toolchain.empty() && workers_.some_build(any, clock_.now_ms()) &&
       !workers_.has_toolchain(any.family, made.toolchain, clock_.now_ms()))
     return false;  // of a builder of before
-  return std::ranges::all_of(made.blobs(), [&](const BlobName& blob) { return options_.blobs->has(blob); });
+  return suits_driver(need, made) && std::ranges::all_of(made.blobs(), [&](const BlobName& blob) {
+           return options_.blobs->seems_to_have(blob);
+         });
 }
 
 // What the lease needs is ordered; what of it is known already is not made again.
@@ -87,22 +99,29 @@ void Coordinator::want_locked(const std::string& trial_id) {
       trial_id, needs_to_build(*trial, owner == nullptr ? 0 : workers_.cuda_driver(owner->worker_id)),
       limit_s, clock_.now_ms(),
       [this](const BuildNeed& need, const Made& made) { return is_usable_locked(need, made); },
-      [this](const std::string& id) { return recall_locked(id); });
+      [this](const std::string& id, const BuildNeed& need) { return recall_locked(id, need); });
 }
 
-// What a daemon of before, or this one long ago, was told of the order.
-std::optional<Made> Coordinator::recall_locked(const std::string& id) {
+// What a daemon of before, or this one long ago, was told of the order. Artifacts only of compilers that are here: runners come back before
+// builders, and what an older compiler made would be taken for theirs.
+std::optional<Made> Coordinator::recall_locked(const std::string& id, const BuildNeed& need) {
   v1::Built built;
   const std::optional<std::string> bytes = options_.made == nullptr ? std::nullopt : options_.made->find(id);
   if (!bytes || !built.ParseFromString(*bytes)) return std::nullopt;
   Result<Made> made = from_proto(built, "made");
-  return made ? std::optional(*std::move(made)) : std::nullopt;
+  if (!made || made->data.empty() == need.data) return std::nullopt;
+  if (!need.data && !workers_.has_toolchain(need.compiler().family, made->toolchain, clock_.now_ms()))
+    return std::nullopt;
+  return *std::move(made);
 }
 
 // Kept over restarts is what was made. What could not be made is tried again: another release may make it.
-void Coordinator::remember_locked(const v1::BuildDone& done) {
-  if (options_.made == nullptr || done.built().outcome() != "ok") return;
-  const Status kept = options_.made->put(done.id(), done.built().SerializeAsString());
+void Coordinator::remember_locked(const std::string& id, const Made& made) {
+  if (options_.made == nullptr || made.outcome != "ok") return;
+  v1::Built built;
+  to_proto(made, &built);
+  built.clear_message();
+  const Status kept = options_.made->put(id, built.SerializeAsString());
   if (kept) return;
   if (const auto more = disk_log_.say())
     spdlog::warn("what builders made is forgotten at the next start: {}{}", kept.message(), *more);
@@ -162,17 +181,20 @@ void Coordinator::take_built_locked(SyncCall& call, const v1::BuildDone& done, i
   }
   if (made->outcome == "unable") return builds_.could_not(done.id(), call.life, made->message, now);
   if (made->outcome == kOtherVersion) {
-    const std::optional<BuildNeed> need = builds_.need_of(done.id());
-    if (need && workers_.note_lacks(call.session(), need->wanted, done.found_version()))
-      spdlog::warn("{}", lacks_line(call.life.worker_id, {{need->wanted, done.found_version()}}));
+    const std::optional<BuildNeed> lacked = builds_.need_of(done.id());
+    if (lacked && workers_.note_lacks(call.session(), lacked->wanted, done.found_version()))
+      spdlog::warn("{}", lacks_line(call.life.worker_id, {{lacked->wanted, done.found_version()}}));
     return builds_.could_not(done.id(), call.life, made->message, now);
   }
+  const std::optional<BuildNeed> need = builds_.need_of(done.id());
+  if (need && made->outcome == "ok" && (made->data.empty() == need->data || !suits_driver(*need, *made)))
+    return builds_.could_not(done.id(), call.life, "it made something else than was ordered", now);
   for (const BlobName& blob : made->blobs())
     if (!options_.blobs->has(blob))
       return builds_.could_not(done.id(), call.life, "what it made did not arrive", now);
-  if (!builds_.done(done.id(), *std::move(made))) return;
+  if (!builds_.done(done.id(), *made)) return;
   workers_.count_trial(call.session());
-  remember_locked(done);
+  remember_locked(done.id(), *made);
 }
 
 // A few times a second.

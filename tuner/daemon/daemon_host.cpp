@@ -21,7 +21,10 @@ namespace tuner {
 namespace {
 
 constexpr int kWorkerGraceMs = 5'000;
-constexpr size_t kMostKnownBuilds = 262'144;  // a hundred megabytes at most
+constexpr size_t kMostKnownBuilds = 262'144;  // some hundred bytes each
+// Of what is known of builds over restarts. Raise the number where a tolerance, an input or a reference answer changes and neither
+// a template's nor a code generator's version does.
+constexpr char kKnownBuildsRelease[] = TUNER_VERSION " 1";
 
 // FNV-1a of the database's real path: one socket and one work folder a database, whatever name it is called
 // by.
@@ -104,7 +107,12 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   } else {
     ASSIGN_OR_RETURN(host->blobs_, BlobStore::open(options.db + ".artifacts", options.artifact_bytes));
     coordinator.blobs = host->blobs_.get();
-    ASSIGN_OR_RETURN(host->made_, MadeIndex::open(options.db + ".artifacts/made.db", kMostKnownBuilds));
+    Result<std::unique_ptr<MadeIndex>> made =
+        MadeIndex::open(options.db + ".artifacts/made.db", kMostKnownBuilds, kKnownBuildsRelease);
+    if (made)
+      host->made_ = *std::move(made);
+    else
+      spdlog::warn("what builders make is forgotten at the next start: {}", made.message());
     coordinator.made = host->made_.get();
   }
   host->coordinator_ = std::make_unique<Coordinator>(*host->store_, host->clock_, coordinator);
