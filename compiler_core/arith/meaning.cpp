@@ -11,7 +11,7 @@ namespace {
 
 const Intrinsic* tile_intrinsic(const StmtNode& s) {
   const Intrinsic* found = s.kind == StmtKind::kIntrinsic ? find_intrinsic(s.name) : nullptr;
-  return found != nullptr && found->threads == 1 ? found : nullptr;
+  return found != nullptr && takes_tiles(*found) ? found : nullptr;
 }
 
 // For each argument of the meaning, by name: the element that the statement names.
@@ -84,6 +84,12 @@ std::set<Buffer> declined_fragments(const Stmt& body, const std::function<bool(c
 }
 
 }  // namespace
+
+bool takes_tiles(const Intrinsic& intrinsic) {
+  return std::ranges::none_of(intrinsic.operands, [](const IntrinsicOperand& o) {
+    return o.place == IntrinsicOperand::Place::kLanes;
+  });
+}
 
 bool is_tile_intrinsic(const StmtNode& s) { return tile_intrinsic(s) != nullptr; }
 

@@ -1,7 +1,7 @@
 // Intrinsics read as what they mean: the loops of ir/intrinsic.h at the place of the statement.
 //
-// Of intrinsics that one thread executes alone (CPUs). What runs or analyses a Program calls this and then
-// knows loops and stores only. Pure; any thread may call it.
+// Of intrinsics whose operands are tiles of buffers: those of CPUs, and those of a GPU's warps before lowering spreads fragments
+// over lanes. What runs or analyses a Program calls this and then knows loops and stores only. Pure; any thread may call it.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,9 @@
 
 namespace tuner {
 
-// True for a statement that names an intrinsic which one thread executes alone.
+// True if no operand of it lies in lanes, so that its statements mean loops over buffers.
+bool takes_tiles(const Intrinsic& intrinsic);
+// True for a statement that names such an intrinsic.
 bool is_tile_intrinsic(const StmtNode& s);
 // Returns the buffer that a store or a tile intrinsic writes; null for any other statement.
 Buffer written_buffer(const StmtNode& s);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/oracle/oracle.h"
 #include "compiler_core/runtime/kernel.h"
@@ -44,9 +45,9 @@ Status check_inputs(const GpuProgram& program, const Values& inputs) {
   size_t next = 0;
   for (const Buffer& arg : program.args) {
     const Buffer given = given_for(program, arg);
-    if (arg->dtype != DType::kFloat32)
+    if (!is_float(arg->dtype) || arg->dtype == DType::kFloat64)
       return invalid_argument(program.name, ": ", arg->name, " is ", arg->dtype,
-                              "; emulated runs take float32");
+                              "; emulated runs take float32, float16 and bfloat16");
     if (is_output(arg)) continue;
     if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != given->elements())
       return invalid_argument(program.name, ": ", given->name, ": expected ", given->elements(),
@@ -126,7 +127,7 @@ Result<EmulatedRun> run_emulated(const GpuProgram& gpu, const std::vector<std::v
     memory.emplace_back(arg->bytes());
     args.push_back(memory.back().data());
     if (!is_output(arg)) {
-      std::copy(inputs[next].begin(), inputs[next].end(), memory.back().as<float>());
+      store_elements(inputs[next].data(), arg->elements(), arg->dtype, memory.back().data());
       ++next;
     }
   }
@@ -140,8 +141,9 @@ Result<EmulatedRun> run_emulated(const GpuProgram& gpu, const std::vector<std::v
   collect(
       gpu, emulated,
       [&](size_t i) {
-        const float* data = memory[i].as<float>();
-        return std::vector<float>(data, data + elements(i));
+        const Buffer& arg = emulated.program.args[i];
+        const std::vector<double> data = load_elements(memory[i].data(), arg->elements(), arg->dtype);
+        return std::vector<float>(data.begin(), data.end());
       },
       [&](size_t i) {
         const int32_t* data = memory[i].as<int32_t>();

@@ -95,8 +95,15 @@ Status check_statement(const StmtNode& s) {
   if (s.kind == StmtKind::kIntrinsic && (intrinsic == nullptr || intrinsic->cuda.empty()))
     return invalid_config("intrinsic ", s.name, " is not one of GPUs");
   Status status = s.buffer == nullptr ? Status::ok() : check_type(s.buffer->dtype, s.buffer->name);
+  const auto is_half_arithmetic = [](const Expr& e) {
+    return is_float(e->dtype) && dtype_bytes(e->dtype) == 2 &&
+           (e->kind == ExprKind::kBinary || e->kind == ExprKind::kUnary);
+  };
   own_exprs(s, [&](const Expr& e) {
     visit(e, [&](const Expr& part) {
+      if (status.is_ok() && is_half_arithmetic(part))
+        status = invalid_config(to_text(part), ": arithmetic in ", part->dtype,
+                                " is not supported on GPUs; cast to float32 first");
       if (status.is_ok())
         status = check_type(part->dtype, part->kind == ExprKind::kLoad ? part->buffer->name : "a value");
     });

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/ir/layout.h"
 
 namespace tuner::cuda {
@@ -54,13 +55,18 @@ std::string_view c_type(DType dtype) {
       return "double";
     case DType::kFloat16:
     case DType::kBFloat16:
-      return {};
+      return "unsigned short";  // its bits: NVRTC gets no headers
   }
   return {};
 }
 
 std::string constant_text(double value, DType dtype) {
   if (!is_float(dtype)) return std::to_string(static_cast<int64_t>(value));
+  if (dtype_bytes(dtype) == 2) {
+    uint16_t bits = 0;
+    store_elements(&value, 1, dtype, &bits);
+    return std::to_string(bits);
+  }
   const bool is_double = dtype == DType::kFloat64;
   // Written by their bits: the macros live in headers, and NVRTC gets none.
   if (std::isinf(value)) {
@@ -122,9 +128,25 @@ std::string ExprText::text(const Expr& e, const RangeMap& ranges, Level place) {
     case ExprKind::kSelect:
       return select_text(e, ranges, place);
     case ExprKind::kCast:
-      return str("(", c_type(e->dtype), ")", text(e->operands[0], ranges, kUnary));
+      return cast_text(e, ranges);
   }
   return {};
+}
+
+// Types of 16 bits are their bits: helpers turn them into float and back.
+std::string ExprText::cast_text(const Expr& e, const RangeMap& ranges) {
+  const auto is_half = [](DType t) { return is_float(t) && dtype_bytes(t) == 2; };
+  const DType from = e->operands[0]->dtype;
+  std::string value = text(e->operands[0], ranges, kUnary);
+  if (from == e->dtype) return value;
+  if (is_half(from)) {
+    uses_half_helpers_ = true;
+    value = str(dtype_name(from), "_value(", text(e->operands[0], ranges, kLoose), ")");
+    if (e->dtype == DType::kFloat32) return value;
+  }
+  if (!is_half(e->dtype)) return str("(", c_type(e->dtype), ")", value);
+  uses_half_helpers_ = true;
+  return str(dtype_name(e->dtype), "_bits(", from == DType::kFloat32 ? "" : "(float)", value, ")");
 }
 
 std::string ExprText::binary_text(const Expr& e, const RangeMap& ranges, Level place) {

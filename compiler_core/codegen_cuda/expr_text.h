@@ -14,7 +14,7 @@
 
 namespace tuner::cuda {
 
-// "float", "int", "long long"...; empty for a type that kernels cannot hold yet (float16, bfloat16).
+// "float", "int", "long long"...; of float16 and bfloat16 the bits: "unsigned short".
 std::string_view c_type(DType dtype);
 // 1.5f, -__int_as_float(0x7f800000), 3, true: a constant of this type.
 std::string constant_text(double value, DType dtype);
@@ -38,6 +38,7 @@ class ExprText {
   void is_wide(const Var& var) { wide_vars_.insert(var.get()); }
 
   bool uses_floor_helpers() const { return uses_floor_helpers_; }
+  bool uses_half_helpers() const { return uses_half_helpers_; }
 
  private:
   enum Level { kLoose, kSelectLevel, kOr, kAnd, kXor, kEquality, kCompare, kSum, kProduct, kUnary, kAtom };
@@ -47,12 +48,13 @@ class ExprText {
   std::string minmax(const Expr& e, const RangeMap& ranges);
   std::string unary_text(const Expr& e, const RangeMap& ranges);
   std::string select_text(const Expr& e, const RangeMap& ranges, Level place);
+  std::string cast_text(const Expr& e, const RangeMap& ranges);
 
   const Names& names_;
   std::set<const BufferNode*> vectors_;
   std::set<const VarNode*> wide_vars_;
   bool wide_ = false;
-  bool uses_floor_helpers_ = false;
+  bool uses_floor_helpers_ = false, uses_half_helpers_ = false;
 };
 
 }  // namespace tuner::cuda

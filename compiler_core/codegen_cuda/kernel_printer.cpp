@@ -284,8 +284,10 @@ void KernelPrinter::allocate(const Stmt& s, const RangeMap& ranges) {
   const Buffer& b = s->buffer;
   const std::string name = names_.declare(b);
   const std::string size = b->elements() == 1 ? "" : str("[", b->elements(), "]");
-  line(str(c_type(b->dtype), " ", name, size, ";  // ", b->elements() == 1 ? "one" : describe_shape(*b),
-           ", in registers"));
+  // Pairs of 16 bits are one register for matrix units.
+  const bool in_pairs = is_float(b->dtype) && dtype_bytes(b->dtype) == 2 && b->elements() > 1;
+  line(str(in_pairs ? "__align__(4) " : "", c_type(b->dtype), " ", name, size, ";  // ",
+           b->elements() == 1 ? "one" : describe_shape(*b), ", in registers"));
   stmt(s->body, ranges, false);
 }
 
@@ -295,14 +297,33 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
   std::string text = i->cuda, operands;
   for (size_t n = s.operands.size(); n-- > 0;) {  // from the last: $1 is a prefix of $10
     const Expr& operand = s.operands[n];
-    const std::string first = element(operand->buffer, operand->operands, ranges);
+    const IntrinsicOperand& o = i->operands[n];
     const std::string place = str("$", n);
+    const bool in_memory = o.place == IntrinsicOperand::Place::kShared;
+    for (int64_t run = in_memory ? o.registers - o.run : 0; run > 0; run -= o.run)
+      text = replaced(std::move(text), str(place, ":", run),
+                      str("(&", element(operand->buffer, of_lane(o, operand, run), ranges), ")"));
+    const std::string first = element(operand->buffer, of_lane(o, operand, 0), ranges);
     text = replaced(std::move(text), str("*", place), first);
     text = replaced(std::move(text), place, str("(&", first, ")"));
-    operands = str(first, operands.empty() ? "" : ", ", operands);
+    operands =
+        str(element(operand->buffer, operand->operands, ranges), operands.empty() ? "" : ", ", operands);
   }
   comment(str(s.name, " of ", operands, ": ", i->threads, " threads together"));
   line(text);
+}
+
+// Where a lane goes for its element `reg` of an operand.
+std::vector<Expr> KernelPrinter::of_lane(const IntrinsicOperand& o, const Expr& operand, int64_t reg) const {
+  std::vector<Expr> at = operand->operands;
+  if (o.place != IntrinsicOperand::Place::kShared) return at;
+  // lower/gpu.h: a warp lies along threadIdx.x.
+  const std::vector<Expr> in_tile = o.layout(Expr(kernel_.thread_vars[0]), Expr(reg));
+  for (size_t d = 0; d < in_tile.size(); ++d) {
+    Expr& index = at[at.size() - in_tile.size() + d];
+    index = index + in_tile[d];
+  }
+  return at;
 }
 
 void KernelPrinter::barrier(const Stmt& s) {

@@ -9,6 +9,7 @@
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "compiler_core/codegen_cuda/index_names.h"
 #include "compiler_core/codegen_cuda/names.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/lower/gpu.h"
 
 namespace tuner::cuda {
@@ -21,6 +22,7 @@ class KernelPrinter {
   std::string print();
   // The text calls index_div or index_mod.
   bool uses_floor_helpers() const { return expr_text_.uses_floor_helpers(); }
+  bool uses_half_helpers() const { return expr_text_.uses_half_helpers(); }
 
  private:
   // --- the frame ---
@@ -41,6 +43,7 @@ class KernelPrinter {
   void store(const StmtNode& s, const RangeMap& ranges);
   void allocate(const Stmt& s, const RangeMap& ranges);
   void intrinsic(const StmtNode& s, const RangeMap& ranges);
+  std::vector<Expr> of_lane(const IntrinsicOperand& o, const Expr& operand, int64_t reg) const;
   void barrier(const Stmt& s);
 
   // --- vectorized loops (print_vector.cpp) ---

@@ -27,6 +27,8 @@ constexpr std::string_view kReserved[] = {
     "acos",     "atan",      "sinh",   "cosh",     "asinh",     "acosh",     "atanh",         "pow",
     "powf",
 };
+// Of the helpers of bfloat16 and float16 (print.cpp).
+constexpr std::string_view kHalfWords[] = {"bfloat16_value", "float16_value", "bfloat16_bits", "float16_bits"};
 
 }  // namespace
 
@@ -40,6 +42,7 @@ std::string identifier(std::string_view name) {
 
 Names::Names() : scopes_(1) {
   for (const std::string_view word : kReserved) reserve(word);
+  for (const std::string_view word : kHalfWords) reserve(word);
 }
 
 void Names::close() {

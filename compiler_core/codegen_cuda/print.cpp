@@ -3,6 +3,8 @@
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/kernel_printer.h"
+#include "compiler_core/ir/intrinsic.h"
+#include "compiler_core/ir/visitor.h"
 
 namespace tuner {
 namespace {
@@ -15,6 +17,26 @@ static __device__ __forceinline__ long long index_div(long long a, long long b) 
 }
 static __device__ __forceinline__ int index_mod(int a, int b) { return a - index_div(a, b) * b; }
 static __device__ __forceinline__ long long index_mod(long long a, long long b) { return a - index_div(a, b) * b; }
+)";
+
+constexpr const char* kHalfHelpers =
+    R"(// bfloat16 and float16 are kept as their bits; NVRTC has no header for them.
+static __device__ __forceinline__ float bfloat16_value(unsigned short x) { return __uint_as_float((unsigned)x << 16); }
+static __device__ __forceinline__ float float16_value(unsigned short x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+}
+static __device__ __forceinline__ unsigned short bfloat16_bits(float x) {
+  unsigned short y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+static __device__ __forceinline__ unsigned short float16_bits(float x) {
+  unsigned short y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
 )";
 
 std::string described(const Buffer& b, const char* what) {
@@ -44,21 +66,38 @@ std::string head(const GpuProgram& program, const Target& target) {
   return text;
 }
 
+// Functions that intrinsics call, each once, in the order of their first use.
+std::string helpers_of(const GpuProgram& program) {
+  std::vector<std::string_view> helpers;
+  const auto note = [&](const Stmt& s) {
+    const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+    if (i != nullptr && !i->cuda_helper.empty() &&
+        std::ranges::find(helpers, std::string_view(i->cuda_helper)) == helpers.end())
+      helpers.push_back(i->cuda_helper);
+  };
+  for (const GpuKernel& kernel : program.kernels) visit(kernel.body, note);
+  std::string text;
+  for (const std::string_view helper : helpers) text += str("\n", helper);
+  return text;
+}
+
 }  // namespace
 
 std::string print_cuda(const GpuProgram& program, const Target& target) {
   std::string kernels;
-  bool uses_floor_helpers = false;
+  bool uses_floor_helpers = false, uses_half_helpers = false;
   const auto print = [&](const std::vector<GpuKernel>& all) {
     for (const GpuKernel& kernel : all) {
       cuda::KernelPrinter printer(kernel);
       kernels += "\n" + printer.print();
       uses_floor_helpers |= printer.uses_floor_helpers();
+      uses_half_helpers |= printer.uses_half_helpers();
     }
   };
   print(program.kernels);
   if (program.packing != nullptr) print(program.packing->kernels);
-  return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") + kernels;
+  return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") +
+         (uses_half_helpers ? str("\n", kHalfHelpers) : "") + helpers_of(program) + kernels;
 }
 
 }  // namespace tuner

@@ -17,7 +17,14 @@ struct KernelPrinter::VectorLoad {
 
 namespace {
 
-std::string vector_type(DType dtype, int64_t lanes) { return str(c_type(dtype), lanes); }
+std::string vector_type(DType dtype, int64_t lanes) {
+  const std::string_view element = dtype == DType::kInt8     ? "char"
+                                   : dtype == DType::kUInt8  ? "uchar"
+                                   : dtype == DType::kInt64  ? "longlong"
+                                   : dtype_bytes(dtype) == 2 ? "ushort"
+                                                             : c_type(dtype);
+  return str(element, lanes);
+}
 
 // "make_float4(0.0f, 0.0f, 0.0f, 0.0f)" of the texts of the lanes.
 std::string made_vector(DType dtype, const std::vector<std::string>& lanes) {

@@ -47,8 +47,11 @@ class Inliner {
   Expr group_;
 };
 
-bool is_read(const IntrinsicOperand& o) { return o.access != IntrinsicOperand::Access::kWrite; }
-bool is_written(const IntrinsicOperand& o) { return o.access != IntrinsicOperand::Access::kRead; }
+using Access = IntrinsicOperand::Access;
+
+// Its tile is there before the meaning runs.
+bool is_read(const IntrinsicOperand& o) { return o.access != Access::kWrite; }
+bool is_written(const IntrinsicOperand& o) { return o.access != Access::kRead; }
 
 Stmt poison(const Buffer& tile) {
   std::vector<Var> vars;
@@ -81,16 +84,22 @@ Stmt Fission::collective(const StmtNode& s, const RangeMap& ranges, const Crew& 
     context_.places[tiles.back().get()] = {.storage = tiles.back()};
     return tiles.back();
   };
-  for (size_t i = 0; i < intrinsic.operands.size(); ++i) {
-    if (!is_read(intrinsic.operands[i])) continue;
+  const auto gather = [&](size_t i) {
     const Buffer tile = tile_of(i, ".tile");
     // Threads that stay away leave their part of the tile as it was.
     if (crew.chosen != nullptr) poisons.push_back(poison(tile));
     gathers.push_back(move_fragment(s, i, tile, true, ranges, crew));
-  }
+    return tile;
+  };
   for (size_t i = 0; i < intrinsic.operands.size(); ++i)
-    if (is_written(intrinsic.operands[i]))
-      scatters.push_back(move_fragment(s, i, tile_of(i, ".result"), false, ranges, crew));
+    if (is_read(intrinsic.operands[i]) && intrinsic.operands[i].access != Access::kAccumulate) gather(i);
+  for (size_t i = 0; i < intrinsic.operands.size(); ++i) {
+    if (!is_written(intrinsic.operands[i])) continue;
+    // What is accumulated is one argument of the meaning.
+    const bool in_place = intrinsic.operands[i].access == Access::kAccumulate;
+    scatters.push_back(
+        move_fragment(s, i, in_place ? gather(i) : tile_of(i, ".result"), false, ranges, crew));
+  }
   std::vector<Stmt> all = std::move(poisons);
   all.insert(all.end(), gathers.begin(), gathers.end());
   all.push_back(run_meaning(s, tiles, crew));
@@ -108,11 +117,15 @@ Status Fission::check_collective(const StmtNode& s) const {
     return invalid_config("intrinsic ", s.name, " is executed by ", intrinsic->threads,
                           " threads together; the block has ", context_.block_threads,
                           ", which leaves some of them alone");
-  for (const Expr& operand : s.operands)
-    if (operand->kind != ExprKind::kLoad || operand->buffer->scope != MemoryScope::kRegister ||
+  for (size_t i = 0; i < s.operands.size(); ++i) {
+    const Expr& operand = s.operands[i];
+    const bool in_shared = intrinsic->operands[i].place == IntrinsicOperand::Place::kShared;
+    if (operand->kind != ExprKind::kLoad ||
+        operand->buffer->scope != (in_shared ? MemoryScope::kShared : MemoryScope::kRegister) ||
         !context_.places.contains(operand->buffer.get()))
-      return invalid_config("intrinsic ", s.name, ": operand ", to_text(operand),
-                            " is not an element of an allocated register buffer");
+      return invalid_config("intrinsic ", s.name, ": operand ", to_text(operand), " is not an element of ",
+                            in_shared ? "a shared buffer" : "an allocated register buffer");
+  }
   return Status::ok();
 }
 
@@ -123,8 +136,15 @@ Stmt Fission::move_fragment(const StmtNode& s, size_t operand, const Buffer& til
   const Expr& first = s.operands[operand];
   const Var reg = make_var("reg");
   std::vector<Expr> own = first->operands;
-  if (!own.empty()) own.back() = own.back() + Expr(reg);
   std::vector<Expr> in_tile = o.layout(floor_mod(context_.thread, intrinsic.threads), Expr(reg));
+  if (o.place == IntrinsicOperand::Place::kShared) {
+    for (size_t d = 0; d < in_tile.size(); ++d) {
+      Expr& index = own[own.size() - in_tile.size() + d];
+      index = index + in_tile[d];
+    }
+  } else if (!own.empty()) {
+    own.back() = own.back() + Expr(reg);
+  }
   in_tile.insert(in_tile.begin(), floor_div(context_.thread, intrinsic.threads));
   Stmt move = gather ? make_store(tile, in_tile, load(first->buffer, own))
                      : make_store(first->buffer, own, load(tile, in_tile));

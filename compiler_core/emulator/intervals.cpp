@@ -1,6 +1,7 @@
 #include "compiler_core/emulator/intervals.h"
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::emulation {
@@ -70,6 +71,10 @@ void Intervals::note(const Stmt& s, int interval) {
     const auto [known, added] = where_.emplace(inner.get(), interval);
     if (!added) unite(known->second, interval);  // a shared subtree that stands in both
     if (inner->kind == StmtKind::kStore) stored_[static_cast<size_t>(interval)].insert(inner->buffer.get());
+    const Intrinsic* const i = inner->kind == StmtKind::kIntrinsic ? find_intrinsic(inner->name) : nullptr;
+    for (size_t o = 0; i != nullptr && o < i->operands.size(); ++o)
+      if (i->operands[o].access != IntrinsicOperand::Access::kRead)
+        stored_[static_cast<size_t>(interval)].insert(inner->operands[o]->buffer.get());
   });
   visit_exprs(s, [&](const Expr& e) {
     if (e->kind == ExprKind::kLoad) read_[static_cast<size_t>(interval)].insert(e->buffer.get());

@@ -26,10 +26,10 @@ struct IntrinsicOperand {
   enum class Access : uint8_t { kRead, kWrite, kReadWrite, kAccumulate };
   enum class Place : uint8_t {
     kLanes,     // GPU: registers of each lane (kRegister), spread by `layout`
-    kFragment,  // a tile of a kFragment buffer: a tile register or a vector of a CPU (Intrinsic::Fragments).
-                // Tensor cores' fragments will be this with a `layout`
-    kMemory,    // kGlobal: rows (first dimension) at any distance, each row without gaps
-    kShared,    // the same in kShared. No intrinsic has it as yet; ldmatrix will
+    kFragment,  // a tile of a kFragment buffer: a tile register or a vector of a CPU (Intrinsic::Fragments); on
+    // a GPU spread over the lanes of a warp by `layout`, and lowered to kLanes (lower/gpu_fragments.cpp)
+    kMemory,  // kGlobal: rows (first dimension) at any distance, each row without gaps
+    kShared,  // the same in kShared, each lane going to the elements that `layout` gives it
   };
 
   std::string name;
@@ -37,8 +37,11 @@ struct IntrinsicOperand {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;  // of the logical tile
   Place place = Place::kLanes;
-  int64_t registers = 1;  // kLanes: elements per lane, contiguous in its register buffer
-  // kLanes: returns the logical indices of register `reg` of lane `lane`.
+  // Of a lane: elements in its register buffer, without gaps (kLanes, kFragment); elements of memory (kShared), in
+  // runs of `run` that lie side by side at a multiple of their bytes.
+  int64_t registers = 1;
+  int64_t run = 1;
+  // Returns the logical indices of element `reg` of lane `lane`. Null: not of a GPU.
   std::vector<Expr> (*layout)(const Expr& lane, const Expr& reg) = nullptr;
 };
 
@@ -52,8 +55,10 @@ struct Intrinsic {
   // NAME.out. It writes every element of the outputs. An operand that is accumulated, or that is written but
   // lies in no lanes, is one kOutput buffer NAME.
   Program meaning;
-  // CUDA statements; $0, $1... are the addresses of the first register of each operand. Ends in ";".
+  // CUDA statements; $0, $1... are the addresses of the first element of each operand in this lane, $1:4 that of
+  // its element 4 (kShared). Ends in ";".
   std::string cuda;
+  std::string cuda_helper;  // a function that the statements call, printed once; "" if none
   // CPU: where its fragments are.
   enum class Fragments : uint8_t {
     kTileRegisters,  // numbered ones, in one configuration for a kernel
@@ -97,5 +102,13 @@ std::vector<Intrinsic> amx_fp16_intrinsics();
 //   mmla.bfloat16.2                                             C[2, 2] += A[2, 4] * B[1, 2, 4]; sums float32
 //   mmla.zero.T.2, mmla.load.T.2, mmla.groups.T, mmla.store.T.2 as those of amx
 std::vector<Intrinsic> mmla_intrinsics();
+
+// --- mma.cpp: tensor cores of NVIDIA GPUs, sm_80 and later. T is bfloat16 or float16; sums float32 ---
+//   mma.T.kn, mma.T.nk           C[16, 8] += A[16, 16] * B[16, 8]; * B[8, 16] along its second dimension
+//   mma.zero                     C[16, 8] = 0
+//   ldmatrix.T.a                 a tile of A out of shared memory
+//   ldmatrix.T.kn, ldmatrix.T.nk     two tiles of B side by side: [16, 16], of k and n, of n and k
+//   mma.store                    a tile of C into shared memory
+std::vector<Intrinsic> mma_intrinsics();
 
 }  // namespace tuner

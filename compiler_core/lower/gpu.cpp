@@ -96,16 +96,6 @@ bool is_used(const Stmt& body, const Var& var) {
   return found;
 }
 
-Status check_shared_scopes(const Stmt& body, const GpuKernel& kernel) {
-  Status status;
-  visit(body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::kAllocate && s->buffer->scope == MemoryScope::kFragment)
-      status = invalid_config("kernel ", kernel.name, ": ", s->buffer->name,
-                              " is a fragment, which no lowering serves yet");
-  });
-  return status;
-}
-
 Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const Root& root) {
   GpuKernel kernel;
   kernel.name =
@@ -114,11 +104,11 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   if (!has_axis(nest, gpu::block_axis) && !has_axis(nest, gpu::thread_axis))
     return invalid_config("the nest of ", last_stored(nest)->name,
                           " is bound neither to blocks nor to threads");
-  ASSIGN_OR_RETURN(Stmt body,
-                   gpu::lower_cross_thread(gpu::drop_single_iterations(nest), gpu::thread_extents(nest)));
+  ASSIGN_OR_RETURN(Stmt body, gpu::lower_fragments(nest));
+  ASSIGN_OR_RETURN(body,
+                   gpu::lower_cross_thread(gpu::drop_single_iterations(body), gpu::thread_extents(nest)));
   body = gpu::inject_virtual_threads(gpu::unroll_register_loops(gpu::drop_single_iterations(body)));
   ASSIGN_OR_RETURN(body, gpu::bind_axes(body, kernel));
-  RETURN_IF_ERROR(check_shared_scopes(body, kernel));
   body = gpu::sink_thread_guards(body, kernel);
   body = plain_stores(gpu::privatize_registers(body, kernel));
   body = hoist_shared(body, kernel);
@@ -126,14 +116,17 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   body = simplify(body, kernel_ranges(kernel));
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
   body = simplify(gpu::overlap_copies(gpu::merge_equal_guards(body), kernel), kernel_ranges(kernel));
+  RETURN_IF_ERROR(gpu::check_warp_tiles(body, kernel));
   ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(body, kernel));
   std::vector<Buffer> global = program.args;
   global.insert(global.end(), root.between.begin(), root.between.end());
   kernel.params = touched(kernel.body, global);
   for (Var& var : kernel.block_vars)
     if (var != nullptr && !is_used(kernel.body, var)) var = nullptr;
-  for (Var& var : kernel.thread_vars)
-    if (var != nullptr && !is_used(kernel.body, var)) var = nullptr;
+  for (size_t d = 0; d < kernel.thread_vars.size(); ++d) {
+    const bool is_lane = d == 0 && gpu::has_warp_tiles(kernel.body);
+    if (!is_lane && !is_used(kernel.body, kernel.thread_vars[d])) kernel.thread_vars[d] = nullptr;
+  }
   return kernel;
 }
 

@@ -4,6 +4,8 @@
 //
 //   split into kernels     each nest at the root of the Program becomes a launch, in order; buffers between
 //                          launches are workspace in global memory
+//   fragments              tiles that a warp holds together become registers of its lanes; threadIdx.x is then
+//                          the lane, and a block has 32 of them
 //   cross-thread           a reduce loop bound to threadIdx.x: each thread sums its share in a register,
 //                          warps combine by the intrinsic warp_allreduce, several warps through shared
 //                          memory; every thread ends up with the whole sum

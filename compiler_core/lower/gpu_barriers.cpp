@@ -10,6 +10,7 @@
 // Whether schedule and proofs are right is checked by another mind: the emulator's race detector.
 #include <algorithm>
 
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu_passes.h"
 
@@ -88,8 +89,25 @@ class Barriers {
     });
     if (s.kind == StmtKind::kStore && s.buffer->scope == MemoryScope::kShared)
       summary.head.push_back({s.buffer, true, s.indices, &s});
+    if (s.kind == StmtKind::kIntrinsic) widen_tiles(s, summary.head);
     summary.tail = summary.head;
     return summary;
+  }
+
+  // An operand is the first element of a tile, anywhere in which a lane may go.
+  static void widen_tiles(const StmtNode& s, std::vector<Access>& accesses) {
+    const Intrinsic* const intrinsic = find_intrinsic(s.name);
+    for (size_t o = 0; intrinsic != nullptr && o < intrinsic->operands.size(); ++o) {
+      if (intrinsic->operands[o].place != IntrinsicOperand::Place::kShared) continue;
+      const Buffer& buffer = s.operands[o]->buffer;
+      for (Access& access : accesses) {
+        if (access.buffer != buffer) continue;
+        access.write = intrinsic->operands[o].access != IntrinsicOperand::Access::kRead;
+        const size_t tile = intrinsic->operands[o].shape.size();
+        for (size_t d = access.indices.size() - tile; d < access.indices.size(); ++d)
+          access.indices[d] = Expr();
+      }
+    }
   }
 
   Done sequence(const Stmt& s) {

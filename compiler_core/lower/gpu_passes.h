@@ -23,6 +23,15 @@ Extents thread_extents(const Stmt& body);
 // Replaces loops of one iteration by their body, except those bound to blocks and threads.
 Stmt drop_single_iterations(const Stmt& body);
 
+// Turns fragments, which the lanes of a warp hold together, into registers of each lane. InvalidConfig: a fragment that is
+// touched by more than intrinsics of GPUs, or spread by them in several ways.
+Result<Stmt> lower_fragments(const Stmt& body);
+// Whether intrinsics on tiles of a warp stand in it, whose lanes are those of threadIdx.x.
+bool has_warp_tiles(const Stmt& body);
+// InvalidConfig: threadIdx.x is not the lanes, or tiles of shared memory do not lie where they are aligned. `body` must be
+// simplified and have no thread loops.
+Status check_warp_tiles(const Stmt& body, const GpuKernel& kernel);
+
 // Turns reduce loops bound to threadIdx.x into a sum in a register of each thread, combined over warps and
 // the block. Thread loops stay.
 Result<Stmt> lower_cross_thread(const Stmt& body, const Extents& threads);

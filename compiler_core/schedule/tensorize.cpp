@@ -205,8 +205,8 @@ void Schedule::tensorize(Axis axis, std::string_view name) {
     if (axis.var == nullptr) return invalid_config("the axis handle is empty");
     const Intrinsic* intrinsic = find_intrinsic(name);
     if (intrinsic == nullptr) return invalid_config("there is no such intrinsic (ir/intrinsic.h lists them)");
-    if (intrinsic->threads > 1)
-      return invalid_config("takes ", intrinsic->threads, " threads; only tiles of one thread are matched");
+    if (!takes_tiles(*intrinsic))
+      return invalid_config("takes registers of ", intrinsic->threads, " threads; only tiles are matched");
     RETURN_IF_ERROR(tensorize_nest(axis.var, *intrinsic));
     if (const Var* init = twin(axis.var); init != nullptr && !intrinsic->zero.empty())
       RETURN_IF_ERROR(

@@ -122,6 +122,21 @@ inline std::vector<SassSnippet> sass_snippets() {
        "asm volatile(\"cp.async.commit_group; cp.async.wait_group 0;\" ::: \"memory\");"},
       {"barrier", Op::kBarrier, "__syncthreads();"},
       {"shuffle", Op::kShuffle, "y[$n * 32 + t] = __shfl_xor_sync(~0u, x[$n * 32 + t], 3);"},
+      {"product of tiles", Op::kMma,
+       "{ float c0 = x[$n * 32 + t], c1 = x[$n + t], c2 = c0 + c1, c3 = c0 - c1; int a = xi[t + $n], b = "
+       "xi[t + 32 + $n]; asm "
+       "volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%4,%5}, "
+       "{%5,%4}, {%0,%1,%2,%3};\" : \"+f\"(c0), \"+f\"(c1), \"+f\"(c2), \"+f\"(c3) : \"r\"(a), \"r\"(b)); "
+       "y[$n * 32 + t] = c0 + c1 + c2 + c3; }"},
+      {"product of float16 tiles", Op::kMma,
+       "{ float c0 = x[$n * 32 + t], c1 = x[$n + t]; int a = xi[t + $n]; asm "
+       "volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%0,%1}, {%2,%2,%2,%2}, "
+       "{%2,%2}, {%0,%1,%0,%1};\" : \"+f\"(c0), \"+f\"(c1) : \"r\"(a)); y[$n * 32 + t] = c0 + c1; }"},
+      {"matrices of shared memory", Op::kLdsm,
+       "{ int a, b, c, d; asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\" : "
+       "\"=r\"(a), "
+       "\"=r\"(b), \"=r\"(c), \"=r\"(d) : \"r\"((unsigned)__cvta_generic_to_shared(s) + t * 16 + $n * 512)); "
+       "yi[$n * 32 + t] = a + b + c + d; }"},
       {"vote", Op::kOther, "yi[$n * 32 + t] = __ballot_sync(~0u, xi[$n * 32 + t] > 3);"},
       {"fence", Op::kOther, "y[$n * 32 + t] = 1; __threadfence(); y[$n * 32 + t + 1] = 2;"},
       {"atomic", Op::kOther, "y[$n * 32 + t] = atomicAdd(y + $n * 77, 1.5f);"},

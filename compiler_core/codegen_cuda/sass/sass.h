@@ -52,7 +52,9 @@ enum class Op : uint8_t {
   kBarrier,     // of the block
   kBranch,      // jumps, calls, returns, exits
   kShuffle,
-  kOther,  // special registers, convergence, waits, atomics, matrix units...
+  kMma,    // products of tiles on tensor cores
+  kLdsm,   // four matrices of 8 x 8 out of shared memory
+  kOther,  // special registers, convergence, waits, atomics...
   kNop,    // after the last instruction, to fill the section
   kUnknown,
 };

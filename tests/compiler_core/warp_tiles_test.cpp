@@ -1,0 +1,296 @@
+// Tensor cores: which lane holds what, against the words of the PTX manual; schedules of products by tiles of a warp, lowered, emulated
+// and compiled; damage that the emulator has to see.
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <random>
+#include <tuple>
+
+#include "compiler_core/base/elements.h"
+#include "compiler_core/codegen/emulated_run.h"
+#include "compiler_core/codegen/reference.h"
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/sass/sass.h"
+#include "compiler_core/ir/intrinsic.h"
+#include "compiler_core/ir/visitor.h"
+#include "compiler_core/lower/gpu.h"
+#include "compiler_core/oracle/oracle.h"
+#include "tests/compiler_core/warp_tile_schedules.h"
+#include "tests/random_seed.h"
+
+namespace tuner {
+namespace {
+
+using testing::half_product;
+using ::testing::HasSubstr;
+using testing::warp_product;
+using testing::WarpTiles;
+
+std::pair<int64_t, int64_t> at(const IntrinsicOperand& o, int64_t lane, int64_t reg) {
+  std::pair<int64_t, int64_t> place;
+  const std::vector<Expr> indices = o.layout(Expr(lane), Expr(reg));
+  EXPECT_EQ(indices.size(), 2u);
+  EXPECT_TRUE(is_const_int(simplify(indices[0]), &place.first));
+  EXPECT_TRUE(is_const_int(simplify(indices[1]), &place.second));
+  return place;
+}
+
+// "Matrix Fragments for mma.m16n8k16 with floating point type", with the manual's own conditions.
+TEST(WarpTiles, FragmentsLieAsTheManualSays) {
+  const Intrinsic& mma = *find_intrinsic("mma.bfloat16.kn");
+  for (int64_t lane = 0; lane < 32; ++lane) {
+    const int64_t group = lane >> 2, in_group = lane % 4;
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t row = (i < 2 || (i >= 4 && i < 6)) ? group : group + 8;
+      const int64_t column = i < 4 ? in_group * 2 + (i & 1) : in_group * 2 + (i & 1) + 8;
+      EXPECT_EQ(at(mma.operands[1], lane, i), std::pair(row, column)) << "a" << i << " of lane " << lane;
+    }
+    for (int64_t i = 0; i < 4; ++i) {
+      const int64_t row = i < 2 ? in_group * 2 + (i & 1) : in_group * 2 + (i & 1) + 8;
+      EXPECT_EQ(at(mma.operands[2], lane, i), std::pair(row, group)) << "b" << i << " of lane " << lane;
+      EXPECT_EQ(at(find_intrinsic("mma.bfloat16.nk")->operands[2], lane, i), std::pair(group, row));
+      EXPECT_EQ(at(mma.operands[0], lane, i), std::pair(i < 2 ? group : group + 8, in_group * 2 + (i & 1)))
+          << "c" << i << " of lane " << lane;
+    }
+  }
+}
+
+// ldmatrix: thread 8 m + r brings row r of matrix m; afterwards register m of thread 4 r + c holds elements 2c and 2c + 1 of that row,
+// with .trans elements r of rows 2c and 2c + 1.
+TEST(WarpTiles, MatricesAreLoadedAsTheManualSays) {
+  for (const char* const name : {"ldmatrix.bfloat16.a", "ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk"}) {
+    const Intrinsic& load = *find_intrinsic(name);
+    const bool transposed = load.cuda_helper.find(".trans") != std::string::npos;
+    for (int64_t lane = 0; lane < 32; ++lane)
+      for (int64_t reg = 0; reg < 8; ++reg) {
+        const int64_t matrix = reg / 2, r = lane / 4, c = 2 * (lane % 4) + reg % 2;
+        const int64_t row = transposed ? c : r, element = transposed ? r : c;
+        EXPECT_EQ(at(load.operands[0], lane, reg), at(load.operands[1], 8 * matrix + row, element))
+            << name << ", register " << reg << " of lane " << lane;
+      }
+  }
+}
+
+std::vector<std::vector<float>> random_operands(const Program& math, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<std::vector<float>> inputs;
+  for (const Buffer& b : math.args) {
+    if (b->role == BufferRole::kOutput) continue;
+    inputs.emplace_back();
+    for (int64_t i = 0; i < b->elements(); ++i) {
+      const float x = static_cast<float>(rng() % 2001) / 1000 - 1;
+      inputs.back().push_back(b->dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : rounded_to_float16(x));
+    }
+  }
+  return inputs;
+}
+
+// "": every element is right and nothing was found; else what was.
+std::string verdict(const GpuProgram& gpu, const Program& math, uint64_t seed = 1) {
+  const std::vector<std::vector<float>> inputs = random_operands(math, seed);
+  const auto expected = reference_answer(math, inputs);
+  if (!expected) return expected.message();
+  const auto run = run_emulated(gpu, inputs);
+  if (!run) return run.message();
+  if (!run->faults.empty()) return run->faults.front();
+  for (size_t i = 0; i < expected->back().size(); ++i)
+    if (!(std::abs(run->outputs.back()[i] - expected->back()[i]) <= 1e-4))
+      return str("out ", i, " is ", run->outputs.back()[i], ", expected ", expected->back()[i]);
+  return "";
+}
+
+Result<GpuProgram> lowered(const Schedule& s) {
+  ASSIGN_OR_RETURN(const Program scheduled, s.finish());
+  return lower_gpu(scheduled);
+}
+
+TEST(WarpTiles, AProductIsLoadsOfMatricesAndProductsOfTiles) {
+  const Program math = half_product(DType::kBFloat16, 32, 32, 32, true);
+  const Schedule s = warp_product(math, {});
+  ASSERT_FALSE(s.refused()) << s.finish().message();
+  const Result<GpuProgram> gpu = lowered(s);
+  ASSERT_TRUE(gpu) << gpu.message() << to_text(s.program());
+  EXPECT_EQ("\n" + to_text(*gpu), R"(
+kernel product(a, b, out) grid (1, 1, 1) block (32, 2, 1)
+  shared acc float32[32, 32] at 0
+  shared a.packed bfloat16[1, 1, 32, 32] at 4096
+  shared b.packed bfloat16[1, 1, 32, 32] at 6144
+  block
+    allocate acc.fragment float32[16] register
+    unrolled i.outer.init in 0..2
+      unrolled j.outer.init in 0..2
+        mma.zero(acc.fragment[i.outer.init*8 + j.outer.init*4])
+    for p0.p1.p2.p3.fused.outer in 0..16
+      a.packed[0, 0, p0.p1.p2.p3.fused.outer*2 + ty, tx] = a[p0.p1.p2.p3.fused.outer*2 + ty, tx]
+    for p0.p1.p2.p3.fused.outer in 0..16
+      b.packed[0, 0, p0.p1.p2.p3.fused.outer*2 + ty, tx] = b[p0.p1.p2.p3.fused.outer*2 + ty, tx]
+    barrier shared
+    unrolled reduce k.inner.outer in 0..2
+      allocate a.packed.fragment bfloat16[1, 1, 16] register
+      allocate b.packed.fragment bfloat16[1, 1, 8] register
+      unrolled i2.outer in 0..2
+        ldmatrix.bfloat16.a(a.packed.fragment[0, 0, i2.outer*8], a.packed[0, 0, i2.outer*16, k.inner.outer*16])
+      ldmatrix.bfloat16.kn(b.packed.fragment[0, 0, 0], b.packed[0, 0, k.inner.outer*16, ty*16])
+      unrolled i.outer in 0..2
+        unrolled j.outer in 0..2
+          mma.bfloat16.kn(acc.fragment[i.outer*8 + j.outer*4], a.packed.fragment[0, 0, i.outer*8], b.packed.fragment[0, 0, j.outer*4])
+    unrolled i.inner.outer in 0..2
+      unrolled j.inner.outer in 0..2
+        mma.store(acc.fragment[i.inner.outer*8 + j.inner.outer*4], acc[i.inner.outer*16, ty*16 + j.inner.outer*8])
+  barrier shared
+  for i.inner.j.inner.fused.outer in 0..16
+    out[i.inner.j.inner.fused.outer*2 + ty, tx] = max(acc[i.inner.j.inner.fused.outer*2 + ty, tx], 0)
+)");
+}
+
+TEST(WarpTiles, RandomProductsAreRight) {
+  const RandomSeed seed(2611);
+  std::mt19937_64 rng(seed);
+  const auto pick = [&](auto... values) {
+    const std::vector<std::common_type_t<decltype(values)...>> all{values...};
+    return all[rng() % all.size()];
+  };
+  for (uint32_t i = 0; i < wanted_rounds(40); ++i) {
+    WarpTiles o;
+    o.warps_m = pick(1, 2), o.warps_n = pick(1, 2, 4);
+    o.bm = 16 * o.warps_m * pick(1, 2), o.bn = 16 * o.warps_n * pick(1, 2), o.bk = 16 * pick(1, 2);
+    o.k_first = rng() % 2 == 0, o.double_buffer = rng() % 2 == 0;
+    o.layout_a = pick("", "pad:8"), o.layout_b = pick("", "pad:8"), o.layout_c = pick("", "pad:2", "pad:8");
+    if (o.bk >= 32 && rng() % 2 == 0) o.layout_a = "xor:8,4";
+    const DType t = pick(DType::kBFloat16, DType::kFloat16);
+    const auto m = o.bm + static_cast<int64_t>(rng() % 70), n = o.bn + static_cast<int64_t>(rng() % 70),
+               k = static_cast<int64_t>(1 + rng() % 70);
+    SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k));
+    const Program math = half_product(t, m, n, k, o.k_first);
+    const Schedule s = warp_product(math, o);
+    ASSERT_FALSE(s.refused()) << s.finish().message() << "\n" << s.trace();
+    const Result<GpuProgram> gpu = lowered(s);
+    ASSERT_TRUE(gpu) << gpu.message() << "\n" << s.trace();
+    ASSERT_EQ(verdict(*gpu, math, rng()), "") << to_text(*gpu);
+    // The Program before lowering means the same.
+    if (m * n * k > 20'000) continue;
+    std::vector<std::vector<double>> plain, tiled;
+    for (const auto& input : random_operands(math, 3)) plain.emplace_back(input.begin(), input.end());
+    plain.emplace_back();
+    tiled = plain;
+    ASSERT_TRUE(interpret(math, plain));
+    ASSERT_TRUE(interpret(*s.finish(), tiled));
+    for (size_t e = 0; e < plain.back().size(); ++e) ASSERT_NEAR(tiled.back()[e], plain.back()[e], 1e-4);
+  }
+}
+
+// A warp of 64 x 32 sums over 32 terms: 4 x 4 tiles, two steps; its operands in 4 and 2 loads a step.
+TEST(WarpTiles, CompileToTensorCoreInstructions) {
+  if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
+  for (const bool k_first : {true, false})
+    for (const DType t : {DType::kBFloat16, DType::kFloat16})
+      for (const char* const arch : {"sm_80", "sm_90a"}) {
+        SCOPED_TRACE(str(dtype_name(t), k_first ? " kn on " : " nk on ", arch));
+        const WarpTiles o{.bm = 128,
+                          .bn = 128,
+                          .bk = 32,
+                          .warps_m = 2,
+                          .warps_n = 4,
+                          .k_first = k_first,
+                          .layout_a = "pad:8",
+                          .layout_b = "pad:8"};
+        const auto scheduled = warp_product(half_product(t, 512, 512, 512, k_first), o).finish();
+        ASSERT_TRUE(scheduled) << scheduled.message();
+        const auto artifact = compile_cuda(*scheduled, parse_target(str("cuda -arch=", arch)).value(),
+                                           {.max_spill_bytes = 0, .static_filter = false});
+        ASSERT_TRUE(artifact) << artifact.message();
+        const auto codes = sass::read_kernel_code(artifact->binary);
+        ASSERT_TRUE(codes) << codes.message();
+        ASSERT_EQ(codes->size(), 1u);
+        EXPECT_TRUE(codes->front().unknown.empty());
+        EXPECT_EQ(codes->front().mix[sass::Op::kMma], 4 * 4 * 2);
+        EXPECT_EQ(codes->front().mix[sass::Op::kLdsm], (4 + 2) * 2);
+        EXPECT_EQ(codes->front().mix[sass::Op::kLocalLoad], 0) << "fragments stay in registers";
+      }
+}
+
+// Kernels as lowered, with one statement changed.
+GpuProgram damaged(const GpuProgram& gpu, const std::function<Stmt(const Stmt&)>& change) {
+  const std::function<Stmt(const Stmt&)> rebuild = [&](const Stmt& s) -> Stmt {
+    const Stmt mapped = map_children(
+        s, [](const Expr& e) { return e; }, rebuild);
+    return mapped == nullptr ? mapped : change(mapped);
+  };
+  GpuProgram result = gpu;
+  for (GpuKernel& kernel : result.kernels) kernel.body = rebuild(kernel.body);
+  return result;
+}
+
+TEST(WarpTiles, DamageIsSeen) {
+  const Program math = half_product(DType::kBFloat16, 64, 64, 96, true);
+  const auto gpu = lowered(warp_product(math, {.layout_a = "pad:8"}));
+  ASSERT_TRUE(gpu) << gpu.message();
+  ASSERT_EQ(verdict(*gpu, math), "");
+  int barriers = 0;
+  visit(gpu->kernels[0].body, [&](const Stmt& s) { barriers += s->kind == StmtKind::kBarrier ? 1 : 0; });
+  ASSERT_EQ(barriers, 3);
+  for (int dropped = 0; dropped < barriers; ++dropped) {
+    int n = 0;
+    const GpuProgram bad = damaged(
+        *gpu, [&](const Stmt& s) { return s->kind == StmtKind::kBarrier && n++ == dropped ? Stmt() : s; });
+    EXPECT_THAT(verdict(bad, math), HasSubstr("race")) << "barrier " << dropped;
+  }
+  // Another intrinsic in the place of one.
+  const auto renamed = [&](const char* from, const char* to) {
+    return damaged(*gpu, [&](const Stmt& s) {
+      if (s->kind != StmtKind::kIntrinsic || s->name != from) return s;
+      auto node = std::make_shared<StmtNode>(*s);
+      node->name = to;
+      return Stmt(std::move(node));
+    });
+  };
+  EXPECT_NE(verdict(renamed("ldmatrix.bfloat16.a", "ldmatrix.bfloat16.kn"), math), "") << "wrong lanes";
+  EXPECT_NE(verdict(renamed("ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk"), math), "") << "not transposed";
+  // An operand one tile aside, and one that begins one row below.
+  for (const auto& [name, operand, by] :
+       std::vector<std::tuple<std::string, size_t, int64_t>>{{"ldmatrix.bfloat16.a", 1, 1},
+                                                             {"mma.bfloat16.kn", 2, 2},
+                                                             {"mma.bfloat16.kn", 0, 1},
+                                                             {"mma.store", 1, 1}}) {
+    const GpuProgram bad = damaged(*gpu, [&, name = name, operand = operand, by = by](const Stmt& s) {
+      if (s->kind != StmtKind::kIntrinsic || s->name != name) return s;
+      auto node = std::make_shared<StmtNode>(*s);
+      std::vector<Expr> at = node->operands[operand]->operands;
+      at.back() = at.back() + by;
+      node->operands[operand] = load(node->operands[operand]->buffer, std::move(at));
+      return Stmt(std::move(node));
+    });
+    EXPECT_NE(verdict(bad, math), "") << name << ", operand " << operand;
+  }
+  // Sums that do not begin at zero.
+  const GpuProgram unset = damaged(*gpu, [](const Stmt& s) {
+    return s->kind == StmtKind::kIntrinsic && s->name == "mma.zero" ? Stmt() : s;
+  });
+  EXPECT_THAT(verdict(unset, math), HasSubstr("uninitialised read"));
+}
+
+TEST(WarpTiles, WhatDoesNotFitIsRefused) {
+  const auto refusal = [](const WarpTiles& o, DType t = DType::kBFloat16) {
+    const auto scheduled = warp_product(half_product(t, 64, 64, 64, true), o).finish();
+    if (!scheduled) return scheduled.status().message();
+    return lower_gpu(*scheduled).status().message();
+  };
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_THAT(refusal({.bk = 24}), HasSubstr("every tile is full"));
+  EXPECT_THAT(refusal({.layout_a = "pad:4"}), HasSubstr("takes 8 elements of a.packed at a time"));
+  EXPECT_THAT(refusal({.layout_c = "pad:1"}), HasSubstr("takes 2 elements of acc at a time"));
+
+  // A fragment that loops touch, and lanes that are not threadIdx.x.
+  Schedule plain(half_product(DType::kBFloat16, 16, 8, 16, true));
+  const Tensor acc = plain.tensor("acc");
+  plain.set_scope(acc, MemoryScope::kFragment);
+  const auto [i, j] = plain.axes<2>(plain.tensor("out"));
+  plain.bind(i, LoopKind::kBlockX);
+  plain.compute_at(acc, i);
+  const auto scheduled = plain.finish();
+  ASSERT_TRUE(scheduled) << scheduled.message();
+  EXPECT_THAT(lower_gpu(*scheduled).status().message(), HasSubstr("only intrinsics read and write"));
+}
+
+}  // namespace
+}  // namespace tuner
