@@ -19,7 +19,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 7;
+constexpr int kCodegenVersion = 8;
 
 struct Compiled {
   // The context must outlive the module.

@@ -49,6 +49,7 @@ class KernelPrinter {
   // --- vectorized loops (print_vector.cpp) ---
   struct VectorLoad;
   void vector_loop(const Stmt& s, const RangeMap& ranges, bool told);
+  bool moves_vectors(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges) const;
   bool worth_vectors(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges) const;
   void vector_stmt(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
   void vector_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);

@@ -23,11 +23,13 @@ std::string vector_type(DType dtype, int64_t lanes) {
                                    : dtype == DType::kInt64  ? "longlong"
                                    : dtype_bytes(dtype) == 2 ? "ushort"
                                                              : c_type(dtype);
+  if (lanes > 4 && lanes * dtype_bytes(dtype) == 16) return "uint4";  // moved as it is
   return str(element, lanes);
 }
 
 // "make_float4(0.0f, 0.0f, 0.0f, 0.0f)" of the texts of the lanes.
 std::string made_vector(DType dtype, const std::vector<std::string>& lanes) {
+  if (lanes.size() > 4) return "make_uint4(0, 0, 0, 0)";  // zeros: nothing else is moved so
   std::string text = str("make_", vector_type(dtype, static_cast<int64_t>(lanes.size())), "(");
   for (size_t i = 0; i < lanes.size(); ++i) text += (i == 0 ? "" : ", ") + lanes[i];
   return text + ")";
@@ -63,6 +65,12 @@ Expr with_vectors(const Expr& e, const Loads& vectors, const Var& lane) {
 }  // namespace
 
 void KernelPrinter::vector_loop(const Stmt& s, const RangeMap& ranges, bool told) {
+  if (s->extent == 8) {
+    RangeMap inside = ranges;
+    inside.bind(s->var, s->extent);
+    if (moves_vectors(s->body, s->var, s->extent, inside))
+      return vector_stmt(s->body, s->var, s->extent, inside);
+  }
   const int64_t lanes = s->extent % 4 == 0 ? 4 : s->extent % 2 == 0 ? 2 : 1;
   if (lanes > 1 && s->extent > lanes) {  // several vectors: an unrolled loop over them
     const Var outer = make_var(s->var->name + ".vector"), inner = make_var(s->var->name);
@@ -98,6 +106,22 @@ bool KernelPrinter::worth_vectors(const Stmt& s, const Var& lane, int64_t lanes,
     default:
       return false;
   }
+}
+
+// Stores of 16 bytes that are loaded as they are, or are zeros: elements of 16 bits, eight at once.
+bool KernelPrinter::moves_vectors(const Stmt& s, const Var& lane, int64_t lanes,
+                                  const RangeMap& ranges) const {
+  if (s->kind == StmtKind::kIf && s->else_body == nullptr &&
+      same_for_all_lanes(s->condition, lane, lanes, ranges)) {
+    RangeMap inside = ranges;
+    inside.assume(s->condition);
+    return moves_vectors(s->body, lane, lanes, inside);
+  }
+  if (s->kind != StmtKind::kStore || lanes * dtype_bytes(s->buffer->dtype) != 16) return false;
+  const Expr& v = s->value;
+  return v->dtype == s->buffer->dtype && (v->kind == ExprKind::kLoad || is_zero_padded(v)) &&
+         lane_access(s->buffer, s->indices, lane, lanes, ranges) == LaneAccess::kVector &&
+         vector_loads(v, lane, lanes, ranges).size() == 1;
 }
 
 void KernelPrinter::vector_stmt(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges) {

@@ -250,6 +250,16 @@ CpuName host_cpu_name() {
   return name;
 }
 
+std::vector<std::string> host_arm_units() {
+  std::vector<std::string> words;
+#if defined(__aarch64__)
+  const unsigned here = units_of(core_of(usable_cpus().back()));
+  for (const auto& [unit, word] : kUnitWords)
+    if ((here & unit) != 0) words.emplace_back(word);
+#endif
+  return words;
+}
+
 std::vector<std::string> host_cpu_units() {
   std::vector<std::string> found;
 #if defined(__x86_64__)

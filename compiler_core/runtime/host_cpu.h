@@ -28,6 +28,8 @@ CpuName name_of_arm(const ArmCore& core);
 // Units that a CPU name of AArch64 implies, in LLVM's words, of those in which such CPUs differ for kernels:
 // bf16, dotprod, fullfp16, i8mm, sve, sve2. Empty for a name that the table does not have.
 std::vector<std::string> units_of_arm(std::string_view mcpu);
+// Those of the core this runs on. Empty on other architectures.
+std::vector<std::string> host_arm_units();
 // Every name in the table, once.
 std::vector<std::string> arm_cpu_names();
 

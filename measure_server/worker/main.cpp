@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/room.h"
 #include "measure_server/worker/builder.h"
 #include "measure_server/worker/builder_worker.h"
 #include "measure_server/worker/program_parts.h"
@@ -87,10 +88,12 @@ int measure(const Command& command, const DaemonAccess& access, const std::strin
 
 int build(const Command& command, const DaemonAccess& access, const std::string& program) {
   const CommonOptions& common = command.common;
+  // Of its own: a worker beside it keeps the first folder, its name, and what it has not yet reported.
+  const bool is_default = common.work_dir_option->count() == 0;
   Result<std::unique_ptr<BuilderWorker>> worker =
       BuilderWorker::start({.worker_id = common.worker_id,
                             .worker_name = access.worker,
-                            .work_dir = common.work_dir,
+                            .work_dir = is_default ? user_cache_folder() + "/builder" : common.work_dir,
                             .shared_dir = common.shared_dir,
                             .next_work_dir = common.next_work_dir(),
                             .cache_bytes = common.cache_bytes(),

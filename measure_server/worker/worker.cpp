@@ -44,7 +44,7 @@ constexpr char kCalmPulses[] = "/calm_pulses";
 std::string data_key(const v1::Lease& lease) { return str(lease.workload_key(), "|", lease.input_seed()); }
 
 bool is_disk_trouble(const Status& why) {
-  for (const int error : {ENOSPC, EDQUOT, EROFS, EIO})
+  for (const int error : {ENOSPC, EDQUOT, EROFS, EIO, EACCES})
     if (why.message().find(std::strerror(error)) != std::string::npos) return true;
   return false;
 }
@@ -270,7 +270,7 @@ Status Worker::find_isolation() {
 }
 
 void Worker::say_registered() const {
-  spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", worker_id_, host_target(),
+  spdlog::info("registered as {} ({}), peak {:.3g} GFLOP/s on one thread", worker_id_, host_target(),
                peak_of(DType::kFloat32, 1));
   if (served_.size() > 1)
     spdlog::info("also measures \"{}\" on {}", served_.back().target, served_.back().hardware);

@@ -128,7 +128,8 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
     core_->await_again(lease);
     return;
   }
-  if (!reply.is_ok() && reply.status().code() == StatusCode::kUnavailable) {
+  // A runner only fetches: whatever goes wrong there is no candidate's fault.
+  if (!reply.is_ok() && (reply.status().code() == StatusCode::kUnavailable || builds_elsewhere())) {
     ours = reply.status();
   } else if (!reply.is_ok()) {
     record.set_outcome(reply.status().code() == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
@@ -164,7 +165,7 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
   }
   if (!ours.is_ok()) {
     const bool no_builder = ours.code() == StatusCode::kUnavailable;
-    if (stopped_ || gave_back(lease, ours, no_builder)) return;
+    if (stopped_ || gave_back(lease, ours, no_builder) || gave_back_unmade(lease, ours.message())) return;
     record.set_outcome(v1::DEVICE_LOST);
     record.set_message(ours.message());
   }

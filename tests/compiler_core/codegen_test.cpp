@@ -57,6 +57,22 @@ TEST(Codegen, SerialAndVectorLoopsOfAnyLength) {
     for (const int64_t n : {1, 2, 3, 7, 16, 17, 33, 100}) EXPECT_TRUE(matches_oracle(doubling(n, kind))) << n;
 }
 
+// A link in this process resets LLVM's options; what is compiled afterwards is compiled alike.
+TEST(Codegen, TheNextKernelOfAProcessIsCompiledAsTheFirst) {
+  for (const char* const name :
+       {"llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v4"}) {
+    const Target target = parse_target(name).value();
+    const Program program = tiled_matmul(37, 29, 41, 4, 8, /*parallel=*/false);
+    const Result<Artifact> first = compile(program, target);
+    ASSERT_TRUE(first) << first.message();
+    for (int again = 0; again < 2; ++again) {
+      const Result<Artifact> next = compile(program, target);
+      ASSERT_TRUE(next) << next.message();
+      EXPECT_TRUE(next->binary == first->binary) << name << ", compilation " << again + 2;
+    }
+  }
+}
+
 // The loader hands out what it has under a name already: each kernel needs its own.
 TEST(Codegen, KernelsLoadedAtTheSameTimeStayApart) {
   const auto times = [](int64_t factor) {

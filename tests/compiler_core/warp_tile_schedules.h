@@ -10,6 +10,7 @@ struct WarpTiles {
   int64_t warps_m = 1, warps_n = 2;   // that share it
   bool k_first = true;                // b is [k, n], or [n, k]
   bool double_buffer = false;
+  int64_t vector = 1;  // elements that a thread copies at once
   std::string layout_a, layout_b, layout_c;
 };
 
@@ -31,8 +32,14 @@ inline Program half_product(DType t, int64_t m, int64_t n, int64_t k, bool k_fir
 }
 
 // The copy of a shared tile, 32 lanes of each warp side by side.
-inline void share_over_warps(Schedule& s, const Tensor& tile, int64_t warps) {
-  const auto [round, thread] = s.split(s.fuse(s.axes(tile)), 32 * warps);
+inline void share_over_warps(Schedule& s, const Tensor& tile, int64_t warps, int64_t vector) {
+  Axis vectors = s.fuse(s.axes(tile));
+  if (vector > 1) {
+    const SplitAxes parts = s.split(vectors, vector);
+    vectors = parts.outer;
+    s.vectorize(parts.inner);
+  }
+  const auto [round, thread] = s.split(vectors, 32 * warps);
   const auto [warp, lane] = s.split(thread, 32);
   s.bind(warp, LoopKind::kThreadY);
   s.bind(lane, LoopKind::kThreadX);
@@ -109,8 +116,8 @@ inline Schedule warp_product(const Program& math, const WarpTiles& o) {
   s.tensorize(sum_row, "mma." + type + (o.k_first ? ".kn" : ".nk"));
   copy_by_tiles(s, a_tiles, 16, 16, "ldmatrix." + type + ".a");
   copy_by_tiles(s, b_tiles, 16, 16, "ldmatrix." + type + (o.k_first ? ".kn" : ".nk"));
-  share_over_warps(s, a, warps);
-  share_over_warps(s, b, warps);
+  share_over_warps(s, a, warps, o.vector);
+  share_over_warps(s, b, warps, o.vector);
   if (o.double_buffer) {
     s.double_buffer(a, k_outer);
     s.double_buffer(b, k_outer);

@@ -154,7 +154,7 @@ TEST(WarpTiles, RandomProductsAreRight) {
     WarpTiles o;
     o.warps_m = pick(1, 2), o.warps_n = pick(1, 2, 4);
     o.bm = 16 * o.warps_m * pick(1, 2), o.bn = 16 * o.warps_n * pick(1, 2), o.bk = 16 * pick(1, 2);
-    o.k_first = rng() % 2 == 0, o.double_buffer = rng() % 2 == 0;
+    o.k_first = rng() % 2 == 0, o.double_buffer = rng() % 2 == 0, o.vector = pick(1, 2, 8);
     o.layout_a = pick("", "pad:8"), o.layout_b = pick("", "pad:8"), o.layout_c = pick("", "pad:2", "pad:8");
     if (o.bk >= 32 && rng() % 2 == 0) o.layout_a = "xor:8,4";
     const DType t = pick(DType::kBFloat16, DType::kFloat16);
@@ -192,6 +192,7 @@ TEST(WarpTiles, CompileToTensorCoreInstructions) {
                           .warps_m = 2,
                           .warps_n = 4,
                           .k_first = k_first,
+                          .vector = 8,
                           .layout_a = "pad:8",
                           .layout_b = "pad:8"};
         const auto scheduled = warp_product(half_product(t, 512, 512, 512, k_first), o).finish();
@@ -206,6 +207,8 @@ TEST(WarpTiles, CompileToTensorCoreInstructions) {
         EXPECT_EQ(codes->front().mix[sass::Op::kMma], 4 * 4 * 2);
         EXPECT_EQ(codes->front().mix[sass::Op::kLdsm], (4 + 2) * 2);
         EXPECT_EQ(codes->front().mix[sass::Op::kLocalLoad], 0) << "fragments stay in registers";
+        EXPECT_EQ(codes->front().mix[sass::Op::kLdg128], 2) << "one for each operand, eight elements at once";
+        EXPECT_EQ(codes->front().mix[sass::Op::kSts128], 2);
       }
 }
 

@@ -126,6 +126,7 @@ TEST_F(Board, TunesAndRunsTheLastLayerOfResNet50) {
   // The program of examples/app_cpp, for the board.
   const std::string out = folder_.file("out"), app = folder_.file("app"), dump = folder_.file("dump");
   tuner("build " + job + " -o " + out + " --name app_kernels --db " + db_);
+  EXPECT_THAT(read_text(out + "/manifest.json"), HasSubstr("\"same_code_as_measured\": true"));
   run("/usr/bin/env aarch64-linux-gnu-g++ -O2 -std=c++17 " TUNER_SOURCE_DIR "/examples/app_cpp/main.cpp -I" +
       out + "/include -L" + out + "/lib -lapp_kernels -Wl,-rpath," + out + "/lib -pthread -o " + app);
   std::filesystem::create_directory(dump);
@@ -143,4 +144,17 @@ TEST_F(Board, TunesAndRunsTheLastLayerOfResNet50) {
 }
 
 }  // namespace
+// A job for a core that nobody knows could never come; code for one with more units would not run.
+TEST_F(Board, ANameThatThisCoreCannotHaveIsRefused) {
+  const auto refusal = [&](const std::string& name) {
+    Process runner(
+        words_of("/usr/bin/env " + qemu_ + worker_ + "/measure_runner --daemon 127.0.0.1:1 --mcpu " + name),
+        folder_.file("named" + name));
+    EXPECT_EQ(runner.wait(60s), 2) << runner.err();
+    return runner.err();
+  };
+  EXPECT_THAT(refusal("raspberrypi4"), HasSubstr("--mcpu: found raspberrypi4, expected generic or one of "));
+  EXPECT_THAT(refusal("cortex-a76"), HasSubstr("which this core has not"));
+}
+
 }  // namespace tuner

@@ -76,7 +76,8 @@ const std::map<std::string, std::string>& not_run_here() {
       {"measure_runner --daemon pi4.credentials", kBoard},
       {"tuner submit examples/conv2d_aarch64.json --trials 128 --daemon alice.credentials", kBoard},
       {"tuner query examples/conv2d_aarch64.json --daemon alice.credentials", kBoard},
-      {"aarch64-linux-gnu-gcc -O2 app.c -Iout_board/include -Lout_board/lib -lconv -Wl,-rpath,'$ORIGIN/lib' "
+      {"aarch64-linux-gnu-g++ -O2 -std=c++17 examples/app_cpp/main.cpp -Iout_board/include -Lout_board/lib "
+       "-lapp_kernels -Wl,-rpath,'$ORIGIN/lib' "
        "-pthread "
        "-o app",
        kBoard},
@@ -219,7 +220,7 @@ TEST_F(DocumentationTest, Records) {
 
 TEST_F(DocumentationTest, Boards) {
   EXPECT_THAT(follow("docs/boards.md"), HasSubstr("fmla"));
-  EXPECT_FALSE(shell_->read("out_board/include/conv.h").empty());
+  EXPECT_FALSE(shell_->read("out_board/include/app_kernels.h").empty());
 }
 
 TEST_F(DocumentationTest, Farm) {

@@ -357,6 +357,19 @@ TEST_F(BuildService, ARunnerWithoutABuilderGetsNothingAndPeopleAreTold) {
   EXPECT_THAT(awaiting(runner_, {}, 4).leases(), SizeIs(4));
 }
 
+// A runner that has gone stays on the list for a while: a job that waits for it says so all the same.
+TEST_F(BuildService, AWorkerThatHasGoneMeasuresNothing) {
+  builder_ = enter_builder("b1");
+  runner_ = enter_runner("r1");
+  (void)awaiting(runner_, {});
+  farm.pass(60'000);
+  job_ = farm.submit(16);
+  farm.pass(10'000);
+  EXPECT_THAT(told("no worker measures"), SizeIs(1));
+  EXPECT_THAT(told("r1 was last heard of 6"), SizeIs(1));
+  EXPECT_THAT(told("measure_runner"), SizeIs(1));
+}
+
 TEST_F(BuildService, LeasesThatWaitForABuilderThatHasGoneAreTold) {
   begin();
   for (int i = 0; i < 200; ++i) {

@@ -1,6 +1,8 @@
 // Builders here, runners there, as programs over TCP: what a full worker finds alone they find together, whoever is killed meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include <algorithm>
 #include <chrono>
@@ -196,6 +198,35 @@ TEST_F(BuildersRunners, AnOlderDriverWaitsForABuilderWithAnOlderToolkit) {
       }))
       << submit.out() << submit.err() << runs->err() << builds->err();
   EXPECT_TRUE(job.recorded().empty()) << "no candidate is blamed";
+}
+
+// A full card of a board. Fetching is all that a runner does for a build, so whatever goes wrong there is no candidate's fault.
+TEST_F(BuildersRunners, ARunnerWithAFullDiskBlamesNoTrialAndGoesOnWhenThereIsRoom) {
+  const std::string disk = job.folder.file("runner-shared");
+  std::filesystem::create_directories(disk);
+  // Of this process and those it starts from now on.
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("tuner-test", disk.c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "no tmpfs can be mounted here (needs root)";
+  const auto builds = builder(), runs = runner();
+  ASSERT_TRUE(eventually(60s, [&] { return runs->err().find("registered as") != std::string::npos; }))
+      << runs->err();
+  {
+    std::ofstream filler(disk + "/filler");
+    for (int i = 0; i < 16 && filler; ++i) filler << std::string(1 << 20, 'x') << std::flush;
+  }
+  Process submit(job.submit(24, {"--daemon", address_}), job.folder.file("submit"));
+  EXPECT_TRUE(
+      eventually(90s, [&] { return runs->err().find("No space left on device") != std::string::npos; }))
+      << runs->err() << submit.out();
+  std::filesystem::remove(disk + "/filler");
+  EXPECT_EQ(submit.wait(240s), 0) << submit.out() << submit.err() << runs->err();
+  job.expect_complete(24);
+  for (const auto& [id, t] : job.recorded())
+    EXPECT_NE(t.record->outcome, Outcome::kBuildError) << t.record->message;
+  runs->signal(SIGTERM);
+  EXPECT_EQ(runs->wait(30s), 0);
+  ::umount2(disk.c_str(), MNT_DETACH);
 }
 
 TEST_F(BuildersRunners, ADrainingRunnerDoesNotWaitForABuilder) {

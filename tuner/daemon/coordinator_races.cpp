@@ -94,7 +94,9 @@ Status Coordinator::check_racers_locked(const JobRow::Task& task, Finalists& fin
       finalists.trials.end())
     finalists.default_trial_id.clear();
   const Needs needs = needs_of({.kind = WorkKind::kRace, .task = task, .finalists = finalists.trials});
-  if (finalists.trials.empty() || workers_.serving(needs, now) == 0)
+  // A builder that is away is waited for, as any worker is.
+  const bool builder_away = !workers_.waiting_for_builder(needs, now).empty();
+  if (finalists.trials.empty() || (workers_.serving(needs, now) == 0 && !builder_away))
     return unavailable(
         "not raced: no worker here has the templates of all finalists; its time is that of one trial");
   return Status::ok();

@@ -254,17 +254,25 @@ void Coordinator::report(Run& run, size_t new_results) {
   if (!hint.empty()) tell(job, hint);
 }
 
-// Empty when the workers that registered measure all of the job's targets.
+// Empty when workers that are here measure all of the job's targets.
 std::string Coordinator::nobody_measures_locked(const Job& job) {
+  const int64_t now = clock_.now_ms();
   for (const JobRow::Task& task : job.row().tasks) {
-    if (workers_.served({.target = task.target})) continue;
-    std::string offered;
-    for (const Workers::Entry& worker : workers_.list(clock_.now_ms()))
-      for (const std::string& target : worker.offer.targets)
-        offered += str(offered.empty() ? "" : "; ", worker.offer.life.worker_id, ": ", target);
+    if (workers_.some_serve({.target = task.target}, now)) continue;
+    std::string offered, away;
+    for (const Workers::Entry& worker : workers_.list(now))
+      for (const std::string& target : worker.offer.targets) {
+        if (worker.here)
+          offered += str(offered.empty() ? "" : "; ", worker.offer.life.worker_id, ": ", target);
+        else if (target == task.target)
+          away = str("; ", worker.offer.life.worker_id, " was last heard of ", worker.silent_ms / 1000,
+                     " s ago");
+      }
     return str("no worker measures \"", task.target, "\" (",
-               offered.empty() ? "none is connected" : "here: " + offered,
-               "). The job waits; start one on such a machine: measure_server --daemon ADDRESS");
+               offered.empty() ? "none is connected" : "here: " + offered, away,
+               "). The job waits; start one on such a machine: measure_server (or, where nothing is "
+               "compiled, measure_runner) "
+               "--daemon ADDRESS");
   }
   return "";
 }
