@@ -135,18 +135,20 @@ Result<BuildReply> RemoteBuilds::data(const BuildRequest& request, const v1::Bui
       return failed("the builder made ", built.data_size(), " sets of data, expected ",
                     1 + data.others.size(), "; run the same release on both");
     const Program program = workload.compute();
+    TaskDataMaking making(data);
+    TaskData& made = making.data;
     for (int i = 0; i < built.data_size(); ++i) {
       const bool other = i > 0;
       const v1::DataSet& set = built.data(i);
-      const TaskData::Files& inputs = other ? data.others[0].inputs : data.inputs;
+      const TaskData::Files& inputs = other ? made.others[0].inputs : made.inputs;
       const uint64_t other_seed = other ? set.seed() : 0;
       RETURN_IF_ERROR(write_inputs(program, given_values(workload, program, request.input_seed, other_seed),
                                    other, inputs));
       RETURN_IF_ERROR(check_inputs(set, inputs));
-      RETURN_IF_ERROR(fetch_references(request, set, other ? data.others[0].references : data.references));
-      if (other) data.others[0].seed = other_seed;
+      RETURN_IF_ERROR(fetch_references(request, set, other ? made.others[0].references : made.references));
+      if (other) made.others[0].seed = other_seed;
     }
-    RETURN_IF_ERROR(seal(workload, data));
+    RETURN_IF_ERROR(making.put_in_place(workload, data));
     added(request, data.made_bytes);
   }
   reply.absolute = data.absolute;

@@ -39,13 +39,15 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   TaskData data = task_files(workload, seed, directory);
   if (is_complete(workload, data)) return data;
   const Program program = workload.compute();
-  RETURN_IF_ERROR(make_folders(std::filesystem::path(data.references.at(0).second).parent_path()));
-  RETURN_IF_ERROR(make(workload, program, seed, /*other_seed=*/0, data.inputs, data.references));
-  for (TaskData::Set& set : data.others) {
+  TaskDataMaking making(data);
+  TaskData& made = making.data;
+  RETURN_IF_ERROR(make_folders(std::filesystem::path(made.references.at(0).second).parent_path()));
+  RETURN_IF_ERROR(make(workload, program, seed, /*other_seed=*/0, made.inputs, made.references));
+  for (TaskData::Set& set : made.others) {
     set.seed = drawn_seed();
     RETURN_IF_ERROR(make(workload, program, seed, set.seed, set.inputs, set.references));
   }
-  RETURN_IF_ERROR(seal(workload, data));
+  RETURN_IF_ERROR(making.put_in_place(workload, data));
   return data;
 }
 

@@ -1,7 +1,10 @@
 #include "measure_server/worker/task_files.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <filesystem>
+#include <random>
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/elements.h"
@@ -16,12 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kSeed[] = "other seed ";
+// Of the file `complete`. Raised when what earlier releases left there must not be used: 2: two processes could mix sets of two seeds.
+constexpr char kFormat[] = "2 ";
 
 fs::path folder_of(const TaskData& data) { return fs::path(data.references.at(0).second).parent_path(); }
 
 // The workload's key, the seed of the others, and each file with its size and digest ("missing" when it cannot be read).
 std::string description(const Workload& workload, const TaskData& data) {
-  std::string text = workload.key() + "\n";
+  std::string text = kFormat + workload.key() + "\n";
   for (const TaskData::Set& set : data.others) text += str(kSeed, set.seed, "\n");
   const auto add = [&text](const TaskData::Files& files) {
     for (const auto& [arg, path] : files) {
@@ -116,13 +121,38 @@ Status write_inputs(const Program& program, const std::vector<std::vector<float>
   return Status::ok();
 }
 
-Status seal(const Workload& workload, TaskData& data) {
-  const fs::path folder = folder_of(data);
-  RETURN_IF_ERROR(replace_file(folder / "complete", description(workload, data)));
+TaskDataMaking::TaskDataMaking(const TaskData& of) : data(of) {
+  std::random_device device;
+  const fs::path folder = str(folder_of(of).string(), ".making-", ::getpid(), "-", device());
+  const auto move = [&](TaskData::Files& files) {
+    for (auto& [arg, path] : files) path = (folder / fs::path(path).filename()).string();
+  };
+  move(data.inputs), move(data.references);
+  for (TaskData::Set& set : data.others) move(set.inputs), move(set.references);
+}
+
+TaskDataMaking::~TaskDataMaking() {
+  std::error_code ignored;
+  fs::remove_all(folder_of(data), ignored);
+}
+
+Status TaskDataMaking::put_in_place(const Workload& workload, TaskData& to) const {
+  const fs::path from = folder_of(data), place = folder_of(to);
+  RETURN_IF_ERROR(replace_file(from / "complete", description(workload, data)));
   std::error_code error;
-  for (const fs::directory_entry& file : fs::directory_iterator(folder, error))
-    data.made_bytes += static_cast<int64_t>(file.file_size(error));
-  return Status::ok();
+  int64_t bytes = 0;
+  for (const fs::directory_entry& file : fs::directory_iterator(from, error))
+    bytes += static_cast<int64_t>(file.file_size(error));
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
+    fs::rename(from, place, error);
+    if (!error) to.made_bytes = bytes;
+    if (is_complete(workload, to)) return Status::ok();  // ours, or that of another process
+    std::error_code ignored;
+    if (error) fs::remove_all(place, ignored);  // half made in an earlier release, or damaged
+  }
+  return failed("the data of ", workload.key(), " in ", place.string(), ": ",
+                error ? error.message() : std::string("damaged as soon as it was there"));
 }
 
 }  // namespace tuner

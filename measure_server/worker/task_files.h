@@ -45,7 +45,18 @@ std::vector<std::vector<float>> given_values(const Workload& workload, const Pro
 // Makes the folder and writes the inputs among these values.
 Status write_inputs(const Program& program, const std::vector<std::vector<float>>& values, bool others,
                     const TaskData::Files& files);
-// Marks the data as complete: from now on who finds it uses it. Call it last. Counts made_bytes.
-Status seal(const Workload& workload, TaskData& data);
+// Data in the making: `data` in a folder beside its own, which no other process looks into, for all workers of a host share that place,
+// and each draws a seed of its own for the others. What was not put in its place is removed with this.
+class TaskDataMaking {
+ public:
+  explicit TaskDataMaking(const TaskData& of);
+  ~TaskDataMaking();
+  TaskDataMaking(const TaskDataMaking&) = delete;
+  // Puts it in its place, whole, where from now on who finds it uses it; `to` is what is there afterwards. If another process was
+  // first, that is its work. Failed: the disk.
+  Status put_in_place(const Workload& workload, TaskData& to) const;
+
+  TaskData data;
+};
 
 }  // namespace tuner
