@@ -28,7 +28,8 @@ constexpr std::string_view kReserved[] = {
     "powf",
 };
 // Of the helpers of bfloat16 and float16 (print.cpp).
-constexpr std::string_view kHalfWords[] = {"bfloat16_value", "float16_value", "bfloat16_bits", "float16_bits"};
+constexpr std::string_view kHalfWords[] = {"bfloat16_value", "float16_value", "bfloat16_bits",
+                                           "float16_bits"};
 
 }  // namespace
 
