@@ -168,6 +168,14 @@ std::vector<std::string> native_archs(const CudaDevice& device) {
   return archs;
 }
 
+std::vector<std::string> targets_of_device(std::string_view family, std::string_view device) {
+  std::vector<std::string> names;
+  if (family != "cuda" || device.empty()) return names;
+  for (const std::string& arch : native_archs({.arch = std::string(device)}))
+    names.push_back(str("cuda -arch=", arch));
+  return names;
+}
+
 std::string fingerprint(const CudaDevice& d) {
   char sizes[64];
   std::snprintf(sizes, sizeof sizes, "%.1f GiB L2 %.1f MiB", static_cast<double>(d.memory_bytes) / (1 << 30),

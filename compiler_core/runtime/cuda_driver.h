@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler_core/base/status.h"
@@ -41,6 +42,8 @@ std::string fingerprint(const CudaDevice& device);
 // The architectures whose cubins are made for this device, the most special one last: sm_90 and sm_90a.
 // (A cubin of sm_80 runs on sm_89 too, but is not its native code: times of it are of another target.)
 std::vector<std::string> native_archs(const CudaDevice& device);
+// Names of the targets of such a device ("sm_90"), as a back end would tell them, for programs that have none. Of another family: none.
+std::vector<std::string> targets_of_device(std::string_view family, std::string_view device);
 // "13.0" of 13000.
 std::string cuda_version_text(int version);
 

@@ -42,6 +42,10 @@ int toolkit_major(std::string_view toolchain) {
   return major;
 }
 
+int newest_toolkit_for(std::string_view target, int driver_version) {
+  return target.starts_with("cuda ") ? driver_version / 1000 : 0;
+}
+
 Status check_driver_takes(int toolkit_major, int driver_version) {
   if (toolkit_major <= driver_version / 1000) return Status::ok();
   return failed("NVRTC of CUDA ", toolkit_major, " made the kernels, and this host's driver supports CUDA ",

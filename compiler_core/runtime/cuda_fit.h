@@ -17,6 +17,9 @@ bool is_native_cubin(std::string_view code, std::string_view device);
 
 // The major version of the toolkit in "nvrtc 13.0 cuda codegen 1": 13. 0: the text is of something else.
 int toolkit_major(std::string_view toolchain);
+// The newest major version of a toolkit that may compile for `target` ("cuda -arch=sm_90") where such a driver (12040: CUDA 12.4) has to
+// take it. 0: any, as for targets of other kinds.
+int newest_toolkit_for(std::string_view target, int driver_version);
 // OK, or Failed with one line: the driver (13000: CUDA 13.0) is of an older major version than the toolkit and
 // refuses its cubins. PTX would not help, since a driver compiles none of a newer toolkit.
 Status check_driver_takes(int toolkit_major, int driver_version);

@@ -42,10 +42,7 @@ Result<BuildReply> runner_host(const std::string& mcpu) {
 
 BuildReply runner_device(const std::string& family, const std::string& device) {
   BuildReply hello{.outcome = "ok"};
-  if (family != cuda_family().word()) return hello;
-  BuildReply::BackendHere here{.family = family};
-  for (const std::string& arch : native_archs({.arch = device}))
-    here.targets.push_back(str(family, " -arch=", arch));
+  BuildReply::BackendHere here{.family = family, .targets = targets_of_device(family, device)};
   if (!here.targets.empty()) hello.backends.push_back(std::move(here));
   return hello;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler_core/codegen/cpu_features.h"
+#include "compiler_core/runtime/cuda_fit.h"
 
 namespace tuner {
 namespace {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "compiler_core/runtime/cuda_fit.h"
 #include "tuner/daemon/messages.h"
 
 namespace tuner {

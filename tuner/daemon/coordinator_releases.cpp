@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler_core/runtime/cuda_fit.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/messages.h"
 

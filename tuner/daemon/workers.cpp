@@ -25,10 +25,6 @@ bool runs_code_for(const std::string& wanted, const std::string& offered, const 
 
 }  // namespace
 
-int newest_toolkit_for(std::string_view target, int cuda_driver) {
-  return target.substr(0, target.find(' ')) == cuda_family().word() ? cuda_driver / 1000 : 0;
-}
-
 std::string toolkit_text(int newest_toolkit) {
   return newest_toolkit == 0 ? "" : str(" with an NVRTC of CUDA ", newest_toolkit, " or older");
 }

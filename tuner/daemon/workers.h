@@ -43,8 +43,6 @@
 
 namespace tuner {
 
-// CompilerNeed::newest_toolkit of what a worker with such a driver measures for that target.
-int newest_toolkit_for(std::string_view target, int cuda_driver);
 // " with an NVRTC of CUDA 12 or older"; empty for 0.
 std::string toolkit_text(int newest_toolkit);
 
