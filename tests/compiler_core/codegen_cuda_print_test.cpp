@@ -245,9 +245,14 @@ TEST(CodegenCudaPrint, LinesFitTheColumns) {
 TEST(CodegenCudaPrint, RefusesWhatItCannotWrite) {
   const Buffer x = make_buffer("x", DType::kFloat16, {32}), y = output("y", {32});
   const Var t = make_var("t");
-  GpuProgram half = one_store(x, y, t, make_store(y, {t}, cast(DType::kFloat32, load(x, {t}))));
-  EXPECT_EQ(cuda::check_printable(half).message(),
-            "kernel kernel: x: float16 is not supported on GPUs yet; use float32");
+  // Moved and cast it may be, added not.
+  const Expr of_x = load(x, {t});
+  GpuProgram half = one_store(x, y, t, make_store(y, {t}, cast(DType::kFloat32, of_x)));
+  EXPECT_TRUE(cuda::check_printable(half));
+  EXPECT_EQ(
+      cuda::check_printable(one_store(x, y, t, make_store(y, {t}, cast(DType::kFloat32, of_x + of_x))))
+          .message(),
+      "kernel kernel: x[t] + x[t]: arithmetic in float16 is not supported on GPUs; cast to float32 first");
   auto unknown = std::make_shared<StmtNode>();
   unknown->kind = StmtKind::kIntrinsic;
   unknown->name = "no_such";

@@ -200,7 +200,7 @@ TEST(ScheduleTensorize, RefusesOtherArithmeticAndOtherIntrinsics) {
             "tensorize(x.fragment:i0, amx.load.float64.16): there is no such intrinsic (ir/intrinsic.h lists "
             "them)");
   EXPECT_EQ(name("warp_allreduce.sum.32"),
-            "tensorize(x.fragment:i0, warp_allreduce.sum.32): takes 32 threads; only tiles of one thread are "
+            "tensorize(x.fragment:i0, warp_allreduce.sum.32): takes registers of 32 threads; only tiles are "
             "matched");
   EXPECT_EQ(name("amx.store.float32.16"),
             "tensorize(x.fragment:i0, amx.store.float32.16): loop i1 has 32 iterations, amx.store.float32.16 "
