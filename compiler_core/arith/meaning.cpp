@@ -17,21 +17,11 @@ const Intrinsic* tile_intrinsic(const StmtNode& s) {
 // For each argument of the meaning, by name: the element that the statement names.
 using Origins = std::map<std::string, Expr, std::less<>>;
 
-// The indices of a tile are those of the last dimensions of its buffer, counted from the origin.
-std::vector<Expr> moved(const Expr& origin, const std::vector<Expr>& in_tile) {
-  std::vector<Expr> at = origin->operands;
-  for (size_t d = 0; d < in_tile.size(); ++d) {
-    Expr& index = at[at.size() - in_tile.size() + d];
-    index = index + in_tile[d];
-  }
-  return at;
-}
-
 Expr at_origins(const Expr& e, const Origins& origins) {
   const Expr mapped = map_children(e, [&](const Expr& child) { return at_origins(child, origins); });
   if (mapped->kind != ExprKind::kLoad) return mapped;
   const Expr& origin = origins.at(mapped->buffer->name);
-  return load(origin->buffer, moved(origin, mapped->operands));
+  return load(origin->buffer, in_buffer(origin->operands, mapped->operands));
 }
 
 Stmt at_origins(const Stmt& s, const Origins& origins) {
@@ -43,7 +33,7 @@ Stmt at_origins(const Stmt& s, const Origins& origins) {
   auto store = std::make_shared<StmtNode>(*s);  // by what a meaning is: one nest around one store
   const Expr& origin = origins.at(s->buffer->name);
   store->buffer = origin->buffer;
-  store->indices = moved(origin, s->indices);
+  store->indices = in_buffer(origin->operands, s->indices);
   store->value = at_origins(s->value, origins);
   return store;
 }
@@ -89,6 +79,14 @@ bool takes_tiles(const Intrinsic& intrinsic) {
   return std::ranges::none_of(intrinsic.operands, [](const IntrinsicOperand& o) {
     return o.place == IntrinsicOperand::Place::kLanes;
   });
+}
+
+std::vector<Expr> in_buffer(std::vector<Expr> origin, const std::vector<Expr>& in_tile) {
+  for (size_t d = 0; d < in_tile.size(); ++d) {
+    Expr& index = origin[origin.size() - in_tile.size() + d];
+    index = index + in_tile[d];
+  }
+  return origin;
 }
 
 bool is_tile_intrinsic(const StmtNode& s) { return tile_intrinsic(s) != nullptr; }

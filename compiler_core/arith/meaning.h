@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/stmt.h"
@@ -15,6 +16,9 @@ namespace tuner {
 bool takes_tiles(const Intrinsic& intrinsic);
 // True for a statement that names such an intrinsic.
 bool is_tile_intrinsic(const StmtNode& s);
+// Indices of an element of a tile in its buffer: those within the tile (`in_tile`) are of the last dimensions, counted from the
+// tile's first element, at `origin`.
+std::vector<Expr> in_buffer(std::vector<Expr> origin, const std::vector<Expr>& in_tile);
 // Returns the buffer that a store or a tile intrinsic writes; null for any other statement.
 Buffer written_buffer(const StmtNode& s);
 

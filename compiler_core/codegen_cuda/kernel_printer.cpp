@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/codegen_cuda/describe.h"
 #include "compiler_core/ir/intrinsic.h"
@@ -315,15 +316,9 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
 
 // Where a lane goes for its element `reg` of an operand.
 std::vector<Expr> KernelPrinter::of_lane(const IntrinsicOperand& o, const Expr& operand, int64_t reg) const {
-  std::vector<Expr> at = operand->operands;
-  if (o.place != IntrinsicOperand::Place::kShared) return at;
+  if (o.place != IntrinsicOperand::Place::kShared) return operand->operands;
   // lower/gpu.h: a warp lies along threadIdx.x.
-  const std::vector<Expr> in_tile = o.layout(Expr(kernel_.thread_vars[0]), Expr(reg));
-  for (size_t d = 0; d < in_tile.size(); ++d) {
-    Expr& index = at[at.size() - in_tile.size() + d];
-    index = index + in_tile[d];
-  }
-  return at;
+  return in_buffer(operand->operands, o.layout(Expr(kernel_.thread_vars[0]), Expr(reg)));
 }
 
 void KernelPrinter::barrier(const Stmt& s) {

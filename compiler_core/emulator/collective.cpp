@@ -6,6 +6,7 @@
 //   scatter  every thread loads its registers from what the meaning wrote
 #include <limits>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/emulator/fission.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
@@ -138,10 +139,7 @@ Stmt Fission::move_fragment(const StmtNode& s, size_t operand, const Buffer& til
   std::vector<Expr> own = first->operands;
   std::vector<Expr> in_tile = o.layout(floor_mod(context_.thread, intrinsic.threads), Expr(reg));
   if (o.place == IntrinsicOperand::Place::kShared) {
-    for (size_t d = 0; d < in_tile.size(); ++d) {
-      Expr& index = own[own.size() - in_tile.size() + d];
-      index = index + in_tile[d];
-    }
+    own = in_buffer(std::move(own), in_tile);
   } else if (!own.empty()) {
     own.back() = own.back() + Expr(reg);
   }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
@@ -200,12 +201,9 @@ class Runs {
       const Expr& operand = s.operands[n];
       const int64_t whole = contiguous_elements(*operand->buffer);
       for (int64_t reg = 0; reg < o.registers; reg += o.run) {
-        std::vector<Expr> at = operand->operands;
-        const std::vector<Expr> in_tile = o.layout(Expr(kernel_.thread_vars[0]), Expr(reg));
-        for (size_t d = 0; d < in_tile.size(); ++d) {
-          Expr& index = at[at.size() - in_tile.size() + d];
-          index = simplify(index + in_tile[d], ranges);
-        }
+        std::vector<Expr> at =
+            in_buffer(operand->operands, o.layout(Expr(kernel_.thread_vars[0]), Expr(reg)));
+        for (Expr& index : at) index = simplify(index, ranges);
         const Expr offset = simplify(storage_offset(*operand->buffer, at), ranges);
         if (whole % o.run == 0 && divisible(at.back(), o.run, ranges) && divisible(offset, o.run, ranges))
           continue;

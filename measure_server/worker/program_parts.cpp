@@ -37,7 +37,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
       app.add_option(
              "--work-dir", options.work_dir,
              "Folder for this worker's id and results not yet reported, of one worker at a time. Where "
-             "another one uses the default, -2, -3, ... is added")
+             "another one uses the default, -2, -3, ... is added; the default of a builder is builder")
           ->capture_default_str();
   app.add_option("--shared-dir", options.shared_dir,
                  "Folder for what all workers on this machine share: artifacts, reference answers, its peaks "

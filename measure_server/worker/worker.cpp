@@ -311,7 +311,8 @@ bool Worker::gave_back_version(const v1::Lease& lease, const std::string& templa
 // What several builders could not make says nothing of this worker, nor of the trial: another worker may build it itself.
 bool Worker::gave_back_unmade(const v1::Lease& lease, const std::string& why) {
   if (!builds_elsewhere() || !may_give_back(lease)) return false;
-  spdlog::warn("{} is given back: {}", lease.trial_id(), why);
+  if (const auto more = unmade_trouble_.say())
+    spdlog::warn("{} is given back: {}{}", lease.trial_id(), why, *more);
   core_->give_back(lease);
   return true;
 }

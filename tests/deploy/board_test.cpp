@@ -143,7 +143,6 @@ TEST_F(Board, TunesAndRunsTheLastLayerOfResNet50) {
   }
 }
 
-}  // namespace
 // A job for a core that nobody knows could never come; code for one with more units would not run.
 TEST_F(Board, ANameThatThisCoreCannotHaveIsRefused) {
   const auto refusal = [&](const std::string& name) {
@@ -157,4 +156,5 @@ TEST_F(Board, ANameThatThisCoreCannotHaveIsRefused) {
   EXPECT_THAT(refusal("cortex-a76"), HasSubstr("which this core has not"));
 }
 
+}  // namespace
 }  // namespace tuner

@@ -166,7 +166,7 @@ TEST_F(BuildersRunners, ASlowLinkCarriesAJob) {
 TEST_F(BuildersRunners, AGpuRunnerGetsWhatABuilderCompiled) {
   if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
   use_gpu_job();
-  const auto builds = builder(), runs = gpu_runner(13'090);
+  const auto builds = builder(), runs = gpu_runner(1'000 * toolkit_major(cuda_toolchain_fingerprint()) + 90);
   const Process submit(job.submit(4, {"--daemon", address_}), job.folder.file("submit"));
   EXPECT_TRUE(eventually(90s, [&] { return job.recorded().size() >= 4; }))
       << submit.out() << submit.err() << runs->err() << builds->err();

@@ -17,6 +17,11 @@ constexpr int64_t kBlobChunk = int64_t{256} << 10;
 constexpr double kBuildLimitS = 10;
 constexpr char kOtherVersion[] = "other_version";
 
+// A compiler may be a newer one than its builder said at registration, if that was updated under it.
+bool suits_driver(const BuildNeed& need, const Made& made) {
+  return need.newest_toolkit == 0 || toolkit_major(made.toolchain) <= need.newest_toolkit;
+}
+
 }  // namespace
 
 Status Coordinator::check_kind(WorkerKind kind) const {
@@ -67,15 +72,6 @@ Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlo
 }
 
 // --- orders ---
-
-namespace {
-
-// A compiler may be a newer one than its builder said at registration, if that was updated under it.
-bool suits_driver(const BuildNeed& need, const Made& made) {
-  return need.newest_toolkit == 0 || toolkit_major(made.toolchain) <= need.newest_toolkit;
-}
-
-}  // namespace
 
 bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) const {
   CompilerNeed any = need.compiler();
@@ -180,13 +176,12 @@ void Coordinator::take_built_locked(SyncCall& call, const v1::BuildDone& done, i
     return builds_.could_not(done.id(), call.life, "its answer was refused", now);
   }
   if (made->outcome == "unable") return builds_.could_not(done.id(), call.life, made->message, now);
+  const std::optional<BuildNeed> need = builds_.need_of(done.id());
   if (made->outcome == kOtherVersion) {
-    const std::optional<BuildNeed> lacked = builds_.need_of(done.id());
-    if (lacked && workers_.note_lacks(call.session(), lacked->wanted, done.found_version()))
-      spdlog::warn("{}", lacks_line(call.life.worker_id, {{lacked->wanted, done.found_version()}}));
+    if (need && workers_.note_lacks(call.session(), need->wanted, done.found_version()))
+      spdlog::warn("{}", lacks_line(call.life.worker_id, {{need->wanted, done.found_version()}}));
     return builds_.could_not(done.id(), call.life, made->message, now);
   }
-  const std::optional<BuildNeed> need = builds_.need_of(done.id());
   if (need && made->outcome == "ok" && (made->data.empty() == need->data || !suits_driver(*need, *made)))
     return builds_.could_not(done.id(), call.life, "it made something else than was ordered", now);
   for (const BlobName& blob : made->blobs())
