@@ -64,6 +64,7 @@ void Member::enter() {
       },
       [this, call, life = life_, reply](const Status& status) {
         if (!alive_ || life != life_ || call != call_) return;
+        ++call_;  // a repeated message is answered twice; we hear the first
         talking_ = false;
         if (!status) return after(farm_.dice.between(100, 2'000), [this] { enter(); });
         session_ = reply->session();
@@ -88,6 +89,7 @@ void Member::talk() {
       },
       [this, call, life = life_, reply](const Status& status) {
         if (!alive_ || life != life_ || call != call_) return;
+        ++call_;  // a repeated message is answered twice; we hear the first
         talking_ = false;
         if (status.code() == StatusCode::kAborted) {
           session_.clear();
