@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/codegen_cuda/async_copy.h"
 #include "compiler_core/codegen_cuda/cubin_cache.h"
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
@@ -88,7 +89,6 @@ Status check_type(DType dtype, const std::string& what) {
 }
 
 Status check_statement(const StmtNode& s) {
-  if (s.kind == StmtKind::kAsync) return invalid_config("asynchronous copies are not supported on GPUs yet");
   if (s.kind == StmtKind::kBarrier && s.scope != MemoryScope::kShared && s.scope != MemoryScope::kRegister)
     return invalid_config("a barrier of a cluster is not supported on GPUs yet");
   const Intrinsic* intrinsic = s.kind == StmtKind::kIntrinsic ? find_intrinsic(s.name) : nullptr;
@@ -122,6 +122,7 @@ Status check_printable(const GpuProgram& program) {
     visit(kernel.body, [&](const Stmt& s) {
       if (status.is_ok()) status = check_statement(*s);
     });
+    if (status.is_ok()) status = check_async_copies(kernel);
     RETURN_IF_ERROR(status.with_context(str("kernel ", kernel.name, ": ")));
   }
   return Status::ok();

@@ -5,7 +5,7 @@
 
 namespace tuner::cuda {
 
-// InvalidConfig naming what the printer cannot write: float16 data, asynchronous copies, clusters, an unknown
+// InvalidConfig naming what the printer cannot write: arithmetic in 16 bits, copies that no cp.async does, clusters, an unknown
 // intrinsic.
 Status check_printable(const GpuProgram& program);
 

@@ -212,7 +212,7 @@ void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
     case StmtKind::kIf:
       return guard(s, ranges, told);
     case StmtKind::kStore:
-      return store(*s, ranges);
+      return copies_ ? async_store(*s, nullptr, 1, ranges) : store(*s, ranges);
     case StmtKind::kAllocate:
       return allocate(s, ranges);
     case StmtKind::kBarrier:
@@ -220,7 +220,7 @@ void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
     case StmtKind::kIntrinsic:
       return intrinsic(*s, ranges);
     case StmtKind::kAsync:
-      CHECK(false) << "asynchronous copies are refused before printing";
+      return async(s, ranges);
   }
 }
 
@@ -230,6 +230,7 @@ void KernelPrinter::loop(const Stmt& s, const RangeMap& ranges, bool told) {
     inside.bind(s->var, 1);
     return stmt(simplify(s->body, inside), inside, told);
   }
+  if (copies_ && s->loop == LoopKind::kVectorized) return async_loop(s, ranges);
   if (s->loop == LoopKind::kVectorized) return vector_loop(s, ranges, told);
   scalar_loop(s, ranges, told);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ class KernelPrinter {
   // The text calls index_div or index_mod.
   bool uses_floor_helpers() const { return expr_text_.uses_floor_helpers(); }
   bool uses_half_helpers() const { return expr_text_.uses_half_helpers(); }
+  // Widths of the asynchronous copies in it, in bytes: it calls async_helper() of each.
+  const std::set<int64_t>& async_bytes() const { return async_bytes_; }
 
  private:
   // --- the frame ---
@@ -58,6 +61,12 @@ class KernelPrinter {
   std::string vector_address(const Buffer& buffer, const std::vector<Expr>& indices, const Var& lane,
                              int64_t lanes, const RangeMap& ranges, bool is_const);
 
+  // --- asynchronous copies (print_async.cpp) ---
+  void async(const Stmt& s, const RangeMap& ranges);
+  void async_loop(const Stmt& s, const RangeMap& ranges);
+  void async_lanes(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
+  void async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
+
   // Indices with their names, swizzled buffers as flat ones: what expr_text_ prints.
   Expr named(const Expr& e, const RangeMap& ranges) const;
   std::pair<Buffer, std::vector<Expr>> named_place(const Buffer& buffer, const std::vector<Expr>& indices,
@@ -86,6 +95,11 @@ class KernelPrinter {
   std::vector<Definition> definitions_;
   std::string out_;
   int depth_ = 0;
+  bool copies_ = false;  // in the body of an asynchronous copy
+  std::set<int64_t> async_bytes_;
 };
+
+// The function that copies so many bytes asynchronously.
+std::string async_helper(int64_t bytes);
 
 }  // namespace tuner::cuda

@@ -1,5 +1,6 @@
 // A Program as one CUDA file.
 #include <algorithm>
+#include <set>
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/kernel_printer.h"
@@ -86,18 +87,22 @@ std::string helpers_of(const GpuProgram& program) {
 std::string print_cuda(const GpuProgram& program, const Target& target) {
   std::string kernels;
   bool uses_floor_helpers = false, uses_half_helpers = false;
+  std::set<int64_t> async_bytes;
   const auto print = [&](const std::vector<GpuKernel>& all) {
     for (const GpuKernel& kernel : all) {
       cuda::KernelPrinter printer(kernel);
       kernels += "\n" + printer.print();
       uses_floor_helpers |= printer.uses_floor_helpers();
       uses_half_helpers |= printer.uses_half_helpers();
+      async_bytes.insert(printer.async_bytes().begin(), printer.async_bytes().end());
     }
   };
   print(program.kernels);
   if (program.packing != nullptr) print(program.packing->kernels);
+  std::string async_helpers;
+  for (const int64_t bytes : async_bytes) async_helpers += str("\n", cuda::async_helper(bytes));
   return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") +
-         (uses_half_helpers ? str("\n", kHalfHelpers) : "") + helpers_of(program) + kernels;
+         (uses_half_helpers ? str("\n", kHalfHelpers) : "") + async_helpers + helpers_of(program) + kernels;
 }
 
 }  // namespace tuner

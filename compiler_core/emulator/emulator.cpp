@@ -179,6 +179,28 @@ class Emulation {
     return place;
   }
 
+  // Shared buffers that asynchronous copies go to.
+  void declare_in_flight(KernelContext& context) {
+    visit(context.kernel->body, [&](const Stmt& s) {
+      if (!is_async(*s, "copy")) return;
+      visit(s->body, [&](const Stmt& store) {
+        if (store->kind != StmtKind::kStore) return;
+        Place& place = context.places.at(store->buffer.get());
+        if (place.in_flight) return;
+        const std::vector<int64_t> shape = place.storage->shape;
+        place.in_flight = emulation::InFlight{
+            .group = scratch(store->buffer->name + ".group", DType::kInt32, shape),
+            .thread = scratch(store->buffer->name + ".copier", DType::kInt32, shape),
+            .arriving = scratch(store->buffer->name + ".arriving", store->buffer->dtype, shape)};
+        setup_.push_back(fill_zero(place.in_flight->thread));
+        setup_.push_back(fill_poison(place.in_flight->arriving));
+        if (context.groups != nullptr) return;
+        scratch_.push_back(make_buffer("groups", DType::kInt32, {}, MemoryScope::kRegister));
+        context.groups = scratch_.back();
+      });
+    });
+  }
+
   Result<Stmt> emulate_kernel(const GpuKernel& kernel) {
     KernelContext context{.kernel = &kernel, .block_threads = product(kernel.block)};
     RangeMap ranges;
@@ -206,6 +228,7 @@ class Emulation {
     }
     for (const Buffer& b : kernel.params) context.places[b.get()] = global_place(kernel, b);
     for (const Buffer& b : kernel.shared) context.places[b.get()] = shared_place(b);
+    if (options_.check) declare_in_flight(context);
 
     Fission fission(context, clock_, number(blocks, kernel.grid), options_.reverse_threads);
     ASSIGN_OR_RETURN(Stmt body, fission.run(ranges));

@@ -30,6 +30,7 @@ enum class FaultKind : uint8_t {
                    // of workspace before any kernel stored it
   kWrittenTwice,   // two threads of one launch store the same element of global memory
   kUnwritten,      // no thread stored this element of an output
+  kInFlight,       // an element is read or stored while an asynchronous copy to it is under way
   kDivergent,      // only some of the threads that must execute an intrinsic together reach it
 };
 std::string_view fault_name(FaultKind kind);

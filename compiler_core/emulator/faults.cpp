@@ -38,8 +38,8 @@ Stmt FaultLog::reset() const {
 }  // namespace emulation
 
 std::string_view fault_name(FaultKind kind) {
-  constexpr std::string_view kNames[] = {"race",          "out of bounds", "uninitialised read",
-                                         "written twice", "unwritten",     "divergent intrinsic"};
+  constexpr std::string_view kNames[] = {"race",      "out of bounds",  "uninitialised read", "written twice",
+                                         "unwritten", "copy under way", "divergent intrinsic"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -72,6 +72,9 @@ std::string describe(const FaultSite& site, std::span<const int32_t> numbers) {
       return str(text, "in the warp of ", now, ", with ", numbers[1], " of its threads");
     case FaultKind::kUninitialised:
       return str(text, "element ", element_text(numbers[1], site.shape), ", ", now);
+    case FaultKind::kInFlight:
+      return str(text, "element ", element_text(numbers[1], site.shape), ", ", now, "; copied by ",
+                 thread_text(numbers[3], site.block_threads));
     case FaultKind::kRace:
     case FaultKind::kWrittenTwice:
       break;

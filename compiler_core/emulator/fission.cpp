@@ -11,7 +11,10 @@ bool contains(const Stmt& s, StmtKind kind) {
   return found;
 }
 // Threads meet inside: it cannot be run by one thread after the other.
-bool meets(const Stmt& s) { return contains(s, StmtKind::kBarrier) || contains(s, StmtKind::kIntrinsic); }
+bool meets(const Stmt& s) {
+  return contains(s, StmtKind::kBarrier) || contains(s, StmtKind::kIntrinsic) ||
+         contains(s, StmtKind::kAsync);
+}
 
 Expr int32(int64_t value) { return int_imm(value, DType::kInt32); }
 
@@ -30,6 +33,7 @@ Result<Stmt> Fission::run(const RangeMap& ranges) {
   if (context_.faults != nullptr) {
     stmts.push_back(next_interval());
     stmts.push_back(make_store(clock_.block_base, {}, load(clock_.base, {})));
+    stmts.push_back(nothing_in_flight());
   }
   stmts.push_back(distribute(context_.kernel->body, ranges, {}));
   RETURN_IF_ERROR(status_);
@@ -66,8 +70,9 @@ Stmt Fission::distribute(const Stmt& s, const RangeMap& ranges, const Crew& crew
       return barrier(*s, crew);
     case StmtKind::kIntrinsic:
       return collective(*s, ranges, crew);
-    case StmtKind::kStore:
     case StmtKind::kAsync:
+      return async(s, ranges, crew);
+    case StmtKind::kStore:
       break;
   }
   return nullptr;
@@ -160,7 +165,10 @@ Stmt Fission::next_interval() {
 
 Stmt Fission::interval(const Stmt& s, const std::set<const BufferNode*>& contended, const RangeMap& ranges,
                        const Crew& crew) {
-  Stmt body = instrumenter_.run(s, ranges, contended);
+  return run_by_threads(instrumenter_.run(s, ranges, contended), crew);
+}
+
+Stmt Fission::run_by_threads(Stmt body, const Crew& crew) {
   if (!instrumenter_.status().is_ok()) status_ = instrumenter_.status();
   if (body == nullptr || !status_.is_ok()) return nullptr;
   if (crew.chosen != nullptr)

@@ -1,4 +1,4 @@
-// Fission of one kernel: cuts the code of a thread at barriers and intrinsics, and turns the pieces into
+// Fission of one kernel: cuts the code of a thread at barriers, intrinsics and asynchronous copies, and turns the pieces into
 // loops over the threads of a block. Private to emulator.
 #pragma once
 
@@ -57,11 +57,18 @@ class Fission {
   // Runs `s`, which has no barrier, for all threads of the crew; `contended` is as in Instrumenter::run.
   Stmt interval(const Stmt& s, const std::set<const BufferNode*>& contended, const RangeMap& ranges,
                 const Crew& crew);
+  // Runs what the instrumenter made for all threads of the crew.
+  Stmt run_by_threads(Stmt body, const Crew& crew);
   Stmt thread_loops(Stmt body);
   Stmt barrier(const StmtNode& s, const Crew& crew);
   Stmt next_interval();
   Stmt choose(const Buffer& chosen, const Expr& condition, const RangeMap& ranges, const Crew& crew);
   bool is_uniform(const Expr& e) const;
+
+  // --- async.cpp: asynchronous copies ---
+  Stmt async(const Stmt& s, const RangeMap& ranges, const Crew& crew);
+  Stmt deliver(int64_t in_flight);
+  Stmt nothing_in_flight() const;
 
   // --- collective.cpp: intrinsics ---
   Stmt collective(const StmtNode& s, const RangeMap& ranges, const Crew& crew);

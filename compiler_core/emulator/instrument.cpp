@@ -74,6 +74,14 @@ Stmt Instrumenter::run(const Stmt& s, const RangeMap& ranges, const std::set<con
   return make_seq(std::move(stmts));
 }
 
+Stmt Instrumenter::run_copy(const Stmt& s, const RangeMap& ranges,
+                            const std::set<const BufferNode*>& contended) {
+  copies_ = true;
+  Stmt result = run(s, ranges, contended);
+  copies_ = false;
+  return result;
+}
+
 Place& Instrumenter::place_register(const Buffer& buffer, bool per_thread) {
   std::vector<int64_t> shape = buffer->shape;
   if (per_thread) shape.insert(shape.begin(), context_.block_threads);
@@ -227,12 +235,15 @@ Instrumenter::Piece Instrumenter::store_piece(const Stmt& s, const RangeMap& ran
     result.stmt = s;
     return result;
   }
-  Stmt store = make_store(place->storage, storage_indices(*place, s->buffer, indices), value);
+  const std::vector<Expr> at = storage_indices(*place, s->buffer, indices);
+  Stmt store = make_store(place->storage, at, value);
   if (context_.faults == nullptr) {
     result.stmt = store;
     return result;
   }
-  store = make_seq({store_check(*place, s->buffer, indices, line), store});
+  if (copies_ && place->in_flight) store = issue(*place, at, value);
+  store = make_seq({in_flight_check(*place, s->buffer, indices, line),
+                    store_check(*place, s->buffer, indices, line), store});
   const Bounds b = bounds(s->buffer, s->indices, indices, ranges, line);
   result.stmt = b.inside.defined() ? make_seq({b.report, make_if(b.inside, store)}) : store;
   return result;
@@ -273,7 +284,8 @@ Expr Instrumenter::rewrite_load(const Expr& e, const RangeMap& ranges, const std
   if (context_.faults == nullptr) return value;
   const std::string access = to_text(e) + " in " + reader.within;
   const Bounds b = bounds(e->buffer, e->operands, indices, ranges, access);
-  Stmt check = read_check(*place, e->buffer, indices, access);
+  Stmt check = make_seq(
+      {in_flight_check(*place, e->buffer, indices, access), read_check(*place, e->buffer, indices, access)});
   if (b.inside.defined()) {
     value = select(b.inside, value, zero_of(value->dtype));
     if (check != nullptr) check = make_if(b.inside, check);
@@ -335,6 +347,29 @@ int64_t Instrumenter::site(FaultKind kind, const std::string& access, const Buff
                                .access = access,
                                .shape = buffer->shape,
                                .block_threads = context_.block_threads});
+}
+
+// Nobody but the copy itself may touch its element before it has arrived.
+Stmt Instrumenter::in_flight_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
+                                   const std::string& access) {
+  if (!place.in_flight) return nullptr;
+  const std::vector<Expr> at = storage_indices(place, buffer, indices);
+  const Expr copier =
+      context_.number - cast(DType::kInt32, context_.thread) + load(place.in_flight->thread, at);
+  return make_if(binary(BinaryOp::kNe, load(place.in_flight->group, at), int_imm(0, DType::kInt32)),
+                 context_.faults->record(site(FaultKind::kInFlight, access, buffer),
+                                         flat_element(buffer, indices), context_.number, copier));
+}
+
+// A copy begins: it belongs to the next commit.
+Stmt Instrumenter::issue(const Place& place, const std::vector<Expr>& at, const Expr& value) const {
+  const InFlight& in_flight = *place.in_flight;
+  const Expr poison = is_float(place.storage->dtype)
+                          ? float_imm(std::numeric_limits<double>::quiet_NaN(), place.storage->dtype)
+                          : int_imm(0, place.storage->dtype);
+  return make_seq({make_store(in_flight.arriving, at, value), make_store(place.storage, at, poison),
+                   make_store(in_flight.group, at, load(context_.groups, {}) + int_imm(1, DType::kInt32)),
+                   make_store(in_flight.thread, at, cast(DType::kInt32, context_.thread))});
 }
 
 Expr Instrumenter::number_of(const Shadow& shadow, const Expr& tag) const {

@@ -30,6 +30,13 @@ struct Shadow {
   FaultKind store_conflict = FaultKind::kRace;
 };
 
+// Asynchronous copies under way. They deliver at the wait that covers them and not before; until then the element holds poison.
+struct InFlight {
+  Buffer group;     // int32: of which commit, from 1; 0: no copy is under way to this element
+  Buffer thread;    // int32: number in the block of the thread that copies
+  Buffer arriving;  // what will be there
+};
+
 // Where a buffer of the kernel lives in the emulated Program.
 struct Place {
   Buffer storage;
@@ -38,6 +45,7 @@ struct Place {
   Buffer flags;                 // int32 in the shape of the storage: 1 where written; only for registers that
                                 // need it
   std::optional<Shadow> shadow;
+  std::optional<InFlight> in_flight;  // of shared buffers that are copied to asynchronously
 };
 
 // What all statements of a kernel share.
@@ -49,6 +57,7 @@ struct KernelContext {
   Expr number;                 // number of the running thread in the launch, from the `now` buffer; only with
                                // checks
   FaultLog* faults = nullptr;  // null: no checks
+  Buffer groups;               // int32, one element: commits of the block so far; only with checks
   std::map<const BufferNode*, Place> places;
   std::set<const BufferNode*> unproved;  // registers that need flags
 };
@@ -61,6 +70,8 @@ class Instrumenter {
   // free. `ranges` holds what is known at its place. `s` must have neither barriers nor intrinsics. Among
   // shared buffers, only `contended` ones may be both read and stored in this interval.
   Stmt run(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended);
+  // The same for the body of an asynchronous copy.
+  Stmt run_copy(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended);
   // Creates the place of a register buffer.
   Place& place_register(const Buffer& buffer, bool per_thread);
   // Returns code that poisons the buffer and marks all its elements as unwritten; null if none is needed.
@@ -106,6 +117,9 @@ class Instrumenter {
                   const std::string& access);
   Stmt store_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                    const std::string& access);
+  Stmt in_flight_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
+                       const std::string& access);
+  Stmt issue(const Place& place, const std::vector<Expr>& at, const Expr& value) const;
   int64_t site(FaultKind kind, const std::string& access, const Buffer& buffer);
   // True if a reader and a writer may meet, so that readers must leave their tags.
   bool watches_readers(const Place& place, const Buffer& buffer) const;
@@ -114,6 +128,7 @@ class Instrumenter {
 
   KernelContext& context_;
   const std::set<const BufferNode*>* contended_ = nullptr;  // argument of run()
+  bool copies_ = false;                                     // in run_copy()
   Status status_;
 };
 

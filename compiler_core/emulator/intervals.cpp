@@ -16,6 +16,12 @@ bool has_barrier(const Stmt& s) {
 }  // namespace
 
 Intervals::Intervals(const Stmt& body) {
+  visit(body, [&](const Stmt& s) {
+    if (!is_async(*s, "copy")) return;
+    visit(s->body, [&](const Stmt& store) {
+      if (store->kind == StmtKind::kStore) copied_.insert(store->buffer.get());
+    });
+  });
   walk(body, fresh());
   contended_.resize(parent_.size());
   std::vector<std::set<const BufferNode*>> read(parent_.size()), stored(parent_.size());
@@ -71,6 +77,8 @@ void Intervals::note(const Stmt& s, int interval) {
     const auto [known, added] = where_.emplace(inner.get(), interval);
     if (!added) unite(known->second, interval);  // a shared subtree that stands in both
     if (inner->kind == StmtKind::kStore) stored_[static_cast<size_t>(interval)].insert(inner->buffer.get());
+    if (is_async(*inner, "wait"))
+      stored_[static_cast<size_t>(interval)].insert(copied_.begin(), copied_.end());
     const Intrinsic* const i = inner->kind == StmtKind::kIntrinsic ? find_intrinsic(inner->name) : nullptr;
     for (size_t o = 0; i != nullptr && o < i->operands.size(); ++o)
       if (i->operands[o].access != IntrinsicOperand::Access::kRead)

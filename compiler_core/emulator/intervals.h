@@ -27,7 +27,8 @@ class Intervals {
   int root(int interval) const;
   int unite(int a, int b);
 
-  std::vector<int> parent_;  // intervals joined by a path without a barrier are one
+  std::set<const BufferNode*> copied_;  // asynchronously: they arrive at waits
+  std::vector<int> parent_;             // intervals joined by a path without a barrier are one
   std::map<const StmtNode*, int> where_;
   std::vector<std::set<const BufferNode*>> read_, stored_, contended_;  // per interval; contended_ per root
 };

@@ -75,10 +75,30 @@ Status check_access(const GpuKernel& k, const Buffer& buffer, const std::vector<
                         ") is neither a parameter nor a shared buffer of the kernel");
 }
 
+Status check_async(const GpuKernel& k, const StmtNode& s) {
+  if (is_async(s, "commit")) return Status::ok();
+  int64_t in_flight = 0;
+  if (is_async(s, "wait") && s.operands.size() == 1 && is_const_int(s.operands[0], &in_flight) &&
+      in_flight >= 0)
+    return Status::ok();
+  if (!is_async(s, "copy") || s.body == nullptr)
+    return invalid_config(k.name, ": async ", s.name,
+                          " is neither a copy, nor a commit, nor a wait for a number");
+  Status status;
+  visit(s.body, [&](const Stmt& store) {
+    const bool is_store = store->kind == StmtKind::kStore && store->buffer->scope == MemoryScope::kShared;
+    if (status.is_ok() && !is_store && store->kind != StmtKind::kFor && store->kind != StmtKind::kIf &&
+        store->kind != StmtKind::kSeq)
+      status = invalid_config(
+          k.name, ": an asynchronous copy does more than store to shared memory: ", to_text(store));
+  });
+  return status;
+}
+
 Status check_statement(const GpuKernel& k, const StmtNode& s) {
   switch (s.kind) {
     case StmtKind::kAsync:
-      return invalid_config(k.name, ": asynchronous copies (", s.name, ") are not emulated");
+      return check_async(k, s);
     case StmtKind::kFor:
       if (s.loop == LoopKind::kSerial || s.loop == LoopKind::kUnrolled || s.loop == LoopKind::kVectorized)
         return Status::ok();

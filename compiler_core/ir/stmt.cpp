@@ -76,6 +76,22 @@ Stmt make_barrier(MemoryScope scope) {
   return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kBarrier, .scope = scope});
 }
 
+Stmt make_async_copy(Stmt body) {
+  if (body == nullptr) return nullptr;
+  return std::make_shared<const StmtNode>(
+      StmtNode{.kind = StmtKind::kAsync, .body = std::move(body), .name = "copy"});
+}
+Stmt make_async_commit() {
+  return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kAsync, .name = "commit"});
+}
+Stmt make_async_wait(int64_t in_flight) {
+  return std::make_shared<const StmtNode>(
+      StmtNode{.kind = StmtKind::kAsync, .name = "wait", .operands = {Expr(in_flight)}});
+}
+bool is_async(const StmtNode& s, std::string_view what) {
+  return s.kind == StmtKind::kAsync && s.name == what;
+}
+
 Stmt with_body(const Stmt& stmt, Stmt body) {
   if (stmt->body == body) return stmt;
   auto node = std::make_shared<StmtNode>(*stmt);

@@ -108,6 +108,11 @@ Stmt make_reduce(const Buffer& buffer, std::vector<Expr> indices, ReduceOp op, E
                  Expr first);
 Stmt make_allocate(const Buffer& buffer, Stmt body);
 Stmt make_barrier(MemoryScope scope);
+// Asynchronous copies, which other threads of the block see behind the wait of the thread that did them and a barrier.
+Stmt make_async_copy(Stmt body);          // the stores below it; null stays null
+Stmt make_async_commit();                 // the copies since the last one are a group
+Stmt make_async_wait(int64_t in_flight);  // until at most so many groups of this thread are under way
+bool is_async(const StmtNode& s, std::string_view what);  // "copy", "commit", "wait"
 // Returns the same node with another body (or bodies). Rewrites use it all the time.
 Stmt with_body(const Stmt& stmt, Stmt body);
 

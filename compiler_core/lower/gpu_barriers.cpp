@@ -7,6 +7,7 @@
 //   apart
 //   - the same thread: each element belongs to the thread whose index it names (k * threads + tx)
 //   - one store against itself: a stage stores each of its elements once
+// Behind every wait for asynchronous copies stands one, whatever conflicts.
 // Whether schedule and proofs are right is checked by another mind: the emulator's race detector.
 #include <algorithm>
 
@@ -72,6 +73,8 @@ class Barriers {
       }
       case StmtKind::kBarrier:
         return {s, {.barrier = true}};
+      case StmtKind::kAsync:
+        return async(s);
       default:
         return {s, summary_of(*s)};
     }
@@ -154,6 +157,20 @@ class Barriers {
     for (Expr& index : a.indices)
       if (index.defined() && uses_var(index, var))
         index = iteration.has_value() ? substitute(index, {{var, Expr(*iteration)}}) : Expr();
+  }
+
+  // A copy stores from its start to the wait that covers it: what follows the start must not meet it before, and what
+  // follows the wait must not before the barrier there, because a wait is for the copies of its own thread only.
+  Done async(const Stmt& s) {
+    if (is_async(*s, "wait")) {
+      if (!guards_.empty() && status_.is_ok())
+        status_ = invalid_config("kernel ", kernel_.name, ": a wait for copies stands under the guard ",
+                                 to_text(guards_.back()), ", which not all threads of the block pass");
+      return {make_seq({s, make_barrier(MemoryScope::kShared)}), {.barrier = true}};
+    }
+    if (s->body == nullptr) return {s, {}};
+    Done body = visit(s->body);
+    return {with_body(s, body.stmt), std::move(body.summary)};
   }
 
   Done guard(const Stmt& s) {

@@ -199,7 +199,7 @@ class Overlap {
   }
 
   Stmt rewrite(const Stmt& s) {
-    if (s == nullptr) return s;
+    if (s == nullptr || s->kind == StmtKind::kAsync) return s;  // asynchronous copies overlap as they are
     // A guard that the threads decide alike stays a branch around the copy.
     if (s->kind == StmtKind::kFor || s->kind == StmtKind::kStore ||
         (s->kind == StmtKind::kIf && asks_for_thread(s)))

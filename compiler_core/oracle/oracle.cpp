@@ -116,8 +116,10 @@ class Interpreter {
         return;
       case StmtKind::kBarrier:
         return;
-      case StmtKind::kIntrinsic:
       case StmtKind::kAsync:
+        if (s->body != nullptr) execute(s->body);  // a copy, at once
+        return;
+      case StmtKind::kIntrinsic:
         if (is_prefetch(*s)) return;
         if (is_tile_intrinsic(*s)) return execute(meaning_of(*s));
         report("the oracle runs CPU Programs; found ", s->name);

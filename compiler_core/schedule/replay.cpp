@@ -287,6 +287,16 @@ Calls other_calls() {
           s.double_buffer(s.tensor(a[0]), s.axis(a[1]), a[2] == "registers");
           return Status::ok();
         }}},
+      {"pipeline",
+       {3,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const std::vector<std::string_view> names, list(a[0]));
+          ASSIGN_OR_RETURN(const int64_t stages, number(a[2]));
+          std::vector<Tensor> tensors;
+          for (const std::string_view name : names) tensors.push_back(s.tensor(name));
+          s.pipeline(tensors, s.axis(a[1]), stages);
+          return Status::ok();
+        }}},
       {"launch_bounds",
        {1,
         [](Schedule& s, const Arguments& a) -> Status {

@@ -51,6 +51,13 @@ bool reads_from(const Stmt& s, const Buffer& buffer) {
   return found;
 }
 
+Status check_shared(const Buffer& buffer) {
+  if (buffer == nullptr) return invalid_config("the tensor handle is empty");
+  if (buffer->scope == MemoryScope::kShared) return Status::ok();
+  return invalid_config(buffer->name, " is in ", memory_scope_name(buffer->scope),
+                        " memory; set_scope(shared) first");
+}
+
 Status check_no_tiles(const Stmt& root, const Buffer& buffer) {
   std::string name;
   visit(root, [&](const Stmt& s) {

@@ -51,6 +51,8 @@ RangeMap ranges_at(const Path& path);
 bool stores_to(const Stmt& s, const Buffer& buffer);
 bool reads_from(const Stmt& s, const Buffer& buffer);
 
+// Refuses a buffer that is not in shared memory.
+Status check_shared(const Buffer& buffer);
 // Refuses if a tile intrinsic has a tile of the buffer: its elements must stay where they are.
 Status check_no_tiles(const Stmt& root, const Buffer& buffer);
 

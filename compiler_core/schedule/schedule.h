@@ -265,6 +265,20 @@ class Schedule {
   // `in_registers` the copy stands before the use. Split, bind and vectorize t's loops before. Several
   // tensors of one loop may be doubled one after the other.
   void double_buffer(const Tensor& t, Axis axis, bool in_registers = true);
+  // Makes the copies of the shared buffers `tensors`, which are computed (copied) inside the serial loop `axis`,
+  // asynchronous: `stages` - 1 iterations are on their way from global memory while one is used, and no thread
+  // waits for what it loads nor keeps it in registers.
+  //   before   for k in 0..K: { t = copy(k); use(t) }
+  //   after    for s in 0..stages-1: { async t[s] = copy(s); commit }            written out
+  //            for k in 0..K: { wait for all but the latest stages-2 groups
+  //                             async t[(k + stages-1) % stages] = copy(k + stages-1) if there is one; commit
+  //                             use(t[k % stages]) }
+  // Lowering puts one barrier into an iteration, behind the wait. A thread copies vectors of 4, 8 or 16 bytes as they
+  // lie in memory, or zeros (codegen_cuda/async_copy.h): split, bind and vectorize the loops before.
+  void pipeline(std::initializer_list<Tensor> tensors, Axis axis, int64_t stages) {
+    pipeline(std::span(tensors.begin(), tensors.size()), axis, stages);
+  }
+  void pipeline(std::span<const Tensor> tensors, Axis axis, int64_t stages);
   // Asks that `blocks` blocks fit a multiprocessor at once, which bounds the registers of a thread.
   void launch_bounds(int blocks);
 

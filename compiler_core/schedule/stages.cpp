@@ -1,0 +1,230 @@
+// double_buffer, pipeline: several stages of a shared tile, so that copies for later iterations are
+// under way while one is used.
+#include <algorithm>
+
+#include "compiler_core/schedule/rewrite.h"
+
+namespace tuner {
+
+using namespace rewrite;
+
+namespace {
+
+// A copy into shared memory: its loops (outermost first), the guards among them, the store.
+struct CopyNest {
+  std::vector<Stmt> loops;
+  std::vector<Expr> guards;
+  Stmt store;
+};
+
+Result<CopyNest> copy_nest(const Stmt& nest_root, const Buffer& buffer) {
+  CopyNest copy;
+  for (Stmt s = nest_root;; s = s->body) {
+    if (s->kind == StmtKind::kFor) {
+      copy.loops.push_back(s);
+    } else if (s->kind == StmtKind::kIf && s->else_body == nullptr) {
+      for (Expr& e : conjuncts(s->condition)) copy.guards.push_back(std::move(e));
+    } else if (s->kind == StmtKind::kStore && s->buffer == buffer && s->reduce == ReduceOp::kNone) {
+      copy.store = s;
+      return copy;
+    } else {
+      return invalid_config(buffer->name, " is not a plain copy: loops, guards and one store");
+    }
+  }
+}
+
+// The same nest with loop variables of its own, `k` replaced, storing `value` into `to` at
+// `leading` and then `indices` (both those of the copy itself when not given).
+Stmt fresh_copy(const CopyNest& copy, const Var& k, const Expr& iteration, const Buffer& to,
+                const std::vector<Expr>& leading, const std::optional<std::vector<Expr>>& indices,
+                const std::optional<Expr>& value) {
+  VarMap fresh{{k, iteration}};
+  std::vector<Stmt> loops;
+  for (const Stmt& loop : copy.loops) {
+    const Var var = make_var(loop->var->name);
+    fresh[loop->var] = var;
+    loops.push_back(make_for(var, loop->extent, loop->body, loop->axis, loop->loop));
+  }
+  std::vector<Expr> guards, at = leading;
+  for (const Expr& guard : copy.guards) guards.push_back(substitute(guard, fresh));
+  for (const Expr& index : indices.value_or(copy.store->indices)) at.push_back(substitute(index, fresh));
+  return nest(loops, guards,
+              make_store(to, std::move(at), substitute(value.value_or(copy.store->value), fresh)));
+}
+
+// Reads of `from` become reads of `to` at one more, leading index.
+Expr read_stage(const Expr& e, const Buffer& from, const Buffer& to, const Expr& leading) {
+  const Expr mapped =
+      map_children(e, [&](const Expr& operand) { return read_stage(operand, from, to, leading); });
+  if (e->kind != ExprKind::kLoad || e->buffer != from) return mapped;
+  std::vector<Expr> indices = mapped->operands;
+  indices.insert(indices.begin(), leading);
+  return load(to, std::move(indices));
+}
+Stmt read_stage(const Stmt& s, const Buffer& from, const Buffer& to, const Expr& leading) {
+  return map_children(
+      s, [&](const Expr& e) { return read_stage(e, from, to, leading); },
+      [&](const Stmt& child) { return read_stage(child, from, to, leading); });
+}
+
+// A copy that stands directly in a loop, beside what uses it.
+struct LoopCopy {
+  Path to_block;  // from the body of the loop to the sequence
+  CopyNest copy;
+  std::vector<Stmt> others;  // of the sequence
+};
+
+Result<Path> serial_loop(const Stmt& root, const Axis& axis) {
+  Path path = find_loop(root, axis.var);
+  if (path.empty()) return invalid_config("not an axis of the Program (split, fused or never there)");
+  if (path.back()->loop != LoopKind::kSerial)
+    return invalid_config(axis.var->name, " is ", loop_kind_name(path.back()->loop), "; it must be serial");
+  return path;
+}
+
+Result<LoopCopy> copy_in_loop(const Stmt& body, const std::string& loop, const Buffer& buffer) {
+  RETURN_IF_ERROR(check_shared(buffer));
+  // Allocations and sequences lead from the loop to the copy; its neighbours are what it is used by.
+  const Path to_copy = find_path(body, [&](const StmtNode& s) {
+    return (s.kind == StmtKind::kFor || s.kind == StmtKind::kIf || s.kind == StmtKind::kStore) &&
+           stores_to(std::make_shared<const StmtNode>(s), buffer);
+  });
+  if (to_copy.size() < 2 || to_copy[to_copy.size() - 2]->kind != StmtKind::kSeq)
+    return invalid_config(buffer->name, " is not computed and used directly in ", loop, "; compute_at first");
+  bool allocated = false;
+  for (size_t i = 0; i + 1 < to_copy.size(); ++i) {
+    allocated |= to_copy[i]->kind == StmtKind::kAllocate && to_copy[i]->buffer == buffer;
+    if (to_copy[i]->kind != StmtKind::kAllocate && to_copy[i]->kind != StmtKind::kSeq)
+      return invalid_config(buffer->name, " is computed further inside than directly in ", loop);
+  }
+  if (!allocated) return invalid_config(buffer->name, " is not computed inside ", loop);
+  LoopCopy found{.to_block = prefix(to_copy, to_copy.size() - 2)};
+  ASSIGN_OR_RETURN(found.copy, copy_nest(to_copy.back(), buffer));
+  for (const Stmt& s : found.to_block.back()->stmts)
+    if (s != to_copy.back()) found.others.push_back(s);
+  return found;
+}
+
+// `buffer` with a leading dimension.
+Result<Buffer> staged(const Buffer& buffer, int64_t stages) {
+  std::vector<int64_t> shape = buffer->shape;
+  shape.insert(shape.begin(), stages);
+  const Buffer result = derived_buffer(buffer, buffer->name, std::move(shape), MemoryScope::kShared);
+  RETURN_IF_ERROR(check_size(result));
+  return result;
+}
+
+// The body of the loop with `block` in place of the copy's sequence, reading stage `stage`.
+Result<Stmt> without_copy(const LoopCopy& found, std::vector<Stmt> block, const Buffer& from,
+                          const Buffer& to, const Expr& stage) {
+  Stmt body = drop_allocation(replace_at(found.to_block, make_seq(std::move(block))), from);
+  body = read_stage(body, from, to, stage);
+  if (stores_to(body, from)) return invalid_config(from->name, " is stored in more than one place");
+  return body;
+}
+
+}  // namespace
+
+void Schedule::double_buffer(const Tensor& t, Axis axis, bool in_registers) {
+  if (refused()) return;
+  const Buffer buffer = resolve(t);
+  const std::string call =
+      str("double_buffer(", buffer == nullptr ? "(none)" : buffer->name, ", ", label(program_.body, axis.var),
+          ", ", in_registers ? "registers" : "direct", ")");
+  apply(call, [&]() -> Status {
+    RETURN_IF_ERROR(check_shared(buffer));
+    ASSIGN_OR_RETURN(const Path to_loop, serial_loop(program_.body, axis));
+    const Stmt& loop = to_loop.back();
+    ASSIGN_OR_RETURN(LoopCopy found, copy_in_loop(loop->body, axis.var->name, buffer));
+    const CopyNest& copy = found.copy;
+    ASSIGN_OR_RETURN(const Buffer stages, staged(buffer, 2));
+    const Expr next = Expr(loop->var) + 1, has_next = next < loop->extent;
+    std::vector<Stmt> block = std::move(found.others);
+    Buffer registers;
+    if (in_registers) {
+      // One register an element of the copy; the dimension of a thread axis becomes the thread itself.
+      std::vector<int64_t> extents;
+      std::vector<Expr> places;
+      for (const Stmt& l : copy.loops) {
+        extents.push_back(l->extent);
+        places.emplace_back(l->var);
+      }
+      registers = make_buffer(free_name(program_, buffer->name + ".staged"), buffer->dtype,
+                              std::move(extents), MemoryScope::kRegister);
+      block.insert(block.begin(),
+                   make_if(has_next, fresh_copy(copy, loop->var, next, registers, {}, places, std::nullopt)));
+      block.push_back(make_if(has_next, fresh_copy(copy, loop->var, next, stages, {floor_mod(next, 2)},
+                                                   std::nullopt, load(registers, places))));
+    } else {
+      block.insert(block.begin(),
+                   make_if(has_next, fresh_copy(copy, loop->var, next, stages, {floor_mod(next, 2)},
+                                                std::nullopt, std::nullopt)));
+    }
+    ASSIGN_OR_RETURN(Stmt body,
+                     without_copy(found, std::move(block), buffer, stages, floor_mod(loop->var, 2)));
+    if (registers != nullptr) body = make_allocate(registers, std::move(body));
+    Stmt changed = with_body(loop, std::move(body));
+    Stmt first = fresh_copy(copy, loop->var, 0, stages, {0}, std::nullopt, std::nullopt);
+    changed = make_allocate(stages, make_seq({std::move(first), std::move(changed)}));
+    program_.body = replace_at(to_loop, simplify(changed, ranges_at(to_loop)));
+    moved(buffer, stages);
+    record(call);
+    return Status::ok();
+  });
+}
+
+void Schedule::pipeline(std::span<const Tensor> tensors, Axis axis, int64_t stages) {
+  if (refused()) return;
+  std::vector<Buffer> buffers;
+  std::string names;
+  for (const Tensor& t : tensors) {
+    buffers.push_back(resolve(t));
+    names += str(names.empty() ? "" : ", ", buffers.back() == nullptr ? "(none)" : buffers.back()->name);
+  }
+  const std::string call = str("pipeline({", names, "}, ", label(program_.body, axis.var), ", ", stages, ")");
+  apply(call, [&]() -> Status {
+    constexpr int64_t kMostStages = 16;
+    if (buffers.empty()) return invalid_config("needs at least one tensor");
+    if (stages < 2 || stages > kMostStages)
+      return invalid_config("stages must be in 2..", kMostStages, ", found ", stages);
+    ASSIGN_OR_RETURN(const Path to_loop, serial_loop(program_.body, axis));
+    const Stmt& loop = to_loop.back();
+    if (loop->extent < stages - 1)
+      return invalid_config(axis.var->name, " has ", loop->extent, " iterations; ", stages,
+                            " stages need at least ", stages - 1);
+    // The copies of the iterations before the loop, and that of one which is so many ahead.
+    std::vector<std::vector<Stmt>> first(static_cast<size_t>(stages - 1));
+    std::vector<Stmt> ahead;
+    const Expr next = Expr(loop->var) + (stages - 1);
+    Stmt body = loop->body;
+    std::vector<Buffer> all;
+    for (const Buffer& buffer : buffers) {
+      ASSIGN_OR_RETURN(const LoopCopy found, copy_in_loop(body, axis.var->name, buffer));
+      ASSIGN_OR_RETURN(const Buffer to, staged(buffer, stages));
+      ASSIGN_OR_RETURN(body, without_copy(found, found.others, buffer, to, floor_mod(loop->var, stages)));
+      const auto copy_of = [&](const Expr& iteration) {
+        return make_async_copy(fresh_copy(found.copy, loop->var, iteration, to,
+                                          {floor_mod(iteration, stages)}, std::nullopt, std::nullopt));
+      };
+      for (size_t s = 0; s < first.size(); ++s) first[s].push_back(copy_of(Expr(static_cast<int64_t>(s))));
+      ahead.push_back(copy_of(next));
+      all.push_back(to);
+    }
+    body = make_seq({make_async_wait(stages - 2), make_if(next < loop->extent, make_seq(std::move(ahead))),
+                     make_async_commit(), std::move(body)});
+    std::vector<Stmt> whole;
+    for (std::vector<Stmt>& copies : first) {
+      whole.insert(whole.end(), copies.begin(), copies.end());
+      whole.push_back(make_async_commit());
+    }
+    whole.push_back(with_body(loop, std::move(body)));
+    Stmt changed = make_seq(std::move(whole));
+    for (const Buffer& b : all) changed = make_allocate(b, std::move(changed));
+    program_.body = replace_at(to_loop, simplify(changed, ranges_at(to_loop)));
+    for (size_t i = 0; i < buffers.size(); ++i) moved(buffers[i], all[i]);
+    record(call);
+    return Status::ok();
+  });
+}
+
+}  // namespace tuner
