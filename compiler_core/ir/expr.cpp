@@ -39,6 +39,9 @@ bool fold(BinaryOp op, int64_t a, int64_t b, int64_t* result) {
     case BinaryOp::kMax:
       *result = std::max(a, b);
       return true;
+    case BinaryOp::kXor:
+      *result = a ^ b;
+      return true;
     case BinaryOp::kEq:
       *result = a == b;
       return true;
@@ -102,6 +105,10 @@ Expr identity(BinaryOp op, const Expr& a, const Expr& b) {
       if (cb && vb == 1) return a;
       if (ca && va == 0) return a;
       if (cb && vb == 0) return b;
+      return {};
+    case BinaryOp::kXor:
+      if (ca && va == 0) return b;
+      if (cb && vb == 0) return a;
       return {};
     case BinaryOp::kFloorDiv:
       if (cb && vb == 1) return a;

@@ -9,7 +9,7 @@ namespace {
 enum class LayoutKind { kPlain, kPad, kXor, kUnknown };
 struct Layout {
   LayoutKind kind = LayoutKind::kPlain;
-  int64_t a = 0, b = 0;  // pad: elements; xor: unit, rows
+  int64_t a = 0, b = 0, c = 1;  // pad: elements; xor: unit, rows, rows alike
 };
 
 bool number(std::string_view text, int64_t& value) {
@@ -22,10 +22,15 @@ Layout parse(std::string_view text) {
   if (text.empty()) return l;
   l.kind = LayoutKind::kUnknown;
   if (text.starts_with("pad:") && number(text.substr(4), l.a)) l.kind = LayoutKind::kPad;
-  if (const size_t comma = text.find(','); text.starts_with("xor:") && comma != std::string_view::npos &&
-                                           number(text.substr(4, comma - 4), l.a) &&
-                                           number(text.substr(comma + 1), l.b))
-    l.kind = LayoutKind::kXor;
+  if (!text.starts_with("xor:")) return l;
+  std::vector<std::string_view> parts = {text.substr(4)};
+  for (size_t comma; (comma = parts.back().find(',')) != std::string_view::npos;) {
+    const std::string_view last = parts.back();
+    parts.back() = last.substr(0, comma);
+    parts.push_back(last.substr(comma + 1));
+  }
+  const bool given = parts.size() == 2 || (parts.size() == 3 && number(parts[2], l.c));
+  if (given && number(parts[0], l.a) && number(parts[1], l.b)) l.kind = LayoutKind::kXor;
   return l;
 }
 
@@ -47,8 +52,8 @@ Status check_layout(std::string_view text, const std::vector<int64_t>& shape) {
         return invalid_config("layout ", text, ": needs rows, and a padding in 0..1024");
       return Status::ok();
     case LayoutKind::kXor:
-      if (!power_of_two(l.a) || !power_of_two(l.b))
-        return invalid_config("layout ", text, ": unit and rows must be powers of two");
+      if (!power_of_two(l.a) || !power_of_two(l.b) || !power_of_two(l.c))
+        return invalid_config("layout ", text, ": units and rows must be powers of two");
       if (shape.empty() || shape.back() % (l.a * l.b) != 0)
         return invalid_config("layout ", text, ": the last dimension, ", shape.empty() ? 1 : shape.back(),
                               ", is not a multiple of ", l.a * l.b);
@@ -56,7 +61,7 @@ Status check_layout(std::string_view text, const std::vector<int64_t>& shape) {
     case LayoutKind::kUnknown:
       break;
   }
-  return invalid_config("layout \"", text, "\" is not known; expected pad:P or xor:V,R");
+  return invalid_config("layout \"", text, "\" is not known; expected pad:P, xor:V,R or xor:V,R,S");
 }
 
 int64_t storage_elements(const BufferNode& buffer) {
@@ -74,7 +79,7 @@ Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices) 
   const Expr& column = indices.back();
   if (l.kind == LayoutKind::kPad) return row * (buffer.shape.back() + l.a) + column;
   if (l.kind == LayoutKind::kPlain) return row * buffer.shape.back() + column;
-  const Expr unit = bit_xor(floor_div(column, l.a), floor_mod(row, l.b));
+  const Expr unit = bit_xor(floor_div(column, l.a), floor_mod(floor_div(row, l.c), l.b));
   return row * buffer.shape.back() + unit * l.a + floor_mod(column, l.a);
 }
 

@@ -5,9 +5,11 @@
 //   "pad:P"     row-major with P unused elements after each row (the last dimension). A column walk over a
 //               [32, 32] tile of float32 uses 32 banks with pad:1, and one bank without. P must keep vector
 //               accesses aligned: a multiple of 4 for 16-byte ones.
-//   "xor:V,R"   row-major, with the last dimension in units of V elements. Unit u of row r is stored at unit
-//               u xor (r mod R). Row r counts all leading dimensions. V and R are powers of two, and the last
-//               dimension is a multiple of V * R. Costs no memory and keeps vectors of V whole.
+//   "xor:V,R,S" row-major, with the last dimension in units of V elements. Unit u of row r is stored at unit
+//               u xor (r / S mod R). Row r counts all leading dimensions. V, R and S are powers of two ("xor:V,R": S is
+//               1), and the last dimension is a multiple of V * R. Costs no memory and keeps vectors of V whole. S rows
+//               that together are as long as all banks need no other order: of rows of 64 bytes two, "xor:8,4,2" for 32
+//               elements of 16 bits, of which eight rows of a unit then lie in all banks.
 #pragma once
 
 #include <cstdint>
