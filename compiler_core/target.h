@@ -59,6 +59,8 @@ struct Target {
   bool has_tiles(DType dtype) const;
   // True if dot products of bfloat16 are among its instructions (vdpbf16ps, bfdot).
   bool has_bfloat16_dots() const;
+  // GPU: 80 of sm_80, 90 of sm_90a; else 0. codegen_cuda/cuda_family.cpp.
+  int compute_capability() const;
   int64_t f32_lanes() const { return vector_bits / 32; }
   int64_t vector_registers() const { return vector_registers_n; }
   std::string name() const { return family->name(*this); }

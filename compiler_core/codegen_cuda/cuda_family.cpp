@@ -47,14 +47,15 @@ constexpr double kBytesPerNs = 66'000;
 // An empty kernel takes about a microsecond from start to start, also in a graph.
 constexpr double kLaunchNs = 100;
 
-// "sm_103a" -> 10.
-int generation(std::string_view arch) {
+// "sm_103a" -> 103.
+int number_of(std::string_view arch) {
   int number = 0;
   const size_t begin = arch.find_first_of("0123456789");
   if (begin != std::string_view::npos)
     std::from_chars(arch.data() + begin, arch.data() + arch.size(), number);
-  return number / 10;
+  return number;
 }
+int generation(std::string_view arch) { return number_of(arch) / 10; }
 
 class CudaFamily final : public TargetFamily {
  public:
@@ -144,5 +145,7 @@ const TargetFamily& cuda_family() {
   static const CudaFamily family;
   return family;
 }
+
+int Target::compute_capability() const { return is_cuda() ? number_of(arch) : 0; }
 
 }  // namespace tuner

@@ -104,9 +104,9 @@ std::vector<Intrinsic> amx_fp16_intrinsics();
 std::vector<Intrinsic> mmla_intrinsics();
 
 // --- mma.cpp: tensor cores of NVIDIA GPUs, sm_80 and later. T is bfloat16 or float16; sums float32 ---
-//   mma.T.kn, mma.T.nk           C[16, 8] += A[16, 16] * B[16, 8]; * B[8, 16] along its second dimension
+//   mma.T.mk.kn                  C[16, 8] += A[16, 16] * B[16, 8]. Of .km A is [k, m], of .nk B is [n, k]: all four
 //   mma.zero                     C[16, 8] = 0
-//   ldmatrix.T.a                 a tile of A out of shared memory
+//   ldmatrix.T.mk, ldmatrix.T.km     a tile of A out of shared memory
 //   ldmatrix.T.kn, ldmatrix.T.nk     two tiles of B side by side: [16, 16], of k and n, of n and k
 //   mma.store                    a tile of C into shared memory
 std::vector<Intrinsic> mma_intrinsics();

@@ -118,4 +118,30 @@ void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes) {
   s.rename(lane, "lane");
 }
 
+void add_partials(Schedule& s, const Tensor& acc, const std::vector<Axis>& axes, int64_t n,
+                  int64_t vector_out) {
+  constexpr int64_t kThreads = 256;
+  const int64_t vector = std::min(vector_out, vector_width({n}));
+  int64_t threads_x = 1;
+  while (threads_x < 64 && threads_x * vector < n) threads_x *= 2;
+  if (s.refused()) return;
+  s.set_scope(acc, MemoryScope::kRegister);
+  const auto [j_block, j_in_block] = s.split(axes.back(), threads_x * vector);
+  const auto [j_thread, lane] = s.split(j_in_block, vector);
+  const auto [i_block, i_thread] = s.split(axes[axes.size() - 2], kThreads / threads_x);
+  s.reorder({i_block, j_block, i_thread, j_thread, lane});
+  bind_grid(s, axes.size() > 2 ? axes[0] : Axis{}, {}, s.fuse({i_block, j_block}));
+  s.bind(i_thread, LoopKind::kThreadY);
+  s.bind(j_thread, LoopKind::kThreadX);
+  s.compute_at(acc, j_thread);
+  if (vector > 1) s.vectorize(lane);
+  const auto [part] = s.reduce_axes<1>(acc);
+  if (s.refused()) return;
+  const Axis acc_lane = s.spatial_axes(acc).back();
+  s.reorder({part, acc_lane});
+  s.decompose_reduction(acc, part);
+  s.unroll(part);
+  if (vector > 1) s.vectorize(acc_lane);
+}
+
 }  // namespace tuner::cuda

@@ -64,6 +64,11 @@ Tensor shared_tile(Schedule& s, const Tensor& operand, bool packed_ahead, const 
 // that are too large join blockIdx.x.
 void bind_grid(Schedule& s, const Axis& batch, const Axis& splits, const Axis& tiles);
 
+// The kernel behind one that split the reduction `acc` (rfactor): adds up the parts, and computes from them, element by element, what
+// `axes` ([batch,] i, j) run over; n: the length of j; vector_out: elements of its widest store.
+void add_partials(Schedule& s, const Tensor& acc, const std::vector<Axis>& axes, int64_t n,
+                  int64_t vector_out);
+
 // Splits `axis` into vectors: unrolls the vectors and vectorizes the lanes of each.
 void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes);
 

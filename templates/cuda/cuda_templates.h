@@ -7,6 +7,7 @@
 // clang-format off
 #define TUNER_CUDA_TEMPLATES(TEMPLATE) \
   TEMPLATE(matmul_cuda) \
+  TEMPLATE(matmul_mma_cuda) \
   TEMPLATE(conv2d_nchw_cuda) \
   TEMPLATE(conv2d_implicit_gemm_cuda) \
   TEMPLATE(depthwise_conv2d_nchw_cuda) \

@@ -227,32 +227,6 @@ void lay_out(Schedule& s, const Tensor& tile, bool transposed, int64_t layout, i
   if (layout == kXor) s.set_layout(tile, "xor:4,8");
 }
 
-// out = act(sum of the parts + bias), elementwise: a kernel of its own.
-void add_partials(Schedule& s, const Tensor& acc, const std::vector<Axis>& axes, const Product& w) {
-  constexpr int64_t kThreads = 256;
-  const int64_t vector = std::min(w.vector_out, vector_width({w.n}));
-  int64_t threads_x = 1;
-  while (threads_x < 64 && threads_x * vector < w.n) threads_x *= 2;
-  if (s.refused()) return;
-  s.set_scope(acc, MemoryScope::kRegister);
-  const auto [j_block, j_in_block] = s.split(axes.back(), threads_x * vector);
-  const auto [j_thread, lane] = s.split(j_in_block, vector);
-  const auto [i_block, i_thread] = s.split(axes[axes.size() - 2], kThreads / threads_x);
-  s.reorder({i_block, j_block, i_thread, j_thread, lane});
-  bind_grid(s, axes.size() > 2 ? axes[0] : Axis{}, {}, s.fuse({i_block, j_block}));
-  s.bind(i_thread, LoopKind::kThreadY);
-  s.bind(j_thread, LoopKind::kThreadX);
-  s.compute_at(acc, j_thread);
-  if (vector > 1) s.vectorize(lane);
-  const auto [part] = s.reduce_axes<1>(acc);
-  if (s.refused()) return;
-  const Axis acc_lane = s.spatial_axes(acc).back();
-  s.reorder({part, acc_lane});
-  s.decompose_reduction(acc, part);
-  s.unroll(part);
-  if (vector > 1) s.vectorize(acc_lane);
-}
-
 // A second kernel, about 2 us, in multiply-adds of a multiprocessor.
 constexpr double kLaunchCost = 400'000;
 
@@ -388,7 +362,7 @@ void schedule_product(Schedule& s, const Product& w, const ProductKnobs& k, cons
   std::vector<Axis> axes = stages.out;
   if (tile.splits > 1) {
     const Tensor partial = s.rfactor(acc, s.split(sum, tile.chunk).outer);
-    add_partials(s, acc, stages.out, w);
+    add_partials(s, acc, stages.out, w.n, w.vector_out);
     acc = s.cache_write(partial, MemoryScope::kRegister);
     axes = s.axes(partial);  // [part,] [batch,] i, j
   } else {

@@ -10,6 +10,8 @@ struct WarpTiles {
   int64_t warps_m = 1, warps_n = 2;   // that share it
   bool k_first = true;                // b is [k, n], or [n, k]
   bool double_buffer = false;
+  int64_t stages = 1;  // above 1: of asynchronous copies
+  bool unroll_stages = false;
   int64_t vector = 1;  // elements that a thread copies at once
   std::string layout_a, layout_b, layout_c;
 };
@@ -32,7 +34,7 @@ inline Program half_product(DType t, int64_t m, int64_t n, int64_t k, bool k_fir
 }
 
 // The copy of a shared tile, 32 lanes of each warp side by side.
-inline void share_over_warps(Schedule& s, const Tensor& tile, int64_t warps, int64_t vector) {
+inline void share_over_warps(Schedule& s, const Tensor& tile, int64_t warps, int64_t vector, bool unrolled) {
   Axis vectors = s.fuse(s.axes(tile));
   if (vector > 1) {
     const SplitAxes parts = s.split(vectors, vector);
@@ -43,6 +45,7 @@ inline void share_over_warps(Schedule& s, const Tensor& tile, int64_t warps, int
   const auto [warp, lane] = s.split(thread, 32);
   s.bind(warp, LoopKind::kThreadY);
   s.bind(lane, LoopKind::kThreadX);
+  if (unrolled) s.unroll(round);
 }
 
 // Both last axes of `t` cut into tiles, each by an intrinsic.
@@ -113,15 +116,17 @@ inline Schedule warp_product(const Program& math, const WarpTiles& o) {
   s.unroll(k_step);
   s.unroll(sum_down);
   s.unroll(sum_across);
-  s.tensorize(sum_row, "mma." + type + (o.k_first ? ".kn" : ".nk"));
-  copy_by_tiles(s, a_tiles, 16, 16, "ldmatrix." + type + ".a");
+  s.tensorize(sum_row, "mma." + type + ".mk" + (o.k_first ? ".kn" : ".nk"));
+  copy_by_tiles(s, a_tiles, 16, 16, "ldmatrix." + type + ".mk");
   copy_by_tiles(s, b_tiles, 16, 16, "ldmatrix." + type + (o.k_first ? ".kn" : ".nk"));
-  share_over_warps(s, a, warps, o.vector);
-  share_over_warps(s, b, warps, o.vector);
+  share_over_warps(s, a, warps, o.vector, o.stages > 1);
+  share_over_warps(s, b, warps, o.vector, o.stages > 1);
   if (o.double_buffer) {
     s.double_buffer(a, k_outer);
     s.double_buffer(b, k_outer);
   }
+  if (o.stages > 1) s.pipeline({a, b}, k_outer, o.stages);
+  if (o.unroll_stages) s.unroll(s.split(k_outer, o.stages).inner);
   if (!o.layout_a.empty()) s.set_layout(a, o.layout_a);
   if (!o.layout_b.empty()) s.set_layout(b, o.layout_b);
   if (!o.layout_c.empty()) s.set_layout(acc, o.layout_c);

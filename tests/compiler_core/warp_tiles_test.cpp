@@ -9,8 +9,10 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/sass/sass.h"
+#include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu.h"
@@ -37,7 +39,7 @@ std::pair<int64_t, int64_t> at(const IntrinsicOperand& o, int64_t lane, int64_t 
 
 // "Matrix Fragments for mma.m16n8k16 with floating point type", with the manual's own conditions.
 TEST(WarpTiles, FragmentsLieAsTheManualSays) {
-  const Intrinsic& mma = *find_intrinsic("mma.bfloat16.kn");
+  const Intrinsic& mma = *find_intrinsic("mma.bfloat16.mk.kn");
   for (int64_t lane = 0; lane < 32; ++lane) {
     const int64_t group = lane >> 2, in_group = lane % 4;
     for (int64_t i = 0; i < 8; ++i) {
@@ -48,7 +50,7 @@ TEST(WarpTiles, FragmentsLieAsTheManualSays) {
     for (int64_t i = 0; i < 4; ++i) {
       const int64_t row = i < 2 ? in_group * 2 + (i & 1) : in_group * 2 + (i & 1) + 8;
       EXPECT_EQ(at(mma.operands[2], lane, i), std::pair(row, group)) << "b" << i << " of lane " << lane;
-      EXPECT_EQ(at(find_intrinsic("mma.bfloat16.nk")->operands[2], lane, i), std::pair(group, row));
+      EXPECT_EQ(at(find_intrinsic("mma.bfloat16.mk.nk")->operands[2], lane, i), std::pair(group, row));
       EXPECT_EQ(at(mma.operands[0], lane, i), std::pair(i < 2 ? group : group + 8, in_group * 2 + (i & 1)))
           << "c" << i << " of lane " << lane;
     }
@@ -58,7 +60,7 @@ TEST(WarpTiles, FragmentsLieAsTheManualSays) {
 // ldmatrix: thread 8 m + r brings row r of matrix m; afterwards register m of thread 4 r + c holds elements 2c and 2c + 1 of that row,
 // with .trans elements r of rows 2c and 2c + 1.
 TEST(WarpTiles, MatricesAreLoadedAsTheManualSays) {
-  for (const char* const name : {"ldmatrix.bfloat16.a", "ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk"}) {
+  for (const char* const name : {"ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk"}) {
     const Intrinsic& load = *find_intrinsic(name);
     const bool transposed = load.cuda_helper.find(".trans") != std::string::npos;
     for (int64_t lane = 0; lane < 32; ++lane)
@@ -129,11 +131,11 @@ kernel product(a, b, out) grid (1, 1, 1) block (32, 2, 1)
       allocate a.packed.fragment bfloat16[1, 1, 16] register
       allocate b.packed.fragment bfloat16[1, 1, 8] register
       unrolled i2.outer in 0..2
-        ldmatrix.bfloat16.a(a.packed.fragment[0, 0, i2.outer*8], a.packed[0, 0, i2.outer*16, k.inner.outer*16])
+        ldmatrix.bfloat16.mk(a.packed.fragment[0, 0, i2.outer*8], a.packed[0, 0, i2.outer*16, k.inner.outer*16])
       ldmatrix.bfloat16.kn(b.packed.fragment[0, 0, 0], b.packed[0, 0, k.inner.outer*16, ty*16])
       unrolled i.outer in 0..2
         unrolled j.outer in 0..2
-          mma.bfloat16.kn(acc.fragment[i.outer*8 + j.outer*4], a.packed.fragment[0, 0, i.outer*8], b.packed.fragment[0, 0, j.outer*4])
+          mma.bfloat16.mk.kn(acc.fragment[i.outer*8 + j.outer*4], a.packed.fragment[0, 0, i.outer*8], b.packed.fragment[0, 0, j.outer*4])
     unrolled i.inner.outer in 0..2
       unrolled j.inner.outer in 0..2
         mma.store(acc.fragment[i.inner.outer*8 + j.inner.outer*4], acc[i.inner.outer*16, ty*16 + j.inner.outer*8])
@@ -141,6 +143,41 @@ kernel product(a, b, out) grid (1, 1, 1) block (32, 2, 1)
   for i.inner.j.inner.fused.outer in 0..16
     out[i.inner.j.inner.fused.outer*2 + ty, tx] = max(acc[i.inner.j.inner.fused.outer*2 + ty, tx], 0)
 )");
+}
+
+int statements(const GpuProgram& gpu, StmtKind kind) {
+  int found = 0;
+  visit(gpu.kernels[0].body, [&](const Stmt& s) { found += s->kind == kind ? 1 : 0; });
+  return found;
+}
+
+TEST(WarpTiles, APipelineCopiesAheadBehindOneBarrierAStep) {
+  const Program math = half_product(DType::kBFloat16, 32, 32, 128, true);
+  const Schedule s = warp_product(math, {.stages = 3, .vector = 8});
+  ASSERT_FALSE(s.refused()) << s.finish().message();
+  const Result<GpuProgram> gpu = lowered(s);
+  ASSERT_TRUE(gpu) << gpu.message() << to_text(s.program());
+  const std::string text = to_text(*gpu);
+  EXPECT_THAT(text, HasSubstr("shared a.packed bfloat16[3, 1, 1, 32, 32]"));
+  EXPECT_THAT(text, HasSubstr("async commit\n"
+                              "    reduce k.outer in 0..4\n"
+                              "      async wait 1\n"
+                              "      barrier shared\n"
+                              "      if k.outer < 2\n"
+                              "        async copy\n"));
+  EXPECT_THAT(text, HasSubstr("a.packed[(k.outer + 2)%3, 0, 0, "));
+  EXPECT_THAT(text, HasSubstr("a.packed[k.outer%3, 0, 0, i2.outer*16, k.inner.outer*16]"));
+  EXPECT_EQ(statements(*gpu, StmtKind::kBarrier), 2) << "one in the loop, one before the sums are read";
+  EXPECT_EQ(verdict(*gpu, math), "");
+  const std::string cuda = print_cuda(*gpu, parse_target("cuda -arch=sm_80").value());
+  EXPECT_THAT(cuda, HasSubstr("cp.async.cg.shared.global [%0], [%1], 16, %2;"));
+  EXPECT_THAT(cuda, HasSubstr("asm volatile(\"cp.async.wait_group 1;\" ::: \"memory\");"));
+
+  // Beyond an edge zeros are written, and nothing is read.
+  const auto edge =
+      lowered(warp_product(half_product(DType::kBFloat16, 40, 40, 40, true), {.stages = 2, .vector = 8}));
+  ASSERT_TRUE(edge) << edge.message();
+  EXPECT_THAT(print_cuda(*edge, parse_target("cuda -arch=sm_80").value()), HasSubstr(" ? 16 : 0);"));
 }
 
 TEST(WarpTiles, RandomProductsAreRight) {
@@ -157,9 +194,11 @@ TEST(WarpTiles, RandomProductsAreRight) {
     o.k_first = rng() % 2 == 0, o.double_buffer = rng() % 2 == 0, o.vector = pick(1, 2, 8);
     o.layout_a = pick("", "pad:8"), o.layout_b = pick("", "pad:8"), o.layout_c = pick("", "pad:2", "pad:8");
     if (o.bk >= 32 && rng() % 2 == 0) o.layout_a = "xor:8,4";
+    if (rng() % 2 == 0) o.double_buffer = false, o.stages = pick(2, 3, 4);
     const DType t = pick(DType::kBFloat16, DType::kFloat16);
     const auto m = o.bm + static_cast<int64_t>(rng() % 70), n = o.bn + static_cast<int64_t>(rng() % 70),
-               k = static_cast<int64_t>(1 + rng() % 70);
+               k = static_cast<int64_t>(1 + rng() % 140);
+    o.stages = std::min(o.stages, (k + o.bk - 1) / o.bk + 1);
     SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k));
     const Program math = half_product(t, m, n, k, o.k_first);
     const Schedule s = warp_product(math, o);
@@ -212,6 +251,44 @@ TEST(WarpTiles, CompileToTensorCoreInstructions) {
       }
 }
 
+TEST(WarpTiles, PipelinesCompileToAsynchronousCopies) {
+  if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
+  for (const char* const arch : {"sm_80", "sm_90a"})
+    for (const int64_t stages : {3, 4}) {
+      SCOPED_TRACE(str(stages, " stages on ", arch));
+      const WarpTiles o{.bm = 128,
+                        .bn = 128,
+                        .bk = 32,
+                        .warps_m = 2,
+                        .warps_n = 4,
+                        .k_first = false,
+                        .stages = stages,
+                        .unroll_stages = stages == 4,
+                        .vector = 8,
+                        .layout_a = "xor:8,4",
+                        .layout_b = "xor:8,4"};
+      const auto scheduled = warp_product(half_product(DType::kBFloat16, 512, 512, 512, false), o).finish();
+      ASSERT_TRUE(scheduled) << scheduled.message();
+      const auto artifact = compile_cuda(*scheduled, parse_target(str("cuda -arch=", arch)).value(),
+                                         {.max_spill_bytes = 0, .static_filter = false});
+      ASSERT_TRUE(artifact) << artifact.message();
+      const auto codes = sass::read_kernel_code(artifact->binary);
+      ASSERT_TRUE(codes) << codes.message();
+      const sass::KernelCode& code = codes->front();
+      EXPECT_TRUE(code.unknown.empty());
+      EXPECT_EQ(code.mix[sass::Op::kLdg128], 0) << "no copy through registers";
+      const sass::Mix& loop = code.hot_mix();
+      const int steps = static_cast<int>(o.unroll_stages ? stages : 1);
+      EXPECT_EQ(loop[sass::Op::kMma], 32 * steps);
+      EXPECT_EQ(loop[sass::Op::kLdsm], 12 * steps);
+      EXPECT_EQ(loop[sass::Op::kLdgsts], 4 * steps) << "of 16 bytes: two for each operand";
+      EXPECT_EQ(loop[sass::Op::kBarrier], steps);
+      if (o.unroll_stages) {
+        EXPECT_GE(loop.mma_share(), 0.45) << sass::to_text(code);
+      }
+    }
+}
+
 // Kernels as lowered, with one statement changed.
 GpuProgram damaged(const GpuProgram& gpu, const std::function<Stmt(const Stmt&)>& change) {
   const std::function<Stmt(const Stmt&)> rebuild = [&](const Stmt& s) -> Stmt {
@@ -229,8 +306,7 @@ TEST(WarpTiles, DamageIsSeen) {
   const auto gpu = lowered(warp_product(math, {.layout_a = "pad:8"}));
   ASSERT_TRUE(gpu) << gpu.message();
   ASSERT_EQ(verdict(*gpu, math), "");
-  int barriers = 0;
-  visit(gpu->kernels[0].body, [&](const Stmt& s) { barriers += s->kind == StmtKind::kBarrier ? 1 : 0; });
+  const int barriers = statements(*gpu, StmtKind::kBarrier);
   ASSERT_EQ(barriers, 3);
   for (int dropped = 0; dropped < barriers; ++dropped) {
     int n = 0;
@@ -247,13 +323,13 @@ TEST(WarpTiles, DamageIsSeen) {
       return Stmt(std::move(node));
     });
   };
-  EXPECT_NE(verdict(renamed("ldmatrix.bfloat16.a", "ldmatrix.bfloat16.kn"), math), "") << "wrong lanes";
+  EXPECT_NE(verdict(renamed("ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.kn"), math), "") << "wrong lanes";
   EXPECT_NE(verdict(renamed("ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk"), math), "") << "not transposed";
   // An operand one tile aside, and one that begins one row below.
   for (const auto& [name, operand, by] :
-       std::vector<std::tuple<std::string, size_t, int64_t>>{{"ldmatrix.bfloat16.a", 1, 1},
-                                                             {"mma.bfloat16.kn", 2, 2},
-                                                             {"mma.bfloat16.kn", 0, 1},
+       std::vector<std::tuple<std::string, size_t, int64_t>>{{"ldmatrix.bfloat16.mk", 1, 1},
+                                                             {"mma.bfloat16.mk.kn", 2, 2},
+                                                             {"mma.bfloat16.mk.kn", 0, 1},
                                                              {"mma.store", 1, 1}}) {
     const GpuProgram bad = damaged(*gpu, [&, name = name, operand = operand, by = by](const Stmt& s) {
       if (s->kind != StmtKind::kIntrinsic || s->name != name) return s;
@@ -272,6 +348,82 @@ TEST(WarpTiles, DamageIsSeen) {
   EXPECT_THAT(verdict(unset, math), HasSubstr("uninitialised read"));
 }
 
+// What can go wrong in a pipeline, each by itself.
+TEST(WarpTiles, DamageToAPipelineIsSeen) {
+  const Program math = half_product(DType::kBFloat16, 64, 64, 200, true);
+  for (const int64_t stages : {2, 3, 4}) {
+    SCOPED_TRACE(str(stages, " stages"));
+    const auto gpu = lowered(warp_product(math, {.stages = stages, .vector = 8, .layout_a = "xor:8,4"}));
+    ASSERT_TRUE(gpu) << gpu.message();
+    ASSERT_EQ(verdict(*gpu, math), "");
+    const auto without = [&](const char* what, int number) {
+      int n = 0;
+      return damaged(
+          *gpu, [&, n](const Stmt& s) mutable { return is_async(*s, what) && n++ == number ? Stmt() : s; });
+    };
+    EXPECT_THAT(verdict(without("wait", 0), math), HasSubstr("copy under way")) << "no wait";
+    const GpuProgram late =
+        damaged(*gpu, [&](const Stmt& s) { return is_async(*s, "wait") ? make_async_wait(stages - 1) : s; });
+    EXPECT_THAT(verdict(late, math), HasSubstr("copy under way")) << "waits for one group less";
+    const int commits = static_cast<int>(stages);  // one each before the loop, one in it
+    for (int i = 0; i < commits; ++i)
+      EXPECT_NE(verdict(without("commit", i), math), "") << "commit " << i << " is missing";
+    for (int i = 0; i < 2 * commits; ++i)
+      EXPECT_NE(verdict(without("copy", i), math), "") << "copy " << i << " is missing";
+    EXPECT_THAT(verdict(damaged(*gpu,
+                                [n = 0](const Stmt& s) mutable {
+                                  return s->kind == StmtKind::kBarrier && n++ == 0 ? Stmt() : s;
+                                }),
+                        math),
+                HasSubstr("race"))
+        << "no barrier behind the wait";
+
+    // Another stage: of the copies in the loop, of the loads.
+    const auto aside = [&](const std::vector<Expr>& indices) {
+      std::vector<Expr> at = indices;
+      at[0] = floor_mod(at[0] + 1, stages);
+      return at;
+    };
+    const GpuProgram copied_aside = damaged(*gpu, [&](const Stmt& s) {
+      if (s->kind != StmtKind::kStore || s->buffer->name != "a.packed" || is_const_int(s->indices[0]))
+        return s;
+      return make_store(s->buffer, aside(s->indices), s->value);
+    });
+    EXPECT_NE(verdict(copied_aside, math), "") << "copied into another stage";
+    const GpuProgram read_aside = damaged(*gpu, [&](const Stmt& s) {
+      if (s->kind != StmtKind::kIntrinsic || s->name != "ldmatrix.bfloat16.kn") return s;
+      auto node = std::make_shared<StmtNode>(*s);
+      node->operands[1] = load(node->operands[1]->buffer, aside(node->operands[1]->operands));
+      return Stmt(std::move(node));
+    });
+    EXPECT_NE(verdict(read_aside, math), "") << "another stage is read";
+
+    // A swizzle on one side only, and zeros that are not written.
+    const GpuProgram swizzled = damaged(*gpu, [&](const Stmt& s) {
+      if (s->kind != StmtKind::kStore || s->buffer->name != "a.packed") return s;
+      std::vector<Expr> at = s->indices;
+      at.back() = floor_mod(at.back() + 8, 32);
+      return make_store(s->buffer, at, s->value);
+    });
+    EXPECT_NE(verdict(swizzled, math), "") << "one-sided swizzle";
+    const GpuProgram unpadded = damaged(*gpu, [&](const Stmt& s) {
+      if (s->kind != StmtKind::kStore || s->value->kind != ExprKind::kSelect) return s;
+      return make_store(s->buffer, s->indices, s->value->operands[1]);
+    });
+    EXPECT_THAT(verdict(unpadded, math), HasSubstr("out of bounds")) << "zero fill dropped";
+  }
+}
+
+// A block reaches beyond the product on two sides.
+TEST(WarpTiles, ProductsSmallerThanABlockAreRight) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{10, 40}, {40, 10}, {10, 10}, {2, 3}}) {
+    const Program math = half_product(DType::kBFloat16, m, n, 40, true);
+    const auto gpu = lowered(warp_product(math, {}));
+    ASSERT_TRUE(gpu) << gpu.message();
+    EXPECT_EQ(verdict(*gpu, math), "") << m << "x" << n;
+  }
+}
+
 TEST(WarpTiles, WhatDoesNotFitIsRefused) {
   const auto refusal = [](const WarpTiles& o, DType t = DType::kBFloat16) {
     const auto scheduled = warp_product(half_product(t, 64, 64, 64, true), o).finish();
@@ -282,6 +434,15 @@ TEST(WarpTiles, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal({.bk = 24}), HasSubstr("every tile is full"));
   EXPECT_THAT(refusal({.layout_a = "pad:4"}), HasSubstr("takes 8 elements of a.packed at a time"));
   EXPECT_THAT(refusal({.layout_c = "pad:1"}), HasSubstr("takes 2 elements of acc at a time"));
+  EXPECT_EQ(refusal({.stages = 3, .vector = 8}), "");
+  EXPECT_THAT(refusal({.bk = 64, .stages = 3}),
+              HasSubstr("k.outer has 1 iterations; 3 stages need at least 2"));
+  EXPECT_THAT(refusal({.stages = 1000}), HasSubstr("stages must be in 2..16, found 1000"));
+  // One element of 16 bits at a time: no instruction copies that asynchronously.
+  const auto one = warp_product(half_product(DType::kBFloat16, 64, 64, 64, true), {.stages = 2}).finish();
+  ASSERT_TRUE(one) << one.message();
+  EXPECT_THAT(cuda::check_printable(lower_gpu(*one).value()).message(),
+              HasSubstr("copies 2 bytes at a time; expected 4, 8 or 16"));
 
   // A fragment that loops touch, and lanes that are not threadIdx.x.
   Schedule plain(half_product(DType::kBFloat16, 16, 8, 16, true));

@@ -11,6 +11,7 @@
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu.h"
 #include "templates/schedule_template.h"
@@ -119,14 +120,15 @@ Stmt drop_output_store(const Stmt& s) { return stores(s, MemoryScope::kGlobal) ?
 Stmt drop_shared_store(const Stmt& s) { return stores(s, MemoryScope::kShared) ? nullptr : s; }
 Stmt drop_register_store(const Stmt& s) { return stores(s, MemoryScope::kRegister) ? nullptr : s; }
 
-// The loads ahead of a double buffer: without their guard one tile too many is read, as zeros, and thrown
-// away. That is no damage.
+// The loads ahead of a double buffer, the copies ahead of a pipeline: without their guard one tile too many is read, as
+// zeros, and thrown away. That is no damage.
 bool loads_ahead(const Stmt& guard) {
-  bool all = true;
+  bool all = true, is_copy = false;
   visit(guard, [&](const Stmt& s) {
     if (s->kind == StmtKind::kStore) all = all && s->buffer->name.ends_with(".staged");
+    is_copy |= is_async(*s, "copy");
   });
-  return all;
+  return all || is_copy;
 }
 
 // < becomes <=: one iteration or element too many.
@@ -144,46 +146,78 @@ Stmt drop_guard(const Stmt& s) {
   return s->kind == StmtKind::kIf && s->else_body == nullptr && !loads_ahead(s) ? s->body : s;
 }
 
-// The other stage of a double buffer, in what is read or in what is stored.
-Expr other_stage(const Expr& e) {
+// The next stage of a double buffer or pipeline, in what is read or in what is stored. It is the first index.
+std::vector<Expr> other_stage(std::vector<Expr> indices) {
   int64_t stages = 0;
-  if (e->kind == ExprKind::kBinary && e->binary_op == BinaryOp::kFloorMod &&
-      is_const_int(e->operands[1], &stages) && stages == 2)
-    return floor_mod(e->operands[0] + Expr(1), 2);
-  return map_children(e, other_stage);
+  if (!indices.empty() && indices[0]->kind == ExprKind::kBinary &&
+      indices[0]->binary_op == BinaryOp::kFloorMod && is_const_int(indices[0]->operands[1], &stages))
+    indices[0] = floor_mod(indices[0]->operands[0] + Expr(1), stages);
+  return indices;
 }
 Stmt store_other_stage(const Stmt& s) {
   if (!stores(s, MemoryScope::kShared)) return s;
-  std::vector<Expr> indices;
-  bool changed = false;
-  for (const Expr& index : s->indices) {
-    indices.push_back(other_stage(index));
-    changed = changed || !indices.back().same_as(index);
-  }
-  return changed ? make_store(s->buffer, indices, s->value) : s;
+  std::vector<Expr> indices = other_stage(s->indices);
+  return indices[0].same_as(s->indices[0]) ? s : make_store(s->buffer, std::move(indices), s->value);
 }
 Stmt load_other_stage(const Stmt& s) {
-  if (s->kind != StmtKind::kStore) return s;
+  if (s->kind != StmtKind::kStore && s->kind != StmtKind::kIntrinsic) return s;
   const std::function<Expr(const Expr&)> walk = [&](const Expr& e) -> Expr {
-    if (e->kind == ExprKind::kLoad && e->buffer->scope == MemoryScope::kShared)
-      return map_children(e, other_stage);
-    return map_children(e, walk);
+    if (e->kind != ExprKind::kLoad || e->buffer->scope != MemoryScope::kShared) return map_children(e, walk);
+    std::vector<Expr> indices = other_stage(e->operands);
+    return indices.empty() || indices[0].same_as(e->operands[0]) ? e : load(e->buffer, std::move(indices));
   };
-  const Expr value = walk(s->value);
-  return value.same_as(s->value) ? s : make_store(s->buffer, s->indices, value);
+  return map_children(s, walk, [](const Stmt& child) { return child; });
+}
+
+// --- asynchronous copies and tiles of a warp ---
+
+Stmt drop_wait(const Stmt& s) { return is_async(*s, "wait") ? nullptr : s; }
+Stmt drop_commit(const Stmt& s) { return is_async(*s, "commit") ? nullptr : s; }
+Stmt drop_copy(const Stmt& s) { return is_async(*s, "copy") ? nullptr : s; }
+Stmt wait_less(const Stmt& s) {
+  int64_t in_flight = 0;
+  return is_async(*s, "wait") && is_const_int(s->operands[0], &in_flight) ? make_async_wait(in_flight + 1)
+                                                                          : s;
+}
+// An operand in registers is that of the next tile. (Sums that begin at 0 in another order are no damage.)
+Stmt other_registers(const Stmt& s) {
+  if (s->name == "mma.zero") return s;
+  const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+  for (size_t o = 0; i != nullptr && o < s->operands.size(); ++o) {
+    const Expr& operand = s->operands[o];
+    if (operand->buffer->scope != MemoryScope::kRegister ||
+        operand->buffer->shape.back() <= i->operands[o].registers)
+      continue;
+    auto node = std::make_shared<StmtNode>(*s);
+    std::vector<Expr> at = operand->operands;
+    at.back() = floor_mod(at.back() + i->operands[o].registers, operand->buffer->shape.back());
+    node->operands[o] = load(operand->buffer, std::move(at));
+    return node;
+  }
+  return s;
+}
+// Matrices are transposed on their way that are not to be, and the other way round.
+Stmt transpose_matrices(const Stmt& s) {
+  if (s->kind != StmtKind::kIntrinsic || !s->name.starts_with("ldmatrix.")) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  std::string& lines = node->name;
+  const std::string last = lines.substr(lines.size() - 2);
+  lines.replace(lines.size() - 2, 2, last == "mk" ? "km" : last == "km" ? "mk" : last == "kn" ? "nk" : "kn");
+  return node;
 }
 
 // Stores to plain addresses of a tile that is read through its xor layout.
 Stmt store_unswizzled(const Stmt& s) {
-  int64_t unit = 0, rows = 0;
+  int64_t unit = 0, rows = 0, alike = 1;
   if (!stores(s, MemoryScope::kShared) ||
-      std::sscanf(s->buffer->layout.c_str(), "xor:%ld,%ld", &unit, &rows) != 2)
+      std::sscanf(s->buffer->layout.c_str(), "xor:%ld,%ld,%ld", &unit, &rows, &alike) < 2)
     return s;
   Expr row = 0;
   for (size_t d = 0; d + 1 < s->indices.size(); ++d) row = row * Expr(s->buffer->shape[d]) + s->indices[d];
   std::vector<Expr> indices = s->indices;
-  indices.back() = bit_xor(floor_div(indices.back(), unit), floor_mod(row, rows)) * Expr(unit) +
-                   floor_mod(s->indices.back(), unit);
+  indices.back() =
+      bit_xor(floor_div(indices.back(), unit), floor_mod(floor_div(row, alike), rows)) * Expr(unit) +
+      floor_mod(s->indices.back(), unit);
   return make_store(s->buffer, indices, s->value);
 }
 
@@ -198,6 +232,13 @@ Stmt store_elsewhere(const Stmt& s) {
     return make_store(s->buffer, indices, s->value);
   }
   return s;
+}
+
+// Zeros of a copy straight into shared memory: what lies beyond the operand is read in their place.
+Stmt drop_copied_zeros(const Stmt& s) {
+  const bool zeros = stores(s, MemoryScope::kShared) && s->value->kind == ExprKind::kSelect &&
+                     s->value->operands[1]->kind == ExprKind::kLoad;
+  return zeros ? make_store(s->buffer, s->indices, s->value->operands[1]) : s;
 }
 
 bool is_ahead(const Buffer& b) { return b->name.ends_with(".ahead"); }
@@ -242,6 +283,13 @@ const Kind kKinds[] = {{"dropped barrier", drop_barrier},
                        {"output stored twice", store_elsewhere},
                        {"zero fill dropped", drop_zero_fill},
                        {"stored before loaded", store_before_load},
+                       {"copied zeros dropped", drop_copied_zeros},
+                       {"dropped wait", drop_wait},
+                       {"dropped commit", drop_commit},
+                       {"dropped copy", drop_copy},
+                       {"waits for one group less", wait_less},
+                       {"registers of another tile", other_registers},
+                       {"transposed matrices", transpose_matrices},
                        {"loop too short", shorten_loop}};
 
 // Damages every place of every kind; returns how many of each kind there were.
@@ -269,6 +317,27 @@ TEST(CudaMutation, MatmulWithDoubleBuffersAndSwizzle) {
   expect_places(expect_all_caught(s),
                 {"dropped barrier", "guard off by one", "missing predicate", "wrong stage stored",
                  "wrong stage read", "one-sided swizzle", "output stored twice", "loop too short"});
+}
+
+TEST(CudaMutation, ProductOnTensorCoresWithAPipeline) {
+  for (const int64_t unrolled : {0, 1}) {
+    const Sample s =
+        sample("v1 matmul b=1 m=37 n=40 k=136 ta=0 tb=0 bias=1 act=relu dtype=bfloat16 const=none",
+               "matmul_mma_cuda",
+               {{"warps_m", 1},
+                {"warps_n", 2},
+                {"tiles_m", 2},
+                {"tiles_n", 2},
+                {"block_k", 16},
+                {"stages", 3},
+                {"unroll_stages", unrolled},
+                {"split_k", 1},
+                {"group_m", 1}});
+    expect_places(expect_all_caught(s),
+                  {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
+                   "waits for one group less", "registers of another tile", "transposed matrices",
+                   "copied zeros dropped", "one-sided swizzle", "output stored twice", "loop too short"});
+  }
 }
 
 TEST(CudaMutation, ConvolutionWithPaddingAndTails) {

@@ -35,6 +35,15 @@ TEST(EpilogueCuda, OfMatrixProducts) {
                          2);
 }
 
+TEST(EpilogueCuda, OfProductsOnTensorCores) {
+  for (const DType t : {DType::kBFloat16, DType::kFloat16}) {
+    expect_epilogues_right(matmul_mma_cuda(), MatmulWorkload{.m = 13, .n = 20, .k = 18, .dtype = t}, 6);
+    expect_epilogues_right(matmul_mma_cuda(),
+                           MatmulWorkload{.batch = 2, .m = 9, .n = 7, .k = 5, .dtype = t, .constant = {"b"}},
+                           7);
+  }
+}
+
 TEST(EpilogueCuda, OfConvolutions) {
   expect_epilogues_right(conv2d_nchw_cuda(), conv(3, 5, 3), 3);
   Conv2dWorkload constant = conv(9, 11, 2);

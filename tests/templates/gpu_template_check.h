@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/lower/gpu.h"
 #include "compiler_core/oracle/oracle.h"
@@ -25,7 +26,7 @@ inline Target gpu(const std::string& arch = "sm_90a") {
   return *target;
 }
 
-// Random inputs in [-1, 1) as float32, and the answer of the oracle in double precision.
+// Random inputs in [-1, 1) as float32, each a number of its type, and the answer of the oracle in double precision.
 struct GpuTaskData {
   std::vector<std::vector<float>> inputs;
   std::vector<std::vector<double>> outputs;
@@ -38,8 +39,12 @@ inline GpuTaskData gpu_task_data(const Program& math, uint64_t seed) {
     std::vector<double>& values = args.emplace_back();
     if (b->role == BufferRole::kOutput) continue;
     std::vector<float>& input = data.inputs.emplace_back();
-    for (int64_t i = 0; i < b->elements(); ++i)
-      input.push_back(static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1);
+    for (int64_t i = 0; i < b->elements(); ++i) {
+      const float x = static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1;
+      input.push_back(b->dtype == DType::kBFloat16  ? rounded_to_bfloat16(x)
+                      : b->dtype == DType::kFloat16 ? rounded_to_float16(x)
+                                                    : x);
+    }
     values.assign(input.begin(), input.end());
   }
   const Status status = interpret(math, args);

@@ -51,6 +51,9 @@ std::vector<Workload> small_workloads() {
 std::vector<Workload> large_workloads() {
   std::vector<Workload> result;
   result.push_back(MatmulWorkload{.m = 1024, .n = 1000, .k = 1024});
+  result.push_back(MatmulWorkload{.m = 1024, .n = 1000, .k = 1024, .dtype = DType::kBFloat16});
+  result.push_back(
+      MatmulWorkload{.m = 250, .n = 333, .k = 777, .transpose_a = true, .dtype = DType::kFloat16});
   Conv2dWorkload conv;
   conv.batch = 1, conv.in_channels = 512, conv.in_height = conv.in_width = 7, conv.out_channels = 512;
   conv.kernel_height = conv.kernel_width = 3;

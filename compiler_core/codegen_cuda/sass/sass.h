@@ -92,6 +92,8 @@ struct Mix {
   // FFMA among all, 0 to 1.
   double ffma_share() const;
   double ffma_a_shared_load() const;  // 0 when there are no shared loads
+  double mma_share() const;
+  double mma_a_load() const;  // products of tiles an LDSM; 0 when there are none
 };
 
 // A straight piece of code: instructions [begin, end).
@@ -137,7 +139,7 @@ struct KernelCode {
   Mix mix;                   // of the whole kernel
   bool indirect = false;     // a jump to an address in a register: there are more ways than the blocks know
   std::vector<int> unknown;  // opcodes that are not in the table, each once
-  int hot = -1;              // the loop with most FFMA of its own, else with most loads; -1: no loop
+  int hot = -1;  // the loop with most HMMA of its own, else most FFMA, else most loads; -1: no loop
 
   // OK, or why no verdict may be given: more than 1 % of the instructions are unknown.
   Status verdict() const;

@@ -92,8 +92,11 @@ std::string to_text(const KernelCode& code) {
   text += formatted("  hot loop     0x%04x to 0x%04x, depth %d of %zu loops; %d instructions of its own: ",
                     hot.begin * 16, hot.end * 16, hot.depth, code.loops.size(), hot.own.all());
   text += mix_text(hot.own) + "\n";
-  text += formatted("               %.1f %% FFMA, %.1f FFMA a shared load, %d %s an iteration\n",
-                    100 * hot.own.ffma_share(), hot.own.ffma_a_shared_load(), hot.own[Op::kBarrier],
+  text += hot.own[Op::kMma] > 0 ? formatted("               %.1f %% HMMA, %.1f HMMA an LDSM",
+                                            100 * hot.own.mma_share(), hot.own.mma_a_load())
+                                : formatted("               %.1f %% FFMA, %.1f FFMA a shared load",
+                                            100 * hot.own.ffma_share(), hot.own.ffma_a_shared_load());
+  text += formatted(", %d %s an iteration\n", hot.own[Op::kBarrier],
                     hot.own[Op::kBarrier] == 1 ? "barrier" : "barriers");
   return text + listing(code, hot, code.hot);
 }

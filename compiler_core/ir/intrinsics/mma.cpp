@@ -29,6 +29,11 @@ Expr pair(const Expr& reg) { return floor_div(reg, 2); }
 std::vector<Expr> a_layout(const Expr& lane, const Expr& reg) {
   return {group(lane) + floor_mod(pair(reg), 2) * 8, place(lane) + half(reg) + floor_div(reg, 4) * 8};
 }
+// A that lies along its rows, [k, m].
+std::vector<Expr> km_layout(const Expr& lane, const Expr& reg) {
+  const std::vector<Expr> at = a_layout(lane, reg);
+  return {at[1], at[0]};
+}
 std::vector<Expr> kn_layout(const Expr& lane, const Expr& reg) {
   return {place(lane) + half(reg) + pair(reg) * 8, group(lane)};
 }
@@ -87,27 +92,30 @@ IntrinsicOperand sums(Access access) {
           .layout = c_layout};
 }
 
-Intrinsic product(DType t, bool k_first) {
-  Intrinsic i = of_warp(str("mma.", dtype_name(t), k_first ? ".kn" : ".nk"));
+// `a_along_k`: A is [m, k], not [k, m]; `b_along_k`: B is [n, k], not [k, n].
+Intrinsic product(DType t, bool a_along_k, bool b_along_k) {
+  Intrinsic i = of_warp(str("mma.", dtype_name(t), a_along_k ? ".mk" : ".km", b_along_k ? ".nk" : ".kn"));
   i.operands = {
       sums(Access::kAccumulate),
       {.name = "A",
        .dtype = t,
-       .shape = {kRows, kDepth},
+       .shape = a_along_k ? std::vector<int64_t>{kRows, kDepth} : std::vector<int64_t>{kDepth, kRows},
        .place = Place::kFragment,
        .registers = 8,
-       .layout = a_layout},
+       .layout = a_along_k ? a_layout : km_layout},
       {.name = "B",
        .dtype = t,
-       .shape = k_first ? std::vector<int64_t>{kDepth, kColumns} : std::vector<int64_t>{kColumns, kDepth},
+       .shape = b_along_k ? std::vector<int64_t>{kColumns, kDepth} : std::vector<int64_t>{kDepth, kColumns},
        .place = Place::kFragment,
        .registers = 4,
-       .layout = k_first ? kn_layout : nk_layout}};
+       .layout = b_along_k ? nk_layout : kn_layout}};
   const Buffer c = argument(i.operands[0]), a = argument(i.operands[1]), b = argument(i.operands[2]);
   const Var row = make_var("i"), column = make_var("j"), k = make_var("k");
-  const std::vector<Expr> in_b =
-      k_first ? std::vector<Expr>{Expr(k), Expr(column)} : std::vector<Expr>{Expr(column), Expr(k)};
-  const Expr value = cast(DType::kFloat32, load(a, {row, k})) * cast(DType::kFloat32, load(b, in_b));
+  const auto at = [](bool along_k, const Var& line, const Var& term) {
+    return along_k ? std::vector<Expr>{Expr(line), Expr(term)} : std::vector<Expr>{Expr(term), Expr(line)};
+  };
+  const Expr value = cast(DType::kFloat32, load(a, at(a_along_k, row, k))) *
+                     cast(DType::kFloat32, load(b, at(b_along_k, column, k)));
   Stmt nest = make_reduce(c, {row, column}, ReduceOp::kSum, {}, value, {});
   nest = make_for(k, kDepth, nest, AxisKind::kReduce);
   i.meaning = {.name = "tile_product",
@@ -203,9 +211,10 @@ Intrinsic store_sums() {
 std::vector<Intrinsic> mma_intrinsics() {
   std::vector<Intrinsic> all = {zero(), store_sums()};
   for (const DType t : {DType::kBFloat16, DType::kFloat16}) {
-    all.push_back(product(t, /*k_first=*/true));
-    all.push_back(product(t, /*k_first=*/false));
-    all.push_back(load_matrices(t, "a", a_layout, rows_down, /*transposed=*/false));
+    for (const bool a_along_k : {true, false})
+      for (const bool b_along_k : {true, false}) all.push_back(product(t, a_along_k, b_along_k));
+    all.push_back(load_matrices(t, "mk", a_layout, rows_down, /*transposed=*/false));
+    all.push_back(load_matrices(t, "km", km_layout, rows_across, /*transposed=*/true));
     all.push_back(load_matrices(t, "kn", two_kn_layout, rows_down, /*transposed=*/true));
     all.push_back(load_matrices(t, "nk", two_nk_layout, rows_across, /*transposed=*/false));
   }

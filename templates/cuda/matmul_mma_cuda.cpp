@@ -1,0 +1,87 @@
+// matmul_mma_cuda: matrix product of bfloat16 or float16 on the tensor cores of NVIDIA GPUs, sm_80 and later, with float32 sums.
+//
+//   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch in blockIdx.z]
+//
+// The schedule is that of mma_schedule.h. Serves batches, transposed operands, any sizes but one row, one column, one term; float32
+// and 16-bit outputs. Constant operands are packed ahead, in tiles.
+#include "templates/cuda/cuda_templates.h"
+#include "templates/cuda/mma_schedule.h"
+
+namespace tuner {
+namespace {
+
+using cuda::MmaKnobs;
+using cuda::MmaProduct;
+
+class MatmulMmaCuda final : public ScheduleTemplate<MatmulWorkload, MmaKnobs> {
+ public:
+  using ScheduleTemplate::supports;
+  std::string_view name() const override { return "matmul_mma_cuda"; }
+  int version() const override { return 1; }
+
+  Support supports(const MatmulWorkload& w, const Target& t) const override {
+    if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+    if (w.dtype != DType::kBFloat16 && w.dtype != DType::kFloat16)
+      return declined("needs bfloat16 or float16, got ", w.dtype);
+    if (t.compute_capability() < 80) return declined("needs sm_80 or later, got ", t.arch);
+    if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
+    for (const auto& [extent, name] : {std::pair(w.m, "m"), std::pair(w.n, "n"), std::pair(w.k, "k")})
+      if (extent < 2) return declined("needs ", name, " >= 2, got ", extent);
+    return supported();
+  }
+
+  MmaKnobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
+    return cuda::declare_mma(space, product_of(w), t);
+  }
+
+  Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
+
+  void schedule(Schedule& s, const MatmulWorkload& w, const Target&, const MmaKnobs& k,
+                const Config& c) const override {
+    const MmaProduct p = product_of(w);
+    const cuda::MmaTile tile = cuda::mma_tile(p, k, c);
+    std::vector<int> batch;
+    if (w.batch > 1) batch.push_back(0);
+    const int d = static_cast<int>(batch.size());
+    const Tensor a = cuda::pack_mma_operand(s, s.tensor("a"), batch, w.transpose_a ? d + 1 : d, tile.block_m,
+                                            w.transpose_a ? d : d + 1, tile, p.a_along_k);
+    const Tensor b = cuda::pack_mma_operand(s, s.tensor("b"), batch, w.transpose_b ? d : d + 1, tile.block_n,
+                                            w.transpose_b ? d + 1 : d, tile, p.b_along_k);
+    cuda::schedule_mma(s, p, k, c,
+                       {.a = a,
+                        .b = b,
+                        .acc = s.tensor("acc"),
+                        .packed_a = Workload(w).is_constant("a"),
+                        .packed_b = Workload(w).is_constant("b"),
+                        .out = s.axes(s.tensor("out"))});
+  }
+
+ private:
+  static MmaProduct product_of(const MatmulWorkload& w) {
+    const bool packed_a = Workload(w).is_constant("a"), packed_b = Workload(w).is_constant("b");
+    return {.batch = w.batch,
+            .m = w.m,
+            .n = w.n,
+            .k = w.k,
+            .dtype = w.dtype,
+            .a_along_k = packed_a || !w.transpose_a,
+            .b_along_k = packed_b || w.transpose_b,
+            .vector_a = packed_a ? 8 : unit_width(w.transpose_a ? w.m : w.k),
+            .vector_b = packed_b ? 8 : unit_width(w.transpose_b ? w.k : w.n),
+            .vector_out = cuda::vector_width({w.n})};
+  }
+
+  // Elements of 16 bits that one copy moves: what divides the rows in memory, 16 bytes at most.
+  static int64_t unit_width(int64_t row) {
+    return row % 8 == 0 ? 8 : row % 4 == 0 ? 4 : row % 2 == 0 ? 2 : 1;
+  }
+};
+
+}  // namespace
+
+const AnyTemplate& matmul_mma_cuda() {
+  static const MatmulMmaCuda instance;
+  return instance;
+}
+
+}  // namespace tuner

@@ -1,0 +1,345 @@
+#include "templates/cuda/mma_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "compiler_core/base/int_math.h"
+
+namespace tuner::cuda {
+namespace {
+
+using Tile = MmaTile;
+using Knobs = MmaKnobs;
+
+constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16;  // of one mma.sync
+constexpr int64_t kUnit = 8;     // elements of 16 bytes, which ldmatrix reads of a row
+constexpr int64_t kPadSums = 8;  // behind a row of the sums in shared memory: four rows meet different banks
+constexpr int64_t kMaxProducts = 512;  // mma.sync of one unrolled body
+constexpr int64_t kMaxBlock = 256;
+// Copies that one thread has under way for a step: each needs an address.
+constexpr int64_t kMostCopies = 16;
+
+// A default config.
+struct Shape {
+  int64_t warps_m, warps_n, tiles_m, tiles_n, block_k;
+  double efficiency;  // of the tensor cores, against the best of these on a GPU full of them
+
+  int64_t block_m() const { return warps_m * tiles_m * kRows; }
+  int64_t block_n() const { return warps_n * tiles_n * kColumns; }
+};
+// The larger the tile of a warp, the more products a matrix that is loaded serves.
+constexpr Shape kShapes[] = {
+    {2, 2, 4, 8, 32, 1.00},  // 128 x 128
+    {2, 4, 4, 4, 32, 0.90},  // 128 x 128, eight warps
+    {2, 2, 4, 4, 32, 0.85},  // 128 x 64
+    {2, 2, 2, 8, 32, 0.85},  // 64 x 128
+    {2, 2, 2, 4, 32, 0.70},  // 64 x 64
+    {2, 2, 1, 4, 32, 0.50},  // 32 x 64
+    {2, 2, 2, 2, 32, 0.50},  // 64 x 32
+    {1, 4, 1, 4, 32, 0.45},  // 16 x 128
+    {1, 4, 1, 2, 32, 0.35},  // 16 x 64
+    {4, 1, 1, 2, 32, 0.35},  // 64 x 16
+    {2, 2, 1, 2, 32, 0.35},  // 32 x 32
+    {1, 2, 1, 2, 32, 0.20},  // 16 x 32
+    {2, 1, 1, 2, 32, 0.20},  // 32 x 16
+    {1, 1, 1, 2, 16, 0.10},  // 16 x 16
+};
+// A block reaches beyond out by less than itself, as far as a tile can be that small.
+bool fits(int64_t block, int64_t extent) { return block < std::max<int64_t>(2 * extent, 2 * kRows); }
+
+// Copies can be asynchronous: no instruction moves two bytes.
+bool is_async(const MmaProduct& w) { return w.vector_a > 1 && w.vector_b > 1; }
+
+// A second kernel, about 2 us, in products of 16 x 8 x 16 that a multiprocessor does meanwhile.
+constexpr double kLaunchCost = 8'000;
+
+// Bytes of shared memory: the sums; one stage of both operands.
+int64_t bytes_of_sums(const Shape& s) { return s.block_m() * (s.block_n() + kPadSums) * 4; }
+int64_t bytes_of_stage(const Shape& s) { return (s.block_m() + s.block_n()) * s.block_k * 2; }
+
+bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
+  const int64_t copied = s.warps_m * s.warps_n * kWarp * kMostCopies;
+  return fits(s.block_m(), w.m) && fits(s.block_n(), w.n) && s.block_k <= round_up(w.k, kDepth) &&
+         s.block_m() * s.block_k <= copied * w.vector_a && s.block_n() * s.block_k <= copied * w.vector_b &&
+         bytes_of_sums(s) + (is_async(w) ? 2 : 1) * bytes_of_stage(s) <= t.shared_bytes_per_block;
+}
+
+std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
+  constexpr double kBytesCost = 0.5;  // such products, while a multiprocessor moves 4 bytes
+  std::pair<Shape, int64_t> best{kShapes[std::size(kShapes) - 1], 1};
+  double best_cost = 1e300;
+  for (const Shape& shape : kShapes) {
+    if (!is_possible(shape, w, t)) continue;
+    const int64_t tiles = w.batch * ceil_div(w.m, shape.block_m()) * ceil_div(w.n, shape.block_n());
+    for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+      const int64_t steps = ceil_div(w.k, shape.block_k), part = ceil_div(steps, splits);
+      if (ceil_div(steps, part) != splits) continue;
+      const int64_t waves = ceil_div(tiles * splits, kMultiprocessors);
+      const double work = static_cast<double>(shape.block_m() / kRows * (shape.block_n() / kColumns) *
+                                              (part + 6) * (shape.block_k / kDepth));
+      double cost = static_cast<double>(waves) * work / shape.efficiency;
+      if (splits > 1)
+        cost += kBytesCost * static_cast<double>(w.batch * w.m * w.n * (2 * splits + 1)) / kMultiprocessors +
+                kLaunchCost;
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = {shape, splits};
+      }
+    }
+  }
+  return best;
+}
+
+constexpr int64_t kXor = 0;  // positions in kLayouts
+const std::vector<std::string> kLayouts = {"xor", "pad"};
+
+// The units of a row in another order from row to row, so that eight rows of one meet all banks; or a unit behind each row.
+std::string layout_text(int64_t layout, int64_t row) {
+  if (layout != kXor) return str("pad:", kUnit);
+  const int64_t units = row / kUnit;
+  const int64_t rows = std::min<int64_t>(int64_t{1} << std::countr_zero(static_cast<uint64_t>(units)), 8);
+  return rows == 1 ? "" : str("xor:", kUnit, ",", rows, ",", 8 / rows);
+}
+
+void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const Knobs& k) {
+  const IntExpr warps = k.warps_m * k.warps_n, threads = warps * kWarp;
+  const IntExpr block_m = k.warps_m * k.tiles_m * kRows, block_n = k.warps_n * k.tiles_n * kColumns;
+  space.require(warps <= 16);
+  space.require(block_m <= kMaxBlock);
+  space.require(block_n <= kMaxBlock);
+  space.require(block_m < std::max<int64_t>(2 * w.m, 2 * kRows));
+  space.require(block_n < std::max<int64_t>(2 * w.n, 2 * kRows));
+  space.require(k.block_k <= round_up(w.k, kDepth));
+  // Sums, the fragments of one step, what is loaded on its way through registers, and the rest.
+  const IntExpr copied = (block_m + block_n) * k.block_k;
+  const IntExpr staged = is_async(w) ? IntExpr(0) : (k.stages - 1) * copied / threads;
+  space.require(k.tiles_m * k.tiles_n * 4 + k.tiles_m * 4 + k.tiles_n * 2 + staged + kOtherRegisters <=
+                register_limit(t, threads, k.min_blocks));
+  // Each row of a tile may be padded by a unit.
+  const auto padded = [&](const CategoryKnob& layout, bool along_k, const IntExpr& block) {
+    return block * k.block_k + layout * kUnit * (along_k ? block : IntExpr(k.block_k));
+  };
+  const IntExpr tiles = padded(k.layout_a, w.a_along_k, block_m) + padded(k.layout_b, w.b_along_k, block_n);
+  space.require((tiles * 2 * k.stages + block_m * (block_n + kPadSums) * 4 + t.shared_bytes_reserved) *
+                    k.min_blocks <=
+                std::min(t.shared_bytes_per_block + t.shared_bytes_reserved, t.shared_bytes_per_sm));
+  space.require(k.tiles_m * k.tiles_n * (k.block_k / kDepth) * (k.unroll_stages * (k.stages - 1) + 1) <=
+                kMaxProducts);
+  // No thread without a vector to copy, none with too many.
+  for (const auto& [block, vector] : {std::pair(block_m, w.vector_a), std::pair(block_n, w.vector_b)}) {
+    space.require(block * k.block_k <= threads * (kMostCopies * vector));
+    space.require(warps == 1 || threads * vector <= block * k.block_k * 2);
+  }
+  // Each part has steps to do, as many as there are stages, and one spelling for each number of parts.
+  const IntExpr steps = ceil_div(w.k, k.block_k), part = ceil_div(steps, k.split_k);
+  space.require(ceil_div(steps, part) == k.split_k);
+  space.require(k.stages <= part + (is_async(w) ? 1 : 0));
+  space.require(!k.unroll_stages || (k.stages > 1 && part % k.stages == 0));
+  space.require(k.group_m == 1 || k.group_m <= ceil_div(w.m, block_m));
+}
+
+// Shares the copy of a tile among all threads of the block: consecutive lanes take consecutive vectors.
+void share_tile(Schedule& s, const Tensor& tile, int64_t warps, int64_t vector) {
+  if (s.refused()) return;
+  Axis vectors = s.fuse(s.axes(tile));
+  if (vector > 1) {
+    const SplitAxes parts = s.split(vectors, vector);
+    vectors = parts.outer;
+    s.vectorize(s.rename(parts.inner, "lane"));
+  }
+  const auto [round, thread] = s.split(vectors, kWarp * warps);
+  const auto [warp, lane] = s.split(thread, kWarp);
+  s.bind(s.rename(warp, "warp_thread"), LoopKind::kThreadY);
+  s.bind(s.rename(lane, "lane_thread"), LoopKind::kThreadX);
+  s.unroll(s.rename(round, "round"));
+}
+
+// Both last axes of `t`, a copy, in tiles of an intrinsic.
+void move_tiles(Schedule& s, const Tensor& t, int64_t rows, int64_t columns, const std::string& by) {
+  if (s.refused()) return;
+  const std::vector<Axis> axes = s.spatial_axes(t);
+  const auto [down, row] = s.split(axes[axes.size() - 2], rows);
+  const auto [across, column] = s.split(axes.back(), columns);
+  s.reorder({down, across, row, column});
+  s.unroll(s.rename(down, "down"));
+  s.unroll(s.rename(across, "across"));
+  s.tensorize(row, by);
+}
+
+// The loops `axes` of out, or of the sums of parts, become the grid; `acc`, in shared memory, is computed in a block, and all threads write
+// what is made of it.
+void place_block(Schedule& s, const MmaProduct& w, const std::vector<Axis>& axes, const Tensor& acc,
+                 const Tile& tile, const Knobs& k, const Config& c) {
+  if (s.refused()) return;
+  const size_t leading = axes.size() - 2;
+  const auto [i_block, i] = s.split(axes[leading], tile.block_m);
+  const auto [j_block, j] = s.split(axes[leading + 1], tile.block_n);
+  const auto [group, i_in_group] = s.split(i_block, c[k.group_m]);
+  s.reorder({group, j_block, i_in_group, i, j});
+  const Axis tiles = s.rename(s.fuse({group, j_block, i_in_group}), "tile");
+  s.compute_at(acc, tiles);
+  bind_grid(s, w.batch > 1 ? axes[leading - 1] : Axis{}, tile.splits > 1 ? axes[0] : Axis{}, tiles);
+  const int64_t vector = vector_width({tile.splits > 1 ? w.n : w.vector_out, tile.block_n});
+  const auto [vectors, lane] = s.split(j, vector);
+  const auto [round, thread] = s.split(s.fuse({i, vectors}), kWarp * tile.warps);
+  const auto [warp, lane_thread] = s.split(thread, kWarp);
+  s.bind(s.rename(warp, "warp_thread"), LoopKind::kThreadY);
+  s.bind(s.rename(lane_thread, "lane_thread"), LoopKind::kThreadX);
+  if (vector > 1) s.vectorize(s.rename(lane, "lane"));
+  // A few rows at a time, so that their loads overlap.
+  const auto [rounds, few] = s.split(round, 4);
+  s.unroll(s.rename(few, "row"));
+  s.rename(rounds, "rows");
+}
+
+// The sums of a warp, out of fragments into the block's shared tile. Returns the fragments.
+Tensor hold_sums(Schedule& s, const Tensor& acc, const Tile& tile, const Knobs& k, const Config& c) {
+  const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
+  if (s.refused()) return sums;
+  const std::vector<Axis> spatial = s.spatial_axes(acc);
+  const auto [warp_i, i_in_warp] = s.split(spatial[spatial.size() - 2], tile.block_m / c[k.warps_m]);
+  const auto [warp_j, j_in_warp] = s.split(spatial.back(), tile.block_n / c[k.warps_n]);
+  const auto [down, row] = s.split(i_in_warp, kRows);
+  const auto [across, column] = s.split(j_in_warp, kColumns);
+  s.reorder({warp_i, warp_j, down, across, row, column});
+  const Axis warp = s.rename(s.fuse({warp_i, warp_j}), "warp");
+  s.bind(warp, LoopKind::kThreadY);
+  s.compute_at(sums, warp);
+  s.unroll(down);
+  s.unroll(across);
+  s.tensorize(row, "mma.store");
+  s.set_layout(acc, str("pad:", kPadSums));
+  return sums;
+}
+
+}  // namespace
+
+MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
+  const auto [first, splits] = first_shape(w, t);
+  const int64_t part = ceil_div(ceil_div(w.k, first.block_k), splits);
+  const int64_t room = (t.shared_bytes_per_block - bytes_of_sums(first)) / bytes_of_stage(first);
+  const int64_t stages = is_async(w) ? std::clamp<int64_t>(std::min(room, part + 1), 2, 4)
+                                     : std::min<int64_t>(2, std::min(room, part));
+  const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.block_n()) >= 8;
+  const std::vector<int64_t> of_stages =
+      is_async(w) ? std::vector<int64_t>{2, 3, 4, 5, 6} : std::vector<int64_t>{1, 2};
+  Knobs k{
+      // Warps of a block. More warps share each tile; too many leave no registers.
+      .warps_m = space.choice("warps_m", {1, 2, 4, 8}).try_first(first.warps_m),
+      .warps_n = space.choice("warps_n", {1, 2, 4, 8}).try_first(first.warps_n),
+      // Tiles of 16 x 8 sums of a warp: the more, the more products a matrix that is loaded serves; too many
+      // spill.
+      .tiles_m = space.choice("tiles_m", {1, 2, 3, 4, 6, 8}).try_first(first.tiles_m),
+      .tiles_n = space.choice("tiles_n", {2, 4, 6, 8, 12, 16}).try_first(first.tiles_n),
+      // Terms between two barriers, against shared memory.
+      .block_k = space.choice("block_k", {16, 32, 64, 128}).try_first(first.block_k),
+      // Steps that are in shared memory at once, most of them on their way: what hides the latency of memory, against
+      // shared memory. Rows of odd length are copied by way of registers, one step ahead at most.
+      .stages = space.choice("stages", of_stages).try_first(stages),
+      // All stages in one iteration of the loop, so that their addresses are constants.
+      .unroll_stages = space.flag("unroll_stages").try_first(stages > 1 && part % stages == 0),
+      // How the shared tiles lie, against bank conflicts of the loads of matrices.
+      .layout_a = space.category("layout_a", kLayouts).try_first(kLayouts[kXor]),
+      .layout_b = space.category("layout_b", kLayouts).try_first(kLayouts[kXor]),
+      // Parts of k in blocks of their own: more blocks where out is small, for a second pass over it.
+      .split_k = space.choice("split_k", {1, 2, 3, 4, 6, 8, 12, 16}).try_first(splits),
+      // Rows of blocks that are done together, column by column: what they read stays in L2.
+      .group_m = space.choice("group_m", {1, 2, 4, 8, 16}).try_first(wide ? 8 : 1),
+      // Blocks that should fit a multiprocessor: bounds the registers of a thread.
+      .min_blocks = space.choice("min_blocks", {1, 2, 3, 4}).try_first(1),
+  };
+  constrain(space, w, t, k);
+  return k;
+}
+
+MmaTile mma_tile(const MmaProduct& w, const MmaKnobs& k, const Config& c) {
+  Tile tile{};
+  tile.warps = c[k.warps_m] * c[k.warps_n];
+  tile.block_m = c[k.warps_m] * c[k.tiles_m] * kRows;
+  tile.block_n = c[k.warps_n] * c[k.tiles_n] * kColumns;
+  tile.block_k = c[k.block_k];
+  tile.splits = c[k.split_k];
+  tile.chunk = ceil_div(ceil_div(w.k, tile.block_k), tile.splits) * tile.block_k;
+  return tile;
+}
+
+Tensor pack_mma_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int line,
+                        int64_t block, int k, const MmaTile& tile, bool along_k) {
+  std::vector<PackDim> dims;
+  for (const int other : others) dims.push_back({other});
+  for (const bool inside : {false, true}) {
+    const PackDim lines{line, block, inside},
+        terms{k, tile.block_k, inside, inside ? 1 : tile.chunk / tile.block_k};
+    dims.push_back(along_k ? lines : terms);
+    dims.push_back(along_k ? terms : lines);
+  }
+  return s.pack(operand, dims);
+}
+
+void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Config& c,
+                  const MmaStages& stages) {
+  Tensor acc = stages.acc;
+  if (s.refused()) return;
+  const Tile tile = mma_tile(w, k, c);
+  const Axis sum = s.reduce_axis_list(acc).front();
+  s.pad_reduction(sum, tile.chunk);
+  std::vector<Axis> axes = stages.out;
+  if (tile.splits > 1) {
+    const Tensor partial = s.rfactor(acc, s.split(sum, tile.chunk).outer);
+    add_partials(s, acc, stages.out, w.n, w.vector_out);
+    acc = s.cache_write(partial, MemoryScope::kShared);
+    axes = s.axes(partial);  // [part,] [batch,] i, j
+  } else {
+    s.set_scope(acc, MemoryScope::kShared);
+  }
+  place_block(s, w, axes, acc, tile, k, c);
+  const Tensor sums = hold_sums(s, acc, tile, k, c);
+  const Tensor a = shared_tile(s, stages.a, stages.packed_a, sums),
+               b = shared_tile(s, stages.b, stages.packed_b, sums);
+  const Tensor a_tiles = s.cache_read(a, MemoryScope::kFragment, sums);
+  const Tensor b_tiles = s.cache_read(b, MemoryScope::kFragment, sums);
+
+  const std::vector<Axis> spatial = s.spatial_axes(sums);
+  const std::vector<Axis> terms = s.reduce_axis_list(sums);
+  if (s.refused()) return;
+  const auto [k_blocks, k_in_block] = s.split(terms.front(), tile.block_k);
+  const Axis k_outer = s.rename(k_blocks, "k_tile");
+  const auto [k_steps, k_in_tile] = s.split(k_in_block, kDepth);
+  const Axis k_step = s.rename(k_steps, "k_step");
+  const auto [down, row] = s.split(spatial[spatial.size() - 2], kRows);
+  const auto [across, column] = s.split(spatial.back(), kColumns);
+  s.reorder({k_outer, k_step, down, across, row, column, k_in_tile});
+  s.decompose_reduction(sums, k_outer);
+  s.compute_at(a_tiles, k_step);
+  s.compute_at(b_tiles, k_step);
+  s.compute_at(a, k_outer);
+  s.compute_at(b, k_outer);
+  s.unroll(k_step);
+  s.unroll(s.rename(down, "down"));
+  s.unroll(s.rename(across, "across"));
+  const std::string type(dtype_name(w.dtype));
+  const char* const lines_a = w.a_along_k ? ".mk" : ".km";
+  const char* const lines_b = w.b_along_k ? ".nk" : ".kn";
+  s.tensorize(row, str("mma.", type, lines_a, lines_b));
+  move_tiles(s, a_tiles, kRows, kDepth, str("ldmatrix.", type, lines_a));
+  move_tiles(s, b_tiles, 2 * kColumns, kDepth, str("ldmatrix.", type, lines_b));
+  share_tile(s, a, tile.warps, w.vector_a);
+  share_tile(s, b, tile.warps, w.vector_b);
+  if (is_async(w)) {
+    s.pipeline({a, b}, k_outer, c[k.stages]);
+  } else if (c[k.stages] > 1) {
+    s.double_buffer(a, k_outer);
+    s.double_buffer(b, k_outer);
+  }
+  if (c[k.unroll_stages]) s.unroll(s.rename(s.split(k_outer, c[k.stages]).inner, "stage"));
+  const auto lay_out = [&](const Tensor& t, const CategoryKnob& layout, bool along_k, int64_t block) {
+    if (const std::string text = layout_text(c[layout], along_k ? tile.block_k : block); !text.empty())
+      s.set_layout(t, text);
+  };
+  lay_out(a, k.layout_a, w.a_along_k, tile.block_m);
+  lay_out(b, k.layout_b, w.b_along_k, tile.block_n);
+  if (c[k.min_blocks] > 1) s.launch_bounds(static_cast<int>(c[k.min_blocks]));
+}
+
+}  // namespace tuner::cuda

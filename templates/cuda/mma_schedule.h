@@ -1,0 +1,70 @@
+// The schedule of a matrix product on tensor cores, by mma.sync: 16-bit operands, float32 sums.
+//
+//   out[i, j] = f(sum over k of a[i, k] * b[k, j])                          [a batch of them in blockIdx.z]
+//
+//   block: a tile of BM x BN of out, grouped so that neighbouring blocks share rows or columns in L2
+//     warps_m x warps_n warps, each tiles_m x tiles_n tiles of 16 x 8 sums, in registers that its lanes hold together
+//       for k.outer, BK at a time            [pipelined: the copies of `stages` - 1 steps are on their way meanwhile]
+//         all threads copy a[BM, BK] and b[BK, BN] into shared memory, by 16 bytes where rows allow it, as they lie
+//           zeros beyond M, N and K, so that nothing below needs a guard
+//         for 16 terms at a time             unrolled
+//           matrices of both shared tiles -> fragments (ldmatrix; where k does not lie along the rows it transposes)
+//           unrolled tiles_m x tiles_n       one mma.sync each
+//     the sums -> shared memory, so that rows of out are written whole
+//     all threads write the tile: f, say bias and activation
+//
+// split_k > 1: blockIdx.y takes a part of k, sums go to global memory, and a second kernel adds them up.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "templates/cuda/cuda_schedule.h"
+
+namespace tuner::cuda {
+
+// What the schedule needs to know of a product, in elements.
+struct MmaProduct {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  DType dtype = DType::kBFloat16;
+  // The shared tile of a is [m, k] (of b [n, k]): so k lies along its rows in memory, too. Else [k, m] ([k, n]).
+  bool a_along_k = true, b_along_k = true;
+  // Longest vectors that rows in memory allow: of a copy, and of stores to out.
+  int64_t vector_a = 1, vector_b = 1, vector_out = 1;
+};
+
+struct MmaKnobs {
+  ChoiceKnob warps_m, warps_n, tiles_m, tiles_n, block_k, stages;
+  FlagKnob unroll_stages;
+  CategoryKnob layout_a, layout_b;
+  ChoiceKnob split_k, group_m, min_blocks;
+};
+
+// Declares the knobs with their constraints. The default config is one of a few tiles: the one with the least time, by
+// waves of blocks.
+MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& p, const Target& t);
+
+// One config in numbers.
+struct MmaTile {
+  int64_t warps, block_m, block_n, block_k;
+  int64_t chunk;   // of k, that one block sums up: a multiple of block_k
+  int64_t splits;  // chunks that cover k
+};
+MmaTile mma_tile(const MmaProduct& p, const MmaKnobs& k, const Config& c);
+
+// The stages of a product to be scheduled. `a` and `b`: what acc reads, packed by pack_mma_operand(). acc: [batch,] i, j and k.
+// `out`: the loops [batch,] i, j of what is computed from acc alone, element by element.
+struct MmaStages {
+  Tensor a, b, acc;
+  bool packed_a = false, packed_b = false;  // ahead: they are arguments
+  std::vector<Axis> out;
+};
+// Packs an operand for that, in tiles: `line` is its dimension of rows (of b: of columns), in blocks of `block`, `k` that of terms,
+// in whole chunks. A constant is packed
+// ahead, any other operand where it is copied. Beyond both lie zeros.
+Tensor pack_mma_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int line,
+                        int64_t block, int k, const MmaTile& tile, bool along_k);
+void schedule_mma(Schedule& s, const MmaProduct& p, const MmaKnobs& k, const Config& c,
+                  const MmaStages& stages);
+
+}  // namespace tuner::cuda

@@ -1,0 +1,88 @@
+// matmul_mma_cuda: when it applies, and random configs on odd shapes, emulated, against the oracle.
+#include <gtest/gtest.h>
+
+#include "templates/registry/registry.h"
+#include "tests/templates/gpu_template_check.h"
+
+namespace tuner {
+namespace {
+
+MatmulWorkload matmul(int64_t m, int64_t n, int64_t k, DType dtype = DType::kBFloat16) {
+  MatmulWorkload w;
+  w.m = m, w.n = n, w.k = k;
+  w.dtype = dtype;
+  return w;
+}
+
+TEST(MatmulMmaCuda, DeclinesWithTheReason) {
+  const auto reason = [](const MatmulWorkload& w, const Target& t) {
+    return matmul_mma_cuda().supports(w, t).reason;
+  };
+  const Target cpu = *parse_target("llvm -mcpu=haswell");
+  EXPECT_EQ(reason(matmul(4, 4, 4), cpu), "needs a CUDA target, got " + cpu.name());
+  EXPECT_EQ(reason(matmul(4, 4, 4, DType::kFloat32), gpu()), "needs bfloat16 or float16, got float32");
+  EXPECT_EQ(reason(matmul(4, 4, 4), gpu("sm_75")), "needs sm_80 or later, got sm_75");
+  EXPECT_EQ(reason(matmul(1, 4, 4), gpu()), "needs m >= 2, got 1");
+  EXPECT_EQ(reason(matmul(4, 1, 4), gpu()), "needs n >= 2, got 1");
+  EXPECT_EQ(reason(matmul(4, 4, 1), gpu()), "needs k >= 2, got 1");
+  EXPECT_TRUE(matmul_mma_cuda().supports(matmul(2, 2, 2), gpu("sm_80")).yes);
+}
+
+TEST(MatmulMmaCuda, DefaultIsValidForAnyShape) {
+  for (const char* arch : {"sm_80", "sm_86", "sm_90a"})
+    for (const int64_t m : {2, 7, 127, 100000})
+      for (const int64_t n : {2, 13, 255, 4096})
+        for (const int64_t k : {2, 40, 65536}) {
+          const auto instance = matmul_mma_cuda().apply(matmul(m, n, k), gpu(arch));
+          ASSERT_TRUE(instance.is_ok()) << m << " " << n << " " << k << ": " << instance.message();
+          const ConfigSpace& space = (*instance)->space();
+          const auto program = (*instance)->instantiate(space.at(space.default_index()));
+          ASSERT_TRUE(program.is_ok()) << m << " " << n << " " << k << ": " << program.message();
+          const auto lowered = lower_gpu(*program);
+          ASSERT_TRUE(lowered.is_ok()) << m << " " << n << " " << k << ": " << lowered.message();
+        }
+}
+
+TEST(MatmulMmaCuda, RandomConfigsOnOddShapes) {
+  for (const DType t : {DType::kBFloat16, DType::kFloat16})
+    for (const auto& w :
+         {matmul(2, 2, 2, t), matmul(7, 13, 29, t), matmul(16, 8, 16, t), matmul(133, 5, 48, t),
+          matmul(3, 140, 9, t), matmul(120, 150, 40, t), matmul(65, 34, 100, t)}) {
+      expect_gpu_configs_right(matmul_mma_cuda(), w, gpu(), 4, 1);
+      MatmulWorkload packed = w;
+      packed.constant = {"a", "b"};
+      expect_gpu_configs_right(matmul_mma_cuda(), packed, gpu(), 4, 1);
+    }
+}
+
+TEST(MatmulMmaCuda, EveryOperandForm) {
+  for (int form = 0; form < 64; form += 3) {
+    MatmulWorkload w = matmul(form % 5 == 0 ? 37 : 40, form % 7 == 0 ? 51 : 72, form % 4 == 0 ? 45 : 96,
+                              (form & 1) != 0 ? DType::kBFloat16 : DType::kFloat16);
+    w.transpose_a = (form & 2) != 0;
+    w.transpose_b = (form & 4) != 0;
+    w.bias = (form & 8) != 0;
+    w.activation = (form & 16) != 0 ? Activation::kRelu : Activation::kNone;
+    if (form % 4 == 0) w.constant = {"b"};
+    if ((form & 32) != 0) w.narrow_out = w.dtype;
+    w.residual = form % 5 == 0;
+    w.batch = form % 3 == 0 && form % 2 == 0 ? 3 : 1;
+    expect_gpu_configs_right(matmul_mma_cuda(), w, gpu("sm_80"), 2, static_cast<uint32_t>(form));
+  }
+}
+
+TEST(MatmulMmaCuda, SchedulesReplayFromTheirText) {
+  MatmulWorkload w = matmul(70, 56, 200);
+  w.transpose_b = w.bias = true;
+  w.constant = {"b"};
+  expect_gpu_schedules_replay(matmul_mma_cuda(), w, gpu(), 10, 1);
+}
+
+TEST(MatmulMmaCuda, LargeSpaceForALargeShape) {
+  const auto instance = matmul_mma_cuda().apply(matmul(1024, 1024, 1024), gpu("sm_80"));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  EXPECT_GE((*instance)->space().size(), 10'000u);
+}
+
+}  // namespace
+}  // namespace tuner
