@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen_cuda/cuda.h"
@@ -22,7 +23,7 @@ using cuda::WarpWork;
 
 // Clocks, rounded from published microbenchmarks; the same for all architectures here.
 constexpr double kArithmeticLatency = 4, kSharedLatency = 30, kShuffleLatency = 25, kBarrierLatency = 20,
-                 kL2Latency = 280, kDramLatency = 650;
+                 kMmaLatency = 33, kL2Latency = 280, kDramLatency = 650;
 constexpr double kSchedulers = 4;  // of a multiprocessor, an instruction each and clock
 // Clocks in which a scheduler issues when nothing else holds it up: the best hand-written kernels reach that.
 constexpr double kIssueShare = 0.93;
@@ -49,6 +50,7 @@ class BlockAlone {
  public:
   BlockAlone(const DeviceRates& rates, double warps, double global_latency)
       : float_share_(128.0 / static_cast<double>(rates.fp32_lanes)),
+        mma_clocks_(rates.mma_clocks),
         warps_(warps),
         global_latency_(global_latency) {}
 
@@ -63,10 +65,15 @@ class BlockAlone {
 
   void run(const std::vector<WarpStep>& steps, int depth) {
     for (const WarpStep& s : steps) {
-      if (s.kind == WarpStep::Kind::kLoop)
+      if (s.kind == WarpStep::Kind::kLoop) {
         loop(s, depth);
-      else
-        step(s);
+        continue;
+      }
+      step(s);
+      if (s.kind == WarpStep::Kind::kCommit) groups_.push_back(std::exchange(arriving_, 0));
+      const auto committed = static_cast<int64_t>(groups_.size());
+      if (s.kind == WarpStep::Kind::kWait && committed > s.in_flight)
+        now_ = std::max(now_, groups_[static_cast<size_t>(committed - s.in_flight - 1)]);
     }
   }
 
@@ -87,15 +94,17 @@ class BlockAlone {
   void skip(double clocks) {
     now_ += clocks;
     for (auto& [buffer, at] : ready_) at += clocks;
+    for (double& at : groups_) at += clocks;
   }
 
   void step(const WarpStep& s) {
     for (const BufferNode* operand : s.operands)
       if (const auto at = ready_.find(operand); at != ready_.end()) now_ = std::max(now_, at->second);
     const double own_issue =
-        std::max(s.counts.instructions, s.counts.arithmetic * float_share_) / kIssueShare;
-    const double own = std::max(
-        {own_issue, s.counts.wavefronts, s.chain * (s.shuffles ? kShuffleLatency : kArithmeticLatency)});
+        std::max({s.counts.instructions, s.counts.arithmetic * float_share_, s.counts.tensor * mma_clocks_}) /
+        kIssueShare;
+    const double link = s.counts.tensor > 0 ? kMmaLatency : s.shuffles ? kShuffleLatency : kArithmeticLatency;
+    const double own = std::max({own_issue, s.counts.wavefronts, s.chain * link});
     const double together =
         std::max({own_issue * std::max(1.0, warps_ / kSchedulers), s.counts.wavefronts * warps_,
                   s.counts.sectors * kSectorBytes / kL2PortBytes * warps_, own});
@@ -105,15 +114,19 @@ class BlockAlone {
                                                                 : 0;
     const double arrived = now_ + own + latency;
     now_ += together;
-    if (s.loads_go_on)
+    if (s.is_async)
+      arriving_ = std::max(arriving_, arrived);
+    else if (s.loads_go_on)
       ready_[s.result] = arrived;
     else
       now_ = std::max(now_, arrived);
   }
 
-  const double float_share_, warps_, global_latency_;
+  const double float_share_, mma_clocks_, warps_, global_latency_;
   double now_ = 0;
   std::map<const BufferNode*, double> ready_;  // registers under way, when they arrive
+  std::vector<double> groups_;                 // of asynchronous copies, when they arrive
+  double arriving_ = 0;                        // those that are in no group yet
 };
 
 // A kernel on a device: the parts that do not depend on how full the device is.
@@ -185,8 +198,9 @@ class KernelModel {
         std::min(kL2PortBytes,
                  kL2SharedBytes * static_cast<double>(rates_.multiprocessors) / static_cast<double>(busy));
     const std::array<double, 4> times = {
-        unevenly * std::max(counts.instructions / kSchedulers,
-                            counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes)),
+        unevenly * std::max({counts.instructions / kSchedulers,
+                             counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes),
+                             counts.tensor * rates_.mma_clocks / kSchedulers}),
         counts.wavefronts, l2_bytes_ * of_sm / l2_rate, alone_};
     constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,
                                     TimeBound::kLatency};

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/codegen_cuda/index_names.h"
 #include "compiler_core/codegen_cuda/vector_access.h"
 #include "compiler_core/codegen_cuda/warp_access.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -123,10 +126,25 @@ class Walk {
       case StmtKind::kSeq:
         for (const Stmt& child : s->stmts) walk(child, steps);
         return;
-      case StmtKind::kAllocate:
       case StmtKind::kAsync:
+        return walk_async(*s, steps);
+      case StmtKind::kAllocate:
         return walk(s->body, steps);
     }
+  }
+
+  void walk_async(const StmtNode& s, std::vector<WarpStep>& steps) {
+    if (is_async(s, "copy")) {
+      copies_ = true;
+      walk(s.body, steps);
+      copies_ = false;
+      return;
+    }
+    const bool waits = is_async(s, "wait");
+    WarpStep step{.kind = waits ? WarpStep::Kind::kWait : WarpStep::Kind::kCommit,
+                  .counts = {.instructions = 1}};
+    CHECK(!waits || is_const_int(s.operands[0], &step.in_flight)) << to_text(s.operands[0]);
+    add(std::move(step), steps);
   }
 
   void walk_loop(const StmtNode& s, std::vector<WarpStep>& steps) {
@@ -177,7 +195,8 @@ class Walk {
     else if (arithmetic == 0 && !step.global_loads && !step.shared_loads)
       step.counts.instructions += unrolled_copies() * share();  // a move
     if (to_registers) step.result = s.buffer.get();
-    step.loads_go_on = to_registers && arithmetic <= unrolled_copies() && !updates;
+    step.is_async = copies_;
+    step.loads_go_on = copies_ || (to_registers && arithmetic <= unrolled_copies() && !updates);
     step.chain = updates ? chain_of(s.indices) : 0;
     add(std::move(step), steps);
   }
@@ -220,7 +239,8 @@ class Walk {
       copies *= static_cast<double>(loop.extent) / static_cast<double>(together);
     }
     const AccessCost cost = sampler_.access(*buffer, indices, width);
-    step.counts.instructions += copies * share();
+    // An asynchronous copy is one instruction for both its sides.
+    if (!copies_ || !is_store) step.counts.instructions += copies * share();
     step.counts.wavefronts += cost.wavefronts * copies;
     step.counts.sectors += cost.sectors * copies;
     for (const Expr& index : indices) step.counts.instructions += integer_instructions(index) * share();
@@ -264,7 +284,62 @@ class Walk {
                     static_cast<double>(std::max<int64_t>(32, buffer.bytes())));
   }
 
+  // Tiles of a warp: loads and stores of matrices, products of them, sums that begin.
+  void walk_tiles(const StmtNode& s, const Intrinsic& intrinsic, std::vector<WarpStep>& steps) {
+    WarpStep step;
+    const double copies = unrolled_copies() * share();
+    bool in_memory = false, is_product = false;
+    for (size_t n = 0; n < s.operands.size(); ++n) {
+      const IntrinsicOperand& o = intrinsic.operands[n];
+      const Expr& operand = s.operands[n];
+      if (o.place == IntrinsicOperand::Place::kShared) {
+        in_memory = true;
+        step.shared_loads |= o.access == IntrinsicOperand::Access::kRead;
+        for (int64_t reg = 0; reg < o.registers; reg += o.run) {
+          const std::vector<Expr> at =
+              in_buffer(operand->operands, o.layout(Expr(kernel_.thread_vars[0]), Expr(reg)));
+          const AccessCost cost = sampler_.access(*operand->buffer, at, o.run);
+          step.counts.instructions += copies;
+          step.counts.wavefronts += cost.wavefronts * unrolled_copies();
+          step.counts.instructions += address_instructions(operand->buffer, operand->operands, 0) * share();
+        }
+        continue;
+      }
+      if (o.access == IntrinsicOperand::Access::kAccumulate) {
+        is_product = true;
+        step.counts.tensor = copies * products_of(intrinsic);
+        step.chain = chain_of(operand->operands);
+      }
+      if (o.access == IntrinsicOperand::Access::kWrite)
+        step.result = operand->buffer.get();
+      else
+        step.operands.push_back(operand->buffer.get());
+    }
+    if (is_product) step.counts.instructions += copies;
+    if (!in_memory && !is_product)  // registers that are set
+      step.counts.instructions += copies * static_cast<double>(intrinsic.operands[0].registers);
+    step.loads_go_on = step.shared_loads;
+    add(std::move(step), steps);
+  }
+
+  // Multiply-adds of C += A B, in units of 16 x 8 x 16.
+  static double products_of(const Intrinsic& intrinsic) {
+    const auto elements = [](const IntrinsicOperand& o) {
+      double all = 1;
+      for (const int64_t d : o.shape) all *= static_cast<double>(d);
+      return all;
+    };
+    const double a = elements(intrinsic.operands[1]), b = elements(intrinsic.operands[2]),
+                 c = elements(intrinsic.operands[0]);
+    return std::sqrt(a * b * c) / (16 * 8 * 16);
+  }
+
   void walk_intrinsic(const StmtNode& s, std::vector<WarpStep>& steps) {
+    const Intrinsic* const known = find_intrinsic(s.name);
+    if (known != nullptr && std::ranges::any_of(known->operands, [](const IntrinsicOperand& o) {
+          return o.place == IntrinsicOperand::Place::kFragment || o.place == IntrinsicOperand::Place::kShared;
+        }))
+      return walk_tiles(s, *known, steps);
     int64_t width = 32;
     const size_t dot = s.name.rfind('.');
     if (dot != std::string::npos)
@@ -288,7 +363,7 @@ class Walk {
 
   void add(WarpStep step, std::vector<WarpStep>& steps) {
     work_.counts += step.counts * rolled_copies();
-    if (step.counts.arithmetic > 0 || step.counts.wavefronts > 0)
+    if (step.counts.arithmetic > 0 || step.counts.wavefronts > 0 || step.counts.tensor > 0)
       active_blocks_ = std::max(active_blocks_, sampler_.block_share().value_or(1));
     steps.push_back(std::move(step));
   }
@@ -378,6 +453,7 @@ class Walk {
   WarpSampler sampler_;
   RangeMap ranges_, block_ranges_;
   std::vector<Loop> loops_;
+  bool copies_ = false;  // in an asynchronous copy
   std::vector<Expr> guards_;
   double active_blocks_ = 0;  // of what has been counted
   WarpWork work_;
@@ -387,12 +463,12 @@ class Walk {
 
 WarpCounts& WarpCounts::operator+=(const WarpCounts& o) {
   instructions += o.instructions, arithmetic += o.arithmetic;
-  wavefronts += o.wavefronts, sectors += o.sectors;
+  wavefronts += o.wavefronts, sectors += o.sectors, tensor += o.tensor;
   return *this;
 }
 
 WarpCounts WarpCounts::operator*(double factor) const {
-  return {instructions * factor, arithmetic * factor, wavefronts * factor, sectors * factor};
+  return {instructions * factor, arithmetic * factor, wavefronts * factor, sectors * factor, tensor * factor};
 }
 
 WarpWork warp_work(const GpuKernel& kernel, int64_t wave_blocks) { return Walk(kernel, wave_blocks).run(); }

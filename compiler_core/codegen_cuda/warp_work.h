@@ -15,6 +15,7 @@ struct WarpCounts {
   double arithmetic = 0;    // of these in the float pipe: a fused multiply-add is one
   double wavefronts = 0;    // passes of shared memory and L1, 128 bytes each at best
   double sectors = 0;       // of 32 bytes, asked of L1 or written
+  double tensor = 0;        // products on tensor cores, in such of 16 x 8 x 16 of 16 bits
 
   WarpCounts& operator+=(const WarpCounts& o);
   WarpCounts operator*(double factor) const;
@@ -23,15 +24,19 @@ struct WarpCounts {
 // What happens without going back: statements between loops that stay loops and barriers. Unrolled loops are
 // one step of all their iterations, because the compiler orders those as it likes.
 struct WarpStep {
-  enum class Kind { kWork, kLoop, kBarrier } kind = Kind::kWork;
+  enum class Kind { kWork, kLoop, kBarrier, kCommit, kWait } kind = Kind::kWork;
 
   // kWork
   WarpCounts counts;
   double chain = 0;  // operations that wait for each other
   bool global_loads = false, shared_loads = false, shuffles = false;
   bool loads_go_on = false;                 // what is loaded goes to `result`: who reads that waits
+  bool is_async = false;                    // what is loaded goes to shared memory: a kWait waits for it
   const BufferNode* result = nullptr;       // of registers
   std::vector<const BufferNode*> operands;  // of registers
+
+  // kWait: all groups of asynchronous copies but so many of the latest, each ended by a kCommit
+  int64_t in_flight = 0;
 
   // kLoop
   int64_t extent = 0;
