@@ -80,6 +80,15 @@ int fp32_lanes(int major, int minor) {
   return 128;
 }
 
+// Multiply-adds of 16-bit types with float32 sums by the tensor cores of a multiprocessor in a clock: the data sheets' rates
+// by multiprocessors and clock. Cards for workstations do them at half the rate of float16 sums.
+int half_multiply_adds(int major, int minor) {
+  if (major < 8) return 0;  // no mma.sync of 16 x 8 x 16
+  if (major == 8) return minor == 0 || minor == 7 ? 1024 : 256;
+  if (major == 9) return 2048;
+  return major >= 12 ? 256 : 4096;
+}
+
 std::string uuid_text(const Uuid& uuid) {
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
@@ -119,6 +128,7 @@ CallStatus describe(const Api& api, int ordinal, CudaDevice& out) {
   out.driver_version = loaded().driver_version;
   out.uuid = uuid_text(uuid);
   out.fp32_peak_gflops = 2e-6 * clock_khz * fp32_lanes(major, minor) * out.multiprocessors;
+  out.half_peak_gflops = 2e-6 * clock_khz * half_multiply_adds(major, minor) * out.multiprocessors;
   return {};
 }
 

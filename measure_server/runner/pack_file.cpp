@@ -254,9 +254,10 @@ class PackIndexReader {
   // Packs from before there were other types do not say it.
   DType dtype(const json& j) {
     const std::string name = j.value("dtype", std::string("float32"));
-    for (const DType t : {DType::kFloat32, DType::kBFloat16, DType::kUInt8, DType::kInt8, DType::kInt32})
+    for (const DType t :
+         {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kUInt8, DType::kInt8, DType::kInt32})
       if (name == dtype_name(t)) return t;
-    wrong(str("dtype: found ", name, ", expected float32, bfloat16, uint8, int8 or int32"));
+    wrong(str("dtype: found ", name, ", expected float32, bfloat16, float16, uint8, int8 or int32"));
     return DType::kFloat32;
   }
 

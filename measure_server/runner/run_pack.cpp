@@ -211,12 +211,12 @@ class PackRun {
   }
 
   PackEnvironment environment_of(size_t task, const Manifest& manifest) const {
-    if (DeviceHost::takes(manifest) && !probe_.devices.empty())
-      return {probe_.devices[0].fingerprint, host_, probe_.devices[0].peak_gflops};
     // The type that is multiplied is the smallest: what is added to sums is as wide as they are.
     DType dtype = DType::kFloat32;
     for (const auto& input : pack_.pack().tasks[task].inputs)
-      if (input.dtype == DType::kBFloat16 || input.dtype == DType::kInt8) dtype = input.dtype;
+      if (dtype_bytes(input.dtype) < dtype_bytes(dtype)) dtype = input.dtype;
+    if (DeviceHost::takes(manifest) && !probe_.devices.empty())
+      return {probe_.devices[0].fingerprint, host_, probe_.devices[0].peak_of(dtype)};
     return {probe_.hardware, host_, probe_.peaks.of(dtype, std::max(manifest.threads, 1))};
   }
 

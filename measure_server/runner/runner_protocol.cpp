@@ -58,6 +58,7 @@ DeviceInfo read_device(Reader& in) {
   in.read("memory_bytes", d.memory_bytes, 0, INT64_MAX, kRequired);
   in.read("l2_bytes", d.l2_bytes, 0, INT64_MAX, kRequired);
   in.read_at_least("peak_gflops", d.peak_gflops, 0, kRequired);
+  in.read_at_least("half_peak_gflops", d.half_peak_gflops, 0, kRequired);
   in.read("fingerprint", d.fingerprint, kRequired);
   return d;
 }
@@ -229,6 +230,7 @@ std::string to_json(const ProbeReply& r) {
                        {"memory_bytes", d.memory_bytes},
                        {"l2_bytes", d.l2_bytes},
                        {"peak_gflops", d.peak_gflops},
+                       {"half_peak_gflops", d.half_peak_gflops},
                        {"fingerprint", d.fingerprint}});
   return dump({{"harness_abi", r.harness_abi},
                {"version", r.version},

@@ -181,7 +181,6 @@ void Worker::find_device() {
     served_.push_back({.target = target,
                        .hardware = device.fingerprint,
                        .toolchain = reply->backends.front().toolchain,
-                       .peak_gflops = device.peak_gflops,
                        .on_device = true});
 }
 

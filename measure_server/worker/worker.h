@@ -140,7 +140,6 @@ class Worker {
   // What records of a target say of the device and the compiler.
   struct Served {
     std::string target, hardware, toolchain;
-    double peak_gflops = 0;  // of a device; the peaks of this CPU depend on the type
     bool on_device = false;  // of its own, in the runner's device child; else a process of the runner has it
   };
   void find_targets();

@@ -27,16 +27,16 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
   e->set_worker_id(worker_id_);
   e->set_worker_incarnation(incarnation_);
   e->set_host(host_);
+  const Result<Workload> workload = workload_from_key(lease.workload_key());
+  const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
   if (offered != nullptr && offered->on_device) {
-    record.set_peak_gflops(offered->peak_gflops);
+    record.set_peak_gflops(device_->peak_of(dtype));
     return record;
   }
   const Result<Target> target = parse_target(lease.target());
   if (!target.is_ok() || !target->family->bound_by_host()) return record;
   if (offered == nullptr && !is_host(lease.target()))
     record.set_device_state(str("code for \"", lease.target(), "\" measured on \"", host_target(), "\""));
-  const Result<Workload> workload = workload_from_key(lease.workload_key());
-  const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
   record.set_peak_gflops(peak_of(dtype, target->threads));
   if (workload.is_ok()) record.set_read_gbps(probe_.bandwidths.of(workload->bytes(), target->threads));
   return record;

@@ -167,10 +167,14 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
                 .memory_bytes = int64_t{141} << 30,
                 .l2_bytes = 50 << 20,
                 .peak_gflops = 66'900,
+                .half_peak_gflops = 990'000,
                 .fingerprint = "a gpu sm_90"}};
   p.no_device = "none asked";
   const Result<ProbeReply> back = parse_probe_reply(to_json(p));
   ASSERT_TRUE(back.is_ok()) << back.message();
+  ASSERT_EQ(back->devices.size(), 1u);
+  EXPECT_EQ(back->devices[0].peak_of(DType::kFloat32), 66'900);
+  EXPECT_EQ(back->devices[0].peak_of(DType::kBFloat16), 990'000);
   EXPECT_EQ(back->isolation, "process");
   EXPECT_EQ(back->isolation_missing, "net: refused");
   EXPECT_EQ(back->peaks.float32, p.peaks.float32);
