@@ -201,6 +201,15 @@ class Emulation {
     });
   }
 
+  static void declare_common_bytes(KernelContext& context) {
+    const GpuKernel& k = *context.kernel;
+    for (size_t i = 0; i < k.shared.size(); ++i)
+      for (size_t j = 0; j < k.shared.size(); ++j)
+        if (lie_on_each_other(k, k.shared[i], k.shared[j]))
+          context.places.at(k.shared[i].get())
+              .lies_on.push_back({k.shared[j], k.shared_offsets[i] - k.shared_offsets[j]});
+  }
+
   Result<Stmt> emulate_kernel(const GpuKernel& kernel) {
     KernelContext context{.kernel = &kernel, .block_threads = product(kernel.block)};
     RangeMap ranges;
@@ -228,7 +237,10 @@ class Emulation {
     }
     for (const Buffer& b : kernel.params) context.places[b.get()] = global_place(kernel, b);
     for (const Buffer& b : kernel.shared) context.places[b.get()] = shared_place(b);
-    if (options_.check) declare_in_flight(context);
+    if (options_.check) {
+      declare_in_flight(context);
+      declare_common_bytes(context);
+    }
 
     Fission fission(context, clock_, number(blocks, kernel.grid), options_.reverse_threads);
     ASSIGN_OR_RETURN(Stmt body, fission.run(ranges));

@@ -31,7 +31,7 @@ class Fission {
         clock_(clock),
         block_(std::move(block)),
         reverse_(reverse_threads),
-        intervals_(context.kernel->body),
+        intervals_(*context.kernel),
         instrumenter_(context) {
     for (const Buffer& b : context.kernel->shared) shared_.insert(b.get());
   }

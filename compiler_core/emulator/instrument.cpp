@@ -47,6 +47,9 @@ bool proved_inside(const Expr& index, int64_t extent, const RangeMap& ranges) {
   return always_true(index >= Expr(0), ranges) && always_true(index < Expr(extent), ranges);
 }
 
+Expr poison_of(DType type) {
+  return is_float(type) ? float_imm(std::numeric_limits<double>::quiet_NaN(), type) : int_imm(0, type);
+}
 Expr zero_of(DType type) { return is_float(type) ? float_imm(0, type) : int_imm(0, type); }
 
 // "out[i] = value" without the line feed.
@@ -99,10 +102,7 @@ Stmt Instrumenter::reset_register(const Buffer& buffer, const Place& place) cons
     vars.push_back(make_var("e"));
     indices.emplace_back(vars.back());
   }
-  const Expr poison = is_float(buffer->dtype)
-                          ? float_imm(std::numeric_limits<double>::quiet_NaN(), buffer->dtype)
-                          : int_imm(0, buffer->dtype);
-  Stmt body = make_seq({make_store(place.storage, indices, poison),
+  Stmt body = make_seq({make_store(place.storage, indices, poison_of(buffer->dtype)),
                         make_store(place.flags, indices, int_imm(0, DType::kInt32))});
   for (size_t d = vars.size(); d-- > 0;) body = make_for(vars[d], place.storage->shape[d], body);
   return body;
@@ -242,7 +242,8 @@ Instrumenter::Piece Instrumenter::store_piece(const Stmt& s, const RangeMap& ran
     return result;
   }
   if (copies_ && place->in_flight) store = issue(*place, at, value);
-  store = make_seq({in_flight_check(*place, s->buffer, indices, line),
+  store = make_seq({overwrite(*place, s->buffer, indices, line),
+                    in_flight_check(*place, s->buffer, indices, line),
                     store_check(*place, s->buffer, indices, line), store});
   const Bounds b = bounds(s->buffer, s->indices, indices, ranges, line);
   result.stmt = b.inside.defined() ? make_seq({b.report, make_if(b.inside, store)}) : store;
@@ -349,6 +350,44 @@ int64_t Instrumenter::site(FaultKind kind, const std::string& access, const Buff
                                .block_threads = context_.block_threads});
 }
 
+// What lies on a shared element that is stored: nobody may have been there in this interval, nor be on the way; it is no more.
+Stmt Instrumenter::overwrite(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
+                             const std::string& access) {
+  std::vector<Stmt> all;
+  for (const SharedBytes& on : place.lies_on) {
+    const Place& other = context_.places.at(on.buffer.get());
+    const int64_t own_bytes = dtype_bytes(buffer->dtype), bytes = dtype_bytes(on.buffer->dtype);
+    const Expr begin = storage_indices(place, buffer, indices)[0] * Expr(own_bytes) + Expr(on.distance);
+    for (int64_t byte = 0; byte < own_bytes; byte += bytes) {
+      const Expr element = floor_div(begin + Expr(byte), bytes);
+      const std::vector<Expr> at = {element};
+      const std::string what = str(access, ", which lies on ", on.buffer->name);
+      const Shadow& shadow = *other.shadow;
+      std::vector<Stmt> checks;
+      const auto conflict = [&](const Buffer& by) {
+        const Expr tag = load(by, at);
+        checks.push_back(make_if(tag >= shadow.base && binary(BinaryOp::kNe, tag, shadow.tag),
+                                 context_.faults->record(site(FaultKind::kRace, what, on.buffer), element,
+                                                         context_.number, number_of(shadow, tag))));
+      };
+      conflict(shadow.written);
+      if (watches_readers(other, on.buffer)) conflict(shadow.read);
+      if (other.in_flight) {
+        checks.push_back(
+            make_if(binary(BinaryOp::kNe, load(other.in_flight->group, at), int_imm(0, DType::kInt32)),
+                    context_.faults->record(site(FaultKind::kInFlight, what, on.buffer), element,
+                                            context_.number, context_.number)));
+        checks.push_back(make_store(other.in_flight->group, at, int_imm(0, DType::kInt32)));
+      }
+      checks.push_back(make_store(shadow.written, at, int_imm(0, shadow.written->dtype)));
+      checks.push_back(make_store(other.storage, at, poison_of(other.storage->dtype)));
+      const Expr inside = begin + Expr(byte) >= Expr(0) && element < Expr(other.storage->elements());
+      all.push_back(make_if(inside, make_seq(std::move(checks))));
+    }
+  }
+  return make_seq(std::move(all));
+}
+
 // Nobody but the copy itself may touch its element before it has arrived.
 Stmt Instrumenter::in_flight_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                                    const std::string& access) {
@@ -364,10 +403,8 @@ Stmt Instrumenter::in_flight_check(const Place& place, const Buffer& buffer, con
 // A copy begins: it belongs to the next commit.
 Stmt Instrumenter::issue(const Place& place, const std::vector<Expr>& at, const Expr& value) const {
   const InFlight& in_flight = *place.in_flight;
-  const Expr poison = is_float(place.storage->dtype)
-                          ? float_imm(std::numeric_limits<double>::quiet_NaN(), place.storage->dtype)
-                          : int_imm(0, place.storage->dtype);
-  return make_seq({make_store(in_flight.arriving, at, value), make_store(place.storage, at, poison),
+  return make_seq({make_store(in_flight.arriving, at, value),
+                   make_store(place.storage, at, poison_of(place.storage->dtype)),
                    make_store(in_flight.group, at, load(context_.groups, {}) + int_imm(1, DType::kInt32)),
                    make_store(in_flight.thread, at, cast(DType::kInt32, context_.thread))});
 }

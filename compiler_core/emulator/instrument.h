@@ -37,7 +37,13 @@ struct InFlight {
   Buffer arriving;  // what will be there
 };
 
-// Where a buffer of the kernel lives in the emulated Program.
+// Another shared buffer that has bytes in common: a store to this one ends what lay there.
+struct SharedBytes {
+  Buffer buffer;
+  int64_t distance = 0;  // bytes from the start of that one to the start of this
+};
+
+// Where a buffer of the kernel lives in the emulated Program. Shared buffers that lie on each other have storage of their own.
 struct Place {
   Buffer storage;
   bool through_layout = false;  // one-dimensional, addressed through ir/layout.h
@@ -45,6 +51,7 @@ struct Place {
   Buffer flags;                 // int32 in the shape of the storage: 1 where written; only for registers that
                                 // need it
   std::optional<Shadow> shadow;
+  std::vector<SharedBytes> lies_on;
   std::optional<InFlight> in_flight;  // of shared buffers that are copied to asynchronously
 };
 
@@ -117,6 +124,8 @@ class Instrumenter {
                   const std::string& access);
   Stmt store_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                    const std::string& access);
+  Stmt overwrite(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
+                 const std::string& access);
   Stmt in_flight_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                        const std::string& access);
   Stmt issue(const Place& place, const std::vector<Expr>& at, const Expr& value) const;

@@ -15,7 +15,8 @@ bool has_barrier(const Stmt& s) {
 
 }  // namespace
 
-Intervals::Intervals(const Stmt& body) {
+Intervals::Intervals(const GpuKernel& kernel) {
+  const Stmt& body = kernel.body;
   visit(body, [&](const Stmt& s) {
     if (!is_async(*s, "copy")) return;
     visit(s->body, [&](const Stmt& store) {
@@ -30,9 +31,14 @@ Intervals::Intervals(const Stmt& body) {
     read[r].insert(read_[i].begin(), read_[i].end());
     stored[r].insert(stored_[i].begin(), stored_[i].end());
   }
-  for (size_t i = 0; i < parent_.size(); ++i)
+  for (size_t i = 0; i < parent_.size(); ++i) {
+    const std::set<const BufferNode*> themselves = stored[i];
+    for (const Buffer& a : kernel.shared)
+      for (const Buffer& b : kernel.shared)
+        if (themselves.contains(a.get()) && lie_on_each_other(kernel, a, b)) stored[i].insert(b.get());
     for (const BufferNode* b : read[i])
       if (stored[i].contains(b)) contended_[i].insert(b);
+  }
 }
 
 const std::set<const BufferNode*>& Intervals::contended(const Stmt& s) const {

@@ -6,17 +6,18 @@
 #include <set>
 #include <vector>
 
-#include "compiler_core/ir/stmt.h"
+#include "compiler_core/lower/gpu.h"
 
 namespace tuner::emulation {
 
 class Intervals {
  public:
-  // `body`: the code of one thread. All threads of the block must reach each of its barriers.
-  explicit Intervals(const Stmt& body);
+  // All threads of the block must reach each barrier.
+  explicit Intervals(const GpuKernel& kernel);
 
   // Returns the shared buffers that are both read and stored in the interval of `s`, a statement without
-  // barriers: a reader and a writer may meet there. In other buffers only writers can meet.
+  // barriers: a reader and a writer may meet there. In other buffers only writers can meet. Stored is also what lies on a buffer
+  // that is.
   const std::set<const BufferNode*>& contended(const Stmt& s) const;
 
  private:

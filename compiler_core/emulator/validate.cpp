@@ -49,11 +49,6 @@ Status check_shared(const GpuKernel& k) {
     if (end(i) > k.shared_bytes)
       return invalid_config(k.name, ": ", b.name, " takes bytes ", k.shared_offsets[i], "..", end(i),
                             " of shared memory, and the kernel asks for only ", k.shared_bytes);
-    for (size_t j = 0; j < i; ++j)
-      if (k.shared_offsets[i] < end(j) && k.shared_offsets[j] < end(i))
-        return invalid_config(k.name, ": shared buffers ", k.shared[j]->name, " (bytes ", k.shared_offsets[j],
-                              "..", end(j), ") and ", b.name, " (bytes ", k.shared_offsets[i], "..", end(i),
-                              ") overlap");
   }
   return Status::ok();
 }

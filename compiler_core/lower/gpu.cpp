@@ -55,26 +55,6 @@ Stmt plain_stores(const Stmt& body) {
   return lower_reductions(p).body;
 }
 
-// Shared buffers are one piece of memory for the whole kernel, whatever loops they were allocated in.
-Stmt hoist_shared(const Stmt& s, GpuKernel& kernel) {
-  if (s == nullptr) return s;
-  Stmt result = map_children(
-      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return hoist_shared(child, kernel); });
-  if (s->kind != StmtKind::kAllocate || s->buffer->scope != MemoryScope::kShared) return result;
-  kernel.shared.push_back(s->buffer);
-  return result == nullptr ? nullptr : result->body;
-}
-
-void place_shared(GpuKernel& kernel) {
-  // The outermost allocation was met last.
-  std::reverse(kernel.shared.begin(), kernel.shared.end());
-  for (const Buffer& b : kernel.shared) {
-    kernel.shared_offsets.push_back(kernel.shared_bytes);
-    const int64_t bytes = storage_elements(*b) * dtype_bytes(b->dtype);
-    kernel.shared_bytes += (bytes + 15) / 16 * 16;
-  }
-}
-
 // Global buffers the kernel touches, of `candidates` in their order.
 std::vector<Buffer> touched(const Stmt& body, const std::vector<Buffer>& candidates) {
   std::set<Buffer> found;
@@ -111,12 +91,11 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   ASSIGN_OR_RETURN(body, gpu::bind_axes(body, kernel));
   body = gpu::sink_thread_guards(body, kernel);
   body = plain_stores(gpu::privatize_registers(body, kernel));
-  body = hoist_shared(body, kernel);
-  place_shared(kernel);
-  body = simplify(body, kernel_ranges(kernel));
+  body = simplify(gpu::hoist_shared(body, kernel), kernel_ranges(kernel));
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
   body = simplify(gpu::overlap_copies(gpu::merge_equal_guards(body), kernel), kernel_ranges(kernel));
   RETURN_IF_ERROR(gpu::check_warp_tiles(body, kernel));
+  gpu::place_shared(body, kernel);
   ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(body, kernel));
   std::vector<Buffer> global = program.args;
   global.insert(global.end(), root.between.begin(), root.between.end());

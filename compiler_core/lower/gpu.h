@@ -46,9 +46,10 @@ struct GpuKernel {
   std::array<Var, 3> thread_vars;         // threadIdx.x .. z: null if the body does not use it
   std::vector<Buffer> params;             // global buffers it touches: arguments in order, then workspace
   std::vector<Buffer> shared;             // shared buffers, each with its place:
-  std::vector<int64_t> shared_offsets;    //   bytes from the start of dynamic shared memory, multiples of 16
-  int64_t shared_bytes = 0;               // all shared memory of a block
-  int min_blocks = 0;                     // for __launch_bounds__; 0: not given
+  std::vector<int64_t> shared_offsets;    //   bytes from the start of dynamic shared memory, multiples of 16;
+      //   buffers that are not needed at the same time may lie on each other
+  int64_t shared_bytes = 0;  // all shared memory of a block
+  int min_blocks = 0;        // for __launch_bounds__; 0: not given
   // The code of one thread. Kinds: kFor (kSerial, kUnrolled, kVectorized), kSeq, kIf, kStore (no reduce),
   // kAllocate (kRegister only), kBarrier (kShared: the block), kIntrinsic. All threads of the block must
   // reach a barrier: it stands under no guard that depends on the thread.
@@ -73,6 +74,8 @@ Buffer packed_source(const GpuProgram& packing, const Buffer& packed);
 // a barrier under a thread's guard, a packing entry that does more than move elements...).
 Result<GpuProgram> lower_gpu(const Program& program);
 
+// Whether a byte of shared memory belongs to both, two different buffers of kernel.shared.
+bool lie_on_each_other(const GpuKernel& kernel, const Buffer& a, const Buffer& b);
 // Returns the ranges of the kernel's block and thread variables.
 RangeMap kernel_ranges(const GpuKernel& kernel);
 

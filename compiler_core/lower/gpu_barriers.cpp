@@ -7,7 +7,8 @@
 //   apart
 //   - the same thread: each element belongs to the thread whose index it names (k * threads + tx)
 //   - one store against itself: a stage stores each of its elements once
-// Behind every wait for asynchronous copies stands one, whatever conflicts.
+// Buffers that lie on each other (gpu_shared.cpp) conflict wherever one is stored. Behind every wait for asynchronous copies stands a
+// barrier, whatever conflicts.
 // Whether schedule and proofs are right is checked by another mind: the emulator's race detector.
 #include <algorithm>
 
@@ -213,11 +214,14 @@ class Barriers {
                          const StmtNode* around, bool neighbours_only = false) const {
     for (const Access& b : later)
       for (const Access& a : earlier)
-        if (a.buffer == b.buffer && (a.write || b.write) &&
-            !(a.write && b.write && a.statement == b.statement) && !apart(a, b, around, neighbours_only) &&
-            !same_thread(a, b))
-          return &b;
+        if ((a.write || b.write) && meet(a, b, around, neighbours_only)) return &b;
     return nullptr;
+  }
+
+  bool meet(const Access& a, const Access& b, const StmtNode* around, bool neighbours_only) const {
+    if (a.buffer != b.buffer) return lie_on_each_other(kernel_, a.buffer, b.buffer);
+    return !(a.write && b.write && a.statement == b.statement) && !apart(a, b, around, neighbours_only) &&
+           !same_thread(a, b);
   }
 
   // No element is touched by both.

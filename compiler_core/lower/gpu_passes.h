@@ -66,6 +66,11 @@ Stmt unroll_register_loops(const Stmt& body);
 // one store.
 Result<Program> bind_packing(const Program& packing);
 
+// Takes the allocations of shared buffers out of the body, into kernel.shared: they are memory of the whole kernel.
+Stmt hoist_shared(const Stmt& body, GpuKernel& kernel);
+// Gives each its place. Large ones that are not needed at the same time lie on each other.
+void place_shared(const Stmt& body, GpuKernel& kernel);
+
 // Puts barriers between conflicting accesses to shared memory. `body` must be simplified and have no thread
 // loops.
 Result<Stmt> insert_barriers(const Stmt& body, const GpuKernel& kernel);

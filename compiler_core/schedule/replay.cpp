@@ -223,7 +223,7 @@ Calls stage_calls() {
   };
 }
 
-// Of reductions, of what is known beforehand, of GPUs.
+// Of reductions, of what is known beforehand.
 Calls other_calls() {
   return {
       {"pad_reduction",
@@ -270,6 +270,12 @@ Calls other_calls() {
           s.prefetch_next(s.tensor(a[0]), s.tensor(a[1]), s.axis(a[2]), s.axis(a[3]), s.axis(a[4]));
           return Status::ok();
         }}},
+  };
+}
+
+// Of shared memory and registers.
+Calls gpu_calls() {
+  return {
       {"set_layout",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {
@@ -312,6 +318,7 @@ const Calls& calls() {
     Calls all = loop_calls();
     all.merge(stage_calls());
     all.merge(other_calls());
+    all.merge(gpu_calls());
     return all;
   }();
   return kCalls;

@@ -274,7 +274,7 @@ class Schedule {
   //                             async t[(k + stages-1) % stages] = copy(k + stages-1) if there is one; commit
   //                             use(t[k % stages]) }
   // Lowering puts one barrier into an iteration, behind the wait. A thread copies vectors of 4, 8 or 16 bytes as they
-  // lie in memory, or zeros (codegen_cuda/async_copy.h): split, bind and vectorize the loops before.
+  // lie in memory, or zeros: split, bind and vectorize the loops before.
   void pipeline(std::initializer_list<Tensor> tensors, Axis axis, int64_t stages) {
     pipeline(std::span(tensors.begin(), tensors.size()), axis, stages);
   }

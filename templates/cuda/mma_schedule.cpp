@@ -62,7 +62,7 @@ bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
   const int64_t copied = s.warps_m * s.warps_n * kWarp * kMostCopies;
   return fits(s.block_m(), w.m) && fits(s.block_n(), w.n) && s.block_k <= round_up(w.k, kDepth) &&
          s.block_m() * s.block_k <= copied * w.vector_a && s.block_n() * s.block_k <= copied * w.vector_b &&
-         bytes_of_sums(s) + (is_async(w) ? 2 : 1) * bytes_of_stage(s) <= t.shared_bytes_per_block;
+         std::max(bytes_of_sums(s), (is_async(w) ? 2 : 1) * bytes_of_stage(s)) <= t.shared_bytes_per_block;
 }
 
 std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
@@ -121,9 +121,12 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
     return block * k.block_k + layout * kUnit * (along_k ? block : IntExpr(k.block_k));
   };
   const IntExpr tiles = padded(k.layout_a, w.a_along_k, block_m) + padded(k.layout_b, w.b_along_k, block_n);
-  space.require((tiles * 2 * k.stages + block_m * (block_n + kPadSums) * 4 + t.shared_bytes_reserved) *
-                    k.min_blocks <=
-                std::min(t.shared_bytes_per_block + t.shared_bytes_reserved, t.shared_bytes_per_sm));
+  // The sums lie on the tiles, which are done with by then.
+  const IntExpr sums = block_m * (block_n + kPadSums) * 4;
+  for (const IntExpr& bytes : {tiles * 2 * k.stages, sums}) {
+    space.require((bytes + t.shared_bytes_reserved) * k.min_blocks <=
+                  std::min(t.shared_bytes_per_block + t.shared_bytes_reserved, t.shared_bytes_per_sm));
+  }
   space.require(k.tiles_m * k.tiles_n * (k.block_k / kDepth) * (k.unroll_stages * (k.stages - 1) + 1) <=
                 kMaxProducts);
   // No thread without a vector to copy, none with too many.
@@ -218,7 +221,7 @@ Tensor hold_sums(Schedule& s, const Tensor& acc, const Tile& tile, const Knobs& 
 MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const auto [first, splits] = first_shape(w, t);
   const int64_t part = ceil_div(ceil_div(w.k, first.block_k), splits);
-  const int64_t room = (t.shared_bytes_per_block - bytes_of_sums(first)) / bytes_of_stage(first);
+  const int64_t room = t.shared_bytes_per_block / bytes_of_stage(first);
   const int64_t stages = is_async(w) ? std::clamp<int64_t>(std::min(room, part + 1), 2, 4)
                                      : std::min<int64_t>(2, std::min(room, part));
   const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.block_n()) >= 8;

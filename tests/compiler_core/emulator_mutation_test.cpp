@@ -105,7 +105,7 @@ TEST(EmulatorMutation, GuardsOffByOneOrMissing) {
 TEST(EmulatorMutation, SharedBufferTooSmallOrMisplaced) {
   expect_fault(matmul(Damage::kSharedTooSmall), "out of bounds");
   expect_refused(matmul(Damage::kSharedBytesTooSmall), "the kernel asks for only");
-  expect_refused(matmul(Damage::kSharedOverlap), "overlap");
+  expect_fault(matmul(Damage::kSharedOverlap), "which lies on");
 }
 
 TEST(EmulatorMutation, OutputStoredTwiceOrNotAtAll) {

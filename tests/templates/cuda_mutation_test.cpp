@@ -322,13 +322,13 @@ TEST(CudaMutation, MatmulWithDoubleBuffersAndSwizzle) {
 TEST(CudaMutation, ProductOnTensorCoresWithAPipeline) {
   for (const int64_t unrolled : {0, 1}) {
     const Sample s =
-        sample("v1 matmul b=1 m=37 n=40 k=136 ta=0 tb=0 bias=1 act=relu dtype=bfloat16 const=none",
+        sample("v1 matmul b=1 m=37 n=40 k=168 ta=0 tb=0 bias=1 act=relu dtype=bfloat16 const=none",
                "matmul_mma_cuda",
                {{"warps_m", 1},
                 {"warps_n", 2},
                 {"tiles_m", 2},
                 {"tiles_n", 2},
-                {"block_k", 16},
+                {"block_k", 32},
                 {"stages", 3},
                 {"unroll_stages", unrolled},
                 {"split_k", 1},
