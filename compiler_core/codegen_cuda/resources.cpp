@@ -8,6 +8,7 @@
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/index_names.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner {
@@ -25,20 +26,38 @@ constexpr int64_t kMaxUnrolledUpdates = 4096;
 
 int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
 
-// 32-bit registers that a buffer's elements take.
-int64_t registers_of(const BufferNode& b) {
-  return b.elements() * std::max<int64_t>(dtype_bytes(b.dtype), 4) / 4;
+// 32-bit registers that so many elements take. Floats of 16 bits lie in pairs, as matrix units want them.
+int64_t registers_of(int64_t elements, DType dtype) {
+  if (is_float(dtype) && dtype_bytes(dtype) == 2) return (elements + 1) / 2;
+  return elements * std::max<int64_t>(dtype_bytes(dtype), 4) / 4;
+}
+int64_t registers_of(const BufferNode& b) { return registers_of(b.elements(), b.dtype); }
+
+// Calls f(operand of the statement, operand of the intrinsic) for tiles that a warp holds in registers.
+template <class F>
+void visit_fragments(const StmtNode& s, const F& f) {
+  const Intrinsic* const i = s.kind == StmtKind::kIntrinsic ? find_intrinsic(s.name) : nullptr;
+  for (size_t o = 0; i != nullptr && o < i->operands.size() && o < s.operands.size(); ++o)
+    if (i->operands[o].place == IntrinsicOperand::Place::kFragment) f(s.operands[o], i->operands[o]);
 }
 
 // Register buffers whose elements must stay: sums that go on, and what is read in more than one place. A
 // buffer that is filled in one place and read in one other, the compiler fills as late as it likes.
 std::set<const BufferNode*> lasting_buffers(const Stmt& body) {
   std::map<const BufferNode*, std::set<const StmtNode*>> readers;
-  std::set<const BufferNode*> lasting;
+  std::set<const BufferNode*> lasting, tiles;
+  visit(body, [&](const Stmt& s) {
+    visit_fragments(*s, [&](const Expr& operand, const IntrinsicOperand& o) {
+      tiles.insert(operand->buffer.get());
+      if (o.access == IntrinsicOperand::Access::kAccumulate) lasting.insert(operand->buffer.get());
+      if (o.access == IntrinsicOperand::Access::kRead) readers[operand->buffer.get()].insert(s.get());
+    });
+  });
   visit(body, [&](const Stmt& s) {
     own_exprs(*s, [&](const Expr& whole) {
       visit(whole, [&](const Expr& e) {
         if (e->kind != ExprKind::kLoad || e->buffer->scope != MemoryScope::kRegister) return;
+        if (tiles.contains(e->buffer.get())) return;
         readers[e->buffer.get()].insert(s.get());
         if (s->kind == StmtKind::kIntrinsic || e->buffer == s->buffer) lasting.insert(e->buffer.get());
       });
@@ -130,9 +149,10 @@ int64_t distinct(const std::vector<Expr>& indices, const Loops& loops) {
 }
 
 struct Needs {
-  int64_t lasting = 0;   // registers that must stay
-  int64_t operands = 0;  // of the update that needs most: elements of its largest operand, the others pass by
-  int64_t updates = 0;   // written out
+  int64_t lasting = 0;  // registers that must stay
+  int64_t operands =
+      0;                // of the update that needs most: registers of its largest operand, the others pass by
+  int64_t updates = 0;  // written out
 };
 
 // Adds what an update reads: the operands of one round of the unrolled loops around.
@@ -154,8 +174,22 @@ void look_at_store(const StmtNode& s, const Loops& loops, Needs& needs) {
   needs.updates += copies;
 }
 
+// Products of tiles: all of the smaller operand of a step are there, and one tile of the other at a time.
+void look_at_tiles(const StmtNode& s, Needs& needs) {
+  int64_t smaller = INT64_MAX, tile = 0;
+  bool is_product = false;
+  visit_fragments(s, [&](const Expr& operand, const IntrinsicOperand& o) {
+    is_product |= o.access == IntrinsicOperand::Access::kAccumulate;
+    if (o.access != IntrinsicOperand::Access::kRead) return;
+    smaller = std::min(smaller, registers_of(*operand->buffer));
+    tile = std::max(tile, registers_of(o.registers, o.dtype));
+  });
+  if (is_product) needs.operands = std::max(needs.operands, smaller + tile);
+}
+
 void look(const Stmt& s, Loops& loops, Needs& needs) {
   if (s == nullptr) return;
+  if (s->kind == StmtKind::kIntrinsic) look_at_tiles(*s, needs);
   if (s->kind == StmtKind::kStore) look_at_store(*s, loops, needs);
   if (s->kind == StmtKind::kFor) loops.push_back(s.get());
   look(s->body, loops, needs);
