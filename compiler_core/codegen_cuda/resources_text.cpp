@@ -3,6 +3,7 @@
 
 #include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
+#include "compiler_core/codegen_cuda/warp_work.h"
 
 namespace tuner {
 namespace {
@@ -24,6 +25,12 @@ std::string before_compiling(const GpuKernel& k, const Target& target) {
   for (size_t i = 0; i < k.shared.size(); ++i)
     text += str("               ", k.shared[i]->name, " at ", k.shared_offsets[i],
                 k.shared[i]->layout.empty() ? "" : ", layout " + k.shared[i]->layout, "\n");
+  const cuda::WarpCounts counts = cuda::warp_work(k, 1).counts;
+  if (!k.shared.empty())
+    text += counts.conflicts < 0.5
+                ? std::string("               no bank conflicts predicted\n")
+                : str("               bank conflicts predicted: ", std::llround(counts.conflicts), " of ",
+                      std::llround(counts.wavefronts), " passes of a warp\n");
   text += str("  registers    at least about ", e.registers, " of ", e.register_limit, " a thread\n");
   text += str("  fits         ", occupancy(e.blocks_per_sm, e.threads, target), " by this estimate\n");
   return text + str("  filter       ", filter.is_ok() ? "accepted" : filter.message(), "\n");

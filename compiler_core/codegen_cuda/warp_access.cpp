@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <set>
 
 #include "compiler_core/base/int_math.h"
@@ -29,9 +30,9 @@ int64_t distinct(std::vector<T>& values) {
 
 }  // namespace
 
-int64_t shared_wavefronts(const std::vector<int64_t>& words, int64_t width) {
+SharedPasses shared_passes(const std::vector<int64_t>& words, int64_t width) {
   std::set<int64_t> given;
-  int64_t passes = 0;
+  SharedPasses passes;
   for (size_t begin = 0; begin < words.size();) {
     const size_t end =
         std::min(words.size(), begin + static_cast<size_t>(std::max<int64_t>(1, kBanks / width)));
@@ -39,7 +40,8 @@ int64_t shared_wavefronts(const std::vector<int64_t>& words, int64_t width) {
     for (size_t i = begin; i < end; ++i)
       for (int64_t w = 0; w < width; ++w)
         if (given.insert(words[i] + w).second) ++of_bank[static_cast<size_t>((words[i] + w) & (kBanks - 1))];
-    passes += *std::max_element(of_bank.begin(), of_bank.end());
+    passes.all += *std::max_element(of_bank.begin(), of_bank.end());
+    passes.least += ceil_div(std::accumulate(of_bank.begin(), of_bank.end(), int64_t{0}), int64_t{kBanks});
     begin = end;
   }
   return passes;
@@ -134,6 +136,7 @@ AccessCost WarpSampler::access(const BufferNode& buffer, const std::vector<Expr>
     const AccessCost cost = at_point(buffer, offset, width, p);
     sum.wavefronts += cost.wavefronts / kPoints;
     sum.sectors += cost.sectors / kPoints;
+    sum.conflicts += cost.conflicts / kPoints;
   }
   return sum;
 }
@@ -158,7 +161,9 @@ AccessCost WarpSampler::at_point(const BufferNode& buffer, const Expr& offset, i
   }
   if (words.empty()) return cost;
   if (buffer.scope == MemoryScope::kShared) {
-    cost.wavefronts = static_cast<double>(shared_wavefronts(words, std::max<int64_t>(1, bytes / kWordBytes)));
+    const SharedPasses passes = shared_passes(words, std::max<int64_t>(1, bytes / kWordBytes));
+    cost.wavefronts = static_cast<double>(passes.all);
+    cost.conflicts = static_cast<double>(passes.all - passes.least);
   } else {
     cost.sectors = static_cast<double>(distinct(sectors));
     cost.wavefronts = static_cast<double>(distinct(lines));

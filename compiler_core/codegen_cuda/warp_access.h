@@ -17,13 +17,18 @@ namespace tuner::cuda {
 // Averages over the points, of one access by one warp; a point where no lane takes part counts 0.
 struct AccessCost {
   double wavefronts = 0;  // passes through the memory pipe, 128 bytes each at best; shared: bank conflicts
+  double conflicts = 0;   // of these, more than the words would need in other banks
   double sectors = 0;     // global: different 32-byte sectors
 };
 
+struct SharedPasses {
+  int64_t all = 0;
+  int64_t least = 0;  // with as many words in each bank
+};
 // Passes of one access to shared memory: `words` are the 4-byte words the lanes ask for, `width` side by side
 // for each of at most 32 lanes. Lanes go together as 128 bytes have room for; one bank gives one word a pass,
 // a word that several lanes ask for is given once.
-int64_t shared_wavefronts(const std::vector<int64_t>& words, int64_t width);
+SharedPasses shared_passes(const std::vector<int64_t>& words, int64_t width);
 
 class WarpSampler {
  public:

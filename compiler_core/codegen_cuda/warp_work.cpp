@@ -242,6 +242,7 @@ class Walk {
     // An asynchronous copy is one instruction for both its sides.
     if (!copies_ || !is_store) step.counts.instructions += copies * share();
     step.counts.wavefronts += cost.wavefronts * copies;
+    step.counts.conflicts += cost.conflicts * copies;
     step.counts.sectors += cost.sectors * copies;
     for (const Expr& index : indices) step.counts.instructions += integer_instructions(index) * share();
     step.counts.instructions += address_instructions(buffer, indices, copies) * share();
@@ -301,6 +302,7 @@ class Walk {
           const AccessCost cost = sampler_.access(*operand->buffer, at, o.run);
           step.counts.instructions += copies;
           step.counts.wavefronts += cost.wavefronts * unrolled_copies();
+          step.counts.conflicts += cost.conflicts * unrolled_copies();
           step.counts.instructions += address_instructions(operand->buffer, operand->operands, 0) * share();
         }
         continue;
@@ -462,13 +464,18 @@ class Walk {
 }  // namespace
 
 WarpCounts& WarpCounts::operator+=(const WarpCounts& o) {
-  instructions += o.instructions, arithmetic += o.arithmetic;
-  wavefronts += o.wavefronts, sectors += o.sectors, tensor += o.tensor;
+  instructions += o.instructions, arithmetic += o.arithmetic, tensor += o.tensor;
+  wavefronts += o.wavefronts, conflicts += o.conflicts, sectors += o.sectors;
   return *this;
 }
 
 WarpCounts WarpCounts::operator*(double factor) const {
-  return {instructions * factor, arithmetic * factor, wavefronts * factor, sectors * factor, tensor * factor};
+  return {.instructions = instructions * factor,
+          .arithmetic = arithmetic * factor,
+          .wavefronts = wavefronts * factor,
+          .conflicts = conflicts * factor,
+          .sectors = sectors * factor,
+          .tensor = tensor * factor};
 }
 
 WarpWork warp_work(const GpuKernel& kernel, int64_t wave_blocks) { return Walk(kernel, wave_blocks).run(); }

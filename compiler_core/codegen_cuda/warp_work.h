@@ -14,6 +14,7 @@ struct WarpCounts {
   double instructions = 0;  // issued, all kinds
   double arithmetic = 0;    // of these in the float pipe: a fused multiply-add is one
   double wavefronts = 0;    // passes of shared memory and L1, 128 bytes each at best
+  double conflicts = 0;     // of these, more than another layout of shared memory would need
   double sectors = 0;       // of 32 bytes, asked of L1 or written
   double tensor = 0;        // products on tensor cores, in such of 16 x 8 x 16 of 16 bits
 

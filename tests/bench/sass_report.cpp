@@ -17,6 +17,8 @@
 //   warps       warps of a block of the default / configs where they are no multiple of four
 //   blocks      resident blocks of a multiprocessor of the default / configs with only one
 //   below       configs whose estimated time is below their issue floor; (n): no floor is given for n of them
+//   tensor      a line of its own, of products on tensor cores: HMMA's share of the hot loop, HMMA an LDSM: default / median; and
+//               passes of shared memory that are bank conflicts, predicted: default / configs with any
 //   rank        Spearman's correlation of estimate and floor over the random configs: median of the entries, worst
 //
 // The hot loop is that of the kernel with the largest floor. --each prints a line a config.
@@ -64,6 +66,7 @@ struct Row {
   bool is_default = false;
   CopyCount to_shared, to_registers;
   double ffma_share = 0, ffma_a_shared_load = 0;
+  double mma_share = 0, mma_a_load = 0, conflicts = 0;  // conflicts: of all passes of shared memory
   int spill_bytes = 0, registers = 0, blocks_per_sm = 0;
   int64_t warps = 0;
   double estimate_ns = 0, floor_ns = 0;  // without launches; floor 0: none
@@ -97,7 +100,11 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     row.ffma_share = code->hot_mix().ffma_share();
     row.ffma_a_shared_load = code->hot_mix().ffma_a_shared_load();
     row.registers = launch.registers;
-    row.estimated_instructions = cuda::warp_work(kernel, 1).counts.instructions;
+    row.mma_share = code->hot_mix().mma_share();
+    row.mma_a_load = code->hot_mix().mma_a_load();
+    const cuda::WarpCounts counts = cuda::warp_work(kernel, 1).counts;
+    row.conflicts = counts.wavefronts > 0 ? counts.conflicts / counts.wavefronts : 0;
+    row.estimated_instructions = counts.instructions;
     row.least_instructions = floor ? floor->warp_instructions : 0;
     row.blocks_per_sm = launch.blocks_per_sm;
     row.warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
@@ -235,6 +242,17 @@ void print_group(const std::string& arch, const std::string& name, const Group& 
       count_of(rows, [](const Row& r) { return r.estimate_ns < r.floor_ns; }),
       count_of(rows, [](const Row& r) { return !r.no_floor.empty(); }), median(correlations),
       correlations.empty() ? 0 : correlations.front());
+  const auto mma = [](const Row& r) { return 100 * r.mma_share; };
+  const auto mma_a_load = [](const Row& r) { return r.mma_a_load; };
+  if (median_of(rows, mma) == 0) return;
+  std::printf(
+      "%-8s %-28s tensor: HMMA %.1f%% /%.1f%%, an LDSM %.1f /%.1f; bank conflicts %.1f%% of the passes / %d "
+      "configs\n",
+      arch.c_str(), name.c_str(), of_defaults(rows, mma, true), median_of(rows, mma),
+      of_defaults(rows, mma_a_load, true), median_of(rows, mma_a_load),
+      of_defaults(
+          rows, [](const Row& r) { return 100 * r.conflicts; }, false),
+      count_of(rows, [](const Row& r) { return r.conflicts > 0.005; }));
 }
 
 void print_row(const Row& r) {
@@ -242,6 +260,9 @@ void print_row(const Row& r) {
     std::printf("    refused: %s | %s\n", r.refused.c_str(), r.config.c_str());
     return;
   }
+  if (r.mma_share > 0)
+    std::printf("    HMMA %.1f %%, %.1f an LDSM, bank conflicts %.1f %% of the passes\n", 100 * r.mma_share,
+                r.mma_a_load, 100 * r.conflicts);
   std::printf(
       "    serial %d of %d in %d copies, %d branches; to registers %d of %d in %d | FFMA %.1f %%, %.1f a "
       "shared load | %d "
@@ -272,6 +293,9 @@ nlohmann::json json_of(const Row& r) {
   json["to_registers"] = json_of(r.to_registers);
   json["ffma_share"] = r.ffma_share;
   json["ffma_a_shared_load"] = r.ffma_a_shared_load;
+  json["mma_share"] = r.mma_share;
+  json["mma_a_load"] = r.mma_a_load;
+  json["bank_conflicts"] = r.conflicts;
   json["registers"] = r.registers;
   json["spill_bytes"] = r.spill_bytes;
   json["warps"] = r.warps;

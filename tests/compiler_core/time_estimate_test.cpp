@@ -92,15 +92,17 @@ std::vector<int64_t> words(int64_t lanes, int64_t stride) {
 }
 
 TEST(TimeEstimate, BanksOfSharedMemory) {
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 1), 1), 1);
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 0), 1), 1);  // all the same word
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 2), 1), 2);
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 32), 1), 32);
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 33), 1), 1);   // padded
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 4), 4), 4);    // 512 bytes
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 132), 4), 4);  // rows of 128, padded by 4
-  EXPECT_EQ(cuda::shared_wavefronts(words(32, 128), 4), 32);
-  EXPECT_EQ(cuda::shared_wavefronts(words(5, 32), 1), 5);
+  EXPECT_EQ(cuda::shared_passes(words(32, 1), 1).all, 1);
+  EXPECT_EQ(cuda::shared_passes(words(32, 2), 1).least, 1);
+  EXPECT_EQ(cuda::shared_passes(words(32, 4), 4).least, 4);
+  EXPECT_EQ(cuda::shared_passes(words(32, 0), 1).all, 1);  // all the same word
+  EXPECT_EQ(cuda::shared_passes(words(32, 2), 1).all, 2);
+  EXPECT_EQ(cuda::shared_passes(words(32, 32), 1).all, 32);
+  EXPECT_EQ(cuda::shared_passes(words(32, 33), 1).all, 1);   // padded
+  EXPECT_EQ(cuda::shared_passes(words(32, 4), 4).all, 4);    // 512 bytes
+  EXPECT_EQ(cuda::shared_passes(words(32, 132), 4).all, 4);  // rows of 128, padded by 4
+  EXPECT_EQ(cuda::shared_passes(words(32, 128), 4).all, 32);
+  EXPECT_EQ(cuda::shared_passes(words(5, 32), 1).all, 5);
 }
 
 TEST(TimeEstimate, PaddingAndSwizzlesAreCheaperThanBankConflicts) {
