@@ -45,9 +45,9 @@ Status check_inputs(const GpuProgram& program, const Values& inputs) {
   size_t next = 0;
   for (const Buffer& arg : program.args) {
     const Buffer given = given_for(program, arg);
-    if (!is_float(arg->dtype) || arg->dtype == DType::kFloat64)
+    if (dtype_bytes(arg->dtype) > 4 || arg->dtype == DType::kBool)
       return invalid_argument(program.name, ": ", arg->name, " is ", arg->dtype,
-                              "; emulated runs take float32, float16 and bfloat16");
+                              "; emulated runs take types of at most 32 bits");
     if (is_output(arg)) continue;
     if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != given->elements())
       return invalid_argument(program.name, ": ", given->name, ": expected ", given->elements(),

@@ -286,9 +286,9 @@ void KernelPrinter::allocate(const Stmt& s, const RangeMap& ranges) {
   const Buffer& b = s->buffer;
   const std::string name = names_.declare(b);
   const std::string size = b->elements() == 1 ? "" : str("[", b->elements(), "]");
-  // Pairs of 16 bits are one register for matrix units.
-  const bool in_pairs = is_float(b->dtype) && dtype_bytes(b->dtype) == 2 && b->elements() > 1;
-  line(str(in_pairs ? "__align__(4) " : "", c_type(b->dtype), " ", name, size, ";  // ",
+  // Small elements lie together in registers for matrix units.
+  const bool together = dtype_bytes(b->dtype) < 4 && b->elements() > 1;
+  line(str(together ? "__align__(4) " : "", c_type(b->dtype), " ", name, size, ";  // ",
            b->elements() == 1 ? "one" : describe_shape(*b), ", in registers"));
   stmt(s->body, ranges, false);
 }

@@ -35,10 +35,16 @@ std::string made_vector(DType dtype, const std::vector<std::string>& lanes) {
   return text + ")";
 }
 
+bool is_zero_int(const Expr& e) {
+  int64_t value = 1;
+  return is_const_int(e, &value) && value == 0;
+}
+
 // select(condition, load, 0)
 bool is_zero_padded(const Expr& e) {
   return e->kind == ExprKind::kSelect && e->operands[1]->kind == ExprKind::kLoad &&
-         e->operands[2]->kind == ExprKind::kFloatImm && e->operands[2]->float_value == 0;
+         ((e->operands[2]->kind == ExprKind::kFloatImm && e->operands[2]->float_value == 0) ||
+          is_zero_int(e->operands[2]));
 }
 
 Expr in_lane(const Expr& e, const Var& lane, int64_t number) { return substitute(e, {{lane, Expr(number)}}); }
@@ -65,7 +71,7 @@ Expr with_vectors(const Expr& e, const Loads& vectors, const Var& lane) {
 }  // namespace
 
 void KernelPrinter::vector_loop(const Stmt& s, const RangeMap& ranges, bool told) {
-  if (s->extent == 8) {
+  if (s->extent == 8 || s->extent == 16) {
     RangeMap inside = ranges;
     inside.bind(s->var, s->extent);
     if (moves_vectors(s->body, s->var, s->extent, inside))
@@ -108,7 +114,7 @@ bool KernelPrinter::worth_vectors(const Stmt& s, const Var& lane, int64_t lanes,
   }
 }
 
-// Stores of 16 bytes that are loaded as they are, or are zeros: elements of 16 bits, eight at once.
+// Stores of 16 bytes that are loaded as they are, or are zeros: elements of 16 bits, eight at once, of 8 bits sixteen.
 bool KernelPrinter::moves_vectors(const Stmt& s, const Var& lane, int64_t lanes,
                                   const RangeMap& ranges) const {
   if (s->kind == StmtKind::kIf && s->else_body == nullptr &&

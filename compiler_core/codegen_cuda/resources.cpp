@@ -26,11 +26,8 @@ constexpr int64_t kMaxUnrolledUpdates = 4096;
 
 int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
 
-// 32-bit registers that so many elements take. Floats of 16 bits lie in pairs, as matrix units want them.
-int64_t registers_of(int64_t elements, DType dtype) {
-  if (is_float(dtype) && dtype_bytes(dtype) == 2) return (elements + 1) / 2;
-  return elements * std::max<int64_t>(dtype_bytes(dtype), 4) / 4;
-}
+// 32-bit registers that so many elements take. Small ones lie together, as matrix units want them.
+int64_t registers_of(int64_t elements, DType dtype) { return ceil_div(elements * dtype_bytes(dtype), 4); }
 int64_t registers_of(const BufferNode& b) { return registers_of(b.elements(), b.dtype); }
 
 // Calls f(operand of the statement, operand of the intrinsic) for tiles that a warp holds in registers.

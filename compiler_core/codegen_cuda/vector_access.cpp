@@ -54,9 +54,7 @@ LaneAccess lane_access(const Buffer& buffer, const std::vector<Expr>& indices, c
   if (std::none_of(indices.begin(), indices.end(), [&](const Expr& i) { return uses_var(i, lane); }))
     return LaneAccess::kSame;
   // The vector types that there are, and memory that has addresses.
-  const bool is_half = is_float(buffer->dtype) && dtype_bytes(buffer->dtype) == 2;
-  if (buffer->dtype != DType::kFloat32 && buffer->dtype != DType::kInt32 && !is_half)
-    return LaneAccess::kScattered;
+  if (dtype_bytes(buffer->dtype) > 4 || buffer->dtype == DType::kBool) return LaneAccess::kScattered;
   if (buffer->scope != MemoryScope::kGlobal && buffer->scope != MemoryScope::kShared)
     return LaneAccess::kScattered;
   const LinearForm offset = linear_form(storage_offset(*buffer, indices), ranges);

@@ -9,7 +9,7 @@
 namespace tuner::cuda {
 
 // One access as `lane` runs over 0..lanes: the same element, `lanes` elements side by side from an address
-// that is a multiple of their bytes (then one vector does it: float4; of 16 bits ushort4, or eight in a uint4), or anything.
+// that is a multiple of their bytes (then one vector does it: float4; of 16 bits ushort4, or 16 bytes of smaller elements in a uint4), or anything.
 enum class LaneAccess { kSame, kVector, kScattered };
 LaneAccess lane_access(const Buffer& buffer, const std::vector<Expr>& indices, const Var& lane, int64_t lanes,
                        const RangeMap& ranges);

@@ -103,12 +103,15 @@ std::vector<Intrinsic> amx_fp16_intrinsics();
 //   mmla.zero.T.2, mmla.load.T.2, mmla.groups.T, mmla.store.T.2 as those of amx
 std::vector<Intrinsic> mmla_intrinsics();
 
-// --- mma.cpp: tensor cores of NVIDIA GPUs, sm_80 and later. T is bfloat16 or float16; sums float32 ---
+// --- mma.cpp: tensor cores of NVIDIA GPUs, sm_80 and later ---
+// T is bfloat16 or float16, with float32 sums:
 //   mma.T.mk.kn                  C[16, 8] += A[16, 16] * B[16, 8]. Of .km A is [k, m], of .nk B is [n, k]: all four
-//   mma.zero                     C[16, 8] = 0
+//   mma.zero, mma.store          C[16, 8] = 0; a tile of C into shared memory
 //   ldmatrix.T.mk, ldmatrix.T.km     a tile of A out of shared memory
 //   ldmatrix.T.kn, ldmatrix.T.nk     two tiles of B side by side: [16, 16], of k and n, of n and k
-//   mma.store                    a tile of C into shared memory
+// Of bytes, S and U each uint8 or int8 (the name of both once if they are the same), with int32 sums:
+//   mma.S.U.mk.nk                C[16, 8] += A[16, 32] * B[8, 32]
+//   mma.zero.int32, mma.store.int32, ldmatrix.S.mk, ldmatrix.S.nk
 std::vector<Intrinsic> mma_intrinsics();
 
 }  // namespace tuner

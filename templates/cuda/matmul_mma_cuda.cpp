@@ -1,9 +1,11 @@
-// matmul_mma_cuda: matrix product of bfloat16 or float16 on the tensor cores of NVIDIA GPUs, sm_80 and later, with float32 sums.
+// matmul_mma_cuda: matrix product of bfloat16, float16 (float32 sums) or int8 (int32 sums) on the tensor cores of NVIDIA GPUs, sm_80
+// and later.
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch in blockIdx.z]
 //
 // The schedule is that of mma_schedule.h. Serves batches, transposed operands, any sizes but one row, one column, one term; float32
-// and 16-bit outputs. Constant operands are packed ahead, in tiles.
+// and 16-bit outputs, requantised ones. Constant operands are packed ahead, in tiles. Of int8 k lies along the rows of both operands in
+// memory, unless they are constants: bytes cannot be transposed on their way.
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/mma_schedule.h"
 
@@ -21,12 +23,17 @@ class MatmulMmaCuda final : public ScheduleTemplate<MatmulWorkload, MmaKnobs> {
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
-    if (w.dtype != DType::kBFloat16 && w.dtype != DType::kFloat16)
-      return declined("needs bfloat16 or float16, got ", w.dtype);
+    if (w.dtype != DType::kBFloat16 && w.dtype != DType::kFloat16 && w.dtype != DType::kInt8)
+      return declined("needs bfloat16, float16 or int8, got ", w.dtype);
     if (t.compute_capability() < 80) return declined("needs sm_80 or later, got ", t.arch);
     if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
     for (const auto& [extent, name] : {std::pair(w.m, "m"), std::pair(w.n, "n"), std::pair(w.k, "k")})
       if (extent < 2) return declined("needs ", name, " >= 2, got ", extent);
+    const MmaProduct p = product_of(w);
+    if (w.dtype == DType::kInt8 && !(p.a_along_k && p.b_along_k))
+      return declined("needs k along the rows of ",
+                      p.a_along_k ? "b (\"transpose_b\")" : "a (no \"transpose_a\")",
+                      " for int8, or a constant");
     return supported();
   }
 
@@ -63,17 +70,25 @@ class MatmulMmaCuda final : public ScheduleTemplate<MatmulWorkload, MmaKnobs> {
             .m = w.m,
             .n = w.n,
             .k = w.k,
-            .dtype = w.dtype,
+            .a_type = left_dtype(w.dtype),
+            .b_type = w.dtype,
+            .sum_type = sum_dtype(w.dtype),
             .a_along_k = packed_a || !w.transpose_a,
             .b_along_k = packed_b || w.transpose_b,
-            .vector_a = packed_a ? 8 : unit_width(w.transpose_a ? w.m : w.k),
-            .vector_b = packed_b ? 8 : unit_width(w.transpose_b ? w.k : w.n),
+            .vector_a = unit_width(w, packed_a        ? 0
+                                      : w.transpose_a ? w.m
+                                                      : w.k),
+            .vector_b = unit_width(w, packed_b        ? 0
+                                      : w.transpose_b ? w.k
+                                                      : w.n),
             .vector_out = cuda::vector_width({w.n})};
   }
 
-  // Elements of 16 bits that one copy moves: what divides the rows in memory, 16 bytes at most.
-  static int64_t unit_width(int64_t row) {
-    return row % 8 == 0 ? 8 : row % 4 == 0 ? 4 : row % 2 == 0 ? 2 : 1;
+  // Elements that one copy moves: of 16 bytes at most, as many as divide the rows in memory (0: packed ones).
+  static int64_t unit_width(const MatmulWorkload& w, int64_t row) {
+    int64_t width = 16 / dtype_bytes(w.dtype);
+    while (row % width != 0) width /= 2;
+    return width;
   }
 };
 

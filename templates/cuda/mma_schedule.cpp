@@ -12,8 +12,7 @@ namespace {
 using Tile = MmaTile;
 using Knobs = MmaKnobs;
 
-constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16;  // of one mma.sync
-constexpr int64_t kUnit = 8;     // elements of 16 bytes, which ldmatrix reads of a row
+constexpr int64_t kRows = 16, kColumns = 8;  // of one mma.sync
 constexpr int64_t kPadSums = 8;  // behind a row of the sums in shared memory: four rows meet different banks
 constexpr int64_t kMaxProducts = 512;  // mma.sync of one unrolled body
 constexpr int64_t kMaxBlock = 256;
@@ -22,7 +21,8 @@ constexpr int64_t kMostCopies = 16;
 
 // A default config.
 struct Shape {
-  int64_t warps_m, warps_n, tiles_m, tiles_n, block_k;
+  int64_t warps_m, warps_n, tiles_m, tiles_n;
+  int64_t block_k;    // of 16-bit types: 64 bytes are 32
   double efficiency;  // of the tensor cores, against the best of these on a GPU full of them
 
   int64_t block_m() const { return warps_m * tiles_m * kRows; }
@@ -48,20 +48,22 @@ constexpr Shape kShapes[] = {
 // A block reaches beyond out by less than itself, as far as a tile can be that small.
 bool fits(int64_t block, int64_t extent) { return block < std::max<int64_t>(2 * extent, 2 * kRows); }
 
-// Copies can be asynchronous: no instruction moves two bytes.
-bool is_async(const MmaProduct& w) { return w.vector_a > 1 && w.vector_b > 1; }
+// Copies can be asynchronous: no instruction moves less than four bytes.
+bool is_async(const MmaProduct& w) { return std::min(w.vector_a, w.vector_b) * w.element_bytes() >= 4; }
 
 // A second kernel, about 2 us, in products of 16 x 8 x 16 that a multiprocessor does meanwhile.
 constexpr double kLaunchCost = 8'000;
 
 // Bytes of shared memory: the sums; one stage of both operands.
 int64_t bytes_of_sums(const Shape& s) { return s.block_m() * (s.block_n() + kPadSums) * 4; }
+int64_t terms_of(const Shape& s, const MmaProduct& w) { return s.block_k * 2 / w.element_bytes(); }
 int64_t bytes_of_stage(const Shape& s) { return (s.block_m() + s.block_n()) * s.block_k * 2; }
 
 bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
   const int64_t copied = s.warps_m * s.warps_n * kWarp * kMostCopies;
-  return fits(s.block_m(), w.m) && fits(s.block_n(), w.n) && s.block_k <= round_up(w.k, kDepth) &&
-         s.block_m() * s.block_k <= copied * w.vector_a && s.block_n() * s.block_k <= copied * w.vector_b &&
+  return fits(s.block_m(), w.m) && fits(s.block_n(), w.n) && terms_of(s, w) <= round_up(w.k, w.depth()) &&
+         s.block_m() * terms_of(s, w) <= copied * w.vector_a &&
+         s.block_n() * terms_of(s, w) <= copied * w.vector_b &&
          std::max(bytes_of_sums(s), (is_async(w) ? 2 : 1) * bytes_of_stage(s)) <= t.shared_bytes_per_block;
 }
 
@@ -73,11 +75,11 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
     if (!is_possible(shape, w, t)) continue;
     const int64_t tiles = w.batch * ceil_div(w.m, shape.block_m()) * ceil_div(w.n, shape.block_n());
     for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
-      const int64_t steps = ceil_div(w.k, shape.block_k), part = ceil_div(steps, splits);
+      const int64_t steps = ceil_div(w.k, terms_of(shape, w)), part = ceil_div(steps, splits);
       if (ceil_div(steps, part) != splits) continue;
       const int64_t waves = ceil_div(tiles * splits, kMultiprocessors);
       const double work = static_cast<double>(shape.block_m() / kRows * (shape.block_n() / kColumns) *
-                                              (part + 6) * (shape.block_k / kDepth));
+                                              (part + 6) * (terms_of(shape, w) / w.depth()));
       double cost = static_cast<double>(waves) * work / shape.efficiency;
       if (splits > 1)
         cost += kBytesCost * static_cast<double>(w.batch * w.m * w.n * (2 * splits + 1)) / kMultiprocessors +
@@ -95,11 +97,11 @@ constexpr int64_t kXor = 0;  // positions in kLayouts
 const std::vector<std::string> kLayouts = {"xor", "pad"};
 
 // The units of a row in another order from row to row, so that eight rows of one meet all banks; or a unit behind each row.
-std::string layout_text(int64_t layout, int64_t row) {
-  if (layout != kXor) return str("pad:", kUnit);
-  const int64_t units = row / kUnit;
+std::string layout_text(int64_t layout, int64_t row, int64_t unit) {
+  if (layout != kXor) return str("pad:", unit);
+  const int64_t units = row / unit;
   const int64_t rows = std::min<int64_t>(int64_t{1} << std::countr_zero(static_cast<uint64_t>(units)), 8);
-  return rows == 1 ? "" : str("xor:", kUnit, ",", rows, ",", 8 / rows);
+  return rows == 1 ? "" : str("xor:", unit, ",", rows, ",", 8 / rows);
 }
 
 void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const Knobs& k) {
@@ -110,7 +112,7 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   space.require(block_n <= kMaxBlock);
   space.require(block_m < std::max<int64_t>(2 * w.m, 2 * kRows));
   space.require(block_n < std::max<int64_t>(2 * w.n, 2 * kRows));
-  space.require(k.block_k <= round_up(w.k, kDepth));
+  space.require(k.block_k <= round_up(w.k, w.depth()));
   // Sums, the fragments of one step, what is loaded on its way through registers, and the rest.
   const IntExpr copied = (block_m + block_n) * k.block_k;
   const IntExpr staged = is_async(w) ? IntExpr(0) : (k.stages - 1) * copied / threads;
@@ -118,16 +120,16 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
                 register_limit(t, threads, k.min_blocks));
   // Each row of a tile may be padded by a unit.
   const auto padded = [&](const CategoryKnob& layout, bool along_k, const IntExpr& block) {
-    return block * k.block_k + layout * kUnit * (along_k ? block : IntExpr(k.block_k));
+    return block * k.block_k + layout * w.unit() * (along_k ? block : IntExpr(k.block_k));
   };
   const IntExpr tiles = padded(k.layout_a, w.a_along_k, block_m) + padded(k.layout_b, w.b_along_k, block_n);
   // The sums lie on the tiles, which are done with by then.
   const IntExpr sums = block_m * (block_n + kPadSums) * 4;
-  for (const IntExpr& bytes : {tiles * 2 * k.stages, sums}) {
+  for (const IntExpr& bytes : {tiles * w.element_bytes() * k.stages, sums}) {
     space.require((bytes + t.shared_bytes_reserved) * k.min_blocks <=
                   std::min(t.shared_bytes_per_block + t.shared_bytes_reserved, t.shared_bytes_per_sm));
   }
-  space.require(k.tiles_m * k.tiles_n * (k.block_k / kDepth) * (k.unroll_stages * (k.stages - 1) + 1) <=
+  space.require(k.tiles_m * k.tiles_n * (k.block_k / w.depth()) * (k.unroll_stages * (k.stages - 1) + 1) <=
                 kMaxProducts);
   // No thread without a vector to copy, none with too many.
   for (const auto& [block, vector] : {std::pair(block_m, w.vector_a), std::pair(block_n, w.vector_b)}) {
@@ -197,7 +199,8 @@ void place_block(Schedule& s, const MmaProduct& w, const std::vector<Axis>& axes
 }
 
 // The sums of a warp, out of fragments into the block's shared tile. Returns the fragments.
-Tensor hold_sums(Schedule& s, const Tensor& acc, const Tile& tile, const Knobs& k, const Config& c) {
+Tensor hold_sums(Schedule& s, const Tensor& acc, DType type, const Tile& tile, const Knobs& k,
+                 const Config& c) {
   const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
   if (s.refused()) return sums;
   const std::vector<Axis> spatial = s.spatial_axes(acc);
@@ -211,7 +214,7 @@ Tensor hold_sums(Schedule& s, const Tensor& acc, const Tile& tile, const Knobs& 
   s.compute_at(sums, warp);
   s.unroll(down);
   s.unroll(across);
-  s.tensorize(row, "mma.store");
+  s.tensorize(row, type == DType::kFloat32 ? "mma.store" : str("mma.store.", dtype_name(type)));
   s.set_layout(acc, str("pad:", kPadSums));
   return sums;
 }
@@ -220,7 +223,7 @@ Tensor hold_sums(Schedule& s, const Tensor& acc, const Tile& tile, const Knobs& 
 
 MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const auto [first, splits] = first_shape(w, t);
-  const int64_t part = ceil_div(ceil_div(w.k, first.block_k), splits);
+  const int64_t part = ceil_div(ceil_div(w.k, terms_of(first, w)), splits);
   const int64_t room = t.shared_bytes_per_block / bytes_of_stage(first);
   const int64_t stages = is_async(w) ? std::clamp<int64_t>(std::min(room, part + 1), 2, 4)
                                      : std::min<int64_t>(2, std::min(room, part));
@@ -236,7 +239,8 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
       .tiles_m = space.choice("tiles_m", {1, 2, 3, 4, 6, 8}).try_first(first.tiles_m),
       .tiles_n = space.choice("tiles_n", {2, 4, 6, 8, 12, 16}).try_first(first.tiles_n),
       // Terms between two barriers, against shared memory.
-      .block_k = space.choice("block_k", {16, 32, 64, 128}).try_first(first.block_k),
+      .block_k = space.choice("block_k", {w.depth(), 2 * w.depth(), 4 * w.depth(), 8 * w.depth()})
+                     .try_first(terms_of(first, w)),
       // Steps that are in shared memory at once, most of them on their way: what hides the latency of memory, against
       // shared memory. Rows of odd length are copied by way of registers, one step ahead at most.
       .stages = space.choice("stages", of_stages).try_first(stages),
@@ -297,7 +301,7 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
     s.set_scope(acc, MemoryScope::kShared);
   }
   place_block(s, w, axes, acc, tile, k, c);
-  const Tensor sums = hold_sums(s, acc, tile, k, c);
+  const Tensor sums = hold_sums(s, acc, w.sum_type, tile, k, c);
   const Tensor a = shared_tile(s, stages.a, stages.packed_a, sums),
                b = shared_tile(s, stages.b, stages.packed_b, sums);
   const Tensor a_tiles = s.cache_read(a, MemoryScope::kFragment, sums);
@@ -308,7 +312,7 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   if (s.refused()) return;
   const auto [k_blocks, k_in_block] = s.split(terms.front(), tile.block_k);
   const Axis k_outer = s.rename(k_blocks, "k_tile");
-  const auto [k_steps, k_in_tile] = s.split(k_in_block, kDepth);
+  const auto [k_steps, k_in_tile] = s.split(k_in_block, w.depth());
   const Axis k_step = s.rename(k_steps, "k_step");
   const auto [down, row] = s.split(spatial[spatial.size() - 2], kRows);
   const auto [across, column] = s.split(spatial.back(), kColumns);
@@ -321,12 +325,12 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   s.unroll(k_step);
   s.unroll(s.rename(down, "down"));
   s.unroll(s.rename(across, "across"));
-  const std::string type(dtype_name(w.dtype));
+  const std::string a_type(dtype_name(w.a_type)), b_type(dtype_name(w.b_type));
   const char* const lines_a = w.a_along_k ? ".mk" : ".km";
   const char* const lines_b = w.b_along_k ? ".nk" : ".kn";
-  s.tensorize(row, str("mma.", type, lines_a, lines_b));
-  move_tiles(s, a_tiles, kRows, kDepth, str("ldmatrix.", type, lines_a));
-  move_tiles(s, b_tiles, 2 * kColumns, kDepth, str("ldmatrix.", type, lines_b));
+  s.tensorize(row, str("mma.", a_type, a_type == b_type ? "" : "." + b_type, lines_a, lines_b));
+  move_tiles(s, a_tiles, kRows, w.depth(), str("ldmatrix.", a_type, lines_a));
+  move_tiles(s, b_tiles, 2 * kColumns, w.depth(), str("ldmatrix.", b_type, lines_b));
   share_tile(s, a, tile.warps, w.vector_a);
   share_tile(s, b, tile.warps, w.vector_b);
   if (is_async(w)) {
@@ -337,7 +341,8 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   }
   if (c[k.unroll_stages]) s.unroll(s.rename(s.split(k_outer, c[k.stages]).inner, "stage"));
   const auto lay_out = [&](const Tensor& t, const CategoryKnob& layout, bool along_k, int64_t block) {
-    if (const std::string text = layout_text(c[layout], along_k ? tile.block_k : block); !text.empty())
+    if (const std::string text = layout_text(c[layout], along_k ? tile.block_k : block, w.unit());
+        !text.empty())
       s.set_layout(t, text);
   };
   lay_out(a, k.layout_a, w.a_along_k, tile.block_m);

@@ -1,4 +1,4 @@
-// The schedule of a matrix product on tensor cores, by mma.sync: 16-bit operands, float32 sums.
+// The schedule of a matrix product on tensor cores, by mma.sync: 16-bit operands with float32 sums, bytes with int32 sums.
 //
 //   out[i, j] = f(sum over k of a[i, k] * b[k, j])                          [a batch of them in blockIdx.z]
 //
@@ -7,7 +7,7 @@
 //       for k.outer, BK at a time            [pipelined: the copies of `stages` - 1 steps are on their way meanwhile]
 //         all threads copy a[BM, BK] and b[BK, BN] into shared memory, by 16 bytes where rows allow it, as they lie
 //           zeros beyond M, N and K, so that nothing below needs a guard
-//         for 16 terms at a time             unrolled
+//         for 16 terms at a time (of bytes 32)           unrolled
 //           matrices of both shared tiles -> fragments (ldmatrix; where k does not lie along the rows it transposes)
 //           unrolled tiles_m x tiles_n       one mma.sync each
 //     the sums -> shared memory, so that rows of out are written whole
@@ -26,11 +26,17 @@ namespace tuner::cuda {
 // What the schedule needs to know of a product, in elements.
 struct MmaProduct {
   int64_t batch = 1, m = 0, n = 0, k = 0;
-  DType dtype = DType::kBFloat16;
-  // The shared tile of a is [m, k] (of b [n, k]): so k lies along its rows in memory, too. Else [k, m] ([k, n]).
+  DType a_type = DType::kBFloat16, b_type = DType::kBFloat16, sum_type = DType::kFloat32;
+  // The shared tile of a is [m, k] (of b [n, k]): so k lies along its rows in memory, too. Else [k, m] ([k, n]), not of bytes.
   bool a_along_k = true, b_along_k = true;
   // Longest vectors that rows in memory allow: of a copy, and of stores to out.
   int64_t vector_a = 1, vector_b = 1, vector_out = 1;
+
+  int64_t element_bytes() const { return dtype_bytes(a_type); }
+  int64_t unit() const {
+    return 16 / element_bytes();
+  }                                             // elements of 16 bytes, which ldmatrix reads of a row
+  int64_t depth() const { return 2 * unit(); }  // terms of one mma.sync
 };
 
 struct MmaKnobs {

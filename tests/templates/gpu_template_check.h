@@ -41,6 +41,11 @@ inline GpuTaskData gpu_task_data(const Program& math, uint64_t seed) {
     std::vector<float>& input = data.inputs.emplace_back();
     for (int64_t i = 0; i < b->elements(); ++i) {
       const float x = static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1;
+      if (!is_float(b->dtype)) {  // all of a byte; sums and offsets as large
+        const auto byte = static_cast<float>(rng() % 256);
+        input.push_back(b->dtype == DType::kUInt8 ? byte : byte - 128);
+        continue;
+      }
       input.push_back(b->dtype == DType::kBFloat16  ? rounded_to_bfloat16(x)
                       : b->dtype == DType::kFloat16 ? rounded_to_float16(x)
                                                     : x);

@@ -20,12 +20,18 @@ TEST(MatmulMmaCuda, DeclinesWithTheReason) {
   };
   const Target cpu = *parse_target("llvm -mcpu=haswell");
   EXPECT_EQ(reason(matmul(4, 4, 4), cpu), "needs a CUDA target, got " + cpu.name());
-  EXPECT_EQ(reason(matmul(4, 4, 4, DType::kFloat32), gpu()), "needs bfloat16 or float16, got float32");
+  EXPECT_EQ(reason(matmul(4, 4, 4, DType::kFloat32), gpu()), "needs bfloat16, float16 or int8, got float32");
   EXPECT_EQ(reason(matmul(4, 4, 4), gpu("sm_75")), "needs sm_80 or later, got sm_75");
   EXPECT_EQ(reason(matmul(1, 4, 4), gpu()), "needs m >= 2, got 1");
   EXPECT_EQ(reason(matmul(4, 1, 4), gpu()), "needs n >= 2, got 1");
   EXPECT_EQ(reason(matmul(4, 4, 1), gpu()), "needs k >= 2, got 1");
   EXPECT_TRUE(matmul_mma_cuda().supports(matmul(2, 2, 2), gpu("sm_80")).yes);
+  MatmulWorkload bytes = matmul(4, 4, 4, DType::kInt8);
+  EXPECT_EQ(reason(bytes, gpu()), "needs k along the rows of b (\"transpose_b\") for int8, or a constant");
+  bytes.constant = {"b"};
+  EXPECT_EQ(reason(bytes, gpu()), "");
+  bytes.transpose_a = true;
+  EXPECT_EQ(reason(bytes, gpu()), "needs k along the rows of a (no \"transpose_a\") for int8, or a constant");
 }
 
 TEST(MatmulMmaCuda, DefaultIsValidForAnyShape) {
@@ -52,6 +58,22 @@ TEST(MatmulMmaCuda, RandomConfigsOnOddShapes) {
       MatmulWorkload packed = w;
       packed.constant = {"a", "b"};
       expect_gpu_configs_right(matmul_mma_cuda(), packed, gpu(), 4, 1);
+    }
+}
+
+TEST(MatmulMmaCuda, Bytes) {
+  for (const auto& shape : {matmul(2, 2, 2), matmul(7, 13, 29), matmul(16, 8, 32), matmul(133, 5, 48),
+                            matmul(3, 140, 9), matmul(120, 150, 64), matmul(65, 34, 200)})
+    for (int form = 0; form < 4; ++form) {
+      MatmulWorkload w = shape;
+      w.dtype = DType::kInt8;
+      w.transpose_b = (form & 1) != 0;
+      if (!w.transpose_b || form == 3) w.constant = {"b"};
+      w.bias = form >= 2;
+      if (form == 2) w.narrow_out = DType::kUInt8;
+      if (form == 3) w.narrow_out = DType::kInt8, w.residual = true, w.activation = Activation::kRelu;
+      expect_gpu_configs_right(matmul_mma_cuda(), w, gpu(form % 2 == 0 ? "sm_80" : "sm_90a"), 3,
+                               static_cast<uint32_t>(form));
     }
 }
 

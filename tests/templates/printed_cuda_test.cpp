@@ -54,6 +54,11 @@ std::vector<Workload> large_workloads() {
   result.push_back(MatmulWorkload{.m = 1024, .n = 1000, .k = 1024, .dtype = DType::kBFloat16});
   result.push_back(
       MatmulWorkload{.m = 250, .n = 333, .k = 777, .transpose_a = true, .dtype = DType::kFloat16});
+  MatmulWorkload bytes{.m = 1024, .n = 1000, .k = 1024, .transpose_b = true, .bias = true};
+  bytes.dtype = DType::kInt8;
+  bytes.narrow_out = DType::kUInt8;
+  bytes.residual = true;
+  result.push_back(bytes);
   Conv2dWorkload conv;
   conv.batch = 1, conv.in_channels = 512, conv.in_height = conv.in_width = 7, conv.out_channels = 512;
   conv.kernel_height = conv.kernel_width = 3;

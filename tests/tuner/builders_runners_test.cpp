@@ -258,7 +258,11 @@ TEST(MeasureRunner, IsSmallAndNeedsNoCompiler) {
                  std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }
   std::printf("measure_runner: %.1f MB, starts in %.0f ms\n", static_cast<double>(bytes) / 1e6, start_ms);
+#ifdef TUNER_SANITIZED
+  std::printf("the size is not judged: it is that of a build with sanitizers\n");
+#else
   EXPECT_LT(bytes, 10'000'000u);
+#endif
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ constexpr Opcode kOpcodes[] = {
     {0x031, "HFMA2", Op::kFloat},
     {0x035, "HFMA2.MMA", Op::kFloat},
     {0x036, "VIADD", Op::kInteger},
+    {0x037, "IMMA", Op::kMma},
     {0x03b, "LDSM", Op::kLdsm},
     {0x03c, "HMMA", Op::kMma},
     {0x03e, "F2FP", Op::kFloat},

@@ -1,14 +1,16 @@
 // mma: tensor cores of NVIDIA GPUs by mma.sync and ldmatrix (sm_80 and later). A warp holds a tile in registers of its lanes.
 //
-// PTX ISA, "Matrix multiply-accumulate operation using mma instruction", m16n8k16 of 16-bit types. Lane l is in group g = l / 4 at place
-// t = l % 4. Registers of 32 bits hold two elements that are neighbours along k (A, B) or along n (C):
+// PTX ISA, "Matrix multiply-accumulate operation using mma instruction", m16n8k16 of 16-bit types, m16n8k32 of 8-bit ones. Lane l is in
+// group g = l / 4 at place t = l % 4. A register of 32 bits holds E = 2 (4) elements that are neighbours along k (A, B), of C one of two:
 //
-//   A  8 elements  rows g, g, g + 8, g + 8 of registers 0 to 3; k from 2t, in registers 2 and 3 from 2t + 8
-//   B  4 elements  column g; k from 2t, in register 1 from 2t + 8
-//   C  4 elements  row g and then row g + 8; columns from 2t
+//   A  4 registers  rows g, g + 8, g, g + 8; k from E t, in registers 2 and 3 from E t + 4 E
+//   B  2 registers  column g; k from E t, in register 1 from E t + 4 E
+//   C  4 elements   row g and then row g + 8; columns from 2t
 //
 // ldmatrix: four matrices of 8 rows of 16 bytes. Lane l brings the address of row l % 8 of matrix l / 8, and gets of matrix r, in
-// register r, row g, elements 2t and 2t + 1; with .trans row 2t and 2t + 1, element g.
+// register r, row g, elements E t and on; with .trans, of 16-bit types only, row 2t and 2t + 1, element g.
+#include <algorithm>
+
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/intrinsic.h"
 
@@ -18,45 +20,48 @@ namespace {
 using Access = IntrinsicOperand::Access;
 using Place = IntrinsicOperand::Place;
 
-constexpr int64_t kWarp = 32, kRows = 16, kColumns = 8, kDepth = 16;
+constexpr int64_t kWarp = 32, kRows = 16, kColumns = 8;
+
+// Terms of a product: 32 bytes.
+int64_t depth(DType t) { return 32 / dtype_bytes(t); }
 
 Expr group(const Expr& lane) { return floor_div(lane, 4); }
-Expr place(const Expr& lane) { return floor_mod(lane, 4) * 2; }
-// Of element `reg` within its register of two.
-Expr half(const Expr& reg) { return floor_mod(reg, 2); }
-Expr pair(const Expr& reg) { return floor_div(reg, 2); }
 
-std::vector<Expr> a_layout(const Expr& lane, const Expr& reg) {
-  return {group(lane) + floor_mod(pair(reg), 2) * 8, place(lane) + half(reg) + floor_div(reg, 4) * 8};
-}
-// A that lies along its rows, [k, m].
-std::vector<Expr> km_layout(const Expr& lane, const Expr& reg) {
-  const std::vector<Expr> at = a_layout(lane, reg);
-  return {at[1], at[0]};
-}
-std::vector<Expr> kn_layout(const Expr& lane, const Expr& reg) {
-  return {place(lane) + half(reg) + pair(reg) * 8, group(lane)};
-}
-std::vector<Expr> nk_layout(const Expr& lane, const Expr& reg) {
-  return {group(lane), place(lane) + half(reg) + pair(reg) * 8};
-}
+template <int E>
+struct Layouts {
+  // Along k: of the lane's first register of a tile, and where in it.
+  static Expr term(const Expr& lane, const Expr& reg) { return floor_mod(lane, 4) * E + floor_mod(reg, E); }
+  static Expr number(const Expr& reg) { return floor_div(reg, E); }  // of the register
+
+  static std::vector<Expr> mk(const Expr& lane, const Expr& reg) {
+    return {group(lane) + floor_mod(number(reg), 2) * 8, term(lane, reg) + floor_div(reg, 2 * E) * (4 * E)};
+  }
+  static std::vector<Expr> nk(const Expr& lane, const Expr& reg) {
+    return {group(lane), term(lane, reg) + number(reg) * (4 * E)};
+  }
+  // Two tiles of B, one after the other.
+  static std::vector<Expr> two_nk(const Expr& lane, const Expr& reg) {
+    return {group(lane) + floor_div(reg, 2 * E) * 8, term(lane, reg) + floor_mod(number(reg), 2) * (4 * E)};
+  }
+  // Rows of ldmatrix: matrices one below the other, then those beside them.
+  static std::vector<Expr> rows_down(const Expr& lane, const Expr& reg) {
+    return {floor_mod(lane, 16), floor_div(lane, 16) * (4 * E) + reg};
+  }
+  // The same, those beside them first.
+  static std::vector<Expr> rows_across(const Expr& lane, const Expr& reg) {
+    return {floor_mod(lane, 8) + floor_div(lane, 16) * 8, floor_mod(floor_div(lane, 8), 2) * (4 * E) + reg};
+  }
+  // Operands that lie across k.
+  static std::vector<Expr> km(const Expr& lane, const Expr& reg) { return turned(mk(lane, reg)); }
+  static std::vector<Expr> kn(const Expr& lane, const Expr& reg) { return turned(nk(lane, reg)); }
+  static std::vector<Expr> two_kn(const Expr& lane, const Expr& reg) { return turned(two_nk(lane, reg)); }
+
+ private:
+  static std::vector<Expr> turned(const std::vector<Expr>& at) { return {at[1], at[0]}; }
+};
+
 std::vector<Expr> c_layout(const Expr& lane, const Expr& reg) {
-  return {group(lane) + pair(reg) * 8, place(lane) + half(reg)};
-}
-// Two tiles of B, one after the other.
-std::vector<Expr> two_kn_layout(const Expr& lane, const Expr& reg) {
-  return {place(lane) + half(reg) + floor_mod(pair(reg), 2) * 8, group(lane) + floor_div(reg, 4) * 8};
-}
-std::vector<Expr> two_nk_layout(const Expr& lane, const Expr& reg) {
-  return {group(lane) + floor_div(reg, 4) * 8, place(lane) + half(reg) + floor_mod(pair(reg), 2) * 8};
-}
-// Rows of ldmatrix: matrices one below the other, then those beside them.
-std::vector<Expr> rows_down(const Expr& lane, const Expr& reg) {
-  return {floor_mod(lane, 16), floor_div(lane, 16) * 8 + reg};
-}
-// The same, those beside them first.
-std::vector<Expr> rows_across(const Expr& lane, const Expr& reg) {
-  return {floor_mod(lane, 8) + floor_div(lane, 16) * 8, floor_mod(floor_div(lane, 8), 2) * 8 + reg};
+  return {group(lane) + floor_div(reg, 2) * 8, floor_mod(lane, 4) * 2 + floor_mod(reg, 2)};
 }
 
 Buffer argument(const IntrinsicOperand& o) {
@@ -75,108 +80,156 @@ Intrinsic of_warp(std::string name) {
 // to[i, j] = from[i, j], or 0.
 Program copy_meaning(const Buffer& to, const Buffer& from) {
   const Var i = make_var("i"), j = make_var("j");
-  const Expr value = from == nullptr ? float_imm(0, to->dtype) : load(from, {i, j});
+  const Expr nothing = is_float(to->dtype) ? float_imm(0, to->dtype) : int_imm(0, to->dtype);
+  const Expr value = from == nullptr ? nothing : load(from, {i, j});
   Program meaning{.name = "tile_copy", .args = {to}};
   if (from != nullptr) meaning.args.insert(meaning.args.begin(), from);
   meaning.body = make_for(i, to->shape[0], make_for(j, to->shape[1], make_store(to, {i, j}, value)));
   return meaning;
 }
 
-IntrinsicOperand sums(Access access) {
+using Layout = std::vector<Expr> (*)(const Expr&, const Expr&);
+
+// "", or ".int32": float32 is not said.
+std::string of_sums(DType sums) { return sums == DType::kFloat32 ? "" : str(".", dtype_name(sums)); }
+
+IntrinsicOperand sums(DType t, Access access) {
   return {.name = "C",
           .access = access,
-          .dtype = DType::kFloat32,
+          .dtype = t,
           .shape = {kRows, kColumns},
           .place = Place::kFragment,
           .registers = 4,
           .layout = c_layout};
 }
 
+// Types of a product: of A, of B, of the sums.
+struct Types {
+  DType a, b, sums;
+  std::string name() const {
+    return a == b ? std::string(dtype_name(a)) : str(dtype_name(a), ".", dtype_name(b));
+  }
+};
+
+std::string_view ptx_type(DType t) {
+  switch (t) {
+    case DType::kBFloat16:
+      return "bf16";
+    case DType::kFloat16:
+      return "f16";
+    case DType::kUInt8:
+      return "u8";
+    case DType::kInt8:
+      return "s8";
+    case DType::kInt32:
+      return "s32";
+    default:
+      return "f32";
+  }
+}
+
+// The function that does it, for the CUDA text.
+std::string product_helper(const std::string& name, const Types& t) {
+  const bool is_float_sum = is_float(t.sums);
+  const char* const type = is_float_sum ? "float" : "int";
+  const char* const in_out = is_float_sum ? "+f" : "+r";
+  const int64_t k = depth(t.a);
+  return str("// c[16, 8] += a[16, ", k, "] * b[", k, ", 8], each spread over the lanes of the warp.\n",
+             "static __device__ __forceinline__ void ", name, "(", type,
+             "* c, const void* a, const void* b) {\n"
+             "  const unsigned* const ra = (const unsigned*)a;\n"
+             "  const unsigned* const rb = (const unsigned*)b;\n"
+             "  asm(\"mma.sync.aligned.m16n8k",
+             k, ".row.col.", ptx_type(t.sums), ".", ptx_type(t.a), ".", ptx_type(t.b), ".", ptx_type(t.sums),
+             " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
+             "      : \"",
+             in_out, "\"(c[0]), \"", in_out, "\"(c[1]), \"", in_out, "\"(c[2]), \"", in_out,
+             "\"(c[3])\n"
+             "      : \"r\"(ra[0]), \"r\"(ra[1]), \"r\"(ra[2]), \"r\"(ra[3]), \"r\"(rb[0]), \"r\"(rb[1]));\n"
+             "}\n");
+}
+
 // `a_along_k`: A is [m, k], not [k, m]; `b_along_k`: B is [n, k], not [k, n].
-Intrinsic product(DType t, bool a_along_k, bool b_along_k) {
-  Intrinsic i = of_warp(str("mma.", dtype_name(t), a_along_k ? ".mk" : ".km", b_along_k ? ".nk" : ".kn"));
-  i.operands = {
-      sums(Access::kAccumulate),
-      {.name = "A",
-       .dtype = t,
-       .shape = a_along_k ? std::vector<int64_t>{kRows, kDepth} : std::vector<int64_t>{kDepth, kRows},
-       .place = Place::kFragment,
-       .registers = 8,
-       .layout = a_along_k ? a_layout : km_layout},
-      {.name = "B",
-       .dtype = t,
-       .shape = b_along_k ? std::vector<int64_t>{kColumns, kDepth} : std::vector<int64_t>{kDepth, kColumns},
-       .place = Place::kFragment,
-       .registers = 4,
-       .layout = b_along_k ? nk_layout : kn_layout}};
+template <int E>
+Intrinsic product(const Types& t, bool a_along_k, bool b_along_k) {
+  Intrinsic i = of_warp(str("mma.", t.name(), a_along_k ? ".mk" : ".km", b_along_k ? ".nk" : ".kn"));
+  const int64_t terms = depth(t.a);
+  const auto shape = [&](int64_t lines, bool along_k) {
+    return along_k ? std::vector<int64_t>{lines, terms} : std::vector<int64_t>{terms, lines};
+  };
+  i.operands = {sums(t.sums, Access::kAccumulate),
+                {.name = "A",
+                 .dtype = t.a,
+                 .shape = shape(kRows, a_along_k),
+                 .place = Place::kFragment,
+                 .registers = 4 * E,
+                 .layout = a_along_k ? Layouts<E>::mk : Layouts<E>::km},
+                {.name = "B",
+                 .dtype = t.b,
+                 .shape = shape(kColumns, b_along_k),
+                 .place = Place::kFragment,
+                 .registers = 2 * E,
+                 .layout = b_along_k ? Layouts<E>::nk : Layouts<E>::kn}};
   const Buffer c = argument(i.operands[0]), a = argument(i.operands[1]), b = argument(i.operands[2]);
   const Var row = make_var("i"), column = make_var("j"), k = make_var("k");
   const auto at = [](bool along_k, const Var& line, const Var& term) {
     return along_k ? std::vector<Expr>{Expr(line), Expr(term)} : std::vector<Expr>{Expr(term), Expr(line)};
   };
-  const Expr value = cast(DType::kFloat32, load(a, at(a_along_k, row, k))) *
-                     cast(DType::kFloat32, load(b, at(b_along_k, column, k)));
+  const Expr value =
+      cast(t.sums, load(a, at(a_along_k, row, k))) * cast(t.sums, load(b, at(b_along_k, column, k)));
   Stmt nest = make_reduce(c, {row, column}, ReduceOp::kSum, {}, value, {});
-  nest = make_for(k, kDepth, nest, AxisKind::kReduce);
+  nest = make_for(k, terms, nest, AxisKind::kReduce);
   i.meaning = {.name = "tile_product",
                .args = {a, b, c},
                .body = make_for(row, kRows, make_for(column, kColumns, nest))};
-  const char* const type = t == DType::kBFloat16 ? "bf16" : "f16";
-  const std::string name = str("mma_", dtype_name(t));
+  std::string name = "mma_" + t.name();
+  std::ranges::replace(name, '.', '_');
   i.cuda = name + "($0, $1, $2);";
-  i.cuda_helper =
-      str("// c[16, 8] += a[16, 16] * b[16, 8], each spread over the lanes of the warp.\n",
-          "static __device__ __forceinline__ void ", name,
-          "(float* c, const unsigned short* a, const unsigned short* b) {\n"
-          "  const unsigned* const ra = (const unsigned*)a;\n"
-          "  const unsigned* const rb = (const unsigned*)b;\n"
-          "  asm(\"mma.sync.aligned.m16n8k16.row.col.f32.",
-          type, ".", type,
-          ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
-          "      : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
-          "      : \"r\"(ra[0]), \"r\"(ra[1]), \"r\"(ra[2]), \"r\"(ra[3]), \"r\"(rb[0]), \"r\"(rb[1]));\n"
-          "}\n");
-  i.zero = "mma.zero";
+  i.cuda_helper = product_helper(name, t);
+  i.zero = "mma.zero" + of_sums(t.sums);
   return i;
 }
 
-Intrinsic zero() {
-  Intrinsic i = of_warp("mma.zero");
-  i.operands = {sums(Access::kWrite)};
+Intrinsic zero(DType t) {
+  Intrinsic i = of_warp("mma.zero" + of_sums(t));
+  i.operands = {sums(t, Access::kWrite)};
   i.meaning = copy_meaning(argument(i.operands[0]), nullptr);
-  i.cuda = "$0[0] = $0[1] = $0[2] = $0[3] = 0.0f;";
+  i.cuda = str("$0[0] = $0[1] = $0[2] = $0[3] = ", is_float(t) ? "0.0f;" : "0;");
   return i;
 }
 
-using Layout = std::vector<Expr> (*)(const Expr&, const Expr&);
-
-Intrinsic load_matrices(DType t, const char* of, Layout layout, Layout rows, bool transposed) {
+// Two tiles of 8 lines side by side (A: its 16 rows) by one ldmatrix.
+template <int E>
+Intrinsic load_matrices(DType t, const char* of, Layout layout, Layout rows, bool across_k) {
   Intrinsic i = of_warp(str("ldmatrix.", dtype_name(t), ".", of));
+  const std::vector<int64_t> shape =
+      across_k ? std::vector<int64_t>{depth(t), 16} : std::vector<int64_t>{16, depth(t)};
   i.operands = {{.name = "tile",
                  .access = Access::kWrite,
                  .dtype = t,
-                 .shape = {16, 16},
+                 .shape = shape,
                  .place = Place::kFragment,
-                 .registers = 8,
+                 .registers = 4 * E,
                  .layout = layout},
                 {.name = "memory",
                  .dtype = t,
-                 .shape = {16, 16},
+                 .shape = shape,
                  .place = Place::kShared,
-                 .registers = 8,
-                 .run = 8,
+                 .registers = 4 * E,
+                 .run = 4 * E,
                  .layout = rows}};
   i.meaning = copy_meaning(argument(i.operands[0]), argument(i.operands[1]));
-  const std::string name = transposed ? "load_matrices_transposed" : "load_matrices";
+  const std::string name = across_k ? "load_matrices_transposed" : "load_matrices";
   i.cuda = name + "($0, $1);";
   i.cuda_helper =
-      str("// Four matrices of 8 x 8 out of shared memory; lane l brings the address of row l % 8 of matrix "
-          "l / 8.\n",
+      str("// Four matrices of 8 rows of 16 bytes out of shared memory; lane l brings the address of row l % "
+          "8 of "
+          "matrix l / 8.\n",
           "static __device__ __forceinline__ void ", name,
-          "(unsigned short* tile, const unsigned short* row) {\n"
+          "(void* tile, const void* row) {\n"
           "  unsigned* const r = (unsigned*)tile;\n"
           "  asm volatile(\"ldmatrix.sync.aligned.m8n8.x4",
-          transposed ? ".trans" : "",
+          across_k ? ".trans" : "",
           ".shared.b16 {%0, %1, %2, %3}, [%4];\"\n"
           "               : \"=r\"(r[0]), \"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3])\n"
           "               : \"r\"((unsigned)__cvta_generic_to_shared(row)) : \"memory\");\n"
@@ -184,39 +237,52 @@ Intrinsic load_matrices(DType t, const char* of, Layout layout, Layout rows, boo
   return i;
 }
 
-Intrinsic store_sums() {
-  Intrinsic i = of_warp("mma.store");
-  i.operands = {sums(Access::kRead),
+Intrinsic store_sums(DType t) {
+  Intrinsic i = of_warp("mma.store" + of_sums(t));
+  i.operands = {sums(t, Access::kRead),
                 {.name = "memory",
                  .access = Access::kWrite,
-                 .dtype = DType::kFloat32,
+                 .dtype = t,
                  .shape = {kRows, kColumns},
                  .place = Place::kShared,
                  .registers = 4,
                  .run = 2,
                  .layout = c_layout}};
   i.meaning = copy_meaning(argument(i.operands[1]), argument(i.operands[0]));
+  const std::string type = is_float(t) ? "float" : "int";
   i.cuda = "store_sums($0, $1, $1:2);";
-  i.cuda_helper =
-      "// Two neighbours in each of two rows.\n"
-      "static __device__ __forceinline__ void store_sums(const float* c, float* upper, float* lower) {\n"
-      "  *(float2*)upper = make_float2(c[0], c[1]);\n"
-      "  *(float2*)lower = make_float2(c[2], c[3]);\n"
-      "}\n";
+  i.cuda_helper = str("// Two neighbours in each of two rows.\n",
+                      "static __device__ __forceinline__ void store_sums(const ", type, "* c, ", type,
+                      "* upper, ", type, "* lower) {\n  *(", type, "2*)upper = make_", type,
+                      "2(c[0], c[1]);\n  *(", type, "2*)lower = make_", type, "2(c[2], c[3]);\n}\n");
   return i;
 }
 
 }  // namespace
 
 std::vector<Intrinsic> mma_intrinsics() {
-  std::vector<Intrinsic> all = {zero(), store_sums()};
+  std::vector<Intrinsic> all;
+  for (const DType t : {DType::kFloat32, DType::kInt32}) {
+    all.push_back(zero(t));
+    all.push_back(store_sums(t));
+  }
   for (const DType t : {DType::kBFloat16, DType::kFloat16}) {
+    using L = Layouts<2>;
     for (const bool a_along_k : {true, false})
-      for (const bool b_along_k : {true, false}) all.push_back(product(t, a_along_k, b_along_k));
-    all.push_back(load_matrices(t, "mk", a_layout, rows_down, /*transposed=*/false));
-    all.push_back(load_matrices(t, "km", km_layout, rows_across, /*transposed=*/true));
-    all.push_back(load_matrices(t, "kn", two_kn_layout, rows_down, /*transposed=*/true));
-    all.push_back(load_matrices(t, "nk", two_nk_layout, rows_across, /*transposed=*/false));
+      for (const bool b_along_k : {true, false})
+        all.push_back(product<2>({t, t, DType::kFloat32}, a_along_k, b_along_k));
+    all.push_back(load_matrices<2>(t, "mk", L::mk, L::rows_down, /*across_k=*/false));
+    all.push_back(load_matrices<2>(t, "km", L::km, L::rows_across, /*across_k=*/true));
+    all.push_back(load_matrices<2>(t, "nk", L::two_nk, L::rows_across, /*across_k=*/false));
+    all.push_back(load_matrices<2>(t, "kn", L::two_kn, L::rows_down, /*across_k=*/true));
+  }
+  // Bytes are not transposed on their way.
+  for (const DType a : {DType::kUInt8, DType::kInt8}) {
+    using L = Layouts<4>;
+    for (const DType b : {DType::kUInt8, DType::kInt8})
+      all.push_back(product<4>({a, b, DType::kInt32}, /*a_along_k=*/true, /*b_along_k=*/true));
+    all.push_back(load_matrices<4>(a, "mk", L::mk, L::rows_down, /*across_k=*/false));
+    all.push_back(load_matrices<4>(a, "nk", L::two_nk, L::rows_across, /*across_k=*/false));
   }
   return all;
 }
