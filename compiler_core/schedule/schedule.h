@@ -275,10 +275,10 @@ class Schedule {
   //                             use(t[k % stages]) }
   // Lowering puts one barrier into an iteration, behind the wait. A thread copies vectors of 4, 8 or 16 bytes as they
   // lie in memory, or zeros: split, bind and vectorize the loops before.
-  void pipeline(std::initializer_list<Tensor> tensors, Axis axis, int64_t stages) {
+  void pipeline(std::initializer_list<Tensor> tensors, const Axis& axis, int64_t stages) {
     pipeline(std::span(tensors.begin(), tensors.size()), axis, stages);
   }
-  void pipeline(std::span<const Tensor> tensors, Axis axis, int64_t stages);
+  void pipeline(std::span<const Tensor> tensors, const Axis& axis, int64_t stages);
   // Asks that `blocks` blocks fit a multiprocessor at once, which bounds the registers of a thread.
   void launch_bounds(int blocks);
 

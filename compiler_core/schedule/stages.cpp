@@ -173,7 +173,7 @@ void Schedule::double_buffer(const Tensor& t, Axis axis, bool in_registers) {
   });
 }
 
-void Schedule::pipeline(std::span<const Tensor> tensors, Axis axis, int64_t stages) {
+void Schedule::pipeline(std::span<const Tensor> tensors, const Axis& axis, int64_t stages) {
   if (refused()) return;
   std::vector<Buffer> buffers;
   std::string names;

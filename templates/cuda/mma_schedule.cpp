@@ -78,8 +78,9 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
       const int64_t steps = ceil_div(w.k, terms_of(shape, w)), part = ceil_div(steps, splits);
       if (ceil_div(steps, part) != splits) continue;
       const int64_t waves = ceil_div(tiles * splits, kMultiprocessors);
-      const double work = static_cast<double>(shape.block_m() / kRows * (shape.block_n() / kColumns) *
-                                              (part + 6) * (terms_of(shape, w) / w.depth()));
+      const int64_t products =
+          shape.block_m() / kRows * (shape.block_n() / kColumns) * (terms_of(shape, w) / w.depth());
+      const auto work = static_cast<double>(products * (part + 6));
       double cost = static_cast<double>(waves) * work / shape.efficiency;
       if (splits > 1)
         cost += kBytesCost * static_cast<double>(w.batch * w.m * w.n * (2 * splits + 1)) / kMultiprocessors +

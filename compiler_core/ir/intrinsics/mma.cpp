@@ -27,7 +27,7 @@ int64_t depth(DType t) { return 32 / dtype_bytes(t); }
 
 Expr group(const Expr& lane) { return floor_div(lane, 4); }
 
-template <int E>
+template <int64_t E>
 struct Layouts {
   // Along k: of the lane's first register of a tile, and where in it.
   static Expr term(const Expr& lane, const Expr& reg) { return floor_mod(lane, 4) * E + floor_mod(reg, E); }
@@ -150,7 +150,7 @@ std::string product_helper(const std::string& name, const Types& t) {
 }
 
 // `a_along_k`: A is [m, k], not [k, m]; `b_along_k`: B is [n, k], not [k, n].
-template <int E>
+template <int64_t E>
 Intrinsic product(const Types& t, bool a_along_k, bool b_along_k) {
   Intrinsic i = of_warp(str("mma.", t.name(), a_along_k ? ".mk" : ".km", b_along_k ? ".nk" : ".kn"));
   const int64_t terms = depth(t.a);
@@ -199,7 +199,7 @@ Intrinsic zero(DType t) {
 }
 
 // Two tiles of 8 lines side by side (A: its 16 rows) by one ldmatrix.
-template <int E>
+template <int64_t E>
 Intrinsic load_matrices(DType t, const char* of, Layout layout, Layout rows, bool across_k) {
   Intrinsic i = of_warp(str("ldmatrix.", dtype_name(t), ".", of));
   const std::vector<int64_t> shape =
