@@ -15,7 +15,7 @@ namespace tuner {
 namespace {
 
 // Grows when the text for the same kernels changes in meaning.
-constexpr int kCodegenVersion = 3;
+constexpr int kCodegenVersion = 4;
 
 std::vector<std::string> compiler_options(const Target& target) {
   // Multiplications and additions may be fused; nothing else of "fast math".
@@ -111,6 +111,27 @@ Status check_statement(const StmtNode& s) {
   return status;
 }
 
+// cp.async, mma.sync of 16 x 8 x 16 and ldmatrix came with sm_80.
+Status check_architecture(const GpuProgram& program, const Target& target) {
+  constexpr int kFirst = 80;
+  if (target.compute_capability() >= kFirst) return Status::ok();
+  for (const GpuKernel& kernel : program.kernels) {
+    std::string found;
+    visit(kernel.body, [&](const Stmt& s) {
+      const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+      const bool of_tiles = i != nullptr && std::ranges::any_of(i->operands, [](const IntrinsicOperand& o) {
+                              return o.place == IntrinsicOperand::Place::kFragment;
+                            });
+      if (s->kind == StmtKind::kAsync) found = "asynchronous copies";
+      if (of_tiles) found = s->name;
+    });
+    if (!found.empty())
+      return invalid_config("kernel ", kernel.name, ": ", found, " need sm_", kFirst, " or later, found ",
+                            target.arch);
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 namespace cuda {
@@ -131,6 +152,7 @@ Status check_printable(const GpuProgram& program) {
 Result<Artifact> compile_kernels(const GpuProgram& program, const Target& target,
                                  const CudaOptions& options) {
   RETURN_IF_ERROR(check_printable(program));
+  RETURN_IF_ERROR(check_architecture(program, target));
   if (options.static_filter)
     for (const GpuKernel& kernel : program.kernels) RETURN_IF_ERROR(check_resources(kernel, target));
   RETURN_IF_ERROR(nvrtc_available());

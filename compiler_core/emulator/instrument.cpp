@@ -1,5 +1,6 @@
 #include "compiler_core/emulator/instrument.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "compiler_core/ir/layout.h"
@@ -135,7 +136,7 @@ Instrumenter::Piece Instrumenter::loop_piece(const Stmt& s, const RangeMap& rang
   Piece body = piece(s->body, inside), result;
   std::vector<Stmt> stay;
   for (Check& check : body.checks) {
-    if (!check.moves || stores_to(s->body, check.watched)) {
+    if (!check.moves || touches(s->body, check.watched)) {
       stay.push_back(std::move(check.stmt));
       continue;
     }
@@ -188,7 +189,7 @@ Instrumenter::Piece Instrumenter::seq_piece(const Stmt& s, const RangeMap& range
     for (Check& check : p.checks) {
       bool passes = check.moves;
       for (size_t before = 0; before < i && passes; ++before)
-        passes = !stores_to(s->stmts[before], check.watched);
+        passes = !touches(s->stmts[before], check.watched);
       if (passes)
         result.checks.push_back(std::move(check));
       else
@@ -348,6 +349,14 @@ int64_t Instrumenter::site(FaultKind kind, const std::string& access, const Buff
                                .access = access,
                                .shape = buffer->shape,
                                .block_threads = context_.block_threads});
+}
+
+bool Instrumenter::touches(const Stmt& s, const Buffer& buffer) const {
+  if (stores_to(s, buffer)) return true;
+  const auto place = context_.places.find(buffer.get());
+  return place != context_.places.end() &&
+         std::ranges::any_of(place->second.lies_on,
+                             [&](const SharedBytes& other) { return stores_to(s, other.buffer); });
 }
 
 // What lies on a shared element that is stored: nobody may have been there in this interval, nor be on the way; it is no more.

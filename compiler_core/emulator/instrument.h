@@ -124,6 +124,8 @@ class Instrumenter {
                   const std::string& access);
   Stmt store_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                    const std::string& access);
+  // Whether `s` stores to the buffer, or to one that lies on it.
+  bool touches(const Stmt& s, const Buffer& buffer) const;
   Stmt overwrite(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                  const std::string& access);
   Stmt in_flight_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,

@@ -51,7 +51,7 @@ struct GpuKernel {
   int64_t shared_bytes = 0;  // all shared memory of a block
   int min_blocks = 0;        // for __launch_bounds__; 0: not given
   // The code of one thread. Kinds: kFor (kSerial, kUnrolled, kVectorized), kSeq, kIf, kStore (no reduce),
-  // kAllocate (kRegister only), kBarrier (kShared: the block), kIntrinsic. All threads of the block must
+  // kAllocate (kRegister only), kBarrier (kShared: the block), kIntrinsic, kAsync. All threads of the block must
   // reach a barrier: it stands under no guard that depends on the thread.
   Stmt body;
 };

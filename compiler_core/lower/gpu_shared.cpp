@@ -48,8 +48,9 @@ class Lives {
     walk(s->body);
     walk(s->else_body);
     for (const Stmt& child : s->stmts) walk(child);
-    if (s->kind != StmtKind::kFor || s->extent < 2) return;
-    // What is touched in an iteration is needed in all of them.
+    // What is touched in an iteration is needed in all of them; and threads are in both branches at the same time.
+    const bool is_loop = s->kind == StmtKind::kFor && s->extent > 1;
+    if (!is_loop && s->else_body == nullptr) return;
     ++now_;
     for (auto& [buffer, life] : lives_) {
       const auto known = before.find(buffer);

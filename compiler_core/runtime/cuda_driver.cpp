@@ -80,13 +80,17 @@ int fp32_lanes(int major, int minor) {
   return 128;
 }
 
-// Multiply-adds of 16-bit types with float32 sums by the tensor cores of a multiprocessor in a clock: the data sheets' rates
-// by multiprocessors and clock. Cards for workstations do them at half the rate of float16 sums.
-int half_multiply_adds(int major, int minor) {
-  if (major < 8) return 0;  // no mma.sync of 16 x 8 x 16
-  if (major == 8) return minor == 0 || minor == 7 ? 1024 : 256;
-  if (major == 9) return 2048;
-  return major >= 12 ? 256 : 4096;
+// Multiply-adds by the tensor cores of a multiprocessor in a clock, of 16-bit types with float32 sums and of bytes: the data
+// sheets' rates by multiprocessors and clock. GeForce cards do the former at half the rate of the others.
+struct TensorRates {
+  int half = 0, byte = 0;
+};
+TensorRates tensor_rates(int major, int minor, std::string_view name) {
+  if (major < 8) return {};  // no mma.sync of 16 x 8 x 16
+  if (major == 8 && (minor == 0 || minor == 7)) return {1024, 2048};
+  if (major == 9) return {2048, 4096};
+  if (major == 10) return {4096, 8192};
+  return {name.find("GeForce") != std::string_view::npos ? 256 : 512, 1024};
 }
 
 std::string uuid_text(const Uuid& uuid) {
@@ -128,7 +132,9 @@ CallStatus describe(const Api& api, int ordinal, CudaDevice& out) {
   out.driver_version = loaded().driver_version;
   out.uuid = uuid_text(uuid);
   out.fp32_peak_gflops = 2e-6 * clock_khz * fp32_lanes(major, minor) * out.multiprocessors;
-  out.half_peak_gflops = 2e-6 * clock_khz * half_multiply_adds(major, minor) * out.multiprocessors;
+  const TensorRates tensor = tensor_rates(major, minor, out.name);
+  out.half_peak_gflops = 2e-6 * clock_khz * tensor.half * out.multiprocessors;
+  out.byte_peak_gflops = 2e-6 * clock_khz * tensor.byte * out.multiprocessors;
   return {};
 }
 

@@ -32,8 +32,8 @@ struct CudaDevice {
   std::string uuid;        // "GPU-8f0c...", as nvidia-smi prints it
   // Float32 fused multiply-adds at the highest clock, by the data sheet: 2 * lanes * clock. Not measured.
   double fp32_peak_gflops = 0;
-  // The same of the tensor cores for 16-bit types with float32 sums; 0: none that kernels here use.
-  double half_peak_gflops = 0;
+  // The same of the tensor cores for 16-bit types with float32 sums, and for bytes; 0: none that kernels here use.
+  double half_peak_gflops = 0, byte_peak_gflops = 0;
 };
 // Every device, in the driver's order; errors as cuda_available().
 Result<std::vector<CudaDevice>> cuda_devices();

@@ -102,6 +102,14 @@ Result<LoopCopy> copy_in_loop(const Stmt& body, const std::string& loop, const B
   ASSIGN_OR_RETURN(found.copy, copy_nest(to_copy.back(), buffer));
   for (const Stmt& s : found.to_block.back()->stmts)
     if (s != to_copy.back()) found.others.push_back(s);
+  // It is to happen before what the iterations between do.
+  Buffer changing;
+  visit_exprs(to_copy.back(), [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad && stores_to(body, e->buffer)) changing = e->buffer;
+  });
+  if (changing != nullptr)
+    return invalid_config(buffer->name, " copies ", changing->name, ", which is stored in ", loop,
+                          ": what a later iteration copies is not there before");
   return found;
 }
 

@@ -46,6 +46,7 @@ DeviceInfo info_of(const CudaDevice& d) {
   out.l2_bytes = d.l2_bytes;
   out.peak_gflops = d.fp32_peak_gflops;
   out.half_peak_gflops = d.half_peak_gflops;
+  out.byte_peak_gflops = d.byte_peak_gflops;
   out.fingerprint = fingerprint(d);
   return out;
 }

@@ -58,7 +58,8 @@ DeviceInfo read_device(Reader& in) {
   in.read("memory_bytes", d.memory_bytes, 0, INT64_MAX, kRequired);
   in.read("l2_bytes", d.l2_bytes, 0, INT64_MAX, kRequired);
   in.read_at_least("peak_gflops", d.peak_gflops, 0, kRequired);
-  in.read_at_least("half_peak_gflops", d.half_peak_gflops, 0, kRequired);
+  in.read_at_least("half_peak_gflops", d.half_peak_gflops, 0);  // runners of before did not say it
+  in.read_at_least("byte_peak_gflops", d.byte_peak_gflops, 0);
   in.read("fingerprint", d.fingerprint, kRequired);
   return d;
 }
@@ -231,6 +232,7 @@ std::string to_json(const ProbeReply& r) {
                        {"l2_bytes", d.l2_bytes},
                        {"peak_gflops", d.peak_gflops},
                        {"half_peak_gflops", d.half_peak_gflops},
+                       {"byte_peak_gflops", d.byte_peak_gflops},
                        {"fingerprint", d.fingerprint}});
   return dump({{"harness_abi", r.harness_abi},
                {"version", r.version},

@@ -170,13 +170,16 @@ struct DeviceInfo {
   std::string name, arch, uuid;
   int multiprocessors = 0, driver_version = 0;
   int64_t memory_bytes = 0, l2_bytes = 0;
-  double peak_gflops = 0;       // float32 fused multiply-adds, from the data sheet
-  double half_peak_gflops = 0;  // the same of matrix units for 16-bit types; 0: none
-  std::string fingerprint;      // the `hardware` of records made on it
+  double peak_gflops = 0;  // float32 fused multiply-adds, from the data sheet
+  // The same of matrix units for 16-bit types and for bytes; 0: none.
+  double half_peak_gflops = 0, byte_peak_gflops = 0;
+  std::string fingerprint;  // the `hardware` of records made on it
 
   // The peak for elements of that type: of the fastest unit that kernels use for it.
   double peak_of(DType dtype) const {
-    return dtype_bytes(dtype) == 2 && half_peak_gflops > 0 ? half_peak_gflops : peak_gflops;
+    const int64_t bytes = dtype_bytes(dtype);
+    const double of_type = bytes == 2 ? half_peak_gflops : bytes == 1 ? byte_peak_gflops : 0;
+    return of_type > 0 ? of_type : peak_gflops;
   }
 };
 

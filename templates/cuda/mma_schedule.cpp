@@ -16,6 +16,7 @@ constexpr int64_t kRows = 16, kColumns = 8;  // of one mma.sync
 constexpr int64_t kPadSums = 8;  // behind a row of the sums in shared memory: four rows meet different banks
 constexpr int64_t kMaxProducts = 512;  // mma.sync of one unrolled body
 constexpr int64_t kMaxBlock = 256;
+constexpr int64_t kLeastShared = 4096;  // bytes of a shared buffer that may lie on another
 // Copies that one thread has under way for a step: each needs an address.
 constexpr int64_t kMostCopies = 16;
 
@@ -64,7 +65,8 @@ bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
   return fits(s.block_m(), w.m) && fits(s.block_n(), w.n) && terms_of(s, w) <= round_up(w.k, w.depth()) &&
          s.block_m() * terms_of(s, w) <= copied * w.vector_a &&
          s.block_n() * terms_of(s, w) <= copied * w.vector_b &&
-         std::max(bytes_of_sums(s), (is_async(w) ? 2 : 1) * bytes_of_stage(s)) <= t.shared_bytes_per_block;
+         std::max(bytes_of_sums(s), (is_async(w) ? 2 : 1) * bytes_of_stage(s)) + kLeastShared <=
+             t.shared_bytes_per_block;
 }
 
 std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
@@ -102,7 +104,7 @@ std::string layout_text(int64_t layout, int64_t row, int64_t unit) {
   if (layout != kXor) return str("pad:", unit);
   const int64_t units = row / unit;
   const int64_t rows = std::min<int64_t>(int64_t{1} << std::countr_zero(static_cast<uint64_t>(units)), 8);
-  return rows == 1 ? "" : str("xor:", unit, ",", rows, ",", 8 / rows);
+  return str("xor:", unit, ",", rows, ",", 8 / rows);
 }
 
 void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const Knobs& k) {
@@ -124,9 +126,9 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
     return block * k.block_k + layout * w.unit() * (along_k ? block : IntExpr(k.block_k));
   };
   const IntExpr tiles = padded(k.layout_a, w.a_along_k, block_m) + padded(k.layout_b, w.b_along_k, block_n);
-  // The sums lie on the tiles, which are done with by then.
-  const IntExpr sums = block_m * (block_n + kPadSums) * 4;
-  for (const IntExpr& bytes : {tiles * w.element_bytes() * k.stages, sums}) {
+  // The sums lie on the tiles, which are done with by then; small ones have bytes of their own (lower/gpu_shared.cpp).
+  const IntExpr sums = block_m * (block_n + kPadSums) * 4, of_tiles = tiles * w.element_bytes() * k.stages;
+  for (const IntExpr& bytes : {of_tiles + min(sums, kLeastShared), sums + min(of_tiles, kLeastShared)}) {
     space.require((bytes + t.shared_bytes_reserved) * k.min_blocks <=
                   std::min(t.shared_bytes_per_block + t.shared_bytes_reserved, t.shared_bytes_per_sm));
   }
@@ -225,7 +227,7 @@ Tensor hold_sums(Schedule& s, const Tensor& acc, DType type, const Tile& tile, c
 MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const auto [first, splits] = first_shape(w, t);
   const int64_t part = ceil_div(ceil_div(w.k, terms_of(first, w)), splits);
-  const int64_t room = t.shared_bytes_per_block / bytes_of_stage(first);
+  const int64_t room = (t.shared_bytes_per_block - kLeastShared) / bytes_of_stage(first);
   const int64_t stages = is_async(w) ? std::clamp<int64_t>(std::min(room, part + 1), 2, 4)
                                      : std::min<int64_t>(2, std::min(room, part));
   const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.block_n()) >= 8;

@@ -57,15 +57,36 @@ TEST(WarpTiles, FragmentsLieAsTheManualSays) {
   }
 }
 
+// "Matrix Fragments for mma.m16n8k32", with the manual's own conditions: .u8 and .s8.
+TEST(WarpTiles, FragmentsOfBytesLieAsTheManualSays) {
+  const Intrinsic& mma = *find_intrinsic("mma.uint8.int8.mk.nk");
+  for (int64_t lane = 0; lane < 32; ++lane) {
+    const int64_t group = lane >> 2, in_group = lane % 4;
+    for (int64_t i = 0; i < 16; ++i) {
+      const int64_t row = i < 4 || (i >= 8 && i < 12) ? group : group + 8;
+      const int64_t column = in_group * 4 + (i & 3) + (i < 8 ? 0 : 16);
+      EXPECT_EQ(at(mma.operands[1], lane, i), std::pair(row, column)) << "a" << i << " of lane " << lane;
+    }
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t row = in_group * 4 + (i & 3) + (i < 4 ? 0 : 16);
+      EXPECT_EQ(at(mma.operands[2], lane, i), std::pair(group, row)) << "b" << i << " of lane " << lane;
+    }
+    for (int64_t i = 0; i < 4; ++i)
+      EXPECT_EQ(at(mma.operands[0], lane, i), std::pair(i < 2 ? group : group + 8, in_group * 2 + (i & 1)));
+  }
+}
+
 // ldmatrix: thread 8 m + r brings row r of matrix m; afterwards register m of thread 4 r + c holds elements 2c and 2c + 1 of that row,
 // with .trans elements r of rows 2c and 2c + 1.
 TEST(WarpTiles, MatricesAreLoadedAsTheManualSays) {
-  for (const char* const name : {"ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk"}) {
+  for (const char* const name : {"ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.km", "ldmatrix.bfloat16.kn",
+                                 "ldmatrix.bfloat16.nk", "ldmatrix.uint8.mk", "ldmatrix.int8.nk"}) {
     const Intrinsic& load = *find_intrinsic(name);
+    const int64_t e = 4 / dtype_bytes(load.operands[0].dtype);  // elements of a register
     const bool transposed = load.cuda_helper.find(".trans") != std::string::npos;
     for (int64_t lane = 0; lane < 32; ++lane)
-      for (int64_t reg = 0; reg < 8; ++reg) {
-        const int64_t matrix = reg / 2, r = lane / 4, c = 2 * (lane % 4) + reg % 2;
+      for (int64_t reg = 0; reg < 4 * e; ++reg) {
+        const int64_t matrix = reg / e, r = lane / 4, c = e * (lane % 4) + reg % e;
         const int64_t row = transposed ? c : r, element = transposed ? r : c;
         EXPECT_EQ(at(load.operands[0], lane, reg), at(load.operands[1], 8 * matrix + row, element))
             << name << ", register " << reg << " of lane " << lane;

@@ -30,6 +30,7 @@ TEST_F(DeviceRunner, ProbeTellsTheDevicesWithoutMakingAContext) {
   EXPECT_EQ(d.uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
   EXPECT_DOUBLE_EQ(d.peak_gflops, 2.0 * 128 * 10);  // 1 GHz
   EXPECT_DOUBLE_EQ(d.peak_of(DType::kFloat16), 2.0 * 2048 * 10) << "tensor cores";
+  EXPECT_DOUBLE_EQ(d.peak_of(DType::kInt8), 2.0 * 4096 * 10);
   EXPECT_EQ(d.fingerprint, "Fake GPU sm_90 | 10 multiprocessors | 0.2 GiB L2 0.2 MiB | driver CUDA 13.0");
   EXPECT_EQ(contexts(), before);
 }

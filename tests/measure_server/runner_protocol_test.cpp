@@ -168,6 +168,7 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
                 .l2_bytes = 50 << 20,
                 .peak_gflops = 66'900,
                 .half_peak_gflops = 990'000,
+                .byte_peak_gflops = 1'980'000,
                 .fingerprint = "a gpu sm_90"}};
   p.no_device = "none asked";
   const Result<ProbeReply> back = parse_probe_reply(to_json(p));
@@ -175,6 +176,7 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   ASSERT_EQ(back->devices.size(), 1u);
   EXPECT_EQ(back->devices[0].peak_of(DType::kFloat32), 66'900);
   EXPECT_EQ(back->devices[0].peak_of(DType::kBFloat16), 990'000);
+  EXPECT_EQ(back->devices[0].peak_of(DType::kInt8), 1'980'000);
   EXPECT_EQ(back->isolation, "process");
   EXPECT_EQ(back->isolation_missing, "net: refused");
   EXPECT_EQ(back->peaks.float32, p.peaks.float32);

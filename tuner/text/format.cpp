@@ -102,7 +102,7 @@ double roofline_share(const Workload& workload, const TunedConfig& t) {
 }
 
 std::string peak_owner(DType dtype, const TargetFamily& family) {
-  // Of a device, records tell the peak of float32, whatever their own type.
+  // Of a device, records tell the peak by the data sheet, for their own type.
   if (dtype == DType::kFloat32 || !family.bound_by_host()) return std::string(family.peak_owner());
   return std::string(dtype_name(dtype));
 }
