@@ -24,6 +24,7 @@ struct Support {
   bool yes = false;
   std::string reason;
   bool other_operator = false;  // it declines because it serves another operator
+  bool other_target = false;    // or for it is made for another kind of device
   bool as_second =
       false;  // it serves, but one that serves as first is the default, wherever it stands in the list
 };
@@ -32,6 +33,12 @@ inline Support supported_as_second() { return {.yes = true, .reason = {}, .as_se
 template <class... Args>
 Support declined(const Args&... args) {
   return {false, str(args...)};
+}
+// `kind`: "a CPU", "a CUDA".
+inline Support needs_target(std::string_view kind, const Target& found) {
+  Support other = declined("needs ", kind, " target, got ", found.name());
+  other.other_target = true;
+  return other;
 }
 
 // A template applied to a task: its space, and how to turn a config into a scheduled Program. The caller owns
@@ -70,6 +77,8 @@ template <class W, class K>
 class ScheduleTemplate : public AnyTemplate {
  public:
   virtual Support supports(const W& w, const Target& t) const = 0;
+  // True if it knows images whose channels lie innermost (NHWC): else they are declined, whatever supports() says.
+  virtual bool serves_channels_last() const { return false; }
   virtual K declare(ConfigSpace& space, const W& w, const Target& t) const = 0;
   // Returns the math as this template needs it (usually workload.compute()). The order of arguments must be
   // that of Workload::compute().
@@ -132,7 +141,13 @@ Support ScheduleTemplate<W, K>::supports(const Workload& workload, const Target&
     other.other_operator = true;
     return other;
   }
-  return supports(*w, target);
+  Support support = supports(*w, target);
+  if (support.other_target || serves_channels_last()) return support;
+  if constexpr (requires { w->layout; })
+    if (is_channels_last(w->layout)) return declined("does not serve layout ", w->layout, " yet");
+  if constexpr (requires { w->out_layout; })
+    if (is_channels_last(w->out_layout)) return declined("does not serve out_layout ", w->out_layout, " yet");
+  return support;
 }
 
 template <class W, class K>
@@ -162,7 +177,8 @@ class RegisterTemplate {
 const std::vector<const AnyTemplate*>& all_templates();
 // Returns the templates that serve the task by an allowed algorithm (comma-separated names; empty: any), those that
 // serve it as second (Support) last. The first one's default config answers before any tuning.
-// NotFound if there is none: one line per template of this operator with its reason.
+// NotFound if there is none: the reasons of the templates of this operator for this kind of device (where there are none, of
+// all), each reason a line with those who give it; one reason of all in the same line.
 Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
                                                       std::string_view algorithms = {});
 // Returns the names of templates with an allowed algorithm, for all operators; empty if any is allowed.

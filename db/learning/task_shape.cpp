@@ -10,6 +10,11 @@ std::string joined(const std::vector<std::string>& words) {
   for (const std::string& w : words) text += str(text.empty() ? "" : ",", w);
   return text.empty() ? "none" : text;
 }
+// What the permission allows is another space: other templates serve the task.
+template <class W>
+std::string types(const W& w) {
+  return str(" dtype=", dtype_name(w.dtype), w.allow_tf32 ? " tf32" : "");
+}
 // A packed bias makes no difference to a schedule.
 std::string packed(std::vector<std::string> words) {
   std::erase(words, "bias");
@@ -17,12 +22,11 @@ std::string packed(std::vector<std::string> words) {
 }
 
 TaskShape of(const MatmulWorkload& w) {
-  return {str("matmul ta=", w.transpose_a, " tb=", w.transpose_b, " dtype=", dtype_name(w.dtype),
-              " const=", packed(w.constant)),
+  return {str("matmul ta=", w.transpose_a, " tb=", w.transpose_b, types(w), " const=", packed(w.constant)),
           {{"b", w.batch}, {"m", w.m}, {"n", w.n}, {"k", w.k}}};
 }
 TaskShape of(const Conv2dWorkload& w) {
-  return {str("conv2d dtype=", dtype_name(w.dtype), " layout=", w.layout, " out_layout=", w.out_layout,
+  return {str("conv2d", types(w), " layout=", w.layout, " out_layout=", w.out_layout,
               " const=", packed(w.constant)),
           {{"n", w.batch},
            {"oc", w.out_channels},

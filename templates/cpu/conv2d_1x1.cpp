@@ -28,7 +28,7 @@ std::vector<std::string> pixel_names(std::string_view layout, const std::string&
 }  // namespace
 
 Support supports_1x1(const Conv2dWorkload& w, const Target& t) {
-  if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+  if (!t.is_cpu()) return needs_target("a CPU", t);
   if (w.kernel_height != 1 || w.kernel_width != 1)
     return declined("needs a 1x1 kernel, got ", w.kernel_height, "x", w.kernel_width);
   if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);

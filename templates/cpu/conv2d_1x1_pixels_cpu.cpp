@@ -37,7 +37,8 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (const Support shape = supports_1x1(w, t); !shape.yes) return shape;
-    if (!is_float(w.dtype)) return declined("needs float32 or bfloat16, got ", w.dtype);
+    if (w.dtype != DType::kFloat32 && w.dtype != DType::kBFloat16)
+      return declined("needs float32 or bfloat16, got ", w.dtype);
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
     if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     return supported();

@@ -48,7 +48,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   int version() const override { return 3; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (cpu::dot_group(w.dtype) == 0) return declined("needs float32, bfloat16 or int8, got ", w.dtype);
     if (w.groups > 1 && w.groups == w.in_channels && w.groups == w.out_channels)
       return declined("needs more than one channel in a group, got groups = ", w.groups, " of ",

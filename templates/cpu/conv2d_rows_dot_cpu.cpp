@@ -52,7 +52,7 @@ class Conv2dRowsDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   int version() const override { return 1; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (w.dtype != DType::kInt8) return declined("needs int8, got ", w.dtype);
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.dilation[1] != 1) return declined("needs taps side by side, got dilation ", w.dilation[1]);

@@ -156,7 +156,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   int version() const override { return 2; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
       return declined("needs bfloat16 or int8, got ", w.dtype);
     if (!t.has_tiles(w.dtype))

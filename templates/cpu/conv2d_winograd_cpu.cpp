@@ -222,7 +222,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   std::string_view algorithm() const override { return "winograd"; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
     if (w.kernel_height != 3 || w.kernel_width != 3)
       return declined("needs a kernel of 3x3, got ", w.kernel_height, "x", w.kernel_width);

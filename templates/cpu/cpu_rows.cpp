@@ -7,7 +7,7 @@
 namespace tuner::cpu {
 
 Support supports_rows(const Target& t, DType dtype) {
-  if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+  if (!t.is_cpu()) return needs_target("a CPU", t);
   if (dtype != DType::kFloat32) return declined("needs float32, got ", dtype);
   return supported();
 }

@@ -40,7 +40,7 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
   int version() const override { return 1; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (cpu::dot_group(w.dtype) == 0) return declined("needs float32, bfloat16 or int8, got ", w.dtype);
     if (w.groups != w.in_channels)
       return declined("needs groups = ", w.in_channels, " channels, got ", w.groups);

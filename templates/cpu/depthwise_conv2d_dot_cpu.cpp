@@ -73,7 +73,7 @@ class DepthwiseConv2dDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knob
   int version() const override { return 1; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (cpu::dot_group(w.dtype) <= 1) return declined("needs bfloat16 or int8, got ", w.dtype);
     if (w.groups != w.in_channels)
       return declined("needs groups = ", w.in_channels, " channels, got ", w.groups);

@@ -50,7 +50,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (!is_float(w.dtype)) return declined("needs float32, float16 or bfloat16, got ", w.dtype);
     const bool has_dots = w.dtype == DType::kBFloat16 && t.has_bfloat16_dots();
     return has_dots || t.has_tiles(w.dtype) ? supported_as_second() : supported();

@@ -44,7 +44,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
       return declined("needs bfloat16 or int8, got ", w.dtype);
     return supported();

@@ -51,7 +51,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
-    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (!t.is_cpu()) return needs_target("a CPU", t);
     if (w.dtype == DType::kFloat32) return declined("needs bfloat16, float16 or int8, got ", w.dtype);
     if (!t.has_tiles(w.dtype))
       return declined("needs tiles of ", w.dtype, " (AMX; i8mm or bf16 of AArch64), which ", t.name(),

@@ -93,7 +93,7 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, Knobs> {
   int version() const override { return 1; }
 
   Support supports(const ProgramWorkload&, const Target& t) const override {
-    return t.is_cpu() ? supported() : declined("needs a CPU target, got ", t.name());
+    return t.is_cpu() ? supported() : needs_target("a CPU", t);
   }
 
   Knobs declare(ConfigSpace& space, const ProgramWorkload& w, const Target&) const override {

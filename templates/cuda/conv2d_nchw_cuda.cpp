@@ -58,7 +58,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   int version() const override { return 3; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+    if (!t.is_cuda()) return needs_target("a CUDA", t);
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
     if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");

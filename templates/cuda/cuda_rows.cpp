@@ -62,7 +62,7 @@ void read_ahead(Schedule& s, const Tensor& data, const Tensor& reader, const Axi
 }  // namespace
 
 Support supports_rows(const Target& t, DType dtype) {
-  if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+  if (!t.is_cuda()) return needs_target("a CUDA", t);
   if (dtype != DType::kFloat32) return declined("needs float32, got ", dtype);
   return supported();
 }

@@ -62,7 +62,7 @@ class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
   int version() const override { return 1; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+    if (!t.is_cuda()) return needs_target("a CUDA", t);
     if (w.groups != w.in_channels)
       return declined("needs groups = in_channels (", w.in_channels, "), got ", w.groups);
     if (w.groups == 1) return declined("needs more than one channel; one is an ordinary convolution");

@@ -20,7 +20,7 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnobs> {
   int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
-    if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+    if (!t.is_cuda()) return needs_target("a CUDA", t);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
     if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
     return supported();

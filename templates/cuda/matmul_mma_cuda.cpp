@@ -22,7 +22,7 @@ class MatmulMmaCuda final : public ScheduleTemplate<MatmulWorkload, MmaKnobs> {
   int version() const override { return 1; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
-    if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+    if (!t.is_cuda()) return needs_target("a CUDA", t);
     if (w.dtype != DType::kBFloat16 && w.dtype != DType::kFloat16 && w.dtype != DType::kInt8)
       return declined("needs bfloat16, float16 or int8, got ", w.dtype);
     if (t.compute_capability() < 80) return declined("needs sm_80 or later, got ", t.arch);

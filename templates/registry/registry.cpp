@@ -35,6 +35,30 @@ bool has(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Who declines, and why: those who say the same together, in the order they come.
+class Reasons {
+ public:
+  void add(std::string_view name, const std::string& reason) {
+    const auto same = std::ranges::find(reasons_, reason, &Reason::text);
+    if (same == reasons_.end())
+      reasons_.push_back({.text = reason, .names = std::string(name)});
+    else
+      same->names += str(", ", name);
+  }
+  bool empty() const { return reasons_.empty(); }
+  std::string text() const {
+    std::string lines;
+    for (const Reason& r : reasons_) lines += str(reasons_.size() == 1 ? " " : "\n  ", r.names, ": ", r.text);
+    return lines;
+  }
+
+ private:
+  struct Reason {
+    std::string text, names;
+  };
+  std::vector<Reason> reasons_;
+};
+
 }  // namespace
 
 RegisterTemplate::RegisterTemplate(const AnyTemplate& schedule_template) {
@@ -91,7 +115,7 @@ Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, 
                                                       std::string_view algorithms) {
   const std::vector<std::string> allowed = split_names(algorithms);
   std::vector<const AnyTemplate*> serving, second;
-  std::string reasons;
+  Reasons reasons, of_other_targets;
   for (const AnyTemplate* t : all_templates()) {
     Support support = t->supports(workload, target);
     if (support.yes && !allowed.empty() && !has(allowed, t->algorithm()))
@@ -99,12 +123,13 @@ Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, 
     if (support.yes)
       (support.as_second ? second : serving).push_back(t);
     else if (!support.other_operator)
-      reasons += str("\n  ", t->name(), "  ", support.reason);
+      (support.other_target ? of_other_targets : reasons).add(t->name(), support.reason);
   }
   serving.insert(serving.end(), second.begin(), second.end());
+  if (reasons.empty()) reasons = of_other_targets;
   if (serving.empty())
-    return not_found("no template serves ", workload.key(), " on \"", target.name(), "\":",
-                     reasons.empty() ? str("\n  there is no template of ", workload.op_name()) : reasons);
+    return not_found("no template serves ", workload.key(), " on \"", target.name(),
+                     "\":", reasons.empty() ? str(" there is none of ", workload.op_name()) : reasons.text());
   return serving;
 }
 

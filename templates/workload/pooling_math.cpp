@@ -29,19 +29,21 @@ Program math_of(const Pool2dWorkload& w) {
   const std::vector<int64_t> shape =
       image_shape(w.layout, w.batch, w.channels, w.out_height(), w.out_width());
   std::vector<std::string> names = {"n", "c", "oh", "ow"};
+  if (is_channels_last(w.layout)) names = {"n", "oh", "ow", "c"};
+  const size_t row = is_channels_last(w.layout) ? 1 : 2, column = row + 1;
   if (shape.size() > 4) names.push_back("cb");
   const Buffer acc = b.reduce(
       "acc", shape, {{"kh", w.kernel_height}, {"kw", w.kernel_width}},
       is_max ? ReduceOp::kMax : ReduceOp::kSum,
       [&](const Indices& i, const Indices& r) {
         Indices from = i;
-        from[2] = i[2] * w.stride[0] + r[0] - top;
-        from[3] = i[3] * w.stride[1] + r[1] - left;
+        from[row] = i[row] * w.stride[0] + r[0] - top;
+        from[column] = i[column] * w.stride[1] + r[1] - left;
         std::vector<Expr> inside;  // only the sides that are padded are asked about
-        if (top > 0) inside.push_back(from[2] >= 0);
-        if (bottom > 0) inside.push_back(from[2] < w.in_height);
-        if (left > 0) inside.push_back(from[3] >= 0);
-        if (right > 0) inside.push_back(from[3] < w.in_width);
+        if (top > 0) inside.push_back(from[row] >= 0);
+        if (bottom > 0) inside.push_back(from[row] < w.in_height);
+        if (left > 0) inside.push_back(from[column] >= 0);
+        if (right > 0) inside.push_back(from[column] < w.in_width);
         const Expr value = load(data, from);
         if (inside.empty()) return value;
         Expr all = inside[0];
@@ -60,8 +62,8 @@ Program math_of(const Pool2dWorkload& w) {
         // Factors, not a division of each element: one depends on the row alone, and the other is known ahead
         // where a tile of the row is.
         const Expr one = float_imm(1, w.dtype);
-        const Expr rows = count_inside(i[2], w.stride[0], top, bottom, w.kernel_height, w.in_height),
-                   columns = count_inside(i[3], w.stride[1], left, right, w.kernel_width, w.in_width);
+        const Expr rows = count_inside(i[row], w.stride[0], top, bottom, w.kernel_height, w.in_height),
+                   columns = count_inside(i[column], w.stride[1], left, right, w.kernel_width, w.in_width);
         return all * (one / cast(w.dtype, rows) * (one / cast(w.dtype, columns)));
       },
       BufferRole::kOutput, names);

@@ -18,6 +18,7 @@ Buffer operand(te::Builder& b, const std::vector<std::string>& constants, const 
 
 // Names of the dimensions of an image; those of a blocked one end with the channel in its block.
 std::vector<std::string> axis_names(std::string_view layout, std::vector<std::string> names) {
+  if (is_channels_last(layout)) return {names[0], names[2], names[3], names[1]};
   if (channel_block(layout) > 1) names.push_back(names[1] + "b");
   return names;
 }
@@ -175,13 +176,14 @@ Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple) {
           const auto narrow = [&](const Expr& condition) {
             inside = inside.defined() ? inside && condition : condition;
           };
-          if (top > 0) narrow(i[2] >= top);
-          if (bottom > 0) narrow(i[2] < top + w.in_height);
-          if (left > 0) narrow(i[3] >= left);
-          if (right > 0) narrow(i[3] < left + w.in_width);
+          const size_t row = is_channels_last(w.layout) ? 1 : 2, column = row + 1;
+          if (top > 0) narrow(i[row] >= top);
+          if (bottom > 0) narrow(i[row] < top + w.in_height);
+          if (left > 0) narrow(i[column] >= left);
+          if (right > 0) narrow(i[column] < left + w.in_width);
           Indices from = i;
-          from[2] = from[2] - top;
-          from[3] = from[3] - left;
+          from[row] = from[row] - top;
+          from[column] = from[column] - left;
           return select(inside, load(plain, std::move(from)), zero_of(plain->dtype));
         },
         BufferRole::kIntermediate, axis_names(w.layout, {"n", "ic", "ph", "pw"}));
@@ -197,12 +199,11 @@ Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple) {
                  return cast(sums, load(data, at)) * cast(sums, load(weight, {i[3], r[0], r[1], r[2]}));
                },
                BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
-  const int64_t block = channel_block(w.out_layout);
   b.compute(
       "out", out_shape,
       [&](const Indices& i) {
-        const Expr oc = block == 1 ? i[1] : i[1] * block + i[4];
-        return finished(epilogue, load(acc, {i[0], i[2], i[3], oc}), oc, i);
+        const ImagePlace at = image_place(w.out_layout, i);
+        return finished(epilogue, load(acc, {at.n, at.h, at.w, at.c}), at.c, i);
       },
       BufferRole::kOutput, axis_names(w.out_layout, {"n", "oc", "oh", "ow"}));
   return b.finish();

@@ -40,6 +40,15 @@ double positive_sum_error(int64_t n) {
 // too, product by product; that they flush denormal numbers is far below: products of numbers of 24 bits are
 // no smaller than 2^-46. A result that is rounded to bfloat16 errs by half a last place more: 2^-8 of itself,
 // with 8 bits. float16 has 11 bits, and below 2^-14 steps of 2^-24.
+//
+// allow_tf32: an operand loses between 0 and a step of 2^-10 (times its power of two), evenly. Over values that lie evenly, the
+// square of what it loses is 1/7 of 2^-20 of its own square in the mean, and what it loses times itself 0.32 of 2^-10. So a product
+// errs by a root mean square of 2^-10 * sqrt(2/7 + 2 * 0.32^2) = 0.70 * 2^-10 of its own, which is 1/3, and errors have
+// the signs of products, which are even: the sum of n errs by 0.70 * 2^-10 * sqrt(n) / 3.
+double tf32_error(int64_t terms) {
+  return kDeviations * 0.70 * 0x1p-10 * std::sqrt(static_cast<double>(terms)) / 3;
+}
+
 template <class Product>
 Tolerance of_product(const Product& w, int64_t terms) {
   if (w.dtype == DType::kInt8) return {0, 0};
@@ -48,7 +57,8 @@ Tolerance of_product(const Product& w, int64_t terms) {
                                                            : 0;
   const double least = w.out_dtype() == DType::kFloat16 ? 0x1p-25 : 0;
   const double steep = std::max(1.0, steepest(w.activation));  // one that is flat still rounds its own result
-  return {(1 + narrow) * steep * product_sum_tolerance(terms) + least, kRelative + narrow};
+  const double lost = w.allow_tf32 ? tf32_error(terms) : 0;
+  return {(1 + narrow) * steep * (product_sum_tolerance(terms) + lost) + least, kRelative + narrow};
 }
 Tolerance of(const MatmulWorkload& w) { return of_product(w, w.k); }
 Tolerance of(const Conv2dWorkload& w) {

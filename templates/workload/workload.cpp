@@ -90,15 +90,28 @@ void set_order(Product& w, std::vector<EpiloguePart> parts) {
 template void set_order(MatmulWorkload&, std::vector<EpiloguePart>);
 template void set_order(Conv2dWorkload&, std::vector<EpiloguePart>);
 
+namespace {
+constexpr std::pair<std::string_view, int64_t> kLayouts[] = {
+    {"NCHW", 1}, {"NHWC", 1}, {"NCHW4c", 4}, {"NCHW8c", 8}, {"NCHW16c", 16}};
+}
+
 int64_t channel_block(std::string_view layout) {
-  constexpr std::pair<std::string_view, int64_t> kLayouts[] = {
-      {"NCHW", 1}, {"NCHW4c", 4}, {"NCHW8c", 8}, {"NCHW16c", 16}};
   for (const auto& [name, block] : kLayouts)
     if (name == layout) return block;
   return 0;
 }
 
+bool is_channels_last(std::string_view layout) { return layout == "NHWC"; }
+
+std::string layout_names() {
+  std::string names;
+  for (const auto& [name, block] : kLayouts)
+    names += str(names.empty() ? "" : name == std::rbegin(kLayouts)->first ? " or " : ", ", name);
+  return names;
+}
+
 std::vector<int64_t> image_shape(std::string_view layout, int64_t n, int64_t c, int64_t h, int64_t w) {
+  if (is_channels_last(layout)) return {n, h, w, c};
   const int64_t block = channel_block(layout);
   if (block <= 1) return {n, c, h, w};
   return {n, c / block, h, w, block};
@@ -106,9 +119,16 @@ std::vector<int64_t> image_shape(std::string_view layout, int64_t n, int64_t c, 
 
 std::vector<Expr> image_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& h,
                               const Expr& w) {
+  if (is_channels_last(layout)) return {n, h, w, c};
   const int64_t block = channel_block(layout);
   if (block <= 1) return {n, c, h, w};
   return {n, floor_div(c, block), h, w, floor_mod(c, block)};
+}
+
+ImagePlace image_place(std::string_view layout, std::span<const Expr> i) {
+  if (is_channels_last(layout)) return {.n = i[0], .c = i[3], .h = i[1], .w = i[2]};
+  const int64_t block = channel_block(layout);
+  return {.n = i[0], .c = block <= 1 ? i[1] : i[1] * block + i[4], .h = i[2], .w = i[3]};
 }
 
 std::string_view Workload::op_name() const {

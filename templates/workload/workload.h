@@ -5,7 +5,7 @@
 // the reference cache.
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
-//   (out_layout=NCHW16c follows layout if it differs; scale=1, then residual=1, residual=last or accumulate=1 follow bias
+//   (out_layout=NCHW16c follows layout if it differs; allow_tf32=1 follows dtype if it is so; scale=1, then residual=1, residual=last or accumulate=1 follow bias
 //   if there are any; post=scale,bias,activation follows act if that is the order; out_dtype=uint8 follows dtype if out is
 //   not of the type of the sums; act=clip:0:6 has numbers)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
@@ -60,9 +60,12 @@ std::string_view epilogue_part_name(EpiloguePart p);  // "bias", "scale", "resid
 //   dtype      a (data)               b (weight)   sums, bias, and out unless said   out_dtype may also be
 //   float32    float32                float32      float32
 //   bfloat16   bfloat16               bfloat16     float32: products are exact       bfloat16
-//   float16    float16                float16      float32: products are exact       float16      (matmul only)
+//   float16    float16                float16      float32: products are exact       float16
 //   int8       uint8 (activations)    int8         int32: exact; at most 2^16        uint8, int8
 //                                                  terms, so that none overflows
+//
+// With `allow_tf32` numbers of float32 may lose their last 13 bits before they are multiplied, to 10 bits behind the leading one,
+// which is what tensor cores take. It is a permission: a template that does not use it serves the task as well.
 //
 // residual has the type of out. With `accumulate` it lies on out: out holds it before the call, and the sum after it,
 //
@@ -115,6 +118,7 @@ struct MatmulWorkload {
   std::vector<EpiloguePart> post;  // order of the parts, if not the usual one
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
+  bool allow_tf32 = false;            // only of float32
   std::optional<DType> narrow_out;    // type of out if it is not that of the sums
   std::vector<std::string> constant;  // of "a", "b", "bias"; sorted
 
@@ -124,8 +128,8 @@ struct MatmulWorkload {
 // out[n, oc, oh, ow] = act((sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
 // weight[oc, ic, kh, kw] + bias[oc]) * scale[oc] + residual[n, oc, oh, ow])
 //
-// Layouts are those of the arguments in memory: NCHW, or NCHW4c, NCHW8c, NCHW16c with channels in blocks: [N,
-// C/16, H, W, 16]. Weights are always [OC, IC/groups, KH, KW]; templates pack constant weights ahead in their
+// Layouts are those of the arguments in memory: NCHW; NHWC, with the channels of a pixel side by side; or NCHW4c, NCHW8c,
+// NCHW16c with channels in blocks: [N, C/16, H, W, 16]. Shapes in files and keys name the extents as NCHW. Weights are always [OC, IC/groups, KH, KW]; templates pack constant weights ahead in their
 // own order.
 struct Conv2dWorkload {
   static constexpr std::string_view kOp = "conv2d";
@@ -143,6 +147,7 @@ struct Conv2dWorkload {
   std::vector<EpiloguePart> post;  // order of the parts, if not the usual one
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;      // types: at matmul
+  bool allow_tf32 = false;            // only of float32
   std::optional<DType> narrow_out;    // type of out if it is not that of the sums
   std::string layout = "NCHW";        // layout of data
   std::string out_layout = "NCHW";    // layout of out and residual
@@ -200,13 +205,21 @@ struct Pool2dWorkload {
   int64_t out_width() const { return (in_width + padding[1] + padding[3] - kernel_width) / stride[1] + 1; }
 };
 
-// Returns the channels of a block: 1 for NCHW, 16 for NCHW16c; 0 for an unknown layout.
+// Returns the channels of a block: 1 for NCHW and NHWC, 16 for NCHW16c; 0 for an unknown layout.
 int64_t channel_block(std::string_view layout);
-// Returns the shape in memory of an image in that layout: {N, C, H, W}, or {N, C/block, H, W, block}.
+// True if the channels of a pixel lie side by side: NHWC.
+bool is_channels_last(std::string_view layout);
+std::string layout_names();  // "NCHW, NHWC, NCHW4c, NCHW8c or NCHW16c"
+// Returns the shape in memory of an image in that layout: {N, C, H, W}, {N, H, W, C}, or {N, C/block, H, W, block}.
 std::vector<int64_t> image_shape(std::string_view layout, int64_t n, int64_t c, int64_t h, int64_t w);
 // Returns the indices of one element of that image.
 std::vector<Expr> image_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& h,
                               const Expr& w);
+// The other way round: which element it is that lies there.
+struct ImagePlace {
+  Expr n, c, h, w;
+};
+ImagePlace image_place(std::string_view layout, std::span<const Expr> index);
 
 // The operators below work on a matrix [rows, columns] row by row, or element by element. They do little
 // arithmetic per element, so traffic counts (Workload::bytes()). None of their operands is worth packing

@@ -65,7 +65,7 @@ Status countable(std::initializer_list<int64_t> factors) {
 Status check_layout_of(std::string_view name, const std::string& layout, std::string_view which,
                        int64_t channels) {
   const int64_t block = channel_block(layout);
-  if (block == 0) return invalid_argument(name, ": expected NCHW, NCHW4c, NCHW8c or NCHW16c, found ", layout);
+  if (block == 0) return invalid_argument(name, ": expected ", layout_names(), ", found ", layout);
   if (channels % block == 0) return Status::ok();
   return invalid_argument(name, ": ", layout, " needs a multiple of ", block, which, " channels, found ",
                           channels);
@@ -130,11 +130,11 @@ Status check_epilogue(const Product& w) {
 template <class Product>
 Status check_types(const Product& w, std::string_view terms_name, int64_t terms) {
   constexpr int64_t kMostInt8Terms = 1 << 16;
-  constexpr bool kHasFloat16 = std::is_same_v<Product, MatmulWorkload>;
   if (w.dtype != DType::kFloat32 && w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8 &&
-      !(kHasFloat16 && w.dtype == DType::kFloat16))
-    return invalid_argument("dtype: expected float32, bfloat16", kHasFloat16 ? ", float16" : "",
-                            " or int8, found ", w.dtype);
+      w.dtype != DType::kFloat16)
+    return invalid_argument("dtype: expected float32, bfloat16, float16 or int8, found ", w.dtype);
+  if (w.allow_tf32 && w.dtype != DType::kFloat32)
+    return invalid_argument("allow_tf32: expected only with float32, found ", w.dtype);
   if (w.dtype == DType::kInt8 && terms > kMostInt8Terms)
     return invalid_argument(terms_name, ": expected at most 65536 for int8, found ", terms,
                             "; sums of more products overflow int32");

@@ -82,8 +82,7 @@ void read_post(ObjectReader& in, W& w) {
 }
 
 constexpr DType kRowTypes[] = {DType::kFloat32};
-constexpr DType kMatmulTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8};
-constexpr DType kConv2dTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8};
+constexpr DType kProductTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8};
 
 void read_dtype(ObjectReader& in, DType& dtype, std::span<const DType> served = kRowTypes,
                 const std::string& key = "dtype") {
@@ -98,8 +97,11 @@ void read_dtype(ObjectReader& in, DType& dtype, std::span<const DType> served = 
 
 // Types of matmul and conv2d.
 template <class W>
-void read_types(ObjectReader& in, W& w, std::span<const DType> served) {
-  read_dtype(in, w.dtype, served);
+void read_types(ObjectReader& in, W& w) {
+  read_dtype(in, w.dtype, kProductTypes);
+  in.read("allow_tf32", w.allow_tf32);
+  if (w.allow_tf32 && w.dtype != DType::kFloat32)
+    in.refuse("allow_tf32", "expected only with float32, whose products it is about, found ", w.dtype, ".");
   DType out = sum_dtype(w.dtype);
   read_dtype(in, out, out_dtypes(w.dtype), "out_dtype");
   if (out != sum_dtype(w.dtype)) w.narrow_out = out;
@@ -166,7 +168,7 @@ Workload read_matmul(ObjectReader& in) {
   w.k = a[1];
   w.n = b[1];
   read_epilogue(in, w);
-  read_types(in, w, kMatmulTypes);
+  read_types(in, w);
   read_constant(in, w, {"a", "b"});
   return w;
 }
@@ -208,7 +210,7 @@ Workload read_conv2d(ObjectReader& in) {
   w.out_layout = w.layout;
   in.read("out_layout", w.out_layout);
   read_epilogue(in, w);
-  read_types(in, w, kConv2dTypes);
+  read_types(in, w);
   read_constant(in, w, {"data", "weight"});
   return w;
 }
@@ -336,6 +338,8 @@ void write_epilogue(ordered_json& out, const W& w) {
 template <class W>
 void write_dtype(ordered_json& out, const W& w) {
   if (w.dtype != DType::kFloat32) out["dtype"] = dtype_name(w.dtype);
+  if constexpr (requires { w.allow_tf32; })
+    if (w.allow_tf32) out["allow_tf32"] = true;
   if constexpr (requires { w.narrow_out; })
     if (w.narrow_out) out["out_dtype"] = dtype_name(*w.narrow_out);
 }

@@ -15,6 +15,7 @@ constexpr std::string_view kVersion = "v1";
 template <class W, class Fields>
 void describe_types(W& w, Fields& f) {
   f("dtype", w.dtype);
+  f.unless("allow_tf32", w.allow_tf32, false);
   const DType usual = sum_dtype(w.dtype);
   DType out = w.out_dtype();
   f.unless("out_dtype", out, usual);

@@ -17,6 +17,8 @@ const std::string kTexts[] = {
     R"({"op":"matmul","a":[1,16],"b":[16,8],"dtype":"float16"})",
     R"({"op":"conv2d","data":[2,8,9,7],"weight":[16,4,3,1],"stride":[2,1],"padding":[1,2,3,4],"dilation":[1,2],"groups":2,"bias":true,"activation":"relu","layout":"NCHW4c","out_layout":"NCHW","constant":["weight"]})",
     R"({"op":"matmul","a":[1,16],"b":[16,8],"bias":true,"dtype":"int8","out_dtype":"uint8"})",
+    R"({"op":"matmul","a":[1,16],"b":[16,8],"allow_tf32":true})",
+    R"({"op":"conv2d","data":[1,3,9,9],"weight":[8,3,3,3],"dtype":"float16","out_dtype":"float16","layout":"NHWC"})",
     R"({"op":"conv2d","data":[1,3,9,9],"weight":[8,3,3,3],"dtype":"bfloat16","out_dtype":"bfloat16"})",
     R"({"op":"conv2d","data":[1,3,224,224],"weight":[64,3,7,7],"stride":[2,2],"padding":[3,3]})",
     R"({"op":"pool2d","data":[1,64,112,112],"kernel":[3,3],"stride":[2,2],"padding":[1,1],"pooling":"average","count_include_pad":true,"layout":"NCHW16c"})",

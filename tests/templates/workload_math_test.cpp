@@ -140,6 +140,59 @@ TEST(WorkloadMath, Pool2dOfABlockedLayout) {
   expect_near(plain(blocked[1], w.out_height() * w.out_width()), plain_pool2d(w, plain(blocked[0], 20)));
 }
 
+// Returns an image of NHWC as one of NCHW.
+std::vector<double> channels_first(const std::vector<double>& from, int64_t n, int64_t c, int64_t pixels) {
+  std::vector<double> to;
+  for (int64_t image = 0; image < n; ++image)
+    for (int64_t channel = 0; channel < c; ++channel)
+      for (int64_t p = 0; p < pixels; ++p)
+        to.push_back(from[static_cast<size_t>((image * pixels + p) * c + channel)]);
+  return to;
+}
+
+TEST(WorkloadMath, Pool2dOfChannelsLast) {
+  Pool2dWorkload w{.batch = 2, .channels = 3, .in_height = 5, .in_width = 4};
+  w.kernel_height = 3;
+  w.kernel_width = 2;
+  w.padding = {1, 1, 1, 0};
+  w.layout = "NHWC";
+  for (const Pooling pooling : {Pooling::kMax, Pooling::kAverage}) {
+    w.pooling = pooling;
+    const auto args = oracle_arguments(Workload(w).compute(), 1);
+    expect_near(channels_first(args[1], 2, 3, w.out_height() * w.out_width()),
+                plain_pool2d(w, channels_first(args[0], 2, 3, 20)));
+  }
+}
+
+// The same numbers elsewhere: with padding, strides, groups, a residual of another layout than data.
+TEST(WorkloadMath, Conv2dOfChannelsLast) {
+  Conv2dWorkload w{.batch = 2, .in_channels = 4, .in_height = 5, .in_width = 6};
+  w.out_channels = 6;
+  w.kernel_height = 3;
+  w.kernel_width = 2;
+  w.stride = {2, 1};
+  w.padding = {1, 0, 2, 1};
+  w.groups = 2;
+  w.residual = true;
+  for (const auto& [in, out] :
+       {std::pair("NHWC", "NHWC"), std::pair("NHWC", "NCHW"), std::pair("NCHW", "NHWC")}) {
+    w.layout = in;
+    w.out_layout = out;
+    const auto args = oracle_arguments(Workload(w).compute(), 1);
+    const int64_t pixels = w.out_height() * w.out_width();
+    auto plain = args;
+    if (w.layout == "NHWC") plain[0] = channels_first(args[0], 2, 4, 30);
+    if (w.out_layout == "NHWC")
+      for (const size_t i : {2, 3}) plain[i] = channels_first(args[i], 2, 6, pixels);
+    const std::vector<double> expected = plain[3];
+    plain[3].clear();
+    Conv2dWorkload first = w;
+    first.layout = first.out_layout = "NCHW";
+    ASSERT_TRUE(interpret(Workload(first).compute(), plain).is_ok());
+    expect_near(plain[3], expected);
+  }
+}
+
 TEST(WorkloadMath, SoftmaxSumsToOneOverEachRow) {
   for (const auto& [rows, columns] : kShapes)
     expect_rows(SoftmaxWorkload{rows, columns}, rows, columns, 1, [](const auto&) {

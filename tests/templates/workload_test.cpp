@@ -131,6 +131,9 @@ TEST(WorkloadKey, OldKeysStayGood) {
         "v1 conv2d n=1 ic=16 ih=9 iw=9 oc=8 kh=1 kw=1 stride=1,1 pad=0,0,0,0 dil=1,1 groups=1 bias=1 "
         "residual=1 "
         "act=relu dtype=int8 out_dtype=uint8 layout=NCHW const=weight",
+        "v1 conv2d n=1 ic=16 ih=9 iw=9 oc=8 kh=1 kw=1 stride=1,1 pad=0,0,0,0 dil=1,1 groups=1 bias=1 "
+        "act=relu dtype=float16 layout=NHWC const=weight",
+        "v1 matmul b=1 m=1 n=3 k=4 ta=0 tb=0 bias=0 act=none dtype=float32 allow_tf32=1 const=none",
         "v1 matmul b=1 m=1 n=3 k=4 ta=0 tb=1 bias=0 accumulate=1 act=none dtype=float32 const=none",
         "v1 matmul b=1 m=1 n=3 k=4 ta=0 tb=0 bias=0 residual=last act=leaky:0.1 dtype=float32 const=b",
         "v1 matmul b=12 m=1 n=3 k=4 ta=0 tb=0 bias=1 act=gelu_tanh dtype=bfloat16 out_dtype=bfloat16 "
@@ -288,10 +291,17 @@ TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
             "data[2] (height): 9 with padding, expected at least 10 for a kernel of 10 rows at dilation 1");
   EXPECT_EQ(why([](auto& w) { w.dilation[1] = 5; }),
             "data[3] (width): 9 with padding, expected at least 11 for a kernel of 3 columns at dilation 5");
-  EXPECT_EQ(why([](auto& w) { w.layout = "NHWC"; }),
-            "layout: expected NCHW, NCHW4c, NCHW8c or NCHW16c, found NHWC");
-  EXPECT_EQ(why([](auto& w) { w.dtype = DType::kFloat16; }),
-            "dtype: expected float32, bfloat16 or int8, found float16");
+  EXPECT_EQ(why([](auto& w) { w.layout = "CHWN"; }),
+            "layout: expected NCHW, NHWC, NCHW4c, NCHW8c or NCHW16c, found CHWN");
+  EXPECT_EQ(why([](auto& w) { w.layout = w.out_layout = "NHWC"; }), "");
+  EXPECT_EQ(why([](auto& w) { w.dtype = DType::kUInt8; }),
+            "dtype: expected float32, bfloat16, float16 or int8, found uint8");
+  EXPECT_EQ(why([](auto& w) { w.allow_tf32 = true; }), "");
+  EXPECT_EQ(why([](auto& w) {
+              w.allow_tf32 = true;
+              w.dtype = DType::kBFloat16;
+            }),
+            "allow_tf32: expected only with float32, found bfloat16");
   EXPECT_EQ(why([](auto& w) { w.constant = {"wieght"}; }),
             "constant: expected names of operands (data, weight, bias), found \"wieght\"");
   EXPECT_EQ(why([](auto& w) {

@@ -220,7 +220,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
       {conv(R"("strides": 1)"),
-       "\"strides\": unknown key; did you mean stride? Known here: accumulate, activation, algorithms, bias, "
+       "\"strides\": unknown key; did you mean stride? Known here: accumulate, activation, algorithms, allow_tf32, bias, "
        "constant, "
        "data, dilation, dtype, "
        "groups, layout, "
@@ -243,7 +243,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "precision, repeats, "
        "run_timeout_s."},
       {conv(R"("a": [1, 1])"),
-       "\"a\": unknown key. Known here: accumulate, activation, algorithms, bias, constant, data, dilation, "
+       "\"a\": unknown key. Known here: accumulate, activation, algorithms, allow_tf32, bias, constant, data, dilation, "
        "dtype, "
        "groups, layout, "
        "measure, name, op, out_dtype, out_layout, padding, post, residual, scale, search, seed, stop_below, "
@@ -330,9 +330,11 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "dtype: expected \"float32\", \"bfloat16\", \"float16\" or \"int8\", found \"uint8\"."},
       {matmul(R"("a": [2, 3], "b": [3, 4], "dtype": "int8", "out_dtype": "float32")"),
        "out_dtype: expected \"int32\", \"uint8\" or \"int8\", found \"float32\"."},
-      {conv(R"("dtype": "float16")"),
-       "dtype: expected \"float32\", \"bfloat16\" or \"int8\", found \"float16\"."},
-      {conv(R"("layout": "NHWC")"), "layout: expected NCHW, NCHW4c, NCHW8c or NCHW16c, found NHWC"},
+      {conv(R"("dtype": "uint8")"),
+       "dtype: expected \"float32\", \"bfloat16\", \"float16\" or \"int8\", found \"uint8\"."},
+      {conv(R"("layout": "CHWN")"), "layout: expected NCHW, NHWC, NCHW4c, NCHW8c or NCHW16c, found CHWN"},
+      {matmul(R"("a": [2, 3], "b": [3, 4], "dtype": "int8", "allow_tf32": true)"),
+       "allow_tf32: expected only with float32, whose products it is about, found int8."},
       {conv(R"("constant": ["bias"])"),
        "constant: expected a list of different operands out of \"data\", \"weight\", found [\"bias\"]."},
       {conv(R"("constant": "weight")"),

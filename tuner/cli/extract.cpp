@@ -19,7 +19,7 @@ namespace tuner::cli {
 namespace {
 
 struct Options {
-  std::string model, output, target = "cpu";
+  std::string model, output, target = "cpu", layout;
   int64_t batch = 0;  // 0: not given
   int trials = 0;     // 0: not given
   std::vector<std::string> dims;
@@ -45,8 +45,11 @@ Result<Extraction> extract(const Options& options, const Target& target) {
   ASSIGN_OR_RETURN(graph::Graph graph, read_model_file(options.model, reading));
   Extraction out{.tasks = {}, .operators = graph.nodes.size()};
   RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(options.model + ": "));
-  const Result<ModelSteps> steps = steps_on(std::move(graph), target);
+  Result<ModelSteps> steps = steps_on(std::move(graph), target);
   if (!steps) return steps.status().with_context(options.model + ": ");
+  if (!options.layout.empty())
+    RETURN_IF_ERROR(
+        lay_out_images(*steps, options.layout, target).with_context(options.model + ": --layout: "));
   out.tasks = extract_tasks(*steps);
   for (const ExtractedTask& t : out.tasks) {
     out.uses += t.uses;
@@ -121,6 +124,10 @@ void add_extract_command(Command app, CommandContext& context) {
   command.add_option("--target", options->target, "Target to write: cpu, llvm -mcpu=..., cuda -arch=...")
       .show_default()
       .type_name("TEXT");
+  command
+      .add_option("--layout", options->layout,
+                  "Layout of all images in the tasks, say NHWC; NCHW if not given")
+      .type_name("LAYOUT");
   add_json_option(command, options->json);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler_core/target.h"
@@ -21,6 +22,10 @@ struct ExtractedTask {
 // place, sums on their residuals. For targets that it does not serve those of partition(). `graph`: after all passes. Errors as
 // partition() and apply_layouts().
 Result<ModelSteps> steps_on(graph::Graph graph, const Target& target);
+
+// Lays the images of all convolutions and pools out so: for targets whose steps steps_on() lays out in no way of its own.
+// NotFound with the step and why: no template serves it so, though one serves it as it is.
+Status lay_out_images(ModelSteps& model, std::string_view layout, const Target& target);
 
 // The distinct workloads of the steps, in order of first use.
 std::vector<ExtractedTask> extract_tasks(const ModelSteps& model);
