@@ -10,6 +10,7 @@
   TEMPLATE(matmul_mma_cuda) \
   TEMPLATE(conv2d_nchw_cuda) \
   TEMPLATE(conv2d_implicit_gemm_cuda) \
+  TEMPLATE(conv2d_nhwc_mma_cuda) \
   TEMPLATE(depthwise_conv2d_nchw_cuda) \
   TEMPLATE(softmax_cuda) \
   TEMPLATE(layer_norm_cuda) \

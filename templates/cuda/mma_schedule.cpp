@@ -53,7 +53,7 @@ bool fits(int64_t block, int64_t extent) { return block < std::max<int64_t>(2 * 
 bool is_async(const MmaProduct& w) { return std::min(w.vector_a, w.vector_b) * w.element_bytes() >= 4; }
 
 // A second kernel, about 2 us, in products of 16 x 8 x 16 that a multiprocessor does meanwhile.
-constexpr double kLaunchCost = 8'000;
+constexpr double kLaunchCost = 2'000;
 
 // Bytes of shared memory: the sums; one stage of both operands.
 int64_t bytes_of_sums(const Shape& s) { return s.block_m() * (s.block_n() + kPadSums) * 4; }
@@ -96,6 +96,15 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
   return best;
 }
 
+// Stages of the default config: a number that divides the steps of a part, if there is one, so that all of them are one iteration.
+int64_t first_stages(const MmaProduct& w, int64_t part, int64_t room) {
+  const int64_t most =
+      is_async(w) ? std::min<int64_t>({4, room, part + 1}) : std::min<int64_t>({2, room, part});
+  for (int64_t stages = most; stages > 2; --stages)
+    if (part % stages == 0) return stages;
+  return std::max<int64_t>(most, is_async(w) ? 2 : 1);
+}
+
 constexpr int64_t kXor = 0;  // positions in kLayouts
 const std::vector<std::string> kLayouts = {"xor", "pad"};
 
@@ -105,6 +114,19 @@ std::string layout_text(int64_t layout, int64_t row, int64_t unit) {
   const int64_t units = row / unit;
   const int64_t rows = std::min<int64_t>(int64_t{1} << std::countr_zero(static_cast<uint64_t>(units)), 8);
   return str("xor:", unit, ",", rows, ",", 8 / rows);
+}
+
+// Four products for two matrices that are loaded: below that, shared memory is the slower one (a multiprocessor reads a matrix of 512
+// bytes in four cycles, and does a product in two).
+template <class Number>
+auto feeds_products(const Number& tiles_m, const Number& tiles_n) {
+  return tiles_m * 2 + tiles_n <= tiles_m * tiles_n;
+}
+
+// Whether there is work for all schedulers of all multiprocessors, in tiles that keep them busy.
+bool is_large(const MmaProduct& w, const Shape& first) {
+  return w.batch * w.m * w.n >= kManyElements && first.warps_m * first.warps_n % kSchedulers == 0 &&
+         feeds_products(first.tiles_m, first.tiles_n);
 }
 
 void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const Knobs& k) {
@@ -196,7 +218,8 @@ void place_block(Schedule& s, const MmaProduct& w, const std::vector<Axis>& axes
   s.bind(s.rename(lane_thread, "lane_thread"), LoopKind::kThreadX);
   if (vector > 1) s.vectorize(s.rename(lane, "lane"));
   // A few rows at a time, so that their loads overlap.
-  const auto [rounds, few] = s.split(round, 4);
+  if (s.refused()) return;
+  const auto [rounds, few] = s.split(round, std::min<int64_t>(4, s.extent(round)));
   s.unroll(s.rename(few, "row"));
   s.rename(rounds, "rows");
 }
@@ -228,8 +251,7 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const auto [first, splits] = first_shape(w, t);
   const int64_t part = ceil_div(ceil_div(w.k, terms_of(first, w)), splits);
   const int64_t room = (t.shared_bytes_per_block - kLeastShared) / bytes_of_stage(first);
-  const int64_t stages = is_async(w) ? std::clamp<int64_t>(std::min(room, part + 1), 2, 4)
-                                     : std::min<int64_t>(2, std::min(room, part));
+  const int64_t stages = first_stages(w, part, room);
   const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.block_n()) >= 8;
   const std::vector<int64_t> of_stages =
       is_async(w) ? std::vector<int64_t>{2, 3, 4, 5, 6} : std::vector<int64_t>{1, 2};
@@ -260,6 +282,10 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
       .min_blocks = space.choice("min_blocks", {1, 2, 3, 4}).try_first(1),
   };
   constrain(space, w, t, k);
+  if (is_large(w, first)) {
+    space.require(k.warps_m * k.warps_n % kSchedulers == 0);
+    space.require(feeds_products(IntExpr(k.tiles_m), IntExpr(k.tiles_n)));
+  }
   return k;
 }
 

@@ -44,6 +44,19 @@ TEST(EpilogueCuda, OfProductsOnTensorCores) {
   }
 }
 
+TEST(EpilogueCuda, OfConvolutionsOnTensorCores) {
+  for (const DType t : {DType::kBFloat16, DType::kFloat16}) {
+    Conv2dWorkload w = conv(9, 12, 3);
+    w.dtype = t;
+    w.layout = w.out_layout = "NHWC";
+    w.constant = {"weight"};
+    expect_epilogues_right(conv2d_nhwc_mma_cuda(), w, 8);
+    w.in_channels = 16;
+    w.groups = 2;
+    expect_epilogues_right(conv2d_nhwc_mma_cuda(), w, 9);
+  }
+}
+
 TEST(EpilogueCuda, OfConvolutions) {
   expect_epilogues_right(conv2d_nchw_cuda(), conv(3, 5, 3), 3);
   Conv2dWorkload constant = conv(9, 11, 2);

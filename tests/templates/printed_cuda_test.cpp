@@ -67,6 +67,16 @@ std::vector<Workload> large_workloads() {
   result.push_back(conv);
   conv.groups = 512;
   result.push_back(conv);
+  conv.groups = 2;
+  conv.dtype = DType::kBFloat16;
+  conv.layout = conv.out_layout = "NHWC";
+  conv.constant = {"weight"};
+  result.push_back(conv);
+  conv.groups = 1;
+  conv.dtype = DType::kInt8;
+  conv.in_channels = 3;
+  conv.activation = Activation::kNone;
+  result.push_back(conv);
   result.push_back(SoftmaxWorkload{.rows = 4096, .columns = 1000});
   result.push_back(LayerNormWorkload{.rows = 4096, .columns = 768});
   result.push_back(ReduceWorkload{.rows = 4096, .columns = 4096});
