@@ -113,18 +113,24 @@ static int divisions(const LinearForm& form) {
 // runs through several dimensions at once are quotients and remainders, which meet again in the offset.
 void IndexNames::find_flat(const Stmt& body, const RangeMap& ranges, const std::vector<Buffer>& shared) {
   std::set<const BufferNode*> harder;  // some access has more divisions as an offset
+  bool in_serial = false, in_copy = false;
   const auto look = [&](const Buffer& b, const std::vector<Expr>& indices, const RangeMap& inside) {
     if (b->scope == MemoryScope::kRegister || indices.size() < 2) return;
     int apart = 0;
     for (const Expr& index : indices) apart += divisions(linear_form(index, inside));
     const int together = divisions(linear_form(storage_offset(*b, indices), inside));
-    if (together < apart) flat_.insert(b.get());
+    // Of a copy that goes on from step to step, what stands still of the offset is one register.
+    if (together < apart || (in_copy && together == apart && apart > 0 && b->scope == MemoryScope::kGlobal))
+      flat_.insert(b.get());
     if (together > apart) harder.insert(b.get());
   };
   const auto walk = [&](const auto& self, const Stmt& s, const RangeMap& outside) -> void {
     if (s == nullptr) return;
     RangeMap inside = outside;
+    const bool was_serial = in_serial, was_copy = in_copy;
     if (s->kind == StmtKind::kFor) inside.bind(s->var, s->extent);
+    in_serial |= s->kind == StmtKind::kFor && !prints_unrolled(*s);
+    in_copy |= in_serial && is_async(*s, "copy");
     if (s->kind == StmtKind::kStore) look(s->buffer, s->indices, outside);
     own_exprs(*s, [&](const Expr& whole) {
       visit(whole, [&](const Expr& e) {
@@ -134,6 +140,7 @@ void IndexNames::find_flat(const Stmt& body, const RangeMap& ranges, const std::
     self(self, s->body, inside);
     self(self, s->else_body, inside);
     for (const Stmt& child : s->stmts) self(self, child, inside);
+    in_serial = was_serial, in_copy = was_copy;
   };
   walk(walk, body, ranges);
   std::erase_if(flat_, [&](const BufferNode* b) { return harder.contains(b); });
@@ -150,8 +157,17 @@ void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
       sites_[next_order_++] = s->var.get();
     }
     ranges.bind(s->var, s->extent);
-    return collect(s->body, ranges, depth + 1);
+    const bool is_round = in_copy_ && s->loop == LoopKind::kUnrolled;
+    const bool is_step = !in_copy_ && (!steps_.empty() || !prints_unrolled(*s));
+    if (is_round) rounds_.push_back(s);
+    if (is_step) steps_.push_back(s);
+    collect(s->body, ranges, depth + 1);
+    if (is_round) rounds_.pop_back();
+    if (is_step) steps_.pop_back();
+    return;
   }
+  const bool was_copy = in_copy_;
+  in_copy_ |= is_async(*s, "copy") && !steps_.empty();
   own_exprs(*s, [&](const Expr& e) { note_loads(e, ranges, depth); });
   if (s->kind == StmtKind::kStore) {
     if (is_flat(s->buffer))
@@ -168,6 +184,7 @@ void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
   }
   collect(s->body, ranges, depth);
   for (const Stmt& child : s->stmts) collect(child, ranges, depth);
+  in_copy_ = was_copy;
 }
 
 // Loads below e, and what conditions compare.
@@ -210,19 +227,71 @@ void IndexNames::note_form(LinearForm form, int depth, const Buffer& buffer, int
     Candidate part{.site = sites_.at(order)};
     for (const auto& term : form.terms)
       if (order_of(term.first) <= order) part.form.terms.push_back(term);
-    auto found = std::find_if(candidates_.begin(), candidates_.end(),
-                              [&](const Candidate& c) { return same(c.form, part.form); });
-    if (found == candidates_.end()) found = candidates_.insert(candidates_.end(), std::move(part));
-    found->uses += 1;
-    found->in_loop |= depth > order;
+    Candidate& found = candidate(std::move(part.form));
+    if (found.uses == 0 && found.over == nullptr) found.site = part.site;
+    found.uses += 1;
+    found.in_loop |= depth > order;
     if (buffer == nullptr) {
-      found->below_division += 1;
+      found.below_division += 1;
       continue;
     }
-    const Place place{buffer, dimension, order == orders.back()};
-    if (std::find(found->places.begin(), found->places.end(), place) == found->places.end())
-      found->places.push_back(place);
+    add_place(found, {buffer, dimension, order == orders.back()});
   }
+  if (!rounds_.empty()) note_rounds(form, buffer, dimension);
+}
+
+IndexNames::Candidate& IndexNames::candidate(LinearForm form) {
+  const auto found =
+      std::ranges::find_if(candidates_, [&](const Candidate& c) { return same(c.form, form); });
+  if (found != candidates_.end()) return *found;
+  candidates_.push_back({});
+  candidates_.back().form = std::move(form);
+  return candidates_.back();
+}
+
+void IndexNames::add_place(Candidate& candidate, const Place& place) {
+  if (std::ranges::find(candidate.places, place) == candidate.places.end()) candidate.places.push_back(place);
+}
+
+// Of an index in the rounds of a copy: what stands still in all steps, and what moves with them alone.
+void IndexNames::note_rounds(const LinearForm& form, const Buffer& buffer, int dimension) {
+  constexpr int64_t kMostRounds = 16;  // registers
+  const Stmt& rounds = rounds_.back();
+  LinearForm still, moving;
+  bool divides = false;
+  for (const auto& term : form.terms) {
+    bool of_rounds = false, of_step = false, of_thread = false, other = order_of(term.first) == kMoving;
+    visit(term.first, [&](const Expr& part) {
+      if (part->kind != ExprKind::kVar || other) return;
+      const int order = order_.at(part->var.get());
+      if (part->var == rounds->var)
+        of_rounds = true;
+      else if (order == 0)
+        of_thread = true;
+      else if (std::ranges::any_of(steps_, [&](const Stmt& step) { return step->var == part->var; }))
+        of_step = true;
+      else
+        other = true;
+    });
+    if (other) continue;
+    if (!of_step) still.terms.push_back(term);
+    if (of_step && !of_rounds && !of_thread) moving.terms.push_back(term);
+    divides |= !of_step && of_rounds && has_division(term.first);
+  }
+  if (divides && rounds->extent <= kMostRounds) {
+    Candidate& array = candidate(std::move(still));
+    array.over = rounds;
+    array.before = steps_.front()->var.get();
+    array.uses += 1;
+    if (buffer != nullptr) add_place(array, {buffer, dimension, false});
+  }
+  if (moving.terms.size() < 2 || divisions(moving) < 2) return;
+  Candidate& step = candidate(std::move(moving));
+  if (step.uses == 0) step.site = steps_.back()->var.get();
+  step.steps = steps_;
+  step.uses += 1;
+  step.in_loop = true;
+  if (buffer != nullptr) add_place(step, {buffer, dimension, false});
 }
 
 int IndexNames::order_of(const Expr& term) const {
@@ -243,17 +312,41 @@ void IndexNames::choose() {
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [&](const Candidate& a, const Candidate& b) { return cost(a) < cost(b); });
   for (const Candidate& candidate : candidates_) {
-    if (candidate.uses < 2 && !candidate.in_loop) continue;
-    const Expr value = rebuilt(candidate.form, {}, known_.size());
+    if (candidate.uses < 2 && !candidate.in_loop && candidate.over == nullptr) continue;
+    const Expr value = rebuilt(candidate.form, {}, candidate.over != nullptr);
     // A sum with the variable of an unrolled loop is a constant away from what has a name already.
-    const bool is_sum =
-        candidate.site != nullptr && unrolled_.contains(order_.at(candidate.site)) && !has_division(value);
+    const bool is_sum = candidate.over == nullptr && candidate.site != nullptr &&
+                        unrolled_.contains(order_.at(candidate.site)) && !has_division(value);
     if (operations(value) < 2 || (is_sum && candidate.below_division == 0)) continue;
     Named named{.var = make_var(wanted_name(candidate)), .value = value};
     named.about = about(candidate);
-    known_.push_back({candidate.form, named.var});
-    defined_[candidate.site].push_back(std::move(named));
+    named.over = candidate.over;
+    if (!candidate.steps.empty()) tabulate(named, candidate);
+    known_.push_back({candidate.form, named.var, candidate.site});
+    (named.over == nullptr ? defined_[candidate.site] : arrays_[candidate.before])
+        .push_back(std::move(named));
   }
+}
+
+// What it is in each step, where divisions make it dear and the steps are few.
+void IndexNames::tabulate(Named& named, const Candidate& candidate) {
+  constexpr int64_t kMostSteps = 1024;
+  int64_t count = 1;
+  for (const Stmt& loop : candidate.steps)
+    if ((count *= loop->extent) > kMostSteps) return;
+  const Expr value = to_expr(candidate.form);
+  std::vector<int64_t> values;
+  for (int64_t step = 0; step < count; ++step) {
+    VarMap at;
+    int64_t rest = step, number = 0;
+    for (auto loop = candidate.steps.rbegin(); loop != candidate.steps.rend(); rest /= (*loop++)->extent)
+      at.emplace((*loop)->var, Expr(rest % (*loop)->extent));
+    if (!is_const_int(simplify(substitute(value, at)), &number) || number < INT32_MIN || number > INT32_MAX)
+      return;
+    values.push_back(number);
+  }
+  named.steps = candidate.steps;
+  named.values = std::move(values);
 }
 
 // "place in b_tile, dimension 0 of out"
@@ -302,8 +395,14 @@ const std::vector<IndexNames::Named>& IndexNames::defined_in(const VarNode* loop
   return found == defined_.end() ? kNone : found->second;
 }
 
+const std::vector<IndexNames::Named>& IndexNames::defined_before(const VarNode* loop) const {
+  static const std::vector<Named> kNone;
+  const auto found = arrays_.find(loop);
+  return found == arrays_.end() ? kNone : found->second;
+}
+
 Expr IndexNames::apply(const Expr& e, const RangeMap& ranges) const {
-  return rebuilt(linear_form(e, ranges), ranges, known_.size());
+  return rebuilt(linear_form(e, ranges), ranges, ahead_);
 }
 
 Expr IndexNames::apply_offset(const Buffer& buffer, const std::vector<Expr>& indices,
@@ -311,34 +410,35 @@ Expr IndexNames::apply_offset(const Buffer& buffer, const std::vector<Expr>& ind
   return apply(storage_offset(*buffer, indices), ranges);
 }
 
-// The sum with the longest known part replaced by its name, from the outside in, the constant last.
-Expr IndexNames::rebuilt(LinearForm form, const RangeMap& ranges, size_t known_limit) const {
+// The sum with the longest known parts replaced by their names, from the outside in, the constant last.
+Expr IndexNames::rebuilt(LinearForm form, const RangeMap& ranges, bool ahead) const {
   Expr sum = 0;
   const Known* best = nullptr;
-  for (size_t i = 0; i < known_limit; ++i)
-    if ((best == nullptr || known_[i].form.terms.size() > best->form.terms.size()) &&
-        contains(form, known_[i].form))
-      best = &known_[i];
-  if (best != nullptr) {
-    sum = Expr(best->var);
+  do {
+    best = nullptr;
+    for (const Known& known : known_)
+      if ((!ahead || known.site == nullptr) && contains(form, known.form) &&
+          (best == nullptr || known.form.terms.size() > best->form.terms.size()))
+        best = &known;
+    if (best == nullptr) break;
+    sum = sum + Expr(best->var);
     std::erase_if(form.terms, [&](const auto& term) { return has_term(best->form, term); });
-  }
+  } while (!form.terms.empty());
   std::stable_sort(form.terms.begin(), form.terms.end(), [&](const auto& a, const auto& b) {
     if ((a.second > 0) != (b.second > 0)) return a.second > 0;  // a sum begins with something positive
     return order_of(a.first) < order_of(b.first);
   });
-  if (best == nullptr && form.constant > 0 && !form.terms.empty() && form.terms[0].second < 0)
+  if (equal(sum, Expr(0)) && form.constant > 0 && !form.terms.empty() && form.terms[0].second < 0)
     sum = std::exchange(form.constant, 0);  // 5 - i, not -i + 5
   for (auto& [term, factor] : form.terms) {
-    const Expr inner =
-        term->kind == ExprKind::kBinary
-            ? map_children(term,
-                           [&](const Expr& operand) {
-                             return operand->dtype == DType::kInt64
-                                        ? rebuilt(linear_form(operand, ranges), ranges, known_limit)
-                                        : operand;
-                           })
-            : term;
+    const Expr inner = term->kind == ExprKind::kBinary
+                           ? map_children(term,
+                                          [&](const Expr& operand) {
+                                            return operand->dtype == DType::kInt64
+                                                       ? rebuilt(linear_form(operand, ranges), ranges, ahead)
+                                                       : operand;
+                                          })
+                           : term;
     const bool starts_negative = factor < 0 && equal(sum, Expr(0));
     sum = starts_negative ? unary(UnaryOp::kNeg, inner * -factor)
           : factor < 0    ? sum - inner * -factor

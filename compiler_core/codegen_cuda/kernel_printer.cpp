@@ -73,7 +73,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 
 KernelPrinter::KernelPrinter(const GpuKernel& kernel)
     : kernel_(kernel),
-      body_(simplified_body(kernel)),
+      body_(with_step_masks(simplified_body(kernel), kernel, masks_)),
       index_names_(kernel, body_),
       expr_text_(names_),
       barrier_comments_(describe_barriers(body_)) {
@@ -99,7 +99,7 @@ std::string KernelPrinter::print() {
   stmt(body_, ranges, false);
   close();
   drop_unused_names();
-  return std::move(out_);
+  return tables_ + out_;
 }
 
 void KernelPrinter::head_comment() {
@@ -186,7 +186,7 @@ void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
   for (const IndexNames::Named& n : index_names_.defined_in(loop)) {
     const auto bounds = const_bounds(n.value, ranges);
     const bool fits = bounds.has_value() && bounds->first > INT32_MIN && bounds->second < INT32_MAX;
-    const std::string text = expr_text_.index(n.value, ranges);
+    const std::string text = n.values.empty() ? expr_text_.index(n.value, ranges) : looked_up(n, ranges);
     if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
     if (!fits) expr_text_.is_wide(n.var);
     const std::string& name = names_.declare(n.var, n.var->name);
@@ -194,6 +194,12 @@ void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
     line(str("const ", fits ? "int " : "long long ", name, " = ", text, ";  // ", with_c_names(n.about)));
     definitions_.push_back({name, begin, out_.size() - begin});
   }
+}
+
+void KernelPrinter::define_arrays(const VarNode* loop, RangeMap& ranges) {
+  for (const IndexNames::Named& n : index_names_.defined_before(loop)) define_array(n, ranges);
+  for (const StepMask& mask : masks_)
+    if (mask.before == loop) define_mask(mask, ranges);
 }
 
 void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
@@ -237,13 +243,16 @@ void KernelPrinter::loop(const Stmt& s, const RangeMap& ranges, bool told) {
 
 void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told) {
   const bool unrolled = prints_unrolled(*s);
+  RangeMap inside = ranges;
+  define_arrays(s->var.get(), inside);
   if (!told && !unrolled) comment(describe_loop(*s));
   line(unrolled ? "#pragma unroll" : "#pragma unroll 1");
   names_.open();
   const std::string name = names_.declare(s->var, s->var->name);
   open(str("for (int ", name, " = 0; ", name, " < ", s->extent, "; ++", name, ")"));
-  RangeMap inside = ranges;
   inside.bind(s->var, s->extent);
+  name_elements(s->var, name);
+  name_bits(s->var, name, inside);
   define_names(s->var.get(), inside);
   stmt(s->body, inside, told);
   close();

@@ -10,6 +10,7 @@
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "compiler_core/codegen_cuda/index_names.h"
 #include "compiler_core/codegen_cuda/names.h"
+#include "compiler_core/codegen_cuda/step_masks.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/lower/gpu.h"
 
@@ -19,7 +20,7 @@ class KernelPrinter {
  public:
   explicit KernelPrinter(const GpuKernel& kernel);
 
-  // The function with the comment above it. Once.
+  // The function with the comment above it, and before it the tables that it reads. Once.
   std::string print();
   // The text calls index_div or index_mod.
   bool uses_floor_helpers() const { return expr_text_.uses_floor_helpers(); }
@@ -35,6 +36,17 @@ class KernelPrinter {
   void define_indices(RangeMap& ranges);
   void define_shared();
   void define_names(const VarNode* loop, RangeMap& ranges);
+  void define_arrays(const VarNode* loop, RangeMap& ranges);
+  void define_array(const IndexNames::Named& array, RangeMap& ranges);
+  void define_mask(const StepMask& mask, const RangeMap& ranges);
+  // In the loop of rounds: what the arrays' elements are called, and the bits of a mask in this step.
+  void name_elements(const Var& rounds, const std::string& round);
+  void name_bits(const Var& rounds, const std::string& round, RangeMap& ranges);
+  std::string step_text(const std::vector<std::pair<Var, int64_t>>& steps, const RangeMap& ranges);
+  std::string bits_table(const StepMask& mask);
+  std::string looked_up(const IndexNames::Named& n, const RangeMap& ranges);
+  std::string table(const std::string& wanted, const char* type, const std::string& values,
+                    const std::string& about);
   void drop_unused_names();
 
   // --- statements. `told`: a comment above says what this nest does ---
@@ -82,6 +94,7 @@ class KernelPrinter {
   void close();
 
   const GpuKernel& kernel_;
+  std::vector<StepMask> masks_;
   Stmt body_;
   IndexNames index_names_;
   Names names_;
@@ -93,7 +106,9 @@ class KernelPrinter {
     size_t begin, length;  // of its line in out_
   };
   std::vector<Definition> definitions_;
-  std::string out_;
+  std::vector<std::pair<Var, Var>> arrays_;  // what is one over rounds, and their loop's variable
+  std::map<const VarNode*, std::string> array_names_, bits_tables_;
+  std::string out_, tables_;
   int depth_ = 0;
   bool copies_ = false;  // in the body of an asynchronous copy
   std::set<int64_t> async_bytes_;

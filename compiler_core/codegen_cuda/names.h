@@ -31,6 +31,8 @@ class Names {
 
   // `buffer` is called by the name of something declared.
   void alias(const Buffer& buffer, const std::string& name) { buffers_[buffer.get()] = name; }
+  // `var` is called by this text from now on, say an element of an array that is declared.
+  void alias(const Var& var, const std::string& text) { vars_[var.get()] = text; }
 
   // The name of something declared. Undeclared is our bug.
   const std::string& of(const Var& var) const;

@@ -171,6 +171,9 @@ inline std::vector<SassSnippet> sass_snippets() {
       {"branches of a warp", Op::kOther,
        "if (xi[$n + t] > t) { for (int i = 0; i < xi[$n * 3 + t]; ++i) { if (x[i] > 5) break; y[i] = x[i + "
        "$n]; } s[t] = 3; } __syncthreads();"},
+      {"constants of all threads", Op::kConstant,
+       "\n  #pragma unroll 1\n  for (int i = 0; i < 12; ++i) y[$n * 512 + t + i * 32] = x[t + i * 64] + "
+       "table[i * 5 + $n];"},
       {"constants", Op::kConstant,
        "((float4*)y)[$n * 32 + t] = make_float4(table[xi[$n] & 7], table[(xi[$n] & 7) + $n], 1, 2);"},
       {"predicates in a register", Op::kPredicate,

@@ -62,6 +62,7 @@ constexpr Opcode kOpcodes[] = {
     {0x0a4, "UIMAD", Op::kInteger},
     {0x0a5, "UIMAD.WIDE", Op::kInteger},
     {0x0b9, "ULDC", Op::kConstant},
+    {0x0bb, "ULDC.UR", Op::kConstant},
     {0x0bd, "UFLO", Op::kInteger},
     {0x100, "FLO", Op::kInteger},
     {0x101, "BREV", Op::kInteger},
