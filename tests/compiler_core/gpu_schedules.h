@@ -22,6 +22,7 @@ inline Program gpu_product(int64_t m, int64_t n, int64_t k) {
 struct TiledOptions {
   int64_t bm = 4, bn = 8, bk = 4, tm = 2, tn = 2;
   bool virtual_threads = false, double_buffer = false, in_registers = true;
+  int64_t stages = 1;  // above 1: of asynchronous copies, in place of a double buffer
   std::string layout_a;
 };
 
@@ -67,6 +68,7 @@ inline Schedule tiled_product(int64_t m, int64_t n, int64_t k, const TiledOption
     s.double_buffer(a, k_outer, o.in_registers);
     s.double_buffer(b, k_outer, o.in_registers);
   }
+  if (o.stages > 1) s.pipeline({a, b}, k_outer, o.stages);
   if (!o.layout_a.empty()) s.set_layout(a, o.layout_a);
   return s;
 }

@@ -1,5 +1,5 @@
 // Random GPU schedules through lower_gpu and the emulator: right values, no race, nothing out of bounds,
-// nothing uninitialised or unwritten. Draws tile sizes, virtual threads, double buffers, layouts, split-K and
+// nothing uninitialised or unwritten. Draws tile sizes, virtual threads, double buffers, pipelines, layouts, split-K and
 // odd shapes.
 #include <cmath>
 #include <random>
@@ -47,7 +47,7 @@ void expect_right(const Schedule& s, const Program& math, uint64_t seed) {
 TEST(LowerGpuRandom, TiledProducts) {
   const RandomSeed seed(20261121);
   std::mt19937_64 rng(seed);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 80; ++i) {
     TiledOptions o;
     o.bm = pick<int64_t>(rng, {8, 16, 24}), o.bn = pick<int64_t>(rng, {16, 32}),
     o.bk = pick<int64_t>(rng, {1, 4, 8});
@@ -61,6 +61,9 @@ TEST(LowerGpuRandom, TiledProducts) {
     const auto m = static_cast<int64_t>(1 + rng() % 40), n = static_cast<int64_t>(1 + rng() % 40),
                k = static_cast<int64_t>(1 + rng() % 20);
     if (m < o.bm) o.layout_a.clear();  // the tile is then smaller than its units
+    // As many steps as fill it, and a loop to be the pipeline of.
+    const int64_t steps = (k + o.bk - 1) / o.bk;
+    if (!o.double_buffer && steps > 1) o.stages = std::min(steps + 1, pick<int64_t>(rng, {1, 2, 3, 4}));
     SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k));
     ASSERT_NO_FATAL_FAILURE(expect_right(tiled_product(m, n, k, o), gpu_product(m, n, k), seed + i));
   }

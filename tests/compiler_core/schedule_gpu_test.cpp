@@ -167,6 +167,40 @@ TEST(ScheduleGpu, BindRefuses) {
             "bind(out:j, blockIdx.x): i on the same path is bound to blockIdx.x already");
 }
 
+// A copy of a copy, both in the loop: the second cannot run ahead of the first.
+TEST(ScheduleGpu, WhatTheLoopStoresIsNotCopiedAhead) {
+  const auto prepared = [] {
+    te::Builder b("twice");
+    const Buffer x = b.input("x", {256});
+    const Buffer twice = b.compute("twice", {256}, [&](const te::Indices& i) { return load(x, i) * 2; });
+    b.compute("out", {256}, [&](const te::Indices& i) { return load(twice, i) + 1; }, BufferRole::kOutput,
+              {"i"});
+    Schedule s(b.finish());
+    const auto [i] = s.axes<1>(s.tensor("out"));
+    const auto [block, in_block] = s.split(i, 128);
+    const auto [step, thread] = s.split(in_block, 32);
+    s.bind(block, LoopKind::kBlockX);
+    s.bind(thread, LoopKind::kThreadX);
+    s.rename(step, "step");
+    s.set_scope(s.tensor("twice"), MemoryScope::kShared);
+    s.cache_read(s.tensor("twice"), MemoryScope::kShared, s.tensor("out"));
+    for (const char* stage : {"twice.shared", "twice"}) s.compute_at(s.tensor(stage), s.axis("step"));
+    return s;
+  };
+  Schedule doubled = prepared();
+  doubled.double_buffer(doubled.tensor("twice.shared"), doubled.axis("step"));
+  EXPECT_EQ(refusal(doubled),
+            "double_buffer(twice.shared, step, registers): twice.shared copies twice, which is stored in "
+            "step: what a "
+            "later iteration copies is not there before");
+  Schedule piped = prepared();
+  piped.pipeline({piped.tensor("twice.shared")}, piped.axis("step"), 2);
+  EXPECT_EQ(
+      refusal(piped),
+      "pipeline({twice.shared}, step, 2): twice.shared copies twice, which is stored in step: what a later "
+      "iteration copies is not there before");
+}
+
 TEST(ScheduleGpu, SharedMemoryPrimitivesRefuse) {
   Schedule scope(gpu_product(8, 8, 8));
   scope.set_layout(scope.tensor("acc"), "pad:1");
@@ -182,6 +216,10 @@ TEST(ScheduleGpu, SharedMemoryPrimitivesRefuse) {
   outside.double_buffer(outside.tensor("a.packed"), outside.axis("i.outer"));
   EXPECT_EQ(refusal(outside),
             "double_buffer(a.packed, i.outer, registers): i.outer is blockIdx.y; it must be serial");
+
+  Schedule few = tiled_product(8, 8, 8);
+  few.pipeline({few.tensor("a.packed")}, few.axis("k.outer"), 4);
+  EXPECT_EQ(refusal(few), "pipeline({a.packed}, k.outer, 4): k.outer has 2 iterations; 4 stages need at least 3");
 
   Schedule name = tiled_product(8, 8, 8);
   name.rename(name.axis("k.outer"), "two words");

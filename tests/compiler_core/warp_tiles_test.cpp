@@ -371,6 +371,21 @@ TEST(WarpTiles, DamageIsSeen) {
   EXPECT_THAT(verdict(unset, math), HasSubstr("uninitialised read"));
 }
 
+// Below sm_80 there is neither: said before anything is compiled.
+TEST(WarpTiles, OlderArchitecturesAreRefused) {
+  const Program math = half_product(DType::kBFloat16, 32, 32, 64, true);
+  const auto tiles = lowered(warp_product(math, {}));
+  ASSERT_TRUE(tiles) << tiles.message();
+  const auto refused = [](const GpuProgram& p, const char* arch) {
+    return cuda::compile_kernels(p, *parse_target(str("cuda -arch=", arch)), {}).message();
+  };
+  EXPECT_THAT(refused(*tiles, "sm_75"),
+              ::testing::MatchesRegex("kernel product: [a-z0-9.]* need sm_80 or later, found sm_75"));
+  GpuProgram copies = *tiles;
+  copies.kernels[0].body = make_seq({make_async_commit(), make_async_wait(0)});
+  EXPECT_EQ(refused(copies, "sm_70"), "kernel product: asynchronous copies need sm_80 or later, found sm_70");
+}
+
 // What can go wrong in a pipeline, each by itself.
 TEST(WarpTiles, DamageToAPipelineIsSeen) {
   const Program math = half_product(DType::kBFloat16, 64, 64, 200, true);

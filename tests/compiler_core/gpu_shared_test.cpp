@@ -1,0 +1,104 @@
+// Where the shared buffers of a kernel lie: on each other where they are not needed at the same time.
+#include <gtest/gtest.h>
+
+#include "compiler_core/lower/gpu_passes.h"
+
+namespace tuner {
+namespace {
+
+Buffer shared(const char* name, int64_t bytes) {
+  return make_buffer(name, DType::kFloat32, {bytes / 4}, MemoryScope::kShared, BufferRole::kIntermediate);
+}
+Stmt write(const Buffer& b) { return make_store(b, {Expr(0)}, float_imm(1)); }
+Stmt read(const Buffer& b) {
+  static const Buffer out =
+      make_buffer("out", DType::kFloat32, {1}, MemoryScope::kGlobal, BufferRole::kOutput);
+  return make_store(out, {Expr(0)}, load(b, {Expr(0)}));
+}
+Stmt loop(int64_t extent, const Stmt& body) { return make_for(make_var("i"), extent, body); }
+
+struct Placed {
+  std::vector<int64_t> offsets;
+  int64_t bytes;
+};
+Placed placed(const std::vector<Buffer>& buffers, const Stmt& body) {
+  GpuKernel kernel;
+  kernel.shared = buffers;
+  gpu::place_shared(body, kernel);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const bool apart = kernel.shared_offsets[i] >= kernel.shared_offsets[j] + buffers[j]->bytes() ||
+                         kernel.shared_offsets[j] >= kernel.shared_offsets[i] + buffers[i]->bytes();
+      EXPECT_EQ(lie_on_each_other(kernel, buffers[i], buffers[j]), !apart) << i << ", " << j;
+    }
+  return {kernel.shared_offsets, kernel.shared_bytes};
+}
+using Offsets = std::vector<int64_t>;
+
+TEST(GpuShared, OneAfterTheOtherLieOnEachOther) {
+  const Buffer a = shared("a", 8192), b = shared("b", 4096);
+  const Placed p = placed({a, b}, make_seq({write(a), read(a), write(b), read(b)}));
+  EXPECT_EQ(p.offsets, (Offsets{0, 0}));
+  EXPECT_EQ(p.bytes, 8192);
+}
+
+TEST(GpuShared, NeededAtTheSameTimeLieSideBySide) {
+  const Buffer a = shared("a", 8192), b = shared("b", 4096);
+  const Placed p = placed({a, b}, make_seq({write(a), write(b), read(a), read(b)}));
+  EXPECT_EQ(p.offsets, (Offsets{0, 8192}));
+  EXPECT_EQ(p.bytes, 12288);
+}
+
+// What one iteration writes last, the next one may read first.
+TEST(GpuShared, OfALoopAllIterationsCount) {
+  const Buffer a = shared("a", 8192), b = shared("b", 4096);
+  const Stmt turn = make_seq({read(a), write(a), write(b), read(b)});
+  EXPECT_EQ(placed({a, b}, loop(2, turn)).bytes, 12288);
+  EXPECT_EQ(placed({a, b}, loop(1, turn)).bytes, 8192) << "a loop of one iteration is none";
+  EXPECT_EQ(placed({a, b}, make_seq({loop(2, make_seq({write(a), read(a)})), write(b), read(b)})).bytes,
+            8192);
+  EXPECT_EQ(placed({a, b}, make_seq({loop(2, write(a)), write(b), read(b), read(a)})).bytes, 12288);
+}
+
+// Some threads are in one branch while others are in the other.
+TEST(GpuShared, BranchesRunAtTheSameTime) {
+  const Buffer a = shared("a", 8192), b = shared("b", 4096);
+  const Expr condition = Expr(make_var("t")) < 3;
+  EXPECT_EQ(
+      placed({a, b}, make_if(condition, make_seq({write(a), read(a)}), make_seq({write(b), read(b)}))).bytes,
+      12288);
+  EXPECT_EQ(placed({a, b}, make_seq({make_if(condition, make_seq({write(a), read(a)})),
+                                     make_if(condition, make_seq({write(b), read(b)}))}))
+                .bytes,
+            8192);
+}
+
+// Sharing costs a barrier, which a small buffer is not worth.
+TEST(GpuShared, SmallBuffersHaveBytesOfTheirOwn) {
+  const Buffer a = shared("a", 8192), b = shared("b", 4080);
+  EXPECT_EQ(placed({a, b}, make_seq({write(a), read(a), write(b), read(b)})).offsets, (Offsets{0, 8192}));
+}
+
+// The first gap that is large enough: here where `a` was, under `b` which is needed still.
+TEST(GpuShared, AThirdOneTakesTheFirstPlaceThatIsFree) {
+  const Buffer a = shared("a", 8192), b = shared("b", 4096), c = shared("c", 8192), d = shared("d", 16384);
+  const Stmt body = make_seq({write(a), write(b), read(a), write(c), read(c), write(d), read(d), read(b)});
+  const Placed p = placed({a, b, c, d}, body);
+  EXPECT_EQ(p.offsets, (Offsets{0, 8192, 0, 12288}));
+  EXPECT_EQ(p.bytes, 12288 + 16384);
+}
+
+TEST(GpuShared, PlacesAreMultiplesOf16Bytes) {
+  const Buffer a = shared("a", 20), b = shared("b", 4);
+  const Placed p = placed({a, b}, make_seq({write(a), write(b), read(a), read(b)}));
+  EXPECT_EQ(p.offsets, (Offsets{0, 32}));
+  EXPECT_EQ(p.bytes, 48);
+}
+
+TEST(GpuShared, WhatNobodyTouchesIsPlacedToo) {
+  const Buffer a = shared("a", 8192), b = shared("b", 8192);
+  EXPECT_EQ(placed({a, b}, make_seq({write(a), read(a)})).offsets, (Offsets{0, 0}));
+}
+
+}  // namespace
+}  // namespace tuner
