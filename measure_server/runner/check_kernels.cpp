@@ -97,6 +97,51 @@ extern "C" __global__ void tuner_probe_ffma(float* out, float x, float y, u64 ro
   for (int i = 0; i < 16; ++i) sum += chain[i];
   if (sum == x) out[0] = sum;
 }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ void multiply_add(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ void multiply_add(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Eight tiles of sums a warp, each multiplied into 16 times a round, all out of registers. Operands are no zeros, which
+// would take less power and so run at a higher clock.
+template <class Sum>
+__device__ void probe_mma(Sum* out, unsigned x, unsigned y, u64 rounds) {
+  unsigned a[4], b[2];
+  Sum sums[8][4];
+  for (int i = 0; i < 4; ++i) a[i] = x ^ (threadIdx.x * 6 + i + 1) * 0x9e3779b9u & y;
+  for (int i = 0; i < 2; ++i) b[i] = x ^ (threadIdx.x * 6 + i + 5) * 0x9e3779b9u & y;
+  for (int tile = 0; tile < 8; ++tile)
+    for (int i = 0; i < 4; ++i) sums[tile][i] = threadIdx.x + tile;
+#pragma unroll 1
+  for (u64 r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int step = 0; step < 16; ++step) {
+#pragma unroll
+      for (int tile = 0; tile < 8; ++tile) multiply_add(sums[tile], a, b);
+    }
+  }
+  Sum sum = 0;
+  for (int tile = 0; tile < 8; ++tile)
+    for (int i = 0; i < 4; ++i) sum += sums[tile][i];
+  if (sum == (Sum)123456789) out[0] = sum;
+}
+extern "C" __global__ void tuner_probe_mma_bf16(float* out, unsigned x, unsigned y, u64 rounds) {
+  probe_mma(out, x, y, rounds);
+}
+extern "C" __global__ void tuner_probe_mma_u8s8(int* out, unsigned x, unsigned y, u64 rounds) {
+  probe_mma(out, x, y, rounds);
+}
+#endif
 )";
 
 struct Element {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -14,6 +15,7 @@
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
+#include "compiler_core/codegen_cuda/sass/sass.h"
 #include "tests/random_seed.h"
 #include "tests/support/temporary_folder.h"
 
@@ -216,8 +218,39 @@ TEST(CheckKernelsOnGpus, AreCompiledForEveryArchitecture) {
       EXPECT_THAT(names, testing::Contains(sums_kernel(dtype)));
       EXPECT_THAT(names, testing::Contains(samples_kernel(dtype)));
     }
-    EXPECT_THAT(names, testing::IsSupersetOf({kEqualKernel, kHashKernel}));
+    EXPECT_THAT(names, testing::IsSupersetOf(
+                           {kEqualKernel, kHashKernel, kFfmaKernel, kMmaBrainKernel, kMmaByteKernel}));
     EXPECT_LT(compiled->cubin.size(), 200'000u) << "every pack has it";
+  }
+}
+
+// The probes' loops do what is counted for them, and nothing but that: a peak is of what is measured.
+TEST(CheckKernelsOnGpus, ProbesComputeAsManyProductsARoundAsTheyAreCountedFor) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const Result<cuda::Compiled> compiled = cuda::compile_source(
+        check_kernels_source(), "checks.cu", {str("--gpu-architecture=", arch), "--std=c++17"});
+    ASSERT_TRUE(compiled.is_ok()) << compiled.message();
+    const auto codes = sass::read_kernel_code(compiled->cubin);
+    ASSERT_TRUE(codes.is_ok()) << codes.message();
+    struct Probe {
+      const char* kernel;
+      sass::Op op;
+      int64_t a_round;
+    };
+    for (const auto& [kernel, op, a_round] : {Probe{kFfmaKernel, sass::Op::kFfma, kFfmaPerRound},
+                                              Probe{kMmaBrainKernel, sass::Op::kMma, kMmaPerRound},
+                                              Probe{kMmaByteKernel, sass::Op::kMma, kMmaPerRound}}) {
+      SCOPED_TRACE(str(arch, " ", kernel));
+      const auto code = std::ranges::find(*codes, kernel, &sass::KernelCode::name);
+      ASSERT_NE(code, codes->end());
+      ASSERT_GE(code->hot, 0);
+      const sass::Mix& loop = code->hot_mix();
+      EXPECT_GE(loop[op], a_round);
+      EXPECT_EQ(loop[op] % a_round, 0) << "whole rounds";
+      EXPECT_LT(loop.all(), 1.05 * loop[op]) << "nothing else is in the way";
+      EXPECT_EQ(loop.shared_loads() + loop.global_loads() + loop[sass::Op::kLocalLoad], 0);
+    }
   }
 }
 
