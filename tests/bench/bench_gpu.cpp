@@ -27,6 +27,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/bench/gpu/ceilings.h"
 #include "tests/bench/gpu/comparison.h"
 
 namespace tuner {
@@ -145,11 +146,10 @@ int report_error(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
 }
 
-// A library that is there must be right; one that is not is told, and no failure.
-bool all_right(const RunReport& run, const Libraries& libraries) {
-  return run.stopped.empty() && std::all_of(run.tasks.begin(), run.tasks.end(), [&](const TaskReport& t) {
-           const bool is_there = t.peer.name == "cuDNN" ? libraries.cudnn.is_ok() : libraries.cublas.is_ok();
-           return t.error.empty() && (t.peer.missing.empty() || !is_there);
+// A library that computes must be right. One that is not there or cannot be told of the task is no failure.
+bool all_right(const RunReport& run) {
+  return run.stopped.empty() && std::all_of(run.tasks.begin(), run.tasks.end(), [](const TaskReport& t) {
+           return t.error.empty() && !t.peer.failed;
          });
 }
 
@@ -181,6 +181,19 @@ Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* re
   return Status::ok();
 }
 
+// A peak that the pack has no kernel for is told; Unavailable: the device failed.
+Status measure_peaks(DeviceBench& bench, const PackFile& pack, RunReport& run) {
+  const auto measure = [&](Probe probe, double& rate, std::string& missing) {
+    const Result<double> found = probe_rate(bench, pack, probe, run.fill_ns);
+    if (found.is_ok()) rate = *found;
+    if (missing.empty()) missing = found.message();
+    return found.status().code() == StatusCode::kUnavailable ? found.status() : Status::ok();
+  };
+  RETURN_IF_ERROR(measure(Probe::kMultiplyAdds, run.ffma_gflops, run.ffma_missing));
+  RETURN_IF_ERROR(measure(Probe::kBrainTiles, run.mma_16bit_gops, run.mma_missing));
+  return measure(Probe::kByteTiles, run.mma_int8_gops, run.mma_missing);
+}
+
 Result<bool> bench_pack(const Options& options) {
   ASSIGN_OR_RETURN(const PackFile pack, PackFile::open(options.pack));
   std::optional<PackResults> results;
@@ -190,13 +203,15 @@ Result<bool> bench_pack(const Options& options) {
   Watchdog watchdog("opening it and the copy that shows its bandwidth", kMostOpeningS);
   RETURN_IF_ERROR(cuda_available());
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBench> bench, DeviceBench::open(0));
-  const Libraries libraries{Cublas::open(bench->stream()), Cudnn::open(bench->stream())};
+  const Libraries libraries{Cublas::open(bench->stream()), CublasLt::open(bench->stream()),
+                            Cudnn::open(bench->stream())};
   const auto version_of = [](const auto& library) {
     return library.is_ok() ? library->version() : library.message();
   };
   RunReport run{.date = utc_now(),
                 .device = bench->device(),
                 .cublas = version_of(libraries.cublas),
+                .cublaslt = version_of(libraries.cublaslt),
                 .cudnn = version_of(libraries.cudnn),
                 .pack = pack.id(),
                 .pack_about = pack.pack().about,
@@ -205,14 +220,11 @@ Result<bool> bench_pack(const Options& options) {
                 .fill_ns = pack.pack().plan.min_repeat_ms * 1e6,
                 .seed = kBootstrapSeed};
   ASSIGN_OR_RETURN(run.copy_gbps, copy_rate(*bench, run.fill_ns));
-  const Result<double> ffma = ffma_rate(*bench, pack, run.fill_ns);
-  if (ffma.status().code() == StatusCode::kUnavailable) return ffma.status();
-  if (ffma.is_ok()) run.ffma_gflops = *ffma;
-  run.ffma_missing = ffma.message();
+  RETURN_IF_ERROR(measure_peaks(*bench, pack, run));
   print_head(run);
   RETURN_IF_ERROR(run_tasks(*bench, pack, results ? &*results : nullptr, libraries, options, watchdog, run));
   print_summary(run);
-  return all_right(run, libraries);
+  return all_right(run);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
 #include "tests/bench/gpu/library.h"
@@ -35,9 +34,7 @@ struct Api {
 };
 
 Result<Api> load() {
-  // Before the library reads them: its float32 product is then float32 arithmetic.
-  ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
-  ::unsetenv("CUBLAS_EMULATE_SINGLE_PRECISION");
+  forget_float_overrides();
   ASSIGN_OR_RETURN(void* library,
                    load_library("cuBLAS", "TUNER_LIBCUBLAS", {"libcublas.so.13", "libcublas.so.12"}));
   Api api;

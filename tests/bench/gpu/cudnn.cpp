@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
+#include <iterator>
 #include <limits>
 
 #include "tests/bench/gpu/library.h"
@@ -12,7 +13,21 @@ namespace tuner {
 namespace {
 
 // Written down after the documented interface; the same in 8 and 9.
-constexpr int kSuccess = 0, kFloat = 0, kNchw = 0, kCrossCorrelation = 1, kFusedMultiplyAdds = 3;
+constexpr int kSuccess = 0, kNchw = 0, kNhwc = 1, kCrossCorrelation = 1;
+constexpr int kFloat = 0, kHalf = 2, kBFloat16 = 9;      // cudnnDataType_t
+constexpr int kTensorCores = 1, kFusedMultiplyAdds = 3;  // cudnnMathType_t
+
+// cudnnConvolutionFwdAlgoPerf_t
+struct Offer {
+  int algorithm;
+  int status;
+  float time;
+  size_t workspace_bytes;
+  int determinism;
+  int math;
+  int reserved[3];
+};
+static_assert(sizeof(Offer) == 48);
 
 #define TUNER_CUDNN_SYMBOLS(X)                                                                               \
   X(create, int, "cudnnCreate", (void** handle))                                                             \
@@ -36,6 +51,9 @@ constexpr int kSuccess = 0, kFloat = 0, kNchw = 0, kCrossCorrelation = 1, kFused
   X(set_math, int, "cudnnSetConvolutionMathType", (void* convolution, int math))                             \
   X(workspace, int, "cudnnGetConvolutionForwardWorkspaceSize",                                               \
     (void* handle, void* data, void* weight, void* convolution, void* out, int algorithm, size_t* bytes))    \
+  X(offers, int, "cudnnGetConvolutionForwardAlgorithm_v7",                                                   \
+    (void* handle, void* data, void* weight, void* convolution, void* out, int most, int* found,             \
+     Offer* offers))                                                                                         \
   X(forward, int, "cudnnConvolutionForward",                                                                 \
     (void* handle, const void* alpha, void* data, const void* x, void* weight, const void* w,                \
      void* convolution, int algorithm, void* workspace, size_t workspace_bytes, const void* beta, void* out, \
@@ -48,11 +66,14 @@ struct Api {
 #undef TUNER_CUDNN_MEMBER
 };
 
-constexpr CudnnConvolution::Algorithm kAlgorithms[] = {
-    {0, "implicit_gemm"}, {1, "implicit_precomp_gemm"}, {2, "gemm"}, {3, "direct"}};
+// By cudnnConvolutionFwdAlgo_t.
+constexpr const char* kAlgorithms[] = {
+    "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling",
+    "winograd",      "winograd_nonfused"};
+constexpr int kDirectAlgorithms = 4;  // the first ones
 
 Result<Api> load() {
-  ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);  // before the library reads it
+  forget_float_overrides();
   ASSIGN_OR_RETURN(void* library,
                    load_library("cuDNN", "TUNER_LIBCUDNN", {"libcudnn.so.9", "libcudnn.so.8"}));
   Api api;
@@ -95,51 +116,97 @@ Cudnn::~Cudnn() {
   if (handle_ != nullptr) loaded()->destroy(handle_);
 }
 
-Result<std::unique_ptr<CudnnConvolution>> CudnnConvolution::describe(const Cudnn& cudnn,
-                                                                     const Conv2dWorkload& w) {
-  if (w.layout != "NCHW" || w.out_layout != "NCHW")
-    return failed("cuDNN: data in ", w.layout, " and ", w.out_layout, "; only NCHW is compared");
+Status cudnn_serves(const Conv2dWorkload& w) {
+  if (w.dtype != DType::kFloat32 && w.dtype != DType::kBFloat16 && w.dtype != DType::kFloat16)
+    return failed("cuDNN: convolutions of ", w.dtype, " are not compared");
+  if (w.layout != w.out_layout || (w.layout != "NCHW" && w.layout != "NHWC"))
+    return failed("cuDNN: data in ", w.layout, " and ", w.out_layout,
+                  "; only NCHW and NHWC are compared, the same for both");
   if (w.padding[0] != w.padding[2] || w.padding[1] != w.padding[3])
     return failed("cuDNN: takes the same padding on both sides only");
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (std::max({w.batch, w.in_channels, w.in_height, w.in_width, w.out_channels, w.groups}) > kMost)
     return failed("cuDNN: a size does not fit 32 bits");
+  return Status::ok();
+}
+
+Result<std::unique_ptr<CudnnConvolution>> CudnnConvolution::describe(const Cudnn& cudnn,
+                                                                     const Conv2dWorkload& w, DType out) {
+  RETURN_IF_ERROR(cudnn_serves(w));
   std::unique_ptr<CudnnConvolution> made(new CudnnConvolution(cudnn));
-  RETURN_IF_ERROR(made->describe(w));
-  made->find_algorithms();
+  RETURN_IF_ERROR(made->describe(w, out));
+  if (w.dtype != DType::kFloat32) {
+    RETURN_IF_ERROR(made->find_offered_algorithms());
+    return made;
+  }
+  made->find_direct_algorithms();
   if (made->algorithms_.empty()) return failed("cuDNN: has no direct or implicit algorithm for it");
   return made;
 }
 
-Status CudnnConvolution::describe(const Conv2dWorkload& w) {
+namespace {
+
+int code_of(DType t) { return t == DType::kBFloat16 ? kBFloat16 : t == DType::kFloat16 ? kHalf : kFloat; }
+
+}  // namespace
+
+Status CudnnConvolution::describe(const Conv2dWorkload& w, DType out) {
   const Api& api = *loaded();
   const auto n = [](int64_t size) { return static_cast<int>(size); };
+  const int format = w.layout == "NHWC" ? kNhwc : kNchw, type = code_of(w.dtype);
   for (void** tensor : {&data_, &out_})
     RETURN_IF_ERROR(checked(api.create_tensor(tensor), "cudnnCreateTensor"));
   RETURN_IF_ERROR(checked(api.create_filter(&weight_), "cudnnCreateFilter"));
   RETURN_IF_ERROR(checked(api.create_convolution(&convolution_), "cudnnCreateConvolution"));
   RETURN_IF_ERROR(checked(
-      api.set_tensor(data_, kNchw, kFloat, n(w.batch), n(w.in_channels), n(w.in_height), n(w.in_width)),
+      api.set_tensor(data_, format, type, n(w.batch), n(w.in_channels), n(w.in_height), n(w.in_width)),
       "cudnnSetTensor4d"));
-  RETURN_IF_ERROR(checked(
-      api.set_tensor(out_, kNchw, kFloat, n(w.batch), n(w.out_channels), n(w.out_height()), n(w.out_width())),
-      "cudnnSetTensor4d"));
-  RETURN_IF_ERROR(checked(api.set_filter(weight_, kFloat, kNchw, n(w.out_channels),
+  RETURN_IF_ERROR(checked(api.set_tensor(out_, format, code_of(out), n(w.batch), n(w.out_channels),
+                                         n(w.out_height()), n(w.out_width())),
+                          "cudnnSetTensor4d"));
+  RETURN_IF_ERROR(checked(api.set_filter(weight_, type, format, n(w.out_channels),
                                          n(w.in_channels / w.groups), n(w.kernel_height), n(w.kernel_width)),
                           "cudnnSetFilter4d"));
+  // The type is that of the sums.
   RETURN_IF_ERROR(checked(
       api.set_convolution(convolution_, n(w.padding[0]), n(w.padding[1]), n(w.stride[0]), n(w.stride[1]),
                           n(w.dilation[0]), n(w.dilation[1]), kCrossCorrelation, kFloat),
       "cudnnSetConvolution2d"));
   RETURN_IF_ERROR(checked(api.set_groups(convolution_, n(w.groups)), "cudnnSetConvolutionGroupCount"));
-  return checked(api.set_math(convolution_, kFusedMultiplyAdds), "cudnnSetConvolutionMathType");
+  return checked(api.set_math(convolution_, w.dtype == DType::kFloat32 ? kFusedMultiplyAdds : kTensorCores),
+                 "cudnnSetConvolutionMathType");
 }
 
-void CudnnConvolution::find_algorithms() {
-  for (Algorithm algorithm : kAlgorithms)
-    if (loaded()->workspace(cudnn_.handle(), data_, weight_, convolution_, out_, algorithm.id,
+void CudnnConvolution::find_direct_algorithms() {
+  for (int id = 0; id < kDirectAlgorithms; ++id) {
+    Algorithm algorithm{.id = id, .name = kAlgorithms[id], .math = kFusedMultiplyAdds};
+    if (loaded()->workspace(cudnn_.handle(), data_, weight_, convolution_, out_, id,
                             &algorithm.workspace_bytes) == kSuccess)
-      algorithms_.push_back(algorithm);
+      algorithms_.push_back(std::move(algorithm));
+  }
+}
+
+Status CudnnConvolution::find_offered_algorithms() {
+  std::array<Offer, 2 * std::size(kAlgorithms)> offers{};  // with tensor cores and without
+  int found = 0;
+  const int code = loaded()->offers(cudnn_.handle(), data_, weight_, convolution_, out_,
+                                    static_cast<int>(offers.size()), &found, offers.data());
+  for (int i = 0; i < std::min<int>(found, offers.size()) && code == kSuccess; ++i) {
+    const Offer& offer = offers[static_cast<size_t>(i)];
+    if (offer.status != kSuccess || offer.algorithm < 0 ||
+        offer.algorithm >= static_cast<int>(std::size(kAlgorithms)))
+      continue;
+    std::string name = kAlgorithms[offer.algorithm];
+    if (offer.math == kTensorCores) name += " on tensor cores";
+    algorithms_.push_back({.id = offer.algorithm,
+                           .name = std::move(name),
+                           .workspace_bytes = offer.workspace_bytes,
+                           .math = offer.math});
+  }
+  if (algorithms_.empty())
+    return failed("cuDNN: cudnnGetConvolutionForwardAlgorithm_v7 offers no algorithm for it (status ", code,
+                  ")");
+  return Status::ok();
 }
 
 CudnnConvolution::~CudnnConvolution() {
@@ -153,6 +220,8 @@ CudnnConvolution::~CudnnConvolution() {
 Status CudnnConvolution::run(const Algorithm& algorithm, cuda::DevicePtr data, cuda::DevicePtr weight,
                              cuda::DevicePtr workspace, cuda::DevicePtr out) const {
   const float one = 1, zero = 0;
+  // What was offered with tensor cores is asked for with them. A word of the descriptor; nothing is queued.
+  RETURN_IF_ERROR(checked(loaded()->set_math(convolution_, algorithm.math), "cudnnSetConvolutionMathType"));
   const auto pointer = [](cuda::DevicePtr p) { return reinterpret_cast<void*>(p); };
   return checked(loaded()->forward(cudnn_.handle(), &one, data_, pointer(data), weight_, pointer(weight),
                                    convolution_, algorithm.id, pointer(workspace), algorithm.workspace_bytes,

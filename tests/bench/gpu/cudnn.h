@@ -1,12 +1,18 @@
-// Cudnn: NVIDIA's library for convolutions, loaded when first used (dlopen): the peer of ours. Direct and implicit
-// algorithms only, as ours are: Winograd and FFT round otherwise. float32 fused multiply-adds, no tensor cores.
+// Cudnn: NVIDIA's library for convolutions, loaded when first used (dlopen): the peer of ours, by its functions that
+// take descriptors of tensors (cudnnConvolutionForward).
+//
+//   float32              fused multiply-adds, no tensor cores; direct and implicit algorithms only, as ours are:
+//                        Winograd and FFT round otherwise
+//   bfloat16, float16    tensor cores allowed, sums in float32; every algorithm that the library offers. out is
+//                        documented to be of the same type only
+//
+// Images are NCHW or NHWC, in and out alike; where channels come last, weights are [OC, KH, KW, IC].
 //
 // Needs no header of it to build. Uses the context that is current on the calling thread; one thread at a time.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compiler_core/base/status.h"
@@ -40,11 +46,13 @@ class CudnnConvolution {
  public:
   struct Algorithm {
     int id = 0;
-    std::string_view name;  // "implicit_gemm"
+    std::string name;  // "implicit_gemm"
     size_t workspace_bytes = 0;
+    int math = 0;  // cudnnMathType_t
   };
-  // Failed: the library cannot be told of it (another layout, padding on one side only). `cudnn` outlives this.
-  static Result<std::unique_ptr<CudnnConvolution>> describe(const Cudnn& cudnn, const Conv2dWorkload& w);
+  // Failed: the library has no algorithm for it. `w` is one that cudnn_serves(), and `cudnn` outlives this.
+  static Result<std::unique_ptr<CudnnConvolution>> describe(const Cudnn& cudnn, const Conv2dWorkload& w,
+                                                            DType out);
   CudnnConvolution(const CudnnConvolution&) = delete;
   CudnnConvolution& operator=(const CudnnConvolution&) = delete;
   ~CudnnConvolution();
@@ -57,12 +65,16 @@ class CudnnConvolution {
 
  private:
   explicit CudnnConvolution(const Cudnn& cudnn) : cudnn_(cudnn) {}
-  Status describe(const Conv2dWorkload& w);
-  void find_algorithms();
+  Status describe(const Conv2dWorkload& w, DType out);
+  void find_direct_algorithms();
+  Status find_offered_algorithms();
 
   const Cudnn& cudnn_;
   void *data_ = nullptr, *out_ = nullptr, *weight_ = nullptr, *convolution_ = nullptr;
   std::vector<Algorithm> algorithms_;
 };
+
+// A convolution that the library can be told of: else why not (another layout, padding on one side only...).
+Status cudnn_serves(const Conv2dWorkload& w);
 
 }  // namespace tuner

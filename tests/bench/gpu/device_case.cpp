@@ -1,8 +1,9 @@
 #include "tests/bench/gpu/device_case.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
+#include "compiler_core/base/elements.h"
 #include "measure_server/runner/input_data.h"
 
 namespace tuner {
@@ -85,12 +86,13 @@ Status DeviceCase::read_references(const PackFile& pack, size_t task) {
 Status DeviceCase::upload_inputs(const PackTask& task) {
   for (const auto& [operand, info] : DeviceOperands::inputs_of(artifact_.manifest)) {
     const auto input = std::ranges::find(task.inputs, info.name, &PackTask::Input::arg);
-    if (input == task.inputs.end() || input->count * static_cast<int64_t>(sizeof(float)) != info.bytes)
-      return failed("the pack has no input for ", info.role, " ", info.name, " of ", info.bytes, " bytes");
-    const std::vector<float> values = random_values(task.input_seed, input->position, input->count);
-    RETURN_IF_ERROR(driver_status(operands_.upload(
-        operand, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)},
-        bench_.stream())));
+    if (input == task.inputs.end() || input->dtype != info.dtype ||
+        input->count * dtype_bytes(input->dtype) != info.bytes)
+      return failed("the pack has no input for ", info.role, " ", info.name, ", ", info.bytes, " bytes of ",
+                    info.dtype);
+    const std::string bytes = element_bytes(
+        random_values(task.input_seed, input->position, input->count, input->dtype), input->dtype);
+    RETURN_IF_ERROR(driver_status(operands_.upload(operand, bytes, bench_.stream())));
   }
   return driver_status(bench_.stream().synchronize());
 }
@@ -104,7 +106,7 @@ int DeviceCase::index_of(std::string_view arg) const {
   return static_cast<int>(found - args.begin());
 }
 
-Result<double> DeviceCase::check(const std::function<Status(int set)>& call, bool bare) {
+Result<double> DeviceCase::check(const std::function<Status(int set)>& call, const PeerAnswer& answer) {
   RETURN_IF_ERROR(driver_status(operands_.poison(bench_.stream())));
   RETURN_IF_ERROR(driver_status(bench_.stream().synchronize()));
   RETURN_IF_ERROR(call(0));
@@ -118,20 +120,63 @@ Result<double> DeviceCase::check(const std::function<Status(int set)>& call, boo
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].role != "output") continue;
     RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
-    if (bare) RETURN_IF_ERROR(finish(bytes));
-    const CheckResult result = check_output(references_[i], bytes.data(), args[i].dtype, spec_, args[i].name);
+    CheckResult result;
+    if (answer.is_whole()) {
+      result = check_output(references_[i], bytes.data(), args[i].dtype, spec_, args[i].name);
+    } else {
+      ASSIGN_OR_RETURN(result, check_finished(i, bytes, answer));
+    }
     if (!result.ok) return failed("wrong answer: ", result.message);
     max_error = std::max(max_error, result.max_error);
   }
   return max_error;
 }
 
-Result<std::vector<float>> DeviceCase::values_of(std::string_view arg) const {
+namespace {
+
+// The most that rounding to the type is off, as a share of the number. 0: the tolerance of sums holds.
+double rounding_of(DType t) { return t == DType::kBFloat16 ? 0x1p-8 : t == DType::kFloat16 ? 0x1p-11 : 0; }
+
+}  // namespace
+
+Result<CheckResult> DeviceCase::check_finished(size_t arg, const std::string& bytes,
+                                               const PeerAnswer& answer) const {
+  const ArgInfo& info = artifact_.manifest.args[arg];
+  const DType written = answer.written.value_or(info.dtype);
+  CHECK(dtype_bytes(written) <= dtype_bytes(info.dtype)) << "out has no room for " << written;
+  std::vector<double> values = load_elements(bytes.data(), info.bytes / dtype_bytes(info.dtype), written);
+  CheckSpec spec = spec_;
+  double largest = 0;
+  for (const double x : values) largest = std::max(largest, std::fabs(x));
+  if (std::isfinite(largest)) spec.absolute += rounding_of(written) * largest;
+  if (const size_t terms = answer.column_terms.size(); terms > 0) {
+    const auto* w = workload_.get_if<MatmulWorkload>();
+    CHECK(w != nullptr && terms == static_cast<size_t>(w->batch * w->n)) << "one term a column";
+    const auto n = static_cast<size_t>(w->n), product = static_cast<size_t>(w->m * w->n);
+    for (size_t i = 0; i < values.size(); ++i) values[i] += answer.column_terms[i / product * n + i % n];
+  }
+  if (answer.bare) RETURN_IF_ERROR(finish(values));
+  return check_output(references_[arg], values.data(), DType::kFloat64, spec, info.name);
+}
+
+Result<std::vector<double>> DeviceCase::values_of(std::string_view arg) const {
+  const int operand = index_of(arg);
   std::string bytes;
-  RETURN_IF_ERROR(driver_status(operands_.download(index_of(arg), bytes)));
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
+  RETURN_IF_ERROR(driver_status(operands_.download(operand, bytes)));
+  for (const auto& [place, info] : DeviceOperands::inputs_of(artifact_.manifest))
+    if (place == operand)
+      return load_elements(bytes.data(), info.bytes / dtype_bytes(info.dtype), info.dtype);
+  return failed(arg, " is no input");
+}
+
+Result<std::shared_ptr<DeviceCase::OwnOperand>> DeviceCase::upload_own(const std::string& bytes) const {
+  const auto own = std::make_shared<OwnOperand>();
+  const auto size = static_cast<int64_t>(bytes.size());
+  own->stride = (size + 255) / 256 * 256;  // as operands are aligned
+  RETURN_IF_ERROR(driver_status(cuda::DeviceMemory::allocate(own->stride * sets(), own->memory)));
+  for (int set = 0; set < sets(); ++set)
+    RETURN_IF_ERROR(driver_status(cuda::copy_to_device(own->address(set), bytes.data(), size)));
+  return own;
 }
 
 namespace {
@@ -141,31 +186,37 @@ struct Epilogue {
   bool bias = false, residual = false;
   bool other = false;  // more than these and relu, in the usual order
   Activation activation = Activation::kNone;
-  int64_t channels = 1, pixels = 1;
+  int64_t channels = 1, pixels = 1;  // that lie side by side
 };
 
 template <class Product>
 bool has_more(const Product& w) {
   const ActivationKind kind = w.activation.kind;
-  return w.scale || !w.post.empty() || (kind != ActivationKind::kNone && kind != ActivationKind::kRelu);
+  return w.accumulate || w.scale || !w.post.empty() ||
+         (kind != ActivationKind::kNone && kind != ActivationKind::kRelu);
 }
 Epilogue epilogue_of(const Workload& workload) {
   if (const auto* w = workload.get_if<MatmulWorkload>())
     return {w->bias, w->residual, has_more(*w), w->activation, w->n, 1};
   const auto* w = workload.get_if<Conv2dWorkload>();
   CHECK(w != nullptr) << "only products and convolutions have peers that leave the epilogue away";
-  return {w->bias,       w->residual,     has_more(*w),
-          w->activation, w->out_channels, w->out_height() * w->out_width()};
+  const int64_t pixels = w->out_layout == "NHWC" ? 1 : w->out_height() * w->out_width();
+  return {w->bias, w->residual, has_more(*w), w->activation, w->out_channels, pixels};
 }
 
 }  // namespace
 
+Status DeviceCase::can_finish() const {
+  if (epilogue_of(workload_).other)
+    return failed("more follows it than bias, residual and relu in this order: not compared");
+  return Status::ok();
+}
+
 // On the host, untimed.
-Status DeviceCase::finish(std::string& out) const {
+Status DeviceCase::finish(std::vector<double>& values) const {
   const Epilogue e = epilogue_of(workload_);
-  if (e.other) return failed("only bias, residual and relu are done here, in this order");
-  std::vector<float> values(out.size() / sizeof(float)), bias, residual;
-  std::memcpy(values.data(), out.data(), out.size());
+  CHECK(!e.other) << "can_finish() was not asked";
+  std::vector<double> bias, residual;
   if (e.bias) {
     ASSIGN_OR_RETURN(bias, values_of("bias"));
     if (static_cast<int64_t>(bias.size()) != e.channels) return failed("bias has ", bias.size(), " values");
@@ -180,7 +231,6 @@ Status DeviceCase::finish(std::string& out) const {
     // Written so that a NaN stays one.
     if (e.activation == Activation::kRelu && values[i] < 0) values[i] = 0;
   }
-  std::memcpy(out.data(), values.data(), out.size());
   return Status::ok();
 }
 

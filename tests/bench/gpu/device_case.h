@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,16 @@ namespace tuner {
 // A driver's answer as a Status. What leaves the device usable (out of memory, a launch that is refused) is
 // Failed; everything else is Unavailable.
 Status driver_status(const cuda::CallStatus& status);
+
+// What a peer leaves in out, where that is not the whole answer. The rest is done on the host before the comparison.
+struct PeerAnswer {
+  bool bare = false;  // a product or convolution without its bias, residual and activation
+  // Elements are of this type, as many as out has, from its start on; nothing: of out's type.
+  std::optional<DType> written;
+  std::vector<double> column_terms;  // of each column of each product, to be added to its sums; empty: none
+
+  bool is_whole() const { return !bare && !written && column_terms.empty(); }
+};
 
 class DeviceCase {
  public:
@@ -41,18 +52,30 @@ class DeviceCase {
   Status call(int set) { return driver_status(kernel_.call(set, bench_.stream())); }
 
   // Runs `call` once on the first set with poisoned outputs and compares: the largest error, in tolerances.
-  // Failed, naming the first wrong element or the operand beside which something was written.
-  // `bare`: what was computed is a product or convolution without its bias, residual and activation, which are put
-  // on here before the comparison.
-  Result<double> check(const std::function<Status(int set)>& call, bool bare);
+  // Failed, naming the first wrong element or the operand beside which something was written. What a peer
+  // rounds to 16 bits before the rest is done here may be off by that rounding, too.
+  Result<double> check(const std::function<Status(int set)>& call, const PeerAnswer& answer = {});
+
+  // Failed: more follows the product or convolution than check() can put on a bare one (bias, residual, relu).
+  Status can_finish() const;
+
+  // The numbers of an operand of the first set.
+  Result<std::vector<double>> values_of(std::string_view arg) const;
+  // Memory with these bytes once for each set, at multiples of `stride`: an operand stored as a peer wants it.
+  struct OwnOperand {
+    cuda::DeviceMemory memory;
+    int64_t stride = 0;
+    cuda::DevicePtr address(int set) const { return memory.address() + set * stride; }
+  };
+  Result<std::shared_ptr<OwnOperand>> upload_own(const std::string& bytes) const;
 
  private:
   explicit DeviceCase(DeviceBench& bench) : bench_(bench) {}
   Status load(const PackFile& pack, size_t task, size_t candidate);
   Status read_references(const PackFile& pack, size_t task);
   Status upload_inputs(const PackTask& task);
-  Status finish(std::string& out) const;
-  Result<std::vector<float>> values_of(std::string_view arg) const;
+  Result<CheckResult> check_finished(size_t arg, const std::string& bytes, const PeerAnswer& answer) const;
+  Status finish(std::vector<double>& out) const;
   int index_of(std::string_view arg) const;
 
   DeviceBench& bench_;

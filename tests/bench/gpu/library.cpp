@@ -25,4 +25,10 @@ Result<void*> load_library(const std::string& name, const char* variable,
   return unavailable("no ", name, ": ", why, "; ", variable, " names the file of ", files.front());
 }
 
+void forget_float_overrides() {
+  for (const char* name :
+       {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"})
+    ::unsetenv(name);
+}
+
 }  // namespace tuner

@@ -17,14 +17,25 @@ namespace {
 double gflops(const TaskReport& t) { return static_cast<double>(t.flops) / t.time_ns.middle; }
 double gbps(const TaskReport& t) { return static_cast<double>(t.bytes) / t.time_ns.middle; }
 
-// The fp32 peak is that of this run where it was measured, else the data sheet's.
-double peak_gflops(const RunReport& run) {
-  return run.ffma_gflops > 0 ? run.ffma_gflops : run.device.fp32_peak_gflops;
+// What a task can reach at most on this device, in 10^9 of its units a second.
+struct Ceiling {
+  std::string name;
+  double rate = 0;  // 0: not known
+};
+// Of copies, of tensor cores, or of float32: that peak is of this run where it was measured, else the data
+// sheet's.
+Ceiling ceiling_of(const RunReport& run, const TaskReport& t) {
+  if (t.memory_bound) return {"copy", run.copy_gbps};
+  if (t.dtype == DType::kBFloat16 || t.dtype == DType::kFloat16)
+    return {"16-bit tensor peak, measured", run.mma_16bit_gops};
+  if (t.dtype == DType::kInt8) return {"int8 tensor peak, measured", run.mma_int8_gops};
+  if (run.ffma_gflops > 0) return {"fp32 peak, measured", run.ffma_gflops};
+  return {"fp32 peak", run.device.fp32_peak_gflops};
 }
 
-// Of the fp32 peak, or of the rate of a large copy. 0: the ceiling is not known.
+// 0: the ceiling is not known.
 double share_of_ceiling(const RunReport& run, const TaskReport& t) {
-  const double ceiling = t.memory_bound ? run.copy_gbps : peak_gflops(run);
+  const double ceiling = ceiling_of(run, t).rate;
   return ceiling > 0 ? (t.memory_bound ? gbps(t) : gflops(t)) / ceiling : 0;
 }
 
@@ -50,6 +61,20 @@ void print_peer(const PeerReport& peer) {
     std::printf("  %s/ours  %.3f  [%.3f, %.3f]\n", peer.name.c_str(), peer.ratio.middle, peer.ratio.low,
                 peer.ratio.high);
   }
+}
+
+void print_rate(const RunReport& run, const TaskReport& t) {
+  const double percent = 100 * share_of_ceiling(run, t);
+  const bool of_tensor_cores = !t.memory_bound && t.dtype != DType::kFloat32;
+  if (t.memory_bound)
+    std::printf("  %.0f GB/s, %.1f %% of the copy rate\n", gbps(t), percent);
+  else if (!of_tensor_cores)
+    std::printf("  %.2f TFLOP/s, %.1f %% of fp32 peak\n", gflops(t) / 1000, percent);
+  else if (percent > 0)
+    std::printf("  %.2f %s, %.1f %% of the tensor peak\n", gflops(t) / 1000,
+                t.dtype == DType::kInt8 ? "TOP/s" : "TFLOP/s", percent);
+  else
+    std::printf("  %.2f %s\n", gflops(t) / 1000, t.dtype == DType::kInt8 ? "TOP/s" : "TFLOP/s");
 }
 
 json of(const Figure& i) { return {{"low", i.low}, {"median", i.middle}, {"high", i.high}}; }
@@ -81,8 +106,10 @@ json of(const RunReport& run, const TaskReport& t) {
   j["calls_a_batch"] = t.calls;
   j["operand_sets"] = t.sets;
   j["max_error"] = t.max_error;
-  j["ceiling"] = t.memory_bound ? "copy" : run.ffma_gflops > 0 ? "fp32 peak, measured" : "fp32 peak";
-  j["share_of_ceiling"] = share_of_ceiling(run, t);
+  if (const Ceiling ceiling = ceiling_of(run, t); ceiling.rate > 0) {
+    j["ceiling"] = ceiling.name;
+    j["share_of_ceiling"] = share_of_ceiling(run, t);
+  }
   j["peer"] = of(t.peer);
   return j;
 }
@@ -98,7 +125,14 @@ void print_head(const RunReport& run) {
                 run.ffma_gflops / 1000);
   else
     std::printf("fp32 peak not measured: %s\n", run.ffma_missing.c_str());
+  if (run.mma_missing.empty())
+    std::printf(
+        "tensor peaks measured: 16 bits %.1f TFLOP/s, int8 %.1f TOP/s, by mma.sync out of registers\n",
+        run.mma_16bit_gops / 1000, run.mma_int8_gops / 1000);
+  else
+    std::printf("tensor peaks not measured: %s\n", run.mma_missing.c_str());
   std::printf("%s%s\n", run.cublas.starts_with("no ") ? "" : "cuBLAS ", run.cublas.c_str());
+  std::printf("%s%s\n", run.cublaslt.starts_with("no ") ? "" : "cuBLASLt ", run.cublaslt.c_str());
   std::printf("%s%s\n", run.cudnn.starts_with("no ") ? "" : "cuDNN ", run.cudnn.c_str());
   std::printf("%d rounds in turn, batches of %.3g ms, operands %s; medians with 95 %% intervals, seed %llu\n",
               run.rounds, run.fill_ns / 1e6, run.caches == Caches::kRotate ? "rotated over 3 x L2" : "warm",
@@ -112,10 +146,7 @@ void print_task(const RunReport& run, const TaskReport& t, size_t number, size_t
     std::printf("  failed   %s\n", t.error.c_str());
   } else {
     print_time("ours", t.time_ns);
-    if (t.memory_bound)
-      std::printf("  %.0f GB/s, %.1f %% of the copy rate\n", gbps(t), 100 * share_of_ceiling(run, t));
-    else
-      std::printf("  %.2f TFLOP/s, %.1f %% of fp32 peak\n", gflops(t) / 1000, 100 * share_of_ceiling(run, t));
+    print_rate(run, t);
     print_peer(t.peer);
     for (size_t i = 0; i < t.states.size(); ++i)
       if (i == 0 || t.states[i] != t.states[i - 1])
@@ -137,29 +168,36 @@ void print_summary(const RunReport& run) {
 }
 
 Status write_json(const RunReport& run, const std::string& path) {
-  json j = {{"format", 1},
-            {"bench", "bench_gpu"},
-            {"date", run.date},
-            {"device", fingerprint(run.device)},
-            {"arch", run.device.arch},
-            {"driver_cuda", cuda_version_text(run.device.driver_version)},
-            {"fp32_peak_gflops", run.device.fp32_peak_gflops},
-            {"copy_gbps", run.copy_gbps},
-            {"ffma_gflops", run.ffma_gflops},
-            {"ffma_missing", run.ffma_missing},
-            {"cublas", run.cublas},
-            {"cudnn", run.cudnn},
-            {"cudnn_math", "float32 multiply-adds, direct and implicit algorithms"},
-            {"cublas_math", "float32, TF32 and emulation off"},
-            {"pack", run.pack},
-            {"pack_about", run.pack_about},
-            {"operands", run.caches == Caches::kRotate ? "rotated over 3 x L2" : "warm"},
-            {"rounds", run.rounds},
-            {"batch_ns", run.fill_ns},
-            {"bootstrap_seed", run.seed},
-            {"stopped", run.stopped},
-            {"tasks", json::array()},
-            {"geometric_means", json::object()}};
+  json j = {
+      {"format", 1},
+      {"bench", "bench_gpu"},
+      {"date", run.date},
+      {"device", fingerprint(run.device)},
+      {"arch", run.device.arch},
+      {"driver_cuda", cuda_version_text(run.device.driver_version)},
+      {"fp32_peak_gflops", run.device.fp32_peak_gflops},
+      {"copy_gbps", run.copy_gbps},
+      {"ffma_gflops", run.ffma_gflops},
+      {"ffma_missing", run.ffma_missing},
+      {"mma_16bit_gflops", run.mma_16bit_gops},
+      {"mma_int8_gops", run.mma_int8_gops},
+      {"mma_missing", run.mma_missing},
+      {"cublas", run.cublas},
+      {"cublaslt", run.cublaslt},
+      {"cudnn", run.cudnn},
+      {"cudnn_math",
+       "float32 multiply-adds, direct and implicit algorithms; of 16 bits tensor cores, all algorithms"},
+      {"cublas_math",
+       "float32, TF32 and emulation off; other types on tensor cores, sums in float32 or int32"},
+      {"pack", run.pack},
+      {"pack_about", run.pack_about},
+      {"operands", run.caches == Caches::kRotate ? "rotated over 3 x L2" : "warm"},
+      {"rounds", run.rounds},
+      {"batch_ns", run.fill_ns},
+      {"bootstrap_seed", run.seed},
+      {"stopped", run.stopped},
+      {"tasks", json::array()},
+      {"geometric_means", json::object()}};
   for (const TaskReport& t : run.tasks) j["tasks"].push_back(of(run, t));
   for (const auto& [peer, ratios] : ratios_by_peer(run))
     j["geometric_means"][peer + "/ours"] = geometric_mean(ratios);

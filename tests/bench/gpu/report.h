@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/cuda_driver.h"
 #include "measure_server/runner/runner_protocol.h"
@@ -15,7 +16,8 @@ namespace tuner {
 struct PeerReport {
   std::string name;     // "cuBLAS", "copy"; empty: this operator has none
   std::string missing;  // why there is no time; empty when there is one
-  std::string note;     // what the peer leaves away, when it does
+  bool failed = false;  // it was asked, and refused or was wrong, whatever the algorithm
+  std::string note;     // function or algorithm, and what the peer leaves away
   std::vector<double> ns;
   double max_error = -1;  // in tolerances; -1: a copy has no answer
   Figure time_ns, ratio;  // peer / ours: above 1 ours is faster
@@ -25,6 +27,7 @@ struct TaskReport {
   std::string workload, target, template_name, config, artifact;
   int64_t flops = 0, bytes = 0;
   bool memory_bound = false;
+  DType dtype = DType::kFloat32;
   std::string error;  // why nothing is told of it; empty when it was measured and right
   std::vector<double> ns;
   int64_t calls = 0;  // in a batch
@@ -38,7 +41,7 @@ struct TaskReport {
 struct RunReport {
   std::string date;  // UTC, "2026-11-21T14:00:00Z"
   CudaDevice device;
-  std::string cublas, cudnn;  // versions, or why they are not here
+  std::string cublas, cublaslt, cudnn;  // versions, or why they are not here
   std::string pack, pack_about;
   Caches caches = Caches::kWarm;
   int rounds = 0;
@@ -47,6 +50,9 @@ struct RunReport {
   double copy_gbps = 0;    // read and written, of a copy far larger than L2
   double ffma_gflops = 0;  // of multiply-adds that touch no memory; 0: `ffma_missing` says why
   std::string ffma_missing;
+  // 10^9 operations a second of products of tiles out of registers, of 16-bit floats and of bytes; likewise.
+  double mma_16bit_gops = 0, mma_int8_gops = 0;
+  std::string mma_missing;
   std::vector<TaskReport> tasks;
   std::string stopped;  // why tasks are missing; empty when none is
 };

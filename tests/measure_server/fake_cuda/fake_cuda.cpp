@@ -7,10 +7,10 @@
 //
 //   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [beyond_l2_ns=TIME] [after=LAUNCHES] [shared=BYTES]
 //   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
-//          [ns=TIME]
+//          [type=0..3: float32, bfloat16, float16, uint8 by int8] [narrow=1: out of 16 bits] [ns=TIME]
 //   kernel NAME conv b=BATCH c=CHANNELS h=HEIGHT w=WIDTH m=FILTERS k=SIZE [s=STRIDE] [p=PADDING] [g=GROUPS] [bias=1]
-//          takes (data, weight, out), or (data, weight, bias, out), NCHW
-//   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_ffma: those of check_kernels.h
+//          [type=0..3] [narrow=1]; takes (data, weight, out), or (data, weight, bias, out), NCHW
+//   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_...: those of check_kernels.h
 //
 // `matmul` takes (a, b, out), or (a, b, bias, out), row-major, a or b stored transposed with ta or tb; every
 // other kernel takes (x, out) and works on COUNT floats; `doubling` is right: out[i] = 2 * x[i]. What else a
@@ -230,7 +230,8 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
           {"waits", &Kernel::waits}, {"at", &Kernel::at},
           {"c", &Kernel::c},         {"h", &Kernel::h},
           {"w", &Kernel::w},         {"s", &Kernel::s},
-          {"p", &Kernel::p},         {"g", &Kernel::g}};
+          {"p", &Kernel::p},         {"g", &Kernel::g},
+          {"type", &Kernel::type},   {"narrow", &Kernel::narrow}};
       if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
     kernel.name = name;
@@ -465,7 +466,7 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
   auto& kernel = *reinterpret_cast<Kernel*>(function);
   if (kernel.refusal != 0) return kernel.refusal;
   if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
-  if (kernel.behaviour.starts_with("check_") || kernel.behaviour == "probe_ffma")
+  if (kernel.behaviour.starts_with("check_") || kernel.behaviour.starts_with("probe_"))
     return clock_ns += 1000, run_check(kernel.behaviour, params);
   if (kernel.behaviour == "pulse") return pulse();
   // Out of the parameters now: who records a launch may change them.

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/runtime/cuda_driver_api.h"
 
 namespace fake_cuda {
@@ -11,34 +13,81 @@ using tuner::cuda::DevicePtr;
 using tuner::cuda::kInvalidValue;
 using tuner::cuda::kSuccess;
 
-void multiply(const Kernel& kernel, const float* a, const float* b, const float* bias, float* out) {
-  const auto [batch, m, n, k] = std::array{kernel.b, kernel.m, kernel.n, kernel.k};
-  for (int64_t t = 0; t < batch; ++t, a += m * k, b += k * n, out += m * n)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        float sum = bias != nullptr ? bias[j] : 0;
-        for (int64_t x = 0; x < k; ++x)
-          sum += (kernel.ta ? a[x * m + i] : a[i * k + x]) * (kernel.tb ? b[j * k + x] : b[x * n + j]);
-        out[i * n + j] = kernel.relu != 0 && sum < 0 ? 0 : sum;
-      }
+using tuner::DType;
+using Numbers = std::vector<double>;
+
+namespace {
+
+// Types of a product: `type` of the kernel counts them.
+struct Types {
+  DType left, right, sum, narrow;
+};
+Types types_of(const Kernel& kernel) {
+  static constexpr Types kTypes[] = {{DType::kFloat32, DType::kFloat32, DType::kFloat32, DType::kFloat32},
+                                     {DType::kBFloat16, DType::kBFloat16, DType::kFloat32, DType::kBFloat16},
+                                     {DType::kFloat16, DType::kFloat16, DType::kFloat32, DType::kFloat16},
+                                     {DType::kUInt8, DType::kInt8, DType::kInt32, DType::kInt32}};
+  return kTypes[kernel.type];
 }
 
-void convolve(const Kernel& q, const float* data, const float* weight, const float* bias, float* out) {
+Numbers load(const void* at, int64_t count, DType type) {
+  return at != nullptr ? tuner::load_elements(at, count, type) : Numbers(static_cast<size_t>(count));
+}
+
+// Stores sums, after relu where it is asked for, rounded to the type of out.
+void store(const Kernel& kernel, Numbers sums, void* out) {
+  const Types types = types_of(kernel);
+  const DType to = kernel.narrow != 0 ? types.narrow : types.sum;
+  for (double& x : sums) {
+    if (kernel.relu != 0 && x < 0) x = 0;
+    if (to == DType::kBFloat16) x = tuner::rounded_to_bfloat16(static_cast<float>(x));
+    if (to == DType::kFloat16) x = tuner::rounded_to_float16(static_cast<float>(x));
+  }
+  tuner::store_elements(sums.data(), static_cast<int64_t>(sums.size()), to, out);
+}
+
+}  // namespace
+
+void multiply(const Kernel& kernel, const void* a_at, const void* b_at, const void* bias_at, void* out) {
+  const auto [batch, m, n, k] = std::array{kernel.b, kernel.m, kernel.n, kernel.k};
+  const Types types = types_of(kernel);
+  const Numbers left = load(a_at, batch * m * k, types.left), right = load(b_at, batch * k * n, types.right),
+                bias = load(bias_at, n, types.sum);
+  Numbers sums;
+  for (int64_t t = 0; t < batch; ++t)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        const double *a = left.data() + t * m * k, *b = right.data() + t * k * n;
+        double sum = bias[static_cast<size_t>(j)];
+        for (int64_t x = 0; x < k; ++x)
+          sum += (kernel.ta ? a[x * m + i] : a[i * k + x]) * (kernel.tb ? b[j * k + x] : b[x * n + j]);
+        sums.push_back(sum);
+      }
+  store(kernel, std::move(sums), out);
+}
+
+void convolve(const Kernel& q, const void* data_at, const void* weight_at, const void* bias_at, void* out) {
   const int64_t rows = (q.h + 2 * q.p - q.k) / q.s + 1, columns = (q.w + 2 * q.p - q.k) / q.s + 1,
                 per_group = q.c / q.g;
+  const Types types = types_of(q);
+  const Numbers data = load(data_at, q.b * q.c * q.h * q.w, types.left),
+                weight = load(weight_at, q.m * per_group * q.k * q.k, types.right),
+                bias = load(bias_at, q.m, types.sum);
+  Numbers sums;
   for (int64_t i = 0; i < q.b * q.m * rows * columns; ++i) {
     const int64_t x = i % columns, y = i / columns % rows, filter = i / columns / rows % q.m,
                   image = i / columns / rows / q.m;
-    float sum = bias != nullptr ? bias[filter] : 0;
+    double sum = bias[static_cast<size_t>(filter)];
     for (int64_t j = 0; j < per_group * q.k * q.k; ++j) {
       const int64_t channel = filter / (q.m / q.g) * per_group + j / (q.k * q.k);
       const int64_t row = y * q.s + j / q.k % q.k - q.p, column = x * q.s + j % q.k - q.p;
       if (row >= 0 && row < q.h && column >= 0 && column < q.w)
-        sum += data[((image * q.c + channel) * q.h + row) * q.w + column] *
-               weight[filter * per_group * q.k * q.k + j];
+        sum += data[static_cast<size_t>(((image * q.c + channel) * q.h + row) * q.w + column)] *
+               weight[static_cast<size_t>(filter * per_group * q.k * q.k + j)];
     }
-    out[i] = sum;
+    sums.push_back(sum);
   }
+  store(q, std::move(sums), out);
 }
 
 int run_check(const std::string& name, void** params) {
@@ -59,7 +108,7 @@ int run_check(const std::string& name, void** params) {
     const auto* bytes = static_cast<const unsigned char*>(at(0));
     auto& hash = *static_cast<uint64_t*>(at(2));
     for (uint64_t i = 0; i < parameter<uint64_t>(params, 1); ++i) hash += (bytes[i] + 1) * (2 * i + 1);
-  } else if (name != "probe_ffma") {
+  } else if (!name.starts_with("probe_")) {
     return kInvalidValue;
   }
   return kSuccess;

@@ -10,13 +10,14 @@ namespace fake_cuda {
 struct Kernel {
   std::string name, behaviour;
   int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, beyond_l2_ns = 0,
-          after = 0, shared = 0, waits = 0, at = 5, c = 1, h = 1, w = 1, s = 1, p = 0, g = 1;
+          after = 0, shared = 0, waits = 0, at = 5, c = 1, h = 1, w = 1, s = 1, p = 0, g = 1, type = 0,
+          narrow = 0;
   int64_t allowed_shared = 48 << 10, launches = 0;
   int refusal = 0;  // what a lazy driver says at the launch
 };
 
-void multiply(const Kernel& kernel, const float* a, const float* b, const float* bias, float* out);
-void convolve(const Kernel& q, const float* data, const float* weight, const float* bias, float* out);
+void multiply(const Kernel& kernel, const void* a, const void* b, const void* bias, void* out);
+void convolve(const Kernel& q, const void* data, const void* weight, const void* bias, void* out);
 // Those of check_kernels.h, on float32; each thread's part is done at once. Returns what cuLaunchKernel answers.
 int run_check(const std::string& name, void** params);
 

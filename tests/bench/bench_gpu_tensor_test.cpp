@@ -1,0 +1,250 @@
+// bench_gpu on tasks for tensor cores: cuBLASLt and cuDNN as peers of products of 16 bits and of bytes, and the
+// peaks they are held against.
+#include "tests/bench/bench_gpu_fixture.h"
+
+namespace tuner {
+namespace {
+
+constexpr Types kBrain{.dtype = DType::kBFloat16}, kNarrowBrain{.dtype = DType::kBFloat16, .narrow = true},
+    kHalf{.dtype = DType::kFloat16}, kNarrowHalf{.dtype = DType::kFloat16, .narrow = true},
+    kBytes{.dtype = DType::kInt8};
+
+class BenchGpuTensor : public BenchGpu {
+ protected:
+  PackTask product(const Product& p, const std::string& more = "") {
+    return BenchGpu::product(p, p.kernel() + more);
+  }
+};
+
+// --- products ---
+
+TEST_F(BenchGpuTensor, AProductIsTimedInTurnWithTheBestOfCublasLtsAlgorithmsThatAreRight) {
+  write({product({.types = kBrain}, " ns=4000")});
+  const Ended ended = run("", "TUNER_FAKE_CUBLASLT_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cuBLASLt 13.1.0\n"));
+  // The first is slower, the second is not to be called, the fourth refuses, the fifth is faster and wrong.
+  EXPECT_THAT(ended.text,
+              HasSubstr("cuBLASLt       3.00 us  [3.00, 3.00]  cuBLASLt best of 3, #3, workspace 8192 bytes, "
+                        "2 refused or wrong\n"));
+  EXPECT_THAT(ended.text, HasSubstr("cuBLASLt/ours  0.750  [0.750, 0.750]"));
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of cuBLASLt/ours: 0.750 over 1 task\n"));
+  const json t = result()["tasks"][0];
+  EXPECT_EQ(t["peer"]["ns"].size(), 6u);
+  EXPECT_LT(t["peer"]["max_error"].get<double>(), 1);
+  EXPECT_EQ(result()["cublaslt"], "13.1.0");
+}
+
+// Each is described to cuBLASLt in another way; the reference says whether it was the right one.
+TEST_F(BenchGpuTensor, CublasLtGetsEveryTypeInWhateverWayOperandsAreStored) {
+  std::vector<PackTask> tasks;
+  for (const Types& types : {kBrain, kNarrowBrain, kHalf, kNarrowHalf})
+    for (const int64_t batch : {1, 3})
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true})
+          tasks.push_back(product({.batch = batch, .transpose_a = ta, .transpose_b = tb, .types = types}));
+  write(std::move(tasks));
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of cuBLASLt/ours: 1.600 over 32 tasks"));
+}
+
+// The library multiplies int8 by int8, where they are stored [M, K] and [N, K].
+TEST_F(BenchGpuTensor, OfBytesCublasLtGetsOperandsOfItsOwn) {
+  std::vector<PackTask> tasks;
+  for (const int64_t batch : {1, 3})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true})
+        tasks.push_back(product(
+            {.batch = batch, .n = 8, .k = 12, .transpose_a = ta, .transpose_b = tb, .types = kBytes}));
+  tasks.push_back(product({.n = 8, .k = 12, .bias = true, .relu = true, .types = kBytes}));
+  write(std::move(tasks));
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("over 9 tasks"));
+  EXPECT_THAT(ended.text,
+              HasSubstr("2 refused or wrong; operands of its own: a less 128 as int8 [M, K], b as "
+                        "[N, K]\n"));
+  EXPECT_THAT(ended.text, HasSubstr("b as [N, K]; the product alone, without bias and activation\n"));
+  EXPECT_EQ(result()["tasks"][0]["peer"]["max_error"], 0) << "integers are exact";
+}
+
+TEST_F(BenchGpuTensor, OwnOperandsTakeTurnsWithOthers) {
+  write({product({.n = 8, .k = 12, .types = kBytes})});
+  const Ended ended = run("--caches rotate");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_GT(result()["tasks"][0]["operand_sets"], 1);
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of cuBLASLt/ours: 1.600 over 1 task\n"));
+}
+
+// A product that is rounded to 16 bits before bias and relu are put on is off by that rounding, and right.
+TEST_F(BenchGpuTensor, BiasAndActivationThatCublasLtLeavesAwayAreSaidAndPutOnForTheCheck) {
+  write({product({.bias = true, .relu = true, .types = kBrain}),
+         product({.m = 40, .n = 40, .k = 60, .bias = true, .relu = true, .types = kNarrowBrain}),
+         product({.m = 40, .n = 40, .k = 60, .bias = true, .types = kNarrowHalf})});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("over 3 tasks"));
+  EXPECT_THAT(ended.text, HasSubstr("wrong; the product alone, without bias and activation\n"));
+}
+
+TEST_F(BenchGpuTensor, OfFloat32TheFasterOfTwoLibrariesIsThePeer) {
+  write({product({})});
+  const Ended ours = run("", "TUNER_FAKE_CUBLAS_NS=3000 TUNER_FAKE_CUBLASLT_NS=4000");
+  EXPECT_EQ(ours.exit_code, 0) << ours.text;
+  EXPECT_THAT(ours.text, HasSubstr("cuBLAS         3.00 us  [3.00, 3.00]  cublasSgemm\n"));
+  const Ended theirs = run("", "TUNER_FAKE_CUBLAS_NS=3000 TUNER_FAKE_CUBLASLT_NS=2000");
+  EXPECT_EQ(theirs.exit_code, 0) << theirs.text;
+  EXPECT_THAT(theirs.text, HasSubstr("cuBLAS         2.00 us  [2.00, 2.00]  cuBLASLt best of 3, #3, "));
+  // What one of them lacks, the other has.
+  const Ended none = run("", "TUNER_FAKE_CUBLASLT_NONE=1");
+  EXPECT_EQ(none.exit_code, 0) << none.text;
+  EXPECT_THAT(none.text, HasSubstr("]  cublasSgemm\n"));
+}
+
+TEST_F(BenchGpuTensor, ACublasLtThatHasNothingIsToldInOneLine) {
+  write({product({.types = kBrain})});
+  const Ended none = run("", "TUNER_FAKE_CUBLASLT_NONE=1");
+  EXPECT_EQ(none.exit_code, 0) << none.text;
+  EXPECT_THAT(none.text, HasSubstr("  cuBLASLt cuBLASLt: has no algorithm for it (status 15)\n"));
+  EXPECT_THAT(none.text, HasSubstr("  ours "));
+  const Ended absent = run("", "TUNER_LIBCUBLASLT=/not/there.so");
+  EXPECT_EQ(absent.exit_code, 0) << absent.text;
+  EXPECT_THAT(absent.text,
+              HasSubstr("  cuBLASLt no cuBLASLt: /not/there.so: cannot open shared object file"));
+  EXPECT_THAT(absent.text, HasSubstr("TUNER_LIBCUBLASLT names the file of libcublasLt.so.13"));
+  // Sizes that the library does not take bytes of.
+  write({product({.n = 7, .k = 12, .types = kBytes})});
+  const Ended odd = run();
+  EXPECT_EQ(odd.exit_code, 0) << odd.text;
+  EXPECT_THAT(odd.text, HasSubstr("  cuBLASLt cuBLASLt: has no algorithm for it (status 15)\n"));
+}
+
+TEST_F(BenchGpuTensor, AWrongCublasLtIsNoPeer) {
+  write({product({.types = kBrain})});
+  const Ended wrong = run("", "TUNER_FAKE_CUBLASLT_WRONG=1");
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.text, HasSubstr("  cuBLASLt #1, workspace 0 bytes: wrong answer: out[0, 0] is "));
+  EXPECT_THAT(wrong.text,
+              HasSubstr("; #4, workspace 0 bytes: cuBLASLt: cublasLtMatmul answered status 13; "));
+  EXPECT_THAT(wrong.text, Not(HasSubstr("cuBLASLt/ours")));
+}
+
+// One wrong element is seen although rounding of the product is allowed for.
+TEST_F(BenchGpuTensor, AWrongProductIsSeenUnderItsEpilogueToo) {
+  for (const Types& types : {kNarrowBrain, kNarrowHalf}) {
+    write({product({.bias = true, .types = types})});
+    const Ended wrong = run("", "TUNER_FAKE_CUBLASLT_WRONG=1");
+    EXPECT_EQ(wrong.exit_code, 1) << wrong.text;
+    EXPECT_THAT(wrong.text, HasSubstr("wrong answer: out[0, 0] is "));
+  }
+}
+
+// What peers cannot be put right for is told before they are asked.
+TEST_F(BenchGpuTensor, OtherEpiloguesHaveNoPeer) {
+  PackTask t = product({.types = kBrain});
+  t.workload_key.replace(t.workload_key.find("act=none"), 8, "act=sigmoid");
+  write({t});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text,
+              HasSubstr("  cuBLASLt more follows it than bias, residual and relu in this order: not "
+                        "compared\n"));
+}
+
+// The library that is really installed, where one is: it has every symbol we ask for.
+TEST_F(BenchGpuTensor, TheInstalledCublasLtHasWhatWeAskFor) {
+  write({product({.types = kBrain})});
+  const Ended ended = run("", "-u TUNER_LIBCUBLASLT");
+  if (ended.text.find("no cuBLASLt: libcublasLt") != std::string::npos)
+    GTEST_SKIP() << "no cuBLASLt is installed here";
+  EXPECT_THAT(ended.text, Not(HasSubstr("the library has no ")));
+}
+
+// --- convolutions ---
+
+TEST_F(BenchGpuTensor, AConvolutionOf16BitsTakesWhatCudnnOffers) {
+  write({convolution({.types = kNarrowBrain}, " ns=4000")});
+  const Ended ended = run("", "TUNER_FAKE_CUDNN_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  // Winograd is offered and refuses; the same algorithm without tensor cores takes twice as long.
+  EXPECT_THAT(ended.text,
+              HasSubstr("cuDNN          1.50 us  [1.50, 1.50]  implicit_precomp_gemm on tensor cores\n"));
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN/ours  0.375"));
+}
+
+// Its functions write the type they read.
+TEST_F(BenchGpuTensor, WhereCudnnHasNoFloat32OutItsOwnIsCompared) {
+  write({convolution({.types = kBrain}), convolution({.bias = true, .types = kBrain}),
+         convolution({.filters = 8, .stride = 2, .groups = 2, .types = kBrain}),
+         convolution({.channels = 6, .groups = 6, .types = kNarrowBrain}),
+         convolution({.bias = true, .types = kNarrowBrain})});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("over 5 tasks"));
+  EXPECT_THAT(ended.text, HasSubstr("on tensor cores; out in bfloat16: the library has no float32 one\n"));
+  EXPECT_THAT(ended.text, HasSubstr("float32 one; the convolution alone, without bias and activation\n"));
+  EXPECT_LT(result()["tasks"][0]["peer"]["max_error"].get<double>(), 1);
+}
+
+TEST_F(BenchGpuTensor, ACudnnWithoutBfloat16IsToldInOneLine) {
+  write({convolution({.types = kBrain})});
+  const Ended ended = run("", "TUNER_FAKE_CUDNN_NO_BFLOAT16=1");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text,
+              HasSubstr("  cuDNN    cuDNN: cudnnGetConvolutionForwardAlgorithm_v7 offers no algorithm "
+                        "for it (status 3000)\n"));
+  EXPECT_THAT(ended.text, HasSubstr("  ours "));
+  const Ended wrong = run("", "TUNER_FAKE_CUDNN_WRONG=1");
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.text;
+  EXPECT_THAT(wrong.text,
+              HasSubstr("winograd on tensor cores: cuDNN: cudnnConvolutionForward answered status 3000; "
+                        "implicit_precomp_gemm on tensor cores: wrong answer: out[0, 0, 0, 0] is 1e+03"));
+}
+
+TEST_F(BenchGpuTensor, ConvolutionsOfBytesHaveNoPeer) {
+  write({convolution({.types = kBytes})});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("  cuDNN    cuDNN: convolutions of int8 are not compared\n"));
+}
+
+// --- ceilings ---
+
+TEST_F(BenchGpuTensor, SharesAreOfTheTensorPeakThatWasMeasuredInTheSameRun) {
+  PackTask brain = product({.types = kBrain}, " ns=4000"),
+           bytes = product({.n = 8, .k = 12, .types = kBytes}, " ns=4000");
+  brain.checker = bytes.checker =
+      str("FAKECUBIN\nkernel ", kMmaBrainKernel, " probe_mma\nkernel ", kMmaByteKernel, " probe_mma\n");
+  write({brain, bytes});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  // A launch takes a microsecond on this driver: 8 blocks of 8 warps on each of 10 multiprocessors, 256 rounds.
+  const double products = 128.0 * 256 * 8 * 80 / 1000, of_brains = 2 * 16 * 8 * 16 * products,
+               of_bytes = 2 * 16 * 8 * 32 * products;
+  const json j = result();
+  EXPECT_NEAR(j["mma_16bit_gflops"].get<double>(), of_brains, 1e-3 * of_brains);
+  EXPECT_NEAR(j["mma_int8_gops"].get<double>(), of_bytes, 1e-3 * of_bytes);
+  EXPECT_THAT(ended.text, HasSubstr(", by mma.sync out of registers\n"));
+  EXPECT_NEAR(j["tasks"][0]["share_of_ceiling"].get<double>(), 770 / 4000.0 / of_brains, 1e-9);
+  EXPECT_EQ(j["tasks"][0]["ceiling"], "16-bit tensor peak, measured");
+  EXPECT_NEAR(j["tasks"][1]["share_of_ceiling"].get<double>(), 960 / 4000.0 / of_bytes, 1e-9);
+  EXPECT_EQ(j["tasks"][1]["ceiling"], "int8 tensor peak, measured");
+}
+
+// Packs of before, and packs for GPUs whose tensor cores we do not use.
+TEST_F(BenchGpuTensor, AnUnknownTensorPeakIsOneLine) {
+  PackTask t = product({.types = kBrain}, " ns=4000");
+  t.checker = str("FAKECUBIN\nkernel ", kFfmaKernel, " probe_ffma\n");
+  write({t});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text,
+              HasSubstr("\ntensor peaks not measured: the pack has no kernel for it; pack again\n"));
+  EXPECT_THAT(ended.text, HasSubstr("  0.00 TFLOP/s\n"));
+  EXPECT_FALSE(result()["tasks"][0].contains("ceiling"));
+  EXPECT_GT(result()["ffma_gflops"], 0);
+}
+
+}  // namespace
+}  // namespace tuner
