@@ -7,20 +7,26 @@ constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
 
 // Multiprocessors, boost clock, L2 and memory: the vendor's data sheets. The H200's L2 and memory rate are
 // measured ones (a copy, both directions counted). Lanes and the size of L1: "Technical Specifications" and
-// "Arithmetic Instructions" of the CUDA C++ Programming Guide. Tensor cores: the data sheets' rates with float32 sums by
-// multiprocessors and clock; of an H200 mma.sync reaches 0.63 (published microbenchmarks: the rest takes wgmma); of sm_70, sm_75,
-// sm_100 and sm_103 assumed.
+// "Arithmetic Instructions" of the CUDA C++ Programming Guide.
+//
+// Tensor cores: the data sheets' dense rates (16-bit floats with float32 sums; int8) by multiprocessors, four
+// schedulers and clock. An A100 does 312 TFLOP/s and 624 TOP/s: 8 clocks for either tile. A GeForce sums
+// float32 at half the rate of float16, bytes at full rate: an RTX 3090 does 71 and 284, an RTX 4090 165 and 661,
+// an RTX 5090 210 and 838, so 32 and 16 clocks. An H200 does 989 and 1979: 4 clocks, by wgmma; mma.sync reaches
+// 0.63 of it (Luo et al. 2024, "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via
+// Microbenchmarking"), which is 6.4 clocks, and is taken for never below 6. Blackwell's data center GPUs do 2250
+// and 4500 by tcgen05, 2 clocks: what mma.sync reaches there is assumed. V100 (no bytes) and T4: 16.
 constexpr DeviceRates kDevices[] = {
-    {"sm_70", "V100", 80, 1.53, 64, 128 * kKiB, 6 * kMiB, 900, 16},
-    {"sm_75", "T4", 40, 1.59, 64, 96 * kKiB, 4 * kMiB, 320, 16},
-    {"sm_80", "A100", 108, 1.41, 64, 192 * kKiB, 40 * kMiB, 2039, 8},
-    {"sm_86", "RTX 3090", 82, 1.70, 128, 128 * kKiB, 6 * kMiB, 936, 32},
-    {"sm_87", "Orin", 16, 1.30, 128, 192 * kKiB, 4 * kMiB, 204, 8},
-    {"sm_89", "RTX 4090", 128, 2.52, 128, 128 * kKiB, 72 * kMiB, 1008, 32},
-    {"sm_90", "H200", 132, 1.98, 128, 256 * kKiB, 60 * kMiB, 4300, 6.5},
-    {"sm_100", "B200", 148, 1.97, 128, 256 * kKiB, 126 * kMiB, 8000, 8},
-    {"sm_103", "B300", 148, 1.92, 128, 256 * kKiB, 126 * kMiB, 8000, 8},
-    {"sm_120", "RTX 5090", 170, 2.41, 128, 128 * kKiB, 96 * kMiB, 1792, 32},
+    {"sm_70", "V100", 80, 1.53, 64, 128 * kKiB, 6 * kMiB, 900, {16, 16}, {16, 16}},
+    {"sm_75", "T4", 40, 1.59, 64, 96 * kKiB, 4 * kMiB, 320, {16, 16}, {16, 16}},
+    {"sm_80", "A100", 108, 1.41, 64, 192 * kKiB, 40 * kMiB, 2039, {8, 8}, {8, 8}},
+    {"sm_86", "RTX 3090", 82, 1.70, 128, 128 * kKiB, 6 * kMiB, 936, {32, 16}, {32, 16}},
+    {"sm_87", "Orin", 16, 1.30, 128, 192 * kKiB, 4 * kMiB, 204, {8, 8}, {8, 8}},
+    {"sm_89", "RTX 4090", 128, 2.52, 128, 128 * kKiB, 72 * kMiB, 1008, {32, 16}, {32, 16}},
+    {"sm_90", "H200", 132, 1.98, 128, 256 * kKiB, 60 * kMiB, 4300, {6.5, 6.5}, {6, 6}},
+    {"sm_100", "B200", 148, 1.97, 128, 256 * kKiB, 126 * kMiB, 8000, {8, 8}, {2, 2}},
+    {"sm_103", "B300", 148, 1.92, 128, 256 * kKiB, 126 * kMiB, 8000, {8, 8}, {2, 2}},
+    {"sm_120", "RTX 5090", 170, 2.41, 128, 128 * kKiB, 96 * kMiB, 1792, {32, 16}, {32, 16}},
 };
 
 }  // namespace

@@ -18,8 +18,13 @@ struct DeviceRates {
   int64_t cache_bytes_per_sm;  // L1 and shared memory together
   int64_t l2_bytes;
   double dram_gb_per_s;
-  // Clocks in which the tensor cores of one scheduler multiply 16 x 8 x 16 of 16 bits, with float32 sums, by mma.sync.
-  double mma_clocks;
+  // Clocks in which the tensor cores of one scheduler multiply tiles by mma.sync: what is reached, and what is
+  // never fewer.
+  struct TileClocks {
+    double halves;  // 16 x 8 x 16 of 16 bits, sums in float32
+    double bytes;   // 16 x 8 x 32 of bytes, sums in int32
+  };
+  TileClocks mma, least_mma;
 
   double dram_bytes_per_clock() const { return dram_gb_per_s / clock_ghz; }
 };

@@ -108,15 +108,23 @@ int outside_of_loops(const KernelCode& code, Op kind) {
   return count;
 }
 
+bool share_a_loop(const KernelCode& code, Op one, Op other) {
+  return std::ranges::any_of(code.loops, [&](const Loop& l) { return l.own[one] > 0 && l.own[other] > 0; });
+}
+
 // Of one warp, from its first instruction to its last.
 double least_cost(const KernelCode& code, const LoweredCounts& counts, CostOf cost) {
   double sum = 0;
   for (const Block& block : code.blocks)
     if (block.sure && code.loop_of[static_cast<size_t>(block.begin)] < 0) sum += cost(code, block);
-  sum += in_loops(code, Op::kFfma, counts.multiply_adds, outside_of_loops(code, Op::kFfma), cost);
-  const bool apart = std::ranges::none_of(
-      code.loops, [](const Loop& l) { return l.own[Op::kFfma] > 0 && l.own[Op::kBarrier] > 0; });
-  if (apart) sum += in_loops(code, Op::kBarrier, counts.barriers, outside_of_loops(code, Op::kBarrier), cost);
+  const auto work = [&](Op kind, double total) {
+    return in_loops(code, kind, total, outside_of_loops(code, kind), cost);
+  };
+  const double floats = work(Op::kFfma, counts.multiply_adds), tiles = work(Op::kMma, counts.tiles);
+  // One loop may do both at once.
+  sum += share_a_loop(code, Op::kFfma, Op::kMma) ? std::max(floats, tiles) : floats + tiles;
+  if (!share_a_loop(code, Op::kFfma, Op::kBarrier) && !share_a_loop(code, Op::kMma, Op::kBarrier))
+    sum += in_loops(code, Op::kBarrier, counts.barriers, outside_of_loops(code, Op::kBarrier), cost);
   return sum;
 }
 
@@ -157,6 +165,8 @@ Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, 
   const double a_lane = static_cast<double>(kWarp * kSchedulers) / static_cast<double>(rates.fp32_lanes);
   const double clocks = std::max({spread.scheduler_warps * floor.warp_instructions,
                                   spread.scheduler_warps * counts.multiply_adds * a_lane,
+                                  spread.scheduler_warps * (counts.halves * rates.least_mma.halves +
+                                                            counts.bytes * rates.least_mma.bytes),
                                   spread.multiprocessor_warps * least_cost(code, counts, passes),
                                   spread.rounds * least_cost(code, counts, clocks_alone)});
   floor.ns = clocks / rates.clock_ghz;

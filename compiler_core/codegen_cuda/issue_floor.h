@@ -6,9 +6,10 @@
 // barriers, and from the loops of the machine code:
 //
 //   outside of loops     what every thread passes, once
+//   loops with HMMA or IMMA     the products of tiles, likewise
 //   loops with FFMA      the multiply-adds that the code outside of loops cannot hold, times the fewest instructions
 //                        that any such loop can issue for one of them
-//   loops with barriers, without FFMA     the same with barriers, if no loop has both
+//   loops with barriers, without the others     the same with barriers, if no loop has both
 //
 // Only instructions count that no branch leads around (Block::sure), and of those behind a branch what comes
 // with multiply-adds: guarded copies are left out. A loop with neither counts nothing. Multiply-adds under a
@@ -17,8 +18,9 @@
 // / multiprocessors) blocks and its busiest scheduler a quarter of their warps, rounded up; where they have
 // different work, the average counts, spread evenly.
 //
-// Three more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer
-// lanes than the schedulers can feed (sm_80); the pipe to memory, an access a clock and multiprocessor; and a
+// Four more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer
+// lanes than the schedulers can feed (sm_80); the tensor cores, at a rate that mma.sync never exceeds
+// (DeviceRates::least_mma); the pipe to memory, an access a clock and multiprocessor; and a
 // warp that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each
 // round of resident blocks. Clock and multiprocessors are those of device_rates.h.
 //
@@ -38,6 +40,9 @@ namespace tuner::sass {
 // Of one thread of a block that has work, from the statements of a lowered kernel.
 struct LoweredCounts {
   double multiply_adds = 0;    // float32 products with a sum
+  double tiles = 0;            // products of tiles: intrinsics, each of a warp
+  double halves = 0;           // of them, in such of 16 x 8 x 16 of 16 bits
+  double bytes = 0;            // of them, in such of 16 x 8 x 32 of bytes
   double barriers = 0;         // of the block
   double active_blocks = 1;    // share of the blocks that have work
   bool blocks_differ = false;  // some have more than others: counts are the average of those that have work

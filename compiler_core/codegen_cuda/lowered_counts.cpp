@@ -3,6 +3,7 @@
 
 #include "compiler_core/codegen_cuda/index_value.h"
 #include "compiler_core/codegen_cuda/issue_floor.h"
+#include "compiler_core/codegen_cuda/warp_work.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::sass {
@@ -41,6 +42,7 @@ class Counter {
       return walk_guarded(unary(UnaryOp::kNot, s->condition), s->else_body, times);
     }
     if (s->kind == StmtKind::kStore) count(counts_.multiply_adds, multiply_adds_of(s->value) * times);
+    if (s->kind == StmtKind::kIntrinsic) count_tiles(*s, times);
     if (s->kind == StmtKind::kBarrier && s->scope == MemoryScope::kShared) count(counts_.barriers, times);
     if (s->kind == StmtKind::kFor) {
       times *= static_cast<double>(s->extent);
@@ -67,6 +69,15 @@ class Counter {
     std::vector<Expr> all;
     double share = 1;
   };
+
+  void count_tiles(const StmtNode& s, double times) {
+    const Intrinsic* const intrinsic = find_intrinsic(s.name);
+    if (intrinsic == nullptr) return;
+    const auto [halves, bytes] = cuda::tile_products(*intrinsic);
+    count(counts_.tiles, halves + bytes > 0 ? times : 0);
+    count(counts_.halves, halves * times);
+    count(counts_.bytes, bytes * times);
+  }
 
   void count(double& sum, double pieces) {
     if (pieces == 0) return;

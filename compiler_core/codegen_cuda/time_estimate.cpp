@@ -42,6 +42,11 @@ double norm(std::initializer_list<double> times) {
   return std::pow(sum, 1 / kNorm);
 }
 
+// Of the tensor cores of one scheduler.
+double clocks_of_tiles(const WarpCounts& counts, const DeviceRates::TileClocks& clocks) {
+  return counts.halves * clocks.halves + counts.bytes * clocks.bytes;
+}
+
 // One block alone, all its warps step by step together: how long it takes, waiting included.
 //
 // In-order issue: a step begins when the registers it reads have arrived. While the last warp still issues a
@@ -50,7 +55,7 @@ class BlockAlone {
  public:
   BlockAlone(const DeviceRates& rates, double warps, double global_latency)
       : float_share_(128.0 / static_cast<double>(rates.fp32_lanes)),
-        mma_clocks_(rates.mma_clocks),
+        mma_(rates.mma),
         warps_(warps),
         global_latency_(global_latency) {}
 
@@ -100,10 +105,12 @@ class BlockAlone {
   void step(const WarpStep& s) {
     for (const BufferNode* operand : s.operands)
       if (const auto at = ready_.find(operand); at != ready_.end()) now_ = std::max(now_, at->second);
-    const double own_issue =
-        std::max({s.counts.instructions, s.counts.arithmetic * float_share_, s.counts.tensor * mma_clocks_}) /
-        kIssueShare;
-    const double link = s.counts.tensor > 0 ? kMmaLatency : s.shuffles ? kShuffleLatency : kArithmeticLatency;
+    const double own_issue = std::max({s.counts.instructions, s.counts.arithmetic * float_share_,
+                                       clocks_of_tiles(s.counts, mma_)}) /
+                             kIssueShare;
+    const double link = s.counts.tiles() > 0 ? kMmaLatency
+                        : s.shuffles         ? kShuffleLatency
+                                             : kArithmeticLatency;
     const double own = std::max({own_issue, s.counts.wavefronts, s.chain * link});
     const double together =
         std::max({own_issue * std::max(1.0, warps_ / kSchedulers), s.counts.wavefronts * warps_,
@@ -122,7 +129,9 @@ class BlockAlone {
       now_ = std::max(now_, arrived);
   }
 
-  const double float_share_, mma_clocks_, warps_, global_latency_;
+  const double float_share_;
+  const DeviceRates::TileClocks mma_;
+  const double warps_, global_latency_;
   double now_ = 0;
   std::map<const BufferNode*, double> ready_;  // registers under way, when they arrive
   std::vector<double> groups_;                 // of asynchronous copies, when they arrive
@@ -200,7 +209,7 @@ class KernelModel {
     const std::array<double, 4> times = {
         unevenly * std::max({counts.instructions / kSchedulers,
                              counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes),
-                             counts.tensor * rates_.mma_clocks / kSchedulers}),
+                             clocks_of_tiles(counts, rates_.mma) / kSchedulers}),
         counts.wavefronts, l2_bytes_ * of_sm / l2_rate, alone_};
     constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,
                                     TimeBound::kLatency};

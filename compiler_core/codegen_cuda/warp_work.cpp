@@ -309,7 +309,9 @@ class Walk {
       }
       if (o.access == IntrinsicOperand::Access::kAccumulate) {
         is_product = true;
-        step.counts.tensor = copies * products_of(intrinsic);
+        const TileProducts products = tile_products(intrinsic);
+        step.counts.halves = copies * products.halves;
+        step.counts.bytes = copies * products.bytes;
         step.chain = chain_of(operand->operands);
       }
       if (o.access == IntrinsicOperand::Access::kWrite)
@@ -322,19 +324,6 @@ class Walk {
       step.counts.instructions += copies * static_cast<double>(intrinsic.operands[0].registers);
     step.loads_go_on = step.shared_loads;
     add(std::move(step), steps);
-  }
-
-  // Multiply-adds of C += A B, in units of 16 x 8 x 16 of 16 bits: of bytes twice as many take as long.
-  static double products_of(const Intrinsic& intrinsic) {
-    const auto elements = [](const IntrinsicOperand& o) {
-      double all = 1;
-      for (const int64_t d : o.shape) all *= static_cast<double>(d);
-      return all;
-    };
-    const double a = elements(intrinsic.operands[1]), b = elements(intrinsic.operands[2]),
-                 c = elements(intrinsic.operands[0]);
-    return std::sqrt(a * b * c) / (16 * 8 * 16) *
-           static_cast<double>(dtype_bytes(intrinsic.operands[1].dtype)) / 2;
   }
 
   void walk_intrinsic(const StmtNode& s, std::vector<WarpStep>& steps) {
@@ -366,7 +355,7 @@ class Walk {
 
   void add(WarpStep step, std::vector<WarpStep>& steps) {
     work_.counts += step.counts * rolled_copies();
-    if (step.counts.arithmetic > 0 || step.counts.wavefronts > 0 || step.counts.tensor > 0)
+    if (step.counts.arithmetic > 0 || step.counts.wavefronts > 0 || step.counts.tiles() > 0)
       active_blocks_ = std::max(active_blocks_, sampler_.block_share().value_or(1));
     steps.push_back(std::move(step));
   }
@@ -465,7 +454,8 @@ class Walk {
 }  // namespace
 
 WarpCounts& WarpCounts::operator+=(const WarpCounts& o) {
-  instructions += o.instructions, arithmetic += o.arithmetic, tensor += o.tensor;
+  instructions += o.instructions, arithmetic += o.arithmetic;
+  halves += o.halves, bytes += o.bytes;
   wavefronts += o.wavefronts, conflicts += o.conflicts, sectors += o.sectors;
   return *this;
 }
@@ -476,7 +466,23 @@ WarpCounts WarpCounts::operator*(double factor) const {
           .wavefronts = wavefronts * factor,
           .conflicts = conflicts * factor,
           .sectors = sectors * factor,
-          .tensor = tensor * factor};
+          .halves = halves * factor,
+          .bytes = bytes * factor};
+}
+
+TileProducts tile_products(const Intrinsic& intrinsic) {
+  using Access = IntrinsicOperand::Access;
+  const auto elements = [](const IntrinsicOperand& o) {
+    double all = 1;
+    for (const int64_t d : o.shape) all *= static_cast<double>(d);
+    return all;
+  };
+  const std::vector<IntrinsicOperand>& operands = intrinsic.operands;
+  if (operands.size() != 3 || operands[0].access != Access::kAccumulate) return {};
+  // Of C [m, n], A [m, k] and B [k, n].
+  const double products = std::sqrt(elements(operands[0]) * elements(operands[1]) * elements(operands[2]));
+  if (dtype_bytes(operands[1].dtype) == 1) return {.bytes = products / (16 * 8 * 32)};
+  return {.halves = products / (16 * 8 * 16)};
 }
 
 WarpWork warp_work(const GpuKernel& kernel, int64_t wave_blocks) { return Walk(kernel, wave_blocks).run(); }

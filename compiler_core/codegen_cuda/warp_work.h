@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/lower/gpu.h"
 
 namespace tuner::cuda {
@@ -16,7 +17,10 @@ struct WarpCounts {
   double wavefronts = 0;    // passes of shared memory and L1, 128 bytes each at best
   double conflicts = 0;     // of these, more than another layout of shared memory would need
   double sectors = 0;       // of 32 bytes, asked of L1 or written
-  double tensor = 0;        // products on tensor cores, in such of 16 x 8 x 16 of 16 bits
+  double halves = 0;        // products on tensor cores, in such of 16 x 8 x 16 of 16 bits
+  double bytes = 0;         // likewise, in such of 16 x 8 x 32 of bytes
+
+  double tiles() const { return halves + bytes; }
 
   WarpCounts& operator+=(const WarpCounts& o);
   WarpCounts operator*(double factor) const;
@@ -60,6 +64,12 @@ struct WarpWork {
   double active_blocks = 1;  // share of the blocks that have this work; others leave at once
   int64_t evaluations = 0;   // of indices and conditions, see WarpSampler
 };
+
+// What a product of tiles C += A B is, of one warp; nothing of any other intrinsic.
+struct TileProducts {
+  double halves = 0, bytes = 0;  // units: at WarpCounts
+};
+TileProducts tile_products(const Intrinsic& intrinsic);
 
 // `wave_blocks`: how many blocks run at the same time.
 WarpWork warp_work(const GpuKernel& kernel, int64_t wave_blocks);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -39,11 +40,30 @@ TEST_F(CodegenCudaSassOpcodes, EachConstructGrowsWithItsCopiesAndEachOpcodeIsOfO
       for (const int opcode : many->unknown) ADD_FAILURE() << std::hex << opcode << " is unknown";
       for (const sass::Instruction& i : many->instructions) seen.insert(i.opcode() & 0x1ff);
     }
+  for (const SassCrowd& crowd : sass_crowds()) seen.insert(crowd.opcode);  // the test below
   // Seen in kernels of the templates only, where nothing says that they must be there.
   const std::set<std::string_view> not_proved = {"R2UR", "ULOP3", "UPRMT"};
   for (const sass::Opcode& opcode : sass::opcodes())
     EXPECT_TRUE(opcode.op == sass::Op::kNop || not_proved.contains(opcode.name) || seen.contains(opcode.base))
         << opcode.name;
+}
+
+TEST_F(CodegenCudaSassOpcodes, SomeComeOnlyOfManyValuesAtOnceOneForEach) {
+  for (const SassCrowd& crowd : sass_crowds()) {
+    SCOPED_TRACE(crowd.name);
+    const auto count = [&](int values) {
+      const SassSnippet snippet{crowd.name, sass::Op::kOther,
+                                replaced(crowd.text, "$count", std::to_string(values))};
+      const Result<sass::KernelCode> code = compile_snippet(snippet, 1, crowd.arch);
+      EXPECT_TRUE(code.is_ok()) << code.message();
+      if (!code.is_ok()) return std::ptrdiff_t{0};
+      EXPECT_TRUE(code->unknown.empty());
+      return std::ranges::count_if(code->instructions, [&](const sass::Instruction& i) {
+        return (i.opcode() & 0x1ff) == crowd.opcode;
+      });
+    };
+    EXPECT_EQ(count(crowd.many) - count(crowd.few), crowd.many - crowd.few);
+  }
 }
 
 // The mnemonics of a listing by their addresses: "/*0010*/ @!P0 BRA `(.L_1) ;" gives 0x10, "BRA". Without

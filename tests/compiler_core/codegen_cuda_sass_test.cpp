@@ -11,6 +11,7 @@
 #include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "tests/compiler_core/gpu_kernels.h"
 #include "tests/compiler_core/sass_stream.h"
 #include "tests/random_seed.h"
@@ -435,6 +436,75 @@ TEST(CodegenCudaIssueFloor, TheMemoryPipeTakesOneAccessAClock) {
   s.branch(head);
   s.exit();
   EXPECT_NEAR(floor_ns_of(s, lowered(132, 1024, 1000), 1) * kClock, 8 * 32 * 1000, 1e-6);
+}
+
+// A kernel of `steps` steps of a loop, each with a barrier and four products of tiles.
+GpuKernel lowered_tiles(const std::string& product, int64_t blocks, int64_t threads, int64_t steps) {
+  const Intrinsic& intrinsic = *find_intrinsic(product);
+  auto node = std::make_shared<StmtNode>();
+  node->kind = StmtKind::kIntrinsic;
+  node->name = product;
+  std::vector<Buffer> buffers;
+  for (const IntrinsicOperand& o : intrinsic.operands) {
+    buffers.push_back(make_buffer(o.name, o.dtype, {o.registers}, MemoryScope::kRegister));
+    node->operands.push_back(load(buffers.back(), {0}));
+  }
+  const Var step = make_var("step"), i = make_var("i");
+  Stmt body = loop(step, steps,
+                   make_seq({loop(i, 4, node, LoopKind::kUnrolled), make_barrier(MemoryScope::kShared)}));
+  for (const Buffer& buffer : buffers) body = make_allocate(buffer, std::move(body));
+  GpuKernel k{.name = "kernel"};
+  k.grid = {blocks, 1, 1}, k.block = {threads, 1, 1};
+  k.block_vars[0] = make_var("bx"), k.thread_vars[0] = make_var("tx");
+  k.body = std::move(body);
+  return k;
+}
+// Four products of tiles a step, among `others` other instructions, one of which is the barrier.
+KernelCode tile_code(int others) {
+  SassStream s;
+  const int head = s.barrier();
+  for (int i = 0; i < 4; ++i) s.hmma();
+  for (int i = 0; i < others - 2; ++i) s.integer();
+  s.branch(head);
+  s.exit();
+  return read(s);
+}
+double tile_floor_clocks(const std::string& product, int others, const std::string& arch, int64_t blocks,
+                         double clock_ghz) {
+  const auto floor = sass::issue_floor(tile_code(others), lowered_tiles(product, blocks, 128, 1000),
+                                       *parse_target("cuda -arch=" + arch));
+  EXPECT_TRUE(floor.is_ok()) << floor.message();
+  return floor ? floor->ns * clock_ghz : 0;
+}
+
+TEST(CodegenCudaIssueFloor, ProductsOfTilesAreCounted) {
+  const sass::LoweredCounts halves =
+      sass::lowered_counts(lowered_tiles("mma.bfloat16.mk.nk", 108, 128, 1000));
+  EXPECT_EQ(halves.tiles, 4000);
+  EXPECT_EQ(halves.halves, 4000);
+  EXPECT_EQ(halves.bytes, 0);
+  const sass::LoweredCounts bytes =
+      sass::lowered_counts(lowered_tiles("mma.uint8.int8.mk.nk", 108, 128, 1000));
+  EXPECT_EQ(bytes.tiles, 4000);
+  EXPECT_EQ(bytes.halves, 0);
+  EXPECT_EQ(bytes.bytes, 4000);
+  EXPECT_EQ(sass::lowered_counts(lowered(1, 32, 1000)).tiles, 0);
+}
+
+// A warp on each scheduler does 4,000 products. The clocks of each are those of the vendor's rates.
+TEST(CodegenCudaIssueFloor, TensorCoresBoundWhatIssuesFaster) {
+  const std::string halves = "mma.bfloat16.mk.nk", bytes = "mma.uint8.int8.mk.nk";
+  EXPECT_NEAR(tile_floor_clocks(halves, 4, "sm_80", 108, 1.41), 32'000, 1e-6);
+  EXPECT_NEAR(tile_floor_clocks(bytes, 4, "sm_80", 108, 1.41), 32'000, 1e-6);
+  EXPECT_NEAR(tile_floor_clocks(halves, 4, "sm_86", 82, 1.70), 128'000, 1e-6);
+  EXPECT_NEAR(tile_floor_clocks(bytes, 4, "sm_86", 82, 1.70), 64'000, 1e-6);
+  EXPECT_NEAR(tile_floor_clocks(halves, 4, "sm_89", 128, 2.52), 128'000, 1e-6);
+  EXPECT_NEAR(tile_floor_clocks(halves, 4, "sm_90a", 132, 1.98), 24'000, 1e-6);
+}
+
+// Where a step has more instructions than its products have clocks, those are issued one by one.
+TEST(CodegenCudaIssueFloor, LoopsWithProductsOfTilesIssueAllOfTheirInstructions) {
+  EXPECT_NEAR(tile_floor_clocks("mma.bfloat16.mk.nk", 60, "sm_90a", 132, 1.98), 64'001, 1e-6);
 }
 
 TEST(CodegenCudaIssueFloor, GuardsOfBlocksCountByTheirShare) {

@@ -183,6 +183,29 @@ inline std::vector<SassSnippet> sass_snippets() {
   };
 }
 
+// Constructs that only many live values at once bring about: of `$count` of them, one copy.
+struct SassCrowd {
+  std::string name, arch;
+  int opcode;  // its lower nine bits; one more of them for each value
+  int few, many;
+  std::string text;
+};
+inline std::vector<SassCrowd> sass_crowds() {
+  // More predicates that are the same for all threads than there are: they are packed into a uniform register.
+  const std::string predicates =
+      "{ bool p[$count];\n#pragma unroll\nfor (int i = 0; i < $count; ++i) p[i] = m * i > n;\n"
+      "for (int k = 0; k < n; ++k) {\n#pragma unroll\nfor (int i = 0; i < $count; ++i) s[t + i * 40] += "
+      "y[p[i] ? k : m]; } }";
+  // Divisions have no uniform form: what comes of them moves from registers to uniform ones.
+  const std::string remainders =
+      "{ int c[$count];\n#pragma unroll\nfor (int i = 0; i < $count; ++i) c[i] = blockIdx.x * (i + 3) % (n + "
+      "i);\nfor (int k = 0; k < n; ++k) {\n#pragma unroll\nfor (int i = 0; i < $count; ++i) { s[t + i * 40] "
+      "+= "
+      "x[k * m * c[i] + t + i]; c[i] = c[i] * m + k; if (c[i] > i * m) c[i] -= n; } __syncthreads(); } }";
+  return {{"uniform predicates", "sm_90a", 0x083, 12, 16, predicates},
+          {"uniform remainders", "sm_90a", 0x0ca, 10, 16, remainders}};
+}
+
 // A kernel with `copies` copies of a construct.
 inline std::string sass_snippet_source(const SassSnippet& snippet, int copies) {
   std::string text =

@@ -12,6 +12,7 @@ namespace tuner::testing {
 class SassStream {
  public:
   int ffma() { return add(0x223); }
+  int hmma() { return add(0x23c); }
   int integer() { return add(0x210); }
   int lds128() { return add(0x984, kWidth128); }
   int barrier() { return add(0xb1d); }

@@ -20,21 +20,34 @@ std::vector<Workload> workloads() {
   conv.padding = {1, 1, 1, 1};
   Conv2dWorkload depthwise = conv;
   depthwise.groups = 64;
-  return {MatmulWorkload{.m = 1024, .n = 1000, .k = 1024},
-          conv,
-          depthwise,
-          SoftmaxWorkload{.rows = 4096, .columns = 1000},
-          LayerNormWorkload{.rows = 4096, .columns = 768},
-          ReduceWorkload{.rows = 4096, .columns = 4096},
-          TransposeWorkload{.rows = 4096, .columns = 4000},
-          ElementwiseWorkload{.rows = 4096, .columns = 1000}};
+  return {
+      MatmulWorkload{.m = 1024, .n = 1000, .k = 1024},
+      MatmulWorkload{.m = 1024, .n = 1000, .k = 1024, .dtype = DType::kBFloat16},
+      MatmulWorkload{.m = 1024,
+                     .n = 1024,
+                     .k = 1024,
+                     .bias = true,
+                     .dtype = DType::kFloat16,
+                     .narrow_out = DType::kFloat16},
+      MatmulWorkload{.batch = 2, .m = 1024, .n = 1024, .k = 1024, .transpose_b = true, .dtype = DType::kInt8},
+      conv,
+      depthwise,
+      SoftmaxWorkload{.rows = 4096, .columns = 1000},
+      LayerNormWorkload{.rows = 4096, .columns = 768},
+      ReduceWorkload{.rows = 4096, .columns = 4096},
+      TransposeWorkload{.rows = 4096, .columns = 4000},
+      ElementwiseWorkload{.rows = 4096, .columns = 1000}};
 }
 
-// Of all multiply-adds at the rate of all lanes, without the work that pads a tile.
+// Of all multiply-adds at the rate of all lanes or tensor cores, without the work that pads a tile.
 double least_ns_of_products(const Workload& workload, const Target& target) {
   const cuda::DeviceRates& rates = cuda::device_rates(target);
+  const bool is_float = workload.dtype() == DType::kFloat32, is_byte = workload.dtype() == DType::kInt8;
+  const double a_clock = is_float  ? static_cast<double>(rates.fp32_lanes)
+                         : is_byte ? 4 * 16 * 8 * 32 / rates.least_mma.bytes
+                                   : 4 * 16 * 8 * 16 / rates.least_mma.halves;
   return static_cast<double>(workload.flops()) / 2 /
-         (static_cast<double>(rates.multiprocessors * rates.fp32_lanes) * rates.clock_ghz);
+         (static_cast<double>(rates.multiprocessors) * a_clock * rates.clock_ghz);
 }
 
 bool is_product(const AnyTemplate& t) {

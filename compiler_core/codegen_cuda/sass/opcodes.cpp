@@ -51,6 +51,7 @@ constexpr Opcode kOpcodes[] = {
     {0x046, "VIADDMNMX", Op::kInteger},
     {0x048, "VIMNMX", Op::kInteger},
     {0x082, "UMOV", Op::kMove},
+    {0x083, "UP2UR", Op::kPredicate},
     {0x086, "VOTEU", Op::kOther},
     {0x087, "USEL", Op::kPredicate},
     {0x08c, "UISETP", Op::kPredicate},
@@ -64,6 +65,7 @@ constexpr Opcode kOpcodes[] = {
     {0x0b9, "ULDC", Op::kConstant},
     {0x0bb, "ULDC.UR", Op::kConstant},
     {0x0bd, "UFLO", Op::kInteger},
+    {0x0ca, "R2UR.90", Op::kMove},  // from sm_90 on; 0x1c2 before
     {0x100, "FLO", Op::kInteger},
     {0x101, "BREV", Op::kInteger},
     {0x102, "FCHK", Op::kPredicate},
