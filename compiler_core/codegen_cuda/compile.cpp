@@ -6,6 +6,7 @@
 #include "compiler_core/backend.h"
 #include "compiler_core/codegen_cuda/async_copy.h"
 #include "compiler_core/codegen_cuda/cubin_cache.h"
+#include "compiler_core/codegen_cuda/dot_words.h"
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
 #include "compiler_core/ir/intrinsic.h"
@@ -144,6 +145,7 @@ Status check_printable(const GpuProgram& program) {
       if (status.is_ok()) status = check_statement(*s);
     });
     if (status.is_ok()) status = check_async_copies(kernel);
+    if (status.is_ok()) status = check_dots(kernel);
     RETURN_IF_ERROR(status.with_context(str("kernel ", kernel.name, ": ")));
   }
   return Status::ok();

@@ -29,6 +29,11 @@ struct DeviceRates {
   double dram_bytes_per_clock() const { return dram_gb_per_s / clock_ghz; }
 };
 
+// Dot products of four bytes (dp4a) of an SM and clock, of every device: assumed to be as many as 32-bit integer
+// multiply-adds, of which the table "Arithmetic Instructions" has 64. The data sheet of the V100 agrees: four times its
+// float32 operations.
+constexpr int64_t kDotLanes = 64;
+
 // Requires a CUDA target; one that is not in the table is taken for an H200.
 const DeviceRates& device_rates(const Target& target);
 

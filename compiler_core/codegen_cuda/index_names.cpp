@@ -83,7 +83,8 @@ Stmt simplified_body(const GpuKernel& kernel) {
 }
 
 bool prints_unrolled(const StmtNode& loop) {
-  return loop.loop == LoopKind::kUnrolled || loop.loop == LoopKind::kVectorized || indexes_registers(loop);
+  return loop.loop == LoopKind::kUnrolled || loop.loop == LoopKind::kVectorized ||
+         loop.loop == LoopKind::kDot || indexes_registers(loop);
 }
 
 IndexNames::IndexNames(const GpuKernel& kernel, const Stmt& body) {
@@ -145,13 +146,13 @@ void IndexNames::find_flat(const Stmt& body, const RangeMap& ranges, const std::
   walk(walk, body, ranges);
   std::erase_if(flat_, [&](const BufferNode* b) { return harder.contains(b); });
   for (const Buffer& b : shared)
-    if (b->layout.starts_with("xor")) flat_.insert(b.get());
+    if (reorders_rows(*b)) flat_.insert(b.get());
 }
 
 void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
   if (s == nullptr) return;
   if (s->kind == StmtKind::kFor) {
-    if (s->loop != LoopKind::kVectorized) {
+    if (s->loop != LoopKind::kVectorized && s->loop != LoopKind::kDot) {
       if (prints_unrolled(*s)) unrolled_.insert(next_order_);
       order_[s->var.get()] = next_order_;
       sites_[next_order_++] = s->var.get();

@@ -120,11 +120,21 @@ double least_cost(const KernelCode& code, const LoweredCounts& counts, CostOf co
   const auto work = [&](Op kind, double total) {
     return in_loops(code, kind, total, outside_of_loops(code, kind), cost);
   };
-  const double floats = work(Op::kFfma, counts.multiply_adds), tiles = work(Op::kMma, counts.tiles);
-  // One loop may do both at once.
-  sum += share_a_loop(code, Op::kFfma, Op::kMma) ? std::max(floats, tiles) : floats + tiles;
-  if (!share_a_loop(code, Op::kFfma, Op::kBarrier) && !share_a_loop(code, Op::kMma, Op::kBarrier))
-    sum += in_loops(code, Op::kBarrier, counts.barriers, outside_of_loops(code, Op::kBarrier), cost);
+  // How fast a pipe takes dot products is assumed (device_rates.h), so a floor counts no more than their issue.
+  const std::pair<Op, double> kinds[] = {{Op::kFfma, work(Op::kFfma, counts.multiply_adds)},
+                                         {Op::kDot, work(Op::kDot, counts.dots)},
+                                         {Op::kMma, work(Op::kMma, counts.tiles)}};
+  double most = 0, all = 0;
+  bool together = false, apart = true;
+  for (size_t i = 0; i < std::size(kinds); ++i) {
+    most = std::max(most, kinds[i].second);
+    all += kinds[i].second;
+    apart = apart && !share_a_loop(code, kinds[i].first, Op::kBarrier);
+    for (size_t j = 0; j < i; ++j) together = together || share_a_loop(code, kinds[i].first, kinds[j].first);
+  }
+  // One loop may do several at once: its cost counts once.
+  sum += together ? most : all;
+  if (apart) sum += in_loops(code, Op::kBarrier, counts.barriers, outside_of_loops(code, Op::kBarrier), cost);
   return sum;
 }
 

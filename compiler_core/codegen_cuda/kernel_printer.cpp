@@ -7,6 +7,7 @@
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/codegen_cuda/describe.h"
+#include "compiler_core/codegen_cuda/vector_access.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
@@ -238,6 +239,7 @@ void KernelPrinter::loop(const Stmt& s, const RangeMap& ranges, bool told) {
   }
   if (copies_ && s->loop == LoopKind::kVectorized) return async_loop(s, ranges);
   if (s->loop == LoopKind::kVectorized) return vector_loop(s, ranges, told);
+  if (s->loop == LoopKind::kDot) return dot(*s, ranges);
   scalar_loop(s, ranges, told);
 }
 
@@ -295,9 +297,10 @@ void KernelPrinter::allocate(const Stmt& s, const RangeMap& ranges) {
   const Buffer& b = s->buffer;
   const std::string name = names_.declare(b);
   const std::string size = b->elements() == 1 ? "" : str("[", b->elements(), "]");
-  // Small elements lie together in registers for matrix units.
+  // Small elements lie together in registers, for matrix units and for vectors.
   const bool together = dtype_bytes(b->dtype) < 4 && b->elements() > 1;
-  line(str(together ? "__align__(4) " : "", c_type(b->dtype), " ", name, size, ";  // ",
+  const char* const aligned = lies_in_words(*b) ? "__align__(16) " : together ? "__align__(4) " : "";
+  line(str(aligned, c_type(b->dtype), " ", name, size, ";  // ",
            b->elements() == 1 ? "one" : describe_shape(*b), ", in registers"));
   stmt(s->body, ranges, false);
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler_core/codegen_cuda/expr_text.h"
@@ -27,6 +28,8 @@ class KernelPrinter {
   bool uses_half_helpers() const { return expr_text_.uses_half_helpers(); }
   // Widths of the asynchronous copies in it, in bytes: it calls async_helper() of each.
   const std::set<int64_t>& async_bytes() const { return async_bytes_; }
+  // Types of the operands of its dot products: it calls dot_helper() of each.
+  const std::set<std::pair<DType, DType>>& dot_types() const { return dot_types_; }
 
  private:
   // --- the frame ---
@@ -79,6 +82,9 @@ class KernelPrinter {
   void async_lanes(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
   void async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
 
+  // --- dot products (dot_words.cpp) ---
+  void dot(const StmtNode& s, const RangeMap& ranges);
+
   // Indices with their names, swizzled buffers as flat ones: what expr_text_ prints.
   Expr named(const Expr& e, const RangeMap& ranges) const;
   std::pair<Buffer, std::vector<Expr>> named_place(const Buffer& buffer, const std::vector<Expr>& indices,
@@ -112,9 +118,12 @@ class KernelPrinter {
   int depth_ = 0;
   bool copies_ = false;  // in the body of an asynchronous copy
   std::set<int64_t> async_bytes_;
+  std::set<std::pair<DType, DType>> dot_types_;
 };
 
 // The function that copies so many bytes asynchronously.
 std::string async_helper(int64_t bytes);
+// The function that adds a dot product of such bytes.
+std::string dot_helper(DType a, DType b);
 
 }  // namespace tuner::cuda

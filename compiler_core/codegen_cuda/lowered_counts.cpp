@@ -44,6 +44,7 @@ class Counter {
     if (s->kind == StmtKind::kStore) count(counts_.multiply_adds, multiply_adds_of(s->value) * times);
     if (s->kind == StmtKind::kIntrinsic) count_tiles(*s, times);
     if (s->kind == StmtKind::kBarrier && s->scope == MemoryScope::kShared) count(counts_.barriers, times);
+    if (s->kind == StmtKind::kFor && s->loop == LoopKind::kDot) return count(counts_.dots, times);
     if (s->kind == StmtKind::kFor) {
       times *= static_cast<double>(s->extent);
       known_.push_back({s->var, s->extent});

@@ -30,6 +30,9 @@ constexpr std::string_view kReserved[] = {
 // Of the helpers of bfloat16 and float16 (print.cpp).
 constexpr std::string_view kHalfWords[] = {"bfloat16_value", "float16_value", "bfloat16_bits",
                                            "float16_bits"};
+// Of dot products (dot_words.cpp).
+constexpr std::string_view kDotWords[] = {"dot_uint8_uint8", "dot_uint8_int8", "dot_int8_uint8",
+                                          "dot_int8_int8"};
 
 }  // namespace
 
@@ -44,6 +47,7 @@ std::string identifier(std::string_view name) {
 Names::Names() : scopes_(1) {
   for (const std::string_view word : kReserved) reserve(word);
   for (const std::string_view word : kHalfWords) reserve(word);
+  for (const std::string_view word : kDotWords) reserve(word);
 }
 
 void Names::close() {

@@ -88,6 +88,7 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
   std::string kernels;
   bool uses_floor_helpers = false, uses_half_helpers = false;
   std::set<int64_t> async_bytes;
+  std::set<std::pair<DType, DType>> dot_types;
   const auto print = [&](const std::vector<GpuKernel>& all) {
     for (const GpuKernel& kernel : all) {
       cuda::KernelPrinter printer(kernel);
@@ -95,14 +96,16 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
       uses_floor_helpers |= printer.uses_floor_helpers();
       uses_half_helpers |= printer.uses_half_helpers();
       async_bytes.insert(printer.async_bytes().begin(), printer.async_bytes().end());
+      dot_types.insert(printer.dot_types().begin(), printer.dot_types().end());
     }
   };
   print(program.kernels);
   if (program.packing != nullptr) print(program.packing->kernels);
-  std::string async_helpers;
-  for (const int64_t bytes : async_bytes) async_helpers += str("\n", cuda::async_helper(bytes));
+  std::string printed_helpers;
+  for (const int64_t bytes : async_bytes) printed_helpers += str("\n", cuda::async_helper(bytes));
+  for (const auto& [a, b] : dot_types) printed_helpers += str("\n", cuda::dot_helper(a, b));
   return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") +
-         (uses_half_helpers ? str("\n", kHalfHelpers) : "") + async_helpers + helpers_of(program) + kernels;
+         (uses_half_helpers ? str("\n", kHalfHelpers) : "") + printed_helpers + helpers_of(program) + kernels;
 }
 
 }  // namespace tuner

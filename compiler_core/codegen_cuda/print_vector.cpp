@@ -23,14 +23,15 @@ std::string vector_type(DType dtype, int64_t lanes) {
                                    : dtype == DType::kInt64  ? "longlong"
                                    : dtype_bytes(dtype) == 2 ? "ushort"
                                                              : c_type(dtype);
-  if (lanes > 4 && lanes * dtype_bytes(dtype) == 16) return "uint4";  // moved as it is
+  if (lanes > 4) return lanes * dtype_bytes(dtype) == 16 ? "uint4" : "uint2";  // moved as it is
   return str(element, lanes);
 }
 
 // "make_float4(0.0f, 0.0f, 0.0f, 0.0f)" of the texts of the lanes.
 std::string made_vector(DType dtype, const std::vector<std::string>& lanes) {
-  if (lanes.size() > 4) return "make_uint4(0, 0, 0, 0)";  // zeros: nothing else is moved so
-  std::string text = str("make_", vector_type(dtype, static_cast<int64_t>(lanes.size())), "(");
+  const auto n = static_cast<int64_t>(lanes.size());  // of more than four only zeros are made
+  if (n > 4) return n * dtype_bytes(dtype) == 16 ? "make_uint4(0, 0, 0, 0)" : "make_uint2(0, 0)";
+  std::string text = str("make_", vector_type(dtype, n), "(");
   for (size_t i = 0; i < lanes.size(); ++i) text += (i == 0 ? "" : ", ") + lanes[i];
   return text + ")";
 }
@@ -114,7 +115,8 @@ bool KernelPrinter::worth_vectors(const Stmt& s, const Var& lane, int64_t lanes,
   }
 }
 
-// Stores of 16 bytes that are loaded as they are, or are zeros: elements of 16 bits, eight at once, of 8 bits sixteen.
+// Stores of 8 or 16 bytes that are loaded as they are, or are zeros: of 16 bits eight elements at once, of 8 bits eight or
+// sixteen.
 bool KernelPrinter::moves_vectors(const Stmt& s, const Var& lane, int64_t lanes,
                                   const RangeMap& ranges) const {
   if (s->kind == StmtKind::kIf && s->else_body == nullptr &&
@@ -123,7 +125,9 @@ bool KernelPrinter::moves_vectors(const Stmt& s, const Var& lane, int64_t lanes,
     inside.assume(s->condition);
     return moves_vectors(s->body, lane, lanes, inside);
   }
-  if (s->kind != StmtKind::kStore || lanes * dtype_bytes(s->buffer->dtype) != 16) return false;
+  if (s->kind != StmtKind::kStore) return false;
+  const int64_t bytes = lanes * dtype_bytes(s->buffer->dtype);
+  if (bytes != 16 && bytes != 8) return false;
   const Expr& v = s->value;
   return v->dtype == s->buffer->dtype && (v->kind == ExprKind::kLoad || is_zero_padded(v)) &&
          lane_access(s->buffer, s->indices, lane, lanes, ranges) == LaneAccess::kVector &&

@@ -167,7 +167,8 @@ void look_at_store(const StmtNode& s, const Loops& loops, Needs& needs) {
   if (!is_update) return;
   needs.operands = std::max(needs.operands, operands);
   int64_t copies = 1;
-  for (const StmtNode* loop : loops) copies *= cuda::prints_unrolled(*loop) ? loop->extent : 1;
+  for (const StmtNode* loop : loops)
+    copies *= cuda::prints_unrolled(*loop) && loop->loop != LoopKind::kDot ? loop->extent : 1;
   needs.updates += copies;
 }
 

@@ -65,6 +65,7 @@ class BlockAlone {
   }
 
  private:
+  static constexpr double kDotShare = 128.0 / static_cast<double>(cuda::kDotLanes);
   // Deeper loops count their first iteration for every one: each level doubles the work here.
   static constexpr int kMostDepth = 5;
 
@@ -106,7 +107,7 @@ class BlockAlone {
     for (const BufferNode* operand : s.operands)
       if (const auto at = ready_.find(operand); at != ready_.end()) now_ = std::max(now_, at->second);
     const double own_issue = std::max({s.counts.instructions, s.counts.arithmetic * float_share_,
-                                       clocks_of_tiles(s.counts, mma_)}) /
+                                       s.counts.dots * kDotShare, clocks_of_tiles(s.counts, mma_)}) /
                              kIssueShare;
     const double link = s.counts.tiles() > 0 ? kMmaLatency
                         : s.shuffles         ? kShuffleLatency
@@ -209,6 +210,7 @@ class KernelModel {
     const std::array<double, 4> times = {
         unevenly * std::max({counts.instructions / kSchedulers,
                              counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes),
+                             counts.dots * 32 / static_cast<double>(cuda::kDotLanes),
                              clocks_of_tiles(counts, rates_.mma) / kSchedulers}),
         counts.wavefronts, l2_bytes_ * of_sm / l2_rate, alone_};
     constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,

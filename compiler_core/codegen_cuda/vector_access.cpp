@@ -53,10 +53,10 @@ LaneAccess lane_access(const Buffer& buffer, const std::vector<Expr>& indices, c
                        const RangeMap& ranges) {
   if (std::none_of(indices.begin(), indices.end(), [&](const Expr& i) { return uses_var(i, lane); }))
     return LaneAccess::kSame;
-  // The vector types that there are, and memory that has addresses.
+  // The vector types that there are, and what has addresses.
   if (dtype_bytes(buffer->dtype) > 4 || buffer->dtype == DType::kBool) return LaneAccess::kScattered;
-  if (buffer->scope != MemoryScope::kGlobal && buffer->scope != MemoryScope::kShared)
-    return LaneAccess::kScattered;
+  const bool in_memory = buffer->scope == MemoryScope::kGlobal || buffer->scope == MemoryScope::kShared;
+  if (!in_memory && !lies_in_words(*buffer)) return LaneAccess::kScattered;
   const LinearForm offset = linear_form(storage_offset(*buffer, indices), ranges);
   LinearForm first{.constant = offset.constant};
   int64_t step = 0;
@@ -70,6 +70,11 @@ LaneAccess lane_access(const Buffer& buffer, const std::vector<Expr>& indices, c
   }
   if (step == 0) return LaneAccess::kSame;
   return step == 1 && divisible(to_expr(first), lanes, ranges) ? LaneAccess::kVector : LaneAccess::kScattered;
+}
+
+bool lies_in_words(const BufferNode& buffer) {
+  return buffer.scope == MemoryScope::kRegister && dtype_bytes(buffer.dtype) == 1 &&
+         buffer.dtype != DType::kBool && buffer.elements() > 1;
 }
 
 bool same_for_all_lanes(const Expr& condition, const Var& lane, int64_t lanes, const RangeMap& ranges) {

@@ -147,7 +147,19 @@ class Walk {
     add(std::move(step), steps);
   }
 
+  // One instruction for the whole loop, which its store is counted for.
+  void walk_dot(const StmtNode& s, std::vector<WarpStep>& steps) {
+    sampler_.enter_loop(s.var, s.extent);
+    ranges_.bind(s.var, s.extent);
+    block_ranges_.bind(s.var, s.extent);
+    in_dot_ = true;
+    walk(s.body, steps);
+    in_dot_ = false;
+    sampler_.leave_loop();
+  }
+
   void walk_loop(const StmtNode& s, std::vector<WarpStep>& steps) {
+    if (s.loop == LoopKind::kDot) return walk_dot(s, steps);
     bool has_barrier = false;
     visit(s.body, [&](const Stmt& child) { has_barrier |= child->kind == StmtKind::kBarrier; });
     const bool unrolled = s.extent == 1 || (!has_barrier && prints_unrolled(s));
@@ -187,12 +199,14 @@ class Walk {
     const bool to_registers = s.buffer->scope == MemoryScope::kRegister;
     const double arithmetic = value_instructions(s.value) * unrolled_copies();
     step.counts.arithmetic = arithmetic * share();
-    step.counts.instructions = step.counts.arithmetic;
+    const double dots = in_dot_ ? unrolled_copies() : 0;
+    step.counts.dots = dots * share();
+    step.counts.instructions = step.counts.arithmetic + step.counts.dots;
     bool updates = false;
     look_at_loads(s.value, s.buffer, step, updates);
     if (!to_registers)
       access(s.buffer, s.indices, /*is_store=*/true, step);
-    else if (arithmetic == 0 && !step.global_loads && !step.shared_loads)
+    else if (arithmetic == 0 && dots == 0 && !step.global_loads && !step.shared_loads)
       step.counts.instructions += unrolled_copies() * share();  // a move
     if (to_registers) step.result = s.buffer.get();
     step.is_async = copies_;
@@ -446,6 +460,7 @@ class Walk {
   RangeMap ranges_, block_ranges_;
   std::vector<Loop> loops_;
   bool copies_ = false;  // in an asynchronous copy
+  bool in_dot_ = false;  // in the loop of a dot product, which is one instruction
   std::vector<Expr> guards_;
   double active_blocks_ = 0;  // of what has been counted
   WarpWork work_;
@@ -454,7 +469,7 @@ class Walk {
 }  // namespace
 
 WarpCounts& WarpCounts::operator+=(const WarpCounts& o) {
-  instructions += o.instructions, arithmetic += o.arithmetic;
+  instructions += o.instructions, arithmetic += o.arithmetic, dots += o.dots;
   halves += o.halves, bytes += o.bytes;
   wavefronts += o.wavefronts, conflicts += o.conflicts, sectors += o.sectors;
   return *this;
@@ -467,7 +482,8 @@ WarpCounts WarpCounts::operator*(double factor) const {
           .conflicts = conflicts * factor,
           .sectors = sectors * factor,
           .halves = halves * factor,
-          .bytes = bytes * factor};
+          .bytes = bytes * factor,
+          .dots = dots * factor};
 }
 
 TileProducts tile_products(const Intrinsic& intrinsic) {

@@ -19,6 +19,7 @@ struct WarpCounts {
   double sectors = 0;       // of 32 bytes, asked of L1 or written
   double halves = 0;        // products on tensor cores, in such of 16 x 8 x 16 of 16 bits
   double bytes = 0;         // likewise, in such of 16 x 8 x 32 of bytes
+  double dots = 0;          // of the instructions: dot products of four bytes, in the integer pipe
 
   double tiles() const { return halves + bytes; }
 

@@ -95,7 +95,8 @@ Status check_statement(const GpuKernel& k, const StmtNode& s) {
     case StmtKind::kAsync:
       return check_async(k, s);
     case StmtKind::kFor:
-      if (s.loop == LoopKind::kSerial || s.loop == LoopKind::kUnrolled || s.loop == LoopKind::kVectorized)
+      if (s.loop == LoopKind::kSerial || s.loop == LoopKind::kUnrolled || s.loop == LoopKind::kVectorized ||
+          s.loop == LoopKind::kDot)
         return Status::ok();
       return invalid_config(k.name, ": loop ", s.var->name, " is still bound to ", loop_kind_name(s.loop),
                             "; expected a lowered kernel");

@@ -7,9 +7,11 @@ namespace tuner {
 namespace {
 
 enum class LayoutKind { kPlain, kPad, kXor, kUnknown };
+constexpr std::string_view kGroups = "groups:";
 struct Layout {
   LayoutKind kind = LayoutKind::kPlain;
   int64_t a = 0, b = 0, c = 1;  // pad: elements; xor: unit, rows, rows alike
+  bool groups = false;          // the last dimension is one
 };
 
 bool number(std::string_view text, int64_t& value) {
@@ -21,6 +23,8 @@ Layout parse(std::string_view text) {
   Layout l;
   if (text.empty()) return l;
   l.kind = LayoutKind::kUnknown;
+  l.groups = text.starts_with(kGroups);
+  if (l.groups) text.remove_prefix(kGroups.size());
   if (text.starts_with("pad:") && number(text.substr(4), l.a)) l.kind = LayoutKind::kPad;
   if (!text.starts_with("xor:")) return l;
   std::vector<std::string_view> parts = {text.substr(4)};
@@ -40,10 +44,26 @@ int64_t rows_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end() - 1, int64_t{1}, std::multiplies<>());
 }
 
+std::vector<int64_t> without_last(std::vector<int64_t> shape) {
+  shape.pop_back();
+  return shape;
+}
+
+// The offset of an element, or of a group: of a row of `columns`.
+Expr offset_in(const Layout& l, const Expr& row, const Expr& column, int64_t columns) {
+  if (l.kind == LayoutKind::kPad) return row * (columns + l.a) + column;
+  if (l.kind == LayoutKind::kPlain) return row * columns + column;
+  const Expr unit = bit_xor(floor_div(column, l.a), floor_mod(floor_div(row, l.c), l.b));
+  return row * columns + unit * l.a + floor_mod(column, l.a);
+}
+
 }  // namespace
 
-Status check_layout(std::string_view text, const std::vector<int64_t>& shape) {
+Status check_layout(std::string_view text, const std::vector<int64_t>& whole) {
   const Layout l = parse(text);
+  if (l.groups && whole.size() < 2)
+    return invalid_config("layout ", text, ": needs two dimensions, the last of which is a group");
+  const std::vector<int64_t> shape = l.groups ? without_last(whole) : whole;
   switch (l.kind) {
     case LayoutKind::kPlain:
       return Status::ok();
@@ -61,32 +81,38 @@ Status check_layout(std::string_view text, const std::vector<int64_t>& shape) {
     case LayoutKind::kUnknown:
       break;
   }
-  return invalid_config("layout \"", text, "\" is not known; expected pad:P, xor:V,R or xor:V,R,S");
+  return invalid_config(
+      "layout \"", text,
+      "\" is not known; expected pad:P, xor:V,R or xor:V,R,S, or one of them behind groups:");
 }
 
 int64_t storage_elements(const BufferNode& buffer) {
   const Layout l = parse(buffer.layout);
   if (l.kind != LayoutKind::kPad) return buffer.elements();
-  return rows_of(buffer.shape) * (buffer.shape.back() + l.a);
+  if (!l.groups) return rows_of(buffer.shape) * (buffer.shape.back() + l.a);
+  const std::vector<int64_t> groups = without_last(buffer.shape);
+  return rows_of(groups) * (groups.back() + l.a) * buffer.shape.back();
 }
 
 Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices) {
   if (indices.empty()) return 0;
   const Layout l = parse(buffer.layout);
   CHECK(l.kind != LayoutKind::kUnknown) << buffer.name << " has the unknown layout " << buffer.layout;
+  const size_t columns = indices.size() - (l.groups ? 2 : 1);
   Expr row = 0;
-  for (size_t d = 0; d + 1 < indices.size(); ++d) row = row * buffer.shape[d] + indices[d];
-  const Expr& column = indices.back();
-  if (l.kind == LayoutKind::kPad) return row * (buffer.shape.back() + l.a) + column;
-  if (l.kind == LayoutKind::kPlain) return row * buffer.shape.back() + column;
-  const Expr unit = bit_xor(floor_div(column, l.a), floor_mod(floor_div(row, l.c), l.b));
-  return row * buffer.shape.back() + unit * l.a + floor_mod(column, l.a);
+  for (size_t d = 0; d < columns; ++d) row = row * buffer.shape[d] + indices[d];
+  const Expr offset = offset_in(l, row, indices[columns], buffer.shape[columns]);
+  return l.groups ? offset * buffer.shape.back() + indices.back() : offset;
 }
 
 int64_t contiguous_elements(const BufferNode& buffer) {
   const Layout l = parse(buffer.layout);
-  if (l.kind == LayoutKind::kXor) return l.a;
-  return buffer.shape.empty() ? 1 : buffer.shape.back();
+  if (buffer.shape.empty()) return 1;
+  const int64_t last = buffer.shape.back(), group = l.groups ? last : 1;
+  if (l.kind == LayoutKind::kXor) return l.a * group;
+  return l.groups ? buffer.shape[buffer.shape.size() - 2] * group : last;
 }
+
+bool reorders_rows(const BufferNode& buffer) { return parse(buffer.layout).kind == LayoutKind::kXor; }
 
 }  // namespace tuner

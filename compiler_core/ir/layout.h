@@ -10,6 +10,8 @@
 //               1), and the last dimension is a multiple of V * R. Costs no memory and keeps vectors of V whole. S rows
 //               that together are as long as all banks need no other order: of rows of 64 bytes two, "xor:8,4,2" for 32
 //               elements of 16 bits, of which eight rows of a unit then lie in all banks.
+//   "groups:L"  the last dimension is a group that stays together: layout L, one of those above, with whole groups in
+//               the place of elements. Of bytes in groups of four "groups:pad:1" lies as "pad:1" does of words.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,9 @@ int64_t storage_elements(const BufferNode& buffer);
 // dimension.
 Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices);
 // Returns how many elements follow each other without a gap, which limits the width of a vector access: the
-// last dimension for "" and "pad", V for "xor".
+// last dimension for "" and "pad", V for "xor"; of groups so many groups.
 int64_t contiguous_elements(const BufferNode& buffer);
+// True if elements of a row lie in another order than their indices: an exclusive or.
+bool reorders_rows(const BufferNode& buffer);
 
 }  // namespace tuner

@@ -30,8 +30,9 @@ enum class LoopKind : uint8_t {
   kVectorRows,  // directly around a vectorized loop; both form one tile of vectors. Where an access is
                 // contiguous along this loop instead of along the lanes, vectors of this loop are loaded or
                 // stored, and transposed in registers (codegen/emit_tile.cpp; on GPUs lower/gpu_copies.cpp)
-  kDot,         // CPU: the innermost reduce loop, with 2 (bfloat16) or 4 (int8) products added to one lane;
-                // one instruction if the target has it (codegen/emit_dot.cpp)
+  kDot,         // the innermost reduce loop, with 2 (bfloat16) or 4 (8 bits) products added to one lane. CPU:
+                // one instruction if the target has it (codegen/emit_dot.cpp). GPU: 8 bits only, always one
+                // instruction, of a word of each operand, which the code generator refuses where it is none
   kUnrolled,    // emitted once per iteration
   kBlockX,
   kBlockY,

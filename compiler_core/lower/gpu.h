@@ -23,7 +23,7 @@
 //   registers              are private: each thread keeps its part of a buffer that is shared out over the
 //                          threads; loops that index registers are marked kUnrolled
 //
-// It does not unroll or vectorise: kUnrolled and kVectorized loops are left for the printer.
+// It does not unroll or vectorise: kUnrolled, kVectorized and kDot loops are left for the printer.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ struct GpuKernel {
       //   buffers that are not needed at the same time may lie on each other
   int64_t shared_bytes = 0;  // all shared memory of a block
   int min_blocks = 0;        // for __launch_bounds__; 0: not given
-  // The code of one thread. Kinds: kFor (kSerial, kUnrolled, kVectorized), kSeq, kIf, kStore (no reduce),
+  // The code of one thread. Kinds: kFor (kSerial, kUnrolled, kVectorized, kDot), kSeq, kIf, kStore (no reduce),
   // kAllocate (kRegister only), kBarrier (kShared: the block), kIntrinsic, kAsync. All threads of the block must
   // reach a barrier: it stands under no guard that depends on the thread.
   Stmt body;

@@ -14,6 +14,7 @@
 // of the other are stored, and the registers in between transpose them.
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu_passes.h"
@@ -56,6 +57,12 @@ std::optional<Copy> copy_at(const Stmt& root) {
 bool is_tile(const Copy& copy) {
   return std::any_of(copy.loops.begin(), copy.loops.end(),
                      [](const Stmt& loop) { return loop->loop == LoopKind::kVectorRows; });
+}
+
+// 32-bit registers of a buffer; bytes lie together.
+int64_t registers_of(const BufferNode& b) {
+  return b.dtype == DType::kInt8 || b.dtype == DType::kUInt8 ? ceil_div(b.elements(), int64_t{4})
+                                                             : b.elements();
 }
 
 bool reads_memory(const Expr& e) {
@@ -205,10 +212,10 @@ class Overlap {
         (s->kind == StmtKind::kIf && asks_for_thread(s)))
       if (const std::optional<Copy> copy = copy_at(s)) return overlapped(s, *copy);
     const bool registers = s->kind == StmtKind::kAllocate && s->buffer->scope == MemoryScope::kRegister;
-    if (registers) live_ += s->buffer->elements();
+    if (registers) live_ += registers_of(*s->buffer);
     Stmt result = map_children(
         s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return rewrite(child); });
-    if (registers) live_ -= s->buffer->elements();
+    if (registers) live_ -= registers_of(*s->buffer);
     return result;
   }
 
@@ -235,7 +242,7 @@ class Overlap {
     std::vector<Staged> staged = staged_loads(copy, loads);
     if (staged.empty()) return s;
     int64_t registers = 0;
-    for (const Staged& part : staged) registers += part.registers->elements();
+    for (const Staged& part : staged) registers += registers_of(*part.registers);
     const bool has_rounds = !copy.loops.empty() && copy.loops.front()->loop == LoopKind::kUnrolled;
     if (registers > budget() && has_rounds) return in_parts(s, registers);
     std::vector<Stmt> parts;

@@ -98,7 +98,8 @@ class Distribution {
     tuner::visit(s, [&](const Stmt& child) {
       if (child->kind == StmtKind::kAllocate) leaf = false;
       if (child->kind == StmtKind::kFor && child->extent > 1 && child->loop != LoopKind::kUnrolled &&
-          child->loop != LoopKind::kVectorized && child->loop != LoopKind::kVectorRows)
+          child->loop != LoopKind::kVectorized && child->loop != LoopKind::kVectorRows &&
+          child->loop != LoopKind::kDot)
         leaf = false;
       if (child->kind == StmtKind::kStore && !depends(child)) leaf = false;
     });

@@ -121,7 +121,8 @@ class Schedule {
   //
   // The instruction needs one operand whose elements for a lane are adjacent (pack() puts them so), and
   // another whose elements are adjacent and the same in all lanes. Otherwise the loop is compiled as a plain
-  // one. Requires an innermost reduce axis of a sum of products of two loads: 2 iterations and casts from
+  // one. A GPU's takes 8 bits only; the elements of each operand must be an aligned word of shared memory or
+  // registers, or compiling refuses. Requires an innermost reduce axis of a sum of products of two loads: 2 iterations and casts from
   // bfloat16 to float32, or 4 and casts from int8 or uint8 to int32.
   void dot(Axis axis);
   // Makes the nest at `axis` one statement: a tile intrinsic of the registry (ir/intrinsic.h), whose meaning

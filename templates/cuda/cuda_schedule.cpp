@@ -38,10 +38,21 @@ void unroll_rounds(Schedule& s, const std::vector<Axis>& inner_first, int64_t mo
 }
 constexpr int64_t kMaxRounds = 16;  // loads of a thread under way at once
 
+// The innermost loops of a copy as vectors: `lane` of a column's vector; `row_lane`, where it is there, of the rows
+// (or of a group across them) that a thread takes.
+void vectorize_copy(Schedule& s, const Axis& lane, const Axis& row_lane, int64_t vector) {
+  const bool has_rows = row_lane.var != nullptr;
+  if (vector > 1) s.vectorize(lane);
+  if (has_rows && vector > 1) s.vectorize_rows(row_lane);
+  if (has_rows && vector == 1) s.vectorize(row_lane);
+  s.rename(lane, "lane");
+  if (has_rows) s.rename(row_lane, "row_lane");
+}
+
 }  // namespace
 
 void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& column, int64_t threads,
-                int64_t vector, int64_t rows) {
+                int64_t vector, int64_t rows, const ColumnGroup& group) {
   if (s.refused()) return;
   const auto [vectors, lane] = s.split(column, vector);
   const int64_t columns = std::gcd(s.extent(vectors), threads);
@@ -65,16 +76,15 @@ void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& col
     order.insert(order.begin(), strip);
     thread.insert(thread.begin(), strip_thread);
   }
+  if (group.across) row_lane = group.axis, rows = s.extent(group.axis);
   order.push_back(lane);
   if (rows > 1) order.insert(vector > 1 ? order.end() - 1 : order.end(), row_lane);
   s.reorder(order);
   s.bind(s.fuse(thread), LoopKind::kThreadX);
-  if (vector > 1) s.vectorize(lane);
-  if (rows > 1 && vector > 1) s.vectorize_rows(row_lane);
-  if (rows > 1 && vector == 1) s.vectorize(row_lane);
+  const bool along = group.axis.var != nullptr && !group.across;
+  const int64_t lanes = along ? vector * s.extent(group.axis) : vector;
+  vectorize_copy(s, along ? s.fuse({lane, group.axis}) : lane, row_lane, lanes);
   const Axis rounds = s.rename(row_round, "row_round"), parts = s.rename(column_round, "column_round");
-  s.rename(lane, "lane");
-  if (rows > 1) s.rename(row_lane, "row_lane");
   std::vector<Axis> inner_first = {parts, rounds};
   if (outer.var != nullptr) inner_first.push_back(s.rename(strip_round, "strip"));
   unroll_rounds(s, inner_first, kMaxRounds / rows);

@@ -50,8 +50,16 @@ constexpr int64_t kOtherRegisters = 30;
 //
 // `rows` > 1, a divisor of the rows: a thread takes as many rows of a vector, for a tile that lies the other way
 // round than its source: vectors of columns are loaded, vectors of rows stored.
+//
+// `group`: a loop inside of `column`, whose elements lie side by side in the tile: a column is that many of them. In
+// the source they lie so too, behind each other as columns do; or, `across`, each in a row of its own, so that vectors of
+// columns are loaded and vectors of the group stored. With rows = 1.
+struct ColumnGroup {
+  Axis axis;
+  bool across = false;
+};
 void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& column, int64_t threads,
-                int64_t vector, int64_t rows = 1);
+                int64_t vector, int64_t rows = 1, const ColumnGroup& group = {});
 // The same for `axes` as one long row (nested, outermost first; the last is a whole number of vectors).
 void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector);
 

@@ -5,7 +5,7 @@
 //
 // The schedule is that of mma_schedule.h. Serves batches, transposed operands, any sizes but one row, one column, one term; float32
 // and 16-bit outputs, requantised ones. Constant operands are packed ahead, in tiles. Of int8 k lies along the rows of both operands in
-// memory, unless they are constants: bytes cannot be transposed on their way.
+// memory, unless they are constants: bytes cannot be transposed on their way. What is declined of int8 matmul_dp4a_cuda serves.
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/mma_schedule.h"
 

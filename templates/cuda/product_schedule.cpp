@@ -177,54 +177,70 @@ void place_tile(Schedule& s, const Product& w, const std::vector<Axis>& axes, co
   s.rename(i, "row");
 }
 
-void load_registers(Schedule& s, const Tensor& registers, const Axis& at, int64_t elements) {
+void load_registers(Schedule& s, const Tensor& registers, const Axis& at, int64_t elements, int64_t group) {
   s.compute_at(registers, at);
   if (s.refused()) return;
-  vectorize_by(s, s.spatial_axes(registers).back(), vector_width({elements}));
+  const std::vector<Axis> axes = s.spatial_axes(registers);
+  const Axis all = group > 1 ? s.fuse({axes[axes.size() - 2], axes.back()}) : axes.back();
+  vectorize_by(s, all, vector_width({elements}) * group);
 }
 
 // The sum over k inside the tile of a thread. Returns the loop over steps of BK.
-Axis accumulate(Schedule& s, const Tensor& acc, const Tensor& a_registers, const Tensor& b_registers,
-                const Tile& tile, const Knobs& k, const Config& c) {
+Axis accumulate(Schedule& s, const Product& w, const Tensor& acc, const Tensor& a_registers,
+                const Tensor& b_registers, const Tile& tile, const Knobs& k, const Config& c) {
   const std::vector<Axis> spatial = s.spatial_axes(acc);
   const std::vector<Axis> sums = s.reduce_axis_list(acc);
   if (s.refused()) return {};
   const Axis &i = spatial[spatial.size() - 2], &j = spatial[spatial.size() - 1];
-  const auto [k_outer, k_in_tile] = s.split(sums.front(), tile.block_k);
-  const auto [k_step, k_unrolled] = s.split(k_in_tile, c[k.unroll_k]);
+  const auto [k_outer, k_in_tile] = s.split(sums.front(), tile.block_k * w.group);
+  const auto [k_step, k_terms] = s.split(k_in_tile, c[k.unroll_k] * w.group);
+  const SplitAxes groups = w.group > 1 ? s.split(k_terms, w.group) : SplitAxes{k_terms, {}};
+  const Axis k_unrolled = groups.outer;
   std::vector<Axis> order(sums.begin() + 1, sums.end());
   order.push_back(k_outer);
   const std::vector<Axis> steps = order;
   order.insert(order.end(), {k_step, k_unrolled, i, j});
+  if (w.group > 1) order.push_back(groups.inner);
   s.reorder(order);
   const Axis step = steps.size() > 1 ? s.fuse(steps) : k_outer;
   s.decompose_reduction(acc, step);
   s.unroll(k_unrolled);
   s.unroll(i);
   s.unroll(j);
-  load_registers(s, a_registers, k_unrolled, inner(c, k.strided_m, k.thread_m));
-  load_registers(s, b_registers, k_unrolled, inner(c, k.strided_n, k.thread_n));
+  if (w.group > 1) s.dot(s.rename(groups.inner, "term"));
+  load_registers(s, a_registers, k_unrolled, inner(c, k.strided_m, k.thread_m), w.group);
+  load_registers(s, b_registers, k_unrolled, inner(c, k.strided_n, k.thread_n), w.group);
   s.rename(k_step, "k_group");
   s.rename(k_unrolled, "k_in_group");
   return s.rename(step, "k_tile");
 }
 
-// The copy of a shared tile: its last axes are k and the inside of the block.
-void copy_tile(Schedule& s, const Tensor& tile, bool transposed, int64_t threads, int64_t vector,
-               int64_t rows) {
+// How an operand comes into its shared tile.
+struct Copied {
+  bool packed, transposed;
+  int64_t vector, rows, layout;
+  int64_t run;  // elements that a thread reads of the tile at once
+};
+
+// The copy of a shared tile: its last axes are k and the inside of the block, and of bytes the group.
+void copy_tile(Schedule& s, const Tensor& tile, const Product& w, const Copied& how, int64_t threads) {
   if (s.refused()) return;
   const std::vector<Axis> axes = s.spatial_axes(tile);
-  const Axis &k = axes[axes.size() - 2], &block = axes[axes.size() - 1];
-  if (!transposed) return share_rows(s, {}, k, block, threads, vector);
+  const size_t at = axes.size() - (w.group > 1 ? 3 : 2);
+  const Axis &k = axes[at], &block = axes[at + 1];
+  ColumnGroup group;
+  if (w.group > 1) group = {axes.back(), !how.packed && !how.transposed};
+  if (!how.transposed) return share_rows(s, {}, k, block, threads, how.vector, 1, group);
   const auto [strip, k_in_strip] = s.split(k, kStrip);
-  share_rows(s, strip, block, k_in_strip, threads, vector, rows);
+  share_rows(s, strip, block, k_in_strip, threads, how.vector, how.rows, group);
 }
 
-// `run`: elements that a thread reads at once; a padded row must not break their alignment.
-void lay_out(Schedule& s, const Tensor& tile, bool transposed, int64_t layout, int64_t run) {
-  if (!transposed) return;
-  if (layout == kPad) s.set_layout(tile, str("pad:", vector_width({run})));
-  if (layout == kXor) s.set_layout(tile, "xor:4,8");
+// A padded row must not break the alignment of what a thread reads.
+void lay_out(Schedule& s, const Tensor& tile, const Product& w, const Copied& how) {
+  if (!how.transposed) return;
+  const char* const of = w.group > 1 ? "groups:" : "";
+  if (how.layout == kPad) s.set_layout(tile, str(of, "pad:", vector_width({how.run})));
+  if (how.layout == kXor) s.set_layout(tile, str(of, "xor:4,8"));
 }
 
 // A second kernel, about 2 us, in multiply-adds of a multiprocessor.
@@ -275,8 +291,10 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
   const int64_t threads = first.warps_m * first.warps_n * warp_of(w);
   const int64_t share_a = std::max<int64_t>(1, first.block_m() * first_k(w) / threads);
   const int64_t share_b = std::max<int64_t>(1, first.block_n() * first_k(w) / threads);
-  const int64_t rows_a = first_rows(w.transposes_a, share_a, first.block_m(), first.thread_m);
-  const int64_t rows_b = first_rows(w.transposes_b, share_b, first.block_n(), first.thread_n);
+  // A group is a vector of what is stored.
+  const bool turns_a = w.transposes_a && w.group == 1, turns_b = w.transposes_b && w.group == 1;
+  const int64_t rows_a = first_rows(turns_a, share_a, first.block_m(), first.thread_m);
+  const int64_t rows_b = first_rows(turns_b, share_b, first.block_n(), first.thread_n);
   const int64_t block_n = first.warps_n * (warp_of(w) / first.lanes_m) * first.thread_n;
   // Vectors lie along the tile's rows, except where the copy transposes.
   const int64_t vector_a = rows_a > 1 ? 1 : w.transposes_a ? share_a : std::gcd(share_a, first.block_m());
@@ -305,8 +323,8 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
       .vector_a = space.choice("vector_a", {1, 2, 4}).at_most(w.vector_a).try_first(vector_a),
       .vector_b = space.choice("vector_b", {1, 2, 4}).at_most(w.vector_b).try_first(vector_b),
       // Elements of one store of the copies that transpose: rows of a that a thread loads (columns of b).
-      .rows_a = space.choice("rows_a", {1, 4}).at_most(w.transposes_a ? 4 : 1).try_first(rows_a),
-      .rows_b = space.choice("rows_b", {1, 4}).at_most(w.transposes_b ? 4 : 1).try_first(rows_b),
+      .rows_a = space.choice("rows_a", {1, 4}).at_most(turns_a ? 4 : 1).try_first(rows_a),
+      .rows_b = space.choice("rows_b", {1, 4}).at_most(turns_b ? 4 : 1).try_first(rows_b),
       // How the shared tiles lie, against bank conflicts of copies that transpose.
       .layout_a = space.category("layout_a", layouts(w.transposes_a)),
       .layout_b = space.category("layout_b", layouts(w.transposes_b)),
@@ -342,9 +360,15 @@ ProductTile product_tile(const Product& w, const ProductKnobs& k, const Config& 
 int64_t repeated(int64_t extent) { return vector_width({extent}); }
 
 Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int k, int64_t chunk,
-                    int tiled, int64_t block, int64_t repeat) {
+                    int tiled, int64_t block, int64_t repeat, int64_t group) {
   std::vector<PackDim> dims;
   for (const int other : others) dims.push_back({other});
+  if (group > 1) {
+    dims.insert(
+        dims.end(),
+        {{tiled, block}, {k, group, false, chunk}, {tiled, block, true, 1, repeat}, {k, group, true}});
+    return s.pack(operand, dims);
+  }
   for (const bool inside : {false, true}) {
     dims.push_back({k, chunk, inside});
     dims.push_back({tiled, block, inside, 1, inside ? repeat : 0});
@@ -358,10 +382,10 @@ void schedule_product(Schedule& s, const Product& w, const ProductKnobs& k, cons
   if (s.refused()) return;
   const ProductTile tile = product_tile(w, k, c);
   const Axis sum = s.reduce_axis_list(acc).front();
-  s.pad_reduction(sum, tile.chunk);
+  s.pad_reduction(sum, tile.chunk * w.group);
   std::vector<Axis> axes = stages.out;
   if (tile.splits > 1) {
-    const Tensor partial = s.rfactor(acc, s.split(sum, tile.chunk).outer);
+    const Tensor partial = s.rfactor(acc, s.split(sum, tile.chunk * w.group).outer);
     add_partials(s, acc, stages.out, w.n, w.vector_out);
     acc = s.cache_write(partial, MemoryScope::kRegister);
     axes = s.axes(partial);  // [part,] [batch,] i, j
@@ -373,13 +397,17 @@ void schedule_product(Schedule& s, const Product& w, const ProductKnobs& k, cons
   const Tensor b_registers = s.cache_read(b, MemoryScope::kRegister, acc);
 
   place_tile(s, w, axes, acc, tile, k, c);
-  const Axis k_outer = accumulate(s, acc, a_registers, b_registers, tile, k, c);
+  const Axis k_outer = accumulate(s, w, acc, a_registers, b_registers, tile, k, c);
   s.compute_at(a, k_outer);
   s.compute_at(b, k_outer);
-  copy_tile(s, a, w.transposes_a, tile.threads, c[k.vector_a], c[k.rows_a]);
-  copy_tile(s, b, w.transposes_b, tile.threads, c[k.vector_b], c[k.rows_b]);
-  lay_out(s, a, w.transposes_a, c[k.layout_a], inner(c, k.strided_m, k.thread_m));
-  lay_out(s, b, w.transposes_b, c[k.layout_b], inner(c, k.strided_n, k.thread_n));
+  const Copied copied_a{w.packed_a,  w.transposes_a, c[k.vector_a],
+                        c[k.rows_a], c[k.layout_a],  inner(c, k.strided_m, k.thread_m)};
+  const Copied copied_b{w.packed_b,  w.transposes_b, c[k.vector_b],
+                        c[k.rows_b], c[k.layout_b],  inner(c, k.strided_n, k.thread_n)};
+  copy_tile(s, a, w, copied_a, tile.threads);
+  copy_tile(s, b, w, copied_b, tile.threads);
+  lay_out(s, a, w, copied_a);
+  lay_out(s, b, w, copied_b);
   if (c[k.double_buffer]) {
     s.double_buffer(a, k_outer);
     s.double_buffer(b, k_outer);

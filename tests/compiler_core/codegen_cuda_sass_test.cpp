@@ -399,6 +399,30 @@ TEST(CodegenCudaIssueFloor, WhatMayStandOutsideOfLoopsIsTakenOff) {
   EXPECT_NEAR(floor->warp_instructions, 17 + 10978, 1e-6);
 }
 
+// Dot products of a loop are told from its multiply-adds, which it may hold, too: its cost counts once.
+TEST(CodegenCudaIssueFloor, CountsWhatDotProductsNeed) {
+  GpuKernel k = lowered(132, 128, 1000);
+  EXPECT_EQ(sass::lowered_counts(k).dots, 0);
+  const Buffer sum = make_buffer("dots", DType::kInt32, {1}, MemoryScope::kRegister),
+               a = make_buffer("a", DType::kInt8, {4}, MemoryScope::kRegister);
+  const Var step = make_var("dot_step"), term = make_var("term");
+  const Expr value = cast(DType::kInt32, load(a, {term}));
+  Stmt dot = make_store(sum, {0}, load(sum, {0}) + value * value);
+  dot = make_for(term, 4, std::move(dot), AxisKind::kReduce, LoopKind::kDot);
+  k.body = make_allocate(sum, make_allocate(a, make_for(step, 3000, std::move(dot))));
+  EXPECT_EQ(sass::lowered_counts(k).dots, 3000);
+  EXPECT_EQ(sass::lowered_counts(k).multiply_adds, 0);
+  SassStream s;
+  const int head = s.of(0x226);
+  for (int i = 0; i < 2; ++i) s.of(0x226);
+  s.ffma();
+  s.branch(head);
+  s.exit();
+  const auto floor = sass::issue_floor(read(s), k, *parse_target("cuda -arch=sm_90a"));
+  ASSERT_TRUE(floor.is_ok()) << floor.message();
+  EXPECT_NEAR(floor->warp_instructions, 5 * 1000 + 1, 1e-6);
+}
+
 TEST(CodegenCudaIssueFloor, TheBusiestSchedulerCounts) {
   EXPECT_NEAR(floor_ns(lowered(132, 96, 1000)) * kClock, 11'002, 1e-6);   // three of four have a warp
   EXPECT_NEAR(floor_ns(lowered(133, 128, 1000)) * kClock, 22'004, 1e-6);  // one multiprocessor has two blocks

@@ -7,14 +7,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/expr_text.h"
 
 namespace tuner::testing {
 
@@ -37,6 +42,7 @@ class HostCuda {
     std::string text = print_cuda(program, target);
     replace(text, "extern \"C\" __global__", "static __global__");
     replace(text, "extern __shared__ __align__(16) unsigned char shared_memory[];", "");
+    replace_dot_products(text);
     text_ += str("namespace program_", number, " {\n", text, "}\n");
     programs_.push_back(program);
     return number;
@@ -64,9 +70,9 @@ class HostCuda {
     return run_ == nullptr ? failed("no entry") : Status::ok();
   }
 
-  // Runs program `number`. `args` are those of the program, with the constant in place of what is packed of it; outputs
-  // are filled. Buffers begin at multiples of
-  // 16 bytes and end at a rim of NaN, which reads carry into the results and writes must leave alone.
+  // Runs program `number`. `args` are the numbers of the program's arguments, with the constant in place of what is packed
+  // of it; outputs are filled. Buffers begin at multiples of 16 bytes and lie between rims of NaN (of integers: of a
+  // pattern), which reads carry into the results and writes must leave alone.
   void run(int number, std::vector<std::vector<float>>& args) const {
     const GpuProgram& p = programs_[static_cast<size_t>(number)];
     ASSERT_EQ(args.size(), p.args.size());
@@ -77,43 +83,77 @@ class HostCuda {
         for (size_t i = 0; i < args.size(); ++i)
           if (p.args[i]->role == BufferRole::kPacked && packed_source(*p.packing, p.args[i]) == constant) {
             constants.push_back(args[i]);
-            args[i].assign(static_cast<size_t>(p.args[i]->elements()), nan());
+            args[i].assign(static_cast<size_t>(p.args[i]->elements()), unwritten(p.args[i]->dtype));
           }
-    std::vector<std::vector<float>> storage;
+    std::vector<Storage> storage;
+    for (size_t i = 0; i < args.size(); ++i) storage.emplace_back(p.args[i]->dtype, args[i]);
+    for (const Buffer& b : p.workspace)
+      storage.emplace_back(b->dtype,
+                           std::vector<float>(static_cast<size_t>(b->elements()), unwritten(b->dtype)));
+    size_t constant = 0;
+    if (p.packing != nullptr)
+      for (const Buffer& b : p.packing->args)
+        if (b->role == BufferRole::kConstant) storage.emplace_back(b->dtype, constants.at(constant++));
     std::vector<void*> pointers;
-    const auto add = [&](const std::vector<float>& values) {
-      storage.emplace_back(values);
-      storage.back().insert(storage.back().begin(), kRim, nan());
-      storage.back().insert(storage.back().end(), kRim, nan());
-    };
-    for (const std::vector<float>& arg : args) add(arg);
-    for (const Buffer& b : p.workspace) add(std::vector<float>(static_cast<size_t>(b->elements()), nan()));
-    for (const std::vector<float>& constant : constants) add(constant);
-    // Vectors of doubles of floats begin at multiples of 16 bytes in this library; keep to it whatever it
-    // does.
-    for (std::vector<float>& s : storage) {
-      ASSERT_EQ(reinterpret_cast<uintptr_t>(s.data() + kRim) % 16, 0u);
-      pointers.push_back(s.data() + kRim);
+    // Vectors of bytes begin at multiples of 16 bytes in this library; keep to it whatever it does.
+    for (Storage& s : storage) {
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(s.elements()) % 16, 0u);
+      pointers.push_back(s.elements());
     }
     const int result = run_(number, pointers.data());
     ASSERT_EQ(result, 0) << p.name
                          << (result == 1 ? ": wrote beyond its shared memory" : ": stuck at a barrier");
     for (size_t i = 0; i < storage.size(); ++i) {
-      for (size_t r = 0; r < kRim; ++r)
-        ASSERT_TRUE(std::isnan(storage[i][r]) && std::isnan(storage[i][storage[i].size() - 1 - r]))
-            << p.name << " wrote beyond buffer " << i;
-      if (i < args.size())
-        args[i].assign(storage[i].begin() + kRim, storage[i].end() - static_cast<std::ptrdiff_t>(kRim));
+      ASSERT_TRUE(storage[i].rims_are_whole()) << p.name << " wrote beyond buffer " << i;
+      if (i < args.size()) args[i] = storage[i].numbers();
     }
   }
 
  private:
-  static constexpr size_t kRim = 64;  // floats, before and behind
+  // The elements of a buffer between two rims.
+  class Storage {
+   public:
+    Storage(DType dtype, const std::vector<float>& numbers) : dtype_(dtype), count_(numbers.size()) {
+      const std::vector<float> nans(kRim / sizeof(float), nan());
+      rim_.assign(kRim, 0xa5);
+      if (dtype == DType::kFloat32) memcpy(rim_.data(), nans.data(), kRim);
+      bytes_ = rim_;
+      bytes_.resize(kRim + count_ * static_cast<size_t>(dtype_bytes(dtype)));
+      bytes_.insert(bytes_.end(), rim_.begin(), rim_.end());
+      store_elements(numbers.data(), static_cast<int64_t>(count_), dtype, elements());
+    }
+    void* elements() { return bytes_.data() + kRim; }
+    bool rims_are_whole() const {
+      return std::equal(rim_.begin(), rim_.end(), bytes_.begin()) &&
+             std::equal(rim_.rbegin(), rim_.rend(), bytes_.rbegin());
+    }
+    std::vector<float> numbers() const {
+      const std::vector<double> values =
+          load_elements(bytes_.data() + kRim, static_cast<int64_t>(count_), dtype_);
+      return {values.begin(), values.end()};
+    }
+
+   private:
+    static constexpr size_t kRim = 256;  // bytes, before and behind
+    DType dtype_;
+    size_t count_;
+    std::vector<unsigned char> rim_, bytes_;
+  };
+
   static void replace(std::string& text, std::string_view what, std::string_view by) {
     for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
       text.replace(at, what.size(), by);
   }
+  // The host has no dp4a: the shim's function in the place of each.
+  static void replace_dot_products(std::string& text) {
+    for (const std::string_view a : {"u32", "s32"})
+      for (const std::string_view b : {"u32", "s32"})
+        replace(text,
+                str("asm(\"dp4a.", a, ".", b, " %0, %1, %2, %0;\" : \"+r\"(sum) : \"r\"(a), \"r\"(b));"),
+                str("sum = host_cuda::dp4a<", a == "u32", ", ", b == "u32", ">(sum, a, b);"));
+  }
   static float nan() { return std::numeric_limits<float>::quiet_NaN(); }
+  static float unwritten(DType t) { return is_float(t) ? nan() : 77; }
 
   // extern "C" int run(int program, void** pointers): its kernels, one after the other.
   std::string entry() const {
@@ -133,7 +173,7 @@ class HostCuda {
       for (const GpuKernel& k : kernels) {
         std::string arguments;
         for (const Buffer& b : k.params)
-          arguments += str(arguments.empty() ? "" : ", ", "(float*)pointers[",
+          arguments += str(arguments.empty() ? "(" : ", (", cuda::c_type(b->dtype), "*)pointers[",
                            std::find(all.begin(), all.end(), b) - all.begin(), "]");
         const auto triple = [](const std::array<int64_t, 3>& a) {
           return str("{", a[0], ", ", a[1], ", ", a[2], "}");

@@ -33,6 +33,42 @@ struct __attribute__((aligned(8))) float2 {
 struct __attribute__((aligned(16))) float4 {
   float x, y, z, w;
 };
+struct __attribute__((aligned(2))) uchar2 {
+  unsigned char x, y;
+};
+struct __attribute__((aligned(4))) uchar4 {
+  unsigned char x, y, z, w;
+};
+struct __attribute__((aligned(2))) char2 {
+  signed char x, y;
+};
+struct __attribute__((aligned(4))) char4 {
+  signed char x, y, z, w;
+};
+struct __attribute__((aligned(8))) int2 {
+  int x, y;
+};
+struct __attribute__((aligned(16))) int4 {
+  int x, y, z, w;
+};
+struct __attribute__((aligned(8))) uint2 {
+  unsigned x, y;
+};
+struct __attribute__((aligned(16))) uint4 {
+  unsigned x, y, z, w;
+};
+static inline uchar2 make_uchar2(unsigned char x, unsigned char y) { return {x, y}; }
+static inline uchar4 make_uchar4(unsigned char x, unsigned char y, unsigned char z, unsigned char w) {
+  return {x, y, z, w};
+}
+static inline char2 make_char2(signed char x, signed char y) { return {x, y}; }
+static inline char4 make_char4(signed char x, signed char y, signed char z, signed char w) {
+  return {x, y, z, w};
+}
+static inline int2 make_int2(int x, int y) { return {x, y}; }
+static inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
@@ -60,6 +96,16 @@ static ucontext_t scheduler;
 static Fiber* running = nullptr;
 static std::function<void()> body;
 static float exchanged[1024];
+
+// sum + a[0] * b[0] + ... + a[3] * b[3] of bytes, with or without a sign each.
+template <bool AIsUnsigned, bool BIsUnsigned>
+static int dp4a(int sum, unsigned a, unsigned b) {
+  for (int i = 0; i < 4; ++i) {
+    const unsigned char x = a >> 8 * i, y = b >> 8 * i;
+    sum += (AIsUnsigned ? x : (int)(signed char)x) * (BIsUnsigned ? y : (int)(signed char)y);
+  }
+  return sum;
+}
 
 static void wait_for(Wait what) {
   running->wait = what;

@@ -32,7 +32,8 @@ Buffer shared(const std::string& layout, std::vector<int64_t> shape, DType dtype
 
 TEST(Layout, EveryElementHasAPlaceOfItsOwn) {
   for (const char* const layout :
-       {"", "pad:8", "pad:1", "xor:8,4", "xor:8,4,2", "xor:4,8", "xor:1,32", "xor:8,2,4"}) {
+       {"", "pad:8", "pad:1", "xor:8,4", "xor:8,4,2", "xor:4,8", "xor:1,32", "xor:8,2,4", "groups:pad:4",
+        "groups:pad:1", "groups:xor:4,4", "groups:xor:1,16,2"}) {
     const Buffer b = shared(layout, {3, 16, 32});
     ASSERT_TRUE(check_layout(layout, b->shape)) << layout;
     std::set<int64_t> places;
@@ -69,12 +70,33 @@ TEST(Layout, EightRowsOfAUnitMeetAllBanks) {
   EXPECT_EQ(plain.size(), 2u) << "rows of 64 bytes as they come: four conflicts";
 }
 
+// Bytes in groups of four lie as words do.
+TEST(Layout, AGroupLiesAsAnElementDoes) {
+  for (const std::string of : {"pad:1", "pad:4", "xor:4,8", "xor:4,4,2"}) {
+    const Buffer words = shared(of, {2, 8, 32}, DType::kInt32);
+    const Buffer bytes = shared("groups:" + of, {2, 8, 32, 4}, DType::kInt8);
+    ASSERT_TRUE(check_layout(bytes->layout, bytes->shape)) << of;
+    EXPECT_EQ(storage_elements(*bytes), 4 * storage_elements(*words)) << of;
+    EXPECT_EQ(contiguous_elements(*bytes), 4 * contiguous_elements(*words)) << of;
+    EXPECT_EQ(reorders_rows(*bytes), reorders_rows(*words)) << of;
+    for (int64_t r = 0; r < 8; ++r)
+      for (int64_t c = 0; c < 32; ++c)
+        for (int64_t e = 0; e < 4; ++e)
+          EXPECT_EQ(place(*bytes, {1, r, c, e}), 4 * place(*words, {1, r, c}) + e) << of;
+  }
+}
+
 TEST(Layout, WhatItIsNotIsSaid) {
   const auto refusal = [](const char* layout, std::vector<int64_t> shape = {16, 32}) {
     return check_layout(layout, shape).message();
   };
   EXPECT_THAT(refusal("xor:8"), HasSubstr("expected pad:P, xor:V,R or xor:V,R,S"));
   EXPECT_THAT(refusal("xor:8,4,2,1"), HasSubstr("is not known"));
+  EXPECT_THAT(refusal("groups:"), HasSubstr("is not known"));
+  EXPECT_THAT(refusal("groups:groups:pad:1"), HasSubstr("is not known"));
+  EXPECT_THAT(refusal("groups:pad:1", {16}), HasSubstr("needs two dimensions"));
+  EXPECT_THAT(refusal("groups:xor:4,8", {4, 16, 4}),
+              HasSubstr("the last dimension, 16, is not a multiple of 32"));
   EXPECT_THAT(refusal("xor:8,4,"), HasSubstr("is not known"));
   EXPECT_THAT(refusal("pad:-1"), HasSubstr("padding in 0..1024"));
   EXPECT_THAT(refusal("xor:8,4,3"), HasSubstr("must be powers of two"));

@@ -75,7 +75,7 @@ inline std::vector<SassSnippet> sass_snippets() {
       {"high product", Op::kInteger, of_integers("mul.hi.s32 %0, %1, %2;")},
       {"wide product", Op::kInteger,
        "((long long*)yd)[$n * 32 + t] = (long long)xi[$n * 64 + t] * xi[$n * 64 + 32 + t];"},
-      {"dot product of bytes", Op::kInteger, of_integers("dp4a.s32.s32 %0, %1, %2, %3;")},
+      {"dot product of bytes", Op::kDot, of_integers("dp4a.s32.s32 %0, %1, %2, %3;")},
       {"scaled sum", Op::kInteger, "yi[$n * 32 + t] = xi[$n * 64 + t] * 8 + xi[$n * 64 + 32 + t];"},
       {"and, xor", Op::kInteger, of_integers("lop3.b32 %0, %1, %2, %3, 0x6a;")},
       {"shift", Op::kInteger, of_integers("shr.s32 %0, %1, %2;")},

@@ -7,6 +7,7 @@
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/warp_access.h"
+#include "compiler_core/codegen_cuda/warp_work.h"
 #include "tests/compiler_core/gpu_kernels.h"
 
 namespace tuner::testing {
@@ -190,6 +191,36 @@ TEST(TimeEstimate, ProductsStayBelowThePeak) {
     return ns(tiled_matmul({.m = 4096, .n = 4096, .k = 4096, .tile = tile}).kernels[0]);
   };
   EXPECT_LT(of_tile(8), of_tile(4));  // twice the work for each element from shared memory
+}
+
+// A dot product of four bytes is one instruction, and twice as long in its pipe as a multiply-add of an H200.
+TEST(TimeEstimate, ADotProductIsOneInstruction) {
+  const auto sums = [](bool dots) {
+    const int64_t terms = dots ? 4 : 1;
+    const DType type = dots ? DType::kInt32 : DType::kFloat32, from = dots ? DType::kInt8 : DType::kFloat32;
+    const Buffer y = make_buffer("y", type, {256}, MemoryScope::kGlobal, BufferRole::kOutput);
+    const Buffer sum = make_buffer("sum", type, {8}, MemoryScope::kRegister),
+                 factor = make_buffer("factor", from, {8, terms}, MemoryScope::kRegister);
+    const Var tx = make_var("tx"), step = make_var("step"), i = make_var("i"), term = make_var("term");
+    const Expr value = cast(type, load(factor, {i, term}));
+    Stmt update = make_store(sum, {i}, load(sum, {i}) + value * value);
+    if (dots) update = make_for(term, terms, update, AxisKind::kReduce, LoopKind::kDot);
+    if (!dots) update = substitute(update, {{term, Expr(0)}});
+    GpuKernel k{.name = "sums"};
+    k.block = {256, 1, 1}, k.thread_vars[0] = tx;
+    k.params = {y};
+    k.body = make_seq(
+        {loop(step, 1000, loop(i, 8, update, LoopKind::kUnrolled)), make_store(y, {tx}, load(sum, {0}))});
+    k.body = make_allocate(sum, make_allocate(factor, k.body));
+    return k;
+  };
+  const cuda::WarpCounts dots = cuda::warp_work(sums(true), 1).counts,
+                         floats = cuda::warp_work(sums(false), 1).counts;
+  EXPECT_EQ(dots.dots, 8000);
+  EXPECT_EQ(dots.arithmetic, 0);
+  EXPECT_EQ(floats.arithmetic, 8000);
+  EXPECT_EQ(dots.instructions, floats.instructions);
+  EXPECT_NEAR((ns(sums(true)) - kLaunchNs) / (ns(sums(false)) - kLaunchNs), 2, 0.5);
 }
 
 TEST(TimeEstimate, FasterDevicesAreFaster) {

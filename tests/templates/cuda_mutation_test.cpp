@@ -35,6 +35,14 @@ std::vector<float> values(int64_t n, std::mt19937& random, float scale) {
   return result;
 }
 
+// All of a byte.
+std::vector<float> integers(int64_t n, std::mt19937& random, DType dtype) {
+  std::vector<float> result(static_cast<size_t>(n));
+  for (float& v : result)
+    v = static_cast<float>(static_cast<int>(random() % 256) - (dtype == DType::kUInt8 ? 0 : 128));
+  return result;
+}
+
 Sample sample(const std::string& key, const std::string& template_name,
               const std::map<std::string, int64_t>& knobs = {}, float scale = 1) {
   const Workload workload = *workload_from_key(key);
@@ -54,7 +62,9 @@ Sample sample(const std::string& key, const std::string& template_name,
   std::mt19937 random(7);
   const Program math = workload.compute();
   for (const Buffer& b : math.args)
-    if (b->role != BufferRole::kOutput) s.inputs.push_back(values(b->elements(), random, scale));
+    if (b->role != BufferRole::kOutput)
+      s.inputs.push_back(is_float(b->dtype) ? values(b->elements(), random, scale)
+                                            : integers(b->elements(), random, b->dtype));
   const auto answers = reference_answer(math, s.inputs);
   CHECK(answers.is_ok()) << answers.message();
   s.answers = *answers;
@@ -209,15 +219,18 @@ Stmt transpose_matrices(const Stmt& s) {
 // Stores to plain addresses of a tile that is read through its xor layout.
 Stmt store_unswizzled(const Stmt& s) {
   int64_t unit = 0, rows = 0, alike = 1;
+  const std::string& layout = s->kind == StmtKind::kStore ? s->buffer->layout : std::string();
+  const bool groups = layout.starts_with("groups:");
   if (!stores(s, MemoryScope::kShared) ||
-      std::sscanf(s->buffer->layout.c_str(), "xor:%ld,%ld,%ld", &unit, &rows, &alike) < 2)
+      std::sscanf(layout.c_str() + (groups ? 7 : 0), "xor:%ld,%ld,%ld", &unit, &rows, &alike) < 2)
     return s;
+  const size_t column = s->indices.size() - (groups ? 2 : 1);
   Expr row = 0;
-  for (size_t d = 0; d + 1 < s->indices.size(); ++d) row = row * Expr(s->buffer->shape[d]) + s->indices[d];
+  for (size_t d = 0; d < column; ++d) row = row * Expr(s->buffer->shape[d]) + s->indices[d];
   std::vector<Expr> indices = s->indices;
-  indices.back() =
-      bit_xor(floor_div(indices.back(), unit), floor_mod(floor_div(row, alike), rows)) * Expr(unit) +
-      floor_mod(s->indices.back(), unit);
+  indices[column] =
+      bit_xor(floor_div(indices[column], unit), floor_mod(floor_div(row, alike), rows)) * Expr(unit) +
+      floor_mod(s->indices[column], unit);
   return make_store(s->buffer, indices, s->value);
 }
 
@@ -363,6 +376,15 @@ TEST(CudaMutation, ConvolutionOnTensorCoresWithAPipeline) {
                 {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
                  "waits for one group less", "registers of another tile", "copied zeros dropped",
                  "one-sided swizzle", "output stored twice", "loop too short"});
+}
+
+TEST(CudaMutation, ProductOfBytesInWords) {
+  const Sample s = sample(
+      "v1 matmul b=1 m=37 n=40 k=132 ta=0 tb=0 bias=1 act=relu dtype=int8 const=none", "matmul_dp4a_cuda",
+      {{"layout_a", 1}, {"double_buffer", 1}, {"block_k", 8}, {"unroll_k", 8}, {"split_k", 1}});
+  expect_places(expect_all_caught(s),
+                {"dropped barrier", "guard off by one", "missing predicate", "wrong stage stored",
+                 "wrong stage read", "one-sided swizzle", "output stored twice", "loop too short"});
 }
 
 TEST(CudaMutation, ConvolutionWithPaddingAndTails) {

@@ -57,6 +57,13 @@ TEST(EpilogueCuda, OfConvolutionsOnTensorCores) {
   }
 }
 
+TEST(EpilogueCuda, OfProductsOfBytes) {
+  MatmulWorkload w{.m = 13, .n = 20, .k = 18, .dtype = DType::kInt8};
+  expect_epilogues_right(matmul_dp4a_cuda(), w, 8);
+  w.batch = 2, w.constant = {"b"}, w.narrow_out = DType::kUInt8;
+  expect_epilogues_right(matmul_dp4a_cuda(), w, 9);
+}
+
 TEST(EpilogueCuda, OfConvolutions) {
   expect_epilogues_right(conv2d_nchw_cuda(), conv(3, 5, 3), 3);
   Conv2dWorkload constant = conv(9, 11, 2);

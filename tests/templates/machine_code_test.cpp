@@ -7,6 +7,7 @@
 #include "compiler_core/codegen_cuda/device_rates.h"
 #include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/codegen_cuda/machine_code_text.h"
+#include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "templates/registry/registry.h"
 
@@ -125,6 +126,42 @@ TEST_P(MachineCode, TheBackEndTellsTheLeastTimeOfACubin) {
   EXPECT_DOUBLE_EQ(backend.least_ns(*program, target, *artifact), floor->ns + kLaunchNs);
   artifact->manifest.kind = binary_kind::kSharedObject;
   EXPECT_EQ(backend.least_ns(*program, target, *artifact), 0);
+}
+
+// Of bytes: what the loop is there for is dot products, and most of it is.
+TEST(MachineCodeOfBytes, HotLoopsAreDotProducts) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  MatmulWorkload w{.m = 1024, .n = 1024, .k = 4096, .dtype = DType::kInt8};
+  for (const char* arch : {"sm_75", "sm_80"})
+    for (const bool along_k : {true, false}) {
+      SCOPED_TRACE(str(arch, along_k ? ", along k" : ", across k"));
+      w.transpose_b = along_k, w.transpose_a = !along_k;
+      const Target target = *parse_target(str("cuda -arch=", arch));
+      const auto instance = matmul_dp4a_cuda().apply(w, target);
+      ASSERT_TRUE(instance.is_ok()) << instance.message();
+      const ConfigSpace& space = (*instance)->space();
+      const Result<Program> program = (*instance)->instantiate(space.at(space.default_index()));
+      ASSERT_TRUE(program.is_ok()) << program.message();
+      const Result<GpuProgram> lowered = lower_gpu(*program);
+      ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+      const Result<Artifact> artifact = cuda::compile_kernels(*lowered, target, {});
+      ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+      const auto codes = sass::read_kernel_code(artifact->binary);
+      ASSERT_TRUE(codes.is_ok()) << codes.message();
+      const sass::KernelCode& code = codes->front();
+      EXPECT_EQ(code.mix[sass::Op::kUnknown], 0);
+      EXPECT_EQ(code.mix[sass::Op::kLocalLoad] + code.mix[sass::Op::kLocalStore], 0);
+      EXPECT_EQ(code.hot_mix()[sass::Op::kDot], 512) << sass::to_text(code);  // 8 x 8 sums, 8 words of k
+      EXPECT_GE(code.hot_mix().dot_share(), 0.75) << sass::to_text(code);
+      const Result<sass::IssueFloor> floor = sass::issue_floor(*artifact, *lowered, target);
+      ASSERT_TRUE(floor.is_ok()) << floor.message();
+      const TimeEstimate estimate = estimate_time(*lowered, target);
+      EXPECT_GE(estimate.ns - estimate.launch_ns, floor->ns);
+      // Not less than the issue of all dot products.
+      const cuda::DeviceRates& rates = cuda::device_rates(target);
+      EXPECT_GE(floor->ns, static_cast<double>(w.m * w.n * w.k / 4) /
+                               (static_cast<double>(rates.multiprocessors) * 128 * rates.clock_ghz));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Arch, MachineCode, ::testing::Values("sm_80", "sm_90a"));

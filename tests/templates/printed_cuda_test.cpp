@@ -44,7 +44,25 @@ std::vector<Workload> small_workloads() {
   result.push_back(ReduceWorkload{.rows = 9, .columns = 200});
   result.push_back(TransposeWorkload{.rows = 35, .columns = 50});
   result.push_back(ElementwiseWorkload{.rows = 11, .columns = 30});
+  // Bytes: words along k, or across the rows; rows that are no whole words; packed; every kind of output.
+  MatmulWorkload bytes{.m = 37, .n = 40, .k = 64, .transpose_b = true, .bias = true, .dtype = DType::kInt8};
+  result.push_back(bytes);
+  bytes = {.m = 36, .n = 44, .k = 52, .transpose_a = true, .residual = true, .dtype = DType::kInt8};
+  bytes.narrow_out = DType::kUInt8;
+  result.push_back(bytes);
+  bytes = {.batch = 2, .m = 21, .n = 30, .k = 27, .activation = Activation::kRelu, .dtype = DType::kInt8};
+  bytes.constant = {"b"};
+  bytes.narrow_out = DType::kInt8;
+  result.push_back(bytes);
+  bytes.constant = {"a", "b"};
+  result.push_back(bytes);
   return result;
+}
+
+// The host has no tensor cores: bytes are for a GPU whose own are not used.
+Target host_target(const Workload& w) {
+  const auto* const product = w.get_if<MatmulWorkload>();
+  return target(product != nullptr && product->dtype == DType::kInt8 ? "sm_75" : "sm_90a");
 }
 
 // What a tuner would meet, for NVRTC.
@@ -58,6 +76,10 @@ std::vector<Workload> large_workloads() {
   bytes.dtype = DType::kInt8;
   bytes.narrow_out = DType::kUInt8;
   bytes.residual = true;
+  result.push_back(bytes);
+  bytes.transpose_a = true, bytes.transpose_b = false;
+  result.push_back(bytes);
+  bytes.constant = {"b"};
   result.push_back(bytes);
   Conv2dWorkload conv;
   conv.batch = 1, conv.in_channels = 512, conv.in_height = conv.in_width = 7, conv.out_channels = 512;
@@ -98,7 +120,11 @@ std::vector<std::vector<float>> run_oracle(const Workload& w, std::vector<std::v
   for (const Buffer& b : math.args) {
     std::vector<float>& values = args.emplace_back(static_cast<size_t>(b->elements()));
     if (b->role != BufferRole::kOutput)
-      for (float& v : values) v = static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1;
+      for (float& v : values) {
+        v = static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1;
+        if (!is_float(b->dtype))  // all of a byte
+          v = static_cast<float>(static_cast<int>(rng() % 256) - (b->dtype == DType::kUInt8 ? 0 : 128));
+      }
     answers.emplace_back(values.begin(), values.end());
   }
   const Status status = interpret(math, answers);
@@ -113,13 +139,14 @@ TEST(PrintedCuda, TextOfTemplatesRunsRight) {
   const RandomSeed seed(kSeed);
   std::mt19937_64 rng(seed);
   for (size_t w = 0; w < workloads.size(); ++w) {
-    const auto serving = templates_for(workloads[w], target());
+    const Target gpu = host_target(workloads[w]);
+    const auto serving = templates_for(workloads[w], gpu);
     if (!serving) {
       std::cout << serving.message() << "\n";
       continue;
     }
     for (const AnyTemplate* t : *serving) {
-      const auto instance = t->apply(workloads[w], target());
+      const auto instance = t->apply(workloads[w], gpu);
       ASSERT_TRUE(instance.is_ok()) << instance.message();
       const ConfigSpace& space = (*instance)->space();
       for (int i = 0; i < 3; ++i) {
@@ -128,8 +155,8 @@ TEST(PrintedCuda, TextOfTemplatesRunsRight) {
         ASSERT_TRUE(program.is_ok()) << program.message();
         const auto lowered = lower_gpu(*program);
         ASSERT_TRUE(lowered.is_ok()) << lowered.message();
-        cases.push_back({str(t->name(), " ", workloads[w].key(), " ", config.to_text()),
-                         host.add(*lowered, target()), w});
+        cases.push_back(
+            {str(t->name(), " ", workloads[w].key(), " ", config.to_text()), host.add(*lowered, gpu), w});
       }
     }
   }
@@ -165,7 +192,7 @@ TEST(PrintedCuda, TemplatesCompileWithoutSpills) {
   std::mt19937_64 rng(seed);
   std::cout << configs << " random configs a template and architecture\n";
   for (const Workload& w : large_workloads())
-    for (const char* arch : {"sm_80", "sm_90a"}) {
+    for (const char* arch : {"sm_75", "sm_80", "sm_90a"}) {
       const auto serving = templates_for(w, target(arch));
       if (!serving) std::cout << "not served: " << w.key() << "\n";
       if (!serving) continue;

@@ -87,9 +87,10 @@ Instruction decode(uint64_t low, uint64_t high, int at, int sm) {
 
 std::string_view op_name(Op op) {
   static constexpr std::array<std::string_view, kOps> kNames = {
-      "FFMA",     "other float", "integer", "move",   "predicate", "LDS.32", "LDS.64", "LDS.128", "STS.32",
-      "STS.64",   "STS.128",     "LDG.32",  "LDG.64", "LDG.128",   "STG",    "LDGSTS", "LDL",     "STL",
-      "constant", "BAR",         "branch",  "SHFL",   "HMMA",      "LDSM",   "other",  "NOP",     "unknown"};
+      "FFMA",    "other float", "integer", "move",    "predicate", "LDS.32", "LDS.64",
+      "LDS.128", "STS.32",      "STS.64",  "STS.128", "LDG.32",    "LDG.64", "LDG.128",
+      "STG",     "LDGSTS",      "LDL",     "STL",     "constant",  "BAR",    "branch",
+      "SHFL",    "HMMA",        "IDP",     "LDSM",    "other",     "NOP",    "unknown"};
   return kNames[static_cast<size_t>(op)];
 }
 

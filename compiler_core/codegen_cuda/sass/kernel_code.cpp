@@ -36,11 +36,11 @@ void note_unknown(KernelCode& code) {
       code.unknown.push_back(i.opcode());
 }
 
-// Most products of tiles, then most multiply-adds, then most loads, then the deepest: of equal ones the first.
+// Most products of tiles, then most multiply-adds and dot products, then most loads, then the deepest: of equal ones the first.
 int hot_loop(const std::vector<Loop>& loops) {
   const auto heat = [](const Loop& l) {
-    return std::tuple(l.own[Op::kMma], l.own[Op::kFfma], l.own.shared_loads() + l.own.global_loads(), l.depth,
-                      l.own.all());
+    return std::tuple(l.own[Op::kMma], l.own[Op::kFfma] + l.own[Op::kDot],
+                      l.own.shared_loads() + l.own.global_loads(), l.depth, l.own.all());
   };
   int hot = -1;
   for (size_t l = 0; l < loops.size(); ++l)
@@ -64,6 +64,8 @@ double ratio(int a, int b) { return b > 0 ? static_cast<double>(a) / b : 0; }
 
 double Mix::ffma_share() const { return ratio((*this)[Op::kFfma], all()); }
 double Mix::ffma_a_shared_load() const { return ratio((*this)[Op::kFfma], shared_loads()); }
+double Mix::dot_share() const { return ratio((*this)[Op::kDot], all()); }
+double Mix::dot_a_shared_load() const { return ratio((*this)[Op::kDot], shared_loads()); }
 double Mix::mma_share() const { return ratio((*this)[Op::kMma], all()); }
 double Mix::mma_a_load() const { return ratio((*this)[Op::kMma], (*this)[Op::kLdsm]); }
 

@@ -33,7 +33,7 @@ constexpr Opcode kOpcodes[] = {
     {0x023, "FFMA", Op::kFfma},
     {0x024, "IMAD", Op::kInteger},
     {0x025, "IMAD.WIDE", Op::kInteger},
-    {0x026, "IDP", Op::kInteger},
+    {0x026, "IDP", Op::kDot},
     {0x027, "IMAD.HI", Op::kInteger},
     {0x028, "DMUL", Op::kFloat},
     {0x029, "DADD", Op::kFloat},

@@ -53,6 +53,7 @@ enum class Op : uint8_t {
   kBranch,      // jumps, calls, returns, exits
   kShuffle,
   kMma,    // products of tiles on tensor cores
+  kDot,    // products of four bytes, added up: dp4a
   kLdsm,   // four matrices of 8 x 8 out of shared memory
   kOther,  // special registers, convergence, waits, atomics...
   kNop,    // after the last instruction, to fill the section
@@ -92,6 +93,8 @@ struct Mix {
   // FFMA among all, 0 to 1.
   double ffma_share() const;
   double ffma_a_shared_load() const;  // 0 when there are no shared loads
+  double dot_share() const;
+  double dot_a_shared_load() const;
   double mma_share() const;
   double mma_a_load() const;  // products of tiles an LDSM; 0 when there are none
 };

@@ -72,6 +72,15 @@ std::string listing(const KernelCode& code, const Loop& loop, int index) {
   return text;
 }
 
+// Of what a hot loop is there for.
+std::string shares_text(const Mix& mix) {
+  if (mix[Op::kMma] > 0)
+    return formatted("%.1f %% HMMA, %.1f HMMA an LDSM", 100 * mix.mma_share(), mix.mma_a_load());
+  if (mix[Op::kDot] > mix[Op::kFfma])
+    return formatted("%.1f %% IDP, %.1f IDP a shared load", 100 * mix.dot_share(), mix.dot_a_shared_load());
+  return formatted("%.1f %% FFMA, %.1f FFMA a shared load", 100 * mix.ffma_share(), mix.ffma_a_shared_load());
+}
+
 std::string copy_text(const Copy& copy) {
   return str(
       "  copy         ", copy.loads, copy.loads == 1 ? " load, " : " loads, ", copy.serial, " serial; ",
@@ -92,10 +101,7 @@ std::string to_text(const KernelCode& code) {
   text += formatted("  hot loop     0x%04x to 0x%04x, depth %d of %zu loops; %d instructions of its own: ",
                     hot.begin * 16, hot.end * 16, hot.depth, code.loops.size(), hot.own.all());
   text += mix_text(hot.own) + "\n";
-  text += hot.own[Op::kMma] > 0 ? formatted("               %.1f %% HMMA, %.1f HMMA an LDSM",
-                                            100 * hot.own.mma_share(), hot.own.mma_a_load())
-                                : formatted("               %.1f %% FFMA, %.1f FFMA a shared load",
-                                            100 * hot.own.ffma_share(), hot.own.ffma_a_shared_load());
+  text += "               " + shares_text(hot.own);
   text += formatted(", %d %s an iteration\n", hot.own[Op::kBarrier],
                     hot.own[Op::kBarrier] == 1 ? "barrier" : "barriers");
   return text + listing(code, hot, code.hot);
