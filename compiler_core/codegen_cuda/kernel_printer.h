@@ -74,7 +74,7 @@ class KernelPrinter {
   std::vector<VectorLoad> vector_loads(const Expr& value, const Var& lane, int64_t lanes,
                                        const RangeMap& ranges) const;
   std::string vector_address(const Buffer& buffer, const std::vector<Expr>& indices, const Var& lane,
-                             int64_t lanes, const RangeMap& ranges, bool is_const);
+                             const RangeMap& ranges, const std::string& type);
 
   // --- asynchronous copies (print_async.cpp) ---
   void async(const Stmt& s, const RangeMap& ranges);

@@ -27,6 +27,11 @@ std::string vector_type(DType dtype, int64_t lanes) {
   return str(element, lanes);
 }
 
+// What is moved as it is: four bytes are a word, of which the compiler then makes no single ones.
+std::string moved_type(DType dtype, int64_t lanes) {
+  return lanes * dtype_bytes(dtype) == 4 && lanes == 4 ? "unsigned" : vector_type(dtype, lanes);
+}
+
 // "make_float4(0.0f, 0.0f, 0.0f, 0.0f)" of the texts of the lanes.
 std::string made_vector(DType dtype, const std::vector<std::string>& lanes) {
   const auto n = static_cast<int64_t>(lanes.size());  // of more than four only zeros are made
@@ -188,38 +193,42 @@ std::vector<KernelPrinter::VectorLoad> KernelPrinter::vector_loads(const Expr& v
 }
 
 std::string KernelPrinter::vector_address(const Buffer& buffer, const std::vector<Expr>& indices,
-                                          const Var& lane, int64_t lanes, const RangeMap& ranges,
-                                          bool is_const) {
-  return str("*(", is_const ? "const " : "", vector_type(buffer->dtype, lanes), "*)&",
-             element(buffer, in_lane(indices, lane, 0), ranges));
+                                          const Var& lane, const RangeMap& ranges, const std::string& type) {
+  return str("*(", type, "*)&", element(buffer, in_lane(indices, lane, 0), ranges));
 }
 
 void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges) {
   const bool whole = lane_access(s.buffer, s.indices, lane, lanes, ranges) == LaneAccess::kVector;
   const std::vector<VectorLoad> loads = vector_loads(s.value, lane, lanes, ranges);
-  const auto loaded = [&](const VectorLoad& l) {
+  // The vector in memory, or zeros where the load may not touch it.
+  const auto loaded = [&](const VectorLoad& l, const std::string& type) {
     const Expr condition =
         l.condition.defined() ? simplify(in_lane(l.condition, lane, 0), ranges) : bool_imm(true);
     const bool always = condition->kind == ExprKind::kIntImm && condition->int_value != 0;
     const RangeMap inside = always ? ranges : assuming(ranges, condition);
-    const std::string memory = vector_address(l.load->buffer, l.load->operands, lane, lanes, inside, true);
+    const std::string memory =
+        vector_address(l.load->buffer, l.load->operands, lane, inside, "const " + type);
     if (always) return memory;
     const std::vector<std::string> zeros(static_cast<size_t>(lanes), constant_text(0, l.load->dtype));
-    return str("(", value(condition, ranges), ") ? ", memory, " : ", made_vector(l.load->dtype, zeros));
+    return str("(", value(condition, ranges), ") ? ", memory, " : ",
+               type == "unsigned" ? "0u" : made_vector(l.load->dtype, zeros));
   };
+  const std::string to = vector_type(s.buffer->dtype, lanes);
   // Moved as it is, with zeros where the load may not touch memory: no variable in between.
   const Expr& v = s.value;
   const bool is_load = v->kind == ExprKind::kLoad;
-  if (whole && loads.size() == 1 && (is_load || is_zero_padded(v)) && s.buffer->dtype == v->dtype)
+  if (whole && loads.size() == 1 && (is_load || is_zero_padded(v)) && s.buffer->dtype == v->dtype) {
+    const std::string moved = moved_type(v->dtype, lanes);
     return line(
-        str(vector_address(s.buffer, s.indices, lane, lanes, ranges, false), " = ", loaded(loads[0]), ";"));
+        str(vector_address(s.buffer, s.indices, lane, ranges, moved), " = ", loaded(loads[0], moved), ";"));
+  }
 
   std::vector<std::pair<VectorLoad, Buffer>> vectors;
   for (const VectorLoad& l : loads) {
     const Buffer vector =
         make_buffer(l.load->buffer->name + "_lanes", l.load->dtype, {lanes}, MemoryScope::kRegister);
-    const std::string memory = loaded(l);
-    line(str("const ", vector_type(vector->dtype, lanes), " ", names_.declare(vector), " = ", memory, ";"));
+    const std::string type = vector_type(vector->dtype, lanes), memory = loaded(l, type);
+    line(str("const ", type, " ", names_.declare(vector), " = ", memory, ";"));
     expr_text_.name_vector(vector);
     vectors.emplace_back(l, vector);
   }
@@ -227,7 +236,7 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
   std::vector<std::string> values;
   for (int64_t i = 0; i < lanes; ++i) values.push_back(value(in_lane(with, lane, i), ranges));
   if (whole) {
-    line(str(vector_address(s.buffer, s.indices, lane, lanes, ranges, false), " = ",
+    line(str(vector_address(s.buffer, s.indices, lane, ranges, to), " = ",
              made_vector(s.buffer->dtype, values), ";"));
   } else {
     for (int64_t i = 0; i < lanes; ++i)
