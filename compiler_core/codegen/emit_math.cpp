@@ -70,6 +70,7 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
     return b_.CreateFDiv(number(x, 1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   if (op == UnaryOp::kFloor) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
   if (op == UnaryOp::kRound) return rounded(x);
+  if (op == UnaryOp::kTf32) return in_type(type->getScalarType(), tf32(in_type(b_.getFloatTy(), x)));
   if (const char* symbol = library_function(op)) {
     const std::array operands{in_type(b_.getDoubleTy(), x)};
     return b_.CreateFPCast(per_lane_call(symbol, operands), type);
@@ -114,6 +115,14 @@ llvm::Value* Emitter::rounded(llvm::Value* x) {
   llvm::Value* whole = b_.CreateFSub(b_.CreateFAdd(x, of_its_sign), of_its_sign);
   llvm::Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   return b_.CreateSelect(b_.CreateFCmpOLT(size, large), whole, x);
+}
+
+llvm::Value* Emitter::tf32(llvm::Value* x) {
+  llvm::Type* bits = b_.getInt32Ty();
+  if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
+    bits = llvm::FixedVectorType::get(bits, vector->getNumElements());
+  return b_.CreateBitCast(b_.CreateAnd(b_.CreateBitCast(x, bits), llvm::ConstantInt::getSigned(bits, -8192)),
+                          x->getType());
 }
 
 // e^x = 2^n * e^r, |r| <= ln(2)/2. Beyond the bounds x is clamped to, the last product is 0 or infinite by

@@ -207,6 +207,7 @@ class Emitter {
   // --- emit_math.cpp: expansions, on scalars and vectors alike ---
   llvm::Value* math(UnaryOp op, llvm::Value* x);
   llvm::Value* rounded(llvm::Value* x);
+  llvm::Value* tf32(llvm::Value* x);
   llvm::Value* exp32(llvm::Value* x);
   llvm::Value* times_power_of_two(llvm::Value* y, llvm::Value* n, llvm::Value* shifted);
   llvm::Value* log32(llvm::Value* x);

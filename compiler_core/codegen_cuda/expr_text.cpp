@@ -237,9 +237,11 @@ std::string ExprText::unary_text(const Expr& e, const RangeMap& ranges) {
   if (e->unary_op == UnaryOp::kNot) return "!" + text(e->operands[0], ranges, kUnary);
   if (e->unary_op == UnaryOp::kAbs && !is_float(e->dtype))
     return str("abs(", text(e->operands[0], ranges, kLoose), ")");
-  constexpr std::string_view kNames[] = {"",     "",      "fabs", "sqrt",  "rsqrt", "exp",  "log",  "tanh",
-                                         "erf",  "floor", "rint", "sin",   "cos",   "tan",  "asin", "acos",
-                                         "atan", "sinh",  "cosh", "asinh", "acosh", "atanh"};
+  if (e->unary_op == UnaryOp::kTf32)
+    return str("__int_as_float(__float_as_int(", text(e->operands[0], ranges, kLoose), ") & -8192)");
+  constexpr std::string_view kNames[] = {"",     "",      "fabs", "sqrt", "rsqrt", "exp",   "log",  "tanh",
+                                         "erf",  "floor", "rint", "",     "sin",   "cos",   "tan",  "asin",
+                                         "acos", "atan",  "sinh", "cosh", "asinh", "acosh", "atanh"};
   return str(kNames[static_cast<int>(e->unary_op)], e->dtype == DType::kFloat64 ? "(" : "f(",
              text(e->operands[0], ranges, kLoose), ")");
 }

@@ -40,7 +40,7 @@ namespace tuner::sass {
 // Of one thread of a block that has work, from the statements of a lowered kernel.
 struct LoweredCounts {
   double multiply_adds = 0;    // float32 products with a sum
-  double tiles = 0;            // products of tiles: intrinsics, each of a warp
+  double tiles = 0;            // products of tiles: instructions, each of a warp
   double halves = 0;           // of them, in such of 16 x 8 x 16 of 16 bits
   double bytes = 0;            // of them, in such of 16 x 8 x 32 of bytes
   double dots = 0;             // products of four bytes with a sum

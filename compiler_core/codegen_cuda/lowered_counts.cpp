@@ -74,8 +74,8 @@ class Counter {
   void count_tiles(const StmtNode& s, double times) {
     const Intrinsic* const intrinsic = find_intrinsic(s.name);
     if (intrinsic == nullptr) return;
-    const auto [halves, bytes] = cuda::tile_products(*intrinsic);
-    count(counts_.tiles, halves + bytes > 0 ? times : 0);
+    const auto [halves, bytes, instructions] = cuda::tile_products(*intrinsic);
+    count(counts_.tiles, instructions * times);
     count(counts_.halves, halves * times);
     count(counts_.bytes, bytes * times);
   }

@@ -28,6 +28,7 @@ double instructions_of(UnaryOp op) {
     case UnaryOp::kNot:
     case UnaryOp::kFloor:
     case UnaryOp::kRound:
+    case UnaryOp::kTf32:
       return 1;
     case UnaryOp::kRsqrt:
       return 4;
@@ -333,7 +334,7 @@ class Walk {
       else
         step.operands.push_back(operand->buffer.get());
     }
-    if (is_product) step.counts.instructions += copies;
+    if (is_product) step.counts.instructions += copies * static_cast<double>(intrinsic.instructions);
     if (!in_memory && !is_product)  // registers that are set
       step.counts.instructions += copies * static_cast<double>(intrinsic.operands[0].registers);
     step.loads_go_on = step.shared_loads;
@@ -496,9 +497,13 @@ TileProducts tile_products(const Intrinsic& intrinsic) {
   const std::vector<IntrinsicOperand>& operands = intrinsic.operands;
   if (operands.size() != 3 || operands[0].access != Access::kAccumulate) return {};
   // Of C [m, n], A [m, k] and B [k, n].
-  const double products = std::sqrt(elements(operands[0]) * elements(operands[1]) * elements(operands[2]));
-  if (dtype_bytes(operands[1].dtype) == 1) return {.bytes = products / (16 * 8 * 32)};
-  return {.halves = products / (16 * 8 * 16)};
+  const double products = std::sqrt(elements(operands[0]) * elements(operands[1]) * elements(operands[2])) *
+                          static_cast<double>(intrinsic.products);
+  if (dtype_bytes(operands[1].dtype) == 1)
+    return {.bytes = products / (16 * 8 * 32), .instructions = products / (16 * 8 * 32)};
+  // Of float32 an instruction has half as many products, in the same time.
+  const double deep = dtype_bytes(operands[1].dtype) == 4 ? 8 : 16;
+  return {.halves = products / (16 * 8 * deep), .instructions = products / (16 * 8 * deep)};
 }
 
 WarpWork warp_work(const GpuKernel& kernel, int64_t wave_blocks) { return Walk(kernel, wave_blocks).run(); }

@@ -69,6 +69,7 @@ struct WarpWork {
 // What a product of tiles C += A B is, of one warp; nothing of any other intrinsic.
 struct TileProducts {
   double halves = 0, bytes = 0;  // units: at WarpCounts
+  double instructions = 0;
 };
 TileProducts tile_products(const Intrinsic& intrinsic);
 

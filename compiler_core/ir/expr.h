@@ -48,7 +48,8 @@ enum class BinaryOp : uint8_t {
   kPow,  // of floats, as C's pow()
 };
 // The code generators lower kErf and the like to the target's own text or to a polynomial. kRound gives the
-// nearest integer, of two the even one. From kSin on, CPUs call the C library, a lane at a time.
+// nearest integer, of two the even one. kTf32 gives the number as a float32 with its last 13 bits cleared, which is what a
+// matrix unit takes of it: 10 bits of mantissa, towards zero. From kSin on, CPUs call the C library, a lane at a time.
 enum class UnaryOp : uint8_t {
   kNeg,
   kNot,
@@ -61,6 +62,7 @@ enum class UnaryOp : uint8_t {
   kErf,
   kFloor,
   kRound,
+  kTf32,
   kSin,
   kCos,
   kTan,

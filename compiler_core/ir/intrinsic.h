@@ -73,6 +73,9 @@ struct Intrinsic {
   std::vector<std::string> features;
   // The intrinsic that sets the accumulated operand to 0; "" if there is none.
   std::string zero;
+  // For estimates of time, of what accumulates on a GPU: products of its two tiles that the statement makes, and its
+  // instructions, as far as other statements do not share them.
+  int64_t products = 1, instructions = 1;
 };
 
 // Finds an intrinsic by name; null if there is none. Each family is a file of ir/intrinsics/.
@@ -112,6 +115,14 @@ std::vector<Intrinsic> mmla_intrinsics();
 // Of bytes, S and U each uint8 or int8 (the name of both once if they are the same), with int32 sums:
 //   mma.S.U.mk.nk                C[16, 8] += A[16, 32] * B[8, 32]
 //   mma.zero.int32, mma.store.int32, ldmatrix.S.mk, ldmatrix.S.nk
+// Of float32, of which the tensor cores take the first 19 bits (UnaryOp::kTf32), with float32 sums:
+//   mma.tf32.mk.kn               C[16, 8] += A[16, 16] * B[16, 8], and .km, .nk: all four
+//   mma.tf32x3.mk.kn ...         the same by three products, which keep 22 of the 24 bits of each number
+//   ldmatrix.float32.mk, ldmatrix.float32.nk       a tile of A, of B out of shared memory
+//   mma.load.float32.km, mma.load.float32.kn       the same where k does not lie along the rows
 std::vector<Intrinsic> mma_intrinsics();
+// Returns what they add for the numbers a and b: by 1 term tf32(a) * tf32(b); by 3 terms, where x is tf32(x) and a rest of 13 bits,
+// rest(a) * tf32(b) + tf32(a) * rest(b) + tf32(a) * tf32(b), each rest in 11 bits.
+Expr tf32_product(const Expr& a, const Expr& b, int terms);
 
 }  // namespace tuner

@@ -68,9 +68,9 @@ OpText op_text(BinaryOp op) {
 }
 
 std::string_view unary_text(UnaryOp op) {
-  constexpr std::string_view kNames[] = {"-",    "!",     "abs",   "sqrt",  "rsqrt", "exp",  "log",  "tanh",
-                                         "erf",  "floor", "round", "sin",   "cos",   "tan",  "asin", "acos",
-                                         "atan", "sinh",  "cosh",  "asinh", "acosh", "atanh"};
+  constexpr std::string_view kNames[] = {"-",    "!",     "abs",   "sqrt", "rsqrt", "exp",   "log",  "tanh",
+                                         "erf",  "floor", "round", "tf32", "sin",   "cos",   "tan",  "asin",
+                                         "acos", "atan",  "sinh",  "cosh", "asinh", "acosh", "atanh"};
   return kNames[static_cast<int>(op)];
 }
 

@@ -1,6 +1,7 @@
 #include "compiler_core/oracle/oracle.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -50,6 +51,8 @@ double function_value(UnaryOp op, double a) {
       return std::floor(a);
     case UnaryOp::kRound:
       return std::nearbyint(a);
+    case UnaryOp::kTf32:
+      return std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(a)) & ~uint32_t{0x1fff});
     case UnaryOp::kSin:
       return std::sin(a);
     case UnaryOp::kCos:

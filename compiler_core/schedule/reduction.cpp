@@ -38,15 +38,18 @@ bool is_zero(const Expr& e) {
 }
 
 // The value with every load beyond the padding replaced by what is proved of it. A product is 0 when both
-// factors are: 0 * x is not 0 for every x.
+// factors are: 0 * x is not 0 for every x. So are sums, differences and the first bits of zeros.
 Expr proved(const Program& program, const Expr& e, const RangeMap& ranges) {
   if (e->kind == ExprKind::kLoad) {
     const Expr value = value_of_load(program, e, ranges);
     return value.same_as(e) ? e : proved(program, value, ranges);  // through copies of copies
   }
   const Expr mapped = map_children(e, [&](const Expr& operand) { return proved(program, operand, ranges); });
-  if (mapped->kind == ExprKind::kBinary && mapped->binary_op == BinaryOp::kMul &&
-      is_zero(mapped->operands[0]) && is_zero(mapped->operands[1]))
+  const bool keeps_zero = (mapped->kind == ExprKind::kBinary &&
+                           (mapped->binary_op == BinaryOp::kMul || mapped->binary_op == BinaryOp::kAdd ||
+                            mapped->binary_op == BinaryOp::kSub)) ||
+                          (mapped->kind == ExprKind::kUnary && mapped->unary_op == UnaryOp::kTf32);
+  if (keeps_zero && std::ranges::all_of(mapped->operands, is_zero))
     return is_float(mapped->dtype) ? float_imm(0, mapped->dtype) : int_imm(0, mapped->dtype);
   return mapped;
 }

@@ -9,6 +9,7 @@
   TEMPLATE(matmul_cuda) \
   TEMPLATE(matmul_mma_cuda) \
   TEMPLATE(matmul_dp4a_cuda) \
+  TEMPLATE(matmul_tf32x3_cuda) \
   TEMPLATE(conv2d_nchw_cuda) \
   TEMPLATE(conv2d_implicit_gemm_cuda) \
   TEMPLATE(conv2d_nhwc_mma_cuda) \

@@ -57,15 +57,26 @@ constexpr double kLaunchCost = 2'000;
 
 // Bytes of shared memory: the sums; one stage of both operands.
 int64_t bytes_of_sums(const Shape& s) { return s.block_m() * (s.block_n() + kPadSums) * 4; }
-int64_t terms_of(const Shape& s, const MmaProduct& w) { return s.block_k * 2 / w.element_bytes(); }
-int64_t bytes_of_stage(const Shape& s) { return (s.block_m() + s.block_n()) * s.block_k * 2; }
+int64_t terms_of(const Shape& s, const MmaProduct& w) {
+  return std::max<int64_t>(s.block_k * 2 / w.element_bytes(), s.block_k);
+}
+int64_t bytes_of_stage(const Shape& s, const MmaProduct& w) {
+  return (s.block_m() + s.block_n()) * terms_of(s, w) * w.element_bytes();
+}
+// Stages of a default config. Of float32 they are as many as leave room for two blocks: a stage takes so long that the next one's
+// copies end meanwhile.
+int64_t stages_of(const Shape& s, const MmaProduct& w, const Target& t) {
+  const int64_t bytes = w.tf32_terms > 0 ? std::min(t.shared_bytes_per_block, t.shared_bytes_per_sm / 2)
+                                         : t.shared_bytes_per_block;
+  return (bytes - kLeastShared) / bytes_of_stage(s, w);
+}
 
 bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
   const int64_t copied = s.warps_m * s.warps_n * kWarp * kMostCopies;
   return fits(s.block_m(), w.m) && fits(s.block_n(), w.n) && terms_of(s, w) <= round_up(w.k, w.depth()) &&
          s.block_m() * terms_of(s, w) <= copied * w.vector_a &&
          s.block_n() * terms_of(s, w) <= copied * w.vector_b &&
-         std::max(bytes_of_sums(s), (is_async(w) ? 2 : 1) * bytes_of_stage(s)) + kLeastShared <=
+         std::max(bytes_of_sums(s), (is_async(w) ? 2 : 1) * bytes_of_stage(s, w)) + kLeastShared <=
              t.shared_bytes_per_block;
 }
 
@@ -82,7 +93,7 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
       const int64_t waves = ceil_div(tiles * splits, kMultiprocessors);
       const int64_t products =
           shape.block_m() / kRows * (shape.block_n() / kColumns) * (terms_of(shape, w) / w.depth());
-      const auto work = static_cast<double>(products * (part + 6));
+      const auto work = static_cast<double>(products * (part + 6) * w.weight());
       double cost = static_cast<double>(waves) * work / shape.efficiency;
       if (splits > 1)
         cost += kBytesCost * static_cast<double>(w.batch * w.m * w.n * (2 * splits + 1)) / kMultiprocessors +
@@ -108,12 +119,19 @@ int64_t first_stages(const MmaProduct& w, int64_t part, int64_t room) {
 constexpr int64_t kXor = 0;  // positions in kLayouts
 const std::vector<std::string> kLayouts = {"xor", "pad"};
 
-// The units of a row in another order from row to row, so that eight rows of one meet all banks; or a unit behind each row.
-std::string layout_text(int64_t layout, int64_t row, int64_t unit) {
+// The units of a row in another order from row to row, so that those of one column in as many rows as meet all banks lie in
+// different ones; or a unit behind each row.
+std::string layout_text(int64_t layout, int64_t row, int64_t unit, int64_t bytes) {
   if (layout != kXor) return str("pad:", unit);
-  const int64_t units = row / unit;
-  const int64_t rows = std::min<int64_t>(int64_t{1} << std::countr_zero(static_cast<uint64_t>(units)), 8);
-  return str("xor:", unit, ",", rows, ",", 8 / rows);
+  const int64_t units = row / unit, all = 128 / (unit * bytes);
+  const int64_t rows = std::min<int64_t>(int64_t{1} << std::countr_zero(static_cast<uint64_t>(units)), all);
+  return str("xor:", unit, ",", rows, ",", all / rows);
+}
+
+// Registers of the fragments of a step. Of three terms each number is two; the tiles of b come one after the other.
+IntExpr fragment_registers(const MmaProduct& w, const Knobs& k) {
+  if (w.tf32_terms == 0) return k.tiles_m * 4 + k.tiles_n * 2;
+  return k.tiles_m * (w.tf32_terms == 3 ? 16 : 8) + (w.tf32_terms == 3 ? 8 : 4);
 }
 
 // Four products for two matrices that are loaded: below that, shared memory is the slower one (a multiprocessor reads a matrix of 512
@@ -141,11 +159,11 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   // Sums, the fragments of one step, what is loaded on its way through registers, and the rest.
   const IntExpr copied = (block_m + block_n) * k.block_k;
   const IntExpr staged = is_async(w) ? IntExpr(0) : (k.stages - 1) * copied / threads;
-  space.require(k.tiles_m * k.tiles_n * 4 + k.tiles_m * 4 + k.tiles_n * 2 + staged + kOtherRegisters <=
+  space.require(k.tiles_m * k.tiles_n * 4 + fragment_registers(w, k) + staged + kOtherRegisters <=
                 register_limit(t, threads, k.min_blocks));
   // Each row of a tile may be padded by a unit.
   const auto padded = [&](const CategoryKnob& layout, bool along_k, const IntExpr& block) {
-    return block * k.block_k + layout * w.unit() * (along_k ? block : IntExpr(k.block_k));
+    return block * k.block_k + layout * w.unit(along_k) * (along_k ? block : IntExpr(k.block_k));
   };
   const IntExpr tiles = padded(k.layout_a, w.a_along_k, block_m) + padded(k.layout_b, w.b_along_k, block_n);
   // The sums lie on the tiles, which are done with by then; small ones have bytes of their own (lower/gpu_shared.cpp).
@@ -154,7 +172,8 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
     space.require((bytes + t.shared_bytes_reserved) * k.min_blocks <=
                   std::min(t.shared_bytes_per_block + t.shared_bytes_reserved, t.shared_bytes_per_sm));
   }
-  space.require(k.tiles_m * k.tiles_n * (k.block_k / w.depth()) * (k.unroll_stages * (k.stages - 1) + 1) <=
+  space.require(k.tiles_m * k.tiles_n * (k.block_k / w.depth()) * (k.unroll_stages * (k.stages - 1) + 1) *
+                    w.weight() <=
                 kMaxProducts);
   // No thread without a vector to copy, none with too many.
   for (const auto& [block, vector] : {std::pair(block_m, w.vector_a), std::pair(block_n, w.vector_b)}) {
@@ -183,6 +202,18 @@ void share_tile(Schedule& s, const Tensor& tile, int64_t warps, int64_t vector) 
   s.bind(s.rename(warp, "warp_thread"), LoopKind::kThreadY);
   s.bind(s.rename(lane, "lane_thread"), LoopKind::kThreadX);
   s.unroll(s.rename(round, "round"));
+}
+
+// "bfloat16", "uint8.int8", "tf32x3".
+std::string product_types(const MmaProduct& w) {
+  if (w.tf32_terms > 0) return w.tf32_terms == 1 ? "tf32" : str("tf32x", w.tf32_terms);
+  const std::string a(dtype_name(w.a_type)), b(dtype_name(w.b_type));
+  return a == b ? a : str(a, ".", b);
+}
+
+// What loads an operand's fragments.
+std::string load_of(const MmaProduct& w, DType type, bool along_k) {
+  return str(w.tf32_terms > 0 && !along_k ? "mma.load." : "ldmatrix.", dtype_name(type));
 }
 
 // Both last axes of `t`, a copy, in tiles of an intrinsic.
@@ -250,7 +281,7 @@ Tensor hold_sums(Schedule& s, const Tensor& acc, DType type, const Tile& tile, c
 MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const auto [first, splits] = first_shape(w, t);
   const int64_t part = ceil_div(ceil_div(w.k, terms_of(first, w)), splits);
-  const int64_t room = (t.shared_bytes_per_block - kLeastShared) / bytes_of_stage(first);
+  const int64_t room = stages_of(first, w, t);
   const int64_t stages = first_stages(w, part, room);
   const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.block_n()) >= 8;
   const std::vector<int64_t> of_stages =
@@ -270,7 +301,8 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
       // shared memory. Rows of odd length are copied by way of registers, one step ahead at most.
       .stages = space.choice("stages", of_stages).try_first(stages),
       // All stages in one iteration of the loop, so that their addresses are constants.
-      .unroll_stages = space.flag("unroll_stages").try_first(stages > 1 && part % stages == 0),
+      .unroll_stages =
+          space.flag("unroll_stages").try_first(stages > 1 && part % stages == 0 && w.tf32_terms == 0),
       // How the shared tiles lie, against bank conflicts of the loads of matrices.
       .layout_a = space.category("layout_a", kLayouts).try_first(kLayouts[kXor]),
       .layout_b = space.category("layout_b", kLayouts).try_first(kLayouts[kXor]),
@@ -354,12 +386,11 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   s.unroll(k_step);
   s.unroll(s.rename(down, "down"));
   s.unroll(s.rename(across, "across"));
-  const std::string a_type(dtype_name(w.a_type)), b_type(dtype_name(w.b_type));
-  const char* const lines_a = w.a_along_k ? ".mk" : ".km";
-  const char* const lines_b = w.b_along_k ? ".nk" : ".kn";
-  s.tensorize(row, str("mma.", a_type, a_type == b_type ? "" : "." + b_type, lines_a, lines_b));
-  move_tiles(s, a_tiles, kRows, w.depth(), str("ldmatrix.", a_type, lines_a));
-  move_tiles(s, b_tiles, 2 * kColumns, w.depth(), str("ldmatrix.", b_type, lines_b));
+  const std::string lines_a = w.a_along_k ? ".mk" : ".km", lines_b = w.b_along_k ? ".nk" : ".kn";
+  s.tensorize(row, str("mma.", product_types(w), lines_a, lines_b));
+  move_tiles(s, a_tiles, kRows, w.depth(), load_of(w, w.a_type, w.a_along_k) + lines_a);
+  move_tiles(s, b_tiles, w.tf32_terms > 0 ? kColumns : 2 * kColumns, w.depth(),
+             load_of(w, w.b_type, w.b_along_k) + lines_b);
   share_tile(s, a, tile.warps, w.vector_a);
   share_tile(s, b, tile.warps, w.vector_b);
   if (is_async(w)) {
@@ -370,7 +401,8 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   }
   if (c[k.unroll_stages]) s.unroll(s.rename(s.split(k_outer, c[k.stages]).inner, "stage"));
   const auto lay_out = [&](const Tensor& t, const CategoryKnob& layout, bool along_k, int64_t block) {
-    if (const std::string text = layout_text(c[layout], along_k ? tile.block_k : block, w.unit());
+    if (const std::string text =
+            layout_text(c[layout], along_k ? tile.block_k : block, w.unit(along_k), w.element_bytes());
         !text.empty())
       s.set_layout(t, text);
   };

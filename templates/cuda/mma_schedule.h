@@ -1,4 +1,5 @@
-// The schedule of a matrix product on tensor cores, by mma.sync: 16-bit operands with float32 sums, bytes with int32 sums.
+// The schedule of a matrix product on tensor cores, by mma.sync: 16-bit operands with float32 sums, bytes with int32 sums, and float32
+// by products of tf32 numbers.
 //
 //   out[i, j] = f(sum over k of a[i, k] * b[k, j])                          [a batch of them in blockIdx.z]
 //
@@ -8,7 +9,8 @@
 //         all threads copy a[BM, BK] and b[BK, BN] into shared memory, by 16 bytes where rows allow it, as they lie
 //           zeros beyond M, N and K, so that nothing below needs a guard
 //         for 16 terms at a time (of bytes 32)           unrolled
-//           matrices of both shared tiles -> fragments (ldmatrix; where k does not lie along the rows it transposes)
+//           matrices of both shared tiles -> fragments (ldmatrix; where k does not lie along the rows it transposes; of float32,
+//           which it cannot, each lane loads its elements then)
 //           unrolled tiles_m x tiles_n       one mma.sync each
 //     the sums -> shared memory, so that rows of out are written whole
 //     all threads write the tile: f, say bias and activation
@@ -16,6 +18,7 @@
 // split_k > 1: blockIdx.y takes a part of k, sums go to global memory, and a second kernel adds them up.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -31,12 +34,16 @@ struct MmaProduct {
   bool a_along_k = true, b_along_k = true;
   // Longest vectors that rows in memory allow: of a copy, and of stores to out.
   int64_t vector_a = 1, vector_b = 1, vector_out = 1;
+  // Of float32: products of tf32 numbers that stand for one, 1 or 3 (tf32_product of ir/intrinsic.h).
+  int tf32_terms = 0;
 
   int64_t element_bytes() const { return dtype_bytes(a_type); }
-  int64_t unit() const {
-    return 16 / element_bytes();
-  }                                             // elements of 16 bytes, which ldmatrix reads of a row
-  int64_t depth() const { return 2 * unit(); }  // terms of one mma.sync
+  // Elements of a row that are read together: 16 bytes by ldmatrix; one by one where it does not serve, and then eight lanes read
+  // neighbours.
+  int64_t unit(bool along_k) const { return tf32_terms > 0 && !along_k ? 8 : 16 / element_bytes(); }
+  int64_t depth() const { return std::max<int64_t>(32 / element_bytes(), 16); }  // terms of a statement
+  // Time of a statement, in that of one mma.sync of 16 bits.
+  int64_t weight() const { return std::max(1, 2 * tf32_terms); }
 };
 
 struct MmaKnobs {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "templates/workload/workload_math.h"
 
 namespace tuner {
@@ -100,8 +101,14 @@ Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const Indices& a
 
 namespace {
 
+// How a product is computed: of a widened apart, or of `tf32_terms` products of tf32 numbers (0: as it stands).
+struct MatmulForm {
+  bool with_wide = false;
+  int tf32_terms = 0;
+};
+
 // A batch of one has no axis of its own.
-Program matmul_math(const MatmulWorkload& w, bool with_wide) {
+Program matmul_math(const MatmulWorkload& w, const MatmulForm& form) {
   const DType sums = sum_dtype(w.dtype);
   te::Builder b("matmul", sums);
   const size_t d = w.batch > 1 ? 1 : 0;  // position of the row axis
@@ -115,15 +122,16 @@ Program matmul_math(const MatmulWorkload& w, bool with_wide) {
       operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k), left_dtype(w.dtype));
   const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n), w.dtype);
   const Epilogue epilogue = declare_epilogue(b, w, w.n, shape(w.m, w.n));
-  if (with_wide)
+  if (form.with_wide)
     lhs = b.compute("wide", lhs->shape, [&](const Indices& i) { return cast(sums, load(lhs, i)); });
   std::vector<std::string> names = {"i", "j"};
   if (d == 1) names.insert(names.begin(), "b");
   const Buffer acc = b.reduce(
       "acc", shape(w.m, w.n), {{"k", w.k}}, ReduceOp::kSum,
       [&](const Indices& i, const Indices& r) {
-        return cast(sums, load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0]))) *
-               cast(sums, load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1])));
+        const Expr x = cast(sums, load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0])));
+        const Expr y = cast(sums, load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1])));
+        return form.tf32_terms > 0 ? tf32_product(x, y, form.tf32_terms) : x * y;
       },
       BufferRole::kIntermediate, names);
   b.compute(
@@ -134,8 +142,9 @@ Program matmul_math(const MatmulWorkload& w, bool with_wide) {
 
 }  // namespace
 
-Program math_of(const MatmulWorkload& w) { return matmul_math(w, /*with_wide=*/false); }
-Program matmul_of_wide(const MatmulWorkload& w) { return matmul_math(w, /*with_wide=*/true); }
+Program math_of(const MatmulWorkload& w) { return matmul_math(w, {}); }
+Program matmul_of_wide(const MatmulWorkload& w) { return matmul_math(w, {.with_wide = true}); }
+Program matmul_of_tf32(const MatmulWorkload& w, int terms) { return matmul_math(w, {.tf32_terms = terms}); }
 
 Program math_of(const Conv2dWorkload& w) { return conv2d_of_filled(w, 1); }
 

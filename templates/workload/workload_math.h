@@ -13,6 +13,8 @@ Program math_of(const MatmulWorkload& w);
 // The same with a as float32 in a stage of its own, "wide": what a loop broadcasts is not converted each
 // time.
 Program matmul_of_wide(const MatmulWorkload& w);
+// The same where the product of two numbers is that of tensor cores, by 1 or 3 terms (tf32_product of ir/intrinsic.h).
+Program matmul_of_tf32(const MatmulWorkload& w, int terms);
 Program math_of(const Conv2dWorkload& w);
 // The same over a multiple of channels: where theirs are not one, zeros fill up data and weight, in the
 // stages "filled" and "filled_weight". For plain images and one group.

@@ -1,6 +1,7 @@
 // Printed CUDA text gives right values: compiled for this host and run, kernels written by hand.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -46,7 +47,7 @@ GpuProgram floors() {
 
 // All scalar functions, and an infinity.
 GpuProgram functions() {
-  const Buffer x = input("x", {32}), y = output("y", {11, 32});
+  const Buffer x = input("x", {32}), y = output("y", {12, 32});
   const Var i = make_var("i");
   const Expr v = load(x, {i});
   const float infinity = std::numeric_limits<float>::infinity();
@@ -58,6 +59,7 @@ GpuProgram functions() {
                                     unary(UnaryOp::kLog, unary(UnaryOp::kAbs, v) + float_imm(1)),
                                     unary(UnaryOp::kFloor, v * float_imm(10)),
                                     unary(UnaryOp::kRound, v * float_imm(10)),
+                                    unary(UnaryOp::kTf32, v),
                                     max(v, float_imm(-infinity)),
                                     min(unary(UnaryOp::kNeg, v), float_imm(0.25)),
                                     v - (v - float_imm(1.5e-3)) / (v + float_imm(3))};
@@ -119,7 +121,7 @@ TEST(CodegenCudaValues, TextRunsRight) {
               shifted[0][static_cast<size_t>(from)] + std::floor(static_cast<float>(25 - i) / 7))
         << i;
   }
-  std::vector<std::vector<float>> scalars = {random_values(32, 6), std::vector<float>(352)};
+  std::vector<std::vector<float>> scalars = {random_values(32, 6), std::vector<float>(384)};
   host.run(scalar, scalars);
   for (size_t i = 0; i < 32; ++i) {
     const float v = scalars[0][i];
@@ -131,10 +133,11 @@ TEST(CodegenCudaValues, TextRunsRight) {
                               std::log(std::abs(v) + 1),
                               std::floor(v * 10),
                               std::nearbyint(v * 10),
+                              std::bit_cast<float>(std::bit_cast<uint32_t>(v) & 0xffffe000u),
                               v,
                               std::min(-v, 0.25f),
                               v - (v - 1.5e-3f) / (v + 3)};
-    for (size_t n = 0; n < 11; ++n)
+    for (size_t n = 0; n < 12; ++n)
       EXPECT_NEAR(scalars[1][n * 32 + i], expected[n], 1e-5) << "function " << n;
   }
 }

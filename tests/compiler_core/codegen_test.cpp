@@ -338,9 +338,9 @@ TEST_P(CodegenMath, IsWithinAFewUlpOfTheLibrary) {
 INSTANTIATE_TEST_SUITE_P(All, CodegenMath,
                          ::testing::Values(UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kTanh, UnaryOp::kErf,
                                            UnaryOp::kSqrt, UnaryOp::kRsqrt, UnaryOp::kFloor, UnaryOp::kAbs,
-                                           UnaryOp::kRound, UnaryOp::kSin, UnaryOp::kCos, UnaryOp::kTan,
-                                           UnaryOp::kAsin, UnaryOp::kAcos, UnaryOp::kAtan, UnaryOp::kSinh,
-                                           UnaryOp::kCosh, UnaryOp::kAsinh, UnaryOp::kAcosh,
+                                           UnaryOp::kRound, UnaryOp::kTf32, UnaryOp::kSin, UnaryOp::kCos,
+                                           UnaryOp::kTan, UnaryOp::kAsin, UnaryOp::kAcos, UnaryOp::kAtan,
+                                           UnaryOp::kSinh, UnaryOp::kCosh, UnaryOp::kAsinh, UnaryOp::kAcosh,
                                            UnaryOp::kAtanh));
 
 // Data may hold any divisor: the kernel does not trap, lanes beyond the end included.
@@ -419,6 +419,13 @@ TEST(Codegen, MathAtTheEdges) {
   EXPECT_EQ(at(UnaryOp::kErf, 100), 1);
   EXPECT_EQ(at(UnaryOp::kErf, -100), -1);
   EXPECT_TRUE(std::isnan(at(UnaryOp::kErf, NAN)));
+  // Towards zero, to 10 bits of mantissa.
+  EXPECT_EQ(at(UnaryOp::kTf32, 1 + 0x1p-10 + 0x1p-11 + 0x1p-23), 1 + 0x1p-10);
+  EXPECT_EQ(at(UnaryOp::kTf32, -1 - 0x1p-11 - 0x1p-23), -1);
+  EXPECT_EQ(at(UnaryOp::kTf32, 0x1.fffffep127), 0x1.ffcp127);
+  EXPECT_EQ(at(UnaryOp::kTf32, 0x1.2p-134), 0x1p-134);  // below the normal range, where steps are equal
+  EXPECT_EQ(at(UnaryOp::kTf32, -INFINITY), -INFINITY);
+  EXPECT_TRUE(std::isnan(at(UnaryOp::kTf32, NAN)));
 }
 
 // y[i, j, k] = x[(i*3 + j) / 2, k]: an index that changes in the loops around is not computed in the

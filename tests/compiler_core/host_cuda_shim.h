@@ -72,6 +72,11 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline int __float_as_int(float value) {
+  int bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
 static inline float __int_as_float(int bits) {
   float value;
   memcpy(&value, &bits, sizeof value);

@@ -132,6 +132,10 @@ inline std::vector<SassSnippet> sass_snippets() {
        "{ float c0 = x[$n * 32 + t], c1 = x[$n + t]; int a = xi[t + $n]; asm "
        "volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%0,%1}, {%2,%2,%2,%2}, "
        "{%2,%2}, {%0,%1,%0,%1};\" : \"+f\"(c0), \"+f\"(c1) : \"r\"(a)); y[$n * 32 + t] = c0 + c1; }"},
+      {"product of tf32 tiles", Op::kMma,
+       "{ float c0 = x[$n * 32 + t], c1 = x[$n + t]; int a = xi[t + $n]; asm "
+       "volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%0,%1}, {%2,%2,%2,%2}, "
+       "{%2,%2}, {%0,%1,%0,%1};\" : \"+f\"(c0), \"+f\"(c1) : \"r\"(a)); y[$n * 32 + t] = c0 + c1; }"},
       {"product of tiles of bytes", Op::kMma,
        "{ int c0 = xi[$n * 32 + t], c1 = xi[$n + t]; int a = xi[t + $n]; asm "
        "volatile(\"mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%0,%1}, {%2,%2,%2,%2}, "

@@ -1,6 +1,7 @@
 // Products on tensor cores, scheduled by hand, for the tests of fragments over lanes and what comes after.
 #pragma once
 
+#include "compiler_core/ir/intrinsic.h"
 #include "tests/compiler_core/programs.h"
 
 namespace tuner::testing {
@@ -9,6 +10,8 @@ struct WarpTiles {
   int64_t bm = 32, bn = 32, bk = 32;  // of a block
   int64_t warps_m = 1, warps_n = 2;   // that share it
   bool k_first = true;                // b is [k, n], or [n, k]
+  bool m_first = true;                // a is [m, k], or [k, m]; the latter of float32
+  int terms = 0;                      // of float32
   bool double_buffer = false;
   int64_t stages = 1;  // above 1: of asynchronous copies
   bool unroll_stages = false;
@@ -16,21 +19,28 @@ struct WarpTiles {
   std::string layout_a, layout_b, layout_c;
 };
 
-// out = max(a b, 0): 16-bit operands, float32 sums.
-inline Program half_product(DType t, int64_t m, int64_t n, int64_t k, bool k_first) {
+// out = max(a b, 0): operands of type t, float32 sums. `terms`: of float32, the product of two numbers is that of tensor cores.
+inline Program tile_product(DType t, int64_t m, int64_t n, int64_t k, bool m_first, bool k_first, int terms) {
   te::Builder b("product");
-  const Buffer A = b.input("a", {m, k}, t);
+  const Buffer A = b.input("a", m_first ? std::vector<int64_t>{m, k} : std::vector<int64_t>{k, m}, t);
   const Buffer B = b.input("b", k_first ? std::vector<int64_t>{k, n} : std::vector<int64_t>{n, k}, t);
   const Buffer acc = b.reduce(
       "acc", {m, n}, {{"k", k}}, ReduceOp::kSum,
       [&](const te::Indices& i, const te::Indices& r) {
         const std::vector<Expr> at = k_first ? std::vector<Expr>{r[0], i[1]} : std::vector<Expr>{i[1], r[0]};
-        return cast(DType::kFloat32, load(A, {i[0], r[0]})) * cast(DType::kFloat32, load(B, at));
+        const std::vector<Expr> at_a =
+            m_first ? std::vector<Expr>{i[0], r[0]} : std::vector<Expr>{r[0], i[0]};
+        const Expr x = cast(DType::kFloat32, load(A, at_a)), y = cast(DType::kFloat32, load(B, at));
+        return terms > 0 ? tf32_product(x, y, terms) : x * y;
       },
       BufferRole::kIntermediate, {"i", "j"});
   b.compute("out", {m, n}, [&](const te::Indices& i) { return max(load(acc, i), float_imm(0)); },
             BufferRole::kOutput, {"i", "j"});
   return b.finish();
+}
+
+inline Program half_product(DType t, int64_t m, int64_t n, int64_t k, bool k_first) {
+  return tile_product(t, m, n, k, /*m_first=*/true, k_first, /*terms=*/0);
 }
 
 // The copy of a shared tile, 32 lanes of each warp side by side.
@@ -66,7 +76,9 @@ inline Schedule warp_product(const Program& math, const WarpTiles& o) {
   const Tensor out = s.tensor("out"), acc = s.tensor("acc");
   const std::string type(dtype_name(s.tensor("a").buffer->dtype));
   const int64_t warps = o.warps_m * o.warps_n;
-  const Tensor a = s.pack(s.tensor("a"), {{0, o.bm}, {1, o.bk}, {0, o.bm, true}, {1, o.bk, true}});
+  const Tensor a = o.m_first
+                       ? s.pack(s.tensor("a"), {{0, o.bm}, {1, o.bk}, {0, o.bm, true}, {1, o.bk, true}})
+                       : s.pack(s.tensor("a"), {{0, o.bk}, {1, o.bm}, {0, o.bk, true}, {1, o.bm, true}});
   const Tensor b = o.k_first
                        ? s.pack(s.tensor("b"), {{0, o.bk}, {1, o.bn}, {0, o.bk, true}, {1, o.bn, true}})
                        : s.pack(s.tensor("b"), {{0, o.bn}, {1, o.bk}, {0, o.bn, true}, {1, o.bk, true}});
@@ -116,9 +128,15 @@ inline Schedule warp_product(const Program& math, const WarpTiles& o) {
   s.unroll(k_step);
   s.unroll(sum_down);
   s.unroll(sum_across);
-  s.tensorize(sum_row, "mma." + type + ".mk" + (o.k_first ? ".kn" : ".nk"));
-  copy_by_tiles(s, a_tiles, 16, 16, "ldmatrix." + type + ".mk");
-  copy_by_tiles(s, b_tiles, 16, 16, "ldmatrix." + type + (o.k_first ? ".kn" : ".nk"));
+  const std::string product = o.terms == 0 ? type : o.terms == 1 ? "tf32" : "tf32x3";
+  const std::string of_a = o.m_first ? ".mk" : ".km", of_b = o.k_first ? ".kn" : ".nk";
+  s.tensorize(sum_row, "mma." + product + of_a + of_b);
+  const auto load_of = [&](bool along_k, const std::string& of) {
+    return (o.terms > 0 && !along_k ? "mma.load." : "ldmatrix.") + type + of;
+  };
+  copy_by_tiles(s, a_tiles, 16, 16, load_of(o.m_first, of_a));
+  const int64_t columns = o.terms > 0 ? 8 : 16;
+  copy_by_tiles(s, b_tiles, o.k_first ? 16 : columns, o.k_first ? columns : 16, load_of(!o.k_first, of_b));
   share_over_warps(s, a, warps, o.vector, o.stages > 1);
   share_over_warps(s, b, warps, o.vector, o.stages > 1);
   if (o.double_buffer) {

@@ -76,11 +76,40 @@ TEST(WarpTiles, FragmentsOfBytesLieAsTheManualSays) {
   }
 }
 
+// "Matrix Fragments for mma.m16n8k8", .tf32, with the manual's own conditions: registers 4 to 7 of A, 2 and 3 of B are those of the
+// second mma, 8 terms behind.
+TEST(WarpTiles, FragmentsOfTf32LieAsTheManualSays) {
+  for (const std::string name : {"mma.tf32", "mma.tf32x3"}) {
+    const Intrinsic &mma = *find_intrinsic(name + ".mk.kn"), &turned = *find_intrinsic(name + ".km.nk");
+    EXPECT_EQ(mma.operands[1].registers, 8);
+    EXPECT_EQ(mma.operands[2].registers, 4);
+    for (int64_t lane = 0; lane < 32; ++lane) {
+      const int64_t group = lane >> 2, in_group = lane % 4;
+      for (int64_t step = 0; step < 2; ++step) {
+        for (int64_t i = 0; i < 4; ++i) {
+          const int64_t row = i == 0 || i == 2 ? group : group + 8;
+          const int64_t column = (i < 2 ? in_group : in_group + 4) + 8 * step;
+          EXPECT_EQ(at(mma.operands[1], lane, 4 * step + i), std::pair(row, column)) << "a" << i;
+          EXPECT_EQ(at(turned.operands[1], lane, 4 * step + i), std::pair(column, row)) << "a" << i;
+        }
+        for (int64_t i = 0; i < 2; ++i) {
+          const int64_t row = (i == 0 ? in_group : in_group + 4) + 8 * step;
+          EXPECT_EQ(at(mma.operands[2], lane, 2 * step + i), std::pair(row, group)) << "b" << i;
+          EXPECT_EQ(at(turned.operands[2], lane, 2 * step + i), std::pair(group, row)) << "b" << i;
+        }
+      }
+      for (int64_t i = 0; i < 4; ++i)
+        EXPECT_EQ(at(mma.operands[0], lane, i), std::pair(i < 2 ? group : group + 8, in_group * 2 + (i & 1)));
+    }
+  }
+}
+
 // ldmatrix: thread 8 m + r brings row r of matrix m; afterwards register m of thread 4 r + c holds elements 2c and 2c + 1 of that row,
 // with .trans elements r of rows 2c and 2c + 1.
 TEST(WarpTiles, MatricesAreLoadedAsTheManualSays) {
-  for (const char* const name : {"ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.km", "ldmatrix.bfloat16.kn",
-                                 "ldmatrix.bfloat16.nk", "ldmatrix.uint8.mk", "ldmatrix.int8.nk"}) {
+  for (const char* const name :
+       {"ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.km", "ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk",
+        "ldmatrix.uint8.mk", "ldmatrix.int8.nk", "ldmatrix.float32.nk"}) {
     const Intrinsic& load = *find_intrinsic(name);
     const int64_t e = 4 / dtype_bytes(load.operands[0].dtype);  // elements of a register
     const bool transposed = load.cuda_helper.find(".trans") != std::string::npos;
@@ -94,6 +123,17 @@ TEST(WarpTiles, MatricesAreLoadedAsTheManualSays) {
   }
 }
 
+// The tile of float32 takes two: four registers each.
+TEST(WarpTiles, MatricesOfFloat32AreLoadedAsTheManualSays) {
+  const Intrinsic& load = *find_intrinsic("ldmatrix.float32.mk");
+  EXPECT_EQ(load.cuda, "load_matrices($0, $1);\nload_matrices($0 + 4, $1:4);");
+  for (int64_t lane = 0; lane < 32; ++lane)
+    for (int64_t reg = 0; reg < 8; ++reg)
+      EXPECT_EQ(at(load.operands[0], lane, reg),
+                at(load.operands[1], 8 * (reg % 4) + lane / 4, reg / 4 * 4 + lane % 4))
+          << "register " << reg << " of lane " << lane;
+}
+
 std::vector<std::vector<float>> random_operands(const Program& math, uint64_t seed) {
   std::mt19937_64 rng(seed);
   std::vector<std::vector<float>> inputs;
@@ -102,7 +142,9 @@ std::vector<std::vector<float>> random_operands(const Program& math, uint64_t se
     inputs.emplace_back();
     for (int64_t i = 0; i < b->elements(); ++i) {
       const float x = static_cast<float>(rng() % 2001) / 1000 - 1;
-      inputs.back().push_back(b->dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : rounded_to_float16(x));
+      inputs.back().push_back(b->dtype == DType::kBFloat16  ? rounded_to_bfloat16(x)
+                              : b->dtype == DType::kFloat16 ? rounded_to_float16(x)
+                                                            : x);
     }
   }
   return inputs;
@@ -239,6 +281,88 @@ TEST(WarpTiles, RandomProductsAreRight) {
     ASSERT_TRUE(interpret(*s.finish(), tiled));
     for (size_t e = 0; e < plain.back().size(); ++e) ASSERT_NEAR(tiled.back()[e], plain.back()[e], 1e-4);
   }
+}
+
+Program float_product(const WarpTiles& o, int64_t m, int64_t n, int64_t k) {
+  return testing::tile_product(DType::kFloat32, m, n, k, o.m_first, o.k_first, o.terms);
+}
+
+// Every way round, by one term and by three.
+TEST(WarpTiles, RandomProductsOfFloat32AreRight) {
+  const RandomSeed seed(2612);
+  std::mt19937_64 rng(seed);
+  const auto pick = [&](auto... values) {
+    const std::vector<std::common_type_t<decltype(values)...>> all{values...};
+    return all[rng() % all.size()];
+  };
+  for (uint32_t i = 0; i < wanted_rounds(24); ++i) {
+    WarpTiles o;
+    o.warps_m = pick(1, 2), o.warps_n = pick(1, 2);
+    o.bm = 16 * o.warps_m * pick(1, 2), o.bn = 16 * o.warps_n * pick(1, 2), o.bk = 16 * pick(1, 2);
+    o.m_first = (i & 1) != 0, o.k_first = (i & 2) != 0, o.terms = (i & 4) != 0 ? 1 : 3;
+    o.vector = pick(1, 4), o.stages = pick(1, 2, 3);
+    o.layout_a = pick("", o.m_first ? "xor:4,4,2" : "xor:8,2,2", o.m_first ? "pad:4" : "pad:8");
+    o.layout_b = pick("", o.k_first ? "xor:8,2,2" : "xor:4,4,2", "pad:8");
+    const auto m = o.bm + static_cast<int64_t>(rng() % 50), n = o.bn + static_cast<int64_t>(rng() % 50),
+               k = static_cast<int64_t>(1 + rng() % 100);
+    o.stages = std::min(o.stages, (k + o.bk - 1) / o.bk + 1);
+    SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k));
+    const Program math = float_product(o, m, n, k);
+    const Schedule s = warp_product(math, o);
+    ASSERT_FALSE(s.refused()) << s.finish().message() << "\n" << s.trace();
+    const Result<GpuProgram> gpu = lowered(s);
+    ASSERT_TRUE(gpu) << gpu.message() << "\n" << s.trace();
+    ASSERT_EQ(verdict(*gpu, math, rng()), "") << to_text(*gpu);
+  }
+}
+
+// The loops of an ordinary product are not what these instructions do.
+TEST(WarpTiles, AProductOfFloat32IsNotOneOfTf32) {
+  const WarpTiles o{.terms = 3};
+  WarpTiles plain = o, one = o;
+  plain.terms = 0, one.terms = 1;
+  EXPECT_FALSE(warp_product(float_product(o, 64, 64, 64), o).refused());
+  EXPECT_THAT(warp_product(float_product(plain, 64, 64, 64), o).finish().message(),
+              HasSubstr("mma.tf32x3.mk.kn does "));
+  EXPECT_THAT(warp_product(float_product(one, 64, 64, 64), o).finish().message(),
+              HasSubstr("mma.tf32x3.mk.kn does "));
+}
+
+// A statement is two mma.sync for each term, and the loop spills no register. A warp has 64 x 32 sums, 4 x 4 tiles, over two steps.
+TEST(WarpTiles, ProductsOfFloat32CompileToTensorCoreInstructions) {
+  if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
+  for (const char* const arch : {"sm_80", "sm_90a"})
+    for (int form = 0; form < 4; ++form)
+      for (const int terms : {1, 3}) {
+        SCOPED_TRACE(str("form ", form, ", ", terms, " terms, ", arch));
+        const bool m_first = (form & 1) != 0, k_first = (form & 2) != 0;
+        const WarpTiles o{.bm = 128,
+                          .bn = 128,
+                          .bk = 32,
+                          .warps_m = 2,
+                          .warps_n = 4,
+                          .k_first = k_first,
+                          .m_first = m_first,
+                          .terms = terms,
+                          .stages = 2,
+                          .vector = 4,
+                          .layout_a = m_first ? "xor:4,8" : "xor:8,4",
+                          .layout_b = k_first ? "xor:8,4" : "xor:4,8"};
+        const auto scheduled = warp_product(float_product(o, 512, 512, 512), o).finish();
+        ASSERT_TRUE(scheduled) << scheduled.message();
+        const auto artifact = compile_cuda(*scheduled, parse_target(str("cuda -arch=", arch)).value(),
+                                           {.max_spill_bytes = 64, .static_filter = false});
+        ASSERT_TRUE(artifact) << artifact.message();
+        const auto codes = sass::read_kernel_code(artifact->binary);
+        ASSERT_TRUE(codes) << codes.message();
+        EXPECT_TRUE(codes->front().unknown.empty());
+        const sass::Mix& loop = codes->front().hot_mix();
+        EXPECT_EQ(loop[sass::Op::kMma], 4 * 4 * 2 * 2 * terms);
+        EXPECT_EQ(loop[sass::Op::kLdsm], 2 * ((m_first ? 4 * 2 : 0) + (k_first ? 0 : 4)));
+        EXPECT_EQ(loop[sass::Op::kLds32], 2 * ((m_first ? 0 : 4 * 8) + (k_first ? 4 * 4 : 0)));
+        EXPECT_EQ(loop[sass::Op::kLocalLoad] + loop[sass::Op::kLocalStore], 0)
+            << "fragments stay in registers";
+      }
 }
 
 // A warp of 64 x 32 sums over 32 terms: 4 x 4 tiles, two steps; its operands in 4 and 2 loads a step.
@@ -384,6 +508,46 @@ TEST(WarpTiles, OlderArchitecturesAreRefused) {
   GpuProgram copies = *tiles;
   copies.kernels[0].body = make_seq({make_async_commit(), make_async_wait(0)});
   EXPECT_EQ(refused(copies, "sm_70"), "kernel product: asynchronous copies need sm_80 or later, found sm_70");
+}
+
+// Of float32: another load, an operand one register aside, terms left out.
+TEST(WarpTiles, DamageToProductsOfFloat32IsSeen) {
+  for (int form = 0; form < 4; ++form) {
+    const WarpTiles o{.k_first = (form & 1) != 0, .m_first = (form & 2) != 0, .terms = 3};
+    SCOPED_TRACE(str("form ", form));
+    const Program math = float_product(o, 64, 64, 96);
+    const auto gpu = lowered(warp_product(math, o));
+    ASSERT_TRUE(gpu) << gpu.message();
+    ASSERT_EQ(verdict(*gpu, math), "");
+    const std::string of_a = o.m_first ? "mk" : "km", of_b = o.k_first ? "kn" : "nk";
+    const std::string load_a = (o.m_first ? "ldmatrix.float32." : "mma.load.float32.") + of_a;
+    const std::string load_b = (o.k_first ? "mma.load.float32." : "ldmatrix.float32.") + of_b;
+    const std::string product = "mma.tf32x3." + of_a + "." + of_b;
+    for (const auto& [name, operand, by] :
+         std::vector<std::tuple<std::string, size_t, int64_t>>{{load_a, 1, 4},
+                                                               {load_b, 1, 4},
+                                                               {load_a, 0, 8},
+                                                               {load_b, 0, 4},
+                                                               {product, 1, 1},
+                                                               {product, 2, 1}}) {
+      const GpuProgram bad = damaged(*gpu, [&, name = name, operand = operand, by = by](const Stmt& s) {
+        if (s->kind != StmtKind::kIntrinsic || s->name != name) return s;
+        auto node = std::make_shared<StmtNode>(*s);
+        std::vector<Expr> at = node->operands[operand]->operands;
+        at.back() = at.back() + by;
+        node->operands[operand] = load(node->operands[operand]->buffer, std::move(at));
+        return Stmt(std::move(node));
+      });
+      EXPECT_NE(verdict(bad, math), "") << name << ", operand " << operand;
+    }
+    const GpuProgram rounded = damaged(*gpu, [&](const Stmt& s) {
+      if (s->kind != StmtKind::kIntrinsic || s->name != product) return s;
+      auto node = std::make_shared<StmtNode>(*s);
+      node->name = "mma.tf32." + of_a + "." + of_b;
+      return Stmt(std::move(node));
+    });
+    EXPECT_NE(verdict(rounded, math), "") << "one term in the place of three";
+  }
 }
 
 // What can go wrong in a pipeline, each by itself.

@@ -387,6 +387,24 @@ TEST(CudaMutation, ProductOfBytesInWords) {
                  "wrong stage read", "one-sided swizzle", "output stored twice", "loop too short"});
 }
 
+// k along the rows of one operand, across those of the other: both ways to load fragments.
+TEST(CudaMutation, ProductOfFloat32OnTensorCores) {
+  const Sample s = sample("v1 matmul b=1 m=37 n=40 k=100 ta=0 tb=0 bias=1 act=relu dtype=float32 const=none",
+                          "matmul_tf32x3_cuda",
+                          {{"warps_m", 1},
+                           {"warps_n", 2},
+                           {"tiles_m", 2},
+                           {"tiles_n", 2},
+                           {"block_k", 32},
+                           {"stages", 2},
+                           {"split_k", 1},
+                           {"group_m", 1}});
+  expect_places(expect_all_caught(s),
+                {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
+                 "waits for one group less", "registers of another tile", "transposed matrices",
+                 "copied zeros dropped", "one-sided swizzle", "output stored twice", "loop too short"});
+}
+
 TEST(CudaMutation, ConvolutionWithPaddingAndTails) {
   const Sample s = sample(
       "v1 conv2d n=1 ic=8 ih=9 iw=11 oc=10 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu "

@@ -64,6 +64,12 @@ TEST(EpilogueCuda, OfProductsOfBytes) {
   expect_epilogues_right(matmul_dp4a_cuda(), w, 9);
 }
 
+TEST(EpilogueCuda, OfFloat32OnTensorCores) {
+  expect_epilogues_right(matmul_tf32x3_cuda(), MatmulWorkload{.m = 13, .n = 20, .k = 18}, 8);
+  expect_epilogues_right(matmul_tf32x3_cuda(),
+                         MatmulWorkload{.batch = 2, .m = 9, .n = 7, .k = 21, .constant = {"b"}}, 9);
+}
+
 TEST(EpilogueCuda, OfConvolutions) {
   expect_epilogues_right(conv2d_nchw_cuda(), conv(3, 5, 3), 3);
   Conv2dWorkload constant = conv(9, 11, 2);

@@ -53,8 +53,9 @@ double least_ns_of_products(const Workload& workload, const Target& target) {
          (static_cast<double>(rates.multiprocessors) * a_clock * rates.clock_ghz);
 }
 
+// True if its multiply-adds are those of ordinary cores.
 bool is_product(const AnyTemplate& t) {
-  return t.name().starts_with("matmul") || t.name().starts_with("conv2d");
+  return t.algorithm() == "direct" && (t.name().starts_with("matmul") || t.name().starts_with("conv2d"));
 }
 
 void check_default(const AnyTemplate& t, const Workload& workload, const Target& target) {

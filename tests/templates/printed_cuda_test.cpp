@@ -72,6 +72,7 @@ std::vector<Workload> large_workloads() {
   result.push_back(MatmulWorkload{.m = 1024, .n = 1000, .k = 1024, .dtype = DType::kBFloat16});
   result.push_back(
       MatmulWorkload{.m = 250, .n = 333, .k = 777, .transpose_a = true, .dtype = DType::kFloat16});
+  result.push_back(MatmulWorkload{.m = 250, .n = 333, .k = 777, .transpose_a = true, .constant = {"b"}});
   MatmulWorkload bytes{.m = 1024, .n = 1000, .k = 1024, .transpose_b = true, .bias = true};
   bytes.dtype = DType::kInt8;
   bytes.narrow_out = DType::kUInt8;
@@ -140,7 +141,8 @@ TEST(PrintedCuda, TextOfTemplatesRunsRight) {
   std::mt19937_64 rng(seed);
   for (size_t w = 0; w < workloads.size(); ++w) {
     const Target gpu = host_target(workloads[w]);
-    const auto serving = templates_for(workloads[w], gpu);
+    // Direct ones: this host has no tensor cores.
+    const auto serving = templates_for(workloads[w], gpu, "direct");
     if (!serving) {
       std::cout << serving.message() << "\n";
       continue;

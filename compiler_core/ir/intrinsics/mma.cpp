@@ -7,8 +7,11 @@
 //   B  2 registers  column g; k from E t, in register 1 from E t + 4 E
 //   C  4 elements   row g and then row g + 8; columns from 2t
 //
+// Of float32 a statement is two of m16n8k8 of .tf32, one behind the other: E = 1, A has 8 registers and B 4.
+//
 // ldmatrix: four matrices of 8 rows of 16 bytes. Lane l brings the address of row l % 8 of matrix l / 8, and gets of matrix r, in
-// register r, row g, elements E t and on; with .trans, of 16-bit types only, row 2t and 2t + 1, element g.
+// register r, row g, elements E t and on; with .trans, of 16-bit types only, row 2t and 2t + 1, element g. (A matrix of 4 float32 a row is one of 8 elements of
+// 16 bits to it; that cannot be transposed.)
 #include <algorithm>
 
 #include "compiler_core/base/status.h"
@@ -22,8 +25,8 @@ using Place = IntrinsicOperand::Place;
 
 constexpr int64_t kWarp = 32, kRows = 16, kColumns = 8;
 
-// Terms of a product: 32 bytes.
-int64_t depth(DType t) { return 32 / dtype_bytes(t); }
+// Terms of a product: 32 bytes; of float32 64.
+int64_t depth(DType t) { return std::max<int64_t>(32 / dtype_bytes(t), 16); }
 
 Expr group(const Expr& lane) { return floor_div(lane, 4); }
 
@@ -106,7 +109,9 @@ IntrinsicOperand sums(DType t, Access access) {
 // Types of a product: of A, of B, of the sums.
 struct Types {
   DType a, b, sums;
+  int terms = 0;  // of float32: products of tf32 numbers for one
   std::string name() const {
+    if (terms > 0) return terms == 1 ? "tf32" : str("tf32x", terms);
     return a == b ? std::string(dtype_name(a)) : str(dtype_name(a), ".", dtype_name(b));
   }
 };
@@ -149,6 +154,50 @@ std::string product_helper(const std::string& name, const Types& t) {
              "}\n");
 }
 
+// Six products, four sums, and its part of what splits numbers, in a warp's tile of 64 x 64.
+constexpr int64_t kInstructionsOfThree = 6 + 4 + 4;
+
+// The same of float32. Three terms are summed up from zero, the small ones first, and added by an instruction that rounds: tensor
+// cores cut off what does not fit, always towards zero.
+std::string tf32_helper(const std::string& name, int terms) {
+  std::string text =
+      str("// c[16, 8] += a[16, 8] * b[8, 8] of the first 19 bits of each number.\n",
+          "static __device__ __forceinline__ void ", name,
+          "_step(float* c, const float* a, const float* b) {\n"
+          "  const unsigned* const ra = (const unsigned*)a;\n"
+          "  const unsigned* const rb = (const unsigned*)b;\n"
+          "  asm(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+          " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
+          "      : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
+          "      : \"r\"(ra[0]), \"r\"(ra[1]), \"r\"(ra[2]), \"r\"(ra[3]), \"r\"(rb[0]), \"r\"(rb[1]));\n"
+          "}\n\n");
+  const auto both_steps = [&](const char* sums, const char* a, const char* b) {
+    text += str("  ", name, "_step(", sums, ", ", a, ", ", b, ");\n  ", name, "_step(", sums, ", ", a,
+                " + 4, ", b, " + 2);\n");
+  };
+  text +=
+      str("// c[16, 8] += a[16, 16] * b[16, 8], each spread over the lanes of the warp.\n",
+          "static __device__ __forceinline__ void ", name, "(float* c, const float* a, const float* b) {\n");
+  if (terms == 1) {
+    both_steps("c", "a", "b");
+    return text + "}\n";
+  }
+  text +=
+      "  float high_a[8], rest_a[8], high_b[4], rest_b[4], sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};\n"
+      "  for (int i = 0; i < 8; ++i) {\n"
+      "    high_a[i] = __int_as_float(__float_as_int(a[i]) & -8192);\n"
+      "    rest_a[i] = a[i] - high_a[i];\n"
+      "  }\n"
+      "  for (int i = 0; i < 4; ++i) {\n"
+      "    high_b[i] = __int_as_float(__float_as_int(b[i]) & -8192);\n"
+      "    rest_b[i] = b[i] - high_b[i];\n"
+      "  }\n";
+  both_steps("sums", "rest_a", "high_b");
+  both_steps("sums", "high_a", "rest_b");
+  both_steps("sums", "high_a", "high_b");
+  return text + "  for (int i = 0; i < 4; ++i) c[i] += sums[i];\n}\n";
+}
+
 // `a_along_k`: A is [m, k], not [k, m]; `b_along_k`: B is [n, k], not [k, n].
 template <int64_t E>
 Intrinsic product(const Types& t, bool a_along_k, bool b_along_k) {
@@ -162,21 +211,22 @@ Intrinsic product(const Types& t, bool a_along_k, bool b_along_k) {
                  .dtype = t.a,
                  .shape = shape(kRows, a_along_k),
                  .place = Place::kFragment,
-                 .registers = 4 * E,
+                 .registers = kRows * terms / kWarp,
                  .layout = a_along_k ? Layouts<E>::mk : Layouts<E>::km},
                 {.name = "B",
                  .dtype = t.b,
                  .shape = shape(kColumns, b_along_k),
                  .place = Place::kFragment,
-                 .registers = 2 * E,
+                 .registers = kColumns * terms / kWarp,
                  .layout = b_along_k ? Layouts<E>::nk : Layouts<E>::kn}};
   const Buffer c = argument(i.operands[0]), a = argument(i.operands[1]), b = argument(i.operands[2]);
   const Var row = make_var("i"), column = make_var("j"), k = make_var("k");
   const auto at = [](bool along_k, const Var& line, const Var& term) {
     return along_k ? std::vector<Expr>{Expr(line), Expr(term)} : std::vector<Expr>{Expr(term), Expr(line)};
   };
-  const Expr value =
-      cast(t.sums, load(a, at(a_along_k, row, k))) * cast(t.sums, load(b, at(b_along_k, column, k)));
+  const Expr left = cast(t.sums, load(a, at(a_along_k, row, k)));
+  const Expr right = cast(t.sums, load(b, at(b_along_k, column, k)));
+  const Expr value = t.terms > 0 ? tf32_product(left, right, t.terms) : left * right;
   Stmt nest = make_reduce(c, {row, column}, ReduceOp::kSum, {}, value, {});
   nest = make_for(k, terms, nest, AxisKind::kReduce);
   i.meaning = {.name = "tile_product",
@@ -185,7 +235,8 @@ Intrinsic product(const Types& t, bool a_along_k, bool b_along_k) {
   std::string name = "mma_" + t.name();
   std::ranges::replace(name, '.', '_');
   i.cuda = name + "($0, $1, $2);";
-  i.cuda_helper = product_helper(name, t);
+  i.cuda_helper = t.terms > 0 ? tf32_helper(name, t.terms) : product_helper(name, t);
+  if (t.terms > 0) i.products = t.terms, i.instructions = t.terms == 1 ? 2 : kInstructionsOfThree;
   i.zero = "mma.zero" + of_sums(t.sums);
   return i;
 }
@@ -196,6 +247,22 @@ Intrinsic zero(DType t) {
   i.meaning = copy_meaning(argument(i.operands[0]), nullptr);
   i.cuda = str("$0[0] = $0[1] = $0[2] = $0[3] = ", is_float(t) ? "0.0f;" : "0;");
   return i;
+}
+
+std::string matrices_helper(bool transposes) {
+  return str(
+      "// Four matrices of 8 rows of 16 bytes out of shared memory; lane l brings the address of row l % 8 "
+      "of "
+      "matrix l / 8.\n",
+      "static __device__ __forceinline__ void ", transposes ? "load_matrices_transposed" : "load_matrices",
+      "(void* tile, const void* row) {\n"
+      "  unsigned* const r = (unsigned*)tile;\n"
+      "  asm volatile(\"ldmatrix.sync.aligned.m8n8.x4",
+      transposes ? ".trans" : "",
+      ".shared.b16 {%0, %1, %2, %3}, [%4];\"\n"
+      "               : \"=r\"(r[0]), \"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3])\n"
+      "               : \"r\"((unsigned)__cvta_generic_to_shared(row)) : \"memory\");\n"
+      "}\n");
 }
 
 // Two tiles of 8 lines side by side (A: its 16 rows) by one ldmatrix.
@@ -219,22 +286,69 @@ Intrinsic load_matrices(DType t, const char* of, Layout layout, Layout rows, boo
                  .run = 4 * E,
                  .layout = rows}};
   i.meaning = copy_meaning(argument(i.operands[0]), argument(i.operands[1]));
-  const std::string name = across_k ? "load_matrices_transposed" : "load_matrices";
-  i.cuda = name + "($0, $1);";
-  i.cuda_helper =
-      str("// Four matrices of 8 rows of 16 bytes out of shared memory; lane l brings the address of row l % "
-          "8 of "
-          "matrix l / 8.\n",
-          "static __device__ __forceinline__ void ", name,
-          "(void* tile, const void* row) {\n"
-          "  unsigned* const r = (unsigned*)tile;\n"
-          "  asm volatile(\"ldmatrix.sync.aligned.m8n8.x4",
-          across_k ? ".trans" : "",
-          ".shared.b16 {%0, %1, %2, %3}, [%4];\"\n"
-          "               : \"=r\"(r[0]), \"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3])\n"
-          "               : \"r\"((unsigned)__cvta_generic_to_shared(row)) : \"memory\");\n"
-          "}\n");
+  i.cuda = across_k ? "load_matrices_transposed($0, $1);" : "load_matrices($0, $1);";
+  i.cuda_helper = matrices_helper(across_k);
   return i;
+}
+
+// A tile of float32, `registers` of a lane, from shared memory.
+Intrinsic load_float32(std::string name, std::vector<int64_t> shape, int64_t run, Layout layout,
+                       Layout memory) {
+  Intrinsic i = of_warp(std::move(name));
+  const int64_t registers = shape[0] * shape[1] / kWarp;
+  i.operands = {{.name = "tile",
+                 .access = Access::kWrite,
+                 .shape = shape,
+                 .place = Place::kFragment,
+                 .registers = registers,
+                 .layout = layout},
+                {.name = "memory",
+                 .shape = shape,
+                 .place = Place::kShared,
+                 .registers = registers,
+                 .run = run,
+                 .layout = memory}};
+  i.meaning = copy_meaning(argument(i.operands[0]), argument(i.operands[1]));
+  return i;
+}
+
+// A[16, 16] by two ldmatrix, one behind the other along k; B[8, 16] by one.
+std::vector<Intrinsic> load_float32_matrices() {
+  const Layout rows_of_a = [](const Expr& lane, const Expr& reg) {
+    return std::vector<Expr>{floor_mod(lane, 16),
+                             floor_div(lane, 16) * 4 + floor_mod(reg, 4) + floor_div(reg, 4) * 8};
+  };
+  const Layout rows_of_b = [](const Expr& lane, const Expr& reg) {
+    return std::vector<Expr>{floor_mod(lane, 8), floor_div(lane, 8) * 4 + reg};
+  };
+  Intrinsic a = load_float32("ldmatrix.float32.mk", {kRows, 16}, 4, Layouts<1>::mk, rows_of_a);
+  Intrinsic b = load_float32("ldmatrix.float32.nk", {kColumns, 16}, 4, Layouts<1>::nk, rows_of_b);
+  a.cuda = "load_matrices($0, $1);\nload_matrices($0 + 4, $1:4);";
+  b.cuda = "load_matrices($0, $1);";
+  a.cuda_helper = b.cuda_helper = matrices_helper(/*transposes=*/false);
+  return {a, b};
+}
+
+// The same across k, element by element.
+std::vector<Intrinsic> load_float32_across() {
+  std::vector<Intrinsic> both = {
+      load_float32("mma.load.float32.km", {16, kRows}, 1, Layouts<1>::km, Layouts<1>::km),
+      load_float32("mma.load.float32.kn", {16, kColumns}, 1, Layouts<1>::kn, Layouts<1>::kn)};
+  for (Intrinsic& i : both) {
+    const int64_t count = i.operands[0].registers;
+    const std::string name = str("load_", count);
+    std::string parameters, body;
+    i.cuda = str(name, "($0, $1");
+    for (int64_t r = 0; r < count; ++r) {
+      if (r > 0) i.cuda += str(", $1:", r);
+      parameters += str(", const float* e", r);
+      body += str(r % 4 == 0 ? "  " : " ", "tile[", r, "] = *e", r, r % 4 == 3 ? ";\n" : ";");
+    }
+    i.cuda += ");";
+    i.cuda_helper = str("static __device__ __forceinline__ void ", name, "(float* tile", parameters, ") {\n",
+                        body, "}\n");
+  }
+  return both;
 }
 
 Intrinsic store_sums(DType t) {
@@ -260,6 +374,13 @@ Intrinsic store_sums(DType t) {
 
 }  // namespace
 
+Expr tf32_product(const Expr& a, const Expr& b, int terms) {
+  const auto high = [](const Expr& x) { return unary(UnaryOp::kTf32, x); };
+  const auto rest = [&](const Expr& x) { return high(x - high(x)); };
+  const Expr product = high(a) * high(b);
+  return terms == 1 ? product : rest(a) * high(b) + high(a) * rest(b) + product;
+}
+
 std::vector<Intrinsic> mma_intrinsics() {
   std::vector<Intrinsic> all;
   for (const DType t : {DType::kFloat32, DType::kInt32}) {
@@ -276,6 +397,14 @@ std::vector<Intrinsic> mma_intrinsics() {
     all.push_back(load_matrices<2>(t, "nk", L::two_nk, L::rows_across, /*across_k=*/false));
     all.push_back(load_matrices<2>(t, "kn", L::two_kn, L::rows_down, /*across_k=*/true));
   }
+  for (const int terms : {1, 3})
+    for (const bool a_along_k : {true, false})
+      for (const bool b_along_k : {true, false}) {
+        const Types types{DType::kFloat32, DType::kFloat32, DType::kFloat32, terms};
+        all.push_back(product<1>(types, a_along_k, b_along_k));
+      }
+  std::ranges::move(load_float32_matrices(), std::back_inserter(all));
+  std::ranges::move(load_float32_across(), std::back_inserter(all));
   // Bytes are not transposed on their way.
   for (const DType a : {DType::kUInt8, DType::kInt8}) {
     using L = Layouts<4>;
