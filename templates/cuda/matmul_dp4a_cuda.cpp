@@ -3,15 +3,14 @@
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch in blockIdx.z]
 //
-// The schedule is that of product_schedule.h, of words of four bytes along k. Serves uint8 by int8 with int32 sums, batches,
-// transposed operands, any sizes of more than four terms, int32 and requantised outputs. Constant operands are packed ahead, in words; of others
-// those that lie along k are copied by words, the rest by bytes. A second template where tensor cores serve the task
-// (matmul_mma_cuda); the only one elsewhere: before sm_80, of one row or column, and where k lies across the rows of an
-// operand in memory. Declines types other than int8, and products of at most four terms.
+// The schedule is that of product_schedule.h, of words of four bytes along k. Serves uint8 by int8 with int32 sums,
+// batches, transposed operands, more than four terms, int32 and requantised outputs. Constant operands are packed ahead,
+// in words; others are copied by words if they lie along k in memory, else by bytes, four rows of k at a time. A second
+// template where tensor cores serve the task (matmul_mma_cuda); the only one elsewhere: before sm_80, of one row or
+// column, and where k lies across the rows of an operand in memory. Declines types other than int8.
+#include "compiler_core/base/int_math.h"
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/product_schedule.h"
-
-#include "compiler_core/base/int_math.h"
 
 namespace tuner {
 namespace {
