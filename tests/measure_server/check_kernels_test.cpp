@@ -24,7 +24,6 @@ namespace {
 
 // What the shim for printed kernels does not have.
 constexpr char kBefore[] = R"(#include "host_cuda_shim.h"
-struct uint4 { unsigned x, y, z, w; };
 static Index3 blockDim{256, 1, 1}, gridDim;
 static double exchanged_doubles[1024];
 static double __shfl_xor_sync(unsigned, double value, int distance) {
