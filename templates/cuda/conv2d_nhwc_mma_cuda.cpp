@@ -1,5 +1,8 @@
-// conv2d_nhwc_mma_cuda: convolution of bfloat16, float16 (float32 sums) or int8 (int32 sums) as a matrix product on the tensor cores of
-// NVIDIA GPUs, sm_80 and later, NHWC.
+// Convolutions as matrix products on the tensor cores of NVIDIA GPUs, sm_80 and later, NHWC. Three templates, by types:
+//
+//   conv2d_nhwc_mma_cuda      bfloat16, float16 (float32 sums), int8 (int32 sums)
+//   conv2d_nhwc_tf32_cuda     float32 where TF32 is allowed
+//   conv2d_nhwc_tf32x3_cuda   float32 by three products of tf32 numbers for one: error and least number of terms as of matmul_tf32x3_cuda
 //
 //   out[q, oc] = act(sum over t of columns[q, t] * filter[oc, t] + bias[oc] + residual[q, oc])
 //
@@ -15,6 +18,7 @@
 // Serves stride, padding, dilation, groups, every epilogue, any sizes but groups of one output channel, one pixel, one term.
 #include <numeric>
 
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/te/te.h"
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/mma_schedule.h"
@@ -37,7 +41,7 @@ bool is_product(const Conv2dWorkload& w) {
          w.padding == std::array<int64_t, 4>{0, 0, 0, 0};
 }
 
-MmaProduct product_of(const Conv2dWorkload& w) {
+MmaProduct product_of(const Conv2dWorkload& w, int tf32_terms) {
   // Elements that one copy moves: of 16 bytes at most, as many as divide what lies side by side.
   const int64_t widest = 16 / dtype_bytes(w.dtype), side_by_side = std::gcd(channels(w), widest);
   const int64_t of_weights = is_packed(w)                                  ? widest
@@ -52,25 +56,26 @@ MmaProduct product_of(const Conv2dWorkload& w) {
           .sum_type = sum_dtype(w.dtype),
           .vector_a = side_by_side,
           .vector_b = of_weights,
-          .vector_out = cuda::vector_width({w.out_channels / w.groups})};
+          .vector_out = cuda::vector_width({w.out_channels / w.groups}),
+          .tf32_terms = tf32_terms};
 }
 
-class Conv2dNhwcMmaCuda final : public ScheduleTemplate<Conv2dWorkload, MmaKnobs> {
+class Conv2dNhwcMma : public ScheduleTemplate<Conv2dWorkload, MmaKnobs> {
  public:
   using ScheduleTemplate::supports;
-  std::string_view name() const override { return "conv2d_nhwc_mma_cuda"; }
+  // tf32_terms: of float32, products of tf32 numbers for one; 0 for other types.
+  explicit Conv2dNhwcMma(int tf32_terms) : tf32_terms_(tf32_terms) {}
   int version() const override { return 1; }
   bool serves_channels_last() const override { return true; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);
-    if (w.dtype != DType::kBFloat16 && w.dtype != DType::kFloat16 && w.dtype != DType::kInt8)
-      return declined("needs bfloat16, float16 or int8, got ", w.dtype);
+    if (Support types = serves_types(w); !types.yes) return types;
     if (t.compute_capability() < 80) return declined("needs sm_80 or later, got ", t.arch);
     if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
     if (!is_channels_last(w.layout)) return declined("needs layout NHWC, got ", w.layout);
     if (!is_channels_last(w.out_layout)) return declined("needs out_layout NHWC, got ", w.out_layout);
-    const MmaProduct p = product_of(w);
+    const MmaProduct p = product_of(w, tf32_terms_);
     for (const auto& [extent, name] : {std::pair(p.m, "pixels"), std::pair(p.n, "output channels of a group"),
                                        std::pair(p.k, "terms of a sum")})
       if (extent < 2) return declined("needs 2 ", name, " or more, got ", extent);
@@ -78,14 +83,14 @@ class Conv2dNhwcMmaCuda final : public ScheduleTemplate<Conv2dWorkload, MmaKnobs
   }
 
   MmaKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
-    return cuda::declare_mma(space, product_of(w), t);
+    return cuda::declare_mma(space, product_of(w, tf32_terms_), t);
   }
 
   Program compute(const Conv2dWorkload& w) const override;
 
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const MmaKnobs& k,
                 const Config& c) const override {
-    const MmaProduct p = product_of(w);
+    const MmaProduct p = product_of(w, tf32_terms_);
     const cuda::MmaTile tile = cuda::mma_tile(p, k, c);
     std::vector<int> groups;
     if (w.groups > 1) groups.push_back(0);
@@ -108,6 +113,12 @@ class Conv2dNhwcMmaCuda final : public ScheduleTemplate<Conv2dWorkload, MmaKnobs
     cuda::schedule_mma(s, p, k, c,
                        {.a = columns, .b = filter, .acc = acc, .packed_b = is_packed(w), .out = axes});
   }
+
+ protected:
+  virtual Support serves_types(const Conv2dWorkload& w) const = 0;
+
+ private:
+  const int tf32_terms_;
 };
 
 // Where a term reads: the kernel's position, the channel in its group.
@@ -181,7 +192,7 @@ Buffer filter_of(te::Builder& b, const Conv2dWorkload& w) {
       BufferRole::kIntermediate, names);
 }
 
-Program Conv2dNhwcMmaCuda::compute(const Conv2dWorkload& w) const {
+Program Conv2dNhwcMma::compute(const Conv2dWorkload& w) const {
   using te::Indices;
   const DType sums = sum_dtype(w.dtype);
   te::Builder b("conv2d", sums);
@@ -205,7 +216,8 @@ Program Conv2dNhwcMmaCuda::compute(const Conv2dWorkload& w) const {
       [&](const Indices& i, const Indices& r) {
         const Indices from = g == 0 ? Indices{i[0], r[0]} : Indices{i[0], i[1], r[0]};
         const Indices with = g == 0 ? Indices{i[1], r[0]} : Indices{i[0], i[2], r[0]};
-        return cast(sums, load(columns, from)) * cast(sums, load(filter, with));
+        const Expr left = cast(sums, load(columns, from)), right = cast(sums, load(filter, with));
+        return tf32_terms_ > 0 ? tf32_product(left, right, tf32_terms_) : left * right;
       },
       BufferRole::kIntermediate, acc_names);
   b.compute(
@@ -218,7 +230,59 @@ Program Conv2dNhwcMmaCuda::compute(const Conv2dWorkload& w) const {
   return b.finish();
 }
 
+class Conv2dNhwcMmaCuda final : public Conv2dNhwcMma {
+ public:
+  Conv2dNhwcMmaCuda() : Conv2dNhwcMma(/*tf32_terms=*/0) {}
+  std::string_view name() const override { return "conv2d_nhwc_mma_cuda"; }
+
+ protected:
+  Support serves_types(const Conv2dWorkload& w) const override {
+    if (w.dtype == DType::kBFloat16 || w.dtype == DType::kFloat16 || w.dtype == DType::kInt8)
+      return supported();
+    return declined("needs bfloat16, float16 or int8, got ", w.dtype);
+  }
+};
+
+class Conv2dNhwcTf32Cuda final : public Conv2dNhwcMma {
+ public:
+  Conv2dNhwcTf32Cuda() : Conv2dNhwcMma(/*tf32_terms=*/1) {}
+  std::string_view name() const override { return "conv2d_nhwc_tf32_cuda"; }
+  std::string_view algorithm() const override { return "tf32"; }
+
+ protected:
+  Support serves_types(const Conv2dWorkload& w) const override {
+    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    return w.allow_tf32 ? supported() : declined("needs \"allow_tf32\": it takes 11 bits of each number");
+  }
+};
+
+class Conv2dNhwcTf32x3Cuda final : public Conv2dNhwcMma {
+ public:
+  Conv2dNhwcTf32x3Cuda() : Conv2dNhwcMma(/*tf32_terms=*/3) {}
+  std::string_view name() const override { return "conv2d_nhwc_tf32x3_cuda"; }
+  std::string_view algorithm() const override { return "tf32x3"; }
+
+ protected:
+  Support serves_types(const Conv2dWorkload& w) const override {
+    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (w.allow_tf32) return declined("three products where one is allowed (conv2d_nhwc_tf32_cuda)");
+    if (terms(w) < cuda::kLeastTermsOfThree)
+      return declined("needs ", cuda::kLeastTermsOfThree, " terms of a sum or more, got ", terms(w));
+    return supported();
+  }
+};
+
 }  // namespace
+
+const AnyTemplate& conv2d_nhwc_tf32_cuda() {
+  static const Conv2dNhwcTf32Cuda instance;
+  return instance;
+}
+
+const AnyTemplate& conv2d_nhwc_tf32x3_cuda() {
+  static const Conv2dNhwcTf32x3Cuda instance;
+  return instance;
+}
 
 const AnyTemplate& conv2d_nhwc_mma_cuda() {
   static const Conv2dNhwcMmaCuda instance;

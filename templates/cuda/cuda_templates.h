@@ -6,6 +6,7 @@
 
 // clang-format off
 #define TUNER_CUDA_TEMPLATES(TEMPLATE) \
+  TEMPLATE(matmul_tf32_cuda) \
   TEMPLATE(matmul_cuda) \
   TEMPLATE(matmul_mma_cuda) \
   TEMPLATE(matmul_dp4a_cuda) \
@@ -13,6 +14,8 @@
   TEMPLATE(conv2d_nchw_cuda) \
   TEMPLATE(conv2d_implicit_gemm_cuda) \
   TEMPLATE(conv2d_nhwc_mma_cuda) \
+  TEMPLATE(conv2d_nhwc_tf32_cuda) \
+  TEMPLATE(conv2d_nhwc_tf32x3_cuda) \
   TEMPLATE(depthwise_conv2d_nchw_cuda) \
   TEMPLATE(softmax_cuda) \
   TEMPLATE(layer_norm_cuda) \

@@ -27,7 +27,7 @@ class MatmulDp4aCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnob
   int version() const override { return 1; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
-    if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+    if (!t.is_cuda()) return needs_target("a CUDA", t);
     if (w.dtype != DType::kInt8) return declined("needs int8, got ", w.dtype);
     // Of one group there is no loop over groups to pad.
     if (w.k <= kGroup) return declined("needs k > ", kGroup, ", got ", w.k);

@@ -18,8 +18,6 @@
 namespace tuner {
 namespace {
 
-constexpr int64_t kLeastTerms = 16;
-
 class MatmulTf32x3Cuda final : public cuda::MatmulMma {
  public:
   using ScheduleTemplate::supports;
@@ -29,9 +27,11 @@ class MatmulTf32x3Cuda final : public cuda::MatmulMma {
   std::string_view algorithm() const override { return "tf32x3"; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
-    if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
+    if (!t.is_cuda()) return needs_target("a CUDA", t);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
-    if (w.k < kLeastTerms) return declined("needs k >= ", kLeastTerms, ", got ", w.k);
+    if (w.allow_tf32) return declined("three products where one is allowed (matmul_tf32_cuda)");
+    if (w.k < cuda::kLeastTermsOfThree)
+      return declined("needs k >= ", cuda::kLeastTermsOfThree, ", got ", w.k);
     if (Support form = supports_form(w, t); !form.yes) return form;
     return supported_as_second();
   }

@@ -63,17 +63,23 @@ int64_t terms_of(const Shape& s, const MmaProduct& w) {
 int64_t bytes_of_stage(const Shape& s, const MmaProduct& w) {
   return (s.block_m() + s.block_n()) * terms_of(s, w) * w.element_bytes();
 }
-// Stages of a default config. Of float32 they are as many as leave room for two blocks: a stage takes so long that the next one's
-// copies end meanwhile.
-int64_t stages_of(const Shape& s, const MmaProduct& w, const Target& t) {
-  const int64_t bytes = w.tf32_terms > 0 ? std::min(t.shared_bytes_per_block, t.shared_bytes_per_sm / 2)
-                                         : t.shared_bytes_per_block;
-  return (bytes - kLeastShared) / bytes_of_stage(s, w);
+
+// Registers of a thread that holds sums and the fragments of a step. Of three terms each number is two, and the many addresses of
+// copies count, too.
+template <class Int>
+Int registers_of(const MmaProduct& w, const Int& tiles_m, const Int& tiles_n, const Int& copies) {
+  const Int all = tiles_m * tiles_n * 4 + kOtherRegisters;
+  if (w.tf32_terms == 0) return all + tiles_m * 4 + tiles_n * 2;
+  const int64_t halves = w.tf32_terms == 3 ? 2 : 1;
+  return all + tiles_m * (8 * halves) + tiles_n * (4 * halves) + copies * 3 / 2;
 }
 
 bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
-  const int64_t copied = s.warps_m * s.warps_n * kWarp * kMostCopies;
-  return fits(s.block_m(), w.m) && fits(s.block_n(), w.n) && terms_of(s, w) <= round_up(w.k, w.depth()) &&
+  const int64_t threads = s.warps_m * s.warps_n * kWarp, copied = threads * kMostCopies;
+  const int64_t copies =
+      (s.block_m() + s.block_n()) * terms_of(s, w) / (threads * std::min(w.vector_a, w.vector_b));
+  return registers_of(w, s.tiles_m, s.tiles_n, copies) <= 255 && fits(s.block_m(), w.m) &&
+         fits(s.block_n(), w.n) && terms_of(s, w) <= round_up(w.k, w.depth()) &&
          s.block_m() * terms_of(s, w) <= copied * w.vector_a &&
          s.block_n() * terms_of(s, w) <= copied * w.vector_b &&
          std::max(bytes_of_sums(s), (is_async(w) ? 2 : 1) * bytes_of_stage(s, w)) + kLeastShared <=
@@ -128,12 +134,6 @@ std::string layout_text(int64_t layout, int64_t row, int64_t unit, int64_t bytes
   return str("xor:", unit, ",", rows, ",", all / rows);
 }
 
-// Registers of the fragments of a step. Of three terms each number is two; the tiles of b come one after the other.
-IntExpr fragment_registers(const MmaProduct& w, const Knobs& k) {
-  if (w.tf32_terms == 0) return k.tiles_m * 4 + k.tiles_n * 2;
-  return k.tiles_m * (w.tf32_terms == 3 ? 16 : 8) + (w.tf32_terms == 3 ? 8 : 4);
-}
-
 // Four products for two matrices that are loaded: below that, shared memory is the slower one (a multiprocessor reads a matrix of 512
 // bytes in four cycles, and does a product in two).
 template <class Number>
@@ -159,7 +159,8 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   // Sums, the fragments of one step, what is loaded on its way through registers, and the rest.
   const IntExpr copied = (block_m + block_n) * k.block_k;
   const IntExpr staged = is_async(w) ? IntExpr(0) : (k.stages - 1) * copied / threads;
-  space.require(k.tiles_m * k.tiles_n * 4 + fragment_registers(w, k) + staged + kOtherRegisters <=
+  const IntExpr copies = copied / (threads * std::min(w.vector_a, w.vector_b));
+  space.require(registers_of<IntExpr>(w, k.tiles_m, k.tiles_n, copies) + staged <=
                 register_limit(t, threads, k.min_blocks));
   // Each row of a tile may be padded by a unit.
   const auto padded = [&](const CategoryKnob& layout, bool along_k, const IntExpr& block) {
@@ -281,7 +282,7 @@ Tensor hold_sums(Schedule& s, const Tensor& acc, DType type, const Tile& tile, c
 MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const auto [first, splits] = first_shape(w, t);
   const int64_t part = ceil_div(ceil_div(w.k, terms_of(first, w)), splits);
-  const int64_t room = stages_of(first, w, t);
+  const int64_t room = (t.shared_bytes_per_block - kLeastShared) / bytes_of_stage(first, w);
   const int64_t stages = first_stages(w, part, room);
   const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.block_n()) >= 8;
   const std::vector<int64_t> of_stages =
@@ -389,7 +390,8 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   const std::string lines_a = w.a_along_k ? ".mk" : ".km", lines_b = w.b_along_k ? ".nk" : ".kn";
   s.tensorize(row, str("mma.", product_types(w), lines_a, lines_b));
   move_tiles(s, a_tiles, kRows, w.depth(), load_of(w, w.a_type, w.a_along_k) + lines_a);
-  move_tiles(s, b_tiles, w.tf32_terms > 0 ? kColumns : 2 * kColumns, w.depth(),
+  const int64_t columns = w.tf32_terms > 0 ? kColumns : 2 * kColumns;
+  move_tiles(s, b_tiles, w.b_along_k ? columns : w.depth(), w.b_along_k ? w.depth() : columns,
              load_of(w, w.b_type, w.b_along_k) + lines_b);
   share_tile(s, a, tile.warps, w.vector_a);
   share_tile(s, b, tile.warps, w.vector_b);

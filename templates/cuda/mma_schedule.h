@@ -46,6 +46,9 @@ struct MmaProduct {
   int64_t weight() const { return std::max(1, 2 * tf32_terms); }
 };
 
+// Of fewer terms the tolerance of float32 has no room for three products of tf32 numbers (matmul_tf32x3_cuda.cpp).
+constexpr int64_t kLeastTermsOfThree = 16;
+
 struct MmaKnobs {
   ChoiceKnob warps_m, warps_n, tiles_m, tiles_n, block_k, stages;
   FlagKnob unroll_stages;

@@ -170,6 +170,39 @@ TEST(Conv2dNhwcMmaCuda, Bytes) {
   }
 }
 
+// Of float32 the numbers' first 11 bits where that is allowed, else three products for one.
+TEST(Conv2dNhwcMmaCuda, Float32) {
+  Conv2dWorkload residual = same(conv2d(20, 7, 40, 3, DType::kFloat32));
+  residual.bias = residual.residual = true;
+  for (const Conv2dWorkload& each :
+       {conv2d(40, 6, 70, 1, DType::kFloat32), residual, strided(DType::kFloat32), dilated(DType::kFloat32),
+        grouped(2, DType::kFloat32)}) {
+    Conv2dWorkload w = each;
+    expect_gpu_configs_right(conv2d_nhwc_tf32x3_cuda(), w, gpu("sm_80"), 2, 1);
+    expect_gpu_configs_right(conv2d_nhwc_tf32x3_cuda(), packed(w), gpu(), 2, 1);
+    w.allow_tf32 = true;
+    expect_gpu_configs_right(conv2d_nhwc_tf32_cuda(), w, gpu(), 2, 1);
+    expect_gpu_configs_right(conv2d_nhwc_tf32_cuda(), packed(w), gpu("sm_80"), 2, 1);
+  }
+}
+
+TEST(Conv2dNhwcMmaCuda, WhoServesFloat32) {
+  Conv2dWorkload w = conv2d(8, 8, 8, 3, DType::kFloat32);
+  const auto names = [&] {
+    std::string all;
+    const auto serving = templates_for(w, gpu());
+    if (!serving) return serving.message();
+    for (const AnyTemplate* t : *serving) all += str(all.empty() ? "" : " ", t->name());
+    return all;
+  };
+  EXPECT_EQ(names(), "conv2d_nhwc_tf32x3_cuda");
+  w.allow_tf32 = true;
+  EXPECT_EQ(names(), "conv2d_nhwc_tf32_cuda");
+  w = conv2d(4, 8, 8, 1, DType::kFloat32);
+  EXPECT_EQ(conv2d_nhwc_tf32x3_cuda().supports(Workload(w), gpu()).reason,
+            "needs 16 terms of a sum or more, got 4");
+}
+
 // Terms in parts, and the kernel that adds them up.
 TEST(Conv2dNhwcMmaCuda, SmallImagesWithManyChannels) {
   Conv2dWorkload w = packed(same(conv2d(128, 7, 32, 3)));

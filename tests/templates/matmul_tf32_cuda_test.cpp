@@ -17,7 +17,9 @@ MatmulWorkload matmul(int64_t m, int64_t n, int64_t k) {
 TEST(MatmulTf32Cuda, ServesWhatAllowsIt) {
   const auto names = [](const MatmulWorkload& w, const char* arch) {
     std::string all;
-    for (const AnyTemplate* t : *templates_for(w, gpu(arch))) all += str(t->name(), " ");
+    const auto serving = templates_for(w, gpu(arch));
+    EXPECT_TRUE(serving.is_ok()) << serving.message();
+    for (const AnyTemplate* t : *serving) all += str(t->name(), " ");
     return all;
   };
   MatmulWorkload w = matmul(64, 64, 64);

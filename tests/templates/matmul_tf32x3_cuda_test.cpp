@@ -38,8 +38,9 @@ TEST(MatmulTf32x3Cuda, DeclinesWithTheReason) {
 TEST(MatmulTf32x3Cuda, IsAnAlgorithmOfItsOwn) {
   const auto names = [](std::string_view algorithms) {
     std::string all;
-    for (const AnyTemplate* t : *templates_for(matmul(64, 64, 64), gpu("sm_80"), algorithms))
-      all += str(t->name(), " ");
+    const auto serving = templates_for(matmul(64, 64, 64), gpu("sm_80"), algorithms);
+    EXPECT_TRUE(serving.is_ok()) << serving.message();
+    for (const AnyTemplate* t : *serving) all += str(t->name(), " ");
     return all;
   };
   EXPECT_EQ(names(""), "matmul_cuda matmul_tf32x3_cuda ");
@@ -165,7 +166,7 @@ TEST(MatmulTf32x3Cuda, TensorCoresThatCutOffStayWithinTheTolerance) {
       EXPECT_LE(worst_error(core, k, samples / 10, 0, /*in_core=*/false), 0.6) << "sums that only grow";
     }
   // Sums on top of sums would not: each addition loses up to a last place, always towards zero.
-  EXPECT_GT(worst_error(kCores[0], 4096, 200, -1, /*in_core=*/true), 1);
+  for (const TensorCore& core : kCores) EXPECT_GT(worst_error(core, 1024, 20, 0, /*in_core=*/true), 1.5);
 }
 
 TEST(MatmulTf32x3Cuda, SchedulesReplayFromTheirText) {
@@ -181,7 +182,8 @@ TEST(MatmulTf32x3Cuda, LargeSpaceForALargeShape) {
   EXPECT_GE((*instance)->space().size(), 10'000u);
 }
 
-// The loop of the default of a large product: tensor cores have most to do.
+// The loop of the default of a large product, every way round. An HMMA of tf32 keeps tensor cores busy for 8 clocks on sm_80, for 4
+// and more on sm_90a: with a quarter of the instructions they have most to do.
 TEST(MatmulTf32x3Cuda, DefaultKeepsTensorCoresBusy) {
   if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
   for (const char* const arch : {"sm_80", "sm_90a"})
@@ -201,8 +203,10 @@ TEST(MatmulTf32x3Cuda, DefaultKeepsTensorCoresBusy) {
       ASSERT_TRUE(codes.is_ok()) << codes.message();
       const sass::KernelCode& code = codes->front();
       EXPECT_TRUE(code.unknown.empty());
-      EXPECT_GE(code.hot_mix().mma_share(), 0.30) << sass::to_text(code);
-      std::cout << space.describe(space.at(space.default_index())) << "\n" << sass::to_text(code) << "\n";
+      const sass::Mix& loop = code.hot_mix();
+      EXPECT_EQ(loop[sass::Op::kMma], 4 * 4 * 2 * 6) << "4 x 4 tiles, two steps of 16 terms";
+      EXPECT_EQ(loop[sass::Op::kLdgsts], 8);
+      EXPECT_GE(loop.mma_share(), w.transpose_b && !w.transpose_a ? 0.31 : 0.26) << sass::to_text(code);
     }
 }
 

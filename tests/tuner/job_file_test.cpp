@@ -191,12 +191,12 @@ TEST(JobFile, AlgorithmsAreThoseAllowedInOneOrder) {
   EXPECT_EQ(one(conv("")).algorithms, "");
   EXPECT_EQ(one(conv(R"("algorithms": ["direct"])")).algorithms, "direct");
   EXPECT_EQ(one(conv(R"("algorithms": ["winograd", "direct"])")).algorithms, "direct,winograd");
-  EXPECT_EQ(one(conv(R"("algorithms": ["tf32x3", "winograd", "direct"])")).algorithms, "");  // all there are
+  EXPECT_EQ(one(conv(R"("algorithms": ["tf32x3", "tf32", "winograd", "direct"])")).algorithms, "");  // all there are
   EXPECT_EQ(refusal(conv(R"("algorithms": ["direct", "fft"])")),
-            "algorithms: no algorithm is called \"fft\"; there are direct,winograd,tf32x3; found "
+            "algorithms: no algorithm is called \"fft\"; there are direct,winograd,tf32,tf32x3; found "
             "[\"direct\",\"fft\"].");
   EXPECT_EQ(refusal(conv(R"("algorithms": [])")),
-            "algorithms: expected at least one of direct,winograd,tf32x3; found [].");
+            "algorithms: expected at least one of direct,winograd,tf32,tf32x3; found [].");
   EXPECT_EQ(refusal(conv(R"("algorithms": "direct")")),
             "algorithms: expected a list of names, found \"direct\".");
 }

@@ -10,8 +10,8 @@
 // Of float32 a statement is two of m16n8k8 of .tf32, one behind the other: E = 1, A has 8 registers and B 4.
 //
 // ldmatrix: four matrices of 8 rows of 16 bytes. Lane l brings the address of row l % 8 of matrix l / 8, and gets of matrix r, in
-// register r, row g, elements E t and on; with .trans, of 16-bit types only, row 2t and 2t + 1, element g. (A matrix of 4 float32 a row is one of 8 elements of
-// 16 bits to it; that cannot be transposed.)
+// register r, row g, elements E t and on; with .trans, of 16-bit types only, row 2t and 2t + 1, element g. To it a row of 4 float32 is
+// one of 8 elements of 16 bits, which cannot be transposed.
 #include <algorithm>
 
 #include "compiler_core/base/status.h"
@@ -154,8 +154,8 @@ std::string product_helper(const std::string& name, const Types& t) {
              "}\n");
 }
 
-// Six products, four sums, and its part of what splits numbers, in a warp's tile of 64 x 64.
-constexpr int64_t kInstructionsOfThree = 6 + 4 + 4;
+// Six products, four sums, and its part of what splits numbers, in a warp's tile of 64 x 32.
+constexpr int64_t kInstructionsOfThree = 6 + 4 + 6;
 
 // The same of float32. Three terms are summed up from zero, the small ones first, and added by an instruction that rounds: tensor
 // cores cut off what does not fit, always towards zero.

@@ -1,0 +1,33 @@
+// Inline PTX of printed CUDA, replaced by calls of the shim (host_warp_shim.h): every instruction that a template for tensor cores
+// writes. What is not known stays, and the host's compiler refuses it.
+#pragma once
+
+#include <regex>
+#include <string>
+
+namespace tuner::testing {
+
+inline std::string with_host_calls(std::string text) {
+  const std::pair<const char*, const char*> kInstructions[] = {
+      // asynchronous copies
+      {R"(asm volatile\("cp\.async\.(?:cg|ca)\.shared\.global \[%0\], \[%1\], (\d+), %2;"[^;]*\);)",
+       "host_cuda::copy_async(to, from, $1, read);"},
+      {R"(asm volatile\("cp\.async\.commit_group;"\);)", "host_cuda::commit_copies();"},
+      {R"(asm volatile\("cp\.async\.wait_group (\d+);" ::: "memory"\);)", "host_cuda::wait_copies($1);"},
+      // matrices
+      {R"(asm volatile\("ldmatrix\.sync\.aligned\.m8n8\.x4\.shared\.b16 [^;]*;"[^;]*\);)",
+       "host_cuda::load_matrices(r, row, false);"},
+      {R"(asm volatile\("ldmatrix\.sync\.aligned\.m8n8\.x4\.trans\.shared\.b16 [^;]*;"[^;]*\);)",
+       "host_cuda::load_matrices(r, row, true);"},
+      {R"(asm\("mma\.sync\.aligned\.m16n8k\d+\.row\.col\.(?:f32|s32)\.(\w+)\.(\w+)\.(?:f32|s32) [^;]*;"[^;]*\);)",
+       "host_cuda::multiply_tiles(c, ra, rb, host_cuda::Type::$1, host_cuda::Type::$2);"},
+      // numbers of 16 bits
+      {R"(asm\("cvt\.f32\.f16 %0, %1;"[^;]*\);)", "y = host_cuda::float16_to_float(x);"},
+      {R"(asm\("cvt\.rn\.bf16\.f32 %0, %1;"[^;]*\);)", "y = host_cuda::float_to_bfloat16(x);"},
+      {R"(asm\("cvt\.rn\.f16\.f32 %0, %1;"[^;]*\);)", "y = host_cuda::float_to_float16(x);"},
+  };
+  for (const auto& [ptx, call] : kInstructions) text = std::regex_replace(text, std::regex(ptx), call);
+  return text;
+}
+
+}  // namespace tuner::testing
