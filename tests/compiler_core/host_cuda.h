@@ -20,6 +20,7 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/expr_text.h"
+#include "tests/compiler_core/host_asm.h"
 
 namespace tuner::testing {
 
@@ -43,6 +44,7 @@ class HostCuda {
     replace(text, "extern \"C\" __global__", "static __global__");
     replace(text, "extern __shared__ __align__(16) unsigned char shared_memory[];", "");
     replace_dot_products(text);
+    text = with_host_calls(std::move(text));
     text_ += str("namespace program_", number, " {\n", text, "}\n");
     programs_.push_back(program);
     return number;
@@ -102,7 +104,9 @@ class HostCuda {
     }
     const int result = run_(number, pointers.data());
     ASSERT_EQ(result, 0) << p.name
-                         << (result == 1 ? ": wrote beyond its shared memory" : ": stuck at a barrier");
+                         << (result == 1   ? ": wrote beyond its shared memory"
+                             : result == 2 ? ": stuck at a barrier"
+                                           : ": an address that is not aligned");
     for (size_t i = 0; i < storage.size(); ++i) {
       ASSERT_TRUE(storage[i].rims_are_whole()) << p.name << " wrote beyond buffer " << i;
       if (i < args.size()) args[i] = storage[i].numbers();

@@ -15,6 +15,7 @@
 
 #define __global__
 #define __device__
+#define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__
@@ -71,6 +72,21 @@ static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+struct __attribute__((aligned(4))) ushort2 {
+  unsigned short x, y;
+};
+struct __attribute__((aligned(8))) ushort4 {
+  unsigned short x, y, z, w;
+};
+static inline ushort2 make_ushort2(unsigned short x, unsigned short y) { return {x, y}; }
+static inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z, unsigned short w) {
+  return {x, y, z, w};
+}
+static inline float __uint_as_float(unsigned bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 static inline int __float_as_int(float value) {
   int bits;
@@ -121,6 +137,12 @@ static void fiber_main() {
   wait_for(Wait::kDone);
 }
 
+}  // namespace host_cuda
+
+#include "host_warp_shim.h"
+
+namespace host_cuda {
+
 static void start(Fiber& f) {
   constexpr size_t kStackBytes = 64 << 10;
   if (f.stack == nullptr) f.stack.reset(new char[kStackBytes]);
@@ -130,6 +152,7 @@ static void start(Fiber& f) {
   f.context.uc_link = nullptr;
   makecontext(&f.context, fiber_main, 0);
   f.wait = Wait::kNone;
+  copies[f.linear] = {};
 }
 
 // Lets those of [begin, end) go on that wait for `what`, if all of them do that are not done.
@@ -165,7 +188,8 @@ static bool run_block(std::vector<Fiber>& fibers) {
   }
 }
 
-// 0; 1 when a block wrote beyond its shared memory; 2 when its threads got stuck at a barrier.
+// 0; 1 when a block wrote beyond its shared memory; 2 when its threads got stuck at a barrier; 4 when an address of a vector was not
+// a multiple of its bytes.
 static int launch(const int* grid, const int* block, int shared_bytes, const std::function<void()>& kernel) {
   std::vector<Fiber> fibers(static_cast<size_t>(block[0]) * block[1] * block[2]);
   for (size_t i = 0; i < fibers.size(); ++i) {
@@ -179,6 +203,7 @@ static int launch(const int* grid, const int* block, int shared_bytes, const std
     blockIdx = {b % grid[0], b / grid[0] % grid[1], b / grid[0] / grid[1]};
     memset(shared_memory, 0xff, used);  // NaN: nothing is there before it is written
     if (!run_block(fibers)) return 2;
+    if (misaligned) return 4;
     for (size_t i = static_cast<size_t>(shared_bytes); i < used; ++i)
       if (shared_memory[i] != 0xff) return 1;
   }

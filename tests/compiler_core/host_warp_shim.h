@@ -14,14 +14,15 @@ struct Copy {
   int bytes;
 };
 struct Copies {
-  std::vector<Copy> open;                  // since the last commit
+  std::vector<Copy> open;                // since the last commit
   std::deque<std::vector<Copy>> groups;  // under way, the oldest first
 };
 static Copies copies[1024];  // of each thread of the block
 static bool misaligned = false;
 
 static void copy_async(void* to, const void* from, int bytes, int read) {
-  misaligned |= reinterpret_cast<size_t>(to) % bytes != 0 || (read != 0 && reinterpret_cast<size_t>(from) % bytes != 0);
+  misaligned |=
+      reinterpret_cast<size_t>(to) % bytes != 0 || (read != 0 && reinterpret_cast<size_t>(from) % bytes != 0);
   memset(to, 0xff, bytes);
   copies[running->linear].open.push_back({to, read != 0 ? from : nullptr, bytes});
 }
@@ -73,7 +74,7 @@ static unsigned short float_to_float16(float value) {
   if (size >= 65520) return sign | 0x7c00;
   if (size < ldexpf(1, -14)) return sign | (unsigned short)nearbyintf(ldexpf(size, 24));
   int exponent;
-  const float fraction = frexpf(size, &exponent);  // in [0.5, 1)
+  const float fraction = frexpf(size, &exponent);                       // in [0.5, 1)
   const unsigned rounded = (unsigned)nearbyintf(ldexpf(fraction, 11));  // 1024 .. 2048
   return sign | (unsigned short)((exponent + 13) * 1024 + rounded);     // 2048 carries into the exponent
 }
@@ -126,7 +127,9 @@ static double element(const void* registers, Type type, int at) {
 template <class Sum>
 static void multiply_tiles(Sum* c, const void* a, const void* b, Type a_type, Type b_type) {
   const int self = running->linear, warp = self / 32 * 32, lane = self % 32;
-  const int each = a_type == Type::tf32 ? 1 : a_type == Type::bf16 || a_type == Type::f16 ? 2 : 4;  // of a register
+  const int each = a_type == Type::tf32                          ? 1
+                   : a_type == Type::bf16 || a_type == Type::f16 ? 2
+                                                                 : 4;  // of a register
   brought[0][self] = a;
   brought[1][self] = b;
   wait_for(Wait::kWarp);
@@ -136,8 +139,9 @@ static void multiply_tiles(Sum* c, const void* a, const void* b, Type a_type, Ty
     double sum = c[r];
     for (int k = 0; k < 8 * each; ++k) {
       const int place = k % (4 * each) / each, upper = k / (4 * each);
-      sum += element(brought[0][warp + row % 8 * 4 + place], a_type, (row / 8 + upper * 2) * each + k % each) *
-             element(brought[1][warp + column * 4 + place], b_type, upper * each + k % each);
+      sum +=
+          element(brought[0][warp + row % 8 * 4 + place], a_type, (row / 8 + upper * 2) * each + k % each) *
+          element(brought[1][warp + column * 4 + place], b_type, upper * each + k % each);
     }
     sums[r] = (Sum)sum;
   }

@@ -87,6 +87,38 @@ TEST(Extract, ResNet50HasItsConvolutionsWithTheirUses) {
   EXPECT_THAT(all, ::testing::Contains(Pair("v1 softmax rows=1 columns=1000 dtype=float32", 1)));
 }
 
+// Every image of the network in another layout, where a template serves it so.
+TEST(Extract, ImagesMayLieWithChannelsLast) {
+  const auto laid_out = [](std::string_view layout, const char* target) -> Result<Extraction> {
+    Result<graph::Graph> graph = read_model(testing::resnet50().SerializeAsString(), nullptr,
+                                            {.extents = {.batch = 1, .named = {}},
+                                             .constants = {},
+                                             .folder = "no_such_folder",
+                                             .weights_may_miss = true},
+                                            model_evaluator());
+    CHECK(graph.is_ok()) << graph.message();
+    CHECK(optimize(*graph, model_evaluator()).is_ok());
+    Result<ModelSteps> steps = partition(*std::move(graph));
+    CHECK(steps.is_ok()) << steps.message();
+    RETURN_IF_ERROR(lay_out_images(*steps, layout, *parse_target(target)));
+    return extract_tasks(*steps);
+  };
+  const Result<Extraction> e = laid_out("NHWC", "cuda -arch=sm_90a");
+  ASSERT_TRUE(e.is_ok()) << e.message();
+  int64_t convolutions = 0;
+  for (const ExtractedTask& t : *e)
+    if (const auto* w = t.workload.get_if<Conv2dWorkload>()) {
+      convolutions += t.uses;
+      EXPECT_EQ(w->layout + w->out_layout, "NHWCNHWC");
+    }
+  EXPECT_EQ(convolutions, 53);
+  EXPECT_THAT(laid_out("NHWC", "llvm -mcpu=znver4").status().message(),
+              ::testing::MatchesRegex(
+                  "step [^:]* in layout NHWC: no template serves [^\n]*: does not serve layout NHWC yet"));
+  EXPECT_THAT(laid_out("CHWN", "cuda -arch=sm_90a").status().message(),
+              ::testing::HasSubstr("layout: expected NCHW, NHWC, NCHW4c, NCHW8c or NCHW16c, found CHWN"));
+}
+
 TEST(Extract, AJobFileOfItReadsBackAsTheSameTasks) {
   const Extraction e = extract(testing::resnet50().SerializeAsString(), {.batch = 8, .named = {}});
   std::vector<JobTextEntry> entries;
