@@ -158,10 +158,11 @@ void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
       sites_[next_order_++] = s->var.get();
     }
     ranges.bind(s->var, s->extent);
-    const bool is_round = in_copy_ && s->loop == LoopKind::kUnrolled;
-    const bool is_step = !in_copy_ && (!steps_.empty() || !prints_unrolled(*s));
+    const bool is_loop = s->extent > 1;  // else it is printed without its variable
+    const bool is_round = is_loop && in_copy_ && s->loop == LoopKind::kUnrolled;
+    const bool is_step = is_loop && !in_copy_ && (!steps_.empty() || !prints_unrolled(*s));
     if (is_round) rounds_.push_back(s);
-    if (is_step) steps_.push_back(s);
+    if (is_step) steps_.emplace_back(s->var, s->extent);
     collect(s->body, ranges, depth + 1);
     if (is_round) rounds_.pop_back();
     if (is_step) steps_.pop_back();
@@ -256,11 +257,12 @@ void IndexNames::add_place(Candidate& candidate, const Place& place) {
 
 // Of an index in the rounds of a copy: what stands still in all steps, and what moves with them alone.
 void IndexNames::note_rounds(const LinearForm& form, const Buffer& buffer, int dimension) {
-  constexpr int64_t kMostRounds = 16;  // registers
   const Stmt& rounds = rounds_.back();
   LinearForm still, moving;
   bool divides = false;
+  size_t depth = 0;  // of the steps that the moving part asks for
   for (const auto& term : form.terms) {
+    size_t steps = 0;
     bool of_rounds = false, of_step = false, of_thread = false, other = order_of(term.first) == kMoving;
     visit(term.first, [&](const Expr& part) {
       if (part->kind != ExprKind::kVar || other) return;
@@ -269,27 +271,30 @@ void IndexNames::note_rounds(const LinearForm& form, const Buffer& buffer, int d
         of_rounds = true;
       else if (order == 0)
         of_thread = true;
-      else if (std::ranges::any_of(steps_, [&](const Stmt& step) { return step->var == part->var; }))
-        of_step = true;
+      else if (const size_t step = step_of(part->var); step < steps_.size())
+        of_step = true, steps = std::max(steps, step + 1);
       else
         other = true;
     });
     if (other) continue;
     if (!of_step) still.terms.push_back(term);
-    if (of_step && !of_rounds && !of_thread) moving.terms.push_back(term);
+    if (of_step && !of_rounds && !of_thread) {
+      moving.terms.push_back(term);
+      depth = std::max(depth, steps);
+    }
     divides |= !of_step && of_rounds && has_division(term.first);
   }
   if (divides && rounds->extent <= kMostRounds) {
     Candidate& array = candidate(std::move(still));
     array.over = rounds;
-    array.before = steps_.front()->var.get();
+    array.before = steps_.front().first.get();
     array.uses += 1;
     if (buffer != nullptr) add_place(array, {buffer, dimension, false});
   }
   if (moving.terms.size() < 2 || divisions(moving) < 2) return;
   Candidate& step = candidate(std::move(moving));
-  if (step.uses == 0) step.site = steps_.back()->var.get();
-  step.steps = steps_;
+  step.steps.assign(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(depth));
+  step.site = step.steps.back().first.get();
   step.uses += 1;
   step.in_loop = true;
   if (buffer != nullptr) add_place(step, {buffer, dimension, false});
@@ -329,20 +334,22 @@ void IndexNames::choose() {
   }
 }
 
+// The loop of the step that `var` is of, by its place in steps_; their number if none.
+size_t IndexNames::step_of(const Var& var) const {
+  const auto found = std::ranges::find_if(steps_, [&](const auto& step) { return step.first == var; });
+  return static_cast<size_t>(found - steps_.begin());
+}
+
 // What it is in each step, where divisions make it dear and the steps are few.
 void IndexNames::tabulate(Named& named, const Candidate& candidate) {
-  constexpr int64_t kMostSteps = 1024;
-  int64_t count = 1;
-  for (const Stmt& loop : candidate.steps)
-    if ((count *= loop->extent) > kMostSteps) return;
+  const std::optional<int64_t> count = step_count(candidate.steps);
+  if (!count) return;
   const Expr value = to_expr(candidate.form);
   std::vector<int64_t> values;
-  for (int64_t step = 0; step < count; ++step) {
-    VarMap at;
-    int64_t rest = step, number = 0;
-    for (auto loop = candidate.steps.rbegin(); loop != candidate.steps.rend(); rest /= (*loop++)->extent)
-      at.emplace((*loop)->var, Expr(rest % (*loop)->extent));
-    if (!is_const_int(simplify(substitute(value, at)), &number) || number < INT32_MIN || number > INT32_MAX)
+  for (int64_t step = 0; step < *count; ++step) {
+    int64_t number = 0;
+    if (!is_const_int(simplify(substitute(value, step_values(candidate.steps, step))), &number) ||
+        number < INT32_MIN || number > INT32_MAX)
       return;
     values.push_back(number);
   }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "compiler_core/arith/simplify.h"
+#include "compiler_core/codegen_cuda/copy_steps.h"
 #include "compiler_core/lower/gpu.h"
 
 namespace tuner::cuda {
@@ -41,7 +42,7 @@ class IndexNames {
     std::string about;  // "dimension 0 of out and a": where it is used
     Stmt over;          // the loop of rounds that it has an element for; null: it is one number
     // The loops that make a step, outermost first, and its value in each: to be looked up. Empty: to be computed.
-    std::vector<Stmt> steps;
+    Steps steps;
     std::vector<int64_t> values;
   };
 
@@ -76,7 +77,7 @@ class IndexNames {
     bool in_loop = false;             // used in a loop inside
     Stmt over;                        // of an array: the loop of rounds
     const VarNode* before = nullptr;  // and the loop that it is defined before
-    std::vector<Stmt> steps;          // of what depends on the step alone: the loops
+    Steps steps;                      // of what depends on the step alone
     int below_division = 0;           // or compared: uses that are no index of their own
     std::vector<Place> places;
   };
@@ -94,6 +95,7 @@ class IndexNames {
   static void add_place(Candidate& candidate, const Place& place);
   void note_loads(const Expr& e, const RangeMap& ranges, int depth);
   void choose();
+  size_t step_of(const Var& var) const;
   static void tabulate(Named& named, const Candidate& candidate);
   int order_of(const Expr& term) const;
   Expr rebuilt(LinearForm form, const RangeMap& ranges, bool ahead) const;
@@ -110,7 +112,7 @@ class IndexNames {
   std::vector<Known> known_;
   std::map<const VarNode*, std::vector<Named>> defined_, arrays_;
   // While collecting: the loops that make a step, from the first serial one; the rounds of an asynchronous copy in them.
-  std::vector<Stmt> steps_;
+  Steps steps_;
   bool in_copy_ = false;
   bool ahead_ = false;
   std::vector<Stmt> rounds_;

@@ -45,7 +45,7 @@ class KernelPrinter {
   // In the loop of rounds: what the arrays' elements are called, and the bits of a mask in this step.
   void name_elements(const Var& rounds, const std::string& round);
   void name_bits(const Var& rounds, const std::string& round, RangeMap& ranges);
-  std::string step_text(const std::vector<std::pair<Var, int64_t>>& steps, const RangeMap& ranges);
+  std::string step_text(const Steps& steps, const RangeMap& ranges);
   std::string bits_table(const StepMask& mask);
   std::string looked_up(const IndexNames::Named& n, const RangeMap& ranges);
   std::string table(const std::string& wanted, const char* type, const std::string& values,

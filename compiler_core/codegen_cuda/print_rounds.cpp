@@ -79,16 +79,11 @@ std::string KernelPrinter::bits_table(const StepMask& mask) {
 std::string KernelPrinter::looked_up(const IndexNames::Named& n, const RangeMap& ranges) {
   std::string values;
   for (const int64_t v : n.values) values += str(values.empty() ? "" : ", ", v);
-  std::vector<std::pair<Var, int64_t>> steps;
-  for (const Stmt& loop : n.steps) steps.emplace_back(loop->var, loop->extent);
-  return str(table(n.var->name, "int", values, n.about), "[", step_text(steps, ranges), "]");
+  return str(table(n.var->name, "int", values, n.about), "[", step_text(n.steps, ranges), "]");
 }
 
-std::string KernelPrinter::step_text(const std::vector<std::pair<Var, int64_t>>& steps,
-                                     const RangeMap& ranges) {
-  Expr step = 0;
-  for (const auto& [var, extent] : steps) step = step * extent + Expr(var);
-  return expr_text_.index(simplify(step, ranges), ranges);
+std::string KernelPrinter::step_text(const Steps& steps, const RangeMap& ranges) {
+  return expr_text_.index(simplify(step_number(steps), ranges), ranges);
 }
 
 // In front of the kernel, in constant memory. Returns its name.

@@ -9,39 +9,45 @@
 namespace tuner::cuda {
 namespace {
 
-constexpr size_t kMostKinds = 32;     // bits of a register
-constexpr int64_t kMostSteps = 1024;  // of a table
-constexpr int64_t kMostRounds = 16;   // registers
+constexpr size_t kMostKinds = 32;  // bits of a register
 
-bool uses_any(const Expr& e, const std::vector<std::pair<Var, int64_t>>& vars) {
-  return std::ranges::any_of(vars, [&](const auto& v) { return uses_var(e, v.first); });
+// Whether a variable of `e` satisfies `wanted`.
+template <class Wanted>
+bool has_variable(const Expr& e, const Wanted& wanted) {
+  bool found = false;
+  visit(e, [&](const Expr& part) { found |= part->kind == ExprKind::kVar && wanted(part->var); });
+  return found;
 }
-// Nothing but these variables.
-bool uses_only(const Expr& e, const std::vector<std::pair<Var, int64_t>>& vars) {
-  bool only = true;
-  visit(e, [&](const Expr& part) {
-    only &= part->kind != ExprKind::kLoad;
-    if (part->kind == ExprKind::kVar)
-      only &= std::ranges::any_of(vars, [&](const auto& v) { return v.first == part->var; });
-  });
-  return only;
+
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& part) { found |= part->kind == ExprKind::kLoad; });
+  return found;
 }
 
 class Masks {
  public:
   Masks(const GpuKernel& kernel, std::vector<StepMask>& masks)
-      : ranges_(kernel_ranges(kernel)), masks_(masks) {}
+      : ranges_(kernel_ranges(kernel)), masks_(masks) {
+    for (const auto* vars : {&kernel.block_vars, &kernel.thread_vars})
+      for (const Var& var : *vars)
+        if (var != nullptr) threads_.push_back(var);
+  }
 
   Stmt rewritten(const Stmt& s) {
     if (s == nullptr) return s;
     const Masks outside = *this;
     Stmt result = s;
     if (s->kind == StmtKind::kFor) enter(s);
-    if (s->kind == StmtKind::kIf && uses_only(s->condition, steps_)) guards_.push_back(s->condition);
     in_copy_ |= is_async(*s, "copy");
-    if (s->kind == StmtKind::kStore && in_copy_ && !steps_.empty() && rounds_ != nullptr) {
-      if (const Expr value = masked(s->value); !equal(value, s->value))
+    if (s->kind == StmtKind::kStore) {
+      const bool may_pay = in_copy_ && !steps_.empty() && rounds_ != nullptr;
+      if (const Expr value = may_pay ? masked(s->value) : s->value; !equal(value, s->value))
         result = make_store(s->buffer, s->indices, value);
+    } else if (s->kind == StmtKind::kIf) {
+      const Stmt otherwise = rewritten(s->else_body);
+      if (of_step_alone(s->condition)) guards_.push_back(s->condition);
+      result = make_if(s->condition, rewritten(s->body), otherwise);
     } else {
       result = map_children(
           s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return rewritten(child); });
@@ -53,9 +59,9 @@ class Masks {
  private:
   void enter(const Stmt& loop) {
     ranges_.bind(loop->var, loop->extent);
+    if (loop->extent == 1) return;  // printed without its variable
     if (in_copy_) {
       if (loop->loop == LoopKind::kUnrolled && loop->extent <= kMostRounds) rounds_ = loop;
-      if (loop->loop == LoopKind::kVectorized) lane_ = loop->var;
       return;
     }
     if (!prints_unrolled(*loop) && before_ == nullptr) before_ = loop->var.get();
@@ -63,7 +69,23 @@ class Masks {
   }
   void leave(const Masks& outside) {
     ranges_ = outside.ranges_, steps_ = outside.steps_, guards_ = outside.guards_, rounds_ = outside.rounds_,
-    lane_ = outside.lane_, before_ = outside.before_, in_copy_ = outside.in_copy_;
+    before_ = outside.before_, in_copy_ = outside.in_copy_;
+  }
+
+  bool is_step(const Var& var) const {
+    return std::ranges::any_of(steps_, [&](const auto& s) { return s.first == var; });
+  }
+  bool of_step_alone(const Expr& e) const {
+    return !reads_memory(e) && !has_variable(e, [&](const Var& v) { return !is_step(v); });
+  }
+  // It moves with the steps, and all else it asks for is known before them.
+  bool asks_each_step(const Expr& e) const {
+    const auto is_known = [&](const Var& v) {
+      return is_step(v) || v == rounds_->var || std::ranges::find(threads_, v) != threads_.end();
+    };
+    return !reads_memory(e) && !of_step_alone(e) &&
+           has_variable(e, [&](const Var& v) { return is_step(v); }) &&
+           !has_variable(e, [&](const Var& v) { return !is_known(v); });
   }
 
   // A select with a load, under selects that leave zeros: the conditions that move with the steps as bits.
@@ -71,11 +93,7 @@ class Masks {
     if (value->kind != ExprKind::kSelect) return value;
     const Expr inner = masked(value->operands[1]);
     std::vector<Expr> left, moving;
-    for (const Expr& c : conjuncts(value->operands[0])) {
-      const bool asks =
-          uses_any(c, steps_) && !uses_only(c, steps_) && (lane_ == nullptr || !uses_var(c, lane_));
-      (asks ? moving : left).push_back(c);
-    }
+    for (const Expr& c : conjuncts(value->operands[0])) (asks_each_step(c) ? moving : left).push_back(c);
     if (!moving.empty() && inner->kind == ExprKind::kLoad) {
       if (const Var bits = mask_of(conjunction(moving), inner->buffer->name); bits != nullptr) {
         left.push_back(Expr(0) < Expr(bits));
@@ -86,17 +104,11 @@ class Masks {
   }
 
   Var mask_of(const Expr& condition, const std::string& source) {
-    int64_t count = 1;
-    for (const auto& [var, extent] : steps_)
-      if ((count *= extent) > kMostSteps) return nullptr;
+    const std::optional<int64_t> count = step_count(steps_);
+    if (!count) return nullptr;
     StepMask mask{.name = source + "_inside", .over = rounds_, .before = before_, .steps = steps_};
-    for (int64_t step = 0; step < count; ++step) {
-      int64_t rest = step;
-      VarMap at;
-      for (auto s = steps_.rbegin(); s != steps_.rend(); ++s) {
-        at.emplace(s->first, Expr(rest % s->second));
-        rest /= s->second;
-      }
+    for (int64_t step = 0; step < *count; ++step) {
+      const VarMap at = step_values(steps_, step);
       // A step that copies nothing is of any kind.
       const bool idle = std::ranges::any_of(guards_, [&](const Expr& guard) {
         int64_t holds = 1;
@@ -119,10 +131,10 @@ class Masks {
 
   RangeMap ranges_;
   std::vector<StepMask>& masks_;
-  std::vector<std::pair<Var, int64_t>> steps_;  // the loops around, from the first serial one
-  std::vector<Expr> guards_;                    // of steps
+  std::vector<Var> threads_;  // of the kernel, and its blocks
+  Steps steps_;               // the loops around, from the first serial one
+  std::vector<Expr> guards_;  // of steps
   Stmt rounds_;
-  Var lane_;
   const VarNode* before_ = nullptr;
   bool in_copy_ = false;
 };

@@ -11,9 +11,9 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "compiler_core/codegen_cuda/copy_steps.h"
 #include "compiler_core/lower/gpu.h"
 
 namespace tuner::cuda {
@@ -24,8 +24,7 @@ struct StepMask {
   Stmt over;         // the loop of rounds that it has an element for
   const VarNode* before = nullptr;  // the serial loop that it is made before
   std::vector<Expr> kinds;          // the condition in each kind of steps: bit 0, bit 1...
-  std::vector<std::pair<Var, int64_t>>
-      steps;                          // the loops that make a step, outermost first, and their extents
+  Steps steps;
   std::vector<int64_t> kind_of_step;  // position in `kinds`
 };
 

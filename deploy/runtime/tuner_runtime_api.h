@@ -124,7 +124,7 @@ typedef struct tuner_answer {
   const char* note;   /* "" when exact; else what is lost, what is used instead, what to do */
   int32_t threads;
   int32_t compiled;      /* 1: by this process; 0: loaded */
-  const char* algorithm; /* "direct", "winograd" */
+  const char* algorithm; /* "direct", "winograd", "tf32", "tf32x3" */
 } tuner_answer;
 /* Tells which kernel was chosen and why. */
 TUNER_API tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer);

@@ -79,6 +79,8 @@ class Conv2dNhwcMma : public ScheduleTemplate<Conv2dWorkload, MmaKnobs> {
     for (const auto& [extent, name] : {std::pair(p.m, "pixels"), std::pair(p.n, "output channels of a group"),
                                        std::pair(p.k, "terms of a sum")})
       if (extent < 2) return declined("needs 2 ", name, " or more, got ", extent);
+    const int64_t most = p.most_terms() * cuda::kMostParts;
+    if (most > 0 && p.k > most) return declined("needs ", most, " terms of a sum at most, got ", p.k);
     return supported();
   }
 

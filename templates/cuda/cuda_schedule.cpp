@@ -154,4 +154,16 @@ void add_partials(Schedule& s, const Tensor& acc, const std::vector<Axis>& axes,
   if (vector > 1) s.vectorize(acc_lane);
 }
 
+SplitSums split_sums(Schedule& s, const Tensor& acc, const Axis& sum, int64_t chunk, int64_t splits,
+                     MemoryScope scope, const std::vector<Axis>& out, int64_t n, int64_t vector_out) {
+  if (splits == 1) {
+    s.set_scope(acc, scope);
+    return {acc, out};
+  }
+  const Tensor partial = s.rfactor(acc, s.split(sum, chunk).outer);
+  add_partials(s, acc, out, n, vector_out);
+  const Tensor sums = s.cache_write(partial, scope);
+  return {sums, s.axes(partial)};
+}
+
 }  // namespace tuner::cuda

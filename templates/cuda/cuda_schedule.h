@@ -77,6 +77,16 @@ void bind_grid(Schedule& s, const Axis& batch, const Axis& splits, const Axis& t
 void add_partials(Schedule& s, const Tensor& acc, const std::vector<Axis>& axes, int64_t n,
                   int64_t vector_out);
 
+// Cuts the reduction `acc` into `splits` parts of `chunk` terms of its axis `sum`, each by blocks of its own, which a second kernel adds
+// up (as add_partials); with one part nothing is cut. The sums of a block lie in `scope`. Returns them, and the loops
+// [part,] [batch,] i, j over what the first kernel stores.
+struct SplitSums {
+  Tensor sums;
+  std::vector<Axis> axes;
+};
+SplitSums split_sums(Schedule& s, const Tensor& acc, const Axis& sum, int64_t chunk, int64_t splits,
+                     MemoryScope scope, const std::vector<Axis>& out, int64_t n, int64_t vector_out);
+
 // Splits `axis` into vectors: unrolls the vectors and vectorizes the lanes of each.
 void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes);
 

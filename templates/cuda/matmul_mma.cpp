@@ -14,11 +14,13 @@ int64_t unit_width(const MatmulWorkload& w, int64_t row) {
 
 }  // namespace
 
-Support MatmulMma::supports_form(const MatmulWorkload& w, const Target& t) {
+Support MatmulMma::supports_form(const MatmulWorkload& w, const Target& t) const {
   if (t.compute_capability() < 80) return declined("needs sm_80 or later, got ", t.arch);
   if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
   for (const auto& [extent, name] : {std::pair(w.m, "m"), std::pair(w.n, "n"), std::pair(w.k, "k")})
     if (extent < 2) return declined("needs ", name, " >= 2, got ", extent);
+  const int64_t most = product_of(w).most_terms() * kMostParts;
+  if (most > 0 && w.k > most) return declined("needs k <= ", most, ", got ", w.k);
   return supported();
 }
 

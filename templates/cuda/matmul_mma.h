@@ -25,7 +25,7 @@ class MatmulMma : public ScheduleTemplate<MatmulWorkload, MmaKnobs> {
 
  protected:
   // Declines devices without the instructions, and what no type is served of.
-  static Support supports_form(const MatmulWorkload& w, const Target& t);
+  Support supports_form(const MatmulWorkload& w, const Target& t) const;
   MmaProduct product_of(const MatmulWorkload& w) const;
 
  private:

@@ -96,6 +96,7 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
     for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       const int64_t steps = ceil_div(w.k, terms_of(shape, w)), part = ceil_div(steps, splits);
       if (ceil_div(steps, part) != splits) continue;
+      if (w.most_terms() > 0 && part * terms_of(shape, w) > w.most_terms()) continue;
       const int64_t waves = ceil_div(tiles * splits, kMultiprocessors);
       const int64_t products =
           shape.block_m() / kRows * (shape.block_n() / kColumns) * (terms_of(shape, w) / w.depth());
@@ -184,6 +185,7 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   // Each part has steps to do, as many as there are stages, and one spelling for each number of parts.
   const IntExpr steps = ceil_div(w.k, k.block_k), part = ceil_div(steps, k.split_k);
   space.require(ceil_div(steps, part) == k.split_k);
+  if (w.most_terms() > 0) space.require(part * k.block_k <= w.most_terms());
   space.require(k.stages <= part + (is_async(w) ? 1 : 0));
   space.require(!k.unroll_stages || (k.stages > 1 && part % k.stages == 0));
   space.require(k.group_m == 1 || k.group_m <= ceil_div(w.m, block_m));
@@ -348,20 +350,12 @@ Tensor pack_mma_operand(Schedule& s, const Tensor& operand, const std::vector<in
 
 void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Config& c,
                   const MmaStages& stages) {
-  Tensor acc = stages.acc;
   if (s.refused()) return;
   const Tile tile = mma_tile(w, k, c);
-  const Axis sum = s.reduce_axis_list(acc).front();
+  const Axis sum = s.reduce_axis_list(stages.acc).front();
   s.pad_reduction(sum, tile.chunk);
-  std::vector<Axis> axes = stages.out;
-  if (tile.splits > 1) {
-    const Tensor partial = s.rfactor(acc, s.split(sum, tile.chunk).outer);
-    add_partials(s, acc, stages.out, w.n, w.vector_out);
-    acc = s.cache_write(partial, MemoryScope::kShared);
-    axes = s.axes(partial);  // [part,] [batch,] i, j
-  } else {
-    s.set_scope(acc, MemoryScope::kShared);
-  }
+  const auto [acc, axes] = split_sums(s, stages.acc, sum, tile.chunk, tile.splits, MemoryScope::kShared,
+                                      stages.out, w.n, w.vector_out);
   place_block(s, w, axes, acc, tile, k, c);
   const Tensor sums = hold_sums(s, acc, w.sum_type, tile, k, c);
   const Tensor a = shared_tile(s, stages.a, stages.packed_a, sums),

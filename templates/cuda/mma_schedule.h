@@ -44,10 +44,21 @@ struct MmaProduct {
   int64_t depth() const { return std::max<int64_t>(32 / element_bytes(), 16); }  // terms of a statement
   // Time of a statement, in that of one mma.sync of 16 bits.
   int64_t weight() const { return std::max(1, 2 * tf32_terms); }
+  // Terms that one block may sum up; 0: any number. Sums that grow in the tensor cores lose there.
+  int64_t most_terms() const;
 };
 
 // Of fewer terms the tolerance of float32 has no room for three products of tf32 numbers (matmul_tf32x3_cuda.cpp).
 constexpr int64_t kLeastTermsOfThree = 16;
+
+// Tensor cores cut off what does not fit beside a sum, so that beyond some 15,000 terms of 16 bits the tolerance of float32 sums is used up
+// (matmul_mma_cuda_test has a model of it), with TF32, whose tolerance is larger, beyond some 250,000. Longer sums are split, up to
+// kMostParts of them.
+constexpr int64_t kMostTermsOfHalf = 8192, kMostTermsOfTf32 = 65536, kMostParts = 16;
+inline int64_t MmaProduct::most_terms() const {
+  if (!is_float(sum_type) || tf32_terms == 3) return 0;  // exact; or added outside of them
+  return tf32_terms == 1 ? kMostTermsOfTf32 : kMostTermsOfHalf;
+}
 
 struct MmaKnobs {
   ChoiceKnob warps_m, warps_n, tiles_m, tiles_n, block_k, stages;
@@ -76,8 +87,7 @@ struct MmaStages {
   std::vector<Axis> out;
 };
 // Packs an operand for that, in tiles: `line` is its dimension of rows (of b: of columns), in blocks of `block`, `k` that of terms,
-// in whole chunks. A constant is packed
-// ahead, any other operand where it is copied. Beyond both lie zeros.
+// in whole chunks. A constant is packed ahead, any other operand where it is copied. Beyond both lie zeros.
 Tensor pack_mma_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int line,
                         int64_t block, int k, const MmaTile& tile, bool along_k);
 void schedule_mma(Schedule& s, const MmaProduct& p, const MmaKnobs& k, const Config& c,

@@ -378,20 +378,12 @@ Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& 
 
 void schedule_product(Schedule& s, const Product& w, const ProductKnobs& k, const Config& c,
                       const ProductStages& stages) {
-  Tensor acc = stages.acc;
   if (s.refused()) return;
   const ProductTile tile = product_tile(w, k, c);
-  const Axis sum = s.reduce_axis_list(acc).front();
+  const Axis sum = s.reduce_axis_list(stages.acc).front();
   s.pad_reduction(sum, tile.chunk * w.group);
-  std::vector<Axis> axes = stages.out;
-  if (tile.splits > 1) {
-    const Tensor partial = s.rfactor(acc, s.split(sum, tile.chunk * w.group).outer);
-    add_partials(s, acc, stages.out, w.n, w.vector_out);
-    acc = s.cache_write(partial, MemoryScope::kRegister);
-    axes = s.axes(partial);  // [part,] [batch,] i, j
-  } else {
-    s.set_scope(acc, MemoryScope::kRegister);
-  }
+  const auto [acc, axes] = split_sums(s, stages.acc, sum, tile.chunk * w.group, tile.splits,
+                                      MemoryScope::kRegister, stages.out, w.n, w.vector_out);
   const Tensor a = shared_tile(s, stages.a, w.packed_a, acc), b = shared_tile(s, stages.b, w.packed_b, acc);
   const Tensor a_registers = s.cache_read(a, MemoryScope::kRegister, acc);
   const Tensor b_registers = s.cache_read(b, MemoryScope::kRegister, acc);

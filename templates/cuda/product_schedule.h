@@ -65,9 +65,10 @@ ProductTile product_tile(const Product& p, const ProductKnobs& k, const Config& 
 // Upper limits of block_m, block_n and of what splitting k adds to it.
 constexpr int64_t kMaxBlockM = 256, kMaxBlockN = 512, kMaxPaddedK = 512;
 
-// The stages of a product to be scheduled. `a` and `b`: what acc reads, stages of their own, or, packed ahead,
-// arguments (see pack_operand); their last two axes are k and the inside of a block, behind which of bytes
-// comes the group; zero beyond K and beyond out. acc: [batch,] i, j and the reduce axes, the first of which is split. `out`: the loops [batch,] i, j of what is computed from acc alone, element by element.
+// The stages of a product to be scheduled. `a` and `b`: what acc reads, stages of their own, or, packed ahead, arguments (see pack_operand);
+// their last two axes are k and the inside of a block, behind which of bytes comes the group; zero beyond K and beyond out.
+// acc: [batch,] i, j and the reduce axes, the first of which is split. `out`: the loops [batch,] i, j of what is computed
+// from acc alone, element by element.
 struct ProductStages {
   Tensor a, b, acc;
   std::vector<Axis> out;

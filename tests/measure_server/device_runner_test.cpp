@@ -81,6 +81,17 @@ TEST_F(DeviceRunner, LaunchesFollowEachOtherThroughAWorkspace) {
   EXPECT_THAT(r.run_ns, Each(testing::DoubleNear(10'000, 1)));
 }
 
+// Pixels of an image as one dimension: the same elements. Fewer of them are no answer to the question.
+TEST_F(DeviceRunner, AnOutputMayHaveOtherDimensionsOfAsManyElements) {
+  Manifest m = device_manifest();
+  m.args[1].shape = {32, 40};
+  const RunReply r = run(device_request(module_of("doubling"), m));
+  EXPECT_EQ(r.outcome, "ok") << r.message << r.error;
+  m.args[1].shape = {32, 39};
+  EXPECT_THAT(run(device_request(module_of("doubling"), m)).error,
+              HasSubstr("the reference's size is not that of output out in the manifest"));
+}
+
 // device_manifest() with its input packed ahead.
 Manifest packing_manifest(Manifest m) {
   m.abi_version = 2;

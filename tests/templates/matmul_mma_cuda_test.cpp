@@ -3,6 +3,7 @@
 
 #include "templates/registry/registry.h"
 #include "tests/templates/gpu_template_check.h"
+#include "tests/templates/tensor_core_model.h"
 
 namespace tuner {
 namespace {
@@ -91,6 +92,51 @@ TEST(MatmulMmaCuda, EveryOperandForm) {
     w.batch = form % 3 == 0 && form % 2 == 0 ? 3 : 1;
     expect_gpu_configs_right(matmul_mma_cuda(), w, gpu("sm_80"), 2, static_cast<uint32_t>(form));
   }
+}
+
+// The worst of 200 sums of k products of bfloat16, in tolerances, all of it in the tensor cores.
+double worst_error(const TensorCore& core, int64_t k) {
+  const Tolerance tolerance = tolerance_of(matmul(2, 2, k));
+  std::mt19937_64 rng(static_cast<uint64_t>(k));
+  const auto draw = [&] {
+    return rounded_to_bfloat16(static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1);
+  };
+  double worst = 0;
+  for (int sample = 0; sample < 200; ++sample) {
+    double exact = 0;
+    float sum = 0;
+    std::vector<float> a(core.width), b(core.width);
+    for (int64_t i = 0; i < k; i += static_cast<int64_t>(core.width)) {
+      for (size_t lane = 0; lane < core.width; ++lane) {
+        a[lane] = draw(), b[lane] = draw();
+        exact += static_cast<double>(a[lane]) * b[lane];
+      }
+      sum = core.sum(sum, a.data(), b.data());
+    }
+    const double error = std::abs(static_cast<double>(sum) - exact);
+    worst = std::max(worst, error / (tolerance.absolute + tolerance.relative * std::abs(exact)));
+  }
+  return worst;
+}
+
+// Longer sums are split: what tensor cores cut off would be taken for a wrong answer.
+TEST(MatmulMmaCuda, BlocksSumUpWhatTheToleranceHasRoomFor) {
+  for (const TensorCore& core : kTensorCores) {
+    EXPECT_LE(worst_error(core, 1024), 0.8);
+    EXPECT_LE(worst_error(core, 8192), 0.8);
+    EXPECT_GT(worst_error(core, 32768), 1) << "the limit has a reason";
+  }
+  const auto instance = matmul_mma_cuda().apply(matmul(64, 64, 131072), gpu());
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  EXPECT_EQ(space.at(space.default_index()).values().at("split_k"), 16);
+  EXPECT_EQ(matmul_mma_cuda().supports(Workload(matmul(64, 64, 131073)), gpu()).reason,
+            "needs k <= 131072, got 131073");
+  MatmulWorkload bytes = matmul(64, 64, 65536, DType::kInt8);
+  bytes.transpose_b = true;
+  const auto exact = matmul_mma_cuda().apply(bytes, gpu());
+  ASSERT_TRUE(exact.is_ok()) << exact.message();
+  EXPECT_TRUE((*exact)->space().index_of((*exact)->space().at((*exact)->space().default_index())).is_ok());
 }
 
 TEST(MatmulMmaCuda, SchedulesReplayFromTheirText) {

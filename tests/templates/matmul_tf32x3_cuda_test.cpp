@@ -2,13 +2,12 @@
 // that cut off, within the tolerance of float32.
 #include <gtest/gtest.h>
 
-#include <bit>
-
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/sass/sass.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "templates/registry/registry.h"
 #include "tests/templates/gpu_template_check.h"
+#include "tests/templates/tensor_core_model.h"
 
 namespace tuner {
 namespace {
@@ -93,47 +92,23 @@ TEST(MatmulTf32x3Cuda, LongSumsAreWithinTheToleranceOfFloat32) {
     expect_gpu_configs_right(matmul_tf32x3_cuda(), matmul(33, 40, k), gpu(), 1, 1);
 }
 
-// A model of tensor cores, worse than what is published of any: products and sum are aligned to the largest of them, and what lies
-// below 24 + `spare` bits of that is cut off, towards zero, as is what does not fit the result. `width` products at once.
-struct TensorCore {
-  size_t width;
-  int spare;
-
-  float sum(float c, const float* a, const float* b) const {
-    const auto cut = [](double x, double unit) { return std::trunc(x / unit) * unit; };
-    const auto place = [](double x) {
-      int exponent = 0;
-      std::frexp(x, &exponent);
-      return std::ldexp(1.0, exponent - 24);
-    };
-    std::vector<double> terms = {c};
-    for (size_t i = 0; i < width; ++i) terms.push_back(static_cast<double>(high(a[i])) * high(b[i]));
-    double largest = 0, all = 0;
-    for (const double x : terms) largest = std::max(largest, std::abs(x));
-    if (largest == 0) return 0;
-    for (const double x : terms) all += cut(x, std::ldexp(place(largest), -spare));
-    return all == 0 ? 0 : static_cast<float>(cut(all, place(all)));
+// The text of mma.tf32x3 (ir/intrinsics/mma.cpp) for one sum: 16 terms from zero, small products first, then an addition that rounds.
+// `in_core`: on top of the sum instead.
+float product(const TensorCore& core, const std::vector<float>& a, const std::vector<float>& b,
+              bool in_core) {
+  float c = 0;
+  for (size_t k = 0; k < a.size(); k += 16) {
+    std::vector<float> rest_a(16), rest_b(16);
+    for (size_t i = 0; i < 16; ++i)
+      rest_a[i] = a[k + i] - TensorCore::high(a[k + i]), rest_b[i] = b[k + i] - TensorCore::high(b[k + i]);
+    float step = in_core ? c : 0;
+    for (size_t i = 0; i < 16; i += core.width) step = core.sum(step, &rest_a[i], &b[k + i]);
+    for (size_t i = 0; i < 16; i += core.width) step = core.sum(step, &a[k + i], &rest_b[i]);
+    for (size_t i = 0; i < 16; i += core.width) step = core.sum(step, &a[k + i], &b[k + i]);
+    c = in_core ? step : c + step;
   }
-  // What it takes of a number.
-  static float high(float x) { return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffffe000u); }
-
-  // The text of mma.tf32x3 (ir/intrinsics/mma.cpp) for one sum: 16 terms from zero, small products first, then an addition that rounds.
-  // `in_core`: on top of the sum instead.
-  float product(const std::vector<float>& a, const std::vector<float>& b, bool in_core) const {
-    float c = 0;
-    for (size_t k = 0; k < a.size(); k += 16) {
-      std::vector<float> rest_a(16), rest_b(16);
-      for (size_t i = 0; i < 16; ++i)
-        rest_a[i] = a[k + i] - high(a[k + i]), rest_b[i] = b[k + i] - high(b[k + i]);
-      float step = in_core ? c : 0;
-      for (size_t i = 0; i < 16; i += width) step = sum(step, &rest_a[i], &b[k + i]);
-      for (size_t i = 0; i < 16; i += width) step = sum(step, &a[k + i], &rest_b[i]);
-      for (size_t i = 0; i < 16; i += width) step = sum(step, &a[k + i], &b[k + i]);
-      c = in_core ? step : c + step;
-    }
-    return c;
-  }
-};
+  return c;
+}
 
 // The worst of `samples` sums of k products, in tolerances. `least`: numbers are drawn from [least, 1).
 double worst_error(const TensorCore& core, size_t k, int samples, float least, bool in_core) {
@@ -150,15 +125,14 @@ double worst_error(const TensorCore& core, size_t k, int samples, float least, b
       a[i] = draw(), b[i] = draw();
       exact += static_cast<double>(a[i]) * b[i];
     }
-    const double error = std::abs(core.product(a, b, in_core) - exact);
+    const double error = std::abs(product(core, a, b, in_core) - exact);
     worst = std::max(worst, error / (tolerance.absolute + tolerance.relative * std::abs(exact)));
   }
   return worst;
 }
 
 TEST(MatmulTf32x3Cuda, TensorCoresThatCutOffStayWithinTheTolerance) {
-  constexpr TensorCore kCores[] = {{.width = 4, .spare = 0}, {.width = 8, .spare = 2}};
-  for (const TensorCore& core : kCores)
+  for (const TensorCore& core : kTensorCores)
     for (const size_t k : {16, 17, 23, 40, 64, 128, 300, 1024, 4096, 16384}) {
       const int samples = static_cast<int>(std::max<size_t>(200, 400'000 / k));
       SCOPED_TRACE(str(core.width, " products at once, k = ", k));
@@ -166,7 +140,8 @@ TEST(MatmulTf32x3Cuda, TensorCoresThatCutOffStayWithinTheTolerance) {
       EXPECT_LE(worst_error(core, k, samples / 10, 0, /*in_core=*/false), 0.6) << "sums that only grow";
     }
   // Sums on top of sums would not: each addition loses up to a last place, always towards zero.
-  for (const TensorCore& core : kCores) EXPECT_GT(worst_error(core, 1024, 20, 0, /*in_core=*/true), 1.5);
+  for (const TensorCore& core : kTensorCores)
+    EXPECT_GT(worst_error(core, 1024, 20, 0, /*in_core=*/true), 1.5);
 }
 
 TEST(MatmulTf32x3Cuda, SchedulesReplayFromTheirText) {

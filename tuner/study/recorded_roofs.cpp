@@ -36,10 +36,16 @@ double necessary_flops(const Workload& workload) {
                       w->in_width);
 }
 
-bool may_be_indirect(const Workload& workload, const Target& target, std::string_view algorithms) {
+// The share of the operations that the algorithms that serve it need at least; 0: of an algorithm on another unit than the peak is of.
+double least_share(const Workload& workload, const Target& target, std::string_view algorithms) {
   const Result<std::vector<const AnyTemplate*>> serving = templates_for(workload, target, algorithms);
-  return serving &&
-         std::ranges::any_of(*serving, [](const AnyTemplate* t) { return t->algorithm() != "direct"; });
+  double share = 1;
+  if (!serving) return share;
+  for (const AnyTemplate* t : *serving) {
+    if (t->algorithm() == "direct") continue;
+    share = std::min(share, t->algorithm() == "winograd" ? kLeastOfWinograd : 0);
+  }
+  return share;
 }
 
 void raise(double& roof, double rate) { roof = std::max(roof, rate); }
@@ -75,9 +81,9 @@ double RecordedRoofs::bound_ns(const Workload& workload, const Target& target,
 
   const auto gflops = machine.gflops.find(workload.dtype());
   if (gflops == machine.gflops.end() || gflops->second <= 0) return memory_ns;
+  const double share = least_share(workload, target, algorithms);
   double flops = necessary_flops(workload);
-  if (may_be_indirect(workload, target, algorithms))
-    flops = std::min(flops, kLeastOfWinograd * static_cast<double>(workload.flops()));
+  if (share < 1) flops = std::min(flops, share * static_cast<double>(workload.flops()));
   return std::max(memory_ns, flops / gflops->second);
 }
 
