@@ -70,7 +70,7 @@ TEST(Conv2dWinogradCpu, IsLeftOutWhereItsAlgorithmIsNotAllowed) {
       (std::vector<std::string>{"conv2d_winograd2_cpu", "conv2d_winograd4_cpu", "conv2d_winograd6_cpu"}));
   EXPECT_NE(templates_for(MatmulWorkload{}, cpu(512, 32), "winograd")
                 .message()
-                .find("matmul_cpu  its algorithm is direct, allowed is winograd"),
+                .find("matmul_cpu: its algorithm is direct, allowed is winograd"),
             std::string::npos);
 }
 
