@@ -35,7 +35,6 @@ static double __shfl_xor_sync(unsigned, double value, int distance) {
   return other;
 }
 template <class T> static T atomicAdd(T* to, T value) { T before = *to; *to += value; return before; }
-static float __uint_as_float(unsigned bits) { return __int_as_float((int)bits); }
 #define asm(...) f = __int_as_float(x.bits == 0x3C00 ? 0x3F800000 : 0)
 )";
 constexpr char kBehind[] = R"(
