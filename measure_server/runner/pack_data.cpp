@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
-#include "measure_server/runner/input_data.h"
 
 namespace tuner {
 
@@ -82,10 +80,7 @@ Status PackData::make(size_t task, int64_t& bytes) const {
     bytes += static_cast<int64_t>(content.size());
     return replace_file(folder / name, content, Durability::kCached);
   };
-  for (const auto& input : t.inputs)
-    RETURN_IF_ERROR(write(
-        input.arg + ".bin",
-        element_bytes(random_values(t.input_seed, input.position, input.count, input.dtype), input.dtype)));
+  for (const auto& input : t.inputs) RETURN_IF_ERROR(write(input.arg + ".bin", t.input_bytes(input)));
   for (size_t i = 0; i < t.references.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string content, pack_.reference(task, i));
     RETURN_IF_ERROR(write(t.references[i].arg + ".ref", content));

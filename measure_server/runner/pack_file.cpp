@@ -11,7 +11,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
+#include "measure_server/runner/input_data.h"
 
 namespace tuner {
 
@@ -20,7 +22,7 @@ using nlohmann::json;
 namespace {
 
 constexpr char kMagic[] = "TUNERPAK";
-constexpr uint32_t kVersion = 4, kOldestVersion = 2;
+constexpr uint32_t kVersion = 5, kOldestVersion = 2;
 constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
 constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
 constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kEstimate, PackPick::kRandom};
@@ -94,7 +96,8 @@ class Writer {
       inputs.push_back({{"arg", i.arg},
                         {"position", i.position},
                         {"count", i.count},
-                        {"dtype", std::string(dtype_name(i.dtype))}});
+                        {"dtype", std::string(dtype_name(i.dtype))},
+                        {"factor", i.factor}});
     for (const PackTask::Reference& r : t.references)
       references.push_back({{"arg", r.arg}, {"blob", blob(r.bytes)}});
     for (const PackCandidate& c : t.candidates) {
@@ -153,6 +156,12 @@ class Writer {
 
 std::string_view pack_pick_name(PackPick pick) {
   return pick == PackPick::kDefault ? "default" : pick == PackPick::kEstimate ? "estimate" : "random";
+}
+
+std::string PackTask::input_bytes(const Input& input) const {
+  std::vector<float> values = random_values(input_seed, input.position, input.count, input.dtype);
+  for (float& value : values) value *= input.factor;
+  return element_bytes(values, input.dtype);
 }
 
 PackPlan default_pack_plan() {
@@ -261,6 +270,11 @@ class PackIndexReader {
     return DType::kFloat32;
   }
 
+  // Packs of before version 5 do not say it.
+  float factor(const json& j) {
+    return j.contains("factor") ? static_cast<float>(number(j, "factor", 0, 1)) : 1;
+  }
+
   void read_task(const json& j) {
     PackTask& t = out_.pack_.tasks.emplace_back();
     t.workload_key = j.at("workload").get<std::string>();
@@ -270,7 +284,7 @@ class PackIndexReader {
     for (const json& i : j.at("inputs"))
       t.inputs.push_back({i.at("arg").get<std::string>(),
                           static_cast<int>(integer(i, "position", 0, 1 << 20)),
-                          integer(i, "count", 0, int64_t{1} << 40), dtype(i)});
+                          integer(i, "count", 0, int64_t{1} << 40), dtype(i), factor(i)});
     auto& references = out_.references_.emplace_back();
     for (const json& r : j.at("references")) {
       t.references.push_back({r.at("arg").get<std::string>(), ""});

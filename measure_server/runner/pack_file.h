@@ -1,7 +1,7 @@
 // Pack: compiled candidates and how to measure them, in one file, for a host that has a GPU and nothing of
 // ours except the runner. `tuner pack` writes it, `runner run-pack` runs it.
 //
-// The file, little-endian: "TUNERPAK", u32 version (4; 2 and 3 are read too), u32 zero, u64 bytes of the index, its
+// The file, little-endian: "TUNERPAK", u32 version (5; 2 to 4 are read too), u32 zero, u64 bytes of the index, its
 // SHA-256 (32 bytes), the index (JSON), then the blobs. The index lists each blob's offset from the start of
 // the file, size and SHA-256. They are verified when it is read, so a torn or altered pack is refused, never
 // run. Blobs are binaries (cubins or shared objects), checking kernels (check_kernels.h) and reference answers
@@ -66,14 +66,17 @@ struct PackTask {
   std::string workload_key;
   std::string target;  // the target in the records: "cuda -arch=sm_90a", or "... -emulated"
   uint64_t input_seed = 0;
-  // Inputs, in the order of the workload's arguments: random_values(input_seed, position, count, dtype).
+  // Inputs, in the order of the workload's arguments: random_values(input_seed, position, count, dtype), times
+  // `factor`, which is drawn_factor() (templates/workload/tolerance.h).
   struct Input {
     std::string arg;
     int position = 0;
     int64_t count = 0;
     DType dtype = DType::kFloat32;
+    float factor = 1;
   };
   std::vector<Input> inputs;
+  std::string input_bytes(const Input& input) const;  // its elements, as they are stored
   struct Reference {
     std::string arg;
     std::string bytes;  // content of a reference file; empty when read from a pack, see PackFile::reference()

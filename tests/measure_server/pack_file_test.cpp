@@ -42,7 +42,7 @@ Pack example() {
   pack.plan.caches = Caches::kFlush;
   pack.plan.deadline_s = 77;
   PackTask task{.workload_key = "v1 matmul", .target = "cuda -arch=sm_90a", .input_seed = 0xfedcba9876543210};
-  task.inputs = {{"a", 0, 6}, {"b", 1, 4, DType::kInt8}};
+  task.inputs = {{"a", 0, 6}, {"b", 1, 4, DType::kInt8}, {"scale", 2, 3, DType::kFloat32, 0x1p-12F}};
   task.references = {{"c", std::string("reference\0bytes", 15)}};
   task.check = {1e-5, 2e-5};
   task.candidates = {candidate("x=1", "binary one"), candidate("x=2", "binary two"),
@@ -84,7 +84,9 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
   EXPECT_EQ(p.tasks[0].input_seed, 0xfedcba9876543210);
   EXPECT_EQ(p.tasks[0].inputs[0].count, 6);
   EXPECT_EQ(p.tasks[0].inputs[0].dtype, DType::kFloat32);
+  EXPECT_EQ(p.tasks[0].inputs[0].factor, 1);
   EXPECT_EQ(p.tasks[0].inputs[1].dtype, DType::kInt8);
+  EXPECT_EQ(p.tasks[0].inputs[2].factor, 0x1p-12F);
   EXPECT_EQ(p.tasks[0].check.relative, 2e-5);
   EXPECT_EQ(p.tasks[1].workload_key, "v1 other");
   EXPECT_TRUE(file->verify().is_ok()) << file->verify().message();
@@ -135,6 +137,17 @@ TEST_F(PackFileTest, PacksOfVersion2CalledTheCachesCold) {
               HasSubstr("caches: found \"icy\", expected warm, flush or rotate"));
 }
 
+TEST_F(PackFileTest, PacksOfVersion4KnewNoFactorOfInputs) {
+  ASSERT_TRUE(write_pack(example(), path_).is_ok());
+  const std::string whole = bytes();
+  write(rewritten(whole, R"("factor":0.000244140625)", R"("nothing":0.00024414062)", 4));
+  const Result<PackFile> old = PackFile::open(path_);
+  ASSERT_TRUE(old.is_ok()) << old.message();
+  EXPECT_EQ(old->pack().tasks[0].inputs[2].factor, 1);
+  write(rewritten(whole, R"("factor":1.0)", R"("factor":1.5)", 5));
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("factor: found 1.5, expected 0..1"));
+}
+
 TEST_F(PackFileTest, TheSameBytesAreStoredOnce) {
   Pack pack = example();
   const std::string large(100'000, 'x');
@@ -176,7 +189,7 @@ TEST_F(PackFileTest, OtherFilesAndVersionsAreRefusedByName) {
   std::string text = bytes();
   text[8] = 9;
   write(text);
-  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 4"));
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 5"));
 }
 
 TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {

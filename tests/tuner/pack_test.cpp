@@ -13,6 +13,7 @@
 #include "db/store.h"
 #include "measure_server/runner/check_kernels.h"
 #include "measure_server/runner/pack_file.h"
+#include "measure_server/runner/reference_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tuner {
@@ -339,6 +340,28 @@ TEST_F(PackTest, LargeAnswersArePackedAsChecksums) {
   const Ended ran = run_pack("large.pack -o large.jsonl --deadline 60");
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("task 1 of 2, round 1 of 3: 1 of 1 measured, 1 right"));
+}
+
+// Scales as large as other numbers would take nearly every output to a limit, and what lies there hides what is wrong.
+TEST_F(PackTest, RequantisedAnswersLieWithinWhatOutHolds) {
+  std::ofstream(folder_ / "bytes.json")
+      << R"({"op":"matmul","a":[48,40],"b":[56,40],"transpose_b":true,"dtype":"int8","out_dtype":"uint8",)"
+      << R"("target":"cuda -arch=sm_80"})";
+  const Ended packed = tuner("pack bytes.json -o a.pack --candidates 2 --emulate --min-repeat-ms 0.1");
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const Result<PackFile> file = PackFile::open((folder_ / "a.pack").string());
+  ASSERT_TRUE(file.is_ok()) << file.message();
+  const Result<std::string> bytes = file->reference(0, 0);
+  ASSERT_TRUE(bytes.is_ok()) << bytes.message();
+  const Result<ReferenceView> answer = parse_reference(*bytes);
+  ASSERT_TRUE(answer.is_ok()) << answer.message();
+  EXPECT_GT(std::ranges::count_if(answer->full, [](double x) { return x > 0 && x < 255; }), 0.95 * 48 * 56);
+  const auto [least, most] = std::ranges::minmax(answer->full);
+  EXPECT_GT(most - least, 20) << "and are not all the same";
+  // The runner draws the same scales.
+  const Ended ran = run_pack("a.pack -o results.jsonl --deadline 60");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("2 of 2 measured, 2 right"));
 }
 
 TEST_F(PackTest, PacksForAGpuBringTheKernelsThatCompareThere) {

@@ -46,8 +46,10 @@ Status add_data(const CliTask& task, PackTask& out) {
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
     if (arg->role == BufferRole::kOutput) continue;
-    out.inputs.push_back({arg->name, static_cast<int>(i), arg->elements(), arg->dtype});
+    const float factor = drawn_factor(task.workload, arg->name);
+    out.inputs.push_back({arg->name, static_cast<int>(i), arg->elements(), arg->dtype, factor});
     inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements(), arg->dtype));
+    for (float& value : inputs.back()) value *= factor;
   }
   ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
   const bool is_much_work = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "compiler_core/base/elements.h"
-#include "measure_server/runner/input_data.h"
 
 namespace tuner {
 
@@ -90,9 +89,7 @@ Status DeviceCase::upload_inputs(const PackTask& task) {
         input->count * dtype_bytes(input->dtype) != info.bytes)
       return failed("the pack has no input for ", info.role, " ", info.name, ", ", info.bytes, " bytes of ",
                     info.dtype);
-    const std::string bytes = element_bytes(
-        random_values(task.input_seed, input->position, input->count, input->dtype), input->dtype);
-    RETURN_IF_ERROR(driver_status(operands_.upload(operand, bytes, bench_.stream())));
+    RETURN_IF_ERROR(driver_status(operands_.upload(operand, task.input_bytes(*input), bench_.stream())));
   }
   return driver_status(bench_.stream().synchronize());
 }
