@@ -364,6 +364,17 @@ TEST_F(PackTest, RequantisedAnswersLieWithinWhatOutHolds) {
   EXPECT_THAT(ran.out, HasSubstr("2 of 2 measured, 2 right"));
 }
 
+// Its out is given and an answer.
+TEST_F(PackTest, AProductThatIsAddedToOutIsChecked) {
+  std::ofstream(folder_ / "sum.json")
+      << R"({"op":"matmul","a":[48,40],"b":[40,56],"accumulate":true,"target":"cpu"})";
+  const Ended packed = tuner("pack sum.json -o a.pack --candidates 2 --min-repeat-ms 0.1");
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const Ended ran = run_pack("a.pack -o results.jsonl --deadline 60");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("2 of 2 measured, 2 right"));
+}
+
 TEST_F(PackTest, PacksForAGpuBringTheKernelsThatCompareThere) {
   if (const Ended there = tuner("pack matmul.json -o a.pack --candidates 1");
       there.err.find("no NVRTC") != std::string::npos)

@@ -45,7 +45,7 @@ Status add_data(const CliTask& task, PackTask& out) {
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
-    if (arg->role == BufferRole::kOutput) continue;
+    if (!is_given(arg->role)) continue;
     const float factor = drawn_factor(task.workload, arg->name);
     out.inputs.push_back({arg->name, static_cast<int>(i), arg->elements(), arg->dtype, factor});
     inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements(), arg->dtype));
@@ -55,7 +55,7 @@ Status add_data(const CliTask& task, PackTask& out) {
   const bool is_much_work = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops;
   size_t next = 0;
   for (const Buffer& arg : program.args) {
-    if (arg->role != BufferRole::kOutput) continue;
+    if (!is_result(arg->role)) continue;
     const bool is_large = arg->elements() > kChecksumsAbovePackedElements;
     const ReferenceKind kind = is_much_work || is_large ? ReferenceKind::kChecksums : ReferenceKind::kFull;
     ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg->shape, kind));
@@ -155,7 +155,7 @@ Status check_pack_size(const CliTask& task) {
   double bytes = 0;
   for (const Buffer& arg : task.workload.compute().args) {
     bytes += elements_of(arg) * dtype_bytes(arg->dtype);
-    if (arg->role == BufferRole::kOutput) bytes += elements_of(arg) * sizeof(double);
+    if (is_result(arg->role)) bytes += elements_of(arg) * sizeof(double);
   }
   if (bytes > kMostPackTaskBytes)
     return invalid_argument(task.key, ": operands and reference answer take ", bytes / (1 << 30),
