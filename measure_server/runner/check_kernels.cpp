@@ -99,22 +99,34 @@ extern "C" __global__ void tuner_probe_ffma(float* out, float x, float y, u64 ro
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-__device__ void multiply_add(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-__device__ void multiply_add(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+struct Brains {
+  static __device__ void multiply_add(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+};
+struct Tf32s {
+  static __device__ void multiply_add(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+};
+struct Bytes {
+  static __device__ void multiply_add(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+};
 
 // Eight tiles of sums a warp, each multiplied into 16 times a round, all out of registers. Operands are no zeros, which
 // would take less power and so run at a higher clock.
-template <class Sum>
+template <class Tiles, class Sum>
 __device__ void probe_mma(Sum* out, unsigned x, unsigned y, u64 rounds) {
   unsigned a[4], b[2];
   Sum sums[8][4];
@@ -127,7 +139,7 @@ __device__ void probe_mma(Sum* out, unsigned x, unsigned y, u64 rounds) {
 #pragma unroll
     for (int step = 0; step < 16; ++step) {
 #pragma unroll
-      for (int tile = 0; tile < 8; ++tile) multiply_add(sums[tile], a, b);
+      for (int tile = 0; tile < 8; ++tile) Tiles::multiply_add(sums[tile], a, b);
     }
   }
   Sum sum = 0;
@@ -136,10 +148,13 @@ __device__ void probe_mma(Sum* out, unsigned x, unsigned y, u64 rounds) {
   if (sum == (Sum)123456789) out[0] = sum;
 }
 extern "C" __global__ void tuner_probe_mma_bf16(float* out, unsigned x, unsigned y, u64 rounds) {
-  probe_mma(out, x, y, rounds);
+  probe_mma<Brains>(out, x, y, rounds);
+}
+extern "C" __global__ void tuner_probe_mma_tf32(float* out, unsigned x, unsigned y, u64 rounds) {
+  probe_mma<Tf32s>(out, x, y, rounds);
 }
 extern "C" __global__ void tuner_probe_mma_u8s8(int* out, unsigned x, unsigned y, u64 rounds) {
-  probe_mma(out, x, y, rounds);
+  probe_mma<Bytes>(out, x, y, rounds);
 }
 #endif
 )";

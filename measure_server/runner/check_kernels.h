@@ -20,19 +20,19 @@ std::string check_kernels_source();
 //   equal    (a, b, bytes, different)                 different = 1 unless the bytes are the same
 //   hash     (a, bytes, hash)                         adds up a hash of the bytes, which has no order
 //   ffma     (out, x, y, rounds)                      only computes: the peak that bench_gpu holds others against
-//   mma      (out, x, y, rounds)                      the same of products of tiles on tensor cores, of bfloat16 and
-//                                                     of bytes; from sm_80 on. x, y: bits of operands, which differ
-//                                                     from thread to thread in the bits that are set in y
+//   mma      (out, x, y, rounds)                      the same of products of tiles on tensor cores, of bfloat16, of
+//                                                     TF32 and of bytes; from sm_80 on. x, y: bits of operands, which
+//                                                     differ from thread to thread in the bits that are set in y
 std::string sums_kernel(DType dtype);
 std::string samples_kernel(DType dtype);
 inline constexpr char kEqualKernel[] = "tuner_check_equal", kHashKernel[] = "tuner_check_hash",
                       kFfmaKernel[] = "tuner_probe_ffma", kMmaBrainKernel[] = "tuner_probe_mma_bf16",
-                      kMmaByteKernel[] = "tuner_probe_mma_u8s8";
+                      kMmaTf32Kernel[] = "tuner_probe_mma_tf32", kMmaByteKernel[] = "tuner_probe_mma_u8s8";
 // Multiply-adds of a thread in one round of `ffma`.
 inline constexpr int64_t kFfmaPerRound = int64_t{16} * 32;
 // Products of tiles of a warp in one round of `mma`, and multiply-adds of one of them.
 inline constexpr int64_t kMmaPerRound = int64_t{8} * 16, kMmaBrainProducts = int64_t{16} * 8 * 16,
-                         kMmaByteProducts = int64_t{16} * 8 * 32;
+                         kMmaTf32Products = int64_t{16} * 8 * 8, kMmaByteProducts = int64_t{16} * 8 * 32;
 
 // How they are launched: threads of a block; rows and columns of a block of `sums`.
 inline constexpr int64_t kCheckThreads = 256, kSumsColumns = kCheckThreads, kSumsRows = 64;

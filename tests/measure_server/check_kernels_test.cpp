@@ -216,8 +216,8 @@ TEST(CheckKernelsOnGpus, AreCompiledForEveryArchitecture) {
       EXPECT_THAT(names, testing::Contains(sums_kernel(dtype)));
       EXPECT_THAT(names, testing::Contains(samples_kernel(dtype)));
     }
-    EXPECT_THAT(names, testing::IsSupersetOf(
-                           {kEqualKernel, kHashKernel, kFfmaKernel, kMmaBrainKernel, kMmaByteKernel}));
+    EXPECT_THAT(names, testing::IsSupersetOf({kEqualKernel, kHashKernel, kFfmaKernel, kMmaBrainKernel,
+                                              kMmaTf32Kernel, kMmaByteKernel}));
     EXPECT_LT(compiled->cubin.size(), 200'000u) << "every pack has it";
   }
 }
@@ -238,6 +238,7 @@ TEST(CheckKernelsOnGpus, ProbesComputeAsManyProductsARoundAsTheyAreCountedFor) {
     };
     for (const auto& [kernel, op, a_round] : {Probe{kFfmaKernel, sass::Op::kFfma, kFfmaPerRound},
                                               Probe{kMmaBrainKernel, sass::Op::kMma, kMmaPerRound},
+                                              Probe{kMmaTf32Kernel, sass::Op::kMma, kMmaPerRound},
                                               Probe{kMmaByteKernel, sass::Op::kMma, kMmaPerRound}}) {
       SCOPED_TRACE(str(arch, " ", kernel));
       const auto code = std::ranges::find(*codes, kernel, &sass::KernelCode::name);

@@ -386,7 +386,7 @@ TEST_F(PackTest, PacksForAGpuBringTheKernelsThatCompareThere) {
   for (const std::string& kernel :
        {sums_kernel(DType::kFloat32), samples_kernel(DType::kFloat32), std::string(kEqualKernel),
         std::string(kHashKernel), std::string(kFfmaKernel), std::string(kMmaBrainKernel),
-        std::string(kMmaByteKernel)})
+        std::string(kMmaTf32Kernel), std::string(kMmaByteKernel)})
     EXPECT_THAT(*checker, HasSubstr(kernel));
   // Those of the emulator run on the CPU.
   ASSERT_EQ(tuner("pack matmul.json -o e.pack --candidates 1 --emulate").exit_code, 0);
