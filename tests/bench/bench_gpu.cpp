@@ -191,7 +191,8 @@ Status measure_peaks(DeviceBench& bench, const PackFile& pack, RunReport& run) {
   };
   RETURN_IF_ERROR(measure(Probe::kMultiplyAdds, run.ffma_gflops, run.ffma_missing));
   RETURN_IF_ERROR(measure(Probe::kBrainTiles, run.mma_16bit_gops, run.mma_missing));
-  return measure(Probe::kByteTiles, run.mma_int8_gops, run.mma_missing);
+  RETURN_IF_ERROR(measure(Probe::kByteTiles, run.mma_int8_gops, run.mma_missing));
+  return measure(Probe::kTf32Tiles, run.mma_tf32_gops, run.tf32_missing);
 }
 
 Result<bool> bench_pack(const Options& options) {

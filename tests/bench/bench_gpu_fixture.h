@@ -28,13 +28,14 @@ inline constexpr uint64_t kSeed = 5;
 // Types of a product as the workload has them: of what is multiplied, of sums and, if it is not that, of out.
 struct Types {
   DType dtype = DType::kFloat32;
-  bool narrow = false;
+  bool narrow = false, tf32 = false;
 
   DType left() const { return dtype == DType::kInt8 ? DType::kUInt8 : dtype; }
   DType sum() const { return dtype == DType::kInt8 ? DType::kInt32 : DType::kFloat32; }
   DType out() const { return narrow ? dtype : sum(); }
   std::string words() const {
-    return str("dtype=", dtype, narrow ? str(" out_dtype=", dtype) : std::string());
+    return str("dtype=", dtype, tf32 ? " allow_tf32=1" : "",
+               narrow ? str(" out_dtype=", dtype) : std::string());
   }
   // The same to the driver.
   std::string kernel() const {
@@ -44,7 +45,10 @@ struct Types {
                                                   : 0;
     return str(" type=", number, " narrow=", narrow);
   }
-  CheckSpec check() const { return narrow ? CheckSpec{1e-4, 0x1p-8} : CheckSpec{}; }
+  // As tolerance_of() has them for sums of some ten terms.
+  CheckSpec check() const {
+    return tf32 ? CheckSpec{0.01, 1e-5} : narrow ? CheckSpec{1e-4, 0x1p-8} : CheckSpec{};
+  }
 };
 
 struct Product {

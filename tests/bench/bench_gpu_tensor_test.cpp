@@ -1,5 +1,5 @@
-// bench_gpu on tasks for tensor cores: cuBLASLt and cuDNN as peers of products of 16 bits and of bytes, and the
-// peaks they are held against.
+// bench_gpu on tasks for tensor cores: cuBLASLt and cuDNN as peers of products of 16 bits, of bytes and of TF32,
+// and the peaks they are held against.
 #include "tests/bench/bench_gpu_fixture.h"
 
 namespace tuner {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr Types kBrain{.dtype = DType::kBFloat16}, kNarrowBrain{.dtype = DType::kBFloat16, .narrow = true},
     kHalf{.dtype = DType::kFloat16}, kNarrowHalf{.dtype = DType::kFloat16, .narrow = true},
-    kBytes{.dtype = DType::kInt8};
+    kBytes{.dtype = DType::kInt8}, kTf32{.tf32 = true};
 
 class BenchGpuTensor : public BenchGpu {
  protected:
@@ -161,6 +161,24 @@ TEST_F(BenchGpuTensor, TheInstalledCublasLtHasWhatWeAskFor) {
   EXPECT_THAT(ended.text, Not(HasSubstr("the library has no ")));
 }
 
+// --- products of float32 that may take TF32 ---
+
+// cublasSgemm would be called with TF32 off: not what the task allows.
+TEST_F(BenchGpuTensor, OfTf32CublasLtAloneIsThePeerOnTensorCores) {
+  write({product({.types = kTf32}, " ns=4000"),
+         product({.batch = 3, .transpose_a = true, .transpose_b = true, .bias = true, .types = kTf32})});
+  const Ended ended = run("", "TUNER_FAKE_CUBLAS_NS=1 TUNER_FAKE_CUBLASLT_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cuBLASLt       3.00 us  [3.00, 3.00]  cuBLASLt best of 3, #3, "));
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of cuBLASLt/ours: 0.671 over 2 tasks\n"));
+  EXPECT_THAT(ended.text, Not(HasSubstr("cublasSgemm")));
+  // Of a tolerance of 0.01: float32 would err by less than 1e-4 of it.
+  for (const json& t : result()["tasks"]) EXPECT_GT(t["peer"]["max_error"].get<double>(), 0.01);
+  const Ended absent = run("", "TUNER_LIBCUBLASLT=/not/there.so");
+  EXPECT_EQ(absent.exit_code, 0) << absent.text;
+  EXPECT_THAT(absent.text, HasSubstr("  cuBLASLt no cuBLASLt: /not/there.so: "));
+}
+
 // --- convolutions ---
 
 TEST_F(BenchGpuTensor, AConvolutionOf16BitsTakesWhatCudnnOffers) {
@@ -185,6 +203,16 @@ TEST_F(BenchGpuTensor, WhereCudnnHasNoFloat32OutItsOwnIsCompared) {
   EXPECT_THAT(ended.text, HasSubstr("on tensor cores; out in bfloat16: the library has no float32 one\n"));
   EXPECT_THAT(ended.text, HasSubstr("float32 one; the convolution alone, without bias and activation\n"));
   EXPECT_LT(result()["tasks"][0]["peer"]["max_error"].get<double>(), 1);
+}
+
+TEST_F(BenchGpuTensor, WhereTf32IsAllowedCudnnTakesTensorCores) {
+  write({convolution({.types = kTf32}, " ns=4000"), convolution({}, " ns=4000")});
+  const Ended ended = run("", "TUNER_FAKE_CUDNN_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text,
+              HasSubstr("cuDNN          1.50 us  [1.50, 1.50]  implicit_precomp_gemm on tensor cores\n"));
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN          3.00 us  [3.00, 3.00]  implicit_precomp_gemm\n"));
+  EXPECT_GT(result()["tasks"][0]["peer"]["max_error"].get<double>(), 0.01);
 }
 
 TEST_F(BenchGpuTensor, ACudnnWithoutBfloat16IsToldInOneLine) {
@@ -213,23 +241,43 @@ TEST_F(BenchGpuTensor, ConvolutionsOfBytesHaveNoPeer) {
 
 TEST_F(BenchGpuTensor, SharesAreOfTheTensorPeakThatWasMeasuredInTheSameRun) {
   PackTask brain = product({.types = kBrain}, " ns=4000"),
-           bytes = product({.n = 8, .k = 12, .types = kBytes}, " ns=4000");
-  brain.checker = bytes.checker =
-      str("FAKECUBIN\nkernel ", kMmaBrainKernel, " probe_mma\nkernel ", kMmaByteKernel, " probe_mma\n");
-  write({brain, bytes});
+           bytes = product({.n = 8, .k = 12, .types = kBytes}, " ns=4000"),
+           tf32 = product({.types = kTf32}, " ns=4000");
+  brain.checker = str("FAKECUBIN\nkernel ", kMmaBrainKernel, " probe_mma\nkernel ", kMmaTf32Kernel,
+                      " probe_mma\nkernel ", kMmaByteKernel, " probe_mma\n");
+  write({brain, bytes, tf32, convolution({.types = kTf32})});
   const Ended ended = run();
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
   // A launch takes a microsecond on this driver: 8 blocks of 8 warps on each of 10 multiprocessors, 256 rounds.
   const double products = 128.0 * 256 * 8 * 80 / 1000, of_brains = 2 * 16 * 8 * 16 * products,
-               of_bytes = 2 * 16 * 8 * 32 * products;
+               of_bytes = 2 * 16 * 8 * 32 * products, of_tf32 = 2 * 16 * 8 * 8 * products;
   const json j = result();
   EXPECT_NEAR(j["mma_16bit_gflops"].get<double>(), of_brains, 1e-3 * of_brains);
   EXPECT_NEAR(j["mma_int8_gops"].get<double>(), of_bytes, 1e-3 * of_bytes);
-  EXPECT_THAT(ended.text, HasSubstr(", by mma.sync out of registers\n"));
+  EXPECT_NEAR(j["mma_tf32_gflops"].get<double>(), of_tf32, 1e-3 * of_tf32);
+  EXPECT_THAT(ended.text, HasSubstr(", by mma.sync out of registers\nTF32 tensor peak measured: "));
   EXPECT_NEAR(j["tasks"][0]["share_of_ceiling"].get<double>(), 770 / 4000.0 / of_brains, 1e-9);
   EXPECT_EQ(j["tasks"][0]["ceiling"], "16-bit tensor peak, measured");
   EXPECT_NEAR(j["tasks"][1]["share_of_ceiling"].get<double>(), 960 / 4000.0 / of_bytes, 1e-9);
   EXPECT_EQ(j["tasks"][1]["ceiling"], "int8 tensor peak, measured");
+  EXPECT_NEAR(j["tasks"][2]["share_of_ceiling"].get<double>(), 770 / 4000.0 / of_tf32, 1e-9);
+  for (const int task : {2, 3}) EXPECT_EQ(j["tasks"][task]["ceiling"], "TF32 tensor peak, measured");
+}
+
+// Packs of before bring the other two.
+TEST_F(BenchGpuTensor, AnUnknownTf32PeakIsOneLineAndTheOthersAreTold) {
+  PackTask tf32 = product({.types = kTf32}, " ns=4000"), brain = product({.types = kBrain});
+  tf32.checker =
+      str("FAKECUBIN\nkernel ", kMmaBrainKernel, " probe_mma\nkernel ", kMmaByteKernel, " probe_mma\n");
+  write({tf32, brain});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("\ntensor peaks measured: 16 bits "));
+  EXPECT_THAT(ended.text,
+              HasSubstr("\nTF32 tensor peak not measured: the pack has no kernel for it; pack again\n"));
+  EXPECT_THAT(ended.text, HasSubstr("  0.00 TFLOP/s\n")) << "and is no share of the fp32 peak";
+  EXPECT_FALSE(result()["tasks"][0].contains("ceiling"));
+  EXPECT_EQ(result()["tasks"][1]["ceiling"], "16-bit tensor peak, measured");
 }
 
 // Packs of before, and packs for GPUs whose tensor cores we do not use.
@@ -241,6 +289,7 @@ TEST_F(BenchGpuTensor, AnUnknownTensorPeakIsOneLine) {
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
   EXPECT_THAT(ended.text,
               HasSubstr("\ntensor peaks not measured: the pack has no kernel for it; pack again\n"));
+  EXPECT_THAT(ended.text, Not(HasSubstr("TF32 tensor peak")));
   EXPECT_THAT(ended.text, HasSubstr("  0.00 TFLOP/s\n"));
   EXPECT_FALSE(result()["tasks"][0].contains("ceiling"));
   EXPECT_GT(result()["ffma_gflops"], 0);

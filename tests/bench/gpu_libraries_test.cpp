@@ -1,5 +1,5 @@
-// How bench_gpu calls cuBLASLt and cuDNN, where no workload asks for it yet: TF32, and images with channels
-// last. On the libraries of ours that tests/bench has.
+// How bench_gpu calls cuBLASLt and cuDNN: TF32 where it is allowed and nowhere else, images with channels last. On
+// the libraries of ours that tests/bench has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +44,10 @@ class GpuLibraries : public testing::Test {
     return load_elements(bytes.data(), count, dtype);
   }
 
+  static float tf32(float x) {
+    return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000) & 0xffffe000);
+  }
+
   std::optional<cuda::DeviceContext> context_;
   cuda::DeviceStream stream_;
   std::vector<cuda::DeviceMemory> memory_;
@@ -54,15 +58,13 @@ class GpuLibraries : public testing::Test {
 TEST_F(GpuLibraries, Tf32IsUsedWhereItIsAskedForAndNowhereElse) {
   const Result<CublasLt> lt = CublasLt::open(stream_);
   ASSERT_TRUE(lt.is_ok()) << lt.message();
-  const MatmulWorkload w{.m = 3, .n = 4, .k = 5};
+  MatmulWorkload w{.m = 3, .n = 4, .k = 5};
   const std::vector<float> a = random_values(1, 0, w.m * w.k), b = random_values(1, 1, w.k * w.n);
   const cuda::DevicePtr left = upload(a, DType::kFloat32), right = upload(b, DType::kFloat32),
                         out = upload(std::vector<float>(12), DType::kFloat32);
-  const auto tf32 = [](float x) {
-    return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000) & 0xffffe000);
-  };
-  for (const FloatMath math : {FloatMath::kFloat32, FloatMath::kTf32}) {
-    const auto product = CublasLtProduct::describe(*lt, w, math);
+  for (const bool allowed : {false, true}) {
+    w.allow_tf32 = allowed;
+    const auto product = CublasLtProduct::describe(*lt, w);
     ASSERT_TRUE(product.is_ok()) << product.message();
     ASSERT_TRUE((*product)->run((*product)->algorithms()[0], left, right, 0, out).is_ok());
     const std::vector<double> found = download(out, 12, DType::kFloat32);
@@ -71,7 +73,7 @@ TEST_F(GpuLibraries, Tf32IsUsedWhereItIsAskedForAndNowhereElse) {
         double sum = 0;
         for (int64_t k = 0; k < w.k; ++k) {
           const float x = a[static_cast<size_t>(i * w.k + k)], y = b[static_cast<size_t>(k * w.n + j)];
-          sum += math == FloatMath::kTf32 ? double{tf32(x)} * tf32(y) : double{x} * y;
+          sum += allowed ? double{tf32(x)} * tf32(y) : double{x} * y;
         }
         EXPECT_NEAR(found[static_cast<size_t>(i * w.n + j)], sum, 1e-6);
       }
@@ -98,11 +100,14 @@ TEST_F(GpuLibraries, CudnnTakesImagesOfBothLayoutsAndAllTypes) {
   const Result<Cudnn> cudnn = Cudnn::open(stream_);
   ASSERT_TRUE(cudnn.is_ok()) << cudnn.message();
   for (const std::string layout : {"NCHW", "NHWC"})
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-      SCOPED_TRACE(str(layout, " ", dtype));
+    for (const auto& [dtype, allowed] : {std::pair{DType::kFloat32, false},
+                                         {DType::kFloat32, true},
+                                         {DType::kBFloat16, false},
+                                         {DType::kFloat16, false}}) {
+      SCOPED_TRACE(str(layout, " ", dtype, allowed ? " TF32" : ""));
       Conv2dWorkload w{.in_channels = 4, .in_height = 5, .in_width = 6, .out_channels = 6};
       w.kernel_height = 3, w.kernel_width = 2, w.groups = 2, w.stride = {2, 1}, w.padding = {1, 0, 1, 0};
-      w.dtype = dtype, w.layout = w.out_layout = layout;
+      w.dtype = dtype, w.allow_tf32 = allowed, w.layout = w.out_layout = layout;
       const int64_t rows = w.out_height(), columns = w.out_width(), per_group = w.in_channels / w.groups;
       const std::vector<float> data = random_values(1, 0, 4 * 5 * 6, dtype),
                                weight = random_values(1, 1, 6 * per_group * 3 * 2, dtype);
@@ -124,8 +129,9 @@ TEST_F(GpuLibraries, CudnnTakesImagesOfBothLayoutsAndAllTypes) {
               for (int64_t k = 0; k < 6; ++k) {
                 const int64_t row = 2 * r + k / 2 - 1, column = c + k % 2;
                 if (row < 0 || row >= 5) continue;
-                sum += double{data[place(layout, o / 3 * per_group + i, row, column, 4, 5, 6)]} *
-                       weight[o * per_group * 6 + place(layout, i, k / 2, k % 2, per_group, 3, 2)];
+                const float p = data[place(layout, o / 3 * per_group + i, row, column, 4, 5, 6)];
+                const float q = weight[o * per_group * 6 + place(layout, i, k / 2, k % 2, per_group, 3, 2)];
+                sum += allowed ? double{tf32(p)} * tf32(q) : double{p} * q;
               }
             EXPECT_NEAR(found[place(layout, o, r, c, 6, rows, columns)], sum,
                         1e-6 + (dtype == DType::kFloat32 ? 0 : 0x1p-8 * std::fabs(sum)));

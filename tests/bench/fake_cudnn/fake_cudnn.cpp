@@ -4,9 +4,12 @@
 // Algorithm 0 takes twice as long as TUNER_FAKE_CUDNN_NS (default 5000), 1 so long, 2 is not supported, and 3 is
 // the fastest but wrong. 1 wants a workspace, and uses all of it. With TUNER_FAKE_CUDNN_WRONG all are wrong.
 //
-// Of 16 bits it offers 0 and 1 without tensor cores, 1 with them, which takes half as long, and 6, which refuses when
-// it is called; out has the type of data. With TUNER_FAKE_CUDNN_NO_BFLOAT16 it has nothing of bfloat16.
+// Who asks for offers gets 0 and 1 without tensor cores, 1 with them, which takes half as long, and 6, which refuses
+// when it is called; out has the type of data. Numbers of float32 lose their last 13 bits unless fused multiply-adds
+// are asked for, as on GPUs since the A100. With TUNER_FAKE_CUDNN_NO_BFLOAT16 it has nothing of bfloat16.
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -63,13 +66,21 @@ double rounded(double x, DType type) {
                                    : nearest;
 }
 
+// What tensor cores see of a float32: 10 bits of fraction.
+double as_tf32(double x) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(static_cast<float>(x)) + 0x1000) & 0xffffe000);
+}
+
 void convolve(const Convolution& conv, const Tensor& data, const void* x, const Tensor& filter,
               const void* weight, const Tensor& out, void* y) {
   const auto [batch, channels, height, width] = data.sizes;
   const auto [filters, per_group, kh, kw] = filter.sizes;
   const auto [n, oc, oh, ow] = out.sizes;
-  const std::vector<double> image = tuner::load_elements(x, data.elements(), data.type),
-                            taps = tuner::load_elements(weight, filter.elements(), filter.type);
+  std::vector<double> image = tuner::load_elements(x, data.elements(), data.type),
+                      taps = tuner::load_elements(weight, filter.elements(), filter.type);
+  if (data.type == DType::kFloat32 && conv.math != kFusedMultiplyAdds)
+    for (std::vector<double>* operand : {&image, &taps})
+      for (double& number : *operand) number = as_tf32(number);
   std::vector<double> sums(static_cast<size_t>(out.elements()));
   for (int i = 0; i < n * oc * oh * ow; ++i) {
     const int column = i % ow, row = i / ow % oh, o = i / ow / oh % oc, b = i / ow / oh / oc;
@@ -173,9 +184,8 @@ int cudnnConvolutionForward(void*, const void* alpha, void* data, const void* x,
   const auto& conv = *static_cast<Convolution*>(convolution);
   const auto &in = *static_cast<Tensor*>(data), &to = *static_cast<Tensor*>(out),
              &taps = *static_cast<Tensor*>(filter);
-  const bool is_float = in.type == DType::kFloat32;
-  if (!fits(in, taps, to, conv.groups) || (is_float && conv.math != kFusedMultiplyAdds) ||
-      *static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0)
+  if (!fits(in, taps, to, conv.groups) || *static_cast<const float*>(alpha) != 1 ||
+      *static_cast<const float*>(beta) != 0)
     return kBadParameter;
   if (algorithm == 6) return kNotSupported;
   if (algorithm == 1 && (workspace == nullptr || workspace_bytes < kWorkspaceBytes)) return kBadParameter;

@@ -49,6 +49,8 @@ ProbeKernel kernel_of(Probe probe) {
   switch (probe) {
     case Probe::kBrainTiles:  // 1 and more, of both signs
       return {kMmaBrainKernel, 2 * kMmaBrainProducts * kMmaPerRound / kWarp, 0x3F803F80, 0x807F807F};
+    case Probe::kTf32Tiles:  // likewise
+      return {kMmaTf32Kernel, 2 * kMmaTf32Products * kMmaPerRound / kWarp, 0x3F800000, 0x807FE000};
     case Probe::kByteTiles:
       return {kMmaByteKernel, 2 * kMmaByteProducts * kMmaPerRound / kWarp, 0, 0xFFFFFFFF};
     default:

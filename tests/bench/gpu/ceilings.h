@@ -17,6 +17,7 @@ Result<double> copy_rate(DeviceBench& bench, double fill_ns);
 enum class Probe : uint8_t {
   kMultiplyAdds,  // of float32
   kBrainTiles,    // products of tiles of bfloat16, sums in float32, by mma.sync
+  kTf32Tiles,     // products of tiles of float32, of which 10 bits of fraction count, by mma.sync
   kByteTiles,     // products of tiles of uint8 and int8, sums in int32, by mma.sync
 };
 // 10^9 operations per second of it, a multiplication and an addition being two. Failed, saying why: the pack has no

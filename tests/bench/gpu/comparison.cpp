@@ -60,6 +60,8 @@ Status Comparison::run_checked(size_t task, int candidate, TaskReport& report) {
   report.bytes = ours.workload().bytes();
   report.memory_bound = ours.workload().memory_bound();
   report.dtype = ours.workload().dtype();
+  if (const auto* w = ours.workload().get_if<MatmulWorkload>()) report.allow_tf32 = w->allow_tf32;
+  if (const auto* w = ours.workload().get_if<Conv2dWorkload>()) report.allow_tf32 = w->allow_tf32;
   report.sets = ours.sets();
   const auto call = [&ours](int set) { return ours.call(set); };
   ASSIGN_OR_RETURN(report.max_error, ours.check(call));

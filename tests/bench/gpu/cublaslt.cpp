@@ -141,21 +141,20 @@ Status cublaslt_serves(const MatmulWorkload& w) {
 }
 
 Result<std::unique_ptr<CublasLtProduct>> CublasLtProduct::describe(const CublasLt& lt,
-                                                                   const MatmulWorkload& w, FloatMath math) {
+                                                                   const MatmulWorkload& w) {
   RETURN_IF_ERROR(cublaslt_serves(w));
   std::unique_ptr<CublasLtProduct> made(new CublasLtProduct(lt));
-  RETURN_IF_ERROR(made->describe(w, math));
+  RETURN_IF_ERROR(made->describe(w));
   RETURN_IF_ERROR(made->find_algorithms());
   return made;
 }
 
 // As in cublas.cpp: the operands change places, and what the workload stores transposed is transposed again.
-Status CublasLtProduct::describe(const MatmulWorkload& w, FloatMath math) {
+Status CublasLtProduct::describe(const MatmulWorkload& w) {
   const Api& api = *loaded();
   sums_integers_ = w.dtype == DType::kInt8;
   const bool transpose_a = w.transpose_a && !sums_integers_, transpose_b = w.transpose_b || sums_integers_;
-  const bool tf32 = w.dtype == DType::kFloat32 && math == FloatMath::kTf32;
-  const int compute = sums_integers_ ? kCompute32I : tf32 ? kCompute32FFastTf32 : kCompute32F;
+  const int compute = sums_integers_ ? kCompute32I : w.allow_tf32 ? kCompute32FFastTf32 : kCompute32F;
   RETURN_IF_ERROR(checked(api.create_product(&product_, compute, sums_integers_ ? kReal32I : kReal32F),
                           "cublasLtMatmulDescCreate"));
   RETURN_IF_ERROR(

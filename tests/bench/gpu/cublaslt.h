@@ -1,6 +1,6 @@
 // CublasLt: NVIDIA's library for products on tensor cores, loaded when first used (dlopen): the peer of our products of
-// bfloat16, float16 and bytes, and beside cublasSgemm of those of float32. Its heuristic offers algorithms; which of them is
-// the fastest is for the caller to find out.
+// bfloat16, float16 and bytes, of those of float32 that may take TF32, and beside cublasSgemm of other float32. Its heuristic
+// offers algorithms; which of them is the fastest is for the caller to find out.
 //
 // Needs no CUDA header to build. Uses the context that is current on the calling thread; one thread at a time.
 #pragma once
@@ -40,16 +40,11 @@ class CublasLt {
   cuda::Stream stream_ = nullptr;
 };
 
-// How products of float32 are done.
-enum class FloatMath : uint8_t {
-  kFloat32,  // fused multiply-adds
-  kTf32,     // tensor cores, operands rounded to 10 bits of fraction
-};
-
 // One product, described to the library, and the algorithms that its heuristic has for it.
 //
 //   dtype      a, b                              sums      out
-//   float32    float32                           float32   float32
+//   float32    float32                           float32   float32; with `allow_tf32` on tensor cores, operands
+//                                                          rounded to 10 bits of fraction
 //   bfloat16   bfloat16                          float32   float32 or bfloat16
 //   float16    float16                           float32   float32 or float16
 //   int8       int8 both; a as [M, K],           int32     int32
@@ -68,8 +63,7 @@ class CublasLtProduct {
   static constexpr int64_t kMostWorkspaceBytes = int64_t{64} << 20;
 
   // Failed: the library cannot do it, or has no algorithm for it on this device. `lt` outlives this.
-  static Result<std::unique_ptr<CublasLtProduct>> describe(const CublasLt& lt, const MatmulWorkload& w,
-                                                           FloatMath math = FloatMath::kFloat32);
+  static Result<std::unique_ptr<CublasLtProduct>> describe(const CublasLt& lt, const MatmulWorkload& w);
   CublasLtProduct(const CublasLtProduct&) = delete;
   CublasLtProduct& operator=(const CublasLtProduct&) = delete;
   ~CublasLtProduct();
@@ -82,7 +76,7 @@ class CublasLtProduct {
 
  private:
   explicit CublasLtProduct(const CublasLt& lt) : lt_(lt) {}
-  Status describe(const MatmulWorkload& w, FloatMath math);
+  Status describe(const MatmulWorkload& w);
   Status find_algorithms();
 
   const CublasLt& lt_;

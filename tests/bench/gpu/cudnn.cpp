@@ -130,12 +130,19 @@ Status cudnn_serves(const Conv2dWorkload& w) {
   return Status::ok();
 }
 
+namespace {
+
+bool for_tensor_cores(const Conv2dWorkload& w) { return w.dtype != DType::kFloat32 || w.allow_tf32; }
+int code_of(DType t) { return t == DType::kBFloat16 ? kBFloat16 : t == DType::kFloat16 ? kHalf : kFloat; }
+
+}  // namespace
+
 Result<std::unique_ptr<CudnnConvolution>> CudnnConvolution::describe(const Cudnn& cudnn,
                                                                      const Conv2dWorkload& w, DType out) {
   RETURN_IF_ERROR(cudnn_serves(w));
   std::unique_ptr<CudnnConvolution> made(new CudnnConvolution(cudnn));
   RETURN_IF_ERROR(made->describe(w, out));
-  if (w.dtype != DType::kFloat32) {
+  if (for_tensor_cores(w)) {
     RETURN_IF_ERROR(made->find_offered_algorithms());
     return made;
   }
@@ -143,12 +150,6 @@ Result<std::unique_ptr<CudnnConvolution>> CudnnConvolution::describe(const Cudnn
   if (made->algorithms_.empty()) return failed("cuDNN: has no direct or implicit algorithm for it");
   return made;
 }
-
-namespace {
-
-int code_of(DType t) { return t == DType::kBFloat16 ? kBFloat16 : t == DType::kFloat16 ? kHalf : kFloat; }
-
-}  // namespace
 
 Status CudnnConvolution::describe(const Conv2dWorkload& w, DType out) {
   const Api& api = *loaded();
@@ -173,7 +174,7 @@ Status CudnnConvolution::describe(const Conv2dWorkload& w, DType out) {
                           n(w.dilation[0]), n(w.dilation[1]), kCrossCorrelation, kFloat),
       "cudnnSetConvolution2d"));
   RETURN_IF_ERROR(checked(api.set_groups(convolution_, n(w.groups)), "cudnnSetConvolutionGroupCount"));
-  return checked(api.set_math(convolution_, w.dtype == DType::kFloat32 ? kFusedMultiplyAdds : kTensorCores),
+  return checked(api.set_math(convolution_, for_tensor_cores(w) ? kTensorCores : kFusedMultiplyAdds),
                  "cudnnSetConvolutionMathType");
 }
 

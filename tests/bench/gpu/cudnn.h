@@ -3,8 +3,9 @@
 //
 //   float32              fused multiply-adds, no tensor cores; direct and implicit algorithms only, as ours are:
 //                        Winograd and FFT round otherwise
-//   bfloat16, float16    tensor cores allowed, sums in float32; every algorithm that the library offers. out is
-//                        documented to be of the same type only
+//   float32 where        tensor cores allowed, operands rounded to 10 bits of fraction; every algorithm that the library
+//   TF32 is allowed      offers
+//   bfloat16, float16    likewise, sums in float32. out is documented to be of the same type only
 //
 // Images are NCHW or NHWC, in and out alike; where channels come last, weights are [OC, KH, KW, IC].
 //

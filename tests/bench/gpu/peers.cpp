@@ -175,10 +175,10 @@ Status try_cublaslt(const CublasLt& lt, const MatmulWorkload& w, DeviceCase& our
   return Status::ok();
 }
 
-// float32: cublasSgemm, and what cuBLASLt has. Other types: cuBLASLt.
+// float32: cublasSgemm, whose TF32 is off, and what cuBLASLt has. Tensor cores: cuBLASLt.
 Status add_product(const Libraries& libraries, Trial& trial, DeviceCase& ours, const MatmulWorkload& w,
                    PeerReport& report) {
-  const bool is_float = w.dtype == DType::kFloat32;
+  const bool is_float = w.dtype == DType::kFloat32 && !w.allow_tf32;
   report.name = is_float ? "cuBLAS" : "cuBLASLt";
   Status serves = ours.can_finish();
   if (serves && is_float) serves = libraries.cublas.is_ok() ? cublas_serves(w) : libraries.cublas.status();

@@ -29,6 +29,7 @@ Ceiling ceiling_of(const RunReport& run, const TaskReport& t) {
   if (t.dtype == DType::kBFloat16 || t.dtype == DType::kFloat16)
     return {"16-bit tensor peak, measured", run.mma_16bit_gops};
   if (t.dtype == DType::kInt8) return {"int8 tensor peak, measured", run.mma_int8_gops};
+  if (t.allow_tf32) return {"TF32 tensor peak, measured", run.mma_tf32_gops};
   if (run.ffma_gflops > 0) return {"fp32 peak, measured", run.ffma_gflops};
   return {"fp32 peak", run.device.fp32_peak_gflops};
 }
@@ -65,7 +66,7 @@ void print_peer(const PeerReport& peer) {
 
 void print_rate(const RunReport& run, const TaskReport& t) {
   const double percent = 100 * share_of_ceiling(run, t);
-  const bool of_tensor_cores = !t.memory_bound && t.dtype != DType::kFloat32;
+  const bool of_tensor_cores = !t.memory_bound && (t.dtype != DType::kFloat32 || t.allow_tf32);
   if (t.memory_bound)
     std::printf("  %.0f GB/s, %.1f %% of the copy rate\n", gbps(t), percent);
   else if (!of_tensor_cores)
@@ -131,6 +132,10 @@ void print_head(const RunReport& run) {
         run.mma_16bit_gops / 1000, run.mma_int8_gops / 1000);
   else
     std::printf("tensor peaks not measured: %s\n", run.mma_missing.c_str());
+  if (run.tf32_missing.empty())
+    std::printf("TF32 tensor peak measured: %.1f TFLOP/s, likewise\n", run.mma_tf32_gops / 1000);
+  else if (run.mma_missing.empty())
+    std::printf("TF32 tensor peak not measured: %s\n", run.tf32_missing.c_str());
   std::printf("%s%s\n", run.cublas.starts_with("no ") ? "" : "cuBLAS ", run.cublas.c_str());
   std::printf("%s%s\n", run.cublaslt.starts_with("no ") ? "" : "cuBLASLt ", run.cublaslt.c_str());
   std::printf("%s%s\n", run.cudnn.starts_with("no ") ? "" : "cuDNN ", run.cudnn.c_str());
@@ -182,13 +187,15 @@ Status write_json(const RunReport& run, const std::string& path) {
       {"mma_16bit_gflops", run.mma_16bit_gops},
       {"mma_int8_gops", run.mma_int8_gops},
       {"mma_missing", run.mma_missing},
+      {"mma_tf32_gflops", run.mma_tf32_gops},
+      {"tf32_missing", run.tf32_missing},
       {"cublas", run.cublas},
       {"cublaslt", run.cublaslt},
       {"cudnn", run.cudnn},
       {"cudnn_math",
-       "float32 multiply-adds, direct and implicit algorithms; of 16 bits tensor cores, all algorithms"},
+       "float32 multiply-adds, direct and implicit algorithms; 16 bits, TF32: tensor cores, all algorithms"},
       {"cublas_math",
-       "float32, TF32 and emulation off; other types on tensor cores, sums in float32 or int32"},
+       "float32, TF32 off unless allowed; other types on tensor cores, sums in float32 or int32"},
       {"pack", run.pack},
       {"pack_about", run.pack_about},
       {"operands", run.caches == Caches::kRotate ? "rotated over 3 x L2" : "warm"},

@@ -28,6 +28,7 @@ struct TaskReport {
   int64_t flops = 0, bytes = 0;
   bool memory_bound = false;
   DType dtype = DType::kFloat32;
+  bool allow_tf32 = false;
   std::string error;  // why nothing is told of it; empty when it was measured and right
   std::vector<double> ns;
   int64_t calls = 0;  // in a batch
@@ -53,6 +54,8 @@ struct RunReport {
   // 10^9 operations a second of products of tiles out of registers, of 16-bit floats and of bytes; likewise.
   double mma_16bit_gops = 0, mma_int8_gops = 0;
   std::string mma_missing;
+  double mma_tf32_gops = 0;  // likewise; packs that have the others may lack it
+  std::string tf32_missing;
   std::vector<TaskReport> tasks;
   std::string stopped;  // why tasks are missing; empty when none is
 };
