@@ -70,8 +70,16 @@ struct Image {
   int64_t batch = 2, channels = 4, height = 9, width = 7, filters = 6, size = 3, stride = 1, padding = 1,
           groups = 1;
   bool bias = false;
+  bool last = false;  // NHWC
   Types types = {};
 
+  std::vector<int64_t> shape(int64_t c, int64_t h, int64_t w) const {
+    return last ? std::vector{batch, h, w, c} : std::vector{batch, c, h, w};
+  }
+  // Where an element of such an image lies.
+  int64_t at(int64_t n, int64_t channel, int64_t y, int64_t x, int64_t c, int64_t h, int64_t w) const {
+    return last ? ((n * h + y) * w + x) * c + channel : ((n * c + channel) * h + y) * w + x;
+  }
   int64_t rows() const { return (height + 2 * padding - size) / stride + 1; }
   int64_t columns() const { return (width + 2 * padding - size) / stride + 1; }
   std::string key(const std::string& pad = "") const {
@@ -79,11 +87,11 @@ struct Image {
     return str("v1 conv2d n=", batch, " ic=", channels, " ih=", height, " iw=", width, " oc=", filters,
                " kh=", size, " kw=", size, " stride=", stride, ",", stride, " pad=", pad.empty() ? same : pad,
                " dil=1,1 groups=", groups, " bias=", bias, " act=none ", types.words(),
-               " layout=NCHW const=weight");
+               " layout=", last ? "NHWC" : "NCHW", " const=weight");
   }
   std::string kernel() const {
     return str("conv b=", batch, " c=", channels, " h=", height, " w=", width, " m=", filters, " k=", size,
-               " s=", stride, " p=", padding, " g=", groups, " bias=", bias, types.kernel());
+               " s=", stride, " p=", padding, " g=", groups, " bias=", bias, " last=", last, types.kernel());
   }
 };
 
@@ -152,10 +160,10 @@ class BenchGpu : public testing::Test {
   PackTask convolution(const Image& c, const std::string& more = "") {
     const Types& types = c.types;
     std::vector<ArgInfo> args = {
-        arg("data", {c.batch, c.channels, c.height, c.width}, false, types.left()),
+        arg("data", c.shape(c.channels, c.height, c.width), false, types.left()),
         arg("weight", {c.filters, c.channels / c.groups, c.size, c.size}, false, types.dtype)};
     if (c.bias) args.push_back(arg("bias", {c.filters}, false, types.sum()));
-    args.push_back(arg("out", {c.batch, c.filters, c.rows(), c.columns()}, true, types.out()));
+    args.push_back(arg("out", c.shape(c.filters, c.rows(), c.columns()), true, types.out()));
     PackTask t = task(c.key(), args, answer(c));
     t.check = types.check();
     t.candidates.push_back(candidate(args, c.kernel() + more));
@@ -168,7 +176,7 @@ class BenchGpu : public testing::Test {
         random_values(kSeed, 0, c.batch * c.channels * c.height * c.width, c.types.left());
     const std::vector<float> weight = random_values(kSeed, 1, c.filters * per_group * taps, dtype);
     const std::vector<float> bias = random_values(kSeed, 2, c.filters, c.types.sum());
-    std::vector<double> out;
+    std::vector<double> out(static_cast<size_t>(c.batch * c.filters * c.rows() * c.columns()));
     for (int64_t n = 0; n < c.batch; ++n)
       for (int64_t f = 0; f < c.filters; ++f)
         for (int64_t y = 0; y < c.rows(); ++y)
@@ -180,10 +188,10 @@ class BenchGpu : public testing::Test {
                               column = x * c.stride + k % c.size - c.padding;
                 if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
                 const int64_t channel = f / (c.filters / c.groups) * per_group + i;
-                sum += double{data[((n * c.channels + channel) * c.height + row) * c.width + column]} *
+                sum += double{data[c.at(n, channel, row, column, c.channels, c.height, c.width)]} *
                        weight[(f * per_group + i) * taps + k];
               }
-            out.push_back(sum);
+            out[c.at(n, f, y, x, c.filters, c.rows(), c.columns())] = sum;
           }
     return out;
   }

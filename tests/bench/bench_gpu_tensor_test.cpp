@@ -1,5 +1,5 @@
-// bench_gpu on tasks for tensor cores: cuBLASLt and cuDNN as peers of products of 16 bits, of bytes and of TF32,
-// and the peaks they are held against.
+// bench_gpu on tasks for tensor cores: cuBLASLt and cuDNN as peers of products of 16 bits, of bytes and of TF32, images
+// with channels last, and the peaks they are held against.
 #include "tests/bench/bench_gpu_fixture.h"
 
 namespace tuner {
@@ -213,6 +213,27 @@ TEST_F(BenchGpuTensor, WhereTf32IsAllowedCudnnTakesTensorCores) {
               HasSubstr("cuDNN          1.50 us  [1.50, 1.50]  implicit_precomp_gemm on tensor cores\n"));
   EXPECT_THAT(ended.text, HasSubstr("cuDNN          3.00 us  [3.00, 3.00]  implicit_precomp_gemm\n"));
   EXPECT_GT(result()["tasks"][0]["peer"]["max_error"].get<double>(), 0.01);
+}
+
+// Strides, groups, bias: the reference says whether the library was told of the right order, of images and of weights.
+TEST_F(BenchGpuTensor, WhereChannelsComeLastCudnnGetsAWeightOfItsOwn) {
+  std::vector<PackTask> tasks;
+  for (const Types& types : {kBrain, kNarrowBrain, kHalf, kNarrowHalf, kTf32, Types{}}) {
+    tasks.push_back(convolution({.last = true, .types = types}));
+    tasks.push_back(convolution({.filters = 8, .stride = 2, .groups = 2, .last = true, .types = types}));
+    tasks.push_back(convolution({.bias = true, .last = true, .types = types}));
+    tasks.push_back(convolution({.size = 1, .padding = 0, .last = true, .types = types}));
+  }
+  const size_t count = tasks.size();
+  write(std::move(tasks));
+  for (const char* caches : {"warm", "rotate"}) {
+    const Ended ended = run(str("--caches ", caches));
+    EXPECT_EQ(ended.exit_code, 0) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr(str("over ", count, " tasks")));
+    EXPECT_THAT(ended.text, HasSubstr("on tensor cores; a weight of its own: [OC, KH, KW, IC]\n"));
+    EXPECT_THAT(ended.text, HasSubstr("IC]; the convolution alone, without bias and activation\n"));
+  }
+  EXPECT_THAT(result()["tasks"][0]["workload"].get<std::string>(), HasSubstr(" layout=NHWC "));
 }
 
 TEST_F(BenchGpuTensor, ACudnnWithoutBfloat16IsToldInOneLine) {

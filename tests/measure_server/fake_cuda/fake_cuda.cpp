@@ -9,7 +9,7 @@
 //   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
 //          [type=0..3: float32, bfloat16, float16, uint8 by int8] [narrow=1: out of 16 bits] [ns=TIME]
 //   kernel NAME conv b=BATCH c=CHANNELS h=HEIGHT w=WIDTH m=FILTERS k=SIZE [s=STRIDE] [p=PADDING] [g=GROUPS] [bias=1]
-//          [type=0..3] [narrow=1]; takes (data, weight, out), or (data, weight, bias, out), NCHW
+//          [type=0..3] [narrow=1] [last=1: NHWC, else NCHW]; takes (data, weight, out), or (data, weight, bias, out)
 //   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_...: those of check_kernels.h
 //
 // `matmul` takes (a, b, out), or (a, b, bias, out), row-major, a or b stored transposed with ta or tb; every
@@ -231,7 +231,8 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
           {"c", &Kernel::c},         {"h", &Kernel::h},
           {"w", &Kernel::w},         {"s", &Kernel::s},
           {"p", &Kernel::p},         {"g", &Kernel::g},
-          {"type", &Kernel::type},   {"narrow", &Kernel::narrow}};
+          {"type", &Kernel::type},   {"narrow", &Kernel::narrow},
+          {"last", &Kernel::last}};
       if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
     kernel.name = name;

@@ -66,6 +66,17 @@ void multiply(const Kernel& kernel, const void* a_at, const void* b_at, const vo
   store(kernel, std::move(sums), out);
 }
 
+namespace {
+
+// Where an element of an image of so many channels, rows and columns lies.
+size_t place(const Kernel& q, int64_t image, int64_t channel, int64_t row, int64_t column, int64_t channels,
+             int64_t rows, int64_t columns) {
+  return static_cast<size_t>(q.last != 0 ? ((image * rows + row) * columns + column) * channels + channel
+                                         : ((image * channels + channel) * rows + row) * columns + column);
+}
+
+}  // namespace
+
 void convolve(const Kernel& q, const void* data_at, const void* weight_at, const void* bias_at, void* out) {
   const int64_t rows = (q.h + 2 * q.p - q.k) / q.s + 1, columns = (q.w + 2 * q.p - q.k) / q.s + 1,
                 per_group = q.c / q.g;
@@ -73,7 +84,7 @@ void convolve(const Kernel& q, const void* data_at, const void* weight_at, const
   const Numbers data = load(data_at, q.b * q.c * q.h * q.w, types.left),
                 weight = load(weight_at, q.m * per_group * q.k * q.k, types.right),
                 bias = load(bias_at, q.m, types.sum);
-  Numbers sums;
+  Numbers sums(static_cast<size_t>(q.b * q.m * rows * columns));
   for (int64_t i = 0; i < q.b * q.m * rows * columns; ++i) {
     const int64_t x = i % columns, y = i / columns % rows, filter = i / columns / rows % q.m,
                   image = i / columns / rows / q.m;
@@ -82,10 +93,10 @@ void convolve(const Kernel& q, const void* data_at, const void* weight_at, const
       const int64_t channel = filter / (q.m / q.g) * per_group + j / (q.k * q.k);
       const int64_t row = y * q.s + j / q.k % q.k - q.p, column = x * q.s + j % q.k - q.p;
       if (row >= 0 && row < q.h && column >= 0 && column < q.w)
-        sum += data[static_cast<size_t>(((image * q.c + channel) * q.h + row) * q.w + column)] *
+        sum += data[place(q, image, channel, row, column, q.c, q.h, q.w)] *
                weight[static_cast<size_t>(filter * per_group * q.k * q.k + j)];
     }
-    sums.push_back(sum);
+    sums[place(q, image, filter, y, x, q.m, rows, columns)] = sum;
   }
   store(q, std::move(sums), out);
 }
