@@ -134,7 +134,7 @@ TEST_F(OwnBackendTest, WhatTheDeviceCannotDoIsRefused) {
   EXPECT_THAT(refused(2, "abacus -lanes=100"), HasSubstr("expected a number in 1..64"));
   EXPECT_THAT(refused(2, "abacus -lanes=16"), HasSubstr("the device here has 8 lanes"));
   EXPECT_THAT(refused(1, "abacus -lanes=8", R"(,"dtype":"int8")"),
-              HasSubstr("matmul_abacus  needs float32, got int8"));
+              HasSubstr("matmul_abacus: needs float32, got int8"));
   // tuner's own programs do not know the device.
   const Outcome stranger = example_->shell(str(TUNER_BINARY, " query refused.json --db none.db"));
   EXPECT_EQ(stranger.exit_code, 2);
