@@ -207,7 +207,8 @@ void IndexNames::note(const Expr& e, const RangeMap& ranges, int depth, const Bu
   const LinearForm form = linear_form(e, ranges);
   note_form(form, depth, buffer, dimension);
   // What stands below divisions. Once for each different division: a name for that one serves all its uses.
-  for (const auto& [term, factor] : form.terms) {
+  for (const auto& factored : form.terms) {
+    const Expr& term = factored.first;
     if (term->operands.empty() || term->kind != ExprKind::kBinary) continue;
     if (std::any_of(divisions_.begin(), divisions_.end(),
                     [&](const Expr& known) { return equal(known, term); }))
@@ -219,7 +220,7 @@ void IndexNames::note(const Expr& e, const RangeMap& ranges, int depth, const Bu
 }
 
 // Counts each part of the form that stands still in some loop: the terms of that loop and those outside.
-void IndexNames::note_form(LinearForm form, int depth, const Buffer& buffer, int dimension) {
+void IndexNames::note_form(const LinearForm& form, int depth, const Buffer& buffer, int dimension) {
   std::vector<int> orders;
   for (const auto& [term, factor] : form.terms)
     if (const int order = order_of(term); order != kMoving) orders.push_back(order);

@@ -89,7 +89,7 @@ class IndexNames {
   void find_flat(const Stmt& body, const RangeMap& ranges, const std::vector<Buffer>& shared);
   void collect(const Stmt& s, RangeMap& ranges, int depth);
   void note(const Expr& e, const RangeMap& ranges, int depth, const Buffer& buffer, int dimension);
-  void note_form(LinearForm form, int depth, const Buffer& buffer, int dimension);
+  void note_form(const LinearForm& form, int depth, const Buffer& buffer, int dimension);
   void note_rounds(const LinearForm& form, const Buffer& buffer, int dimension);
   Candidate& candidate(LinearForm form);
   static void add_place(Candidate& candidate, const Place& place);

@@ -219,7 +219,8 @@ TEST(ScheduleGpu, SharedMemoryPrimitivesRefuse) {
 
   Schedule few = tiled_product(8, 8, 8);
   few.pipeline({few.tensor("a.packed")}, few.axis("k.outer"), 4);
-  EXPECT_EQ(refusal(few), "pipeline({a.packed}, k.outer, 4): k.outer has 2 iterations; 4 stages need at least 3");
+  EXPECT_EQ(refusal(few),
+            "pipeline({a.packed}, k.outer, 4): k.outer has 2 iterations; 4 stages need at least 3");
 
   Schedule name = tiled_product(8, 8, 8);
   name.rename(name.axis("k.outer"), "two words");

@@ -122,8 +122,10 @@ TEST(Accumulate, TheActivationIsOfTheSumWithTheOldContent) {
 
 TEST(Accumulate, GpusDeclineInALine) {
   const auto serving = templates_for(matmul({}, 1, 64, 64, 64), *parse_target("cuda -arch=sm_90a"));
-  EXPECT_THAT(serving.message(),
-              HasSubstr("matmul_cuda, matmul_tf32x3_cuda: has no accumulate yet: give the residual apart (\"residual\")"));
+  EXPECT_THAT(
+      serving.message(),
+      HasSubstr(
+          "matmul_cuda, matmul_tf32x3_cuda: has no accumulate yet: give the residual apart (\"residual\")"));
 }
 
 }  // namespace

@@ -252,7 +252,8 @@ Stmt store_elsewhere(const Stmt& s) {
 Expr without_zeros(const Expr& e) {
   if (e->kind != ExprKind::kSelect) return e;
   const Expr& inner = e->operands[1];
-  return inner->kind == ExprKind::kSelect ? select(e->operands[0], without_zeros(inner), e->operands[2]) : inner;
+  return inner->kind == ExprKind::kSelect ? select(e->operands[0], without_zeros(inner), e->operands[2])
+                                          : inner;
 }
 Stmt drop_copied_zeros(const Stmt& s) {
   const bool zeros = stores(s, MemoryScope::kShared) && s->value->kind == ExprKind::kSelect;

@@ -191,7 +191,8 @@ TEST(JobFile, AlgorithmsAreThoseAllowedInOneOrder) {
   EXPECT_EQ(one(conv("")).algorithms, "");
   EXPECT_EQ(one(conv(R"("algorithms": ["direct"])")).algorithms, "direct");
   EXPECT_EQ(one(conv(R"("algorithms": ["winograd", "direct"])")).algorithms, "direct,winograd");
-  EXPECT_EQ(one(conv(R"("algorithms": ["tf32x3", "tf32", "winograd", "direct"])")).algorithms, "");  // all there are
+  EXPECT_EQ(one(conv(R"("algorithms": ["tf32x3", "tf32", "winograd", "direct"])")).algorithms,
+            "");  // all there are
   EXPECT_EQ(refusal(conv(R"("algorithms": ["direct", "fft"])")),
             "algorithms: no algorithm is called \"fft\"; there are direct,winograd,tf32,tf32x3; found "
             "[\"direct\",\"fft\"].");
@@ -221,7 +222,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
       {conv(R"("strides": 1)"),
-       "\"strides\": unknown key; did you mean stride? Known here: accumulate, activation, algorithms, allow_tf32, bias, "
+       "\"strides\": unknown key; did you mean stride? Known here: accumulate, activation, algorithms, "
+       "allow_tf32, bias, "
        "constant, "
        "data, dilation, dtype, "
        "groups, layout, "
@@ -244,7 +246,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "precision, repeats, "
        "run_timeout_s."},
       {conv(R"("a": [1, 1])"),
-       "\"a\": unknown key. Known here: accumulate, activation, algorithms, allow_tf32, bias, constant, data, dilation, "
+       "\"a\": unknown key. Known here: accumulate, activation, algorithms, allow_tf32, bias, constant, "
+       "data, dilation, "
        "dtype, "
        "groups, layout, "
        "measure, name, op, out_dtype, out_layout, padding, post, residual, scale, search, seed, stop_below, "
