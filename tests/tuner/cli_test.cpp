@@ -525,7 +525,7 @@ TEST_F(CliTest, VerifyEmulatesCudaTargetsWithoutAGpu) {
   write("small.json", R"({"op":"matmul","a":[19,23],"b":[23,17],"target":"cuda -arch=sm_80"})");
   const Outcome3 verified = tuner("verify small.json --samples 3 --oracle");
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
-  EXPECT_THAT(verified.out, HasSubstr("3 configs compared, 0 wrong"));
+  EXPECT_THAT(verified.out, HasSubstr("6 configs compared, 0 wrong"));
   write("huge.json", R"({"op":"matmul","a":[9000,9000],"b":[9000,9000],"target":"cuda -arch=sm_80"})");
   const Outcome3 refused = tuner("verify huge.json --samples 1");
   EXPECT_EQ(refused.exit_code, 2);
