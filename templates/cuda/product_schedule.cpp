@@ -301,7 +301,8 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
   const int64_t vector_b = rows_b > 1 ? 1 : w.transposes_b ? share_b : std::gcd(share_b, block_n);
   const bool two_fit = threads <= 256 && (first.block_m() + first.block_n() + 8) * first_k(w) * 4 * 2 * 2 <=
                                              t.shared_bytes_per_block;
-  const int64_t first_blocks = two_fit ? 2 : 1;
+  // Products of bytes need more registers for what is on its way.
+  const int64_t first_blocks = two_fit && w.group == 1 ? 2 : 1;
   ProductKnobs k{
       // Warps of a block. More warps share each tile; too many leave no registers.
       .warps_m = space.choice("warps_m", {1, 2, 3, 4, 6, 8}).try_first(first.warps_m),

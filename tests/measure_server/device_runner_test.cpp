@@ -88,7 +88,8 @@ TEST_F(DeviceRunner, AnOutputMayHaveOtherDimensionsOfAsManyElements) {
   const RunReply r = run(device_request(module_of("doubling"), m));
   EXPECT_EQ(r.outcome, "ok") << r.message << r.error;
   m.args[1].shape = {32, 39};
-  EXPECT_THAT(run(device_request(module_of("doubling"), m)).error,
+  m.args[1].bytes = 32 * 39 * 4;
+  EXPECT_THAT(runner->run(device_request(module_of("doubling"), m)).message(),
               HasSubstr("the reference's size is not that of output out in the manifest"));
 }
 
