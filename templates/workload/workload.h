@@ -5,8 +5,8 @@
 // the reference cache.
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
-//   (out_layout=NCHW16c follows layout if it differs; allow_tf32=1 follows dtype if it is so; scale=1, then residual=1, residual=last or accumulate=1 follow bias
-//   if there are any; post=scale,bias,activation follows act if that is the order; out_dtype=uint8 follows dtype if out is
+//   (out_layout=NCHW16c follows layout if it differs; allow_tf32=1 follows dtype if it is so; scale=1, then residual=1,
+//   residual=last or accumulate=1 follow bias if there are any; post=scale,bias,activation follows act if that is the order; out_dtype=uint8 follows dtype if out is
 //   not of the type of the sums; act=clip:0:6 has numbers)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
 //   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
@@ -129,8 +129,8 @@ struct MatmulWorkload {
 // weight[oc, ic, kh, kw] + bias[oc]) * scale[oc] + residual[n, oc, oh, ow])
 //
 // Layouts are those of the arguments in memory: NCHW; NHWC, with the channels of a pixel side by side; or NCHW4c, NCHW8c,
-// NCHW16c with channels in blocks: [N, C/16, H, W, 16]. Shapes in files and keys name the extents as NCHW. Weights are always [OC, IC/groups, KH, KW]; templates pack constant weights ahead in their
-// own order.
+// NCHW16c with channels in blocks: [N, C/16, H, W, 16]. Shapes in files and keys name the extents as NCHW.
+// Weights are always [OC, IC/groups, KH, KW]; templates pack constant weights ahead in their own order.
 struct Conv2dWorkload {
   static constexpr std::string_view kOp = "conv2d";
   static constexpr bool kMemoryBound = false;
