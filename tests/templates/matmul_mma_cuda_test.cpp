@@ -94,29 +94,9 @@ TEST(MatmulMmaCuda, EveryOperandForm) {
   }
 }
 
-// The worst of 200 sums of k products of bfloat16, in tolerances, all of it in the tensor cores.
 double worst_error(const TensorCore& core, int64_t k) {
-  const Tolerance tolerance = tolerance_of(matmul(2, 2, k));
-  std::mt19937_64 rng(static_cast<uint64_t>(k));
-  const auto draw = [&] {
-    return rounded_to_bfloat16(static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1);
-  };
-  double worst = 0;
-  for (int sample = 0; sample < 200; ++sample) {
-    double exact = 0;
-    float sum = 0;
-    std::vector<float> a(core.width), b(core.width);
-    for (int64_t i = 0; i < k; i += static_cast<int64_t>(core.width)) {
-      for (size_t lane = 0; lane < core.width; ++lane) {
-        a[lane] = draw(), b[lane] = draw();
-        exact += static_cast<double>(a[lane]) * b[lane];
-      }
-      sum = core.sum(sum, a.data(), b.data());
-    }
-    const double error = std::abs(static_cast<double>(sum) - exact);
-    worst = std::max(worst, error / (tolerance.absolute + tolerance.relative * std::abs(exact)));
-  }
-  return worst;
+  return worst_sum(core, tolerance_of(matmul(2, 2, k)), k, 200, static_cast<uint64_t>(k),
+                   [](std::mt19937_64& rng) { return rounded_to_bfloat16(drawn_float(rng)); });
 }
 
 // Longer sums are split: what tensor cores cut off would be taken for a wrong answer.

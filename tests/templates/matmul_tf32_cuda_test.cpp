@@ -88,27 +88,8 @@ TEST(MatmulTf32Cuda, AnswersLieWithinTheToleranceOfTheTask) {
 // Sums grow in the tensor cores, which cut off: within a block there may be as many terms as leave room for what operands lose.
 TEST(MatmulTf32Cuda, BlocksSumUpWhatTheToleranceHasRoomFor) {
   constexpr int64_t kTerms = 65536;
-  const Tolerance tolerance = tolerance_of(matmul(2, 2, kTerms));
-  for (const TensorCore& core : kTensorCores) {
-    std::mt19937_64 rng(1);
-    const auto draw = [&] { return static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1; };
-    double worst = 0;
-    for (int sample = 0; sample < 20; ++sample) {
-      double exact = 0;
-      float sum = 0;
-      std::vector<float> a(core.width), b(core.width);
-      for (int64_t i = 0; i < kTerms; i += static_cast<int64_t>(core.width)) {
-        for (size_t lane = 0; lane < core.width; ++lane) {
-          a[lane] = draw(), b[lane] = draw();
-          exact += static_cast<double>(a[lane]) * b[lane];
-        }
-        sum = core.sum(sum, a.data(), b.data());
-      }
-      const double error = std::abs(static_cast<double>(sum) - exact);
-      worst = std::max(worst, error / (tolerance.absolute + tolerance.relative * std::abs(exact)));
-    }
-    EXPECT_LE(worst, 0.9);
-  }
+  for (const TensorCore& core : kTensorCores)
+    EXPECT_LE(worst_sum(core, tolerance_of(matmul(2, 2, kTerms)), kTerms, 20, 1, drawn_float), 0.9);
   EXPECT_EQ(matmul_tf32_cuda().supports(Workload(matmul(64, 64, 16 * kTerms + 1)), gpu()).reason,
             "needs k <= 1048576, got 1048577");
   const auto instance = matmul_tf32_cuda().apply(matmul(64, 64, 2 * kTerms), gpu());

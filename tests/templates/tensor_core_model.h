@@ -5,7 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <random>
 #include <vector>
+
+#include "templates/workload/tolerance.h"
 
 namespace tuner {
 
@@ -33,6 +36,32 @@ struct TensorCore {
   // What it takes of a number: all of one of 16 bits.
   static float high(float x) { return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffffe000u); }
 };
+// The worst of `samples` sums of k products, all of it in the tensor cores, in tolerances. `draw(rng)`: a number in [-1, 1).
+template <class Draw>
+double worst_sum(const TensorCore& core, const Tolerance& tolerance, int64_t k, int samples, uint64_t seed,
+                 Draw draw) {
+  std::mt19937_64 rng(seed);
+  double worst = 0;
+  for (int sample = 0; sample < samples; ++sample) {
+    double exact = 0;
+    float sum = 0;
+    std::vector<float> a(core.width), b(core.width);
+    for (int64_t i = 0; i < k; i += static_cast<int64_t>(core.width)) {
+      for (size_t lane = 0; lane < core.width; ++lane) {
+        a[lane] = draw(rng), b[lane] = draw(rng);
+        exact += static_cast<double>(a[lane]) * b[lane];
+      }
+      sum = core.sum(sum, a.data(), b.data());
+    }
+    const double error = std::abs(static_cast<double>(sum) - exact);
+    worst = std::max(worst, error / (tolerance.absolute + tolerance.relative * std::abs(exact)));
+  }
+  return worst;
+}
+inline float drawn_float(std::mt19937_64& rng) {
+  return static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1;
+}
+
 inline constexpr TensorCore kTensorCores[] = {{.width = 4, .spare = 0}, {.width = 8, .spare = 2}};
 
 }  // namespace tuner
