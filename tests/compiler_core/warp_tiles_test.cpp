@@ -525,7 +525,7 @@ TEST(WarpTiles, DamageToProductsOfFloat32IsSeen) {
     const std::string of_a = o.m_first ? "mk" : "km", of_b = o.k_first ? "kn" : "nk";
     const std::string load_a = (o.m_first ? "ldmatrix.float32." : "mma.load.float32.") + of_a;
     const std::string load_b = (o.k_first ? "mma.load.float32." : "ldmatrix.float32.") + of_b;
-    const std::string product = "mma.tf32x3." + of_a + "." + of_b;
+    const std::string product = str("mma.tf32x3.", of_a, ".", of_b);
     for (const auto& [name, operand, by] :
          std::vector<std::tuple<std::string, size_t, int64_t>>{{load_a, 1, 4},
                                                                {load_b, 1, 4},
@@ -546,7 +546,7 @@ TEST(WarpTiles, DamageToProductsOfFloat32IsSeen) {
     const GpuProgram rounded = damaged(*gpu, [&](const Stmt& s) {
       if (s->kind != StmtKind::kIntrinsic || s->name != product) return s;
       auto node = std::make_shared<StmtNode>(*s);
-      node->name = "mma.tf32." + of_a + "." + of_b;
+      node->name = str("mma.tf32.", of_a, ".", of_b);
       return Stmt(std::move(node));
     });
     EXPECT_NE(verdict(rounded, math), "") << "one term in the place of three";

@@ -165,8 +165,8 @@ TEST(MachineCodeOfBytes, HotLoopsAreDotProducts) {
       EXPECT_GE(estimate.ns - estimate.launch_ns, floor->ns);
       // Not less than the issue of all dot products.
       const cuda::DeviceRates& rates = cuda::device_rates(target);
-      EXPECT_GE(floor->ns, static_cast<double>(w.m * w.n * w.k / 4) /
-                               (static_cast<double>(rates.multiprocessors) * 128 * rates.clock_ghz));
+      const double dot_products = static_cast<double>(w.m) * w.n * w.k / 4;
+      EXPECT_GE(floor->ns, dot_products / (rates.multiprocessors * 128.0 * rates.clock_ghz));
     }
 }
 
