@@ -1,9 +1,11 @@
-// matmul_cuda: float32 matrix product on the ordinary cores of any NVIDIA GPU.
+// matmul_cuda: matrix product with float32 sums on the ordinary cores of any NVIDIA GPU.
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch in blockIdx.z]
 //
 // The schedule is that of product_schedule.h. Serves batches, transposed operands, any sizes. Constant operands
-// are packed ahead, in blocks of k and of rows or columns. Declines types other than float32.
+// are packed ahead, in blocks of k and of rows or columns. Takes float32, and of float16 and bfloat16 what tensor
+// cores do not: GPUs before sm_80, one row, one column, one term, sums that are too long for their rounding. Such
+// elements are moved as they are and become float32 when a thread reads them to multiply. Declines other types.
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/product_schedule.h"
 
@@ -21,7 +23,10 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnobs> {
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);
-    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (sum_dtype(w.dtype) != DType::kFloat32)
+      return declined("needs float32, float16 or bfloat16, got ", w.dtype);
+    if (w.dtype != DType::kFloat32 && matmul_mma_cuda().supports(w, t).yes)
+      return declined("leaves ", w.dtype, " to matmul_mma_cuda");
     if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
     return supported();
   }

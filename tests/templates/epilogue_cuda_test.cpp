@@ -41,6 +41,8 @@ TEST(EpilogueCuda, OfMatrixProducts) {
   expect_epilogues_right(matmul_cuda(), MatmulWorkload{.m = 13, .n = 20, .k = 17}, 1);
   expect_epilogues_right(matmul_cuda(), MatmulWorkload{.batch = 2, .m = 9, .n = 7, .k = 5, .constant = {"b"}},
                          2);
+  expect_epilogues_right(matmul_cuda(), MatmulWorkload{.m = 1, .n = 20, .k = 17, .dtype = DType::kFloat16},
+                         3);
 }
 
 TEST(EpilogueCuda, OfProductsOnTensorCores) {

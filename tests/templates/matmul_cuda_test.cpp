@@ -20,6 +20,34 @@ TEST(MatmulCuda, DeclinesWithTheReason) {
   EXPECT_EQ(matmul_cuda().supports(matmul(4, 4, 4), cpu).reason, "needs a CUDA target, got " + cpu.name());
   EXPECT_EQ(matmul_cuda().supports(Conv2dWorkload{}, gpu()).reason, "serves matmul, got conv2d");
   EXPECT_TRUE(matmul_cuda().supports(matmul(4, 4, 4), gpu()).yes);
+  MatmulWorkload w = matmul(4, 4, 4);
+  w.dtype = DType::kInt8;
+  EXPECT_EQ(matmul_cuda().supports(w, gpu()).reason, "needs float32, float16 or bfloat16, got int8");
+  w.dtype = DType::kFloat16;
+  EXPECT_EQ(matmul_cuda().supports(w, gpu()).reason, "leaves float16 to matmul_mma_cuda");
+  EXPECT_TRUE(matmul_cuda().supports(w, gpu("sm_75")).yes);
+}
+
+// What tensor cores do not serve: older GPUs, one row, one column, one term, sums that are too long.
+TEST(MatmulCuda, SixteenBitTypes) {
+  for (int form = 0; form < 48; ++form) {
+    MatmulWorkload w = matmul((form & 1) != 0 ? 1 : 37, (form & 2) != 0 ? 1 : 66, (form & 4) != 0 ? 1 : 75);
+    w.dtype = form % 3 == 0 ? DType::kBFloat16 : DType::kFloat16;
+    w.transpose_a = (form & 8) != 0;
+    w.transpose_b = form % 5 < 2;
+    w.batch = form % 7 == 0 ? 3 : 1;
+    w.bias = form % 4 == 0;
+    if (form % 3 != 1) w.constant = {"b"};
+    if (form % 6 == 5) w.constant = {"a", "b"};
+    if (form % 5 == 0) w.narrow_out = w.dtype;
+    const bool of_tensor_cores = (form & 7) == 0;
+    SCOPED_TRACE(str("form ", form));
+    expect_gpu_configs_right(matmul_cuda(), w, gpu(of_tensor_cores ? "sm_75" : "sm_90a"), 2,
+                             static_cast<uint32_t>(form));
+  }
+  MatmulWorkload longer = matmul(4, 4, 65600);
+  longer.dtype = DType::kBFloat16;
+  expect_gpu_configs_right(matmul_cuda(), longer, gpu(), 0, 1);
 }
 
 TEST(MatmulCuda, LoopsOfOneConfig) {

@@ -103,6 +103,10 @@ std::vector<Workload> small_workloads() {
   result.push_back(bytes);
   bytes.constant = {"a", "b"};
   result.push_back(bytes);
+  // A row of 16 bits, which tensor cores do not serve.
+  result.push_back(MatmulWorkload{.m = 1, .n = 45, .k = 64, .bias = true, .dtype = DType::kBFloat16});
+  result.push_back(MatmulWorkload{
+      .m = 36, .n = 1, .k = 50, .transpose_a = true, .dtype = DType::kFloat16, .constant = {"b"}});
   for (const Workload& w : small_workloads_of_tensor_cores()) result.push_back(w);
   return result;
 }
@@ -124,6 +128,7 @@ std::vector<Workload> large_workloads() {
   result.push_back(bytes);
   bytes.constant = {"b"};
   result.push_back(bytes);
+  result.push_back(MatmulWorkload{.m = 1, .n = 4096, .k = 4096, .dtype = DType::kFloat16});
   Conv2dWorkload conv;
   conv.batch = 1, conv.in_channels = 512, conv.in_height = conv.in_width = 7, conv.out_channels = 512;
   conv.kernel_height = conv.kernel_width = 3;
