@@ -129,7 +129,7 @@ class Child {
       enter(Phase::kDone);
       return healthy();
     }
-    if (!proved_ && (next() != Command::kFinish || !prove())) return false;
+    if (!proved_ && next() != Command::kFinish) return false;
     return last();
   }
 
@@ -137,15 +137,15 @@ class Child {
     if (!find_calls()) return false;
     while (next() == Command::kSample)
       if (!time_turn()) return false;
-    return prove() && last();
+    return last();
   }
 
   // Our own hands on all operands come first, and every thread is awake: what is compared with the timed calls
   // is the work, not the way from memory.
-  bool prove() {
+  bool prove(bool timing_goes_on) {
     proved_ = true;
     const uint32_t set = report_.inputs;
-    if (!show_inputs(set)) return false;
+    if (!show_inputs(set, timing_goes_on)) return false;
     for (size_t i = 0; i < m_.args.size(); ++i) {
       if (const GuardedBuffer* const output = plan_.args[i].first; output != nullptr) {
         output->make_writable();
@@ -159,13 +159,15 @@ class Child {
     const double before = thread_cpu_ns();
     if (!call(loaded_.entry, first_args_)) return false;
     report_.proof_ns = thread_cpu_ns() - before;
-    return show_inputs(set);
+    return put_inputs_back();
   }
 
+  // The inputs of the timed calls first: nobody needs them after others have taken their place.
   bool last() {
     enter(Phase::kLastRun);
     poison();
-    if (!call(loaded_.entry, last_args_) || !healthy()) return false;
+    if (!call(loaded_.entry, last_args_)) return false;
+    if ((!proved_ && !prove(/*timing_goes_on=*/false)) || !healthy()) return false;
     enter(Phase::kDone);
     return true;
   }
@@ -216,12 +218,26 @@ class Child {
     return by_name_.emplace(info.name, *std::move(buffer)).first->second.data();
   }
 
-  // The inputs of this set and those of the timed calls change places. Done twice it changes nothing.
-  bool show_inputs(uint32_t set) {
+  // The inputs of this set take the place of those of the timed calls. Those are kept if they are needed again: a page that
+  // moves costs as much as one that is new.
+  bool show_inputs(uint32_t set, bool keep) {
     if (set == 0 || set > others_.size()) return true;
-    for (auto& [name, buffer] : others_[set - 1])
-      if (const Status moved = by_name_.at(name).exchange(buffer); !moved.is_ok())
+    for (auto& [name, buffer] : others_[set - 1]) {
+      const GuardedBuffer& shown = by_name_.at(name);
+      if (keep) {
+        Result<void*> aside = shown.set_aside();
+        if (!aside.is_ok()) return setup_failed(aside.message());
+        aside_.emplace_back(&shown, *aside);
+      }
+      if (const Status moved = shown.take_pages_of(buffer); !moved.is_ok())
         return setup_failed(moved.message());
+    }
+    return true;
+  }
+  bool put_inputs_back() {
+    for (const auto& [buffer, pages] : aside_)
+      if (const Status moved = buffer->put_back(pages); !moved.is_ok()) return setup_failed(moved.message());
+    aside_.clear();
     return true;
   }
 
@@ -453,7 +469,7 @@ class Child {
     constexpr double kSlowNs = 1e7;
     if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
     written_ = false;  // the parent poisons the outputs
-    return settle() && next() == Command::kFinish && prove() &&
+    return settle() && next() == Command::kFinish && prove(/*timing_goes_on=*/true) &&
            warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take);
   }
 
@@ -537,6 +553,8 @@ class Child {
   std::map<size_t, std::vector<char>> answers_;
   std::map<std::string, GuardedBuffer> by_name_;
   std::vector<std::map<std::string, GuardedBuffer>> others_;  // the inputs of each further set
+  std::vector<std::pair<const GuardedBuffer*, void*>>
+      aside_;  // inputs of the timed calls while others are shown
   GuardedBuffer workspace_;
   std::vector<void*> first_args_, last_args_, pack_args_;
   std::vector<std::pair<const void*, int64_t>> constants_;  // with their sizes

@@ -49,19 +49,23 @@ int64_t elements(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-CandidateRun::CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request, Artifact artifact,
+CandidateRun::CandidateRun(const Host& host, RunRequest request, Artifact artifact,
                            const std::vector<pid_t>& spared)
-    : socket_(socket),
-      files_(files),
-      jail_(jail),
-      r_(std::move(request)),
-      spared_(spared),
-      artifact_(std::move(artifact)) {
+    : host_(host), r_(std::move(request)), spared_(spared), artifact_(std::move(artifact)) {
   reply_.id = r_.id;
-  reply_.isolation = isolation_name(jail_.level());
+  reply_.isolation = isolation_name(host_.jail.level());
 }
 
-CandidateRun::~CandidateRun() { reap(); }
+CandidateRun::~CandidateRun() {
+  reap();
+  // Where a candidate can leave processes behind, they may write there still.
+  if (host_.jail.level() == Isolation::kNone) return;
+  for (Output& out : outputs_) {
+    host_.buffers.give_back(std::move(out.first));
+    host_.buffers.give_back(std::move(out.last));
+  }
+  host_.buffers.give_back(std::move(report_));
+}
 
 uint64_t CandidateRun::unforeseeable_seed() {
   uint64_t seed = 0;
@@ -239,13 +243,13 @@ Status CandidateRun::prepare() {
   ASSIGN_OR_RETURN(plan_.shared_object, SealedFile::of_bytes(artifact_.binary));
   RETURN_IF_ERROR(bind(m.args, plan_.args, /*packing=*/false));
   RETURN_IF_ERROR(bind(m.pack_args, plan_.pack_args, /*packing=*/true));
-  ASSIGN_OR_RETURN(report_, GuardedBuffer::create(sizeof(CandidateReport), GuardedBuffer::Sharing::kShared));
+  ASSIGN_OR_RETURN(report_, host_.buffers.take(sizeof(CandidateReport)));
   report_.fill(0);
   plan_.report = reinterpret_cast<CandidateReport*>(report_.data());
   plan_.request = &r_;
   plan_.manifest = &artifact_.manifest;
   plan_.runner = getpid();
-  plan_.jail = &jail_;
+  plan_.jail = &host_.jail;
   plan_.random = random_();
   reply_.input_sets = 1 + static_cast<int>(r_.others.size());
   return Status::ok();
@@ -266,7 +270,7 @@ Result<CandidateRun::Output::Reference> CandidateRun::reference_of(const std::ve
   const std::string* path = path_of(files, a.name);
   if (path == nullptr) return failed("run ", r_.id, ": no reference for output ", a.name);
   Output::Reference reference;
-  ASSIGN_OR_RETURN(reference.file, files_.get(*path, SealedFile::Placement::kAtStart));
+  ASSIGN_OR_RETURN(reference.file, host_.files.get(*path, SealedFile::Placement::kAtStart));
   ASSIGN_OR_RETURN(const std::string_view bytes, reference.file->map_hidden_from_children());
   Result<ReferenceView> view = parse_reference(bytes);
   if (!view.is_ok()) return view.status().with_context(*path + ": ");
@@ -283,7 +287,7 @@ Status CandidateRun::bind_others(const ArgInfo& a, CandidatePlan::Operand& o) {
   for (const RunRequest::InputSet& set : r_.others) {
     const std::string* path = path_of(set.inputs, a.name);
     if (path == nullptr) return failed("run ", r_.id, ": a further set of inputs lacks ", a.name);
-    ASSIGN_OR_RETURN(const auto file, files_.get(*path, SealedFile::Placement::kAtPageEnd));
+    ASSIGN_OR_RETURN(const auto file, host_.files.get(*path, SealedFile::Placement::kAtPageEnd));
     if (file->bytes() != a.bytes)
       return failed(*path, ": has ", file->bytes(), " bytes, input ", a.name, " of the artifact ", a.bytes);
     o.others.push_back(file);
@@ -302,8 +306,8 @@ Status CandidateRun::bind_output(const ArgInfo& a, CandidatePlan::Operand& o) {
     ASSIGN_OR_RETURN(o.data, data_of(a));
     ASSIGN_OR_RETURN(out.before, GuardedBuffer::map_sealed(o.data->fd(), o.data->bytes()));
   }
-  ASSIGN_OR_RETURN(out.first, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
-  ASSIGN_OR_RETURN(out.last, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
+  ASSIGN_OR_RETURN(out.first, host_.buffers.take(a.bytes));
+  ASSIGN_OR_RETURN(out.last, host_.buffers.take(a.bytes));
   out.make_ready(out.first);
   out.make_ready(out.last);
   outputs_.push_back(std::move(out));
@@ -316,7 +320,8 @@ Status CandidateRun::bind_output(const ArgInfo& a, CandidatePlan::Operand& o) {
 Result<std::shared_ptr<SealedFile>> CandidateRun::data_of(const ArgInfo& a) const {
   const std::string* path = path_of(r_.inputs, a.name);
   if (path == nullptr) return failed("run ", r_.id, ": no data file for ", a.role, " ", a.name);
-  ASSIGN_OR_RETURN(std::shared_ptr<SealedFile> data, files_.get(*path, SealedFile::Placement::kAtPageEnd));
+  ASSIGN_OR_RETURN(std::shared_ptr<SealedFile> data,
+                   host_.files.get(*path, SealedFile::Placement::kAtPageEnd));
   if (data->bytes() == a.bytes) return data;
   return failed(*path, ": has ", data->bytes(), " bytes, ", a.role, " ", a.name, " of the artifact ",
                 a.bytes);
@@ -346,7 +351,7 @@ Status CandidateRun::fork_child() {
   patience_ = Patience(
       std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s)),
       begun_);
-  child_ = jail_.fork_child();
+  child_ = host_.jail.fork_child();
   if (child_ < 0) return failed("fork: ", strerror(errno));
   if (child_ == 0) run_candidate(plan_);
   pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child_, 0u));
@@ -367,7 +372,7 @@ Status CandidateRun::fork_child() {
 // Whether the child has ended or must end; end_.kind says why, kExited meaning "by itself".
 bool CandidateRun::must_end() {
   if (ended_) return true;
-  pollfd wait[2] = {{pidfd_, POLLIN, 0}, {socket_, POLLIN, 0}};
+  pollfd wait[2] = {{pidfd_, POLLIN, 0}, {host_.socket, POLLIN, 0}};
   poll(wait, 2, 0);
   ended_ = wait[0].revents != 0 || (wait[1].revents != 0 && stop_asked());
   if (ended_) return true;
@@ -385,7 +390,7 @@ bool CandidateRun::must_end() {
 // Returns when the child has ended or must end.
 void CandidateRun::watch() {
   while (!must_end()) {
-    pollfd wait[2] = {{pidfd_, POLLIN, 0}, {socket_, POLLIN, 0}};
+    pollfd wait[2] = {{pidfd_, POLLIN, 0}, {host_.socket, POLLIN, 0}};
     poll(wait, 2, patience_.poll_ms(kWatchEvery));
   }
 }
@@ -419,7 +424,7 @@ int64_t CandidateRun::resident_bytes() const {
 }
 
 bool CandidateRun::stop_asked() {
-  const PeerWish wish = read_wish(socket_, r_.id);
+  const PeerWish wish = read_wish(host_.socket, r_.id);
   if (wish == PeerWish::kGone) end_.kind = End::kPeerGone;
   if (wish == PeerWish::kCancel) end_.kind = End::kCancelled;
   return wish != PeerWish::kNothing;

@@ -17,15 +17,21 @@
 #include "measure_server/runner/patience.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/runner_protocol.h"
+#include "measure_server/runner/shared_buffers.h"
 
 namespace tuner {
 
 class CandidateRun final : public Contestant {
  public:
-  // `socket`: where a cancellation arrives. `spared`: the runner's children that belong to others and must
-  // not be killed; it and the jail must outlive this.
-  CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request, Artifact artifact,
-               const std::vector<pid_t>& spared);
+  // What candidates of one runner have in common; must outlive them.
+  struct Host {
+    int socket;  // where a cancellation arrives
+    SealedFiles& files;
+    SharedBuffers& buffers;
+    Jail& jail;
+  };
+  // `spared`: the runner's children that belong to others and must not be killed; must outlive this.
+  CandidateRun(const Host& host, RunRequest request, Artifact artifact, const std::vector<pid_t>& spared);
   ~CandidateRun() override;  // kills the child
   CandidateRun(const CandidateRun&) = delete;
   CandidateRun& operator=(const CandidateRun&) = delete;
@@ -108,9 +114,7 @@ class CandidateRun final : public Contestant {
   enum class Extent { kAll, kMuch, kLittle };
   bool check(Extent extent, size_t set, bool first, const char* when);
 
-  int socket_;
-  SealedFiles& files_;
-  Jail& jail_;
+  Host host_;
   const RunRequest r_;
   const std::vector<pid_t>& spared_;
   RunReply reply_;

@@ -43,8 +43,7 @@ Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
   if (mprotect(b.base_ + kGuardBytes, middle, PROT_READ | PROT_WRITE) != 0)
     return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
   b.populate();
-  std::memset(b.base_ + kGuardBytes, kSlackByte, data_offset(bytes));
-  std::memset(b.data_ + bytes, kSlackByte, round_up(bytes, kOperandAlignment) - bytes);
+  b.fill_slack();
   return b;
 }
 
@@ -83,6 +82,16 @@ void GuardedBuffer::hide_from_children() const {
   if (base_ != nullptr) madvise(base_, static_cast<size_t>(mapped_), MADV_DONTFORK);
 }
 
+void GuardedBuffer::fill_slack() const {
+  std::memset(base_ + kGuardBytes, kSlackByte, data_offset(bytes_));
+  std::memset(data_ + bytes_, kSlackByte, round_up(bytes_, kOperandAlignment) - bytes_);
+}
+
+void GuardedBuffer::renew() const {
+  madvise(base_, static_cast<size_t>(mapped_), MADV_DOFORK);
+  fill_slack();
+}
+
 void GuardedBuffer::populate() const {
 #if !defined(MADV_POPULATE_WRITE)
   constexpr int MADV_POPULATE_WRITE = 23;
@@ -90,19 +99,28 @@ void GuardedBuffer::populate() const {
   madvise(base_ + kGuardBytes, static_cast<size_t>(mapped_ - 2 * kGuardBytes), MADV_POPULATE_WRITE);
 }
 
-Status GuardedBuffer::exchange(const GuardedBuffer& other) const {
-  CHECK(bytes_ == other.bytes_) << "buffers of " << bytes_ << " and " << other.bytes_ << " bytes";
+Status GuardedBuffer::move_here(void* pages) const {
   const auto size = static_cast<size_t>(mapped_ - 2 * kGuardBytes);
-  char* const mine = base_ + kGuardBytes;
-  char* const its = other.base_ + kGuardBytes;
-  void* const aside = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  const auto move = [size](void* from, void* to) {
-    return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
-  };
-  if (aside == MAP_FAILED || !move(mine, aside) || !move(its, mine) || !move(aside, its))
-    return failed("operands cannot change places: ", std::strerror(errno));
+  if (mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, base_ + kGuardBytes) == MAP_FAILED)
+    return failed("an operand's pages cannot be moved: ", std::strerror(errno));
   return Status::ok();
 }
+
+Status GuardedBuffer::take_pages_of(const GuardedBuffer& other) const {
+  CHECK(bytes_ == other.bytes_) << "buffers of " << bytes_ << " and " << other.bytes_ << " bytes";
+  return move_here(other.base_ + kGuardBytes);
+}
+
+Result<void*> GuardedBuffer::set_aside() const {
+  const auto size = static_cast<size_t>(mapped_ - 2 * kGuardBytes);
+  void* const aside = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (aside == MAP_FAILED ||
+      mremap(base_ + kGuardBytes, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, aside) == MAP_FAILED)
+    return failed("an operand's pages cannot be set aside: ", std::strerror(errno));
+  return aside;
+}
+
+Status GuardedBuffer::put_back(void* pages) const { return move_here(pages); }
 
 bool GuardedBuffer::intact() const {
   const char* const end = base_ + mapped_ - kGuardBytes;

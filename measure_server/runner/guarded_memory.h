@@ -40,15 +40,23 @@ class GuardedBuffer {
   void make_read_only() const;
   void make_writable() const;
   void hide_from_children() const;  // hides it from children forked later
+  // Ready for another use: children forked later have it, and the slack holds its pattern again. The data stays.
+  void renew() const;
   // Asks for all its pages in one system call: else each costs a fault when it is first written. Of shared memory each
   // process asks for itself. No effect on an old kernel.
   void populate() const;
   bool intact() const;
-  // Exchanges the memory behind two buffers of equal size: each then holds, at its old address, what the other
-  // held. Failed: the system refuses.
-  Status exchange(const GuardedBuffer& other) const;
+  // The pages behind a buffer move, its address does not. Failed: the system refuses.
+  // Takes the pages of a buffer of equal size, whose data cannot be touched afterwards. Its own are gone.
+  Status take_pages_of(const GuardedBuffer& other) const;
+  // Moves its pages elsewhere and returns where; until it gets others its data cannot be touched.
+  Result<void*> set_aside() const;
+  // Takes back what set_aside() returned. Those it has are gone.
+  Status put_back(void* pages) const;
 
  private:
+  Status move_here(void* pages) const;
+  void fill_slack() const;
   void swap(GuardedBuffer& other) {
     std::swap(base_, other.base_), std::swap(mapped_, other.mapped_);
     std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);

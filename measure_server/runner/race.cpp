@@ -20,7 +20,7 @@ namespace {
 
 // `children`: all the runner has, the candidates' own among them, so that the end of one does not take along
 // the others. `feel_memory`: the memory sentinel matters to some.
-Result<std::vector<std::unique_ptr<Contestant>>> start_all(int socket, SealedFiles& files, Jail& jail,
+Result<std::vector<std::unique_ptr<Contestant>>> start_all(const CandidateRun::Host& host,
                                                            const RaceRequest& r, std::vector<pid_t>& children,
                                                            bool& feel_memory) {
   std::vector<std::unique_ptr<Contestant>> runs;
@@ -31,8 +31,7 @@ Result<std::vector<std::unique_ptr<Contestant>>> start_all(int socket, SealedFil
     RunRequest request = r.base;
     request.digest = c.digest;
     request.check = c.check;
-    auto run = std::make_unique<CandidateRun>(socket, files, jail, std::move(request), std::move(artifact),
-                                              children);
+    auto run = std::make_unique<CandidateRun>(host, std::move(request), std::move(artifact), children);
     RETURN_IF_ERROR(run->begin(r.samples, r.other_samples));
     children.push_back(run->child());
     feel_memory = feel_memory || run->feels_memory();
@@ -51,11 +50,10 @@ void warm_up_core(const std::vector<int>& cpus) {
   }
 }
 
-RaceReply run_cpu_race(int socket, SealedFiles& files, Jail& jail, const RaceRequest& request,
+RaceReply run_cpu_race(const CandidateRun::Host& host, const RaceRequest& request,
                        std::vector<pid_t> children, bool& go_on) {
   bool memory = false;
-  const Result<std::vector<std::unique_ptr<Contestant>>> runs =
-      start_all(socket, files, jail, request, children, memory);
+  const Result<std::vector<std::unique_ptr<Contestant>>> runs = start_all(host, request, children, memory);
   if (!runs.is_ok()) {
     RaceReply reply;
     reply.id = request.base.id;
@@ -75,7 +73,7 @@ RaceReply run_cpu_race(int socket, SealedFiles& files, Jail& jail, const RaceReq
 
 }  // namespace
 
-RaceReply run_race(int socket, SealedFiles& files, Jail& jail, DeviceHost& device, const RaceRequest& request,
+RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const RaceRequest& request,
                    bool& go_on) {
   const auto begin = std::chrono::steady_clock::now();
   const Result<Artifact> first = load_artifact(request.base.artifact_dir, request.candidates.front().digest);
@@ -86,7 +84,7 @@ RaceReply run_race(int socket, SealedFiles& files, Jail& jail, DeviceHost& devic
   else if (DeviceHost::takes(first->manifest))
     reply = run_device_race(device, request, go_on);
   else
-    reply = run_cpu_race(socket, files, jail, request, {device.child(), jail.keeper()}, go_on);
+    reply = run_cpu_race(host, request, {device.child(), host.jail.keeper()}, go_on);
   reply.run_ms = ms_since(begin);
   return reply;
 }

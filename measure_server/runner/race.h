@@ -1,9 +1,8 @@
 // A heat of a race: candidates for the same task, in fresh processes, timed in turns on the same CPUs or GPU.
 #pragma once
 
+#include "measure_server/runner/candidate_run.h"
 #include "measure_server/runner/device_host.h"
-#include "measure_server/runner/guarded_memory.h"
-#include "measure_server/runner/jail.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
@@ -13,7 +12,7 @@ namespace tuner {
 // the finalists push each other's operands out of the caches. Only one works at a time. A turn is repeated if its
 // calls, or the memory beside it, were disturbed. A candidate that fails leaves the race; the others go on. Sets
 // `go_on` to false if the peer is gone.
-RaceReply run_race(int socket, SealedFiles& files, Jail& jail, DeviceHost& device, const RaceRequest& request,
+RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const RaceRequest& request,
                    bool& go_on);
 
 }  // namespace tuner

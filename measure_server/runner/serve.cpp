@@ -1,6 +1,7 @@
 #include "measure_server/runner/serve.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <signal.h>
 
 #include <memory>
@@ -20,6 +21,8 @@ using std::chrono::steady_clock;
 
 // Copies of data files kept in memory: several workloads' inputs and references.
 constexpr int64_t kCacheBytes = int64_t{2} << 30;
+// Outputs of earlier candidates whose pages the next ones get.
+constexpr int64_t kKeptBytes = 64 << 20;
 
 Deadline soon() { return steady_clock::now() + std::chrono::seconds(10); }
 
@@ -39,8 +42,7 @@ ProbeReply probe(const Jail& jail, const ProbeRequest& request) {
 }
 
 // Runs the candidate where its binary belongs. False in `go_on` when the peer is gone.
-RunReply run(int socket, SealedFiles& files, Jail& jail, DeviceHost& device, const RunRequest& request,
-             bool& go_on) {
+RunReply run(const CandidateRun::Host& host, DeviceHost& device, const RunRequest& request, bool& go_on) {
   Result<Artifact> artifact = load_artifact(request.artifact_dir, request.digest);
   RunReply reply;
   bool peer_gone = false;
@@ -50,12 +52,12 @@ RunReply run(int socket, SealedFiles& files, Jail& jail, DeviceHost& device, con
   } else if (DeviceHost::takes(artifact->manifest)) {
     reply = device.run(request, peer_gone);
   } else {
-    const std::vector<pid_t> spared = {device.child(), jail.keeper()};
+    const std::vector<pid_t> spared = {device.child(), host.jail.keeper()};
     // Times that do not add up may be an accident of this machine once, not in one fresh process after the other.
     const int tries = artifact->manifest.threads > 1 ? 6 : 3;
     bool in_doubt = true;
     for (int i = 0; in_doubt && i < tries; ++i) {
-      CandidateRun candidate(socket, files, jail, request, *artifact, spared);
+      CandidateRun candidate(host, request, *artifact, spared);
       reply = candidate.run();
       in_doubt = candidate.in_doubt();
       peer_gone = candidate.peer_gone();
@@ -74,10 +76,15 @@ int serve(int socket, Isolation at_most) {
   child_ended.sa_handler = [](int) {};
   child_ended.sa_flags = SA_RESTART;
   sigaction(SIGCHLD, &child_ended, nullptr);
+  // Memory that is given back between two candidates is asked for again at once, page by page.
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+  mallopt(M_TOP_PAD, 1 << 20);
   // A candidate opens no file: what it may be linked with, besides libc and libm, has to be here already.
   (void)dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_GLOBAL);
   const std::unique_ptr<Jail> jail = Jail::make(at_most);
   SealedFiles files(kCacheBytes);
+  SharedBuffers buffers(kKeptBytes);
+  const CandidateRun::Host host{socket, files, buffers, *jail};
   DeviceHost device(socket);
   for (;;) {
     const Result<std::string> text = read_frame(socket, steady_clock::now() + std::chrono::hours(24 * 365));
@@ -92,11 +99,11 @@ int serve(int socket, Isolation at_most) {
       answer = to_json(probe(*jail, *p));
     } else if (const auto* r = std::get_if<RunRequest>(&*message)) {
       bool go_on = true;
-      answer = to_json(run(socket, files, *jail, device, *r, go_on));
+      answer = to_json(run(host, device, *r, go_on));
       if (!go_on) return 0;
     } else if (const auto* race = std::get_if<RaceRequest>(&*message)) {
       bool go_on = true;
-      answer = to_json(run_race(socket, files, *jail, device, *race, go_on));
+      answer = to_json(run_race(host, device, *race, go_on));
       if (!go_on) return 0;
     } else {
       continue;  // cancel of a run that is over

@@ -1,0 +1,24 @@
+#include "measure_server/runner/shared_buffers.h"
+
+#include <utility>
+
+namespace tuner {
+
+Result<GuardedBuffer> SharedBuffers::take(int64_t bytes) {
+  const auto found = kept_.find(bytes);
+  if (found == kept_.end()) return GuardedBuffer::create(bytes, GuardedBuffer::Sharing::kShared);
+  GuardedBuffer buffer = std::move(found->second);
+  kept_.erase(found);
+  kept_bytes_ -= bytes;
+  buffer.renew();
+  return buffer;
+}
+
+void SharedBuffers::give_back(GuardedBuffer buffer) {
+  const int64_t bytes = buffer.bytes();
+  if (buffer.data() == nullptr || kept_bytes_ + bytes > capacity_bytes_) return;
+  kept_bytes_ += bytes;
+  kept_.emplace(bytes, std::move(buffer));
+}
+
+}  // namespace tuner
