@@ -674,4 +674,10 @@ Expr to_expr(const LinearForm& form) {
   return form.constant < 0 ? sum - -form.constant : sum + form.constant;
 }
 
+bool is_zero(const Expr& e) {
+  if (e->kind == ExprKind::kCast) return is_zero(e->operands[0]);
+  return (e->kind == ExprKind::kFloatImm && e->float_value == 0) ||
+         (e->kind == ExprKind::kIntImm && e->int_value == 0);
+}
+
 }  // namespace tuner

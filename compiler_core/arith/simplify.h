@@ -98,4 +98,7 @@ Expr conjunction(const std::vector<Expr>& conditions);
 // True if `var` occurs in e.
 bool uses_var(const Expr& e, const Var& var);
 
+// True for the constant 0 of any type, and for casts of it.
+bool is_zero(const Expr& e);
+
 }  // namespace tuner

@@ -6,11 +6,6 @@
 namespace tuner::cuda {
 namespace {
 
-bool is_zero(const Expr& e) {
-  return (e->kind == ExprKind::kFloatImm && e->float_value == 0) ||
-         (e->kind == ExprKind::kIntImm && e->int_value == 0);
-}
-
 Status check_below(const Stmt& s, RangeMap ranges, const Var& lane, int64_t lanes, bool copies) {
   if (s == nullptr) return Status::ok();
   Var inner_lane = lane;

@@ -71,11 +71,6 @@ bool reads_memory(const Expr& e) {
   return found;
 }
 
-bool is_zero(const Expr& e) {
-  return (e->kind == ExprKind::kFloatImm && e->float_value == 0) ||
-         (e->kind == ExprKind::kIntImm && e->int_value == 0);
-}
-
 // A load from global memory, and what must hold for it to touch memory.
 struct GlobalLoad {
   Expr load;

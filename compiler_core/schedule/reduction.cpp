@@ -31,12 +31,6 @@ Expr value_of_load(const Program& program, const Expr& e, const RangeMap& ranges
   return simplify(substitute(store->value, values), ranges);
 }
 
-bool is_zero(const Expr& e) {
-  if (e->kind == ExprKind::kCast) return is_zero(e->operands[0]);
-  return (e->kind == ExprKind::kFloatImm && e->float_value == 0) ||
-         (e->kind == ExprKind::kIntImm && e->int_value == 0);
-}
-
 // The value with every load beyond the padding replaced by what is proved of it. A product is 0 when both
 // factors are: 0 * x is not 0 for every x. So are sums, differences and the first bits of zeros.
 Expr proved(const Program& program, const Expr& e, const RangeMap& ranges) {

@@ -11,11 +11,6 @@ using namespace rewrite;
 
 namespace {
 
-bool is_zero(const Expr& e) {
-  return (e->kind == ExprKind::kFloatImm && e->float_value == 0) ||
-         (e->kind == ExprKind::kIntImm && e->int_value == 0);
-}
-
 // Where a maximum or minimum is not what it starts with: under `conditions`.
 Expr wanted_value(const Expr& e, ReduceOp op, std::vector<Expr>& conditions) {
   const double start = op == ReduceOp::kMax ? -std::numeric_limits<double>::infinity()

@@ -272,8 +272,10 @@ Result<CandidateRun::Output::Reference> CandidateRun::reference_of(const std::ve
   Output::Reference reference;
   ASSIGN_OR_RETURN(reference.file, host_.files.get(*path, SealedFile::Placement::kAtStart));
   ASSIGN_OR_RETURN(const std::string_view bytes, reference.file->map_hidden_from_children());
-  Result<ReferenceView> view = parse_reference(bytes);
+  Result<ReferenceView> view =
+      reference.file->is_verified() ? parse_verified_reference(bytes) : parse_reference(bytes);
   if (!view.is_ok()) return view.status().with_context(*path + ": ");
+  reference.file->set_verified();
   reference.view = *std::move(view);
   // A kernel may take the same elements as fewer dimensions: pixels of an image as one.
   if (elements(reference.view.shape) != elements(a.shape) ||

@@ -82,8 +82,12 @@ class SealedFile {
   int64_t bytes() const { return bytes_; }  // size of the data
   // Maps a kAtStart copy read-only; forked children do not have the mapping. Failed: it cannot be mapped.
   Result<std::string_view> map_hidden_from_children();
+  // Whether its reader has found the content right once: it cannot change.
+  bool is_verified() const { return verified_; }
+  void set_verified() { verified_ = true; }
 
  private:
+  bool verified_ = false;
   int fd_ = -1;
   int64_t bytes_ = 0;
   char* mapping_ = nullptr;

@@ -183,15 +183,25 @@ Result<ReferenceView> read_checksums(ReferenceView view, std::string_view payloa
   return view;
 }
 
+Status check_frame(std::string_view bytes) {
+  if (bytes.size() < 32 || bytes.size() % 8 != 0 || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    return refuse("not a reference file (", bytes.size(), " bytes)");
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<ReferenceView> parse_reference(std::string_view bytes) {
-  if (bytes.size() < 32 || bytes.size() % 8 != 0 || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    return refuse("not a reference file (", bytes.size(), " bytes)");
+  RETURN_IF_ERROR(check_frame(bytes));
   uint64_t hash;
   std::memcpy(&hash, bytes.data() + bytes.size() - 8, 8);
   if (hash != hash_words(bytes.data(), bytes.size() - 8))
     return refuse("torn or altered: its hash does not fit its bytes");
+  return parse_verified_reference(bytes);
+}
+
+Result<ReferenceView> parse_verified_reference(std::string_view bytes) {
+  RETURN_IF_ERROR(check_frame(bytes));
   size_t at = sizeof kMagic;
   const size_t end = bytes.size() - 8;
   const auto take = [&](void* to, size_t n) {

@@ -273,9 +273,12 @@ TEST_F(ReferenceFile, AnyAlteredByteAndAnyTruncationIsRefused) {
       raw[i] ^= 0x20;
     }
     const size_t whole = size_;
-    for (size_ = 0; size_ < whole; ++size_)
+    for (size_ = 0; size_ < whole; ++size_) {
       EXPECT_FALSE(parse_reference(bytes()).is_ok()) << size_ << " bytes";
+      EXPECT_FALSE(parse_verified_reference(bytes()).is_ok()) << size_ << " bytes";
+    }
     EXPECT_TRUE(parse_reference(bytes()).is_ok());
+    EXPECT_TRUE(parse_verified_reference(bytes()).is_ok());
   }
 }
 
