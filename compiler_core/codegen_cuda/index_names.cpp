@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/codegen_cuda/flat_buffers.h"
+#include "compiler_core/codegen_cuda/printed_body.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -51,41 +53,7 @@ bool same(const LinearForm& a, const LinearForm& b) {
 // "m.outer.inner" -> "m"
 std::string stem(const std::string& name) { return name.substr(0, name.find('.')); }
 
-bool indexes_registers(const StmtNode& loop) {
-  bool found = false;
-  const auto in_access = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
-    if (buffer->scope != MemoryScope::kRegister) return;
-    for (const Expr& index : indices) found |= uses_var(index, loop.var);
-  };
-  visit(loop.body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::kStore) in_access(s->buffer, s->indices);
-    own_exprs(*s, [&](const Expr& e) {
-      visit(e, [&](const Expr& part) {
-        if (part->kind == ExprKind::kLoad) in_access(part->buffer, part->operands);
-      });
-    });
-  });
-  return found;
-}
-
-// Every barrier a node of its own, so that each may be spoken of.
-Stmt with_own_barriers(const Stmt& s) {
-  if (s->kind == StmtKind::kBarrier) return make_barrier(s->scope);
-  return map_children(
-      s, [](const Expr& e) { return e; }, with_own_barriers);
-}
-
 }  // namespace
-
-Stmt simplified_body(const GpuKernel& kernel) {
-  const Stmt body = simplify(kernel.body, kernel_ranges(kernel));
-  return body == nullptr ? make_seq({}) : with_own_barriers(body);
-}
-
-bool prints_unrolled(const StmtNode& loop) {
-  return loop.loop == LoopKind::kUnrolled || loop.loop == LoopKind::kVectorized ||
-         loop.loop == LoopKind::kDot || indexes_registers(loop);
-}
 
 IndexNames::IndexNames(const GpuKernel& kernel, const Stmt& body) {
   for (int d = 0; d < 3; ++d) {
@@ -94,59 +62,9 @@ IndexNames::IndexNames(const GpuKernel& kernel, const Stmt& body) {
   }
   sites_[0] = nullptr;
   RangeMap ranges = kernel_ranges(kernel);
-  find_flat(body, ranges, kernel.shared);
+  flat_ = flat_buffers(body, ranges, kernel.shared);
   collect(body, ranges, 0);
   choose();
-}
-
-// Divisions and remainders in a sum.
-static int divisions(const LinearForm& form) {
-  int found = 0;
-  for (const auto& [term, factor] : form.terms)
-    visit(term, [&](const Expr& e) {
-      found += e->kind == ExprKind::kBinary &&
-               (e->binary_op == BinaryOp::kFloorDiv || e->binary_op == BinaryOp::kFloorMod);
-    });
-  return found;
-}
-
-// A layout that mixes dimensions has no index of a dimension to speak of; and the indices of a copy loop that
-// runs through several dimensions at once are quotients and remainders, which meet again in the offset.
-void IndexNames::find_flat(const Stmt& body, const RangeMap& ranges, const std::vector<Buffer>& shared) {
-  std::set<const BufferNode*> harder;  // some access has more divisions as an offset
-  bool in_serial = false, in_copy = false;
-  const auto look = [&](const Buffer& b, const std::vector<Expr>& indices, const RangeMap& inside) {
-    if (b->scope == MemoryScope::kRegister || indices.size() < 2) return;
-    int apart = 0;
-    for (const Expr& index : indices) apart += divisions(linear_form(index, inside));
-    const int together = divisions(linear_form(storage_offset(*b, indices), inside));
-    // Of a copy that goes on from step to step, what stands still of the offset is one register.
-    if (together < apart || (in_copy && together == apart && apart > 0 && b->scope == MemoryScope::kGlobal))
-      flat_.insert(b.get());
-    if (together > apart) harder.insert(b.get());
-  };
-  const auto walk = [&](const auto& self, const Stmt& s, const RangeMap& outside) -> void {
-    if (s == nullptr) return;
-    RangeMap inside = outside;
-    const bool was_serial = in_serial, was_copy = in_copy;
-    if (s->kind == StmtKind::kFor) inside.bind(s->var, s->extent);
-    in_serial |= s->kind == StmtKind::kFor && !prints_unrolled(*s);
-    in_copy |= in_serial && is_async(*s, "copy");
-    if (s->kind == StmtKind::kStore) look(s->buffer, s->indices, outside);
-    own_exprs(*s, [&](const Expr& whole) {
-      visit(whole, [&](const Expr& e) {
-        if (e->kind == ExprKind::kLoad) look(e->buffer, e->operands, outside);
-      });
-    });
-    self(self, s->body, inside);
-    self(self, s->else_body, inside);
-    for (const Stmt& child : s->stmts) self(self, child, inside);
-    in_serial = was_serial, in_copy = was_copy;
-  };
-  walk(walk, body, ranges);
-  std::erase_if(flat_, [&](const BufferNode* b) { return harder.contains(b); });
-  for (const Buffer& b : shared)
-    if (reorders_rows(*b)) flat_.insert(b.get());
 }
 
 void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {

@@ -27,13 +27,6 @@
 
 namespace tuner::cuda {
 
-// The body after simplification under these, which all that follows speaks of. Never null.
-Stmt simplified_body(const GpuKernel& kernel);
-
-// How a loop is printed. A serial loop whose variable indexes registers is unrolled too: registers have no
-// addresses, and the compiler would put the buffer into local memory.
-bool prints_unrolled(const StmtNode& loop);
-
 class IndexNames {
  public:
   struct Named {
@@ -57,8 +50,7 @@ class IndexNames {
   void look_ahead(bool ahead) { ahead_ = ahead; }
   // `e` with named parts replaced by their names, its terms from the outside in.
   Expr apply(const Expr& e, const RangeMap& ranges) const;
-  // Buffers whose accesses read best as one storage offset: a layout that mixes dimensions, or indices with
-  // divisions that meet again in the offset.
+  // Whether accesses read best as one storage offset (flat_buffers.h).
   bool is_flat(const Buffer& buffer) const { return flat_.contains(buffer.get()); }
   // The storage offset of an access to a flat buffer.
   Expr apply_offset(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges) const;
@@ -86,7 +78,6 @@ class IndexNames {
     Var var;
     const VarNode* site;
   };
-  void find_flat(const Stmt& body, const RangeMap& ranges, const std::vector<Buffer>& shared);
   void collect(const Stmt& s, RangeMap& ranges, int depth);
   void note(const Expr& e, const RangeMap& ranges, int depth, const Buffer& buffer, int dimension);
   void note_form(const LinearForm& form, int depth, const Buffer& buffer, int dimension);

@@ -7,6 +7,7 @@
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/codegen_cuda/describe.h"
+#include "compiler_core/codegen_cuda/printed_body.h"
 #include "compiler_core/codegen_cuda/vector_access.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/layout.h"

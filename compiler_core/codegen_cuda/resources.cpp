@@ -7,7 +7,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen_cuda/cuda.h"
-#include "compiler_core/codegen_cuda/index_names.h"
+#include "compiler_core/codegen_cuda/printed_body.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 

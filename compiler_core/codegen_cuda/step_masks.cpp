@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler_core/arith/simplify.h"
-#include "compiler_core/codegen_cuda/index_names.h"
+#include "compiler_core/codegen_cuda/printed_body.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::cuda {

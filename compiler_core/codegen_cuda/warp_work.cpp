@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "compiler_core/arith/meaning.h"
-#include "compiler_core/codegen_cuda/index_names.h"
+#include "compiler_core/codegen_cuda/printed_body.h"
 #include "compiler_core/codegen_cuda/vector_access.h"
 #include "compiler_core/codegen_cuda/warp_access.h"
 #include "compiler_core/ir/intrinsic.h"

@@ -25,6 +25,8 @@ constexpr int64_t kMultiprocessors = 128;
 // limited.
 constexpr int64_t kMaxBody = 2048;
 constexpr int64_t kMaxGridYZ = 65535;  // blocks in the second and third dimension of a grid
+// Parts that sums may be split into, each in blocks of its own.
+inline const std::vector<int64_t> kParts = {1, 2, 3, 4, 6, 8, 12, 16};
 
 // Returns the elements of a vector access: the widest of 4, 2, 1 that divides all of `lengths`.
 int64_t vector_width(std::initializer_list<int64_t> lengths);

@@ -40,18 +40,8 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnobs> {
   void schedule(Schedule& s, const MatmulWorkload& w, const Target&, const ProductKnobs& k,
                 const Config& c) const override {
     const Product p = product_of(w);
-    const cuda::ProductTile tile = cuda::product_tile(p, k, c);
-    std::vector<int> batch;
-    if (w.batch > 1) batch.push_back(0);
-    const int d = static_cast<int>(batch.size());
-    const Tensor a =
-        cuda::pack_operand(s, s.tensor("a"), batch, w.transpose_a ? d : d + 1, tile.chunk,
-                           w.transpose_a ? d + 1 : d, tile.block_m, p.packed_a ? 0 : cuda::repeated(w.m));
-    const Tensor b =
-        cuda::pack_operand(s, s.tensor("b"), batch, w.transpose_b ? d + 1 : d, tile.chunk,
-                           w.transpose_b ? d : d + 1, tile.block_n, p.packed_b ? 0 : cuda::repeated(w.n));
-    const Tensor acc = s.tensor("acc");
-    cuda::schedule_product(s, p, k, c, {a, b, acc, s.axes(s.tensor("out"))});
+    const auto [a, b] = cuda::pack_product(s, w, cuda::product_tile(p, k, c));
+    cuda::schedule_product(s, p, k, c, {a, b, s.tensor("acc"), s.axes(s.tensor("out"))});
   }
 
  private:

@@ -44,16 +44,7 @@ class MatmulDp4aCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnob
   void schedule(Schedule& s, const MatmulWorkload& w, const Target&, const ProductKnobs& k,
                 const Config& c) const override {
     const Product p = product_of(w);
-    const cuda::ProductTile tile = cuda::product_tile(p, k, c);
-    std::vector<int> batch;
-    if (w.batch > 1) batch.push_back(0);
-    const int d = static_cast<int>(batch.size());
-    const Tensor a = cuda::pack_operand(s, s.tensor("a"), batch, w.transpose_a ? d : d + 1, tile.chunk,
-                                        w.transpose_a ? d + 1 : d, tile.block_m,
-                                        p.packed_a ? 0 : cuda::repeated(w.m), kGroup);
-    const Tensor b = cuda::pack_operand(s, s.tensor("b"), batch, w.transpose_b ? d + 1 : d, tile.chunk,
-                                        w.transpose_b ? d : d + 1, tile.block_n,
-                                        p.packed_b ? 0 : cuda::repeated(w.n), kGroup);
+    const auto [a, b] = cuda::pack_product(s, w, cuda::product_tile(p, k, c), kGroup);
     cuda::schedule_product(s, p, k, c, {a, b, s.tensor("acc"), s.axes(s.tensor("out"))});
   }
 

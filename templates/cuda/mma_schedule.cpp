@@ -93,7 +93,7 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
   for (const Shape& shape : kShapes) {
     if (!is_possible(shape, w, t)) continue;
     const int64_t tiles = w.batch * ceil_div(w.m, shape.block_m()) * ceil_div(w.n, shape.block_n());
-    for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+    for (const int64_t splits : kParts) {
       const int64_t steps = ceil_div(w.k, terms_of(shape, w)), part = ceil_div(steps, splits);
       if (ceil_div(steps, part) != splits) continue;
       if (w.most_terms() > 0 && part * terms_of(shape, w) > w.most_terms()) continue;
@@ -310,7 +310,7 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
       .layout_a = space.category("layout_a", kLayouts).try_first(kLayouts[kXor]),
       .layout_b = space.category("layout_b", kLayouts).try_first(kLayouts[kXor]),
       // Parts of k in blocks of their own: more blocks where out is small, for a second pass over it.
-      .split_k = space.choice("split_k", {1, 2, 3, 4, 6, 8, 12, 16}).try_first(splits),
+      .split_k = space.choice("split_k", kParts).try_first(splits),
       // Rows of blocks that are done together, column by column: what they read stays in L2.
       .group_m = space.choice("group_m", {1, 2, 4, 8, 16}).try_first(wide ? 8 : 1),
       // Blocks that should fit a multiprocessor: bounds the registers of a thread.

@@ -257,7 +257,7 @@ std::pair<Shape, int64_t> first_shape(const Product& w) {
     if (!shape.fits(w.m, w.n) || (shape.block_m() + shape.block_n()) * first_k(w) > kMostCopied) continue;
     if (fills_schedulers(w) && shape.warps_m * shape.warps_n % kSchedulers != 0) continue;
     const int64_t tiles = w.batch * ceil_div(w.m, shape.block_m()) * ceil_div(w.n, shape.block_n());
-    for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+    for (const int64_t splits : kParts) {
       const int64_t steps = ceil_div(w.k, first_k(w)), part = ceil_div(steps, splits);
       if (ceil_div(steps, part) != splits) continue;
       const int64_t waves = ceil_div(tiles * splits, kMultiprocessors);
@@ -332,7 +332,7 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
       // Shares the loop's own instructions and lets reads run ahead; the code grows.
       .unroll_k = space.choice("unroll_k", {1, 2, 4, 8, 16, 32}).try_first(first_k(w)),
       // Parts of k in blocks of their own: more blocks where out is small, for a second pass over it.
-      .split_k = space.choice("split_k", {1, 2, 3, 4, 6, 8, 12, 16}).try_first(first_splits),
+      .split_k = space.choice("split_k", kParts).try_first(first_splits),
       // Rows of blocks that are done together, column by column: what they read stays in L2.
       .group_m = space.choice("group_m", {1, 2, 4, 8, 16}).try_first(first_group(w, first)),
       // Loads of the next tiles run during the multiply-adds, for twice the shared memory.
@@ -375,6 +375,19 @@ Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& 
     dims.push_back({tiled, block, inside, 1, inside ? repeat : 0});
   }
   return s.pack(operand, dims);
+}
+
+PackedOperands pack_product(Schedule& s, const MatmulWorkload& w, const ProductTile& tile, int64_t group) {
+  std::vector<int> batch;
+  if (w.batch > 1) batch.push_back(0);
+  const int d = static_cast<int>(batch.size());
+  const auto repeats = [&](const char* operand, int64_t extent) {
+    return Workload(w).is_constant(operand) ? 0 : repeated(extent);
+  };
+  return {.a = pack_operand(s, s.tensor("a"), batch, w.transpose_a ? d : d + 1, tile.chunk,
+                            w.transpose_a ? d + 1 : d, tile.block_m, repeats("a", w.m), group),
+          .b = pack_operand(s, s.tensor("b"), batch, w.transpose_b ? d + 1 : d, tile.chunk,
+                            w.transpose_b ? d : d + 1, tile.block_n, repeats("b", w.n), group)};
 }
 
 void schedule_product(Schedule& s, const Product& w, const ProductKnobs& k, const Config& c,

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "templates/cuda/cuda_schedule.h"
+#include "templates/workload/workload.h"
 
 namespace tuner::cuda {
 
@@ -79,6 +80,11 @@ struct ProductStages {
 // than one term each is the innermost dimension.
 Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int k, int64_t chunk,
                     int tiled, int64_t block, int64_t repeat = 0, int64_t group = 1);
+// Packs both operands of a matmul so, those that are constants ahead.
+struct PackedOperands {
+  Tensor a, b;
+};
+PackedOperands pack_product(Schedule& s, const MatmulWorkload& w, const ProductTile& tile, int64_t group = 1);
 // Elements to be repeated at an edge of `extent`, so that vectors and rows of a copy stay whole.
 int64_t repeated(int64_t extent);
 void schedule_product(Schedule& s, const Product& p, const ProductKnobs& k, const Config& c,
