@@ -17,6 +17,7 @@
   TEMPLATE(conv2d_nhwc_tf32_cuda) \
   TEMPLATE(conv2d_nhwc_tf32x3_cuda) \
   TEMPLATE(depthwise_conv2d_nchw_cuda) \
+  TEMPLATE(depthwise_conv2d_nhwc_cuda) \
   TEMPLATE(softmax_cuda) \
   TEMPLATE(layer_norm_cuda) \
   TEMPLATE(reduce_cuda) \

@@ -89,6 +89,11 @@ TEST(EpilogueCuda, OfConvolutions) {
   Conv2dWorkload depthwise = conv(6, 6, 3);
   depthwise.groups = 6;
   expect_epilogues_right(depthwise_conv2d_nchw_cuda(), depthwise, 5);
+  depthwise.layout = depthwise.out_layout = "NHWC";
+  for (const DType t : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
+    depthwise.dtype = t;
+    expect_epilogues_right(depthwise_conv2d_nhwc_cuda(), depthwise, 6);
+  }
 }
 
 }  // namespace

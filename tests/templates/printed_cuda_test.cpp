@@ -59,6 +59,8 @@ std::vector<Workload> small_workloads_of_tensor_cores() {
   conv.groups = 2;
   conv.stride = {2, 1};
   result.push_back(conv);
+  conv.groups = conv.out_channels = conv.in_channels;
+  result.push_back(conv);
   conv.groups = 1;
   conv.in_channels = 32;
   conv.dilation = {1, 2};
@@ -137,9 +139,10 @@ std::vector<Workload> large_workloads() {
   result.push_back(conv);
   conv.groups = 512;
   result.push_back(conv);
+  conv.layout = conv.out_layout = "NHWC";
+  result.push_back(conv);
   conv.groups = 2;
   conv.dtype = DType::kBFloat16;
-  conv.layout = conv.out_layout = "NHWC";
   conv.constant = {"weight"};
   result.push_back(conv);
   conv.groups = 1;

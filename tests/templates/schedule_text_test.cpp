@@ -62,6 +62,9 @@ std::vector<Workload> workloads() {
            "v1 conv2d n=1 ic=32 ih=14 iw=14 oc=64 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 "
            "act=relu "
            "dtype=float32 allow_tf32=1 layout=NHWC const=weight",
+           "v1 conv2d n=1 ic=32 ih=14 iw=14 oc=32 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=32 bias=1 "
+           "act=relu "
+           "dtype=float16 layout=NHWC const=weight",
            "v1 conv2d n=1 ic=3 ih=20 iw=20 oc=32 kh=7 kw=7 stride=2,2 pad=3,3,3,3 dil=1,1 groups=1 bias=0 "
            "act=none "
            "dtype=int8 out_dtype=uint8 layout=NCHW const=weight",
