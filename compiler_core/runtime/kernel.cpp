@@ -65,9 +65,15 @@ Status Kernel::checked(Entry entry, void* const* args, const tuner_runtime& rt) 
 
 AlignedBuffer::AlignedBuffer(int64_t bytes) : bytes_(bytes) {
   CHECK(bytes >= 0) << "a buffer of " << bytes << " bytes";
-  const size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;  // whole lines, and never empty
-  void* p = std::aligned_alloc(64, rounded);
+  // Whole lines, and never empty; of large ones whole large pages, as where candidates are measured.
+  constexpr size_t kLine = 64, kLargePage = size_t{2} << 20;
+  const size_t unit = static_cast<size_t>(bytes) >= kLargePage ? kLargePage : kLine;
+  const size_t rounded = (static_cast<size_t>(bytes) + kLine + unit - 1) / unit * unit;
+  void* p = std::aligned_alloc(unit, rounded);
   CHECK(p != nullptr) << "out of memory: " << rounded << " bytes";
+#ifdef MADV_HUGEPAGE
+  if (unit == kLargePage) madvise(p, rounded, MADV_HUGEPAGE);
+#endif
   std::memset(p, 0, rounded);
   data_.reset(p);
 }

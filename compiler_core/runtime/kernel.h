@@ -43,7 +43,7 @@ class Kernel {
   Manifest manifest_;
 };
 
-// `bytes` of memory on a 64-byte border, zeroed. Owned; moves.
+// `bytes` of memory on a 64-byte border, zeroed; 2 MiB or more on large pages where the system gives them. Owned; moves.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

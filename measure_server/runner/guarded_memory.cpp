@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kGuardBytes = 64 << 10;  // also a multiple of the page size where pages are 16 or 64 KiB
 constexpr unsigned char kSlackByte = 0xA5;
+constexpr int64_t kLargePage = 2 << 20;
 
 int64_t page_bytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
@@ -31,17 +32,26 @@ int64_t data_offset(int64_t bytes) { return middle_bytes(bytes) - round_up(bytes
 
 Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
   GuardedBuffer b;
-  const int64_t middle = middle_bytes(bytes);
+  const bool large = sharing == Sharing::kPrivate && bytes >= kLargePage;
+  const int64_t middle = large ? round_up(bytes, kLargePage) : middle_bytes(bytes);
+  const int64_t spare = large ? kLargePage : 0;  // for the alignment
   const int flags = (sharing == Sharing::kShared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* base = mmap(nullptr, middle + 2 * kGuardBytes, PROT_NONE, flags, -1, 0);
+  void* base = mmap(nullptr, middle + spare + 2 * kGuardBytes, PROT_NONE, flags, -1, 0);
   if (base == MAP_FAILED)
     return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
   b.base_ = static_cast<char*>(base);
-  b.mapped_ = middle + 2 * kGuardBytes;
-  b.data_ = b.base_ + kGuardBytes + data_offset(bytes);
+  b.mapped_ = middle + spare + 2 * kGuardBytes;
+  b.lead_ = kGuardBytes;
+  if (large) {
+    const auto at = reinterpret_cast<intptr_t>(b.base_ + kGuardBytes);
+    b.lead_ += round_up(static_cast<int64_t>(at), kLargePage) - at;
+  }
+  b.middle_ = middle;
+  b.data_ = b.base_ + b.lead_ + middle - round_up(bytes, kOperandAlignment);
   b.bytes_ = bytes;
-  if (mprotect(b.base_ + kGuardBytes, middle, PROT_READ | PROT_WRITE) != 0)
+  if (mprotect(b.base_ + b.lead_, middle, PROT_READ | PROT_WRITE) != 0)
     return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
+  if (large) madvise(b.base_ + b.lead_, middle, MADV_HUGEPAGE);
   b.populate();
   b.fill_slack();
   return b;
@@ -56,6 +66,8 @@ Result<GuardedBuffer> GuardedBuffer::map_sealed(int fd, int64_t bytes) {
     return failed("no address space for an input of ", bytes, " bytes: ", std::strerror(errno));
   b.base_ = static_cast<char*>(base);
   b.mapped_ = middle + 2 * kGuardBytes;
+  b.lead_ = kGuardBytes;
+  b.middle_ = middle;
   b.data_ = b.base_ + kGuardBytes + data_offset(bytes);
   b.bytes_ = bytes;
   if (mmap(b.base_ + kGuardBytes, middle, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) ==
@@ -70,20 +82,16 @@ GuardedBuffer::~GuardedBuffer() {
 
 void GuardedBuffer::fill(unsigned char byte) const { std::memset(data_, byte, bytes_); }
 
-void GuardedBuffer::make_read_only() const {
-  mprotect(base_ + kGuardBytes, mapped_ - 2 * kGuardBytes, PROT_READ);
-}
+void GuardedBuffer::make_read_only() const { mprotect(base_ + lead_, middle_, PROT_READ); }
 
-void GuardedBuffer::make_writable() const {
-  mprotect(base_ + kGuardBytes, mapped_ - 2 * kGuardBytes, PROT_READ | PROT_WRITE);
-}
+void GuardedBuffer::make_writable() const { mprotect(base_ + lead_, middle_, PROT_READ | PROT_WRITE); }
 
 void GuardedBuffer::hide_from_children() const {
   if (base_ != nullptr) madvise(base_, static_cast<size_t>(mapped_), MADV_DONTFORK);
 }
 
 void GuardedBuffer::fill_slack() const {
-  std::memset(base_ + kGuardBytes, kSlackByte, data_offset(bytes_));
+  std::memset(base_ + lead_, kSlackByte, static_cast<size_t>(data_ - base_ - lead_));
   std::memset(data_ + bytes_, kSlackByte, round_up(bytes_, kOperandAlignment) - bytes_);
 }
 
@@ -96,26 +104,26 @@ void GuardedBuffer::populate() const {
 #if !defined(MADV_POPULATE_WRITE)
   constexpr int MADV_POPULATE_WRITE = 23;
 #endif
-  madvise(base_ + kGuardBytes, static_cast<size_t>(mapped_ - 2 * kGuardBytes), MADV_POPULATE_WRITE);
+  madvise(base_ + lead_, static_cast<size_t>(middle_), MADV_POPULATE_WRITE);
 }
 
 Status GuardedBuffer::move_here(void* pages) const {
-  const auto size = static_cast<size_t>(mapped_ - 2 * kGuardBytes);
-  if (mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, base_ + kGuardBytes) == MAP_FAILED)
+  const auto size = static_cast<size_t>(middle_);
+  if (mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, base_ + lead_) == MAP_FAILED)
     return failed("an operand's pages cannot be moved: ", std::strerror(errno));
   return Status::ok();
 }
 
 Status GuardedBuffer::take_pages_of(const GuardedBuffer& other) const {
   CHECK(bytes_ == other.bytes_) << "buffers of " << bytes_ << " and " << other.bytes_ << " bytes";
-  return move_here(other.base_ + kGuardBytes);
+  return move_here(other.base_ + lead_);
 }
 
 Result<void*> GuardedBuffer::set_aside() const {
-  const auto size = static_cast<size_t>(mapped_ - 2 * kGuardBytes);
+  const auto size = static_cast<size_t>(middle_);
   void* const aside = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (aside == MAP_FAILED ||
-      mremap(base_ + kGuardBytes, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, aside) == MAP_FAILED)
+      mremap(base_ + lead_, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, aside) == MAP_FAILED)
     return failed("an operand's pages cannot be set aside: ", std::strerror(errno));
   return aside;
 }
@@ -123,8 +131,8 @@ Result<void*> GuardedBuffer::set_aside() const {
 Status GuardedBuffer::put_back(void* pages) const { return move_here(pages); }
 
 bool GuardedBuffer::intact() const {
-  const char* const end = base_ + mapped_ - kGuardBytes;
-  for (const char* p = base_ + kGuardBytes; p < data_; ++p)
+  const char* const end = base_ + lead_ + middle_;
+  for (const char* p = base_ + lead_; p < data_; ++p)
     if (static_cast<unsigned char>(*p) != kSlackByte) return false;
   for (const char* p = data_ + bytes_; p < end; ++p)
     if (static_cast<unsigned char>(*p) != kSlackByte) return false;

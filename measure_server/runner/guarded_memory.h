@@ -23,7 +23,8 @@ class GuardedBuffer {
   enum class Sharing { kPrivate, kShared };  // kShared: a forked child's writes are seen by its parent
 
   GuardedBuffer() = default;
-  // Allocates zeroed memory. Failed: the system has none.
+  // Allocates zeroed memory. Private memory of 2 MiB or more asks for large pages: a page of 4 KiB costs a fault each, and what
+  // applications keep constants in has large pages, too. Failed: the system has none.
   static Result<GuardedBuffer> create(int64_t bytes, Sharing sharing);
   // Maps a SealedFile made with Placement::kAtPageEnd, read-only.
   static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes);
@@ -59,10 +60,13 @@ class GuardedBuffer {
   void fill_slack() const;
   void swap(GuardedBuffer& other) {
     std::swap(base_, other.base_), std::swap(mapped_, other.mapped_);
+    std::swap(lead_, other.lead_), std::swap(middle_, other.middle_);
     std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);
   }
   char* base_ = nullptr;  // start of the mapping with its guards
   int64_t mapped_ = 0;    // size of the whole mapping
+  int64_t lead_ = 0;      // bytes from there to the pages of the data
+  int64_t middle_ = 0;    // size of these
   char* data_ = nullptr;
   int64_t bytes_ = 0;
 };

@@ -78,6 +78,26 @@ TEST(GuardedMemory, AWriteBehindTheEndIsSeenOrEndsTheProcess) {
   EXPECT_FALSE(b.intact());
 }
 
+// Large private memory begins its pages at 2 MiB; guards and slack are as of all others.
+TEST(GuardedMemory, LargeBuffersEndAtTheirGuard) {
+  for (const int64_t bytes : {int64_t{2} << 20, (int64_t{2} << 20) + 4, int64_t{5'000'000}}) {
+    const GuardedBuffer b = buffer_of(bytes, Sharing::kPrivate);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b.data()) % kOperandAlignment, 0u);
+    const int64_t whole = (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b.data() + whole) % (2 << 20), 0u);
+    EXPECT_TRUE(b.intact());
+    EXPECT_EQ(status_of_child([&] { b.fill(1); }), 0);
+    EXPECT_NE(status_of_child([&] { std::memset(b.data() + whole, 1, 1); }), 0);
+    const auto in_front = [&] { std::memset(b.data() - 1, 1, 1); };
+    if (whole % (2 << 20) == 0) {
+      EXPECT_NE(status_of_child(in_front), 0) << "there is the other guard";
+    } else {
+      in_front();
+      EXPECT_FALSE(b.intact()) << "there is slack";
+    }
+  }
+}
+
 TEST(SharedBuffers, TheNextOneGetsTheSamePages) {
   SharedBuffers buffers(1 << 20);
   Result<GuardedBuffer> first = buffers.take(100);
