@@ -63,6 +63,13 @@ double clocks_alone(const KernelCode& code, const Block& block) {
   return static_cast<double>(now);
 }
 
+double stalls(const KernelCode& code, const Block& block) {
+  double count = 0;
+  for (int at = block.begin; at < block.end; ++at)
+    count += std::max<int>(1, code.instructions[static_cast<size_t>(at)].stall);
+  return count;
+}
+
 struct Pieces {
   double cost = 0, of_kind = 0;
   double a_piece() const { return of_kind > 0 ? cost / of_kind : std::numeric_limits<double>::infinity(); }
@@ -171,15 +178,18 @@ Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, 
   const LoweredCounts counts = lowered_counts(kernel);
   const cuda::DeviceRates& rates = cuda::device_rates(target);
   const Spread spread = spread_of(kernel, counts, rates.multiprocessors, resident_blocks);
-  IssueFloor floor{.warp_instructions = least_cost(code, counts, issued)};
+  IssueFloor floor{.warp_instructions = least_cost(code, counts, issued),
+                   .warp_clocks = least_cost(code, counts, clocks_alone),
+                   .warp_stalls = least_cost(code, counts, stalls)};
   const double a_lane = static_cast<double>(kWarp * kSchedulers) / static_cast<double>(rates.fp32_lanes);
-  const double clocks = std::max({spread.scheduler_warps * floor.warp_instructions,
-                                  spread.scheduler_warps * counts.multiply_adds * a_lane,
-                                  spread.scheduler_warps * (counts.halves * rates.least_mma.halves +
-                                                            counts.bytes * rates.least_mma.bytes),
-                                  spread.multiprocessor_warps * least_cost(code, counts, passes),
-                                  spread.rounds * least_cost(code, counts, clocks_alone)});
-  floor.ns = clocks / rates.clock_ghz;
+  const double issue =
+      spread.scheduler_warps *
+      std::max({floor.warp_instructions, counts.multiply_adds * a_lane,
+                counts.halves * rates.least_mma.halves + counts.bytes * rates.least_mma.bytes});
+  const double others = std::max(spread.multiprocessor_warps * least_cost(code, counts, passes),
+                                 spread.rounds * floor.warp_clocks);
+  floor.issue_ns = issue / rates.clock_ghz;
+  floor.ns = std::max(issue, others) / rates.clock_ghz;
   return floor;
 }
 
@@ -193,6 +203,9 @@ Result<IssueFloor> issue_floor(const Artifact& artifact, const GpuProgram& progr
     const int resident = launch == artifact.manifest.launches.end() ? 0 : launch->blocks_per_sm;
     ASSIGN_OR_RETURN(const IssueFloor floor, issue_floor(*code, kernel, target, resident));
     sum.ns += floor.ns;
+    sum.issue_ns += floor.issue_ns;
+    sum.warp_clocks += floor.warp_clocks;
+    sum.warp_stalls += floor.warp_stalls;
     sum.warp_instructions += floor.warp_instructions;
   }
   return sum;

@@ -52,7 +52,10 @@ LoweredCounts lowered_counts(const GpuKernel& kernel);
 
 struct IssueFloor {
   double ns = 0;                 // without the launch
+  double issue_ns = 0;           // of the bounds, the largest of schedulers, float32 pipe and tensor cores
   double warp_instructions = 0;  // a warp issues at least so many
+  double warp_clocks = 0;        // and takes so many clocks when nobody is in its way
+  double warp_stalls = 0;        // of them, so many without waiting for memory
 };
 // `resident_blocks`: that fit a multiprocessor at once (LaunchInfo); 0: not known.
 Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target,

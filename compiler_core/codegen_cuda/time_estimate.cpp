@@ -106,15 +106,16 @@ class BlockAlone {
   void step(const WarpStep& s) {
     for (const BufferNode* operand : s.operands)
       if (const auto at = ready_.find(operand); at != ready_.end()) now_ = std::max(now_, at->second);
-    const double own_issue = std::max({s.counts.instructions, s.counts.arithmetic * float_share_,
-                                       s.counts.dots * kDotShare, clocks_of_tiles(s.counts, mma_)}) /
-                             kIssueShare;
+    const double pipes = std::max({s.counts.instructions(), s.counts.arithmetic * float_share_,
+                                   s.counts.dots * kDotShare, clocks_of_tiles(s.counts, mma_)});
+    // A warp that has the scheduler for itself stands still between its instructions.
+    const double alone = s.counts.clocks_alone() + s.counts.arithmetic * (float_share_ - 1);
     const double link = s.counts.tiles() > 0 ? kMmaLatency
                         : s.shuffles         ? kShuffleLatency
                                              : kArithmeticLatency;
-    const double own = std::max({own_issue, s.counts.wavefronts, s.chain * link});
+    const double own = std::max({alone, pipes / kIssueShare, s.counts.wavefronts, s.chain * link});
     const double together =
-        std::max({own_issue * std::max(1.0, warps_ / kSchedulers), s.counts.wavefronts * warps_,
+        std::max({pipes / kIssueShare * std::ceil(warps_ / kSchedulers), s.counts.wavefronts * warps_,
                   s.counts.sectors * kSectorBytes / kL2PortBytes * warps_, own});
     const double latency = s.global_loads                       ? global_latency_
                            : s.shared_loads                     ? kSharedLatency
@@ -165,14 +166,17 @@ class KernelModel {
     const int64_t slots = rates_.multiprocessors * resources_.blocks_per_sm;
     const int64_t full = blocks_ / slots, rest = blocks_ % slots;
     double clocks = full > 0 ? static_cast<double>(full) * wave(slots, e.bound) : 0;
+    double issue = full > 0 ? static_cast<double>(full) * issue_clocks(slots) : 0;
     if (rest > 0) {
       TimeBound of_rest{};
       clocks += wave(rest, of_rest);
+      issue += issue_clocks(rest);
       if (full == 0) e.bound = of_rest;
     }
     const double dram = dram_bytes_ / rates_.dram_bytes_per_clock();
     if (dram > clocks) e.bound = TimeBound::kMemory;
     e.ns = kLaunchNs + norm({clocks, dram}) / rates_.clock_ghz;
+    e.issue_ns = issue / rates_.clock_ghz;
     return e;
   }
 
@@ -196,23 +200,31 @@ class KernelModel {
     }
   }
 
-  // Clocks of `blocks` blocks that begin together, as evenly over the multiprocessors as they go.
+  // Of the multiprocessor with most of `blocks` blocks that begin together, spread as evenly as they go.
+  double blocks_of_sm(int64_t blocks) const {
+    return static_cast<double>(ceil_div(blocks, std::min(blocks, rates_.multiprocessors)));
+  }
+
+  // Clocks in which the scheduler with most warps issues them: a block of two or three leaves others idle.
+  double issue_clocks(int64_t blocks) const {
+    const double warps = std::ceil(warps_ * blocks_of_sm(blocks) / kSchedulers);
+    const WarpCounts& counts = work_.counts;
+    return warps / kIssueShare *
+           std::max({counts.instructions(),
+                     counts.arithmetic * 32 * kSchedulers / static_cast<double>(rates_.fp32_lanes),
+                     counts.dots * 32 * kSchedulers / static_cast<double>(cuda::kDotLanes),
+                     clocks_of_tiles(counts, rates_.mma)});
+  }
+
+  // Clocks of `blocks` blocks that begin together.
   double wave(int64_t blocks, TimeBound& bound) const {
     const int64_t busy = std::min(blocks, rates_.multiprocessors);
-    const auto of_sm = static_cast<double>(ceil_div(blocks, busy));
-    const WarpCounts counts = work_.counts * (warps_ * of_sm);
-    // The scheduler with most warps: a block of two or three leaves others idle.
-    const double unevenly =
-        std::ceil(warps_ * of_sm / kSchedulers) / (warps_ * of_sm / kSchedulers) / kIssueShare;
+    const double of_sm = blocks_of_sm(blocks);
     const double l2_rate =
         std::min(kL2PortBytes,
                  kL2SharedBytes * static_cast<double>(rates_.multiprocessors) / static_cast<double>(busy));
-    const std::array<double, 4> times = {
-        unevenly * std::max({counts.instructions / kSchedulers,
-                             counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes),
-                             counts.dots * 32 / static_cast<double>(cuda::kDotLanes),
-                             clocks_of_tiles(counts, rates_.mma) / kSchedulers}),
-        counts.wavefronts, l2_bytes_ * of_sm / l2_rate, alone_};
+    const std::array<double, 4> times = {issue_clocks(blocks), work_.counts.wavefronts * warps_ * of_sm,
+                                         l2_bytes_ * of_sm / l2_rate, alone_};
     constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,
                                     TimeBound::kLatency};
     bound = kBounds[static_cast<size_t>(std::max_element(times.begin(), times.end()) - times.begin())];
@@ -258,6 +270,7 @@ TimeEstimate estimate_time(const GpuProgram& program, const Target& target) {
     const TimeEstimate e = estimate_time(kernel, target);
     sum.ns += e.ns;
     sum.launch_ns += e.launch_ns;
+    sum.issue_ns += e.issue_ns;
     sum.evaluations += e.evaluations;
     if (e.ns > longest) longest = e.ns, sum.bound = e.bound;
   }

@@ -26,6 +26,7 @@ inline constexpr double kLaunchNs = 2000;
 struct TimeEstimate {
   double ns = 0;         // with the launch
   double launch_ns = 0;  // of it, what passes before the kernel begins
+  double issue_ns = 0;   // it would take without the launch if schedulers and their pipes alone held it up
   TimeBound bound = TimeBound::kLatency;
   int64_t evaluations = 0;  // of indices and conditions, for lanes of sample warps: what the estimate cost
 };

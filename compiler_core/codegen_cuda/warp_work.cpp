@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/codegen_cuda/printed_body.h"
@@ -14,10 +16,6 @@
 
 namespace tuner::cuda {
 namespace {
-
-// Instructions of a step of a loop: count, compare, jump.
-constexpr double kLoopInstructions = 3;
-constexpr double kBarrierInstructions = 2;
 
 // Instructions of functions that are not one: what NVRTC writes for float32 without fast-math, rounded.
 double instructions_of(UnaryOp op) {
@@ -58,6 +56,8 @@ double instructions_of(UnaryOp op) {
 
 double instructions_of_integer(const ExprNode& e) {
   if (e.kind != ExprKind::kBinary) return e.kind == ExprKind::kSelect ? 1 : 0;
+  // A comparison takes another one's result along.
+  if (e.binary_op == BinaryOp::kAnd || e.binary_op == BinaryOp::kOr) return 0;
   if (e.binary_op != BinaryOp::kFloorDiv && e.binary_op != BinaryOp::kFloorMod) return 1;
   int64_t by = 0;
   const bool shifts = is_const_int(e.operands[1], &by) && by > 0 && (by & (by - 1)) == 0;
@@ -84,6 +84,12 @@ double value_instructions(const Expr& value) {
   return count;
 }
 
+WarpCounts of(Issue issue, double count) {
+  WarpCounts counts;
+  counts[issue] = count;
+  return counts;
+}
+
 class Walk {
  public:
   Walk(const GpuKernel& kernel, int64_t wave_blocks)
@@ -95,6 +101,7 @@ class Walk {
   }
 
   WarpWork run() {
+    add({.counts = of(Issue::kEntry, 1)}, work_.steps);
     if (kernel_.body != nullptr) walk(kernel_.body, work_.steps);
     work_.evaluations = sampler_.evaluations();
     if (active_blocks_ > 0) work_.active_blocks = active_blocks_;
@@ -143,7 +150,7 @@ class Walk {
     }
     const bool waits = is_async(s, "wait");
     WarpStep step{.kind = waits ? WarpStep::Kind::kWait : WarpStep::Kind::kCommit,
-                  .counts = {.instructions = 1}};
+                  .counts = of(Issue::kWork, 1)};
     CHECK(!waits || is_const_int(s.operands[0], &step.in_flight)) << to_text(s.operands[0]);
     add(std::move(step), steps);
   }
@@ -164,6 +171,7 @@ class Walk {
     bool has_barrier = false;
     visit(s.body, [&](const Stmt& child) { has_barrier |= child->kind == StmtKind::kBarrier; });
     const bool unrolled = s.extent == 1 || (!has_barrier && prints_unrolled(s));
+    const size_t computed_outside = computed_.size();
     loops_.push_back({s.var, s.extent, unrolled, s.loop == LoopKind::kVectorized, guards_.size()});
     sampler_.enter_loop(s.var, s.extent);
     ranges_.bind(s.var, s.extent);
@@ -173,26 +181,65 @@ class Walk {
     } else {
       WarpStep loop{.kind = WarpStep::Kind::kLoop, .extent = s.extent};
       walk(s.body, loop.steps);
-      WarpStep control{.counts = {.instructions = kLoopInstructions * share()}};
+      WarpStep control{.counts = of(Issue::kTurn, share())};
       add(std::move(control), loop.steps);
       steps.push_back(std::move(loop));
     }
     sampler_.leave_loop();
     loops_.pop_back();
+    computed_.resize(computed_outside);
   }
 
   void walk_guarded(const Expr& condition, bool expected, const Stmt& body, std::vector<WarpStep>& steps) {
     if (body == nullptr) return;
-    WarpStep test{.counts = {.instructions = integer_instructions(condition) * share()}};
+    const size_t computed_outside = computed_.size();
+    WarpStep test;
+    add_integers(condition, Issue::kCondition, test.counts);
     add(std::move(test), steps);
     const RangeMap outside = ranges_;
     ranges_.assume(expected ? condition : unary(UnaryOp::kNot, condition));
+    const double issued_outside = issued_;
+    const bool predicated = is_predicated(body);
     guards_.push_back(condition);
     sampler_.enter_guard(condition, expected);
-    if (share() > 0) walk(body, steps);
+    if (!predicated) issued_ = sampler_.active_share();
+    if (issued_ > 0) walk(body, steps);
     sampler_.leave_guard();
     guards_.pop_back();
+    issued_ = issued_outside;
+    computed_.resize(computed_outside);
     ranges_ = outside;
+  }
+
+  // True if the compiler writes the body under a predicate, not with a branch around it: every warp issues
+  // it.
+  static bool is_predicated(const Stmt& body) {
+    constexpr double kMostStores = 4;
+    return stores_of(body, 1) <= kMostStores;
+  }
+  // Stores that are written out; infinitely many when there is a loop or anything else.
+  static double stores_of(const Stmt& s, double copies) {
+    if (s == nullptr) return 0;
+    switch (s->kind) {
+      case StmtKind::kStore:
+        return copies;
+      case StmtKind::kFor:
+        if (s->loop == LoopKind::kVectorized || s->extent == 1) return stores_of(s->body, copies);
+        if (!prints_unrolled(*s)) break;
+        return stores_of(s->body, copies * static_cast<double>(s->extent));
+      case StmtKind::kIf:
+        return stores_of(s->body, copies) + stores_of(s->else_body, copies);
+      case StmtKind::kSeq: {
+        double sum = 0;
+        for (const Stmt& child : s->stmts) sum += stores_of(child, copies);
+        return sum;
+      }
+      case StmtKind::kAsync:
+        return stores_of(s->body, copies);
+      default:
+        break;
+    }
+    return std::numeric_limits<double>::infinity();
   }
 
   void walk_store(const StmtNode& s, std::vector<WarpStep>& steps) {
@@ -202,13 +249,13 @@ class Walk {
     step.counts.arithmetic = arithmetic * share();
     const double dots = in_dot_ ? unrolled_copies() : 0;
     step.counts.dots = dots * share();
-    step.counts.instructions = step.counts.arithmetic + step.counts.dots;
+    step.counts[Issue::kWork] = step.counts.arithmetic + step.counts.dots;
     bool updates = false;
     look_at_loads(s.value, s.buffer, step, updates);
     if (!to_registers)
       access(s.buffer, s.indices, /*is_store=*/true, step);
     else if (arithmetic == 0 && dots == 0 && !step.global_loads && !step.shared_loads)
-      step.counts.instructions += unrolled_copies() * share();  // a move
+      step.counts[Issue::kMove] += unrolled_copies() * share();
     if (to_registers) step.result = s.buffer.get();
     step.is_async = copies_;
     step.loads_go_on = copies_ || (to_registers && arithmetic <= unrolled_copies() && !updates);
@@ -232,11 +279,11 @@ class Walk {
       for (const Expr& operand : e->operands) look_at_loads(operand, stored, step, updates);
       return;
     }
-    step.counts.instructions += integer_instructions(e->operands[0]) * share();
+    add_integers(e->operands[0], Issue::kCondition, step.counts);
     guards_.push_back(e->operands[0]);
     for (const bool taken : {true, false}) {
       sampler_.enter_guard(e->operands[0], taken);
-      if (share() > 0) look_at_loads(e->operands[taken ? 1 : 2], stored, step, updates);
+      look_at_loads(e->operands[taken ? 1 : 2], stored, step, updates);
       sampler_.leave_guard();
     }
     guards_.pop_back();
@@ -255,12 +302,12 @@ class Walk {
     }
     const AccessCost cost = sampler_.access(*buffer, indices, width);
     // An asynchronous copy is one instruction for both its sides.
-    if (!copies_ || !is_store) step.counts.instructions += copies * share();
+    if (!copies_ || !is_store) step.counts[Issue::kAccess] += copies * share();
     step.counts.wavefronts += cost.wavefronts * copies;
     step.counts.conflicts += cost.conflicts * copies;
     step.counts.sectors += cost.sectors * copies;
-    for (const Expr& index : indices) step.counts.instructions += integer_instructions(index) * share();
-    step.counts.instructions += address_instructions(buffer, indices, copies) * share();
+    for (const Expr& index : indices) add_integers(index, Issue::kIndex, step.counts);
+    add_address(buffer, indices, copies, step.counts);
     if (buffer->scope == MemoryScope::kGlobal)
       add_traffic(buffer, indices, is_store, cost.sectors * copies * rolled_copies());
   }
@@ -315,10 +362,10 @@ class Walk {
           const std::vector<Expr> at =
               in_buffer(operand->operands, o.layout(Expr(kernel_.thread_vars[0]), Expr(reg)));
           const AccessCost cost = sampler_.access(*operand->buffer, at, o.run);
-          step.counts.instructions += copies;
+          step.counts[Issue::kAccess] += copies;
           step.counts.wavefronts += cost.wavefronts * unrolled_copies();
           step.counts.conflicts += cost.conflicts * unrolled_copies();
-          step.counts.instructions += address_instructions(operand->buffer, operand->operands, 0) * share();
+          add_address(operand->buffer, operand->operands, 0, step.counts);
         }
         continue;
       }
@@ -327,16 +374,22 @@ class Walk {
         const TileProducts products = tile_products(intrinsic);
         step.counts.halves = copies * products.halves;
         step.counts.bytes = copies * products.bytes;
-        step.chain = chain_of(operand->operands);
+        // Its terms are added to the same sums, one after the other.
+        step.chain = chain_of(operand->operands) * static_cast<double>(intrinsic.products);
       }
       if (o.access == IntrinsicOperand::Access::kWrite)
         step.result = operand->buffer.get();
       else
         step.operands.push_back(operand->buffer.get());
     }
-    if (is_product) step.counts.instructions += copies * static_cast<double>(intrinsic.instructions);
+    if (is_product) {
+      const double all = static_cast<double>(intrinsic.instructions);
+      const double tiles = std::min(all, tile_products(intrinsic).instructions);
+      step.counts[Issue::kTile] += copies * tiles;
+      step.counts[Issue::kWork] += copies * (all - tiles);
+    }
     if (!in_memory && !is_product)  // registers that are set
-      step.counts.instructions += copies * static_cast<double>(intrinsic.operands[0].registers);
+      step.counts[Issue::kMove] += copies * static_cast<double>(intrinsic.operands[0].registers);
     step.loads_go_on = step.shared_loads;
     add(std::move(step), steps);
   }
@@ -355,8 +408,8 @@ class Walk {
     for (int64_t lanes = 1; lanes < width; lanes *= 2) ++rounds;
     WarpStep step{.chain = rounds, .shuffles = true};
     const double copies = unrolled_copies() * share();
-    step.counts = {
-        .instructions = 2 * rounds * copies, .arithmetic = rounds * copies, .wavefronts = rounds * copies};
+    step.counts = of(Issue::kWork, 2 * rounds * copies);
+    step.counts.arithmetic = step.counts.wavefronts = rounds * copies;
     for (const Expr& operand : s.operands)
       if (operand->kind == ExprKind::kLoad) step.operands.push_back(operand->buffer.get());
     add(std::move(step), steps);
@@ -364,7 +417,7 @@ class Walk {
 
   void walk_barrier(std::vector<WarpStep>& steps) {
     work_.has_barriers = true;
-    WarpStep barrier{.kind = WarpStep::Kind::kBarrier, .counts = {.instructions = kBarrierInstructions}};
+    WarpStep barrier{.kind = WarpStep::Kind::kBarrier, .counts = of(Issue::kBarrier, 1)};
     add(std::move(barrier), steps);
   }
 
@@ -375,39 +428,40 @@ class Walk {
     steps.push_back(std::move(step));
   }
 
-  // Integer instructions of an index or condition, of one pass through the statement: what stands still in
-  // the loops inside is computed before them, and what unrolling makes a constant is part of the instruction.
-  double integer_instructions(const Expr& whole) const {
-    double count = 0;
+  // Adds the operations of an index or condition, of one pass through the statement: what stands still in the
+  // loops inside is computed before them, and what unrolling makes a constant is part of the instruction.
+  void add_integers(const Expr& whole, Issue issue, WarpCounts& counts) {
     visit(whole, [&](const Expr& e) {
       const double own = instructions_of_integer(*e);
       if (own == 0 || is_float(e->dtype)) return;
+      if (std::ranges::any_of(computed_, [&](const Expr& before) { return equal(before, e); })) return;
+      computed_.push_back(e);
       for (const Expr& operand : e->operands)
         if (known_when_unrolled(operand) && e->kind == ExprKind::kBinary &&
             (e->binary_op == BinaryOp::kAdd || e->binary_op == BinaryOp::kSub || known_when_unrolled(e)))
           return;
-      count += own * passes_of(e);
+      const bool goes_on = std::ranges::any_of(
+          loops_, [&](const Loop& loop) { return !loop.unrolled && uses_var(e, loop.var); });
+      counts[goes_on ? issue : Issue::kSetup] += own * passes_of(e) * share();
     });
-    return count;
   }
 
   // What an address takes beside its indices: a pointer that goes on with the innermost loop; and of a
   // swizzle an exclusive or for each access, and the row's share of it when the row goes on.
-  double address_instructions(const Buffer& buffer, const std::vector<Expr>& indices, double copies) const {
+  void add_address(const Buffer& buffer, const std::vector<Expr>& indices, double copies,
+                   WarpCounts& counts) const {
     constexpr double kRowOfSwizzle = 3;  // remainder, shift, sum
     const auto innermost =
         std::find_if(loops_.rbegin(), loops_.rend(), [](const Loop& l) { return !l.unrolled; });
-    double count = innermost != loops_.rend() && uses(indices, innermost->var) ? 1 : 0;
-    if (buffer->layout.empty()) return count;
+    if (innermost != loops_.rend() && uses(indices, innermost->var)) counts[Issue::kAddress] += share();
+    if (buffer->layout.empty()) return;
     bool swizzled = false, row_goes_on = false;
     visit(storage_offset(*buffer, indices), [&](const Expr& e) {
       if (e->kind != ExprKind::kBinary || e->binary_op != BinaryOp::kXor) return;
       swizzled = true;
       row_goes_on |= innermost != loops_.rend() && uses_var(e, innermost->var);
     });
-    if (swizzled) count += copies;
-    if (row_goes_on) count += kRowOfSwizzle;
-    return count;
+    counts[Issue::kSwizzle] += ((swizzled ? copies : 0) + (row_goes_on ? kRowOfSwizzle : 0)) * share();
   }
 
   bool known_when_unrolled(const Expr& e) const {
@@ -453,7 +507,7 @@ class Walk {
   }
   double unrolled_copies() const { return copies_of(true); }
   double rolled_copies() const { return copies_of(false); }
-  double share() const { return sampler_.active_share(); }
+  double share() const { return issued_; }
 
   const GpuKernel& kernel_;
   const int64_t wave_blocks_;
@@ -463,28 +517,57 @@ class Walk {
   bool copies_ = false;  // in an asynchronous copy
   bool in_dot_ = false;  // in the loop of a dot product, which is one instruction
   std::vector<Expr> guards_;
-  double active_blocks_ = 0;  // of what has been counted
+  double issued_ = 1;           // share of the warps that issue what stands here
+  std::vector<Expr> computed_;  // what stands in the loops and guards around: the compiler computes it once
+  double active_blocks_ = 0;    // of what has been counted
   WarpWork work_;
 };
 
 }  // namespace
 
+std::string_view issue_name(Issue issue) {
+  constexpr std::array<std::string_view, kIssues> kNames = {"work",    "tile",  "access",    "move",
+                                                            "setup",   "index", "condition", "address",
+                                                            "swizzle", "turn",  "barrier",   "entry"};
+  return kNames[static_cast<size_t>(issue)];
+}
+
+// Printed by `sass_report --fit --configs 60 tests/bench/sass_shapes.json`, which fits them to every second
+// shape and judges them on the others (sass/README.md). Held: what is one instruction; the entry, as of a kernel
+// that copies an element; a barrier, which would stand for the copies beside it otherwise.
+const IssueWeights& issue_weights() {
+  static constexpr IssueWeights kWeights = {
+      //               work tile access move setup index condition address swizzle turn barrier entry
+      .instructions = {1, 1, 1, 1, 0.44, 0.55, 0, 1.3, 1.88, 2.78, 6, 15},
+      .clocks = {1, 7.85, 1.86, 1, 0.70, 1.55, 0, 0.27, 2.36, 16.2, 30, 40}};
+  return kWeights;
+}
+
+double WarpCounts::instructions() const {
+  return std::inner_product(issues.begin(), issues.end(), issue_weights().instructions.begin(), 0.0);
+}
+double WarpCounts::clocks_alone() const {
+  return std::inner_product(issues.begin(), issues.end(), issue_weights().clocks.begin(), 0.0);
+}
+
 WarpCounts& WarpCounts::operator+=(const WarpCounts& o) {
-  instructions += o.instructions, arithmetic += o.arithmetic, dots += o.dots;
+  for (size_t i = 0; i < kIssues; ++i) issues[i] += o.issues[i];
+  arithmetic += o.arithmetic, dots += o.dots;
   halves += o.halves, bytes += o.bytes;
   wavefronts += o.wavefronts, conflicts += o.conflicts, sectors += o.sectors;
   return *this;
 }
 
 WarpCounts WarpCounts::operator*(double factor) const {
-  return {.instructions = instructions * factor,
-          .arithmetic = arithmetic * factor,
-          .wavefronts = wavefronts * factor,
-          .conflicts = conflicts * factor,
-          .sectors = sectors * factor,
-          .halves = halves * factor,
-          .bytes = bytes * factor,
-          .dots = dots * factor};
+  WarpCounts all{.arithmetic = arithmetic * factor,
+                 .wavefronts = wavefronts * factor,
+                 .conflicts = conflicts * factor,
+                 .sectors = sectors * factor,
+                 .halves = halves * factor,
+                 .bytes = bytes * factor,
+                 .dots = dots * factor};
+  for (size_t i = 0; i < kIssues; ++i) all.issues[i] = issues[i] * factor;
+  return all;
 }
 
 TileProducts tile_products(const Intrinsic& intrinsic) {

@@ -1,7 +1,7 @@
 // sass_report: what the compiler makes of the GPU templates, read from the machine code. Needs NVRTC, no GPU.
 //
 //   sass_report [--target "cuda -arch=sm_80"]... [--configs N] [--seed S] [--template WORD] [--cache DIR] [--each]
-//               [--json FILE] FILE.json...
+//               [--json FILE] [--fit] FILE.json...
 //
 // For each target (sm_80 and sm_90a unless given) and template that serves an entry of the job files: the
 // default config and N random ones that the filter accepts, before and after compiling, of each entry. A line
@@ -21,8 +21,15 @@
 //               passes of shared memory that are bank conflicts, predicted: default / configs with any
 //   rank        Spearman's correlation of estimate and floor over the random configs: median of the entries, worst
 //
+// and a line an op and target, of every second entry of the op (the weights of the estimate are fitted on the
+// others), with the configs of all its templates together: rank as above ("time"); and rank of issue with
+// issue: the estimated time if nothing but issue held a kernel up, with the floor that issue alone sets, because
+// a floor knows nothing of bank conflicts, L2 and latency. --fit fits the weights, prints them, and how they do
+// for the entries that they are not fitted on.
+//
 // The hot loop is that of the kernel with the largest floor. --each prints a line a config.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -35,10 +42,12 @@
 
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/device_rates.h"
 #include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "compiler_core/codegen_cuda/warp_work.h"
 #include "templates/registry/registry.h"
+#include "tests/bench/sass_fit.h"
 #include "tuner/cost_model/cost_model.h"
 #include "tuner/jobs/job_file.h"
 
@@ -50,7 +59,7 @@ struct Options {
   int configs = 200;
   uint64_t seed = 1;
   std::string only, cache, json;
-  bool each = false;
+  bool each = false, fit = false;
 };
 
 struct CopyCount {
@@ -69,9 +78,13 @@ struct Row {
   double mma_share = 0, mma_a_load = 0, conflicts = 0;  // conflicts: of all passes of shared memory
   int spill_bytes = 0, registers = 0, blocks_per_sm = 0;
   int64_t warps = 0;
-  double estimate_ns = 0, floor_ns = 0;  // without launches; floor 0: none
+  double estimate_ns = 0, floor_ns = 0;     // without launches; floor 0: none
+  double issue_ns = 0, issue_floor_ns = 0;  // the same, if nothing but issue held the kernel up
+  int estimated_blocks = 0;                 // of a multiprocessor
   // That a warp issues in the kernel of the hot loop: as the estimate counts, and at least.
   double estimated_instructions = 0, least_instructions = 0;
+  double least_clocks = 0, least_stalls = 0;  // of a warp alone
+  cuda::WarpCounts counts;                    // of that kernel
   std::string no_floor, bound;
   std::vector<int> unknown;
 };
@@ -92,7 +105,7 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     const Result<sass::IssueFloor> floor = sass::issue_floor(*code, kernel, target, launch.blocks_per_sm);
     const double ns = floor ? floor->ns : 0;
     if (floor)
-      row.floor_ns += ns;
+      row.floor_ns += ns, row.issue_floor_ns += floor->issue_ns;
     else
       row.no_floor = floor.message();
     if (ns <= largest) continue;
@@ -104,8 +117,15 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     row.mma_a_load = code->hot_mix().mma_a_load();
     const cuda::WarpCounts counts = cuda::warp_work(kernel, 1).counts;
     row.conflicts = counts.wavefronts > 0 ? counts.conflicts / counts.wavefronts : 0;
-    row.estimated_instructions = counts.instructions;
+    row.estimated_instructions = counts.instructions();
+    row.counts = counts;
+    row.estimated_blocks = estimate_resources(kernel, target).blocks_per_sm;
     row.least_instructions = floor ? floor->warp_instructions : 0;
+    row.least_clocks = floor ? floor->warp_clocks : 0;
+    row.least_stalls = floor ? floor->warp_stalls : 0;
+    // Without what a float pipe with half as many lanes adds, which is no matter of the code.
+    row.least_stalls -=
+        counts.arithmetic * (128.0 / static_cast<double>(cuda::device_rates(target).fp32_lanes) - 1);
     row.blocks_per_sm = launch.blocks_per_sm;
     row.warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
   }
@@ -130,6 +150,7 @@ Row look_at(const TemplateInstance& instance, const Config& config, const Target
   }
   const TimeEstimate estimate = estimate_time(*lowered, target);
   row.estimate_ns = estimate.ns - estimate.launch_ns;
+  row.issue_ns = estimate.issue_ns;
   row.bound = time_bound_name(estimate.bound);
   if (const Status read = read_machine_code(*artifact, *lowered, target, row); !read.is_ok())
     row.refused = read.message();
@@ -167,15 +188,23 @@ std::vector<Row> look_at_all(const TemplateInstance& instance, const Target& tar
   return accepted;
 }
 
-double correlation(const std::vector<Row>& rows) {
+double correlation(const std::vector<Row>& rows, double Row::*estimate = &Row::estimate_ns,
+                   double Row::*floor = &Row::floor_ns) {
   std::vector<float> estimates, floors;
   for (const Row& row : rows) {
     if (row.is_default || row.floor_ns <= 0) continue;
-    estimates.push_back(static_cast<float>(row.estimate_ns));
-    floors.push_back(static_cast<float>(row.floor_ns));
+    estimates.push_back(static_cast<float>(row.*estimate));
+    floors.push_back(static_cast<float>(row.*floor));
   }
   return rank_correlation(estimates, floors);
 }
+
+// The rows of one entry, of all templates that serve it.
+struct Shape {
+  std::string op;
+  bool judged = false;  // weights are fitted on the others
+  std::vector<Row> rows;
+};
 
 // All entries of one template on one target.
 struct Group {
@@ -301,20 +330,97 @@ nlohmann::json json_of(const Row& r) {
   json["warps"] = r.warps;
   json["blocks_per_sm"] = r.blocks_per_sm;
   json["estimate_ns"] = r.estimate_ns;
+  json["issue_ns"] = r.issue_ns;
+  json["issue_floor_ns"] = r.issue_floor_ns;
+  json["least_clocks"] = r.least_clocks;
+  json["least_stalls"] = r.least_stalls;
+  json["arithmetic"] = r.counts.arithmetic;
+  json["estimated_blocks"] = r.estimated_blocks;
   json["floor_ns"] = r.floor_ns;
+  for (size_t i = 0; i < cuda::kIssues; ++i)
+    json["issues"][std::string(cuda::issue_name(static_cast<cuda::Issue>(i)))] = r.counts.issues[i];
   json["bound"] = r.bound;
   json["estimated_instructions"] = r.estimated_instructions;
   json["least_instructions"] = r.least_instructions;
   return json;
 }
 
+void print_ops(const std::string& arch, const std::vector<Shape>& shapes) {
+  std::map<std::string, std::array<std::vector<double>, 2>> ranks;
+  for (const Shape& shape : shapes) {
+    if (!shape.judged) continue;
+    ranks[shape.op][0].push_back(correlation(shape.rows));
+    ranks[shape.op][1].push_back(correlation(shape.rows, &Row::issue_ns, &Row::issue_floor_ns));
+  }
+  for (auto& [op, of_op] : ranks)
+    std::printf("%-8s %s, %zu judged shapes: rank of time %.2f, worst %.2f; of issue %.2f, worst %.2f\n",
+                arch.c_str(), op.c_str(), of_op[0].size(), median(of_op[0]), std::ranges::min(of_op[0]),
+                median(of_op[1]), std::ranges::min(of_op[1]));
+}
+
+void print_weights(const char* what, const Weights& weights) {
+  std::printf("  %-12s", what);
+  for (size_t i = 0; i < weights.size(); ++i)
+    std::printf(" %s %.3g", std::string(cuda::issue_name(static_cast<cuda::Issue>(i))).c_str(), weights[i]);
+  std::printf("\n");
+}
+
+// Fits one column of issue_weights and prints it; then what the fitted weights make of the judged shapes.
+void fit_and_print(const char* what, const std::vector<Shape>& shapes, const Weights& known,
+                   double (*least_of)(const Row&)) {
+  std::vector<IssueSample> taught, judged;
+  size_t unknown = 0;
+  for (const Shape& shape : shapes)
+    for (const Row& row : shape.rows) {
+      if (row.is_default || row.floor_ns <= 0) continue;
+      // Where threads are guarded, a floor knows less than the work itself.
+      const double work = row.counts[cuda::Issue::kWork] + row.counts[cuda::Issue::kTile];
+      const double least = least_of(row);
+      if (row.least_instructions < work || least <= 0) {
+        ++unknown;
+        continue;
+      }
+      (shape.judged ? judged : taught).push_back({row.counts.issues, least});
+    }
+  const Weights weights = fit_weights(taught, known);
+  print_weights(what, weights);
+  std::vector<double> ratios;
+  for (const IssueSample& s : judged) ratios.push_back(weighted(s.issues, weights) / s.least);
+  std::printf(
+      "  fitted on %zu kernels; of %zu others, fitted by least: 1 %% %.2f, 10 %% %.2f, median %.2f, 90 %% "
+      "%.2f; "
+      "left out %zu\n",
+      taught.size(), judged.size(), quantile(ratios, 0.01), quantile(ratios, 0.1), median(ratios),
+      quantile(ratios, 0.9), unknown);
+}
+
+void fit_and_print(const std::vector<Shape>& shapes) {
+  // warp_work.cpp tells why these are held.
+  const auto held = [](std::initializer_list<cuda::Issue> ones, double barrier, double entry) {
+    Weights known;
+    known.fill(-1);
+    for (const cuda::Issue one : ones) known[static_cast<size_t>(one)] = 1;
+    known[static_cast<size_t>(cuda::Issue::kBarrier)] = barrier;
+    known[static_cast<size_t>(cuda::Issue::kEntry)] = entry;
+    return known;
+  };
+  using enum cuda::Issue;
+  fit_and_print("instructions", shapes, held({kWork, kTile, kAccess, kMove}, 6, 15),
+                [](const Row& r) { return r.least_instructions; });
+  fit_and_print("clocks", shapes, held({kWork, kMove}, 30, 40), [](const Row& r) { return r.least_stalls; });
+}
+
 struct Report {
   std::map<std::string, Group> groups;  // by template
-  std::map<int, int> unknown;           // opcodes, and in how many configs
+  std::vector<Shape> shapes;
+  std::map<int, int> unknown;  // opcodes, and in how many configs
   nlohmann::json json = nlohmann::json::array();
 };
 
 Status look_at_entry(const JobEntry& entry, const Target& target, const Options& options, Report& report) {
+  Shape& shape = report.shapes.emplace_back();
+  shape.op = entry.workload.op_name();
+  shape.judged = std::ranges::count(report.shapes, shape.op, &Shape::op) % 2 == 0;
   ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> served, templates_for(entry.workload, target));
   for (const AnyTemplate* t : served) {
     const std::string name(t->name());
@@ -336,6 +442,7 @@ Status look_at_entry(const JobEntry& entry, const Target& target, const Options&
                            {"rank_correlation", group.correlations.back()},
                            {"configs", std::move(configs)}});
     group.rows.insert(group.rows.end(), rows.begin(), rows.end());
+    shape.rows.insert(shape.rows.end(), rows.begin(), rows.end());
   }
   return Status::ok();
 }
@@ -345,6 +452,7 @@ Status run(const Options& options) {
   std::printf("%s, seed %llu\n", cuda_toolchain_fingerprint().c_str(),
               static_cast<unsigned long long>(options.seed));
   nlohmann::json json = nlohmann::json::array();
+  std::vector<Shape> shapes;  // of all targets
   if (!options.each) print_heads();
   for (const std::string& name : options.targets) {
     ASSIGN_OR_RETURN(const Target target, parse_target(name));
@@ -355,12 +463,15 @@ Status run(const Options& options) {
     }
     if (options.each) print_heads();
     for (const auto& [of_template, group] : report.groups) print_group(target.arch, of_template, group);
+    print_ops(target.arch, report.shapes);
+    shapes.insert(shapes.end(), report.shapes.begin(), report.shapes.end());
     for (const auto& [opcode, configs] : report.unknown)
       std::printf("%-8s opcode 0x%03x is unknown, in %d configs\n", target.arch.c_str(),
                   static_cast<unsigned>(opcode), configs);
     std::fflush(stdout);
     json.insert(json.end(), report.json.begin(), report.json.end());
   }
+  if (options.fit) fit_and_print(shapes);
   if (options.json.empty()) return Status::ok();
   std::ofstream out(options.json);
   out << json.dump(1) << "\n";
@@ -374,6 +485,8 @@ Result<Options> parse(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--each") {
       options.each = true;
+    } else if (word == "--fit") {
+      options.fit = true;
     } else if (word == "--target" || word == "--configs" || word == "--seed" || word == "--template" ||
                word == "--cache" || word == "--json") {
       if (i + 1 == argc) return invalid_argument(word, " needs a value");
