@@ -83,7 +83,7 @@ extern "C" __global__ void tuner_check_hash(const unsigned* a, u64 bytes, u64* h
 }
 
 // Sixteen chains of multiply-adds a thread: more than the units are deep. The result is used, so none is left out.
-extern "C" __global__ void tuner_probe_ffma(float* out, float x, float y, u64 rounds) {
+__device__ float multiply_adds(float x, float y, u64 rounds) {
   float chain[16];
   for (int i = 0; i < 16; ++i) chain[i] = threadIdx.x + i;
   for (u64 r = 0; r < rounds; ++r) {
@@ -95,8 +95,97 @@ extern "C" __global__ void tuner_probe_ffma(float* out, float x, float y, u64 ro
   }
   float sum = 0;
   for (int i = 0; i < 16; ++i) sum += chain[i];
+  return sum;
+}
+extern "C" __global__ void tuner_probe_ffma(float* out, float x, float y, u64 rounds) {
+  const float sum = multiply_adds(x, y, rounds);
   if (sum == x) out[0] = sum;
 }
+
+#if defined(__CUDA_ARCH__)
+// From here to the end of this part: probes of one multiprocessor, which write the clocks that it took by its own clock.
+
+// Between two barriers, so that the clocks are those of all warps.
+extern "C" __global__ void tuner_clocks_ffma(u64* clocks, float x, u64 rounds) {
+  __syncthreads();
+  const u64 begin = clock64();
+  const float sum = multiply_adds(x, 1 - x, rounds);
+  if (sum == x) clocks[1] = 1;
+  __syncthreads();
+  if (threadIdx.x == 0) clocks[0] = clock64() - begin;
+}
+
+// Lane l of each warp loads 16 bytes from places[l], a multiple of 16 below 16384.
+extern "C" __global__ void tuner_clocks_lds128(u64* clocks, const unsigned* places, u64 rounds) {
+  __shared__ uint4 memory[1024];
+  for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x) memory[i] = make_uint4(i, i, i, i);
+  const unsigned at = (unsigned)__cvta_generic_to_shared(memory) + places[threadIdx.x % 32];
+  unsigned seen = 0;
+  __syncthreads();
+  const u64 begin = clock64();
+#pragma unroll 1
+  for (u64 r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i) {
+      unsigned x, y, z, w;
+      asm volatile("ld.volatile.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(at));
+      seen ^= x ^ y ^ z ^ w;
+    }
+  }
+  if (seen == 1) clocks[1] = 1;
+  __syncthreads();
+  if (threadIdx.x == 0) clocks[0] = clock64() - begin;
+}
+
+// Each line of 128 bytes holds the address of the next one, `stride` bytes on in a ring of `bytes`, a power of two.
+// Every line is in the ring if `stride` is an odd number of lines.
+extern "C" __global__ void tuner_links(char* memory, u64 bytes, u64 stride) {
+  const u64 step = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes / 128; i += step)
+    *(const char**)(memory + (i * stride & bytes - 1)) = memory + ((i + 1) * stride & bytes - 1);
+}
+
+// One thread follows the links: each load waits for the one before it.
+struct CachedInL1 {
+  static __device__ void follow(u64& at) { asm volatile("ld.global.ca.u64 %0, [%0];" : "+l"(at)); }
+};
+struct CachedInL2 {
+  static __device__ void follow(u64& at) { asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(at)); }
+};
+template <class Load>
+__device__ void chase(u64* clocks, u64 at, u64 rounds) {
+  const u64 begin = clock64();
+#pragma unroll 1
+  for (u64 r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i) Load::follow(at);
+  }
+  // The last load has arrived when its result is known.
+  if (at == 1) clocks[1] = 1;
+  clocks[0] = clock64() - begin;
+}
+extern "C" __global__ void tuner_clocks_l1(u64* clocks, u64 first, u64 rounds) {
+  chase<CachedInL1>(clocks, first, rounds);
+}
+extern "C" __global__ void tuner_clocks_l2(u64* clocks, u64 first, u64 rounds) {
+  chase<CachedInL2>(clocks, first, rounds);
+}
+// The same in shared memory; `first` is not read.
+extern "C" __global__ void tuner_clocks_shared(u64* clocks, u64 first, u64 rounds) {
+  __shared__ unsigned ring[1024];
+  const unsigned base = (unsigned)__cvta_generic_to_shared(ring);
+  for (unsigned i = 0; i < 1024; ++i) ring[i] = base + (i + 33) % 1024 * 4;
+  unsigned at = base;
+  const u64 begin = clock64();
+#pragma unroll 1
+  for (u64 r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i) asm volatile("ld.volatile.shared.u32 %0, [%0];" : "+r"(at));
+  }
+  if (at == 1) clocks[1] = 1;
+  clocks[0] = clock64() - begin;
+}
+#endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 struct Brains {
@@ -182,8 +271,8 @@ std::string sums_kernel(DType dtype) { return kernel_of("sums", dtype); }
 std::string samples_kernel(DType dtype) { return kernel_of("samples", dtype); }
 
 std::string check_kernels_source() {
-  std::string text =
-      str("#define ROWS ", kSumsRows, "\n#define COLUMNS ", kSumsColumns, "\n", std::string(kSource));
+  std::string text = str("#define ROWS ", kSumsRows, "\n#define COLUMNS ", kSumsColumns, "\n#define LOADS ",
+                         kClockedLoads, "\n", std::string(kSource));
   for (const Element& e : kElements) {
     if (e.dtype == DType::kBool) continue;  // read as bytes
     text += str("extern \"C\" __global__ void ", sums_kernel(e.dtype), "(const ", e.type,

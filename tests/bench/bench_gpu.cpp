@@ -1,10 +1,13 @@
 // bench_gpu: our GPU kernels against NVIDIA's, in one run, in turn. See README.md beside this file.
 //
-//   bench_gpu PACK [--results results.jsonl] [--rounds 40] [--caches warm|rotate] [--json FILE] [--deadline
-//   S]
+//   bench_gpu PACK [--results results.jsonl] [--best 1] [--rounds 40] [--caches warm|rotate] [--json FILE]
+//                  [--deadline S] [--check | --calibrate]
 //
 //   --results   takes of each task the fastest candidate by these results of `runner run-pack`; else its
 //   first
+//   --best      so many of them, 10 at most: all take turns with the peer, which is held against the fastest
+//   --check     runs each kernel and each way of the peer once and compares; times nothing: for sanitizers and profilers
+//   --calibrate measures the device alone, what the model of times rests on: peaks, latencies, loads of shared memory
 //   --rounds    samples of each (5 to 1000), A, B, A, B...; default 40
 //   --caches    warm (the default): operands lie as the call before left them; rotate: calls take turns on
 //               operands that together are over three times as large as L2
@@ -27,6 +30,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/bench/gpu/calibration.h"
 #include "tests/bench/gpu/ceilings.h"
 #include "tests/bench/gpu/comparison.h"
 
@@ -41,7 +45,9 @@ constexpr double kMostOpeningS = 60;  // a driver on a host of many devices take
 
 struct Options {
   std::string pack, results, json;
-  int rounds = 40;
+  int rounds = 40;  // 0: --check
+  size_t best = 1;
+  bool calibrate = false;
   Caches caches = Caches::kWarm;
   double deadline_s = 300;
 };
@@ -57,10 +63,11 @@ Result<double> number(const std::string& option, const char* text, double least,
 
 Result<Options> parse(int argc, char** argv) {
   Options options;
+  bool check = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool takes_value = word == "--results" || word == "--json" || word == "--rounds" ||
-                             word == "--deadline" || word == "--caches";
+                             word == "--deadline" || word == "--caches" || word == "--best";
     if (takes_value && i + 1 == argc) return invalid_argument(word, " needs a value");
     if (word == "--caches") {
       const std::string_view name = argv[++i];
@@ -75,6 +82,13 @@ Result<Options> parse(int argc, char** argv) {
     } else if (word == "--rounds") {
       ASSIGN_OR_RETURN(const double rounds, number(word, argv[++i], 5, 1000));
       options.rounds = static_cast<int>(rounds);
+    } else if (word == "--best") {
+      ASSIGN_OR_RETURN(const double best, number(word, argv[++i], 1, 10));
+      options.best = static_cast<size_t>(best);
+    } else if (word == "--check") {
+      check = true;
+    } else if (word == "--calibrate") {
+      options.calibrate = true;
     } else if (word == "--deadline") {
       ASSIGN_OR_RETURN(options.deadline_s, number(word, argv[++i], 0.1, 86400));
     } else if (word.starts_with("-") || !options.pack.empty()) {
@@ -84,6 +98,8 @@ Result<Options> parse(int argc, char** argv) {
     }
   }
   if (options.pack.empty()) return invalid_argument("expected a pack");
+  if (check && options.calibrate) return invalid_argument("--check times nothing, and --calibrate does");
+  if (check) options.rounds = 0;
   return options;
 }
 
@@ -149,7 +165,8 @@ int report_error(const Status& status) {
 // A library that computes must be right. One that is not there or cannot be told of the task is no failure.
 bool all_right(const RunReport& run) {
   return run.stopped.empty() && std::all_of(run.tasks.begin(), run.tasks.end(), [](const TaskReport& t) {
-           return t.error.empty() && !t.peer.failed;
+           return t.error.empty() && !t.peer.failed &&
+                  std::ranges::all_of(t.others, [](const OtherReport& o) { return o.error.empty(); });
          });
 }
 
@@ -172,7 +189,7 @@ Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* re
       break;
     }
     TaskReport& task = run.tasks.emplace_back();
-    const Status device = comparison.run(t, fastest_candidate(pack, results, t), task);
+    const Status device = comparison.run(t, fastest_candidates(pack, results, t, options.best), task);
     if (!device) run.stopped = str("the device failed: ", device.message());
     print_task(run, task, t + 1, tasks);
     if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));
@@ -220,9 +237,17 @@ Result<bool> bench_pack(const Options& options) {
                 .rounds = options.rounds,
                 .fill_ns = pack.pack().plan.min_repeat_ms * 1e6,
                 .seed = kBootstrapSeed};
-  ASSIGN_OR_RETURN(run.copy_gbps, copy_rate(*bench, run.fill_ns));
-  RETURN_IF_ERROR(measure_peaks(*bench, pack, run));
+  if (options.rounds > 0) {
+    ASSIGN_OR_RETURN(run.copy_gbps, copy_rate(*bench, run.fill_ns));
+    RETURN_IF_ERROR(measure_peaks(*bench, pack, run));
+  }
   print_head(run);
+  if (options.calibrate) {
+    ASSIGN_OR_RETURN(run.calibration, calibrate(*bench, pack));
+    print_calibration(*run.calibration);
+    if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));
+    return true;
+  }
   RETURN_IF_ERROR(run_tasks(*bench, pack, results ? &*results : nullptr, libraries, options, watchdog, run));
   print_summary(run);
   return all_right(run);
@@ -234,11 +259,10 @@ Result<bool> bench_pack(const Options& options) {
 int main(int argc, char** argv) {
   const tuner::Result<tuner::Options> options = tuner::parse(argc, argv);
   if (!options.is_ok()) {
-    std::fprintf(
-        stderr,
-        "bench_gpu: %s\nusage: bench_gpu PACK [--results results.jsonl] [--rounds N] [--caches warm|rotate] "
-        "[--json FILE] [--deadline S]\n",
-        options.message().c_str());
+    std::fprintf(stderr,
+                 "bench_gpu: %s\nusage: bench_gpu PACK [--results results.jsonl] [--best N] [--rounds N] "
+                 "[--caches warm|rotate] [--json FILE] [--deadline S] [--check | --calibrate]\n",
+                 options.message().c_str());
     return 2;
   }
   const tuner::Result<bool> all_right = tuner::bench_pack(*options);

@@ -197,6 +197,86 @@ TEST_F(BenchGpu, TakesTheCandidateThatCameFurthestAndWasFastestThere) {
   EXPECT_NEAR(result()["tasks"][0]["time_ns"]["median"].get<double>(), 7000, 1);
 }
 
+TEST_F(BenchGpu, TheBestOnesTakeTurnsAndTheFastestIsHeldAgainstThePeer) {
+  write({copying({"copy ns=9000", "copy ns=7000", "copy ns=8000", "wrong ns=1"})});
+  // By the results the second one was slower, and the third one did not go on.
+  add_result(0, 0, "ok", 9000);
+  add_result(0, 1, "ok", 5000);
+  add_result(1, 0, "ok", 9000);
+  add_result(1, 1, "ok", 6000);
+  add_result(2, 0, "ok", 8000);
+  add_result(3, 0, "wrong_answer", 1);
+  const Ended two = run("--results results.jsonl --best 2");
+  EXPECT_EQ(two.exit_code, 0) << two.text;
+  const json t = result()["tasks"][0];
+  EXPECT_NEAR(t["time_ns"]["median"].get<double>(), 7000, 1);
+  EXPECT_THAT(t["config"].get<std::string>(), HasSubstr("ns=7000"));
+  ASSERT_EQ(t["others"].size(), 1u);
+  EXPECT_NEAR(t["others"][0]["time_ns"]["median"].get<double>(), 9000, 1);
+  EXPECT_EQ(t["others"][0]["ns"].size(), 6u);
+  EXPECT_EQ(t["peer"]["name"], "copy");
+  EXPECT_EQ(t["peer"]["ns"].size(), 6u);
+  EXPECT_THAT(two.text, HasSubstr("  or             9.00 us  [9.00, 9.00]  t copy ns=9000"));
+  EXPECT_EQ(run("--results results.jsonl --best 3").exit_code, 0);
+  ASSERT_EQ(result()["tasks"][0]["others"].size(), 2u);
+  EXPECT_NEAR(result()["tasks"][0]["others"][1]["time_ns"]["median"].get<double>(), 8000, 1);
+  // Without results the first ones; one that is wrong is told and the others are timed.
+  const Ended all = run("--best 4");
+  EXPECT_EQ(all.exit_code, 1) << all.text;
+  EXPECT_THAT(all.text, HasSubstr("  failed   wrong answer: out[0, 0] is "));
+  ASSERT_EQ(result()["tasks"][0]["others"].size(), 3u);
+  EXPECT_FALSE(result()["tasks"][0]["others"][0].contains("ns"));
+  EXPECT_EQ(run("--best 0").exit_code, 2);
+}
+
+TEST_F(BenchGpu, ACheckRunsEachKernelAndEachPeerOnceAndTimesNothing) {
+  write({copying({"copy ns=9000", "copy ns=7000"}), convolution({}), product({}, "doubling n=35")});
+  const Ended checked = run("--check --best 2", str("TUNER_FAKE_CUDA_TURNS=", (dir_ / "turns").string()));
+  EXPECT_EQ(checked.exit_code, 1) << checked.text;
+  EXPECT_THAT(checked.text, HasSubstr("kernels are run and compared; nothing is timed\n"));
+  EXPECT_THAT(checked.text, HasSubstr("  right    max error "));
+  EXPECT_THAT(checked.text, HasSubstr("  cuDNN    right  implicit_"));
+  EXPECT_THAT(checked.text, HasSubstr("  failed   wrong answer: out[0, 0] is "));
+  EXPECT_THAT(checked.text, HasSubstr("2 of 3 tasks are right\n"));
+  EXPECT_THAT(checked.text, Not(HasSubstr(" us ")));
+  EXPECT_THAT(checked.text, Not(HasSubstr("geometric mean")));
+  const json tasks = result()["tasks"];
+  EXPECT_FALSE(tasks[0].contains("ns"));
+  EXPECT_FALSE(tasks[0].contains("share_of_ceiling"));
+  EXPECT_EQ(tasks[0]["others"].size(), 1u);
+  EXPECT_EQ(tasks[0]["output_sha256"].get<std::string>().size(), 64u);
+  EXPECT_NE(tasks[0]["output_sha256"], tasks[1]["output_sha256"]);
+  // The same when it is timed, and in another process.
+  run();
+  EXPECT_EQ(result()["tasks"][0]["output_sha256"], tasks[0]["output_sha256"]);
+}
+
+TEST_F(BenchGpu, CalibratingTellsClocksOfLoadsAndNeedsKernelsForIt) {
+  PackTask t = copying({"copy"});
+  write({t});
+  const Ended without = run("--calibrate");
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_THAT(without.text, HasSubstr("bench_gpu: the pack has no kernels to calibrate with; pack again\n"));
+  t.checker = "FAKECUBIN\n";
+  int clocks = 0;
+  for (const char* name : {kLinksKernel, kClocksFfma, kClocksLds128, kClocksShared, kClocksL1, kClocksL2})
+    t.checker +=
+        str("kernel ", name, name == kLinksKernel ? " probe_links" : " probe_clocks n=", clocks += 160, "\n");
+  write({t});
+  const Ended ended = run("--calibrate");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  const json found = result()["calibration"];
+  // 320 clocks a round of 1024 threads; 480 a round of 16 loads of 8 warps; then 640, 800 and 960 of 16 loads.
+  EXPECT_EQ(found["ffma_a_clock"], 1024.0 * kFfmaPerRound / 320);
+  EXPECT_EQ(found["shared_128_bit_loads"][0]["clocks"], 480.0 / 128);
+  EXPECT_EQ(found["latency_clocks"], (json{{"shared", 40.0}, {"l1", 50.0}, {"l2", 60.0}, {"dram", 60.0}}));
+  EXPECT_GT(found["clock_mhz"], 0);
+  EXPECT_EQ(result()["tasks"].size(), 0u);
+  EXPECT_THAT(ended.text, HasSubstr("shared memory 40.0, L1 50.0, L2 60.0, beyond 60.0\n"));
+  EXPECT_THAT(ended.text, HasSubstr("      3.75  by the model  4  one after the other\n"));
+  EXPECT_EQ(run("--calibrate --check").exit_code, 2);
+}
+
 TEST_F(BenchGpu, WithoutAGpuOneLineSaysWhy) {
   write({copying({"copy"})});
   const Ended ended = run("", "TUNER_LIBCUDA=/not/there.so");

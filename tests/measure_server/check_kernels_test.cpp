@@ -217,7 +217,8 @@ TEST(CheckKernelsOnGpus, AreCompiledForEveryArchitecture) {
       EXPECT_THAT(names, testing::Contains(samples_kernel(dtype)));
     }
     EXPECT_THAT(names, testing::IsSupersetOf({kEqualKernel, kHashKernel, kFfmaKernel, kMmaBrainKernel,
-                                              kMmaTf32Kernel, kMmaByteKernel}));
+                                              kMmaTf32Kernel, kMmaByteKernel, kClocksFfma, kClocksLds128,
+                                              kClocksShared, kClocksL1, kClocksL2, kLinksKernel}));
     EXPECT_LT(compiled->cubin.size(), 200'000u) << "every pack has it";
   }
 }
@@ -249,6 +250,39 @@ TEST(CheckKernelsOnGpus, ProbesComputeAsManyProductsARoundAsTheyAreCountedFor) {
       EXPECT_EQ(loop[op] % a_round, 0) << "whole rounds";
       EXPECT_LT(loop.all(), 1.05 * loop[op]) << "nothing else is in the way";
       EXPECT_EQ(loop.shared_loads() + loop.global_loads() + loop[sass::Op::kLocalLoad], 0);
+    }
+  }
+}
+
+// What is counted is what the loop has: so many loads of this width, and no other work on memory.
+TEST(CheckKernelsOnGpus, ClockedLoopsHaveAsManyLoadsARoundAsTheyAreCountedFor) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  for (const char* arch : {"sm_80", "sm_90a", "sm_100"}) {
+    const Result<cuda::Compiled> compiled = cuda::compile_source(
+        check_kernels_source(), "checks.cu", {str("--gpu-architecture=", arch), "--std=c++17"});
+    ASSERT_TRUE(compiled.is_ok()) << compiled.message();
+    const auto codes = sass::read_kernel_code(compiled->cubin);
+    ASSERT_TRUE(codes.is_ok()) << codes.message();
+    struct Probe {
+      const char* kernel;
+      sass::Op op;
+      int64_t a_round;
+    };
+    for (const auto& [kernel, op, a_round] : {Probe{kClocksFfma, sass::Op::kFfma, kFfmaPerRound},
+                                              Probe{kClocksLds128, sass::Op::kLds128, kClockedLoads},
+                                              Probe{kClocksShared, sass::Op::kLds32, kClockedLoads},
+                                              Probe{kClocksL1, sass::Op::kLdg64, kClockedLoads},
+                                              Probe{kClocksL2, sass::Op::kLdg64, kClockedLoads}}) {
+      SCOPED_TRACE(str(arch, " ", kernel));
+      const auto code = std::ranges::find(*codes, kernel, &sass::KernelCode::name);
+      ASSERT_NE(code, codes->end());
+      ASSERT_GE(code->hot, 0);
+      const sass::Mix& loop = code->hot_mix();
+      EXPECT_GE(loop[op], a_round);
+      EXPECT_EQ(loop[op] % a_round, 0) << "whole rounds";
+      const int loads = loop.shared_loads() + loop.global_loads() + loop[sass::Op::kLocalLoad];
+      EXPECT_EQ(loads, op == sass::Op::kFfma ? 0 : loop[op]);
+      EXPECT_EQ(loop.shared_stores(), 0);
     }
   }
 }

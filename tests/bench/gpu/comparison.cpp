@@ -6,17 +6,22 @@ namespace tuner {
 
 namespace {
 
-constexpr size_t kFewestRounds = 5;  // below these a median says little
-constexpr int kOurs = 0, kPeer = 1;  // of the contestants
+constexpr size_t kFewestRounds = 5;     // below these a median says little
+constexpr int kRoundsToChoose = 3;      // which of several kernels is held against the peer
+constexpr size_t kOurs = 0, kPeer = 1;  // of the contestants
 
 }  // namespace
 
-int fastest_candidate(const PackFile& pack, const PackResults* results, size_t task) {
-  if (results == nullptr) return 0;
-  int best = -1;
+std::vector<size_t> fastest_candidates(const PackFile& pack, const PackResults* results, size_t task,
+                                       size_t most) {
+  struct Known {
+    size_t candidate = 0, rounds = 0;
+    double ns = 0;
+  };
+  std::vector<Known> right;
   bool any_known = false;
-  std::pair<size_t, double> best_rank;  // rounds it took part in, more first; then time
-  for (size_t c = 0; c < pack.pack().tasks[task].candidates.size(); ++c) {
+  const size_t count = pack.pack().tasks[task].candidates.size();
+  for (size_t c = 0; c < count && results != nullptr; ++c) {
     const PackOutcome* last = nullptr;
     size_t rounds = 0;
     bool failed_once = false;
@@ -28,64 +33,146 @@ int fastest_candidate(const PackFile& pack, const PackResults* results, size_t t
       ++rounds;
     }
     any_known = any_known || last != nullptr;
-    if (last == nullptr || failed_once) continue;
-    const bool better = best < 0 || rounds > best_rank.first ||
-                        (rounds == best_rank.first && last->time_ns < best_rank.second);
-    if (better) best = static_cast<int>(c), best_rank = {rounds, last->time_ns};
+    if (last != nullptr && !failed_once) right.push_back({c, rounds, last->time_ns});
   }
-  return any_known ? best : 0;
+  if (!any_known)
+    for (size_t c = 0; c < count; ++c) right.push_back({.candidate = c});
+  // More rounds first, then the time.
+  std::ranges::stable_sort(right, [](const Known& a, const Known& b) {
+    return std::pair(b.rounds, a.ns) < std::pair(a.rounds, b.ns);
+  });
+  std::vector<size_t> best;
+  for (size_t i = 0; i < std::min(most, right.size()); ++i) best.push_back(right[i].candidate);
+  return best;
 }
 
-Status Comparison::run(size_t task, int candidate, TaskReport& report) {
+Status Comparison::run(size_t task, const std::vector<size_t>& candidates, TaskReport& report) {
   const PackTask& t = pack_.pack().tasks[task];
   report.workload = t.workload_key;
   report.target = t.target;
-  if (candidate < 0) {
+  if (candidates.empty()) {
     report.error = "every candidate that was measured failed: see the results of run-pack";
     return Status::ok();
   }
-  report.template_name = t.candidates[candidate].template_name;
-  report.config = t.candidates[candidate].config;
-  const Status status = run_checked(task, candidate, report);
+  report.template_name = t.candidates[candidates.front()].template_name;
+  report.config = t.candidates[candidates.front()].config;
+  const Status status = run_checked(task, candidates, report);
   if (!status) report.error = status.message();
   return status.code() == StatusCode::kUnavailable ? status : Status::ok();
 }
 
-Status Comparison::run_checked(size_t task, int candidate, TaskReport& report) {
-  auto opened = DeviceCase::open(bench_, pack_, task, static_cast<size_t>(candidate), options_.caches);
+Status Comparison::open(size_t task, size_t candidate, std::vector<Kernel>& kernels) const {
+  auto opened = DeviceCase::open(bench_, pack_, task, candidate, options_.caches);
   if (!opened.is_ok()) return opened.status();
-  DeviceCase& ours = **opened;
-  report.artifact = ours.digest();
-  report.flops = ours.workload().flops();
-  report.bytes = ours.workload().bytes();
-  report.memory_bound = ours.workload().memory_bound();
-  report.dtype = ours.workload().dtype();
-  if (const auto* w = ours.workload().get_if<MatmulWorkload>()) report.allow_tf32 = w->allow_tf32;
-  if (const auto* w = ours.workload().get_if<Conv2dWorkload>()) report.allow_tf32 = w->allow_tf32;
-  report.sets = ours.sets();
-  const auto call = [&ours](int set) { return ours.call(set); };
-  ASSIGN_OR_RETURN(report.max_error, ours.check(call));
-  std::vector<Contestant> contestants;
-  contestants.push_back({.name = "ours", .call = call});
-  InterleaveOptions interleaving = options_.interleave;
-  interleaving.sets = ours.sets();
-  RETURN_IF_ERROR(add_peer(bench_, libraries_, interleaving, ours, report.peer, contestants));
-  RETURN_IF_ERROR(interleave(bench_, interleaving, contestants, report.states));
-  // A race may have shown itself only in the many calls since.
-  const Result<double> after = ours.check(call);
-  if (!after.is_ok()) return after.status().with_context("right before timing and not after it: ");
-  report.max_error = std::max(report.max_error, *after);
-  if (contestants[kOurs].ns.size() < std::min<size_t>(kFewestRounds, interleaving.rounds))
-    return failed("not measured: the deadline is reached after ", contestants[kOurs].ns.size(), " rounds");
-  summarise(contestants, report);
+  Kernel kernel{.candidate = candidate, .operands = *std::move(opened)};
+  ASSIGN_OR_RETURN(kernel.max_error, kernel.operands->check([&kernel](int set) { return kernel.call(set); }));
+  ASSIGN_OR_RETURN(kernel.output, kernel.operands->output_sha256());
+  kernels.push_back(std::move(kernel));
   return Status::ok();
 }
 
-void Comparison::summarise(std::vector<Contestant>& contestants, TaskReport& report) const {
+OtherReport Comparison::report_of(size_t task, size_t candidate) const {
+  const PackCandidate& c = pack_.pack().tasks[task].candidates[candidate];
+  return {.template_name = c.template_name, .config = c.config, .artifact = c.artifact.manifest.digest};
+}
+
+// Puts the fastest in front.
+Status Comparison::choose(std::vector<Kernel>& kernels) const {
+  if (kernels.size() < 2 || options_.interleave.rounds == 0) return Status::ok();
+  std::vector<Contestant> racers;
+  for (const Kernel& k : kernels)
+    racers.push_back({.name = "ours", .call = [&k](int set) { return k.call(set); }});
+  InterleaveOptions race = options_.interleave;
+  race.rounds = kRoundsToChoose;
+  race.sets = kernels.front().operands->sets();
+  std::vector<std::string> states;
+  RETURN_IF_ERROR(interleave(bench_, race, racers, states));
+  size_t fastest = 0;
+  for (size_t i = 1; i < racers.size(); ++i)
+    if (!racers[i].ns.empty() && median(racers[i].ns) < median(racers[fastest].ns)) fastest = i;
+  std::swap(kernels.front(), kernels[fastest]);
+  return Status::ok();
+}
+
+Status Comparison::run_checked(size_t task, const std::vector<size_t>& candidates, TaskReport& report) {
+  std::vector<Kernel> kernels;
+  for (const size_t candidate : candidates) {
+    const Status opened = open(task, candidate, kernels);
+    if (opened) continue;
+    if (opened.code() == StatusCode::kUnavailable || candidates.size() == 1) return opened;
+    report.others.push_back(report_of(task, candidate));
+    report.others.back().error = opened.message();
+  }
+  if (kernels.empty()) return failed("not one of ", candidates.size(), " kernels is right");
+  RETURN_IF_ERROR(choose(kernels));
+  const Kernel& ours = kernels.front();
+  const Workload& workload = ours.operands->workload();
+  const OtherReport chosen = report_of(task, ours.candidate);
+  report.template_name = chosen.template_name;
+  report.config = chosen.config;
+  report.artifact = ours.operands->digest();
+  report.flops = workload.flops();
+  report.bytes = workload.bytes();
+  report.memory_bound = workload.memory_bound();
+  report.dtype = workload.dtype();
+  if (const auto* w = workload.get_if<MatmulWorkload>()) report.allow_tf32 = w->allow_tf32;
+  if (const auto* w = workload.get_if<Conv2dWorkload>()) report.allow_tf32 = w->allow_tf32;
+  report.sets = ours.operands->sets();
+  report.output = ours.output;
+  return time(task, kernels, report);
+}
+
+// Ours first, then the peer where there is one, then the others.
+Status Comparison::time(size_t task, std::vector<Kernel>& kernels, TaskReport& report) const {
+  Kernel& ours = kernels.front();
+  std::vector<Contestant> contestants;
+  for (const Kernel& k : kernels)
+    contestants.push_back({.name = "ours", .call = [&k](int set) { return k.call(set); }});
+  std::vector<Contestant> others(std::make_move_iterator(contestants.begin() + 1),
+                                 std::make_move_iterator(contestants.end()));
+  contestants.resize(1);
+  InterleaveOptions interleaving = options_.interleave;
+  interleaving.sets = ours.operands->sets();
+  RETURN_IF_ERROR(add_peer(bench_, libraries_, interleaving, *ours.operands, report.peer, contestants));
+  const bool has_peer = contestants.size() > kPeer;
+  std::ranges::move(others, std::back_inserter(contestants));
+  if (interleaving.rounds > 0) RETURN_IF_ERROR(interleave(bench_, interleaving, contestants, report.states));
+  for (Kernel& k : kernels) {
+    OtherReport other = report_of(task, k.candidate);
+    other.max_error = k.max_error;
+    // A race may have shown itself only in the many calls since.
+    const Result<double> after =
+        interleaving.rounds > 0 ? k.operands->check([&k](int set) { return k.call(set); }) : k.max_error;
+    if (after.status().code() == StatusCode::kUnavailable) return after.status();
+    const Status right = after.status().with_context("right before timing and not after it: ");
+    if (!right && &k == &ours) return right;
+    if (!right) other.error = right.message();
+    if (right) other.max_error = std::max(other.max_error, *after);
+    if (&k == &ours)
+      report.max_error = other.max_error;
+    else
+      report.others.push_back(std::move(other));
+  }
+  if (contestants[kOurs].ns.size() < std::min<size_t>(kFewestRounds, interleaving.rounds))
+    return failed("not measured: the deadline is reached after ", contestants[kOurs].ns.size(), " rounds");
+  summarise(contestants, has_peer, report);
+  return Status::ok();
+}
+
+void Comparison::summarise(std::vector<Contestant>& contestants, bool has_peer, TaskReport& report) const {
+  if (options_.interleave.rounds == 0) return;
   report.calls = contestants[kOurs].calls;
   report.ns = std::move(contestants[kOurs].ns);
   report.time_ns = median_interval(report.ns, options_.seed);
-  if (contestants.size() <= kPeer) return;
+  // The last ones of the report, in the same order; those that were wrong from the start stand before them.
+  const size_t first = has_peer ? kPeer + 1 : kPeer, timed = contestants.size() - first;
+  for (size_t i = 0; i < timed; ++i) {
+    OtherReport& other = report.others[report.others.size() - timed + i];
+    if (!other.error.empty()) continue;
+    other.ns = std::move(contestants[first + i].ns);
+    other.time_ns = median_interval(other.ns, options_.seed);
+  }
+  if (!has_peer) return;
   report.peer.ns = std::move(contestants[kPeer].ns);
   report.peer.time_ns = median_interval(report.peer.ns, options_.seed);
   report.peer.ratio = ratio_interval(report.peer.ns, report.ns, options_.seed);

@@ -129,6 +129,17 @@ Result<double> DeviceCase::check(const std::function<Status(int set)>& call, con
   return max_error;
 }
 
+Result<std::string> DeviceCase::output_sha256() const {
+  std::string all, bytes;
+  const std::vector<ArgInfo>& args = artifact_.manifest.args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].role != "output") continue;
+    RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
+    all += bytes;
+  }
+  return sha256_hex(all);
+}
+
 namespace {
 
 // The most that rounding to the type is off, as a share of the number. 0: the tolerance of sums holds.

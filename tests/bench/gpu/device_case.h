@@ -56,6 +56,9 @@ class DeviceCase {
   // rounds to 16 bits before the rest is done here may be off by that rounding, too.
   Result<double> check(const std::function<Status(int set)>& call, const PeerAnswer& answer = {});
 
+  // Of the bytes of all outputs of the first set, as the latest call left them.
+  Result<std::string> output_sha256() const;
+
   // Failed: more follows the product or convolution than check() can put on a bare one (bias, residual, relu).
   Status can_finish() const;
 

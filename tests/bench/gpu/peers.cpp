@@ -42,7 +42,7 @@ class Trial {
  public:
   Trial(DeviceBench& bench, const InterleaveOptions& options, DeviceCase& ours, PeerReport& report)
       : bench_(bench), options_(options), ours_(ours), report_(report) {
-    options_.rounds = kRounds;
+    options_.rounds = std::min(options.rounds, kRounds);
   }
 
   // Runs it once and compares; one that is refused or wrong is not kept. Unavailable: the device failed.
@@ -77,7 +77,7 @@ class Trial {
   std::vector<Choice>& right() { return right_; }
   int refused() const { return refused_; }
 
-  // Adds the fastest of those that are right to the contestants. None is right: the report says why.
+  // Adds the fastest of those that are right to the contestants, without rounds the first. None is right: the report says why.
   Status finish(std::vector<Contestant>& contestants) {
     if (right_.empty()) {
       report_.missing = refusals_;
@@ -85,7 +85,7 @@ class Trial {
       return Status::ok();
     }
     size_t fastest = 0;
-    if (right_.size() > 1) {
+    if (right_.size() > 1 && options_.rounds > 0) {
       ASSIGN_OR_RETURN(fastest, find_fastest());
     }
     Choice& best = right_[fastest];

@@ -56,6 +56,8 @@ void print_peer(const PeerReport& peer) {
     std::printf("  peer     none for this operator\n");
   } else if (!peer.missing.empty()) {
     std::printf("  %-8s %s\n", peer.name.c_str(), peer.missing.c_str());
+  } else if (peer.ns.empty()) {
+    std::printf("  %-8s right%s%s\n", peer.name.c_str(), peer.note.empty() ? "" : "  ", peer.note.c_str());
   } else {
     print_time(peer.name.c_str(), peer.time_ns);
     std::printf("%s%s\n", peer.note.empty() ? "" : "  ", peer.note.c_str());
@@ -80,6 +82,43 @@ void print_rate(const RunReport& run, const TaskReport& t) {
 
 json of(const Figure& i) { return {{"low", i.low}, {"median", i.middle}, {"high", i.high}}; }
 
+void print_others(const std::vector<OtherReport>& others) {
+  for (const OtherReport& o : others) {
+    if (!o.error.empty()) {
+      std::printf("  failed   %s", o.error.c_str());
+    } else if (o.ns.empty()) {
+      std::printf("  right    max error %.2g of the tolerance", o.max_error);
+    } else {
+      print_time("or", o.time_ns);
+    }
+    std::printf("  %s %s\n", o.template_name.c_str(), o.config.c_str());
+  }
+}
+
+json of(const OtherReport& o) {
+  json j = {{"template", o.template_name}, {"config", o.config}, {"artifact", o.artifact}};
+  if (!o.error.empty()) {
+    j["error"] = o.error;
+    return j;
+  }
+  j["max_error"] = o.max_error;
+  if (o.ns.empty()) return j;
+  j["ns"] = o.ns;
+  j["time_ns"] = of(o.time_ns);
+  return j;
+}
+
+json of(const Calibration& c) {
+  json loads = json::array();
+  for (const Calibration::SharedLoad& l : c.shared_loads)
+    loads.push_back({{"lanes", l.lanes}, {"passes_by_the_model", l.passes}, {"clocks", l.clocks}});
+  return {{"shared_128_bit_loads", loads},
+          {"latency_clocks",
+           {{"shared", c.shared_clocks}, {"l1", c.l1_clocks}, {"l2", c.l2_clocks}, {"dram", c.dram_clocks}}},
+          {"ffma_a_clock", c.ffma_a_clock},
+          {"clock_mhz", c.clock_mhz}};
+}
+
 json of(const PeerReport& p) {
   if (p.name.empty()) return nullptr;
   json j = {{"name", p.name}, {"note", p.note}};
@@ -87,9 +126,11 @@ json of(const PeerReport& p) {
     j["missing"] = p.missing;
     return j;
   }
-  j["ns"] = p.ns;
-  j["time_ns"] = of(p.time_ns);
-  j["ratio_to_ours"] = of(p.ratio);
+  if (!p.ns.empty()) {
+    j["ns"] = p.ns;
+    j["time_ns"] = of(p.time_ns);
+    j["ratio_to_ours"] = of(p.ratio);
+  }
   if (p.max_error >= 0) j["max_error"] = p.max_error;
   return j;
 }
@@ -98,20 +139,23 @@ json of(const RunReport& run, const TaskReport& t) {
   json j = {{"workload", t.workload}, {"target", t.target}, {"template", t.template_name},
             {"config", t.config},     {"flops", t.flops},   {"bytes", t.bytes},
             {"artifact", t.artifact}, {"states", t.states}};
+  for (const OtherReport& o : t.others) j["others"].push_back(of(o));
   if (!t.error.empty()) {
     j["error"] = t.error;
     return j;
   }
+  j["max_error"] = t.max_error;
+  j["output_sha256"] = t.output;
+  j["peer"] = of(t.peer);
+  if (t.ns.empty()) return j;
   j["ns"] = t.ns;
   j["time_ns"] = of(t.time_ns);
   j["calls_a_batch"] = t.calls;
   j["operand_sets"] = t.sets;
-  j["max_error"] = t.max_error;
   if (const Ceiling ceiling = ceiling_of(run, t); ceiling.rate > 0) {
     j["ceiling"] = ceiling.name;
     j["share_of_ceiling"] = share_of_ceiling(run, t);
   }
-  j["peer"] = of(t.peer);
   return j;
 }
 
@@ -119,6 +163,10 @@ json of(const RunReport& run, const TaskReport& t) {
 
 void print_head(const RunReport& run) {
   std::printf("%s, %s\n", fingerprint(run.device).c_str(), run.date.c_str());
+  if (run.rounds == 0) {
+    std::printf("kernels are run and compared; nothing is timed\n");
+    return;
+  }
   std::printf("fp32 peak %.1f TFLOP/s at the highest clock; copy %.0f GB/s (read + written)\n",
               run.device.fp32_peak_gflops / 1000, run.copy_gbps);
   if (run.ffma_gflops > 0)
@@ -144,14 +192,32 @@ void print_head(const RunReport& run) {
               static_cast<unsigned long long>(run.seed));
 }
 
+void print_calibration(const Calibration& c) {
+  std::printf("\nby the clock of one multiprocessor, which ran at %.0f MHz:\n", c.clock_mhz);
+  std::printf("  %.1f multiply-adds of float32 a clock\n", c.ffma_a_clock);
+  std::printf(
+      "  clocks of a load that the next one needs: shared memory %.1f, L1 %.1f, L2 %.1f, beyond %.1f\n",
+      c.shared_clocks, c.l1_clocks, c.l2_clocks, c.dram_clocks);
+  std::printf("  clocks of a warp's 128-bit load of shared memory, by where its lanes load:\n");
+  for (const Calibration::SharedLoad& l : c.shared_loads)
+    std::printf("    %6.2f  by the model %2d  %s\n", l.clocks, l.passes, l.lanes.c_str());
+  std::fflush(stdout);
+}
+
 void print_task(const RunReport& run, const TaskReport& t, size_t number, size_t of) {
   std::printf("\n%zu of %zu  %s\n", number, of, t.workload.c_str());
   if (!t.template_name.empty()) std::printf("  %s %s\n", t.template_name.c_str(), t.config.c_str());
   if (!t.error.empty()) {
     std::printf("  failed   %s\n", t.error.c_str());
+    print_others(t.others);
   } else {
-    print_time("ours", t.time_ns);
-    print_rate(run, t);
+    if (t.ns.empty()) {
+      std::printf("  right    max error %.2g of the tolerance\n", t.max_error);
+    } else {
+      print_time("ours", t.time_ns);
+      print_rate(run, t);
+    }
+    print_others(t.others);
     print_peer(t.peer);
     for (size_t i = 0; i < t.states.size(); ++i)
       if (i == 0 || t.states[i] != t.states[i - 1])
@@ -167,7 +233,10 @@ void print_summary(const RunReport& run) {
                 ratios.size(), ratios.size() == 1 ? "" : "s");
   size_t bad = 0;
   for (const TaskReport& t : run.tasks) bad += t.error.empty() ? 0 : 1;
-  if (bad > 0) std::printf("%zu of %zu tasks have no time\n", bad, run.tasks.size());
+  if (run.rounds == 0)
+    std::printf("%zu of %zu tasks are right\n", run.tasks.size() - bad, run.tasks.size());
+  else if (bad > 0)
+    std::printf("%zu of %zu tasks have no time\n", bad, run.tasks.size());
   if (!run.stopped.empty()) std::printf("stopped: %s\n", run.stopped.c_str());
   std::fflush(stdout);
 }
@@ -205,6 +274,7 @@ Status write_json(const RunReport& run, const std::string& path) {
       {"stopped", run.stopped},
       {"tasks", json::array()},
       {"geometric_means", json::object()}};
+  if (run.calibration) j["calibration"] = of(*run.calibration);
   for (const TaskReport& t : run.tasks) j["tasks"].push_back(of(run, t));
   for (const auto& [peer, ratios] : ratios_by_peer(run))
     j["geometric_means"][peer + "/ours"] = geometric_mean(ratios);

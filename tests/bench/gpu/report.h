@@ -2,6 +2,7 @@
 // host or the one card: results of one kind of card compare.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "compiler_core/runtime/cuda_driver.h"
 #include "measure_server/runner/runner_protocol.h"
 #include "tests/bench/common/statistics.h"
+#include "tests/bench/gpu/calibration.h"
 
 namespace tuner {
 
@@ -23,6 +25,15 @@ struct PeerReport {
   Figure time_ns, ratio;  // peer / ours: above 1 ours is faster
 };
 
+// Another kernel of ours in the same rounds, one of the best after the first.
+struct OtherReport {
+  std::string template_name, config, artifact;
+  std::string error;  // why it has no time; empty when it was right
+  std::vector<double> ns;
+  double max_error = 0;
+  Figure time_ns;
+};
+
 struct TaskReport {
   std::string workload, target, template_name, config, artifact;
   int64_t flops = 0, bytes = 0;
@@ -34,7 +45,9 @@ struct TaskReport {
   int64_t calls = 0;  // in a batch
   int sets = 1;
   double max_error = 0;
+  std::string output;  // SHA-256 of what it wrote, of all outputs together
   Figure time_ns;
+  std::vector<OtherReport> others;
   PeerReport peer;
   std::vector<std::string> states;  // of the device while it ran
 };
@@ -45,7 +58,7 @@ struct RunReport {
   std::string cublas, cublaslt, cudnn;  // versions, or why they are not here
   std::string pack, pack_about;
   Caches caches = Caches::kWarm;
-  int rounds = 0;
+  int rounds = 0;  // 0: kernels are run and compared, and nothing is timed
   double fill_ns = 0;
   uint64_t seed = 0;       // of the bootstrap
   double copy_gbps = 0;    // read and written, of a copy far larger than L2
@@ -56,12 +69,14 @@ struct RunReport {
   std::string mma_missing;
   double mma_tf32_gops = 0;  // likewise; packs that have the others may lack it
   std::string tf32_missing;
+  std::optional<Calibration> calibration;  // where it was asked for
   std::vector<TaskReport> tasks;
   std::string stopped;  // why tasks are missing; empty when none is
 };
 
 void print_head(const RunReport& run);
 void print_task(const RunReport& run, const TaskReport& task, size_t number, size_t of);
+void print_calibration(const Calibration& found);
 // Geometric means, one a peer: they are ratios to different things.
 void print_summary(const RunReport& run);
 

@@ -10,6 +10,7 @@
 //          [type=0..3: float32, bfloat16, float16, uint8 by int8] [narrow=1: out of 16 bits] [ns=TIME]
 //   kernel NAME conv b=BATCH c=CHANNELS h=HEIGHT w=WIDTH m=FILTERS k=SIZE [s=STRIDE] [p=PADDING] [g=GROUPS] [bias=1]
 //          [type=0..3] [narrow=1] [last=1: NHWC, else NCHW]; takes (data, weight, out), or (data, weight, bias, out)
+//   kernel NAME probe_clocks n=CLOCKS    writes so many clocks for each round, its third parameter
 //   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_...: those of check_kernels.h
 //
 // `matmul` takes (a, b, out), or (a, b, bias, out), row-major, a or b stored transposed with ta or tb; every
@@ -468,7 +469,7 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
   if (kernel.refusal != 0) return kernel.refusal;
   if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
   if (kernel.behaviour.starts_with("check_") || kernel.behaviour.starts_with("probe_"))
-    return clock_ns += 1000, run_check(kernel.behaviour, params);
+    return clock_ns += 1000, run_check(kernel, params);
   if (kernel.behaviour == "pulse") return pulse();
   // Out of the parameters now: who records a launch may change them.
   const bool is_product = kernel.behaviour == "matmul" || kernel.behaviour == "conv";

@@ -19,7 +19,7 @@ struct Kernel {
 void multiply(const Kernel& kernel, const void* a, const void* b, const void* bias, void* out);
 void convolve(const Kernel& q, const void* data, const void* weight, const void* bias, void* out);
 // Those of check_kernels.h, on float32; each thread's part is done at once. Returns what cuLaunchKernel answers.
-int run_check(const std::string& name, void** params);
+int run_check(const Kernel& kernel, void** params);
 
 template <class T>
 T parameter(void** params, int i) {
