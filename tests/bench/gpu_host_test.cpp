@@ -199,6 +199,26 @@ TEST_F(GpuHost, AHostThatDiesMidwayLeavesWhatWasMeasured) {
   EXPECT_EQ(json_of("out/bench_conv.json")["tasks"][0]["ns"].size(), 5u);
 }
 
+TEST_F(GpuHost, AVisitThatIsKilledLeavesWhatWasMeasuredAndGoesOn) {
+  pack("matmul", {copying({"copy ns=9000"}), copying({"hang"}, 2000)});
+  // Everything is killed while a kernel runs that does not end.
+  const Ended killed =
+      shell("bash -c 'setsid bash " TUNER_SOURCE_DIR
+            "/tests/bench/gpu_host.sh first carried out & visit=$!; for i in {1..1200}; do "
+            "[[ -e hangs ]] && break; sleep 0.1; done; kill -KILL -- -$visit && [[ -e hangs ]]'",
+            str("TUNER_FAKE_CUDA_HANGS=", (dir_ / "hangs").string()));
+  ASSERT_EQ(killed.exit_code, 0) << killed.text;
+  EXPECT_EQ(lines_of("out/conv.jsonl"), 2u);
+  EXPECT_EQ(lines_of("out/matmul.jsonl"), 1u) << killed.text;
+  EXPECT_TRUE(json_of("out/calibration.json").contains("calibration"));
+  EXPECT_THAT(text_of("out/log"), HasSubstr("results in out/conv.jsonl"));
+  const Ended again = script("first carried out");
+  EXPECT_EQ(again.exit_code, 0) << again.text;
+  EXPECT_EQ(lines_of("out/conv.jsonl"), 2u) << "not measured again";
+  EXPECT_THAT(text_of("out/matmul.jsonl"), HasSubstr("\"outcome\":\"run_timeout\""));
+  EXPECT_EQ(json_of("out/bench_conv.json")["tasks"][0]["ns"].size(), 5u);
+}
+
 // --- what is carried ---
 
 TEST_F(GpuHost, PrepareMakesAFolderThatIsSmallEnoughToCarry) {
