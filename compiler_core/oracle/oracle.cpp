@@ -393,7 +393,7 @@ Status interpret(const Program& program, std::vector<std::vector<double>>& args)
   std::map<const BufferNode*, Storage> memory;
   for (size_t i = 0; i < buffers.size(); ++i) {
     Storage storage(buffers[i]->elements());
-    if (is_given(buffers[i]->role)) {
+    if (is_given(buffers[i]->role) || buffers[i]->role == BufferRole::kPacked) {
       if (static_cast<int64_t>(args[i].size()) != buffers[i]->elements())
         return invalid_argument(program.name, ": ", buffers[i]->name, ": expected ", buffers[i]->elements(),
                                 " elements, found ", args[i].size());

@@ -62,6 +62,20 @@ TEST(Oracle, PackingRunsFirstAndArgumentsAreTheUnpackedOnes) {
   EXPECT_TRUE(matches_oracle(p));  // the compiled entry packs too
 }
 
+TEST(Oracle, WithoutAPackingEntryPackedArgumentsAreGiven) {
+  const Buffer packed =
+      make_buffer("w.packed", DType::kFloat32, {4}, MemoryScope::kGlobal, BufferRole::kPacked);
+  const Buffer y = output("y", {4});
+  const Program p{
+      "main", {packed, y}, loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(packed, {3 - i})); })};
+  EXPECT_EQ(unpacked_args(p), (std::vector<Buffer>{packed, y}));
+  std::vector<std::vector<double>> args{{10, 20, 30, 40}, {}};
+  const Status ran = interpret(p, args);
+  ASSERT_TRUE(ran) << ran.message();
+  EXPECT_EQ(args[1], (std::vector<double>{40, 30, 20, 10}));
+  EXPECT_EQ(error_of(p, {{10, 20, 30}, {}}), "main: w.packed: expected 4 elements, found 3");
+}
+
 TEST(Oracle, ReportsAnIndexOutOfBounds) {
   const Buffer x = input("x", {2, 3}), y = output("y", {4});
   const Program p{"wide", {x, y}, loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(x, {1, i})); })};
