@@ -40,8 +40,9 @@ LogSpread spread(const Racer& racer, bool ratio) {
   std::vector<double> logs;
   for (const auto& [process, log] : by_process(racer, ratio)) logs.push_back(log);
   const Mean t = trimmed_mean_of(std::move(logs));
-  return {t.mean, std::hypot(student(t, 0.975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n)),
-                             kDriftHalfWidth)};
+  const double chance = student(t, 0.975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n));
+  // glibc's hypot() has a version of 2.35, and runners start on 2.34.
+  return {t.mean, std::sqrt(chance * chance + kDriftHalfWidth * kDriftHalfWidth)};
 }
 
 // How much slower a is than b, process by process (logarithms).
