@@ -1,5 +1,6 @@
 // Guards of threads, and loops that are none.
 #include <algorithm>
+#include <set>
 
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu_passes.h"
@@ -17,16 +18,39 @@ Stmt drop_single_iterations(const Stmt& s) {
 
 namespace {
 
+using Buffers = std::set<Buffer>;
+
+// True for a load from global memory, under a select or not.
+bool is_global_load(const Expr& e) {
+  if (e->kind == ExprKind::kSelect) return is_global_load(e->operands[1]);
+  return e->kind == ExprKind::kLoad && e->buffer->scope == MemoryScope::kGlobal;
+}
+
+// Registers that hold nothing but what is on its way from global to shared memory (double buffers).
+Buffers ways_to_shared(const Stmt& body) {
+  Buffers ways, others;
+  visit(body, [&](const Stmt& s) {
+    if (s->kind != StmtKind::kStore) return;
+    if (s->buffer->scope == MemoryScope::kRegister && !is_global_load(s->value)) others.insert(s->buffer);
+    if (s->buffer->scope == MemoryScope::kShared && s->value->kind == ExprKind::kLoad &&
+        s->value->buffer->scope == MemoryScope::kRegister)
+      ways.insert(s->value->buffer);
+  });
+  for (const Buffer& b : others) ways.erase(b);
+  return ways;
+}
+
 // What stands below: copies to shared memory and intrinsics, which all threads must come by, and the rest.
 struct Contents {
   bool collective = false, other = false;
 };
-Contents contents(const Stmt& s) {
+Contents contents(const Stmt& s, const Buffers& ways) {
   Contents found;
   visit(s, [&](const Stmt& child) {
     if (child->kind == StmtKind::kIntrinsic) found.collective = true;
     if (child->kind != StmtKind::kStore) return;
-    (child->buffer->scope == MemoryScope::kShared ? found.collective : found.other) = true;
+    const bool is_copy = child->buffer->scope == MemoryScope::kShared || ways.contains(child->buffer);
+    (is_copy ? found.collective : found.other) = true;
   });
   return found;
 }
@@ -43,27 +67,28 @@ bool asks_for_thread(const Expr& condition, const GpuKernel& kernel) {
 }
 
 // `guard` around what is not for all threads.
-Stmt guarded(const Stmt& s, const Expr& guard) {
-  const Contents found = contents(s);
+Stmt guarded(const Stmt& s, const Expr& guard, const Buffers& ways) {
+  const Contents found = contents(s, ways);
   if (!found.other || sets_constant(s)) return s;
   if (!found.collective) return make_if(guard, s);
   return map_children(
-      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return guarded(child, guard); });
+      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return guarded(child, guard, ways); });
+}
+
+Stmt sink(const Stmt& s, const GpuKernel& kernel, const Buffers& ways) {
+  if (s == nullptr) return s;
+  Stmt result = map_children(
+      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return sink(child, kernel, ways); });
+  if (result == nullptr || result->kind != StmtKind::kIf || result->else_body != nullptr ||
+      !asks_for_thread(result->condition, kernel))
+    return result;
+  const Contents found = contents(result->body, ways);
+  return found.collective && found.other ? guarded(result->body, result->condition, ways) : result;
 }
 
 }  // namespace
 
-Stmt sink_thread_guards(const Stmt& s, const GpuKernel& kernel) {
-  if (s == nullptr) return s;
-  Stmt result = map_children(
-      s, [](const Expr& e) { return e; },
-      [&](const Stmt& child) { return sink_thread_guards(child, kernel); });
-  if (result == nullptr || result->kind != StmtKind::kIf || result->else_body != nullptr ||
-      !asks_for_thread(result->condition, kernel))
-    return result;
-  const Contents found = contents(result->body);
-  return found.collective && found.other ? guarded(result->body, result->condition) : result;
-}
+Stmt sink_thread_guards(const Stmt& s, const GpuKernel& kernel) { return sink(s, kernel, ways_to_shared(s)); }
 
 Stmt merge_equal_guards(const Stmt& s) {
   if (s == nullptr) return s;

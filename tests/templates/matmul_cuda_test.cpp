@@ -103,6 +103,23 @@ kernel matmul_pack(b, b.packed) grid (6, 1, 1) block (256, 1, 1)
 )");
 }
 
+// Half of the threads have no element of out: what they have on its way to the other half's tile is loaded all the same.
+TEST(MatmulCuda, ThreadsBesideTheMatrixDoTheirPartOfADoubleBuffer) {
+  MatmulWorkload w = matmul(11, 12, 20);
+  w.constant = {"b"};
+  const Result<Config> config = config_from_text(
+      "block_k=16 double_buffer=1 group_m=1 lanes_m=2 layout_a=2 layout_b=0 min_blocks=1 rows_a=1 rows_b=1 "
+      "split_k=1 strided_m=0 strided_n=0 thread_m=1 thread_n=1 unroll_k=1 unroll_stages=1 vector_a=1 "
+      "vector_b=4 "
+      "warps_m=1 warps_n=2");
+  ASSERT_TRUE(config.is_ok()) << config.message();
+  const auto instance = matmul_cuda().apply(w, gpu());
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const Result<Program> program = (*instance)->instantiate(*config);
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  expect_gpu_answer(*program, gpu_task_data(Workload(w).compute(), 1), tolerance_of(w));
+}
+
 TEST(MatmulCuda, SchedulesReplayFromTheirText) {
   MatmulWorkload w = matmul(70, 52, 100);
   w.transpose_b = w.bias = true;
