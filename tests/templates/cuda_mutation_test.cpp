@@ -329,6 +329,14 @@ const std::vector<Case> kCases = {
      .knobs = {{"threads", 128}, {"loads", 2}},
      .kinds = {"guard off by one", "missing predicate", "dropped register store", "dropped output store",
                "output stored twice", "zero fill dropped", "loaded elsewhere", "loop too short"}},
+    {.name = "DepthwiseConvolutionOfChannelsLast",
+     .template_name = "depthwise_conv2d_nhwc_cuda",
+     .key = "v1 conv2d n=1 ic=12 ih=7 iw=9 oc=12 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=12 bias=1 "
+            "act=relu "
+            "dtype=float32 layout=NHWC const=weight",
+     .knobs = {},
+     .kinds = {"guard off by one", "missing predicate", "dropped register store", "dropped output store",
+               "output stored twice", "zero fill dropped", "loaded elsewhere", "loop too short"}},
 };
 
 class CudaMutation : public ::testing::TestWithParam<Case> {};

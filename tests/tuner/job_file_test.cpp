@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "templates/cuda/cuda_templates.h"
 #include "templates/schedule_template.h"
 
 namespace tuner::cli {
@@ -54,6 +56,25 @@ TEST(JobFile, TheExamplesParseAndTheirGpuTasksAreServed) {
     }
   }
   EXPECT_GE(files, 7);
+}
+
+// `tuner verify tests/bench/gpu_small_tasks.json --oracle` proves them all.
+TEST(JobFile, TheSmallGpuTasksReachEveryGpuTemplateAndTheInterpreterTakesThem) {
+  const auto entries = read_job_file(std::string(TUNER_SOURCE_DIR) + "/tests/bench/gpu_small_tasks.json");
+  ASSERT_TRUE(entries.is_ok()) << entries.message();
+  std::set<std::string_view> reached;
+  for (const JobEntry& entry : *entries) {
+    const Result<Target> target = parse_target(entry.target);
+    ASSERT_TRUE(target.is_ok()) << target.message();
+    const auto serving = templates_for(entry.workload, *target);
+    ASSERT_TRUE(serving.is_ok()) << serving.message();
+    for (const AnyTemplate* t : *serving) reached.insert(t->name());
+    EXPECT_LE(entry.workload.flops(), 1'000'000) << entry.workload.key();
+  }
+#define TUNER_NAME(name) #name,
+  for (const std::string_view name : {TUNER_CUDA_TEMPLATES(TUNER_NAME)})
+    EXPECT_TRUE(reached.contains(name)) << name << " serves no task of the file: add one that it serves";
+#undef TUNER_NAME
 }
 
 TEST(JobFile, TheConvolutionExampleMeansWhatItSays) {
