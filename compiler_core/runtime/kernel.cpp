@@ -65,16 +65,17 @@ Status Kernel::checked(Entry entry, void* const* args, const tuner_runtime& rt) 
 
 AlignedBuffer::AlignedBuffer(int64_t bytes) : bytes_(bytes) {
   CHECK(bytes >= 0) << "a buffer of " << bytes << " bytes";
-  // Whole lines, and never empty; of large ones whole large pages, as where candidates are measured.
+  // Whole lines, and never empty. Large ones so that large pages can serve them, as where candidates are measured: as many as they
+  // fill; what is behind them takes small pages.
   constexpr size_t kLine = 64, kLargePage = size_t{2} << 20;
-  const size_t unit = static_cast<size_t>(bytes) >= kLargePage ? kLargePage : kLine;
-  const size_t rounded = (static_cast<size_t>(bytes) + kLine + unit - 1) / unit * unit;
-  void* p = std::aligned_alloc(unit, rounded);
-  CHECK(p != nullptr) << "out of memory: " << rounded << " bytes";
+  const size_t lines = (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine + kLine;
+  const size_t border = lines >= kLargePage ? kLargePage : kLine;
+  void* p = std::aligned_alloc(border, (lines + border - 1) / border * border);
+  CHECK(p != nullptr) << "out of memory: " << lines << " bytes";
 #ifdef MADV_HUGEPAGE
-  if (unit == kLargePage) madvise(p, rounded, MADV_HUGEPAGE);
+  if (border == kLargePage) madvise(p, lines / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif
-  std::memset(p, 0, rounded);
+  std::memset(p, 0, lines);
   data_.reset(p);
 }
 

@@ -33,25 +33,29 @@ int64_t data_offset(int64_t bytes) { return middle_bytes(bytes) - round_up(bytes
 Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
   GuardedBuffer b;
   const bool large = sharing == Sharing::kPrivate && bytes >= kLargePage;
-  const int64_t middle = large ? round_up(bytes, kLargePage) : middle_bytes(bytes);
-  const int64_t spare = large ? kLargePage : 0;  // for the alignment
+  const int64_t middle = middle_bytes(bytes);
+  const int64_t mapped = middle + 2 * kGuardBytes + (large ? kLargePage : 0);  // to end at a border
   const int flags = (sharing == Sharing::kShared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* base = mmap(nullptr, middle + spare + 2 * kGuardBytes, PROT_NONE, flags, -1, 0);
+  void* base = mmap(nullptr, mapped, PROT_NONE, flags, -1, 0);
   if (base == MAP_FAILED)
     return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
   b.base_ = static_cast<char*>(base);
-  b.mapped_ = middle + spare + 2 * kGuardBytes;
+  b.mapped_ = mapped;
   b.lead_ = kGuardBytes;
   if (large) {
-    const auto at = reinterpret_cast<intptr_t>(b.base_ + kGuardBytes);
-    b.lead_ += round_up(static_cast<int64_t>(at), kLargePage) - at;
+    const auto end = static_cast<int64_t>(reinterpret_cast<intptr_t>(base)) + kGuardBytes + middle;
+    b.lead_ += round_up(end, kLargePage) - end;
   }
   b.middle_ = middle;
-  b.data_ = b.base_ + b.lead_ + middle - round_up(bytes, kOperandAlignment);
+  b.data_ = b.base_ + b.lead_ + data_offset(bytes);
   b.bytes_ = bytes;
-  if (mprotect(b.base_ + b.lead_, middle, PROT_READ | PROT_WRITE) != 0)
+  char* const pages = b.base_ + b.lead_;
+  if (mprotect(pages, middle, PROT_READ | PROT_WRITE) != 0)
     return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
-  if (large) madvise(b.base_ + b.lead_, middle, MADV_HUGEPAGE);
+  if (large) {
+    const int64_t whole = middle / kLargePage * kLargePage;  // what is in front of them takes small pages
+    madvise(pages + middle - whole, whole, MADV_HUGEPAGE);
+  }
   b.populate();
   b.fill_slack();
   return b;
