@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "compiler_core/target.h"
+#include "templates/cuda/cuda_schedule.h"
 #include "templates/space/knob.h"
 #include "templates/workload/workload.h"
 
 namespace tuner::conv2d_cuda {
+
+using cuda::reach;
 
 // Largest tile of a block in a dimension of the image, and largest number of input channels, by which tiles
 // and parts may exceed the input. The padded input is that much larger, so no tile needs a guard.
@@ -43,14 +46,6 @@ struct Tile {
 std::vector<int64_t> sizes(int64_t extent, int64_t most);
 // Returns how many kernel rows (columns) one step may do: divisors, ascending.
 std::vector<int64_t> kernel_parts(int64_t kernel, int64_t dilation);
-
-// Returns the rows (columns) of input that `n` rows of output and `k` rows of the kernel cover.
-inline int64_t reach(int64_t n, int64_t k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + (k - 1) * dilation + 1;
-}
-inline IntExpr reach(const IntExpr& n, const IntExpr& k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + (k - 1) * dilation + 1;
-}
 
 // Bounds the shared tile of input by a product of knobs, which keeps the space cheap to build: a tile of
 // `pixels` of out takes at most factor * max(pixels, least) elements per input channel. One channel of the

@@ -15,12 +15,6 @@ const std::vector<std::string> kKeptNames = {"registers", "shared", "nowhere"}; 
 constexpr int64_t kScratchBytes = 1024;
 constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
 
-int64_t next_power_of_two(int64_t n) {
-  int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
-
 void constrain(ConfigSpace& space, const Target& t, int64_t rows, int64_t columns, const RowKnobs& k) {
   const IntExpr threads = k.threads * k.rows, covered = k.threads * k.vector;
   const IntExpr chunks = ceil_div(columns, covered);
@@ -72,7 +66,7 @@ RowTile first_row_tile(const Target& t, int64_t rows, int64_t columns, int passe
   first.vector = vector_width({columns});
   const int64_t vectors = columns / first.vector;
   // A few vectors a thread: enough loads under way, few steps to combine.
-  first.threads = std::min<int64_t>(next_power_of_two(ceil_div(vectors, 4)), 256);
+  first.threads = std::min<int64_t>(power_of_two_at_least(ceil_div(vectors, 4)), 256);
   const auto kept_values = [&] { return ceil_div(vectors, first.threads) * first.vector; };
   constexpr int64_t kFewValues = kMaxKept / 2;
   if (passes > 1) {
@@ -88,7 +82,8 @@ RowTile first_row_tile(const Target& t, int64_t rows, int64_t columns, int passe
   first.kept = RowKept::kNowhere;
   if (passes > 1 && row_bytes + kScratchBytes <= t.shared_bytes_per_block) first.kept = RowKept::kShared;
   if (passes > 1 && kept_values() <= kFewValues) first.kept = RowKept::kRegisters;
-  first.loads = first.kept == RowKept::kRegisters ? 1 : std::min<int64_t>(4, next_power_of_two(first.chunks));
+  first.loads =
+      first.kept == RowKept::kRegisters ? 1 : std::min<int64_t>(4, power_of_two_at_least(first.chunks));
   return first;
 }
 

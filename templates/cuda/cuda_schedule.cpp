@@ -6,6 +6,12 @@
 
 namespace tuner::cuda {
 
+int64_t power_of_two_at_least(int64_t n, int64_t most) {
+  int64_t p = 1;
+  while (p < n && p < most) p *= 2;
+  return p;
+}
+
 int64_t vector_width(std::initializer_list<int64_t> lengths) {
   for (const int64_t width : {4, 2})
     if (std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n % width == 0; })) return width;

@@ -28,6 +28,17 @@ constexpr int64_t kMaxGridYZ = 65535;  // blocks in the second and third dimensi
 // Parts that sums may be split into, each in blocks of its own.
 inline const std::vector<int64_t> kParts = {1, 2, 3, 4, 6, 8, 12, 16};
 
+// Returns the rows (columns) of input that `n` rows of output and `k` rows of the kernel cover.
+inline int64_t reach(int64_t n, int64_t k, int64_t stride, int64_t dilation) {
+  return (n - 1) * stride + (k - 1) * dilation + 1;
+}
+inline IntExpr reach(const IntExpr& n, const IntExpr& k, int64_t stride, int64_t dilation) {
+  return (n - 1) * stride + (k - 1) * dilation + 1;
+}
+
+// Returns the least power of two that is no less than n, or `most`, a power of two, if that is less.
+int64_t power_of_two_at_least(int64_t n, int64_t most = int64_t{1} << 62);
+
 // Returns the elements of a vector access: the widest of 4, 2, 1 that divides all of `lengths`.
 int64_t vector_width(std::initializer_list<int64_t> lengths);
 

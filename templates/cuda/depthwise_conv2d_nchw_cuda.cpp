@@ -30,6 +30,8 @@ namespace tuner {
 namespace {
 
 using cuda::kWarp;
+using cuda::power_of_two_at_least;
+using cuda::reach;
 
 struct Knobs {
   ChoiceKnob channels, threads_y, threads_x, inner_y, inner_x;
@@ -40,20 +42,6 @@ struct Knobs {
 // Largest tile of a block in a dimension: the padded input is that much larger, so that no tile needs a
 // guard.
 constexpr int64_t kMaxBlock = 128;
-
-// Rows (columns) of input that `n` rows of output and `k` rows of the kernel reach over.
-int64_t reach(int64_t n, int64_t k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + (k - 1) * dilation + 1;
-}
-IntExpr reach(const IntExpr& n, int64_t k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + ((k - 1) * dilation + 1);
-}
-
-int64_t power_of_two_at_least(int64_t n, int64_t most) {
-  int64_t p = 1;
-  while (p < n && p < most) p *= 2;
-  return p;
-}
 
 class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:

@@ -29,20 +29,14 @@ namespace tuner {
 namespace {
 
 using cuda::kWarp;
+using cuda::power_of_two_at_least;
+using cuda::reach;
 
 struct Knobs {
   ChoiceKnob vector, threads_c, threads_y, threads_x, inner_y, inner_x;
   FlagKnob unroll_kh, channels_first;
   ChoiceKnob min_blocks;
 };
-
-// Pixels of input that `n` of output and `k` of the kernel reach over.
-int64_t reach(int64_t n, int64_t k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + (k - 1) * dilation + 1;
-}
-IntExpr reach(const IntExpr& n, int64_t k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + ((k - 1) * dilation + 1);
-}
 
 bool is_packed(const Conv2dWorkload& w) { return Workload(w).is_constant("weight"); }
 int64_t multiplier(const Conv2dWorkload& w) { return w.out_channels / w.groups; }
@@ -250,11 +244,6 @@ void DepthwiseConv2dNhwcCuda::accumulate(Schedule& s, const Tensor& acc, const T
 // multiprocessors.
 DepthwiseConv2dNhwcCuda::First DepthwiseConv2dNhwcCuda::first_config(const Conv2dWorkload& w) {
   constexpr int64_t kThreads = 128;
-  const auto power_of_two = [](int64_t at_least, int64_t most) {
-    int64_t p = 1;
-    while (p < at_least && p < most) p *= 2;
-    return p;
-  };
   const int64_t oh = w.out_height(), ow = w.out_width();
   First first;
   first.vector = std::min<int64_t>(widest_vector(w), 4);
@@ -270,10 +259,11 @@ DepthwiseConv2dNhwcCuda::First DepthwiseConv2dNhwcCuda::first_config(const Conv2
   first.threads_c = vectors % 32 == 0   ? 32
                     : vectors % 16 == 0 ? 16
                     : vectors % 8 == 0  ? 8
-                                        : power_of_two(vectors, kWarp);
+                                        : power_of_two_at_least(vectors, kWarp);
   first.threads_x =
-      power_of_two(ceil_div(ow, first.inner_x), std::min<int64_t>(32, kThreads / first.threads_c));
-  first.threads_y = power_of_two(oh, std::min<int64_t>(32, kThreads / (first.threads_c * first.threads_x)));
+      power_of_two_at_least(ceil_div(ow, first.inner_x), std::min<int64_t>(32, kThreads / first.threads_c));
+  first.threads_y =
+      power_of_two_at_least(oh, std::min<int64_t>(32, kThreads / (first.threads_c * first.threads_x)));
   const bool many = w.batch * w.out_channels * oh * ow >= cuda::kManyElements;
   const int64_t least = many ? kWarp * cuda::kSchedulers : kWarp;
   while (first.threads_c * first.threads_x * first.threads_y < least) {
