@@ -25,7 +25,7 @@ constexpr char kMagic[] = "TUNERPAK";
 constexpr uint32_t kVersion = 5, kOldestVersion = 2;
 constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
 constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
-constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kEstimate, PackPick::kRandom};
+constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kKnown, PackPick::kEstimate, PackPick::kRandom};
 
 // --- writing ---
 
@@ -155,7 +155,13 @@ class Writer {
 }  // namespace
 
 std::string_view pack_pick_name(PackPick pick) {
-  return pick == PackPick::kDefault ? "default" : pick == PackPick::kEstimate ? "estimate" : "random";
+  switch (pick) {
+    case PackPick::kDefault: return "default";
+    case PackPick::kKnown: return "known";
+    case PackPick::kEstimate: return "estimate";
+    case PackPick::kRandom: break;
+  }
+  return "random";
 }
 
 std::string PackTask::input_bytes(const Input& input) const {

@@ -46,10 +46,11 @@ PackPlan default_pack_plan();
 // The reason why a candidate is in a pack.
 enum class PackPick : uint8_t {
   kDefault,   // its template's default config
+  kKnown,     // one of the fastest in a database
   kEstimate,  // one of the fastest by estimate
   kRandom,    // drawn at random
 };
-std::string_view pack_pick_name(PackPick pick);  // "default", "estimate", "random"
+std::string_view pack_pick_name(PackPick pick);  // "default", "known", "estimate", "random"
 
 struct PackCandidate {
   std::string template_name, config;

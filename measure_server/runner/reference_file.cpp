@@ -118,10 +118,20 @@ void add(ReferenceView::Sums& s, double x) {
   s.square_sum += x * x;
 }
 
+// As an output of the type holds it. Wider types hold more digits than a tolerance asks for.
+double as_stored(double x, DType type) {
+  if (!std::isfinite(x)) return x;
+  if (type == DType::kBFloat16) return rounded_to_bfloat16(static_cast<float>(x));
+  constexpr double kBeyondFloat16 = 65520;  // from here on it rounds to infinity
+  if (type == DType::kFloat16 && std::fabs(x) < kBeyondFloat16)
+    return rounded_to_float16(static_cast<float>(x));
+  return x;
+}
+
 }  // namespace
 
 Status write_reference(const std::string& path, std::span<const double> answer,
-                       const std::vector<int64_t>& shape, ReferenceKind kind) {
+                       const std::vector<int64_t>& shape, ReferenceKind kind, DType stored_as) {
   int64_t count = 1;
   for (int64_t d : shape) {
     if (d < 1) return invalid_argument(path, ": a reference needs dimensions >= 1, found ", d);
@@ -142,8 +152,9 @@ Status write_reference(const std::string& path, std::span<const double> answer,
     append(out, static_cast<uint64_t>(n));
     std::vector<ReferenceView::Sums> rows(rows_of(count, n)), columns(n);
     for (int64_t i = 0; i < count; ++i) {
-      add(rows[i / n], answer[i]);
-      add(columns[i % n], answer[i]);
+      const double x = as_stored(answer[i], stored_as);
+      add(rows[i / n], x);
+      add(columns[i % n], x);
     }
     for (const auto* sums : {&rows, &columns})
       out.append(reinterpret_cast<const char*>(sums->data()), sums->size() * sizeof(ReferenceView::Sums));

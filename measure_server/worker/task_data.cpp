@@ -21,7 +21,8 @@ Status make(const Workload& workload, const Program& program, uint64_t seed, uin
   size_t next = 0;
   for (const Buffer& arg : program.args) {
     if (!is_result(arg->role)) continue;
-    RETURN_IF_ERROR(write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind));
+    RETURN_IF_ERROR(
+        write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind, arg->dtype));
     ++next;
   }
   return Status::ok();

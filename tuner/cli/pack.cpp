@@ -13,7 +13,7 @@ namespace tuner::cli {
 namespace {
 
 struct Options {
-  std::string file, target, output, caches = "warm";
+  std::string file, target, output, db, caches = "warm";
   PackOptions build;
   double deadline_s = 600, run_timeout_s = 2, min_repeat_ms = 1;
 };
@@ -24,6 +24,7 @@ std::string told(const PackCounts& counts, size_t candidates) {
   const char* separator = ": ";
   for (const auto& [picked, n] : counts.picked) {
     const char* how = picked == PackPick::kDefault    ? " default"
+                      : picked == PackPick::kKnown    ? " known"
                       : picked == PackPick::kEstimate ? " by estimated time"
                                                       : " at random";
     text += str(separator, n, how);
@@ -36,6 +37,10 @@ Result<Pack> make_pack(const Options& options) {
   RETURN_IF_ERROR(check_output(options.output));  // before anything is compiled, which may take an hour
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   for (const CliTask& task : tasks) RETURN_IF_ERROR(check_pack_size(task));
+  std::unique_ptr<Store> store;
+  if (options.build.known > 0) {
+    ASSIGN_OR_RETURN(store, Store::open(options.db, Store::Mode::kRead));
+  }
   Pack pack;
   pack.about = str("tuner ", TUNER_VERSION, ", ", options.build.candidates, " candidates a task, seed ",
                    options.build.seed, options.build.emulate ? ", emulated" : "");
@@ -52,7 +57,7 @@ Result<Pack> make_pack(const Options& options) {
     RETURN_IF_ERROR(fits_here(task.workload, pack.plan.memory_limit_bytes, /*this_machine=*/true)
                         .with_context(options.file + ": "));
     PackCounts counts;
-    ASSIGN_OR_RETURN(PackTask packed, pack_task(task, options.build, counts));
+    ASSIGN_OR_RETURN(PackTask packed, pack_task(task, options.build, store.get(), counts));
     std::fprintf(stderr, "%s\n  on %s: %s\n", task.key.c_str(), packed.target.c_str(),
                  told(counts, packed.candidates.size()).c_str());
     pack.tasks.push_back(std::move(packed));
@@ -94,6 +99,12 @@ void add_pack_command(Command app, CommandContext& context) {
           "eight times as many; results repeat the estimate, so that it can be judged")
       .in_range(0, 100)
       .show_default();
+  command
+      .add_option("--known", options->build.known,
+                  "The database's fastest configs of each task come first, so many, today's answer before all")
+      .in_range(0, 1'000'000)
+      .show_default();
+  add_db_option(command, options->db);
   command.add_flag("--emulate", options->build.emulate,
                    "Compile CUDA tasks as CPU kernels made by the emulator, to try every step without a GPU. "
                    "Their records have a target of their own");

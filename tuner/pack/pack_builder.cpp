@@ -31,15 +31,14 @@ constexpr int64_t kTriesPerCandidate = 20;
 constexpr size_t kDrawsPerCandidate = 8, kMostDraws = 8192;
 
 // A reference file as bytes: written as the worker writes it, so that there is one writer of the format.
-Result<std::string> reference_bytes(std::span<const double> answer, const std::vector<int64_t>& shape,
-                                    ReferenceKind kind) {
+Result<std::string> reference_bytes(std::span<const double> answer, const Buffer& arg, ReferenceKind kind) {
   ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-reference"));
   const std::string path = folder->file("answer");
-  RETURN_IF_ERROR(write_reference(path, answer, shape, kind));
+  RETURN_IF_ERROR(write_reference(path, answer, arg->shape, kind, arg->dtype));
   return read_whole(path);
 }
 
-Status add_data(const CliTask& task, PackTask& out) {
+Status add_data(const CliTask& task, const Tolerance& tolerance, PackTask& out) {
   const Program program = task.workload.compute();
   out.input_seed = kInputSeed;
   std::vector<std::vector<float>> inputs;
@@ -58,10 +57,9 @@ Status add_data(const CliTask& task, PackTask& out) {
     if (!is_result(arg->role)) continue;
     const bool is_large = arg->elements() > kChecksumsAbovePackedElements;
     const ReferenceKind kind = is_much_work || is_large ? ReferenceKind::kChecksums : ReferenceKind::kFull;
-    ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg->shape, kind));
+    ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg, kind));
     out.references.push_back({arg->name, std::move(bytes)});
   }
-  const Tolerance tolerance = tolerance_of(task.workload);
   out.check = {tolerance.absolute, tolerance.relative};
   return Status::ok();
 }
@@ -168,7 +166,8 @@ Status check_pack_size(const CliTask& task) {
   return Status::ok();
 }
 
-Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, PackCounts& counts) {
+Result<PackTask> pack_task(const CliTask& task, const PackOptions& options,
+                           const Store* store, PackCounts& counts) {
   ASSIGN_OR_RETURN(Drawing drawing, Drawing::open(task, options.seed));
   PackTask out{.workload_key = task.key, .target = task.target_name};
   if (options.emulate && backend_of(task.target).emulates()) {
@@ -178,8 +177,16 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, Pack
   }
   const bool ranks = backend_of(task.target).estimates();
   const auto wanted = static_cast<size_t>(options.candidates);
+  std::vector<Draw> at_first;
+  if (store != nullptr && options.known > 0) {
+    ASSIGN_OR_RETURN(const std::vector<KnownConfig> known,
+                     known_configs(*store, task, templates_of(algorithm_of_pack(task))));
+    at_first = drawing.take(known, static_cast<size_t>(options.known));
+  }
   while (out.candidates.size() < wanted && counts.drawn < kTriesPerCandidate * options.candidates) {
     std::vector<Draw> draws = drawing.next(draws_for(wanted - out.candidates.size(), ranks));
+    draws.insert(draws.end(), at_first.begin(), at_first.end());
+    at_first.clear();
     if (draws.empty()) break;
     counts.drawn += static_cast<int64_t>(draws.size());
     if (ranks) {
@@ -192,7 +199,7 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, Pack
     return failed(task.key, ": none of ", counts.drawn, " configs can be compiled: ", counts.last_refusal);
   if (ranks) set_predicted_ranks(out.candidates);
   for (const PackCandidate& c : out.candidates) ++counts.picked[c.picked];
-  RETURN_IF_ERROR(add_data(task, out).with_context(task.key + ": "));
+  RETURN_IF_ERROR(add_data(task, drawing.tolerance(), out).with_context(task.key + ": "));
   RETURN_IF_ERROR(add_checker(task, options, out).with_context(task.key + ": checking kernels: "));
   return out;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "db/store.h"
 #include "measure_server/runner/pack_file.h"
 #include "tuner/jobs/tasks.h"
 
@@ -16,6 +17,7 @@ struct PackOptions {
   // CUDA tasks: percentage of the candidates drawn at random; the others are the best by estimated time
   // (pack_draws.h).
   int random_percent = 20;
+  int known = 0;  // so many of the store's fastest configs come first
   // CUDA tasks: compile the emulator's CPU Programs of the kernels for this host. Their records have the
   // target "... -emulated", never the GPU.
   bool emulate = false;
@@ -36,10 +38,10 @@ inline constexpr double kMostPackTaskBytes = 16.0 * (int64_t{1} << 30), kMostPac
 // InvalidArgument, with size and limit: the task's inputs and reference answer are too large to make here.
 Status check_pack_size(const CliTask& task);
 
-// Puts in the default config of each template that serves the task, then configs in the order of
-// pack_draws.h, except those that the static filter refuses. The same seed gives the same pack. Errors: no
-// template serves the task, its reference answer cannot be made, or no config compiles here. The message has
-// the last reason, so a missing NVRTC shows at once.
-Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, PackCounts& counts);
+// Puts in the default config of each template that serves the task, then what `store` (null: none) knows, then configs
+// in the order of pack_draws.h, except those that the static filter refuses. The same seed and store give the same pack. Errors: no template serves the task, its reference answer cannot be made, or no config compiles here. The
+// message has the last reason, so a missing NVRTC shows at once.
+Result<PackTask> pack_task(const CliTask& task, const PackOptions& options,
+                           const Store* store, PackCounts& counts);
 
 }  // namespace tuner

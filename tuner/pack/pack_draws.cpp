@@ -9,16 +9,41 @@
 
 namespace tuner {
 
+std::string algorithm_of_pack(const CliTask& task) {
+  const bool is_one = !task.algorithms.empty() && task.algorithms.find(',') == std::string::npos;
+  return is_one ? task.algorithms : "direct";
+}
+
 Result<Drawing> Drawing::open(const CliTask& task, uint64_t seed) {
-  // A pack holds one error bound a task: that of the direct sums.
   ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
-                   templates_for(task.workload, task.target, "direct"));
+                   templates_for(task.workload, task.target, algorithm_of_pack(task)));
   Drawing drawing(seed);
   for (const AnyTemplate* t : serving) {
+    const Tolerance of_template = t->tolerance(task.workload);
+    drawing.tolerance_.absolute = std::max(drawing.tolerance_.absolute, of_template.absolute);
+    drawing.tolerance_.relative = std::max(drawing.tolerance_.relative, of_template.relative);
     ASSIGN_OR_RETURN(std::unique_ptr<TemplateInstance> instance, t->apply(task.workload, task.target));
-    drawing.sources_.push_back({t, std::move(instance), {}});
+    drawing.sources_.push_back({t, std::move(instance), {}, false});
   }
   return drawing;
+}
+
+std::vector<Draw> Drawing::take(const std::vector<KnownConfig>& known, size_t n) {
+  std::vector<Draw> draws;
+  for (const KnownConfig& k : known) {
+    if (draws.size() == n) break;
+    for (Source& source : sources_) {
+      if (source.schedule_template->name() != k.template_name) continue;
+      const ConfigSpace& space = source.instance->space();
+      const Result<ConfigIndex> index = space.index_of(k.config);
+      if (!index || *index == space.default_index() || !source.seen.insert(*index).second) continue;
+      draws.push_back({.schedule_template = source.schedule_template,
+                       .instance = source.instance.get(),
+                       .index = *index,
+                       .picked = PackPick::kKnown});
+    }
+  }
+  return draws;
 }
 
 std::vector<Draw> Drawing::next(size_t n) {
@@ -34,7 +59,8 @@ std::vector<Draw> Drawing::next(size_t n) {
     Draw draw{.schedule_template = source.schedule_template,
               .instance = source.instance.get(),
               .index = space.default_index()};
-    if (source.seen.empty()) draw.picked = PackPick::kDefault;
+    if (!source.began) draw.picked = PackPick::kDefault;
+    source.began = true;
     while (!source.seen.insert(draw.index).second) draw.index = space.sample(random_);
     draws.push_back(draw);
   }
@@ -88,8 +114,9 @@ std::vector<Draw> compile_order(std::vector<Draw> draws, int random_percent) {
     draws[i].picked = why;
     order.push_back(draws[i]);
   };
-  for (size_t i = 0; i < draws.size(); ++i)
-    if (draws[i].picked == PackPick::kDefault) take(i, PackPick::kDefault);
+  for (const PackPick first : {PackPick::kDefault, PackPick::kKnown})
+    for (size_t i = 0; i < draws.size(); ++i)
+      if (!taken[i] && draws[i].picked == first) take(i, first);
   std::vector<size_t> best(draws.size());
   std::iota(best.begin(), best.end(), 0);
   std::stable_sort(best.begin(), best.end(),

@@ -33,7 +33,8 @@ Status RunVerifier::begin(const Workload& workload, const VerifyData& data) {
   for (const Buffer& buffer : data.unscheduled.args) {
     if (is_result(buffer->role)) {
       references_.push_back({buffer->name, folder / (buffer->name + ".reference")});
-      RETURN_IF_ERROR(write_reference(references_.back().path, data.answers[output++], buffer->shape, kind));
+      RETURN_IF_ERROR(write_reference(references_.back().path, data.answers[output++], buffer->shape, kind,
+                                      buffer->dtype));
     }
     if (is_given(buffer->role)) {
       inputs_.push_back({buffer->name, folder / (buffer->name + ".input")});

@@ -1,0 +1,33 @@
+#include "tuner/pack/known_configs.h"
+
+#include <algorithm>
+
+#include "templates/schedule_template.h"
+#include "tuner/study/task_records.h"
+
+namespace tuner {
+
+Result<std::vector<KnownConfig>> known_configs(const Store& store, const CliTask& task,
+                                               const std::vector<std::string>& templates) {
+  const auto may_use = [&](const std::string& name) {
+    return find_template(name) != nullptr && (templates.empty() || std::ranges::count(templates, name) > 0);
+  };
+  ASSIGN_OR_RETURN(TaskRecords records, records_of_task(store, {task.key, task.target_name}));
+  std::erase_if(records.rows,
+                [&](const TaskRecords::Row& row) { return !row.is_timed() || !may_use(row.template_name); });
+  std::ranges::stable_sort(records.rows, {}, &TaskRecords::Row::time_ns);
+  const Result<TunedConfig> answer = store.best(task.key, task.target_name, templates, /*counted=*/false);
+  if (answer.is_ok()) {
+    const auto at = std::ranges::find_if(records.rows, [&](const TaskRecords::Row& row) {
+      return row.template_name == answer->template_name && row.config.to_text() == answer->config;
+    });
+    if (at != records.rows.end()) std::rotate(records.rows.begin(), at, at + 1);
+  } else if (answer.status().code() != StatusCode::kNotFound) {
+    return answer.status();
+  }
+  std::vector<KnownConfig> known;
+  for (const TaskRecords::Row& row : records.rows) known.push_back({row.template_name, row.config});
+  return known;
+}
+
+}  // namespace tuner

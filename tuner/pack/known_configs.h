@@ -1,0 +1,23 @@
+// What a database knows of a task, for a pack: today's answer and the configs that were fastest after it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "db/store.h"
+#include "templates/space/config_space.h"
+#include "tuner/jobs/tasks.h"
+
+namespace tuner {
+
+struct KnownConfig {
+  std::string template_name;
+  Config config;
+};
+
+// The configs that were right and timed, of these templates in their version of today (none named: of all): today's
+// answer, then by time. InvalidArgument: the records are of several machines, whose times cannot be compared.
+Result<std::vector<KnownConfig>> known_configs(const Store& store, const CliTask& task,
+                                               const std::vector<std::string>& templates);
+
+}  // namespace tuner
