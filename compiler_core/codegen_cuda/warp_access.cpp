@@ -1,9 +1,10 @@
 #include "compiler_core/codegen_cuda/warp_access.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <numeric>
 #include <set>
+#include <span>
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/layout.h"
@@ -28,21 +29,39 @@ int64_t distinct(std::vector<T>& values) {
   return std::unique(values.begin(), values.end()) - values.begin();
 }
 
+// Passes of lanes that are served together: a word is read once, words of one bank follow each other.
+SharedPasses passes_of(std::span<const int64_t> words, int64_t width) {
+  std::set<int64_t> given;
+  std::array<int64_t, kBanks> of_bank{};
+  for (const int64_t first : words)
+    for (int64_t w = first; w < first + width; ++w)
+      if (given.insert(w).second) ++of_bank[static_cast<size_t>(w & (kBanks - 1))];
+  return {.all = *std::max_element(of_bank.begin(), of_bank.end()),
+          .least = ceil_div(static_cast<int64_t>(given.size()), int64_t{kBanks})};
+}
+
+// Whether each lane goes where that one goes whose number differs in `bit`.
+bool in_twos(std::span<const int64_t> words, size_t bit) {
+  for (size_t i = 0; i < words.size(); ++i)
+    if ((i ^ bit) < words.size() && words[i] != words[i ^ bit]) return false;
+  return true;
+}
+
 }  // namespace
 
 SharedPasses shared_passes(const std::vector<int64_t>& words, int64_t width) {
-  std::set<int64_t> given;
+  const std::span<const int64_t> all(words);
+  const auto lanes = static_cast<size_t>(std::max<int64_t>(1, kBanks / width));
   SharedPasses passes;
-  for (size_t begin = 0; begin < words.size();) {
-    const size_t end =
-        std::min(words.size(), begin + static_cast<size_t>(std::max<int64_t>(1, kBanks / width)));
-    std::array<int64_t, kBanks> of_bank{};
-    for (size_t i = begin; i < end; ++i)
-      for (int64_t w = 0; w < width; ++w)
-        if (given.insert(words[i] + w).second) ++of_bank[static_cast<size_t>((words[i] + w) & (kBanks - 1))];
-    passes.all += *std::max_element(of_bank.begin(), of_bank.end());
-    passes.least += ceil_div(std::accumulate(of_bank.begin(), of_bank.end(), int64_t{0}), int64_t{kBanks});
-    begin = end;
+  for (size_t begin = 0; begin < all.size();) {
+    const auto group = [&](size_t n) { return all.subspan(begin, std::min(n, all.size() - begin)); };
+    const std::span<const int64_t> two = group(2 * lanes);
+    const bool together = width == 4 && (in_twos(two, 1) || in_twos(two, 2));
+    const std::span<const int64_t> served = together ? two : group(lanes);
+    const SharedPasses of_group = passes_of(served, width);
+    passes.all += of_group.all;
+    passes.least += of_group.least;
+    begin += served.size();
   }
   return passes;
 }

@@ -303,6 +303,15 @@ Calls gpu_calls() {
           s.pipeline(tensors, s.axis(a[1]), stages);
           return Status::ok();
         }}},
+      {"load_ahead",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const std::vector<std::string_view> names, list(a[0]));
+          std::vector<Tensor> tensors;
+          for (const std::string_view name : names) tensors.push_back(s.tensor(name));
+          s.load_ahead(tensors, s.axis(a[1]));
+          return Status::ok();
+        }}},
       {"launch_bounds",
        {1,
         [](Schedule& s, const Arguments& a) -> Status {

@@ -176,6 +176,23 @@ Stmt nest(const std::vector<Stmt>& loops, const std::vector<Expr>& guards, Stmt 
   return guarded(std::move(body), nullptr);
 }
 
+namespace {
+Expr with_leading_index(const Expr& e, const Buffer& from, const Buffer& to, const Expr& leading) {
+  const Expr mapped =
+      map_children(e, [&](const Expr& operand) { return with_leading_index(operand, from, to, leading); });
+  if (e->kind != ExprKind::kLoad || e->buffer != from) return mapped;
+  std::vector<Expr> indices = mapped->operands;
+  indices.insert(indices.begin(), leading);
+  return load(to, std::move(indices));
+}
+}  // namespace
+
+Stmt with_leading_index(const Stmt& s, const Buffer& from, const Buffer& to, const Expr& leading) {
+  return map_children(
+      s, [&](const Expr& e) { return with_leading_index(e, from, to, leading); },
+      [&](const Stmt& child) { return with_leading_index(child, from, to, leading); });
+}
+
 Stmt allocate_at_root(const Stmt& root, const Buffer& buffer) {
   // Below the allocations that are there, so that they read in the order they were made.
   if (root->kind == StmtKind::kAllocate) return with_body(root, allocate_at_root(root->body, buffer));

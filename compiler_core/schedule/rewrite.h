@@ -85,6 +85,9 @@ Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer);
 // Wraps `body` in loops, outermost first, and in guards, each just inside the innermost loop it needs.
 Stmt nest(const std::vector<Stmt>& loops, const std::vector<Expr>& guards, Stmt body);
 
+// Reads of `from`, and tiles of it that intrinsics write, become those of `to` at one more, leading index.
+Stmt with_leading_index(const Stmt& s, const Buffer& from, const Buffer& to, const Expr& leading);
+
 // Puts an allocation of `buffer` around the whole root.
 Stmt allocate_at_root(const Stmt& root, const Buffer& buffer);
 // Removes the allocation of `buffer`.

@@ -52,21 +52,6 @@ Stmt fresh_copy(const CopyNest& copy, const Var& k, const Expr& iteration, const
               make_store(to, std::move(at), substitute(value.value_or(copy.store->value), fresh)));
 }
 
-// Reads of `from` become reads of `to` at one more, leading index.
-Expr read_stage(const Expr& e, const Buffer& from, const Buffer& to, const Expr& leading) {
-  const Expr mapped =
-      map_children(e, [&](const Expr& operand) { return read_stage(operand, from, to, leading); });
-  if (e->kind != ExprKind::kLoad || e->buffer != from) return mapped;
-  std::vector<Expr> indices = mapped->operands;
-  indices.insert(indices.begin(), leading);
-  return load(to, std::move(indices));
-}
-Stmt read_stage(const Stmt& s, const Buffer& from, const Buffer& to, const Expr& leading) {
-  return map_children(
-      s, [&](const Expr& e) { return read_stage(e, from, to, leading); },
-      [&](const Stmt& child) { return read_stage(child, from, to, leading); });
-}
-
 // A copy that stands directly in a loop, beside what uses it.
 struct LoopCopy {
   Path to_block;  // from the body of the loop to the sequence
@@ -126,7 +111,7 @@ Result<Buffer> staged(const Buffer& buffer, int64_t stages) {
 Result<Stmt> without_copy(const LoopCopy& found, std::vector<Stmt> block, const Buffer& from,
                           const Buffer& to, const Expr& stage) {
   Stmt body = drop_allocation(replace_at(found.to_block, make_seq(std::move(block))), from);
-  body = read_stage(body, from, to, stage);
+  body = with_leading_index(body, from, to, stage);
   if (stores_to(body, from)) return invalid_config(from->name, " is stored in more than one place");
   return body;
 }

@@ -16,6 +16,7 @@ constexpr int64_t kRows = 16, kColumns = 8;  // of one mma.sync
 constexpr int64_t kPadSums = 8;  // behind a row of the sums in shared memory: four rows meet different banks
 constexpr int64_t kMaxProducts = 512;  // mma.sync of one unrolled body
 constexpr int64_t kMaxBlock = 256;
+constexpr int64_t kMostRegisters = 255;  // of a thread
 constexpr int64_t kLeastShared = 4096;  // bytes of a shared buffer that may lie on another
 // Copies that one thread has under way for a step: each needs an address.
 constexpr int64_t kMostCopies = 16;
@@ -64,21 +65,31 @@ int64_t bytes_of_stage(const Shape& s, const MmaProduct& w) {
   return (s.block_m() + s.block_n()) * terms_of(s, w) * w.element_bytes();
 }
 
+// Registers of the fragments of one step.
+template <class Int>
+Int registers_of_step(const Int& tiles_m, const Int& tiles_n) {
+  return tiles_m * 4 + tiles_n * 2;
+}
+
 // Registers of a thread that holds sums and the fragments of a step. Of three terms each number is two, and the many addresses of
 // copies count, too.
 template <class Int>
 Int registers_of(const MmaProduct& w, const Int& tiles_m, const Int& tiles_n, const Int& copies) {
   const Int all = tiles_m * tiles_n * 4 + kOtherRegisters;
-  if (w.tf32_terms == 0) return all + tiles_m * 4 + tiles_n * 2;
+  if (w.tf32_terms == 0) return all + registers_of_step(tiles_m, tiles_n);
   const int64_t halves = w.tf32_terms == 3 ? 2 : 1;
   return all + tiles_m * (8 * halves) + tiles_n * (4 * halves) + copies * 3 / 2;
 }
 
+int64_t copies_of(const Shape& s, const MmaProduct& w) {
+  return (s.block_m() + s.block_n()) * terms_of(s, w) /
+         (s.warps_m * s.warps_n * kWarp * std::min(w.vector_a, w.vector_b));
+}
+
 bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
   const int64_t threads = s.warps_m * s.warps_n * kWarp, copied = threads * kMostCopies;
-  const int64_t copies =
-      (s.block_m() + s.block_n()) * terms_of(s, w) / (threads * std::min(w.vector_a, w.vector_b));
-  return registers_of(w, s.tiles_m, s.tiles_n, copies) <= 255 && fits(s.block_m(), w.m) &&
+  const int64_t copies = copies_of(s, w);
+  return registers_of(w, s.tiles_m, s.tiles_n, copies) <= kMostRegisters && fits(s.block_m(), w.m) &&
          fits(s.block_n(), w.n) && terms_of(s, w) <= round_up(w.k, w.depth()) &&
          s.block_m() * terms_of(s, w) <= copied * w.vector_a &&
          s.block_n() * terms_of(s, w) <= copied * w.vector_b &&
@@ -123,6 +134,13 @@ int64_t first_stages(const MmaProduct& w, int64_t part, int64_t room) {
   return std::max<int64_t>(most, is_async(w) ? 2 : 1);
 }
 
+// Whether the default config has room for the fragments of two steps.
+bool is_ahead(const Shape& s, const MmaProduct& w, int64_t part) {
+  const int64_t registers = registers_of(w, s.tiles_m, s.tiles_n, copies_of(s, w)) +
+                            registers_of_step(s.tiles_m, s.tiles_n);
+  return is_async(w) && terms_of(s, w) > w.depth() && part > 1 && registers <= kMostRegisters;
+}
+
 constexpr int64_t kXor = 0;  // positions in kLayouts
 const std::vector<std::string> kLayouts = {"xor", "pad"};
 
@@ -161,7 +179,8 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   const IntExpr copied = (block_m + block_n) * k.block_k;
   const IntExpr staged = is_async(w) ? IntExpr(0) : (k.stages - 1) * copied / threads;
   const IntExpr copies = copied / (threads * std::min(w.vector_a, w.vector_b));
-  space.require(registers_of<IntExpr>(w, k.tiles_m, k.tiles_n, copies) + staged <=
+  const IntExpr loaded_ahead = k.ahead * registers_of_step<IntExpr>(k.tiles_m, k.tiles_n);
+  space.require(registers_of<IntExpr>(w, k.tiles_m, k.tiles_n, copies) + staged + loaded_ahead <=
                 register_limit(t, threads, k.min_blocks));
   // Each row of a tile may be padded by a unit.
   const auto padded = [&](const CategoryKnob& layout, bool along_k, const IntExpr& block) {
@@ -188,6 +207,9 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   if (w.most_terms() > 0) space.require(part * k.block_k <= w.most_terms());
   space.require(k.stages <= part + (is_async(w) ? 1 : 0));
   space.require(!k.unroll_stages || (k.stages > 1 && part % k.stages == 0));
+  // Two sets of fragments take turns, in a loop that waits for copies.
+  if (!is_async(w)) space.require(!k.ahead);
+  space.require(!k.ahead || (k.block_k > w.depth() && part > 1));
   space.require(k.group_m == 1 || k.group_m <= ceil_div(w.m, block_m));
 }
 
@@ -287,6 +309,7 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const int64_t room = (t.shared_bytes_per_block - kLeastShared) / bytes_of_stage(first, w);
   const int64_t stages = first_stages(w, part, room);
   const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.block_n()) >= 8;
+  const bool ahead = is_ahead(first, w, part);
   const std::vector<int64_t> of_stages =
       is_async(w) ? std::vector<int64_t>{2, 3, 4, 5, 6} : std::vector<int64_t>{1, 2};
   Knobs k{
@@ -305,7 +328,11 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
       .stages = space.choice("stages", of_stages).try_first(stages),
       // All stages in one iteration of the loop, so that their addresses are constants.
       .unroll_stages =
-          space.flag("unroll_stages").try_first(stages > 1 && part % stages == 0 && w.tf32_terms == 0),
+          space.flag("unroll_stages")
+              .try_first(stages > 1 && part % stages == 0 && w.tf32_terms == 0 && !ahead),
+      // The fragments of the next step are loaded while the products of this one run, over the barrier, too; against
+      // registers.
+      .ahead = space.flag("ahead").try_first(ahead),
       // How the shared tiles lie, against bank conflicts of the loads of matrices.
       .layout_a = space.category("layout_a", kLayouts).try_first(kLayouts[kXor]),
       .layout_b = space.category("layout_b", kLayouts).try_first(kLayouts[kXor]),
@@ -391,6 +418,7 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   share_tile(s, b, tile.warps, w.vector_b);
   if (is_async(w)) {
     s.pipeline({a, b}, k_outer, c[k.stages]);
+    if (c[k.ahead]) s.load_ahead({a_tiles, b_tiles}, k_step);
   } else if (c[k.stages] > 1) {
     s.double_buffer(a, k_outer);
     s.double_buffer(b, k_outer);

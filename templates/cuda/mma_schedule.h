@@ -8,7 +8,7 @@
 //       for k.outer, BK at a time            [pipelined: the copies of `stages` - 1 steps are on their way meanwhile]
 //         all threads copy a[BM, BK] and b[BK, BN] into shared memory, by 16 bytes where rows allow it, as they lie
 //           zeros beyond M, N and K, so that nothing below needs a guard
-//         for 16 terms at a time (of bytes 32)           unrolled
+//         for 16 terms at a time (of bytes 32)           unrolled; [ahead: the fragments of the next are loaded meanwhile]
 //           matrices of both shared tiles -> fragments (ldmatrix; where k does not lie along the rows it transposes; of float32,
 //           which it cannot, each lane loads its elements then)
 //           unrolled tiles_m x tiles_n       one mma.sync each
@@ -62,7 +62,7 @@ inline int64_t MmaProduct::most_terms() const {
 
 struct MmaKnobs {
   ChoiceKnob warps_m, warps_n, tiles_m, tiles_n, block_k, stages;
-  FlagKnob unroll_stages;
+  FlagKnob unroll_stages, ahead;
   CategoryKnob layout_a, layout_b;
   ChoiceKnob split_k, group_m, min_blocks;
 };
