@@ -257,7 +257,9 @@ void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told
   name_elements(s->var, name);
   name_bits(s->var, name, inside);
   define_names(s->var.get(), inside);
+  if (!unrolled) serial_.insert(s->var.get());
   stmt(s->body, inside, told);
+  serial_.erase(s->var.get());
   close();
   names_.close();
 }
@@ -317,10 +319,10 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
     const bool in_memory = o.place == IntrinsicOperand::Place::kShared;
     for (int64_t run = in_memory ? o.registers - o.run : 0; run > 0; run -= o.run)
       text = replaced(std::move(text), str(place, ":", run),
-                      str("(&", element(operand->buffer, of_lane(o, operand, run), ranges), ")"));
-    const std::string first = element(operand->buffer, of_lane(o, operand, 0), ranges);
-    text = replaced(std::move(text), str("*", place), first);
-    text = replaced(std::move(text), place, str("(&", first, ")"));
+                      str("(", address(operand->buffer, of_lane(o, operand, run), ranges), ")"));
+    const std::vector<Expr> first = of_lane(o, operand, 0);
+    text = replaced(std::move(text), str("*", place), element(operand->buffer, first, ranges));
+    text = replaced(std::move(text), place, str("(", address(operand->buffer, first, ranges), ")"));
     operands =
         str(element(operand->buffer, operand->operands, ranges), operands.empty() ? "" : ", ", operands);
   }
@@ -373,6 +375,26 @@ std::string KernelPrinter::element(const Buffer& buffer, const std::vector<Expr>
                                    const RangeMap& ranges) {
   const auto [place, named_indices] = named_place(buffer, indices, ranges);
   return expr_text_.element(place, named_indices, ranges);
+}
+
+// "&a[place] + k % 4 * 4096": what a serial loop changes stands behind the address of all its iterations, which is computed
+// before it then, with one addition left in it. Of sums within the brackets the compiler keeps the number of an element.
+std::string KernelPrinter::address(const Buffer& buffer, const std::vector<Expr>& indices,
+                                   const RangeMap& ranges) {
+  if (buffer->scope != MemoryScope::kShared || serial_.empty()) return "&" + element(buffer, indices, ranges);
+  const auto [place, at] = named_place(buffer, indices, ranges);
+  LinearForm fixed = linear_form(storage_offset(*place, at), ranges), changing;
+  std::erase_if(fixed.terms, [&](const std::pair<Expr, int64_t>& term) {
+    bool changes = false;
+    visit(term.first, [&](const Expr& e) {
+      changes = changes || (e->kind == ExprKind::kVar && serial_.contains(e->var.get()));
+    });
+    if (changes) changing.terms.push_back(term);
+    return changes;
+  });
+  if (changing.terms.empty() || fixed.terms.empty()) return "&" + element(buffer, indices, ranges);
+  return str("&", names_.of(place), "[", expr_text_.index(to_expr(fixed), ranges), "] + ",
+             expr_text_.index(to_expr(changing), ranges));
 }
 
 std::string KernelPrinter::value(const Expr& e, const RangeMap& ranges) {

@@ -90,6 +90,7 @@ class KernelPrinter {
   std::pair<Buffer, std::vector<Expr>> named_place(const Buffer& buffer, const std::vector<Expr>& indices,
                                                    const RangeMap& ranges) const;
   std::string element(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
+  std::string address(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
   std::string value(const Expr& e, const RangeMap& ranges);
   RangeMap assuming(const RangeMap& ranges, const Expr& condition) const;
 
@@ -114,6 +115,7 @@ class KernelPrinter {
   std::vector<Definition> definitions_;
   std::vector<std::pair<Var, Var>> arrays_;  // what is one over rounds, and their loop's variable
   std::map<const VarNode*, std::string> array_names_, bits_tables_;
+  std::set<const VarNode*> serial_;  // loops around that are not unrolled
   std::string out_, tables_;
   int depth_ = 0;
   bool copies_ = false;  // in the body of an asynchronous copy

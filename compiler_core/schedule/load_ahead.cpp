@@ -12,7 +12,7 @@ namespace {
 // A pipelined loop whose iteration ends with the loop of its steps.
 struct Steps {
   Path to_outer;             // to the pipelined loop
-  Stmt wait;                 // the first statement of its body
+  Stmt wait, first_wait;     // the first statement of its body; with one more group under way
   std::vector<Stmt> copies;  // between the wait and the steps
   Stmt step;                 // the loop of steps
   std::vector<Stmt> loads, products;
@@ -65,6 +65,9 @@ Result<Steps> find_steps(const Stmt& root, const Axis& axis, const std::vector<B
   steps.to_outer = prefix(to_step, depth - 3);
   const std::vector<Stmt>& body = to_step[depth - 3]->body->stmts;
   steps.wait = body.front();
+  int64_t in_flight = 0;
+  if (!is_const_int(steps.wait->operands[0], &in_flight)) return invalid_config("its wait is for no constant");
+  steps.first_wait = make_async_wait(in_flight + 1);
   steps.copies.assign(body.begin() + 1, body.end() - 1);
   RETURN_IF_ERROR(sort_step(fragments, steps));
   return steps;
@@ -122,9 +125,7 @@ void Schedule::load_ahead(std::span<const Tensor> tensors, const Axis& step) {
     };
     const int64_t last = steps.step->extent - 1;
     const Expr now(outer->var), next = now + 1;
-    std::vector<Stmt> body = {part(steps.loads, now, 1, 1)};
-    body.insert(body.end(), steps.copies.begin(), steps.copies.end());
-    body.push_back(part(steps.products, now, 0, 0));
+    std::vector<Stmt> body = {part(steps.loads, now, 1, 1), part(steps.products, now, 0, 0)};
     if (last > 1) {
       const Var k = make_var(steps.step->var->name);
       const Expr at = Expr(k) + 1;
@@ -135,8 +136,11 @@ void Schedule::load_ahead(std::span<const Tensor> tensors, const Axis& step) {
     }
     body.push_back(steps.wait);
     body.push_back(make_if(next < outer->extent, part(steps.loads, next, 0, 0)));
+    // Behind that barrier the stage of this iteration is free: the copies into it go an iteration further ahead.
+    body.push_back(fresh(make_seq(steps.copies), {{outer->var, next}}));
     body.push_back(part(steps.products, now, last, 1));
-    Stmt changed = make_seq({steps.wait, part(steps.loads, 0, 0, 0), with_body(outer, make_seq(std::move(body)))});
+    Stmt changed = make_seq({fresh(make_seq(steps.copies), {{outer->var, Expr(0)}}), steps.first_wait,
+                             part(steps.loads, 0, 0, 0), with_body(outer, make_seq(std::move(body)))});
     for (const Buffer& b : twice) changed = make_allocate(b, std::move(changed));
     program_.body = replace_at(steps.to_outer, simplify(changed, ranges_at(steps.to_outer)));
     for (size_t i = 0; i < fragments.size(); ++i) moved(fragments[i], twice[i]);

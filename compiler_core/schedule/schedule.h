@@ -283,10 +283,11 @@ class Schedule {
   // Loads the fragments `tensors` one step ahead, in two sets that take turns: while the products of one step run, those of
   // the next are loaded, over the end of an iteration of the pipelined loop around `step`, too.
   //   before   for k in 0..K: { wait; copies; for step in 0..S: { f = load(k, step); use(f) } }
-  //   after    wait; f[0] = load(0, 0)
-  //            for k in 0..K: { f[1] = load(k, 1); copies; use(f[0])
+  //   after    copies of the iteration that is one further; wait; f[0] = load(0, 0)
+  //            for k in 0..K: { f[1] = load(k, 1); use(f[0])
   //                             f[step % 2] = load(k, step); use(f[(step - 1) % 2])        for step in 2..S
-  //                             wait; f[0] = load(k + 1, 0) if there is one; use(f[1]) }
+  //                             wait; f[0] = load(k + 1, 0) if there is one; copies of k + 1; use(f[1]) }
+  // All stages are on their way then: one that was loaded whole is copied into behind the wait and its barrier.
   // `step` is unrolled, has an even number of steps, and ends the iteration; tensorize what loads and uses before.
   void load_ahead(std::initializer_list<Tensor> tensors, const Axis& step) {
     load_ahead(std::span(tensors.begin(), tensors.size()), step);

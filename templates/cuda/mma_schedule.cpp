@@ -138,7 +138,8 @@ int64_t first_stages(const MmaProduct& w, int64_t part, int64_t room) {
 bool is_ahead(const Shape& s, const MmaProduct& w, int64_t part) {
   const int64_t registers = registers_of(w, s.tiles_m, s.tiles_n, copies_of(s, w)) +
                             registers_of_step(s.tiles_m, s.tiles_n);
-  return is_async(w) && terms_of(s, w) > w.depth() && part > 1 && registers <= kMostRegisters;
+  // Of three terms each number is two, and compilers spill where the second set would just fit.
+  return is_async(w) && w.tf32_terms < 3 && terms_of(s, w) > w.depth() && part > 1 && registers <= kMostRegisters;
 }
 
 constexpr int64_t kXor = 0;  // positions in kLayouts
