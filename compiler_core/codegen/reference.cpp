@@ -1,10 +1,11 @@
 #include "compiler_core/codegen/reference.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 
-#include "compiler_core/arith/simplify.h"
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/elements.h"
-#include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/runtime/kernel.h"
@@ -14,153 +15,143 @@
 namespace tuner {
 namespace {
 
-constexpr int64_t kMostLanes = 32;  // doubles of one block: four registers of 512 bits, eight of 256
-
-// A perfect nest around one store, taken apart. Null store: the statement is something else.
-struct Nest {
-  std::vector<const StmtNode*> spatial, reduce;
-  const StmtNode* store = nullptr;
-};
-
-Nest take_apart(const Stmt& s) {
-  Nest nest;
-  const StmtNode* node = s.get();
-  while (node->kind == StmtKind::kFor && node->loop == LoopKind::kSerial) {
-    (node->axis == AxisKind::kSpatial ? nest.spatial : nest.reduce).push_back(node);
-    node = node->body.get();
-  }
-  if (node->kind == StmtKind::kStore) nest.store = node;
-  return nest;
-}
-
-Stmt vector_store(const Var& lane, int64_t lanes, const Expr& guard, Stmt store) {
-  if (guard.defined()) store = make_if(guard, std::move(store));
-  return make_for(lane, lanes, std::move(store), AxisKind::kSpatial, LoopKind::kVectorized);
-}
-
-//   for block: for other spatial axes:
-//     acc[lanes] = init;  for reduce axes: acc[lanes] (op)= value;  store[lanes] = acc
-Stmt block_nest(const Stmt& s) {
-  const Nest nest = take_apart(s);
-  if (nest.store == nullptr || nest.spatial.empty() || nest.store->indices.empty()) return s;
-  const StmtNode& store = *nest.store;
-  // Only along the contiguous axis, and only when a loop of this nest runs exactly along it.
-  const Expr& last = store.indices.back();
-  const auto axis = std::find_if(nest.spatial.begin(), nest.spatial.end(), [&](const StmtNode* loop) {
-    return last->kind == ExprKind::kVar && last->var == loop->var;
-  });
-  if (axis == nest.spatial.end() || (*axis)->extent < 2) return s;
-  const bool is_reduction = store.reduce != ReduceOp::kNone;
-  if (is_reduction != !nest.reduce.empty() || (is_reduction && !store.first.defined())) return s;
-
-  const int64_t extent = (*axis)->extent, lanes = std::min(extent, kMostLanes),
-                blocks = ceil_div(extent, lanes);
-  const Var block = make_var((*axis)->var->name + ".block");
-  const auto in_block = [&](const Var& lane) { return Expr(block) * Expr(lanes) + Expr(lane); };
-  const auto guard = [&](const Var& lane) {
-    return extent % lanes == 0 ? Expr() : in_block(lane) < Expr(extent);
-  };
-  const auto at = [&](const Expr& e, const Var& lane) {
-    return substitute(e, {{(*axis)->var, in_block(lane)}});
-  };
-  const auto indices_at = [&](const Var& lane) {
-    std::vector<Expr> indices;
-    for (const Expr& index : store.indices) indices.push_back(at(index, lane));
-    return indices;
-  };
-
-  Stmt body;
-  const Var lane = make_var((*axis)->var->name);
-  if (!is_reduction) {
-    body = vector_store(lane, lanes, guard(lane),
-                        make_store(store.buffer, indices_at(lane), at(store.value, lane)));
-  } else {
-    const Buffer sums =
-        make_buffer(store.buffer->name + ".sums", store.buffer->dtype, {lanes}, MemoryScope::kRegister);
-    const Var first = make_var(lane->name), done = make_var(lane->name);
-    Stmt init = vector_store(first, lanes, Expr(), make_store(sums, {Expr(first)}, at(store.init, first)));
-    Stmt update =
-        vector_store(lane, lanes, guard(lane),
-                     make_reduce(sums, {Expr(lane)}, store.reduce, Expr(), at(store.value, lane), Expr()));
-    for (auto loop = nest.reduce.rbegin(); loop != nest.reduce.rend(); ++loop)
-      update = make_for((*loop)->var, (*loop)->extent, update, AxisKind::kReduce);
-    Stmt copy = vector_store(done, lanes, guard(done),
-                             make_store(store.buffer, indices_at(done), load(sums, {Expr(done)})));
-    body = make_allocate(sums, make_seq({init, update, copy}));
-  }
-  // Blocks go outside: the part of the operands that one block reads stays in cache.
-  for (auto loop = nest.spatial.rbegin(); loop != nest.spatial.rend(); ++loop)
-    if (*loop != *axis) body = make_for((*loop)->var, (*loop)->extent, body);
-  return make_for(block, blocks, body);
-}
-
-Stmt block_nests(const Stmt& s) {
+Stmt block_nests(const Stmt& s, const ReferenceBlocks& blocks, const Target& target) {
   if (s == nullptr) return s;
-  if (s->kind == StmtKind::kFor) return block_nest(s);
+  if (s->kind == StmtKind::kFor) return reference_nest(s, blocks, target);
   return map_children(
-      s, [](const Expr& e) { return e; }, block_nests);
+      s, [](const Expr& e) { return e; },
+      [&](const Stmt& child) { return block_nests(child, blocks, target); });
 }
+
+// Iterations of all loops, as far as they do something.
+double stores_in(const Stmt& s) {
+  if (s == nullptr) return 0;
+  if (s->kind == StmtKind::kStore) return 1;
+  double n = stores_in(s->body) + stores_in(s->else_body);
+  for (const Stmt& child : s->stmts) n += stores_in(child);
+  return s->kind == StmtKind::kFor ? n * static_cast<double>(s->extent) : n;
+}
+
+// Iterations of a parallel loop go to threads one by one: a thread that shares its CPU with another process does fewer.
+class OneByOne {
+ public:
+  explicit OneByOne(ThreadPool& pool) : pool_(pool) {}
+  tuner_runtime runtime(void* workspace) {
+    tuner_runtime runtime = pool_.runtime(workspace);
+    runtime.pool = this;
+    runtime.parallel_for = [](void* self, int32_t extent, tuner_task task, void* closure) {
+      Loop loop{.extent = extent, .task = task, .closure = closure};
+      ThreadPool& pool = static_cast<OneByOne*>(self)->pool_;
+      pool.parallel_for(pool.threads(), run, &loop);
+    };
+    return runtime;
+  }
+
+ private:
+  struct Loop {
+    int32_t extent;
+    tuner_task task;
+    void* closure;
+    std::atomic<int32_t> next{0};
+  };
+  static void run(void* of, int32_t, int32_t, int32_t thread) {
+    Loop& loop = *static_cast<Loop*>(of);
+    for (int32_t i = loop.next++; i < loop.extent; i = loop.next++) loop.task(loop.closure, i, i + 1, thread);
+  }
+  ThreadPool& pool_;
+};
 
 }  // namespace
 
-Program reference_program(const Program& unscheduled) {
+Program reference_program(const Program& unscheduled, const ReferenceBlocks& blocks, const Target& target) {
   Program program = te::with_float_type(unscheduled, DType::kFloat64);
-  program.body = block_nests(program.body);
+  program.body = block_nests(program.body, blocks, target);
   return program;
 }
+
+int reference_threads(const Program& unscheduled) {
+  constexpr double kMuchWork = 5e8;  // iterations: some 20 ms of one thread, a thousand times what a thread costs
+  constexpr size_t kMostThreads = 64;
+  if (stores_in(unscheduled.body) < kMuchWork) return 1;
+  return static_cast<int>(std::min(cpus_of_this_thread().size(), kMostThreads));
+}
+
+namespace {
+
+Status unfit(const Program& program, const Buffer& arg, size_t found) {
+  return invalid_argument("reference of ", program.name, ": ", arg->name, ": expected ", arg->elements(),
+                          " elements, found ", found);
+}
+
+// Runs it on arguments that `fill` stores, given argument and memory, and returns the outputs in order.
+Result<std::vector<std::vector<double>>> run(const Program& unscheduled,
+                                             const std::function<void(size_t, DType, void*)>& fill) {
+  ThreadPool pool = ThreadPool::at_most(reference_threads(unscheduled));
+  const Target target = host_target(pool.threads());
+  const Program program = reference_program(unscheduled, reference_blocks(target), target);
+  ASSIGN_OR_RETURN(const Artifact artifact, compile(program, target));
+  ASSIGN_OR_RETURN(const Kernel kernel, Kernel::load(artifact));
+  std::vector<AlignedBuffer> memory;
+  std::vector<void*> pointers;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    memory.emplace_back(arg->bytes());
+    pointers.push_back(memory.back().data());
+    if (is_given(arg->role)) fill(i, arg->dtype, pointers.back());
+  }
+  const AlignedBuffer workspace(kernel.workspace_bytes(pool.threads()));
+  OneByOne threads(pool);
+  const tuner_runtime runtime = threads.runtime(workspace.data());
+  RETURN_IF_ERROR(kernel.call(pointers.data(), runtime));
+  std::vector<std::vector<double>> outputs;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (is_result(arg->role))
+      outputs.push_back(load_elements(pointers[i], arg->elements(), arg->dtype));
+  }
+  return outputs;
+}
+
+}  // namespace
 
 Status evaluate_compiled(const Program& unscheduled, std::vector<std::vector<double>>& args) {
   if (args.size() != unscheduled.args.size())
     return invalid_argument("reference of ", unscheduled.name, ": expected ", unscheduled.args.size(),
                             " arguments, found ", args.size());
-  const Program program = reference_program(unscheduled);
-  ASSIGN_OR_RETURN(const Artifact artifact, compile(program, host_target(1)));
-  ASSIGN_OR_RETURN(const Kernel kernel, Kernel::load(artifact));
-  std::vector<AlignedBuffer> memory;
-  std::vector<void*> pointers;
   for (size_t i = 0; i < args.size(); ++i) {
-    const Buffer& arg = program.args[i];
-    memory.emplace_back(arg->bytes());
-    pointers.push_back(memory.back().data());
-    if (!is_given(arg->role)) continue;
-    if (static_cast<int64_t>(args[i].size()) != arg->elements())
-      return invalid_argument("reference of ", program.name, ": ", arg->name, ": expected ", arg->elements(),
-                              " elements, found ", args[i].size());
-    store_elements(args[i].data(), arg->elements(), arg->dtype, memory.back().data());
+    const Buffer& arg = unscheduled.args[i];
+    if (is_given(arg->role) && static_cast<int64_t>(args[i].size()) != arg->elements())
+      return unfit(unscheduled, arg, args[i].size());
   }
-  ThreadPool pool(1);
-  const AlignedBuffer workspace(kernel.workspace_bytes(1));
-  const tuner_runtime runtime = pool.runtime(workspace.data());
-  RETURN_IF_ERROR(kernel.call(pointers.data(), runtime));
-  for (size_t i = 0; i < args.size(); ++i) {
-    const Buffer& arg = program.args[i];
-    if (is_result(arg->role)) args[i] = load_elements(memory[i].data(), arg->elements(), arg->dtype);
-  }
+  ASSIGN_OR_RETURN(std::vector<std::vector<double>> outputs, run(unscheduled, [&](size_t i, DType to, void* memory) {
+                     store_elements(args[i].data(), static_cast<int64_t>(args[i].size()), to, memory);
+                   }));
+  size_t next = 0;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (is_result(unscheduled.args[i]->role)) args[i] = std::move(outputs[next++]);
   return Status::ok();
 }
 
 Result<std::vector<std::vector<double>>> reference_answer(const Program& unscheduled,
                                                           const std::vector<std::vector<float>>& inputs) {
-  std::vector<std::vector<double>> args;
+  std::vector<const std::vector<float>*> given(unscheduled.args.size());
   size_t next = 0;
-  for (const Buffer& arg : unscheduled.args) {
-    args.emplace_back();
+  for (size_t i = 0; i < unscheduled.args.size(); ++i) {
+    const Buffer& arg = unscheduled.args[i];
     if (!is_given(arg->role)) continue;
-    if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != arg->elements())
+    if (next >= inputs.size())
       return invalid_argument("reference of ", unscheduled.name, ": ", arg->name, ": expected ",
-                              arg->elements(), " elements, found ",
-                              next < inputs.size() ? str(inputs[next].size()) : std::string("no data"));
-    args.back().assign(inputs[next].begin(), inputs[next].end());
-    ++next;
+                              arg->elements(), " elements, found no data");
+    given[i] = &inputs[next++];
+    if (static_cast<int64_t>(given[i]->size()) != arg->elements())
+      return unfit(unscheduled, arg, given[i]->size());
   }
   if (next != inputs.size())
     return invalid_argument("reference of ", unscheduled.name, ": expected ", next, " inputs, found ",
                             inputs.size());
-  RETURN_IF_ERROR(evaluate_compiled(unscheduled, args));
-  std::vector<std::vector<double>> outputs;
-  for (size_t i = 0; i < args.size(); ++i)
-    if (is_result(unscheduled.args[i]->role)) outputs.push_back(std::move(args[i]));
-  return outputs;
+  return run(unscheduled, [&](size_t i, DType to, void* memory) {
+    store_elements(given[i]->data(), static_cast<int64_t>(given[i]->size()), to, memory);
+  });
 }
 
 }  // namespace tuner

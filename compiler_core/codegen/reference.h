@@ -6,13 +6,17 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/codegen/reference_nest.h"
 #include "compiler_core/ir/stmt.h"
 
 namespace tuner {
 
-// `unscheduled` in float64 with a plain schedule: per nest, blocks of the last spatial axis are vectors held
-// in registers while the reduction runs. The values and the order of each sum are those of the Program.
-Program reference_program(const Program& unscheduled);
+// `unscheduled` in float64, cut into blocks for that target, its nests parallel if it has several threads. The values and
+// the order of each sum are those of the Program.
+Program reference_program(const Program& unscheduled, const ReferenceBlocks& blocks, const Target& target);
+
+// Threads that compute it: of much work as many as there are CPUs for the calling thread, else one.
+int reference_threads(const Program& unscheduled);
 
 // Outputs, in argument order, for `inputs`: one vector for each argument that is given (input, constant, inout), in argument order,
 // row-major, numbers of the argument's type. InvalidArgument when their number or sizes do not fit. One

@@ -27,4 +27,10 @@ ThreadPool::ThreadPool(int threads, const std::vector<int>& cpus) {
   for (int t = 1; t < threads; ++t) pin(pool_->workers[t - 1], cpus[static_cast<size_t>(t) % cpus.size()]);
 }
 
+ThreadPool ThreadPool::at_most(int threads) {
+  for (; threads > 1; threads /= 2)
+    if (tuner_pool* const pool = tuner_pool_create(threads)) return ThreadPool(pool);
+  return ThreadPool(1);
+}
+
 }  // namespace tuner

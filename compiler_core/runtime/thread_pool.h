@@ -22,6 +22,8 @@ class ThreadPool {
   // `threads` >= 1, the caller included. `cpus`: thread t is pinned to cpus[t % size]; empty pins nothing.
   // The caller is pinned too (in the constructor), and stays so.
   explicit ThreadPool(int threads, const std::vector<int>& cpus = {});
+  // Fewer threads if the system does not give so many; none is pinned.
+  static ThreadPool at_most(int threads);
 
   int threads() const { return pool_->threads; }
   // Runs iterations 0..extent-1 and returns when all are done.
@@ -35,6 +37,8 @@ class ThreadPool {
   struct Destroy {
     void operator()(tuner_pool* pool) const { tuner_pool_destroy(pool); }
   };
+  explicit ThreadPool(tuner_pool* pool) : pool_(pool) {}
+
   std::unique_ptr<tuner_pool, Destroy> pool_;
 };
 
