@@ -24,6 +24,12 @@ std::vector<int> usable_cpus() {
   return cpus.empty() ? std::vector<int>{0} : cpus;
 }
 
+std::vector<int> cpus_beside_runs() {
+  std::vector<int> cpus = usable_cpus();
+  if (cpus.size() > 1) cpus.pop_back();
+  return cpus;
+}
+
 std::vector<int> cpus_of_this_thread() { return cpus_of(0); }
 
 void use_cpus(const std::vector<int>& cpus) {

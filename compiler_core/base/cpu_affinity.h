@@ -9,6 +9,10 @@ namespace tuner {
 // the same answer.
 std::vector<int> usable_cpus();
 
+// All of them but the last, which workers of this host leave to the kernel that they time; the only one if there is
+// no other.
+std::vector<int> cpus_beside_runs();
+
 // Those of the calling thread.
 std::vector<int> cpus_of_this_thread();
 

@@ -1,7 +1,6 @@
 #include "compiler_core/codegen/reference.h"
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 
 #include "compiler_core/base/cpu_affinity.h"
@@ -9,6 +8,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/runtime/kernel.h"
+#include "compiler_core/runtime/one_by_one.h"
 #include "compiler_core/runtime/thread_pool.h"
 #include "compiler_core/te/te.h"
 
@@ -32,48 +32,12 @@ double stores_in(const Stmt& s) {
   return s->kind == StmtKind::kFor ? n * static_cast<double>(s->extent) : n;
 }
 
-// Iterations of a parallel loop go to threads one by one: a thread that shares its CPU with another process does fewer.
-class OneByOne {
- public:
-  explicit OneByOne(ThreadPool& pool) : pool_(pool) {}
-  tuner_runtime runtime(void* workspace) {
-    tuner_runtime runtime = pool_.runtime(workspace);
-    runtime.pool = this;
-    runtime.parallel_for = [](void* self, int32_t extent, tuner_task task, void* closure) {
-      Loop loop{.extent = extent, .task = task, .closure = closure};
-      ThreadPool& pool = static_cast<OneByOne*>(self)->pool_;
-      pool.parallel_for(pool.threads(), run, &loop);
-    };
-    return runtime;
-  }
-
- private:
-  struct Loop {
-    int32_t extent;
-    tuner_task task;
-    void* closure;
-    std::atomic<int32_t> next{0};
-  };
-  static void run(void* of, int32_t, int32_t, int32_t thread) {
-    Loop& loop = *static_cast<Loop*>(of);
-    for (int32_t i = loop.next++; i < loop.extent; i = loop.next++) loop.task(loop.closure, i, i + 1, thread);
-  }
-  ThreadPool& pool_;
-};
-
 }  // namespace
 
 Program reference_program(const Program& unscheduled, const ReferenceBlocks& blocks, const Target& target) {
   Program program = te::with_float_type(unscheduled, DType::kFloat64);
   program.body = block_nests(program.body, blocks, target);
   return program;
-}
-
-int reference_threads(const Program& unscheduled) {
-  constexpr double kMuchWork = 5e8;  // iterations: some 20 ms of one thread, a thousand times what a thread costs
-  constexpr size_t kMostThreads = 64;
-  if (stores_in(unscheduled.body) < kMuchWork) return 1;
-  return static_cast<int>(std::min(cpus_of_this_thread().size(), kMostThreads));
 }
 
 namespace {
@@ -83,10 +47,10 @@ Status unfit(const Program& program, const Buffer& arg, size_t found) {
                           " elements, found ", found);
 }
 
-// Runs it on arguments that `fill` stores, given argument and memory, and returns the outputs in order.
-Result<std::vector<std::vector<double>>> run(const Program& unscheduled,
+// Runs it on arguments that `fill` stores, given argument, type and memory, and returns the outputs in order.
+Result<std::vector<std::vector<double>>> run(const Program& unscheduled, int threads,
                                              const std::function<void(size_t, DType, void*)>& fill) {
-  ThreadPool pool = ThreadPool::at_most(reference_threads(unscheduled));
+  ThreadPool pool = ThreadPool::at_most(threads > 0 ? threads : reference_threads(unscheduled));
   const Target target = host_target(pool.threads());
   const Program program = reference_program(unscheduled, reference_blocks(target), target);
   ASSIGN_OR_RETURN(const Artifact artifact, compile(program, target));
@@ -100,19 +64,26 @@ Result<std::vector<std::vector<double>>> run(const Program& unscheduled,
     if (is_given(arg->role)) fill(i, arg->dtype, pointers.back());
   }
   const AlignedBuffer workspace(kernel.workspace_bytes(pool.threads()));
-  OneByOne threads(pool);
-  const tuner_runtime runtime = threads.runtime(workspace.data());
+  OneByOne shares(pool);  // other processes of ours are busy, too
+  const tuner_runtime runtime = shares.runtime(workspace.data());
   RETURN_IF_ERROR(kernel.call(pointers.data(), runtime));
   std::vector<std::vector<double>> outputs;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
-    if (is_result(arg->role))
-      outputs.push_back(load_elements(pointers[i], arg->elements(), arg->dtype));
+    if (is_result(arg->role)) outputs.push_back(load_elements(pointers[i], arg->elements(), arg->dtype));
   }
   return outputs;
 }
 
 }  // namespace
+
+int reference_threads(const Program& unscheduled) {
+  // A thread costs some 50 us to start and 8 MB of addresses, of which it touches a few pages and its panels.
+  constexpr double kMuchWork = 5e8;  // iterations: some 10 ms of one thread
+  constexpr size_t kMostThreads = 64;
+  if (stores_in(unscheduled.body) < kMuchWork) return 1;
+  return static_cast<int>(std::clamp(cpus_of_this_thread().size(), size_t{1}, kMostThreads));
+}
 
 Status evaluate_compiled(const Program& unscheduled, std::vector<std::vector<double>>& args) {
   if (args.size() != unscheduled.args.size())
@@ -123,7 +94,8 @@ Status evaluate_compiled(const Program& unscheduled, std::vector<std::vector<dou
     if (is_given(arg->role) && static_cast<int64_t>(args[i].size()) != arg->elements())
       return unfit(unscheduled, arg, args[i].size());
   }
-  ASSIGN_OR_RETURN(std::vector<std::vector<double>> outputs, run(unscheduled, [&](size_t i, DType to, void* memory) {
+  ASSIGN_OR_RETURN(std::vector<std::vector<double>> outputs,
+                   run(unscheduled, /*threads=*/0, [&](size_t i, DType to, void* memory) {
                      store_elements(args[i].data(), static_cast<int64_t>(args[i].size()), to, memory);
                    }));
   size_t next = 0;
@@ -133,7 +105,8 @@ Status evaluate_compiled(const Program& unscheduled, std::vector<std::vector<dou
 }
 
 Result<std::vector<std::vector<double>>> reference_answer(const Program& unscheduled,
-                                                          const std::vector<std::vector<float>>& inputs) {
+                                                          const std::vector<std::vector<float>>& inputs,
+                                                          int threads) {
   std::vector<const std::vector<float>*> given(unscheduled.args.size());
   size_t next = 0;
   for (size_t i = 0; i < unscheduled.args.size(); ++i) {
@@ -149,7 +122,7 @@ Result<std::vector<std::vector<double>>> reference_answer(const Program& unsched
   if (next != inputs.size())
     return invalid_argument("reference of ", unscheduled.name, ": expected ", next, " inputs, found ",
                             inputs.size());
-  return run(unscheduled, [&](size_t i, DType to, void* memory) {
+  return run(unscheduled, threads, [&](size_t i, DType to, void* memory) {
     store_elements(given[i]->data(), static_cast<int64_t>(given[i]->size()), to, memory);
   });
 }

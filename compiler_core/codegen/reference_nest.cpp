@@ -78,15 +78,16 @@ bool has_own_elements(const Nest& nest) {
     else if (!is_const_int(index))
       return false;
   }
-  return std::ranges::all_of(nest.spatial, [&](const StmtNode* loop) {
-    return std::ranges::count(named, loop->var) == 1;
-  });
+  return std::ranges::all_of(nest.spatial,
+                             [&](const StmtNode* loop) { return std::ranges::count(named, loop->var) == 1; });
 }
 
 // True if the nest reads what it writes.
 bool reads_own_buffer(const Nest& nest) {
   bool found = false;
-  const auto look = [&](const Expr& e) { found |= e->kind == ExprKind::kLoad && e->buffer == nest.store->buffer; };
+  const auto look = [&](const Expr& e) {
+    found |= e->kind == ExprKind::kLoad && e->buffer == nest.store->buffer;
+  };
   own_exprs(*nest.store, [&](const Expr& e) { visit(e, look); });
   return found;
 }
@@ -98,8 +99,7 @@ void collect_shared(const Expr& e, const Var& lane, const Var& row, std::vector<
   bool loads = false;
   visit(e, [&](const Expr& x) { loads |= x->kind == ExprKind::kLoad; });
   if (!loads) return;
-  const bool moves =
-      e->kind == ExprKind::kLoad || e->kind == ExprKind::kCast || e->kind == ExprKind::kSelect;
+  const bool moves = e->kind == ExprKind::kLoad || e->kind == ExprKind::kCast || e->kind == ExprKind::kSelect;
   if (moves && !uses_var(e, row)) {
     shared.push_back(e);
     return;
@@ -131,7 +131,9 @@ const StmtNode* row_loop(const Nest& nest, const StmtNode* lane) {
 }
 
 // Blocks of at most `most` iterations, as equal as they can be.
-int64_t even_share(int64_t extent, int64_t most) { return ceil_div(extent, ceil_div(extent, std::min(extent, most))); }
+int64_t even_share(int64_t extent, int64_t most) {
+  return ceil_div(extent, ceil_div(extent, std::min(extent, most)));
+}
 
 // for each loop: body, the outermost ones as one parallel loop with enough iterations for all threads.
 Stmt outer_loops(const std::vector<std::pair<Var, int64_t>>& loops, Stmt body, int threads) {
@@ -206,9 +208,12 @@ Stmt nest_of_vectors(const Nest& nest, const StmtNode* lane_loop, int threads) {
 // Tiles of rows and lanes, as reference_nest.h draws them.
 class TiledNest {
  public:
-  TiledNest(const Nest& nest, const StmtNode* lane_loop, const StmtNode* row_loop, const ReferenceBlocks& blocks,
-            const Target& target)
-      : nest_(nest), store_(*nest.store), threads_(target.threads), shared_(shared_parts(nest, lane_loop, row_loop)) {
+  TiledNest(const Nest& nest, const StmtNode* lane_loop, const StmtNode* row_loop,
+            const ReferenceBlocks& blocks, const Target& target)
+      : nest_(nest),
+        store_(*nest.store),
+        threads_(target.threads),
+        shared_(shared_parts(nest, lane_loop, row_loop)) {
     const int64_t element = std::max<int64_t>(dtype_bytes(store_.buffer->dtype), 4);
     lanes_ =
         Cut::of(*lane_loop, std::min(lane_loop->extent, blocks.vectors * target.vector_bits / (8 * element)));
@@ -219,7 +224,8 @@ class TiledNest {
     for (auto loop = nest.spatial.rbegin(); loop != nest.spatial.rend(); ++loop) {
       if (*loop == lane_loop || *loop == row_loop) continue;
       Cut cut = Cut::of(**loop, 1);
-      const bool own_panel = std::ranges::any_of(shared_, [&](const Expr& e) { return uses_var(e, cut.axis); });
+      const bool own_panel =
+          std::ranges::any_of(shared_, [&](const Expr& e) { return uses_var(e, cut.axis); });
       if (!own_panel && rows_left > 1) cut.per_chunk = even_share(cut.extent, rows_left);
       rows_left /= cut.per_chunk;
       tiles *= cut.per_chunk;
@@ -259,7 +265,8 @@ class TiledNest {
   void cut_reduction(int64_t most) {
     int64_t inner = 1;
     cut_at_ = nest_.reduce.size() - 1;
-    while (cut_at_ > 0 && inner * nest_.reduce[cut_at_]->extent <= most) inner *= nest_.reduce[cut_at_--]->extent;
+    while (cut_at_ > 0 && inner * nest_.reduce[cut_at_]->extent <= most)
+      inner *= nest_.reduce[cut_at_--]->extent;
     const StmtNode& loop = *nest_.reduce[cut_at_];
     depth_ = Cut::of(loop, even_share(loop.extent, std::max<int64_t>(most / inner, 1)));
     depth_.per_chunk = depth_.blocks();
@@ -318,7 +325,7 @@ class TiledNest {
   // The loops of one block of the reduction, with variables of their own.
   struct Steps {
     std::vector<std::pair<Var, int64_t>> loops;
-    VarMap at;                 // what becomes of the reduction's variables
+    VarMap at;                  // what becomes of the reduction's variables
     std::vector<Expr> indices;  // of a panel, without the lane
   };
   Steps steps(int64_t depth) const {
@@ -358,7 +365,8 @@ class TiledNest {
     return map_children(e, [&](const Expr& operand) { return from_panels(operand, indices); });
   }
 
-  static Stmt each_row(const Var& row, int64_t rows, const Var& lane, int64_t lanes, LoopKind kind, Stmt body) {
+  static Stmt each_row(const Var& row, int64_t rows, const Var& lane, int64_t lanes, LoopKind kind,
+                       Stmt body) {
     return make_for(row, rows, lanes_of(lane, lanes, std::move(body)), AxisKind::kSpatial, kind);
   }
 
@@ -370,14 +378,16 @@ class TiledNest {
   }
 
   Stmt tile(int64_t depth, int64_t rows, int64_t lanes) const {
-    const Buffer sums =
-        make_buffer(store_.buffer->name + ".sums", store_.buffer->dtype, {rows, lanes}, MemoryScope::kRegister);
+    const Buffer sums = make_buffer(store_.buffer->name + ".sums", store_.buffer->dtype, {rows, lanes},
+                                    MemoryScope::kRegister);
     const auto each = [&](const std::function<Stmt(const VarMap&, const std::vector<Expr>&)>& make) {
       const Var row = make_var(rows_.axis->name), lane = make_var(lanes_.axis->name);
-      return each_row(row, rows, lane, lanes, LoopKind::kUnrolled, make(place(row, lane), {Expr(row), Expr(lane)}));
+      return each_row(row, rows, lane, lanes, LoopKind::kUnrolled,
+                      make(place(row, lane), {Expr(row), Expr(lane)}));
     };
     Stmt begin = each([&](const VarMap& at, const std::vector<Expr>& sum) {
-      return make_store(sums, sum, sums_wait() ? load(store_.buffer, element(at)) : substitute(store_.init, at));
+      return make_store(sums, sum,
+                        sums_wait() ? load(store_.buffer, element(at)) : substitute(store_.init, at));
     });
     const Steps s = steps(depth);
     Stmt update = each([&](VarMap at, const std::vector<Expr>& sum) {
@@ -385,7 +395,8 @@ class TiledNest {
       std::vector<Expr> in_panel = s.indices;
       in_panel.push_back(sum.back());
       // The panels' indices are named by the new variables already; those of the nest are left in the rest alone.
-      return make_reduce(sums, sum, store_.reduce, Expr(), substitute(from_panels(store_.value, in_panel), at), Expr());
+      return make_reduce(sums, sum, store_.reduce, Expr(),
+                         substitute(from_panels(store_.value, in_panel), at), Expr());
     });
     Stmt end = each([&](const VarMap& at, const std::vector<Expr>& sum) {
       return make_store(store_.buffer, element(at), load(sums, sum));
@@ -423,7 +434,8 @@ Stmt reference_nest(const Stmt& s, const ReferenceBlocks& blocks, const Target& 
     return last->kind == ExprKind::kVar && last->var == loop->var;
   });
   if (lane_loop == nest.spatial.end() || (*lane_loop)->extent < 2) return s;
-  if (nest.is_reduction() != !nest.reduce.empty() || (nest.is_reduction() && !nest.store->first.defined())) return s;
+  if (nest.is_reduction() != !nest.reduce.empty() || (nest.is_reduction() && !nest.store->first.defined()))
+    return s;
   const bool free = has_own_elements(nest);  // to go over them in any order, by any thread
   if (free && nest.is_reduction() && blocks.rows > 1)
     if (const StmtNode* const rows = row_loop(nest, *lane_loop))

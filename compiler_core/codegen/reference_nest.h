@@ -19,7 +19,7 @@ namespace tuner {
 struct ReferenceBlocks {
   int64_t vectors = 4;       // registers along the last spatial axis: the lanes of a tile
   int64_t rows = 6;          // rows of a tile; 1: no rows share what they read
-  int64_t depth = 256;       // steps of the reduction that a panel holds
+  int64_t depth = 128;       // steps of the reduction that a panel holds
   int64_t chunk_rows = 192;  // rows that use a panel while it is in the cache
 };
 // Returns the largest tile whose sums stay in this CPU's registers.

@@ -192,7 +192,7 @@ BuildReply Builder::data(const BuildRequest& r) {
     RETURN_IF_ERROR(
         fits(workload, {.memory_bytes = available_memory(), .disk_bytes = available_disk(r.directory)}));
     const MemoryLimit limit(task_memory(workload).making_bytes + kMostOfABuild);
-    return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string());
+    return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string(), r.threads);
   }();
   if (made.is_ok()) cache_.added(made->made_bytes);
   if (!made.is_ok()) return refusal("unable", made.status());

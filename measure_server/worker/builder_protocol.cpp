@@ -6,9 +6,10 @@ namespace tuner {
 
 using nlohmann::json;
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildRequest, kind, family, device, directory, cache_bytes, workload_key,
-                                   target, template_name, config, template_version, input_seed, trial_id,
-                                   candidate)
+// A worker whose program was replaced while it runs may ask without the newest of them.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(BuildRequest, kind, family, device, directory, cache_bytes,
+                                                workload_key, target, template_name, config, template_version,
+                                                input_seed, trial_id, candidate, threads)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Data, arg, path)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Set, inputs, references, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::BackendHere, family, toolchain, unable, targets, features)

@@ -65,9 +65,10 @@ Status BuilderWorker::open() {
   RETURN_IF_ERROR(make_folders(shared_dir()).with_context("choose another folder with --shared-dir: "));
   const std::vector<int> cpus = usable_cpus();
   const size_t wanted = options_.builders > 0 ? static_cast<size_t>(options_.builders) : cpus.size();
+  // Each may use all CPUs: a task's reference answer, which its trials wait for, is made by as many threads. Processes
+  // that compile have a CPU each all the same, as there are no more of them.
   for (size_t i = 0; i < wanted; ++i) {
-    ASSIGN_OR_RETURN(std::unique_ptr<BuilderClient> client,
-                     BuilderClient::start(options_.program, {cpus.at(i % cpus.size())}));
+    ASSIGN_OR_RETURN(std::unique_ptr<BuilderClient> client, BuilderClient::start(options_.program, cpus));
     clients_.push_back(std::move(client));
   }
   ASSIGN_OR_RETURN(const BuildReply made,

@@ -10,11 +10,11 @@
 namespace tuner {
 namespace {
 
-Status make(const Workload& workload, const Program& program, uint64_t seed, uint64_t other_seed,
+Status make(const Workload& workload, const Program& program, int threads, uint64_t seed, uint64_t other_seed,
             const TaskData::Files& input_files, const TaskData::Files& reference_files) {
   const std::vector<std::vector<float>> values = given_values(workload, program, seed, other_seed);
   RETURN_IF_ERROR(write_inputs(program, values, other_seed != 0, input_files));
-  ASSIGN_OR_RETURN(const auto answers, reference_answer(program, values));
+  ASSIGN_OR_RETURN(const auto answers, reference_answer(program, values, threads));
   const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
                                  ? ReferenceKind::kChecksums
                                  : ReferenceKind::kFull;
@@ -36,17 +36,18 @@ uint64_t drawn_seed() {
 
 }  // namespace
 
-Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory) {
+Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory,
+                           int threads) {
   TaskData data = task_files(workload, seed, directory);
   if (is_complete(workload, data)) return data;
   const Program program = workload.compute();
   TaskDataMaking making(data);
   TaskData& made = making.data;
   RETURN_IF_ERROR(make_folders(std::filesystem::path(made.references.at(0).second).parent_path()));
-  RETURN_IF_ERROR(make(workload, program, seed, /*other_seed=*/0, made.inputs, made.references));
+  RETURN_IF_ERROR(make(workload, program, threads, seed, /*other_seed=*/0, made.inputs, made.references));
   for (TaskData::Set& set : made.others) {
     set.seed = drawn_seed();
-    RETURN_IF_ERROR(make(workload, program, seed, set.seed, set.inputs, set.references));
+    RETURN_IF_ERROR(make(workload, program, threads, seed, set.seed, set.inputs, set.references));
   }
   RETURN_IF_ERROR(making.put_in_place(workload, data));
   return data;

@@ -5,7 +5,9 @@
 
 namespace tuner {
 
-// Returns the data in its own folder below `directory`; computes it if it is not there yet.
-Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory);
+// Returns the data in its own folder below `directory`; computes it if it is not there yet, by `threads` threads
+// (0: as many as reference_threads() tells).
+Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory,
+                           int threads = 0);
 
 }  // namespace tuner

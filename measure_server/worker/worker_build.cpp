@@ -248,16 +248,22 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
     std::lock_guard lock(mutex_);
     if (const auto it = data_.find(key); it != data_.end()) return it->second;
   }
+  // This builder has all cores but the runs' one, which is left alone. What many threads do to the clock and the memory
+  // that cores share would still be seen in the times of a CPU kernel.
+  const bool by_many = !builds_elsewhere() && core_->begin_many_threads();
   const BuildRequest request{.kind = "data",
                              .directory = shared_dir(),
                              .cache_bytes = options_.cache_bytes,
                              .workload_key = lease.workload_key(),
                              .input_seed = lease.input_seed(),
-                             .trial_id = lease.trial_id()};
-  ASSIGN_OR_RETURN(BuildReply data, ask_builder(beside_, request, std::chrono::minutes(10)));
-  if (data.outcome != "ok") return failed(data.message);
+                             .trial_id = lease.trial_id(),
+                             .threads = by_many ? 0 : 1};
+  const Result<BuildReply> data = ask_builder(beside_, request, std::chrono::minutes(10));
+  if (by_many) core_->end_many_threads();
+  RETURN_IF_ERROR(data.status());
+  if (data->outcome != "ok") return failed(data->message);
   std::lock_guard lock(mutex_);
-  return data_[key] = data;
+  return data_[key] = *data;
 }
 
 }  // namespace tuner

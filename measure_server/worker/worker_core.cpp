@@ -202,6 +202,24 @@ std::optional<v1::Lease> WorkerCore::next_to_build(Builds builds) {
   return lease;
 }
 
+bool WorkerCore::begin_many_threads() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [k, held] : held_) {
+    const bool is_ready = held.phase == v1::WAITING && held.built && !held.ran;
+    if (!on_device(held.lease) && (held.phase == v1::RUNNING || is_ready)) return false;
+  }
+  ++many_threads_;
+  return true;
+}
+
+void WorkerCore::end_many_threads() {
+  {
+    std::lock_guard lock(mutex_);
+    --many_threads_;
+  }
+  changed_.notify_all();
+}
+
 bool WorkerCore::built(const v1::Lease& lease, const BuiltCandidate& candidate) {
   std::lock_guard lock(mutex_);
   const auto it = held_.find(key(lease));
@@ -240,7 +258,7 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
     if (stopped_) return true;
     if (building_instead_ || !unfit_.empty()) return false;
     next = next_locked(/*built=*/true);
-    if (next == nullptr) return false;
+    if (next == nullptr || (many_threads_ > 0 && !on_device(next->lease))) return false;
     if (options_.on_device && !builds_elsewhere() && !on_device(next->lease) && builds_many_locked())
       return false;
     if (!uses_every_core(next->lease)) return true;

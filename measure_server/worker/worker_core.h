@@ -68,6 +68,10 @@ class WorkerCore final : public WorkBook {
   // of threads, takes only what runs on a device, and waits while something runs on the CPUs or is ready to: many
   // builds at once would disturb it.
   std::optional<v1::Lease> next_to_build(Builds builds = Builds::kBesideRuns);
+  // Asks whether a reference answer may be made by many threads, which would disturb a run on the CPUs. False while one
+  // is under way or ready; otherwise none begins before end_many_threads(). Runs on a device do.
+  bool begin_many_threads();
+  void end_many_threads();
   // Reports that a lease is built and may run. Returns false if it was revoked meanwhile: forget it.
   bool built(const v1::Lease& lease, const BuiltCandidate& candidate);
   // What was told of its build is of no use any more: the daemon tells again.
@@ -178,6 +182,7 @@ class WorkerCore final : public WorkBook {
   std::map<std::pair<std::string, std::string>, double> best_ns_;  // key: workload key and target
   uint64_t order_ = 0;
   bool building_instead_ = false;  // a build uses the runs' core
+  int many_threads_ = 0;           // begun and not ended
   int spooling_ = 0;               // appends to the spool that are running
   bool draining_ = false, stopped_ = false;
 };

@@ -744,6 +744,40 @@ TEST_F(WorkerCoreTest, ALeaseRevokedWhileBuiltInsteadOfRunsStillKeepsRunsWaiting
   helper.join();
 }
 
+TEST_F(WorkerCoreTest, NoRunOnTheCpusBeginsWhileAReferenceIsMadeByManyThreads) {
+  core_->apply(leases({lease("a")}));
+  core_->built(*core_->next_to_build(), {});
+  EXPECT_FALSE(core_->begin_many_threads()) << "a is ready to run";
+  const std::optional<WorkerCore::Built> a = core_->next_to_run();
+  EXPECT_FALSE(core_->begin_many_threads()) << "a runs";
+  ASSERT_TRUE(core_->finish(a->lease, record("a")).is_ok());
+
+  core_->apply(leases({lease("b")}));
+  const std::optional<v1::Lease> b = core_->next_to_build();
+  ASSERT_TRUE(core_->begin_many_threads()) << "b is only built";
+  ASSERT_TRUE(core_->begin_many_threads()) << "nor do two disturb each other";
+  core_->built(*b, {});
+  std::atomic<bool> ran{false};
+  std::thread runner([&] { ran = core_->next_to_run().has_value(); });
+  core_->end_many_threads();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(ran) << "one of the two is not done";
+  core_->end_many_threads();
+  runner.join();
+  EXPECT_TRUE(ran);
+}
+
+TEST_F(DeviceBuilds, RunsOnTheDeviceGoOnWhileAReferenceIsMadeByManyThreads) {
+  core_->apply(leases({lease("a", 1, kGpu), lease("b", 1, kGpu)}));
+  core_->built(*core_->next_to_build(), {});
+  ASSERT_TRUE(core_->begin_many_threads()) << "a is ready, but not for the CPUs";
+  const std::optional<WorkerCore::Built> a = core_->next_to_run();
+  EXPECT_EQ(a->lease.trial_id(), "a");
+  EXPECT_TRUE(core_->begin_many_threads()) << "a runs, but not on the CPUs";
+  core_->end_many_threads();
+  core_->end_many_threads();
+}
+
 // A daemon that means well behind a wire that does not: requests and replies are lost or come twice, either
 // side starts anew. In the end every trial has a record, and nothing acknowledged was lost.
 TEST_F(WorkerCoreTest, EveryTrialEndsUnderLossRepetitionAndRestarts) {

@@ -68,25 +68,15 @@ Result<std::string> private_socket(const std::string& db) {
 
 std::string private_work_dir(const std::string& db) { return user_cache_folder() + "/worker-" + hash_of(db); }
 
-namespace {
-
-// What the worker beside this daemon keeps for the kernel being timed is left to it: threads of ours that answer
-// calls, write and think for milliseconds would be seen in the samples.
-std::vector<int> cpus_beside_worker() {
-  std::vector<int> cpus = usable_cpus();
-  if (cpus.size() > 1) cpus.pop_back();
-  return cpus;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& options) {
   if (!options.own_worker) return make(options);
   ASSIGN_OR_RETURN(const std::string program, find_measure_server());
-  // In a thread of its own, from which all threads that begin there have their CPUs; this process keeps its own.
+  // What the worker beside this daemon keeps for the kernel being timed is left to it: threads of ours that answer
+  // calls, write and think for milliseconds would be seen in the samples. They begin in a thread of its own, from which
+  // they have their CPUs; this process keeps its own.
   std::optional<Result<std::unique_ptr<DaemonHost>>> made;
   std::thread([&] {
-    use_cpus(cpus_beside_worker());
+    use_cpus(cpus_beside_runs());
     made = make(options);
   }).join();
   RETURN_IF_ERROR(made->status());

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/mapped_file.h"
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/ir/visitor.h"
@@ -25,8 +26,9 @@ graph::Evaluator model_evaluator() {
   // Compiling takes about as long as this many steps of the interpreter.
   constexpr double kMostInterpreted = 50'000;
   return [](const Program& program, std::vector<std::vector<double>>& args) {
-    return stores(program.body) <= kMostInterpreted ? interpret(program, args)
-                                                    : evaluate_compiled(program, args);
+    if (stores(program.body) <= kMostInterpreted) return interpret(program, args);
+    const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
+    return evaluate_compiled(program, args);
   };
 }
 

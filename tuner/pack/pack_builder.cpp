@@ -10,6 +10,7 @@
 
 #include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/reference.h"
@@ -50,6 +51,7 @@ Status add_data(const CliTask& task, const Tolerance& tolerance, PackTask& out) 
     inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements(), arg->dtype));
     for (float& value : inputs.back()) value *= factor;
   }
+  const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
   ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
   const bool is_much_work = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops;
   size_t next = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
@@ -29,6 +30,7 @@ std::vector<std::vector<float>> random_inputs(const Workload& workload, const Pr
 Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed) {
   VerifyData data{.unscheduled = workload.compute(), .tolerance = tolerance_of(workload)};
   data.inputs = random_inputs(workload, data.unscheduled, seed);
+  const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
   ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
   return data;
 }
