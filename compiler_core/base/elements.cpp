@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "compiler_core/base/large_pages.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -101,13 +102,17 @@ template void store_elements(const double*, int64_t, DType, void*);
 
 std::string element_bytes(const std::vector<float>& numbers, DType to) {
   const auto count = static_cast<int64_t>(numbers.size());
-  std::string bytes(static_cast<size_t>(count * dtype_bytes(to)), '\0');
+  std::string bytes;
+  reserve_on_large_pages(bytes, static_cast<size_t>(count * dtype_bytes(to)));
+  bytes.resize(static_cast<size_t>(count * dtype_bytes(to)));
   store_elements(numbers.data(), count, to, bytes.data());
   return bytes;
 }
 
 std::vector<double> load_elements(const void* elements, int64_t count, DType from) {
-  std::vector<double> numbers(static_cast<size_t>(count));
+  std::vector<double> numbers;
+  reserve_on_large_pages(numbers, static_cast<size_t>(count));
+  numbers.resize(static_cast<size_t>(count));
   with_stored_type(from, [&]<class T>(T*) {
     const auto* bytes = static_cast<const unsigned char*>(elements);
     for (int64_t i = 0; i < count; ++i) {

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "compiler_core/base/large_pages.h"
+
 namespace tuner {
 
 namespace {
@@ -49,9 +51,10 @@ Status check_kind(int fd, const std::string& path, const std::string& expected) 
   return Status::ok();
 }
 
+constexpr size_t kPiece = size_t{1} << 16;
+
 // Appends what the descriptor holds, one piece more than `most_bytes` at most. Returns errno, or 0.
 int read_all(int fd, size_t most_bytes, std::string& text) {
-  constexpr size_t kPiece = size_t{1} << 16;
   while (text.size() <= most_bytes) {
     const size_t size = text.size();
     text.resize(size + kPiece);
@@ -105,7 +108,8 @@ Result<std::string> read_whole(const std::string& path, size_t most_bytes) {
   struct stat info {};
   const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   std::string text;
-  if (regular) text.reserve(std::min(static_cast<size_t>(info.st_size), most_bytes));
+  // With room for the piece that finds the end.
+  if (regular) reserve_on_large_pages(text, std::min(static_cast<size_t>(info.st_size), most_bytes) + kPiece);
   const int code = regular ? read_all(fd, most_bytes, text) : 0;
   ::close(fd);
   if (!regular) return failed(path, ": expected a file");

@@ -1,10 +1,10 @@
 #include "compiler_core/codegen/reference.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/runtime/kernel.h"
@@ -47,24 +47,44 @@ Status unfit(const Program& program, const Buffer& arg, size_t found) {
                           " elements, found ", found);
 }
 
-// Runs it on arguments that `fill` stores, given argument, type and memory, and returns the outputs in order.
+// Stores the numbers as elements of an argument, each thread some of them.
+template <class Number>
+void store(OneByOne& threads, const std::vector<Number>& numbers, DType to, void* elements) {
+  constexpr int64_t kPiece = 1 << 18;  // a large page of doubles
+  struct Closure {
+    const std::vector<Number>& numbers;
+    DType to;
+    char* elements;
+  } closure{numbers, to, static_cast<char*>(elements)};
+  const auto run = [](void* of, int32_t begin, int32_t end, int32_t) {
+    const Closure& c = *static_cast<Closure*>(of);
+    const int64_t first = begin * kPiece,
+                  last = std::min(end * kPiece, static_cast<int64_t>(c.numbers.size()));
+    store_elements(c.numbers.data() + first, last - first, c.to, c.elements + first * dtype_bytes(c.to));
+  };
+  threads.parallel_for(static_cast<int32_t>(ceil_div(static_cast<int64_t>(numbers.size()), kPiece)), run,
+                       &closure);
+}
+
+// Runs it on the arguments that are given, the others null, and returns the outputs in order.
+template <class Number>
 Result<std::vector<std::vector<double>>> run(const Program& unscheduled, int threads,
-                                             const std::function<void(size_t, DType, void*)>& fill) {
+                                             const std::vector<const std::vector<Number>*>& given) {
   ThreadPool pool = ThreadPool::at_most(threads > 0 ? threads : reference_threads(unscheduled));
   const Target target = host_target(pool.threads());
   const Program program = reference_program(unscheduled, reference_blocks(target), target);
   ASSIGN_OR_RETURN(const Artifact artifact, compile(program, target));
   ASSIGN_OR_RETURN(const Kernel kernel, Kernel::load(artifact));
+  OneByOne shares(pool);  // other processes of ours are busy, too
   std::vector<AlignedBuffer> memory;
   std::vector<void*> pointers;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
-    memory.emplace_back(arg->bytes());
+    memory.emplace_back(arg->bytes(), AlignedBuffer::Content::kAny);
     pointers.push_back(memory.back().data());
-    if (is_given(arg->role)) fill(i, arg->dtype, pointers.back());
+    if (given[i] != nullptr) store(shares, *given[i], arg->dtype, pointers.back());
   }
-  const AlignedBuffer workspace(kernel.workspace_bytes(pool.threads()));
-  OneByOne shares(pool);  // other processes of ours are busy, too
+  const AlignedBuffer workspace(kernel.workspace_bytes(pool.threads()), AlignedBuffer::Content::kAny);
   const tuner_runtime runtime = shares.runtime(workspace.data());
   RETURN_IF_ERROR(kernel.call(pointers.data(), runtime));
   std::vector<std::vector<double>> outputs;
@@ -89,15 +109,15 @@ Status evaluate_compiled(const Program& unscheduled, std::vector<std::vector<dou
   if (args.size() != unscheduled.args.size())
     return invalid_argument("reference of ", unscheduled.name, ": expected ", unscheduled.args.size(),
                             " arguments, found ", args.size());
+  std::vector<const std::vector<double>*> given(args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     const Buffer& arg = unscheduled.args[i];
-    if (is_given(arg->role) && static_cast<int64_t>(args[i].size()) != arg->elements())
+    if (!is_given(arg->role)) continue;
+    given[i] = &args[i];
+    if (static_cast<int64_t>(args[i].size()) != arg->elements())
       return unfit(unscheduled, arg, args[i].size());
   }
-  ASSIGN_OR_RETURN(std::vector<std::vector<double>> outputs,
-                   run(unscheduled, /*threads=*/0, [&](size_t i, DType to, void* memory) {
-                     store_elements(args[i].data(), static_cast<int64_t>(args[i].size()), to, memory);
-                   }));
+  ASSIGN_OR_RETURN(std::vector<std::vector<double>> outputs, run(unscheduled, /*threads=*/0, given));
   size_t next = 0;
   for (size_t i = 0; i < args.size(); ++i)
     if (is_result(unscheduled.args[i]->role)) args[i] = std::move(outputs[next++]);
@@ -122,9 +142,7 @@ Result<std::vector<std::vector<double>>> reference_answer(const Program& unsched
   if (next != inputs.size())
     return invalid_argument("reference of ", unscheduled.name, ": expected ", next, " inputs, found ",
                             inputs.size());
-  return run(unscheduled, threads, [&](size_t i, DType to, void* memory) {
-    store_elements(given[i]->data(), static_cast<int64_t>(given[i]->size()), to, memory);
-  });
+  return run(unscheduled, threads, given);
 }
 
 }  // namespace tuner

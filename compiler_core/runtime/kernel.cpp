@@ -63,7 +63,7 @@ Status Kernel::checked(Entry entry, void* const* args, const tuner_runtime& rt) 
                              : "");
 }
 
-AlignedBuffer::AlignedBuffer(int64_t bytes) : bytes_(bytes) {
+AlignedBuffer::AlignedBuffer(int64_t bytes, Content content) : bytes_(bytes) {
   CHECK(bytes >= 0) << "a buffer of " << bytes << " bytes";
   // Whole lines, and never empty. Large ones so that large pages can serve them, as where candidates are measured: as many as they
   // fill; what is behind them takes small pages.
@@ -75,7 +75,7 @@ AlignedBuffer::AlignedBuffer(int64_t bytes) : bytes_(bytes) {
 #ifdef MADV_HUGEPAGE
   if (border == kLargePage) madvise(p, lines / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif
-  std::memset(p, 0, lines);
+  if (content == Content::kZeros) std::memset(p, 0, lines);
   data_.reset(p);
 }
 

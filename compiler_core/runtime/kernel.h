@@ -46,8 +46,13 @@ class Kernel {
 // `bytes` of memory on a 64-byte border, zeroed; 2 MiB or more on large pages where the system gives them. Owned; moves.
 class AlignedBuffer {
  public:
+  enum class Content : uint8_t {
+    kZeros,
+    kAny
+  };  // kAny: not touched, so that the threads that fill it get the pages
+
   AlignedBuffer() = default;
-  explicit AlignedBuffer(int64_t bytes);
+  explicit AlignedBuffer(int64_t bytes, Content content = Content::kZeros);
   void* data() const { return data_.get(); }
   template <class T>
   T* as() const {

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/large_pages.h"
 #include "compiler_core/base/random.h"
 
 namespace tuner {
@@ -33,7 +34,9 @@ float number_of(uint64_t random, DType dtype) {
 
 std::vector<float> random_values(uint64_t seed, int argument, int64_t count, DType dtype) {
   uint64_t state = seed * 0x2545f4914f6cdd1dull + static_cast<uint64_t>(argument) + 1;
-  std::vector<float> values(static_cast<size_t>(count));
+  std::vector<float> values;
+  reserve_on_large_pages(values, static_cast<size_t>(count));
+  values.resize(static_cast<size_t>(count));
   for (float& v : values) v = number_of(next_random(state), dtype);
   return values;
 }
