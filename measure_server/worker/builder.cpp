@@ -12,6 +12,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
+#include "compiler_core/codegen/reference.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/task_data.h"
@@ -191,8 +192,10 @@ BuildReply Builder::data(const BuildRequest& r) {
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
     RETURN_IF_ERROR(
         fits(workload, {.memory_bytes = available_memory(), .disk_bytes = available_disk(r.directory)}));
+    const int most = reference_threads(workload.compute());
+    const int threads = r.threads > 0 ? std::min(r.threads, most) : most;
     const MemoryLimit limit(task_memory(workload).making_bytes + kMostOfABuild);
-    return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string(), r.threads);
+    return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string(), threads);
   }();
   if (made.is_ok()) cache_.added(made->made_bytes);
   if (!made.is_ok()) return refusal("unable", made.status());

@@ -27,7 +27,7 @@ struct BuildRequest {
   uint64_t input_seed = 0;
   std::string trial_id;  // the lease it is for
   int candidate = 0;     // of a race: which of its finalists
-  int threads = 0;       // data: that compute it; 0: of much work as many as the builder has CPUs
+  int threads = 0;       // data: at most so many compute it; 0: as many as the builder has CPUs
 };
 
 struct BuildReply {

@@ -248,16 +248,19 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
     std::lock_guard lock(mutex_);
     if (const auto it = data_.find(key); it != data_.end()) return it->second;
   }
-  // This builder has all cores but the runs' one, which is left alone. What many threads do to the clock and the memory
-  // that cores share would still be seen in the times of a CPU kernel.
-  const bool by_many = !builds_elsewhere() && core_->begin_many_threads();
+  // This builder has all cores but the last, the runs', which is left alone; so is one for the launching thread of each
+  // other GPU, where the system puts no thread while there are idle ones. What many threads do to the clock and the memory
+  // that cores share would still be seen in the times of a CPU kernel, and a kernel of several threads has their cores.
+  const int spared = std::max<int>(1, static_cast<int>(probe_.devices.size()));
+  const int threads = static_cast<int>(cpus_.size()) - spared;
+  const bool by_many = !builds_elsewhere() && threads > 1 && core_->begin_many_threads();
   const BuildRequest request{.kind = "data",
                              .directory = shared_dir(),
                              .cache_bytes = options_.cache_bytes,
                              .workload_key = lease.workload_key(),
                              .input_seed = lease.input_seed(),
                              .trial_id = lease.trial_id(),
-                             .threads = by_many ? 0 : 1};
+                             .threads = by_many ? threads : 1};
   const Result<BuildReply> data = ask_builder(beside_, request, std::chrono::minutes(10));
   if (by_many) core_->end_many_threads();
   RETURN_IF_ERROR(data.status());
