@@ -51,9 +51,10 @@ struct Nest {
   const StmtNode* store = nullptr;
 
   bool is_reduction() const { return store->reduce != ReduceOp::kNone; }
-  int64_t steps() const {
+  int64_t iterations() const {
     int64_t n = 1;
-    for (const StmtNode* loop : reduce) n *= loop->extent;
+    for (const auto* loops : {&spatial, &reduce})
+      for (const StmtNode* loop : *loops) n *= loop->extent;
     return n;
   }
 };
@@ -232,7 +233,7 @@ class TiledNest {
       others_.insert(others_.begin(), cut);
     }
     constexpr int64_t kLeastTiles = 3;  // that read a panel, or it is not worth its making
-    has_panels_ = tiles >= kLeastTiles && !reads_own_buffer(nest);
+    has_panels_ = tiles >= kLeastTiles;
     if (has_panels_) cut_reduction(blocks.depth);
     share_out();
   }
@@ -436,8 +437,10 @@ Stmt reference_nest(const Stmt& s, const ReferenceBlocks& blocks, const Target& 
   if (lane_loop == nest.spatial.end() || (*lane_loop)->extent < 2) return s;
   if (nest.is_reduction() != !nest.reduce.empty() || (nest.is_reduction() && !nest.store->first.defined()))
     return s;
-  const bool free = has_own_elements(nest);  // to go over them in any order, by any thread
-  if (free && nest.is_reduction() && blocks.rows > 1)
+  // Free to go over them in any order, by any thread. What is not a reduction reads at most the element that it writes.
+  const bool free = has_own_elements(nest) && !(nest.is_reduction() && reads_own_buffer(nest));
+  const bool tiled = free && nest.is_reduction() && blocks.rows > 1 && nest.iterations() >= blocks.least_work;
+  if (tiled)
     if (const StmtNode* const rows = row_loop(nest, *lane_loop))
       return TiledNest(nest, *lane_loop, rows, blocks, target).make();
   return nest_of_vectors(nest, *lane_loop, free ? target.threads : 1);

@@ -21,6 +21,8 @@ struct ReferenceBlocks {
   int64_t rows = 6;          // rows of a tile; 1: no rows share what they read
   int64_t depth = 128;       // steps of the reduction that a panel holds
   int64_t chunk_rows = 192;  // rows that use a panel while it is in the cache
+  // Iterations of a nest that has tiles: fewer take less time than the code for all remainders takes to compile.
+  int64_t least_work = int64_t{1} << 22;
 };
 // Returns the largest tile whose sums stay in this CPU's registers.
 ReferenceBlocks reference_blocks(const Target& target);
