@@ -59,14 +59,15 @@ Result<Steps> find_steps(const Stmt& root, const Axis& axis, const std::vector<B
            is_async(*s->body->stmts.front(), "wait");
   };
   const size_t depth = to_step.size();
-  if (depth < 3 || !is_pipelined(to_step[depth - 3]) ||
-      to_step[depth - 3]->body->stmts.back() != steps.step)
-    return invalid_config(axis.var->name, " is not the end of a pipelined loop's iteration; pipeline() first");
+  if (depth < 3 || !is_pipelined(to_step[depth - 3]) || to_step[depth - 3]->body->stmts.back() != steps.step)
+    return invalid_config(axis.var->name,
+                          " is not the end of a pipelined loop's iteration; pipeline() first");
   steps.to_outer = prefix(to_step, depth - 3);
   const std::vector<Stmt>& body = to_step[depth - 3]->body->stmts;
   steps.wait = body.front();
   int64_t in_flight = 0;
-  if (!is_const_int(steps.wait->operands[0], &in_flight)) return invalid_config("its wait is for no constant");
+  if (!is_const_int(steps.wait->operands[0], &in_flight))
+    return invalid_config("its wait is for no constant");
   steps.first_wait = make_async_wait(in_flight + 1);
   steps.copies.assign(body.begin() + 1, body.end() - 1);
   RETURN_IF_ERROR(sort_step(fragments, steps));

@@ -156,10 +156,14 @@ class Writer {
 
 std::string_view pack_pick_name(PackPick pick) {
   switch (pick) {
-    case PackPick::kDefault: return "default";
-    case PackPick::kKnown: return "known";
-    case PackPick::kEstimate: return "estimate";
-    case PackPick::kRandom: break;
+    case PackPick::kDefault:
+      return "default";
+    case PackPick::kKnown:
+      return "known";
+    case PackPick::kEstimate:
+      return "estimate";
+    case PackPick::kRandom:
+      break;
   }
   return "random";
 }

@@ -131,7 +131,7 @@ double as_stored(double x, DType type) {
 }  // namespace
 
 Status write_reference(const std::string& path, std::span<const double> answer,
-                       const std::vector<int64_t>& shape, ReferenceKind kind, DType stored_as) {
+                       const std::vector<int64_t>& shape, ReferenceKind kind, const OutputFacts& output) {
   int64_t count = 1;
   for (int64_t d : shape) {
     if (d < 1) return invalid_argument(path, ": a reference needs dimensions >= 1, found ", d);
@@ -152,10 +152,13 @@ Status write_reference(const std::string& path, std::span<const double> answer,
     append(out, static_cast<uint64_t>(n));
     std::vector<ReferenceView::Sums> rows(rows_of(count, n)), columns(n);
     for (int64_t i = 0; i < count; ++i) {
-      const double x = as_stored(answer[i], stored_as);
+      const double x = as_stored(answer[i], output.stored_as);
       add(rows[i / n], x);
       add(columns[i % n], x);
     }
+    if (output.shares_errors)
+      for (auto* sums : {&rows, &columns})
+        for (ReferenceView::Sums& s : *sums) s.square_sum = s.abs_sum * s.abs_sum;
     for (const auto* sums : {&rows, &columns})
       out.append(reinterpret_cast<const char*>(sums->data()), sums->size() * sizeof(ReferenceView::Sums));
     const std::vector<uint64_t> indices = sampled_indices(shape, count);

@@ -14,7 +14,8 @@
 // t. To form that sum for any tolerance the file also holds, per row and column, the sums of |reference| and
 // of reference^2.
 // Sums are of the answer as the output's type stores it: rounding to 16 bits errs by up to t itself, and so would a sum
-// of exact values by more than sqrt(sum of t^2), two or three times in a thousand rows. Single elements are exact.
+// of exact values by more than sqrt(sum of t^2), two or three times in a thousand rows. Single elements are exact. Where elements
+// share an error (OutputFacts), a sum may be off by the sum of their t.
 //
 // Layout, little-endian: "TUNERREF", u32 version (1), u32 kind, u64 rank, i64 dims[rank], payload of doubles,
 // u64 hash of everything before it. Payload: full (kind 1): the elements; checksums (kind 3): u64 number of
@@ -41,11 +42,16 @@ enum class ReferenceKind : uint32_t { kFull = 1, kChecksums = 3 };
 inline constexpr int64_t kChecksumsAbovePackedElements = 65'536;
 inline constexpr double kChecksumsAboveFlops = 20e9;
 
-// Writes the whole file or none (temporary file, rename). answer.size() must be the product of `shape`; `stored_as` is
-// the type of the output that is compared with it.
+// What is known of an output beside the exact answer.
+struct OutputFacts {
+  DType stored_as = DType::kFloat32;
+  // Its elements share what they err by, relative to themselves: a row of a softmax is divided by one sum. Then the errors of a
+  // sum's elements add up, in place of their squares: the third number is the square of the second.
+  bool shares_errors = false;
+};
+// Writes the whole file or none (temporary file, rename). answer.size() must be the product of `shape`.
 Status write_reference(const std::string& path, std::span<const double> answer,
-                       const std::vector<int64_t>& shape, ReferenceKind kind,
-                       DType stored_as = DType::kFloat32);
+                       const std::vector<int64_t>& shape, ReferenceKind kind, const OutputFacts& output = {});
 
 // A parsed file. Its spans point into the bytes given to parse_reference(), which must outlive it and be
 // aligned to 8 bytes.

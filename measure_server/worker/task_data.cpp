@@ -6,6 +6,7 @@
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/codegen/reference.h"
 #include "measure_server/runner/reference_file.h"
+#include "templates/workload/tolerance.h"
 
 namespace tuner {
 namespace {
@@ -21,8 +22,8 @@ Status make(const Workload& workload, const Program& program, int threads, uint6
   size_t next = 0;
   for (const Buffer& arg : program.args) {
     if (!is_result(arg->role)) continue;
-    RETURN_IF_ERROR(
-        write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind, arg->dtype));
+    RETURN_IF_ERROR(write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind,
+                                    {arg->dtype, shares_errors(workload)}));
     ++next;
   }
   return Status::ok();

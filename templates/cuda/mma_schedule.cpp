@@ -17,7 +17,7 @@ constexpr int64_t kPadSums = 8;  // behind a row of the sums in shared memory: f
 constexpr int64_t kMaxProducts = 512;  // mma.sync of one unrolled body
 constexpr int64_t kMaxBlock = 256;
 constexpr int64_t kMostRegisters = 255;  // of a thread
-constexpr int64_t kLeastShared = 4096;  // bytes of a shared buffer that may lie on another
+constexpr int64_t kLeastShared = 4096;   // bytes of a shared buffer that may lie on another
 // Copies that one thread has under way for a step: each needs an address.
 constexpr int64_t kMostCopies = 16;
 
@@ -53,8 +53,10 @@ bool fits(int64_t block, int64_t extent) { return block < std::max<int64_t>(2 * 
 // Copies can be asynchronous: no instruction moves less than four bytes.
 bool is_async(const MmaProduct& w) { return std::min(w.vector_a, w.vector_b) * w.element_bytes() >= 4; }
 
-// A second kernel, about 2 us, in products of 16 x 8 x 16 that a multiprocessor does meanwhile.
-constexpr double kLaunchCost = 2'000;
+// In products of 16 x 8 x 16 that a multiprocessor does meanwhile: a second kernel, about 1.2 us; and a step of a block that is
+// alone there, whose barrier, matrices and products wait for each other, about 240 clocks. (On sm_90 a convolution of 72 steps,
+// one block a multiprocessor, took 8.6 us; cut into 6 and added up, 5.)
+constexpr double kLaunchCost = 1'400, kStepCost = 140;
 
 // Bytes of shared memory: the sums; one stage of both operands.
 int64_t bytes_of_sums(const Shape& s) { return s.block_m() * (s.block_n() + kPadSums) * 4; }
@@ -97,6 +99,17 @@ bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
              t.shared_bytes_per_block;
 }
 
+// Blocks that a multiprocessor holds, by registers and by four stages of shared memory.
+int64_t blocks_at_once(const Shape& s, const MmaProduct& w, const Target& t) {
+  constexpr int64_t kRegistersOfFile = 65536, kMostBlocks = 8, kStages = 4;
+  const int64_t threads = s.warps_m * s.warps_n * kWarp;
+  const int64_t by_registers =
+      kRegistersOfFile / (threads * registers_of(w, s.tiles_m, s.tiles_n, copies_of(s, w)));
+  const int64_t by_shared =
+      t.shared_bytes_per_sm / std::max(bytes_of_sums(s), kStages * bytes_of_stage(s, w));
+  return std::clamp<int64_t>(std::min(by_registers, by_shared), 1, kMostBlocks);
+}
+
 std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
   constexpr double kBytesCost = 0.5;  // such products, while a multiprocessor moves 4 bytes
   std::pair<Shape, int64_t> best{kShapes[std::size(kShapes) - 1], 1};
@@ -112,7 +125,9 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
       const int64_t products =
           shape.block_m() / kRows * (shape.block_n() / kColumns) * (terms_of(shape, w) / w.depth());
       const auto work = static_cast<double>(products * (part + 6) * w.weight());
-      double cost = static_cast<double>(waves) * work / shape.efficiency;
+      const int64_t turns = ceil_div(waves, blocks_at_once(shape, w, t));
+      double cost = std::max(static_cast<double>(waves) * work / shape.efficiency,
+                             static_cast<double>(turns * (part + 6)) * kStepCost);
       if (splits > 1)
         cost += kBytesCost * static_cast<double>(w.batch * w.m * w.n * (2 * splits + 1)) / kMultiprocessors +
                 kLaunchCost;
@@ -136,10 +151,11 @@ int64_t first_stages(const MmaProduct& w, int64_t part, int64_t room) {
 
 // Whether the default config has room for the fragments of two steps.
 bool is_ahead(const Shape& s, const MmaProduct& w, int64_t part) {
-  const int64_t registers = registers_of(w, s.tiles_m, s.tiles_n, copies_of(s, w)) +
-                            registers_of_step(s.tiles_m, s.tiles_n);
+  const int64_t registers =
+      registers_of(w, s.tiles_m, s.tiles_n, copies_of(s, w)) + registers_of_step(s.tiles_m, s.tiles_n);
   // Of three terms each number is two, and compilers spill where the second set would just fit.
-  return is_async(w) && w.tf32_terms < 3 && terms_of(s, w) > w.depth() && part > 1 && registers <= kMostRegisters;
+  return is_async(w) && w.tf32_terms < 3 && terms_of(s, w) > w.depth() && part > 1 &&
+         registers <= kMostRegisters;
 }
 
 constexpr int64_t kXor = 0;  // positions in kLayouts
@@ -328,9 +344,8 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
       // shared memory. Rows of odd length are copied by way of registers, one step ahead at most.
       .stages = space.choice("stages", of_stages).try_first(stages),
       // All stages in one iteration of the loop, so that their addresses are constants.
-      .unroll_stages =
-          space.flag("unroll_stages")
-              .try_first(stages > 1 && part % stages == 0 && w.tf32_terms == 0 && !ahead),
+      .unroll_stages = space.flag("unroll_stages")
+                           .try_first(stages > 1 && part % stages == 0 && w.tf32_terms == 0 && !ahead),
       // The fragments of the next step are loaded while the products of this one run, over the barrier, too; against
       // registers.
       .ahead = space.flag("ahead").try_first(ahead),

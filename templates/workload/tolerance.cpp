@@ -115,6 +115,11 @@ Tolerance of(const ProgramWorkload& w) { return tolerance_of_program(w); }
 
 }  // namespace
 
+bool shares_errors(const Workload& workload) {
+  return std::holds_alternative<SoftmaxWorkload>(workload.op()) ||
+         std::holds_alternative<LayerNormWorkload>(workload.op());
+}
+
 Tolerance tolerance_of(const Workload& workload) {
   return std::visit([](const auto& w) { return of(w); }, workload.op());
 }

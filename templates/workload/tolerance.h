@@ -20,6 +20,9 @@ struct Tolerance {
 // for the direct sums; a template that computes differently has its own (AnyTemplate::tolerance).
 Tolerance tolerance_of(const Workload& workload);
 
+// True if elements of an output share what they err by, as those of a row that is divided by one sum.
+bool shares_errors(const Workload& workload);
+
 // Returns what drawn elements of an operand are multiplied by: 1, or, for the scales of a product that is
 // requantised, 2^-12. A sum of n products of drawn bytes is about 11,000 * sqrt(n): results then spread over
 // what 8 bits hold, for n from 1 to 2^16, in place of being 0 or saturated all of them.

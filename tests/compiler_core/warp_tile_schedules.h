@@ -14,6 +14,7 @@ struct WarpTiles {
   int terms = 0;                      // of float32
   bool double_buffer = false;
   int64_t stages = 1;  // above 1: of asynchronous copies
+  bool ahead = false;  // of such copies: fragments of the next step are loaded meanwhile
   bool unroll_stages = false;
   int64_t vector = 1;  // elements that a thread copies at once
   std::string layout_a, layout_b, layout_c;
@@ -144,6 +145,7 @@ inline Schedule warp_product(const Program& math, const WarpTiles& o) {
     s.double_buffer(b, k_outer);
   }
   if (o.stages > 1) s.pipeline({a, b}, k_outer, o.stages);
+  if (o.ahead) s.load_ahead({a_tiles, b_tiles}, k_step);
   if (o.unroll_stages) s.unroll(s.split(k_outer, o.stages).inner);
   if (!o.layout_a.empty()) s.set_layout(a, o.layout_a);
   if (!o.layout_b.empty()) s.set_layout(b, o.layout_b);

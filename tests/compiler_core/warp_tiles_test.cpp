@@ -255,7 +255,7 @@ TEST(WarpTiles, RandomProductsAreRight) {
   for (uint32_t i = 0; i < wanted_rounds(40); ++i) {
     WarpTiles o;
     o.warps_m = pick(1, 2), o.warps_n = pick(1, 2, 4);
-    o.bm = 16 * o.warps_m * pick(1, 2), o.bn = 16 * o.warps_n * pick(1, 2), o.bk = 16 * pick(1, 2);
+    o.bm = 16 * o.warps_m * pick(1, 2), o.bn = 16 * o.warps_n * pick(1, 2), o.bk = 16 * pick(1, 2, 4);
     o.k_first = rng() % 2 == 0, o.double_buffer = rng() % 2 == 0, o.vector = pick(1, 2, 8);
     o.layout_a = pick("", "pad:8"), o.layout_b = pick("", "pad:8"), o.layout_c = pick("", "pad:2", "pad:8");
     if (o.bk >= 32 && rng() % 2 == 0) o.layout_a = "xor:8,4";
@@ -264,7 +264,8 @@ TEST(WarpTiles, RandomProductsAreRight) {
     const auto m = o.bm + static_cast<int64_t>(rng() % 70), n = o.bn + static_cast<int64_t>(rng() % 70),
                k = static_cast<int64_t>(1 + rng() % 140);
     o.stages = std::min(o.stages, (k + o.bk - 1) / o.bk + 1);
-    SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k));
+    o.ahead = o.stages > 1 && o.bk > 16 && k > o.bk && rng() % 2 == 0;
+    SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k, o.ahead ? ", ahead" : ""));
     const Program math = half_product(t, m, n, k, o.k_first);
     const Schedule s = warp_product(math, o);
     ASSERT_FALSE(s.refused()) << s.finish().message() << "\n" << s.trace();
@@ -626,6 +627,106 @@ TEST(WarpTiles, DamageToAPipelineIsSeen) {
     });
     EXPECT_THAT(verdict(unpadded, math), HasSubstr("out of bounds")) << "zero fill dropped";
   }
+}
+
+// All stages are on their way, one more than without; the fragments of the next step are there before this one's are used up.
+TEST(WarpTiles, FragmentsAreLoadedAheadOverTheBarrier) {
+  const Program math = half_product(DType::kBFloat16, 32, 32, 256, true);
+  const Schedule s = warp_product(math, {.bk = 64, .stages = 3, .ahead = true, .vector = 8});
+  ASSERT_FALSE(s.refused()) << s.finish().message();
+  const Result<GpuProgram> gpu = lowered(s);
+  ASSERT_TRUE(gpu) << gpu.message() << to_text(s.program());
+  const std::string text = to_text(*gpu);
+  EXPECT_THAT(text, HasSubstr("allocate a.packed.fragment bfloat16[2, 1, 1, 16] register"));
+  EXPECT_THAT(text, HasSubstr("      async commit\n"
+                              "      async wait 2\n"
+                              "      barrier shared\n"
+                              "      unrolled i2.outer in 0..2\n"
+                              "        ldmatrix.bfloat16.mk(a.packed.fragment[0, 0, 0, i2.outer*8], "
+                              "a.packed[0, 0, 0, i2.outer*16, 0])\n"));
+  EXPECT_THAT(text, HasSubstr("        async wait 1\n"
+                              "        barrier shared\n"
+                              "        if k.outer < 3\n"
+                              "          unrolled i2.outer in 0..2\n"
+                              "            ldmatrix.bfloat16.mk(a.packed.fragment[0, 0, 0, i2.outer*8], "
+                              "a.packed[(k.outer + 1)%3, 0, 0, i2.outer*16, 0])\n"));
+  EXPECT_THAT(text, HasSubstr("        if k.outer < 1\n"
+                              "          async copy\n"))
+      << "copies of iteration k + 3";
+  EXPECT_EQ(statements(*gpu, StmtKind::kBarrier), 4) << "one before the loop, one in it, one before the sums "
+                                                        "come where the tiles were, one before they are read";
+  EXPECT_EQ(verdict(*gpu, math), "");
+  const Result<Program> again = replay(math, s.trace());
+  ASSERT_TRUE(again) << again.message();
+  EXPECT_EQ(to_text(*again), to_text(*s.finish()));
+}
+
+TEST(WarpTiles, DamageToFragmentsLoadedAheadIsSeen) {
+  const Program math = half_product(DType::kBFloat16, 64, 64, 200, true);
+  for (const int64_t stages : {2, 3, 4}) {
+    SCOPED_TRACE(str(stages, " stages"));
+    const auto gpu =
+        lowered(warp_product(math, {.stages = stages, .ahead = true, .vector = 8, .layout_a = "xor:8,4"}));
+    ASSERT_TRUE(gpu) << gpu.message();
+    ASSERT_EQ(verdict(*gpu, math), "");
+    const auto without = [&](const char* what, int number) {
+      return damaged(*gpu, [what, number, n = 0](const Stmt& s) mutable {
+        return is_async(*s, what) && n++ == number ? Stmt() : s;
+      });
+    };
+    for (const int wait : {0, 1})
+      EXPECT_THAT(verdict(without("wait", wait), math), HasSubstr("copy under way")) << "wait " << wait;
+    const GpuProgram late = damaged(*gpu, [&](const Stmt& s) {
+      int64_t groups = 0;
+      if (!is_async(*s, "wait") || !is_const_int(s->operands[0], &groups)) return s;
+      return make_async_wait(groups + 1);
+    });
+    EXPECT_THAT(verdict(late, math), HasSubstr("copy under way")) << "waits for one group less";
+    const int commits = static_cast<int>(stages) + 1;  // one each before the loop, one in it
+    for (int i = 0; i < commits; ++i)
+      EXPECT_NE(verdict(without("commit", i), math), "") << "commit " << i << " is missing";
+    for (int i = 0; i < 2 * commits; ++i)
+      EXPECT_NE(verdict(without("copy", i), math), "") << "copy " << i << " is missing";
+    for (const int barrier : {0, 1})
+      EXPECT_THAT(verdict(damaged(*gpu,
+                                  [barrier, n = 0](const Stmt& s) mutable {
+                                    return s->kind == StmtKind::kBarrier && n++ == barrier ? Stmt() : s;
+                                  }),
+                          math),
+                  HasSubstr("race"))
+          << "barrier " << barrier;
+    // The other set of fragments is multiplied.
+    const GpuProgram other = damaged(*gpu, [&](const Stmt& s) {
+      if (s->kind != StmtKind::kIntrinsic || s->name != "mma.bfloat16.mk.kn") return s;
+      auto node = std::make_shared<StmtNode>(*s);
+      std::vector<Expr> at = node->operands[1]->operands;
+      at[0] = 1 - at[0];
+      node->operands[1] = load(node->operands[1]->buffer, std::move(at));
+      return Stmt(std::move(node));
+    });
+    EXPECT_NE(verdict(other, math), "") << "fragments of another step";
+  }
+}
+
+TEST(WarpTiles, WhatCannotBeLoadedAheadIsRefused) {
+  const Program math = half_product(DType::kBFloat16, 32, 32, 256, true);
+  const auto refused = [&](const WarpTiles& o) {
+    const Result<Program> p = warp_product(math, o).finish();
+    return p.is_ok() ? std::string("accepted") : p.message();
+  };
+  EXPECT_THAT(
+      refused({.bk = 32, .ahead = true}),
+      HasSubstr("load_ahead({a.packed.fragment, b.packed.fragment}, k.inner.outer): k.inner.outer is not the "
+                "end of a pipelined loop's iteration; pipeline() first"));
+  EXPECT_THAT(refused({.bk = 48, .stages = 2, .ahead = true, .vector = 8}),
+              HasSubstr("k.inner.outer has 3 steps; two sets of fragments take turns, so it must be even"));
+  Schedule s = warp_product(math, {.bk = 32, .stages = 2, .vector = 8});
+  s.load_ahead({s.tensor("a.packed")}, s.axis("k.inner.outer"));
+  EXPECT_THAT(s.finish().message(),
+              HasSubstr("only fragments are loaded ahead; cache_read(..., fragment) first"));
+  Schedule one = warp_product(math, {.bk = 32, .stages = 2, .vector = 8});
+  one.load_ahead({one.tensor("a.packed.fragment")}, one.axis("k.inner.outer"));
+  EXPECT_THAT(one.finish().message(), HasSubstr("b.packed.fragment is computed in k.inner.outer too"));
 }
 
 // A block reaches beyond the product on two sides.

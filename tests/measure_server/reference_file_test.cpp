@@ -1,10 +1,12 @@
 // Reference answers: written, read back, and what they catch.
 #include "measure_server/runner/reference_file.h"
+#include "compiler_core/base/elements.h"
 #include "tests/random_seed.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -183,6 +185,53 @@ TEST_F(ReferenceFile, ChecksumsNameTheRowWhenTheElementIsNotSampled) {
   out[at] += 1;
   const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
   EXPECT_THAT(r.message, StartsWith("sum of row 57 of out (from out[57, 0]) is "));
+}
+
+// Rounding to 16 bits is off by up to the tolerance of an element, evenly: sums of exact values would be off by more than theirs in
+// some of a thousand rows.
+TEST_F(ReferenceFile, SumsAreOfWhatAnOutputOf16BitsStores) {
+  constexpr int64_t kRows = 1024, kColumns = 1024;
+  const CheckSpec spec{1e-6, 0x1p-8};
+  const std::vector<double> answer = random_answer(kRows * kColumns, 7);
+  std::vector<uint16_t> out;
+  for (const double x : answer)
+    out.push_back(
+        static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded_to_bfloat16(static_cast<float>(x))) >> 16));
+  const auto checked = [&](const OutputFacts& facts) {
+    EXPECT_TRUE(write_reference(path_, answer, {kRows, kColumns}, ReferenceKind::kChecksums, facts));
+    load();
+    const Result<ReferenceView> view = parse_reference(bytes());
+    EXPECT_TRUE(view.is_ok()) << view.message();
+    return check_output(*view, out.data(), DType::kBFloat16, spec, "out");
+  };
+  EXPECT_FALSE(checked({}).ok) << "or this test shows nothing";
+  const CheckResult right = checked({.stored_as = DType::kBFloat16});
+  EXPECT_TRUE(right.ok) << right.message;
+  EXPECT_LT(right.max_error, 1.01) << "of single elements, which are held against exact ones";
+}
+
+// A row divided by one sum that is off: each element is right, and so is the row.
+TEST_F(ReferenceFile, ElementsMayShareAnError) {
+  constexpr int64_t kRows = 300, kColumns = 700;
+  const CheckSpec spec{1e-9, 1e-5};
+  std::vector<double> answer = random_answer(kRows * kColumns, 8);
+  for (double& x : answer) x = std::fabs(x) + 0.1;
+  std::vector<float> out;
+  for (size_t i = 0; i < answer.size(); ++i)
+    out.push_back(static_cast<float>(answer[i] * (1 + (i / kColumns % 2 == 0 ? 8e-6 : -8e-6))));
+  const auto checked = [&](bool shares) {
+    EXPECT_TRUE(write_reference(path_, answer, {kRows, kColumns}, ReferenceKind::kChecksums,
+                                {.shares_errors = shares}));
+    load();
+    const Result<ReferenceView> view = parse_reference(bytes());
+    EXPECT_TRUE(view.is_ok()) << view.message();
+    return check_output(*view, out.data(), DType::kFloat32, spec, "out");
+  };
+  EXPECT_THAT(checked(false).message, StartsWith("sum of row 0 of out"));
+  const CheckResult right = checked(true);
+  EXPECT_TRUE(right.ok) << right.message;
+  for (int64_t c = 0; c < kColumns; ++c) out[static_cast<size_t>(5 * kColumns + c)] *= 1.00002f;
+  EXPECT_FALSE(checked(true).ok) << "more than an element may be off";
 }
 
 // However the dimensions lie: sums of few rows or of few columns would take as much room as the answer.

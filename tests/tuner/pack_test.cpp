@@ -156,6 +156,65 @@ TEST_F(PackTest, FromScheduleToQueryWithoutAGpu) {
   EXPECT_EQ(real.exit_code, 1);
 }
 
+// What was fastest by the records comes first, today's answer before all, in its order; then what is drawn.
+TEST_F(PackTest, TheFastestConfigsOfADatabaseComeFirst) {
+  ASSERT_EQ(
+      tuner("pack matmul.json -o a.pack --candidates 8 --seed 3 --emulate --min-repeat-ms 0.1").exit_code, 0);
+  ASSERT_EQ(run_pack("a.pack -o results.jsonl --deadline 60").exit_code, 0);
+  ASSERT_EQ(tuner("records import results.jsonl --db t.db").exit_code, 0);
+  const Ended asked = tuner(str("query matmul.json --db t.db --json --target '", kEmulated, "'"));
+  ASSERT_EQ(asked.exit_code, 0) << asked.err;
+  const Result<PackFile> first = PackFile::open((folder_ / "a.pack").string());
+  ASSERT_TRUE(first.is_ok()) << first.message();
+  std::set<std::string> measured;
+  for (const PackCandidate& c : first->pack().tasks[0].candidates) measured.insert(c.config);
+
+  const Ended again = tuner(
+      "pack matmul.json -o b.pack --candidates 6 --seed 9 --known 3 --db t.db --emulate --min-repeat-ms 0.1");
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("1 default, 3 known, "));
+  const Result<PackFile> second = PackFile::open((folder_ / "b.pack").string());
+  ASSERT_TRUE(second.is_ok()) << second.message();
+  const std::vector<PackCandidate>& candidates = second->pack().tasks[0].candidates;
+  ASSERT_EQ(candidates.size(), 6u);
+  EXPECT_EQ(candidates[0].picked, PackPick::kDefault);
+  bool has_answer = asked.out.find(candidates[0].config) != std::string::npos;
+  std::set<std::string> all;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    EXPECT_TRUE(all.insert(candidates[i].config).second) << candidates[i].config;
+    if (candidates[i].picked != PackPick::kKnown) continue;
+    EXPECT_LE(i, 3u);
+    EXPECT_TRUE(measured.contains(candidates[i].config));
+    has_answer = has_answer || asked.out.find(candidates[i].config) != std::string::npos;
+  }
+  EXPECT_TRUE(has_answer) << asked.out;
+  // Records of the emulator are no records of the GPU, and a database must be there.
+  EXPECT_THAT(tuner("pack matmul.json -o c.pack --known 3 --db none.db --emulate").err, HasSubstr("none.db"));
+}
+
+// Of the one algorithm that a job names, with its own error bound; of several it is the direct sums.
+TEST_F(PackTest, OneNamedAlgorithmMakesItsPack) {
+  const auto templates_in = [&](const std::string& algorithms, CheckSpec& check) {
+    std::ofstream(folder_ / "one.json")
+        << R"({"op":"matmul","a":[48,40],"b":[40,56],"target":"cuda -arch=sm_80")" << algorithms << "}";
+    const Ended packed = tuner("pack one.json -o one.pack --candidates 2 --emulate");
+    EXPECT_EQ(packed.exit_code, 0) << packed.err;
+    const Result<PackFile> file = PackFile::open((folder_ / "one.pack").string());
+    EXPECT_TRUE(file.is_ok()) << file.message();
+    if (!file.is_ok()) return std::set<std::string>();
+    check = file->pack().tasks[0].check;
+    std::set<std::string> names;
+    for (const PackCandidate& c : file->pack().tasks[0].candidates) names.insert(c.template_name);
+    return names;
+  };
+  CheckSpec direct, three;
+  EXPECT_EQ(templates_in("", direct), std::set<std::string>{"matmul_cuda"});
+  EXPECT_EQ(templates_in(R"(,"algorithms":["direct","tf32x3"])", direct),
+            std::set<std::string>{"matmul_cuda"});
+  EXPECT_EQ(templates_in(R"(,"algorithms":["tf32x3"])", three), std::set<std::string>{"matmul_tf32x3_cuda"});
+  EXPECT_GT(three.absolute, 0);
+}
+
 TEST_F(PackTest, TheSameSeedDrawsTheSameCandidates) {
   for (const char* name : {"a.pack", "b.pack"})
     ASSERT_EQ(tuner(str("pack matmul.json --candidates 3 --seed 7 --emulate -o ", name)).exit_code, 0);

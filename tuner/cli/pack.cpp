@@ -100,8 +100,9 @@ void add_pack_command(Command app, CommandContext& context) {
       .in_range(0, 100)
       .show_default();
   command
-      .add_option("--known", options->build.known,
-                  "The database's fastest configs of each task come first, so many, today's answer before all")
+      .add_option(
+          "--known", options->build.known,
+          "The database's fastest configs of each task come first, so many, today's answer before all")
       .in_range(0, 1'000'000)
       .show_default();
   add_db_option(command, options->db);

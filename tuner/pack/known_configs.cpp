@@ -7,16 +7,16 @@
 
 namespace tuner {
 
-Result<std::vector<KnownConfig>> known_configs(const Store& store, const CliTask& task,
+Result<std::vector<KnownConfig>> known_configs(const Store& store, const JobRow::Task& task,
                                                const std::vector<std::string>& templates) {
   const auto may_use = [&](const std::string& name) {
     return find_template(name) != nullptr && (templates.empty() || std::ranges::count(templates, name) > 0);
   };
-  ASSIGN_OR_RETURN(TaskRecords records, records_of_task(store, {task.key, task.target_name}));
+  ASSIGN_OR_RETURN(TaskRecords records, records_of_task(store, task));
   std::erase_if(records.rows,
                 [&](const TaskRecords::Row& row) { return !row.is_timed() || !may_use(row.template_name); });
   std::ranges::stable_sort(records.rows, {}, &TaskRecords::Row::time_ns);
-  const Result<TunedConfig> answer = store.best(task.key, task.target_name, templates, /*counted=*/false);
+  const Result<TunedConfig> answer = store.best(task.workload_key, task.target, templates, /*counted=*/false);
   if (answer.is_ok()) {
     const auto at = std::ranges::find_if(records.rows, [&](const TaskRecords::Row& row) {
       return row.template_name == answer->template_name && row.config.to_text() == answer->config;

@@ -6,7 +6,6 @@
 
 #include "db/store.h"
 #include "templates/space/config_space.h"
-#include "tuner/jobs/tasks.h"
 
 namespace tuner {
 
@@ -17,7 +16,7 @@ struct KnownConfig {
 
 // The configs that were right and timed, of these templates in their version of today (none named: of all): today's
 // answer, then by time. InvalidArgument: the records are of several machines, whose times cannot be compared.
-Result<std::vector<KnownConfig>> known_configs(const Store& store, const CliTask& task,
+Result<std::vector<KnownConfig>> known_configs(const Store& store, const JobRow::Task& task,
                                                const std::vector<std::string>& templates);
 
 }  // namespace tuner

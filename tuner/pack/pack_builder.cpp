@@ -32,10 +32,11 @@ constexpr int64_t kTriesPerCandidate = 20;
 constexpr size_t kDrawsPerCandidate = 8, kMostDraws = 8192;
 
 // A reference file as bytes: written as the worker writes it, so that there is one writer of the format.
-Result<std::string> reference_bytes(std::span<const double> answer, const Buffer& arg, ReferenceKind kind) {
+Result<std::string> reference_bytes(std::span<const double> answer, const Buffer& arg, ReferenceKind kind,
+                                    const Workload& workload) {
   ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-reference"));
   const std::string path = folder->file("answer");
-  RETURN_IF_ERROR(write_reference(path, answer, arg->shape, kind, arg->dtype));
+  RETURN_IF_ERROR(write_reference(path, answer, arg->shape, kind, {arg->dtype, shares_errors(workload)}));
   return read_whole(path);
 }
 
@@ -59,7 +60,7 @@ Status add_data(const CliTask& task, const Tolerance& tolerance, PackTask& out) 
     if (!is_result(arg->role)) continue;
     const bool is_large = arg->elements() > kChecksumsAbovePackedElements;
     const ReferenceKind kind = is_much_work || is_large ? ReferenceKind::kChecksums : ReferenceKind::kFull;
-    ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg, kind));
+    ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg, kind, task.workload));
     out.references.push_back({arg->name, std::move(bytes)});
   }
   out.check = {tolerance.absolute, tolerance.relative};
@@ -168,8 +169,8 @@ Status check_pack_size(const CliTask& task) {
   return Status::ok();
 }
 
-Result<PackTask> pack_task(const CliTask& task, const PackOptions& options,
-                           const Store* store, PackCounts& counts) {
+Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, const Store* store,
+                           PackCounts& counts) {
   ASSIGN_OR_RETURN(Drawing drawing, Drawing::open(task, options.seed));
   PackTask out{.workload_key = task.key, .target = task.target_name};
   if (options.emulate && backend_of(task.target).emulates()) {
@@ -182,7 +183,7 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options,
   std::vector<Draw> at_first;
   if (store != nullptr && options.known > 0) {
     ASSIGN_OR_RETURN(const std::vector<KnownConfig> known,
-                     known_configs(*store, task, templates_of(algorithm_of_pack(task))));
+                     known_configs(*store, {task.key, out.target}, templates_of(algorithm_of_pack(task))));
     at_first = drawing.take(known, static_cast<size_t>(options.known));
   }
   while (out.candidates.size() < wanted && counts.drawn < kTriesPerCandidate * options.candidates) {

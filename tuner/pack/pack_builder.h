@@ -41,7 +41,7 @@ Status check_pack_size(const CliTask& task);
 // Puts in the default config of each template that serves the task, then what `store` (null: none) knows, then configs
 // in the order of pack_draws.h, except those that the static filter refuses. The same seed and store give the same pack. Errors: no template serves the task, its reference answer cannot be made, or no config compiles here. The
 // message has the last reason, so a missing NVRTC shows at once.
-Result<PackTask> pack_task(const CliTask& task, const PackOptions& options,
-                           const Store* store, PackCounts& counts);
+Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, const Store* store,
+                           PackCounts& counts);
 
 }  // namespace tuner

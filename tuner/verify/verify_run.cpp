@@ -8,6 +8,7 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "measure_server/runner/reference_file.h"
+#include "templates/workload/tolerance.h"
 
 namespace tuner {
 
@@ -34,7 +35,7 @@ Status RunVerifier::begin(const Workload& workload, const VerifyData& data) {
     if (is_result(buffer->role)) {
       references_.push_back({buffer->name, folder / (buffer->name + ".reference")});
       RETURN_IF_ERROR(write_reference(references_.back().path, data.answers[output++], buffer->shape, kind,
-                                      buffer->dtype));
+                                      {buffer->dtype, shares_errors(workload)}));
     }
     if (is_given(buffer->role)) {
       inputs_.push_back({buffer->name, folder / (buffer->name + ".input")});
