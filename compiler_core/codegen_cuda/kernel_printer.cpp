@@ -319,10 +319,13 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
     const bool in_memory = o.place == IntrinsicOperand::Place::kShared;
     for (int64_t run = in_memory ? o.registers - o.run : 0; run > 0; run -= o.run)
       text = replaced(std::move(text), str(place, ":", run),
-                      str("(", address(operand->buffer, of_lane(o, operand, run), ranges), ")"));
+                      str("(&", element(operand->buffer, of_lane(o, operand, run), ranges), ")"));
     const std::vector<Expr> first = of_lane(o, operand, 0);
     text = replaced(std::move(text), str("*", place), element(operand->buffer, first, ranges));
-    text = replaced(std::move(text), place, str("(", address(operand->buffer, first, ranges), ")"));
+    // Of several places those of all iterations would take too many registers.
+    const std::string at = in_memory && o.registers > o.run ? "&" + element(operand->buffer, first, ranges)
+                                                            : address(operand->buffer, first, ranges);
+    text = replaced(std::move(text), place, str("(", at, ")"));
     operands =
         str(element(operand->buffer, operand->operands, ranges), operands.empty() ? "" : ", ", operands);
   }

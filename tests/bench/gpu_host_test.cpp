@@ -83,7 +83,7 @@ TEST_F(GpuHost, TheFirstVisitLeavesEveryLog) {
   const json calibration = json_of("out/calibration.json")["calibration"];
   EXPECT_EQ(calibration["latency_clocks"]["dram"], 512.0 / kClockedLoads);
   EXPECT_EQ(calibration["ffma_a_clock"], 1024.0 * kFfmaPerRound / 512);
-  ASSERT_EQ(calibration["shared_128_bit_loads"].size(), 10u);
+  ASSERT_EQ(calibration["shared_128_bit_loads"].size(), lane_patterns().size());
   EXPECT_EQ(calibration["shared_128_bit_loads"][0]["clocks"], 4);
   EXPECT_EQ(lines_of("out/conv.jsonl"), 2u);
   EXPECT_EQ(lines_of("out/matmul.jsonl"), 6u) << "three candidates, two rounds";

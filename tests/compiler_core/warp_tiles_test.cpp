@@ -262,7 +262,7 @@ TEST(WarpTiles, RandomProductsAreRight) {
     if (rng() % 2 == 0) o.double_buffer = false, o.stages = pick(2, 3, 4);
     const DType t = pick(DType::kBFloat16, DType::kFloat16);
     const auto m = o.bm + static_cast<int64_t>(rng() % 70), n = o.bn + static_cast<int64_t>(rng() % 70),
-               k = static_cast<int64_t>(1 + rng() % 140);
+               k = static_cast<int64_t>((o.bk > 32 ? 17 : 1) + rng() % 140);
     o.stages = std::min(o.stages, (k + o.bk - 1) / o.bk + 1);
     o.ahead = o.stages > 1 && o.bk > 16 && k > o.bk && rng() % 2 == 0;
     SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k, o.ahead ? ", ahead" : ""));
