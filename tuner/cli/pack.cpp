@@ -105,6 +105,8 @@ void add_pack_command(Command app, CommandContext& context) {
           "The database's fastest configs of each task come first, so many, today's answer before all")
       .in_range(0, 1'000'000)
       .show_default();
+  command.add_option("--hardware", options->build.known_hardware,
+                     "With --known: by records of this machine only");
   add_db_option(command, options->db);
   command.add_flag("--emulate", options->build.emulate,
                    "Compile CUDA tasks as CPU kernels made by the emulator, to try every step without a GPU. "

@@ -8,11 +8,12 @@
 namespace tuner {
 
 Result<std::vector<KnownConfig>> known_configs(const Store& store, const JobRow::Task& task,
-                                               const std::vector<std::string>& templates) {
+                                               const std::vector<std::string>& templates,
+                                               const std::string& hardware) {
   const auto may_use = [&](const std::string& name) {
     return find_template(name) != nullptr && (templates.empty() || std::ranges::count(templates, name) > 0);
   };
-  ASSIGN_OR_RETURN(TaskRecords records, records_of_task(store, task));
+  ASSIGN_OR_RETURN(TaskRecords records, records_of_task(store, task, hardware));
   std::erase_if(records.rows,
                 [&](const TaskRecords::Row& row) { return !row.is_timed() || !may_use(row.template_name); });
   std::ranges::stable_sort(records.rows, {}, &TaskRecords::Row::time_ns);

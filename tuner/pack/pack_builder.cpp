@@ -183,7 +183,8 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, cons
   std::vector<Draw> at_first;
   if (store != nullptr && options.known > 0) {
     ASSIGN_OR_RETURN(const std::vector<KnownConfig> known,
-                     known_configs(*store, {task.key, out.target}, templates_of(algorithm_of_pack(task))));
+                     known_configs(*store, {task.key, out.target}, templates_of(algorithm_of_pack(task)),
+                                   options.known_hardware));
     at_first = drawing.take(known, static_cast<size_t>(options.known));
   }
   while (out.candidates.size() < wanted && counts.drawn < kTriesPerCandidate * options.candidates) {

@@ -17,7 +17,8 @@ struct PackOptions {
   // CUDA tasks: percentage of the candidates drawn at random; the others are the best by estimated time
   // (pack_draws.h).
   int random_percent = 20;
-  int known = 0;  // so many of the store's fastest configs come first
+  int known = 0;               // so many of the store's fastest configs come first
+  std::string known_hardware;  // by records of this machine alone; empty: all are of one
   // CUDA tasks: compile the emulator's CPU Programs of the kernels for this host. Their records have the
   // target "... -emulated", never the GPU.
   bool emulate = false;
