@@ -100,9 +100,9 @@ void add_pack_command(Command app, CommandContext& context) {
       .in_range(0, 100)
       .show_default();
   command
-      .add_option(
-          "--known", options->build.known,
-          "The database's fastest configs of each task come first, so many, today's answer before all")
+      .add_option("--known", options->build.known,
+                  "So many of the database's fastest configs of each task come right after the defaults, "
+                  "today's answer before the others")
       .in_range(0, 1'000'000)
       .show_default();
   command.add_option("--hardware", options->build.known_hardware,
