@@ -326,14 +326,34 @@ struct Part {
   bool whole = true;
 };
 
+// Whether no element is further off than `most` tolerances. Without a branch or a division, so that vectors do it.
+template <class T>
+bool none_is_further_off(const double* expected, const T* out, size_t count, const CheckSpec& spec,
+                         double most) {
+  int64_t further = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double difference = std::fabs(static_cast<double>(out[i]) - expected[i]);
+    further += difference <= most * tolerance_of(spec, expected[i]) ? 0 : 1;  // NaN is further off
+  }
+  return further == 0;
+}
+
+// Most elements are not as far off as one before them: they say nothing new.
 template <class T>
 void compare_elements(const ReferenceView& ref, const T* out, const Part& part, const CheckSpec& spec,
                       std::string_view name, CheckResult& result) {
+  constexpr size_t kBlock = 64;
+  constexpr double kRounding = 1e-12;  // of the product of `most` and a tolerance
   Comparer comparer(result);
   const size_t end = part.first + std::min(part.count, ref.full.size() - part.first);
-  for (size_t i = part.first; i < end; ++i)
-    comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance_of(spec, ref.full[i]),
-                     [&] { return element_name(name, ref.shape, i); });
+  for (size_t at = part.first; at < end; at += kBlock) {
+    const size_t count = std::min(kBlock, end - at);
+    if (none_is_further_off(&ref.full[at], out + at, count, spec, result.max_error * (1 - kRounding)))
+      continue;
+    for (size_t i = at; i < at + count; ++i)
+      comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance_of(spec, ref.full[i]),
+                       [&] { return element_name(name, ref.shape, i); });
+  }
 }
 
 template <class T>
