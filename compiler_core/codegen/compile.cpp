@@ -2,6 +2,8 @@
 #include "compiler_core/codegen/compile.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/backend.h"
@@ -9,6 +11,7 @@
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/codegen/machine.h"
 #include "compiler_core/lower/lower.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace tuner {
@@ -19,7 +22,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 8;
+constexpr int kCodegenVersion = 9;
 
 struct Compiled {
   // The context must outlive the module.
@@ -27,7 +30,6 @@ struct Compiled {
   std::unique_ptr<llvm::Module> module;
   Machine* machine = nullptr;
   Workspace workspace;
-  std::string pack_entry;
 };
 
 Status check_name(const std::string& name) {
@@ -49,24 +51,39 @@ Result<Program> lowered_for(const Program& program, const Machine& machine, cons
   return lower(own, options.max_unrolled_stores);
 }
 
-Result<Compiled> to_module(const Program& program, const Target& target, const CompileOptions& options) {
+std::string pack_entry_of(const Program& program) { return program.name + "_pack"; }
+
+enum class Part { kAll, kKernel, kPacking };
+
+// As the emitter leaves it.
+Result<Compiled> emitted(const Program& program, Part part, const Target& target,
+                         const CompileOptions& options) {
   RETURN_IF_ERROR(check_name(program.name));
   Compiled c;
   ASSIGN_OR_RETURN(c.machine, Machine::of(target));
   c.context = std::make_unique<llvm::LLVMContext>();
   c.module = std::make_unique<llvm::Module>(program.name, *c.context);
   c.machine->prepare(*c.module);
-  ASSIGN_OR_RETURN(const Program lowered, lowered_for(program, *c.machine, options));
-  ASSIGN_OR_RETURN(c.workspace, Emitter(*c.module, c.machine->traits()).emit(lowered, program.name));
-  if (program.packing != nullptr) {
-    c.pack_entry = program.name + "_pack";
-    ASSIGN_OR_RETURN(const Program packing, lowered_for(*program.packing, *c.machine, options));
-    ASSIGN_OR_RETURN(const Workspace w, Emitter(*c.module, c.machine->traits()).emit(packing, c.pack_entry));
-    // One workspace serves both entries.
-    c.workspace.shared_bytes = std::max(c.workspace.shared_bytes, w.shared_bytes);
-    c.workspace.per_thread_bytes = std::max(c.workspace.per_thread_bytes, w.per_thread_bytes);
+  if (part != Part::kPacking) {
+    ASSIGN_OR_RETURN(const Program lowered, lowered_for(program, *c.machine, options));
+    ASSIGN_OR_RETURN(c.workspace, Emitter(*c.module, c.machine->traits()).emit(lowered, program.name));
   }
-  RETURN_IF_ERROR(c.machine->optimize(*c.module).with_context(str(program.name, ": ")));
+  if (program.packing != nullptr && part != Part::kKernel) {
+    ASSIGN_OR_RETURN(const Program packing, lowered_for(*program.packing, *c.machine, options));
+    ASSIGN_OR_RETURN(const Workspace w,
+                     Emitter(*c.module, c.machine->traits()).emit(packing, pack_entry_of(program)));
+    c.workspace.join(w);
+  }
+  return c;
+}
+
+Status optimize(const std::string& name, const Compiled& c) {
+  return c.machine->optimize(*c.module).with_context(str(name, ": "));
+}
+
+Result<Compiled> to_module(const Program& program, const Target& target, const CompileOptions& options) {
+  ASSIGN_OR_RETURN(Compiled c, emitted(program, Part::kAll, target, options));
+  RETURN_IF_ERROR(optimize(program.name, c));
   return c;
 }
 
@@ -76,32 +93,79 @@ Result<std::string> emit_file(const Program& program, const Target& target, cons
   return c.machine->emit(*c.module, type, options.machine_scheduler);
 }
 
+Result<std::string> object_of(const Compiled& c, const CompileOptions& options) {
+  return c.machine->emit(*c.module, llvm::CodeGenFileType::ObjectFile, options.machine_scheduler);
+}
+
+Manifest manifest_of(const Program& program, const Target& target, const Workspace& workspace) {
+  Manifest m;
+  m.entry = program.name;
+  m.args = argument_infos(program.args);
+  if (program.packing != nullptr) {
+    m.pack_entry = pack_entry_of(program);
+    m.pack_args = argument_infos(program.packing->args);
+  }
+  m.workspace_bytes = workspace.shared_bytes;
+  m.workspace_bytes_per_thread = workspace.per_thread_bytes;
+  m.threads = target.threads;
+  m.target = target.name();
+  m.toolchain = toolchain_fingerprint();
+  return m;
+}
+
+// Packing entries of the kernels that were compiled last. Candidates of a search differ in their loops more often than in how
+// their constants lie: most packing entries were compiled before. Any thread.
+class PackingObjects {
+ public:
+  Result<std::string> object_of(const std::string& name, const Compiled& packing, const Target& target,
+                                const CompileOptions& options) {
+    std::string key;
+    llvm::raw_string_ostream out(key);
+    out << target.name() << ' ' << options.machine_scheduler << '\n';
+    llvm::WriteBitcodeToFile(*packing.module, out);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = objects_.find(key); known != objects_.end()) return known->second;
+    }
+    RETURN_IF_ERROR(optimize(name, packing));
+    ASSIGN_OR_RETURN(std::string object, tuner::object_of(packing, options));
+    const std::lock_guard lock(mutex_);
+    if (objects_.size() >= kMost) objects_.clear();
+    return objects_[std::move(key)] = std::move(object);
+  }
+
+ private:
+  static constexpr size_t kMost = 128;
+  std::mutex mutex_;
+  std::map<std::string, std::string> objects_;  // by the bitcode they are made of
+};
+
 }  // namespace
 
 Result<CompiledObject> compile_object(const Program& program, const Target& target,
                                       const CompileOptions& options) {
   ASSIGN_OR_RETURN(const Compiled c, to_module(program, target, options));
-  CompiledObject result;
-  ASSIGN_OR_RETURN(result.object,
-                   c.machine->emit(*c.module, llvm::CodeGenFileType::ObjectFile, options.machine_scheduler));
-  Manifest& m = result.manifest;
-  m.entry = program.name;
-  m.args = argument_infos(program.args);
-  m.pack_entry = c.pack_entry;
-  if (program.packing != nullptr) m.pack_args = argument_infos(program.packing->args);
-  m.workspace_bytes = c.workspace.shared_bytes;
-  m.workspace_bytes_per_thread = c.workspace.per_thread_bytes;
-  m.threads = target.threads;
-  m.target = target.name();
-  m.toolchain = toolchain_fingerprint();
+  CompiledObject result{.manifest = manifest_of(program, target, c.workspace)};
+  ASSIGN_OR_RETURN(result.object, object_of(c, options));
   return result;
 }
 
 Result<Artifact> compile(const Program& program, const Target& target, const CompileOptions& options) {
-  ASSIGN_OR_RETURN(CompiledObject compiled, compile_object(program, target, options));
-  Artifact artifact{.manifest = std::move(compiled.manifest)};
+  static PackingObjects packing_objects;
+  ASSIGN_OR_RETURN(Compiled kernel, emitted(program, Part::kKernel, target, options));
+  RETURN_IF_ERROR(optimize(program.name, kernel));
+  std::vector<std::string> objects(1);
+  ASSIGN_OR_RETURN(objects[0], object_of(kernel, options));
+  Workspace workspace = kernel.workspace;
+  if (program.packing != nullptr) {
+    ASSIGN_OR_RETURN(const Compiled packing, emitted(program, Part::kPacking, target, options));
+    ASSIGN_OR_RETURN(std::string object, packing_objects.object_of(program.name, packing, target, options));
+    objects.push_back(std::move(object));
+    workspace.join(packing.workspace);
+  }
+  Artifact artifact{.manifest = manifest_of(program, target, workspace)};
   // No soname: the file is named after its digest, and who loads it needs it under the name it has then.
-  ASSIGN_OR_RETURN(artifact.binary, codegen::link_shared({compiled.object}, target, /*soname=*/""));
+  ASSIGN_OR_RETURN(artifact.binary, codegen::link_shared(objects, target, /*soname=*/""));
   artifact.manifest.digest = sha256_hex(artifact.binary);
   return artifact;
 }

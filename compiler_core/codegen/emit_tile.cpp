@@ -32,9 +32,8 @@ using Vectors = std::vector<llvm::Value*>;
 // the highest that falls out (zip) or the lowest (lanes) becomes the bit of the vectors' index instead.
 class Transpose {
  public:
-  // `permutes_bytes`: one instruction puts the bytes of a vector in any order (vpermb).
-  explicit Transpose(llvm::IRBuilder<>& b, bool permutes_bytes = false)
-      : b_(b), permutes_bytes_(permutes_bytes) {}
+  Transpose(llvm::IRBuilder<>& b, const MachineTraits& machine)
+      : b_(b), permutes_bytes_(machine.has_byte_permute), fences_(!machine.has_neon) {}
 
   // `lanes` vectors of `rows` elements -> `rows` vectors of `lanes`; rows <= lanes.
   Vectors to_rows(Vectors vectors, int64_t rows) {
@@ -155,6 +154,16 @@ class Transpose {
     }
   }
 
+  // LLVM looks for one instruction in place of several shuffles that follow each other, at every shuffle, through all
+  // that it is made of. In a transposition there is none, and looking took a third of the time to compile. Behind a fence
+  // it does not look; a fence is no instruction.
+  void fence(Vectors& vectors) {
+    if (!fences_ || !vectors[0]->getType()->getScalarType()->isFloatTy()) return;
+    for (llvm::Value*& v : vectors)
+      if (!llvm::isa<llvm::Constant>(v))
+        v = b_.CreateIntrinsic(v->getType(), llvm::Intrinsic::arithmetic_fence, {v});
+  }
+
   void zip(Vectors& vectors, int64_t per_lane) {
     const int64_t n = count(vectors[0]);
     llvm::SmallVector<int> low, high;
@@ -165,6 +174,7 @@ class Transpose {
         high.push_back(static_cast<int>(at + per_lane / 2));
       }
     for (auto bit = static_cast<size_t>(per_lane) / 2; bit >= 1; bit /= 2) stage(vectors, bit, low, high);
+    fence(vectors);
   }
 
   void shuffle_lanes(Vectors& vectors, int64_t per_lane) {
@@ -180,7 +190,8 @@ class Transpose {
   }
 
   llvm::IRBuilder<>& b_;
-  bool permutes_bytes_;
+  bool permutes_bytes_;  // one instruction puts the bytes of a vector in any order (vpermb)
+  bool fences_;          // between the stages
 };
 
 }  // namespace
@@ -336,7 +347,7 @@ void Emitter::load_across(const Tile& tile, const Expr& value, std::vector<Expr>
     vectors.push_back(vector);
   }
   leave_lanes();
-  tile_loads_[&*value] = Transpose(b_).to_rows(std::move(vectors), tile.row.lanes);
+  tile_loads_[&*value] = Transpose(b_, machine_).to_rows(std::move(vectors), tile.row.lanes);
 }
 
 llvm::Value* Emitter::transposed(const Expr& load) const {
@@ -382,10 +393,10 @@ void Emitter::store_across(const Tile& tile, const Stmt& store, const std::vecto
   if (guards.empty() && is_one_piece(tile, *store)) {
     at_lane(tile, 0);
     const Access first = analyze(store->buffer, store->indices);
-    store_woven(store->buffer, first, Transpose(b_, machine_.has_byte_permute).woven(std::move(vectors)));
+    store_woven(store->buffer, first, Transpose(b_, machine_).woven(std::move(vectors)));
     return leave_tile(tile);
   }
-  vectors = Transpose(b_).to_lanes(std::move(vectors), tile.lane.lanes);
+  vectors = Transpose(b_, machine_).to_lanes(std::move(vectors), tile.lane.lanes);
   for (int64_t lane = 0; lane < tile.lane.active; ++lane) {
     at_lane(tile, lane);
     const Access access = analyze(store->buffer, store->indices);

@@ -11,6 +11,7 @@
 // to whole vectors, so a piece needs no mask there.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -35,6 +36,11 @@ inline int64_t register_extent(const std::vector<int64_t>& shape, size_t d) {
 
 struct Workspace {
   int64_t shared_bytes = 0, per_thread_bytes = 0;
+  // One workspace serves several entries.
+  void join(const Workspace& other) {
+    shared_bytes = std::max(shared_bytes, other.shared_bytes);
+    per_thread_bytes = std::max(per_thread_bytes, other.per_thread_bytes);
+  }
 };
 
 // What the machine offers that decides which IR is best.

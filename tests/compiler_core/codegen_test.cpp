@@ -568,6 +568,37 @@ TEST(Codegen, SameProgramAndTargetGiveTheSameBytes) {
   EXPECT_EQ(first->manifest.digest, sha256_hex(first->binary));
 }
 
+// What was compiled for one kernel serves another only if it is the same code.
+TEST(Codegen, PackingEntriesAreCompiledOnceAndNeverMixedUp) {
+  const auto filled = [](const std::string& name, double value) {
+    const Buffer y = output("y", {40});
+    return Program{name, {y}, loop("i", 40, LoopKind::kVectorized, [&](Expr i) {
+                     return make_store(y, {i}, float_imm(value));
+                   })};
+  };
+  const auto packed = [&](double value, double pack_value) {
+    Program p = filled("kernel", value);
+    p.packing = std::make_shared<const Program>(filled("packing", pack_value));
+    return p;
+  };
+  for (const auto& [value, pack_value] : {std::pair{1.0, 10.0}, {1.0, 11.0}, {2.0, 10.0}, {1.0, 10.0}}) {
+    const Result<Artifact> artifact = compile(packed(value, pack_value), host_target());
+    ASSERT_TRUE(artifact) << artifact.message();
+    const Result<Kernel> kernel = Kernel::load(*artifact);
+    ASSERT_TRUE(kernel) << kernel.message();
+    ThreadPool pool(1);
+    const tuner_runtime runtime = pool.runtime(nullptr);
+    const AlignedBuffer y(40 * sizeof(float));
+    const auto* const last = static_cast<const float*>(y.data()) + 39;
+    void* args[] = {y.data()};
+    ASSERT_EQ(kernel->entry()(args, &runtime), 0);
+    EXPECT_EQ(*last, static_cast<float>(value));
+    ASSERT_NE(kernel->pack_entry(), nullptr);
+    ASSERT_EQ(kernel->pack_entry()(args, &runtime), 0);
+    EXPECT_EQ(*last, static_cast<float>(pack_value));
+  }
+}
+
 TEST(Codegen, WithoutTheMachineSchedulerTheAnswerIsTheSame) {
   const Program p = tiled_matmul(8, 32, 20, 4, 16, false);
   std::vector<std::vector<double>> expected = random_args(p, 3), found = expected;

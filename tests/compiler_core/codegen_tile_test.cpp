@@ -96,6 +96,8 @@ TEST(CodegenTile, AFullTileIsShufflesOnly) {
   EXPECT_EQ(
       count_in_asm(p, wide, "vshuff") + count_in_asm(p, wide, "vperm") + count_in_asm(p, wide, "vinsert"),
       32);
+  // LLVM is kept from looking for fewer.
+  EXPECT_THAT(emit_llvm(p, target(wide)).value(), HasSubstr("call <16 x float> @llvm.arithmetic.fence"));
 }
 
 TEST(CodegenTile, TailsAreMaskedAndNotGathered) {

@@ -108,6 +108,24 @@ TEST_F(ReferenceFile, FullHoldsEveryElement) {
   EXPECT_LE(r.max_error, 1);
 }
 
+TEST_F(ReferenceFile, EveryElementCountsWhereverItStands) {
+  const std::vector<double> answer = random_answer(333, 3);
+  const ReferenceView view = round_trip(answer, {333}, ReferenceKind::kFull);
+  const auto tolerance = [&](size_t i) { return kSpec.absolute + kSpec.relative * std::fabs(answer[i]); };
+  std::vector<float> out = noisy(answer);
+  double furthest = 0;
+  for (size_t i = 0; i < out.size(); ++i)
+    furthest = std::max(furthest, std::fabs(static_cast<double>(out[i]) - answer[i]) / tolerance(i));
+  EXPECT_EQ(check_output(view, out.data(), DType::kFloat32, kSpec, "out").max_error, furthest);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const float right = std::exchange(out[i], static_cast<float>(answer[i] + 1.05 * tolerance(i)));
+    const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
+    EXPECT_FALSE(r.ok) << i;
+    EXPECT_NEAR(r.max_error, 1.05, 0.01) << i;
+    out[i] = right;
+  }
+}
+
 TEST_F(ReferenceFile, FirstWrongElementIsNamed) {
   std::vector<double> answer(1 * 4 * 20 * 6, 1.5);
   const ReferenceView view = round_trip(answer, {1, 4, 20, 6}, ReferenceKind::kFull);
