@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,10 +15,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/child_process.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/oracle/oracle.h"
@@ -282,6 +285,31 @@ TEST_F(BuilderProcess, ARequestThatKillsEveryBuilderIsToBlame) {
   ASSERT_FALSE(died.is_ok());
   EXPECT_EQ(died.status().code(), StatusCode::kFailed);
   EXPECT_THAT(died.message(), HasSubstr("the builder died: signal 9 (SIGKILL)"));
+}
+
+TEST_F(BuilderProcess, ABuilderEndsWithItsStarterInTheMiddleOfABuild) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // an orphan becomes ours
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t starter = ::fork();
+  if (starter == 0) {
+    const Result<std::unique_ptr<BuilderClient>> own = BuilderClient::start(TUNER_MEASURE_SERVER_PATH, {});
+    const pid_t pid = own.is_ok() ? (*own)->pid() : -1;
+    if (::write(ends[1], &pid, sizeof pid) != sizeof pid || pid < 0) ::_exit(1);
+    (void)(*own)->ask(data_request(MatmulWorkload{.m = 4096, .n = 4096, .k = 4096}), seconds(60));
+    ::_exit(1);
+  }
+  pid_t builder = -1;
+  EXPECT_EQ(::read(ends[0], &builder, sizeof builder), ssize_t{sizeof builder});
+  std::this_thread::sleep_for(milliseconds(200));
+  ::kill(starter, SIGKILL);
+  ::waitpid(starter, nullptr, 0);
+  ASSERT_GT(builder, 0);
+  const std::optional<int> status = wait_for_end(builder, seconds(5));
+  ASSERT_TRUE(status) << "it goes on";
+  EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 1) << ending_text(*status);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+  ::close(ends[0]), ::close(ends[1]);
 }
 
 TEST_F(BuilderProcess, ABuilderThatDiedBetweenBuildsIsReplacedAndNobodyIsBlamed) {
