@@ -134,7 +134,6 @@ class Child {
   }
 
   bool race() {
-    if (!find_calls()) return false;
     while (next() == Command::kSample)
       if (!time_turn()) return false;
     return last();
@@ -475,16 +474,6 @@ class Child {
 
   // --- races ---
 
-  // How many calls a sample has.
-  bool find_calls() {
-    const double fill_ns = plan_.request->min_repeat_ms * 1e6;
-    const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
-    double call_ns = 0;
-    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns)) return false;
-    calls_ = calls_that_fill(fill_ns, call_ns);
-    return true;
-  }
-
   void keep(bool ranks, const Sample& s, double calls) {
     if (ranks && !s.calm) report_.disturbed = 1;
     if (!ranks) {
@@ -496,8 +485,8 @@ class Child {
     report_.cpu_ns[report_.samples++] = s.cpu_ns / calls;
   }
 
-  // A turn warms up first: others have pushed the operands out of the caches. Then come the samples with warm
-  // constants, then those with cold ones; one kind ranks, the other is information.
+  // A turn warms up first: others have pushed the operands out of the caches. The first time, that says how many calls fill a
+  // sample. Then come the samples with warm constants, then those with cold ones; one kind ranks, the other is information.
   bool time_turn() {
     const double fill_ns = plan_.request->min_repeat_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
@@ -513,7 +502,9 @@ class Child {
     report_.disturbed = 0;
     written_ = false;  // the parent has poisoned the outputs
     gate_.be_patient(plan_.request->patience_ms * 1e6);
-    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
+    double call_ns = 0;
+    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns)) return false;
+    if (calls_ == 0) calls_ = calls_that_fill(fill_ns, call_ns);
     Sample s;
     for (int i = 0; i < warm; ++i) {
       if (!gate_.take(calls_, take, s)) return false;
@@ -542,7 +533,7 @@ class Child {
   double turn_wall_ns_ = 0;  // when this turn began
   bool proved_ = false;
   double started_ns_ = 0;
-  int64_t calls_ = 1;        // in a sample; of a race
+  int64_t calls_ = 0;        // in a sample of a race; 0: it has had no turn that is timed
   double call_ns_ = 0;       // the latest
   bool written_ = false;     // a call has written the outputs since they were poisoned
   std::minstd_rand random_;  // a few nanoseconds a number

@@ -154,6 +154,25 @@ TEST(WarmUp, AHopelessCandidateIsNotWarmedUpToTheEnd) {
   EXPECT_EQ(steps, 2u);
 }
 
+// Its third call says that it will be cut: two steps, and the sample that is the bound. One that may not be is warmed up.
+TEST(WarmUp, WhatWillBeCutIsNotWarmedUpToTheEnd) {
+  const auto calls_until_known = [](double ns) {
+    int taken = 0;
+    Samples out;
+    EXPECT_TRUE(take_samples(
+        {.fill_ns = 1, .stop_at_ns = monotonic_ns() + 60e9, .cut_above_ns = 200},
+        [&](int64_t, Sample& s) {
+          return s = {ns, ns}, ++taken, true;
+        },
+        out));
+    EXPECT_EQ(out.cut, ns > 200);
+    return taken;
+  };
+  EXPECT_EQ(calls_until_known(260), 3);
+  EXPECT_EQ(calls_until_known(240), 4 + 1);
+  EXPECT_EQ(calls_until_known(190), 4 + 3);
+}
+
 // A machine whose neighbour is there during the first `disturbed` calls, the warm-up among them.
 Samples beside_a_neighbour(int disturbed, SamplingOptions options) {
   int calls = 0;
