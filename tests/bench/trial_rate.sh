@@ -2,8 +2,8 @@
 # trial_rate.sh BEFORE AFTER ROUNDS FILE.json...
 # How many trials a second two builds do: `tuner submit FILE --trials 96` with the programs of the folders BEFORE and AFTER (each a
 # build/release/bin) in turn, ROUNDS times. Every job has a database and a cache of its own, so all is built anew; only what is
-# known of the machine is shared. Prints of each its last line (trials, seconds, rate) and the published time. Stop everything else
-# first: the ratio counts.
+# known of the machine is shared. Prints of each its last line (trials, seconds, rate), the CPU seconds of all its processes, and
+# the published time. Stop everything else first: the ratio counts. Beside others the CPU seconds are what says something.
 set -euo pipefail
 [[ $# -ge 4 ]] || { sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 before=$1 after=$2 rounds=$3
@@ -19,10 +19,11 @@ for round in $(seq "$rounds"); do
       [[ ! -f $facts ]] || cp "$facts" "$work/cache/tuner/shared/"
       bin=$before
       [[ $which = before ]] || bin=$after
-      XDG_CACHE_HOME=$work/cache "$bin/tuner" submit "$file" --trials 96 --stop-below 0 --seed "$round" --db "$work/t.db" >"$work/log" 2>&1 ||
-        { cat "$work/log" >&2; exit 1; }
-      printf '%-20s %-6s %s | %s\n' "$(basename "$file" .json)" "$which" "$(sed -n 's/^job j1: //p' "$work/log" | tail -1)" \
-        "$(grep -m1 ' as fast as the default' "$work/log" | sed 's/^ *//; s/ as fast.*//')"
+      TIMEFORMAT='%U + %S'
+      { time XDG_CACHE_HOME=$work/cache "$bin/tuner" submit "$file" --trials 96 --stop-below 0 --seed "$round" --db "$work/t.db" \
+        >"$work/log" 2>&1; } 2>"$work/cpu" || { cat "$work/log" >&2; exit 1; }
+      printf '%-20s %-6s %s; %s s CPU | %s\n' "$(basename "$file" .json)" "$which" "$(sed -n 's/^job j1: //p' "$work/log" | tail -1)" \
+        "$(cat "$work/cpu")" "$(grep -m1 ' as fast as the default' "$work/log" | sed 's/^ *//; s/ as fast.*//')"
     done
   done
 done
