@@ -73,6 +73,10 @@ Result<LaunchInfo> launch_of(const GpuKernel& kernel, const GpuProgram& program,
   if (in_cubin == cubin.end() || in_log == reports.end())
     return Status(StatusCode::kInternal,
                   str(kernel.name, ": not in the compiler's ", in_cubin == cubin.end() ? "cubin" : "log"));
+  if (in_log->serialized)
+    return invalid_config(
+        "stage B: ", kernel.name,
+        ": the compiler makes every product of a warpgroup wait for the one before (C7511)");
   LaunchInfo launch{.kernel = kernel.name, .grid = kernel.grid, .block = kernel.block};
   launch.shared_bytes = kernel.shared_bytes;
   ASSIGN_OR_RETURN(launch.params, parameter_places(kernel, program));
@@ -112,9 +116,23 @@ Status check_statement(const StmtNode& s) {
   return status;
 }
 
+// Instructions of one architecture alone.
+Status check_own_instructions(const GpuProgram& program, const Target& target) {
+  Status status;
+  for (const GpuKernel& kernel : program.kernels)
+    visit(kernel.body, [&](const Stmt& s) {
+      const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+      if (status.is_ok() && i != nullptr && !i->gpu_arch.empty() && i->gpu_arch != target.arch)
+        status = invalid_config("kernel ", kernel.name, ": ", s->name, " needs ", i->gpu_arch, ", found ",
+                                target.arch);
+    });
+  return status;
+}
+
 // cp.async, mma.sync of 16 x 8 x 16 and ldmatrix came with sm_80.
 Status check_architecture(const GpuProgram& program, const Target& target) {
   constexpr int kFirst = 80;
+  RETURN_IF_ERROR(check_own_instructions(program, target));
   if (target.compute_capability() >= kFirst) return Status::ok();
   for (const GpuKernel& kernel : program.kernels) {
     std::string found;

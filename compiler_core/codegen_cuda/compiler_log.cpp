@@ -4,6 +4,11 @@
 //   ptxas info    : Function properties for matmul
 //   ptxas         .     760 bytes stack frame, 2448 bytes spill stores, 2404 bytes spill loads
 //   ptxas info    : Used 255 registers, used 1 barriers, 760 bytes cumulative stack size
+//
+// and, before or behind it, of products of warpgroups that it could not keep apart:
+//
+//   ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in the function 'matmul'
+#include <algorithm>
 #include <charconv>
 
 #include "compiler_core/codegen_cuda/cuda.h"
@@ -27,6 +32,7 @@ int number_before(std::string_view line, std::string_view what) {
 std::vector<CompilerReport> parse_compiler_log(std::string_view log) {
   constexpr std::string_view kEntry = "Compiling entry function '";
   std::vector<CompilerReport> reports;
+  std::vector<std::string_view> serialized;
   for (size_t begin = 0; begin < log.size();) {
     const size_t end = std::min(log.find('\n', begin), log.size());
     const std::string_view line = log.substr(begin, end - begin);
@@ -35,6 +41,7 @@ std::vector<CompilerReport> parse_compiler_log(std::string_view log) {
       const std::string_view rest = line.substr(name + kEntry.size());
       reports.push_back({.kernel = std::string(rest.substr(0, rest.find('\'')))});
     }
+    if (line.find("(C7511)") != std::string_view::npos) serialized.push_back(line);
     if (reports.empty()) continue;
     CompilerReport& report = reports.back();
     if (line.find(" bytes stack frame") != std::string_view::npos) {
@@ -45,6 +52,10 @@ std::vector<CompilerReport> parse_compiler_log(std::string_view log) {
     if (line.find(" registers") != std::string_view::npos)
       report.registers = number_before(line, " registers");
   }
+  for (CompilerReport& report : reports)
+    report.serialized = std::ranges::any_of(serialized, [&](std::string_view line) {
+      return line.find(str("in the function '", report.kernel, "'")) != std::string_view::npos;
+    });
   return reports;
 }
 

@@ -72,6 +72,7 @@ Result<std::vector<CubinKernel>> read_cubin(std::string_view bytes);
 struct CompilerReport {
   std::string kernel;
   int registers = 0, spill_store_bytes = 0, spill_load_bytes = 0, stack_bytes = 0;
+  bool serialized = false;  // wgmma waits after each instruction
 };
 std::vector<CompilerReport> parse_compiler_log(std::string_view log);
 

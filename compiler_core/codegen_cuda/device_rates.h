@@ -18,11 +18,12 @@ struct DeviceRates {
   int64_t cache_bytes_per_sm;  // L1 and shared memory together
   int64_t l2_bytes;
   double dram_gb_per_s;
-  // Clocks in which the tensor cores of one scheduler multiply tiles by mma.sync: what is reached, and what is
-  // never fewer.
+  // Clocks in which the tensor cores of one scheduler multiply tiles, by mma.sync where nothing else is said: what is
+  // reached, and what is never fewer.
   struct TileClocks {
-    double halves;  // 16 x 8 x 16 of 16 bits, sums in float32
-    double bytes;   // 16 x 8 x 32 of bytes, sums in int32
+    double halves;       // 16 x 8 x 16 of 16 bits, sums in float32
+    double bytes;        // 16 x 8 x 32 of bytes, sums in int32
+    double grouped = 4;  // 16 x 8 x 16 of 16 bits by wgmma; of sm_90a alone
   };
   TileClocks mma, least_mma;
 

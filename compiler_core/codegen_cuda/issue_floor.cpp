@@ -185,7 +185,8 @@ Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, 
   const double issue =
       spread.scheduler_warps *
       std::max({floor.warp_instructions, counts.multiply_adds * a_lane,
-                counts.halves * rates.least_mma.halves + counts.bytes * rates.least_mma.bytes});
+                counts.halves * rates.least_mma.halves + counts.bytes * rates.least_mma.bytes +
+                    counts.grouped * rates.least_mma.grouped});
   const double others = std::max(spread.multiprocessor_warps * least_cost(code, counts, passes),
                                  spread.rounds * floor.warp_clocks);
   floor.issue_ns = issue / rates.clock_ghz;

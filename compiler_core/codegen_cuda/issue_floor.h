@@ -43,6 +43,7 @@ struct LoweredCounts {
   double tiles = 0;            // products of tiles: instructions, each of a warp
   double halves = 0;           // of them, in such of 16 x 8 x 16 of 16 bits
   double bytes = 0;            // of them, in such of 16 x 8 x 32 of bytes
+  double grouped = 0;          // of them by warpgroups, in such of 16 x 8 x 16 of 16 bits
   double dots = 0;             // products of four bytes with a sum
   double barriers = 0;         // of the block
   double active_blocks = 1;    // share of the blocks that have work

@@ -78,7 +78,8 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
       body_(with_step_masks(simplified_body(kernel), kernel, masks_)),
       index_names_(kernel, body_),
       expr_text_(names_),
-      barrier_comments_(describe_barriers(body_)) {
+      barrier_comments_(describe_barriers(body_)),
+      fetches_tiles_(shared_alignment(body_) > 16) {
   names_.reserve(kernel.name);
   reserve_intrinsic_words(body_, names_);
   const auto declare = [&](const Buffer& b) {
@@ -146,7 +147,7 @@ void KernelPrinter::signature() {
 
 void KernelPrinter::define_shared() {
   if (kernel_.shared.empty()) return;
-  line("extern __shared__ __align__(16) unsigned char shared_memory[];");
+  line(str("extern __shared__ __align__(", shared_alignment(body_), ") unsigned char shared_memory[];"));
   for (size_t i = 0; i < kernel_.shared.size(); ++i) {
     const Buffer& b = kernel_.shared[i];
     const std::string start = kernel_.shared_offsets[i] == 0
@@ -206,6 +207,7 @@ void KernelPrinter::define_arrays(const VarNode* loop, RangeMap& ranges) {
 
 void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
   if (s == nullptr) return;
+  if (!in_run_ && is_unit_run(s)) return unit_run(s, ranges, told);
   const bool is_nest = s->kind == StmtKind::kFor || s->kind == StmtKind::kStore || s->kind == StmtKind::kIf;
   if (!told && is_nest && only_store(s) != nullptr) {
     comment(describe_nest(s));
@@ -265,6 +267,8 @@ void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told
 }
 
 void KernelPrinter::guard(const Stmt& s, const RangeMap& ranges, bool told) {
+  // Waiting where nothing is under way costs nothing, and a compiler must see that every way passes the wait.
+  if (only_lands(s->body) && s->else_body == nullptr) return stmt(s->body, ranges, told);
   const std::string why = describe_guard(*s, kernel_, ranges);
   open_guard(value(s->condition, ranges), why);
   stmt(s->body, assuming(ranges, s->condition), told);
@@ -316,7 +320,7 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
     const Expr& operand = s.operands[n];
     const IntrinsicOperand& o = i->operands[n];
     const std::string place = str("$", n);
-    const bool in_memory = o.place == IntrinsicOperand::Place::kShared;
+    const bool in_memory = o.place == IntrinsicOperand::Place::kShared && o.unit_place == nullptr;
     for (int64_t run = in_memory ? o.registers - o.run : 0; run > 0; run -= o.run)
       text = replaced(std::move(text), str(place, ":", run),
                       str("(&", element(operand->buffer, of_lane(o, operand, run), ranges), ")"));
@@ -335,12 +339,16 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
 
 // Where a lane goes for its element `reg` of an operand.
 std::vector<Expr> KernelPrinter::of_lane(const IntrinsicOperand& o, const Expr& operand, int64_t reg) const {
-  if (o.place != IntrinsicOperand::Place::kShared) return operand->operands;
-  // lower/gpu.h: a warp lies along threadIdx.x.
+  if (o.place != IntrinsicOperand::Place::kShared || o.unit_place != nullptr) return operand->operands;
+  // lower/gpu.h: a warp or a warpgroup lies along threadIdx.x.
   return in_buffer(operand->operands, o.layout(Expr(kernel_.thread_vars[0]), Expr(reg)));
 }
 
 void KernelPrinter::barrier(const Stmt& s) {
+  if (fetches_tiles_)
+    line(
+        "asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");  // what this thread wrote is "
+        "there for tensor cores");
   CHECK(s->scope == MemoryScope::kShared || s->scope == MemoryScope::kRegister) << "a barrier of a cluster";
   line(str(s->scope == MemoryScope::kShared ? "__syncthreads();" : "__syncwarp();", "  // ",
            with_c_names(barrier_comments_.at(s.get()))));

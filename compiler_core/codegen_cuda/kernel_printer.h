@@ -62,6 +62,7 @@ class KernelPrinter {
   void allocate(const Stmt& s, const RangeMap& ranges);
   void intrinsic(const StmtNode& s, const RangeMap& ranges);
   std::vector<Expr> of_lane(const IntrinsicOperand& o, const Expr& operand, int64_t reg) const;
+  void unit_run(const Stmt& s, const RangeMap& ranges, bool told);
   void barrier(const Stmt& s);
 
   // --- vectorized loops (print_vector.cpp) ---
@@ -107,6 +108,8 @@ class KernelPrinter {
   Names names_;
   ExprText expr_text_;
   std::map<const StmtNode*, std::string> barrier_comments_;
+  bool fetches_tiles_ = false;                // a unit reads shared memory by itself
+  bool in_run_ = false;                       // of its statements
   std::map<const BufferNode*, Buffer> flat_;  // of IndexNames::is_flat() buffers: one dimension, plain
   struct Definition {
     std::string name;
@@ -123,6 +126,11 @@ class KernelPrinter {
   std::set<std::pair<DType, DType>> dot_types_;
 };
 
+// Bytes at whose multiple shared memory begins: the widest vector, or what a unit that fetches tiles asks for.
+int64_t shared_alignment(const Stmt& body);
+// True for nothing but statements of one unit that works by itself; for nothing but waits for products that were started.
+bool is_unit_run(const Stmt& s);
+bool only_lands(const Stmt& s);
 // The function that copies so many bytes asynchronously.
 std::string async_helper(int64_t bytes);
 // The function that adds a dot product of such bytes.

@@ -74,10 +74,11 @@ class Counter {
   void count_tiles(const StmtNode& s, double times) {
     const Intrinsic* const intrinsic = find_intrinsic(s.name);
     if (intrinsic == nullptr) return;
-    const auto [halves, bytes, instructions] = cuda::tile_products(*intrinsic);
-    count(counts_.tiles, instructions * times);
-    count(counts_.halves, halves * times);
-    count(counts_.bytes, bytes * times);
+    const cuda::TileProducts products = cuda::tile_products(*intrinsic);
+    count(counts_.tiles, products.instructions * times);
+    count(counts_.halves, products.halves * times);
+    count(counts_.bytes, products.bytes * times);
+    count(counts_.grouped, products.grouped * times);
   }
 
   void count(double& sum, double pieces) {

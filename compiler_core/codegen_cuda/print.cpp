@@ -72,9 +72,10 @@ std::string helpers_of(const GpuProgram& program) {
   std::vector<std::string_view> helpers;
   const auto note = [&](const Stmt& s) {
     const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
-    if (i != nullptr && !i->cuda_helper.empty() &&
-        std::ranges::find(helpers, std::string_view(i->cuda_helper)) == helpers.end())
-      helpers.push_back(i->cuda_helper);
+    if (i == nullptr) return;
+    for (const std::string_view helper :
+         {std::string_view(i->cuda_shared_helper), std::string_view(i->cuda_helper)})
+      if (!helper.empty() && std::ranges::find(helpers, helper) == helpers.end()) helpers.push_back(helper);
   };
   for (const GpuKernel& kernel : program.kernels) visit(kernel.body, note);
   std::string text;

@@ -182,7 +182,8 @@ void look_at_tiles(const StmtNode& s, Needs& needs) {
     smaller = std::min(smaller, registers_of(*operand->buffer));
     tile = std::max(tile, registers_of(o.registers, o.dtype));
   });
-  if (is_product) needs.operands = std::max(needs.operands, smaller + tile);
+  // A unit that fetches both operands by itself needs no registers for them.
+  if (is_product && tile > 0) needs.operands = std::max(needs.operands, smaller + tile);
 }
 
 void look(const Stmt& s, Loops& loops, Needs& needs) {

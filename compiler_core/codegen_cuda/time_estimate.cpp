@@ -44,7 +44,7 @@ double norm(std::initializer_list<double> times) {
 
 // Of the tensor cores of one scheduler.
 double clocks_of_tiles(const WarpCounts& counts, const DeviceRates::TileClocks& clocks) {
-  return counts.halves * clocks.halves + counts.bytes * clocks.bytes;
+  return counts.halves * clocks.halves + counts.bytes * clocks.bytes + counts.grouped * clocks.grouped;
 }
 
 // One block alone, all its warps step by step together: how long it takes, waiting included.

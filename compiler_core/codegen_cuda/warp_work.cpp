@@ -90,6 +90,11 @@ WarpCounts of(Issue issue, double count) {
   return counts;
 }
 
+// A wait for products that were started.
+bool lands(const Intrinsic& i) {
+  return i.way == Intrinsic::Way::kLands || i.way == Intrinsic::Way::kLandsBefore;
+}
+
 class Walk {
  public:
   Walk(const GpuKernel& kernel, int64_t wave_blocks)
@@ -349,6 +354,7 @@ class Walk {
 
   // Tiles of a warp: loads and stores of matrices, products of them, sums that begin.
   void walk_tiles(const StmtNode& s, const Intrinsic& intrinsic, std::vector<WarpStep>& steps) {
+    if (lands(intrinsic)) return add({.counts = of(Issue::kWork, share())}, steps);
     WarpStep step;
     const double copies = unrolled_copies() * share();
     bool in_memory = false, is_product = false;
@@ -356,6 +362,11 @@ class Walk {
       const IntrinsicOperand& o = intrinsic.operands[n];
       const Expr& operand = s.operands[n];
       if (o.place == IntrinsicOperand::Place::kShared) {
+        if (o.unit_place != nullptr) {
+          step.counts.wavefronts += wavefronts_of_unit(o, intrinsic.threads) * copies;
+          add_address(operand->buffer, operand->operands, 0, step.counts);
+          continue;
+        }
         in_memory = true;
         step.shared_loads |= o.access == IntrinsicOperand::Access::kRead;
         for (int64_t reg = 0; reg < o.registers; reg += o.run) {
@@ -374,6 +385,7 @@ class Walk {
         const TileProducts products = tile_products(intrinsic);
         step.counts.halves = copies * products.halves;
         step.counts.bytes = copies * products.bytes;
+        step.counts.grouped = copies * products.grouped;
         // Its terms are added to the same sums, one after the other.
         step.chain = chain_of(operand->operands) * static_cast<double>(intrinsic.products);
       }
@@ -392,6 +404,14 @@ class Walk {
       step.counts[Issue::kMove] += copies * static_cast<double>(intrinsic.operands[0].registers);
     step.loads_go_on = step.shared_loads;
     add(std::move(step), steps);
+  }
+
+  // A unit that fetches a tile by itself reads 128 bytes at a time, for all warps together.
+  static double wavefronts_of_unit(const IntrinsicOperand& o, int64_t threads) {
+    constexpr double kBytes = 128, kWarp = 32;
+    double bytes = static_cast<double>(dtype_bytes(o.dtype));
+    for (const int64_t d : o.shape) bytes *= static_cast<double>(d);
+    return bytes / kBytes / (static_cast<double>(threads) / kWarp);
   }
 
   void walk_intrinsic(const StmtNode& s, std::vector<WarpStep>& steps) {
@@ -553,7 +573,7 @@ double WarpCounts::clocks_alone() const {
 WarpCounts& WarpCounts::operator+=(const WarpCounts& o) {
   for (size_t i = 0; i < kIssues; ++i) issues[i] += o.issues[i];
   arithmetic += o.arithmetic, dots += o.dots;
-  halves += o.halves, bytes += o.bytes;
+  halves += o.halves, bytes += o.bytes, grouped += o.grouped;
   wavefronts += o.wavefronts, conflicts += o.conflicts, sectors += o.sectors;
   return *this;
 }
@@ -565,6 +585,7 @@ WarpCounts WarpCounts::operator*(double factor) const {
                  .sectors = sectors * factor,
                  .halves = halves * factor,
                  .bytes = bytes * factor,
+                 .grouped = grouped * factor,
                  .dots = dots * factor};
   for (size_t i = 0; i < kIssues; ++i) all.issues[i] = issues[i] * factor;
   return all;
@@ -572,6 +593,7 @@ WarpCounts WarpCounts::operator*(double factor) const {
 
 TileProducts tile_products(const Intrinsic& intrinsic) {
   using Access = IntrinsicOperand::Access;
+  if (lands(intrinsic)) return {};
   const auto elements = [](const IntrinsicOperand& o) {
     double all = 1;
     for (const int64_t d : o.shape) all *= static_cast<double>(d);
@@ -584,6 +606,10 @@ TileProducts tile_products(const Intrinsic& intrinsic) {
                           static_cast<double>(intrinsic.products);
   if (dtype_bytes(operands[1].dtype) == 1)
     return {.bytes = products / (16 * 8 * 32), .instructions = products / (16 * 8 * 32)};
+  if (intrinsic.threads > 32) {
+    const double of_warp = products / (static_cast<double>(intrinsic.threads) / 32);
+    return {.grouped = of_warp / (16 * 8 * 16), .instructions = static_cast<double>(intrinsic.instructions)};
+  }
   // Of float32 an instruction has half as many products, in the same time.
   const double deep = dtype_bytes(operands[1].dtype) == 4 ? 8 : 16;
   return {.halves = products / (16 * 8 * deep), .instructions = products / (16 * 8 * deep)};

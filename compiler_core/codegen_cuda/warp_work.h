@@ -46,9 +46,10 @@ struct WarpCounts {
   double sectors = 0;     // of 32 bytes, asked of L1 or written
   double halves = 0;      // products on tensor cores, in such of 16 x 8 x 16 of 16 bits
   double bytes = 0;       // likewise, in such of 16 x 8 x 32 of bytes
+  double grouped = 0;     // of 16 bits by warpgroups, in such of 16 x 8 x 16
   double dots = 0;        // of the instructions: dot products of four bytes, in the integer pipe
 
-  double tiles() const { return halves + bytes; }
+  double tiles() const { return halves + bytes + grouped; }
   double& operator[](Issue issue) { return issues[static_cast<size_t>(issue)]; }
   double operator[](Issue issue) const { return issues[static_cast<size_t>(issue)]; }
   double instructions() const;  // that are issued, all kinds
@@ -99,7 +100,7 @@ struct WarpWork {
 
 // What a product of tiles C += A B is, of one warp; nothing of any other intrinsic.
 struct TileProducts {
-  double halves = 0, bytes = 0;  // units: at WarpCounts
+  double halves = 0, bytes = 0, grouped = 0;  // units: at WarpCounts
   double instructions = 0;
 };
 TileProducts tile_products(const Intrinsic& intrinsic);

@@ -48,14 +48,17 @@ Stmt Fission::deliver(int64_t in_flight) {
 }
 
 Stmt Fission::nothing_in_flight() const {
-  if (context_.groups == nullptr) return nullptr;
-  std::vector<Stmt> all = {make_store(context_.groups, {}, int32(0))};
+  std::vector<Stmt> all;
+  const auto clear = [&](const Buffer& numbers) {
+    const Var e = make_var("e");
+    all.push_back(make_for(e, numbers->elements(), make_store(numbers, {Expr(e)}, int32(0))));
+  };
+  for (const Buffer& counter : {context_.groups, context_.started})
+    if (counter != nullptr) all.push_back(make_store(counter, {}, int32(0)));
   for (const Buffer& b : context_.kernel->shared) {
     const Place& place = context_.places.at(b.get());
-    if (!place.in_flight) continue;
-    const Var e = make_var("e");
-    all.push_back(
-        make_for(e, place.storage->elements(), make_store(place.in_flight->group, {Expr(e)}, int32(0))));
+    if (place.in_flight) clear(place.in_flight->group);
+    if (place.held != nullptr) clear(place.held);
   }
   return make_seq(std::move(all));
 }

@@ -10,6 +10,7 @@
 #include "compiler_core/emulator/initialised.h"
 #include "compiler_core/emulator/validate.h"
 #include "compiler_core/emulator/vectorise.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -201,6 +202,26 @@ class Emulation {
     });
   }
 
+  // Shared buffers that products read which go on behind their statement.
+  void declare_held(KernelContext& context) {
+    visit(context.kernel->body, [&](const Stmt& s) {
+      const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+      if (i == nullptr || i->way == Intrinsic::Way::kWhole) return;
+      for (size_t o = 0; o < s->operands.size() && o < i->operands.size(); ++o) {
+        const Buffer& buffer = s->operands[o]->buffer;
+        const auto place = context.places.find(buffer.get());
+        if (i->operands[o].place != IntrinsicOperand::Place::kShared || place == context.places.end() ||
+            place->second.held != nullptr)
+          continue;
+        place->second.held = scratch(buffer->name + ".held", DType::kInt32, place->second.storage->shape);
+        setup_.push_back(fill_zero(place->second.held));
+      }
+      if (context.started != nullptr) return;
+      scratch_.push_back(make_buffer("started", DType::kInt32, {}, MemoryScope::kRegister));
+      context.started = scratch_.back();
+    });
+  }
+
   static void declare_common_bytes(KernelContext& context) {
     const GpuKernel& k = *context.kernel;
     for (size_t i = 0; i < k.shared.size(); ++i)
@@ -239,6 +260,7 @@ class Emulation {
     for (const Buffer& b : kernel.shared) context.places[b.get()] = shared_place(b);
     if (options_.check) {
       declare_in_flight(context);
+      declare_held(context);
       declare_common_bytes(context);
     }
 

@@ -31,6 +31,8 @@ enum class FaultKind : uint8_t {
   kWrittenTwice,   // two threads of one launch store the same element of global memory
   kUnwritten,      // no thread stored this element of an output
   kInFlight,       // an element is read or stored while an asynchronous copy to it is under way
+  kHeld,           // an element is stored while products that were started still read it
+  kNotStarted,     // products are waited for that were not started, or not before the latest
   kDivergent,      // only some of the threads that must execute an intrinsic together reach it
 };
 std::string_view fault_name(FaultKind kind);

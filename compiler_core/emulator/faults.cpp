@@ -38,8 +38,9 @@ Stmt FaultLog::reset() const {
 }  // namespace emulation
 
 std::string_view fault_name(FaultKind kind) {
-  constexpr std::string_view kNames[] = {"race",      "out of bounds",  "uninitialised read", "written twice",
-                                         "unwritten", "copy under way", "divergent intrinsic"};
+  constexpr std::string_view kNames[] = {
+      "race",           "out of bounds",      "uninitialised read",   "written twice",      "unwritten",
+      "copy under way", "products under way", "products not started", "divergent intrinsic"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -71,6 +72,8 @@ std::string describe(const FaultSite& site, std::span<const int32_t> numbers) {
     case FaultKind::kDivergent:
       return str(text, "in the warp of ", now, ", with ", numbers[1], " of its threads");
     case FaultKind::kUninitialised:
+    case FaultKind::kHeld:
+    case FaultKind::kNotStarted:
       return str(text, "element ", element_text(numbers[1], site.shape), ", ", now);
     case FaultKind::kInFlight:
       return str(text, "element ", element_text(numbers[1], site.shape), ", ", now, "; copied by ",

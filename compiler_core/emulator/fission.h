@@ -2,6 +2,7 @@
 // loops over the threads of a block. Private to emulator.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "compiler_core/emulator/instrument.h"
@@ -76,6 +77,12 @@ class Fission {
   Stmt move_fragment(const StmtNode& s, size_t operand, const Buffer& tile, bool gather,
                      const RangeMap& ranges, const Crew& crew);
   Stmt run_meaning(const StmtNode& s, const std::vector<Buffer>& tiles, const Crew& crew);
+  // Products that go on behind their statement: they hold their operands in memory until a statement lands them.
+  Stmt hold(const StmtNode& s, const Crew& crew);
+  Stmt land(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
+  // Runs what `f` makes of an operand's elements in memory, each by the lane whose share it is.
+  Stmt for_share(const StmtNode& s, size_t operand, const Crew& crew,
+                 const std::function<Stmt(const Buffer&, const std::vector<Expr>&)>& f);
 
   Buffer make_scratch(std::string name, DType type, std::vector<int64_t> shape);
   template <class... Args>

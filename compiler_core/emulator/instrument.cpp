@@ -34,13 +34,6 @@ bool uses_var(const Stmt& s, const Var& var) {
   return found;
 }
 
-// Row-major place among all elements.
-Expr flat_element(const Buffer& buffer, const std::vector<Expr>& indices) {
-  Expr flat = 0;
-  for (size_t d = 0; d < indices.size(); ++d) flat = flat * Expr(buffer->shape[d]) + indices[d];
-  return flat;
-}
-
 bool proved_inside(const Expr& index, int64_t extent, const RangeMap& ranges) {
   if (const auto bounds = const_bounds(index, ranges);
       bounds && bounds->first >= 0 && bounds->second < extent)
@@ -68,6 +61,12 @@ std::vector<Stmt> with_guards(std::vector<Stmt> stmts, const std::vector<Expr>& 
 }
 
 }  // namespace
+
+Expr flat_element(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr flat = 0;
+  for (size_t d = 0; d < indices.size(); ++d) flat = flat * Expr(buffer->shape[d]) + indices[d];
+  return flat;
+}
 
 Stmt Instrumenter::run(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended) {
   contended_ = &contended;
@@ -243,9 +242,9 @@ Instrumenter::Piece Instrumenter::store_piece(const Stmt& s, const RangeMap& ran
     return result;
   }
   if (copies_ && place->in_flight) store = issue(*place, at, value);
-  store = make_seq({overwrite(*place, s->buffer, indices, line),
-                    in_flight_check(*place, s->buffer, indices, line),
-                    store_check(*place, s->buffer, indices, line), store});
+  store = make_seq(
+      {overwrite(*place, s->buffer, indices, line), in_flight_check(*place, s->buffer, indices, line),
+       held_check(*place, s->buffer, indices, line), store_check(*place, s->buffer, indices, line), store});
   const Bounds b = bounds(s->buffer, s->indices, indices, ranges, line);
   result.stmt = b.inside.defined() ? make_seq({b.report, make_if(b.inside, store)}) : store;
   return result;
@@ -388,6 +387,10 @@ Stmt Instrumenter::overwrite(const Place& place, const Buffer& buffer, const std
                                             context_.number, context_.number)));
         checks.push_back(make_store(other.in_flight->group, at, int_imm(0, DType::kInt32)));
       }
+      if (other.held != nullptr)
+        checks.push_back(make_if(binary(BinaryOp::kNe, load(other.held, at), int_imm(0, DType::kInt32)),
+                                 context_.faults->record(site(FaultKind::kHeld, what, on.buffer), element,
+                                                         context_.number, Expr(0))));
       checks.push_back(make_store(shadow.written, at, int_imm(0, shadow.written->dtype)));
       checks.push_back(make_store(other.storage, at, poison_of(other.storage->dtype)));
       const Expr inside = begin + Expr(byte) >= Expr(0) && element < Expr(other.storage->elements());

@@ -53,6 +53,9 @@ struct Place {
   std::optional<Shadow> shadow;
   std::vector<SharedBytes> lies_on;
   std::optional<InFlight> in_flight;  // of shared buffers that are copied to asynchronously
+  // int32, of shared buffers that are read by products which go on behind their statement (Intrinsic::Way): which of these
+  // statements reads the element, counted from 1 in the block; 0: none that is under way.
+  Buffer held;
 };
 
 // What all statements of a kernel share.
@@ -65,9 +68,13 @@ struct KernelContext {
                                // checks
   FaultLog* faults = nullptr;  // null: no checks
   Buffer groups;               // int32, one element: commits of the block so far; only with checks
+  Buffer started;              // int32, one element: products of the block started so far; only with checks
   std::map<const BufferNode*, Place> places;
   std::set<const BufferNode*> unproved;  // registers that need flags
 };
+
+// Row-major place among all elements.
+Expr flat_element(const Buffer& buffer, const std::vector<Expr>& indices);
 
 class Instrumenter {
  public:
@@ -80,6 +87,13 @@ class Instrumenter {
   // The same for the body of an asynchronous copy.
   Stmt run_copy(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended);
   // Creates the place of a register buffer.
+  // What a thread does to its element of a tile: from now on products under way read it, by the number `started`; or no more, where
+  // kNotStarted says whether they did (with `before`: and were not started last).
+  Stmt hold(const Buffer& buffer, const std::vector<Expr>& indices) const;
+  Stmt release(const Buffer& buffer, const std::vector<Expr>& indices) const;
+  Stmt released_check(const Buffer& buffer, const std::vector<Expr>& indices, bool before,
+                      const std::string& access);
+
   Place& place_register(const Buffer& buffer, bool per_thread);
   // Returns code that poisons the buffer and marks all its elements as unwritten; null if none is needed.
   Stmt reset_register(const Buffer& buffer, const Place& place) const;
@@ -128,6 +142,8 @@ class Instrumenter {
   bool touches(const Stmt& s, const Buffer& buffer) const;
   Stmt overwrite(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                  const std::string& access);
+  Stmt held_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
+                  const std::string& access);
   Stmt in_flight_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                        const std::string& access);
   Stmt issue(const Place& place, const std::vector<Expr>& at, const Expr& value) const;

@@ -29,7 +29,7 @@ struct IntrinsicOperand {
     kFragment,  // a tile of a kFragment buffer: a tile register or a vector of a CPU (Intrinsic::Fragments); on
     // a GPU spread over the lanes of a warp by `layout`, and lowered to kLanes (lower/gpu_fragments.cpp)
     kMemory,  // kGlobal: rows (first dimension) at any distance, each row without gaps
-    kShared,  // the same in kShared, each lane going to the elements that `layout` gives it
+    kShared,  // the same in kShared, each lane going to the elements that `layout` gives it, or a unit to all (`unit_place`)
   };
 
   std::string name;
@@ -43,6 +43,11 @@ struct IntrinsicOperand {
   int64_t run = 1;
   // Returns the logical indices of element `reg` of lane `lane`. Null: not of a GPU.
   std::vector<Expr> (*layout)(const Expr& lane, const Expr& reg) = nullptr;
+  // kShared: returns the byte, counted from the tile's first element, at which a unit that fetches the whole tile by itself
+  // expects an element; its first one lies at a multiple of `unit_alignment` bytes. The buffer's layout must agree, which
+  // lowering checks element by element. Null: lanes bring the addresses of their elements.
+  int64_t (*unit_place)(std::span<const int64_t> indices) = nullptr;
+  int64_t unit_alignment = 16;
 };
 
 struct Intrinsic {
@@ -58,7 +63,11 @@ struct Intrinsic {
   // CUDA statements; $0, $1... are the addresses of the first element of each operand in this lane, $1:4 that of
   // its element 4 (kShared). Ends in ";".
   std::string cuda;
-  std::string cuda_helper;  // a function that the statements call, printed once; "" if none
+  std::string cuda_helper;         // a function that the statements call, printed once; "" if none
+  std::string cuda_shared_helper;  // functions that the helpers of a family call, printed once before them
+  // Of a unit that works by itself: what stands before the first and behind the last of several statements that follow each
+  // other with nothing between. "": nothing.
+  std::string cuda_begin, cuda_end;
   // CPU: where its fragments are.
   enum class Fragments : uint8_t {
     kTileRegisters,  // numbered ones, in one configuration for a kernel
@@ -71,8 +80,21 @@ struct Intrinsic {
   // "" is a copy between a vector and the rows of memory, or zeros.
   std::string llvm;
   std::vector<std::string> features;
+  std::string
+      gpu_arch;  // GPU: the one architecture that has it ("sm_90a"); "": those that have tiles of a warp
   // The intrinsic that sets the accumulated operand to 0; "" if there is none.
   std::string zero;
+  // Of a unit that works by itself.
+  enum class Way : uint8_t {
+    kWhole,   // the product is there when the statement is done
+    kStarts,  // it goes on behind it: until a statement that lands it nobody overwrites its operands in memory, and only more
+              // of these touch the sums. Its meaning is the product, so a Program says what comes out as ever
+    kLands,   // products of these operands that were started are done, as are all others; the meaning adds 0
+    kLandsBefore,  // the same for all but those of the latest group, statements with nothing between
+  };
+  Way way = Way::kWhole;
+  // The same product as kStarts; and, of that one, its kLands and kLandsBefore.
+  std::string started, landed, landed_before;
   // For estimates of time, of what accumulates on a GPU: products of its two tiles that the statement makes, and its
   // instructions, as far as other statements do not share them.
   int64_t products = 1, instructions = 1;
@@ -121,7 +143,16 @@ std::vector<Intrinsic> mmla_intrinsics();
 //   ldmatrix.float32.mk, ldmatrix.float32.nk       a tile of A, of B out of shared memory
 //   mma.load.float32.km, mma.load.float32.kn       the same where k does not lie along the rows
 std::vector<Intrinsic> mma_intrinsics();
-// Returns what they add for the numbers a and b: by 1 term tf32(a) * tf32(b); by 3 terms, where x is tf32(x) and a rest of 13 bits,
+// --- wgmma.cpp: tensor cores of Hopper GPUs, sm_90a, by warpgroups. Operands lie in shared memory, in pieces of 64 x 64 ---
+// T is bfloat16 or float16, with float32 sums; N is 64, 128, 192 or 256:
+//   wgmma.T.N.mk.nk        C[64, N] += A[64, 64] * B[N / 64, 64, 64]. Of .km A is [k, m]; a piece of B is [n, k], of .kn [k, n]
+//   wgmma.start.T.N ...    the same, going on behind the statement, until
+//   wgmma.landed.T.N ...   all products have landed; wgmma.landed_before.T.N ...: all but those of the latest group
+//   wgmma.zero.N           C[64, N] = 0
+//   wgmma.store            a tile [64, 8] of C into shared memory
+std::vector<Intrinsic> wgmma_intrinsics();
+
+// Returns what mma.tf32 and mma.tf32x3 add for the numbers a and b: by 1 term tf32(a) * tf32(b); by 3 terms, where x is tf32(x) and a rest of 13 bits,
 // rest(a) * tf32(b) + tf32(a) * rest(b) + tf32(a) * tf32(b), each rest in 11 bits.
 Expr tf32_product(const Expr& a, const Expr& b, int terms);
 

@@ -49,12 +49,30 @@ std::vector<int64_t> without_last(std::vector<int64_t> shape) {
   return shape;
 }
 
+// Of indices, which are at least 0, as of expressions.
+int64_t floor_div(int64_t a, int64_t b) { return a / b; }
+int64_t floor_mod(int64_t a, int64_t b) { return a % b; }
+int64_t bit_xor(int64_t a, int64_t b) { return a ^ b; }
+
 // The offset of an element, or of a group: of a row of `columns`.
-Expr offset_in(const Layout& l, const Expr& row, const Expr& column, int64_t columns) {
+template <class Number>
+Number offset_in(const Layout& l, const Number& row, const Number& column, int64_t columns) {
   if (l.kind == LayoutKind::kPad) return row * (columns + l.a) + column;
   if (l.kind == LayoutKind::kPlain) return row * columns + column;
-  const Expr unit = bit_xor(floor_div(column, l.a), floor_mod(floor_div(row, l.c), l.b));
+  const Number unit = bit_xor(floor_div(column, l.a), floor_mod(floor_div(row, l.c), l.b));
   return row * columns + unit * l.a + floor_mod(column, l.a);
+}
+
+template <class Number>
+Number offset_of(const BufferNode& buffer, const std::vector<Number>& indices) {
+  if (indices.empty()) return 0;
+  const Layout l = parse(buffer.layout);
+  CHECK(l.kind != LayoutKind::kUnknown) << buffer.name << " has the unknown layout " << buffer.layout;
+  const size_t columns = indices.size() - (l.groups ? 2 : 1);
+  Number row = 0;
+  for (size_t d = 0; d < columns; ++d) row = row * buffer.shape[d] + indices[d];
+  const Number offset = offset_in(l, row, indices[columns], buffer.shape[columns]);
+  return l.groups ? offset * buffer.shape.back() + indices.back() : offset;
 }
 
 }  // namespace
@@ -95,14 +113,10 @@ int64_t storage_elements(const BufferNode& buffer) {
 }
 
 Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices) {
-  if (indices.empty()) return 0;
-  const Layout l = parse(buffer.layout);
-  CHECK(l.kind != LayoutKind::kUnknown) << buffer.name << " has the unknown layout " << buffer.layout;
-  const size_t columns = indices.size() - (l.groups ? 2 : 1);
-  Expr row = 0;
-  for (size_t d = 0; d < columns; ++d) row = row * buffer.shape[d] + indices[d];
-  const Expr offset = offset_in(l, row, indices[columns], buffer.shape[columns]);
-  return l.groups ? offset * buffer.shape.back() + indices.back() : offset;
+  return offset_of(buffer, indices);
+}
+int64_t storage_offset(const BufferNode& buffer, const std::vector<int64_t>& indices) {
+  return offset_of(buffer, indices);
 }
 
 int64_t contiguous_elements(const BufferNode& buffer) {

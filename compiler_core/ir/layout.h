@@ -30,6 +30,7 @@ int64_t storage_elements(const BufferNode& buffer);
 // Returns the position of an element, in elements from the start. Requires check_layout() and one index per
 // dimension.
 Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices);
+int64_t storage_offset(const BufferNode& buffer, const std::vector<int64_t>& indices);
 // Returns how many elements follow each other without a gap, which limits the width of a vector access: the
 // last dimension for "" and "pad", V for "xor"; of groups so many groups.
 int64_t contiguous_elements(const BufferNode& buffer);

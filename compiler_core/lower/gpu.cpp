@@ -95,6 +95,7 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
   body = simplify(gpu::overlap_copies(gpu::merge_equal_guards(body), kernel), kernel_ranges(kernel));
   RETURN_IF_ERROR(gpu::check_warp_tiles(body, kernel));
+  RETURN_IF_ERROR(gpu::check_units(body, kernel));
   gpu::place_shared(body, kernel);
   ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(body, kernel));
   std::vector<Buffer> global = program.args;

@@ -1,4 +1,4 @@
-// Fragments: a tile that the lanes of a warp hold together becomes registers of each lane.
+// Fragments: a tile that the lanes of a warp, or of a warpgroup, hold together becomes registers of each lane.
 //
 //   fragment acc[..., R * 16, C * 8]   ->   register acc[..., R * C * 4]
 //
@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/ir/intrinsic.h"
@@ -20,6 +21,8 @@ namespace {
 
 using Place = IntrinsicOperand::Place;
 using Layout = decltype(IntrinsicOperand::layout);
+
+constexpr int64_t kWarp = 32;
 
 std::vector<int64_t> element_at(Layout layout, int64_t lane, int64_t reg) {
   std::vector<int64_t> at;
@@ -60,9 +63,9 @@ bool spreads_alike(const IntrinsicOperand& o, const IntrinsicOperand& base, int6
   for (size_t d = 0; d < o.shape.size(); ++d)
     if (o.shape[d] % base.shape[d] != 0) return false;
   static std::mutex mutex;
-  static std::map<std::pair<Layout, Layout>, bool> known;
+  static std::map<std::tuple<Layout, Layout, int64_t>, bool> known;
   const std::lock_guard lock(mutex);
-  const auto [found, is_new] = known.try_emplace({o.layout, base.layout});
+  const auto [found, is_new] = known.try_emplace({o.layout, base.layout, o.registers});
   if (is_new) found->second = compare_layouts(o, base, threads);
   return found->second;
 }
@@ -241,12 +244,16 @@ bool has_warp_tiles(const Stmt& body) {
 }
 
 Status check_warp_tiles(const Stmt& body, const GpuKernel& kernel) {
-  constexpr int64_t kWarp = 32;
+  Status lanes;
+  visit(body, [&](const Stmt& s) {
+    const int64_t threads = is_of_warp(*s) ? find_intrinsic(s->name)->threads : kernel.block[0];
+    if (lanes.is_ok() && threads != kernel.block[0])
+      lanes = invalid_config("kernel ", kernel.name, ": tiles of a ", threads > kWarp ? "warpgroup" : "warp",
+                             " need threadIdx.x to be its lanes; found ", kernel.block[0],
+                             " threads along x, expected ", threads);
+  });
+  RETURN_IF_ERROR(lanes);
   if (!has_warp_tiles(body)) return Status::ok();
-  if (kernel.block[0] != kWarp)
-    return invalid_config("kernel ", kernel.name,
-                          ": tiles of a warp need threadIdx.x to be its lanes; found ", kernel.block[0],
-                          " threads along x, expected ", kWarp);
   Runs runs(kernel);
   runs.look(body, kernel_ranges(kernel));
   return runs.status();

@@ -32,6 +32,10 @@ bool has_warp_tiles(const Stmt& body);
 // simplified and have no thread loops.
 Status check_warp_tiles(const Stmt& body, const GpuKernel& kernel);
 
+// InvalidConfig: a tile that a unit fetches by itself lies elsewhere than the unit expects, or sums of products that go on are touched
+// before these have landed.
+Status check_units(const Stmt& body, const GpuKernel& kernel);
+
 // Turns reduce loops bound to threadIdx.x into a sum in a register of each thread, combined over warps and
 // the block. Thread loops stay.
 Result<Stmt> lower_cross_thread(const Stmt& body, const Extents& threads);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "compiler_core/base/int_math.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu_passes.h"
@@ -12,7 +14,8 @@
 namespace tuner::gpu {
 namespace {
 
-constexpr int64_t kAlignment = 16;  // bytes: the widest vector access
+constexpr int64_t kAlignment =
+    16;  // bytes: the widest vector access, if no unit that fetches tiles asks for more
 // A smaller buffer has bytes of its own: to lie on another one costs a barrier.
 constexpr int64_t kLeastShared = 4096;
 
@@ -70,6 +73,18 @@ class Lives {
   std::map<const BufferNode*, Life> lives_;
 };
 
+// Of buffers whose tiles a unit fetches by itself: multiples of so many bytes at which they lie.
+std::map<const BufferNode*, int64_t> unit_alignments(const Stmt& body) {
+  std::map<const BufferNode*, int64_t> found;
+  visit(body, [&](const Stmt& s) {
+    const Intrinsic* const intrinsic = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+    for (size_t o = 0; intrinsic != nullptr && o < intrinsic->operands.size(); ++o)
+      if (intrinsic->operands[o].unit_place != nullptr)
+        found[s->operands[o]->buffer.get()] = intrinsic->operands[o].unit_alignment;
+  });
+  return found;
+}
+
 }  // namespace
 
 Stmt hoist_shared(const Stmt& s, GpuKernel& kernel) {
@@ -83,6 +98,7 @@ Stmt hoist_shared(const Stmt& s, GpuKernel& kernel) {
 
 void place_shared(const Stmt& body, GpuKernel& kernel) {
   const Lives lives(body);
+  const std::map<const BufferNode*, int64_t> units = unit_alignments(body);
   for (size_t i = 0; i < kernel.shared.size(); ++i) {
     const Buffer& b = kernel.shared[i];
     const int64_t bytes = bytes_of(b);
@@ -96,6 +112,9 @@ void place_shared(const Stmt& body, GpuKernel& kernel) {
     // At the begin, or behind one of the others: the first place that is free.
     std::vector<int64_t> places = {0};
     for (size_t j = 0; j < i; ++j) places.push_back(kernel.shared_offsets[j] + bytes_of(kernel.shared[j]));
+    const auto asked = units.find(b.get());
+    for (int64_t& at : places)
+      if (asked != units.end()) at = round_up(at, asked->second);
     std::ranges::sort(places);
     const auto free = std::ranges::find_if(places, [&](int64_t at) {
       for (size_t j = 0; j < i; ++j)

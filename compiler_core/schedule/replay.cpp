@@ -303,6 +303,16 @@ Calls gpu_calls() {
           s.pipeline(tensors, s.axis(a[1]), stages);
           return Status::ok();
         }}},
+      {"pipeline_products",
+       {3,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const std::vector<std::string_view> names, list(a[0]));
+          ASSIGN_OR_RETURN(const int64_t stages, number(a[2]));
+          std::vector<Tensor> tensors;
+          for (const std::string_view name : names) tensors.push_back(s.tensor(name));
+          s.pipeline_products(tensors, s.axis(a[1]), stages);
+          return Status::ok();
+        }}},
       {"load_ahead",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {

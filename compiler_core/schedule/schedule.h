@@ -280,6 +280,16 @@ class Schedule {
     pipeline(std::span(tensors.begin(), tensors.size()), axis, stages);
   }
   void pipeline(std::span<const Tensor> tensors, const Axis& axis, int64_t stages);
+  // The same where a unit that works by itself multiplies the buffers (Intrinsic::started): its products go on over the end of an
+  // iteration, while threads copy and meet. The stage that it still reads is not copied to, so that one iteration fewer is on its way.
+  //   before   for k in 0..K: { t = copy(k); multiply(t) }
+  //   after    for s in 0..stages-2: { async t[s] = copy(s); commit }            written out
+  //            for k in 0..K: { wait for all but the latest stages-3 groups
+  //                             start multiply(t[k % stages])
+  //                             if (k > 0) multiply(t[(k - 1) % stages]) has landed
+  //                             async t[(k + stages-2) % stages] = copy(k + stages-2) if there is one; commit }
+  //            multiply(t[(K - 1) % stages]) has landed
+  void pipeline_products(std::span<const Tensor> tensors, const Axis& axis, int64_t stages);
   // Loads the fragments `tensors` one step ahead, in two sets that take turns: while the products of one step run, those of
   // the next are loaded, over the end of an iteration of the pipelined loop around `step`, too.
   //   before   for k in 0..K: { wait; copies; for step in 0..S: { f = load(k, step); use(f) } }
@@ -317,6 +327,8 @@ class Schedule {
   void apply(const std::string& call, const F& rewrite);
   void record(std::string line) { trace_.push_back(std::move(line)); }
   Status annotate(const Axis& axis, LoopKind kind);
+  void pipeline_tensors(std::string_view name, std::span<const Tensor> tensors, const Axis& axis,
+                        int64_t stages, bool products_go_on);
   Status tensorize_nest(const Var& var, const Intrinsic& intrinsic);
   Status split_loop(const Var& var, int64_t factor, SplitAxes* result);
   Buffer resolve(const Tensor& t) const;             // the present buffer of the handle

@@ -2,6 +2,7 @@
 // under way while one is used.
 #include <algorithm>
 
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/schedule/rewrite.h"
 
 namespace tuner {
@@ -166,7 +167,80 @@ void Schedule::double_buffer(const Tensor& t, Axis axis, bool in_registers) {
   });
 }
 
+namespace {
+
+// Products by a unit that works by itself, in a loop: each goes on behind its statement.
+class ProductsThatGoOn {
+ public:
+  // `body` with them; InvalidConfig where there are none, or others.
+  Result<Stmt> start(const Stmt& body) {
+    Status status;
+    Stmt result = rebuild(body, status);
+    RETURN_IF_ERROR(status);
+    if (products_.empty()) return invalid_config("no product in it is one of a unit that works by itself");
+    return result;
+  }
+  // The statements that land those of iteration `k`: with all others, or all but the latest group.
+  Stmt land(const Var& var, const Expr& k, bool all) const {
+    std::vector<Stmt> result;
+    for (const auto& [product, loops] : products_) {
+      auto landed = std::make_shared<StmtNode>(*product);
+      const Intrinsic& started = *find_intrinsic(product->name);
+      landed->name = all ? started.landed : started.landed_before;
+      VarMap values{{var, k}};
+      std::vector<Stmt> fresh;
+      for (const Stmt& loop : loops) {
+        const Var own = make_var(loop->var->name);
+        values[loop->var] = Expr(own);
+        fresh.push_back(make_for(own, loop->extent, loop->body, loop->axis, loop->loop));
+      }
+      for (Expr& operand : landed->operands) operand = substitute(operand, values);
+      result.push_back(nest(fresh, {}, landed));
+    }
+    return make_seq(std::move(result));
+  }
+
+ private:
+  Stmt rebuild(const Stmt& s, Status& status) {
+    if (s->kind == StmtKind::kFor) {
+      loops_.push_back(s);
+      Stmt body = rebuild(s->body, status);
+      loops_.pop_back();
+      return with_body(s, std::move(body));
+    }
+    if (s->kind == StmtKind::kSeq) {
+      std::vector<Stmt> stmts;
+      for (const Stmt& child : s->stmts) stmts.push_back(rebuild(child, status));
+      return make_seq(std::move(stmts));
+    }
+    const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+    if (i == nullptr || i->started.empty()) {
+      if (status.is_ok())
+        status = invalid_config("more than products of a unit that works by itself stands in it");
+      return s;
+    }
+    auto started = std::make_shared<StmtNode>(*s);
+    started->name = i->started;
+    products_.emplace_back(started, loops_);
+    return started;
+  }
+
+  std::vector<Stmt> loops_;
+  std::vector<std::pair<Stmt, std::vector<Stmt>>> products_;  // with the loops around
+};
+
+}  // namespace
+
 void Schedule::pipeline(std::span<const Tensor> tensors, const Axis& axis, int64_t stages) {
+  pipeline_tensors("pipeline", tensors, axis, stages, /*products_go_on=*/false);
+}
+
+void Schedule::pipeline_products(std::span<const Tensor> tensors, const Axis& axis, int64_t stages) {
+  pipeline_tensors("pipeline_products", tensors, axis, stages, /*products_go_on=*/true);
+}
+
+void Schedule::pipeline_tensors(std::string_view name, std::span<const Tensor> tensors, const Axis& axis,
+                                int64_t stages, bool products_go_on) {
   if (refused()) return;
   std::vector<Buffer> buffers;
   std::string names;
@@ -174,21 +248,24 @@ void Schedule::pipeline(std::span<const Tensor> tensors, const Axis& axis, int64
     buffers.push_back(resolve(t));
     names += str(names.empty() ? "" : ", ", buffers.back() == nullptr ? "(none)" : buffers.back()->name);
   }
-  const std::string call = str("pipeline({", names, "}, ", label(program_.body, axis.var), ", ", stages, ")");
+  const std::string call = str(name, "({", names, "}, ", label(program_.body, axis.var), ", ", stages, ")");
   apply(call, [&]() -> Status {
     constexpr int64_t kMostStages = 16;
     if (buffers.empty()) return invalid_config("needs at least one tensor");
-    if (stages < 2 || stages > kMostStages)
-      return invalid_config("stages must be in 2..", kMostStages, ", found ", stages);
+    const int64_t least = products_go_on ? 3 : 2;
+    if (stages < least || stages > kMostStages)
+      return invalid_config("stages must be in ", least, "..", kMostStages, ", found ", stages);
+    // Iterations whose copies are on their way while one is used.
+    const int64_t distance = stages + 1 - least;
     ASSIGN_OR_RETURN(const Path to_loop, serial_loop(program_.body, axis));
     const Stmt& loop = to_loop.back();
-    if (loop->extent < stages - 1)
+    if (loop->extent < distance)
       return invalid_config(axis.var->name, " has ", loop->extent, " iterations; ", stages,
-                            " stages need at least ", stages - 1);
+                            " stages need at least ", distance);
     // The copies of the iterations before the loop, and that of one which is so many ahead.
-    std::vector<std::vector<Stmt>> first(static_cast<size_t>(stages - 1));
+    std::vector<std::vector<Stmt>> first(static_cast<size_t>(distance));
     std::vector<Stmt> ahead;
-    const Expr next = Expr(loop->var) + (stages - 1);
+    const Expr next = Expr(loop->var) + distance;
     Stmt body = loop->body;
     std::vector<Buffer> all;
     for (const Buffer& buffer : buffers) {
@@ -203,14 +280,26 @@ void Schedule::pipeline(std::span<const Tensor> tensors, const Axis& axis, int64
       ahead.push_back(copy_of(next));
       all.push_back(to);
     }
-    body = make_seq({make_async_wait(stages - 2), make_if(next < loop->extent, make_seq(std::move(ahead))),
-                     make_async_commit(), std::move(body)});
+    Stmt copies = make_seq({make_if(next < loop->extent, make_seq(std::move(ahead))), make_async_commit()});
+    Stmt last;
+    if (products_go_on) {
+      ProductsThatGoOn products;
+      ASSIGN_OR_RETURN(body, products.start(body));
+      const Expr k(loop->var);
+      body = make_seq({std::move(body), make_if(Expr(0) < k, products.land(loop->var, k - 1, /*all=*/false)),
+                       std::move(copies)});
+      last = products.land(loop->var, Expr(loop->extent - 1), /*all=*/true);
+    } else {
+      body = make_seq({std::move(copies), std::move(body)});
+    }
+    body = make_seq({make_async_wait(distance - 1), std::move(body)});
     std::vector<Stmt> whole;
     for (std::vector<Stmt>& copies : first) {
       whole.insert(whole.end(), copies.begin(), copies.end());
       whole.push_back(make_async_commit());
     }
     whole.push_back(with_body(loop, std::move(body)));
+    whole.push_back(std::move(last));
     Stmt changed = make_seq(std::move(whole));
     for (const Buffer& b : all) changed = make_allocate(b, std::move(changed));
     program_.body = replace_at(to_loop, simplify(changed, ranges_at(to_loop)));

@@ -23,7 +23,7 @@ std::map<int, int> opcode_counts(const sass::KernelCode& code) {
 }
 
 Status learn(const std::string& arch) {
-  for (const testing::SassSnippet& snippet : testing::sass_snippets()) {
+  for (const testing::SassSnippet& snippet : testing::sass_snippets(arch)) {
     ASSIGN_OR_RETURN(const sass::KernelCode few, testing::compile_snippet(snippet, 4, arch));
     ASSIGN_OR_RETURN(const sass::KernelCode many, testing::compile_snippet(snippet, 12, arch));
     std::map<int, int> before = opcode_counts(few);

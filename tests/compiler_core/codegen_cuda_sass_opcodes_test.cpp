@@ -31,7 +31,7 @@ class CodegenCudaSassOpcodes : public ::testing::Test {
 TEST_F(CodegenCudaSassOpcodes, EachConstructGrowsWithItsCopiesAndEachOpcodeIsOfOne) {
   std::set<int> seen;
   for (const char* arch : kArchs)
-    for (const SassSnippet& snippet : sass_snippets()) {
+    for (const SassSnippet& snippet : sass_snippets(arch)) {
       SCOPED_TRACE(snippet.name + " on " + arch);
       const Result<sass::KernelCode> few = compile_snippet(snippet, kFew, arch);
       const Result<sass::KernelCode> many = compile_snippet(snippet, kMany, arch);
@@ -89,7 +89,7 @@ TEST_F(CodegenCudaSassOpcodes, AgreesWithNvdisasmWhereThatIs) {
   if (std::system("nvdisasm --version > /dev/null 2>&1") != 0)
     GTEST_SKIP() << "no nvdisasm in PATH: the table rests on the snippets alone";
   for (const char* arch : kArchs)
-    for (const SassSnippet& snippet : sass_snippets()) {
+    for (const SassSnippet& snippet : sass_snippets(arch)) {
       SCOPED_TRACE(snippet.name + " on " + arch);
       const auto compiled = cuda::compile_source(sass_snippet_source(snippet, kFew), "snippet.cu",
                                                  {std::string("--gpu-architecture=") + arch, "--std=c++17"});

@@ -21,6 +21,15 @@ inline std::string with_host_calls(std::string text) {
        "host_cuda::load_matrices(r, row, true);"},
       {R"(asm\("mma\.sync\.aligned\.m16n8k\d+\.row\.col\.(?:f32|s32)\.(\w+)\.(\w+)\.(?:f32|s32) [^;]*;"[^;]*\);)",
        "host_cuda::multiply_tiles(c, ra, rb, host_cuda::Type::$1, host_cuda::Type::$2);"},
+      // products of warpgroups
+      {R"(asm volatile\("fence\.proxy\.async\.shared::cta;" ::: "memory"\);)", "host_cuda::fence_async();"},
+      {R"(asm volatile\("wgmma\.fence\.sync\.aligned;" ::: "memory"\);)", "host_cuda::begin_products();"},
+      {R"(asm volatile\("wgmma\.commit_group\.sync\.aligned;" ::: "memory"\);)",
+       "host_cuda::commit_products();"},
+      {R"(asm volatile\("wgmma\.wait_group\.sync\.aligned (\d+);" ::: "memory"\);)",
+       "host_cuda::wait_products($1);"},
+      {R"(asm volatile\(\s*"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(\w+)\.\w+ [^}]*\}, %\d+, %\d+, 1, 1, 1, (\d), (\d);"[^;]*"l"\(([^)]*)\), "l"\(([^)]*)\)\);)",
+       "host_cuda::multiply_group(c, $1, $5, $6, host_cuda::Type::$2, $3, $4);"},
       // numbers of 16 bits
       {R"(asm\("cvt\.f32\.f16 %0, %1;"[^;]*\);)", "y = host_cuda::float16_to_float(x);"},
       {R"(asm\("cvt\.rn\.bf16\.f32 %0, %1;"[^;]*\);)", "y = host_cuda::float_to_bfloat16(x);"},

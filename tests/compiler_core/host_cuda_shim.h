@@ -101,7 +101,7 @@ static inline float __int_as_float(int bits) {
 
 // The largest dynamic shared memory of a block, and a rim that nobody may write.
 constexpr int kSharedBytes = 232448, kRimBytes = 1024;
-__attribute__((aligned(16))) unsigned char shared_memory[kSharedBytes + kRimBytes];
+__attribute__((aligned(1024))) unsigned char shared_memory[kSharedBytes + kRimBytes];
 
 namespace host_cuda {
 
@@ -141,6 +141,8 @@ static void fiber_main() {
 
 #include "host_warp_shim.h"
 
+#include "host_group_shim.h"
+
 namespace host_cuda {
 
 static void start(Fiber& f) {
@@ -153,6 +155,8 @@ static void start(Fiber& f) {
   makecontext(&f.context, fiber_main, 0);
   f.wait = Wait::kNone;
   copies[f.linear] = {};
+  products[f.linear] = {};
+  unfenced[f.linear] = false;
 }
 
 // Lets those of [begin, end) go on that wait for `what`, if all of them do that are not done.
@@ -189,7 +193,7 @@ static bool run_block(std::vector<Fiber>& fibers) {
 }
 
 // 0; 1 when a block wrote beyond its shared memory; 2 when its threads got stuck at a barrier; 4 when an address of a vector was not
-// a multiple of its bytes.
+// a multiple of its bytes; 8 when tensor cores read what no fence let them see, or by a descriptor that is none.
 static int launch(const int* grid, const int* block, int shared_bytes, const std::function<void()>& kernel) {
   std::vector<Fiber> fibers(static_cast<size_t>(block[0]) * block[1] * block[2]);
   for (size_t i = 0; i < fibers.size(); ++i) {
@@ -204,6 +208,7 @@ static int launch(const int* grid, const int* block, int shared_bytes, const std
     memset(shared_memory, 0xff, used);  // NaN: nothing is there before it is written
     if (!run_block(fibers)) return 2;
     if (misaligned) return 4;
+    if (misused) return 8;
     for (size_t i = static_cast<size_t>(shared_bytes); i < used; ++i)
       if (shared_memory[i] != 0xff) return 1;
   }

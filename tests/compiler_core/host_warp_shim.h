@@ -19,6 +19,7 @@ struct Copies {
 };
 static Copies copies[1024];  // of each thread of the block
 static bool misaligned = false;
+static void landed();  // host_group_shim.h
 
 static void copy_async(void* to, const void* from, int bytes, int read) {
   misaligned |=
@@ -33,6 +34,7 @@ static void commit_copies() {
 }
 static void wait_copies(size_t in_flight) {
   Copies& own = copies[running->linear];
+  if (own.groups.size() > in_flight) landed();
   for (; own.groups.size() > in_flight; own.groups.pop_front())
     for (const Copy& c : own.groups.front()) {
       if (c.from != nullptr)

@@ -40,9 +40,28 @@ inline std::string of_doubles(const std::string& ptx) {
          "}\" : \"=d\"(r) : \"d\"(a), \"d\"(b)); yd[$n * 32 + t] = r; }";
 }
 
-inline std::vector<SassSnippet> sass_snippets() {
+// What only sm_90a has.
+inline std::vector<SassSnippet> hopper_snippets() {
   using sass::Op;
   return {
+      {"fence of the asynchronous proxy", Op::kOther,
+       "asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); y[$n * 32 + t] = 1;"},
+      {"fence of a warpgroup", Op::kOther,
+       "asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\"); y[$n * 32 + t] = 1;"},
+      {"products of a warpgroup", Op::kMma,
+       "{ float c0 = x[$n * 32 + t], c1 = x[$n + t], c2 = c0 + c1, c3 = c0 - c1; unsigned long long d = "
+       "((const unsigned long long*)xd)[n + $n]; asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\"); "
+       "\n#pragma unroll\nfor (int k = 0; k < 3; ++k) asm "
+       "volatile(\"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0,%1,%2,%3}, %4, %4, 1, 1, 1, 0, "
+       "0;\" : "
+       "\"+f\"(c0), \"+f\"(c1), \"+f\"(c2), \"+f\"(c3) : \"l\"(d + k * 2)); asm "
+       "volatile(\"wgmma.commit_group.sync."
+       "aligned; wgmma.wait_group.sync.aligned 0;\" ::: \"memory\"); y[$n * 32 + t] = c0 + c1 + c2 + c3; }"}};
+}
+
+inline std::vector<SassSnippet> sass_snippets(std::string_view arch) {
+  using sass::Op;
+  std::vector<SassSnippet> all = {
       {"multiply-add", Op::kFfma, of_floats("fma.rn.f32 %0, %1, %2, %3;")},
       {"sum", Op::kFloat, of_floats("add.rn.f32 %0, %1, %2;")},
       {"product", Op::kFloat, of_floats("mul.rn.f32 %0, %1, %2;")},
@@ -185,6 +204,9 @@ inline std::vector<SassSnippet> sass_snippets() {
        "= 0; k < n; ++k) for (int i = 0; i < 7; ++i) { if (p[i]) s[t + i * 40] += y[k]; p[i] ^= s[t + 9 * i] "
        "> 2; } }"},
   };
+  if (arch == "sm_90a")
+    for (SassSnippet& snippet : hopper_snippets()) all.push_back(std::move(snippet));
+  return all;
 }
 
 // Constructs that only many live values at once bring about: of `$count` of them, one copy.

@@ -59,6 +59,7 @@ constexpr Opcode kOpcodes[] = {
     {0x091, "ULEA", Op::kInteger},
     {0x092, "ULOP3", Op::kInteger},
     {0x096, "UPRMT", Op::kInteger},
+    {0x097, "UIADD3.64", Op::kInteger},
     {0x099, "USHF", Op::kInteger},
     {0x0a4, "UIMAD", Op::kInteger},
     {0x0a5, "UIMAD.WIDE", Op::kInteger},
@@ -111,6 +112,9 @@ constexpr Opcode kOpcodes[] = {
     {0x1af, "LDGDEPBAR", Op::kOther},
     {0x1c2, "R2UR", Op::kMove},
     {0x1c3, "S2UR", Op::kOther},
+    {0x1c5, "WARPGROUP", Op::kOther},  // of wgmma: its fence, its wait
+    {0x1c6, "FENCE", Op::kOther},      // of the asynchronous proxy
+    {0x1f0, "HGMMA", Op::kMma},
 };
 
 }  // namespace
