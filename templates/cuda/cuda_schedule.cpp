@@ -126,6 +126,45 @@ void bind_grid(Schedule& s, const Axis& batch, const Axis& splits, const Axis& t
   s.bind(x.size() > 1 ? s.fuse(x) : tiles, LoopKind::kBlockX);
 }
 
+void share_tile(Schedule& s, const Tensor& tile, const ThreadGrid& threads, int64_t vector) {
+  if (s.refused()) return;
+  Axis vectors = s.fuse(s.axes(tile));
+  if (vector > 1) {
+    const SplitAxes parts = s.split(vectors, vector);
+    vectors = parts.outer;
+    s.vectorize(s.rename(parts.inner, "lane"));
+  }
+  const auto [round, thread] = s.split(vectors, threads.count());
+  const auto [warp, lane] = s.split(thread, threads.lanes);
+  s.bind(s.rename(warp, "warp_thread"), LoopKind::kThreadY);
+  s.bind(s.rename(lane, "lane_thread"), LoopKind::kThreadX);
+  s.unroll(s.rename(round, "round"));
+}
+
+void place_block(Schedule& s, const std::vector<Axis>& axes, const Tensor& acc, const BlockShape& block,
+                 const ThreadGrid& threads) {
+  if (s.refused()) return;
+  const size_t leading = axes.size() - 2;
+  const auto [i_block, i] = s.split(axes[leading], block.rows);
+  const auto [j_block, j] = s.split(axes[leading + 1], block.columns);
+  const auto [group, i_in_group] = s.split(i_block, block.group_m);
+  s.reorder({group, j_block, i_in_group, i, j});
+  const Axis tiles = s.rename(s.fuse({group, j_block, i_in_group}), "tile");
+  s.compute_at(acc, tiles);
+  bind_grid(s, block.batch > 1 ? axes[leading - 1] : Axis{}, block.splits > 1 ? axes[0] : Axis{}, tiles);
+  const auto [vectors, lane] = s.split(j, block.vector);
+  const auto [round, thread] = s.split(s.fuse({i, vectors}), threads.count());
+  const auto [warp, lane_thread] = s.split(thread, threads.lanes);
+  s.bind(s.rename(warp, "warp_thread"), LoopKind::kThreadY);
+  s.bind(s.rename(lane_thread, "lane_thread"), LoopKind::kThreadX);
+  if (block.vector > 1) s.vectorize(s.rename(lane, "lane"));
+  // A few rows at a time, so that their loads overlap.
+  if (s.refused()) return;
+  const auto [rounds, few] = s.split(round, std::min<int64_t>(4, s.extent(round)));
+  s.unroll(s.rename(few, "row"));
+  s.rename(rounds, "rows");
+}
+
 void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes) {
   const auto [vector, lane] = s.split(axis, lanes);
   s.unroll(vector);

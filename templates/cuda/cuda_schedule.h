@@ -100,6 +100,25 @@ struct SplitSums {
 SplitSums split_sums(Schedule& s, const Tensor& acc, const Axis& sum, int64_t chunk, int64_t splits,
                      MemoryScope scope, const std::vector<Axis>& out, int64_t n, int64_t vector_out);
 
+// The threads of a block that multiplies tiles together: lanes of a warp (of a warpgroup) along x, these along y.
+struct ThreadGrid {
+  int64_t lanes = kWarp, groups = 1;
+  int64_t count() const { return lanes * groups; }
+};
+// Shares the copy of a tile among all threads of the block: consecutive lanes take consecutive vectors.
+void share_tile(Schedule& s, const Tensor& tile, const ThreadGrid& threads, int64_t vector);
+// The loops `axes` ([part,] [batch,] i, j) of out, or of the sums of parts, become the grid; `acc`, in shared memory, is computed in a
+// block, and all threads write what is made of it.
+struct BlockShape {
+  int64_t batch = 1;
+  int64_t rows = 0, columns = 0;
+  int64_t group_m = 1;  // rows of blocks that are done together, column by column
+  int64_t splits = 1;
+  int64_t vector = 1;  // elements of a store
+};
+void place_block(Schedule& s, const std::vector<Axis>& axes, const Tensor& acc, const BlockShape& block,
+                 const ThreadGrid& threads);
+
 // Splits `axis` into vectors: unrolls the vectors and vectorizes the lanes of each.
 void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes);
 

@@ -8,6 +8,7 @@
 #define TUNER_CUDA_TEMPLATES(TEMPLATE) \
   TEMPLATE(matmul_tf32_cuda) \
   TEMPLATE(matmul_cuda) \
+  TEMPLATE(matmul_wgmma_cuda) \
   TEMPLATE(matmul_mma_cuda) \
   TEMPLATE(matmul_dp4a_cuda) \
   TEMPLATE(matmul_tf32x3_cuda) \

@@ -14,12 +14,12 @@ int64_t unit_width(const MatmulWorkload& w, int64_t row) {
 
 }  // namespace
 
-Support MatmulMma::supports_form(const MatmulWorkload& w, const Target& t) const {
+Support supports_mma_form(const MatmulWorkload& w, const MmaProduct& p, const Target& t) {
   if (t.compute_capability() < 80) return declined("needs sm_80 or later, got ", t.arch);
   if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
   for (const auto& [extent, name] : {std::pair(w.m, "m"), std::pair(w.n, "n"), std::pair(w.k, "k")})
     if (extent < 2) return declined("needs ", name, " >= 2, got ", extent);
-  const int64_t most = product_of(w).most_terms() * kMostParts;
+  const int64_t most = p.most_terms() * kMostParts;
   if (most > 0 && w.k > most) return declined("needs k <= ", most, ", got ", w.k);
   return supported();
 }
@@ -52,7 +52,7 @@ void MatmulMma::schedule(Schedule& s, const MatmulWorkload& w, const Target&, co
                 .out = s.axes(s.tensor("out"))});
 }
 
-MmaProduct MatmulMma::product_of(const MatmulWorkload& w) const {
+MmaProduct mma_product(const MatmulWorkload& w, int tf32_terms) {
   const bool packed_a = Workload(w).is_constant("a"), packed_b = Workload(w).is_constant("b");
   return {.batch = w.batch,
           .m = w.m,
@@ -70,7 +70,7 @@ MmaProduct MatmulMma::product_of(const MatmulWorkload& w) const {
                                     : w.transpose_b ? w.k
                                                     : w.n),
           .vector_out = vector_width({w.n}),
-          .tf32_terms = tf32_terms_};
+          .tf32_terms = tf32_terms};
 }
 
 }  // namespace tuner::cuda

@@ -12,10 +12,15 @@
 
 namespace tuner::cuda {
 
+// The product that a workload is. tf32_terms: of float32, 1 or 3 products of tf32 numbers for one (tf32_product of ir/intrinsic.h); 0 for
+// other types.
+MmaProduct mma_product(const MatmulWorkload& w, int tf32_terms);
+// Declines devices without tensor cores, and what no type is served of.
+Support supports_mma_form(const MatmulWorkload& w, const MmaProduct& p, const Target& t);
+
 class MatmulMma : public ScheduleTemplate<MatmulWorkload, MmaKnobs> {
  public:
   using ScheduleTemplate::supports;
-  // tf32_terms: of float32, 1 or 3 products of tf32 numbers for one (tf32_product of ir/intrinsic.h); 0 for other types.
   explicit MatmulMma(int tf32_terms) : tf32_terms_(tf32_terms) {}
 
   MmaKnobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override;
@@ -24,9 +29,10 @@ class MatmulMma : public ScheduleTemplate<MatmulWorkload, MmaKnobs> {
                 const Config& c) const override;
 
  protected:
-  // Declines devices without the instructions, and what no type is served of.
-  Support supports_form(const MatmulWorkload& w, const Target& t) const;
-  MmaProduct product_of(const MatmulWorkload& w) const;
+  MmaProduct product_of(const MatmulWorkload& w) const { return mma_product(w, tf32_terms_); }
+  Support supports_form(const MatmulWorkload& w, const Target& t) const {
+    return supports_mma_form(w, product_of(w), t);
+  }
 
  private:
   const int tf32_terms_;

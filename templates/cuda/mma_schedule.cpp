@@ -230,22 +230,6 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   space.require(k.group_m == 1 || k.group_m <= ceil_div(w.m, block_m));
 }
 
-// Shares the copy of a tile among all threads of the block: consecutive lanes take consecutive vectors.
-void share_tile(Schedule& s, const Tensor& tile, int64_t warps, int64_t vector) {
-  if (s.refused()) return;
-  Axis vectors = s.fuse(s.axes(tile));
-  if (vector > 1) {
-    const SplitAxes parts = s.split(vectors, vector);
-    vectors = parts.outer;
-    s.vectorize(s.rename(parts.inner, "lane"));
-  }
-  const auto [round, thread] = s.split(vectors, kWarp * warps);
-  const auto [warp, lane] = s.split(thread, kWarp);
-  s.bind(s.rename(warp, "warp_thread"), LoopKind::kThreadY);
-  s.bind(s.rename(lane, "lane_thread"), LoopKind::kThreadX);
-  s.unroll(s.rename(round, "round"));
-}
-
 // "bfloat16", "uint8.int8", "tf32x3".
 std::string product_types(const MmaProduct& w) {
   if (w.tf32_terms > 0) return w.tf32_terms == 1 ? "tf32" : str("tf32x", w.tf32_terms);
@@ -268,33 +252,6 @@ void move_tiles(Schedule& s, const Tensor& t, int64_t rows, int64_t columns, con
   s.unroll(s.rename(down, "down"));
   s.unroll(s.rename(across, "across"));
   s.tensorize(row, by);
-}
-
-// The loops `axes` of out, or of the sums of parts, become the grid; `acc`, in shared memory, is computed in a block, and all threads write
-// what is made of it.
-void place_block(Schedule& s, const MmaProduct& w, const std::vector<Axis>& axes, const Tensor& acc,
-                 const Tile& tile, const Knobs& k, const Config& c) {
-  if (s.refused()) return;
-  const size_t leading = axes.size() - 2;
-  const auto [i_block, i] = s.split(axes[leading], tile.block_m);
-  const auto [j_block, j] = s.split(axes[leading + 1], tile.block_n);
-  const auto [group, i_in_group] = s.split(i_block, c[k.group_m]);
-  s.reorder({group, j_block, i_in_group, i, j});
-  const Axis tiles = s.rename(s.fuse({group, j_block, i_in_group}), "tile");
-  s.compute_at(acc, tiles);
-  bind_grid(s, w.batch > 1 ? axes[leading - 1] : Axis{}, tile.splits > 1 ? axes[0] : Axis{}, tiles);
-  const int64_t vector = vector_width({tile.splits > 1 ? w.n : w.vector_out, tile.block_n});
-  const auto [vectors, lane] = s.split(j, vector);
-  const auto [round, thread] = s.split(s.fuse({i, vectors}), kWarp * tile.warps);
-  const auto [warp, lane_thread] = s.split(thread, kWarp);
-  s.bind(s.rename(warp, "warp_thread"), LoopKind::kThreadY);
-  s.bind(s.rename(lane_thread, "lane_thread"), LoopKind::kThreadX);
-  if (vector > 1) s.vectorize(s.rename(lane, "lane"));
-  // A few rows at a time, so that their loads overlap.
-  if (s.refused()) return;
-  const auto [rounds, few] = s.split(round, std::min<int64_t>(4, s.extent(round)));
-  s.unroll(s.rename(few, "row"));
-  s.rename(rounds, "rows");
 }
 
 // The sums of a warp, out of fragments into the block's shared tile. Returns the fragments.
@@ -399,7 +356,15 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   s.pad_reduction(sum, tile.chunk);
   const auto [acc, axes] = split_sums(s, stages.acc, sum, tile.chunk, tile.splits, MemoryScope::kShared,
                                       stages.out, w.n, w.vector_out);
-  place_block(s, w, axes, acc, tile, k, c);
+  const ThreadGrid threads{.lanes = kWarp, .groups = tile.warps};
+  place_block(s, axes, acc,
+              {.batch = w.batch,
+               .rows = tile.block_m,
+               .columns = tile.block_n,
+               .group_m = c[k.group_m],
+               .splits = tile.splits,
+               .vector = vector_width({tile.splits > 1 ? w.n : w.vector_out, tile.block_n})},
+              threads);
   const Tensor sums = hold_sums(s, acc, w.sum_type, tile, k, c);
   const Tensor a = shared_tile(s, stages.a, stages.packed_a, sums),
                b = shared_tile(s, stages.b, stages.packed_b, sums);
@@ -430,8 +395,8 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   const int64_t columns = w.tf32_terms > 0 ? kColumns : 2 * kColumns;
   move_tiles(s, b_tiles, w.b_along_k ? columns : w.depth(), w.b_along_k ? w.depth() : columns,
              load_of(w, w.b_type, w.b_along_k) + lines_b);
-  share_tile(s, a, tile.warps, w.vector_a);
-  share_tile(s, b, tile.warps, w.vector_b);
+  share_tile(s, a, threads, w.vector_a);
+  share_tile(s, b, threads, w.vector_b);
   if (is_async(w)) {
     s.pipeline({a, b}, k_outer, c[k.stages]);
     if (c[k.ahead]) s.load_ahead({a_tiles, b_tiles}, k_step);

@@ -34,6 +34,7 @@ struct Case {
   float scale = 1;                 // of the inputs, in every other row
   // Places, by kind and number, that are there to be safe: the answer stays right without them.
   std::map<std::string, std::set<int>> harmless = {};
+  const char* target = "cuda -arch=sm_80";
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.template_name << " for " << c.key; }
 
@@ -65,7 +66,7 @@ std::vector<float> integers(int64_t n, std::mt19937& random, DType dtype) {
 
 Sample sample(const Case& c) {
   const Workload workload = *workload_from_key(c.key);
-  const Target target = *parse_target("cuda -arch=sm_80");
+  const Target target = *parse_target(c.target);
   const AnyTemplate* t = find_template(c.template_name);
   CHECK(t != nullptr) << c.template_name;
   const auto instance = t->apply(workload, target);
@@ -144,6 +145,36 @@ const std::vector<Case> kCases = {
      .kinds = {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
                "waits for one group less", "registers of another tile", "transposed matrices",
                "copied zeros dropped", "one-sided swizzle", "output stored twice", "loop too short"}},
+    {.name = "ProductOfWarpgroupsWithAPipeline",
+     .template_name = "matmul_wgmma_cuda",
+     .key = "v1 matmul b=1 m=37 n=60 k=168 ta=0 tb=0 bias=1 act=relu dtype=bfloat16 const=none",
+     .knobs = {{"groups_m", 1},
+               {"groups_n", 1},
+               {"columns", 64},
+               {"steps", 1},
+               {"stages", 3},
+               {"overlap", 0},
+               {"split_k", 1},
+               {"group_m", 1}},
+     .kinds = {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
+               "waits for one group less", "registers of another tile", "copied zeros dropped",
+               "one-sided swizzle", "output stored twice", "loop too short"},
+     .target = "cuda -arch=sm_90a"},
+    {.name = "ProductOfWarpgroupsThatGoesOn",
+     .template_name = "matmul_wgmma_cuda",
+     .key = "v1 matmul b=1 m=37 n=60 k=232 ta=0 tb=0 bias=1 act=relu dtype=bfloat16 const=none",
+     .knobs = {{"groups_m", 1},
+               {"groups_n", 1},
+               {"columns", 64},
+               {"steps", 1},
+               {"stages", 3},
+               {"overlap", 1},
+               {"split_k", 1},
+               {"group_m", 1}},
+     .kinds = {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
+               "registers of another tile", "copied zeros dropped", "one-sided swizzle",
+               "output stored twice", "loop too short"},
+     .target = "cuda -arch=sm_90a"},
     {.name = "ProductOnTensorCoresWithAPipelineUnrolled",
      .template_name = "matmul_mma_cuda",
      .key = "v1 matmul b=1 m=37 n=40 k=168 ta=0 tb=0 bias=1 act=relu dtype=bfloat16 const=none",

@@ -1,0 +1,108 @@
+// matmul_wgmma_cuda: when it applies, random configs on odd shapes, emulated, against the oracle, and what NVRTC makes of the default.
+#include <gtest/gtest.h>
+
+#include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/sass/sass.h"
+#include "templates/registry/registry.h"
+#include "tests/templates/gpu_template_check.h"
+
+namespace tuner {
+namespace {
+
+MatmulWorkload matmul(int64_t m, int64_t n, int64_t k, DType dtype = DType::kBFloat16) {
+  MatmulWorkload w;
+  w.m = m, w.n = n, w.k = k;
+  w.dtype = dtype;
+  return w;
+}
+
+TEST(MatmulWgmmaCuda, DeclinesWithTheReason) {
+  const auto reason = [](const MatmulWorkload& w, const Target& t) {
+    return matmul_wgmma_cuda().supports(w, t).reason;
+  };
+  const Target cpu = *parse_target("llvm -mcpu=haswell");
+  EXPECT_EQ(reason(matmul(4, 4, 4), cpu), "needs a CUDA target, got " + cpu.name());
+  for (const char* arch : {"sm_80", "sm_90", "sm_100a"})
+    EXPECT_EQ(reason(matmul(4, 4, 4), gpu(arch)), str("needs sm_90a, got ", arch));
+  EXPECT_EQ(reason(matmul(4, 4, 4, DType::kInt8), gpu()), "needs bfloat16 or float16, got int8");
+  EXPECT_EQ(reason(matmul(1, 4, 4), gpu()), "needs m >= 2, got 1");
+  EXPECT_EQ(reason(matmul(4, 4, 5), gpu()), "needs rows of an even length, got a with an odd one");
+  EXPECT_EQ(reason(matmul(4, 5, 4), gpu()), "needs rows of an even length, got b with an odd one");
+  EXPECT_TRUE(matmul_wgmma_cuda().supports(Workload(matmul(5, 4, 4)), gpu()).yes);
+  MatmulWorkload packed = matmul(5, 7, 9);
+  packed.constant = {"a", "b"};
+  EXPECT_TRUE(matmul_wgmma_cuda().supports(Workload(packed), gpu()).yes);
+}
+
+TEST(MatmulWgmmaCuda, DefaultIsValidForAnyShape) {
+  for (const int64_t m : {2, 7, 127, 100000})
+    for (const int64_t n : {2, 14, 254, 4096})
+      for (const int64_t k : {2, 40, 65536}) {
+        const auto instance = matmul_wgmma_cuda().apply(matmul(m, n, k), gpu());
+        ASSERT_TRUE(instance.is_ok()) << m << " " << n << " " << k << ": " << instance.message();
+        const ConfigSpace& space = (*instance)->space();
+        const auto program = (*instance)->instantiate(space.at(space.default_index()));
+        ASSERT_TRUE(program.is_ok()) << m << " " << n << " " << k << ": " << program.message();
+        const auto lowered = lower_gpu(*program);
+        ASSERT_TRUE(lowered.is_ok()) << m << " " << n << " " << k << ": " << lowered.message();
+      }
+}
+
+TEST(MatmulWgmmaCuda, RandomConfigsOnOddShapes) {
+  for (const auto& w : {matmul(2, 2, 2), matmul(7, 14, 30), matmul(133, 70, 48), matmul(120, 150, 140)}) {
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), 3, 1);
+    MatmulWorkload packed = w;
+    packed.dtype = DType::kFloat16;
+    packed.constant = {"a", "b"};
+    packed.k += 1;
+    expect_gpu_configs_right(matmul_wgmma_cuda(), packed, gpu(), 3, 1);
+  }
+}
+
+TEST(MatmulWgmmaCuda, EveryOperandForm) {
+  for (int form = 0; form < 64; form += 5) {
+    MatmulWorkload w = matmul(form % 4 == 0 ? 38 : 72, form % 3 == 0 ? 50 : 136, form % 2 == 0 ? 46 : 96,
+                              (form & 1) != 0 ? DType::kBFloat16 : DType::kFloat16);
+    w.transpose_a = (form & 2) != 0;
+    w.transpose_b = (form & 4) != 0;
+    w.bias = (form & 8) != 0;
+    w.activation = (form & 16) != 0 ? Activation::kRelu : Activation::kNone;
+    if (form % 4 == 0) w.constant = {"b"};
+    if ((form & 32) != 0) w.narrow_out = w.dtype;
+    w.residual = form % 5 == 0;
+    w.batch = form % 3 == 0 && form % 2 == 0 ? 3 : 1;
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), 2, static_cast<uint32_t>(form));
+  }
+}
+
+TEST(MatmulWgmmaCuda, SchedulesReplayFromTheirText) {
+  MatmulWorkload w = matmul(70, 56, 200);
+  w.transpose_b = w.bias = true;
+  w.constant = {"b"};
+  expect_gpu_schedules_replay(matmul_wgmma_cuda(), w, gpu(), 6, 1);
+}
+
+// The loop holds products of warpgroups and nothing is kept in local memory; a compiler that lets them wait for each other is refused.
+TEST(MatmulWgmmaCuda, TheDefaultKeepsItsSumsInRegisters) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  const auto instance = matmul_wgmma_cuda().apply(matmul(4096, 4096, 4096), gpu());
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  EXPECT_GE(space.size(), 500u);
+  const Config first = space.at(space.default_index());
+  EXPECT_EQ(first.values().at("columns"), 256);
+  EXPECT_EQ(first.values().at("groups_m"), 2);
+  const auto artifact = compile_cuda(*(*instance)->instantiate(first), gpu());
+  ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+  EXPECT_EQ(artifact->manifest.launches[0].spill_bytes, 0);
+  EXPECT_EQ(artifact->manifest.launches[0].blocks_per_sm, 1);
+  const auto codes = sass::read_kernel_code(artifact->binary);
+  ASSERT_TRUE(codes.is_ok()) << codes.message();
+  int in_loops = 0;
+  for (const sass::Loop& loop : codes->front().loops) in_loops += loop.own[sass::Op::kMma];
+  EXPECT_EQ(in_loops, 4) << "64 terms by 16";
+  EXPECT_EQ(codes->front().mix[sass::Op::kUnknown], 0);
+}
+
+}  // namespace
+}  // namespace tuner
