@@ -64,15 +64,19 @@ Number offset_in(const Layout& l, const Number& row, const Number& column, int64
 }
 
 template <class Number>
-Number offset_of(const BufferNode& buffer, const std::vector<Number>& indices) {
+Number offset_of(const Layout& l, const BufferNode& buffer, const std::vector<Number>& indices) {
   if (indices.empty()) return 0;
-  const Layout l = parse(buffer.layout);
-  CHECK(l.kind != LayoutKind::kUnknown) << buffer.name << " has the unknown layout " << buffer.layout;
   const size_t columns = indices.size() - (l.groups ? 2 : 1);
   Number row = 0;
   for (size_t d = 0; d < columns; ++d) row = row * buffer.shape[d] + indices[d];
   const Number offset = offset_in(l, row, indices[columns], buffer.shape[columns]);
   return l.groups ? offset * buffer.shape.back() + indices.back() : offset;
+}
+
+Layout known_layout(const BufferNode& buffer) {
+  Layout l = parse(buffer.layout);
+  CHECK(l.kind != LayoutKind::kUnknown) << buffer.name << " has the unknown layout " << buffer.layout;
+  return l;
 }
 
 }  // namespace
@@ -113,10 +117,12 @@ int64_t storage_elements(const BufferNode& buffer) {
 }
 
 Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices) {
-  return offset_of(buffer, indices);
+  return offset_of(known_layout(buffer), buffer, indices);
 }
-int64_t storage_offset(const BufferNode& buffer, const std::vector<int64_t>& indices) {
-  return offset_of(buffer, indices);
+std::function<int64_t(const std::vector<int64_t>&)> storage_offsets(const BufferNode& buffer) {
+  return [&buffer, layout = known_layout(buffer)](const std::vector<int64_t>& indices) {
+    return offset_of(layout, buffer, indices);
+  };
 }
 
 int64_t contiguous_elements(const BufferNode& buffer) {

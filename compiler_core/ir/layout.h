@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -30,7 +31,8 @@ int64_t storage_elements(const BufferNode& buffer);
 // Returns the position of an element, in elements from the start. Requires check_layout() and one index per
 // dimension.
 Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices);
-int64_t storage_offset(const BufferNode& buffer, const std::vector<int64_t>& indices);
+// The same of numbers, for one element after the other of a buffer, which must live as long.
+std::function<int64_t(const std::vector<int64_t>&)> storage_offsets(const BufferNode& buffer);
 // Returns how many elements follow each other without a gap, which limits the width of a vector access: the
 // last dimension for "" and "pad", V for "xor"; of groups so many groups.
 int64_t contiguous_elements(const BufferNode& buffer);

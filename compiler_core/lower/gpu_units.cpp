@@ -3,6 +3,7 @@
 //   places   a tile that the unit fetches as a whole, given one address, lies where the unit looks for its elements
 //   order    sums of products that go on behind their statement are nobody's before they have landed
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "compiler_core/ir/intrinsic.h"
@@ -61,30 +62,25 @@ class Places {
                       to_text(operand), " is not shown to begin at a multiple of the tile in dimension ",
                       lead + d);
     }
-    if (!checked_.emplace(&buffer, &o).second) return;
+    if (!checked_.emplace(&buffer, o.unit_place, o.shape).second) return;
+    const auto offset = storage_offsets(buffer);
+    const int64_t bytes = dtype_bytes(buffer.dtype);
+    const std::vector<int64_t> one(o.shape.size(), 1);
     std::vector<int64_t> origin(buffer.shape.size(), 0);
     do {
-      if (!agrees(s, o, buffer, origin)) return;
+      const int64_t first = offset(origin) * bytes;
+      std::vector<int64_t> in_tile(o.shape.size(), 0), at = origin;
+      do {
+        for (size_t d = 0; d < in_tile.size(); ++d) at[lead + d] = origin[lead + d] + in_tile[d];
+        const int64_t found = offset(at) * bytes - first, expected = o.unit_place(in_tile);
+        if (found != expected || first % o.unit_alignment != 0)
+          return refuse("kernel ", kernel_.name, ": ", s.name, " fetches ", o.name, " by itself, and ",
+                        buffer.name, " with layout \"", buffer.layout,
+                        "\" lies in another way: its tile at byte ", first, " (expected a multiple of ",
+                        o.unit_alignment, ") has an element ", found, " bytes from its start, expected ",
+                        expected);
+      } while (next(in_tile, one, o.shape));
     } while (next(origin, step, buffer.shape));
-  }
-
-  bool agrees(const StmtNode& s, const IntrinsicOperand& o, const BufferNode& buffer,
-              const std::vector<int64_t>& origin) {
-    const int64_t bytes = dtype_bytes(buffer.dtype), first = storage_offset(buffer, origin) * bytes;
-    const size_t lead = origin.size() - o.shape.size();
-    const std::vector<int64_t> one(o.shape.size(), 1);
-    std::vector<int64_t> in_tile(o.shape.size(), 0), at = origin;
-    do {
-      for (size_t d = 0; d < in_tile.size(); ++d) at[lead + d] = origin[lead + d] + in_tile[d];
-      const int64_t found = storage_offset(buffer, at) * bytes - first, expected = o.unit_place(in_tile);
-      if (found == expected && first % o.unit_alignment == 0) continue;
-      refuse("kernel ", kernel_.name, ": ", s.name, " fetches ", o.name, " by itself, and ", buffer.name,
-             " with layout \"", buffer.layout, "\" lies in another way: its tile at byte ", first,
-             " (expected a multiple of ", o.unit_alignment, ") has an element ", found,
-             " bytes from its start, expected ", expected);
-      return false;
-    } while (next(in_tile, one, o.shape));
-    return true;
   }
 
   template <class... Words>
@@ -93,7 +89,8 @@ class Places {
   }
 
   const GpuKernel& kernel_;
-  std::set<std::pair<const BufferNode*, const IntrinsicOperand*>> checked_;
+  std::set<std::tuple<const BufferNode*, decltype(IntrinsicOperand::unit_place), std::vector<int64_t>>>
+      checked_;
   Status status_;
 };
 

@@ -86,6 +86,18 @@ TEST(Layout, AGroupLiesAsAnElementDoes) {
   }
 }
 
+TEST(Layout, NumbersLieAsExpressionsDo) {
+  for (const std::string of : {"", "pad:4", "xor:8,4", "xor:4,4,2", "groups:pad:1", "groups:xor:4,2"}) {
+    const Buffer b = of.starts_with("groups") ? shared(of, {2, 8, 16, 4}) : shared(of, {2, 4, 8, 32});
+    for (int64_t e = 0; e < b->elements(); e += 7) {
+      std::vector<int64_t> at(4);
+      int64_t rest = e;
+      for (size_t d = 4; d-- > 0; rest /= b->shape[d]) at[d] = rest % b->shape[d];
+      EXPECT_EQ(storage_offsets(*b)(at), place(*b, {at[0], at[1], at[2], at[3]})) << of << " " << e;
+    }
+  }
+}
+
 TEST(Layout, WhatItIsNotIsSaid) {
   const auto refusal = [](const char* layout, std::vector<int64_t> shape = {16, 32}) {
     return check_layout(layout, shape).message();

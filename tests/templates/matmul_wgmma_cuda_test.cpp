@@ -1,8 +1,12 @@
 // matmul_wgmma_cuda: when it applies, random configs on odd shapes, emulated, against the oracle, and what NVRTC makes of the default.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/sass/sass.h"
+#include "compiler_core/ir/visitor.h"
 #include "templates/registry/registry.h"
 #include "tests/templates/gpu_template_check.h"
 
@@ -73,6 +77,48 @@ TEST(MatmulWgmmaCuda, EveryOperandForm) {
     w.batch = form % 3 == 0 && form % 2 == 0 ? 3 : 1;
     expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), 2, static_cast<uint32_t>(form));
   }
+}
+
+// What the emulator finds in the kernel of a config whose products go on, with its waits for earlier ones changed.
+std::string found_with(const std::function<Stmt(const Stmt&)>& change) {
+  const MatmulWorkload w = matmul(60, 60, 300);
+  const auto instance = matmul_wgmma_cuda().apply(w, gpu());
+  CHECK(instance.is_ok()) << instance.message();
+  std::map<std::string, int64_t> knobs = {{"columns", 64}, {"groups_m", 1}, {"groups_n", 1}, {"steps", 1}};
+  knobs.merge(std::map<std::string, int64_t>{
+      {"stages", 3}, {"overlap", 1}, {"split_k", 1}, {"group_m", 1}, {"min_blocks", 1}});
+  const auto program = (*instance)->instantiate(Config(knobs));
+  CHECK(program.is_ok()) << program.message();
+  Result<GpuProgram> lowered = lower_gpu(*program);
+  CHECK(lowered.is_ok()) << lowered.message();
+  const std::function<Stmt(const Stmt&)> rebuilt = [&](const Stmt& s) -> Stmt {
+    if (s == nullptr) return s;
+    if (s->kind == StmtKind::kIntrinsic && s->name.starts_with("wgmma.landed_before.")) return change(s);
+    return map_children(
+        s, [](const Expr& e) { return e; }, rebuilt);
+  };
+  lowered->kernels[0].body = rebuilt(lowered->kernels[0].body);
+  const Result<EmulatedRun> run = run_emulated(*lowered, gpu_task_data(Workload(w).compute(), 1).inputs);
+  CHECK(run.is_ok()) << run.message();
+  return run->faults.empty() ? "nothing" : run->faults.front();
+}
+
+TEST(MatmulWgmmaCuda, ProductsAreWaitedForBeforeTheirOperandsChange) {
+  using ::testing::HasSubstr;
+  EXPECT_EQ(found_with([](const Stmt& s) { return s; }), "nothing");
+  EXPECT_THAT(found_with([](const Stmt&) { return Stmt(); }), HasSubstr("products under way"));
+  // The stage of the latest products, or of none.
+  EXPECT_THAT(found_with([](const Stmt& s) {
+                auto other = std::make_shared<StmtNode>(*s);
+                for (Expr& operand : other->operands)
+                  if (operand->buffer->scope == MemoryScope::kShared) {
+                    std::vector<Expr> at = operand->operands;
+                    at[0] = floor_mod(at[0] + 1, 3);
+                    operand = load(operand->buffer, at);
+                  }
+                return Stmt(other);
+              }),
+              HasSubstr("products not started"));
 }
 
 TEST(MatmulWgmmaCuda, SchedulesReplayFromTheirText) {
