@@ -81,6 +81,8 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
       barrier_comments_(describe_barriers(body_)),
       fetches_tiles_(shared_alignment(body_) > 16) {
   names_.reserve(kernel.name);
+  names_.reserve("load_if");
+  stored_ = stored_buffers(body_);
   reserve_intrinsic_words(body_, names_);
   const auto declare = [&](const Buffer& b) {
     const std::string name = names_.declare(b);
@@ -133,10 +135,9 @@ void KernelPrinter::describe_memory() {
 }
 
 void KernelPrinter::signature() {
-  const std::set<const BufferNode*> stored = stored_buffers(body_);
   std::string parameters;
   for (const Buffer& b : kernel_.params)
-    parameters += str(parameters.empty() ? "" : ", ", stored.contains(b.get()) ? "" : "const ",
+    parameters += str(parameters.empty() ? "" : ", ", stored_.contains(b.get()) ? "" : "const ",
                       c_type(b->dtype), "* __restrict__ ", names_.of(b));
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
   const std::string bounds =
@@ -296,7 +297,9 @@ void KernelPrinter::store(const StmtNode& s, const RangeMap& ranges) {
   if (v->kind == ExprKind::kBinary && v->binary_op == BinaryOp::kAdd &&
       v->operands[0]->kind == ExprKind::kLoad && equal(v->operands[0], load(s.buffer, s.indices)))
     return line(str(target, " += ", value(v->operands[1], ranges), ";"));
-  line(str(target, " = ", value(v, ranges), ";"));
+  const Expr named_value = named(simplify(v, ranges), ranges);
+  const std::optional<std::string> loaded = guarded_load(named_value, ranges);
+  line(str(target, " = ", loaded ? *loaded : expr_text_.value(named_value, ranges), ";"));
 }
 
 // The text has no scope of its own for an allocation: its name stays taken until the braces around it end.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ class KernelPrinter {
   // The text calls index_div or index_mod.
   bool uses_floor_helpers() const { return expr_text_.uses_floor_helpers(); }
   bool uses_half_helpers() const { return expr_text_.uses_half_helpers(); }
+  // The text calls load_helper().
+  bool uses_load_if() const { return uses_load_if_; }
   // Widths of the asynchronous copies in it, in bytes: it calls async_helper() of each.
   const std::set<int64_t>& async_bytes() const { return async_bytes_; }
   // Types of the operands of its dot products: it calls dot_helper() of each.
@@ -83,6 +86,15 @@ class KernelPrinter {
   void async_lanes(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
   void async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
 
+  // --- loads under a condition (print_loads.cpp) ---
+  // A load from there, under the condition, can be a call of load_helper(): whoever prints it asks first.
+  bool is_load_if(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& condition,
+                  const RangeMap& ranges) const;
+  std::string load_if(const Expr& condition, const std::string& address, const std::string& otherwise,
+                      const RangeMap& ranges);
+  // select(condition, load, constant) with its names as such a call.
+  std::optional<std::string> guarded_load(const Expr& value, const RangeMap& ranges);
+
   // --- dot products (dot_words.cpp) ---
   void dot(const StmtNode& s, const RangeMap& ranges);
 
@@ -118,10 +130,12 @@ class KernelPrinter {
   std::vector<Definition> definitions_;
   std::vector<std::pair<Var, Var>> arrays_;  // what is one over rounds, and their loop's variable
   std::map<const VarNode*, std::string> array_names_, bits_tables_;
-  std::set<const VarNode*> serial_;  // loops around that are not unrolled
+  std::set<const BufferNode*> stored_;  // by the kernel
+  std::set<const VarNode*> serial_;     // loops around that are not unrolled
   std::string out_, tables_;
   int depth_ = 0;
   bool copies_ = false;  // in the body of an asynchronous copy
+  bool uses_load_if_ = false;
   std::set<int64_t> async_bytes_;
   std::set<std::pair<DType, DType>> dot_types_;
 };
@@ -133,6 +147,8 @@ bool is_unit_run(const Stmt& s);
 bool only_lands(const Stmt& s);
 // The function that copies so many bytes asynchronously.
 std::string async_helper(int64_t bytes);
+// The function that loads under a condition.
+const char* load_helper();
 // The function that adds a dot product of such bytes.
 std::string dot_helper(DType a, DType b);
 

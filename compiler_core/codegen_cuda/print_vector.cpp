@@ -210,8 +210,11 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
         vector_address(l.load->buffer, l.load->operands, lane, inside, "const " + type);
     if (always) return memory;
     const std::vector<std::string> zeros(static_cast<size_t>(lanes), constant_text(0, l.load->dtype));
-    return str("(", value(condition, ranges), ") ? ", memory, " : ",
-               type == "unsigned" ? "0u" : made_vector(l.load->dtype, zeros));
+    const std::string zero = type == "unsigned" ? "0u" : made_vector(l.load->dtype, zeros);
+    const Expr holds = named(condition, ranges);
+    if (is_load_if(l.load->buffer, in_lane(l.load->operands, lane, 0), holds, ranges))
+      return load_if(holds, memory.substr(1), zero, ranges);
+    return str("(", expr_text_.value(holds, ranges), ") ? ", memory, " : ", zero);
   };
   const std::string to = vector_type(s.buffer->dtype, lanes);
   // Moved as it is, with zeros where the load may not touch memory: no variable in between.

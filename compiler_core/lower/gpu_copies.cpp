@@ -211,17 +211,25 @@ class Overlap {
     Stmt result = map_children(
         s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return rewrite(child); });
     if (registers) live_ -= registers_of(*s->buffer);
-    return result;
+    return result != nullptr && result->kind == StmtKind::kSeq ? loads_first(result) : result;
   }
 
  private:
+  // A copy whose loads are done ahead.
+  struct Ahead {
+    std::vector<Buffer> registers;
+    std::vector<Stmt> loads;
+    Stmt store;
+    bool guarded = false;  // the store
+  };
+
   bool asks_for_thread(const Stmt& guard) const {
     return std::any_of(kernel_.thread_vars.begin(), kernel_.thread_vars.end(), [&](const Var& thread) {
       return thread != nullptr && uses_var(guard->condition, thread);
     });
   }
 
-  Stmt overlapped(const Stmt& s, const Copy& copy) const {
+  Stmt overlapped(const Stmt& s, const Copy& copy) {
     std::vector<GlobalLoad> loads;
     if (std::any_of(copy.guards.begin(), copy.guards.end(), reads_memory) ||
         !global_loads(copy.store->value, {}, loads))
@@ -232,26 +240,90 @@ class Overlap {
     const bool in_place = std::any_of(loads.begin(), loads.end(), [&](const GlobalLoad& l) {
       return l.load->buffer == copy.store->buffer;
     });
-    if (loads.empty() || !conditional || in_place) return s;
+    if (loads.empty() || in_place) return s;
+    const bool to_shared = copy.store->buffer->scope == MemoryScope::kShared;
+    if (!conditional) {
+      const std::vector<Staged> staged = staged_loads(copy, loads);
+      if (to_shared && !staged.empty()) straight_[s] = ahead_of(s, copy, staged);
+      return s;
+    }
     if (is_own_stage(copy)) return without_guards(copy);
-    std::vector<Staged> staged = staged_loads(copy, loads);
+    const std::vector<Staged> staged = staged_loads(copy, loads);
     if (staged.empty()) return s;
     int64_t registers = 0;
     for (const Staged& part : staged) registers += registers_of(*part.registers);
     const bool has_rounds = !copy.loops.empty() && copy.loops.front()->loop == LoopKind::kUnrolled;
     if (registers > budget() && has_rounds) return in_parts(s, registers);
-    std::vector<Stmt> parts;
+    Ahead ahead = ahead_of(s, copy, staged);
+    Stmt result = whole(ahead);
+    if (to_shared) ahead_[result] = std::move(ahead);
+    return result;
+  }
+
+  static Ahead ahead_of(const Stmt& s, const Copy& copy, const std::vector<Staged>& staged) {
+    Ahead ahead{.guarded = !copy.guards.empty()};
     for (const Staged& part : staged) {
       const Expr value = part.from.conditions.empty() ? part.from.load
                                                       : select(conjunction(part.from.conditions),
                                                                part.from.load, zero(part.registers->dtype));
-      parts.push_back(fresh_nest(part.loops, make_store(part.registers, part.value->operands, value)));
+      ahead.registers.push_back(part.registers);
+      ahead.loads.push_back(fresh_nest(part.loops, make_store(part.registers, part.value->operands, value)));
     }
-    parts.push_back(with_store(s, make_store(copy.store->buffer, copy.store->indices,
-                                             with_registers(copy.store->value, copy.guards, staged))));
+    ahead.store = with_store(s, make_store(copy.store->buffer, copy.store->indices,
+                                           with_registers(copy.store->value, copy.guards, staged)));
+    return ahead;
+  }
+
+  static Stmt whole(const Ahead& ahead) {
+    std::vector<Stmt> parts = ahead.loads;
+    parts.push_back(ahead.store);
     Stmt result = make_seq(std::move(parts));
-    for (const Staged& part : staged) result = make_allocate(part.registers, std::move(result));
+    for (const Buffer& registers : ahead.registers) result = make_allocate(registers, std::move(result));
     return result;
+  }
+
+  // Copies to shared memory that follow each other, where a store is guarded: the loads of all stand before the first
+  // store, as far as there are registers. Behind a store under a guard the compiler makes a branch of the next load.
+  Stmt loads_first(const Stmt& seq) {
+    std::vector<Stmt> result, run;
+    for (const Stmt& child : seq->stmts) {
+      if (ahead_.contains(child) || straight_.contains(child)) {
+        run.push_back(child);
+        continue;
+      }
+      append_run(run, result);
+      run.clear();
+      result.push_back(child);
+    }
+    append_run(run, result);
+    return make_seq(std::move(result));
+  }
+
+  void append_run(const std::vector<Stmt>& run, std::vector<Stmt>& result) {
+    size_t at = 0;
+    while (at < run.size()) {
+      Ahead all;
+      std::vector<Stmt> stores;
+      int64_t registers = 0;
+      bool guarded = false;
+      size_t end = at;
+      for (; end < run.size(); ++end) {
+        const Ahead& next = ahead_.contains(run[end]) ? ahead_.at(run[end]) : straight_.at(run[end]);
+        for (const Buffer& b : next.registers) registers += registers_of(*b);
+        if (end > at && registers > budget()) break;
+        guarded = guarded || next.guarded;
+        all.registers.insert(all.registers.end(), next.registers.begin(), next.registers.end());
+        all.loads.insert(all.loads.end(), next.loads.begin(), next.loads.end());
+        stores.push_back(next.store);
+      }
+      all.store = make_seq(std::move(stores));
+      if (end - at > 1 && guarded)
+        result.push_back(whole(all));
+      else
+        result.insert(result.end(), run.begin() + static_cast<std::ptrdiff_t>(at),
+                      run.begin() + static_cast<std::ptrdiff_t>(end));
+      at = end;
+    }
   }
 
   // Registers of a thread for loads under way: what launch bounds and the buffers around leave.
@@ -263,7 +335,7 @@ class Overlap {
   }
 
   // The copy as several, each with as many loads under way as there are registers for.
-  Stmt in_parts(const Stmt& s, int64_t registers) const {
+  Stmt in_parts(const Stmt& s, int64_t registers) {
     if (s->kind == StmtKind::kIf) return make_if(s->condition, in_parts(s->body, registers));
     const int64_t inside = registers / s->extent;  // of one iteration, if it depends on this loop
     int64_t part = std::min(s->extent, budget() / std::max<int64_t>(inside, 1));
@@ -312,6 +384,8 @@ class Overlap {
 
   const GpuKernel& kernel_;
   std::map<Buffer, int> stores_;
+  // Of copies to shared memory: what was made of those under conditions, and could be made of others.
+  std::map<Stmt, Ahead> ahead_, straight_;
   int64_t live_ = 0;  // registers of the buffers around
 };
 

@@ -55,7 +55,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_nchw_cuda"; }
-  int version() const override { return 3; }
+  int version() const override { return 4; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);

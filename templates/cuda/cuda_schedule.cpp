@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "compiler_core/base/int_math.h"
+
 namespace tuner::cuda {
 
 int64_t power_of_two_at_least(int64_t n, int64_t most) {
@@ -55,13 +57,20 @@ void vectorize_copy(Schedule& s, const Axis& lane, const Axis& row_lane, int64_t
   if (has_rows) s.rename(row_lane, "row_lane");
 }
 
+// Of `threads` the number that shares `extent` iterations: where a divisor of both would leave more rounds to do than all
+// of them, all.
+int64_t shared_rounds(int64_t extent, int64_t threads) {
+  const int64_t common = std::gcd(threads, extent);
+  return ceil_div(extent, threads) < extent / common ? threads : common;
+}
+
 }  // namespace
 
 void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& column, int64_t threads,
                 int64_t vector, int64_t rows, const ColumnGroup& group) {
   if (s.refused()) return;
   const auto [vectors, lane] = s.split(column, vector);
-  const int64_t columns = std::gcd(s.extent(vectors), threads);
+  int64_t columns = std::gcd(s.extent(vectors), threads);
   Axis groups = row, row_lane, strip_round;
   if (rows > 1) {
     const SplitAxes split = s.split(row, rows);
@@ -69,7 +78,11 @@ void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& col
   }
   int64_t row_threads = threads / columns, strips = 1;
   if (outer.var != nullptr && row_threads % s.extent(groups) == 0)
-    strips = std::gcd(row_threads / s.extent(groups), s.extent(outer));
+    strips = shared_rounds(s.extent(outer), row_threads / s.extent(groups));
+  // Threads that are left take other columns of the same rows.
+  if (const int64_t taken = s.extent(groups) * strips;
+      columns < s.extent(vectors) && row_threads % taken == 0)
+    columns *= row_threads / taken, row_threads = taken;
   row_threads /= strips;
   const auto [column_round, column_thread] = s.split(vectors, columns);
   const auto [row_round, row_thread] = s.split(groups, row_threads);

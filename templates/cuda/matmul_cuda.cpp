@@ -19,7 +19,7 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_cuda"; }
-  int version() const override { return 3; }
+  int version() const override { return 4; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);

@@ -24,7 +24,7 @@ class MatmulDp4aCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnob
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_dp4a_cuda"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);

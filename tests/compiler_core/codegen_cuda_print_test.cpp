@@ -199,9 +199,30 @@ TEST(CodegenCudaPrint, PaddedLoadTouchesNoMemoryOutside) {
   };
   // The same for all lanes: one conditional vector load.
   EXPECT_THAT(copy(Expr(t) >= Expr(1) && Expr(t) < Expr(31)),
-              HasSubstr("= (t >= 1 && t < 31)\n        ? *(const float4*)&x[(t - 1) * 8"));
+              HasSubstr("load_if((t >= 1) & (t < 31), (const float4*)&x[(t - 1) * 8"));
   // Different between lanes: scalars.
   EXPECT_THAT(copy(Expr(lane) < Expr(3)), Not(HasSubstr("float4*)&x")));
+}
+
+TEST(CodegenCudaPrint, LoadsOfWhatNobodyStoresHaveNoBranch) {
+  const Buffer x = input("x", {30}), y = output("y", {32});
+  const Var t = make_var("t");
+  const Expr inside = Expr(t) >= Expr(1) && Expr(t) < Expr(31);
+  const std::string text =
+      text_of(one_store(x, y, t, make_store(y, {t}, select(inside, load(x, {Expr(t) - 1}), float_imm(0)))));
+  EXPECT_THAT(text, HasSubstr("y[t] = load_if((t >= 1) & (t < 31), &x[t - 1], 0.0f);"));
+  EXPECT_THAT(text, HasSubstr("T load_if(bool inside, const T* from, decltype(T()) otherwise) {"));
+  // The kernel stores y itself: no memory that is constant meanwhile.
+  const std::string own =
+      text_of(one_store(x, y, t, make_store(y, {t}, select(inside, load(y, {Expr(t) - 1}), float_imm(0)))));
+  EXPECT_THAT(own, HasSubstr("(t >= 1 && t < 31) ? y[t - 1] : 0.0f"));
+  EXPECT_THAT(own, Not(HasSubstr("load_if")));
+  // The place would overflow where it does not count.
+  const Buffer far = input("far", {int64_t{1} << 30});
+  const Expr place = Expr(t) * (int64_t{1} << 29);
+  const std::string wide = text_of(
+      one_store(far, y, t, make_store(y, {t}, select(Expr(t) < Expr(2), load(far, {place}), float_imm(0)))));
+  EXPECT_THAT(wide, Not(HasSubstr("load_if")));
 }
 
 TEST(CodegenCudaPrint, RegisterIndexedByASerialLoopIsUnrolled) {

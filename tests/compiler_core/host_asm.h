@@ -14,6 +14,8 @@ inline std::string with_host_calls(std::string text) {
        "host_cuda::copy_async(to, from, $1, read);"},
       {R"(asm volatile\("cp\.async\.commit_group;"\);)", "host_cuda::commit_copies();"},
       {R"(asm volatile\("cp\.async\.wait_group (\d+);" ::: "memory"\);)", "host_cuda::wait_copies($1);"},
+      // what the compiler may not see through
+      {R"(asm volatile\("" : "\+r"\(holds\), "\+l"\(from\)\);)", ""},
       // matrices
       {R"(asm volatile\("ldmatrix\.sync\.aligned\.m8n8\.x4\.shared\.b16 [^;]*;"[^;]*\);)",
        "host_cuda::load_matrices(r, row, false);"},

@@ -24,6 +24,11 @@
 using std::max;
 using std::min;
 
+template <class T>
+inline T __ldg(const T* from) {
+  return *from;
+}
+
 struct Index3 {
   int x, y, z;
 };

@@ -1,4 +1,5 @@
 // conv2d_nchw_cuda: when it applies, and random configs on odd shapes, emulated, against the oracle.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "templates/registry/registry.h"
@@ -82,6 +83,33 @@ kernel conv2d_out(bias, out, acc.partial) grid (14, 1, 1) block (32, 4, 1)
       acc[0, 0, 0, 0] = acc[0, 0, 0, 0] + acc.partial[ic.outer, 0, bx//2, bx%2*4 + ty, tx]
     out[0, tx, bx//2, bx%2*4 + ty] = max(acc[0, 0, 0, 0] + bias[tx], 0)
 )");
+}
+
+// 288 weights and 100 pixels for 128 threads: nobody is left out of the first, and what is loaded for both is under way
+// before the guarded store of one.
+TEST(Conv2dNchwCuda, AllThreadsLoadBothTilesBeforeTheFirstStore) {
+  Conv2dWorkload w;
+  w.in_channels = 2, w.in_height = w.in_width = 8, w.out_channels = 32;
+  w.kernel_height = w.kernel_width = 3;
+  w.padding = {1, 1, 1, 1};
+  EXPECT_THAT(
+      kernels_of(conv2d_nchw_cuda(), w,
+                 "double_buffer=0 inner_f=2 inner_x=4 inner_y=2 keep_rows=1 kernel_outer=0 layout_weight=1 "
+                 "min_blocks=1 pixels_in_warp=0 split_ic=1 threads_f=16 threads_x=2 threads_y=4 tile_ic=1 "
+                 "tile_kh=3 tile_kw=3 unroll_ic=1 unroll_kh=0 vthread_f=1 vthread_x=1"),
+      ::testing::HasSubstr(R"(
+      allocate weight.ahead float32[3] register
+      allocate data.ahead float32[] register
+      data.ahead[] = select(tx < 100 && tx//10 >= 1 && tx//10 < 9 && tx%10 >= 1 && tx%10 < 9, data[0, step, tx//10 - 1, tx%10 - 1], 0)
+      unrolled strip in 0..3
+        weight.ahead[strip] = select(strip*4 + tx//32 < 9, weight[tx%32, step, (strip*4 + tx//32)//3, (strip + tx//32)%3], 0)
+      if tx < 100
+        padded[0, 0, tx//10, tx%10] = data.ahead[]
+      unrolled strip in 0..3
+        if strip*4 + tx//32 < 9
+          weight.packed[0, 0, 0, (strip*4 + tx//32)//3, (strip + tx//32)%3, tx%32] = weight.ahead[strip]
+    barrier shared
+)"));
 }
 
 TEST(Conv2dNchwCuda, SchedulesReplayFromTheirText) {
