@@ -65,7 +65,7 @@ class Conv2dNhwcMma : public ScheduleTemplate<Conv2dWorkload, MmaKnobs> {
   using ScheduleTemplate::supports;
   // tf32_terms: of float32, products of tf32 numbers for one; 0 for other types.
   explicit Conv2dNhwcMma(int tf32_terms) : tf32_terms_(tf32_terms) {}
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   bool serves_channels_last() const override { return true; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {

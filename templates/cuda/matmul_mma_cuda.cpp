@@ -13,7 +13,7 @@ class MatmulMmaCuda final : public cuda::MatmulMma {
   using ScheduleTemplate::supports;
   MatmulMmaCuda() : MatmulMma(/*tf32_terms=*/0) {}
   std::string_view name() const override { return "matmul_mma_cuda"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);

@@ -13,7 +13,7 @@ class MatmulTf32Cuda final : public cuda::MatmulMma {
   using ScheduleTemplate::supports;
   MatmulTf32Cuda() : MatmulMma(/*tf32_terms=*/1) {}
   std::string_view name() const override { return "matmul_tf32_cuda"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   std::string_view algorithm() const override { return "tf32"; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {

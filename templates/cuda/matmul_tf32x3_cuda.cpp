@@ -23,7 +23,7 @@ class MatmulTf32x3Cuda final : public cuda::MatmulMma {
   using ScheduleTemplate::supports;
   MatmulTf32x3Cuda() : MatmulMma(/*tf32_terms=*/3) {}
   std::string_view name() const override { return "matmul_tf32x3_cuda"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   std::string_view algorithm() const override { return "tf32x3"; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {

@@ -159,6 +159,26 @@ TEST(MatmulTf32x3Cuda, LargeSpaceForALargeShape) {
 
 // The loop of the default of a large product, every way round. An HMMA of tf32 keeps tensor cores busy for 8 clocks on sm_80, for 4
 // and more on sm_90a: with a quarter of the instructions they have most to do.
+// Four schedulers have warps of their own wherever there is work for those of all multiprocessors; smaller outputs may
+// have more blocks in place of that.
+TEST(MatmulTf32x3Cuda, WarpsComeInFoursForManyElements) {
+  const auto others = [](int64_t n) {
+    const Workload w = MatmulWorkload{.m = n, .n = n, .k = 512};
+    const auto instance = matmul_tf32x3_cuda().apply(w, gpu());
+    EXPECT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    std::mt19937_64 rng(1);
+    int count = 0;
+    for (int i = 0; i < 100; ++i) {
+      const auto values = space.at(space.sample(rng)).values();
+      count += values.at("warps_m") * values.at("warps_n") % 4 != 0 ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(others(512), 0);
+  EXPECT_GT(others(256), 10);
+}
+
 TEST(MatmulTf32x3Cuda, DefaultKeepsTensorCoresBusy) {
   if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
   for (const char* const arch : {"sm_80", "sm_90a"})
