@@ -169,6 +169,17 @@ Status write_reference(const std::string& path, std::span<const double> answer,
   return replace_file(path, out);
 }
 
+int64_t reference_file_bytes(const std::vector<int64_t>& shape, ReferenceKind kind) {
+  int64_t count = 1;
+  for (const int64_t d : shape) count *= d;
+  const int64_t head = 24 + 8 * std::ssize(shape) + 8;  // with the hash
+  if (kind == ReferenceKind::kFull) return head + 8 * count;
+  const int64_t columns = columns_of(shape, count);
+  const int64_t sums = (rows_of(count, columns) + columns) * int64_t{sizeof(ReferenceView::Sums)};
+  const int64_t samples = std::min(count, kSamples) * int64_t{sizeof(ReferenceView::Sample)};
+  return head + 16 + sums + samples;  // with both counts
+}
+
 namespace {
 
 template <class... Why>

@@ -42,6 +42,9 @@ enum class ReferenceKind : uint32_t { kFull = 1, kChecksums = 3 };
 inline constexpr int64_t kChecksumsAbovePackedElements = 65'536;
 inline constexpr double kChecksumsAboveFlops = 20e9;
 
+// The size of such a file.
+int64_t reference_file_bytes(const std::vector<int64_t>& shape, ReferenceKind kind);
+
 // What is known of an output beside the exact answer.
 struct OutputFacts {
   DType stored_as = DType::kFloat32;

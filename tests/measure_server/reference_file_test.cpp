@@ -349,6 +349,20 @@ TEST_F(ReferenceFile, AnyAlteredByteAndAnyTruncationIsRefused) {
   }
 }
 
+TEST_F(ReferenceFile, SizeIsKnownBeforeItIsWritten) {
+  const std::vector<std::vector<int64_t>> shapes = {{}, {7}, {5000}, {70, 90}, {3, 5, 7, 11}};
+  for (const std::vector<int64_t>& shape : shapes)
+    for (const ReferenceKind kind : {ReferenceKind::kFull, ReferenceKind::kChecksums}) {
+      int64_t count = 1;
+      for (const int64_t d : shape) count *= d;
+      const std::string path = str(path_, ".size");
+      ASSERT_TRUE(
+          write_reference(path, std::vector<double>(static_cast<size_t>(count), 1), shape, kind).is_ok());
+      EXPECT_EQ(reference_file_bytes(shape, kind), static_cast<int64_t>(std::filesystem::file_size(path)));
+      std::filesystem::remove(path);
+    }
+}
+
 TEST_F(ReferenceFile, WriterRefusesWhatDoesNotFit) {
   EXPECT_THAT(write_reference(path_, std::vector<double>(5), {2, 3}, ReferenceKind::kFull).message(),
               HasSubstr("the shape has 6 elements, the answer 5"));

@@ -54,12 +54,10 @@ Status add_data(const CliTask& task, const Tolerance& tolerance, PackTask& out) 
   }
   const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
   ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
-  const bool is_much_work = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops;
   size_t next = 0;
   for (const Buffer& arg : program.args) {
     if (!is_result(arg->role)) continue;
-    const bool is_large = arg->elements() > kChecksumsAbovePackedElements;
-    const ReferenceKind kind = is_much_work || is_large ? ReferenceKind::kChecksums : ReferenceKind::kFull;
+    const ReferenceKind kind = packed_reference_kind(task.workload, arg);
     ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg, kind, task.workload));
     out.references.push_back({arg->name, std::move(bytes)});
   }
@@ -151,6 +149,12 @@ double elements_of(const Buffer& buffer) {
 }
 
 }  // namespace
+
+ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& output) {
+  const bool is_much_work = static_cast<double>(workload.flops()) > kChecksumsAboveFlops;
+  const bool is_large = output->elements() > kChecksumsAbovePackedElements;
+  return is_much_work || is_large ? ReferenceKind::kChecksums : ReferenceKind::kFull;
+}
 
 Status check_pack_size(const CliTask& task) {
   double bytes = 0;

@@ -7,6 +7,7 @@
 
 #include "db/store.h"
 #include "measure_server/runner/pack_file.h"
+#include "measure_server/runner/reference_file.h"
 #include "tuner/jobs/tasks.h"
 
 namespace tuner {
@@ -35,6 +36,9 @@ struct PackCounts {
 // Limits for one task: bytes of inputs and outputs (float32) with their reference answers (float64), and
 // floating-point operations of its reference answer, which is made on the CPU.
 inline constexpr double kMostPackTaskBytes = 16.0 * (int64_t{1} << 30), kMostPackTaskFlops = 5e13;
+
+// How a pack holds the answer of this output of a workload: whole, or, where that is large, as sums and samples.
+ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& output);
 
 // InvalidArgument, with size and limit: the task's inputs and reference answer are too large to make here.
 Status check_pack_size(const CliTask& task);
