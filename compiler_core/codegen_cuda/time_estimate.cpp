@@ -165,18 +165,24 @@ class KernelModel {
     if (!fits_) return e;
     const int64_t slots = rates_.multiprocessors * resources_.blocks_per_sm;
     const int64_t full = blocks_ / slots, rest = blocks_ % slots;
-    double clocks = full > 0 ? static_cast<double>(full) * wave(slots, e.bound) : 0;
-    double issue = full > 0 ? static_cast<double>(full) * issue_clocks(slots) : 0;
-    if (rest > 0) {
-      TimeBound of_rest{};
-      clocks += wave(rest, of_rest);
-      issue += issue_clocks(rest);
-      if (full == 0) e.bound = of_rest;
-    }
-    const double dram = dram_bytes_ / rates_.dram_bytes_per_clock();
-    if (dram > clocks) e.bound = TimeBound::kMemory;
-    e.ns = kLaunchNs + norm({clocks, dram}) / rates_.clock_ghz;
-    e.issue_ns = issue / rates_.clock_ghz;
+    double clocks = 0;
+    const auto add_waves = [&](int64_t blocks, int64_t count) {
+      if (blocks == 0 || count == 0) return;
+      const Wave w = wave(blocks);
+      const auto times = static_cast<double>(count);
+      if (clocks == 0) e.bound = w.bound();
+      clocks += times * w.clocks();
+      e.issue_ns += times * w.issue, e.shared_ns += times * w.shared;
+      e.l2_ns += times * w.l2, e.alone_ns += times * w.alone;
+    };
+    add_waves(slots, full);
+    add_waves(rest, 1);
+    e.dram_ns = dram_bytes_ / rates_.dram_bytes_per_clock();
+    if (e.dram_ns > clocks) e.bound = TimeBound::kMemory;
+    clocks = norm({clocks, e.dram_ns});
+    for (double* part : {&e.issue_ns, &e.shared_ns, &e.l2_ns, &e.dram_ns, &e.alone_ns})
+      *part /= rates_.clock_ghz;
+    e.ns = kLaunchNs + clocks / rates_.clock_ghz;
     return e;
   }
 
@@ -216,19 +222,28 @@ class KernelModel {
                      clocks_of_tiles(counts, rates_.mma)});
   }
 
-  // Clocks of `blocks` blocks that begin together.
-  double wave(int64_t blocks, TimeBound& bound) const {
+  // Clocks of blocks that begin together, by what holds them up.
+  struct Wave {
+    double issue = 0, shared = 0, l2 = 0, alone = 0;
+
+    double clocks() const { return std::max(norm({issue, shared, l2}), alone); }
+    TimeBound bound() const {
+      const std::array<double, 4> times = {issue, shared, l2, alone};
+      constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,
+                                      TimeBound::kLatency};
+      return kBounds[static_cast<size_t>(std::max_element(times.begin(), times.end()) - times.begin())];
+    }
+  };
+  Wave wave(int64_t blocks) const {
     const int64_t busy = std::min(blocks, rates_.multiprocessors);
     const double of_sm = blocks_of_sm(blocks);
     const double l2_rate =
         std::min(kL2PortBytes,
                  kL2SharedBytes * static_cast<double>(rates_.multiprocessors) / static_cast<double>(busy));
-    const std::array<double, 4> times = {issue_clocks(blocks), work_.counts.wavefronts * warps_ * of_sm,
-                                         l2_bytes_ * of_sm / l2_rate, alone_};
-    constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,
-                                    TimeBound::kLatency};
-    bound = kBounds[static_cast<size_t>(std::max_element(times.begin(), times.end()) - times.begin())];
-    return std::max(norm({times[0], times[1], times[2]}), alone_);
+    return {.issue = issue_clocks(blocks),
+            .shared = work_.counts.wavefronts * warps_ * of_sm,
+            .l2 = l2_bytes_ * of_sm / l2_rate,
+            .alone = alone_};
   }
 
   const DeviceRates& rates_;
@@ -270,7 +285,8 @@ TimeEstimate estimate_time(const GpuProgram& program, const Target& target) {
     const TimeEstimate e = estimate_time(kernel, target);
     sum.ns += e.ns;
     sum.launch_ns += e.launch_ns;
-    sum.issue_ns += e.issue_ns;
+    sum.issue_ns += e.issue_ns, sum.shared_ns += e.shared_ns;
+    sum.l2_ns += e.l2_ns, sum.dram_ns += e.dram_ns, sum.alone_ns += e.alone_ns;
     sum.evaluations += e.evaluations;
     if (e.ns > longest) longest = e.ns, sum.bound = e.bound;
   }

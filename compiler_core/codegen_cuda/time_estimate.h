@@ -26,7 +26,12 @@ inline constexpr double kLaunchNs = 2000;
 struct TimeEstimate {
   double ns = 0;         // with the launch
   double launch_ns = 0;  // of it, what passes before the kernel begins
-  double issue_ns = 0;   // it would take without the launch if schedulers and their pipes alone held it up
+  // It would take without the launch if one thing alone held it up.
+  double issue_ns = 0;   // schedulers and their pipes
+  double shared_ns = 0;  // passes of shared memory and L1
+  double l2_ns = 0;      // bytes between multiprocessors and L2
+  double dram_ns = 0;    // bytes behind L2
+  double alone_ns = 0;   // of each wave one block, waiting included
   TimeBound bound = TimeBound::kLatency;
   int64_t evaluations = 0;  // of indices and conditions, for lanes of sample warps: what the estimate cost
 };

@@ -85,6 +85,7 @@ struct Row {
   double estimated_instructions = 0, least_instructions = 0;
   double least_clocks = 0, least_stalls = 0;  // of a warp alone
   cuda::WarpCounts counts;                    // of that kernel
+  TimeEstimate time;
   std::string no_floor, bound;
   std::vector<int> unknown;
 };
@@ -152,6 +153,7 @@ Row look_at(const TemplateInstance& instance, const Config& config, const Target
   row.estimate_ns = estimate.ns - estimate.launch_ns;
   row.issue_ns = estimate.issue_ns;
   row.bound = time_bound_name(estimate.bound);
+  row.time = estimate;
   if (const Status read = read_machine_code(*artifact, *lowered, target, row); !read.is_ok())
     row.refused = read.message();
   return row;
@@ -331,6 +333,10 @@ nlohmann::json json_of(const Row& r) {
   json["blocks_per_sm"] = r.blocks_per_sm;
   json["estimate_ns"] = r.estimate_ns;
   json["issue_ns"] = r.issue_ns;
+  json["shared_ns"] = r.time.shared_ns;
+  json["l2_ns"] = r.time.l2_ns;
+  json["dram_ns"] = r.time.dram_ns;
+  json["alone_ns"] = r.time.alone_ns;
   json["issue_floor_ns"] = r.issue_floor_ns;
   json["least_clocks"] = r.least_clocks;
   json["least_stalls"] = r.least_stalls;
