@@ -24,6 +24,8 @@ using cuda::WarpWork;
 // Clocks, rounded from published microbenchmarks; the same for all architectures here.
 constexpr double kArithmeticLatency = 4, kSharedLatency = 30, kShuffleLatency = 25, kBarrierLatency = 20,
                  kMmaLatency = 33, kL2Latency = 280, kDramLatency = 650;
+// Of shared memory, that the compiler lets run ahead of what uses them.
+constexpr double kLoadsAtOnce = 6;
 constexpr double kSchedulers = 4;  // of a multiprocessor, an instruction each and clock
 // Clocks in which a scheduler issues when nothing else holds it up: the best hand-written kernels reach that.
 constexpr double kIssueShare = 0.93;
@@ -121,7 +123,11 @@ class BlockAlone {
                            : s.shared_loads                     ? kSharedLatency
                            : s.kind == WarpStep::Kind::kBarrier ? kBarrierLatency
                                                                 : 0;
-    const double arrived = now_ + own + latency;
+    // What is loaded and used in one statement comes in parts: the compiler holds no more of it in registers.
+    const double parts = s.shared_loads && !s.global_loads && !s.loads_go_on
+                             ? std::max(1.0, s.counts[cuda::Issue::kAccess] / kLoadsAtOnce)
+                             : 1;
+    const double arrived = now_ + own + parts * latency;
     now_ += together;
     if (s.is_async)
       arriving_ = std::max(arriving_, arrived);

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "compiler_core/arith/meaning.h"
+#include "compiler_core/codegen_cuda/index_value.h"
 #include "compiler_core/codegen_cuda/printed_body.h"
 #include "compiler_core/codegen_cuda/vector_access.h"
 #include "compiler_core/codegen_cuda/warp_access.h"
@@ -108,7 +110,7 @@ class Walk {
   WarpWork run() {
     add({.counts = of(Issue::kEntry, 1)}, work_.steps);
     if (kernel_.body != nullptr) walk(kernel_.body, work_.steps);
-    work_.evaluations = sampler_.evaluations();
+    work_.evaluations += sampler_.evaluations();
     if (active_blocks_ > 0) work_.active_blocks = active_blocks_;
     return std::move(work_);
   }
@@ -305,6 +307,7 @@ class Walk {
       width = std::max(width, together);
       copies *= static_cast<double>(loop.extent) / static_cast<double>(together);
     }
+    if (!is_store) copies *= distinct_share(*buffer, indices);
     const AccessCost cost = sampler_.access(*buffer, indices, width);
     // An asynchronous copy is one instruction for both its sides.
     if (!copies_ || !is_store) step.counts[Issue::kAccess] += copies * share();
@@ -315,6 +318,41 @@ class Walk {
     add_address(buffer, indices, copies, step.counts);
     if (buffer->scope == MemoryScope::kGlobal)
       add_traffic(buffer, indices, is_store, cost.sectors * copies * rolled_copies());
+  }
+
+  // Of the iterations of unrolled loops that a load's indices use, the share that reads something new: x + kw is the same for
+  // several, and the compiler loads that once.
+  double distinct_share(const BufferNode& buffer, const std::vector<Expr>& indices) {
+    const int64_t most =
+        std::min(int64_t{1024}, WarpSampler::kMaxEvaluations - sampler_.evaluations() - work_.evaluations);
+    std::vector<const Loop*> used;
+    bool together = false;
+    for (const Expr& index : indices) {
+      size_t of_index = 0;
+      for (const Loop& loop : loops_)
+        if (loop.unrolled && loop.extent > 1 && uses_var(index, loop.var)) {
+          ++of_index;
+          if (std::ranges::find(used, &loop) == used.end()) used.push_back(&loop);
+        }
+      together |= of_index > 1;
+    }
+    int64_t points = 1;
+    for (const Loop* loop : used) points = points > most ? points : points * loop->extent;
+    if (!together || points > most) return 1;
+    const Expr offset = storage_offset(buffer, indices);
+    std::set<int64_t> offsets;
+    VarValues values;
+    for (const Loop* loop : used) values.emplace_back(loop->var.get(), 0);
+    for (int64_t point = 0; point < points; ++point) {
+      int64_t rest = point;
+      for (size_t i = 0; i < used.size(); ++i) {
+        values[i].second = rest % used[i]->extent;
+        rest /= used[i]->extent;
+      }
+      offsets.insert(index_value(offset, values));
+    }
+    work_.evaluations += points;
+    return static_cast<double>(offsets.size()) / static_cast<double>(points);
   }
 
   // How many iterations of the loop are one access. Of shared memory, whose alignment it sees, the compiler
@@ -558,8 +596,8 @@ std::string_view issue_name(Issue issue) {
 const IssueWeights& issue_weights() {
   static constexpr IssueWeights kWeights = {
       //               work tile access move setup index condition address swizzle turn barrier entry
-      .instructions = {1, 1, 1, 1, 0.44, 0.55, 0, 1.3, 1.88, 2.78, 6, 15},
-      .clocks = {1, 7.85, 1.86, 1, 0.70, 1.55, 0, 0.27, 2.36, 16.2, 30, 40}};
+      .instructions = {1, 1, 1, 1, 0.62, 0.60, 0, 0.17, 1.93, 4.88, 6, 15},
+      .clocks = {1, 7.15, 2.23, 1, 0.75, 1.16, 0, 0, 2.28, 15.7, 30, 40}};
   return kWeights;
 }
 
