@@ -19,12 +19,22 @@ using CostOf = double (*)(const KernelCode&, const Block&);
 double issued(const KernelCode& /*code*/, const Block& block) { return block.end - block.begin; }
 
 // Passes of the pipe to shared and global memory, of which a multiprocessor has one: an access takes one at
-// least.
+// least. A load of 128 bits from shared memory takes two, whatever its lanes ask for: so it was measured on sm_90
+// (shared_passes, warp_access.h).
 double passes(const KernelCode& code, const Block& block) {
   double count = 0;
   for (int at = block.begin; at < block.end; ++at) {
     const Op op = code.instructions[static_cast<size_t>(at)].op;
     count += (op >= Op::kLds32 && op <= Op::kStg) || op == Op::kLocalLoad || op == Op::kLocalStore;
+    count += op == Op::kLds128;
+  }
+  return count;
+}
+double passes_beside_shared(const KernelCode& code, const Block& block) {
+  double count = 0;
+  for (int at = block.begin; at < block.end; ++at) {
+    const Op op = code.instructions[static_cast<size_t>(at)].op;
+    count += (op >= Op::kLdg32 && op <= Op::kStg) || op == Op::kLocalLoad || op == Op::kLocalStore;
   }
   return count;
 }
@@ -187,8 +197,9 @@ Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, 
       std::max({floor.warp_instructions, counts.multiply_adds * a_lane,
                 counts.halves * rates.least_mma.halves + counts.bytes * rates.least_mma.bytes +
                     counts.grouped * rates.least_mma.grouped});
-  const double others = std::max(spread.multiprocessor_warps * least_cost(code, counts, passes),
-                                 spread.rounds * floor.warp_clocks);
+  const double memory = std::max(least_cost(code, counts, passes),
+                                 least_cost(code, counts, passes_beside_shared) + counts.shared_passes);
+  const double others = std::max(spread.multiprocessor_warps * memory, spread.rounds * floor.warp_clocks);
   floor.issue_ns = issue / rates.clock_ghz;
   floor.ns = std::max(issue, others) / rates.clock_ghz;
   return floor;

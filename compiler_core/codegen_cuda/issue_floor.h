@@ -20,9 +20,10 @@
 //
 // Four more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer
 // lanes than the schedulers can feed (sm_80); the tensor cores, at a rate that mma.sync never exceeds
-// (DeviceRates::least_mma); the pipe to memory, an access a clock and multiprocessor; and a
-// warp that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each
-// round of resident blocks. Clock and multiprocessors are those of device_rates.h.
+// (DeviceRates::least_mma); the pipe to memory, an access a clock and multiprocessor, of shared memory as many
+// passes as a warp needs for what it must load and store there, without bank conflicts (shared_words.h); and a
+// warp that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each round
+// of resident blocks. Clock and multiprocessors are those of device_rates.h.
 //
 // Refused: code with too many unknown instructions, indirect jumps (what is executed there is not known), or
 // no code of that kernel.
@@ -46,6 +47,7 @@ struct LoweredCounts {
   double grouped = 0;          // of them by warpgroups, in such of 16 x 8 x 16 of 16 bits
   double dots = 0;             // products of four bytes with a sum
   double barriers = 0;         // of the block
+  double shared_passes = 0;    // of a warp: what its accesses to shared memory between barriers need
   double active_blocks = 1;    // share of the blocks that have work
   bool blocks_differ = false;  // some have more than others: counts are the average of those that have work
 };

@@ -3,6 +3,7 @@
 
 #include "compiler_core/codegen_cuda/index_value.h"
 #include "compiler_core/codegen_cuda/issue_floor.h"
+#include "compiler_core/codegen_cuda/shared_words.h"
 #include "compiler_core/codegen_cuda/warp_work.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -29,7 +30,7 @@ double multiply_adds_of(const Expr& value) {
 
 class Counter {
  public:
-  explicit Counter(const GpuKernel& kernel) {
+  explicit Counter(const GpuKernel& kernel) : kernel_(kernel) {
     for (size_t d = 0; d < 3; ++d)
       if (kernel.block_vars[d] != nullptr) known_.push_back({kernel.block_vars[d], kernel.grid[d]});
     block_vars_ = known_.size();
@@ -41,17 +42,17 @@ class Counter {
       walk_guarded(s->condition, s->body, times);
       return walk_guarded(unary(UnaryOp::kNot, s->condition), s->else_body, times);
     }
-    if (s->kind == StmtKind::kStore) count(counts_.multiply_adds, multiply_adds_of(s->value) * times);
+    if (s->kind == StmtKind::kStore) {
+      count(counts_.multiply_adds, multiply_adds_of(s->value) * times);
+      add_loads(s->value);
+      if (in_every_turn()) round_->add(s->buffer, s->indices, /*is_store=*/true, inside_);
+    }
     if (s->kind == StmtKind::kIntrinsic) count_tiles(*s, times);
     if (s->kind == StmtKind::kBarrier && s->scope == MemoryScope::kShared) count(counts_.barriers, times);
     if (s->kind == StmtKind::kFor && s->loop == LoopKind::kDot) return count(counts_.dots, times);
-    if (s->kind == StmtKind::kFor) {
-      times *= static_cast<double>(s->extent);
-      known_.push_back({s->var, s->extent});
-    }
+    if (s->kind == StmtKind::kFor) return walk_loop(*s, times * static_cast<double>(s->extent));
     walk(s->body, times);
     for (const Stmt& child : s->stmts) walk(child, times);
-    if (s->kind == StmtKind::kFor) known_.pop_back();
   }
 
   LoweredCounts counts() const {
@@ -70,6 +71,45 @@ class Counter {
     std::vector<Expr> all;
     double share = 1;
   };
+
+  void walk_loop(const StmtNode& s, double times) {
+    bool has_barrier = false;
+    visit(s.body, [&](const Stmt& child) {
+      has_barrier |= child->kind == StmtKind::kBarrier && child->scope == MemoryScope::kShared;
+    });
+    known_.push_back({s.var, s.extent});
+    (has_barrier ? rounds_ : inside_).push_back({s.var, s.extent});
+    if (has_barrier)
+      walk_round(s, times);
+    else
+      walk(s.body, times);
+    (has_barrier ? rounds_ : inside_).pop_back();
+    known_.pop_back();
+  }
+
+  // Accesses to shared memory between the barriers of two turns.
+  void walk_round(const StmtNode& s, double times) {
+    std::optional<cuda::SharedRound> around = std::move(round_);
+    const size_t guards_around = guards_of_round_;
+    round_.emplace(kernel_, rounds_);
+    guards_of_round_ = of_block_.all.size();
+    walk(s.body, times);
+    const bool surely = within_.all.empty() && block_share_.value_or(of_block_.share) == of_block_.share;
+    if (surely) counts_.shared_passes += round_->least_passes() * times;
+    round_ = std::move(around);
+    guards_of_round_ = guards_around;
+  }
+
+  // No guard stands around but what stands around the round, too.
+  bool in_every_turn() const {
+    return round_.has_value() && within_.all.empty() && of_block_.all.size() == guards_of_round_;
+  }
+  // Not what a condition selects.
+  void add_loads(const Expr& e) {
+    if (!in_every_turn() || e->kind == ExprKind::kSelect) return;
+    if (e->kind == ExprKind::kLoad) return round_->add(e->buffer, e->operands, /*is_store=*/false, inside_);
+    for (const Expr& operand : e->operands) add_loads(operand);
+  }
 
   void count_tiles(const StmtNode& s, double times) {
     const Intrinsic* const intrinsic = find_intrinsic(s.name);
@@ -147,11 +187,15 @@ class Counter {
     return static_cast<double>(held) / static_cast<double>(points);
   }
 
+  const GpuKernel& kernel_;
   std::vector<Known> known_;  // variables that do not depend on the thread; those of blocks first
   size_t block_vars_ = 0;
   Guards of_block_, within_;
   bool within_uses_blocks_ = false;
-  std::optional<double> block_share_;  // of what has been counted
+  std::optional<double> block_share_;                     // of what has been counted
+  std::vector<cuda::SharedRound::Loop> rounds_, inside_;  // loops around: with barriers, and the others
+  std::optional<cuda::SharedRound> round_;                // of the innermost loop with a barrier
+  size_t guards_of_round_ = 0;                            // of blocks, around it
   LoweredCounts counts_;
 };
 

@@ -40,14 +40,13 @@ SharedPasses passes_of(std::span<const int64_t> words, int64_t width) {
           .least = ceil_div(static_cast<int64_t>(given.size()), int64_t{kBanks})};
 }
 
-// Whether each lane goes where that one goes whose number differs in `bit`.
-bool in_twos(std::span<const int64_t> words, size_t bit) {
+}  // namespace
+
+bool lanes_in_twos(std::span<const int64_t> words, size_t bit) {
   for (size_t i = 0; i < words.size(); ++i)
     if ((i ^ bit) < words.size() && words[i] != words[i ^ bit]) return false;
   return true;
 }
-
-}  // namespace
 
 SharedPasses shared_passes(const std::vector<int64_t>& words, int64_t width) {
   const std::span<const int64_t> all(words);
@@ -56,7 +55,7 @@ SharedPasses shared_passes(const std::vector<int64_t>& words, int64_t width) {
   for (size_t begin = 0; begin < all.size();) {
     const auto group = [&](size_t n) { return all.subspan(begin, std::min(n, all.size() - begin)); };
     const std::span<const int64_t> two = group(2 * lanes);
-    const bool together = width == 4 && (in_twos(two, 1) || in_twos(two, 2));
+    const bool together = width == 4 && (lanes_in_twos(two, 1) || lanes_in_twos(two, 2));
     const std::span<const int64_t> served = together ? two : group(lanes);
     const SharedPasses of_group = passes_of(served, width);
     passes.all += of_group.all;

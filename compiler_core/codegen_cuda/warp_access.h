@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "compiler_core/codegen_cuda/index_value.h"
@@ -30,6 +31,8 @@ struct SharedPasses {
 // a word that several lanes of these ask for is given once. Of loads of 128 bits twice as many go together where lanes ask in
 // twos for the same: all i and i ^ 1, or all i and i ^ 2. Measured on sm_90: bench_gpu --calibrate (lane_patterns.cpp).
 SharedPasses shared_passes(const std::vector<int64_t>& words, int64_t width);
+// Whether each lane asks for what that one asks for whose number differs in `bit`.
+bool lanes_in_twos(std::span<const int64_t> words, size_t bit);
 
 class WarpSampler {
  public:

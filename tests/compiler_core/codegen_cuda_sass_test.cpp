@@ -452,14 +452,14 @@ TEST(CodegenCudaIssueFloor, AWarpAloneWaitsForItsLoadsInEachRoundOfBlocks) {
   EXPECT_NEAR(floor_ns_of(s, k, 1) * kClock, 78'004, 1e-6);
 }
 
-TEST(CodegenCudaIssueFloor, TheMemoryPipeTakesOneAccessAClock) {
+TEST(CodegenCudaIssueFloor, TheMemoryPipeTakesHalfALoadOf128BitsAClock) {
   SassStream s;
   const int head = s.next();
   for (int i = 0; i < 8; ++i) s.lds128();
   for (int i = 0; i < 8; ++i) s.ffma();
   s.branch(head);
   s.exit();
-  EXPECT_NEAR(floor_ns_of(s, lowered(132, 1024, 1000), 1) * kClock, 8 * 32 * 1000, 1e-6);
+  EXPECT_NEAR(floor_ns_of(s, lowered(132, 1024, 1000), 1) * kClock, 2 * 8 * 32 * 1000, 1e-6);
 }
 
 // A kernel of `steps` steps of a loop, each with a barrier and four products of tiles.
