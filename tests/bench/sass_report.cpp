@@ -22,10 +22,10 @@
 //   rank        Spearman's correlation of estimate and floor over the random configs: median of the entries, worst
 //
 // and a line an op and target, of every second entry of the op (the weights of the estimate are fitted on the
-// others), with the configs of all its templates together: rank as above ("time"); and rank of issue with
-// issue: the estimated time if nothing but issue held a kernel up, with the floor that issue alone sets, because
-// a floor knows nothing of bank conflicts, L2 and latency. --fit fits the weights, prints them, and how they do
-// for the entries that they are not fitted on.
+// others), with the configs of all its templates together: rank as above ("time"); rank of issue with issue: the
+// estimated time if nothing but issue held a kernel up, with the floor that issue alone sets; and rank of the
+// largest part of the estimate but L2, without bank conflicts, of which a floor knows nothing. --fit fits the
+// weights, prints them, and how they do for the entries that they are not fitted on.
 //
 // The hot loop is that of the kernel with the largest floor. --each prints a line a config.
 #include <algorithm>
@@ -80,6 +80,7 @@ struct Row {
   int64_t warps = 0;
   double estimate_ns = 0, floor_ns = 0;     // without launches; floor 0: none
   double issue_ns = 0, issue_floor_ns = 0;  // the same, if nothing but issue held the kernel up
+  double seen_ns = 0;                       // the largest part of the estimate but L2, without bank conflicts
   int estimated_blocks = 0;                 // of a multiprocessor
   // That a warp issues in the kernel of the hot loop: as the estimate counts, and at least.
   double estimated_instructions = 0, least_instructions = 0;
@@ -130,6 +131,7 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     row.blocks_per_sm = launch.blocks_per_sm;
     row.warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
   }
+  row.seen_ns = std::max({row.time.issue_ns, row.time.shared_ns * (1 - row.conflicts), row.time.alone_ns});
   if (!row.no_floor.empty()) row.floor_ns = 0;
   return Status::ok();
 }
@@ -352,16 +354,20 @@ nlohmann::json json_of(const Row& r) {
 }
 
 void print_ops(const std::string& arch, const std::vector<Shape>& shapes) {
-  std::map<std::string, std::array<std::vector<double>, 2>> ranks;
+  std::map<std::string, std::array<std::vector<double>, 3>> ranks;
   for (const Shape& shape : shapes) {
     if (!shape.judged) continue;
     ranks[shape.op][0].push_back(correlation(shape.rows));
     ranks[shape.op][1].push_back(correlation(shape.rows, &Row::issue_ns, &Row::issue_floor_ns));
+    ranks[shape.op][2].push_back(correlation(shape.rows, &Row::seen_ns));
   }
   for (auto& [op, of_op] : ranks)
-    std::printf("%-8s %s, %zu judged shapes: rank of time %.2f, worst %.2f; of issue %.2f, worst %.2f\n",
-                arch.c_str(), op.c_str(), of_op[0].size(), median(of_op[0]), std::ranges::min(of_op[0]),
-                median(of_op[1]), std::ranges::min(of_op[1]));
+    std::printf(
+        "%-8s %s, %zu judged shapes: rank of time %.2f, worst %.2f; of issue %.2f, worst %.2f; of time "
+        "without L2 and "
+        "bank conflicts %.2f, worst %.2f\n",
+        arch.c_str(), op.c_str(), of_op[0].size(), median(of_op[0]), std::ranges::min(of_op[0]),
+        median(of_op[1]), std::ranges::min(of_op[1]), median(of_op[2]), std::ranges::min(of_op[2]));
 }
 
 void print_weights(const char* what, const Weights& weights) {
