@@ -52,6 +52,8 @@ TEST(EpilogueCuda, OfProductsOnTensorCores) {
                            MatmulWorkload{.batch = 2, .m = 9, .n = 7, .k = 5, .dtype = t, .constant = {"b"}},
                            7);
   }
+  expect_epilogues_right(matmul_wgmma_cuda(),
+                         MatmulWorkload{.m = 13, .n = 20, .k = 18, .dtype = DType::kBFloat16}, 10);
 }
 
 TEST(EpilogueCuda, OfConvolutionsOnTensorCores) {
