@@ -10,10 +10,11 @@
 namespace tuner {
 namespace {
 
-constexpr int kEnoughProcesses = 6;         // when one finalist is left, or all that are left are as good...
-constexpr double kNarrowHalfWidth = 0.016;  // ...and the winner's interval is this narrow
-constexpr double kWideHalfWidth = 0.019;    // wider than this after all processes: as many again
-constexpr int kMostTimes = 3;               // options.processes, while the interval certifies nothing
+constexpr int kEnoughProcesses = 6;  // when one finalist is left, or all that are left are as good...
+// ...and the winner's interval is this narrow. Here and below, what drifts later (kDriftHalfWidth) is part of it.
+constexpr double kNarrowHalfWidth = 0.020;
+constexpr double kWideHalfWidth = 0.0225;  // wider than this after all processes: as many again
+constexpr int kMostTimes = 3;              // options.processes, while the interval certifies nothing
 // While more race, each has one turn a heat: most of them are soon found slower or as good.
 constexpr size_t kMany = 6;
 // A heat most of whose turns were disturbed is run again. So many of them, and the race is given up: a

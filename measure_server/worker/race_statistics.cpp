@@ -10,10 +10,6 @@
 namespace tuner {
 namespace {
 
-// What a machine does between one minute and the next that processes within seconds of each other do not
-// show: on a shared two-core host ratios of the same kernel moved by this much (95 %).
-constexpr double kDriftHalfWidth = 0.012;
-
 // Student's t for the deviation of a trimmed mean. One value has none: 0 times whatever this is.
 double student(const Mean& mean, double probability) {
   return student_quantile(probability, static_cast<double>(std::max<size_t>(mean.degrees, 1)));
