@@ -176,14 +176,9 @@ class Counter {
         std::ranges::all_of(guards, [&](const Expr& g) { return uses_only(g, known_.size()); });
     if (!known || points < 1 || points > kMostPoints) return std::nullopt;
     int64_t held = 0;
-    for (int64_t point = 0; point < points; ++point) {
-      int64_t rest = point;
-      for (size_t v = 0; v < values.size(); ++v) {
-        values[v].second = rest % extents[v];
-        rest /= extents[v];
-      }
+    cuda::for_each_point(values, 0, extents, [&] {
       held += std::ranges::all_of(guards, [&](const Expr& g) { return cuda::index_value(g, values) != 0; });
-    }
+    });
     return static_cast<double>(held) / static_cast<double>(points);
   }
 

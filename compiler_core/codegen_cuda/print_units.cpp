@@ -36,8 +36,7 @@ bool only_lands(const Stmt& s) {
   bool any = false, others = false;
   visit(s, [&](const Stmt& child) {
     const Intrinsic* const i = child->kind == StmtKind::kIntrinsic ? find_intrinsic(child->name) : nullptr;
-    const bool lands =
-        i != nullptr && (i->way == Intrinsic::Way::kLands || i->way == Intrinsic::Way::kLandsBefore);
+    const bool lands = i != nullptr && i->lands();
     any |= lands;
     others |= !lands && child->kind != StmtKind::kFor && child->kind != StmtKind::kSeq;
   });

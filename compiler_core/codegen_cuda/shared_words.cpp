@@ -58,10 +58,12 @@ void SharedRound::add(const Buffer& buffer, const std::vector<Expr>& indices, bo
   if (buffer->scope != MemoryScope::kShared || dtype_bytes(buffer->dtype) != 4) return;
   const Expr offset = storage_offset(*buffer, indices);
   std::vector<Loop> used;
+  std::vector<int64_t> extents;
   int64_t points = 1;
   for (const Loop& loop : inside)
     if (uses_var(offset, loop.var)) {
       used.push_back(loop);
+      extents.push_back(loop.extent);
       points = points > kMostPoints ? points : points * loop.extent;
     }
   if (points_ + points > kMostPoints) return;
@@ -76,14 +78,8 @@ void SharedRound::add(const Buffer& buffer, const std::vector<Expr>& indices, bo
       words.in_twos = words.in_twos || (!is_store && in_twos(sample, offset));
     }
     set_lane(sample, 0);
-    for (int64_t point = 0; point < points; ++point) {
-      int64_t rest = point;
-      for (size_t i = 0; i < used.size(); ++i) {
-        sample.values[around + i].second = rest % used[i].extent;
-        rest /= used[i].extent;
-      }
-      words.offsets.push_back(index_value(offset, sample.values));
-    }
+    for_each_point(sample.values, around, extents,
+                   [&] { words.offsets.push_back(index_value(offset, sample.values)); });
     sample.values.resize(around);
   }
 }

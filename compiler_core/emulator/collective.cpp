@@ -74,8 +74,7 @@ Stmt poison(const Buffer& tile) {
 Stmt Fission::collective(const StmtNode& s, const RangeMap& ranges, const Crew& crew) {
   if (const Status valid = check_collective(s); !valid) return refuse(valid.message());
   const Intrinsic& intrinsic = *find_intrinsic(s.name);
-  if (intrinsic.way == Intrinsic::Way::kLands || intrinsic.way == Intrinsic::Way::kLandsBefore)
-    return land(s, ranges, crew);
+  if (intrinsic.lands()) return land(s, ranges, crew);
   const int64_t groups = context_.block_threads / intrinsic.threads;
   std::vector<Buffer> tiles;  // in the order of the meaning's arguments: what is read, then what is written
   std::vector<Stmt> gathers, scatters, poisons;

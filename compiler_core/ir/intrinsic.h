@@ -80,8 +80,8 @@ struct Intrinsic {
   // "" is a copy between a vector and the rows of memory, or zeros.
   std::string llvm;
   std::vector<std::string> features;
-  std::string
-      gpu_arch;  // GPU: the one architecture that has it ("sm_90a"); "": those that have tiles of a warp
+  // GPU: the one architecture that has it ("sm_90a"); "": those that have tiles of a warp.
+  std::string gpu_arch;
   // The intrinsic that sets the accumulated operand to 0; "" if there is none.
   std::string zero;
   // Of a unit that works by itself.
@@ -93,6 +93,8 @@ struct Intrinsic {
     kLandsBefore,  // the same for all but those of the latest group, statements with nothing between
   };
   Way way = Way::kWhole;
+  // Only waits for products that were started.
+  bool lands() const { return way == Way::kLands || way == Way::kLandsBefore; }
   // The same product as kStarts; and, of that one, its kLands and kLandsBefore.
   std::string started, landed, landed_before;
   // For estimates of time, of what accumulates on a GPU: products of its two tiles that the statement makes, and its

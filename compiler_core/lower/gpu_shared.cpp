@@ -14,8 +14,8 @@
 namespace tuner::gpu {
 namespace {
 
-constexpr int64_t kAlignment =
-    16;  // bytes: the widest vector access, if no unit that fetches tiles asks for more
+// Bytes: the widest vector access, if no unit that fetches tiles asks for more.
+constexpr int64_t kAlignment = 16;
 // A smaller buffer has bytes of its own: to lie on another one costs a barrier.
 constexpr int64_t kLeastShared = 4096;
 

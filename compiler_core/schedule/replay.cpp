@@ -273,6 +273,16 @@ Calls other_calls() {
   };
 }
 
+template <void (Schedule::*Pipeline)(std::span<const Tensor>, const Axis&, int64_t)>
+Status pipelined(Schedule& s, const Arguments& a) {
+  ASSIGN_OR_RETURN(const std::vector<std::string_view> names, list(a[0]));
+  ASSIGN_OR_RETURN(const int64_t stages, number(a[2]));
+  std::vector<Tensor> tensors;
+  for (const std::string_view name : names) tensors.push_back(s.tensor(name));
+  (s.*Pipeline)(tensors, s.axis(a[1]), stages);
+  return Status::ok();
+}
+
 // Of shared memory and registers.
 Calls gpu_calls() {
   return {
@@ -293,26 +303,8 @@ Calls gpu_calls() {
           s.double_buffer(s.tensor(a[0]), s.axis(a[1]), a[2] == "registers");
           return Status::ok();
         }}},
-      {"pipeline",
-       {3,
-        [](Schedule& s, const Arguments& a) -> Status {
-          ASSIGN_OR_RETURN(const std::vector<std::string_view> names, list(a[0]));
-          ASSIGN_OR_RETURN(const int64_t stages, number(a[2]));
-          std::vector<Tensor> tensors;
-          for (const std::string_view name : names) tensors.push_back(s.tensor(name));
-          s.pipeline(tensors, s.axis(a[1]), stages);
-          return Status::ok();
-        }}},
-      {"pipeline_products",
-       {3,
-        [](Schedule& s, const Arguments& a) -> Status {
-          ASSIGN_OR_RETURN(const std::vector<std::string_view> names, list(a[0]));
-          ASSIGN_OR_RETURN(const int64_t stages, number(a[2]));
-          std::vector<Tensor> tensors;
-          for (const std::string_view name : names) tensors.push_back(s.tensor(name));
-          s.pipeline_products(tensors, s.axis(a[1]), stages);
-          return Status::ok();
-        }}},
+      {"pipeline", {3, pipelined<&Schedule::pipeline>}},
+      {"pipeline_products", {3, pipelined<&Schedule::pipeline_products>}},
       {"load_ahead",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {

@@ -328,6 +328,15 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   return k;
 }
 
+BlockShape block_shape(const MmaProduct& w, const MmaTile& tile, int64_t group_m) {
+  return {.batch = w.batch,
+          .rows = tile.block_m,
+          .columns = tile.block_n,
+          .group_m = group_m,
+          .splits = tile.splits,
+          .vector = vector_width({tile.splits > 1 ? w.n : w.vector_out, tile.block_n})};
+}
+
 MmaTile mma_tile(const MmaProduct& w, const MmaKnobs& k, const Config& c) {
   Tile tile{};
   tile.warps = c[k.warps_m] * c[k.warps_n];
@@ -361,14 +370,7 @@ void schedule_mma(Schedule& s, const MmaProduct& w, const MmaKnobs& k, const Con
   const auto [acc, axes] = split_sums(s, stages.acc, sum, tile.chunk, tile.splits, MemoryScope::kShared,
                                       stages.out, w.n, w.vector_out);
   const ThreadGrid threads{.lanes = kWarp, .groups = tile.warps};
-  place_block(s, axes, acc,
-              {.batch = w.batch,
-               .rows = tile.block_m,
-               .columns = tile.block_n,
-               .group_m = c[k.group_m],
-               .splits = tile.splits,
-               .vector = vector_width({tile.splits > 1 ? w.n : w.vector_out, tile.block_n})},
-              threads);
+  place_block(s, axes, acc, block_shape(w, tile, c[k.group_m]), threads);
   const Tensor sums = hold_sums(s, acc, w.sum_type, tile, k, c);
   const Tensor a = shared_tile(s, stages.a, stages.packed_a, sums),
                b = shared_tile(s, stages.b, stages.packed_b, sums);

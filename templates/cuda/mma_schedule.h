@@ -79,6 +79,8 @@ struct MmaTile {
   int64_t splits;  // chunks that cover k
 };
 MmaTile mma_tile(const MmaProduct& p, const MmaKnobs& k, const Config& c);
+// Its place in the grid, for place_block().
+BlockShape block_shape(const MmaProduct& p, const MmaTile& tile, int64_t group_m);
 
 // The stages of a product to be scheduled. `a` and `b`: what acc reads, packed by pack_mma_operand(). acc: [batch,] i, j and k.
 // `out`: the loops [batch,] i, j of what is computed from acc alone, element by element.

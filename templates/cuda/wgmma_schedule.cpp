@@ -199,14 +199,7 @@ void schedule_wgmma(Schedule& s, const MmaProduct& w, const WgmmaKnobs& k, const
   s.pad_reduction(sum, tile.chunk);
   const auto [acc, axes] = split_sums(s, stages.acc, sum, tile.chunk, tile.splits, MemoryScope::kShared,
                                       stages.out, w.n, w.vector_out);
-  place_block(s, axes, acc,
-              {.batch = w.batch,
-               .rows = tile.block_m,
-               .columns = tile.block_n,
-               .group_m = c[k.group_m],
-               .splits = tile.splits,
-               .vector = vector_width({tile.splits > 1 ? w.n : w.vector_out, tile.block_n})},
-              threads);
+  place_block(s, axes, acc, block_shape(w, tile, c[k.group_m]), threads);
   const Tensor sums = hold_sums(s, acc, k, c);
   const Tensor a = shared_tile(s, stages.a, stages.packed_a, sums),
                b = shared_tile(s, stages.b, stages.packed_b, sums);

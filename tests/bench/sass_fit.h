@@ -1,4 +1,4 @@
-// What the kinds of issue that an estimate counts (warp_work.h) take, fitted to machine code.
+// What the kinds of issue that an estimate counts (warp_counts.h) take, fitted to machine code.
 #pragma once
 
 #include <array>

@@ -407,7 +407,7 @@ void fit_and_print(const char* what, const std::vector<Shape>& shapes, const Wei
 }
 
 void fit_and_print(const std::vector<Shape>& shapes) {
-  // warp_work.cpp tells why these are held.
+  // warp_counts.cpp tells why these are held.
   const auto held = [](std::initializer_list<cuda::Issue> ones, double barrier, double entry) {
     Weights known;
     known.fill(-1);
