@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
+#include "compiler_core/base/process_times.h"
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/base/status.h"
 #include "db/death.h"
@@ -65,14 +65,24 @@ double record_time_ns(const MeasureRecord& record) {
   return record.outcome == Outcome::kOk ? median(record.run_ns) : 0;
 }
 
+namespace {
+
+std::vector<ProcessTime> that_count(const RaceFinalist& f) {
+  return beside_calm_memory(process_times({.times_ns = f.samples_ns,
+                                           .pulses_ns = f.sentinel_ns,
+                                           .memory_ns = f.memory_ns,
+                                           .process = f.process}));
+}
+
+}  // namespace
+
 double raced_time_ns(const RaceFinalist& finalist) {
-  std::map<int, std::vector<double>> of_process;
-  for (size_t i = 0; i < std::min(finalist.samples_ns.size(), finalist.process.size()); ++i)
-    of_process[finalist.process[i]].push_back(finalist.samples_ns[i]);
   std::vector<double> logs;
-  for (auto& [process, samples] : of_process) logs.push_back(std::log(lower_quartile(std::move(samples))));
+  for (const ProcessTime& p : that_count(finalist)) logs.push_back(std::log(p.time_ns));
   return logs.empty() ? 0 : std::exp(trimmed_mean_of(std::move(logs)).mean);
 }
+
+double raced_memory_ns(const RaceFinalist& finalist) { return memory_level_ns(that_count(finalist)); }
 
 bool was_granted(const std::vector<Grant>& grants, int attempt, std::string_view worker_id,
                  std::string_view incarnation) {

@@ -210,8 +210,11 @@ struct RaceFinalist {
 };
 
 // A finalist's time in its race, as the race itself counts it (measure_server/worker/race_statistics.h): the
-// lower quartile in each process, the trimmed mean of their logarithms. 0 without samples.
+// lower quartile in each process, the trimmed mean of their logarithms, of the processes beside calm memory if most
+// were. 0 without samples.
 double raced_time_ns(const RaceFinalist& finalist);
+// The memory sentinel beside those processes; 0: not timed.
+double raced_memory_ns(const RaceFinalist& finalist);
 
 // The finalists of a task measured against each other, interleaved, in several processes.
 struct RaceRow {
@@ -235,6 +238,7 @@ struct RaceRow {
   std::string default_trial_id;  // the finalist with the default config; empty: none
   double default_time_ns = 0;
   double other_time_ns = 0;  // the winner's, with the other kind of constants; 0: not known
+  double memory_ns = 0;      // raced_memory_ns() of the winner; only of a race that was read from a database
   RaceOptions options;
   Environment environment;
   int64_t finished_at_us = 0;
@@ -261,6 +265,7 @@ struct TunedConfig {
   double default_time_ns = 0;    // the default config's, from the same race; 0: not known
   std::string default_trial_id;  // the default's trial; empty: not known
   int turns = 0, discarded = 0;  // of the race
+  double memory_ns = 0;          // of the race; 0: not timed, or an older program raced
   double read_gbps = 0;          // as in MeasureRecord
   double peak_gflops = 0;
   std::string trial_id, artifact_digest;

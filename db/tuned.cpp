@@ -134,6 +134,7 @@ void add_race(const RaceRow& race, TunedConfig& out) {
   out.default_trial_id = race.default_trial_id;
   out.turns = race.turns;
   out.discarded = race.discarded;
+  out.memory_ns = race.memory_ns;
   out.environment = race.environment;
   out.finished_at_us = race.finished_at_us;
 }

@@ -77,6 +77,7 @@ void to_proto(const TunedConfig& t, int64_t flops, v1::TunedConfig* out) {
   out->set_turns(t.turns);
   out->set_discarded(t.discarded);
   out->set_read_gbps(t.read_gbps);
+  out->set_memory_ns(t.memory_ns);
 }
 
 Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field) {
@@ -119,6 +120,7 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
   out.turns = check.in_range("turns", t.turns(), 0, 1 << 30);
   out.discarded = check.in_range("discarded", t.discarded(), 0, 1 << 30);
   out.read_gbps = check.at_least_zero("read_gbps", t.read_gbps());
+  out.memory_ns = check.at_least_zero("memory_ns", t.memory_ns());
   return check.finish(std::move(out));
 }
 

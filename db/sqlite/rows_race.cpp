@@ -40,6 +40,10 @@ Result<json> options_and_outcome(const RaceRow& r) {
     out["default_time_ns"] = r.default_time_ns;
   }
   if (r.other_time_ns != 0) out["other_time_ns"] = r.other_time_ns;
+  // Stands here because an answer needs it, and is read without the samples.
+  for (const RaceFinalist& f : r.finalists)
+    if (const double ns = raced_memory_ns(f); f.trial_id == r.winner_trial_id && ns > 0)
+      out["memory_ns"] = ns;
   return out;
 }
 void read_options_and_outcome(const json& j, RowReader& reader, RaceRow& r) {
@@ -54,6 +58,7 @@ void read_options_and_outcome(const json& j, RowReader& reader, RaceRow& r) {
     if (j.contains("default_trial")) r.default_trial_id = trial_id_text(j.at("default_trial").get<int64_t>());
     r.default_time_ns = j.value("default_time_ns", 0.0);
     r.other_time_ns = j.value("other_time_ns", 0.0);
+    r.memory_ns = j.value("memory_ns", 0.0);
   } catch (const json::exception&) {
     reader.mark_wrong();
   }

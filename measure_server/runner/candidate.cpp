@@ -488,7 +488,7 @@ class Child {
   // A turn warms up first: others have pushed the operands out of the caches. The first time, that says how many calls fill a
   // sample. Then come the samples with warm constants, then those with cold ones; one kind ranks, the other is information.
   bool time_turn() {
-    const double fill_ns = plan_.request->min_repeat_ms * 1e6;
+    const double fill_ns = plan_.fill_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
     const auto take_cold = [this](int64_t calls, Sample& s) { return cold_sample(calls, s); };
     const bool cold_ranks = plan_.request->cold_constants && !constants_.empty();

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler_core/base/process_times.h"
 #include "compiler_core/base/statistics.h"
 
 namespace tuner {
@@ -15,13 +16,17 @@ double student(const Mean& mean, double probability) {
   return student_quantile(probability, static_cast<double>(std::max<size_t>(mean.degrees, 1)));
 }
 
-// Process -> logarithm of the time there, or of its ratio to the pulse's.
-std::map<int, double> by_process(const Racer& racer, bool ratio) {
-  std::map<int, std::vector<double>> values;
-  for (size_t i = 0; i < racer.samples_ns.size(); ++i)
-    values[racer.process[i]].push_back(racer.samples_ns[i] / (ratio ? racer.sentinel_ns[i] : 1));
+std::vector<ProcessTime> times_of(const Racer& racer) {
+  return process_times({.times_ns = racer.samples_ns,
+                        .pulses_ns = racer.sentinel_ns,
+                        .memory_ns = racer.memory_ns,
+                        .process = racer.process});
+}
+
+// Process -> logarithm of the time there. All count: who is compared ran beside the same memory.
+std::map<int, double> by_process(const Racer& racer) {
   std::map<int, double> out;
-  for (auto& [process, v] : values) out[process] = std::log(lower_quartile(std::move(v)));
+  for (const ProcessTime& p : times_of(racer)) out[p.process] = std::log(p.time_ns);
   return out;
 }
 
@@ -34,7 +39,8 @@ struct LogSpread {
 };
 LogSpread spread(const Racer& racer, bool ratio) {
   std::vector<double> logs;
-  for (const auto& [process, log] : by_process(racer, ratio)) logs.push_back(log);
+  for (const ProcessTime& p : beside_calm_memory(times_of(racer)))
+    logs.push_back(std::log(ratio ? p.ratio : p.time_ns));
   const Mean t = trimmed_mean_of(std::move(logs));
   const double chance = student(t, 0.975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n));
   // glibc's hypot() has a version of 2.35, and runners start on 2.34.
@@ -58,7 +64,7 @@ Standing standing(std::span<const Racer> racers) {
   Standing s;
   int latest = -1;
   for (const Racer& r : racers) {
-    s.times.push_back(by_process(r, /*ratio=*/false));
+    s.times.push_back(by_process(r));
     if (!s.times.back().empty()) latest = std::max(latest, s.times.back().rbegin()->first);
   }
   double best = 0;

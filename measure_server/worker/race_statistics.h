@@ -2,7 +2,8 @@
 //
 // A finalist's time in one process is the lower quartile of its samples there, because a disturbance between
 // two calm pulses makes a call slower, never faster. Its time in the race is the trimmed mean of the
-// logarithms of these (a fifth off each end), so that a process with unlucky pages does not decide. Finalists
+// logarithms of these (a fifth off each end), so that a process with unlucky pages does not decide; where most processes
+// ran beside calm memory, of these alone (compiler_core/base/process_times.h). Finalists
 // are compared process by process, as both ran interleaved there under the same conditions. The test is
 // Yuen's: Student's t on trimmed means. The deviation of such a difference is its own, or that of all
 // finalists together if that is more: they share the machine, and of three processes one's own says little.

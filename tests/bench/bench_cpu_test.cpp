@@ -284,6 +284,7 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   followed.ratio = 1, followed.time_ns = 1100;  // it followed the clock
   const PublishedSummary sum = summarise(report);
   EXPECT_EQ(sum.inside, 5);
+  EXPECT_EQ(sum.alone, 4) << "one followed the clock";
   EXPECT_EQ(sum.times, 8);
   EXPECT_EQ(sum.narrow, 1);
   EXPECT_EQ(sum.uncertified, 2);

@@ -296,6 +296,8 @@ TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
   EXPECT_EQ(best->default_time_ns, 290);
   EXPECT_EQ(best->default_trial_id, ids[1]);
   EXPECT_EQ(best->other_time_ns, 180);
+  EXPECT_EQ(best->memory_ns, raced_memory_ns(race.finalists[0]));
+  EXPECT_GT(best->memory_ns, 0);
   const RaceRow stored = store_->races("j1")->front();
   EXPECT_EQ(stored.default_trial_id, ids[1]);
   EXPECT_EQ(stored.finalists[0].memory_ns, race.finalists[0].memory_ns);
@@ -445,6 +447,7 @@ TEST(RacedTime, IsTheMeanOverProcessesOfTheirLowerQuartiles) {
                               .process = {0, 0, 0, 1, 1, 1}};
   EXPECT_NEAR(raced_time_ns(finalist), std::sqrt(101.0 * 202.0), 1e-9);
   EXPECT_EQ(raced_time_ns({.trial_id = "t2"}), 0);
+  EXPECT_EQ(raced_memory_ns(finalist), 0) << "not timed";
 }
 
 }  // namespace

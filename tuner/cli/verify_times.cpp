@@ -83,11 +83,7 @@ int verify_times(const TimesOptions& options, int verbose) {
                   verdict(v.published, v.now), format_time(v.now.time_ns).c_str(),
                   format_time(v.published.time_ns, v.published.time_low_ns, v.published.time_high_ns).c_str(),
                   100 * v.width(), 100 * (to_published(v.published, v.now) - 1), v.now.ratio,
-                  v.published.ratio,
-                  too_disturbed(v.published, v.now) ? ", the machine is too disturbed to tell"
-                  : same_clock(v.published, v.now)  ? ""
-                                                    : ", the clock has changed: judged by it",
-                  task.key.c_str());
+                  v.published.ratio, judged_by(v.published, v.now).c_str(), task.key.c_str());
       std::fflush(stdout);
     }
   }

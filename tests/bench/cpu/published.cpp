@@ -74,9 +74,9 @@ class PublishedRun {
 
   static void print(const PublishedShape& s, int time) {
     const RaceRow& now = s.again.back();
-    std::printf("%-48s %12.2f %9.2f %5d %12.2f %12.4f  %s\n", name_of(s).c_str(), s.published.time_ns / 1e3,
+    std::printf("%-48s %12.2f %9.2f %5d %12.2f %12.4f  %s%s\n", name_of(s).c_str(), s.published.time_ns / 1e3,
                 100 * half_width(s.published), time, now.time_ns / 1e3, to_published(s.published, now),
-                verdict(s, now).c_str());
+                verdict(s, now).c_str(), s.published.certified ? judged_by(s.published, now).c_str() : "");
     std::fflush(stdout);
   }
 
@@ -96,8 +96,9 @@ Result<bool> run_published(const std::vector<BenchShape>& shapes, const Publishe
                          .options = options};
   RETURN_IF_ERROR(PublishedRun(options, report).run(shapes));
   const PublishedSummary sum = summarise(report);
-  std::printf("inside: %d of %d; half-width <= 5 %%: %d of %zu; not certified: %d\n", sum.inside, sum.times,
-              sum.narrow, report.shapes.size(), sum.uncertified);
+  std::printf(
+      "inside: %d of %d (%d by the interval alone); half-width <= 5 %%: %d of %zu; not certified: %d\n",
+      sum.inside, sum.times, sum.alone, sum.narrow, report.shapes.size(), sum.uncertified);
   if (!report.stopped.empty()) std::printf("stopped: %s\n", report.stopped.c_str());
   if (!options.json.empty()) RETURN_IF_ERROR(write_json(report, options.json));
   return report.stopped.empty() && std::all_of(report.shapes.begin(), report.shapes.end(),

@@ -51,7 +51,11 @@ PublishedSummary summarise(const PublishedReport& report) {
       continue;
     }
     sum.narrow += half_width(s.published) <= kNarrow ? 1 : 0;
-    for (const RaceRow& now : s.again) sum.inside += is_inside(s.published, now) ? 1 : 0;
+    for (const RaceRow& now : s.again) {
+      sum.inside += is_inside(s.published, now) ? 1 : 0;
+      const bool between = s.published.time_low_ns <= now.time_ns && now.time_ns <= s.published.time_high_ns;
+      sum.alone += between && !too_disturbed(s.published, now) ? 1 : 0;
+    }
   }
   return sum;
 }
@@ -70,6 +74,7 @@ Status write_json(const PublishedReport& report, const std::string& path) {
                     {"times", report.options.times},
                     {"stopped", report.stopped},
                     {"inside", sum.inside},
+                    {"inside_by_the_interval_alone", sum.alone},
                     {"of", sum.times},
                     {"half_width_at_most_5_percent", sum.narrow},
                     {"not_certified", sum.uncertified},

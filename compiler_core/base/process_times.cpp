@@ -1,0 +1,55 @@
+#include "compiler_core/base/process_times.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler_core/base/statistics.h"
+
+namespace tuner {
+namespace {
+
+struct Samples {
+  std::vector<double> times_ns, ratios, memory_ns;
+};
+
+}  // namespace
+
+std::vector<ProcessTime> process_times(const ProcessSamples& samples) {
+  std::map<int, Samples> of_process;
+  const size_t n = std::min(samples.times_ns.size(), samples.process.size());
+  for (size_t i = 0; i < n; ++i) {
+    Samples& s = of_process[samples.process[i]];
+    s.times_ns.push_back(samples.times_ns[i]);
+    if (i < samples.pulses_ns.size()) s.ratios.push_back(samples.times_ns[i] / samples.pulses_ns[i]);
+    if (i < samples.memory_ns.size()) s.memory_ns.push_back(samples.memory_ns[i]);
+  }
+  std::vector<ProcessTime> out;
+  for (auto& [process, s] : of_process)
+    out.push_back({.process = process,
+                   .time_ns = lower_quartile(std::move(s.times_ns)),
+                   .ratio = lower_quartile(std::move(s.ratios)),
+                   .memory_ns = median_in_place(s.memory_ns)});
+  return out;
+}
+
+std::vector<ProcessTime> beside_calm_memory(std::vector<ProcessTime> all) {
+  constexpr size_t kFewest = 3;
+  if (all.empty()) return all;
+  const auto calmest =
+      std::min_element(all.begin(), all.end(),
+                       [](const ProcessTime& a, const ProcessTime& b) { return a.memory_ns < b.memory_ns; });
+  const double limit = kCalmMemory * calmest->memory_ns;
+  const auto calm = [&](const ProcessTime& p) { return p.memory_ns <= limit; };
+  const auto count = static_cast<size_t>(std::count_if(all.begin(), all.end(), calm));
+  if (count >= kFewest && 2 * count >= all.size())
+    std::erase_if(all, [&](const ProcessTime& p) { return !calm(p); });
+  return all;
+}
+
+double memory_level_ns(std::span<const ProcessTime> processes) {
+  std::vector<double> levels;
+  for (const ProcessTime& p : processes) levels.push_back(p.memory_ns);
+  return median_in_place(levels);
+}
+
+}  // namespace tuner

@@ -1,0 +1,65 @@
+// Samples from several processes, and which of these count.
+#include "compiler_core/base/process_times.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tuner {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<int> numbers(const std::vector<ProcessTime>& processes) {
+  std::vector<int> out;
+  for (const ProcessTime& p : processes) out.push_back(p.process);
+  return out;
+}
+
+// Processes 0, 1, .. beside memory of these levels.
+std::vector<ProcessTime> beside(const std::vector<double>& memory_ns) {
+  std::vector<ProcessTime> out;
+  for (const double ns : memory_ns)
+    out.push_back({.process = static_cast<int>(out.size()), .time_ns = 1, .ratio = 1, .memory_ns = ns});
+  return out;
+}
+
+TEST(ProcessTimes, AProcessHasTheLowerQuartileOfItsTimesAndTheMedianOfItsMemory) {
+  const std::vector<double> times = {7, 100, 5, 110, 6}, pulses = {1, 10, 1, 10, 2},
+                            memory = {3, 50, 9, 60, 4};
+  const std::vector<int> process = {4, 2, 4, 2, 4};
+  const std::vector<ProcessTime> all = process_times({times, pulses, memory, process});
+  ASSERT_THAT(numbers(all), ElementsAre(2, 4));
+  EXPECT_EQ(all[0].time_ns, 102.5);
+  EXPECT_EQ(all[0].ratio, 10.25);
+  EXPECT_EQ(all[0].memory_ns, 55);
+  EXPECT_EQ(all[1].time_ns, 5.5);
+  EXPECT_EQ(all[1].ratio, 4);
+  EXPECT_EQ(all[1].memory_ns, 4);
+}
+
+TEST(ProcessTimes, WhatWasNotTimedIsZero) {
+  const std::vector<double> times = {7, 8};
+  const std::vector<int> process = {0, 1};
+  const std::vector<ProcessTime> all = process_times({times, {}, {}, process});
+  EXPECT_EQ(all[1].ratio, 0);
+  EXPECT_EQ(all[1].memory_ns, 0);
+  EXPECT_THAT(numbers(beside_calm_memory(all)), ElementsAre(0, 1)) << "and says nothing about calm";
+  EXPECT_EQ(memory_level_ns(all), 0);
+  EXPECT_EQ(memory_level_ns({}), 0);
+}
+
+TEST(ProcessTimes, WhereMostHadCalmMemoryTheOthersDoNotCount) {
+  EXPECT_THAT(numbers(beside_calm_memory(beside({57, 62, 58, 63, 59}))), ElementsAre(0, 2, 4));
+  EXPECT_THAT(numbers(beside_calm_memory(beside({57, 62, 58, 63, 59, 64}))), ElementsAre(0, 2, 4)) << "half";
+  EXPECT_THAT(numbers(beside_calm_memory(beside({57, 62, 58, 63, 59, 64, 64}))),
+              ElementsAre(0, 1, 2, 3, 4, 5, 6))
+      << "fewer than half";
+  EXPECT_THAT(numbers(beside_calm_memory(beside({57, 62, 58}))), ElementsAre(0, 1, 2)) << "fewer than three";
+  EXPECT_TRUE(beside_calm_memory({}).empty());
+  EXPECT_EQ(memory_level_ns(beside_calm_memory(beside({57, 62, 58, 63, 59}))), 58);
+}
+
+}  // namespace
+}  // namespace tuner
