@@ -1,173 +1,31 @@
-// Tensor cores: which lane holds what, against the words of the PTX manual; schedules of products by tiles of a warp, lowered, emulated
-// and compiled; damage that the emulator has to see.
+// Tensor cores: schedules of products by tiles of a warp, lowered, emulated and compiled.
 #include <gmock/gmock.h>
 
-#include <functional>
 #include <random>
-#include <tuple>
+#include <string>
+#include <vector>
 
-#include "compiler_core/base/elements.h"
-#include "compiler_core/codegen/emulated_run.h"
-#include "compiler_core/codegen/reference.h"
 #include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/sass/sass.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
-#include "compiler_core/ir/intrinsic.h"
-#include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu.h"
 #include "compiler_core/oracle/oracle.h"
-#include "tests/compiler_core/warp_tile_schedules.h"
+#include "tests/compiler_core/warp_tile_runs.h"
 #include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
 
+using testing::float_product;
 using testing::half_product;
 using ::testing::HasSubstr;
+using testing::lowered;
+using testing::random_operands;
+using testing::statements;
+using testing::verdict;
 using testing::warp_product;
 using testing::WarpTiles;
-
-std::pair<int64_t, int64_t> at(const IntrinsicOperand& o, int64_t lane, int64_t reg) {
-  std::pair<int64_t, int64_t> place;
-  const std::vector<Expr> indices = o.layout(Expr(lane), Expr(reg));
-  EXPECT_EQ(indices.size(), 2u);
-  EXPECT_TRUE(is_const_int(simplify(indices[0]), &place.first));
-  EXPECT_TRUE(is_const_int(simplify(indices[1]), &place.second));
-  return place;
-}
-
-// "Matrix Fragments for mma.m16n8k16 with floating point type", with the manual's own conditions.
-TEST(WarpTiles, FragmentsLieAsTheManualSays) {
-  const Intrinsic& mma = *find_intrinsic("mma.bfloat16.mk.kn");
-  for (int64_t lane = 0; lane < 32; ++lane) {
-    const int64_t group = lane >> 2, in_group = lane % 4;
-    for (int64_t i = 0; i < 8; ++i) {
-      const int64_t row = (i < 2 || (i >= 4 && i < 6)) ? group : group + 8;
-      const int64_t column = i < 4 ? in_group * 2 + (i & 1) : in_group * 2 + (i & 1) + 8;
-      EXPECT_EQ(at(mma.operands[1], lane, i), std::pair(row, column)) << "a" << i << " of lane " << lane;
-    }
-    for (int64_t i = 0; i < 4; ++i) {
-      const int64_t row = i < 2 ? in_group * 2 + (i & 1) : in_group * 2 + (i & 1) + 8;
-      EXPECT_EQ(at(mma.operands[2], lane, i), std::pair(row, group)) << "b" << i << " of lane " << lane;
-      EXPECT_EQ(at(find_intrinsic("mma.bfloat16.mk.nk")->operands[2], lane, i), std::pair(group, row));
-      EXPECT_EQ(at(mma.operands[0], lane, i), std::pair(i < 2 ? group : group + 8, in_group * 2 + (i & 1)))
-          << "c" << i << " of lane " << lane;
-    }
-  }
-}
-
-// "Matrix Fragments for mma.m16n8k32", with the manual's own conditions: .u8 and .s8.
-TEST(WarpTiles, FragmentsOfBytesLieAsTheManualSays) {
-  const Intrinsic& mma = *find_intrinsic("mma.uint8.int8.mk.nk");
-  for (int64_t lane = 0; lane < 32; ++lane) {
-    const int64_t group = lane >> 2, in_group = lane % 4;
-    for (int64_t i = 0; i < 16; ++i) {
-      const int64_t row = i < 4 || (i >= 8 && i < 12) ? group : group + 8;
-      const int64_t column = in_group * 4 + (i & 3) + (i < 8 ? 0 : 16);
-      EXPECT_EQ(at(mma.operands[1], lane, i), std::pair(row, column)) << "a" << i << " of lane " << lane;
-    }
-    for (int64_t i = 0; i < 8; ++i) {
-      const int64_t row = in_group * 4 + (i & 3) + (i < 4 ? 0 : 16);
-      EXPECT_EQ(at(mma.operands[2], lane, i), std::pair(group, row)) << "b" << i << " of lane " << lane;
-    }
-    for (int64_t i = 0; i < 4; ++i)
-      EXPECT_EQ(at(mma.operands[0], lane, i), std::pair(i < 2 ? group : group + 8, in_group * 2 + (i & 1)));
-  }
-}
-
-// "Matrix Fragments for mma.m16n8k8", .tf32, with the manual's own conditions: registers 4 to 7 of A, 2 and 3 of B are those of the
-// second mma, 8 terms behind.
-TEST(WarpTiles, FragmentsOfTf32LieAsTheManualSays) {
-  for (const std::string name : {"mma.tf32", "mma.tf32x3"}) {
-    const Intrinsic &mma = *find_intrinsic(name + ".mk.kn"), &turned = *find_intrinsic(name + ".km.nk");
-    EXPECT_EQ(mma.operands[1].registers, 8);
-    EXPECT_EQ(mma.operands[2].registers, 4);
-    for (int64_t lane = 0; lane < 32; ++lane) {
-      const int64_t group = lane >> 2, in_group = lane % 4;
-      for (int64_t step = 0; step < 2; ++step) {
-        for (int64_t i = 0; i < 4; ++i) {
-          const int64_t row = i == 0 || i == 2 ? group : group + 8;
-          const int64_t column = (i < 2 ? in_group : in_group + 4) + 8 * step;
-          EXPECT_EQ(at(mma.operands[1], lane, 4 * step + i), std::pair(row, column)) << "a" << i;
-          EXPECT_EQ(at(turned.operands[1], lane, 4 * step + i), std::pair(column, row)) << "a" << i;
-        }
-        for (int64_t i = 0; i < 2; ++i) {
-          const int64_t row = (i == 0 ? in_group : in_group + 4) + 8 * step;
-          EXPECT_EQ(at(mma.operands[2], lane, 2 * step + i), std::pair(row, group)) << "b" << i;
-          EXPECT_EQ(at(turned.operands[2], lane, 2 * step + i), std::pair(group, row)) << "b" << i;
-        }
-      }
-      for (int64_t i = 0; i < 4; ++i)
-        EXPECT_EQ(at(mma.operands[0], lane, i), std::pair(i < 2 ? group : group + 8, in_group * 2 + (i & 1)));
-    }
-  }
-}
-
-// ldmatrix: thread 8 m + r brings row r of matrix m; afterwards register m of thread 4 r + c holds elements 2c and 2c + 1 of that row,
-// with .trans elements r of rows 2c and 2c + 1.
-TEST(WarpTiles, MatricesAreLoadedAsTheManualSays) {
-  for (const char* const name :
-       {"ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.km", "ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk",
-        "ldmatrix.uint8.mk", "ldmatrix.int8.nk", "ldmatrix.float32.nk"}) {
-    const Intrinsic& load = *find_intrinsic(name);
-    const int64_t e = 4 / dtype_bytes(load.operands[0].dtype);  // elements of a register
-    const bool transposed = load.cuda_helper.find(".trans") != std::string::npos;
-    for (int64_t lane = 0; lane < 32; ++lane)
-      for (int64_t reg = 0; reg < 4 * e; ++reg) {
-        const int64_t matrix = reg / e, r = lane / 4, c = e * (lane % 4) + reg % e;
-        const int64_t row = transposed ? c : r, element = transposed ? r : c;
-        EXPECT_EQ(at(load.operands[0], lane, reg), at(load.operands[1], 8 * matrix + row, element))
-            << name << ", register " << reg << " of lane " << lane;
-      }
-  }
-}
-
-// The tile of float32 takes two: four registers each.
-TEST(WarpTiles, MatricesOfFloat32AreLoadedAsTheManualSays) {
-  const Intrinsic& load = *find_intrinsic("ldmatrix.float32.mk");
-  EXPECT_EQ(load.cuda, "load_matrices($0, $1);\nload_matrices($0 + 4, $1:4);");
-  for (int64_t lane = 0; lane < 32; ++lane)
-    for (int64_t reg = 0; reg < 8; ++reg)
-      EXPECT_EQ(at(load.operands[0], lane, reg),
-                at(load.operands[1], 8 * (reg % 4) + lane / 4, reg / 4 * 4 + lane % 4))
-          << "register " << reg << " of lane " << lane;
-}
-
-std::vector<std::vector<float>> random_operands(const Program& math, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::vector<std::vector<float>> inputs;
-  for (const Buffer& b : math.args) {
-    if (b->role == BufferRole::kOutput) continue;
-    inputs.emplace_back();
-    for (int64_t i = 0; i < b->elements(); ++i) {
-      const float x = static_cast<float>(rng() % 2001) / 1000 - 1;
-      inputs.back().push_back(b->dtype == DType::kBFloat16  ? rounded_to_bfloat16(x)
-                              : b->dtype == DType::kFloat16 ? rounded_to_float16(x)
-                                                            : x);
-    }
-  }
-  return inputs;
-}
-
-// "": every element is right and nothing was found; else what was.
-std::string verdict(const GpuProgram& gpu, const Program& math, uint64_t seed = 1) {
-  const std::vector<std::vector<float>> inputs = random_operands(math, seed);
-  const auto expected = reference_answer(math, inputs);
-  if (!expected) return expected.message();
-  const auto run = run_emulated(gpu, inputs);
-  if (!run) return run.message();
-  if (!run->faults.empty()) return run->faults.front();
-  for (size_t i = 0; i < expected->back().size(); ++i)
-    if (!(std::abs(run->outputs.back()[i] - expected->back()[i]) <= 1e-4))
-      return str("out ", i, " is ", run->outputs.back()[i], ", expected ", expected->back()[i]);
-  return "";
-}
-
-Result<GpuProgram> lowered(const Schedule& s) {
-  ASSIGN_OR_RETURN(const Program scheduled, s.finish());
-  return lower_gpu(scheduled);
-}
 
 TEST(WarpTiles, AProductIsLoadsOfMatricesAndProductsOfTiles) {
   const Program math = half_product(DType::kBFloat16, 32, 32, 32, true);
@@ -206,12 +64,6 @@ kernel product(a, b, out) grid (1, 1, 1) block (32, 2, 1)
   for i.inner.j.inner.fused.outer in 0..16
     out[i.inner.j.inner.fused.outer*2 + ty, tx] = max(acc[i.inner.j.inner.fused.outer*2 + ty, tx], 0)
 )");
-}
-
-int statements(const GpuProgram& gpu, StmtKind kind) {
-  int found = 0;
-  visit(gpu.kernels[0].body, [&](const Stmt& s) { found += s->kind == kind ? 1 : 0; });
-  return found;
 }
 
 TEST(WarpTiles, APipelineCopiesAheadBehindOneBarrierAStep) {
@@ -282,10 +134,6 @@ TEST(WarpTiles, RandomProductsAreRight) {
     ASSERT_TRUE(interpret(*s.finish(), tiled));
     for (size_t e = 0; e < plain.back().size(); ++e) ASSERT_NEAR(tiled.back()[e], plain.back()[e], 1e-4);
   }
-}
-
-Program float_product(const WarpTiles& o, int64_t m, int64_t n, int64_t k) {
-  return testing::tile_product(DType::kFloat32, m, n, k, o.m_first, o.k_first, o.terms);
 }
 
 // Every way round, by one term and by three.
@@ -440,65 +288,6 @@ TEST(WarpTiles, PipelinesCompileToAsynchronousCopies) {
     }
 }
 
-// Kernels as lowered, with one statement changed.
-GpuProgram damaged(const GpuProgram& gpu, const std::function<Stmt(const Stmt&)>& change) {
-  const std::function<Stmt(const Stmt&)> rebuild = [&](const Stmt& s) -> Stmt {
-    const Stmt mapped = map_children(
-        s, [](const Expr& e) { return e; }, rebuild);
-    return mapped == nullptr ? mapped : change(mapped);
-  };
-  GpuProgram result = gpu;
-  for (GpuKernel& kernel : result.kernels) kernel.body = rebuild(kernel.body);
-  return result;
-}
-
-TEST(WarpTiles, DamageIsSeen) {
-  const Program math = half_product(DType::kBFloat16, 64, 64, 96, true);
-  const auto gpu = lowered(warp_product(math, {.layout_a = "pad:8"}));
-  ASSERT_TRUE(gpu) << gpu.message();
-  ASSERT_EQ(verdict(*gpu, math), "");
-  const int barriers = statements(*gpu, StmtKind::kBarrier);
-  ASSERT_EQ(barriers, 3);
-  for (int dropped = 0; dropped < barriers; ++dropped) {
-    int n = 0;
-    const GpuProgram bad = damaged(
-        *gpu, [&](const Stmt& s) { return s->kind == StmtKind::kBarrier && n++ == dropped ? Stmt() : s; });
-    EXPECT_THAT(verdict(bad, math), HasSubstr("race")) << "barrier " << dropped;
-  }
-  // Another intrinsic in the place of one.
-  const auto renamed = [&](const char* from, const char* to) {
-    return damaged(*gpu, [&](const Stmt& s) {
-      if (s->kind != StmtKind::kIntrinsic || s->name != from) return s;
-      auto node = std::make_shared<StmtNode>(*s);
-      node->name = to;
-      return Stmt(std::move(node));
-    });
-  };
-  EXPECT_NE(verdict(renamed("ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.kn"), math), "") << "wrong lanes";
-  EXPECT_NE(verdict(renamed("ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk"), math), "") << "not transposed";
-  // An operand one tile aside, and one that begins one row below.
-  for (const auto& [name, operand, by] :
-       std::vector<std::tuple<std::string, size_t, int64_t>>{{"ldmatrix.bfloat16.mk", 1, 1},
-                                                             {"mma.bfloat16.mk.kn", 2, 2},
-                                                             {"mma.bfloat16.mk.kn", 0, 1},
-                                                             {"mma.store", 1, 1}}) {
-    const GpuProgram bad = damaged(*gpu, [&, name = name, operand = operand, by = by](const Stmt& s) {
-      if (s->kind != StmtKind::kIntrinsic || s->name != name) return s;
-      auto node = std::make_shared<StmtNode>(*s);
-      std::vector<Expr> at = node->operands[operand]->operands;
-      at.back() = at.back() + by;
-      node->operands[operand] = load(node->operands[operand]->buffer, std::move(at));
-      return Stmt(std::move(node));
-    });
-    EXPECT_NE(verdict(bad, math), "") << name << ", operand " << operand;
-  }
-  // Sums that do not begin at zero.
-  const GpuProgram unset = damaged(*gpu, [](const Stmt& s) {
-    return s->kind == StmtKind::kIntrinsic && s->name == "mma.zero" ? Stmt() : s;
-  });
-  EXPECT_THAT(verdict(unset, math), HasSubstr("uninitialised read"));
-}
-
 // Below sm_80 there is neither: said before anything is compiled.
 TEST(WarpTiles, OlderArchitecturesAreRefused) {
   const Program math = half_product(DType::kBFloat16, 32, 32, 64, true);
@@ -512,121 +301,6 @@ TEST(WarpTiles, OlderArchitecturesAreRefused) {
   GpuProgram copies = *tiles;
   copies.kernels[0].body = make_seq({make_async_commit(), make_async_wait(0)});
   EXPECT_EQ(refused(copies, "sm_70"), "kernel product: asynchronous copies need sm_80 or later, found sm_70");
-}
-
-// Of float32: another load, an operand one register aside, terms left out.
-TEST(WarpTiles, DamageToProductsOfFloat32IsSeen) {
-  for (int form = 0; form < 4; ++form) {
-    const WarpTiles o{.k_first = (form & 1) != 0, .m_first = (form & 2) != 0, .terms = 3};
-    SCOPED_TRACE(str("form ", form));
-    const Program math = float_product(o, 64, 64, 96);
-    const auto gpu = lowered(warp_product(math, o));
-    ASSERT_TRUE(gpu) << gpu.message();
-    ASSERT_EQ(verdict(*gpu, math), "");
-    const std::string of_a = o.m_first ? "mk" : "km", of_b = o.k_first ? "kn" : "nk";
-    const std::string load_a = (o.m_first ? "ldmatrix.float32." : "mma.load.float32.") + of_a;
-    const std::string load_b = (o.k_first ? "mma.load.float32." : "ldmatrix.float32.") + of_b;
-    const std::string product = str("mma.tf32x3.", of_a, ".", of_b);
-    for (const auto& [name, operand, by] :
-         std::vector<std::tuple<std::string, size_t, int64_t>>{{load_a, 1, 4},
-                                                               {load_b, 1, 4},
-                                                               {load_a, 0, 8},
-                                                               {load_b, 0, 4},
-                                                               {product, 1, 1},
-                                                               {product, 2, 1}}) {
-      const GpuProgram bad = damaged(*gpu, [&, name = name, operand = operand, by = by](const Stmt& s) {
-        if (s->kind != StmtKind::kIntrinsic || s->name != name) return s;
-        auto node = std::make_shared<StmtNode>(*s);
-        std::vector<Expr> at = node->operands[operand]->operands;
-        at.back() = at.back() + by;
-        node->operands[operand] = load(node->operands[operand]->buffer, std::move(at));
-        return Stmt(std::move(node));
-      });
-      EXPECT_NE(verdict(bad, math), "") << name << ", operand " << operand;
-    }
-    const GpuProgram rounded = damaged(*gpu, [&](const Stmt& s) {
-      if (s->kind != StmtKind::kIntrinsic || s->name != product) return s;
-      auto node = std::make_shared<StmtNode>(*s);
-      node->name = str("mma.tf32.", of_a, ".", of_b);
-      return Stmt(std::move(node));
-    });
-    EXPECT_NE(verdict(rounded, math), "") << "one term in the place of three";
-  }
-}
-
-// What can go wrong in a pipeline, each by itself.
-TEST(WarpTiles, DamageToAPipelineIsSeen) {
-  const Program math = half_product(DType::kBFloat16, 64, 64, 200, true);
-  for (const int64_t stages : {2, 3, 4}) {
-    SCOPED_TRACE(str(stages, " stages"));
-    const auto gpu = lowered(warp_product(math, {.stages = stages, .vector = 8, .layout_a = "xor:8,4"}));
-    ASSERT_TRUE(gpu) << gpu.message();
-    ASSERT_EQ(verdict(*gpu, math), "");
-    const auto without = [&](const char* what, int number) {
-      int n = 0;
-      return damaged(
-          *gpu, [&, n](const Stmt& s) mutable { return is_async(*s, what) && n++ == number ? Stmt() : s; });
-    };
-    EXPECT_THAT(verdict(without("wait", 0), math), HasSubstr("copy under way")) << "no wait";
-    const GpuProgram late =
-        damaged(*gpu, [&](const Stmt& s) { return is_async(*s, "wait") ? make_async_wait(stages - 1) : s; });
-    EXPECT_THAT(verdict(late, math), HasSubstr("copy under way")) << "waits for one group less";
-    const int commits = static_cast<int>(stages);  // one each before the loop, one in it
-    for (int i = 0; i < commits; ++i)
-      EXPECT_NE(verdict(without("commit", i), math), "") << "commit " << i << " is missing";
-    for (int i = 0; i < 2 * commits; ++i)
-      EXPECT_NE(verdict(without("copy", i), math), "") << "copy " << i << " is missing";
-    const auto without_barrier = [&](int number) {
-      return damaged(*gpu, [number, n = 0](const Stmt& s) mutable {
-        return s->kind == StmtKind::kBarrier && n++ == number ? Stmt() : s;
-      });
-    };
-    EXPECT_THAT(verdict(without_barrier(0), math), HasSubstr("race")) << "no barrier behind the wait";
-    // Of four stages the last step reads the third, where no sums come.
-    if (stages < 4) {
-      EXPECT_THAT(verdict(without_barrier(1), math), HasSubstr("which lies on"))
-          << "sums come where tiles are still read";
-    }
-    // The sums on tiles that are needed still: at the begin of a step in place of the end of all.
-    GpuProgram early = *gpu;
-    for (size_t i = 0; i < early.kernels[0].shared.size(); ++i)
-      if (early.kernels[0].shared[i]->name == "b.packed") early.kernels[0].shared_offsets[i] = 1024;
-    EXPECT_NE(verdict(early, math), "") << "two tiles lie on each other";
-
-    // Another stage: of the copies in the loop, of the loads.
-    const auto aside = [&](const std::vector<Expr>& indices) {
-      std::vector<Expr> at = indices;
-      at[0] = floor_mod(at[0] + 1, stages);
-      return at;
-    };
-    const GpuProgram copied_aside = damaged(*gpu, [&](const Stmt& s) {
-      if (s->kind != StmtKind::kStore || s->buffer->name != "a.packed" || is_const_int(s->indices[0]))
-        return s;
-      return make_store(s->buffer, aside(s->indices), s->value);
-    });
-    EXPECT_NE(verdict(copied_aside, math), "") << "copied into another stage";
-    const GpuProgram read_aside = damaged(*gpu, [&](const Stmt& s) {
-      if (s->kind != StmtKind::kIntrinsic || s->name != "ldmatrix.bfloat16.kn") return s;
-      auto node = std::make_shared<StmtNode>(*s);
-      node->operands[1] = load(node->operands[1]->buffer, aside(node->operands[1]->operands));
-      return Stmt(std::move(node));
-    });
-    EXPECT_NE(verdict(read_aside, math), "") << "another stage is read";
-
-    // A swizzle on one side only, and zeros that are not written.
-    const GpuProgram swizzled = damaged(*gpu, [&](const Stmt& s) {
-      if (s->kind != StmtKind::kStore || s->buffer->name != "a.packed") return s;
-      std::vector<Expr> at = s->indices;
-      at.back() = floor_mod(at.back() + 8, 32);
-      return make_store(s->buffer, at, s->value);
-    });
-    EXPECT_NE(verdict(swizzled, math), "") << "one-sided swizzle";
-    const GpuProgram unpadded = damaged(*gpu, [&](const Stmt& s) {
-      if (s->kind != StmtKind::kStore || s->value->kind != ExprKind::kSelect) return s;
-      return make_store(s->buffer, s->indices, s->value->operands[1]);
-    });
-    EXPECT_THAT(verdict(unpadded, math), HasSubstr("out of bounds")) << "zero fill dropped";
-  }
 }
 
 // All stages are on their way, one more than without; the fragments of the next step are there before this one's are used up.
@@ -659,53 +333,6 @@ TEST(WarpTiles, FragmentsAreLoadedAheadOverTheBarrier) {
   const Result<Program> again = replay(math, s.trace());
   ASSERT_TRUE(again) << again.message();
   EXPECT_EQ(to_text(*again), to_text(*s.finish()));
-}
-
-TEST(WarpTiles, DamageToFragmentsLoadedAheadIsSeen) {
-  const Program math = half_product(DType::kBFloat16, 64, 64, 200, true);
-  for (const int64_t stages : {2, 3, 4}) {
-    SCOPED_TRACE(str(stages, " stages"));
-    const auto gpu =
-        lowered(warp_product(math, {.stages = stages, .ahead = true, .vector = 8, .layout_a = "xor:8,4"}));
-    ASSERT_TRUE(gpu) << gpu.message();
-    ASSERT_EQ(verdict(*gpu, math), "");
-    const auto without = [&](const char* what, int number) {
-      return damaged(*gpu, [what, number, n = 0](const Stmt& s) mutable {
-        return is_async(*s, what) && n++ == number ? Stmt() : s;
-      });
-    };
-    for (const int wait : {0, 1})
-      EXPECT_THAT(verdict(without("wait", wait), math), HasSubstr("copy under way")) << "wait " << wait;
-    const GpuProgram late = damaged(*gpu, [&](const Stmt& s) {
-      int64_t groups = 0;
-      if (!is_async(*s, "wait") || !is_const_int(s->operands[0], &groups)) return s;
-      return make_async_wait(groups + 1);
-    });
-    EXPECT_THAT(verdict(late, math), HasSubstr("copy under way")) << "waits for one group less";
-    const int commits = static_cast<int>(stages) + 1;  // one each before the loop, one in it
-    for (int i = 0; i < commits; ++i)
-      EXPECT_NE(verdict(without("commit", i), math), "") << "commit " << i << " is missing";
-    for (int i = 0; i < 2 * commits; ++i)
-      EXPECT_NE(verdict(without("copy", i), math), "") << "copy " << i << " is missing";
-    for (const int barrier : {0, 1})
-      EXPECT_THAT(verdict(damaged(*gpu,
-                                  [barrier, n = 0](const Stmt& s) mutable {
-                                    return s->kind == StmtKind::kBarrier && n++ == barrier ? Stmt() : s;
-                                  }),
-                          math),
-                  HasSubstr("race"))
-          << "barrier " << barrier;
-    // The other set of fragments is multiplied.
-    const GpuProgram other = damaged(*gpu, [&](const Stmt& s) {
-      if (s->kind != StmtKind::kIntrinsic || s->name != "mma.bfloat16.mk.kn") return s;
-      auto node = std::make_shared<StmtNode>(*s);
-      std::vector<Expr> at = node->operands[1]->operands;
-      at[0] = 1 - at[0];
-      node->operands[1] = load(node->operands[1]->buffer, std::move(at));
-      return Stmt(std::move(node));
-    });
-    EXPECT_NE(verdict(other, math), "") << "fragments of another step";
-  }
 }
 
 TEST(WarpTiles, WhatCannotBeLoadedAheadIsRefused) {
