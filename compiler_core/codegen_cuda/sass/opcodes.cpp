@@ -61,6 +61,7 @@ constexpr Opcode kOpcodes[] = {
     {0x096, "UPRMT", Op::kInteger},
     {0x097, "UIADD3.64", Op::kInteger},
     {0x099, "USHF", Op::kInteger},
+    {0x09c, "UPLOP3", Op::kPredicate},
     {0x0a4, "UIMAD", Op::kInteger},
     {0x0a5, "UIMAD.WIDE", Op::kInteger},
     {0x0b9, "ULDC", Op::kConstant},
