@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tests/tuner/measured_space.h"
+#include "tuner/search/model_guided.h"
 #include "tuner/search/search_strategy.h"
 #include "tuner/search/simulation.h"
 
@@ -102,6 +103,26 @@ TEST(WarmSearch, DonorsThatForecastNoBetterThanWhatIsMeasuredAreGivenUp) {
     EXPECT_THAT(opinion(Donor::kHonest, 32, strategy), ::testing::Not(::testing::HasSubstr("given up")))
         << strategy;
   }
+}
+
+// A resumed job knows results before it first proposes, and a large space is never ranked whole: in neither case
+// does what the donors say of a whole space exist when trust in them changes.
+TEST(WarmSearch, LosesTrustInDonorsBeforeTheFirstProposalOrInALargeSpace) {
+  const MeasuredSpace m = testing::rugged_space(0), a = testing::rugged_space(2);
+  SearchSpace space = m.search_space();
+  space.parts[0].template_name = "rugged";
+  space.priors.push_back(donor_rows(a, 200, 1, Donor::kReversed));
+  const auto resumed = make_strategy("xgb-annealing", space, 1).value();
+  std::vector<Observation> known;
+  std::mt19937_64 rng(3);
+  for (int i = 0; i < 64; ++i) known.push_back(m.measure({0, m.space.sample(rng)}));
+  resumed->observe(known);
+  EXPECT_EQ(resumed->propose(8).size(), 8u);
+
+  const auto large = make_model_guided_search("xgb-annealing", space, 1, walk_annealing, {.rank_whole = 256});
+  simulate(
+      *large, [&](const Candidate& c) { return m.measure(c); }, m.best_ns(), 96, 8);
+  EXPECT_THAT(large->status_line(), ::testing::HasSubstr("given up"));
 }
 
 TEST(WarmSearch, SaysWhatItTrustsAndIgnoresRowsOfOtherTemplatesAndKnobs) {

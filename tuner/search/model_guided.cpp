@@ -115,6 +115,18 @@ class ModelGuidedSearch final : public SearchStrategy {
     float gain(size_t slot) const { return gains[slot % gains.size()]; }
   };
 
+  // Candidates with their columns, and what similar tasks say of them.
+  struct Rows {
+    std::vector<Candidate> candidates;
+    FeatureMatrix knobs;
+    std::vector<float> prior;
+  };
+  Rows rows_of(std::span<const Candidate> candidates) {
+    Rows rows{{candidates.begin(), candidates.end()}, features_.knobs(candidates), {}};
+    rows.prior = prior_scores(rows.knobs);
+    return rows;
+  }
+
   // Fills planned_ with the next batch; all of it is taken.
   void plan() {
     std::mt19937_64 rng = pool_.stream();
@@ -143,8 +155,10 @@ class ModelGuidedSearch final : public SearchStrategy {
       std::vector<float> scores;
       for (const Candidate& c : all) scores.push_back(results_.score(c));
       const FeatureMatrix rows = features_.knobs(all);
-      if (prior_.learn(all, rows, scores) && prior_.given_up())
-        random_left_ = prior_.random_owed(options_.start);
+      if (!prior_.empty() && prior_.learn(all, rows, scores)) {
+        whole_.prior = prior_scores(whole_.knobs);
+        if (prior_.given_up()) random_left_ = prior_.random_owed(options_.start);
+      }
       if (options_.caution > 0) {
         std::vector<float> worked;
         for (const Candidate& c : all) worked.push_back(results_.at(c).ok ? 1 : 0);
@@ -160,13 +174,13 @@ class ModelGuidedSearch final : public SearchStrategy {
     for (const Candidate& c : all)
       if (!feasibility_.knows() || results_.at(c).ok) used.push_back(c);
     if (used.size() < kFewestResults) return;
-    const FeatureMatrix knobs = features_.knobs(used);
-    const std::vector<float> rest = targets(used, knobs);
-    fit(knob_model_, knobs, rest);
+    const Rows rows = rows_of(used);
+    const std::vector<float> rest = targets(rows);
+    fit(knob_model_, rows.knobs, rest);
     if (!features_.has_program_features()) return;
-    const FeatureMatrix rows = features_.with_program(used);
-    program_columns_ = rows.columns;
-    fit(program_model_, rows, rest);
+    const FeatureMatrix with_program = features_.with_program(used);
+    program_columns_ = with_program.columns;
+    fit(program_model_, with_program, rest);
   }
   static void fit(TreeEnsemble& model, const FeatureMatrix& rows, std::span<const float> values) {
     const Status fitted = model.fit(rows, values);
@@ -175,19 +189,21 @@ class ModelGuidedSearch final : public SearchStrategy {
 
   // Values plus what the prior says. A cut row was at least as slow as its time says, so its value is a bound
   // from below: the previous model's opinion stands when it is higher.
-  std::vector<float> targets(const std::vector<Candidate>& used, const FeatureMatrix& knobs) const {
-    std::vector<float> opinion, rest = prior_scores(knobs);
-    if (knob_model_.fitted()) opinion = knob_model_.predict(knobs).mean;
-    for (size_t i = 0; i < used.size(); ++i) {
-      const float value = results_.value(used[i]);
-      const bool bound = results_.at(used[i]).ok && results_.at(used[i]).cut && !opinion.empty();
+  std::vector<float> targets(const Rows& rows) const {
+    std::vector<float> opinion, rest = rows.prior;
+    if (knob_model_.fitted()) opinion = knob_model_.predict(rows.knobs).mean;
+    for (size_t i = 0; i < rest.size(); ++i) {
+      const Candidate& c = rows.candidates[i];
+      const float value = results_.value(c);
+      const bool bound = results_.at(c).ok && results_.at(c).cut && !opinion.empty();
       rest[i] = bound ? std::clamp(opinion[i], value + rest[i], 1 + rest[i]) : value + rest[i];
     }
     return rest;
   }
 
   std::vector<float> prior_scores(const FeatureMatrix& knobs) const {
-    return prior_.empty() ? std::vector<float>(knobs.rows(), 0) : prior_.predict(knobs);
+    if (prior_.empty() || knobs.rows() == 0) return std::vector<float>(knobs.rows(), 0);
+    return prior_.predict(knobs);
   }
 
   // --- one round of proposals ---
@@ -208,8 +224,9 @@ class ModelGuidedSearch final : public SearchStrategy {
       }
       std::optional<Ranked> next;
       if (draw < options_.random_share + options_.local_share && !parents.empty()) {
-        std::vector<Ranked> children = rank(
-            bred(pool_, parents, {options_.children, options_.crossover, options_.mutation}, rng), false);
+        const std::vector<Candidate> born =
+            bred(pool_, parents, {options_.children, options_.crossover, options_.mutation}, rng);
+        std::vector<Ranked> children = rank(rows_of(born), false);
         next = take_best(children, chosen);
       }
       if (!next) next = take_best(ranking_, chosen);
@@ -220,40 +237,70 @@ class ModelGuidedSearch final : public SearchStrategy {
     }
   }
 
-  // The candidates that the walk found best; the first of them again by their Programs.
+  // The most promising candidates; the first of them again by their Programs.
   std::vector<Ranked> rank_promising(std::mt19937_64& rng) {
-    std::vector<Candidate> starts = results_.fastest();
-    if (starts.size() > kWalksFrom) starts.resize(kWalksFrom);
-    ModelView view(pool_, std::move(starts),
-                   [&](std::span<const Candidate> candidates) { return promise(candidates); });
-    score_everything_near(view, rng);
     const bool programs = program_model_.fitted();
-    std::vector<Candidate> promising;
-    for (const auto& [score, c] : view.best(programs ? options_.program_feature_budget : options_.ranked))
-      promising.push_back(c);
-    return rank(promising, programs);
+    const size_t wanted = programs ? options_.program_feature_budget : options_.ranked;
+    if (pool_.space().size() > options_.rank_whole) return rank(rows_of(walked(wanted, rng)), programs);
+    if (whole_.candidates.empty()) whole_ = rows_of(whole_space());
+    const TreeEnsemble::Prediction p = predicted(whole_, knob_model_, whole_.knobs);
+    const std::vector<float> works = feasibility_.factors(whole_.knobs);
+    const std::vector<size_t> best = most_promising(promise(p, works), wanted);
+    std::vector<Ranked> ranking;
+    if (programs) {
+      std::vector<Candidate> promising;
+      for (const size_t i : best) promising.push_back(whole_.candidates[i]);
+      return rank(rows_of(promising), programs);
+    }
+    for (const size_t i : best) ranking.push_back(ranked(whole_, i, p, works[i]));
+    return ranking;
   }
 
-  void score_everything_near(ModelView& view, std::mt19937_64& rng) {
+  std::vector<Candidate> walked(size_t wanted, std::mt19937_64& rng) {
+    std::vector<Candidate> starts = results_.fastest();
+    if (starts.size() > kWalksFrom) starts.resize(kWalksFrom);
+    ModelView view(pool_, std::move(starts), [&](std::span<const Candidate> candidates) {
+      const Rows rows = rows_of(candidates);
+      return promise(predicted(rows, knob_model_, rows.knobs), feasibility_.factors(rows.knobs));
+    });
+    walk_(view, rng);
+    std::vector<Candidate> found;
+    for (const auto& [score, c] : view.best(wanted)) found.push_back(c);
+    return found;
+  }
+
+  std::vector<Candidate> whole_space() const {
     const SearchSpace& space = pool_.space();
-    if (space.size() > options_.rank_whole) return walk_(view, rng);
     std::vector<Candidate> all;
     for (size_t part = 0; part < space.parts.size(); ++part)
       for (ConfigIndex i = 0; i < space.parts[part].space->size(); ++i)
-        if (const Candidate c{static_cast<int>(part), i}; !pool_.is_taken(c)) all.push_back(c);
-    view.score(all);
+        all.push_back({static_cast<int>(part), i});
+    return all;
   }
 
-  // Predicted values with their deviations, by knobs alone or by Programs too.
-  TreeEnsemble::Prediction predicted(const FeatureMatrix& knobs, const TreeEnsemble& model,
+  // Of the whole space, by position: at most n fresh ones, best first.
+  std::vector<size_t> most_promising(const std::vector<float>& promise, size_t n) const {
+    std::vector<size_t> fresh;
+    for (size_t i = 0; i < promise.size(); ++i)
+      if (!pool_.is_taken(whole_.candidates[i])) fresh.push_back(i);
+    n = std::min(n, fresh.size());
+    std::partial_sort(
+        fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(n), fresh.end(),
+        [&](size_t a, size_t b) { return promise[a] != promise[b] ? promise[a] > promise[b] : a < b; });
+    fresh.resize(n);
+    return fresh;
+  }
+
+  // Predicted values with their deviations; `rows` holds the columns of `model` for each candidate.
+  TreeEnsemble::Prediction predicted(const Rows& of, const TreeEnsemble& model,
                                      const FeatureMatrix& rows) const {
-    TreeEnsemble::Prediction p{std::vector<float>(knobs.rows(), 0), std::vector<float>(knobs.rows(), 0), {}};
+    const size_t n = of.candidates.size();
+    TreeEnsemble::Prediction p{std::vector<float>(n, 0), std::vector<float>(n, 0), {}};
     if (model.fitted()) p = model.predict(rows);
     if (p.of_model.empty() || !options_.in_turn) p.of_model = {p.mean};
-    const std::vector<float> prior = prior_scores(knobs);
-    for (size_t i = 0; i < p.mean.size(); ++i) {
-      p.mean[i] -= prior[i];
-      for (std::vector<float>& mean : p.of_model) mean[i] -= prior[i];
+    for (size_t i = 0; i < n; ++i) {
+      p.mean[i] -= of.prior[i];
+      for (std::vector<float>& mean : p.of_model) mean[i] -= of.prior[i];
       p.deviation[i] =
           static_cast<float>(std::hypot(options_.uncertainty * p.deviation[i], options_.least_deviation));
     }
@@ -261,38 +308,37 @@ class ModelGuidedSearch final : public SearchStrategy {
   }
 
   // What a walk climbs: smoother than a gain, which is 0 nearly everywhere.
-  std::vector<float> promise(std::span<const Candidate> candidates) {
-    const FeatureMatrix knobs = features_.knobs(candidates);
-    const TreeEnsemble::Prediction p = predicted(knobs, knob_model_, knobs);
-    std::vector<float> score = feasibility_.factors(knobs);
+  static std::vector<float> promise(const TreeEnsemble::Prediction& p, const std::vector<float>& works) {
+    std::vector<float> score = works;
     for (size_t i = 0; i < score.size(); ++i) score[i] *= 1 - p.mean[i] + p.deviation[i];
     return score;
   }
 
-  std::vector<Ranked> rank(const std::vector<Candidate>& candidates, bool programs) {
+  std::vector<Ranked> rank(const Rows& rows, bool programs) {
     std::vector<Ranked> ranking;
-    if (candidates.empty()) return ranking;
-    const FeatureMatrix knobs = features_.knobs(candidates);
-    FeatureMatrix rows = programs ? features_.with_program(candidates) : knobs;
+    if (rows.candidates.empty()) return ranking;
+    FeatureMatrix columns = programs ? features_.with_program(rows.candidates) : rows.knobs;
     // The first Programs with features may have come after the fit.
-    if (programs && rows.columns != program_columns_) {
+    if (programs && columns.columns != program_columns_) {
       programs = false;
-      rows = knobs;
+      columns = rows.knobs;
     }
-    const TreeEnsemble::Prediction p = predicted(knobs, programs ? program_model_ : knob_model_, rows);
-    const std::vector<float> works = feasibility_.factors(knobs);
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      std::vector<float> gains;
-      for (const std::vector<float>& mean : p.of_model) {
-        const double gain = options_.expected_improvement ? expected_improvement(mean[i], p.deviation[i])
-                                                          : 1 - mean[i] + p.deviation[i];
-        gains.push_back(static_cast<float>(works[i] * gain));
-      }
-      const auto row = knobs.values.begin() + static_cast<std::ptrdiff_t>(i * knobs.columns);
-      ranking.push_back({candidates[i], p.mean[i], std::move(gains),
-                         std::vector<float>(row, row + static_cast<std::ptrdiff_t>(knobs.columns))});
-    }
+    const TreeEnsemble::Prediction p = predicted(rows, programs ? program_model_ : knob_model_, columns);
+    const std::vector<float> works = feasibility_.factors(rows.knobs);
+    for (size_t i = 0; i < rows.candidates.size(); ++i) ranking.push_back(ranked(rows, i, p, works[i]));
     return ranking;
+  }
+
+  Ranked ranked(const Rows& rows, size_t i, const TreeEnsemble::Prediction& p, float works) const {
+    std::vector<float> gains;
+    for (const std::vector<float>& mean : p.of_model) {
+      const double gain = options_.expected_improvement ? expected_improvement(mean[i], p.deviation[i])
+                                                        : 1 - mean[i] + p.deviation[i];
+      gains.push_back(static_cast<float>(works * gain));
+    }
+    const auto row = rows.knobs.values.begin() + static_cast<std::ptrdiff_t>(i * rows.knobs.columns);
+    return {rows.candidates[i], p.mean[i], std::move(gains),
+            std::vector<float>(row, row + static_cast<std::ptrdiff_t>(rows.knobs.columns))};
   }
 
   // Takes the candidate of highest gain after the loss for likeness to what the batch already holds. The gain
@@ -339,6 +385,7 @@ class ModelGuidedSearch final : public SearchStrategy {
   MeasuredResults results_;
   TreeEnsemble knob_model_, program_model_;  // the second only where the space gives program features
   Feasibility feasibility_;
+  Rows whole_;  // the space, where it is ranked whole
   size_t fitted_results_ = 0;
   size_t random_left_ = 0;         // of the random start that prior tasks had saved, once those are given up
   size_t program_columns_ = 0;     // of the rows that the program model was fitted on
