@@ -26,6 +26,17 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+// Whether it is a regular file that begins as SQLite databases do.
+bool is_database(const std::string& path) {
+  constexpr std::string_view kHeader("SQLite format 3\0", 16);
+  char head[kHeader.size()];
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  const ssize_t n = ::read(fd, head, sizeof head);
+  ::close(fd);
+  return n == static_cast<ssize_t>(kHeader.size()) && std::string_view(head, sizeof head) == kHeader;
+}
+
 struct Place {
   std::string target;   // the file that is to be replaced or made
   bool direct = false;  // written to as it is: a device, a FIFO, a descriptor under /proc
@@ -52,6 +63,9 @@ Result<Place> place_of(const std::string& path) {
     ::stat(path.c_str(), &info);
     place.mode = info.st_mode & 07777;
     if (::access(path.c_str(), W_OK) != 0) return refused(path, std::strerror(errno));
+    if (is_database(path))
+      return invalid_argument(path,
+                              ": is an SQLite database, which would be replaced; expected another name");
   }
   return place;
 }
@@ -195,9 +209,17 @@ Status make_folders(const std::string& path) {
   return error ? failed(path, ": cannot be made: ", error.message()) : Status::ok();
 }
 
-Status check_output(const std::string& path) {
+Status check_output(const std::string& path, std::span<const std::string> read) {
   if (path == "-") return Status::ok();
   if (path.empty()) return invalid_argument("-o: expected the name of a file, found \"\"");
+  struct stat out {};
+  if (::stat(path.c_str(), &out) == 0 && S_ISREG(out.st_mode))
+    for (const std::string& name : read) {
+      struct stat in {};
+      if (::stat(name.c_str(), &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        return invalid_argument(path, ": is the file that is read, ", name,
+                                ", and would be replaced; expected another name");
+    }
   return place_of(path).status();
 }
 

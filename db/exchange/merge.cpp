@@ -66,8 +66,9 @@ Result<MergeReport> merge_databases(const std::vector<std::string>& sources, con
     if (!there && there.status().code() == StatusCode::kNotFound) return invalid_argument(there.message());
     if (!there) return there.status();
   }
-  RETURN_IF_ERROR(check_output(output));
-  if (!fs::exists(output)) {
+  std::error_code error;
+  if (!fs::exists(output, error)) {
+    RETURN_IF_ERROR(check_output(output));
     RETURN_IF_ERROR(copy_database(sources.front(), output));
     report.copied = sources.front();
   }

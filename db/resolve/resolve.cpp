@@ -93,7 +93,8 @@ struct Resolver::Impl {
   };
   mutable std::mutex mutex;
   mutable std::map<std::pair<std::string, std::string>, Learned> learned;
-  mutable std::map<std::string, Present> presents;  // by target
+  mutable std::map<std::string, Present> presents;                           // by target
+  mutable std::map<std::pair<std::string, std::string>, Status> buildables;  // by trial and target
 
   struct Question {
     const Workload& workload;
@@ -156,12 +157,24 @@ struct Resolver::Impl {
     return trial.record && trial.record->device_state.empty();
   }
 
+  // Whether this program can build the trial's config for the task: records of another program, or of a hand, may hold
+  // one that is in no space of ours. Asked once a trial, because it makes the space.
+  Status buildable(const TunedConfig& tuned, const Question& q) const {
+    const std::lock_guard lock(mutex);
+    const auto [at, fresh] = buildables.try_emplace({tuned.trial_id, q.asked.target}, Status::ok());
+    if (!fresh) return at->second;
+    Answer answer = q.asked;
+    answer.template_name = tuned.template_name;
+    answer.template_version = tuned.template_version;
+    answer.config = tuned.config;
+    return at->second = kernel_of(answer, q.workload, q.target).status();
+  }
+
   // The answer of the task's own records, if this program can still build it.
   Result<std::optional<Answer>> exact(Question& q) const {
     ASSIGN_OR_RETURN(std::optional<TunedConfig> best, best_of_task(q));
     if (!best) return std::optional<Answer>();
-    if (const Status ready = usable(best->template_name, best->template_version, q.workload, q.target);
-        !ready) {
+    if (const Status ready = buildable(*best, q); !ready) {
       q.why = str("trial ", best->trial_id, " rests on ", ready.message(), "; ");
       return std::optional<Answer>();
     }
@@ -187,10 +200,6 @@ struct Resolver::Impl {
           trial && trial->record && !trial->record->device_state.empty())
         answer.note += str(answer.note.empty() ? "" : "; ", trial->record->device_state);
     if (best->target != q.asked.target) {
-      if (const Result<ResolvedKernel> valid = kernel_of(answer, q.workload, q.target); !valid) {
-        q.why = str("trial ", best->trial_id, " rests on ", valid.message(), "; ");
-        return std::optional<Answer>();
-      }
       answer.note += str(answer.note.empty() ? "" : "; ", "tuned on this machine, whose target was called \"",
                          best->target, "\" then");
     }

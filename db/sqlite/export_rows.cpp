@@ -360,7 +360,7 @@ Status copy_file_database(const std::string& from, const std::string& to) {
   const Status copied = connection->run("VACUUM INTO ?", {temporary});
   if (!copied) {
     std::filesystem::remove(temporary, error);
-    return copied;
+    return copied.with_context(to + ", a copy of ");  // the message names the source
   }
   std::filesystem::rename(temporary, place, error);
   if (error) return failed(to, ": cannot be made: ", error.message());

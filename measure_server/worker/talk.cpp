@@ -122,7 +122,10 @@ Status Talk::sync(DaemonLink& link, Answer& answer) {
   const bool reports = request.results_size() + request.races_size() + request.built_size() > 0;
   const Status status = link.sync(request, &reply, reports ? std::stop_token() : interrupt);
   if (status.is_ok()) {
+    const bool drained_before = core_.draining();
     core_.apply(reply);
+    if (!drained_before && core_.draining())
+      spdlog::info("the daemon drains this worker: finishing what is held, then leaving");
     log_acknowledged(request, reply);
     if (reports && reply.acks_size() + reply.build_acks_size() == 0) answer = Answer::kNothingTaken;
   } else if (!reports && interrupt.stop_requested()) {

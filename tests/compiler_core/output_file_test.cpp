@@ -167,6 +167,33 @@ TEST_F(OutputFileTest, RefusesWhatCannotBeAFileBeforeAnythingIsWritten) {
   EXPECT_THAT(names(), ElementsAre("a", "loop"));
 }
 
+// `tuner records export -o tuner.db`, where `records merge -o` means a database.
+TEST_F(OutputFileTest, ADatabaseIsNeverReplaced) {
+  const std::string database("SQLite format 3\0 and pages", 26);
+  put("t.db", database);
+  fs::create_symlink("t.db", file("link"));
+  for (const char* const name : {"t.db", "link"}) {
+    EXPECT_THAT(write_file(file(name), "text").message(), HasSubstr("is an SQLite database")) << name;
+    EXPECT_EQ(check_output(file(name)).code(), StatusCode::kInvalidArgument) << name;
+  }
+  EXPECT_EQ(text_of("t.db"), database);
+  put("t.txt", "SQLite format 3");
+  EXPECT_TRUE(write_file(file("t.txt"), "text").is_ok()) << "a text about them is none";
+}
+
+TEST_F(OutputFileTest, WhatIsReadIsNotReplaced) {
+  put("job.json", "{}"), put("other.json", "{}");
+  fs::create_symlink("job.json", file("link"));
+  fs::create_hard_link(file("job.json"), file("hard"));
+  const std::vector<std::string> read = {file("none"), file("job.json")};
+  for (const char* const name : {"job.json", "link", "hard"})
+    EXPECT_THAT(check_output(file(name), read).message(), HasSubstr("job.json, and would be replaced"))
+        << name;
+  EXPECT_TRUE(check_output(file("other.json"), read).is_ok());
+  EXPECT_TRUE(check_output(file("new.json"), read).is_ok());
+  EXPECT_TRUE(check_output("-", read).is_ok());
+}
+
 TEST_F(OutputFileTest, AFileOfOursIsReplacedWholeWhoeverWritesAtTheSameTime) {
   const std::vector<std::string> texts = {std::string(100'000, 'a'), std::string(100'000, 'b')};
   ASSERT_TRUE(replace_file(file("ours"), texts[0], Durability::kSynced).is_ok());

@@ -67,6 +67,19 @@ TEST_F(Resolve, AConfigOfAnotherTemplateVersionIsNotUsed) {
   EXPECT_THAT(answer->note, HasSubstr("of template matmul_cpu; this program has version"));
 }
 
+// An imported line, written by hand or by another program.
+TEST_F(Resolve, AConfigOfNoSpaceOfOursIsNotUsed) {
+  const Workload w = product(64, 64, 64);
+  tuned(w, cpu_, {{"tile_m=77", 1000}});
+  const Resolver resolver(store_.get());
+  for (int asked = 0; asked < 2; ++asked) {
+    const Result<Answer> answer = resolver.resolve(w, cpu_);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->kind, AnswerKind::kDefault);
+    EXPECT_THAT(answer->note, HasSubstr("rests on a config that is not valid here: "));
+  }
+}
+
 TEST_F(Resolve, ATaskThatNoTemplateServesIsNotFound) {
   const Result<Answer> answer =
       Resolver(store_.get()).resolve(product(8, 8, 8), target("cuda -arch=sm_80"), "winograd");

@@ -38,7 +38,7 @@ TEST_F(SqliteStoreTest, ReadingAFileThatIsNotThereSaysHowToMakeIt) {
   const auto store = Store::open(path_, Store::Mode::kRead);
   EXPECT_EQ(store.status().code(), StatusCode::kNotFound);
   EXPECT_EQ(store.message(),
-            path_ + ": there is no database yet. The first `tuner submit` makes it; another file: --db");
+            path_ + ": there is no database yet. The first `tuner submit FILE` makes it; another file: --db");
 }
 
 TEST_F(SqliteStoreTest, PathsWithSpecialCharactersNameTheFileAndNothingElse) {

@@ -238,17 +238,23 @@ TEST_F(AdminTest, TheAuditHasALineForEachAct) {
 
 TEST_F(AdminTest, ATenantIsGivenItsShare) {
   (void)done("ca");
-  EXPECT_EQ(done("tenant vision --weight 3 --leases 40 --jobs 10"), "");
+  EXPECT_EQ(done("tenant vision --weight 3 --leases 40 --jobs 10"),
+            "tenant vision: weight 3, at most 40 leases at once, at most 10 unfinished jobs\n");
   EXPECT_THAT(done("list"),
               HasSubstr("tenant vision: weight 3, at most 40 leases at once, at most 10 unfinished jobs\n"));
   const auto listed = nlohmann::json::parse(done("list --json"));
   EXPECT_EQ(listed.at("tenants"),
             nlohmann::json::parse(R"([{"tenant":"vision","weight":3,"most_leases":40,"most_jobs":10}])"));
-  EXPECT_EQ(done("tenant vision --weight 0.5"), "");
-  EXPECT_THAT(done("list"), HasSubstr("tenant vision: weight 0.5\n"));
+  const std::string light =
+      "tenant vision: weight 0.5, at most 40 leases at once, at most 10 unfinished jobs\n";
+  EXPECT_EQ(done("tenant vision --weight 0.5"), light) << "what is not named stays";
+  EXPECT_EQ(done("tenant vision"), light) << "and is printed";
+  EXPECT_EQ(done("tenant vision --jobs 0"), "tenant vision: weight 0.5, at most 40 leases at once\n");
+  EXPECT_EQ(done("tenant sound"), "tenant sound: weight 1\n");
+  EXPECT_THAT(done("list"), Not(HasSubstr("sound"))) << "asking makes nothing";
   EXPECT_THAT(
       shell_.read("farm.db.identity/audit.log"),
-      HasSubstr(R"("act":"tenant","name":"vision","detail":"weight 0.5, at most 0 leases and 0 jobs)"));
+      HasSubstr(R"("act":"tenant","name":"vision","detail":"weight 0.5, at most 40 leases and 0 jobs)"));
   refused("tenant vision --weight 0", "--weight");
   refused("tenant vision --weight nan", "--weight");
   refused("tenant vision --leases -1", "--leases");

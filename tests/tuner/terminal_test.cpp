@@ -22,6 +22,12 @@ size_t longest_line(const std::string& text) {
   return longest;
 }
 
+TEST(Printable, ControlCharactersAreWrittenOut) {
+  EXPECT_EQ(printable("host 1, \xc3\xa9"), "host 1, \xc3\xa9");
+  EXPECT_EQ(printable("\x1b[31mred\a\n\x7f"), "\\x1b[31mred\\x07\\x0a\\x7f");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+}
+
 TEST(Shortened, EndsInDotsAndCountsCharactersNotBytes) {
   EXPECT_EQ(shortened("abcdef", 0), "abcdef") << "no limit";
   EXPECT_EQ(shortened("abcdef", 6), "abcdef");

@@ -26,7 +26,8 @@ constexpr int kAuthorityDays = 3650, kDaemonDays = 825, kWorkerDays = 365, kToke
 struct AdminOptions {
   std::string db, identity, daemon;
   identity::Wish wish;
-  Share share;
+  double weight = 0;           // 0: not given
+  int leases = -1, jobs = -1;  // negative: not given
   bool renew = false, json = false;
 
   std::string folder() const { return identity.empty() ? IdentityFolder::path_of(db) : identity; }
@@ -79,7 +80,14 @@ int revoke(const AdminOptions& options) {
 int set_share(const AdminOptions& options) {
   const Result<IdentityFolder> folder = IdentityFolder::open(options.folder());
   if (!folder) return report(folder.status());
-  return report(folder->set_share(options.wish.tenant, options.share));
+  ShareChange change;
+  if (options.weight > 0) change.weight = options.weight;
+  if (options.leases >= 0) change.most_leases = options.leases;
+  if (options.jobs >= 0) change.most_jobs = options.jobs;
+  const Result<Share> share = folder->change_share(options.wish.tenant, change);
+  if (!share) return report(share.status());
+  std::printf("%s\n", identity::share_text(options.wish.tenant, *share).c_str());
+  return kExitDone;
 }
 
 int drain(const AdminOptions& options) {
@@ -175,15 +183,16 @@ void add_admin_command(Command app, CommandContext& context) {
       .required();
 
   options = made();
-  const Command share = add_act(admin, context, "tenant", "Says what a tenant may have", set_share, options);
+  const Command share =
+      add_act(admin, context, "tenant", "Changes what a tenant may have, and prints it", set_share, options);
   share.add_option("NAME", options->wish.tenant, "As in the tokens of its people").required();
   share
-      .add_option("--weight", options->share.weight, "Its share of device time beside other tenants' weights")
-      .in_range(1e-3, 1e6)
-      .show_default();
-  share.add_option("--leases", options->share.most_leases, "Trials at workers at once; 0: no limit")
+      .add_option("--weight", options->weight,
+                  "Its share of device time beside other tenants' weights; at first 1")
+      .in_range(1e-3, 1e6);
+  share.add_option("--leases", options->leases, "Trials at workers at once; 0: no limit, as at first")
       .in_range(0, 1'000'000);
-  share.add_option("--jobs", options->share.most_jobs, "Unfinished jobs at once; 0: no limit")
+  share.add_option("--jobs", options->jobs, "Unfinished jobs at once; 0: no limit, as at first")
       .in_range(0, 1'000'000);
 
   options = made();

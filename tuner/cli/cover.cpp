@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/base/output_file.h"
 #include "db/exchange/text_output.h"
 #include "tuner/cli/command.h"
 #include "tuner/jobs/tasks.h"
@@ -145,6 +146,10 @@ Status check(const Options& options) {
 
 int run(const Options& options) {
   if (const Status s = check(options); !s) return report(s);
+  std::vector<std::string> read = options.spaces;
+  read.push_back(options.tasks);
+  if (!options.output.empty())
+    if (const Status s = check_output(options.output, read); !s) return report(s);
   std::vector<CoverProblem> problems;
   std::vector<std::string> unmeasured;
   if (!options.spaces.empty()) {

@@ -25,7 +25,7 @@ struct Options {
 // for independent.
 struct Total {
   double now_ns = 0;
-  Gain gain;
+  std::optional<Gain> gain;  // of none: nothing is known
   Cost cost;
   int tune = 0, skip = 0, unknown = 0;
 };
@@ -49,8 +49,8 @@ Total total_of(const std::vector<TaskEstimate>& lines) {
     above += std::pow(ns * (l.gain->high - l.gain->expected), 2);
   }
   if (t.now_ns > 0)
-    t.gain = {saved / t.now_ns, std::max(0.0, saved - std::sqrt(below)) / t.now_ns,
-              (saved + std::sqrt(above)) / t.now_ns};
+    t.gain = Gain{saved / t.now_ns, std::max(0.0, saved - std::sqrt(below)) / t.now_ns,
+                  (saved + std::sqrt(above)) / t.now_ns};
   return t;
 }
 
@@ -104,9 +104,9 @@ void print(const std::vector<TaskEstimate>& lines, const Total& total) {
       std::printf("         not below %s: roofline of this machine\n", format_time(l.bound_ns).c_str());
     if (!l.note.empty()) std::printf("         %s\n", with_commands(l.note).c_str());
   }
-  std::printf("\ntotal    %s of %s; %lld trials, %.0f min", gain_text(total.gain).c_str(),
+  std::printf("\ntotal    %s of %s; %lld trials, %.1f min", gain_text(total.gain).c_str(),
               total.now_ns > 0 ? format_time(total.now_ns).c_str() : "an unknown time",
-              static_cast<long long>(total.cost.trials), std::ceil(total.cost.seconds / 60));
+              static_cast<long long>(total.cost.trials), total.cost.seconds / 60);
   std::printf(" (%d to tune, %d to skip, %d unknown)\n", total.tune, total.skip, total.unknown);
   if (total.tune + total.unknown == 0)
     std::printf("skip     nothing here is expected to gain %.0f %%\n", 100 * kSkipBelow);
@@ -186,7 +186,7 @@ int run(const Options& options) {
   std::printf("%s\n", pretty({{"tasks", list},
                               {"total",
                                {{"gain", gain_json(total.gain)},
-                                {"now_ns", total.now_ns},
+                                {"now_ns", total.now_ns > 0 ? nlohmann::ordered_json(total.now_ns) : nullptr},
                                 {"trials", total.cost.trials},
                                 {"seconds", total.cost.seconds},
                                 {"tune", total.tune},

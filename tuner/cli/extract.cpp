@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/base/output_file.h"
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/target.h"
 #include "db/exchange/text_output.h"
@@ -78,6 +79,8 @@ void print(const Extraction& e, std::FILE* to) {
 int run(const Options& options) {
   const Result<Target> target = target_of(options.target);
   if (!target) return report(target.status());
+  if (!options.output.empty())
+    if (const Status s = check_output(options.output, {&options.model, 1}); !s) return report(s);
   const Result<Extraction> extraction = extract(options, *target);
   if (!extraction) return report(extraction.status());
 

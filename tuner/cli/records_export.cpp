@@ -9,6 +9,7 @@
 
 #include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/output_file.h"
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
 #include "templates/workload/workload.h"
@@ -146,6 +147,7 @@ void tell_damaged(const Options& options, const exchange::ExportReport& done) {
 }
 
 int run_export(const Options& options) {
+  if (const Status s = check_output(options.output, {&options.file, 1}); !s) return report(s);
   if (options.space) return run_export_space(options);
   exchange::ExportOptions wanted{.path = options.output, .progress = {}};
   if (!options.format.empty()) {

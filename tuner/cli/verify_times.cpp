@@ -90,7 +90,7 @@ int verify_times(const TimesOptions& options, int verbose) {
   client->stop_host("the times are verified");
   if (options.json) {
     std::printf("%s\n", pretty(document).c_str());
-  } else {
+  } else if (!widths.empty()) {
     std::printf("%d of %zu inside their intervals", inside, widths.size());
     if (disturbed > 0) std::printf(", %d could not be judged: again on a calmer machine", disturbed);
     std::printf("; half-widths: median %.2f %%, widest %.2f %%\n", 100 * median(widths), 100 * widest);

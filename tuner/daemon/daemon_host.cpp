@@ -95,10 +95,11 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   if (options.own_worker) {
     coordinator.leases.restart_grace_ms = 0;
   } else {
-    ASSIGN_OR_RETURN(host->blobs_, BlobStore::open(options.db + ".artifacts", options.artifact_bytes));
+    ASSIGN_OR_RETURN(const std::string real, follow_links(options.db));
+    ASSIGN_OR_RETURN(host->blobs_, BlobStore::open(real + ".artifacts", options.artifact_bytes));
     coordinator.blobs = host->blobs_.get();
     Result<std::unique_ptr<MadeIndex>> made =
-        MadeIndex::open(options.db + ".artifacts/made.db", kMostKnownBuilds, kKnownBuildsRelease);
+        MadeIndex::open(real + ".artifacts/made.db", kMostKnownBuilds, kKnownBuildsRelease);
     if (made)
       host->made_ = *std::move(made);
     else

@@ -202,15 +202,20 @@ Result<IdentityFolder::LetIn> IdentityFolder::let_in_person(const std::string& n
   return in;
 }
 
-Status IdentityFolder::set_share(const std::string& tenant, const Share& share) const {
+Result<Share> IdentityFolder::change_share(const std::string& tenant, const ShareChange& change) const {
   RETURN_IF_ERROR(check_name(tenant).with_context("tenant: "));
   ASSIGN_OR_RETURN(const ActLock lock, ActLock::take(path_));
   ASSIGN_OR_RETURN(Register all, entries());
+  const auto known = all.shares.find(tenant);
+  const Share before = known == all.shares.end() ? Share() : known->second;
+  const Share share = change.apply(before);
+  if (share == before) return share;
   all.shares[tenant] = share;
   RETURN_IF_ERROR(audit("tenant", tenant,
                         str("weight ", share.weight, ", at most ", share.most_leases, " leases and ",
                             share.most_jobs, " jobs (0: no limit)")));
-  return replace_secret(file(kRegister), to_json(all));
+  RETURN_IF_ERROR(replace_secret(file(kRegister), to_json(all)));
+  return share;
 }
 
 Result<int> IdentityFolder::revoke(const std::string& name) const { return revoke_where(name, ""); }

@@ -50,8 +50,8 @@ class IdentityFolder {
   Result<LetIn> let_in_worker(const std::string& name, const std::string& address, int days) const;
   Result<LetIn> let_in_person(const std::string& name, Roles roles, const std::string& tenant,
                               const std::string& address, int days) const;
-  // What the tenant may have from now on.
-  Status set_share(const std::string& tenant, const Share& share) const;
+  // What the tenant may have from now on, which is returned. A change of nothing writes nothing.
+  Result<Share> change_share(const std::string& tenant, const ShareChange& change) const;
   // All that was given out under the name so far. Returns how many entries that were. NotFound: none was.
   Result<int> revoke(const std::string& name) const;
   // One entry, by its mark: what was never handed over.

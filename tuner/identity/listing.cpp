@@ -23,14 +23,17 @@ std::string state_of(const Entry& entry, int64_t now_s) {
   return now_s >= entry.until_s ? "ended" : "good";
 }
 
+std::string share_text(const std::string& tenant, const Share& share) {
+  return str("tenant ", tenant, ": weight ", share.weight,
+             share.most_leases > 0 ? str(", at most ", share.most_leases, " leases at once") : "",
+             share.most_jobs > 0 ? str(", at most ", share.most_jobs, " unfinished jobs") : "");
+}
+
 Result<std::string> listing(const IdentityFolder& folder, int64_t now_s, int width) {
   ASSIGN_OR_RETURN(const Register known, folder.entries());
   ASSIGN_OR_RETURN(const std::string end, end_of_daemon(folder));
   std::string text = str(folder.path(), ": the daemon's certificate ends ", end, "\n");
-  for (const auto& [tenant, share] : known.shares)
-    text += str("tenant ", tenant, ": weight ", share.weight,
-                share.most_leases > 0 ? str(", at most ", share.most_leases, " leases at once") : "",
-                share.most_jobs > 0 ? str(", at most ", share.most_jobs, " unfinished jobs") : "", "\n");
+  for (const auto& [tenant, share] : known.shares) text += share_text(tenant, share) + "\n";
   if (known.entries.empty()) return text;
   TextTable table({{"name", 5}, {"kind", 3}, {"roles", 4}, {"tenant", 1}, {"until", 2}, {"state", 5}});
   for (const Entry& e : known.entries)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace tuner {
@@ -11,6 +12,17 @@ struct Share {
   int most_leases = 0;  // trials and races at workers, at once; 0: no limit
   int most_jobs = 0;    // that have not ended; 0: no limit
   bool operator==(const Share&) const = default;
+};
+// What is to be different; the rest stays.
+struct ShareChange {
+  std::optional<double> weight;
+  std::optional<int> most_leases, most_jobs;
+  Share apply(Share share) const {
+    share.weight = weight.value_or(share.weight);
+    share.most_leases = most_leases.value_or(share.most_leases);
+    share.most_jobs = most_jobs.value_or(share.most_jobs);
+    return share;
+  }
 };
 using ShareByTenant = std::map<std::string, Share, std::less<>>;
 

@@ -4,6 +4,7 @@
 
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner {
 
@@ -76,9 +77,11 @@ std::string answer_text(const Answer& a, const Workload& workload) {
     add(out, "learned", str("from ", a.learned_records, " records of ", a.learned_shapes, " shapes"));
   if (a.tuned) {
     const Environment& e = a.tuned->environment;
-    add(out, "measured", str(format_utc(a.tuned->finished_at_us), " on ", e.host, ", worker ", e.worker_id));
-    add(out, "hardware", e.hardware);
-    add(out, "toolchain", str(e.toolchain, ", harness ABI ", e.harness_abi));
+    add(out, "measured",
+        str(format_utc(a.tuned->finished_at_us), " on ", printable(e.host), ", worker ",
+            printable(e.worker_id)));
+    add(out, "hardware", printable(e.hardware));
+    add(out, "toolchain", str(printable(e.toolchain), ", harness ABI ", e.harness_abi));
   }
   if (a.stale) add(out, "stale", a.stale_reason);
   return out;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <numeric>
 
@@ -45,6 +46,21 @@ int terminal_width(int fd) {
 int text_width() {
   const int width = terminal_width(1);
   return width > 0 ? width : 80;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      out += c;
+      continue;
+    }
+    char written[8];
+    std::snprintf(written, sizeof written, "\\x%02x", byte);
+    out += written;
+  }
+  return out;
 }
 
 std::string shortened(std::string_view text, int width) {
