@@ -485,18 +485,10 @@ class Child {
     report_.cpu_ns[report_.samples++] = s.cpu_ns / calls;
   }
 
-  // What others leave of a shared cache changes from call to call: of 33 MB of weights in 32 MB single calls took 2.1 to 2.5 ms,
-  // and two races of three were not certified. Long calls are a mean of such moments themselves.
-  int64_t calls_of_sample(double fill_ns, double call_ns) const {
-    constexpr double kFewestCalls = 3, kLongNs = 2e7;
-    const double least_ns = plan_.feels_memory ? std::min(kFewestCalls * call_ns, kLongNs) : 0;
-    return calls_that_fill(std::max(fill_ns, least_ns), call_ns);
-  }
-
   // A turn warms up first: others have pushed the operands out of the caches. The first time, that says how many calls fill a
   // sample. Then come the samples with warm constants, then those with cold ones; one kind ranks, the other is information.
   bool time_turn() {
-    const double fill_ns = plan_.request->min_repeat_ms * 1e6;
+    const double fill_ns = plan_.fill_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
     const auto take_cold = [this](int64_t calls, Sample& s) { return cold_sample(calls, s); };
     const bool cold_ranks = plan_.request->cold_constants && !constants_.empty();
@@ -512,7 +504,7 @@ class Child {
     gate_.be_patient(plan_.request->patience_ms * 1e6);
     double call_ns = 0;
     if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns)) return false;
-    if (calls_ == 0) calls_ = calls_of_sample(fill_ns, call_ns);
+    if (calls_ == 0) calls_ = calls_that_fill(fill_ns, call_ns);
     Sample s;
     for (int i = 0; i < warm; ++i) {
       if (!gate_.take(calls_, take, s)) return false;

@@ -81,7 +81,7 @@ struct CandidatePlan {
   CandidateReport* report = nullptr;
   bool in_race = false;  // a turn takes the number of samples below
   int samples_of_turn = 1, others_of_turn = 0;
-  bool feels_memory = false;  // its operands exceed the core's own caches
+  double fill_ms = 0;  // a sample of a turn is as many warm calls as last this long
 
   struct Operand {
     std::shared_ptr<SealedFile> data;  // input, constant; of an inout what it holds before a call
