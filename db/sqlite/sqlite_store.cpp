@@ -172,8 +172,8 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& 
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
-      return not_found(path,
-                       ": there is no database yet. The first `tuner submit FILE` makes it; another file: --db");
+      return not_found(
+          path, ": there is no database yet. The first `tuner submit FILE` makes it; another file: --db");
     return invalid_argument(path, ": ", std::strerror(errno));
   }
   RETURN_IF_ERROR(check_kind(path));

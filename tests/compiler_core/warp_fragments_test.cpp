@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/arith/simplify.h"
+#include "compiler_core/ir/intrinsic.h"
 
 namespace tuner {
 namespace {

@@ -34,7 +34,8 @@ std::string told(const PackCounts& counts, size_t candidates) {
 }
 
 Result<Pack> make_pack(const Options& options) {
-  RETURN_IF_ERROR(check_output(options.output, {&options.file, 1}));  // before anything is compiled, which may take an hour
+  RETURN_IF_ERROR(check_output(options.output,
+                               {&options.file, 1}));  // before anything is compiled, which may take an hour
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   for (const CliTask& task : tasks) RETURN_IF_ERROR(check_pack_size(task));
   std::unique_ptr<Store> store;
