@@ -1,6 +1,7 @@
 #include "db/exchange/merge.h"
 
 #include <filesystem>
+#include <system_error>
 
 #include "compiler_core/base/output_file.h"
 

@@ -39,7 +39,7 @@ struct PublishedReport {
 // An answer without an interval (not certified, or none at all) is a miss each time.
 struct PublishedSummary {
   int inside = 0, times = 0;  // of all that were to be measured
-  int alone = 0;              // in the interval, whatever clock and memory explain
+  int alone = 0;              // of these in the interval as published, not stretched by clock or memory
   int narrow = 0;             // shapes with a half-width of 5 % at most
   int uncertified = 0;        // shapes
 };
