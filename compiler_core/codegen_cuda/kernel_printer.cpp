@@ -82,6 +82,7 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
       fetches_tiles_(shared_alignment(body_) > 16) {
   names_.reserve(kernel.name);
   names_.reserve("load_if");
+  names_.reserve("store_if");
   stored_ = stored_buffers(body_);
   reserve_intrinsic_words(body_, names_);
   const auto declare = [&](const Buffer& b) {
@@ -157,6 +158,10 @@ void KernelPrinter::define_shared() {
     line(str(c_type(b->dtype), "* const ", names_.of(b), " = (", c_type(b->dtype), "*)", start, ";  // ",
              describe_shape(*b), b->layout.empty() ? "" : ", layout " + b->layout));
   }
+  if (kernel_.shared_nowhere < 0) return;
+  nowhere_ = names_.declare("nowhere");
+  line(str("unsigned char* const ", nowhere_, " = shared_memory + ", kernel_.shared_nowhere,
+           ";  // where stores go that do not count"));
 }
 
 void KernelPrinter::define_indices(RangeMap& ranges) {
@@ -271,6 +276,12 @@ void KernelPrinter::guard(const Stmt& s, const RangeMap& ranges, bool told) {
   // Waiting where nothing is under way costs nothing, and a compiler must see that every way passes the wait.
   if (only_lands(s->body) && s->else_body == nullptr) return stmt(s->body, ranges, told);
   const std::string why = describe_guard(*s, kernel_, ranges);
+  if (is_store_if(s, ranges)) {
+    const std::string around = begin_stores(simplify(s->condition, ranges), why, ranges);
+    stmt(s->body, assuming(ranges, s->condition), told);
+    guard_ = around;
+    return;
+  }
   open_guard(value(s->condition, ranges), why);
   stmt(s->body, assuming(ranges, s->condition), told);
   if (s->else_body != nullptr) {
@@ -299,7 +310,7 @@ void KernelPrinter::store(const StmtNode& s, const RangeMap& ranges) {
     return line(str(target, " += ", value(v->operands[1], ranges), ";"));
   const Expr named_value = named(simplify(v, ranges), ranges);
   const std::optional<std::string> loaded = guarded_load(named_value, ranges);
-  line(str(target, " = ", loaded ? *loaded : expr_text_.value(named_value, ranges), ";"));
+  line(stored(target, loaded ? *loaded : expr_text_.value(named_value, ranges)));
 }
 
 // The text has no scope of its own for an allocation: its name stays taken until the braces around it end.

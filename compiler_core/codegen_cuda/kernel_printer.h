@@ -29,6 +29,8 @@ class KernelPrinter {
   bool uses_half_helpers() const { return expr_text_.uses_half_helpers(); }
   // The text calls load_helper().
   bool uses_load_if() const { return uses_load_if_; }
+  // The text calls store_helper().
+  bool uses_store_if() const { return uses_store_if_; }
   // Widths of the asynchronous copies in it, in bytes: it calls async_helper() of each.
   const std::set<int64_t>& async_bytes() const { return async_bytes_; }
   // Types of the operands of its dot products: it calls dot_helper() of each.
@@ -86,12 +88,21 @@ class KernelPrinter {
   void async_lanes(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
   void async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
 
-  // --- loads under a condition (print_loads.cpp) ---
+  // --- loads and stores under a condition (print_loads.cpp) ---
   // A load from there, under the condition, can be a call of load_helper(): whoever prints it asks first.
   bool is_load_if(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& condition,
                   const RangeMap& ranges) const;
   std::string load_if(const Expr& condition, const std::string& address, const std::string& otherwise,
                       const RangeMap& ranges);
+  // The condition with & in place of &&: what stands behind && would be computed behind a branch.
+  std::string without_branch(const Expr& condition, const RangeMap& ranges);
+  bool stores_registers(const Stmt& s, const RangeMap& ranges) const;
+  // The guard can be a condition of calls of store_helper(): all that stands under it are stores to shared memory.
+  bool is_store_if(const Stmt& guard, const RangeMap& ranges) const;
+  // Gives the condition a name that stores ask from here on, those of `guard_` too. Returns the guard around.
+  std::string begin_stores(const Expr& condition, const std::string& why, const RangeMap& ranges);
+  // "to = value;", or a call that asks the guard.
+  std::string stored(const std::string& to, const std::string& value);
   // select(condition, load, constant) with its names as such a call.
   std::optional<std::string> guarded_load(const Expr& value, const RangeMap& ranges);
 
@@ -135,7 +146,9 @@ class KernelPrinter {
   std::string out_, tables_;
   int depth_ = 0;
   bool copies_ = false;  // in the body of an asynchronous copy
-  bool uses_load_if_ = false;
+  std::string guard_;    // that stores to shared memory ask; empty: none
+  std::string nowhere_;  // the name of the kernel's shared_nowhere
+  bool uses_load_if_ = false, uses_store_if_ = false;
   std::set<int64_t> async_bytes_;
   std::set<std::pair<DType, DType>> dot_types_;
 };
@@ -149,6 +162,8 @@ bool only_lands(const Stmt& s);
 std::string async_helper(int64_t bytes);
 // The function that loads under a condition.
 const char* load_helper();
+// The function that stores to shared memory under a condition.
+const char* store_helper();
 // The function that adds a dot product of such bytes.
 std::string dot_helper(DType a, DType b);
 

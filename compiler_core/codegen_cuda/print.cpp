@@ -87,7 +87,7 @@ std::string helpers_of(const GpuProgram& program) {
 
 std::string print_cuda(const GpuProgram& program, const Target& target) {
   std::string kernels;
-  bool uses_floor_helpers = false, uses_half_helpers = false, uses_load_if = false;
+  bool uses_floor_helpers = false, uses_half_helpers = false, uses_load_if = false, uses_store_if = false;
   std::set<int64_t> async_bytes;
   std::set<std::pair<DType, DType>> dot_types;
   const auto print = [&](const std::vector<GpuKernel>& all) {
@@ -97,6 +97,7 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
       uses_floor_helpers |= printer.uses_floor_helpers();
       uses_half_helpers |= printer.uses_half_helpers();
       uses_load_if |= printer.uses_load_if();
+      uses_store_if |= printer.uses_store_if();
       async_bytes.insert(printer.async_bytes().begin(), printer.async_bytes().end());
       dot_types.insert(printer.dot_types().begin(), printer.dot_types().end());
     }
@@ -104,6 +105,7 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
   print(program.kernels);
   if (program.packing != nullptr) print(program.packing->kernels);
   std::string printed_helpers = uses_load_if ? str("\n", cuda::load_helper()) : "";
+  if (uses_store_if) printed_helpers += str("\n", cuda::store_helper());
   for (const int64_t bytes : async_bytes) printed_helpers += str("\n", cuda::async_helper(bytes));
   for (const auto& [a, b] : dot_types) printed_helpers += str("\n", cuda::dot_helper(a, b));
   return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") +

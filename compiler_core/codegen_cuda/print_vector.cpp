@@ -146,9 +146,16 @@ void KernelPrinter::vector_stmt(const Stmt& s, const Var& lane, int64_t lanes, c
   }
   if (s->kind == StmtKind::kStore) return vector_store(*s, lane, lanes, ranges);
   const Expr condition = simplify(in_lane(s->condition, lane, 0), ranges);
-  open_guard(value(condition, ranges), describe_guard(*s, kernel_, ranges));
+  const std::string why = describe_guard(*s, kernel_, ranges);
   RangeMap inside = assuming(ranges, condition);
   inside.assume(s->condition);
+  if (is_store_if(s, ranges)) {
+    const std::string around = begin_stores(condition, why, ranges);
+    vector_stmt(s->body, lane, lanes, inside);
+    guard_ = around;
+    return;
+  }
+  open_guard(value(condition, ranges), why);
   vector_stmt(s->body, lane, lanes, inside);
   close();
 }
@@ -222,8 +229,7 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
   const bool is_load = v->kind == ExprKind::kLoad;
   if (whole && loads.size() == 1 && (is_load || is_zero_padded(v)) && s.buffer->dtype == v->dtype) {
     const std::string moved = moved_type(v->dtype, lanes);
-    return line(
-        str(vector_address(s.buffer, s.indices, lane, ranges, moved), " = ", loaded(loads[0], moved), ";"));
+    return line(stored(vector_address(s.buffer, s.indices, lane, ranges, moved), loaded(loads[0], moved)));
   }
 
   std::vector<std::pair<VectorLoad, Buffer>> vectors;
@@ -239,12 +245,10 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
   std::vector<std::string> values;
   for (int64_t i = 0; i < lanes; ++i) values.push_back(value(in_lane(with, lane, i), ranges));
   if (whole) {
-    line(str(vector_address(s.buffer, s.indices, lane, ranges, to), " = ",
-             made_vector(s.buffer->dtype, values), ";"));
+    line(stored(vector_address(s.buffer, s.indices, lane, ranges, to), made_vector(s.buffer->dtype, values)));
   } else {
     for (int64_t i = 0; i < lanes; ++i)
-      line(str(element(s.buffer, in_lane(s.indices, lane, i), ranges), " = ", values[static_cast<size_t>(i)],
-               ";"));
+      line(stored(element(s.buffer, in_lane(s.indices, lane, i), ranges), values[static_cast<size_t>(i)]));
   }
 }
 

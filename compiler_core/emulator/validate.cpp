@@ -49,7 +49,14 @@ Status check_shared(const GpuKernel& k) {
     if (end(i) > k.shared_bytes)
       return invalid_config(k.name, ": ", b.name, " takes bytes ", k.shared_offsets[i], "..", end(i),
                             " of shared memory, and the kernel asks for only ", k.shared_bytes);
+    if (k.shared_nowhere >= 0 && k.shared_nowhere < end(i) &&
+        k.shared_offsets[i] < k.shared_nowhere + kSharedAlignment)
+      return invalid_config(k.name, ": ", b.name, " takes bytes ", k.shared_offsets[i], "..", end(i),
+                            " of shared memory, and bytes from ", k.shared_nowhere, " on are nobody's");
   }
+  if (k.shared_nowhere >= 0 && k.shared_nowhere + kSharedAlignment > k.shared_bytes)
+    return invalid_config(k.name, ": stores that do not count go to byte ", k.shared_nowhere,
+                          " of shared memory, and the kernel asks for only ", k.shared_bytes);
   return Status::ok();
 }
 

@@ -181,6 +181,12 @@ RangeMap kernel_ranges(const GpuKernel& kernel) {
   return ranges;
 }
 
+bool asks_for_thread(const Expr& condition, const GpuKernel& kernel) {
+  return std::ranges::any_of(kernel.thread_vars, [&](const Var& thread) {
+    return thread != nullptr && uses_var(condition, thread);
+  });
+}
+
 std::string to_text(const GpuKernel& kernel) {
   const auto triple = [](const std::array<int64_t, 3>& a) { return str(a[0], ", ", a[1], ", ", a[2]); };
   std::string text = str("kernel ", kernel.name, "(");

@@ -49,7 +49,10 @@ struct GpuKernel {
   std::vector<int64_t> shared_offsets;    //   bytes from the start of dynamic shared memory, multiples of 16;
       //   buffers that are not needed at the same time may lie on each other
   int64_t shared_bytes = 0;  // all shared memory of a block
-  int min_blocks = 0;        // for __launch_bounds__; 0: not given
+  int64_t shared_nowhere =
+      -1;              // the place of 16 bytes that nobody reads, for stores to shared memory under a guard
+                       //   on the thread, which need no branch then; -1: the kernel has none
+  int min_blocks = 0;  // for __launch_bounds__; 0: not given
   // The code of one thread. Kinds: kFor (kSerial, kUnrolled, kVectorized, kDot), kSeq, kIf, kStore (no reduce),
   // kAllocate (kRegister only), kBarrier (kShared: the block), kIntrinsic, kAsync. All threads of the block must
   // reach a barrier: it stands under no guard that depends on the thread.
@@ -78,6 +81,9 @@ Result<GpuProgram> lower_gpu(const Program& program);
 bool lie_on_each_other(const GpuKernel& kernel, const Buffer& a, const Buffer& b);
 // Returns the ranges of the kernel's block and thread variables.
 RangeMap kernel_ranges(const GpuKernel& kernel);
+
+// Whether it differs between the threads of a block.
+bool asks_for_thread(const Expr& condition, const GpuKernel& kernel);
 
 // Print the kernels, like to_text(Program), for people and tests.
 std::string to_text(const GpuKernel& kernel);

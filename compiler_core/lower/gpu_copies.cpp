@@ -204,7 +204,7 @@ class Overlap {
     if (s == nullptr || s->kind == StmtKind::kAsync) return s;  // asynchronous copies overlap as they are
     // A guard that the threads decide alike stays a branch around the copy.
     if (s->kind == StmtKind::kFor || s->kind == StmtKind::kStore ||
-        (s->kind == StmtKind::kIf && asks_for_thread(s)))
+        (s->kind == StmtKind::kIf && asks_for_thread(s->condition, kernel_)))
       if (const std::optional<Copy> copy = copy_at(s)) return overlapped(s, *copy);
     const bool registers = s->kind == StmtKind::kAllocate && s->buffer->scope == MemoryScope::kRegister;
     if (registers) live_ += registers_of(*s->buffer);
@@ -222,12 +222,6 @@ class Overlap {
     Stmt store;
     bool guarded = false;  // the store
   };
-
-  bool asks_for_thread(const Stmt& guard) const {
-    return std::any_of(kernel_.thread_vars.begin(), kernel_.thread_vars.end(), [&](const Var& thread) {
-      return thread != nullptr && uses_var(guard->condition, thread);
-    });
-  }
 
   Stmt overlapped(const Stmt& s, const Copy& copy) {
     std::vector<GlobalLoad> loads;
@@ -283,7 +277,8 @@ class Overlap {
   }
 
   // Copies to shared memory that follow each other, where a store is guarded: the loads of all stand before the first
-  // store, as far as there are registers. Behind a store under a guard the compiler makes a branch of the next load.
+  // guarded store, as far as there are registers. Behind a store under a guard the compiler makes a branch of the next
+  // load.
   Stmt loads_first(const Stmt& seq) {
     std::vector<Stmt> result, run;
     for (const Stmt& child : seq->stmts) {
@@ -299,31 +294,77 @@ class Overlap {
     return make_seq(std::move(result));
   }
 
-  void append_run(const std::vector<Stmt>& run, std::vector<Stmt>& result) {
+  const Ahead& ahead_at(const Stmt& s) const { return ahead_.contains(s) ? ahead_.at(s) : straight_.at(s); }
+
+  static int64_t registers_of_ahead(const Ahead& ahead) {
+    int64_t registers = 0;
+    for (const Buffer& b : ahead.registers) registers += registers_of(*b);
+    return registers;
+  }
+
+  void append_run(const std::vector<Stmt>& run, std::vector<Stmt>& result) const {
+    int64_t registers = 0, guarded = 0;
+    for (const Stmt& s : run) {
+      const Ahead& ahead = ahead_at(s);
+      registers += registers_of_ahead(ahead);
+      if (ahead.guarded) guarded += registers_of_ahead(ahead);
+    }
+    if (run.size() < 2 || guarded == 0) {
+      result.insert(result.end(), run.begin(), run.end());
+    } else if (registers > budget() && guarded <= kLeastStaged) {
+      result.push_back(guarded_around(run));
+    } else {
+      append_parts(run, result);
+    }
+  }
+
+  // The loads of the guarded copies, the other copies as they are, the guarded stores.
+  Stmt guarded_around(const std::vector<Stmt>& run) const {
+    Ahead all;
+    std::vector<Stmt> copies, stores;
+    for (const Stmt& s : run) {
+      const Ahead& next = ahead_at(s);
+      if (!next.guarded) {
+        copies.push_back(s);
+        continue;
+      }
+      add_loads(next, all);
+      stores.push_back(next.store);
+    }
+    copies.insert(copies.end(), stores.begin(), stores.end());
+    all.store = make_seq(std::move(copies));
+    return whole(all);
+  }
+
+  // As many copies together as there are registers for.
+  void append_parts(const std::vector<Stmt>& run, std::vector<Stmt>& result) const {
     size_t at = 0;
     while (at < run.size()) {
       Ahead all;
       std::vector<Stmt> stores;
       int64_t registers = 0;
-      bool guarded = false;
       size_t end = at;
       for (; end < run.size(); ++end) {
-        const Ahead& next = ahead_.contains(run[end]) ? ahead_.at(run[end]) : straight_.at(run[end]);
-        for (const Buffer& b : next.registers) registers += registers_of(*b);
+        const Ahead& next = ahead_at(run[end]);
+        registers += registers_of_ahead(next);
         if (end > at && registers > budget()) break;
-        guarded = guarded || next.guarded;
-        all.registers.insert(all.registers.end(), next.registers.begin(), next.registers.end());
-        all.loads.insert(all.loads.end(), next.loads.begin(), next.loads.end());
+        add_loads(next, all);
         stores.push_back(next.store);
       }
       all.store = make_seq(std::move(stores));
-      if (end - at > 1 && guarded)
+      if (end - at > 1 && all.guarded)
         result.push_back(whole(all));
       else
         result.insert(result.end(), run.begin() + static_cast<std::ptrdiff_t>(at),
                       run.begin() + static_cast<std::ptrdiff_t>(end));
       at = end;
     }
+  }
+
+  static void add_loads(const Ahead& from, Ahead& to) {
+    to.guarded = to.guarded || from.guarded;
+    to.registers.insert(to.registers.end(), from.registers.begin(), from.registers.end());
+    to.loads.insert(to.loads.end(), from.loads.begin(), from.loads.end());
   }
 
   // Registers of a thread for loads under way: what launch bounds and the buffers around leave.

@@ -61,11 +61,6 @@ bool sets_constant(const Stmt& s) {
          s->reduce == ReduceOp::kNone && s->value->kind == ExprKind::kFloatImm;
 }
 
-bool asks_for_thread(const Expr& condition, const GpuKernel& kernel) {
-  return std::any_of(kernel.thread_vars.begin(), kernel.thread_vars.end(),
-                     [&](const Var& thread) { return thread != nullptr && uses_var(condition, thread); });
-}
-
 // `guard` around what is not for all threads.
 Stmt guarded(const Stmt& s, const Expr& guard, const Buffers& ways) {
   const Contents found = contents(s, ways);

@@ -72,7 +72,8 @@ Result<Program> bind_packing(const Program& packing);
 
 // Takes the allocations of shared buffers out of the body, into kernel.shared: they are memory of the whole kernel.
 Stmt hoist_shared(const Stmt& body, GpuKernel& kernel);
-// Gives each its place. Large ones that are not needed at the same time lie on each other.
+// Gives each its place, and the kernel its shared_nowhere if a guard stands around a copy's store. Large ones that are
+// not needed at the same time lie on each other.
 void place_shared(const Stmt& body, GpuKernel& kernel);
 
 // Puts barriers between conflicting accesses to shared memory. `body` must be simplified and have no thread

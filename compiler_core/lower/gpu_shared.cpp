@@ -85,6 +85,18 @@ std::map<const BufferNode*, int64_t> unit_alignments(const Stmt& body) {
   return found;
 }
 
+// A store to shared memory of what registers hold, for some of the threads.
+bool has_guarded_copy(const Stmt& s, const GpuKernel& kernel, bool guarded) {
+  if (s == nullptr || s->kind == StmtKind::kAsync) return false;
+  if (s->kind == StmtKind::kStore)
+    return guarded && s->buffer->scope == MemoryScope::kShared && s->value->kind == ExprKind::kLoad &&
+           s->value->buffer->scope == MemoryScope::kRegister;
+  const bool inside = guarded || (s->kind == StmtKind::kIf && asks_for_thread(s->condition, kernel));
+  return has_guarded_copy(s->body, kernel, inside) || has_guarded_copy(s->else_body, kernel, inside) ||
+         std::ranges::any_of(s->stmts,
+                             [&](const Stmt& child) { return has_guarded_copy(child, kernel, inside); });
+}
+
 }  // namespace
 
 Stmt hoist_shared(const Stmt& s, GpuKernel& kernel) {
@@ -124,6 +136,9 @@ void place_shared(const Stmt& body, GpuKernel& kernel) {
     kernel.shared_offsets.push_back(*free);
     kernel.shared_bytes = std::max(kernel.shared_bytes, *free + bytes);
   }
+  if (!has_guarded_copy(body, kernel, false)) return;
+  kernel.shared_nowhere = round_up(kernel.shared_bytes, kAlignment);
+  kernel.shared_bytes = kernel.shared_nowhere + kAlignment;
 }
 
 }  // namespace tuner::gpu

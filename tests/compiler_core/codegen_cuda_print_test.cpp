@@ -204,6 +204,32 @@ TEST(CodegenCudaPrint, PaddedLoadTouchesNoMemoryOutside) {
   EXPECT_THAT(copy(Expr(lane) < Expr(3)), Not(HasSubstr("float4*)&x")));
 }
 
+TEST(CodegenCudaPrint, StoresOfACopyUnderAGuardHaveNoBranch) {
+  const Buffer x = input("x", {32}), y = output("y", {32});
+  const Buffer part = make_buffer("part", DType::kFloat32, {1}, MemoryScope::kRegister);
+  const Buffer tile = make_buffer("tile", DType::kFloat32, {20}, MemoryScope::kShared);
+  const Var t = make_var("t");
+  const auto copy = [&](int64_t nowhere) {
+    const Expr guard = Expr(t) < Expr(20);
+    GpuProgram p = one_store(
+        x, y, t,
+        make_seq(
+            {make_allocate(part, make_seq({make_store(part, {Expr(0)}, load(x, {t})),
+                                           make_if(guard, make_store(tile, {t}, load(part, {Expr(0)})))})),
+             make_barrier(MemoryScope::kShared), make_store(y, {t}, load(tile, {min(Expr(t), Expr(19))}))}));
+    GpuKernel& k = p.kernels.front();
+    k.shared = {tile}, k.shared_offsets = {0}, k.shared_nowhere = nowhere;
+    k.shared_bytes = std::max<int64_t>(nowhere, 80) + 16;
+    return text_of(p);
+  };
+  EXPECT_THAT(copy(80), HasSubstr("unsigned char* const nowhere = shared_memory + 80;"));
+  EXPECT_THAT(copy(80), HasSubstr("const bool inside = t < 20;  // dimension 0 of tile ends at 20\n"
+                                  "  store_if(inside, &tile[t], part, nowhere);"));
+  EXPECT_THAT(copy(80), Not(HasSubstr("if (t < 20)")));
+  EXPECT_THAT(copy(-1), HasSubstr("if (t < 20) {  // dimension 0 of tile ends at 20\n    tile[t] = part;"));
+  EXPECT_THAT(copy(-1), Not(HasSubstr("store_if")));
+}
+
 TEST(CodegenCudaPrint, LoadsOfWhatNobodyStoresHaveNoBranch) {
   const Buffer x = input("x", {30}), y = output("y", {32});
   const Var t = make_var("t");

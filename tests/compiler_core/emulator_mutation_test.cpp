@@ -108,6 +108,19 @@ TEST(EmulatorMutation, SharedBufferTooSmallOrMisplaced) {
   expect_fault(matmul(Damage::kSharedOverlap), "which lies on");
 }
 
+// Where stores go that do not count: bytes that are nobody's.
+TEST(EmulatorMutation, NowhereLiesOnABufferOrOutside) {
+  const auto with_nowhere = [](int64_t from_end) {
+    GpuProgram program = MatmulKernel({}, Damage::kNone).program();
+    GpuKernel& k = program.kernels.front();
+    k.shared_bytes += 16;
+    k.shared_nowhere = k.shared_bytes - from_end;
+    return judge(program, random_inputs(program), {});
+  };
+  expect_refused(with_nowhere(32), "are nobody's");
+  expect_refused(with_nowhere(0), "stores that do not count go to byte");
+}
+
 TEST(EmulatorMutation, OutputStoredTwiceOrNotAtAll) {
   expect_fault(matmul(Damage::kThreadTilesOverlap), "written twice");
   expect_fault(matmul(Damage::kBlockTilesOverlap), "written twice");

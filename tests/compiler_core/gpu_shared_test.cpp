@@ -95,6 +95,31 @@ TEST(GpuShared, PlacesAreMultiplesOf16Bytes) {
   EXPECT_EQ(p.bytes, 48);
 }
 
+// Where a copy's store under a guard of the thread goes that does not count: bytes that are nobody's.
+TEST(GpuShared, GuardedCopiesHaveANowhere) {
+  const Buffer tile = shared("tile", 20), other = shared("other", 4);
+  const Buffer part =
+      make_buffer("part", DType::kFloat32, {1}, MemoryScope::kRegister, BufferRole::kIntermediate);
+  const Var thread = make_var("tx"), block = make_var("bx");
+  const Stmt copy = make_store(tile, {Expr(thread)}, load(part, {Expr(0)}));
+  const auto kernel_of = [&](const Stmt& body) {
+    GpuKernel kernel;
+    kernel.thread_vars[0] = thread;
+    kernel.shared = {tile, other};
+    gpu::place_shared(make_seq({body, write(other), read(tile), read(other)}), kernel);
+    return kernel;
+  };
+  const GpuKernel guarded = kernel_of(make_if(Expr(thread) < 5, copy));
+  EXPECT_EQ(guarded.shared_offsets, (Offsets{0, 32}));
+  EXPECT_EQ(guarded.shared_nowhere, 48);
+  EXPECT_EQ(guarded.shared_bytes, 64);
+  for (const Stmt& body : {copy, make_if(Expr(block) < 5, copy), make_if(Expr(thread) < 5, write(tile))}) {
+    const GpuKernel none = kernel_of(body);
+    EXPECT_EQ(none.shared_nowhere, -1);
+    EXPECT_EQ(none.shared_bytes, 48);
+  }
+}
+
 TEST(GpuShared, WhatNobodyTouchesIsPlacedToo) {
   const Buffer a = shared("a", 8192), b = shared("b", 8192);
   EXPECT_EQ(placed({a, b}, make_seq({write(a), read(a)})).offsets, (Offsets{0, 0}));

@@ -16,6 +16,7 @@ inline std::string with_host_calls(std::string text) {
       {R"(asm volatile\("cp\.async\.wait_group (\d+);" ::: "memory"\);)", "host_cuda::wait_copies($1);"},
       // what the compiler may not see through
       {R"(asm volatile\("" : "\+r"\(holds\), "\+l"\(from\)\);)", ""},
+      {R"(asm volatile\("mov\.b32 %0, %0;" : "\+r"\([^;]*\)\);)", ""},
       // matrices
       {R"(asm volatile\("ldmatrix\.sync\.aligned\.m8n8\.x4\.shared\.b16 [^;]*;"[^;]*\);)",
        "host_cuda::load_matrices(r, row, false);"},
