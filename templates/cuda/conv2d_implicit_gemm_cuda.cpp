@@ -61,7 +61,7 @@ class Conv2dImplicitGemmCuda final : public ScheduleTemplate<Conv2dWorkload, Pro
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_implicit_gemm_cuda"; }
-  int version() const override { return 3; }
+  int version() const override { return 4; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);
