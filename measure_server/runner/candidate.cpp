@@ -468,8 +468,10 @@ class Child {
     constexpr double kSlowNs = 1e7;
     if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
     written_ = false;  // the parent poisons the outputs
+    const double known_ns = call_ns_;
     return settle() && next() == Command::kFinish && prove(/*timing_goes_on=*/true) &&
-           warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take);
+           warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take,
+                   /*call_ns=*/nullptr, known_ns);
   }
 
   // --- races ---
@@ -503,7 +505,9 @@ class Child {
     written_ = false;  // the parent has poisoned the outputs
     gate_.be_patient(plan_.request->patience_ms * 1e6);
     double call_ns = 0;
-    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns)) return false;
+    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns, call_ns_))
+      return false;
+    call_ns_ = call_ns;
     if (calls_ == 0) calls_ = calls_that_fill(fill_ns, call_ns);
     Sample s;
     for (int i = 0; i < warm; ++i) {

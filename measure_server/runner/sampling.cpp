@@ -49,9 +49,11 @@ MedianEstimate estimate_median(std::vector<double> samples) {
   return out;
 }
 
-bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take, double* call_ns) {
+bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take, double* call_ns,
+             double known_ns) {
   constexpr size_t kPatience = 3;  // steps that have to bring nothing
   constexpr double kFaster = 0.99, kMostCalls = 1 << 20;
+  const double as_fast_ns = known_ns / kFaster;
   std::vector<double> steps;  // nanoseconds of a call
   double taken_ns = 0;
   for (int64_t calls = 1; steps.empty() || taken_ns < limit_ns;) {
@@ -60,6 +62,7 @@ bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSamp
     taken_ns += sample.run_ns;
     steps.push_back(std::max(sample.run_ns / static_cast<double>(calls), 1.0));
     if (call_ns != nullptr) *call_ns = steps.back();
+    if (steps.back() <= as_fast_ns) return true;
     if (hopeless_ns > 0 && steps.size() >= 2 && steps.back() > hopeless_ns) return true;
     const auto last = steps.end() - static_cast<std::ptrdiff_t>(std::min(kPatience, steps.size()));
     if (last != steps.begin() &&

@@ -113,14 +113,15 @@ TEST(Sampling, APreemptedOneThreadCandidateIsNotTakenForASlowOne) {
 }
 
 // Warms up on calls whose times are given, the last one again and again; returns how many steps it took.
-size_t steps_until_warm(const std::vector<double>& us, double limit_us = 1e6) {
+size_t steps_until_warm(const std::vector<double>& us, double limit_us = 1e6, double known_us = 0) {
   size_t steps = 0;
-  EXPECT_TRUE(warm_up(/*step_ns=*/1, limit_us * 1e3, /*hopeless_ns=*/0, [&](int64_t calls, Sample& sample) {
+  const auto take = [&](int64_t calls, Sample& sample) {
     EXPECT_EQ(calls, 1);
     sample.run_ns = 1e3 * us[std::min(steps, us.size() - 1)];
     ++steps;
     return true;
-  }));
+  };
+  EXPECT_TRUE(warm_up(/*step_ns=*/1, limit_us * 1e3, /*hopeless_ns=*/0, take, nullptr, known_us * 1e3));
   return steps;
 }
 
@@ -132,6 +133,15 @@ TEST(WarmUp, EndsWhenThreeStepsBringNothing) {
   EXPECT_EQ(steps_until_warm({600, 900, 600, 900}), 4u);
   EXPECT_EQ(steps_until_warm({600, 900, 900, 590, 900}), 7u);
   EXPECT_EQ(steps_until_warm({800, 700, 600, 500, 400}, /*limit_us=*/2000), 3u);
+}
+
+TEST(WarmUp, EndsAtATimeThatIsKnownToBeWarm) {
+  const auto steps = [](const std::vector<double>& us) {
+    return steps_until_warm(us, 1e6, /*known_us=*/580);
+  };
+  EXPECT_EQ(steps({580}), 1u);
+  EXPECT_EQ(steps({1162, 942, 620, 585, 580}), 4u);  // within 1 %
+  EXPECT_EQ(steps({600}), 4u) << "it is slower now: three steps have to bring nothing";
 }
 
 TEST(WarmUp, StepsFillTheirTime) {
