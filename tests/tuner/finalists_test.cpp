@@ -33,12 +33,12 @@ TEST(Finalists, ThoseThatCannotBeToldFromTheFastestRaceFastestFirst) {
   EXPECT_THAT(ids(choose_finalists(job, 0, job[1], {})), ElementsAre("t2", "t4", "t5", "t3"));
 }
 
-TEST(Finalists, AreThreeAtLeastAndSixteenAtMost) {
+TEST(Finalists, AreThreeAtLeastAndTwelveAtMost) {
   std::vector<TrialWithRecord> job = {timed("t1", "a", 1000), timed("t2", "b", 2000), timed("t3", "c", 3000),
                                       timed("t4", "d", 4000)};
   EXPECT_THAT(ids(choose_finalists(job, 0, job[0], {})), ElementsAre("t1", "t2", "t3"));
   for (int i = 5; i < 30; ++i) job.push_back(timed(str("t", i), str("x", i), 1000 + 0.01 * i));
-  EXPECT_THAT(ids(choose_finalists(job, 0, job[0], {})), SizeIs(16));
+  EXPECT_THAT(ids(choose_finalists(job, 0, job[0], {})), SizeIs(12));
 }
 
 TEST(Finalists, AreRightUncutTrialsOfTheTaskOnly) {
@@ -62,7 +62,7 @@ TEST(Finalists, TheBestKnownJoinsHoweverSlowItWasHere) {
   for (int i = 10; i < 40; ++i) job.push_back(timed(str("t", i), str("x", i), 1000 + 0.01 * i));
   job.push_back(timed("t40", "best of old", 5000));
   const std::vector<std::string> with_it = ids(choose_finalists(job, 0, timed("t1", "best of old", 800), {}));
-  EXPECT_THAT(with_it, SizeIs(17));
+  EXPECT_THAT(with_it, SizeIs(13));
   EXPECT_EQ(with_it.back(), "t40") << "the job's own trial of that config";
   const std::vector<std::string> of_another_job =
       ids(choose_finalists(job, 0, timed("t1", "never tried here", 800), {}));
@@ -79,7 +79,7 @@ TEST(Finalists, WhatTheDatabaseAnsweredBeforeJoinsHoweverItsTrialWent) {
   job.push_back(timed("t42", "wrong", 900));
   job.back().record->outcome = Outcome::kWrongAnswer;
   const std::vector<std::string> found = ids(choose_finalists(job, 0, job[0], {}, {"t40", "t41", "t42"}));
-  EXPECT_THAT(found, SizeIs(18));
+  EXPECT_THAT(found, SizeIs(14));
   EXPECT_THAT(found, testing::IsSupersetOf({"t40", "t41"}));
 }
 

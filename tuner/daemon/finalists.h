@@ -23,7 +23,7 @@ struct Finalists {
 // `job`: all trials of the job that is over. `known`: the best trial of the task, of whatever job. `plain`:
 // the task's default config, if it has one.
 //
-// The right and uncut trials of the task whose interval overlaps that of the fastest: at least 3, at most 16.
+// The right and uncut trials of the task whose interval overlaps that of the fastest: at least 3, at most 12.
 // `known` joins them however its trial went, as the race decides anew what it was; so do the `answers`, ids of
 // trials of what the database answered before the job, if they were right; so does the default config, where
 // this job or `known` measured it, as the gain over it is what people tune for.
