@@ -101,7 +101,10 @@ Status Connection::error(std::string_view doing) {
     case SQLITE_CORRUPT:
       broken_ = true;
       damaged_ = (code & 0xff) == SQLITE_CORRUPT;
-      return failed(text, ". Check the disk, then restore a copy of the file or start with another --db");
+      return failed(damaged_ ? str(path_, ": is damaged: ", sqlite3_errmsg(db_), " (SQLite error ", code,
+                                   ", at ", doing, ")")
+                             : text,
+                    ". Check the disk, then restore a copy of the file or start with another --db");
     default:
       return failed(text);
   }

@@ -331,7 +331,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": "softmax", "rows": 2147483648, "columns": 2147483648})",
        "x: expected fewer than 2^40 bytes, the shape asks for more"},
       {R"({"op": "layer_norm", "rows": 2, "columns": 8, "epsilon": 0})",
-       "epsilon: expected a number above 0 and at most 1, found 0."},
+       "epsilon: expected a number from 1e-12 to 1, found 0"},
       {R"({"op": "layer_norm", "rows": 2, "columns": 8, "epsilon": 1e-30})",
        "epsilon: expected a number from 1e-12 to 1, found 1e-30"},
       {R"({"op": "reduce", "rows": 2, "columns": 8})", "reduction: expected a value, found nothing."},
