@@ -219,6 +219,8 @@ class Failing(WithFarm):
         self.assertEqual(f"tuner: {caught.exception}", said.stderr.strip())
         with self.assertRaisesRegex(tuner.InvalidRequest, "search"):
             self.client.submit(self.CUDA, search="no-such")
+        with self.assertRaisesRegex(tuner.InvalidRequest, "submit.trials: found 5000000000"):
+            self.client.submit(JOB, target="llvm -mcpu=haswell", trials=5_000_000_000)
         with self.assertRaisesRegex(tuner.InvalidRequest, "cannot be read"):
             self.client.submit(self.farm.folder / "not-there.json")
         with self.assertRaises(TypeError):
@@ -232,7 +234,7 @@ class Failing(WithFarm):
 
     def test_a_wait_ends_at_its_limit_and_the_job_can_be_cancelled(self):
         job, = self.client.submit(self.CUDA, trials=4)
-        with self.assertRaises(tuner.DeadlineExceeded):
+        with self.assertRaisesRegex(tuner.DeadlineExceeded, f"^{job.id} is still .* after 1 s and goes on"):
             self.client.wait(job, timeout_s=1)
         self.assertEqual(self.client.cancel(job), "cancelled")
         with self.assertRaises(tuner.JobFailed) as caught:

@@ -280,7 +280,17 @@ TEST_F(WorkersTest, CpusOnOfferHaveTheMostThreadsOfAnyWorker) {
   enter("s1", offer("w1"), now);
   enter("s2", big, now);
   enter("s3", offer("w3", "1", kGpu), now);
-  EXPECT_THAT(workers.cpus(), ElementsAre(Pair(kHaswell, 64)));
+  EXPECT_THAT(workers.cpus(now), ElementsAre(Pair(kHaswell, 64)));
+}
+
+TEST_F(WorkersTest, CpusOfThoseWhoHaveLeftAreOnOfferOnlyWhereNoneIsHere) {
+  enter("s1", offer("w1"), now);
+  Offer other = offer("w2");
+  other.targets = {"llvm -mcpu=znver5"};
+  const int64_t later = now + 10 * kSilentMs;
+  enter("s2", other, later);
+  EXPECT_THAT(workers.cpus(later), ElementsAre(Pair("llvm -mcpu=znver5", 4)));
+  EXPECT_THAT(workers.cpus(later + 10 * kSilentMs), SizeIs(2)) << "a job of theirs waits until they are back";
 }
 
 // A driver refuses what a toolkit of a newer major version has compiled.

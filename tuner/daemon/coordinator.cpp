@@ -353,7 +353,7 @@ Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::Rea
   std::map<std::string, int> cpus;
   {
     const std::lock_guard lock(mutex_);
-    cpus = workers_.cpus();
+    cpus = workers_.cpus(clock_.now_ms());
   }
   return read_job_text(request, cpus, reply);
 }

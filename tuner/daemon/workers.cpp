@@ -347,13 +347,15 @@ int Workers::capacity(int64_t now_ms) const {
   return sum;
 }
 
-std::map<std::string, int> Workers::cpus() const {
-  std::map<std::string, int> offered;
-  for (const auto& [session, worker] : workers_)
+std::map<std::string, int> Workers::cpus(int64_t now_ms) const {
+  std::map<std::string, int> offered, left;
+  for (const auto& [session, worker] : workers_) {
+    std::map<std::string, int>& of = here(worker, now_ms) ? offered : left;
     for (const std::string& target : worker.offer.targets)
       if (const Result<Target> cpu = parse_target(target); cpu && cpu->family->bound_by_host())
-        offered[target] = std::max(offered[target], worker.offer.max_threads);
-  return offered;
+        of[target] = std::max(of[target], worker.offer.max_threads);
+  }
+  return offered.empty() ? left : offered;
 }
 
 std::vector<Workers::Entry> Workers::list(int64_t now_ms) const {

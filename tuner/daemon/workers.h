@@ -134,8 +134,9 @@ class Workers {
   // Grows when a worker has registered or was found to lack a template.
   int64_t news() const { return news_; }
 
-  // CPU targets on offer, each with the most threads that a worker has for it.
-  std::map<std::string, int> cpus() const;
+  // CPU targets on offer, each with the most threads that a worker has for it. Workers that have left count only where
+  // none with a CPU is here.
+  std::map<std::string, int> cpus(int64_t now_ms) const;
   struct Entry {
     Offer offer;
     int64_t trials_done = 0, silent_ms = 0;

@@ -23,7 +23,8 @@ def main() -> int:
     def show(event: tuner.Event) -> None:
         if event.progress:
             p = event.progress
-            print(f"\r{p.trials_done}/{p.trials_total} trials, best {p.best_ns / 1000:.1f} us", end="", file=sys.stderr)
+            best = f"best {p.best_ns / 1000:.1f} us" if p.best_ns > 0 else "no right answer yet"
+            print(f"\r{p.trials_done}/{p.trials_total} trials, {best}", end="", file=sys.stderr)
 
     try:
         with tuner.Client(options.daemon) as client:
@@ -36,7 +37,7 @@ def main() -> int:
         print(f"tune: {error}", file=sys.stderr)
         return 2
     except tuner.Error as error:
-        print(f"tune: {error}", file=sys.stderr)
+        print(f"\ntune: {error}", file=sys.stderr)
         return 1
     return 0
 

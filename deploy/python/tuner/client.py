@@ -110,6 +110,14 @@ class Worker:
     silent_s: float
 
 
+def _set(request, field: str, value: int) -> None:
+    """A number that the message has no room for is the caller's mistake, as one that the daemon refuses."""
+    try:
+        setattr(request, field, value)
+    except (ValueError, TypeError) as error:
+        raise errors.InvalidRequest(f"submit.{field}: found {value}: {error}") from None
+
+
 class Client:
     """A connection to a daemon, opened with the first call. Safe to use from several threads."""
 
@@ -162,11 +170,11 @@ class Client:
             request.request_id = str(uuid.uuid4())
             request.fresh = fresh
             if trials is not None:
-                request.trials = trials
+                _set(request, "trials", trials)
             if search is not None:
                 request.search = search
             if seed is not None:
-                request.seed = seed
+                _set(request, "seed", seed)
             if stop_below_percent is not None:
                 request.stop.below = stop_below_percent / 100
             if time_limit_s is not None:
@@ -193,6 +201,9 @@ class Client:
                     yield _event(message)
                 return
             except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                    raise errors.DeadlineExceeded(f"{job_id} is still {state or 'open'} after {timeout_s:g} s and goes on. To "
+                                                  f"see what it waits for: tuner jobs; to end it: tuner cancel {job_id}") from None
                 lost = error.code() == grpc.StatusCode.UNAVAILABLE
                 if not lost or time.monotonic() - alive > reconnect_s or deadline.left() <= 0:
                     raise errors.from_grpc(error, self._address, self._listen) from None
