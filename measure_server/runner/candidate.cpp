@@ -449,6 +449,7 @@ class Child {
     const auto take = [&](int64_t calls, Sample& s) {
       const bool taken = cold ? cold_sample(calls, s) : warm_sample(calls, s);
       call_ns_ = s.run_ns / static_cast<double>(calls);
+      remember_warm(call_ns_);
       return taken;
     };
     options.between = [&] { return pause(options, take); };
@@ -468,11 +469,13 @@ class Child {
     constexpr double kSlowNs = 1e7;
     if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
     written_ = false;  // the parent poisons the outputs
-    const double known_ns = call_ns_;
     return settle() && next() == Command::kFinish && prove(/*timing_goes_on=*/true) &&
            warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take,
-                   /*call_ns=*/nullptr, known_ns);
+                   /*call_ns=*/nullptr, warm_ns_);
   }
+
+  // The fastest, so that a disturbed call makes no later warm-up end before its time.
+  void remember_warm(double call_ns) { warm_ns_ = warm_ns_ > 0 ? std::min(warm_ns_, call_ns) : call_ns; }
 
   // --- races ---
 
@@ -505,9 +508,9 @@ class Child {
     written_ = false;  // the parent has poisoned the outputs
     gate_.be_patient(plan_.request->patience_ms * 1e6);
     double call_ns = 0;
-    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns, call_ns_))
+    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns, warm_ns_))
       return false;
-    call_ns_ = call_ns;
+    remember_warm(call_ns);
     if (calls_ == 0) calls_ = calls_that_fill(fill_ns, call_ns);
     Sample s;
     for (int i = 0; i < warm; ++i) {
@@ -539,6 +542,7 @@ class Child {
   double started_ns_ = 0;
   int64_t calls_ = 0;        // in a sample of a race; 0: it has had no turn that is timed
   double call_ns_ = 0;       // the latest
+  double warm_ns_ = 0;       // of the fastest call; 0: none yet
   bool written_ = false;     // a call has written the outputs since they were poisoned
   std::minstd_rand random_;  // a few nanoseconds a number
   std::vector<Spot> spots_;
