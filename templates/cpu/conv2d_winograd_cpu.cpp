@@ -1,11 +1,12 @@
-// conv2d_winograd_cpu: 3x3 convolution by Winograd's F(m, 3) in both dimensions, m = 2, 4, 6: a template
-// each.
+// conv2d_winograd_cpu: 3x3 convolution by Winograd's F(m, 3) down the rows and F(k, 3) along them; a template
+// for each of 2x2, 2x4, 4x4 and 6x6 outputs.
 //
-//   (m + 2)^2 products a tile of m^2 outputs, in place of 9 m^2; they round differently from the direct sums.
+//   (m + 2) (k + 2) products a tile of m k outputs, in place of 9 m k; they round differently from the direct
+//   sums.
 //   xi, nu: position in the transformed tile; p: tile of the image, row by row; channels in blocks
 //
 //   u[xi][nu][oc panel][ic][oc]: transformed weights, by the packing entry
-//   parallel n, block of tile rows
+//   parallel n, block of tile rows (and block of oc, if data are ahead)
 //     v[xi][nu][ic block][p][ic]: for ic block
 //       padded: the rows of the block with zeros around (transposed, if channels are not in blocks)
 //       for tile row
@@ -18,6 +19,9 @@
 //       for oc block, tile row, tile
 //         half: for nu, unrolled i, vector of oc           back, one dimension...
 //         for i, unrolled j, vector of oc                  ...and the other; the epilogue
+//
+// With data ahead, all of v is made first, by all threads: blocks of oc are then shared among them, too, so
+// that small images keep many threads busy and each reads but a part of the weights.
 //
 // Any size and padding: the last tiles are partly outside, which costs their products. Needs a constant
 // weight, stride and dilation 1, no groups, float32.
@@ -37,7 +41,8 @@ using te::Indices;
 
 // Sizes in tiles and channel blocks.
 struct Sizes {
-  int64_t m, tile;  // outputs and inputs of a tile, in one dimension
+  WinogradTile m;         // outputs of a tile
+  int64_t height, width;  // inputs of a tile
   int64_t tile_rows, tile_columns;
   int64_t ic_block, ic_blocks, oc_block, oc_blocks;
 };
@@ -48,12 +53,13 @@ int64_t block_of(std::string_view layout) {
   return block == 1 ? 16 : block;
 }
 
-Sizes sizes_of(const Conv2dWorkload& w, int64_t m) {
+Sizes sizes_of(const Conv2dWorkload& w, WinogradTile m) {
   const int64_t in = block_of(w.layout), out = block_of(w.out_layout);
   return {.m = m,
-          .tile = m + 2,
-          .tile_rows = ceil_div(w.out_height(), m),
-          .tile_columns = ceil_div(w.out_width(), m),
+          .height = m.rows + 2,
+          .width = m.columns + 2,
+          .tile_rows = ceil_div(w.out_height(), m.rows),
+          .tile_columns = ceil_div(w.out_width(), m.columns),
           .ic_block = in,
           .ic_blocks = ceil_div(w.in_channels, in),
           .oc_block = out,
@@ -73,6 +79,11 @@ class Inside {
   Expr all_;
 };
 
+// The transforms down the rows and along them.
+struct Transforms {
+  Winograd down, along;
+};
+
 // n expressions, at 0..n-1.
 template <class F>
 std::vector<Expr> each(int64_t n, const F& f) {
@@ -82,23 +93,23 @@ std::vector<Expr> each(int64_t n, const F& f) {
 }
 
 // The weight's tiles: u[xi, nu, ic, oc], channels of whole blocks.
-Buffer transformed_weight(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Winograd& f,
+Buffer transformed_weight(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Transforms& f,
                           const Buffer& weight) {
   const int64_t ic = z.ic_blocks * z.ic_block, oc = z.oc_blocks * z.oc_block;
   const Buffer half_u =
-      b.compute("half_u", {z.tile, 3, ic, oc},
+      b.compute("half_u", {z.height, 3, ic, oc},
                 [&](const Indices& i) {
                   Inside inside;
                   inside.unless(ic == w.in_channels, i[2] < w.in_channels);
                   inside.unless(oc == w.out_channels, i[3] < w.out_channels);
-                  return transformed(f.g, i[0], each(3, [&](int64_t kh) {
+                  return transformed(f.down.g, i[0], each(3, [&](int64_t kh) {
                                        return inside.or_zero(load(weight, {i[3], i[2], kh, i[1]}));
                                      }));
                 },
                 BufferRole::kIntermediate, {"xi", "kw", "ic", "oc"});
-  return b.compute("u", {z.tile, z.tile, ic, oc},
+  return b.compute("u", {z.height, z.width, ic, oc},
                    [&](const Indices& i) {
-                     return transformed(f.g, i[1], each(3, [&](int64_t kw) {
+                     return transformed(f.along.g, i[1], each(3, [&](int64_t kw) {
                                           return load(half_u, {i[0], kw, i[2], i[3]});
                                         }));
                    },
@@ -106,10 +117,11 @@ Buffer transformed_weight(te::Builder& b, const Conv2dWorkload& w, const Sizes& 
 }
 
 // The image's tiles: v[xi, nu, n, icb, tile, ic].
-Buffer transformed_data(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Winograd& f,
+Buffer transformed_data(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Transforms& f,
                         const Buffer& data) {
-  const int64_t ic = z.ic_blocks * z.ic_block, m = z.m;
-  const int64_t rows = z.tile_rows * m + 2, columns = z.tile_columns * m + 2;
+  const int64_t ic = z.ic_blocks * z.ic_block;
+  const auto [m, k] = z.m;
+  const int64_t rows = z.tile_rows * m + 2, columns = z.tile_columns * k + 2;
   const auto [top, left, bottom, right] = w.padding;
   const Buffer padded = b.compute(
       "padded", {w.batch, z.ic_blocks, rows, columns, z.ic_block},
@@ -125,50 +137,51 @@ Buffer transformed_data(te::Builder& b, const Conv2dWorkload& w, const Sizes& z,
       },
       BufferRole::kIntermediate, {"n", "icb", "ph", "pw", "ic"});
   const Buffer half_v =
-      b.compute("rows", {w.batch, z.ic_blocks, z.tile_rows, z.tile, columns, z.ic_block},
-                [&](const Indices& i) {
-                  return transformed(f.b, i[3], each(z.tile, [&](int64_t r) {
+      b.compute("rows", {w.batch, z.ic_blocks, z.tile_rows, z.height, columns, z.ic_block},
+                [&, m = m](const Indices& i) {
+                  return transformed(f.down.b, i[3], each(z.height, [&](int64_t r) {
                                        return load(padded, {i[0], i[1], i[2] * m + r, i[4], i[5]});
                                      }));
                 },
                 BufferRole::kIntermediate, {"n", "icb", "th", "xi", "pw", "ic"});
   const int64_t tiles = z.tile_rows * z.tile_columns;
-  return b.compute("v", {z.tile, z.tile, w.batch, z.ic_blocks, tiles, z.ic_block},
-                   [&](const Indices& i) {
+  return b.compute("v", {z.height, z.width, w.batch, z.ic_blocks, tiles, z.ic_block},
+                   [&, k = k](const Indices& i) {
                      const Expr row = floor_div(i[4], z.tile_columns),
                                 column = floor_mod(i[4], z.tile_columns);
-                     return transformed(f.b, i[1], each(z.tile, [&](int64_t c) {
-                                          return load(half_v, {i[2], i[3], row, i[0], column * m + c, i[5]});
+                     return transformed(f.along.b, i[1], each(z.width, [&](int64_t c) {
+                                          return load(half_v, {i[2], i[3], row, i[0], column * k + c, i[5]});
                                         }));
                    },
                    BufferRole::kIntermediate, {"xi", "nu", "n", "icb", "p", "ic"});
 }
 
 // The output's blocks of channels, out of the products of tiles.
-Buffer transformed_back(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Winograd& f,
+Buffer transformed_back(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Transforms& f,
                         const Buffer& product) {
-  const int64_t m = z.m, tiles = z.tile_rows * z.tile_columns;
+  const int64_t tiles = z.tile_rows * z.tile_columns;
   const Buffer half =
-      b.compute("half", {w.batch, z.oc_blocks, tiles, m, z.tile, z.oc_block},
+      b.compute("half", {w.batch, z.oc_blocks, tiles, z.m.rows, z.width, z.oc_block},
                 [&](const Indices& i) {
-                  return transformed(f.a, i[3], each(z.tile, [&](int64_t xi) {
+                  return transformed(f.down.a, i[3], each(z.height, [&](int64_t xi) {
                                        return load(product, {xi, i[4], i[0], i[1], i[2], i[5]});
                                      }));
                 },
                 BufferRole::kIntermediate, {"n", "ocb", "p", "i", "nu", "oc"});
   return b.compute("y", {w.batch, z.oc_blocks, w.out_height(), w.out_width(), z.oc_block},
                    [&](const Indices& i) {
-                     const Expr p = floor_div(i[2], m) * z.tile_columns + floor_div(i[3], m);
-                     return transformed(f.a, floor_mod(i[3], m), each(z.tile, [&](int64_t nu) {
+                     const auto [m, k] = z.m;
+                     const Expr p = floor_div(i[2], m) * z.tile_columns + floor_div(i[3], k);
+                     return transformed(f.along.a, floor_mod(i[3], k), each(z.width, [&, m = m](int64_t nu) {
                                           return load(half, {i[0], i[1], p, floor_mod(i[2], m), nu, i[4]});
                                         }));
                    },
                    BufferRole::kIntermediate, {"n", "ocb", "oh", "ow", "oc"});
 }
 
-Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
+Program winograd_math_of(const Conv2dWorkload& w, WinogradTile m) {
   const Sizes z = sizes_of(w, m);
-  const Winograd f = winograd(m);
+  const Transforms f{.down = winograd(m.rows), .along = winograd(m.columns)};
   te::Builder b("conv2d", w.dtype);
   const auto operand = [&](const std::string& name, std::vector<int64_t> shape) {
     return Workload(w).is_constant(name) ? b.constant(name, std::move(shape))
@@ -184,7 +197,7 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
   const Buffer v = transformed_data(b, w, z, f, data);
   const int64_t tiles = z.tile_rows * z.tile_columns;
   const Buffer product =
-      b.reduce("product", {z.tile, z.tile, w.batch, z.oc_blocks, tiles, z.oc_block},
+      b.reduce("product", {z.height, z.width, w.batch, z.oc_blocks, tiles, z.oc_block},
                {{"icb", z.ic_blocks}, {"ic", z.ic_block}}, ReduceOp::kSum,
                [&](const Indices& i, const Indices& r) {
                  return load(v, {i[0], i[1], i[2], r[0], i[4], r[1]}) *
@@ -210,15 +223,15 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
 struct Knobs {
   ChoiceKnob tile_rows, group, vectors, oc_share, unroll_ic;
   CategoryKnob order;
-  FlagKnob next_panel;
+  FlagKnob next_panel, data_ahead;
 };
 
 class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
-  explicit Conv2dWinogradCpu(int64_t m) : m_(m), name_(str("conv2d_winograd", m, "_cpu")) {}
+  explicit Conv2dWinogradCpu(WinogradTile m) : m_(m), name_(str("conv2d_winograd", text_of(m), "_cpu")) {}
   using ScheduleTemplate::supports;
   std::string_view name() const override { return name_; }
-  int version() const override { return 3; }
+  int version() const override { return 4; }
   std::string_view algorithm() const override { return "winograd"; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
@@ -233,9 +246,9 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (!Workload(w).is_constant("weight")) return declined("needs a constant weight, to transform it ahead");
     if (const double error = winograd_relative_error(m_, w.in_channels); error > kMostWinogradError)
-      return declined("F(", m_, ", 3) over ", w.in_channels, " channels may err by ", error,
+      return declined("F(", text_of(m_), ", 3) over ", w.in_channels, " channels may err by ", error,
                       " of the largest output, allowed are ", kMostWinogradError);
-    const int64_t bytes = 4 * (m_ + 2) * (m_ + 2) * w.in_channels * w.out_channels;
+    const int64_t bytes = 4 * (m_.rows + 2) * (m_.columns + 2) * w.in_channels * w.out_channels;
     const int64_t most = kWeightsPerCache * std::max(t.l3_bytes, 4 * t.l2_bytes);
     if (bytes > most)
       return declined("its transformed weights take ", bytes >> 20, " MiB, at most ", most >> 20,
@@ -252,12 +265,11 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Sizes z = sizes_of(w, m_);
     const int64_t per_block = ceil_div(z.oc_block, t.f32_lanes()), registers = t.vector_registers();
-    // Blocks of rows are what threads share: with fewer blocks than threads some would have nothing to do.
-    std::vector<int64_t> row_counts{1};
-    for (int64_t rows = 2; rows <= z.tile_rows; ++rows)
-      if (z.tile_rows % rows == 0 && w.batch * (z.tile_rows / rows) >= t.threads) row_counts.push_back(rows);
-    const int64_t tiles = row_counts.back() * z.tile_columns;  // of the largest block
-    const First first = first_of(z, row_counts, per_block, t);
+    std::vector<int64_t> row_counts;
+    for (int64_t rows = 1; rows <= z.tile_rows; ++rows)
+      if (z.tile_rows % rows == 0) row_counts.push_back(rows);
+    const int64_t tiles = z.tile_rows * z.tile_columns;
+    const First first = first_of(w, z, row_counts, per_block, t);
     std::vector<int64_t> groups;
     for (int64_t g = 1; g <= std::min(registers, tiles); ++g) groups.push_back(g);
     std::vector<int64_t> shares;
@@ -271,14 +283,26 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // Blocks of channels of the register tile: they share the loads of v.
         .vectors = space.choice("vectors", {1, 2, 3, 4}).try_first(first.vectors),
         // Parts of the output channels whose products are held at once: fewer products at once stay nearer.
-        .oc_share = space.choice("oc_share", shares).try_first(1),
+        .oc_share = space.choice("oc_share", shares).try_first(first.oc_share),
         .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(first.unroll_ic),
         // What stays in the cache between register tiles: a panel of weights, or a group of tiles.
         .order = space.category("order", {"panels_outer", "tiles_outer"}).try_first("panels_outer"),
         // The weights of the next panel are asked for while this one is used.
         .next_panel =
-            space.flag("next_panel").try_first(cpu::asks_ahead_first(tiles) && z.oc_blocks > first.vectors),
+            space.flag("next_panel")
+                .try_first(cpu::asks_ahead_first(tiles) && z.oc_blocks > first.vectors * first.oc_share),
+        // The tiles of the whole image are made first, and threads share blocks of output channels, too.
+        .data_ahead = space.flag("data_ahead").try_first(first.data_ahead),
     };
+    // Blocks of rows, with data ahead times parts of channels, are what threads share: with fewer than threads
+    // some would have nothing to do. One row is always allowed.
+    const IntExpr row_blocks = w.batch * ceil_div(IntExpr(z.tile_rows), k.tile_rows);
+    if (t.threads == 1) {
+      space.require(k.data_ahead == 0);
+    } else {
+      space.require(k.data_ahead || k.tile_rows == 1 || row_blocks >= t.threads);
+      space.require(!k.data_ahead || k.oc_share * row_blocks >= std::min<int64_t>(t.threads, shares.back()));
+    }
     const IntExpr accumulators = k.group * k.vectors * per_block;
     // Accumulators, the weights and one broadcast must fit the registers; few leave the multipliers waiting.
     space.require(accumulators + k.vectors * per_block + 1 <= registers);
@@ -303,13 +327,20 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const Tensor panels = transform_weights(s, c[k.vectors] * z.oc_block, t.f32_lanes());
     const Tensor product = s.tensor("product");
     const Tensor acc = s.cache_write(product, MemoryScope::kRegister);
+    const bool ahead = c[k.data_ahead] != 0;
     const Places at = transform_back(s, z, channel_block(w.out_layout) > 1, c[k.tile_rows],
-                                     ceil_div(z.oc_blocks, c[k.oc_share]), t.f32_lanes());
-    const Loops loops =
-        multiply(s, product, acc, at.channels, c[k.group], c[k.vectors], c[k.unroll_ic], c[k.order] == 1);
+                                     ceil_div(z.oc_blocks, c[k.oc_share]), t.f32_lanes(), ahead);
+    const Loops loops = multiply(s, product, acc, ahead ? at.tiles : at.channels, c[k.group], c[k.vectors],
+                                 c[k.unroll_ic], c[k.order] == 1);
     if (c[k.next_panel]) s.prefetch_next(panels, acc, loops.panel, loops.groups);
-    transform_data(s, z, channel_block(w.layout) > 1, at.tiles);
-    if (t.threads > 1) s.parallel(s.fuse({at.batch, at.tiles}));
+    const SplitAxes of_data = transform_data(s, z, channel_block(w.layout) > 1, ahead ? nullptr : &at.tiles);
+    if (t.threads == 1) return;
+    if (ahead) {
+      s.parallel(s.fuse({of_data.outer, of_data.inner}));
+      s.parallel(s.fuse({at.batch, at.channels, at.tiles}));
+    } else {
+      s.parallel(s.fuse({at.batch, at.tiles}));
+    }
   }
 
  private:
@@ -321,19 +352,35 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   // The values to try first.
   struct First {
     int64_t tile_rows, group, vectors, unroll_ic;
+    int64_t oc_share = 1;
+    bool data_ahead = false;
   };
-  // As many rows of tiles as keep v and the products near, but a register tile at least; groups of even size.
-  static First first_of(const Sizes& z, const std::vector<int64_t>& row_counts, int64_t per_block,
-                        const Target& t) {
+  // As many rows of tiles as keep v and the products near, but a register tile at least; where threads would
+  // not all get one, they share output channels. Groups of even size.
+  static First first_of(const Conv2dWorkload& w, const Sizes& z, const std::vector<int64_t>& row_counts,
+                        int64_t per_block, const Target& t) {
     constexpr int64_t kFewTiles = 12;
     const int64_t registers = t.vector_registers();
     const int64_t row_bytes =
-        4 * z.tile * z.tile * z.tile_columns * (z.ic_blocks * z.ic_block + z.oc_blocks * z.oc_block);
-    First first{.tile_rows = row_counts.front(), .group = 1, .vectors = 1, .unroll_ic = 1};
-    for (const int64_t rows : row_counts)
-      if (rows * row_bytes <= 2 * t.l2_bytes || first.tile_rows * z.tile_columns < kFewTiles)
-        first.tile_rows = rows;
-    if (z.oc_blocks >= 2 && registers >= 12 * per_block) first.vectors = 2;
+        4 * z.height * z.width * z.tile_columns * (z.ic_blocks * z.ic_block + z.oc_blocks * z.oc_block);
+    First first{.tile_rows = 1, .group = 1, .vectors = 1, .unroll_ic = 1};
+    const auto most_rows = [&](int64_t blocks) {
+      int64_t most = 1;
+      for (const int64_t rows : row_counts)
+        if (w.batch * (z.tile_rows / rows) >= blocks &&
+            (rows * row_bytes <= 2 * t.l2_bytes || most * z.tile_columns < kFewTiles))
+          most = rows;
+      return most;
+    };
+    first.tile_rows = most_rows(t.threads);
+    if (t.threads > 1 && first.tile_rows * z.tile_columns < kFewTiles && z.oc_blocks > 1) {
+      first.data_ahead = true;
+      first.tile_rows = most_rows(1);
+      const int64_t row_blocks = w.batch * (z.tile_rows / first.tile_rows);
+      while (first.oc_share * row_blocks < t.threads && 2 * first.oc_share <= z.oc_blocks)
+        first.oc_share *= 2;
+    }
+    if (z.oc_blocks >= 2 * first.oc_share && registers >= 12 * per_block) first.vectors = 2;
     const int64_t block = first.tile_rows * z.tile_columns;
     int64_t most = std::max<int64_t>((registers - 4) / (first.vectors * per_block) - 1, 1);
     // Where lanes are taken, four channels of a tile are one vector.
@@ -374,28 +421,29 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   // The loops of the output, with its stages inside.
   static Places transform_back(Schedule& s, const Sizes& z, bool blocked, int64_t tile_rows,
-                               int64_t oc_blocks, int64_t lanes) {
+                               int64_t oc_blocks, int64_t lanes, bool channels_outer) {
     const Tensor out = s.tensor("out"), y = s.tensor("y"), half = s.tensor("half");
     const std::vector<Axis> axes = s.axes(out);
     if (s.refused()) return {};
-    const auto [rows, i] = s.split(axes[2], z.m);
+    const auto [rows, i] = s.split(axes[2], z.m.rows);
     const auto [row_block, row] = s.split(rows, tile_rows);
     const SplitAxes in_block = blocked ? SplitAxes{axes[1], axes[4]} : s.split(axes[1], z.oc_block);
     const auto [oc_outer, oc_inner] = s.split(in_block.outer, oc_blocks);
+    const Axis outer = channels_outer ? oc_outer : row_block, next = channels_outer ? row_block : oc_outer;
     Axis tile, tile_i, tile_j, lane;
     if (blocked) {
       s.inline_compute(y);
-      const auto [column, j] = s.split(axes[3], z.m);
-      s.reorder({row_block, oc_outer, oc_inner, row, column, i, j, in_block.inner});
+      const auto [column, j] = s.split(axes[3], z.m.columns);
+      s.reorder({outer, next, oc_inner, row, column, i, j, in_block.inner});
       tile = column, tile_i = i, tile_j = j, lane = in_block.inner;
     } else {
       const auto [columns, column] = s.split(axes[3], lanes);
-      s.reorder({row_block, oc_outer, oc_inner, row, i, columns, in_block.inner, column});
+      s.reorder({outer, next, oc_inner, row, i, columns, in_block.inner, column});
       s.vectorize(column);
       s.vectorize_rows(in_block.inner);
       s.compute_at(y, row);
       const auto [n, ocb, oh, ow, oc] = s.inner_axes<5>(y);
-      const auto [y_column, j] = s.split(ow, z.m);
+      const auto [y_column, j] = s.split(ow, z.m.columns);
       s.reorder({y_column, oh, j, oc});
       tile = y_column, tile_i = oh, tile_j = j, lane = oc;
     }
@@ -439,12 +487,14 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return {panel, groups};
   }
 
-  static void transform_data(Schedule& s, const Sizes& z, bool blocked, const Axis& place) {
+  // The image's tiles, for a place of the output's loops, or, without one, all of them first. Returns the
+  // loops over images and blocks of channels.
+  static SplitAxes transform_data(Schedule& s, const Sizes& z, bool blocked, const Axis* place) {
     const Tensor v = s.tensor("v"), rows = s.tensor("rows"), padded = s.tensor("padded");
-    s.compute_at(v, place);
-    const auto [xi, nu, n, icb, p, ic] = s.inner_axes<6>(v);
+    if (place != nullptr) s.compute_at(v, *place);
+    const auto [xi, nu, n, icb, p, ic] = place != nullptr ? s.inner_axes<6>(v) : s.axes<6>(v);
     const auto [row, column] = s.split(p, z.tile_columns);
-    s.reorder({icb, row, column, xi, nu, ic});
+    s.reorder({n, icb, row, column, xi, nu, ic});
     s.compute_at(rows, row);
     s.compute_at(padded, icb);
     s.unroll(nu);
@@ -457,24 +507,29 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const Axis together = blocked ? d_column : s.split(d_column, kTransposed).inner;
     s.vectorize(d_ic);
     if (!blocked) s.vectorize_rows(together);
+    return {n, icb};
   }
 
-  const int64_t m_;
+  const WinogradTile m_;
   const std::string name_;
 };
 
 }  // namespace
 
 const AnyTemplate& conv2d_winograd2_cpu() {
-  static const Conv2dWinogradCpu instance(2);
+  static const Conv2dWinogradCpu instance({.rows = 2, .columns = 2});
+  return instance;
+}
+const AnyTemplate& conv2d_winograd2x4_cpu() {
+  static const Conv2dWinogradCpu instance({.rows = 2, .columns = 4});
   return instance;
 }
 const AnyTemplate& conv2d_winograd4_cpu() {
-  static const Conv2dWinogradCpu instance(4);
+  static const Conv2dWinogradCpu instance({.rows = 4, .columns = 4});
   return instance;
 }
 const AnyTemplate& conv2d_winograd6_cpu() {
-  static const Conv2dWinogradCpu instance(6);
+  static const Conv2dWinogradCpu instance({.rows = 6, .columns = 6});
   return instance;
 }
 

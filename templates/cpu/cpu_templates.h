@@ -17,6 +17,7 @@
   TEMPLATE(conv2d_1x1_pixels_cpu) \
   TEMPLATE(conv2d_1x1_channels_cpu) \
   TEMPLATE(conv2d_winograd2_cpu) \
+  TEMPLATE(conv2d_winograd2x4_cpu) \
   TEMPLATE(conv2d_winograd4_cpu) \
   TEMPLATE(conv2d_winograd6_cpu) \
   TEMPLATE(pool2d_cpu) \

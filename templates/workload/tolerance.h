@@ -10,6 +10,8 @@
 
 namespace tuner {
 
+struct WinogradTile;  // winograd_math.h
+
 // An element is right when |out - reference| <= absolute + relative * |reference|.
 struct Tolerance {
   double absolute = 0, relative = 0;
@@ -32,10 +34,10 @@ float drawn_factor(const Workload& workload, std::string_view operand);
 // most 1e-5 of the largest output.
 double product_sum_tolerance(int64_t terms);
 
-// The same for a 3x3 convolution by Winograd's F(m, 3), m = 2, 4, 6, over `channels`; and its share of the
-// largest output.
-double winograd_tolerance(int64_t m, int64_t channels);
-double winograd_relative_error(int64_t m, int64_t channels);
+// The same for a 3x3 convolution by Winograd's F(m, 3), m = 2, 4, 6 in each dimension, over `channels`; and
+// its share of the largest output.
+double winograd_tolerance(WinogradTile tile, int64_t channels);
+double winograd_relative_error(WinogradTile tile, int64_t channels);
 constexpr double kMostWinogradError = 5e-5;  // a template declines if its answers may be further off
 
 }  // namespace tuner

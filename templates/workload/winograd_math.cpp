@@ -96,6 +96,10 @@ Winograd winograd(int64_t m) {
   return w;
 }
 
+std::string text_of(WinogradTile tile) {
+  return tile.rows == tile.columns ? str(tile.rows) : str(tile.rows, "x", tile.columns);
+}
+
 Expr transformed(const WinogradMatrix& matrix, const Expr& row, const std::vector<Expr>& values) {
   const bool by_columns = matrix.size() < values.size();  // a: fewer results than values
   Expr result;

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compiler_core/ir/expr.h"
@@ -28,6 +29,12 @@ struct Winograd {
 };
 // `m` must be 2, 4 or 6.
 Winograd winograd(int64_t m);
+
+// Outputs of a tile in two dimensions: F(rows, 3) down an image and F(columns, 3) along it.
+struct WinogradTile {
+  int64_t rows = 2, columns = 2;
+};
+std::string text_of(WinogradTile tile);  // "2", where both are: as in F(2, 3); "2x4"
 
 // Returns row `row` of matrix * values. `row` may be a loop variable: the result is then a choice among all
 // rows, which folds when the loop is unrolled. Two rows of opposite points (p and -p) use the same

@@ -11,8 +11,8 @@ namespace tuner {
 namespace {
 
 const std::vector<const AnyTemplate*>& winograd_templates() {
-  static const std::vector<const AnyTemplate*> all = {&conv2d_winograd2_cpu(), &conv2d_winograd4_cpu(),
-                                                      &conv2d_winograd6_cpu()};
+  static const std::vector<const AnyTemplate*> all = {&conv2d_winograd2_cpu(), &conv2d_winograd2x4_cpu(),
+                                                      &conv2d_winograd4_cpu(), &conv2d_winograd6_cpu()};
   return all;
 }
 
@@ -53,8 +53,8 @@ TEST(Conv2dWinogradCpu, SaysWhatItDeclines) {
 TEST(Conv2dWinogradCpu, GroupsOfTilesAskForTheNextPanel) {
   const auto instance = conv2d_winograd4_cpu().apply(layer(16, 14, 14, 64), cpu(512, 32));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program = (*instance)->instantiate(
-      *config_from_text("group=8 next_panel=1 oc_share=1 order=0 tile_rows=4 unroll_ic=1 vectors=2"));
+  const auto program = (*instance)->instantiate(*config_from_text(
+      "data_ahead=0 group=8 next_panel=1 oc_share=1 order=0 tile_rows=4 unroll_ic=1 vectors=2"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   EXPECT_THAT(to_text(*program), ::testing::HasSubstr("prefetch.l2(u.packed[xi, nu, ocb.outer + 1, "));
 }
@@ -64,10 +64,10 @@ TEST(Conv2dWinogradCpu, IsLeftOutWhereItsAlgorithmIsNotAllowed) {
   const auto direct = templates_for(w, cpu(512, 32), "direct");
   ASSERT_TRUE(direct.is_ok()) << direct.message();
   for (const AnyTemplate* t : *direct) EXPECT_EQ(t->algorithm(), "direct");
-  EXPECT_EQ(templates_for(w, cpu(512, 32), "winograd")->size(), 3u);
-  EXPECT_EQ(
-      templates_of("winograd"),
-      (std::vector<std::string>{"conv2d_winograd2_cpu", "conv2d_winograd4_cpu", "conv2d_winograd6_cpu"}));
+  EXPECT_EQ(templates_for(w, cpu(512, 32), "winograd")->size(), 4u);
+  EXPECT_EQ(templates_of("winograd"),
+            (std::vector<std::string>{"conv2d_winograd2_cpu", "conv2d_winograd2x4_cpu",
+                                      "conv2d_winograd4_cpu", "conv2d_winograd6_cpu"}));
   EXPECT_NE(templates_for(MatmulWorkload{}, cpu(512, 32), "winograd")
                 .message()
                 .find("matmul_cpu: its algorithm is direct, allowed is winograd"),
@@ -81,26 +81,38 @@ TEST(Conv2dWinogradCpu, DeclinesWhatItWouldRoundTooFarOff) {
 }
 
 // Every size must have a valid default, also where a block holds few tiles.
-TEST(Conv2dWinogradCpu, ThreadsHaveABlockOfTileRowsEach) {
-  Target t = cpu(512, 32);
-  t.threads = 2;
+TEST(Conv2dWinogradCpu, EachThreadHasABlockOfTileRowsOrOfChannels) {
   for (const int64_t size : {7, 14, 28, 56}) {
     const Conv2dWorkload w = layer(64, size, size, 64);
-    const std::pair<const AnyTemplate*, int64_t> templates[] = {
-        {&conv2d_winograd2_cpu(), 2}, {&conv2d_winograd4_cpu(), 4}, {&conv2d_winograd6_cpu(), 6}};
+    const std::pair<const AnyTemplate*, int64_t> templates[] = {{&conv2d_winograd2_cpu(), 2},
+                                                                {&conv2d_winograd2x4_cpu(), 2},
+                                                                {&conv2d_winograd4_cpu(), 4},
+                                                                {&conv2d_winograd6_cpu(), 6}};
     for (const auto& [winograd, m] : templates) {
-      const auto instance = winograd->apply(w, t);
+      const auto instance = winograd->apply(w, cpu(512, 32, 2));
       ASSERT_TRUE(instance.is_ok()) << instance.message();
       const ConfigSpace& space = (*instance)->space();
       const int64_t rows = (size + m - 1) / m;
       std::mt19937_64 random(1);
       for (int i = 0; i < 20; ++i) {
         const Config config = space.at(i == 0 ? space.default_index() : space.sample(random));
-        EXPECT_GE(rows / config.at("tile_rows"), 2)
+        EXPECT_GE(rows / config.at("tile_rows") * (config.at("data_ahead") ? config.at("oc_share") : 1), 2)
             << winograd->name() << " " << size << ": " << config.to_text();
       }
     }
   }
+}
+
+TEST(Conv2dWinogradCpu, ManyThreadsShareTheChannelsOfASmallImage) {
+  const auto instance = conv2d_winograd2x4_cpu().apply(layer(16, 7, 7, 512), cpu(512, 32, 16));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const Config first = (*instance)->space().at((*instance)->space().default_index());
+  EXPECT_EQ(first.at("data_ahead"), 1);
+  EXPECT_EQ(first.at("tile_rows"), 4);  // every weight is read once
+  EXPECT_EQ(first.at("oc_share"), 16);
+  const auto program = (*instance)->instantiate(first);
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_THAT(to_text(*program), ::testing::ContainsRegex("parallel n.oc.outer.outer.oh.outer.outer.fused in 0..16"));
 }
 
 TEST(Conv2dWinogradCpu, PlainImagesOfAnySize) {
@@ -138,6 +150,18 @@ TEST(Conv2dWinogradCpu, PaddingsBatchesAndEpilogues) {
     w.bias = true;
     expect_configs_right(*t, w, cpu(128, 32), 2, seed++);
   }
+}
+
+TEST(Conv2dWinogradCpu, DataAhead) {
+  uint64_t seed = 300;
+  for (const AnyTemplate* t : winograd_templates())
+    for (const auto& [in, out] : {std::pair("NCHW", "NCHW"), std::pair("NCHW16c", "NCHW8c")}) {
+      Conv2dWorkload w = layer(32, 7, 9, 48);
+      w.batch = 2;
+      w.layout = in;
+      w.out_layout = out;
+      expect_configs_right(*t, w, cpu(512, 32, 4), 3, seed++, "data_ahead");
+    }
 }
 
 }  // namespace

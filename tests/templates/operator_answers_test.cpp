@@ -5,6 +5,7 @@
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/ir/visitor.h"
 #include "templates/workload/tolerance.h"
+#include "templates/workload/winograd_math.h"
 #include "tests/compiler_core/kernel_testing.h"
 #include "tests/templates/template_check.h"
 
@@ -358,10 +359,12 @@ TEST(Tolerance, HoldsWinogradAndShowsAWrongConstant) {
 }
 
 TEST(Tolerance, OfWinogradIsASmallPartOfTheLargestOutput) {
-  EXPECT_LT(winograd_relative_error(2, 512), 5e-6);
-  EXPECT_LT(winograd_relative_error(6, 64), 2e-5);
-  EXPECT_LE(winograd_relative_error(6, 512), kMostWinogradError);
-  EXPECT_GT(winograd_relative_error(6, 2048), kMostWinogradError);
+  EXPECT_LT(winograd_relative_error({2, 2}, 512), 5e-6);
+  EXPECT_GT(winograd_relative_error({2, 4}, 512), winograd_relative_error({2, 2}, 512));
+  EXPECT_LT(winograd_relative_error({2, 4}, 512), winograd_relative_error({4, 4}, 512));
+  EXPECT_LT(winograd_relative_error({6, 6}, 64), 2e-5);
+  EXPECT_LE(winograd_relative_error({6, 6}, 512), kMostWinogradError);
+  EXPECT_GT(winograd_relative_error({6, 6}, 2048), kMostWinogradError);
 }
 
 TEST(Tolerance, OfLongSumsIsAPartOfTheLargest) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler_core/lower/lower.h"
@@ -76,9 +77,10 @@ inline Program program_of(const AnyTemplate& serving, const Workload& w, const T
   return *program;
 }
 
-// The default and `samples` random configs of one template for one task, as scheduled and as lowered.
+// The default and `samples` random configs of one template for one task, as scheduled and as lowered. With
+// `flag` named, the random ones are of those where it is set.
 inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const Target& target, int samples,
-                                 uint32_t fixed_seed) {
+                                 uint32_t fixed_seed, std::string_view flag = {}) {
   const RandomSeed seed(fixed_seed);
   SCOPED_TRACE(str(w.key(), " on ", target.name(), ", ", target.vector_bits, "-bit vectors"));
   ASSERT_TRUE(validate(w).is_ok()) << validate(w).message();
@@ -89,7 +91,11 @@ inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const 
   const std::vector<double> before = random_arguments(w.compute(), seed).back();
   std::mt19937_64 rng(seed);
   for (int i = 0; i <= samples; ++i) {
-    const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+    Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+    for (int tries = 0; i > 0 && !flag.empty() && config.at(flag) == 0; ++tries) {
+      ASSERT_LT(tries, 1000) << "no config with " << flag;
+      config = space.at(space.sample(rng));
+    }
     SCOPED_TRACE(config.to_text());
     const Result<Program> program = (*instance)->instantiate(config);
     ASSERT_TRUE(program.is_ok()) << program.message();

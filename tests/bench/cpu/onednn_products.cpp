@@ -1,6 +1,7 @@
 // Convolution and matrix product as oneDNN's users call them.
 #include <algorithm>
 
+#include "templates/workload/winograd_math.h"
 #include "tests/bench/cpu/onednn_call.h"
 #include "tests/bench/cpu/plain_matmul.h"
 
@@ -109,7 +110,7 @@ Result<Contestant> conv_contestant(const DnnlWays& ways, const Conv2dWorkload& w
   Contestant made =
       dnnl_contestant(ways.bench_case, call, out, way.name, kernel, winograd ? "winograd" : "direct");
   // Its tiles are of 2 or 4 outputs; its matrices may be scaled otherwise than ours.
-  if (winograd) made.tolerance = Tolerance{winograd_tolerance(6, w.in_channels), 1e-5};
+  if (winograd) made.tolerance = Tolerance{winograd_tolerance({6, 6}, w.in_channels), 1e-5};
   return made;
 }
 
