@@ -1,5 +1,5 @@
 // conv2d_winograd_cpu: 3x3 convolution by Winograd's F(m, 3) down the rows and F(k, 3) along them; a template
-// for each of 2x2, 2x4, 4x4 and 6x6 outputs.
+// for each of 2x2, 2x4, 4x4, 5x5 and 6x6 outputs.
 //
 //   (m + 2) (k + 2) products a tile of m k outputs, in place of 9 m k; they round differently from the direct
 //   sums.
@@ -526,6 +526,10 @@ const AnyTemplate& conv2d_winograd2x4_cpu() {
 }
 const AnyTemplate& conv2d_winograd4_cpu() {
   static const Conv2dWinogradCpu instance({.rows = 4, .columns = 4});
+  return instance;
+}
+const AnyTemplate& conv2d_winograd5_cpu() {
+  static const Conv2dWinogradCpu instance({.rows = 5, .columns = 5});
   return instance;
 }
 const AnyTemplate& conv2d_winograd6_cpu() {

@@ -19,6 +19,7 @@
   TEMPLATE(conv2d_winograd2_cpu) \
   TEMPLATE(conv2d_winograd2x4_cpu) \
   TEMPLATE(conv2d_winograd4_cpu) \
+  TEMPLATE(conv2d_winograd5_cpu) \
   TEMPLATE(conv2d_winograd6_cpu) \
   TEMPLATE(pool2d_cpu) \
   TEMPLATE(softmax_cpu) \

@@ -34,7 +34,7 @@ float drawn_factor(const Workload& workload, std::string_view operand);
 // most 1e-5 of the largest output.
 double product_sum_tolerance(int64_t terms);
 
-// The same for a 3x3 convolution by Winograd's F(m, 3), m = 2, 4, 6 in each dimension, over `channels`; and
+// The same for a 3x3 convolution by Winograd's F(m, 3), m = 2, 4, 5, 6 in each dimension, over `channels`; and
 // its share of the largest output.
 double winograd_tolerance(WinogradTile tile, int64_t channels);
 double winograd_relative_error(WinogradTile tile, int64_t channels);

@@ -40,16 +40,20 @@ Expr combination(const std::vector<double>& coefficients, const std::vector<Expr
   return sum;
 }
 
-// Rows (columns) 1 and 2, 3 and 4, ... belong to opposite points.
+// Rows (columns) 1 and 2, 3 and 4, ... belong to opposite points; the last one to infinity, and of an odd
+// `count` the one before it to a point without its opposite.
 size_t first_of_pair(size_t i) { return i % 2 == 1 ? i : i - 1; }
-bool in_pair(size_t i, size_t count) { return i > 0 && i + 1 < count; }
+bool in_pair(size_t i, size_t count) { return i > 0 && i + 1 < count - count % 2; }
 
-// A row of b or g: the sum over the columns where its pair agrees, and over those where it differs in sign.
+// A row of b or g: what its pair has in common, and what differs in sign, each computed once.
 Expr paired_row(const WinogradMatrix& matrix, size_t row, const std::vector<Expr>& values) {
   if (!in_pair(row, matrix.size())) return combination(matrix[row], values);
   const std::vector<double>&first = matrix[first_of_pair(row)], &second = matrix[first_of_pair(row) + 1];
   std::vector<double> same(values.size(), 0), opposite(values.size(), 0);
-  for (size_t c = 0; c < values.size(); ++c) (first[c] == second[c] ? same : opposite)[c] = first[c];
+  for (size_t c = 0; c < values.size(); ++c) {
+    same[c] = (first[c] + second[c]) / 2;
+    opposite[c] = (first[c] - second[c]) / 2;
+  }
   const Expr sum = combination(same, values), difference = combination(opposite, values);
   return row == first_of_pair(row) ? sum + difference : sum - difference;
 }
@@ -72,7 +76,7 @@ Expr row_of_pairs(const std::vector<double>& row, const std::vector<Expr>& value
 }  // namespace
 
 Winograd winograd(int64_t m) {
-  CHECK(m == 2 || m == 4 || m == 6) << "F(" << m << ", 3)";
+  CHECK(m == 2 || m == 4 || m == 5 || m == 6) << "F(" << m << ", 3)";
   const std::vector<double> all = {0, 1, -1, 2, -2, 0.5, -0.5};
   const std::vector<double> points(all.begin(), all.begin() + m + 1);
   const size_t tile = static_cast<size_t>(m) + 2, last = tile - 1;

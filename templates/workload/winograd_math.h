@@ -27,7 +27,7 @@ struct Winograd {
   WinogradMatrix g;  // (m + 2) x 3
   int64_t tile() const { return m + 2; }
 };
-// `m` must be 2, 4 or 6.
+// `m` must be 2, 4, 5 or 6.
 Winograd winograd(int64_t m);
 
 // Outputs of a tile in two dimensions: F(rows, 3) down an image and F(columns, 3) along it.
@@ -38,8 +38,9 @@ std::string text_of(WinogradTile tile);  // "2", where both are: as in F(2, 3); 
 
 // Returns row `row` of matrix * values. `row` may be a loop variable: the result is then a choice among all
 // rows, which folds when the loop is unrolled. Two rows of opposite points (p and -p) use the same
-// expressions for what they share, so code generators compute it once: for b and g the sums over even and
-// over odd columns, for a the sums and differences of the two values that belong to opposite points.
+// expressions for what they share, so code generators compute it once: for b and g half their sum and half
+// their difference (of even m the even and the odd columns), for a the sums and differences of the two values
+// that belong to opposite points.
 Expr transformed(const WinogradMatrix& matrix, const Expr& row, const std::vector<Expr>& values);
 
 }  // namespace tuner

@@ -39,8 +39,8 @@ void expect_convolution(const Winograd& w) {
     }
 }
 
-TEST(WinogradMath, ThreeSizesComputeTheConvolution) {
-  for (const int64_t m : {2, 4, 6}) {
+TEST(WinogradMath, EverySizeComputesTheConvolution) {
+  for (const int64_t m : {2, 4, 5, 6}) {
     SCOPED_TRACE(m);
     const Winograd w = winograd(m);
     EXPECT_EQ(w.a.size(), static_cast<size_t>(m));
@@ -51,7 +51,7 @@ TEST(WinogradMath, ThreeSizesComputeTheConvolution) {
 }
 
 TEST(WinogradMath, AAndBHoldFloats) {
-  for (const int64_t m : {2, 4, 6}) {
+  for (const int64_t m : {2, 4, 5, 6}) {
     const Winograd w = winograd(m);
     for (const WinogradMatrix* matrix : {&w.a, &w.b})
       for (const std::vector<double>& row : *matrix)
@@ -88,6 +88,14 @@ TEST(WinogradMath, RowsOfOppositePointsShareTheirSums) {
   EXPECT_EQ(row_text(w.b, 2), "x[4] + x[2] * -4 - (x[3] + x[1] * -4)");
   EXPECT_EQ(row_text(w.a, 1), "x[1] - x[2] + (x[3] - x[4]) * 2");
   EXPECT_EQ(row_text(w.a, 2), "x[1] + x[2] + (x[3] + x[4]) * 4");
+}
+
+TEST(WinogradMath, APointWithoutItsOppositeStandsAlone) {
+  const Winograd w = winograd(5);
+  EXPECT_EQ(row_text(w.a, 1), "x[1] - x[2] + (x[3] - x[4]) * 2 + x[5] * 0.5");
+  EXPECT_EQ(row_text(w.b, 1),
+            "x[5] + x[2] * 2 + x[3] * -4 + x[4] * -0.5 + (x[4] + x[1] * 2 + x[2] * -4 + x[3] * -0.5)");
+  EXPECT_EQ(row_text(w.b, 5), "x[5] + x[1] * 4 + x[3] * -5");
 }
 
 TEST(WinogradMath, RowsChosenByALoopFoldWhenItIsUnrolled) {
