@@ -99,6 +99,8 @@ class Behind {
     if (degrees_ > 0) deviation_ = std::sqrt(squares / static_cast<double>(degrees_));
   }
   const Mean& of(size_t i) const { return differences_[i]; }
+  // Whether so many differences say what the machine's noise is that two processes of one are enough.
+  bool certain() const { return degrees_ >= kEnoughDegrees; }
   // What the mean may be off by, to one side.
   double error(size_t i, double probability) const {
     const Mean& d = differences_[i];
@@ -108,6 +110,7 @@ class Behind {
   }
 
  private:
+  static constexpr size_t kEnoughDegrees = 6;
   std::vector<Mean> differences_;
   double deviation_ = 0;
   size_t degrees_ = 0;
@@ -134,12 +137,14 @@ Spread ratio_spread(const Racer& racer) {
 
 namespace {
 
-// Of one that took part in the latest process beside the leader.
-Chance chance_of(const Mean& behind, double error) {
+// Of one that took part in the latest process beside the leader. `certain`: what the mean may be off by, however
+// few its processes are, is known from the others.
+Chance chance_of(const Mean& behind, double error, bool certain) {
   // A process is seldom unlucky by so much, and a race has better things to do than to make sure.
-  static const double kMuchSlower = std::log(1.30), kSlower = std::log(1.15);
+  static const double kMuchSlower = std::log(1.10), kSlower = std::log(1.15);
+  if (behind.n == 1) return behind.mean > kMuchSlower ? Chance::kSlower : Chance::kOpen;
   if (behind.n < static_cast<size_t>(kFewestProcesses))
-    return behind.mean > (behind.n == 1 ? kMuchSlower : kSlower) ? Chance::kSlower : Chance::kOpen;
+    return (certain && behind.mean > error) || behind.mean > kSlower ? Chance::kSlower : Chance::kOpen;
   if (behind.mean - error > 0) return Chance::kSlower;
   return error - behind.mean < std::log(1 + kAsGood) ? Chance::kAsGood : Chance::kOpen;
 }
@@ -154,7 +159,8 @@ Chances chances(std::span<const Racer> racers) {
   for (size_t i = 0; i < racers.size(); ++i) {
     Chance chance = s.last[i] ? Chance::kOpen : Chance::kSlower;
     if (racers[i].as_good_as) chance = Chance::kAsGood;
-    if (chance == Chance::kOpen && i != s.leader) chance = chance_of(behind.of(i), behind.error(i, kCertain));
+    if (chance == Chance::kOpen && i != s.leader)
+      chance = chance_of(behind.of(i), behind.error(i, kCertain), behind.certain());
     found.of.push_back(chance);
   }
   return found;

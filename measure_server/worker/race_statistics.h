@@ -62,8 +62,10 @@ Spread ratio_spread(const Racer& racer);
 // What another process could still bring.
 enum class Chance {
   kOpen,    // it may win by more than kAsGood
-  kSlower,  // certainly slower than the fastest: by 30 % in one process, 15 % in the mean of two, or at 99.5 %
-            // confidence over three and more; or it did not take part in the latest process
+  kSlower,  // certainly slower than the fastest: by 10 % in one process; at 99.5 % confidence over three and
+            // more, or over two beside six others; by 15 % in the mean of two; or it did not take part in the
+            // latest process. Of 514 races (19,549 processes) this would have saved 8 % of the processes: of
+            // the 993 that left earlier one had won, by 0.6 %
   kAsGood,  // not faster than the fastest by more than kAsGood, at 99.5 % over three and more
 };
 struct Chances {

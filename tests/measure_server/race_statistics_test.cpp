@@ -82,8 +82,16 @@ TEST(RaceStatistics, ThoseCertainlySlowerLeaveAndTheCloseOnesStay) {
 TEST(RaceStatistics, OneProcessOrTwoSendHomeOnlyTheMuchSlower) {
   std::mt19937_64 random(2);
   using enum Chance;
-  EXPECT_THAT(chances(race({}, {1000, 1200, 1500}, 1, random)).of, ElementsAre(kOpen, kOpen, kSlower));
+  EXPECT_THAT(chances(race({}, {1000, 1080, 1120}, 1, random)).of, ElementsAre(kOpen, kOpen, kSlower));
   EXPECT_THAT(chances(race({}, {1000, 1080, 1250}, 2, random)).of, ElementsAre(kOpen, kOpen, kSlower));
+}
+
+TEST(RaceStatistics, BesideManyTwoProcessesAreEnough) {
+  std::mt19937_64 random(3);
+  const std::vector<Racer> many = race({}, {1000, 1000, 1000, 1000, 1000, 1000, 1000, 1040}, 2, random);
+  EXPECT_EQ(chances(many).of.back(), Chance::kSlower);
+  const std::vector<Racer> few = race({}, {1000, 1000, 1000, 1040}, 2, random);
+  EXPECT_EQ(chances(few).of.back(), Chance::kOpen);
 }
 
 TEST(RaceStatistics, TheTimeOfAProcessIsTheLowerQuartileOfItsSamples) {
