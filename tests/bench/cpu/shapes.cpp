@@ -184,6 +184,8 @@ std::vector<BenchShape> make_shapes() {
   list.matmul("skinny", "fc_8x4096x4096", "matmul skinny", 8, 4096, 4096);
   list.matmul("skinny", "fc_1x1000x2048", "matmul skinny", 1, 1000, 2048);
   list.matmul("skinny", "fc_1x128x784", "matmul skinny", 1, 128, 784);
+  list.matmul("skinny", "few_rows_64x768x2304", "matmul few rows", 64, 768, 2304);
+  list.matmul("skinny", "few_rows_64x768x3072", "matmul few rows", 64, 768, 3072);
   list.matmul("skinny", "ragged_49x512x2048", "matmul ragged", 49, 512, 2048);
   list.matmul("skinny", "ragged_197x770x769", "matmul ragged", 197, 770, 769);
 
