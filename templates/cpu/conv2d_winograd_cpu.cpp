@@ -265,10 +265,14 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Sizes z = sizes_of(w, m_);
     const int64_t per_block = ceil_div(z.oc_block, t.f32_lanes()), registers = t.vector_registers();
-    std::vector<int64_t> row_counts;
-    for (int64_t rows = 1; rows <= z.tile_rows; ++rows)
-      if (z.tile_rows % rows == 0) row_counts.push_back(rows);
-    const int64_t tiles = z.tile_rows * z.tile_columns;
+    // Threads share blocks of rows, and blocks of channels where there are some: with fewer than threads some
+    // would have nothing to do.
+    const bool may_be_ahead = t.threads > 1 && z.oc_blocks > 1;
+    std::vector<int64_t> row_counts{1};
+    for (int64_t rows = 2; rows <= z.tile_rows; ++rows)
+      if (z.tile_rows % rows == 0 && (may_be_ahead || w.batch * (z.tile_rows / rows) >= t.threads))
+        row_counts.push_back(rows);
+    const int64_t tiles = row_counts.back() * z.tile_columns;  // of the largest block
     const First first = first_of(w, z, row_counts, per_block, t);
     std::vector<int64_t> groups;
     for (int64_t g = 1; g <= std::min(registers, tiles); ++g) groups.push_back(g);
@@ -294,14 +298,12 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // The tiles of the whole image are made first, and threads share blocks of output channels, too.
         .data_ahead = space.flag("data_ahead").try_first(first.data_ahead),
     };
-    // Blocks of rows, with data ahead times parts of channels, are what threads share: with fewer than threads
-    // some would have nothing to do. One row is always allowed.
-    const IntExpr row_blocks = w.batch * ceil_div(IntExpr(z.tile_rows), k.tile_rows);
-    if (t.threads == 1) {
-      space.require(k.data_ahead == 0);
-    } else {
+    if (may_be_ahead) {
+      const IntExpr row_blocks = w.batch * ceil_div(IntExpr(z.tile_rows), k.tile_rows);
       space.require(k.data_ahead || k.tile_rows == 1 || row_blocks >= t.threads);
       space.require(!k.data_ahead || k.oc_share * row_blocks >= std::min<int64_t>(t.threads, shares.back()));
+    } else {
+      space.require(k.data_ahead == 0);
     }
     const IntExpr accumulators = k.group * k.vectors * per_block;
     // Accumulators, the weights and one broadcast must fit the registers; few leave the multipliers waiting.

@@ -119,6 +119,20 @@ TEST(Conv2dWinogradCpu, ManyThreadsShareTheChannelsOfASmallImage) {
               ::testing::ContainsRegex("parallel n.oc.outer.outer.oh.outer.outer.fused in 0..16"));
 }
 
+// apply() fails where the default is not valid.
+TEST(Conv2dWinogradCpu, AnyImageAndAnyThreadsHaveAValidDefault) {
+  for (const AnyTemplate* t : winograd_templates())
+    for (const Target& target : {cpu(512, 32, 2), cpu(512, 32, 8), cpu(256, 16, 64), cpu(128, 32, 3)})
+      for (const int64_t channels : {16, 32, 512})
+        for (const auto& [height, width] :
+             {std::pair(16, 2), std::pair(2, 16), std::pair(1, 1), std::pair(40, 3)}) {
+          const Conv2dWorkload w = layer(16, height, width, channels);
+          const auto instance = t->apply(w, target);
+          EXPECT_TRUE(instance.is_ok())
+              << instance.message() << "; " << Workload(w).key() << ", " << target.name();
+        }
+}
+
 TEST(Conv2dWinogradCpu, PlainImagesOfAnySize) {
   uint64_t seed = 1;
   for (const AnyTemplate* t : winograd_templates())
