@@ -27,7 +27,7 @@ namespace tuner {
 enum class Rule : uint8_t {
   kFinite,
   kAtLeastZero,  // and finite
-  kAboveZero,    // and finite
+  kCallTime,     // a time of one call, as plausible.h bounds it
   kError,        // at least 0; infinite where an output is not a number
 };
 
@@ -105,7 +105,7 @@ void describe(Record& r, Fields& f) {
   f.derived({.name = "time_ns",
              .meaning = "median of run_ns, 0 unless ok; written for readers, computed anew when imported"},
             [&r] { return record_time_ns(r); });
-  f({.name = "run_ns", .meaning = "every sample, ns a call, in the order taken", .rule = Rule::kAboveZero},
+  f({.name = "run_ns", .meaning = "every sample, ns a call, in the order taken", .rule = Rule::kCallTime},
     r.run_ns);
   f({.name = "cpu_ns", .meaning = "thread CPU time of the same samples"}, r.cpu_ns);
   f({.name = "sentinel_before_ns",

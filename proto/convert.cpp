@@ -355,7 +355,7 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
     if (!races(id)) check.refuse("tie_set", "expected finalists, found ", id);
     out.tie_set.push_back(id);
   }
-  out.time_ns = check.at_least_zero("time_ns", r.time_ns());
+  out.time_ns = check.call_or_none("time_ns", r.time_ns());
   out.time_low_ns = check.at_least_zero("time_low_ns", r.time_low_ns());
   out.time_high_ns = check.at_least_zero("time_high_ns", r.time_high_ns());
   out.ratio = check.at_least_zero("ratio", r.ratio());
@@ -378,8 +378,8 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
   if (!r.default_trial().empty() && !races(r.default_trial()))
     check.refuse("default_trial", "expected one of the finalists or none, found ", r.default_trial());
   out.default_trial_id = check.text("default_trial", r.default_trial());
-  out.default_time_ns = check.at_least_zero("default_time_ns", r.default_time_ns());
-  out.other_time_ns = check.at_least_zero("other_time_ns", r.other_time_ns());
+  out.default_time_ns = check.call_or_none("default_time_ns", r.default_time_ns());
+  out.other_time_ns = check.call_or_none("other_time_ns", r.other_time_ns());
   out.environment = check.part(from_proto(r.environment(), check.path("environment")));
   return check.finish(std::move(out));
 }

@@ -68,7 +68,7 @@ class FromMessage {
   void operator()(const Field& f, bool& v) { v = get_.GetBool(m_, at(f)); }
   void operator()(const Field& f, std::string& v) { v = check_.text(f.wire_name(), text(f)); }
   void operator()(const Field& f, std::vector<double>& v) {
-    v = check_.times(f.wire_name(), get_.GetRepeatedFieldRef<double>(m_, at(f)), f.rule != Rule::kAboveZero);
+    v = check_.times(f.wire_name(), get_.GetRepeatedFieldRef<double>(m_, at(f)), f.rule != Rule::kCallTime);
   }
   void operator()(const Field& f, Outcome& v) {
     v = check_.part(

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "db/plausible.h"
 #include "proto/convert.h"
 
 namespace tuner {
@@ -39,6 +40,11 @@ class FieldChecker {
     if (!countable(value) || value < 0) refuse(field, "expected a finite number >= 0, found ", value);
     return value;
   }
+  // A time of a race, or 0 for none.
+  double call_or_none(std::string_view field, double value) {
+    if (!is_plausible_or_none(value)) refuse(field, "expected ", kPlausibleCall, ", or 0, found ", value);
+    return value;
+  }
   // Finite, and large enough to divide by: nothing that is measured is denormal.
   static bool countable(double value) { return value == 0 || std::isnormal(value); }
   template <class T>
@@ -56,8 +62,8 @@ class FieldChecker {
     if (!status_.is_ok()) return {};
     int i = 0;
     for (const double value : values) {
-      if (!countable(value) || value < 0 || (!zero_is_fine && value == 0))
-        refuse(str(field, "[", i, "]"), "expected a finite number ", zero_is_fine ? ">= 0" : "> 0",
+      if (zero_is_fine ? !countable(value) || value < 0 : !is_plausible_call(value))
+        refuse(str(field, "[", i, "]"), "expected ", zero_is_fine ? "a finite number >= 0" : kPlausibleCall,
                ", found ", value);
       ++i;
     }

@@ -7,6 +7,7 @@
 #include "compiler_core/base/statistics.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
+#include "db/plausible.h"
 
 namespace tuner::exchange {
 
@@ -89,14 +90,13 @@ Result<ForeignRecord> parse_autotvm_line(std::string_view line) {
   if (out.outcome == Outcome::kOk) {
     std::vector<double> ns;
     for (const json& cost : result[0]) {
-      if (!is_finite_number(cost) || cost.get<double>() <= 0)
-        return invalid_argument("result: time ", shown(cost),
-                                " of a config without error, expected seconds > 0");
+      if (!cost.is_number() || !is_plausible_call(cost.get<double>() * 1e9))
+        return invalid_argument("result: time ", shown(cost), " s of a config without error, expected ",
+                                kPlausibleCall);
       ns.push_back(cost.get<double>() * 1e9);
     }
     if (ns.empty()) return invalid_argument("result: no error and no time");
     out.time_ns = median(ns);
-    if (!std::isfinite(out.time_ns)) return invalid_argument("result: times too large");
   }
   const double when = result[3].get<double>();
   constexpr double kLast = 4e12;  // microseconds since 1970 must fit 63 bits

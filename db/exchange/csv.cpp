@@ -5,6 +5,7 @@
 
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
+#include "db/plausible.h"
 #include "db/record_fields.h"
 
 namespace tuner::exchange {
@@ -251,11 +252,11 @@ Result<ExchangeRow> CsvTable::parse_foreign(const std::vector<std::string>& fiel
     out.outcome = Outcome::kCrashed;  // the table does not say why there is no time
   }
   if (out.outcome == Outcome::kOk) {
-    if (!read_number(time, out.time_ns) || !std::isfinite(out.time_ns) || out.time_ns <= 0)
-      return invalid_argument(columns_[static_cast<size_t>(time_)], ": found \"", time,
-                              "\", expected a number > 0");
-    out.time_ns *= to_ns_;
-    if (!std::isfinite(out.time_ns)) return invalid_argument("the time is too large");
+    double number = 0;
+    if (!read_number(time, number) || !is_plausible_call(number * to_ns_))
+      return invalid_argument(columns_[static_cast<size_t>(time_)], ": found \"", time, "\", expected ",
+                              kPlausibleCall);
+    out.time_ns = number * to_ns_;
   }
   out.task = task_ >= 0 ? field(task_) : task;
   out.target = target_ >= 0 ? field(target_) : target;

@@ -6,6 +6,7 @@
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
 #include "db/exchange/record_lines.h"
+#include "db/plausible.h"
 
 namespace tuner::exchange {
 
@@ -321,7 +322,8 @@ Result<ExchangeRow> foreign_from(Fields& in) {
   r.document = in.text("document");
   if (r.format != "autotvm" && r.format != "t4" && r.format != "csv")
     in.fail(str("of: found \"", r.format, "\", expected autotvm, t4 or csv"));
-  if (r.time_ns < 0) in.fail(str("time_ns: found ", r.time_ns, ", expected a number >= 0"));
+  if (r.outcome == Outcome::kOk ? !is_plausible_call(r.time_ns) : !is_plausible_or_none(r.time_ns))
+    in.fail(str("time_ns: found ", r.time_ns, ", expected ", kPlausibleCall));
   if (!in.status()) return in.status();
   return ExchangeRow(std::move(r));
 }

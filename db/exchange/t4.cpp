@@ -8,6 +8,7 @@
 #include "compiler_core/base/statistics.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
+#include "db/plausible.h"
 
 namespace tuner::exchange {
 
@@ -209,6 +210,9 @@ Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view
   if (out.outcome == Outcome::kOk) {
     std::vector<double> ms = times.has("runtimes") ? times.numbers("runtimes") : std::vector<double>{};
     if (!times.status()) return times.status();
+    for (const double each : ms)
+      if (!is_plausible_call(each * 1e6))
+        return invalid_argument("times.runtimes: found ", each, " ms, expected ", kPlausibleCall);
     if (!ms.empty()) {
       out.time_ns = median(ms) * 1e6;
     } else {
@@ -222,10 +226,13 @@ Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view
               unit_ns(m.contains("unit") && m["unit"].is_string() ? m["unit"].get<std::string>() : "");
     }
     if (!in.status()) return in.status();
-    if (!std::isfinite(out.time_ns) || out.time_ns <= 0)
+    if (out.time_ns == 0)
       return invalid_argument(
           "a correct result without a time: expected times.runtimes in ms, all > 0, or a "
           "measurement \"time\" with its unit");
+    if (!is_plausible_call(out.time_ns))
+      return invalid_argument("measurements: found a time of ", out.time_ns, " ns, expected ",
+                              kPlausibleCall);
   }
   if (in.has("timestamp"))
     if (const auto* text = document["timestamp"].get_ptr<const std::string*>())

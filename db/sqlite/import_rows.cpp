@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/clock.h"
 #include "db/exchange/identity.h"
+#include "db/plausible.h"
 #include "db/sqlite/sql.h"
 #include "db/sqlite/sqlite_store.h"
 
@@ -377,6 +378,8 @@ class SqliteImporter final : public Importer {
   }
 
   Result<ImportedRow> take(const ForeignRecord& in) {
+    if (in.outcome == Outcome::kOk && !is_plausible_call(in.time_ns))
+      return refused(str("time_ns: found ", in.time_ns, ", expected ", kPlausibleCall));
     const Digest digest = digest_of({in.format, in.task, in.target, in.document});
     ASSIGN_OR_RETURN(const SqlRow there, c().one(kForeignByDigest, {digest.high, digest.low}));
     if (!there.empty()) return known();

@@ -2,23 +2,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "db/plausible.h"
 #include "db/sqlite/sql.h"
 #include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 
 Status check_race(const RaceRow& r) {
-  const auto bad = [&](std::string_view field, double value) {
+  const auto bad = [&](std::string_view field, double value, std::string_view expected) {
     return invalid_argument("race of job ", r.job_id, ", task ", r.task_index, ": ", field, " is ", value,
-                            ", expected a finite number >= 0");
+                            ", expected ", expected);
   };
   const std::pair<std::string_view, double> numbers[] = {
-      {"time_ns", r.time_ns},           {"time_low_ns", r.time_low_ns},
-      {"time_high_ns", r.time_high_ns}, {"ratio", r.ratio},
-      {"ratio_low", r.ratio_low},       {"ratio_high", r.ratio_high},
-      {"regret_bound", r.regret_bound}};
+      {"time_low_ns", r.time_low_ns}, {"time_high_ns", r.time_high_ns}, {"ratio", r.ratio},
+      {"ratio_low", r.ratio_low},     {"ratio_high", r.ratio_high},     {"regret_bound", r.regret_bound}};
   for (const auto& [field, value] : numbers)
-    if (!std::isfinite(value) || value < 0) return bad(field, value);
+    if (!std::isfinite(value) || value < 0) return bad(field, value, "a finite number >= 0");
+  // Ends of an interval may lie anywhere: two processes that differ much tell next to nothing of a third.
+  const std::pair<std::string_view, double> times[] = {
+      {"time_ns", r.time_ns}, {"default_time_ns", r.default_time_ns}, {"other_time_ns", r.other_time_ns}};
+  for (const auto& [field, value] : times)
+    if (!is_plausible_or_none(value)) return bad(field, value, str(kPlausibleCall, ", or 0"));
   if (r.finalists.empty())
     return invalid_argument("race of job ", r.job_id, ", task ", r.task_index, ": no finalists");
   for (const RaceFinalist& f : r.finalists) {
@@ -26,9 +30,9 @@ Status check_race(const RaceRow& r) {
       return invalid_argument("race of job ", r.job_id, ": trial ", f.trial_id, " has ", f.samples_ns.size(),
                               " samples, ", f.sentinel_ns.size(), " sentinel times and ", f.process.size(),
                               " process numbers, expected as many of each");
-    for (const std::vector<double>* values : {&f.samples_ns, &f.sentinel_ns})
+    for (const std::vector<double>* values : {&f.samples_ns, &f.sentinel_ns, &f.memory_ns, &f.other_ns})
       for (const double value : *values)
-        if (!std::isfinite(value) || value <= 0) return bad(str("a time of trial ", f.trial_id), value);
+        if (!is_plausible_call(value)) return bad(str("a time of trial ", f.trial_id), value, kPlausibleCall);
   }
   const auto races = [&](const std::string& id) {
     return std::ranges::any_of(r.finalists, [&](const RaceFinalist& f) { return f.trial_id == id; });

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "db/plausible.h"
 #include "db/record_fields.h"
 #include "db/sqlite/sql.h"
 #include "db/sqlite/sqlite_store.h"
@@ -27,10 +28,10 @@ class NumberCheck {
   }
   void operator()(const Field& f, const std::vector<double>& values) {
     for (const double v : values) {
-      if (f.rule != Rule::kAboveZero)
+      if (f.rule != Rule::kCallTime)
         (*this)(f, v);
-      else if (!std::isfinite(v) || v <= 0)
-        refuse(f.name, " has ", v, ", expected finite numbers > 0");
+      else if (!is_plausible_call(v))
+        refuse(f.name, " has ", v, ", expected ", kPlausibleCall);
     }
   }
   void operator()(const Field&, bool) {}

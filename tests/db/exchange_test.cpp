@@ -485,7 +485,7 @@ TEST(Autotvm, OutcomesTimesAndTaskAreUnderstood) {
             "version: found 0.1, expected 0.2; AutoTVM's own record tool turns older logs into it");
   EXPECT_THAT(refused(R"("result")", R"("results")"), HasSubstr("result: expected a value, found nothing."));
   EXPECT_THAT(refused("], 0, ", "], 9, "), HasSubstr("error number 9, expected 0 to 8"));
-  EXPECT_THAT(refused("[[3.33", "[[-3.33"), HasSubstr("expected seconds > 0"));
+  EXPECT_THAT(refused("[[3.33", "[[-3.33"), HasSubstr("expected 0.001 to 1e+15 ns a call"));
   EXPECT_THAT(refused(R"(["unroll", "ot", false])", R"(["unroll"])"),
               HasSubstr("config: entity: found [\"unroll\"]"));
   EXPECT_THAT(refused("[[3.33", "[[NaN, 3.33"), HasSubstr("no JSON: "));
@@ -590,7 +590,7 @@ TEST_F(ExchangeTest, ATableWithATimeColumnIsRead) {
   EXPECT_EQ(report.blank, 1);  // the header
   ASSERT_EQ(report.skipped, 3);
   EXPECT_THAT(report.why[0].second, HasSubstr("found 3 fields, expected 4"));
-  EXPECT_THAT(report.why[1].second, HasSubstr("time_ms: found \"x\", expected a number > 0"));
+  EXPECT_THAT(report.why[1].second, HasSubstr("time_ms: found \"x\", expected 0.001 to 1e+15 ns a call"));
   EXPECT_THAT(report.why[2].second, HasSubstr("its quote is not closed on this line"));
   EXPECT_THAT(CsvTable::from_header("a,time,status").message(),
               HasSubstr("no column time_ns, time_us, time_ms or time_s"));

