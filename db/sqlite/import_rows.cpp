@@ -341,6 +341,8 @@ class SqliteImporter final : public Importer {
     if (!race.default_trial_id.empty()) RETURN_IF_ERROR(rename(race.default_trial_id));
     if (!missing.empty()) return refused(str("its trial ", missing, " is not here"));
     if (const Status numbers = check_race(race); !numbers) return refused(numbers.message());
+    if (const std::optional<std::string> why = why_contradicts_samples(race))
+      return refused(str("race of job ", race.job_id, ", task ", race.task_index, ": it says ", *why));
 
     ASSIGN_OR_RETURN(const SqlRow winner_row, c().one(kTrialBySeq, {*trial_seq(race.winner_trial_id)}));
     ASSIGN_OR_RETURN(const StoredTrial winner, trial_from_row(winner_row));

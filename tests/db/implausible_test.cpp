@@ -1,4 +1,4 @@
-// Times that cannot be: refused one by one, by every importer and by the store, and read where an
+// Records and races that cannot be: refused one by one, by every importer and by the store, and read where an
 // older program stored them.
 #include <gmock/gmock.h>
 #include <fstream>
@@ -145,6 +145,42 @@ TEST_F(ImplausibleTest, WhatAnOlderProgramStoredIsStillReadAndNothingLikeItIsSto
   ASSERT_TRUE(report.is_ok()) << report.message();
   EXPECT_EQ(report->damaged, 0);
   EXPECT_EQ(report->foreign, 1);
+}
+
+TEST_F(ImplausibleTest, ARaceThatContradictsItsOwnSamplesIsRefusedAndTheOtherLinesAreKept) {
+  const std::vector<std::string> lines = exported();
+  const json race = json::parse(lines[3]);
+  const auto refusal = [&](const std::function<void(json&)>& change) {
+    json changed = race;
+    change(changed);
+    std::string text;
+    for (int i = 0; i < 3; ++i) text += lines[static_cast<size_t>(i)] + "\n";
+    const ImportReport report = imported(str(text, changed.dump(), "\n"));
+    EXPECT_EQ(report.trials.added + report.trials.known, 2);
+    return report.why.empty() ? "" : str(report.why[0].first, ": ", report.why[0].second);
+  };
+  const std::string first = race["finalists"][0]["trial"], second = race["finalists"][1]["trial"];
+  EXPECT_THAT(refusal([](json& r) { r["time_ns"] = 90, r["time_low_ns"] = 89; }),
+              HasSubstr("a time of 90 ns, and its winner's samples are 100 to 110 ns"));
+  EXPECT_THAT(refusal([](json& r) { r["time_low_ns"] = 106; }),
+              HasSubstr("an interval of 106 to 106 ns around 105"));
+  const auto slower_wins = [&](json& r) {
+    r["winner"] = first, r["tied"] = {first};
+    r["time_ns"] = 205, r["time_low_ns"] = 204, r["time_high_ns"] = 206;
+  };
+  EXPECT_THAT(refusal(slower_wins), HasSubstr("takes 200 ns and more, and trial"));
+  // Nobody won a race that is not certified; who left it early did not lose by its samples.
+  EXPECT_EQ(refusal([&](json& r) {
+              slower_wins(r);
+              r["certified"] = false, r["uncertified_why"] = "disturbed";
+            }),
+            "");
+  EXPECT_EQ(refusal([&](json& r) {
+              slower_wins(r);
+              r["finalists"][1]["process"] = {0, 0};
+            }),
+            "");
+  EXPECT_EQ(refusal([](json&) {}), "");
 }
 
 }  // namespace

@@ -236,6 +236,7 @@ TEST(Layering, TablesOfTheDaemonKnowNoStoreMessageClockOrThread) {
                                           "compiler_core/runtime/cuda_fit.h",  // rules alone
                                           "db/records.h",
                                           "db/death.h",
+                                          "db/plausible.h",
                                           "templates/workload/workload.h",
                                           "tuner/identity/share.h",
                                           "db/resolve/default_time.h",    // DefaultConfig

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "compiler_core/base/status.h"
+#include "db/plausible.h"
 
 namespace tuner {
 namespace {
@@ -13,7 +14,6 @@ constexpr int kDefaultRepeats = 9;
 constexpr double kMostGflopsOfAll = 5e7, kMostGbpsOfAll = 1e6;
 // The runner's own clock around a run, and the sum of calls within it.
 constexpr double kRunRatio = 1.1, kRunSlackMs = 5;
-constexpr double kRounding = 1e-6;  // of sums and means that the worker made
 
 std::string faster_than_any(double ns, double least_ns) {
   return str("a call of ", ns, " ns, and no machine of this target does one in less than ", least_ns, " ns");
@@ -61,7 +61,6 @@ std::optional<std::string> why_impossible(const MeasureRecord& r, const Circumst
 std::optional<std::string> why_impossible(const RaceRow& race, const std::vector<TrialRow>& finalists,
                                           const Circumstances& known) {
   double calls_ns = 0;
-  const RaceFinalist* winner = nullptr;
   for (const RaceFinalist& f : race.finalists) {
     if (std::ranges::find(finalists, f.trial_id, &TrialRow::id) == finalists.end())
       return str("trial ", f.trial_id, " was not given to this race");
@@ -71,14 +70,8 @@ std::optional<std::string> why_impossible(const RaceRow& race, const std::vector
       if (fastest < known.bound.least_ns) return faster_than_any(fastest, known.bound.least_ns);
       calls_ns += sum(*times);
     }
-    if (f.trial_id == race.winner_trial_id) winner = &f;
   }
-  if (winner == nullptr) return str("its winner, ", race.winner_trial_id, ", is none of its finalists");
-  const auto [least, most] = std::ranges::minmax(winner->samples_ns);
-  if (race.time_ns < least * (1 - kRounding) || race.time_ns > most * (1 + kRounding))
-    return str("a time of ", race.time_ns, " ns, and its winner's samples are ", least, " to ", most, " ns");
-  if (race.time_low_ns > race.time_ns || race.time_high_ns < race.time_ns)
-    return str("an interval of ", race.time_low_ns, " to ", race.time_high_ns, " ns around ", race.time_ns);
+  if (auto why = why_contradicts_samples(race)) return why;
   for (const double ns : {race.default_time_ns, race.other_time_ns})
     if (ns > 0 && ns < known.bound.least_ns) return faster_than_any(ns, known.bound.least_ns);
   return longer_than_held("its samples", calls_ns / 1e6, known);
