@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "compiler_core/base/output_file.h"
+#include "db/store.h"
 
 namespace tuner::db {
 
@@ -111,7 +112,7 @@ Status refuse_network_filesystem(const std::string& path) {
     if (static_cast<uint32_t>(info.f_type) == magic)
       return invalid_argument(path, ": is on ", name,
                               ", a network filesystem, whose locks a database cannot rely on. ",
-                              "Give a local file with --db");
+                              "Give a local file ", how_a_database_is_given());
   return Status::ok();
 }
 

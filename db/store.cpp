@@ -2,6 +2,7 @@
 #include "db/store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 
@@ -10,6 +11,8 @@
 namespace tuner {
 
 namespace {
+
+std::atomic<const char*> given_words = "with --db";
 
 // Trials read at one moment: a long reader would hold up a writer's clearing away.
 constexpr size_t kPage = 256;
@@ -25,6 +28,9 @@ Result<JobRow> the_one(Result<std::vector<JobRow>> jobs, const Status& none) {
 }
 
 }  // namespace
+
+std::string_view how_a_database_is_given() { return given_words.load(); }
+void set_how_a_database_is_given(const char* words) { given_words = words; }
 
 Result<JobRow> Store::job(std::string_view job_id) const {
   if (job_id.empty()) return no_job(job_id);

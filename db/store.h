@@ -35,6 +35,11 @@
 
 namespace tuner {
 
+// The end of messages that ask for another file: "with --db", the option of our commands, unless the program says
+// another way, in words that live as long as the process, before it opens a database.
+std::string_view how_a_database_is_given();
+void set_how_a_database_is_given(const char* words);
+
 class ExchangeStore;
 class TaskView;
 struct DeathRow;

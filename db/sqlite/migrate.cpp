@@ -9,6 +9,7 @@
 #include "db/sqlite/rebuild.h"
 #include "db/sqlite/rows.h"
 #include "db/sqlite/schema.h"  // generated from schema.sql
+#include "db/store.h"
 
 namespace tuner::db {
 
@@ -330,10 +331,12 @@ Result<Found> look(Connection& connection) {
 Status refuse_foreign_or_newer(const Found& found, const SchemaPlan& plan) {
   if (found.tables > 0 && found.application_id != kApplicationId)
     return invalid_argument("is an SQLite file of another program (application_id ", found.application_id,
-                            ", expected ", kApplicationId, "). Give another file with --db");
+                            ", expected ", kApplicationId, "). Give another file ",
+                            how_a_database_is_given());
   if (found.version > plan.version)
     return invalid_argument("has schema version ", found.version, ", this program knows up to ", plan.version,
-                            ": written by a newer tuner. Update this one, or give another file with --db");
+                            ": written by a newer tuner. Update this one, or give another file ",
+                            how_a_database_is_given());
   return Status::ok();
 }
 

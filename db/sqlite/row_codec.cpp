@@ -6,6 +6,7 @@
 
 #include "db/crc32c.h"
 #include "db/record_fields.h"
+#include "db/store.h"
 
 namespace tuner::db {
 
@@ -49,10 +50,10 @@ Status check_row(const SqlRow& row, std::string_view table) {
   const auto* stored = row.empty() ? nullptr : std::get_if<int64_t>(&row.back());
   const int64_t computed = row.empty() ? 0 : checksum(row, row.size() - 1);
   if (id != nullptr && stored != nullptr && *stored == computed) return Status::ok();
-  return failed("row ", id != nullptr ? std::to_string(*id) : "?", " of table ", table,
-                " is damaged: checksum ", computed, ", stored ",
-                stored != nullptr ? std::to_string(*stored) : "nothing",
-                ". Check the disk, then restore a copy of the file or start with another --db");
+  return failed(
+      "row ", id != nullptr ? std::to_string(*id) : "?", " of table ", table, " is damaged: checksum ",
+      computed, ", stored ", stored != nullptr ? std::to_string(*stored) : "nothing",
+      ". Check the disk, then restore a copy of the file or give another one ", how_a_database_is_given());
 }
 
 Status unreadable_row(const SqlRow& row, std::string_view table) {

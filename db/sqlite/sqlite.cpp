@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include "db/store.h"
+
 namespace tuner::db {
 
 namespace {
@@ -96,7 +98,7 @@ Status Connection::error(std::string_view doing) {
     case SQLITE_NOTADB:
       damaged_ = true;
       return invalid_argument(path_, ": is no database of this program, or damaged (", sqlite3_errmsg(db_),
-                              "). Give another file with --db");
+                              "). Give another file ", how_a_database_is_given());
     case SQLITE_IOERR:
     case SQLITE_CORRUPT:
       broken_ = true;
@@ -104,7 +106,8 @@ Status Connection::error(std::string_view doing) {
       return failed(damaged_ ? str(path_, ": is damaged: ", sqlite3_errmsg(db_), " (SQLite error ", code,
                                    ", at ", doing, ")")
                              : text,
-                    ". Check the disk, then restore a copy of the file or start with another --db");
+                    ". Check the disk, then restore a copy of the file or give another one ",
+                    how_a_database_is_given());
     default:
       return failed(text);
   }

@@ -56,10 +56,11 @@ Status need_folder(const std::string& path, const fs::path& folder) {
   if (fs::is_directory(folder, error)) return Status::ok();
   if (path != default_db_path())
     return invalid_argument(path, ": the folder ", first_missing(folder).string(),
-                            " does not exist. Make it, or give another file with --db");
+                            " does not exist. Make it, or give another file ", how_a_database_is_given());
   fs::create_directories(folder, error);
   if (!error) return Status::ok();
-  return failed(path, ": its folder cannot be made: ", error.message(), ". Give another file with --db");
+  return failed(path, ": its folder cannot be made: ", error.message(), ". Give another file ",
+                how_a_database_is_given());
 }
 
 // What no database can be. Does not open the file: closing it would take SQLite's locks from this process.
@@ -96,7 +97,8 @@ Status refuse_hard_links(const std::string& path) {
   if (::stat(path.c_str(), &info) != 0 || info.st_nlink < 2) return Status::ok();
   return invalid_argument(path, ": has ", info.st_nlink,
                           " names (hard links), expected one: a second writer could come in by another. "
-                          "Remove the others, or give a copy with --db");
+                          "Remove the others, or give a copy ",
+                          how_a_database_is_given());
 }
 
 // What opening made of a file that is not there yet; removed when it comes to nothing.
@@ -144,8 +146,9 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& 
   RETURN_IF_ERROR(check_contents(path, real));
   Result<FileLock> lock = FileLock::acquire(real + "-lock");
   if (!lock && lock.status().code() == StatusCode::kAborted)
-    return Status(StatusCode::kAborted, str(path, ": is open for writing already: ", lock.message(),
-                                            ". Wait for it, stop it, or give another file with --db"));
+    return Status(StatusCode::kAborted,
+                  str(path, ": is open for writing already: ", lock.message(),
+                      ". Wait for it, stop it, or give another file ", how_a_database_is_given()));
   if (!lock) return lock.status();
 
   const bool is_new = ::access(real.c_str(), F_OK) != 0;
@@ -173,7 +176,8 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& 
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
       return not_found(
-          path, ": there is no database yet. The first `tuner submit FILE` makes it; another file: --db");
+          path, ": there is no database yet. The first `tuner submit FILE` makes it; or give another file ",
+          how_a_database_is_given());
     return invalid_argument(path, ": ", std::strerror(errno));
   }
   RETURN_IF_ERROR(check_kind(path));
@@ -188,9 +192,9 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& 
   if (::access(folder.c_str(), W_OK) != 0 && ::access((real + "-shm").c_str(), F_OK) != 0) {
     struct stat wal {};
     if (::stat((real + "-wal").c_str(), &wal) == 0 && wal.st_size > 0)
-      return failed(
-          path, ": its write-ahead log holds unfinished work and ", folder,
-          " is not writable. Copy the file and its -wal to a writable folder and give the copy with --db");
+      return failed(path, ": its write-ahead log holds unfinished work and ", folder,
+                    " is not writable. Copy the file and its -wal to a writable folder and give the copy ",
+                    how_a_database_is_given());
     access = Connection::Access::kImmutable;
   }
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, access));

@@ -159,6 +159,9 @@ tuner_code tuner_open(const char* path, const tuner_options* options, tuner_sour
   return guarded([&]() -> Status {
     if (source == nullptr) return invalid_argument("tuner_open: source is NULL");
     *source = nullptr;
+    if (path != nullptr && *path == 0)
+      return invalid_argument(
+          "tuner_open: path is empty, expected a database or a bundle; NULL opens the default database");
     ASSIGN_OR_RETURN(const tuner_options o, read_struct(options));
     auto opened = std::make_unique<tuner_source>();
     if (o.message != nullptr)

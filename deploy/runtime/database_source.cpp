@@ -98,6 +98,7 @@ std::string targets_of(const Store& store) {
 }  // namespace
 
 Result<std::unique_ptr<Source>> open_database(const std::string& path, const SourceOptions& options) {
+  set_how_a_database_is_given("to tuner_open()");  // whoever calls has no options of a command
   const std::string file = path.empty() ? default_db_path() : path;
   Result<std::unique_ptr<Store>> store = Store::open(file, Store::Mode::kRead);
   const bool missing = !store && store.status().code() == StatusCode::kNotFound;

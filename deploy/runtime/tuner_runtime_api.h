@@ -87,7 +87,7 @@ TUNER_API const char* tuner_last_error(void);
 
 /* Opens a database file, or a bundle (the folder that `tuner build -o` wrote, or its manifest.json),
  * read-only. A daemon may write the database meanwhile. `path` NULL: the default database of `tuner`; where
- * there is none yet, every answer is a default config. `options` NULL: all defaults. */
+ * there is none yet, every answer is a default config. An empty path is refused. `options` NULL: all defaults. */
 TUNER_API tuner_code tuner_open(const char* path, const tuner_options* options, tuner_source** source);
 TUNER_API void tuner_close(tuner_source* source); /* NULL is allowed */
 

@@ -37,8 +37,9 @@ TEST_F(SqliteStoreTest, ASecondWriterIsRefusedAndToldWhoHoldsTheFile) {
 TEST_F(SqliteStoreTest, ReadingAFileThatIsNotThereSaysHowToMakeIt) {
   const auto store = Store::open(path_, Store::Mode::kRead);
   EXPECT_EQ(store.status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(store.message(),
-            path_ + ": there is no database yet. The first `tuner submit FILE` makes it; another file: --db");
+  EXPECT_EQ(store.message(), path_ +
+                                 ": there is no database yet. The first `tuner submit FILE` makes it; or "
+                                 "give another file with --db");
 }
 
 TEST_F(SqliteStoreTest, PathsWithSpecialCharactersNameTheFileAndNothingElse) {

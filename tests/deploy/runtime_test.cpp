@@ -15,6 +15,8 @@
 namespace tuner {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 using testing::kConv;
@@ -403,12 +405,18 @@ TEST_F(RuntimeApiTest, ADatabaseIsReadWhileItIsWritten) {
 }
 
 TEST_F(RuntimeApiTest, FilesThatCannotBeOpenedSayWhy) {
-  EXPECT_THAT(refusal(path("none.db"), TUNER_NOT_FOUND), HasSubstr("none.db"));
+  EXPECT_EQ(refusal(path("none.db"), TUNER_NOT_FOUND),
+            path("none.db") +
+                ": there is no database yet. The first `tuner submit FILE` makes it; or give another file "
+                "to tuner_open()");
+  EXPECT_EQ(refusal("", TUNER_INVALID),
+            "tuner_open: path is empty, expected a database or a bundle; NULL opens the default database");
   fs::create_directories(folder_ / "folder");
   EXPECT_THAT(refusal(path("folder"), TUNER_NOT_FOUND),
               HasSubstr("there is no manifest.json in this folder"));
   write("text.db", "this is no database, but long enough to be looked at by SQLite ........................");
-  EXPECT_THAT(refusal(path("text.db"), TUNER_INVALID), HasSubstr("text.db"));
+  EXPECT_THAT(refusal(path("text.db"), TUNER_INVALID),
+              AllOf(HasSubstr("text.db"), EndsWith(". Give another file to tuner_open()")));
   tune(kConv);
   const auto size = fs::file_size(path("t.db"));
   fs::copy_file(path("t.db"), path("cut.db"));

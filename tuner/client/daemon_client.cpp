@@ -122,7 +122,8 @@ Result<DaemonClient> DaemonClient::connect(const ConnectOptions& options) {
   }
   if (!options.own_worker && access(options.db.c_str(), F_OK) != 0)
     return not_found(
-        options.db, ": there is no database yet. The first `tuner submit FILE` makes it; another file: --db");
+        options.db,
+        ": there is no database yet. The first `tuner submit FILE` makes it; or give another file with --db");
   const steady_clock::time_point limit = steady_clock::now() + kPatience;
   while (true) {
     Result<std::unique_ptr<DaemonHost>> host =
