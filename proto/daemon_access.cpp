@@ -1,5 +1,7 @@
 #include "proto/daemon_access.h"
 
+#include <charconv>
+#include <cstdint>
 #include <utility>
 
 #include "compiler_core/base/input_file.h"
@@ -34,6 +36,16 @@ bool is_daemon_address(std::string_view text) {
          text.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
 }
 
+Status check_daemon_port(std::string_view address) {
+  if (address.starts_with("unix:")) return Status::ok();
+  const std::string_view text = address.substr(address.rfind(':') + 1);
+  uint32_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error == std::errc() && end == text.data() + text.size() && port >= 1 && port <= 65'535)
+    return Status::ok();
+  return invalid_argument(address, ": expected a port from 1 to 65535, found ", text);
+}
+
 Result<DaemonAccess> parse_credentials(std::string_view text, const std::string& name) {
   DaemonAccess access;
   access.file = name;
@@ -61,6 +73,8 @@ Result<DaemonAccess> parse_credentials(std::string_view text, const std::string&
         colon == std::string_view::npos ? std::string_view() : trimmed(line.substr(colon + 1));
     if (key == "daemon") {
       if (!is_daemon_address(value)) return wrong("daemon: HOST:PORT");
+      if (const Status port = check_daemon_port(value); !port)
+        return port.with_context(str(name, ":", number, ": "));
       access.address = value;
     } else if (key == "token") {
       if (value.empty() || value.find_first_of(" \t\"") != std::string_view::npos)
@@ -84,6 +98,7 @@ Result<DaemonAccess> parse_credentials(std::string_view text, const std::string&
 
 Result<DaemonAccess> find_daemon(const std::string& daemon) {
   if (is_daemon_address(daemon)) {
+    RETURN_IF_ERROR(check_daemon_port(daemon));
     DaemonAccess access;
     access.address = daemon;
     return access;

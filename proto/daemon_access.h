@@ -38,6 +38,8 @@ struct DaemonAccess {
 
 // True for unix:/path and HOST:PORT, as far as the text tells.
 bool is_daemon_address(std::string_view text);
+// Refuses a port that there is not: gRPC dials 99999 as 34463. `address` passed is_daemon_address().
+Status check_daemon_port(std::string_view address);
 // InvalidArgument: neither an address nor a file that can be read, with the line.
 Result<DaemonAccess> find_daemon(const std::string& daemon);
 // The text of a credentials file. InvalidArgument names `name` and the line.

@@ -130,6 +130,17 @@ TEST(Credentials, DamagedTextIsRefusedInOneLineOrReadWhole) {
   EXPECT_GT(bad, 1'000);
 }
 
+// gRPC takes a port modulo 65536 and would dial somebody else.
+TEST(FindDaemon, RefusesAPortThatThereIsNot) {
+  for (const char* port : {"0", "65536", "99999", "18446744073709551617"})
+    EXPECT_EQ(find_daemon(str("farm:", port)).message(),
+              str("farm:", port, ": expected a port from 1 to 65535, found ", port));
+  EXPECT_TRUE(find_daemon("[::1]:65535").is_ok());
+  EXPECT_TRUE(find_daemon("unix:/run/99999").is_ok());
+  EXPECT_EQ(parse_credentials("# alice\ndaemon: farm:99999\n", "alice").message(),
+            "alice:2: farm:99999: expected a port from 1 to 65535, found 99999");
+}
+
 TEST(FindDaemon, TakesAnAddressOrAFile) {
   const TemporaryFolder folder;
   const Result<DaemonAccess> address = find_daemon("127.0.0.1:7070");

@@ -264,6 +264,16 @@ class Failing(WithFarm):
         with self.assertRaises(ValueError):
             tuner.Client(timeout_s=0)
 
+    def test_a_port_that_there_is_not_is_refused_before_anybody_dials(self):
+        path = self.farm.folder / "moved.credentials"
+        path.write_text("# moved\ndaemon: farm:65536\n")
+        for daemon, words in (("127.0.0.1:99999", "127.0.0.1:99999: expected a port from 1 to 65535, found 99999"),
+                              ("[::1]:0", "[::1]:0: expected a port from 1 to 65535, found 0"),
+                              (path, f"{path}:2: farm:65536: expected a port from 1 to 65535, found 65536")):
+            with self.assertRaises(tuner.InvalidRequest) as refused:
+                tuner.Client(daemon)
+            self.assertEqual(str(refused.exception), words)
+
 
 class Secured(unittest.TestCase):
     """A daemon on TLS, as `tuner admin` makes it: callers are known by what their credentials file says."""

@@ -13,6 +13,7 @@ Status check(const Wish& wish) {
   if (wish.address.starts_with("unix:") || !is_daemon_address(wish.address))
     return invalid_argument("--address: expected HOST:PORT as the other host dials the daemon, found \"",
                             wish.address, "\"");
+  RETURN_IF_ERROR(check_daemon_port(wish.address).with_context("--address: "));
   if (wish.output == "-") return Status::ok();
   if (access(wish.output.c_str(), F_OK) == 0)
     return invalid_argument(wish.output, ": there is such a file already; choose another name, or remove it");

@@ -26,9 +26,17 @@ def is_address(text: str) -> bool:
     return bool(host) and "/" not in text and port.isascii() and port.isdigit()
 
 
+def check_port(address: str) -> None:
+    """InvalidRequest: a port that there is not. gRPC dials 99999 as 34463."""
+    port = address.rpartition(":")[2]
+    if not address.startswith("unix:") and not 1 <= int(port.lstrip("0")[:9] or 0) <= 65535:
+        raise errors.InvalidRequest(f"{address}: expected a port from 1 to 65535, found {port}")
+
+
 def find(daemon: str) -> Access:
     """InvalidRequest: neither an address nor a credentials file."""
     if is_address(daemon):
+        check_port(daemon)
         return Access(daemon)
     try:
         with open(daemon, encoding="utf-8") as file:
@@ -66,6 +74,11 @@ def parse(text: str, name: str) -> Access:
                 raise wrong("`daemon:`, `token:`, `worker:`, a comment or PEM")
             if key == "daemon" and not is_address(value):
                 raise wrong("daemon: HOST:PORT")
+            if key == "daemon":
+                try:
+                    check_port(value)
+                except errors.InvalidRequest as refused:
+                    raise errors.InvalidRequest(f"{name}:{number}: {refused}") from None
             if key != "daemon" and (not value or any(c in value for c in " \t\"")):
                 raise wrong("token: a word" if key == "token" else "worker: a name")
             words[key] = value
