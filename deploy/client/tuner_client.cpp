@@ -82,6 +82,14 @@ class Deadline {
   }
 }
 
+// The words of the Python client.
+[[noreturn]] void fail_waiting(const std::string& job_id, const std::string& state, double timeout_s) {
+  std::ostringstream text;
+  text << job_id << " is still " << (state.empty() ? "open" : state) << " after " << timeout_s
+       << " s and goes on. To see what it waits for: tuner jobs; to end it: tuner cancel " << job_id;
+  throw DeadlineExceeded(text.str());
+}
+
 std::string random_id() {
   std::random_device random;
   std::ostringstream id;
@@ -281,7 +289,9 @@ void Client::watch(const std::string& job_id, const std::function<bool(const Eve
   int64_t after_seq = options.after_seq;
   steady_clock::time_point alive = steady_clock::now();
   bool go_on = true;
+  std::string state;
   const auto take = [&](const v1::JobEvent& message) {
+    if (message.state() != v1::JOB_STATE_UNSPECIFIED) state = name_of(message.state());
     after_seq = std::max(after_seq, message.seq());
     alive = steady_clock::now();
     return on_event(event_of(message));
@@ -292,6 +302,8 @@ void Client::watch(const std::string& job_id, const std::function<bool(const Eve
     request.set_after_seq(after_seq);
     const grpc::Status status = connection_->follow(request, deadline, take, go_on);
     if (status.ok() || !go_on) return;
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+      fail_waiting(job_id, state, options.timeout_s);
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE || seconds_since(alive) > options.reconnect_s ||
         deadline.left() <= 0)
       fail(status, connection_->access);
