@@ -22,12 +22,38 @@ namespace {
 
 thread_local std::string last_error;
 
-Result<Workload> parse_workload(std::string_view text) {
+// What tuner_find() is asked for. An entry that was captured names its target, too.
+struct Asked {
+  Workload workload;
+  std::string target;  // empty: that of the source
+};
+
+Result<Asked> parse_asked(std::string_view text) {
+  Asked asked;
   const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text[first] == '{') return workload_from_json(text);
-  ASSIGN_OR_RETURN(const Workload workload, workload_from_key(text));
-  RETURN_IF_ERROR(validate(workload));
-  return workload;
+  if (first != std::string_view::npos && text[first] == '{') {
+    ASSIGN_OR_RETURN(asked.workload, workload_from_json(text, [&](json_input::ObjectReader& in) {
+                       uint64_t uses = 1;
+                       in.read("target", asked.target);
+                       in.read("uses", uses);  // says nothing of which kernel is best
+                     }));
+    return asked;
+  }
+  ASSIGN_OR_RETURN(asked.workload, workload_from_key(text));
+  RETURN_IF_ERROR(validate(asked.workload));
+  return asked;
+}
+
+// Refuses a target other than the one that kernels are for.
+Status check_target(const std::string& asked, const std::string& ours) {
+  if (asked.empty() || asked == ours) return Status::ok();
+  // What a library that cannot know the name of this CPU captured, and cannot hold against a name.
+  if (asked == "cpu" && !can_compile()) return Status::ok();
+  const Result<Target> named = resolve(asked);
+  if (!named) return named.status().with_context("target: ");
+  if (named->name() == ours) return Status::ok();
+  return invalid_argument("target: this source answers for \"", ours, "\", found \"", asked,
+                          "\". Another source may be opened with tuner_options.target");
 }
 
 // A struct of the caller, who may have been compiled with an older or newer header than ours.
@@ -172,19 +198,23 @@ tuner_code tuner_open(const char* path, const tuner_options* options, tuner_sour
     const bool captures = capture != nullptr && *capture != 0;
     ASSIGN_OR_RETURN(const std::string algorithms, parse_algorithms(text_or(o.algorithms, "")));
     ASSIGN_OR_RETURN(const Constants constants, parse_constants(text_or(o.constants, "warm")));
+    if (captures)
+      opened->capture = &Capture::of(
+          capture, [sink = opened->message](const std::string& line) { say_once(line, line, sink); });
+    const bool will_capture = captures && opened->capture->check().is_ok();
     const SourceOptions asked{
         .target = text_or(o.target, ""),
         .cache_dir = text_or(o.cache_dir, default_cache_dir()),
         .artifact_dir = text_or(o.artifact_dir, ""),
         .algorithms = algorithms,
         .constants = constants,
-        .fix = captures
-                   ? str("tuner submit ", capture)
+        .fix = will_capture ? str("tuner submit ", capture)
+               : captures
+                   ? str("give TUNER_CAPTURE a file other than ", capture,
+                         ", which cannot be written as a job file; run this "
+                         "program once, then tuner submit that file")
                    : "run this program once with TUNER_CAPTURE=shapes.json, then tuner submit shapes.json"};
     ASSIGN_OR_RETURN(opened->source, Source::open(text_or(path, ""), asked));
-    if (captures)
-      opened->capture = &Capture::of(
-          capture, [sink = opened->message](const std::string& line) { say_once(line, line, sink); });
     *source = opened.release();
     return Status::ok();
   });
@@ -203,12 +233,15 @@ tuner_code tuner_find(tuner_source* source, const char* workload, tuner_function
     if (source == nullptr || workload == nullptr || function == nullptr)
       return invalid_argument("tuner_find: source, workload or function is NULL");
     *function = nullptr;
-    ASSIGN_OR_RETURN(const Workload parsed, parse_workload(workload));
-    tuner_source::Made found = source->find(parsed);
+    ASSIGN_OR_RETURN(const Asked asked, parse_asked(workload));
+    const std::string ours = source->source->target();
+    if (!ours.empty()) RETURN_IF_ERROR(check_target(asked.target, ours));
+    tuner_source::Made found = source->find(asked.workload);
+    if (ours.empty() && found) RETURN_IF_ERROR(check_target(asked.target, (*found)->choice().target));
     // Captured whether or not there is a kernel: that there is none is worth tuning most.
     if (source->capture != nullptr) {
-      const std::string target = found ? (*found)->choice().target : source->source->target();
-      source->capture->asked(parsed, target.empty() ? "cpu" : target,
+      const std::string target = found ? (*found)->choice().target : ours;
+      source->capture->asked(asked.workload, target.empty() ? "cpu" : target,
                              found ? (*found)->calls() : std::make_shared<const std::atomic<uint64_t>>(0));
     }
     if (!found) return found.status();

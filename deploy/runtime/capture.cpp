@@ -207,20 +207,36 @@ Status Capture::merge() {
   if (added.empty()) return Status::ok();
   const auto write = [&]() -> Status {
     ASSIGN_OR_RETURN(const Lock lock, Lock::of(path_ + ".lock"));
-    Result<std::string> before = read_whole(path_, kMostBytes);
-    if (!before && before.status().code() != StatusCode::kNotFound) return before.status();
-    const Result<std::string> after = add_uses(before ? *before : std::string(), added);
-    if (!after) return after.status().with_context(path_ + ": is no job file, and is left as it is: ");
-    return replace_file(path_, *after);
+    ASSIGN_OR_RETURN(const std::string after, with_uses(added));
+    return replace_file(path_, after);
   };
   const Status status = write();
-  if (status.is_ok()) {
+  if (status.is_ok())
     for (const auto& [entry, uses] : now) entry->written = uses;
-  } else if (!complained_) {
+  return reported(status);
+}
+
+Result<std::string> Capture::with_uses(const std::vector<CapturedUse>& added) const {
+  const Result<std::string> before = read_whole(path_, kMostBytes);
+  if (!before && before.status().code() != StatusCode::kNotFound) return before.status();
+  Result<std::string> after = add_uses(before ? *before : std::string(), added);
+  if (!after) return after.status().with_context(path_ + ": is no job file, and is left as it is: ");
+  return after;
+}
+
+Status Capture::reported(const Status& status) {
+  if (!status.is_ok() && !complained_) {
     complained_ = true;
     if (message_) message_(json_input::one_line("TUNER_CAPTURE: " + status.message()));
   }
   return status;
+}
+
+Status Capture::check() {
+  const std::lock_guard lock(mutex_);
+  Status status = check_output(path_);
+  if (status.is_ok()) status = with_uses({}).status();
+  return reported(status);
 }
 
 }  // namespace tuner::runtime

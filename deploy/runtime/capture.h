@@ -17,11 +17,18 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "compiler_core/base/status.h"
 #include "templates/workload/workload.h"
 
 namespace tuner::runtime {
+
+struct CapturedUse {
+  Workload workload;
+  std::string target;
+  uint64_t uses;
+};
 
 class Capture {
  public:
@@ -39,6 +46,9 @@ class Capture {
 
   // `calls` grows with every run. A workload that is asked for but never run counts as one use.
   void asked(const Workload& workload, const std::string& target, Calls calls);
+  // OK if the file can be written now: there is none, or a job file that may be replaced. Else the reason, which is
+  // also reported.
+  Status check();
   // Adds new counts to the file. Failed: the reason; the counts are kept for the next attempt.
   Status flush();
 
@@ -57,7 +67,10 @@ class Capture {
   };
   using Key = std::pair<std::string, std::string>;  // workload, target
 
-  Status merge();  // call with the mutex held
+  // The text of the file as it is, with these uses. Call with the lock of the file held.
+  Result<std::string> with_uses(const std::vector<CapturedUse>& added) const;
+  Status reported(const Status& status);  // returns it; the first problem goes to message_
+  Status merge();                         // call with the mutex held
   void start();
   void watch();
 
@@ -73,11 +86,6 @@ class Capture {
 
 // Adds these uses to `text`, a job file or empty, and returns the new text of the whole file. InvalidArgument
 // if `text` is not a list of job entries. Keeps everything in the entries. Used by Capture and its tests.
-struct CapturedUse {
-  Workload workload;
-  std::string target;
-  uint64_t uses;
-};
 Result<std::string> add_uses(const std::string& text, const std::vector<CapturedUse>& added);
 
 }  // namespace tuner::runtime

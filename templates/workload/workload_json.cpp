@@ -420,7 +420,7 @@ Workload read_workload(ObjectReader& in) {
   return {};
 }
 
-Result<Workload> workload_from_json(std::string_view text) {
+Result<Workload> workload_from_json(std::string_view text, const std::function<void(ObjectReader&)>& more) {
   const auto refuse = [](const Status& why) {
     return Status(StatusCode::kInvalidArgument, json_input::one_line(why.message()));
   };
@@ -428,6 +428,7 @@ Result<Workload> workload_from_json(std::string_view text) {
   if (!document) return refuse(document.status());
   ObjectReader in(*document, "");
   Workload workload = read_workload(in);
+  if (more) more(in);
   if (const Status all_read = in.finish(); !all_read.is_ok()) return refuse(all_read);
   RETURN_IF_ERROR(validate(workload));
   return workload;

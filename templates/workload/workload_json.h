@@ -3,6 +3,7 @@
 // short, canonical, and for databases.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -16,8 +17,9 @@ namespace tuner {
 Workload read_workload(json_input::ObjectReader& in);
 
 // Reads a text that holds one workload and nothing else: {"op": "softmax", "rows": 8, "columns": 64}. The
-// result is valid; otherwise InvalidArgument in one line.
-Result<Workload> workload_from_json(std::string_view text);
+// result is valid; otherwise InvalidArgument in one line. `more` reads keys that may stand beside the workload's.
+Result<Workload> workload_from_json(std::string_view text,
+                                    const std::function<void(json_input::ObjectReader&)>& more = {});
 
 // Writes a workload so that workload_from_json(workload_json(w).dump()) is w, for every valid w. Keys with
 // default values are left out.

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "tests/deploy/runtime_fixture.h"
 #include "tests/random_seed.h"
@@ -141,6 +143,52 @@ TEST_F(CaptureTest, NoMoreEntriesThanAJobFileTakes) {
   EXPECT_EQ(parse_job_text(*text, "shapes.json")->size(), 4096u);
   const auto more = add_uses(*text, {{SoftmaxWorkload{1, 4}, "cpu", 2'000'000'000}});
   EXPECT_EQ(parse_job_text(*more, "shapes.json")->front().uses, 1'000'000'000) << "the most a job file takes";
+}
+
+class CapturingLibrary : public CaptureTest {
+ protected:
+  ~CapturingLibrary() override {
+    tuner_close(source_);
+    ::unsetenv("TUNER_CAPTURE");
+  }
+  // A source without a database that captures into this file, if one is named. Its messages go to messages_.
+  void open(const std::string& capture) {
+    tuner_close(std::exchange(source_, nullptr));
+    ::setenv("XDG_DATA_HOME", path("none").c_str(), 1);
+    ::setenv("TUNER_CAPTURE", capture.c_str(), 1);
+    tuner_options options{.struct_bytes = sizeof options, .message_user = &messages_};
+    options.message = [](void* user, const char* line) {
+      static_cast<std::vector<std::string>*>(user)->emplace_back(line);
+    };
+    ASSERT_EQ(tuner_open(nullptr, &options, &source_), TUNER_OK) << tuner_last_error();
+  }
+  tuner_source* source_ = nullptr;
+};
+
+TEST_F(CapturingLibrary, FindsTheEntriesThatItWrote) {
+  open(path("shapes.json"));
+  ASSERT_EQ(testing::use_once(source_, kSoftmax), "");
+  open("");
+  std::ifstream in(path("shapes.json"));
+  nlohmann::json entry = nlohmann::json::parse(in).at(0);
+  ASSERT_TRUE(entry.contains("target") && entry.contains("uses")) << entry;
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(source_, entry.dump().c_str(), &f), TUNER_OK) << tuner_last_error();
+  tuner_release(f);
+  entry["target"] = "llvm -mcpu=haswell -threads=3";
+  EXPECT_EQ(tuner_find(source_, entry.dump().c_str(), &f), TUNER_INVALID);
+  EXPECT_EQ(std::string(tuner_last_error()), str("target: this source answers for \"", host_target().name(),
+                                                 "\", found \"llvm -mcpu=haswell -threads=3\". Another "
+                                                 "source may be opened with tuner_options.target"));
+}
+
+TEST_F(CapturingLibrary, DoesNotSendToAFileThatItCannotWrite) {
+  std::ofstream(path("notes.json")) << "my notes\n";
+  open(path("notes.json"));
+  ASSERT_EQ(testing::use_once(source_, R"({"op":"softmax","rows":3,"columns":31})"), "");
+  ASSERT_EQ(messages_.size(), 2u);
+  EXPECT_THAT(messages_[0], HasSubstr("notes.json: is no job file, and is left as it is: line 1, column"));
+  EXPECT_THAT(messages_[1], HasSubstr("To tune: give TUNER_CAPTURE a file other than " + path("notes.json")));
 }
 
 // The whole library, in a child that ends as applications do: by exit(), without closing anything.
