@@ -1,5 +1,6 @@
 // Opening by name: the one place that knows which engines there are. Apart from store.h, so that no engine is
 // read by what it implements.
+#include "db/damage.h"
 #include "db/sqlite/sqlite_store.h"
 #include "db/store.h"
 
@@ -26,6 +27,10 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, Mode mode) {
   RETURN_IF_ERROR(refuse_url(path));
   return mode == Mode::kWrite ? db::SqliteStore::open_for_writing(path)
                               : db::SqliteStore::open_for_reading(path);
+}
+
+bool is_damaged_database(const std::string& path) {
+  return refuse_url(path).is_ok() && db::is_damaged_file(path);
 }
 
 Status copy_database(const std::string& from, const std::string& to) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "compiler_core/base/output_file.h"
 #include "db/sqlite/migrate.h"
@@ -135,6 +136,18 @@ Result<int64_t> last_sequence_number(Connection& connection) {
 }
 
 }  // namespace
+
+bool is_damaged_file(const std::string& path) {
+  constexpr std::string_view kBegin = "SQLite format 3";
+  std::string begin(kBegin.size(), 0);
+  if (!check_kind(path).is_ok() ||
+      !std::ifstream(path, std::ios::binary).read(begin.data(), std::ssize(begin)))
+    return false;
+  if (begin != kBegin) return false;
+  const Result<std::unique_ptr<Connection>> connection =
+      Connection::open(path, Connection::Access::kImmutable);
+  return connection && !refuse_foreign(**connection, current_schema()).is_ok() && (*connection)->damaged();
+}
 
 Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string real, follow_links(path));

@@ -169,7 +169,8 @@ bool same_content(StoredRecord a, StoredRecord b);
 // Races. Checks their numbers and trials, like check_numbers().
 Status check_race(const RaceRow& race);
 
-// Implements copy_database() for files.
+// Implements is_damaged_database() and copy_database() for files.
+bool is_damaged_file(const std::string& path);
 Status copy_file_database(const std::string& from, const std::string& to);
 
 }  // namespace tuner::db

@@ -131,6 +131,9 @@ const std::vector<BadInputRow> kImport = {
 
 const std::vector<BadInputRow> kMerge = {
     {"records check --db folder", "folder: is a folder"},
+    {"records check --db damaged.db", "damaged.db: is damaged: ", kFailed},  // what it was asked
+    {"records check --db cut.db", "cut.db: ", kFailed},
+    {"records check --db cut.db --json", "cut.db: ", kFailed},
     {"records check --db text", "text: is no database of this program"},
     {"records check --db fifo", "fifo: is no regular file"},
     {"records check --db loop", "Too many levels of symbolic links"},

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <stop_token>
 
+#include "db/damage.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/records_commands.h"
 
@@ -34,7 +35,10 @@ void print(const IntegrityReport& r) {
 
 int run(const Options& options) {
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
-  if (!store) return report(store.status());
+  if (!store) {
+    const int exit_code = report(store.status());
+    return is_damaged_database(options.db) ? kExitFailed : exit_code;
+  }
   catch_interrupts();
   std::stop_source stop;
   RowProgress progress("checked");
