@@ -219,8 +219,18 @@ class Failing(WithFarm):
         self.assertEqual(f"tuner: {caught.exception}", said.stderr.strip())
         with self.assertRaisesRegex(tuner.InvalidRequest, "search"):
             self.client.submit(self.CUDA, search="no-such")
-        with self.assertRaisesRegex(tuner.InvalidRequest, "submit.trials: found 5000000000"):
-            self.client.submit(JOB, target="llvm -mcpu=haswell", trials=5_000_000_000)
+        for field, value, allowed in (("trials", 5_000_000_000, "1 to 10000000"), ("trials", 0, "1 to 10000000"),
+                                      ("trials", 1.5, "1 to 10000000"), ("seed", -1, "0 to 18446744073709551615"),
+                                      ("seed", "x", "0 to 18446744073709551615")):
+            with self.assertRaises(tuner.InvalidRequest) as refused:
+                self.client.submit(self.CUDA, **{field: value})
+            self.assertEqual(str(refused.exception), f"submit.{field}: expected an integer from {allowed}, found {value}")
+        # The bounds are those of the daemon: its own words, for a number that no client looked at.
+        request, = self.client._read(self.CUDA, "", tuner.client._Deadline(20))
+        request.request_id, request.trials = "many", 10_000_001
+        with self.assertRaises(tuner.InvalidRequest) as refused:
+            self.client._call(self.client._jobs.Submit, request)
+        self.assertEqual(str(refused.exception), "submit.trials: expected an integer from 1 to 10000000, found 10000001")
         with self.assertRaisesRegex(tuner.InvalidRequest, "cannot be read"):
             self.client.submit(self.farm.folder / "not-there.json")
         with self.assertRaises(TypeError):

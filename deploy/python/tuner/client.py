@@ -110,12 +110,20 @@ class Worker:
     silent_s: float
 
 
+#: What the daemon takes (proto/convert.h). Others may not fit the message, which would say so in words of its own.
+_RANGES = {"trials": (1, 10_000_000), "seed": (0, 2**64 - 1)}
+
+
 def _set(request, field: str, value: int) -> None:
-    """A number that the message has no room for is the caller's mistake, as one that the daemon refuses."""
+    """A number out of range is the caller's mistake, in the daemon's words."""
+    low, high = _RANGES[field]
     try:
-        setattr(request, field, value)
-    except (ValueError, TypeError) as error:
-        raise errors.InvalidRequest(f"submit.{field}: found {value}: {error}") from None
+        if low <= value <= high:
+            setattr(request, field, value)
+            return
+    except (ValueError, TypeError):
+        pass
+    raise errors.InvalidRequest(f"submit.{field}: expected an integer from {low} to {high}, found {value}")
 
 
 class Client:
