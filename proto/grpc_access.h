@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "proto/daemon_access.h"
 
@@ -16,6 +18,8 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess
 // gRPC writes a line to stderr for each handshake that fails. For programs of ours, whose own messages say it: no more
 // lines of gRPC in this process, unless GRPC_VERBOSITY in the environment asks for them.
 void quieten_grpc();
+// What gRPC's words for a connection that cannot be made tell of TLS; empty: nothing.
+std::string tls_trouble(const DaemonAccess& access, std::string_view words);
 // Puts the token, if there is one, into a call.
 void add_token(const DaemonAccess& access, grpc::ClientContext& context);
 

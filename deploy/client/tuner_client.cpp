@@ -66,10 +66,12 @@ class Deadline {
     case grpc::StatusCode::FAILED_PRECONDITION:
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
       throw Refused(text);
-    case grpc::StatusCode::UNAVAILABLE:
-      throw Unavailable(address + ": " + (text.empty() ? "no answer" : text) +
-                        ". Is a daemon there? tuner serve --listen " + (access.tls() ? "tls:" : "") +
-                        address);
+    case grpc::StatusCode::UNAVAILABLE: {
+      const std::string trouble = tls_trouble(access, text);
+      throw Unavailable(str(address, ": ", text.empty() ? "no answer" : text, trouble.empty() ? "" : "; ",
+                            trouble, ". Is a daemon there? tuner serve --listen ", access.tls() ? "tls:" : "",
+                            address));
+    }
     case grpc::StatusCode::UNAUTHENTICATED:
     case grpc::StatusCode::PERMISSION_DENIED:
       throw Denied(text);

@@ -66,6 +66,11 @@ std::string DaemonChannel::address() const {
   return access_.address;
 }
 
+std::string DaemonChannel::tls_trouble(std::string_view words) const {
+  const std::lock_guard lock(mutex_);
+  return tuner::tls_trouble(access_, words);
+}
+
 void DaemonChannel::dial_locked() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);

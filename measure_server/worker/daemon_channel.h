@@ -30,6 +30,8 @@ class DaemonChannel {
   // How the call ended.
   void heard(const grpc::Status& status);
   std::string address() const;
+  // What gRPC's words for a connection that cannot be made tell of TLS; empty: nothing.
+  std::string tls_trouble(std::string_view words) const;
 
  private:
   void dial_locked();

@@ -17,11 +17,13 @@ constexpr int kBlobMs = 60'000;        // 256 KiB, over a slow link
 enum class Call { kRegister, kSync, kBlob };
 
 // What daemon_link.h and blob_link.h say of each call's errors; FAILED_PRECONDITION is about sessions, so Register has none.
-Status to_status(const grpc::Status& s, const std::string& address, Call call) {
+Status to_status(const grpc::Status& s, const std::string& address, const std::string& tls_trouble,
+                 Call call) {
   if (s.ok()) return Status::ok();
   const std::string message = str("daemon ", address, ": ", s.error_message());
   switch (s.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
+      return {StatusCode::kUnavailable, tls_trouble.empty() ? message : str(message, "; ", tls_trouble)};
     case grpc::StatusCode::CANCELLED:
       return {StatusCode::kUnavailable, message};
     case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -81,7 +83,7 @@ class GrpcLink final : public DaemonLink, public BlobLink {
     const auto stub = Service::NewStub(channel);
     const grpc::Status status = send(*stub, context);
     channel_.heard(status);
-    return to_status(status, channel_.address(), what);
+    return to_status(status, channel_.address(), channel_.tls_trouble(status.error_message()), what);
   }
 
   DaemonChannel channel_;

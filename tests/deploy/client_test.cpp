@@ -240,9 +240,9 @@ class FarmTest : public ClientTest {
     return name;
   }
   template <class Wrong>
-  static std::string says(const std::string& file) {
+  static std::string says(const std::string& file, double timeout_s = 5) {
     try {
-      (void)Client(file, 5).jobs();
+      (void)Client(file, timeout_s).jobs();
     } catch (const Wrong& wrong) {
       return wrong.what();
     } catch (const client::Error& other) {
@@ -312,8 +312,29 @@ TEST_F(FarmTest, WhatIsNoCredentialsFileIsToldAtOnce) {
   EXPECT_THAT(says<client::Unavailable>(changed(alice, "[0-9]+\n", "1\n")),
               HasSubstr("Is a daemon there? tuner serve --listen tls:127.0.0.1:1"));
   // Without the authority's certificate it would be plain text, which the daemon does not speak.
-  EXPECT_THAT(says<client::Unavailable>(changed(alice, "-----BEGIN[^]*-----\n", "")),
-              HasSubstr("127.0.0.1:"));
+  EXPECT_THAT(
+      says<client::Unavailable>(changed(alice, "-----BEGIN[^]*-----\n", "")),
+      HasSubstr("; who listens there may ask for TLS: give a credentials file, not an address. Is a daemon"));
+
+  // Nor does a daemon without TLS speak that.
+  const Process plain(
+      {program("tuner"), "serve", "--listen", "127.0.0.1:0", "--db", folder_.file("plain.db")},
+      folder_.file("plain"));
+  std::smatch found;
+  std::string text;
+  ASSERT_TRUE(eventually(30s, [&] {
+    text = plain.out() + plain.err();
+    return std::regex_search(text, found, std::regex("listening on (127.0.0.1:[0-9]+)"));
+  })) << text;
+  const std::string address = found[1],
+                    trouble = "who listens there ends the TLS handshake: it may not speak TLS";
+  const std::string file = changed(alice, "daemon: .*\n", "daemon: " + address + "\n");
+  EXPECT_THAT(says<client::Unavailable>(file, 1), HasSubstr("; " + trouble));
+  const auto begun = std::chrono::steady_clock::now();
+  Process jobs({program("tuner"), "jobs", "--daemon", file}, folder_.file("jobs"));
+  EXPECT_EQ(jobs.wait(30s), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 8s) << "it waits ten for somebody who may still come";
+  EXPECT_THAT(jobs.err(), HasSubstr("daemon " + address + ": " + trouble));
 }
 
 // The first C++ block of the README, compiled as C++20, and the header alone as C++17 with every warning.

@@ -341,6 +341,11 @@ class Secured(unittest.TestCase):
         with self.assertRaises(tuner.Unavailable) as away:
             self.jobs(self.changed(carol, "(daemon: .*):[0-9]+", r"\1:1"), timeout_s=2)
         self.assertIn("tuner serve --listen tls:127.0.0.1:1", str(away.exception))
+        # Without the authority's certificate it would be plain text, which the daemon does not speak.
+        with self.assertRaises(tuner.Unavailable) as plain:
+            self.jobs(self.changed(carol, "-----BEGIN[^~]*-----\n", ""), timeout_s=1)
+        self.assertIn("; who listens there may ask for TLS: give a credentials file, not an address. Is a daemon",
+                      str(plain.exception))
 
 
 class Package(unittest.TestCase):

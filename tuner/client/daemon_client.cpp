@@ -33,6 +33,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr seconds kPatience{10};       // until somebody answers
+constexpr milliseconds kLook{1'000};   // how often it is asked meanwhile why nobody does
 constexpr seconds kCallLimit{60};      // of a call that only looks things up
 constexpr seconds kMeasureLimit{330};  // of one that measures; the daemon answers within 300
 constexpr std::array<milliseconds, 2> kPauses{milliseconds(100), milliseconds(300)};  // before trying again
@@ -53,6 +54,30 @@ std::shared_ptr<grpc::Channel> channel_to(const DaemonAccess& access) {
 
 bool answers(grpc::Channel& channel, milliseconds patience) {
   return channel.WaitForConnected(std::chrono::system_clock::now() + patience);
+}
+
+// What gRPC tells of the last attempt to connect; a call that does not wait for a connection hears of it.
+std::string last_attempt(v1::Jobs::Stub& jobs) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kLook);
+  v1::ListWorkersReply ignored;
+  const grpc::Status status = jobs.ListWorkers(&context, v1::ListWorkersRequest(), &ignored);
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE ? status.error_message() : "";
+}
+
+// Waits until somebody answers, and returns why nobody does; empty: there is a connection. No more waiting helps where
+// TLS fails twice, a second apart, because of who listens there.
+std::string nobody_answers(grpc::Channel& channel, v1::Jobs::Stub& jobs, const DaemonAccess& access) {
+  const steady_clock::time_point end = steady_clock::now() + kPatience;
+  std::string before;
+  while (steady_clock::now() < end) {
+    if (answers(channel, kLook)) return "";
+    if (!access.tls()) continue;
+    std::string trouble = tls_trouble(access, last_attempt(jobs));
+    if (!trouble.empty() && trouble == before) return trouble;
+    before = std::move(trouble);
+  }
+  return access.tls() ? "nobody answers that the farm's authority vouches for" : "nobody answers";
 }
 
 // One call with a deadline: `call(context, reply)` is the stub's method with its request.
@@ -113,10 +138,10 @@ Result<DaemonClient> DaemonClient::connect(const ConnectOptions& options) {
     const std::string address = access.address;
     const bool tls = access.tls();
     std::unique_ptr<Connection> made = dial(std::move(access), address);
-    if (!answers(*made->channel, kPatience))
+    if (const std::string why = nobody_answers(*made->channel, *made->jobs, made->access); !why.empty())
       return unavailable(
-          "daemon ", address, ": nobody answers", tls ? " that the farm's authority vouches for" : "",
-          ". Expected there: tuner serve --listen ", tls ? "tls:" : "", address,
+          "daemon ", address, ": ", why, ". Expected there: tuner serve --listen ", tls ? "tls:" : "",
+          address,
           tls || address.starts_with("unix:") ? "" : ". If it asks for TLS: --daemon FILE, with credentials");
     return DaemonClient(std::move(made));
   }

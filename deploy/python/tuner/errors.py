@@ -53,12 +53,25 @@ _BY_CODE = {
 }
 
 
+def _tls_trouble(tls, text):
+    """What gRPC's words for a connection that cannot be made tell of TLS (proto/grpc_access.h); "": nothing."""
+    if "failed to connect" not in text:  # one that was made and broke
+        return ""
+    closed = any(words in text for words in ("Socket closed", "wrong version number", "packet length too long"))
+    if not tls:
+        return "; who listens there may ask for TLS: give a credentials file, not an address" if closed else ""
+    if "certificate verify failed" in text:
+        return "; who listens there is no daemon that this credentials file vouches for"
+    return "; who listens there ends the TLS handshake: it may not speak TLS" if closed else ""
+
+
 def from_grpc(error, address, listen=None):
     """The exception for a failed call; `listen`: what a daemon there would listen on."""
     code, text = error.code(), (error.details() or "").strip()
     kind = _BY_CODE.get(code, Error)
     if code == grpc.StatusCode.UNAVAILABLE:
-        text = f"{address}: {text or 'no answer'}. Is a daemon there? tuner serve --listen {listen or address}"
+        trouble = _tls_trouble((listen or "").startswith("tls:"), text)
+        text = f"{address}: {text or 'no answer'}{trouble}. Is a daemon there? tuner serve --listen {listen or address}"
     elif code == grpc.StatusCode.DEADLINE_EXCEEDED:
         text = f"{address}: no answer within the time limit ({text})"
     elif code == grpc.StatusCode.UNIMPLEMENTED:
