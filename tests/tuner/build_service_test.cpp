@@ -406,6 +406,26 @@ TEST_F(BuildService, TheListTellsKinds) {
   EXPECT_THAT(text, HasSubstr("a builder, 2 orders, 0 built"));
   EXPECT_THAT(text, HasSubstr("a runner, 1 leases"));
   EXPECT_THAT(text, HasSubstr("compiles for llvm"));
+  EXPECT_THAT(text, HasSubstr(": here, a builder"));
+}
+
+TEST_F(BuildService, TheListTellsWhoIsAwayAndLeavesOutWhoLeft) {
+  begin();
+  v1::ListWorkersReply reply;
+  farm.clock.now += 30'000;
+  ASSERT_TRUE(farm.coordinator->list_workers(&reply).is_ok());
+  ASSERT_EQ(reply.workers_size(), 2);
+  EXPECT_THAT(workers_text(reply, 0), HasSubstr(": away, a builder"));
+  EXPECT_THAT(workers_text(reply, 0),
+              HasSubstr("last heard of 30.0 s ago\n  gets nothing until it is heard of again\n"));
+  EXPECT_THAT(workers_json(reply), HasSubstr("\"away\": true"));
+  farm.clock.now += 2 * 3'600'000;
+  reply.Clear();
+  ASSERT_TRUE(farm.coordinator->list_workers(&reply).is_ok());
+  EXPECT_EQ(workers_text(reply, 0),
+            "no worker is connected. Start one: measure_server --daemon ADDRESS\n"
+            "2 not heard of for more than 10 minutes: tuner workers --all\n");
+  EXPECT_THAT(workers_text(reply, 0, /*all=*/true), HasSubstr("last heard of 2 h 0 min ago"));
 }
 
 }  // namespace

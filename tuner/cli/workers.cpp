@@ -16,7 +16,7 @@ namespace {
 
 struct WorkersOptions {
   std::string db, daemon;
-  bool json = false;
+  bool json = false, all = false;
 };
 
 int run(const WorkersOptions& options) {
@@ -28,7 +28,7 @@ int run(const WorkersOptions& options) {
   const Result<v1::ListWorkersReply> reply = client->workers();
   if (!reply) return report(reply.status());
   const std::string text =
-      options.json ? workers_json(*reply) : workers_text(*reply, terminal_width(STDOUT_FILENO));
+      options.json ? workers_json(*reply) : workers_text(*reply, terminal_width(STDOUT_FILENO), options.all);
   std::printf("%s", text.c_str());
   return kExitDone;
 }
@@ -43,6 +43,8 @@ void add_workers_command(Command app, CommandContext& context) {
   });
   add_db_option(command, options->db);
   add_json_option(command, options->json);
+  command.add_flag("--all", options->all,
+                   "Also those not heard of for more than ten minutes; --json lists them anyway");
   command.add_option("--daemon", options->daemon,
                      "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
 }

@@ -12,6 +12,8 @@
 namespace tuner {
 namespace {
 
+constexpr double kLeft_s = 600;  // the daemon itself forgets such a worker when the next one comes
+
 // What it has and has done.
 std::string work_of(const v1::WorkerSummary& w) {
   if (w.kind() == v1::BUILDER) return str("a builder, ", w.orders(), " orders, ", w.trials_done(), " built");
@@ -24,11 +26,24 @@ std::string_view kind_of(const v1::WorkerSummary& w) {
   return w.kind() == v1::RUNNER ? "runner" : "full";
 }
 
+// Daemons of before say only how long it was silent.
+bool is_away(const v1::WorkerSummary& w) { return w.away() || w.silent_s() > kLeft_s; }
+
+std::string time_ago(double seconds) {
+  if (seconds < 60) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f s ago", seconds);
+    return text;
+  }
+  const auto minutes = static_cast<int64_t>(seconds / 60);
+  return minutes < 60 ? str(minutes, " min ago") : str(minutes / 60, " h ", minutes % 60, " min ago");
+}
+
 std::string lines_of(const v1::WorkerSummary& w, int width) {
-  char silent[64];
-  std::snprintf(silent, sizeof silent, "last heard of %.1f s ago", w.silent_s());
   std::vector<std::string> lines{str(without_controls(w.worker_id()), " on ", without_controls(w.host()),
-                                     ": ", work_of(w), ", ", silent)};
+                                     ": ", is_away(w) ? "away, " : "here, ", work_of(w), ", last heard of ",
+                                     time_ago(w.silent_s()))};
+  if (is_away(w)) lines.emplace_back("  gets nothing until it is heard of again");
   if (!w.unfit().empty()) lines.push_back("  takes nothing now: " + without_controls(w.unfit()));
   if (w.paused_s() > 0)
     lines.push_back(str("  gets nothing for ", static_cast<int64_t>(w.paused_s()),
@@ -46,11 +61,16 @@ std::string lines_of(const v1::WorkerSummary& w, int width) {
 
 }  // namespace
 
-std::string workers_text(const v1::ListWorkersReply& workers, int width) {
-  if (workers.workers().empty())
-    return "no worker is connected. Start one: measure_server --daemon ADDRESS\n";
+std::string workers_text(const v1::ListWorkersReply& workers, int width, bool all) {
   std::string text;
-  for (const v1::WorkerSummary& w : workers.workers()) text += lines_of(w, width);
+  int left = 0;
+  for (const v1::WorkerSummary& w : workers.workers())
+    if (all || w.silent_s() <= kLeft_s)
+      text += lines_of(w, width);
+    else
+      ++left;
+  if (text.empty()) text = "no worker is connected. Start one: measure_server --daemon ADDRESS\n";
+  if (left > 0) text += str(left, " not heard of for more than 10 minutes: tuner workers --all\n");
   return text;
 }
 
@@ -67,6 +87,7 @@ std::string workers_json(const v1::ListWorkersReply& workers) {
          {"orders", w.orders()},
          {"trials_done", w.trials_done()},
          {"silent_s", w.silent_s()},
+         {"away", is_away(w)},
          {"unfit", w.unfit()},
          {"paused_s", w.paused_s()},
          {"paused_why", w.paused_why()},

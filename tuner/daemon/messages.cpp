@@ -213,6 +213,7 @@ void to_proto(const Workers::Entry& worker, size_t leases, v1::WorkerSummary* ou
   out->set_leases(static_cast<int>(leases));
   out->set_trials_done(worker.trials_done);
   out->set_silent_s(static_cast<double>(worker.silent_ms) / 1000);
+  out->set_away(!worker.here);
   out->set_unfit(worker.unfit);
   out->set_paused_s(static_cast<double>(worker.paused_ms) / 1000);
   out->set_paused_why(worker.paused_why);
