@@ -11,6 +11,7 @@
 #include "measure.pb.h"
 #include "tests/support/tls_client.h"
 #include "tests/tuner/guarded_daemon.h"
+#include "tuner/daemon/identity_watch.h"
 #include "tuner/identity/gatekeeper.h"
 #include "tuning.pb.h"
 
@@ -201,6 +202,32 @@ TEST_F(DoorTest, ANewCertificateOfTheDaemonIsShownWithoutARestart) {
   }
   EXPECT_NE(serial(), before);
   EXPECT_TRUE(Caller(alice.access).list().ok()) << "nobody needs new credentials";
+}
+
+// After a certificate has ended nobody gets in, so no call comes that would have the folder looked at.
+TEST_F(DoorTest, ANewCertificateOfTheDaemonIsShownThoughNobodyCalls) {
+  const auto serial = [&] {
+    testing::TlsClient client(daemon_.address(), {});
+    EXPECT_TRUE(client.shake_hands()) << client.fault();
+    return client.server_serial();
+  };
+  const std::string before = serial();
+  ASSERT_TRUE(daemon_.folder.renew_daemon(5).is_ok());
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (serial() == before && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(50ms);
+  EXPECT_NE(serial(), before);
+}
+
+TEST(CertificateNote, IsGivenAMonthAhead) {
+  constexpr int64_t kDayS = 24 * 3600, kEndS = 1'767'225'600;  // 2026-01-01
+  EXPECT_EQ(note_of_certificate(kEndS, kEndS - 31 * kDayS).text, "");
+  const CertificateNote soon = note_of_certificate(kEndS, kEndS - 29 * kDayS),
+                        late = note_of_certificate(kEndS, kEndS);
+  EXPECT_FALSE(soon.ended);
+  EXPECT_THAT(soon.text, HasSubstr("the daemon's certificate ends 2026-01-01 00:00 UTC"));
+  EXPECT_TRUE(late.ended);
+  EXPECT_THAT(late.text,
+              HasSubstr("ended 2026-01-01 00:00 UTC: nobody gets in by TLS. `tuner admin ca --renew`"));
 }
 
 TEST_F(DoorTest, NoSecretIsLogged) {

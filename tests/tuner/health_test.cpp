@@ -52,6 +52,8 @@ TEST(JudgeHealth, NamesWhatIsWrong) {
   f = well;
   f.probed_once = false;
   EXPECT_THAT(judge_health(f, {}).reason, HasSubstr("has just begun"));
+  f.probe_error = "the certificate has ended";
+  EXPECT_EQ(judge_health(f, {}).reason, "its own socket does not answer: the certificate has ended");
 }
 
 TEST(JudgeHealth, TheLimitsAreInclusive) {

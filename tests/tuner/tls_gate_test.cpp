@@ -535,6 +535,8 @@ TEST(TlsRenewal, WhatIsNoCertificateChangesNothing) {
               HasSubstr("the daemon's key: "));
   EXPECT_THAT(service.tls->renew({certificate, key, "none"}).message(),
               HasSubstr("the authority's certificate: "));
+  EXPECT_THAT(service.tls->renew({certificate, key, other.authority.certificate}).message(),
+              HasSubstr("expected one that the farm's authority has signed"));
   EXPECT_TRUE(Client(service.address(), farm.authority.certificate).echo().ok());
 }
 

@@ -31,6 +31,8 @@ Readiness judge_health(const HealthFacts& f, const HealthOptions& options) {
   if (f.commit_failed) return {false, "the database cannot be written: the last commit failed"};
   if (f.now_ms - f.probed_ms > options.probed_limit_ms)
     return {false, str("its own socket has not answered for ", seconds(f.probed_ms), " s: ", f.probe_error)};
+  if (!f.probed_once && !f.probe_error.empty())
+    return {false, "its own socket does not answer: " + f.probe_error};
   if (!f.probed_once) return {false, "it has just begun: its own socket has not been tried yet"};
   return {true, ""};
 }

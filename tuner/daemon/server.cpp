@@ -17,9 +17,11 @@
 
 #include "build.grpc.pb.h"
 #include "measure.grpc.pb.h"
+#include "proto/grpc_access.h"
 #include "proto/grpc_status.h"
 #include "tuner/daemon/call_threads.h"
 #include "tuner/daemon/door.h"
+#include "tuner/daemon/identity_watch.h"
 #include "tuner/daemon/messages.h"
 #include "tuner/transport/gate.h"
 #include "tuning.grpc.pb.h"
@@ -347,6 +349,7 @@ class GrpcServer final : public Server {
     grpc::EnableDefaultHealthCheckService(true);  // for this process
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return failed("the server does not start: gRPC has logged why");
+    quieten_grpc();  // what it would write of a handshake of this daemon's own probe is in the log's words, once
     set_serving(true);
     const auto hand_over = [this](int fd) {
       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -359,6 +362,7 @@ class GrpcServer final : public Server {
     const Status started = gate.status();
     if (started) gate_ = *std::move(gate);
     gate_known_.count_down();
+    if (started && tls_ != nullptr) identity_watch_.emplace(gatekeeper_);
     return started;
   }
 
@@ -382,6 +386,7 @@ class GrpcServer final : public Server {
 
   void stop() override {
     if (server_ == nullptr) return;
+    identity_watch_.reset();
     if (gate_) gate_->stop_listening();
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     server_->Wait();
@@ -447,6 +452,7 @@ class GrpcServer final : public Server {
   bool first_is_tls_ = false;
   std::latch gate_known_{1};
   std::unique_ptr<transport::Gate> gate_;  // in front of it: all connections come through here
+  std::optional<IdentityWatch> identity_watch_;
 };
 
 }  // namespace

@@ -61,6 +61,9 @@ class Gatekeeper {
   Result<std::string> authority() const;
   // What tenants may have.
   ShareByTenant shares() { return known(Look::kOnceASecond)->shares; }
+  // Reads the files again if they have changed, once a second at most. Each call does so, too; but as long as nobody
+  // gets in there is none.
+  void look() { (void)known(Look::kOnceASecond); }
   // Called, by whichever thread finds out, when files have changed since the last look: to renew what is listened
   // with.
   void on_change(std::function<void()> tell);

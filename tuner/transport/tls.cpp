@@ -98,6 +98,13 @@ Result<Owned<SSL_CTX>> make_context(const TlsMaterial& material) {
       SSL_CTX_add_client_CA(c, authority.get()) != 1)
     return invalid_argument("the authority's certificate: expected PEM, found something else: ",
                             last_error());
+  if (X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) != 1) {
+    ERR_clear_error();
+    return invalid_argument(
+        "the daemon's certificate: expected one that the farm's authority has signed, found another: no "
+        "client would "
+        "believe it. `tuner admin ca --renew` makes a new one");
+  }
   return context;
 }
 
