@@ -118,6 +118,8 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
   EXPECT_EQ(constants_of(e), Constants::kCold);
 }
 
+TEST(JobFile, ATimeLimitOfNoughtIsNone) { EXPECT_EQ(one(conv(R"("time_limit_s": 0)")).stop.time_limit_s, 0); }
+
 TEST(JobFile, WithoutConstantsThereIsOnlyWarm) {
   const JobEntry e = one(conv(R"("measure": {"constants": "cold"})"));
   EXPECT_EQ(e.measure.constants, Constants::kCold);
@@ -369,7 +371,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "[\"weight\",\"weight\"]."},
       {conv(R"("trials": 0)"), "trials: expected an integer from 1 to 10000000, found 0."},
       {conv(R"("stop_below": 101)"), "stop_below: expected a number from 0 to 100, found 101."},
-      {conv(R"("time_limit_s": 0)"), "time_limit_s: expected a number above 0 and at most 1e+09, found 0."},
+      {conv(R"("time_limit_s": -1)"), "time_limit_s: expected a number from 0 to 1e+09, found -1."},
       {conv(R"("name": "3x3")"),
        "name: expected a name for C: letters, digits and underscores, starting with a letter, found "
        "\"3x3\"."},

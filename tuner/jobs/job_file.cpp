@@ -89,7 +89,7 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   double stop_below_percent = 100 * entry.stop.below;
   in.read_within("stop_below", stop_below_percent, 0, 100);
   entry.stop.below = stop_below_percent / 100;
-  in.read("time_limit_s", entry.stop.time_limit_s, 0.0, 1e9);
+  in.read_within("time_limit_s", entry.stop.time_limit_s, 0, 1e9);
   read_measure(in, prefix, entry.measure);
   RETURN_IF_ERROR(in.finish());
   RETURN_IF_ERROR(validate(entry.workload).with_context(prefix));
