@@ -1,5 +1,5 @@
 // What `tuner extract` and `tuner cover` say of input that is none: one clear line, exit code 2, and no file
-// is written.
+// is written. And of a cache that cannot be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +85,18 @@ TEST_F(BadInput, CoverRefusesOptionsByName) {
   EXPECT_THAT(refused("cover --spaces knobs.csv --k 0 -o out.h"), HasSubstr("--k: Value 0"));
   EXPECT_THAT(refused("cover --spaces knobs.csv --k three -o out.h"), HasSubstr("--k: Value three"));
   EXPECT_THAT(refused("cover --spaces knobs.csv --within half -o out.h"), HasSubstr("--within: "));
+}
+
+// No fault of the worker's program, which is there.
+TEST_F(BadInput, AWorkersFolderThatCannotBeMadeIsNamed) {
+  line_.write("job.json", R"({"op": "softmax", "rows": 8, "columns": 64})");
+  const CommandResult r =
+      line_.run("env XDG_CACHE_HOME=/dev/null timeout 30 tuner submit job.json --trials 1 --db new.db");
+  EXPECT_EQ(r.exit_code, 1) << r.out << r.err;
+  EXPECT_THAT(r.err,
+              ::testing::ContainsRegex("the worker's folder /dev/null/tuner/worker-[0-9a-f]+ cannot be made: "
+                                       "Not a directory. XDG_CACHE_HOME names another place"));
+  EXPECT_THAT(r.err, ::testing::Not(HasSubstr("cannot be started")));
 }
 
 }  // namespace

@@ -32,7 +32,12 @@ Result<std::string> find_measure_server() {
 
 WorkerProcess::WorkerProcess(Options options) : options_(std::move(options)) {
   std::error_code error;
-  fs::create_directories(options_.work_dir, error);  // spawn() reports what this could not do
+  fs::create_directories(options_.work_dir, error);
+  if (error) {
+    state_ = failed("the worker's folder ", options_.work_dir, " cannot be made: ", error.message(),
+                    ". XDG_CACHE_HOME names another place for it");
+    return;
+  }
   // The worker dies with the thread that started it (PDEATHSIG): one thread starts and watches it.
   thread_ = std::thread([this] { supervise(); });
 }
