@@ -119,13 +119,15 @@ TEST_F(OneJob, TimeGoesToItsPhases) {
 }
 
 TEST_F(OneJob, WaitsInVainOnceAndOnlyWhileSomethingIsOpen) {
-  EXPECT_FALSE(job.waits_in_vain(8, 5'000, now + 5'000));
-  EXPECT_FALSE(job.waits_in_vain(0, 5'000, now + 9'000)) << "nothing is open: nobody is missed";
+  EXPECT_FALSE(job.may_wait_in_vain(8, 5'000, now + 5'000));
+  EXPECT_FALSE(job.may_wait_in_vain(0, 5'000, now + 9'000)) << "nothing is open: nobody is missed";
   now += 4'000;
   turn(1);
-  EXPECT_FALSE(job.waits_in_vain(8, 5'000, now + 5'000)) << "counted from the latest result";
-  EXPECT_TRUE(job.waits_in_vain(8, 5'000, now + 5'001));
-  EXPECT_FALSE(job.waits_in_vain(8, 5'000, now + 60'000)) << "told once";
+  EXPECT_FALSE(job.may_wait_in_vain(8, 5'000, now + 5'000)) << "counted from the latest result";
+  EXPECT_TRUE(job.may_wait_in_vain(8, 5'000, now + 5'001));
+  EXPECT_TRUE(job.may_wait_in_vain(8, 5'000, now + 6'000)) << "as long as there was nothing to tell";
+  job.told_that_it_waits();
+  EXPECT_FALSE(job.may_wait_in_vain(8, 5'000, now + 60'000)) << "told once";
 }
 
 TEST_F(OneJob, ResultsAreTakenOnce) {

@@ -146,7 +146,15 @@ class Daemon {
       EXPECT_TRUE(testing::sync_now(*coordinator, request, &reply).is_ok());
       request.Clear();
       for (const v1::Lease& lease : reply.leases()) answer(lease, request);
+      if (!unfit_.empty()) {
+        request.set_unfit(unfit_);
+        clock.pass(50);  // nothing else moves it
+      }
       if (reply.leases_size() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (!ended()) {
+      ADD_FAILURE() << "it does not end";
+      return 0;
     }
     // The store knows it a moment before the coordinator does.
     v1::WatchRequest watch;
@@ -178,9 +186,17 @@ class Daemon {
   std::unique_ptr<Store> store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   std::unique_ptr<Coordinator> coordinator;
   bool all_fail = false;
+  bool no_room_for_races = false;  // the worker gives its first race back, and takes nothing more
 
  private:
   void answer(const v1::Lease& lease, v1::SyncRequest& request) {
+    if (no_room_for_races && lease.finalists_size() > 0) {
+      unfit_ = "the disk is full";
+      v1::HeldLease* back = request.add_returned();
+      back->set_trial_id(lease.trial_id());
+      back->set_attempt(lease.attempt());
+      return;
+    }
     if (lease.finalists_size() == 0) {
       clock.pass(trial_ms_);
       MeasureRecord record = analytic_record(lease.trial_id(), lease.attempt(), lease.config());
@@ -219,6 +235,7 @@ class Daemon {
 
   const int64_t trial_ms_, heat_ms_;
   const bool races_;
+  std::string unfit_;
 };
 
 TEST(TimeLimit, TasksThatWereNotReachedAreNoFailureAndTheNextSubmissionGoesOnWithThem) {
@@ -275,6 +292,19 @@ TEST(TimeLimit, NoTimeIsKeptForRacesNobodyCanRun) {
   EXPECT_NEAR(daemon.work_to_the_end(), kLimitS, 1);
   const std::vector<int64_t> trials = daemon.trials_of_tasks();
   EXPECT_GE(std::accumulate(trials.begin(), trials.end(), int64_t{0}), 190);
+}
+
+TEST(TimeLimit, ARaceThatNoWorkerTakesEndsWithIt) {
+  Daemon daemon(/*trial_ms=*/100, /*heat_ms=*/700);
+  daemon.no_room_for_races = true;
+  daemon.submit("r1", kLimitS);
+  EXPECT_GE(daemon.work_to_the_end(), kLimitS);
+  EXPECT_EQ(daemon.store->job("j1")->state, JobState::kFinished);
+  EXPECT_THAT(*daemon.store->races("j1"), ::testing::IsEmpty());
+  EXPECT_EQ(daemon.events_with("its race has no result (no worker took it within the time limit)"), 1);
+  EXPECT_THAT(*daemon.store->open_races("j1"), ::testing::IsEmpty());
+  EXPECT_EQ(daemon.events_with("no worker takes work of"), 1) << "somebody who watches learns why it stands";
+  EXPECT_EQ(daemon.events_with("(w1: the disk is full). The job goes on when one does"), 1);
 }
 
 TEST(TimeLimit, TasksThatHadTrialsButNoRightAnswerAreStillAFailure) {

@@ -203,6 +203,13 @@ void Coordinator::step_races(Run& run) {
     const auto served = [&](const Needs& needs) { return workers_.serving(needs, now) > 0; };
     given_up = races_.give_up_unserved(run.job->id(), served, now);
     for (const std::string& id : given_up) leases_.close(id);
+    // Those that a worker has are finished. Others would wait for as long as no worker takes anything.
+    if (run.time_limit.is_over(now))
+      for (const std::string& id : leases_.withdraw(run.job->id(), WorkKind::kRace)) {
+        leases_.close(id);  // should its result come all the same
+        races_.failed(id, "no worker took it within the time limit");
+        given_up.push_back(id);
+      }
     ended = races_.take_ended(run.job->id());
     if (!ended.empty()) run.job->note_race();
   }

@@ -248,17 +248,23 @@ void Coordinator::report(Run& run, size_t new_results) {
     const std::lock_guard lock(mutex_);
     const int64_t now = clock_.now_ms();
     if (job.take_progress(progress, cost, best_ns, new_results, now)) news_.notify_all();
-    if (job.waits_in_vain(run.runner->open_count(), options_.no_worker_hint_ms, now))
-      hint = nobody_measures_locked(job);
+    const size_t open = run.runner->open_count() + races_.of_job(job.id()).size();
+    if (job.may_wait_in_vain(open, options_.no_worker_hint_ms, now)) hint = nobody_measures_locked(job);
+    if (!hint.empty()) job.told_that_it_waits();
   }
   if (!hint.empty()) tell(job, hint);
 }
 
-// Empty when workers that are here measure all of the job's targets.
+// Empty when workers that are here measure all of the job's targets, and some of them take work.
 std::string Coordinator::nobody_measures_locked(const Job& job) {
   const int64_t now = clock_.now_ms();
   for (const JobRow::Task& task : job.row().tasks) {
-    if (workers_.some_serve({.target = task.target}, now)) continue;
+    if (workers_.some_serve({.target = task.target}, now)) {
+      const std::string unfit = workers_.all_unfit({.target = task.target}, now);
+      if (unfit.empty()) continue;
+      return str("no worker takes work of \"", task.target, "\" now (", unfit,
+                 "). The job goes on when one does");
+    }
     std::string offered, away;
     for (const Workers::Entry& worker : workers_.list(now))
       for (const std::string& target : worker.offer.targets) {

@@ -77,10 +77,8 @@ void Job::make_report(const JobProgress& progress, int64_t now_ms) {
       static_cast<double>(progress.trials_total - progress.trials_done) / report_.trials_per_second;
 }
 
-bool Job::waits_in_vain(size_t open, int64_t limit_ms, int64_t now_ms) {
-  if (told_idle_ || open == 0 || now_ms - idle_since_ms_ <= limit_ms) return false;
-  told_idle_ = true;
-  return true;
+bool Job::may_wait_in_vain(size_t open, int64_t limit_ms, int64_t now_ms) const {
+  return !told_idle_ && open > 0 && now_ms - idle_since_ms_ > limit_ms;
 }
 
 void Jobs::add(JobRow row, int trials, int64_t now_ms) {

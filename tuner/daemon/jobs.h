@@ -66,8 +66,9 @@ class Job {
   bool take_progress(const JobProgress& progress, const SearchCost& cost, const std::vector<double>& best_ns,
                      size_t new_results, int64_t now_ms);
   const JobReport& report() const { return report_; }
-  // True once: when `open` trials have waited for more than `limit_ms` without any result.
-  bool waits_in_vain(size_t open, int64_t limit_ms, int64_t now_ms);
+  // True when `open` trials and races have waited for more than `limit_ms` without any result, until it is told.
+  bool may_wait_in_vain(size_t open, int64_t limit_ms, int64_t now_ms) const;
+  void told_that_it_waits() { told_idle_ = true; }
 
   // Each grows when there is something new to tell: of the report or its races, and of its events.
   int64_t progress_version() const { return progress_version_; }

@@ -264,11 +264,11 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
   return answer;
 }
 
-std::vector<std::string> LeaseTable::withdraw(const std::string& job_id) {
+std::vector<std::string> LeaseTable::withdraw(const std::string& job_id, WorkKind kind) {
   std::vector<std::string> withdrawn;
   queue_.for_each([&](const std::string& id) {
     const Trial& trial = trials_.at(id).trial;
-    if (trial.job_id == job_id && trial.work.kind == WorkKind::kTrial) withdrawn.push_back(id);
+    if (trial.job_id == job_id && trial.work.kind == kind) withdrawn.push_back(id);
   });
   for (const std::string& id : withdrawn) remove(trials_.find(id));
   std::ranges::sort(withdrawn);

@@ -122,9 +122,9 @@ class LeaseTable {
   Heartbeat heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms,
                       bool complete = false);
 
-  // Takes the job's queued trials out, as if they had never been enqueued, and returns their ids. Those with
-  // a worker stay, and so do the job's races.
-  std::vector<std::string> withdraw(const std::string& job_id);
+  // Takes the job's queued trials (or races) out, as if they had never been enqueued, and returns their ids. Those with
+  // a worker stay.
+  std::vector<std::string> withdraw(const std::string& job_id, WorkKind kind = WorkKind::kTrial);
 
   // The job of the trial when it was open here. Otherwise remembers that its result came. `device_ms`: how long a
   // device worked for it, by its worker's word; nothing: as long as the worker said to be at it.

@@ -23,6 +23,7 @@ class TimeLimit {
 
   bool exists() const { return limit_s_ > 0; }
   double limit_s() const { return limit_s_; }
+  bool is_over(int64_t now_ms) const { return exists() && now_ms >= deadline_ms_; }
 
   // Whether the search is to end, for so many races are to come. `untried`: some task has no trial yet.
   bool ends_search(int64_t races, bool untried, int64_t now_ms) const;

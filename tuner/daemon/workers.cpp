@@ -329,6 +329,16 @@ bool Workers::some_serve(const Needs& needs, int64_t now_ms) const {
       workers_, [&](const auto& item) { return here(item.second, now_ms) && measures(item.second, needs); });
 }
 
+std::string Workers::all_unfit(const Needs& needs, int64_t now_ms) const {
+  std::string all;
+  for (const auto& [session, worker] : workers_) {
+    if (!here(worker, now_ms) || !measures(worker, needs)) continue;
+    if (worker.unfit.empty()) return "";
+    all += str(all.empty() ? "" : "; ", worker.offer.life.worker_id, ": ", worker.unfit);
+  }
+  return all;
+}
+
 std::map<std::string, std::vector<Lack>> Workers::lacking(const Needs& needs, int64_t now_ms) const {
   std::map<std::string, std::vector<Lack>> lacking;
   for (const auto& [session, worker] : workers_) {

@@ -118,6 +118,8 @@ class Workers {
   // Of the workers that are here:
   int serving(const Needs& needs, int64_t now_ms) const;  // how many measure what has these needs
   bool some_serve(const Needs& needs, int64_t now_ms) const;
+  // Why none of those takes anything now, by their own word: "gpu1: the disk is full; gpu2: ...". Empty: one does.
+  std::string all_unfit(const Needs& needs, int64_t now_ms) const;
   int capacity(int64_t now_ms) const;  // leases they have room for, as they last said
   // By id, what those lack of the needs that measure for the target otherwise.
   std::map<std::string, std::vector<Lack>> lacking(const Needs& needs, int64_t now_ms) const;
