@@ -19,6 +19,7 @@ class Called {
       command->add_option("--daemon", ignored_);
       command->add_option("--dim", several_);
       command->add_flag("--fresh");
+      command->add_flag("--no-tune", flag_);
     }
     app_.add_subcommand("build")->add_option("--db", ignored_);
     CLI::App* exporting = app_.add_subcommand("records")->add_subcommand("export");
@@ -35,6 +36,7 @@ class Called {
  private:
   std::string ignored_;
   std::vector<std::string> several_;
+  bool flag_ = false;
   CLI::App app_;
 };
 
@@ -47,13 +49,14 @@ TEST(Hint, NamesTheProgramAsItWasCalledWithTheDatabaseThatWasGiven) {
 
 // What is left out would make another command of it.
 TEST(Hint, TheSameCommandHasAllThatItWasGiven) {
-  const Called called("bin/tuner",
-                      {"submit", "my x.json", "--fresh", "--dim", "n=1", "--dim", "m=2", "--db", "t.db"});
+  const Called called("bin/tuner", {"submit", "my x.json", "--fresh", "--dim", "n=1", "--dim", "m=2",
+                                    "--no-tune", "--db", "t.db"});
   const std::string again = this_command();
   EXPECT_TRUE(again.starts_with("bin/tuner submit 'my x.json' ")) << again;
   for (const char* given : {" --fresh", " --dim n=1 --dim m=2", " --db t.db"})
     EXPECT_NE(again.find(given), std::string::npos) << again;
   EXPECT_EQ(again.find("--daemon"), std::string::npos) << again;
+  EXPECT_TRUE(again.find(" --no-tune --db") != std::string::npos || again.ends_with(" --no-tune")) << again;
 }
 
 TEST(Hint, LeavesOutWhatIsTheDefault) {

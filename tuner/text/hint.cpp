@@ -115,7 +115,7 @@ std::string this_command() {
   if (call.command == nullptr) return call.program;
   for (const CLI::Option* option : call.command->get_options()) {
     if (option->count() == 0) continue;
-    const bool is_flag = option->get_type_size_max() == 0, is_argument = option->get_positional();
+    const bool is_flag = option->get_items_expected_max() == 0, is_argument = option->get_positional();
     if (is_flag) options += " " + option->get_name();
     if (is_flag) continue;
     for (const std::string& given : option->results())
