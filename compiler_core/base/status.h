@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <locale>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -49,10 +50,12 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// Joins values for messages: "a", 3, " b" -> "a3 b".
+// Joins values for messages and keys: "a", 3, " b" -> "a3 b". Numbers look as in C everywhere: a program that our
+// libraries are linked into may have set a locale that writes 1024 as "1.024".
 template <class... Args>
 std::string str(const Args&... args) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   (out << ... << args);
   return out.str();
 }
