@@ -151,12 +151,12 @@ Capture::~Capture() {
   static_cast<void>(flush());
 }
 
-void Capture::asked(const Workload& workload, const std::string& target, Calls calls) {
+void Capture::asked(const Workload& workload, const std::string& target, const Calls& calls) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[{workload.key(), target}];
   entry.workload = workload;
   const void* const id = calls.get();
-  entry.counters.try_emplace(id, std::move(calls), 0);
+  entry.counters.try_emplace(id, calls, 0);
   start();
 }
 

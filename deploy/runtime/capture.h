@@ -45,7 +45,7 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   // `calls` grows with every run. A workload that is asked for but never run counts as one use.
-  void asked(const Workload& workload, const std::string& target, Calls calls);
+  void asked(const Workload& workload, const std::string& target, const Calls& calls);
   // OK if the file can be written now: there is none, or a job file that may be replaced. Else the reason, which is
   // also reported.
   Status check();
