@@ -97,6 +97,10 @@ Result<DaemonAccess> parse_credentials(std::string_view text, const std::string&
 }
 
 Result<DaemonAccess> find_daemon(const std::string& daemon) {
+  if (daemon.starts_with("tls:"))
+    return invalid_argument(
+        daemon, ": expected HOST:PORT, unix:/path or a credentials file. Where a daemon ",
+        "listens with tls:, give the file of `tuner admin token` or `tuner admin worker`");
   if (is_daemon_address(daemon)) {
     RETURN_IF_ERROR(check_daemon_port(daemon));
     DaemonAccess access;

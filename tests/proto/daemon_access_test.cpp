@@ -141,6 +141,13 @@ TEST(FindDaemon, RefusesAPortThatThereIsNot) {
             "alice:2: farm:99999: expected a port from 1 to 65535, found 99999");
 }
 
+TEST(FindDaemon, AsksForTheFileWhereTlsIsNamed) {
+  EXPECT_EQ(find_daemon("tls:farm:7070").message(),
+            "tls:farm:7070: expected HOST:PORT, unix:/path or a credentials file. Where a daemon listens "
+            "with tls:, "
+            "give the file of `tuner admin token` or `tuner admin worker`");
+}
+
 TEST(FindDaemon, TakesAnAddressOrAFile) {
   const TemporaryFolder folder;
   const Result<DaemonAccess> address = find_daemon("127.0.0.1:7070");
