@@ -86,10 +86,9 @@ class Deadline {
 
 // The words of the Python client.
 [[noreturn]] void fail_waiting(const std::string& job_id, const std::string& state, double timeout_s) {
-  std::ostringstream text;
-  text << job_id << " is still " << (state.empty() ? "open" : state) << " after " << timeout_s
-       << " s and goes on. To see what it waits for: tuner jobs; to end it: tuner cancel " << job_id;
-  throw DeadlineExceeded(text.str());
+  throw DeadlineExceeded(str(job_id, " is still ", state.empty() ? "open" : state, " after ", timeout_s,
+                             " s and goes on. To see what it waits for: tuner jobs; to end it: tuner cancel ",
+                             job_id));
 }
 
 std::string random_id() {

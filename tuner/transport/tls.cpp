@@ -101,9 +101,8 @@ Result<Owned<SSL_CTX>> make_context(const TlsMaterial& material) {
   if (X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) != 1) {
     ERR_clear_error();
     return invalid_argument(
-        "the daemon's certificate: expected one that the farm's authority has signed, found another: no "
-        "client would "
-        "believe it. `tuner admin ca --renew` makes a new one");
+        "the daemon's certificate: expected one that the farm's authority has signed, found another: "
+        "no client would believe it. `tuner admin ca --renew` makes a new one");
   }
   return context;
 }
