@@ -1,0 +1,251 @@
+"""What the pages show, as a list: which sets, which statistic, which machine. Nothing here is a figure.
+
+A page has `<!-- figures: NAME -->` and `<!-- end -->`; deploy/figures.py puts the table NAME between them. A
+new table is one entry of TABLES, a new row one Row. newest.py says which results they take."""
+
+from dataclasses import dataclass
+
+# What a machine is called in a table, in the order of the table of losses.
+MACHINES = {"zen5": "Zen 5", "intel-amx": "Intel, AMX", "h200": "H200"}
+
+# A loss of this much and more is a row of the table of losses.
+LOSS_BELOW = 1.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """Shapes of one line: those of the sets, or of some of their groups, or some of them by name."""
+
+    label: str
+    sets: tuple
+    groups: tuple = ()
+    names: tuple = ()
+    direct: bool = False  # direct algorithms on both sides, instead of any algorithm
+    limit: str = ""  # "share_of_peak" or "share_of_bandwidth": the column `limit`
+    machine: str = ""  # another one than the table's
+    threads: int = 0
+    model: str = ""  # a whole model against ONNX Runtime, instead of shapes
+
+
+@dataclass(frozen=True)
+class Table:
+    """One region of a page."""
+
+    name: str
+    kind: str  # how it is drawn: a function of drawing.py
+    head: str = ""  # of the first column
+    columns: tuple = ()  # of "speeds": mean, worst, limit, scaling, against, machine, measured, shapes
+    rows: tuple = ()
+    machine: str = ""
+    threads: int = 1
+    commands: bool = True  # list below the table how each of its runs was made
+
+
+PEAK, BANDWIDTH = "share_of_peak", "share_of_bandwidth"
+SPEEDS = ("shapes", "mean", "worst", "limit", "measured")
+CUBES = ("64^3", "128^3", "256^3", "512^3", "1024^3", "2048^3")
+
+
+def _convolutions(set_name: str, kind: str, of: str, limit: str = PEAK) -> tuple:
+    """The rows of one set of ResNet-50's convolutions. Its groups end with `kind`: "NCHW", "blocked int8"."""
+
+    def part(label: str, group: str, direct: bool = False) -> Row:
+        return Row(label, (set_name,), (f"conv {group} {kind}",), direct=direct, limit=limit)
+
+    rows = (
+        Row(f"`{set_name}`: {of}", (set_name,), limit=limit),
+        part("- 1x1, stride 1", "1x1 s1"),
+        part("- 1x1, stride 2", "1x1 s2"),
+        part("- 3x3, stride 1", "3x3 s1"),
+    )
+    if "int8" not in kind:  # integers have direct algorithms only
+        rows += (part("- 3x3, stride 1, direct on both sides", "3x3 s1", direct=True),)
+    return rows + (part("- 3x3, stride 2", "3x3 s2"), part("- 7x7, stride 2", "7x7 s2"))
+
+
+def _products(dtype: str, suffix: str) -> tuple:
+    """The rows of products of one small type."""
+    cubes, bert = f"cubes_{suffix}", f"bert_{suffix}"
+    large = (f"matmul large {dtype}",)
+    return (
+        Row(f"{dtype}, 64 and 128 cubed", (cubes,), names=CUBES[:2], limit=PEAK),
+        Row(f"{dtype}, 256 to 2048 cubed", (cubes,), names=CUBES[2:], limit=PEAK),
+        Row(f"{dtype}, BERT's projections and feed-forward", (bert,), large, limit=PEAK),
+        Row(f"{dtype}, BERT's attention: 12 small ones", (bert,), (f"matmul batched {dtype}",), limit=PEAK),
+    )
+
+
+FLOAT32 = Table(
+    "zen5-float32",
+    "speeds",
+    "set of `bench_cpu`",
+    SPEEDS,
+    machine="zen5",
+    rows=(
+        Row("`cubes`: matmul of 64 and 128 cubed", ("cubes",), names=CUBES[:2], limit=PEAK),
+        Row(
+            "`cubes`, `bert`: matmul of 256 to 2048 cubed, BERT",
+            ("cubes", "bert"),
+            ("matmul large", "matmul batched"),
+            limit=PEAK,
+        ),
+        Row("`skinny`: 1 and 8 rows", ("skinny",), ("matmul skinny",), limit=BANDWIDTH),
+        Row("`skinny`: 64 rows", ("skinny",), ("matmul few rows",), limit=PEAK),
+        Row("`skinny`: 49 and 197 rows, odd sizes", ("skinny",), ("matmul ragged",), limit=PEAK),
+        *_convolutions("resnet50", "NCHW", "NCHW in and out"),
+        *_convolutions("resnet50_blocked", "blocked", "channels in blocks, in and out"),
+        Row("`mobilenetv2_1x1`: NCHW", ("mobilenetv2_1x1",), limit=PEAK),
+        Row("`mobilenetv2_dw`: depthwise 3x3, NCHW", ("mobilenetv2_dw",), limit=BANDWIDTH),
+        Row("`mobilenetv2_dw_blocked`: depthwise 3x3, blocked", ("mobilenetv2_dw_blocked",), limit=BANDWIDTH),
+        Row("`rows`: softmax", ("rows",), ("rows softmax",), limit=BANDWIDTH),
+        Row("`rows`: layer norm", ("rows",), ("rows layer_norm",), limit=BANDWIDTH),
+        Row("`rows`: mean", ("rows",), ("rows mean",), limit=BANDWIDTH),
+        Row("`rows`: transpose", ("rows",), ("rows transpose",), limit=BANDWIDTH),
+        Row(
+            "`rows`: bias + ReLU, residual + ReLU",
+            ("rows",),
+            ("rows bias_relu", "rows add_relu"),
+            limit=BANDWIDTH,
+        ),
+        Row("`pooling`: NCHW", ("pooling",), ("pooling NCHW",), limit=BANDWIDTH),
+        Row("`pooling`: blocked", ("pooling",), ("pooling blocked",), limit=BANDWIDTH),
+    ),
+)
+
+SMALL_TYPES = Table(
+    "zen5-small-types",
+    "speeds",
+    "matmul",
+    SPEEDS,
+    machine="zen5",
+    rows=(
+        *_products("bfloat16", "bf16"),
+        *_products("int8", "int8"),
+        Row(
+            "int8 scaled into uint8 (`cubes_uint8`, `bert_uint8`)", ("cubes_uint8", "bert_uint8"), limit=PEAK
+        ),
+    ),
+)
+
+INT8_CONVOLUTIONS = Table(
+    "zen5-int8-convolutions",
+    "speeds",
+    "set of `bench_cpu`",
+    SPEEDS,
+    machine="zen5",
+    rows=(
+        *_convolutions("resnet50_int8", "NCHW int8", "NCHW in and out"),
+        *_convolutions("resnet50_blocked_int8", "blocked int8", "channels in blocks, in and out"),
+    ),
+)
+
+TWO_THREADS = Table(
+    "zen5-two-threads",
+    "speeds",
+    "set of `bench_cpu`",
+    ("shapes", "mean", "worst", "scaling", "limit", "measured"),
+    machine="zen5",
+    threads=2,
+    rows=(
+        Row("`bert`: projections and feed-forward", ("bert",), ("matmul large",), limit=PEAK),
+        Row("`bert`: attention, 12 small ones", ("bert",), ("matmul batched",), limit=PEAK),
+        *_convolutions("resnet50_blocked", "blocked", "channels in blocks, in and out"),
+    ),
+)
+
+AMX = Table(
+    "amx",
+    "speeds",
+    "matmul, convolutions",
+    SPEEDS,
+    machine="intel-amx",
+    rows=(
+        *_products("bfloat16", "bf16"),
+        *_products("int8", "int8"),
+        *_convolutions(
+            "resnet50_blocked_int8", "blocked int8", "channels in blocks; a first look, 16 trials per shape"
+        ),
+    ),
+)
+
+GPU = Table(
+    "gpu",
+    "speeds",
+    "kernels",
+    ("against", "shapes", "mean", "worst", "limit", "measured"),
+    machine="h200",
+    rows=(
+        Row("matmul of float32, direct sums", ("products_f32",), limit=PEAK),
+        Row("- as three products of TF32 (`tf32x3`)", ("products_tf32x3",), limit=PEAK),
+        Row("matmul of 16 bits by `wgmma`", ("products_16bit_wgmma",), limit=PEAK),
+        Row(
+            "- by `mma.sync` (GPUs from sm_80 on)",
+            ("products_16bit_mma",),
+            names=("4096x4096x4096 bfloat16", "4096x4096x4096 float16", "8192x8192x8192 bfloat16"),
+            limit=PEAK,
+        ),
+        Row("ResNet-50's convolutions, float32, NCHW, batch 1", ("resnet50_f32",), limit=PEAK),
+        Row(
+            "softmax, layer norm, mean, sum, transpose, elementwise",
+            ("memory_bound", "softmax", "layer_norm"),
+            limit=PEAK,
+        ),
+    ),
+)
+
+README = Table(
+    "readme",
+    "speeds",
+    "kernels",
+    ("machine", "against", "shapes", "mean", "worst", "measured"),
+    commands=False,
+    rows=(
+        Row("matmul, float32", ("cubes", "bert"), machine="zen5"),
+        Row("ResNet-50's convolutions, float32", ("resnet50",), machine="zen5"),
+        Row("- channels in blocks", ("resnet50_blocked",), machine="zen5"),
+        Row("ResNet-50 as a whole", (), machine="zen5", model="resnet50"),
+        Row(
+            "matmul, bfloat16 and int8",
+            ("cubes_bf16", "bert_bf16", "cubes_int8", "bert_int8"),
+            machine="intel-amx",
+        ),
+        Row("ResNet-50's convolutions, int8, in blocks", ("resnet50_blocked_int8",), machine="intel-amx"),
+        Row("matmul, float32", ("products_f32",), machine="h200"),
+        Row("matmul, 16 bits", ("products_16bit_wgmma",), machine="h200"),
+    ),
+)
+
+TABLES = (
+    README,
+    FLOAT32,
+    SMALL_TYPES,
+    INT8_CONVOLUTIONS,
+    TWO_THREADS,
+    AMX,
+    GPU,
+    Table(
+        "networks",
+        "networks",
+        "set of `bench_cpu`",
+        rows=(
+            Row("`resnet50`", ("resnet50",), machine="zen5"),
+            Row("`resnet50_blocked`", ("resnet50_blocked",), machine="zen5"),
+            Row("`resnet50_blocked`", ("resnet50_blocked",), machine="zen5", threads=2),
+            Row("`resnet50_int8`", ("resnet50_int8",), machine="zen5"),
+            Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), machine="zen5"),
+            Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), machine="intel-amx"),
+        ),
+    ),
+    Table("models-zen5", "models", "model", machine="zen5"),
+    Table("models-intel-amx", "models", "model", machine="intel-amx"),
+    Table("losses", "losses", "set"),
+    Table("build", "build"),
+)
+
+# Sets, or shapes ("set/name"), that have figures and are in no table, each with the reason.
+NOT_SHOWN = {
+    "resnet50_bf16_nhwc": "15 of 46 algorithms that cuDNN's older interface chose never used a tensor core",
+    "conv_16bit": "the same peer",
+    "first_visit": "float16 was measured again (products_16bit_mma); of int8 cuBLASLt had no answer",
+    "conv2d_512_512_7": "one layer of resnet50_f32, from another search",
+}

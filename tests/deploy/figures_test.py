@@ -1,0 +1,480 @@
+"""deploy/figures.py: a changed page is found, the newest whole run counts, figures are those counted by hand,
+and a damaged summary ends it with one line."""
+
+import copy
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from figures_cases import RESULTS, SOURCE, copy_of_the_tree, figures, run, shape, summary
+
+from bench_figures import build, drawing, judge, markdown, pages, selection, summaries, tables
+from bench_figures.newest import Results
+from bench_figures.problems import Problem
+
+ROW = tables.Row("all", ("net",))
+
+
+def table(*rows, columns=("shapes", "mean", "worst", "measured"), **more):
+    return tables.Table("some", "speeds", "set", columns, rows, **({"machine": "zen5"} | more))
+
+
+def cells(results: Results, drawn: tables.Table) -> list:
+    """The rows below the head of a drawn table, without its notes."""
+    lines = drawing.draw(results, {}, drawn).split("\n\n")[0].split("\n")[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+class Figures(unittest.TestCase):
+    def test_mean_and_worst_are_those_counted_by_hand(self):
+        # 1.6 * 0.9 = 1.44 = 1.2^2
+        results = Results(
+            [
+                summary(
+                    "2026-12-01",
+                    [
+                        run(
+                            "r",
+                            "2026-12-01",
+                            [shape("a", 1000, {"fast": 1600, "slow": 9000}), shape("b", 1000, {"fast": 900})],
+                        )
+                    ],
+                )
+            ]
+        )
+        self.assertEqual(cells(results, table(ROW)), [["all", "2", "1.20", "**0.90**", "2026-12-01"]])
+
+    def test_a_loss_that_two_decimals_hide_has_three(self):
+        self.assertEqual(
+            [markdown.speed(v) for v in (0.9964, 1.0, 1.004, 0.994, 2.5)],
+            ["**0.996**", "1.00", "1.00", "**0.99**", "2.50"],
+        )
+
+    def test_direct_is_compared_with_direct(self):
+        winograd = shape("a", 500, {"fast": 1000}, not_direct=["ours"], direct=["fast", 0.8, 0.8, 0.8])
+        winograd["ns"]["ours direct"] = 1250
+        results = Results([summary("2026-12-01", [run("r", "2026-12-01", [winograd])])])
+        direct = tables.Row("direct", ("net",), direct=True, limit=tables.PEAK)
+        drawn = cells(results, table(ROW, direct, columns=("mean", "limit")))
+        # half of the peak with Winograd's 500 ns are 0.2 of it in 1250 ns
+        self.assertEqual(drawn, [["all", "2.00", ""], ["direct", "**0.80**", "20 % of peak"]])
+
+    def test_shapes_without_free_cores_and_failed_ones_are_in_no_mean_and_are_told(self):
+        free, taken = (
+            shape(name, 1000, {"fast": ns}, peak_times_one_core=cores)
+            for name, ns, cores in (("free", 1500, 1.95), ("taken", 9000, 1.5))
+        )
+        failed = {"set": "net", "name": "failed", "group": "some", "workload": "v1", "error": "a deadline"}
+        results = Results([summary("2026-12-01", [run("r", "2026-12-01", [free, taken, failed], threads=2)])])
+        text = drawing.draw(results, {}, table(ROW, threads=2))
+        self.assertIn("| all | 1 | 1.50 | 1.50 | 2026-12-01 |", text)
+        self.assertIn("- No figure for taken of `net`: the cores were not free.", text)
+        self.assertIn("- No figure for failed of `net`: a deadline.", text)
+
+    def test_a_network_is_the_sum_of_its_layers_as_often_as_they_are_used(self):
+        layers = [
+            shape("a", 1000, {"fast": 2000}, uses=3, workload="v1 conv2d x"),
+            shape("b", 500, {"fast": 400}, workload="v1 conv2d x"),
+        ]
+        (total,) = judge.networks_of(run("r", "2026-12-01", layers))
+        self.assertEqual((total["layers"], total["ours_ns"], total["best_peers_ns"]), (4, 3500, 6400))
+
+    def test_notes_name_day_command_libraries_and_busy_machines(self):
+        results = Results(
+            [
+                summary(
+                    "2026-12-01",
+                    [run("r", "2026-12-01", [shape("a", 10, {"fast": 11, "other x": 12})], busy=True)],
+                )
+            ]
+        )
+        self.assertIn(
+            "- 2026-12-01, busy: `bench_cpu r` (fast 1.0, other; llvm).",
+            drawing.draw(results, {}, table(ROW)),
+        )
+
+
+class Newest(unittest.TestCase):
+    old = run("a", "2026-12-01", [shape("x", 10, {"fast": 20}), shape("y", 10, {"fast": 20})])
+
+    def drawn(self, *others, **more):
+        return cells(
+            Results([summary("2026-12-02", [*others]), summary("2026-12-01", [self.old])]), table(ROW, **more)
+        )[0]
+
+    def test_a_newer_slower_run_counts(self):
+        slower = run("a", "2026-12-02", [shape("x", 20, {"fast": 20}), shape("y", 20, {"fast": 20})])
+        self.assertEqual(self.drawn(slower), ["all", "2", "1.00", "1.00", "2026-12-02"])
+
+    def test_of_one_day_the_later_one_counts(self):
+        first, second = (
+            run(
+                name,
+                f"2026-12-02T{hour}:00:00Z",
+                [shape("x", ns, {"fast": 20}), shape("y", ns, {"fast": 20})],
+            )
+            for name, hour, ns in (("z", "09", 10), ("a", "10", 20))
+        )
+        self.assertEqual(self.drawn(second, first)[2], "1.00")
+
+    def test_one_shape_timed_again_replaces_nothing(self):
+        again = run("again", "2026-12-02", [shape("x", 1, {"fast": 20})])
+        self.assertEqual(self.drawn(again), ["all", "2", "2.00", "2.00", "2026-12-01"])
+
+    def test_other_machines_and_threads_are_other_results(self):
+        shapes = [
+            shape("x", 20, {"fast": 20}, peak_times_one_core=2),
+            shape("y", 20, {"fast": 20}, peak_times_one_core=2),
+        ]
+        self.assertEqual(self.drawn(run("two", "2026-12-02", shapes, threads=2))[2], "2.00")
+        results = Results(
+            [
+                summary("2026-12-01", [self.old]),
+                summary("2026-12-02", [run("b", "2026-12-02", shapes)], "h200"),
+            ]
+        )
+        self.assertEqual(cells(results, table(ROW))[0][2], "2.00")
+
+    def test_a_set_that_nobody_measured_is_a_line(self):
+        with self.assertRaisesRegex(Problem, "found no run of the set 'net' on zen5 with 3 threads"):
+            self.drawn(threads=3)
+
+    def test_a_measured_set_that_no_table_shows_is_a_line(self):
+        hidden = summary(
+            "2026-12-01", [run("r", "2026-12-01", [shape("a", 10, {"fast": 5}, set_name="hidden")])]
+        )
+        committed = summaries.read_all(SOURCE / RESULTS)
+        selection.check_all_is_shown(Results(committed))
+        with self.assertRaisesRegex(Problem, "found no row with hidden/a of zen5"):
+            selection.check_all_is_shown(Results([*committed, hidden]))
+
+
+class Pages(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.root = copy_of_the_tree(pathlib.Path(self.scratch.name) / "tree")
+        self.addCleanup(self.scratch.cleanup)
+
+    def change(self, path: str, old: str, new: str):
+        text = (self.root / path).read_text()
+        self.assertIn(old, text)
+        (self.root / path).write_text(text.replace(old, new, 1))
+
+    def test_committed_pages_are_what_the_summaries_say(self):
+        ran = figures("--check", root=self.root)
+        self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "", ""))
+
+    def test_a_flattered_figure_is_found_and_mended(self):
+        row = re.search(r"\| matmul, float32 \| H200 .*", (self.root / "README.md").read_text())[0]
+        flattered = row.replace("**0.91**", "1.31")
+        self.assertNotEqual(row, flattered)
+        before = (self.root / "README.md").read_text()
+        self.change("README.md", row, flattered)
+        ran = figures("--check", root=self.root)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn(f"-{flattered}\n+{row}\n", ran.stdout)
+        self.assertIn("deploy/figures.py rewrites them", ran.stderr)
+        self.assertEqual(figures(root=self.root).returncode, 0)
+        self.assertEqual((self.root / "README.md").read_text(), before)
+        self.assertEqual(figures("--check", root=self.root).returncode, 0)
+
+    def test_a_row_that_is_left_out_of_the_losses_is_found(self):
+        row = re.search(r"\| `cubes` \| 64\^3 .*\n", (self.root / "docs/figures.md").read_text())[0]
+        self.change("docs/figures.md", row, "")
+        ran = figures("--check", root=self.root)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn(f"+{row}", ran.stdout)
+
+    def test_a_newer_result_makes_the_pages_differ(self):
+        path = self.root / RESULTS / "2026-11-27-zen5.json"
+        newer = json.loads(path.read_text())
+        newer["date"] = "2026-11-28"
+        for of in newer["runs"]:
+            of["date"] = of["date"].replace("2026-11-27", "2026-11-28")
+        (path.parent / "2026-11-28-zen5.json").write_text(summaries.summary_text(newer))
+        ran = figures("--check", root=self.root)
+        self.assertEqual(ran.returncode, 1)
+        self.assertRegex(ran.stdout, r"\+\| matmul, float32 \| Zen 5 .* 2026-11-28 \|")
+
+    def test_regions_that_are_none_are_a_line_with_its_place(self):
+        fill = {"t": "made"}
+        self.assertEqual(
+            pages.fill("p", "a\n<!-- figures: t -->\nold\n<!-- end -->\nb", fill),
+            "a\n<!-- figures: t -->\nmade\n<!-- end -->\nb",
+        )
+        for text, message in (
+            ("<!-- figures: t -->\nx", "p:1: .*without an end"),
+            ("x\n<!-- end -->", "p:2: found <!-- end -->, expected"),
+            ("<!-- figures: t -->\n<!-- figures: t -->", "p:2: .*region of line 1"),
+            ("<!-- figures: u -->\n<!-- end -->", "p:1: found the table u, expected one of t"),
+            ("x <!-- figures: t -->", "p:1: .*alone on its line"),
+        ):
+            with self.assertRaisesRegex(Problem, message):
+                pages.fill("p", text, fill)
+
+    def test_a_table_that_stands_in_no_page_is_a_line(self):
+        self.change("docs/figures.md", "<!-- figures: losses -->", "<!-- figures: amx -->")
+        ran = figures("--check", root=self.root)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("found no page with losses", ran.stderr)
+
+    def test_figures_stand_in_regions_only(self):
+        readme = (SOURCE / "README.md").read_text()
+        ours = {
+            "docs/figures.md": (SOURCE / "docs/figures.md").read_text(),
+            "README.md": readme[readme.index("## Figures\n") : readme.index("## Where to read on")],
+        }
+        for page, text in ours.items():
+            outside = re.sub(r"(?s)<!-- figures: .*?<!-- end -->", "", text)
+            self.assertEqual(
+                re.findall(r".*\b\d+\.\d\d.*|.*\d+ (?:%|ms|us|times|minutes)\b.*", outside), [], page
+            )
+            self.assertIn("<!-- figures: ", text)
+
+
+class Damage(unittest.TestCase):
+    good = summary(
+        "2026-12-01",
+        [
+            run(
+                "r",
+                "2026-12-01",
+                [shape("a", 1000, {"fast": 1600}, workload="v1 matmul")],
+                groups=[
+                    {"group": "some", "shapes": 1, "geometric_mean": 1.6, "worst": 1.6, "worst_shape": "a"}
+                ],
+            )
+        ],
+    )
+
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.scratch.name) / "2026-12-01-zen5.json"
+        self.addCleanup(self.scratch.cleanup)
+
+    def refused(self, text: str) -> str:
+        """The line that ends figures.py on this file."""
+        self.path.write_text(text)
+        ran = figures("--show", self.path)
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""), text[:300])
+        self.assertRegex(ran.stderr, r"\Afigures: 2026-12-01-zen5\.json.*\n\Z")
+        return ran.stderr
+
+    def test_the_good_one_is_shown(self):
+        self.path.write_text(summaries.summary_text(self.good))
+        ran = figures("--show", self.path)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("some: 1 shapes, geometric mean 1.600, worst 1.600 a", ran.stdout)
+
+    def test_each_damage_is_a_line_that_says_what_was_expected(self):
+        def change(*path_and_value):
+            *path, last, value = path_and_value
+            damaged = copy.deepcopy(self.good)
+            item = damaged
+            for key in path:
+                item = item[key]
+            item[last] = value
+            return json.dumps(damaged)
+
+        of_shape = ("runs", 0, "shapes", 0)
+        for text, message in (
+            (summaries.summary_text(self.good)[:-40], "found no JSON"),
+            ("[" * 100000, "found no JSON"),
+            ("[]", "expected an object"),
+            (change("summary", 2), "summary: found 2, expected 1"),
+            (change("date", "2026-12-02"), "expected what its name says"),
+            (change("runs", 0, "date", "2026-12-02"), "a time on 2026-12-01"),
+            (change("runs", self.good["runs"] * 2), "expected a name of its own"),
+            (change("runs", 0, "busy", 1), "busy: found 1, expected true or false"),
+            (
+                change("runs", 0, "groups", 0, "geometric_mean", 1.7),
+                "found 1.7, expected 1.600000, which its shapes give",
+            ),
+            (change("runs", 0, "groups", []), "groups: found \\[\\], expected \\['some'\\]"),
+            (change("runs", 0, "shapes", self.good["runs"][0]["shapes"] * 2), "net/a twice"),
+            (
+                change(*of_shape, "ratio", [1.9, 1.9, 1.9]),
+                "found 1.9, expected 1.600000, which its times give",
+            ),
+            (change(*of_shape, "ratio", [1.6, 1.6]), "expected three numbers"),
+            (
+                change(*of_shape, "ns", {"ours": -1, "fast": 1600}),
+                "ours: found -1, expected a number above 0",
+            ),
+            (change(*of_shape, "ns", {"ours": float("nan"), "fast": 1600}), "ours: found nan"),
+            (change(*of_shape, "ns", {"fast": 1600}), "ours: found nothing"),
+            (change(*of_shape, "ns", {"ours": 1000, "fast": 1600, "faster": 1500}), "expected the fastest"),
+            (change(*of_shape, "rounds", [1.6]), "found 1 ratios, expected 2"),
+            (json.dumps({"bench": "bench_cpu"}), "found a raw result of 'bench_cpu', expected a summary"),
+        ):
+            self.assertRegex(self.refused(text), message)
+
+    def test_no_random_damage_ends_it_otherwise(self):
+        draw = random.Random(7)
+        values = [None, True, -1, 0, 1e400, "", "x" * 200, [], {}, [None], {"a": []}, 10**400]
+
+        def places(item, path=()):
+            yield path
+            for key in item if isinstance(item, dict) else range(len(item)) if isinstance(item, list) else ():
+                yield from places(item[key], (*path, key))
+
+        every = [path for path in places(self.good) if path]
+        refused = 0
+        for _ in range(2000):
+            damaged = copy.deepcopy(self.good)
+            *path, last = draw.choice(every)
+            item = damaged
+            for key in path:
+                item = item[key]
+            if draw.random() < 0.3 and isinstance(item, dict):
+                del item[last]
+            else:
+                item[last] = draw.choice(values)
+            try:
+                summaries.check_summary(damaged, self.path)
+                drawing.draw(Results([damaged]), {}, table(tables.Row("all", ("net",), limit=tables.PEAK)))
+            except Problem as problem:
+                self.assertNotIn("\n", str(problem))
+                refused += 1
+        self.assertGreater(refused, 1000)
+
+    def test_a_raw_result_in_the_folder_is_a_line(self):
+        root = copy_of_the_tree(pathlib.Path(self.scratch.name) / "tree")
+        (root / RESULTS / "2026-12-01-zen5-raw.json").write_text('{"bench": "bench_cpu", "shapes": []}')
+        ran = figures("--check", root=root)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("run deploy/figures.py --summarise on it, then remove it", ran.stderr)
+
+    def test_results_stay_small(self):
+        files = [path.read_text().split("\n") for path in (SOURCE / RESULTS).iterdir()]
+        self.assertLess(sum(map(len, files)), 8000)
+        self.assertLess(max(len(line) for lines in files for line in lines), 2000)
+
+
+class Build(unittest.TestCase):
+    parts = [f"part{i}" for i in range(30)]
+    graph = (
+        "rule r\n command = true $out\n"
+        + "".join(f"build {n}: r\n" for n in parts)
+        + (
+            f"build installed: phony {' '.join(parts[:20])}\n"
+            f"build all: phony installed {' '.join(parts[20:])}\n"
+        )
+    )
+
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+        (self.folder / "build.ninja").write_text(self.graph)
+        self.addCleanup(self.scratch.cleanup)
+
+    def test_steps_are_those_of_the_build_graph(self):
+        self.assertEqual(build.count_steps(self.folder), {"installed": 20, "all": 30})
+        with self.assertRaisesRegex(Problem, "found no build.ninja, expected a configured one"):
+            build.count_steps(self.folder / "nothing")
+
+    def test_steps_that_are_far_from_those_committed_are_found_and_recorded(self):
+        root = copy_of_the_tree(self.folder / "tree")
+        ran = figures("--check", self.folder, root=root)
+        self.assertEqual(ran.returncode, 1)
+        self.assertRegex(
+            ran.stderr,
+            r"build\.json: installed: found \d+ steps, but the build graph has 20; deploy/figures\.py",
+        )
+        self.assertEqual(figures("--record-steps", self.folder, root=root).returncode, 0)
+        self.assertIn(
+            "The first build has about 20 steps, the tests about 10 more.", (root / "README.md").read_text()
+        )
+        self.assertEqual(figures("--check", self.folder, root=root).returncode, 0)
+
+    def test_minutes_come_with_machine_day_and_whether_it_was_busy(self):
+        said = {
+            "steps": {"installed": 803, "all": 1582},
+            "date": "2026-12-01",
+            "machine": "a CPU",
+            "busy": True,
+            "minutes": {"installed": 12.4, "all": 8.6, "tests": 9.5},
+        }
+        self.assertEqual(
+            drawing.draw_build(said).replace("\n", " "),
+            "The first build has about 800 steps, the tests about 780 more. On two cores the build takes 12 "
+            "minutes, building the tests 9, running them 10 (2026-12-01, a CPU, a busy machine).",
+        )
+
+    def measure(self, build_script: str) -> tuple:
+        """figures.py --measure-build in a repository whose build and ctest are scripts."""
+        if len(os.sched_getaffinity(0)) < 2 or not shutil.which("taskset"):
+            self.skipTest("needs two cores and taskset")
+        root = copy_of_the_tree(self.folder / "tree")
+        scripts = {root / "deploy/build.sh": build_script, self.folder / "bin/ctest": "echo ctest $* >>$LOG"}
+        for path, script in scripts.items():
+            path.parent.mkdir()
+            path.write_text(f"#!/bin/bash\n{script}\n")
+            path.chmod(0o755)
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "all"]):
+            subprocess.run(["git", "-C", root, *words], check=True)
+        environment = {
+            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+            "GRAPH": self.graph,
+            "TMPDIR": str(self.folder),
+        }
+        return root, figures("--measure-build", root=root, LOG=str(self.folder / "log"), **environment)
+
+    def test_a_first_build_is_measured_in_a_clone_without_a_compiler_cache(self):
+        before = (self.folder / "build.ninja").read_text()
+        root, ran = self.measure(
+            "echo build $* $CCACHE_DISABLE $(nproc) >>$LOG\n"
+            'mkdir -p build/release && printf "$GRAPH" >build/release/build.ninja'
+        )
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(
+            (self.folder / "log").read_text(),
+            "build release installed 1 2\nbuild release all 1 2\nctest --preset release -LE long -j 2\n",
+        )
+        kept = json.loads((root / RESULTS / "build.json").read_text())
+        self.assertEqual(
+            (kept["steps"], sorted(kept["minutes"])),
+            ({"installed": 20, "all": 30}, ["all", "installed", "tests"]),
+        )
+        self.assertIn("On two cores the build takes 0 minutes", (root / "README.md").read_text())
+        self.assertFalse((root / "build").exists(), "it was built in a clone")
+        self.assertEqual(before, self.graph)
+
+    def test_a_build_that_fails_is_a_line_and_changes_nothing(self):
+        root, ran = self.measure("echo broken; exit 3")
+        self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1))
+        log = re.search(
+            r"deploy/build.sh release installed: ended with 3; its output is in (\S+)", ran.stderr
+        )[1]
+        self.assertEqual(pathlib.Path(log).read_text(), "broken\n")
+        self.assertEqual(
+            (root / RESULTS / "build.json").read_text(), (SOURCE / RESULTS / "build.json").read_text()
+        )
+
+
+class Use(unittest.TestCase):
+    def test_wrong_use_is_one_line_and_2(self):
+        for words, message in (
+            (["--nonsense"], "unrecognized arguments: --nonsense"),
+            (["--check", "a", "b"], "unrecognized"),
+            (["--busy"], "found --busy, expected --summarise RAW.json with it"),
+            (["--summarise", "x.json"], "--machine: found ''"),
+            (["--summarise", "x.json", "--machine", "../x"], "--machine: found"),
+            (["--summarise", "/nothing.json", "--machine", "zen5"], "cannot be read"),
+            (["--show", "nothing.json"], "cannot be read"),
+            (["--check", "/nothing"], "expected a configured one"),
+        ):
+            ran = figures(*words)
+            self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
+            self.assertIn(message, ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
