@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -173,6 +174,30 @@ TEST(BenchCpu, JsonHoldsSamplesAndRatios) {
   EXPECT_NEAR(shape["best_peer_over_ours"]["ratio"]["middle"].get<double>(), 1.6, 1e-9);
   EXPECT_EQ(shape["contestants"][0]["ns"].size(), static_cast<size_t>(kRounds));
   EXPECT_EQ(shape["contestants"][2]["kind"], "peer as found");
+}
+
+// figures.py refuses a result whose groups and sums do not follow from its shapes.
+TEST(BenchCpu, JsonBecomesASummaryWithTheSameFigures) {
+  if (std::string_view(TUNER_PYTHON).ends_with("NOTFOUND")) GTEST_SKIP() << "no python3";
+  RunReport run{.date = "2026-11-21T00:00:00Z", .threads = 1, .rounds = kRounds, .seed = kSeed};
+  run.shapes.push_back(winograd_and_direct());
+  run.shapes.push_back(report_of(
+      "lost", {fake("ours", ContestantKind::kOurs, 20'000), fake("peer", ContestantKind::kPeer, 10'000)}));
+  run.shapes.push_back(report_of("alone", {fake("ours", ContestantKind::kOurs, 1'000)}));
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "bench_cpu_summary";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(write_json(run, folder / "raw.json").is_ok());
+  const std::string command = str(TUNER_PYTHON, " -B ", TUNER_SOURCE_DIR, "/deploy/figures.py --summarise ",
+                                  (folder / "raw.json").string(), " --machine some -o ", folder.string());
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  std::ifstream in(folder / "2026-11-21-some.json");
+  const auto summary = nlohmann::json::parse(in)["runs"][0];
+  EXPECT_NEAR(summary["groups"][0]["geometric_mean"].get<double>(), std::sqrt(1.6 * 0.5), 1e-6);
+  EXPECT_EQ(summary["networks"][0]["layers"], 4);
+  EXPECT_NEAR(summary["shapes"][0]["ratio"][0].get<double>(), 1.6, 1e-6);
+  EXPECT_NEAR(summary["shapes"][0]["direct"][1].get<double>(), 1.25, 1e-6);
+  EXPECT_EQ(summary["shapes"][1]["rounds"].size(), static_cast<size_t>(kRounds));
+  EXPECT_FALSE(summary["shapes"][2].contains("ratio"));
 }
 
 TEST(BenchCpu, TurnsAreTakenInEveryRoundAndBatchesFillTheirTime) {
