@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh [--commits N | --all] [--minutes M] [BUILD_DIR]: format of everything, layering, structure, lint of the .cpp files that differ from the last commit.
+# check.sh [--commits N | --all] [--minutes M] [BUILD_DIR]: format of everything, layering, structure, figures, lint of the .cpp files that differ from the last commit.
 #   --commits N  lint of those changed in the last N commits (in more than #include and namespace lines), without Clang's static analyzer, which takes as long as the rest
 #   --minutes M  begin no file after M minutes of lint; those with the most changed lines come first, and what was left is listed
 #   --all        lint of every one; also ALL=1. Two hours on two cores
@@ -32,6 +32,8 @@ ctest --test-dir "$build" -R '^tree/layering$' --no-tests=error --output-on-fail
 # The table of what a change to the tree costs; tests/layering/structure_test.cpp holds its bounds.
 structure=$("$build/tests/structure_test" 2>&1) || { echo "$structure" >&2; exit 1; }
 grep '^structure: ' <<<"$structure"
+"$root/deploy/figures.py" --check "$build"
+echo "check: figures of README.md and docs/ are those of tests/bench/results"
 
 # A clone that is not deep enough is deepened; where that cannot be, the commits that are there count.
 have() { git rev-list --count --first-parent HEAD; }
