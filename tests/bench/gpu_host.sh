@@ -12,7 +12,7 @@
 # Each visit ends by itself:
 # SECONDS_OF_PACKS=170 and SECONDS_OF_PEERS=120 of the first, SECONDS_OF_WINNERS=150, SECONDS_OF_SANITIZERS=60 (each) and
 # SECONDS_OF_PROFILES=60 of the second. Afterwards, here: tuner records import OUT/*.jsonl; judge_estimates OUT/*.jsonl;
-# OUT/bench_*.json and OUT/calibration.json are what tests/bench/results keeps. README.md tells more.
+# deploy/figures.py --summarise keeps OUT/bench_*.json and OUT/calibration.json. README.md tells more.
 set -euo pipefail
 usage() { sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 [[ $# -ge 2 ]] || usage

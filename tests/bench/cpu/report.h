@@ -1,5 +1,5 @@
-// What bench_cpu found: what figures mean, as a table for people and as JSON to be kept
-// (tests/bench/results). Neither names the host: results of one kind of CPU compare.
+// What bench_cpu found: what figures mean, as a table for people and as JSON, which deploy/figures.py reduces
+// to what is kept (tests/bench/results). Neither names the host: results of one kind of CPU compare.
 #pragma once
 
 #include <optional>

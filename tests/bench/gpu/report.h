@@ -1,5 +1,5 @@
-// What bench_gpu found, as a table for people and as JSON to be kept (tests/bench/results). Neither names the
-// host or the one card: results of one kind of card compare.
+// What bench_gpu found, as a table for people and as JSON, which deploy/figures.py reduces to what is kept
+// (tests/bench/results). Neither names the host or the one card: results of one kind of card compare.
 #pragma once
 
 #include <optional>
