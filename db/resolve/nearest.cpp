@@ -44,9 +44,9 @@ double shape_distance(const TaskShape& a, const TaskShape& b, const VariantPredi
   return sum;
 }
 
-std::vector<Candidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
-                                      const std::vector<ServingTemplate>& serving) {
-  std::vector<Candidate> out;
+std::vector<NearestCandidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
+                                             const std::vector<ServingTemplate>& serving) {
+  std::vector<NearestCandidate> out;
   const TaskShape shape = shape_of(workload);
   const auto predictor = knowledge.variants.find(shape.variant);
   if (predictor == knowledge.variants.end() || serving.empty()) return out;
@@ -84,7 +84,7 @@ std::vector<Candidate> candidates_for(const Knowledge& knowledge, const Workload
   return out;
 }
 
-size_t fastest_of(const std::vector<Candidate>& candidates) {
+size_t fastest_of(const std::vector<NearestCandidate>& candidates) {
   const Prediction& of_default = candidates[0].prediction;
   size_t best = 0;
   double score = of_default.score * kAhead;

@@ -21,7 +21,7 @@ Result<std::vector<ServingTemplate>> serving_templates(const Workload& workload,
                                                        std::string_view algorithms);
 
 // A config that may be used for the task, with its prediction.
-struct Candidate {
+struct NearestCandidate {
   size_t serving = 0;  // index into the serving templates
   Config config;
   // The shape it was tuned for, and what was measured there. Both are of the Knowledge, which must outlive
@@ -37,11 +37,11 @@ double shape_distance(const TaskShape& a, const TaskShape& b, const VariantPredi
 
 // Returns the default config of the first template, then the configs of other shapes, nearest shape first,
 // each config once. Empty if there is no predictor for this variant.
-std::vector<Candidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
-                                      const std::vector<ServingTemplate>& serving);
+std::vector<NearestCandidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
+                                             const std::vector<ServingTemplate>& serving);
 // Returns the position of the candidate to use: of those that the predictor puts clearly ahead of the default
 // the one with the best score, else the default. `candidates` must not be empty: look at what candidates_for()
 // gave first.
-size_t fastest_of(const std::vector<Candidate>& candidates);
+size_t fastest_of(const std::vector<NearestCandidate>& candidates);
 
 }  // namespace tuner

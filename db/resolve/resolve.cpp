@@ -322,10 +322,10 @@ struct Resolver::Impl {
     if (knowledge != nullptr) {
       const auto variant = knowledge->variants.find(shape_of(q.workload).variant);
       if (variant != knowledge->variants.end()) predictor = &variant->second;
-      if (const std::vector<Candidate> candidates = candidates_for(*knowledge, q.workload, serving);
+      if (const std::vector<NearestCandidate> candidates = candidates_for(*knowledge, q.workload, serving);
           !candidates.empty()) {
         of_default = candidates[0].prediction;
-        const Candidate& best = candidates[fastest_of(candidates)];
+        const NearestCandidate& best = candidates[fastest_of(candidates)];
         if (best.from != nullptr) {
           Offer offer{answer_of(q, AnswerKind::kNearest, serving[best.serving], best.config, best.prediction),
                       best.prediction.score};

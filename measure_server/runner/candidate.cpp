@@ -87,13 +87,13 @@ class Child {
 
   // --- turns ---
 
-  Command await() {
+  TurnCommand await() {
     wait_for_turn(report_, turns_++);
     turn_wall_ns_ = monotonic_ns();
     return report_.command;
   }
   // Ends this turn and waits for the next one.
-  Command next() {
+  TurnCommand next() {
     report_.cpu_ns_of_all = process_cpu_ns();
     report_.turns_wall_ns += monotonic_ns() - turn_wall_ns_;
     end_turn(report_);
@@ -129,12 +129,12 @@ class Child {
       enter(Phase::kDone);
       return healthy();
     }
-    if (!proved_ && next() != Command::kFinish) return false;
+    if (!proved_ && next() != TurnCommand::kFinish) return false;
     return last();
   }
 
   bool race() {
-    while (next() == Command::kSample)
+    while (next() == TurnCommand::kSample)
       if (!time_turn()) return false;
     return last();
   }
@@ -469,7 +469,7 @@ class Child {
     constexpr double kSlowNs = 1e7;
     if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
     written_ = false;  // the parent poisons the outputs
-    return settle() && next() == Command::kFinish && prove(/*timing_goes_on=*/true) &&
+    return settle() && next() == TurnCommand::kFinish && prove(/*timing_goes_on=*/true) &&
            warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take,
                    /*call_ns=*/nullptr, warm_ns_);
   }

@@ -21,7 +21,7 @@ const char* phase_name(Phase phase);
 
 // What the parent wants of a turn. The first one, whatever its command, also loads the candidate and runs it
 // once, into the first outputs.
-enum class Command : uint32_t {
+enum class TurnCommand : uint32_t {
   kSample,  // take samples, until all are there or a pause is wanted; in a race those of a turn
   kFinish,  // one call on inputs that the candidate has not seen, into the first outputs; what samples are left;
             // one call more, into the last outputs
@@ -34,7 +34,7 @@ struct CandidateReport {
 
   // The parent's: what to do, with which inputs in kFinish (0: those of the timed calls), and whether to pause
   // before the next sample.
-  Command command;
+  TurnCommand command;
   uint32_t inputs, pause;
 
   uint32_t arrived;      // the child is there, before its first turn: nothing of the candidate has run

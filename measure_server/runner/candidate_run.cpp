@@ -35,12 +35,6 @@ constexpr std::chrono::milliseconds kWatchEvery{10};
 constexpr const char* kWhileTimed = " (right in the first run, wrong while being timed)";
 constexpr const char* kOnOthers = " (on inputs it had not seen; right on the others)";
 
-std::string gib(int64_t bytes) {
-  char text[32];
-  snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
-
 int64_t elements(const std::vector<int64_t>& shape) {
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
@@ -119,7 +113,7 @@ bool CandidateRun::take_turn() {
   if (child_ < 0) return false;
   const bool first = !std::exchange(began_, true);
   if (!first) poison();
-  if (!turn(Command::kSample)) return false;
+  if (!turn(TurnCommand::kSample)) return false;
   return first ? check(Extent::kAll, 0, /*first=*/true, "")
                : check(Extent::kLittle, 0, /*first=*/false, kWhileTimed);
 }
@@ -142,7 +136,7 @@ void CandidateRun::conduct() {
   constexpr uint64_t kLongestMs = 8;
   may_pause_ = random_() % 2 == 0;
   if (may_pause_) pause_after_ = std::chrono::milliseconds(1 + random_() % kLongestMs);
-  if (!turn(Command::kSample)) return;
+  if (!turn(TurnCommand::kSample)) return;
   over_ = plan_.report->cut != 0;
   if (over_ || !check(Extent::kAll, 0, /*first=*/true, "") ||
       !check(Extent::kLittle, 0, /*first=*/false, kWhileTimed))
@@ -157,13 +151,13 @@ bool CandidateRun::finish_turn() {
   plan_.report->inputs = static_cast<uint32_t>(proved_with_);
   poison();
   for (const Output& out : outputs_) out.make_ready(out.first);
-  finished_ = turn(Command::kFinish);
+  finished_ = turn(TurnCommand::kFinish);
   over_ = over_ || finished_;
   return finished_;
 }
 
 // The child works until its turn is over. False: it has ended or must end, or has found a reason to stop.
-bool CandidateRun::turn(Command command) {
+bool CandidateRun::turn(TurnCommand command) {
   if (child_ < 0 || ended_ || over_) return false;
   CandidateReport& report = *plan_.report;
   if (turns_ == 0 && !child_arrives()) return false;
@@ -240,8 +234,8 @@ Status CandidateRun::prepare() {
       if (__builtin_add_overflow(needed, a.bytes, &needed) || a.bytes < 0)
         return failed("manifest: impossible size of ", a.name);
   if (needed > r_.memory_limit_bytes) {
-    outcome("out_of_memory",
-            str("operands and workspace take ", gib(needed), ", limit ", gib(r_.memory_limit_bytes)));
+    outcome("out_of_memory", str("operands and workspace take ", gib_text(needed), ", limit ",
+                                 gib_text(r_.memory_limit_bytes)));
     return Status::ok();
   }
   ASSIGN_OR_RETURN(plan_.shared_object, SealedFile::of_bytes(artifact_.binary));
@@ -464,12 +458,12 @@ void CandidateRun::judge() {
     case End::kTimeout:
       return outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
     case End::kMemory:
-      return outcome("out_of_memory", str("resident size ", gib(end_.resident_bytes), ", limit ",
-                                          gib(r_.memory_limit_bytes), when));
+      return outcome("out_of_memory", str("resident size ", gib_text(end_.resident_bytes), ", limit ",
+                                          gib_text(r_.memory_limit_bytes), when));
     case End::kSignaled:
       // A SIGKILL that is not ours is the kernel's, out of memory, unless the process was small.
       if (end_.value == SIGKILL && end_.resident_bytes > r_.memory_limit_bytes / 2)
-        return outcome("out_of_memory", str("killed by the system at ", gib(end_.resident_bytes), when));
+        return outcome("out_of_memory", str("killed by the system at ", gib_text(end_.resident_bytes), when));
       return outcome("crashed", signal_text(end_.value) + when);
     case End::kExited:
       break;

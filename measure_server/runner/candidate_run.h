@@ -96,7 +96,7 @@ class CandidateRun final : public Contestant {
   Status bind_others(const ArgInfo& arg, CandidatePlan::Operand& operand);
   Status fork_child();
   void conduct();
-  bool turn(Command command);
+  bool turn(TurnCommand command);
   bool child_arrives();
   bool finish_turn();
   void poison() const;

@@ -196,5 +196,49 @@ TEST(Structure, AHelperStandsOnce) {
   print_row("second definitions of helpers that compiler_core/base has", more, 0);
 }
 
+// Types that a file defines at the outermost level, by their full names, those of anonymous namespaces left out. Braces stand
+// where clang-format puts them: a namespace does not indent.
+std::vector<std::string> types_of(const SourceFile& file) {
+  const std::regex opens(R"(^namespace ([a-z_0-9:]+ )?\{$)"), closes(R"(^\}  // namespace)");
+  const std::regex type(
+      R"(^(?:class|struct|union|enum class|enum)\s+([A-Za-z_0-9]+)(?: final)?(?:\s*:(?!:)[^;]*)?\s*\{)");
+  std::vector<std::string> around, found;
+  for (const std::string& line : file.lines) {
+    std::smatch match;
+    if (std::regex_search(line, match, opens)) around.push_back(match[1]);
+    if (std::regex_search(line, closes) && !around.empty()) around.pop_back();
+    if (std::ranges::find(around, "") != around.end() || !std::regex_search(line, match, type)) continue;
+    std::string name;
+    for (const std::string& space : around) name += space.substr(0, space.size() - 1) + "::";
+    found.push_back(name + match[1].str());
+  }
+  return found;
+}
+
+// Two of one name are undefined behaviour where one program has both, and no compiler or linker says so: of the inline functions
+// of the two (destructors, say) it keeps those of one.
+TEST(Structure, ATypeHasANameOfItsOwn) {
+  std::map<std::string, std::vector<std::string>> places;
+  for (const SourceFile& file : sources())
+    for (const std::string& name : types_of(file)) places[name].push_back(file.path);
+  size_t twice = 0;
+  for (const auto& [name, files] : places) {
+    twice += files.size() > 1 ? 1 : 0;
+    EXPECT_EQ(files.size(), 1u) << name << " is defined in" << listed(files);
+  }
+  print_row("types that two files define under one name", twice, 0);
+  EXPECT_GT(places.size(), 400u) << "types are not found any more";
+}
+
+TEST(Structure, TypesAreFound) {
+  const SourceFile file{
+      "x.h",
+      {"namespace a {", "struct Forward;", "struct One {", "  struct Inner {};", "};", "namespace b {",
+       "class Two final : public One {", "};", "}  // namespace b", "namespace {", "struct Hidden {", "};",
+       "}  // namespace", "enum class Three : uint8_t { kX };", "struct One::Impl {", "};",
+       "}  // namespace a"}};
+  EXPECT_EQ(types_of(file), (std::vector<std::string>{"a::One", "a::b::Two", "a::Three"}));
+}
+
 }  // namespace
 }  // namespace tuner::tree

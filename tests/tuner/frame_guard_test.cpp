@@ -462,7 +462,7 @@ TEST(FrameGuardFuzz, AnyCutOfTheBytesGivesTheSameVerdict) {
     std::mt19937_64 random(seed);
     const std::string stream = random_frames(random);
     FrameGuard whole(limits, nullptr, 0), cut(limits, nullptr, 0);
-    const Verdict expected = whole.feed(bytes_of(stream), 5);
+    const FrameVerdict expected = whole.feed(bytes_of(stream), 5);
     const uint64_t longest = uint64_t{1} << random() % 14;
     for (size_t at = 0; at < stream.size();) {
       const size_t size = std::min<size_t>(1 + random() % longest, stream.size() - at);

@@ -59,7 +59,7 @@ struct VerifyEmulated : ::testing::Test {
 
 TEST_F(VerifyEmulated, RightKernelsHaveNoProblem) {
   EXPECT_EQ(problem(), "");
-  const Verdict interpreted = verify_kernels(kernels, data, 1, /*interpret=*/true);
+  const ConfigVerdict interpreted = verify_kernels(kernels, data, 1, /*interpret=*/true);
   EXPECT_EQ(interpreted.problem, "");
   EXPECT_EQ(interpreted.not_checked, "");
 }
@@ -84,7 +84,7 @@ TEST_F(VerifyEmulated, WhatCannotBeEmulatedIsAProblem) {
 
 TEST_F(VerifyEmulated, SeveralKernelsOfALargeShapeAreNotCheckedAndSaySo) {
   kernels.kernels.push_back(kernels.kernels[0]);
-  const Verdict verdict = verify_kernels(kernels, data, kWholeWorkOfSeveral + 1);
+  const ConfigVerdict verdict = verify_kernels(kernels, data, kWholeWorkOfSeveral + 1);
   EXPECT_EQ(verdict.problem, "");
   EXPECT_THAT(verdict.not_checked, HasSubstr("2 kernels"));
 }
@@ -103,7 +103,7 @@ TEST(VerifyEmulatedSample, AWrongBlockOfALargeShapeIsFound) {
   Result<GpuProgram> kernels = default_kernels(workload);
   ASSERT_TRUE(kernels.is_ok()) << kernels.message();
   ASSERT_EQ(kernels->kernels.size(), 1u);
-  const Verdict right = verify_kernels(*kernels, *data, kWholeWork + 1);
+  const ConfigVerdict right = verify_kernels(*kernels, *data, kWholeWork + 1);
   EXPECT_EQ(right.problem, "");
   EXPECT_GT(right.blocks_run, 0);
   EXPECT_LT(right.blocks_run, kernels->kernels[0].grid[0]);

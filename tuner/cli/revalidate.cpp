@@ -31,14 +31,14 @@ namespace {
 using std::chrono::steady_clock;
 constexpr double kLeast_s = 4;  // a task is not begun with less left
 
-struct Options {
+struct RevalidateOptions {
   std::string file, op, target, db, daemon;
   double budget_s = 300;
   int top = 8;
   bool all = false, dry_run = false, json = false;
 };
 
-Result<std::vector<JobRow::Task>> wanted_tasks(const Options& options, const Store* store) {
+Result<std::vector<JobRow::Task>> wanted_tasks(const RevalidateOptions& options, const Store* store) {
   std::vector<JobRow::Task> tasks;
   if (!options.file.empty()) {
     ASSIGN_OR_RETURN(const std::vector<CliTask> read, read_tasks(options.file, options.target));
@@ -123,7 +123,7 @@ void tell_plan(const RevalidatePlan& plan, bool as_json) {
 class Revalidation {
  public:
   // `store`: null when the database is elsewhere.
-  Revalidation(const DaemonClient& client, const Store* store, const Options& options,
+  Revalidation(const DaemonClient& client, const Store* store, const RevalidateOptions& options,
                steady_clock::time_point begin)
       : client_(client),
         store_(store),
@@ -140,7 +140,7 @@ class Revalidation {
       view.say(str("task ", done_ + 1, " of ", plan.items.size(), ": ", item.task.workload_key, ", ",
                    static_cast<int64_t>(left_s), " s left"));
       const steady_clock::time_point item_begin = steady_clock::now();
-      Result<Verdict> verdict =
+      Result<RevalidateVerdict> verdict =
           measure_again(client_, item, options_.top, end_ - seconds_of(kWindUp_s), interrupted, view);
       view.finish();
       if (!verdict) return verdict.status();
@@ -186,7 +186,7 @@ class Revalidation {
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   }
-  void take(const RevalidateItem& item, const Verdict& verdict) {
+  void take(const RevalidateItem& item, const RevalidateVerdict& verdict) {
     ++endings_[std::string(ending(item, verdict))];
     done_ += verdict.finished ? 1 : 0;
     if (options_.json)
@@ -197,7 +197,7 @@ class Revalidation {
 
   const DaemonClient& client_;
   const Store* store_;
-  const Options& options_;
+  const RevalidateOptions& options_;
   const steady_clock::time_point begin_, end_;
   nlohmann::ordered_json list_ = nlohmann::ordered_json::array();
   std::map<std::string, int> endings_;
@@ -205,7 +205,7 @@ class Revalidation {
   size_t done_ = 0;
 };
 
-int run(const Options& options) {
+int run_revalidate(const RevalidateOptions& options) {
   const bool remote = !options.daemon.empty();
   if (remote && options.file.empty())
     return report(invalid_argument("with --daemon a job FILE says which tasks; found none"));
@@ -248,7 +248,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_revalidate_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RevalidateOptions>();
   const Command command = add_command(
       app, context, "revalidate",
       "Measure stale tuned configs again: those found under another compiler, template version, device or\n"
@@ -259,7 +259,7 @@ void add_revalidate_command(Command app, CommandContext& context) {
       [options, &context] {
         log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
         catch_interrupts();
-        return run(*options);
+        return run_revalidate(*options);
       });
   command.add_option("FILE", options->file, "Job file: only its tasks; without, every task of the database");
   command.add_option("--op", options->op, "Only this operator, such as conv2d");

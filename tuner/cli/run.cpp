@@ -11,11 +11,11 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options : RunRequest {
+struct RunOptions : ModelRunRequest {
   bool json = false;
 };
 
-Status run(const Options& options) {
+Status run(const RunOptions& options) {
   ASSIGN_OR_RETURN(const RunReport ran, run_report(options, text_width()));
   std::printf("%s", options.json ? (pretty(ran.facts) + "\n").c_str() : ran.text.c_str());
   return Status::ok();
@@ -24,7 +24,7 @@ Status run(const Options& options) {
 }  // namespace
 
 void add_run_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   const Command command = add_command(
       app, context, "run", "Run a compiled model here, on tensors of files or drawn ones; time its steps",
       [options] { return report(run(*options)); });

@@ -19,7 +19,7 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string file, target;
   uint64_t samples = 100, seed = 0;
   bool oracle = false;
@@ -31,7 +31,7 @@ constexpr int64_t kOracleFlops = 2'000'000;
 
 class Verifier {
  public:
-  Verifier(const Options& options, int verbose) : options_(options), verbose_(verbose) {}
+  Verifier(const VerifyOptions& options, int verbose) : options_(options), verbose_(verbose) {}
 
   Status verify(const CliTask& task) {
     ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
@@ -87,7 +87,7 @@ class Verifier {
     int64_t failed_here = 0, skipped_here = 0;
     for (size_t i = 0; i < drawn.size(); ++i) {
       const Config config = instance.space().at(drawn[i]);
-      ASSIGN_OR_RETURN(const Verdict verdict, judge(task, data, instance, config, oracle));
+      ASSIGN_OR_RETURN(const ConfigVerdict verdict, judge(task, data, instance, config, oracle));
       if (!verdict.not_checked.empty()) {
         ++skipped_here;
         std::printf("  NOT CHECKED %s\n    %s\n", config.to_text().c_str(), verdict.not_checked.c_str());
@@ -109,31 +109,31 @@ class Verifier {
   }
 
   // What one config showed. An error: it could not be found out.
-  Result<Verdict> judge(const CliTask& task, const VerifyData& data, const TemplateInstance& instance,
-                        const Config& config, bool oracle) {
+  Result<ConfigVerdict> judge(const CliTask& task, const VerifyData& data, const TemplateInstance& instance,
+                              const Config& config, bool oracle) {
     const Result<Program> program = instance.instantiate(config);
-    if (!program) return Verdict{.problem = "schedule: " + program.message()};
+    if (!program) return ConfigVerdict{.problem = "schedule: " + program.message()};
     if (oracle)
       if (const Status right = check_with_oracle(*program, data); !right)
-        return Verdict{.problem = "oracle: " + right.message()};
+        return ConfigVerdict{.problem = "oracle: " + right.message()};
     if (!emulates_) {
       ASSIGN_OR_RETURN(std::string problem, runs_->problem_of(*program, task.target));
-      return Verdict{.problem = std::move(problem)};
+      return ConfigVerdict{.problem = std::move(problem)};
     }
     const Result<GpuProgram> kernels = lower_gpu(*program);
-    if (!kernels) return Verdict{.problem = "lower: " + kernels.message()};
+    if (!kernels) return ConfigVerdict{.problem = "lower: " + kernels.message()};
     const int64_t work = emulation_work(task.workload);
     return verify_kernels(*kernels, data, work, oracle && work <= kInterpretedWork);
   }
 
-  const Options& options_;
+  const VerifyOptions& options_;
   const int verbose_;
   std::unique_ptr<RunVerifier> runs_;  // made when the first task needs it
   bool emulates_ = false;              // of the task at hand
   int64_t failures_ = 0, configs_ = 0, not_checked_ = 0;
 };
 
-Status verify(const Options& options, int verbose, int64_t& failures) {
+Status verify(const VerifyOptions& options, int verbose, int64_t& failures) {
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   for (const CliTask& task : tasks)
     if (!backend_of(task.target).emulates()) RETURN_IF_ERROR(measurable_here(task.target_name));
@@ -154,7 +154,7 @@ Status verify(const Options& options, int verbose, int64_t& failures) {
   return Status::ok();
 }
 
-int run(Options& options, int verbose) {
+int run_verify(VerifyOptions& options, int verbose) {
   if (options.times.asked) {
     options.times.file = options.file;
     options.times.target = options.target;
@@ -168,11 +168,11 @@ int run(Options& options, int verbose) {
 }  // namespace
 
 void add_verify_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   const Command command =
       add_command(app, context, "verify",
                   "Run random configs of every template (CUDA: emulated) and compare their answers",
-                  [options, &context] { return run(*options, context.verbose); });
+                  [options, &context] { return run_verify(*options, context.verbose); });
   command.add_option("FILE", options->file, "Job file; - is standard input").required();
   command.add_option("--samples", options->samples, "Configs of each template and task")
       .in_range(uint64_t{1}, uint64_t{1'000'000})

@@ -93,7 +93,8 @@ ordered_json times_json(const ModelRun& run, const ModelTimes& times) {
 }
 
 // Times the model, and `before` in turn with it if that is not null.
-Status add_times(const RunRequest& request, ModelRun& now, ModelRun* before, int width, RunReport& report) {
+Status add_times(const ModelRunRequest& request, ModelRun& now, ModelRun* before, int width,
+                 RunReport& report) {
   const int rounds = request.runs > 0 ? request.runs : kRounds;
   std::vector<ModelRun*> models = {&now};
   if (before != nullptr) models.push_back(before);
@@ -116,7 +117,7 @@ Status add_times(const RunRequest& request, ModelRun& now, ModelRun* before, int
 
 }  // namespace
 
-Result<RunReport> run_report(const RunRequest& request, int width) {
+Result<RunReport> run_report(const ModelRunRequest& request, int width) {
   RunOptions options{.threads = request.threads, .inputs = {}, .seed = request.seed};
   ASSIGN_OR_RETURN(options.inputs, files_of(request.inputs, "--input"));
   ASSIGN_OR_RETURN(auto asked, files_of(request.outputs, "--output"));

@@ -10,7 +10,7 @@
 
 namespace tuner {
 
-struct RunRequest {
+struct ModelRunRequest {
   std::string folder, before;  // `before`: another one to run in turn and compare with; empty: none
   std::vector<std::string> inputs, outputs;  // "NAME=FILE"
   int threads = 0;                           // 0: as many as the model is made for
@@ -25,6 +25,6 @@ struct RunReport {
 };
 
 // Writes the outputs that are asked for. InvalidArgument: of ModelRun::open(), and words or names that are wrong.
-Result<RunReport> run_report(const RunRequest& request, int width);
+Result<RunReport> run_report(const ModelRunRequest& request, int width);
 
 }  // namespace tuner

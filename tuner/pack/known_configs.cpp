@@ -7,9 +7,9 @@
 
 namespace tuner {
 
-Result<std::vector<KnownConfig>> known_configs(const Store& store, const JobRow::Task& task,
-                                               const std::vector<std::string>& templates,
-                                               const std::string& hardware) {
+Result<std::vector<KnownPick>> known_configs(const Store& store, const JobRow::Task& task,
+                                             const std::vector<std::string>& templates,
+                                             const std::string& hardware) {
   const auto may_use = [&](const std::string& name) {
     return find_template(name) != nullptr && (templates.empty() || std::ranges::count(templates, name) > 0);
   };
@@ -26,7 +26,7 @@ Result<std::vector<KnownConfig>> known_configs(const Store& store, const JobRow:
   } else if (answer.status().code() != StatusCode::kNotFound) {
     return answer.status();
   }
-  std::vector<KnownConfig> known;
+  std::vector<KnownPick> known;
   for (const TaskRecords::Row& row : records.rows) known.push_back({row.template_name, row.config});
   return known;
 }

@@ -175,7 +175,7 @@ Status check_pack_size(const CliTask& task) {
 
 Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, const Store* store,
                            PackCounts& counts) {
-  ASSIGN_OR_RETURN(Drawing drawing, Drawing::open(task, options.seed));
+  ASSIGN_OR_RETURN(ConfigDraws drawing, ConfigDraws::open(task, options.seed));
   PackTask out{.workload_key = task.key, .target = task.target_name};
   if (options.emulate && backend_of(task.target).emulates()) {
     Target emulated = task.target;
@@ -186,7 +186,7 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, cons
   const auto wanted = static_cast<size_t>(options.candidates);
   std::vector<Draw> at_first;
   if (store != nullptr && options.known > 0) {
-    ASSIGN_OR_RETURN(const std::vector<KnownConfig> known,
+    ASSIGN_OR_RETURN(const std::vector<KnownPick> known,
                      known_configs(*store, {task.key, out.target}, templates_of(algorithm_of_pack(task)),
                                    options.known_hardware));
     at_first = drawing.take(known, static_cast<size_t>(options.known));

@@ -14,10 +14,10 @@ std::string algorithm_of_pack(const CliTask& task) {
   return is_one ? task.algorithms : "direct";
 }
 
-Result<Drawing> Drawing::open(const CliTask& task, uint64_t seed) {
+Result<ConfigDraws> ConfigDraws::open(const CliTask& task, uint64_t seed) {
   ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
                    templates_for(task.workload, task.target, algorithm_of_pack(task)));
-  Drawing drawing(seed);
+  ConfigDraws drawing(seed);
   for (const AnyTemplate* t : serving) {
     const Tolerance of_template = t->tolerance(task.workload);
     drawing.tolerance_.absolute = std::max(drawing.tolerance_.absolute, of_template.absolute);
@@ -28,9 +28,9 @@ Result<Drawing> Drawing::open(const CliTask& task, uint64_t seed) {
   return drawing;
 }
 
-std::vector<Draw> Drawing::take(const std::vector<KnownConfig>& known, size_t n) {
+std::vector<Draw> ConfigDraws::take(const std::vector<KnownPick>& known, size_t n) {
   std::vector<Draw> draws;
-  for (const KnownConfig& k : known) {
+  for (const KnownPick& k : known) {
     if (draws.size() == n) break;
     for (Source& source : sources_) {
       if (source.schedule_template->name() != k.template_name) continue;
@@ -46,7 +46,7 @@ std::vector<Draw> Drawing::take(const std::vector<KnownConfig>& known, size_t n)
   return draws;
 }
 
-std::vector<Draw> Drawing::next(size_t n) {
+std::vector<Draw> ConfigDraws::next(size_t n) {
   std::vector<Draw> draws;
   for (size_t empty = 0; draws.size() < n && empty < sources_.size(); turn_ = (turn_ + 1) % sources_.size()) {
     Source& source = sources_[turn_];

@@ -21,7 +21,7 @@
 
 namespace tuner {
 
-// One config of one template that serves the task. The pointers are valid while its Drawing lives.
+// One config of one template that serves the task. The pointers are valid while its ConfigDraws lives.
 struct Draw {
   const AnyTemplate* schedule_template = nullptr;
   const TemplateInstance* instance = nullptr;
@@ -34,14 +34,14 @@ struct Draw {
 std::string algorithm_of_pack(const CliTask& task);
 
 // Draws configs from all templates in turn, each config once, the defaults first. Deterministic in the seed.
-class Drawing {
+class ConfigDraws {
  public:
   // The templates are those of algorithm_of_pack().
-  static Result<Drawing> open(const CliTask& task, uint64_t seed);
+  static Result<ConfigDraws> open(const CliTask& task, uint64_t seed);
   // How far right answers of these templates may be from the exact ones.
   const Tolerance& tolerance() const { return tolerance_; }
   // The first `n` of `known` that are in a space here and no default; next() does not return them again.
-  std::vector<Draw> take(const std::vector<KnownConfig>& known, size_t n);
+  std::vector<Draw> take(const std::vector<KnownPick>& known, size_t n);
   // Returns up to `n` new configs; fewer if the spaces are exhausted.
   std::vector<Draw> next(size_t n);
 
@@ -53,7 +53,7 @@ class Drawing {
     bool began = false;  // its default was returned
   };
 
-  explicit Drawing(uint64_t seed) : random_(seed) {}
+  explicit ConfigDraws(uint64_t seed) : random_(seed) {}
 
   std::vector<Source> sources_;
   size_t turn_ = 0;

@@ -17,10 +17,10 @@ bool same_config(const TunedConfig& a, const TunedConfig& b) {
 
 }  // namespace
 
-Result<Verdict> measure_again(const DaemonClient& client, const RevalidateItem& item, int top,
-                              std::chrono::steady_clock::time_point deadline,
-                              const std::function<bool()>& interrupted, ProgressView& view) {
-  Verdict verdict;
+Result<RevalidateVerdict> measure_again(const DaemonClient& client, const RevalidateItem& item, int top,
+                                        std::chrono::steady_clock::time_point deadline,
+                                        const std::function<bool()>& interrupted, ProgressView& view) {
+  RevalidateVerdict verdict;
   const JobRow job{.request_id = new_request_id(),
                    .tasks = {item.task},
                    .trials = top + 1,
@@ -49,7 +49,7 @@ Result<Verdict> measure_again(const DaemonClient& client, const RevalidateItem& 
   return verdict;
 }
 
-Status look_up(const Store& store, const RevalidateItem& item, Verdict& verdict) {
+Status look_up(const Store& store, const RevalidateItem& item, RevalidateVerdict& verdict) {
   ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store.trials(verdict.job_id));
   ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store.races(verdict.job_id));
   for (const TrialWithRecord& t : trials) {
@@ -67,7 +67,7 @@ Status look_up(const Store& store, const RevalidateItem& item, Verdict& verdict)
   return Status::ok();
 }
 
-std::string_view ending(const RevalidateItem& item, const Verdict& v) {
+std::string_view ending(const RevalidateItem& item, const RevalidateVerdict& v) {
   if (!v.finished) return "unfinished";
   if (!v.after || !v.error.empty()) return "failed";
   return same_config(item.before, *v.after) ? "kept" : "replaced";

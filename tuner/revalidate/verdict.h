@@ -17,7 +17,7 @@
 namespace tuner {
 
 // What became of one task.
-struct Verdict {
+struct RevalidateVerdict {
   std::string job_id;
   std::optional<TunedConfig> after;
   std::optional<double> old_config_now_ns;  // the old config under the present code; none: no right answer
@@ -31,14 +31,14 @@ inline constexpr double kWindUp_s = 4;
 
 // Runs the task's job, with its `top` fastest configs, until it ends, `deadline`, or `interrupted`. An error is the daemon's; a
 // job that fails is a verdict.
-Result<Verdict> measure_again(const DaemonClient& client, const RevalidateItem& item, int top,
-                              std::chrono::steady_clock::time_point deadline,
-                              const std::function<bool()>& interrupted, ProgressView& view);
+Result<RevalidateVerdict> measure_again(const DaemonClient& client, const RevalidateItem& item, int top,
+                                        std::chrono::steady_clock::time_point deadline,
+                                        const std::function<bool()>& interrupted, ProgressView& view);
 
 // Adds what the job's rows say of the old config: its time in the race, else its trial's.
-Status look_up(const Store& store, const RevalidateItem& item, Verdict& verdict);
+Status look_up(const Store& store, const RevalidateItem& item, RevalidateVerdict& verdict);
 
 // "kept": the old config has won again; "replaced"; "failed": nothing was right; "unfinished".
-std::string_view ending(const RevalidateItem& item, const Verdict& verdict);
+std::string_view ending(const RevalidateItem& item, const RevalidateVerdict& verdict);
 
 }  // namespace tuner

@@ -25,7 +25,7 @@ std::string why_not_measured(const RevalidateItem& item) {
 
 }  // namespace
 
-std::string verdict_text(const RevalidateItem& item, const Verdict& v) {
+std::string verdict_text(const RevalidateItem& item, const RevalidateVerdict& v) {
   const std::string_view end = ending(item, v);
   std::string text = str(std::string(end), std::string(end.size() < 10 ? 10 - end.size() : 0, ' '), " ",
                          item.task.workload_key, " on \"", item.task.target, "\"\n");
@@ -49,7 +49,7 @@ std::string verdict_text(const RevalidateItem& item, const Verdict& v) {
   return text;
 }
 
-nlohmann::ordered_json verdict_json(const RevalidateItem& item, const Verdict& v) {
+nlohmann::ordered_json verdict_json(const RevalidateItem& item, const RevalidateVerdict& v) {
   nlohmann::ordered_json j{{"workload", item.task.workload_key},
                            {"target", item.task.target},
                            {"uses", item.task.uses},

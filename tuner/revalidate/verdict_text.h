@@ -9,7 +9,7 @@
 namespace tuner {
 
 // Some lines, each with its end.
-std::string verdict_text(const RevalidateItem& item, const Verdict& verdict);
-nlohmann::ordered_json verdict_json(const RevalidateItem& item, const Verdict& verdict);
+std::string verdict_text(const RevalidateItem& item, const RevalidateVerdict& verdict);
+nlohmann::ordered_json verdict_json(const RevalidateItem& item, const RevalidateVerdict& verdict);
 
 }  // namespace tuner

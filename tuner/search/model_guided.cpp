@@ -16,7 +16,7 @@
 
 namespace tuner {
 
-std::vector<float> ModelView::score(std::span<const Candidate> candidates) {
+std::vector<float> ModelScores::score(std::span<const Candidate> candidates) {
   std::vector<Candidate> unknown;
   for (const Candidate& c : candidates)
     if (scores_.emplace(c, 0.0f).second) unknown.push_back(c);
@@ -29,7 +29,7 @@ std::vector<float> ModelView::score(std::span<const Candidate> candidates) {
   return result;
 }
 
-std::vector<std::pair<float, Candidate>> ModelView::best(size_t n) const {
+std::vector<std::pair<float, Candidate>> ModelScores::best(size_t n) const {
   std::vector<std::pair<float, Candidate>> fresh;
   for (const auto& [c, score] : scores_)
     if (!pool_.is_taken(c)) fresh.emplace_back(score, c);
@@ -259,7 +259,7 @@ class ModelGuidedSearch final : public SearchStrategy {
   std::vector<Candidate> walked(size_t wanted, std::mt19937_64& rng) {
     std::vector<Candidate> starts = results_.fastest();
     if (starts.size() > kWalksFrom) starts.resize(kWalksFrom);
-    ModelView view(pool_, std::move(starts), [&](std::span<const Candidate> candidates) {
+    ModelScores view(pool_, std::move(starts), [&](std::span<const Candidate> candidates) {
       const Rows rows = rows_of(candidates);
       return promise(predicted(rows, knob_model_, rows.knobs), feasibility_.factors(rows.knobs));
     });

@@ -49,10 +49,10 @@ struct ModelGuidedOptions {
 };
 
 // The model as a walk sees it: scores of candidates, each computed once, and starting points.
-class ModelView {
+class ModelScores {
  public:
   using Score = std::function<std::vector<float>(std::span<const Candidate>)>;
-  ModelView(const CandidatePool& pool, std::vector<Candidate> starts, Score score)
+  ModelScores(const CandidatePool& pool, std::vector<Candidate> starts, Score score)
       : pool_(pool), starts_(std::move(starts)), score_(std::move(score)) {}
 
   const CandidatePool& pool() const { return pool_; }
@@ -71,9 +71,9 @@ class ModelView {
 };
 
 // Walks over the model. Every candidate that it scores may be proposed.
-using Walk = std::function<void(ModelView& view, std::mt19937_64& rng)>;
-void walk_genetic(ModelView& view, std::mt19937_64& rng);    // xgb_genetic.cpp
-void walk_annealing(ModelView& view, std::mt19937_64& rng);  // xgb_annealing.cpp
+using Walk = std::function<void(ModelScores& view, std::mt19937_64& rng)>;
+void walk_genetic(ModelScores& view, std::mt19937_64& rng);    // xgb_genetic.cpp
+void walk_annealing(ModelScores& view, std::mt19937_64& rng);  // xgb_annealing.cpp
 
 std::unique_ptr<SearchStrategy> make_model_guided_search(std::string_view name, const SearchSpace& space,
                                                          uint64_t seed, Walk walk,

@@ -9,25 +9,26 @@
 namespace tuner {
 namespace {
 
-constexpr size_t kChains = 96;
-constexpr int kSteps = 32;
-constexpr double kFirstTemperature = 0.15;  // in score, whose scale is 0..1
-constexpr double kLastTemperature = 0.005;
+constexpr size_t kModelChains = 96;
+constexpr int kModelSteps = 32;
+constexpr double kFirstModelTemperature = 0.15;  // in score, whose scale is 0..1
+constexpr double kLastModelTemperature = 0.005;
 
 }  // namespace
 
-void walk_annealing(ModelView& view, std::mt19937_64& rng) {
+void walk_annealing(ModelScores& view, std::mt19937_64& rng) {
   std::uniform_real_distribution<double> chance(0, 1);
   // A third of the chains start at the fastest measured, the others anywhere.
   std::vector<Candidate> at;
   for (const Candidate& start : view.starts())
-    if (at.size() < kChains / 3) at.push_back(start);
-  while (at.size() < kChains) at.push_back(view.pool().random(rng));
+    if (at.size() < kModelChains / 3) at.push_back(start);
+  while (at.size() < kModelChains) at.push_back(view.pool().random(rng));
   std::vector<float> scores = view.score(at);
 
-  for (int step = 0; step < kSteps; ++step) {
-    const double temperature = kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature,
-                                                            static_cast<double>(step) / (kSteps - 1));
+  for (int step = 0; step < kModelSteps; ++step) {
+    const double temperature =
+        kFirstModelTemperature * std::pow(kLastModelTemperature / kFirstModelTemperature,
+                                          static_cast<double>(step) / (kModelSteps - 1));
     std::vector<Candidate> moved = at;
     for (Candidate& c : moved) c.config = view.pool().space_of(c).mutate(c.config, rng);
     const std::vector<float> moved_scores = view.score(moved);

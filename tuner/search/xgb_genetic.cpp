@@ -7,17 +7,17 @@
 namespace tuner {
 namespace {
 
-constexpr size_t kPopulation = 256;
+constexpr size_t kModelPopulation = 256;
 constexpr size_t kElite = 64;  // parents; the best kElite survive
 constexpr int kGenerations = 10;
-constexpr double kCrossoverShare = 0.5;
+constexpr double kModelCrossoverShare = 0.5;
 
 }  // namespace
 
-void walk_genetic(ModelView& view, std::mt19937_64& rng) {
+void walk_genetic(ModelScores& view, std::mt19937_64& rng) {
   std::uniform_real_distribution<double> chance(0, 1);
   std::vector<Candidate> population = view.starts();
-  while (population.size() < kPopulation) population.push_back(view.pool().random(rng));
+  while (population.size() < kModelPopulation) population.push_back(view.pool().random(rng));
   std::vector<std::pair<float, Candidate>> elite;
   for (int generation = 0; generation < kGenerations; ++generation) {
     const std::vector<float> scores = view.score(population);
@@ -28,12 +28,13 @@ void walk_genetic(ModelView& view, std::mt19937_64& rng) {
 
     std::uniform_int_distribution<size_t> any(0, elite.size() - 1);
     population.clear();
-    while (population.size() < kPopulation) {
+    while (population.size() < kModelPopulation) {
       const Candidate& a = elite[std::min(any(rng), any(rng))].second;
       const Candidate& b = elite[std::min(any(rng), any(rng))].second;
       const ConfigSpace& space = view.pool().space_of(a);
       Candidate child = a;
-      const bool crossed = a != b && a.template_index == b.template_index && chance(rng) < kCrossoverShare;
+      const bool crossed =
+          a != b && a.template_index == b.template_index && chance(rng) < kModelCrossoverShare;
       if (crossed) child.config = space.crossover(a.config, b.config, rng);
       if (!crossed || chance(rng) < 0.5) child.config = space.mutate(child.config, rng);
       population.push_back(child);

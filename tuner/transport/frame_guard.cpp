@@ -39,7 +39,7 @@ FrameGuard::FrameGuard(const FrameLimits& limits, SharedBudget* budget, int64_t 
       window_updates_(limits.window_updates, now_ms),
       no_effect_(limits.no_effect, now_ms) {}
 
-const Verdict& FrameGuard::feed(std::span<const uint8_t> from_client, int64_t now_ms) {
+const FrameVerdict& FrameGuard::feed(std::span<const uint8_t> from_client, int64_t now_ms) {
   if (!on_time(now_ms).is_ok()) return verdict();
   if (!old_ && now_ms - begin_ms_ >= limits_.young_ms) {
     old_ = true;
@@ -76,7 +76,7 @@ std::optional<int64_t> FrameGuard::next_deadline() const {
   return next;
 }
 
-const Verdict& FrameGuard::on_time(int64_t now_ms) {
+const FrameVerdict& FrameGuard::on_time(int64_t now_ms) {
   now_ms_ = std::max(now_ms_, now_ms);
   if (!verdict().is_ok()) return verdict();
   const std::optional<int64_t> deadline = next_deadline();

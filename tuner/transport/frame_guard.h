@@ -28,20 +28,20 @@ class FrameGuard {
 
   // Judges the next bytes of the client, also whether it is late with anything. Pass them on only if the
   // verdict is ok.
-  const Verdict& feed(std::span<const uint8_t> from_client, int64_t now_ms);
+  const FrameVerdict& feed(std::span<const uint8_t> from_client, int64_t now_ms);
   // Reads what the server answers: a request that the server ended is open no longer.
   void feed_reply(std::span<const uint8_t> from_server);
 
   // When on_time() has something to judge if nothing comes before, or nothing.
   std::optional<int64_t> next_deadline() const;
-  const Verdict& on_time(int64_t now_ms);
+  const FrameVerdict& on_time(int64_t now_ms);
   // Moves the deadlines of requests: for `ms` it was the server that did not read.
   void forgive(int64_t ms);
   // For how long the client should not be read, because it sends more than it may for long. 0: read on.
   int64_t wait_ms(int64_t now_ms);
 
   // The last verdict, or that of the shared budget.
-  const Verdict& verdict() const { return verdict_.is_ok() ? member_.verdict() : verdict_; }
+  const FrameVerdict& verdict() const { return verdict_.is_ok() ? member_.verdict() : verdict_; }
   // True when the preface has come: until then nothing says that this is HTTP/2.
   bool has_preface() const { return preface_bytes_ == kPreface.size(); }
   // How many bytes of the preface have come.
@@ -77,7 +77,7 @@ class FrameGuard {
   const FrameLimits& limits_;
   const int64_t begin_ms_;
   int64_t now_ms_;
-  Verdict verdict_;
+  FrameVerdict verdict_;
   SharedBudget::Member member_;
 
   size_t preface_bytes_ = 0;

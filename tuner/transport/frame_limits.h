@@ -1,4 +1,4 @@
-// FrameLimits: what one client may send over HTTP/2, each limit with its reason; and Verdict: what the guard
+// FrameLimits: what one client may send over HTTP/2, each limit with its reason; and FrameVerdict: what the guard
 // says.
 //
 // The limits are wide enough that gRPC's own clients (C++ and Python) never meet them, also at the rates of a
@@ -39,7 +39,7 @@ inline constexpr int kCauses = static_cast<int>(Cause::kSharedBytes) + 1;
 // Returns the name of the cause as metrics and logs spell it, as "open_requests".
 std::string_view cause_name(Cause cause);
 
-struct Verdict {
+struct FrameVerdict {
   Cause cause = Cause::kNone;
   std::string reason;  // one line for the log; empty when all is well
   bool is_ok() const { return cause == Cause::kNone; }

@@ -212,7 +212,7 @@ bool Relay::pass_from_client(size_t count, int64_t now_ms) {
   uint8_t* data = house_.scratch->bytes.data() + kPreface.size();
   if (guard_) {
     const size_t before = guard_->preface_bytes();
-    const Verdict& verdict = guard_->feed({data, count}, now_ms);
+    const FrameVerdict& verdict = guard_->feed({data, count}, now_ms);
     if (!verdict.is_ok()) {
       end_by_guard(verdict);
       return false;
@@ -328,7 +328,7 @@ void Relay::on_tick(int64_t now_ms, int64_t since_ms) {
   }
   if (guard_) {
     if (up_.pending != nullptr) guard_->forgive(since_ms);
-    const Verdict& verdict = guard_->on_time(now_ms);
+    const FrameVerdict& verdict = guard_->on_time(now_ms);
     if (!verdict.is_ok()) return end_by_guard(verdict);
   }
   const int64_t stall_ms = house_.limits.stall_ms;
@@ -363,7 +363,7 @@ void Relay::end_with(Cause cause, std::string reason) {
   if (!end_) end_ = End{cause, std::move(reason)};
 }
 
-void Relay::end_by_guard(const Verdict& verdict) {
+void Relay::end_by_guard(const FrameVerdict& verdict) {
   if (end_) return;
   add(house_.counters.closed_by_guard[static_cast<size_t>(verdict.cause)]);
   end_with(verdict.cause, verdict.reason);

@@ -136,7 +136,7 @@ class Relay {
   void watch_side(Side& side, uint32_t interest);
   void end_with(Cause cause, std::string reason);
   void end_quietly() { end_with(Cause::kNone, ""); }
-  void end_by_guard(const Verdict& verdict);
+  void end_by_guard(const FrameVerdict& verdict);
 
   RelayHouse& house_;
   const int64_t begin_ms_;

@@ -40,7 +40,7 @@ class SharedBudget {
     // For how long not to read this one, because it uses more than its share of what is used up. 0: read on.
     int64_t wait_ms(int64_t now_ms) const;
     int64_t unfinished_bytes() const { return unfinished_bytes_; }
-    const Verdict& verdict() const { return verdict_; }
+    const FrameVerdict& verdict() const { return verdict_; }
 
    private:
     friend class SharedBudget;
@@ -57,7 +57,7 @@ class SharedBudget {
     size_t index_ = 0;  // in the budget's list
     Recent requests_, resets_;
     int64_t unfinished_bytes_ = 0;
-    Verdict verdict_;
+    FrameVerdict verdict_;
   };
 
   // Returns true once after a member was condemned: then look at all of them.

@@ -22,7 +22,7 @@ struct VerifyData {
 };
 
 // What one config showed.
-struct Verdict {
+struct ConfigVerdict {
   std::string problem;      // empty: nothing is wrong
   std::string not_checked;  // not empty: why it could not be checked; `problem` is then empty
   int64_t blocks_run = 0;   // of the only kernel when a sample ran, else 0

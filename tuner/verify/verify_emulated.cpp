@@ -64,8 +64,9 @@ Status check_emulation_size(const Workload& workload) {
                           "; verify a smaller shape of the same operator");
 }
 
-Verdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work, bool interpret) {
-  Verdict verdict;
+ConfigVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work,
+                             bool interpret) {
+  ConfigVerdict verdict;
   EmulatorOptions options;
   if (kernels.kernels.size() > 1 && work > kWholeWorkOfSeveral) {
     verdict.not_checked = str(kernels.kernels.size(), " kernels, which only run whole: ", work,

@@ -29,7 +29,7 @@ Status check_emulation_size(const Workload& workload);
 
 // Runs `kernels` on the data and compares. `work`: emulation_work() of the task. `interpret`: also in the
 // oracle.
-Verdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work,
-                       bool interpret = false);
+ConfigVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work,
+                             bool interpret = false);
 
 }  // namespace tuner

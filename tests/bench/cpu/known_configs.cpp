@@ -23,21 +23,21 @@ Result<KnownConfigs> KnownConfigs::load(const std::string& db) {
     return true;
   }));
   for (const auto& [task, configs] : best) {
-    std::vector<KnownConfig>& sorted = known.tasks_[task];
+    std::vector<TimedConfig>& sorted = known.tasks_[task];
     for (const auto& [key, ns] : configs)
       sorted.push_back({std::get<0>(key), std::get<2>(key), std::get<1>(key), ns});
     std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const KnownConfig& a, const KnownConfig& b) { return a.time_ns < b.time_ns; });
+                     [](const TimedConfig& a, const TimedConfig& b) { return a.time_ns < b.time_ns; });
   }
   return known;
 }
 
-std::vector<KnownConfig> KnownConfigs::fastest(const std::string& workload_key, const std::string& target,
+std::vector<TimedConfig> KnownConfigs::fastest(const std::string& workload_key, const std::string& target,
                                                Algorithms algorithms, int count) const {
-  std::vector<KnownConfig> found;
+  std::vector<TimedConfig> found;
   const auto at = tasks_.find({workload_key, target});
   if (at == tasks_.end()) return found;
-  for (const KnownConfig& c : at->second) {
+  for (const TimedConfig& c : at->second) {
     const AnyTemplate* t = find_template(c.template_name);
     // What this program cannot build any more is not known to it.
     if (t == nullptr || t->version() != c.template_version) continue;

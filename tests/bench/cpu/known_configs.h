@@ -16,7 +16,7 @@ enum class Algorithms : uint8_t {
   kDirect,  // templates whose algorithm is "direct": like for like with a library's direct kernels
 };
 
-struct KnownConfig {
+struct TimedConfig {
   std::string template_name, config;
   int template_version = 1;
   double time_ns = 0;  // its best trial
@@ -29,12 +29,12 @@ class KnownConfigs {
   static Result<KnownConfigs> load(const std::string& db);
 
   // At most `count` different ones of this task by templates of these algorithms, fastest first.
-  std::vector<KnownConfig> fastest(const std::string& workload_key, const std::string& target,
+  std::vector<TimedConfig> fastest(const std::string& workload_key, const std::string& target,
                                    Algorithms algorithms, int count) const;
 
  private:
   using Task = std::pair<std::string, std::string>;  // workload key, target
-  std::map<Task, std::vector<KnownConfig>> tasks_;   // sorted by time
+  std::map<Task, std::vector<TimedConfig>> tasks_;   // sorted by time
 };
 
 }  // namespace tuner

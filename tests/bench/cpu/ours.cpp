@@ -154,7 +154,7 @@ Result<Contestant> our_contestant(const BenchCase& bench_case, const OurChoice& 
   ASSIGN_OR_RETURN(const CliTask task,
                    task_from_keys(bench_case.workload().key(), host_target(pool.threads()).name()));
   std::vector<Contestant> finalists;
-  for (const KnownConfig& c :
+  for (const TimedConfig& c :
        known.fastest(task.key, task.target_name, choice.algorithms, choice.finalists)) {
     const Result<ChosenKernel> chosen = choose_config(task, c.template_name, c.template_version, c.config);
     // A config of a space that has changed since.
