@@ -73,11 +73,12 @@ double value_at(const Expr& e, const Point& point) {
 
 // One access of the hot statement: how far each loop around moves each of its indices. Exact for affine
 // indices.
-struct Access {
+struct HotAccess {
   const BufferNode* buffer;
   std::vector<std::vector<double>> span;  // [loop][dimension]: |index at the loop's end - index at 0|
 
-  Access(const BufferNode* b, const std::vector<Expr>& indices, const std::vector<Loop>& loops) : buffer(b) {
+  HotAccess(const BufferNode* b, const std::vector<Expr>& indices, const std::vector<Loop>& loops)
+      : buffer(b) {
     for (const Loop& loop : loops) {
       const Point end = {{loop.var, loop.extent - 1}};
       std::vector<double>& row = span.emplace_back();
@@ -192,7 +193,7 @@ bool runs_as_loop(LoopKind kind) {
 struct Body {
   const Nest* nest;  // null: the Program stores nothing
   std::vector<Loop> loops;
-  std::vector<Access> loads;
+  std::vector<HotAccess> loads;
   double lanes = 1, unrolled_spatial = 1, unrolled_reduce = 1, parallel = 1;
   double group =
       1;  // elements of a lane that one dot product takes lie side by side: the next lane is as many further
@@ -214,7 +215,7 @@ void count_loops(Body& body) {
 
 void count_loads(Body& body) {
   const std::vector<Loop>& loops = body.loops;
-  for (const Access& a : body.loads) {
+  for (const HotAccess& a : body.loads) {
     double n = 1;
     bool along_lanes = false, strided = false;
     for (size_t l = 0; l < loops.size(); ++l) {
@@ -268,7 +269,7 @@ void add_levels(const Body& body, Sheet& sheet) {
     const std::string of = "loop" + std::to_string(level) + ".";
     const size_t first = there ? serial[level] : 0;
     double bytes = 0;
-    for (const Access& a : body.loads) bytes += a.footprint(first);
+    for (const HotAccess& a : body.loads) bytes += a.footprint(first);
     if (there) inner_runs *= static_cast<double>(loops[first].extent);
     sheet.add_log(of + "extent", there ? static_cast<double>(loops[first].extent) : 0);
     sheet.add(of + "reduces", there && loops[first].axis == AxisKind::kReduce ? 1 : 0);
@@ -293,7 +294,7 @@ void add_rest(const Survey& all, const Nest* hot, Sheet& sheet) {
       if (l.kind == LoopKind::kVectorized) vector = static_cast<double>(l.extent);
     other_runs += n.runs / vector;
     if (!is_result(n.store->buffer->role)) continue;
-    const Access out(n.store->buffer.get(), n.store->indices, n.loops);
+    const HotAccess out(n.store->buffer.get(), n.store->indices, n.loops);
     for (size_t l = 0; l < n.loops.size(); ++l)
       if (n.loops[l].kind == LoopKind::kVectorized) scatter = out.stride(l, n.loops[l].extent);
   }

@@ -41,7 +41,6 @@ Bounds intersect(const Bounds& a, const Bounds& b) {
 Bounds unite(const Bounds& a, const Bounds& b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 
 bool is_index(const Expr& e) { return e->dtype == DType::kInt64; }
-bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary_op == op; }
 // x // c or x % c with a constant c > 0.
 bool has_const_divisor(const Expr& e, int64_t* divisor) {
   return is_const_int(e->operands[1], divisor) && *divisor > 0;

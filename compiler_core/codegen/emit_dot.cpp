@@ -28,7 +28,6 @@
 namespace tuner::codegen {
 namespace {
 
-bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary_op == op; }
 bool is_load_cast(const Expr& e) {
   return e->kind == ExprKind::kCast && e->operands[0]->kind == ExprKind::kLoad;
 }

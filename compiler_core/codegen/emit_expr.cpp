@@ -12,7 +12,6 @@ namespace {
 // Floats of 16 bits are computed with in float32 and held as their bits.
 bool is_narrow(DType t) { return t == DType::kBFloat16 || t == DType::kFloat16; }
 bool is_zero(double value) { return value == 0 && !std::signbit(value); }
-bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary_op == op; }
 
 }  // namespace
 

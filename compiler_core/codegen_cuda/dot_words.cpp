@@ -18,8 +18,6 @@ bool is_wide_byte(const Expr& e) {
          is_byte(e->operands[0]->dtype);
 }
 
-bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary_op == op; }
-
 Status check_below(const Stmt& s, RangeMap ranges) {
   if (s == nullptr) return Status::ok();
   if (s->kind == StmtKind::kFor && s->loop == LoopKind::kDot) return dot_words(*s, ranges).status();

@@ -13,12 +13,6 @@
 namespace tuner::cuda {
 namespace {
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& part) { found |= part->kind == ExprKind::kLoad; });
-  return found;
-}
-
 // Reads nothing but registers.
 bool reads_registers(const Expr& e) {
   bool only = true;

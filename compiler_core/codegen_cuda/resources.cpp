@@ -15,7 +15,7 @@ namespace tuner {
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kMaxThreads = 1024, kMaxRegisters = 255, kMaxGridX = INT32_MAX, kMaxGridYZ = 65535;
+constexpr int64_t kMostThreads = 1024, kMaxRegisters = 255, kMaxGridX = INT32_MAX, kMaxGridYZ = 65535;
 // Registers are given to warps in portions, and lie in four parts of a multiprocessor.
 constexpr int64_t kRegisterPortion = 256, kParts = 4;
 // What addresses, loop counters and the hardware's own take beside what stands in the statements.
@@ -220,8 +220,8 @@ Status check_shape(const GpuKernel& k) {
   const int64_t threads = threads_of(k);
   if (std::min({k.block[0], k.block[1], k.block[2], k.grid[0], k.grid[1], k.grid[2]}) < 1)
     return invalid_config("stage A: ", k.name, ": a grid or block of no size");
-  if (threads > kMaxThreads || k.block[2] > 64)
-    return invalid_config("stage A: ", k.name, ": ", threads, " threads a block, at most ", kMaxThreads,
+  if (threads > kMostThreads || k.block[2] > 64)
+    return invalid_config("stage A: ", k.name, ": ", threads, " threads a block, at most ", kMostThreads,
                           " (64 in z) there");
   if (k.grid[0] > kMaxGridX || k.grid[1] > kMaxGridYZ || k.grid[2] > kMaxGridYZ)
     return invalid_config("stage A: ", k.name, ": grid ", k.grid[0], " x ", k.grid[1], " x ", k.grid[2],
@@ -233,7 +233,7 @@ Status check_shape(const GpuKernel& k) {
 
 int blocks_per_multiprocessor(const Target& target, int64_t threads, int64_t registers,
                               int64_t shared_bytes) {
-  if (threads < 1 || threads > kMaxThreads || registers > kMaxRegisters ||
+  if (threads < 1 || threads > kMostThreads || registers > kMaxRegisters ||
       shared_bytes > target.shared_bytes_per_block)
     return 0;
   const int64_t warps = round_up(threads, kWarp) / kWarp;

@@ -19,12 +19,6 @@ bool has_variable(const Expr& e, const Wanted& wanted) {
   return found;
 }
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& part) { found |= part->kind == ExprKind::kLoad; });
-  return found;
-}
-
 class Masks {
  public:
   Masks(const GpuKernel& kernel, std::vector<StepMask>& masks)

@@ -4,11 +4,6 @@
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::emulation {
-namespace {
-
-Expr int32(int64_t value) { return int_imm(value, DType::kInt32); }
-
-}  // namespace
 
 Stmt Fission::async(const Stmt& s, const RangeMap& ranges, const Crew& crew) {
   const bool checks = context_.faults != nullptr;

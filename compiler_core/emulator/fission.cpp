@@ -16,8 +16,6 @@ bool meets(const Stmt& s) {
          contains(s, StmtKind::kAsync);
 }
 
-Expr int32(int64_t value) { return int_imm(value, DType::kInt32); }
-
 }  // namespace
 
 int64_t most_barriers(const Stmt& s) {

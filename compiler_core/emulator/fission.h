@@ -10,6 +10,8 @@
 
 namespace tuner::emulation {
 
+inline Expr int32(int64_t value) { return int_imm(value, DType::kInt32); }
+
 // Used only when the emulator checks for races; otherwise these buffers are null. An interval is the code
 // between two barriers. Each thread has a number of its own in each interval, its tag, so that two accesses
 // can be told to be of one interval. Each buffer has one element.

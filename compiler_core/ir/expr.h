@@ -196,5 +196,8 @@ Expr operator||(Expr a, Expr b);
 // True if `e` is an integer constant; stores it in `value` if that is not null.
 bool is_const_int(const Expr& e, int64_t* value = nullptr);
 bool equal(const Expr& a, const Expr& b);
+inline bool is_binary(const Expr& e, BinaryOp op) {
+  return e->kind == ExprKind::kBinary && e->binary_op == op;
+}
 
 }  // namespace tuner

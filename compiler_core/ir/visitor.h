@@ -44,6 +44,13 @@ void visit_exprs(const Stmt& s, const F& f) {
   visit(s, [&](const Stmt& child) { own_exprs(*child, [&](const Expr& e) { visit(e, f); }); });
 }
 
+// True if some part of `e` loads an element of a buffer, of whatever scope.
+inline bool reads_memory(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& part) { found |= part->kind == ExprKind::kLoad; });
+  return found;
+}
+
 // Returns e with its operands replaced by f(operand).
 template <class F>
 Expr map_children(const Expr& e, const F& f) {

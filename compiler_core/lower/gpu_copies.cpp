@@ -65,12 +65,6 @@ int64_t registers_of(const BufferNode& b) {
                                                              : b.elements();
 }
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& part) { found |= part->kind == ExprKind::kLoad; });
-  return found;
-}
-
 // A load from global memory, and what must hold for it to touch memory.
 struct GlobalLoad {
   Expr load;

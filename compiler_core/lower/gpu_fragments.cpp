@@ -22,7 +22,7 @@ namespace {
 using Place = IntrinsicOperand::Place;
 using Layout = decltype(IntrinsicOperand::layout);
 
-constexpr int64_t kWarp = 32;
+constexpr int64_t kLanes = 32;
 
 std::vector<int64_t> element_at(Layout layout, int64_t lane, int64_t reg) {
   std::vector<int64_t> at;
@@ -248,7 +248,7 @@ Status check_warp_tiles(const Stmt& body, const GpuKernel& kernel) {
   visit(body, [&](const Stmt& s) {
     const int64_t threads = is_of_warp(*s) ? find_intrinsic(s->name)->threads : kernel.block[0];
     if (lanes.is_ok() && threads != kernel.block[0])
-      lanes = invalid_config("kernel ", kernel.name, ": tiles of a ", threads > kWarp ? "warpgroup" : "warp",
+      lanes = invalid_config("kernel ", kernel.name, ": tiles of a ", threads > kLanes ? "warpgroup" : "warp",
                              " need threadIdx.x to be its lanes; found ", kernel.block[0],
                              " threads along x, expected ", threads);
   });

@@ -65,7 +65,7 @@ void read_128(const char* at, const char* end) {
 
 using ReadLoop = void (*)(const char* at, const char* end);
 
-ReadLoop widest_loop() {
+ReadLoop widest_read_loop() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return read_512;
   if (__builtin_cpu_supports("avx2")) return read_256;
@@ -93,7 +93,7 @@ const MemoryLevel& level_of(const std::vector<MemoryLevel>& levels, int64_t byte
 }
 
 void read_bytes(const void* data, int64_t bytes) {
-  static const ReadLoop loop = widest_loop();
+  static const ReadLoop loop = widest_read_loop();
   const char* at = static_cast<const char*>(data);
   loop(at, at + bytes);
 }

@@ -31,7 +31,7 @@ constexpr float kHalf = 0.5F;  // what bfloat16 are multiplied; bytes: 1
 // What each chain has added up, lane by lane; tiles leave it as it is.
 using Sums = std::array<std::array<int32_t, kLanes>, kChains>;
 
-struct Loop {
+struct DotLoop {
   void (*run)(int64_t steps, Sums& sums) = nullptr;
   int64_t operations = 0;  // of one step
   std::string_view instruction = {};
@@ -125,10 +125,10 @@ constexpr int64_t kTileSteps =
     int64_t{2} * 16 * 16 * kTileProducts;  // operations of a step, times elements of 64 bytes
 
 // Everything this CPU multiplies the type with, but float32 vectors.
-std::vector<Loop> loops_of(DType dtype) {
-  std::vector<Loop> found;
+std::vector<DotLoop> loops_of(DType dtype) {
+  std::vector<DotLoop> found;
   const int32_t tiles = tuner_tiles();
-  const auto add = [&](bool there, Loop loop) {
+  const auto add = [&](bool there, DotLoop loop) {
     if (there) found.push_back(loop);
   };
   if (dtype == DType::kBFloat16) {
@@ -169,8 +169,8 @@ NEON_LOOP(bf16_matrix, "arch=armv8.2-a+bf16", "bfmmla", kHalves(), "8h")
 
 // Everything this CPU multiplies the type with, but float32 vectors. An instruction makes four sums, of so many
 // products each.
-std::vector<Loop> loops_of(DType dtype) {
-  std::vector<Loop> found;
+std::vector<DotLoop> loops_of(DType dtype) {
+  std::vector<DotLoop> found;
   const auto add = [&](bool there, auto run, int64_t products, std::string_view instruction) {
     if (there) found.push_back({run, 2 * 4 * products * kChains, instruction, kChains});
   };
@@ -185,10 +185,10 @@ std::vector<Loop> loops_of(DType dtype) {
   return found;
 }
 #else
-std::vector<Loop> loops_of(DType) { return {}; }
+std::vector<DotLoop> loops_of(DType) { return {}; }
 #endif
 
-double rate_of(const Loop& loop, double milliseconds) {
+double rate_of(const DotLoop& loop, double milliseconds) {
   Sums sums{};
   return best_rate(milliseconds, static_cast<double>(loop.operations * kSteps),
                    [&] { loop.run(kSteps, sums); });
@@ -196,25 +196,25 @@ double rate_of(const Loop& loop, double milliseconds) {
 
 // The fastest of them, once a process; without a function where float32 vectors do more: a CPU may have dot products
 // that are slower than its multiply-adds.
-Loop fastest_loop(DType dtype) {
+DotLoop fastest_loop(DType dtype) {
   constexpr double kMilliseconds = 3;
   const auto choose = [](DType of) {
-    Loop best;
+    DotLoop best;
     double most = measure_fma_peak_gflops(kMilliseconds);
-    for (const Loop& loop : loops_of(of))
+    for (const DotLoop& loop : loops_of(of))
       if (const double rate = rate_of(loop, kMilliseconds); rate > most) best = loop, most = rate;
     return best;
   };
   if (dtype == DType::kBFloat16) {
-    static const Loop kBest = choose(DType::kBFloat16);
+    static const DotLoop kBest = choose(DType::kBFloat16);
     return kBest;
   }
   if (dtype == DType::kFloat16) {
-    static const Loop kBest = choose(DType::kFloat16);
+    static const DotLoop kBest = choose(DType::kFloat16);
     return kBest;
   }
   if (dtype == DType::kInt8) {
-    static const Loop kBest = choose(DType::kInt8);
+    static const DotLoop kBest = choose(DType::kInt8);
     return kBest;
   }
   return {};
@@ -223,7 +223,7 @@ Loop fastest_loop(DType dtype) {
 }  // namespace
 
 double peak_burst(DType dtype) {
-  const Loop loop = fastest_loop(dtype);
+  const DotLoop loop = fastest_loop(dtype);
   if (loop.run == nullptr) return fma_peak_burst();
   Sums sums{};
   loop.run(kSteps, sums);
@@ -232,7 +232,7 @@ double peak_burst(DType dtype) {
 
 std::vector<CountedLoop> counted_dot_loops(DType dtype, int64_t steps) {
   std::vector<CountedLoop> found;
-  for (const Loop& loop : loops_of(dtype)) {
+  for (const DotLoop& loop : loops_of(dtype)) {
     if (loop.chains == 0) continue;
     Sums sums{};
     loop.run(steps, sums);
@@ -250,7 +250,7 @@ std::vector<CountedLoop> counted_dot_loops(DType dtype, int64_t steps) {
 }
 
 double measure_peak_gops(DType dtype, double milliseconds) {
-  const Loop loop = fastest_loop(dtype);
+  const DotLoop loop = fastest_loop(dtype);
   if (loop.run == nullptr) return measure_fma_peak_gflops(milliseconds);
   return rate_of(loop, milliseconds);
 }

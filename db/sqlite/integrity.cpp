@@ -11,7 +11,7 @@ namespace tuner::db {
 namespace {
 
 // Rows read in one snapshot: a long reader would hold up the checkpoints of the writer.
-constexpr int64_t kPage = 256;
+constexpr int64_t kRowsAtATime = 256;
 constexpr size_t kMostLines = 10;
 
 struct Table {
@@ -59,14 +59,14 @@ class Check {
     const std::string sql = str("SELECT ", table.columns, " FROM ", table.name, " WHERE ", key,
                                 " > ? ORDER BY ", key, " LIMIT ?");
     for (int64_t after = 0; !stop_.stop_requested(); after_page_(report_.rows)) {
-      const Result<std::vector<SqlRow>> page = connection_.all(sql, {after, kPage});
+      const Result<std::vector<SqlRow>> page = connection_.all(sql, {after, kRowsAtATime});
       if (!page) return note(str("table ", table.name, ": ", page.message()));
       for (const SqlRow& row : *page) {
         if (const Status whole = check_row(row, table.name); !whole) note(whole.message());
         after = std::get<int64_t>(row[0]);  // INTEGER PRIMARY KEY: the table's own order
       }
       report_.rows += std::ssize(*page);
-      if (std::ssize(*page) < kPage) return;
+      if (std::ssize(*page) < kRowsAtATime) return;
     }
   }
 

@@ -6,7 +6,7 @@ namespace tuner::db {
 
 namespace {
 
-constexpr int64_t kPage = 4096;  // rows held at a time
+constexpr int64_t kRowsHeld = 4096;  // rows held at a time
 
 std::string text_of(const SqlRow& row) {
   const auto* text = row.empty() ? nullptr : std::get_if<std::string>(&row[0]);
@@ -17,7 +17,7 @@ Status copy_rows(Connection& connection, std::string_view from, std::string_view
   const std::string select = str("SELECT * FROM ", from, " WHERE rowid > ? ORDER BY rowid LIMIT ?");
   std::string insert;
   for (int64_t after = INT64_MIN;;) {
-    ASSIGN_OR_RETURN(std::vector<SqlRow> page, connection.all(select, {after, kPage}));
+    ASSIGN_OR_RETURN(std::vector<SqlRow> page, connection.all(select, {after, kRowsHeld}));
     for (SqlRow& old : page) {
       const bool whole = check_row(old, from).is_ok();
       after = std::get<int64_t>(old[0]);
@@ -33,7 +33,7 @@ Status copy_rows(Connection& connection, std::string_view from, std::string_view
       }
       RETURN_IF_ERROR(connection.run(insert, row));
     }
-    if (static_cast<int64_t>(page.size()) < kPage) return Status::ok();
+    if (static_cast<int64_t>(page.size()) < kRowsHeld) return Status::ok();
   }
 }
 

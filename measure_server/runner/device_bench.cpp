@@ -11,11 +11,12 @@ namespace {
 
 constexpr int64_t kSentinelBytes = 16 << 20;
 // Inputs and reference answers kept in memory: several workloads'.
-constexpr int64_t kCacheBytes = int64_t{2} << 30;
+constexpr int64_t kDeviceFilesBytes = int64_t{2} << 30;
 
 }  // namespace
 
-DeviceBench::DeviceBench(cuda::DeviceContext context) : context_(std::move(context)), files_(kCacheBytes) {}
+DeviceBench::DeviceBench(cuda::DeviceContext context)
+    : context_(std::move(context)), files_(kDeviceFilesBytes) {}
 
 Result<std::unique_ptr<DeviceBench>> DeviceBench::open(int ordinal) {
   ASSIGN_OR_RETURN(cuda::DeviceContext context, cuda::DeviceContext::open(ordinal));

@@ -25,12 +25,6 @@ namespace {
 // queuing of the next.
 constexpr int64_t kReplayFrom = 64, kCallsOfGraph = 64;
 
-std::string gib(int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
-
 class DeviceRun final : public DeviceRacer {
  public:
   DeviceRun(DeviceBench& bench, const RunRequest& request, const std::function<void(Phase)>& entered)
@@ -205,8 +199,8 @@ class DeviceRun final : public DeviceRacer {
     const int64_t needed = DeviceOperands::bytes_of_set(manifest());
     if (needed < 0) return trouble("manifest: impossible sizes of operands");
     if (needed > r_.memory_limit_bytes)
-      return verdict("out_of_memory", str("operands and workspaces take ", gib(needed), ", limit ",
-                                          gib(r_.memory_limit_bytes)));
+      return verdict("out_of_memory", str("operands and workspaces take ", gib_text(needed), ", limit ",
+                                          gib_text(r_.memory_limit_bytes)));
     if (!load_checks() || !read_references() || !load()) return false;
     const int sets =
         r_.caches == Caches::kRotate

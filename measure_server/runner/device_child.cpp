@@ -16,11 +16,11 @@
 namespace tuner {
 namespace {
 
-Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+Deadline reply_deadline() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
 Deadline far() { return std::chrono::steady_clock::now() + std::chrono::hours(24 * 365); }
 
 bool say(int socket, const DeviceMessage& message) {
-  return write_frame(socket, to_json(message), soon()).is_ok();
+  return write_frame(socket, to_json(message), reply_deadline()).is_ok();
 }
 
 // Ends with the runner, leaves no core dump. Threads of the driver come later and inherit this.
@@ -117,7 +117,7 @@ int device_list(int socket) {
     for (const CudaDevice& d : *devices) reply.devices.push_back(info_of(d));
   else
     reply.no_device = devices.message();
-  return write_frame(socket, to_json(reply), soon()).is_ok() ? 0 : 1;
+  return write_frame(socket, to_json(reply), reply_deadline()).is_ok() ? 0 : 1;
 }
 
 int device_child(int socket, int ordinal) {

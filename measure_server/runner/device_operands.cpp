@@ -10,10 +10,10 @@ using cuda::CallStatus;
 
 namespace {
 
-constexpr int64_t kGuardBytes = 4096;
+constexpr int64_t kCanaryBytes = 4096;
 constexpr int64_t kAlignment = 256;  // of what cuMemAlloc returns; kernels may rely on 16 of it
 constexpr unsigned char kGuardByte = 0xA5;
-constexpr int64_t kMostBytes = int64_t{1} << 62;
+constexpr int64_t kMostOperandBytes = int64_t{1} << 62;
 
 int64_t align(int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -22,14 +22,14 @@ int64_t align(int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment
 // guard, operand, guard, operand, ..., guard: the gap behind an operand also holds what alignment takes.
 std::vector<DeviceOperands::Piece> DeviceOperands::layout(const Manifest& manifest, int64_t& set_bytes) {
   std::vector<Piece> pieces;
-  int64_t at = kGuardBytes;
+  int64_t at = kCanaryBytes;
   const auto add = [&](std::string name, int64_t bytes, int poison, bool touched = true) {
-    if (at < 0 || bytes < 0 || bytes > kMostBytes - at) {
+    if (at < 0 || bytes < 0 || bytes > kMostOperandBytes - at) {
       at = -1;
       return;
     }
     pieces.push_back({std::move(name), at, bytes, poison, touched});
-    at = align(at + bytes) + kGuardBytes;
+    at = align(at + bytes) + kCanaryBytes;
   };
   for (const ArgInfo& a : manifest.args)
     add(a.name, a.bytes, a.role == "output" ? int{poison_byte(a.dtype)} : -1);

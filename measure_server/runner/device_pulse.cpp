@@ -10,7 +10,7 @@ namespace {
 
 // About 70 us at 1.9 GHz, of which the clock of events shows the hundredth part: eight warps keep a multiprocessor's
 // four schedulers busy, and each thread's eight sums hide the four cycles that one takes.
-constexpr uint32_t kRounds = 2048;
+constexpr uint32_t kPulseRounds = 2048;
 constexpr int kThreads = 256;
 
 }  // namespace
@@ -29,7 +29,7 @@ CallStatus DevicePulse::load(const CudaDevice& device, DevicePulse& out) {
 
 CallStatus DevicePulse::queue(const cuda::DeviceStream& stream) {
   cuda::DevicePtr out = out_.address();
-  uint32_t rounds = kRounds;
+  uint32_t rounds = kPulseRounds;
   float x = 0.5F;  // the sums stay where they are, near 1 each
   void* params[] = {&out, &rounds, &x};
   return cuda::launch(function_, launch_, params, stream);

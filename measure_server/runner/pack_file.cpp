@@ -21,8 +21,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr char kMagic[] = "TUNERPAK";
-constexpr uint32_t kVersion = 5, kOldestVersion = 2;
+constexpr char kPackMagic[] = "TUNERPAK";
+constexpr uint32_t kPackVersion = 5, kOldestPackVersion = 2;
 constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
 constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
 constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kKnown, PackPick::kEstimate, PackPick::kRandom};
@@ -131,7 +131,7 @@ class Writer {
 
   Status save(const std::string& path, const std::string& index) const {
     ASSIGN_OR_RETURN(OutputFile out, OutputFile::open(path));
-    const uint32_t words[2] = {kVersion, 0};
+    const uint32_t words[2] = {kPackVersion, 0};
     const uint64_t index_bytes = index.size();
     std::string raw_digest;
     const std::string digest = sha256_hex(index);
@@ -140,8 +140,9 @@ class Writer {
     const auto bytes_of = [](const auto& number) {
       return std::string_view(reinterpret_cast<const char*>(&number), sizeof number);
     };
-    for (const std::string_view bytes : {std::string_view(kMagic, 8), bytes_of(words), bytes_of(index_bytes),
-                                         std::string_view(raw_digest), std::string_view(index)})
+    for (const std::string_view bytes :
+         {std::string_view(kPackMagic, 8), bytes_of(words), bytes_of(index_bytes),
+          std::string_view(raw_digest), std::string_view(index)})
       RETURN_IF_ERROR(out.write(bytes));
     for (const Blob& b : blobs_) RETURN_IF_ERROR(out.write(*b.bytes));
     return out.finish();
@@ -377,14 +378,14 @@ Result<PackFile> PackFile::open(const std::string& path) {
   struct stat st;
   char header[kHeaderBytes];
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < kHeaderBytes ||
-      !read_exactly(fd, 0, header, kHeaderBytes).is_ok() || std::memcmp(header, kMagic, 8) != 0)
+      !read_exactly(fd, 0, header, kHeaderBytes).is_ok() || std::memcmp(header, kPackMagic, 8) != 0)
     return invalid_argument(path, ": not a pack; expected a file written by `tuner pack`");
   uint32_t version = 0;
   uint64_t index_bytes = 0;
   std::memcpy(&version, header + 8, sizeof version);
   std::memcpy(&index_bytes, header + 16, sizeof index_bytes);
-  if (version < kOldestVersion || version > kVersion)
-    return invalid_argument(path, ": pack version ", version, ", this runner reads ", kVersion,
+  if (version < kOldestPackVersion || version > kPackVersion)
+    return invalid_argument(path, ": pack version ", version, ", this runner reads ", kPackVersion,
                             "; use the runner of the tuner that wrote it");
   if (index_bytes > static_cast<uint64_t>(std::min<int64_t>(st.st_size - kHeaderBytes, kMostIndexBytes)))
     return invalid_argument(path, ": damaged: its index would be larger than the file");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -433,6 +434,12 @@ Result<ProbeReply> parse_probe_reply(std::string_view text) {
   in.read_objects("devices", [&](Reader& each) { r.devices.push_back(read_device(each)); });
   RETURN_IF_ERROR(in.status());
   return r;
+}
+
+std::string gib_text(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
 }
 
 }  // namespace tuner

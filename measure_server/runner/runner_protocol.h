@@ -241,4 +241,7 @@ Result<RunReply> parse_run_reply(std::string_view json);
 Result<RaceReply> parse_race_reply(std::string_view json);
 Result<ProbeReply> parse_probe_reply(std::string_view json);
 
+// "2.00 GiB", for messages.
+std::string gib_text(int64_t bytes);
+
 }  // namespace tuner

@@ -24,7 +24,7 @@ constexpr int64_t kCacheBytes = int64_t{2} << 30;
 // Outputs of earlier candidates whose pages the next ones get.
 constexpr int64_t kKeptBytes = 64 << 20;
 
-Deadline soon() { return steady_clock::now() + std::chrono::seconds(10); }
+Deadline answer_deadline() { return steady_clock::now() + std::chrono::seconds(10); }
 
 ProbeReply probe(const Jail& jail, const ProbeRequest& request) {
   ProbeReply reply;
@@ -108,7 +108,7 @@ int serve(int socket, Isolation at_most) {
     } else {
       continue;  // cancel of a run that is over
     }
-    if (!write_frame(socket, answer, soon()).is_ok()) return 1;
+    if (!write_frame(socket, answer, answer_deadline()).is_ok()) return 1;
   }
 }
 

@@ -27,13 +27,13 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct Conv2d1x1ChannelsKnobs {
   SplitKnob tile_p, tile_oc;
   ChoiceKnob block_p, unroll_ic;
   FlagKnob narrow_panels, next_panel;
 };
 
-class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2d1x1ChannelsKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_1x1_channels_cpu"; }
@@ -47,7 +47,8 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  Conv2d1x1ChannelsKnobs declare(ConfigSpace& space, const Conv2dWorkload& w,
+                                 const Target& t) const override {
     const int64_t pixels = w.out_height() * w.out_width(), lanes = lanes_of(w, t);
     const int64_t group = cpu::dot_group(w.dtype);
     // Blocks of the output are written whole.
@@ -56,7 +57,7 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
     const cpu::Columns in{lanes, whole, cpu::broadcasts_of(t, channel_block(w.layout) == 1)};
     const auto [rows, channels] =
         cpu::first_tile(pixels, w.out_channels, in, t.vector_registers() - cpu::spare_registers(t, group));
-    Knobs k{
+    Conv2d1x1ChannelsKnobs k{
         // Pixels of a tile. More use each vector of weights more often; too many spill to the stack.
         .tile_p = space.split("tile_p", pixels).at_most(t.vector_registers()).try_first(rows),
         // Channels of a tile: whole vectors. More use each broadcast of a pixel more often.
@@ -91,7 +92,7 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
     return pixels_math(w, /*channels_innermost=*/true);
   }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Conv2d1x1ChannelsKnobs& k,
                 const Config& c) const override {
     const int64_t lanes = lanes_of(w, t), channels = c[k.tile_oc].inner, group = cpu::dot_group(w.dtype);
     const Tensor data = pick_pixels(s, w, t);

@@ -23,13 +23,13 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct Conv2d1x1PixelsKnobs {
   SplitKnob tile_oc, tile_p;
   ChoiceKnob block_oc, unroll_ic;
   FlagKnob pack_data;
 };
 
-class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2d1x1PixelsKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_1x1_pixels_cpu"; }
@@ -44,11 +44,11 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  Conv2d1x1PixelsKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const int64_t pixels = w.out_height() * w.out_width(), lanes = lanes_of(w, t);
     const cpu::Columns in{lanes, lanes, cpu::broadcasts_of(t, true)};
     const auto [channels, columns] = cpu::first_tile(w.out_channels, pixels, in, t.vector_registers());
-    Knobs k{
+    Conv2d1x1PixelsKnobs k{
         // Channels of a tile. More use each vector of pixels more often; too many spill to the stack.
         .tile_oc = space.split("tile_oc", w.out_channels).at_most(t.vector_registers()).try_first(channels),
         // Pixels of a tile: whole vectors. More use each broadcast of a weight more often.
@@ -73,7 +73,7 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
     return pixels_math(w, /*channels_innermost=*/false, widens(w));
   }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Conv2d1x1PixelsKnobs& k,
                 const Config& c) const override {
     const int64_t lanes = lanes_of(w, t), columns = c[k.tile_p].inner;
     const Tensor data = pick_pixels(s, w, t);

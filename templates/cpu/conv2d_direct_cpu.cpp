@@ -35,13 +35,13 @@ using namespace conv2d_cpu;
 
 namespace {
 
-struct Knobs {
+struct Conv2dDirectKnobs {
   SplitKnob tile_oc, tile_oh, tile_ow, block_ic;
   ChoiceKnob block_oh, unroll_ic;
   FlagKnob narrow_panels, unroll_kw, next_panel;
 };
 
-class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDirectKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_direct_cpu"; }
@@ -59,14 +59,14 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  Conv2dDirectKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Shape shape(w, t);
     const int64_t registers = t.vector_registers();
     const Tile first = first_tile(shape, registers - cpu::spare_registers(t, shape.dot));
     const int64_t pixels = w.out_height() * w.out_width();
     const bool first_asks = cpu::asks_ahead_first(pixels) && first.vectors * shape.lanes < shape.out_group &&
                             first.oh * first.ow < pixels;
-    Knobs k{
+    Conv2dDirectKnobs k{
         // Output channels of a tile: whole vectors. More use each broadcast of data more often.
         .tile_oc = space.split("tile_oc", shape.out_group)
                        .multiples_of(shape.lanes)
@@ -129,7 +129,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return conv2d_of_filled(w, cpu::dot_group(w.dtype));
   }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Conv2dDirectKnobs& k,
                 const Config& c) const override {
     const Shape shape(w, t);
     const bool parallel = t.threads > 1;
@@ -265,8 +265,8 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
   // The stage of the tile, inside its outer loops.
-  static void accumulate(Schedule& s, const Tensor& acc, const Shape& shape, const Knobs& k, const Config& c,
-                         bool skips) {
+  static void accumulate(Schedule& s, const Tensor& acc, const Shape& shape, const Conv2dDirectKnobs& k,
+                         const Config& c, bool skips) {
     const auto [n, oh, ow, oc] = s.inner_axes<4>(acc);
     auto [ic, kh, kw] = s.reduce_axes<3>(acc);
     const auto [vector, lane] = s.split(oc, shape.lanes);

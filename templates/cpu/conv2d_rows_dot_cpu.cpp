@@ -31,7 +31,7 @@ namespace {
 
 using te::Indices;
 
-struct Knobs {
+struct Conv2dRowsDotKnobs {
   SplitKnob tile_oc, tile_ow;
 };
 
@@ -45,7 +45,7 @@ struct Rows {
   int64_t dot, groups, height, width;
 };
 
-class Conv2dRowsDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2dRowsDotCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dRowsDotKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_rows_dot_cpu"; }
@@ -68,12 +68,12 @@ class Conv2dRowsDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
                     along_channels);
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  Conv2dRowsDotKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const int64_t lanes = lanes_of(w, t), whole = std::max(lanes, channel_block(w.out_layout));
     const int64_t registers = t.vector_registers();
     const auto [pixels, channels] = cpu::first_tile(w.out_width(), w.out_channels, {lanes, whole},
                                                     registers - cpu::spare_registers(t, 4));
-    Knobs k{
+    Conv2dRowsDotKnobs k{
         // Output channels of a tile: whole vectors. More use each broadcast of pixels more often.
         .tile_oc =
             space.split("tile_oc", w.out_channels).multiples_of(whole).at_most(8 * lanes).try_first(channels),
@@ -136,7 +136,7 @@ class Conv2dRowsDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return b.finish();
   }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Conv2dRowsDotKnobs& k,
                 const Config& c) const override {
     const int64_t lanes = lanes_of(w, t), channels = c[k.tile_oc].inner, block = channel_block(w.out_layout);
     const bool parallel = t.threads > 1;

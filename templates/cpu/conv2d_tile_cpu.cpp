@@ -40,7 +40,7 @@ namespace {
 
 using te::Indices;
 
-struct Knobs {
+struct Conv2dTileKnobs {
   ChoiceKnob rows, down, across, block;
   FlagKnob pack_block, next_panel;
 };
@@ -149,7 +149,7 @@ struct Blocks {
   int64_t last = 0;  // the first of the last block
 };
 
-class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dTileKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_tile_cpu"; }
@@ -177,7 +177,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  Conv2dTileKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Shape shape(w, cpu::tile_unit(t));
     const bool by_rows = shape.pixels_are_rows();
     const int64_t m = by_rows ? shape.sums : w.out_channels, n = by_rows ? w.out_channels : shape.sums;
@@ -186,7 +186,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         first_tiles(shape, ceil_div(m, rows.front()), ceil_div(n, shape.unit.columns));
     const int64_t block = first_block(shape, by_rows ? rows.front() * down : shape.unit.columns * across);
     const int64_t first_channels = by_rows ? shape.unit.columns * across : rows.front() * down;
-    Knobs k{
+    Conv2dTileKnobs k{
         // Rows of a tile. Fewer take less time each, and leave registers half empty.
         .rows = space.choice("rows", rows).try_first(rows.front()),
         // Tiles of sums below each other. Each tile of columns that is loaded serves so many products.
@@ -229,7 +229,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return math(Shape(w, cpu::tile_unit(t)));
   }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Conv2dTileKnobs& k,
                 const Config& c) const override {
     const Shape shape(w, cpu::tile_unit(t));
     const bool by_rows = shape.pixels_are_rows(), parallel = t.threads > 1;

@@ -36,13 +36,13 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct Conv2dWinogradKnobs {
   ChoiceKnob tile_rows, group, vectors, oc_share, unroll_ic;
   CategoryKnob order;
   FlagKnob next_panel, data_ahead;
 };
 
-class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWinogradKnobs> {
  public:
   explicit Conv2dWinogradCpu(WinogradTile m) : m_(m), name_(str("conv2d_winograd", text_of(m), "_cpu")) {}
   using ScheduleTemplate::supports;
@@ -78,7 +78,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return {steep * winograd_tolerance(m_, w.in_channels), direct.relative};
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  Conv2dWinogradKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const WinogradSizes z = winograd_sizes(w, m_);
     const int64_t per_block = ceil_div(z.oc_block, t.f32_lanes()), registers = t.vector_registers();
     // Threads share blocks of rows, and blocks of channels where there are some: with fewer than threads some
@@ -94,7 +94,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     for (int64_t g = 1; g <= std::min(registers, tiles); ++g) groups.push_back(g);
     std::vector<int64_t> shares;
     for (int64_t s = 1; s <= z.oc_blocks; s *= 2) shares.push_back(s);
-    Knobs k{
+    Conv2dWinogradKnobs k{
         // Rows of tiles done together: more use each transformed weight more often; v and the products of few
         // stay in L2.
         .tile_rows = space.choice("tile_rows", row_counts).try_first(first.tile_rows),
@@ -139,7 +139,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   Program compute(const Conv2dWorkload& w) const override { return winograd_program(w, m_); }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Conv2dWinogradKnobs& k,
                 const Config& c) const override {
     const WinogradSizes z = winograd_sizes(w, m_);
     const Tensor panels = transform_weights(s, c[k.vectors] * z.oc_block, t.f32_lanes());

@@ -28,12 +28,12 @@ using namespace conv2d_cpu;
 
 namespace {
 
-struct Knobs {
+struct DepthwiseConv2dKnobs {
   SplitKnob tile_oh, tile_ow;
   FlagKnob unroll_kh;
 };
 
-class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, DepthwiseConv2dKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "depthwise_conv2d_cpu"; }
@@ -49,12 +49,12 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  DepthwiseConv2dKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const bool of_pixels = vectors_of_pixels(w);
     const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
     const int64_t unit = of_pixels ? lanes : 1;  // pixels of one accumulator
     const int64_t most = of_pixels ? registers / 2 * lanes : registers - 4;
-    Knobs k{
+    DepthwiseConv2dKnobs k{
         // Rows of a tile: they share the weights, and the pixels that several of them read if kh is unrolled.
         .tile_oh = space.split("tile_oh", w.out_height()).at_most(6).try_first(1),
         // Pixels of a row of a tile: each pixel is loaded once for all of them.
@@ -80,7 +80,7 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
 
   Program compute(const Conv2dWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const DepthwiseConv2dKnobs& k,
                 const Config& c) const override {
     const int64_t lanes = channel_lanes(w, t);
     const bool of_pixels = vectors_of_pixels(w);

@@ -37,7 +37,7 @@ using te::Indices;
 // Each row of woven pixels is written out: longer ones only compile longer.
 constexpr int64_t kMostColumns = 256;
 
-struct Knobs {
+struct DepthwiseConv2dDotKnobs {
   SplitKnob tile_p, block_rows;
 };
 
@@ -66,7 +66,7 @@ Buffer filled_weight(te::Builder& b, const Conv2dWorkload& w, const Buffer& weig
   });
 }
 
-class DepthwiseConv2dDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class DepthwiseConv2dDotCpu final : public ScheduleTemplate<Conv2dWorkload, DepthwiseConv2dDotKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "depthwise_conv2d_dot_cpu"; }
@@ -88,13 +88,14 @@ class DepthwiseConv2dDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knob
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  DepthwiseConv2dDotKnobs declare(ConfigSpace& space, const Conv2dWorkload& w,
+                                  const Target& t) const override {
     const Woven woven(w);
     const int64_t lanes = t.f32_lanes(), taps = w.kernel_height * woven.groups;
     const int64_t most =
         std::max<int64_t>(std::min({t.vector_registers() - 4, kMaxBody / taps, kLongestTile / lanes}), 1);
     const int64_t rows = first_rows(w, woven), vectors = ceil_div(rows * woven.columns, lanes);
-    Knobs k{
+    DepthwiseConv2dDotKnobs k{
         // Pixels of a tile: they share the weights. Whole vectors.
         .tile_p = space.split("tile_p", woven.pixels)
                       .multiples_of(lanes)
@@ -147,7 +148,7 @@ class DepthwiseConv2dDotCpu final : public ScheduleTemplate<Conv2dWorkload, Knob
     return b.finish();
   }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const DepthwiseConv2dDotKnobs& k,
                 const Config& c) const override {
     const Woven in(w);
     const int64_t lanes = t.f32_lanes(), rows = c[k.block_rows].inner;

@@ -12,11 +12,11 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct ElementwiseKnobs {
   ChoiceKnob vectors;
 };
 
-class ElementwiseCpu final : public ScheduleTemplate<ElementwiseWorkload, Knobs> {
+class ElementwiseCpu final : public ScheduleTemplate<ElementwiseWorkload, ElementwiseKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "elementwise_cpu"; }
@@ -25,12 +25,12 @@ class ElementwiseCpu final : public ScheduleTemplate<ElementwiseWorkload, Knobs>
   Support supports(const ElementwiseWorkload& w, const Target& t) const override {
     return cpu::supports_rows(t, w.dtype);
   }
-  Knobs declare(ConfigSpace& space, const ElementwiseWorkload& w, const Target& t) const override {
+  ElementwiseKnobs declare(ConfigSpace& space, const ElementwiseWorkload& w, const Target& t) const override {
     return {.vectors = cpu::declare_vectors(space, t, w.columns, 4)};
   }
   Program compute(const ElementwiseWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const ElementwiseWorkload&, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const ElementwiseWorkload&, const Target& t, const ElementwiseKnobs& k,
                 const Config& c) const override {
     const auto [row, column] = s.axes<2>(s.tensor("out"));
     const Axis steps = cpu::step_columns(s, column, c[k.vectors] * t.f32_lanes());

@@ -15,11 +15,11 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct LayerNormKnobs {
   ChoiceKnob vectors, rows;
 };
 
-class LayerNormCpu final : public ScheduleTemplate<LayerNormWorkload, Knobs> {
+class LayerNormCpu final : public ScheduleTemplate<LayerNormWorkload, LayerNormKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "layer_norm_cpu"; }
@@ -28,13 +28,13 @@ class LayerNormCpu final : public ScheduleTemplate<LayerNormWorkload, Knobs> {
   Support supports(const LayerNormWorkload& w, const Target& t) const override {
     return cpu::supports_rows(t, w.dtype);
   }
-  Knobs declare(ConfigSpace& space, const LayerNormWorkload& w, const Target& t) const override {
+  LayerNormKnobs declare(ConfigSpace& space, const LayerNormWorkload& w, const Target& t) const override {
     return {.vectors = cpu::declare_vectors(space, t, w.columns, 4),
             .rows = cpu::declare_rows(space, w.rows, 4)};
   }
   Program compute(const LayerNormWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const LayerNormWorkload&, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const LayerNormWorkload&, const Target& t, const LayerNormKnobs& k,
                 const Config& c) const override {
     const int64_t wide = c[k.vectors] * t.f32_lanes();
     const Tensor row_sum = s.tensor("row_sum"), squares = s.tensor("squares"), out = s.tensor("out");

@@ -32,7 +32,7 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct MatmulKnobs {
   SplitKnob tile_m, tile_n;
   ChoiceKnob block_m, block_k, unroll_k;
   CategoryKnob pack_a, pack_b;
@@ -43,7 +43,7 @@ struct Knobs {
 // What pack_a and pack_b count: read in place, packed whole before the product, packed where it is used.
 enum { kPlain, kWhole, kByBlock };
 
-class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
+class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, MatmulKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_cpu"; }
@@ -56,7 +56,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     return has_dots || t.has_tiles(w.dtype) ? supported_as_second() : supported();
   }
 
-  Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
+  MatmulKnobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
     const int64_t lanes = lanes_of(w, t), registers = t.vector_registers();
     const bool constant_a = Workload(w).is_constant("a"), constant_b = Workload(w).is_constant("b");
     // Rows lie side by side where a is packed, on AArch64 if its numbers are read often enough.
@@ -68,7 +68,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const bool large_b = w.k * w.n * 4 > t.l2_bytes / 2;
     const bool first_asks =
         constant_b && large_b && cpu::asks_ahead_first(w.m) && w.m > rows && w.n > columns;
-    Knobs k{
+    MatmulKnobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
         .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
         // Columns of a tile and of a panel: whole vectors. More columns use each broadcast of a more often.
@@ -129,7 +129,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     return widens(w) ? matmul_of_wide(w) : Workload(w).compute();
   }
 
-  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const MatmulKnobs& k,
                 const Config& c) const override {
     const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = lanes_of(w, t);
     const int64_t tiles = c[k.block_m] == 0 ? c[k.tile_m].outer : c[k.block_m];

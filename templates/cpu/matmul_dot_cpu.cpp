@@ -29,7 +29,7 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct MatmulDotKnobs {
   SplitKnob tile_m, tile_n;
   ChoiceKnob block_m, unroll_k;
   FlagKnob pack_a, narrow_panels;
@@ -37,7 +37,7 @@ struct Knobs {
   FlagKnob next_panel;
 };
 
-class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
+class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, MatmulDotKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_dot_cpu"; }
@@ -50,7 +50,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
+  MatmulDotKnobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
     const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
     const bool packs_a = Workload(w).is_constant("a") || w.transpose_a;
     // Lanes of AArch64 are those of rows that lie side by side, if a copy of a pays.
@@ -63,7 +63,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     // Panels that were packed ahead come from beyond L2.
     const bool large_b = Workload(w).is_constant("b") && b_bytes(w) > t.l2_bytes / 2;
     const bool first_asks = large_b && cpu::asks_ahead_first(w.m) && w.m > rows && w.n > columns;
-    Knobs k{
+    MatmulDotKnobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
         .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
         // Columns of a tile and of a panel: whole vectors. More columns use each broadcast of a more often.
@@ -106,7 +106,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const MatmulDotKnobs& k,
                 const Config& c) const override {
     const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = t.f32_lanes();
     const bool parallel = t.threads > 1;

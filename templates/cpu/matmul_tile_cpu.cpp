@@ -39,12 +39,12 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct MatmulTileKnobs {
   ChoiceKnob rows, down, across, block_m, block_k;
   FlagKnob pack_a, next_panel;
 };
 
-class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
+class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, MatmulTileKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_tile_cpu"; }
@@ -64,7 +64,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
+  MatmulTileKnobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
     const cpu::TileUnit& unit = cpu::tile_unit(t);
     const bool packs_a = Workload(w).is_constant("a") || w.transpose_a || w.k % unit.step(w.dtype) != 0;
     const std::vector<int64_t> rows = unit.rows_for(w.m);
@@ -75,7 +75,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const bool streams_b = w.k * w.n * dtype_bytes(w.dtype) > t.l2_bytes / 2 &&
                            (w.batch == 1 || t.threads > 1 || Workload(w).is_constant("b"));
     const int64_t first_blocks = first_block_m(w, t, equal * down);
-    Knobs k{
+    MatmulTileKnobs k{
         // Rows of a tile. Fewer take less time each, and leave registers half empty.
         .rows = space.choice("rows", rows).try_first(equal),
         // Tiles of C below each other. Each tile of b that is loaded serves so many products.
@@ -115,7 +115,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const MatmulTileKnobs& k,
                 const Config& c) const override {
     const cpu::TileUnit& unit = cpu::tile_unit(t);
     const cpu::TileBlock block{.rows = c[k.rows], .down = c[k.down], .across = c[k.across]};

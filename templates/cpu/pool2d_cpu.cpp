@@ -34,14 +34,14 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct Pool2dKnobs {
   SplitKnob tile_ow;
   ChoiceKnob tile_oh;
   ChoiceKnob vectors;
   FlagKnob unroll_kw;
 };
 
-class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
+class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "pool2d_cpu"; }
@@ -51,14 +51,14 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
     return cpu::supports_rows(t, w.dtype);
   }
 
-  Knobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
+  Pool2dKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
     const bool by_channels = channel_block(w.layout) > 1, global = is_global(w);
     const int64_t lanes = by_channels ? 1 : t.f32_lanes();
     const int64_t width = by_channels ? channel_block(w.layout) : 1;
     // Elements of accumulators, beside one vector that is read.
     const int64_t most = std::max<int64_t>((t.vector_registers() - 1) * t.f32_lanes() / width, 1);
     const bool unrolls_first = !global && w.kernel_width > 1 && w.kernel_width <= kMostUnrolled;
-    Knobs k{
+    Pool2dKnobs k{
         // Pixels of a tile: more are under way at once; few border tiles differ from the others.
         .tile_ow = space.split("tile_ow", w.out_width())
                        .multiples_of(lanes)
@@ -85,7 +85,7 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
 
   Program compute(const Pool2dWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const Pool2dWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const Pool2dWorkload& w, const Target& t, const Pool2dKnobs& k,
                 const Config& c) const override {
     if (is_global(w))
       pool_images(s, t, c[k.vectors] * t.f32_lanes());

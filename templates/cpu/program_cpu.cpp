@@ -18,7 +18,7 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct ProgramKnobs {
   ChoiceKnob vectors, rows;
   FlagKnob inline_all, fuse_axes;
 };
@@ -86,7 +86,7 @@ int along(const StmtNode& store, const Var& var) {
   return count;
 }
 
-class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, Knobs> {
+class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "program_cpu"; }
@@ -96,12 +96,12 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, Knobs> {
     return t.is_cpu() ? supported() : needs_target("a CPU", t);
   }
 
-  Knobs declare(ConfigSpace& space, const ProgramWorkload& w, const Target&) const override {
+  ProgramKnobs declare(ConfigSpace& space, const ProgramWorkload& w, const Target&) const override {
     const Program math = compute(w);
     const std::vector<Stage> stages = stages_of(math);
     const bool sums =
         std::ranges::any_of(stages, [](const Stage& s) { return s.store->reduce != ReduceOp::kNone; });
-    Knobs k{
+    ProgramKnobs k{
         // Vectors of a step: more are under way at once.
         .vectors = space.choice("vectors", {1, 2, 4, 8}).try_first(2),
         // Rows of a tile of sums: what is read for one serves all.
@@ -117,7 +117,7 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, Knobs> {
 
   Program compute(const ProgramWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const ProgramWorkload&, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const ProgramWorkload&, const Target& t, const ProgramKnobs& k,
                 const Config& c) const override {
     put_inside(s, c[k.inline_all]);
     const int64_t wide = c[k.vectors] * t.f32_lanes();

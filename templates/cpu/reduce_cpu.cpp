@@ -13,11 +13,11 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct ReduceKnobs {
   ChoiceKnob vectors, rows, blocks;
 };
 
-class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, Knobs> {
+class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, ReduceKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "reduce_cpu"; }
@@ -27,10 +27,10 @@ class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, Knobs> {
     return cpu::supports_rows(t, w.dtype);
   }
 
-  Knobs declare(ConfigSpace& space, const ReduceWorkload& w, const Target& t) const override {
+  ReduceKnobs declare(ConfigSpace& space, const ReduceWorkload& w, const Target& t) const override {
     const bool few_rows = t.threads > 1 && w.rows < 8 * t.threads;
     const bool shares_first = few_rows && w.columns >= kWorthSharing;
-    Knobs k{
+    ReduceKnobs k{
         .vectors = cpu::declare_vectors(space, t, w.columns, 8),
         .rows = cpu::declare_rows(space, w.rows, shares_first ? 1 : 4),
         // Parts of a row for the threads to share.
@@ -45,7 +45,7 @@ class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, Knobs> {
 
   Program compute(const ReduceWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const ReduceWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const ReduceWorkload& w, const Target& t, const ReduceKnobs& k,
                 const Config& c) const override {
     const int64_t wide = c[k.vectors] * t.f32_lanes(), blocks = c[k.blocks];
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");

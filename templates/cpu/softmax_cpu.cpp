@@ -18,12 +18,12 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct SoftmaxKnobs {
   ChoiceKnob vectors, rows;
   FlagKnob in_registers, prefetch_rows;
 };
 
-class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, Knobs> {
+class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, SoftmaxKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "softmax_cpu"; }
@@ -33,9 +33,9 @@ class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, Knobs> {
     return cpu::supports_rows(t, w.dtype);
   }
 
-  Knobs declare(ConfigSpace& space, const SoftmaxWorkload& w, const Target& t) const override {
+  SoftmaxKnobs declare(ConfigSpace& space, const SoftmaxWorkload& w, const Target& t) const override {
     const int64_t vectors = cpu::vectors_of(t, w.columns);
-    Knobs k{
+    SoftmaxKnobs k{
         .vectors = cpu::declare_vectors(space, t, w.columns, 4),
         .rows = cpu::declare_rows(space, w.rows, 4),
         // No pass through memory; all columns are written out.
@@ -53,7 +53,7 @@ class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, Knobs> {
 
   Program compute(const SoftmaxWorkload& w) const override { return softmax_by_reciprocals(w); }
 
-  void schedule(Schedule& s, const SoftmaxWorkload& w, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const SoftmaxWorkload& w, const Target& t, const SoftmaxKnobs& k,
                 const Config& c) const override {
     const int64_t wide = c[k.vectors] * t.f32_lanes();
     const Tensor row_max = s.tensor("row_max"), row_sum = s.tensor("row_sum"), out = s.tensor("out");

@@ -17,12 +17,12 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct TransposeKnobs {
   ChoiceKnob block_rows, block_columns;
   CategoryKnob order, order_in_block;
 };
 
-class TransposeCpu final : public ScheduleTemplate<TransposeWorkload, Knobs> {
+class TransposeCpu final : public ScheduleTemplate<TransposeWorkload, TransposeKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "transpose_cpu"; }
@@ -32,7 +32,7 @@ class TransposeCpu final : public ScheduleTemplate<TransposeWorkload, Knobs> {
     return cpu::supports_rows(t, w.dtype);
   }
 
-  Knobs declare(ConfigSpace& space, const TransposeWorkload& w, const Target& t) const override {
+  TransposeKnobs declare(ConfigSpace& space, const TransposeWorkload& w, const Target& t) const override {
     const int64_t rows = cpu::vectors_of(t, w.rows), columns = cpu::vectors_of(t, w.columns);
     return {
         // Tiles of a block in either direction. Larger blocks run longer along a row of x or of out, smaller
@@ -47,7 +47,7 @@ class TransposeCpu final : public ScheduleTemplate<TransposeWorkload, Knobs> {
 
   Program compute(const TransposeWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const TransposeWorkload&, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const TransposeWorkload&, const Target& t, const TransposeKnobs& k,
                 const Config& c) const override {
     const int64_t lanes = t.f32_lanes();
     const auto [j, i] = s.axes<2>(s.tensor("out"));

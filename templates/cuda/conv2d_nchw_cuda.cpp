@@ -39,7 +39,7 @@ using cuda::kWarp;
 
 bool is_packed(const Conv2dWorkload& w) { return Workload(w).is_constant("weight"); }
 
-struct Knobs {
+struct Conv2dNchwKnobs {
   ChoiceKnob threads_f, threads_y, threads_x;
   ChoiceKnob inner_f, inner_y, inner_x;
   ChoiceKnob vthread_f, vthread_x;
@@ -51,7 +51,7 @@ struct Knobs {
   ChoiceKnob min_blocks;
 };
 
-class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Conv2dNchwKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_nchw_cuda"; }
@@ -67,10 +67,10 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  Conv2dNchwKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const int64_t oh = w.out_height(), ow = w.out_width();
     const Tile first = first_tile(w, t);
-    Knobs k{
+    Conv2dNchwKnobs k{
         // Threads of a block, over channels, rows and columns. More share each tile; too many leave no
         // registers.
         .threads_f = space.choice("threads_f", {1, 2, 4, 8, 16, 32, 64}).try_first(first.threads[kF]),
@@ -118,7 +118,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   Program compute(const Conv2dWorkload& w) const override;
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const Conv2dNchwKnobs& k,
                 const Config& c) const override {
     const Tile tile = tile_of(w, k, c);
     const Tensor packed = s.pack(s.tensor("weight"), {{1, tile.chunk},
@@ -168,13 +168,14 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   static constexpr int64_t kPad = 0,
                            kXor = 1;  // positions in the list of layout_weight, if nothing is packed
 
-  static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k);
-  static void constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Knobs& k);
-  static Tile tile_of(const Conv2dWorkload& w, const Knobs& k, const Config& c);
+  static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t,
+                        const Conv2dNchwKnobs& k);
+  static void constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Conv2dNchwKnobs& k);
+  static Tile tile_of(const Conv2dWorkload& w, const Conv2dNchwKnobs& k, const Config& c);
   static void place_tile(Schedule& s, const Conv2dWorkload& w, const Tensor& result, const Tensor& acc,
                          const Tile& tile, bool pixels_in_warp);
   static Axis accumulate(Schedule& s, const Tensor& acc, const Tensor& weight_registers, const Tensor& rows,
-                         const Tile& tile, const Knobs& k, const Config& c);
+                         const Tile& tile, const Conv2dNchwKnobs& k, const Config& c);
   static void copy_data(Schedule& s, const Tensor& data, int64_t threads);
   static void copy_weight(Schedule& s, const Tensor& weight, const Tile& tile);
   static void copy_packed(Schedule& s, const Tensor& weight, const Tile& tile);
@@ -229,7 +230,8 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   return b.finish();
 }
 
-void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k) {
+void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t,
+                               const Conv2dNchwKnobs& k) {
   constrain_blocks(space, w, k);
   const IntExpr threads = k.threads_f * k.threads_y * k.threads_x;
   const IntExpr block_f = k.vthread_f * k.threads_f * k.inner_f;
@@ -268,7 +270,7 @@ void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, cons
   space.require(!k.double_buffer || steps > k.split_ic);
 }
 
-void Conv2dNchwCuda::constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Knobs& k) {
+void Conv2dNchwCuda::constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Conv2dNchwKnobs& k) {
   const int64_t oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
   const IntExpr threads = k.threads_f * k.threads_y * k.threads_x;
   const IntExpr block_f = k.vthread_f * k.threads_f * k.inner_f;
@@ -286,7 +288,7 @@ void Conv2dNchwCuda::constrain_blocks(ConfigSpace& space, const Conv2dWorkload& 
     space.require(k.inner_f < oc || k.inner_y < oh || k.inner_x < ow);
 }
 
-Tile Conv2dNchwCuda::tile_of(const Conv2dWorkload& w, const Knobs& k, const Config& c) {
+Tile Conv2dNchwCuda::tile_of(const Conv2dWorkload& w, const Conv2dNchwKnobs& k, const Config& c) {
   Tile tile{};
   tile.vthreads = {c[k.vthread_f], 1, c[k.vthread_x]};
   tile.threads = {c[k.threads_f], c[k.threads_y], c[k.threads_x]};
@@ -341,7 +343,8 @@ void Conv2dNchwCuda::place_tile(Schedule& s, const Conv2dWorkload& w, const Tens
 
 // The sum inside the tile of a thread. Returns the loop over steps.
 Axis Conv2dNchwCuda::accumulate(Schedule& s, const Tensor& acc, const Tensor& weight_registers,
-                                const Tensor& rows, const Tile& tile, const Knobs& k, const Config& c) {
+                                const Tensor& rows, const Tile& tile, const Conv2dNchwKnobs& k,
+                                const Config& c) {
   const std::vector<Axis> spatial = s.spatial_axes(acc);  // [part,] n, oh, ow, oc
   const auto [ic, kh, kw] = s.reduce_axes<3>(acc);
   if (s.refused()) return {};

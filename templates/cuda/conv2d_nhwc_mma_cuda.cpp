@@ -30,13 +30,13 @@ namespace {
 using cuda::MmaKnobs;
 using cuda::MmaProduct;
 
-int64_t pixels(const Conv2dWorkload& w) { return w.batch * w.out_height() * w.out_width(); }
+int64_t pixels_of_all(const Conv2dWorkload& w) { return w.batch * w.out_height() * w.out_width(); }
 int64_t channels(const Conv2dWorkload& w) { return w.in_channels / w.groups; }
 int64_t terms(const Conv2dWorkload& w) { return w.kernel_height * w.kernel_width * channels(w); }
-bool is_packed(const Conv2dWorkload& w) { return Workload(w).is_constant("weight"); }
+bool has_packed_filter(const Conv2dWorkload& w) { return Workload(w).is_constant("weight"); }
 
 // The kernel is one element, and pixels of out lie as those of data.
-bool is_product(const Conv2dWorkload& w) {
+bool is_plain_product(const Conv2dWorkload& w) {
   return w.kernel_height == 1 && w.kernel_width == 1 && w.stride == std::array<int64_t, 2>{1, 1} &&
          w.padding == std::array<int64_t, 4>{0, 0, 0, 0};
 }
@@ -44,11 +44,11 @@ bool is_product(const Conv2dWorkload& w) {
 MmaProduct product_of(const Conv2dWorkload& w, int tf32_terms) {
   // Elements that one copy moves: of 16 bytes at most, as many as divide what lies side by side.
   const int64_t widest = 16 / dtype_bytes(w.dtype), side_by_side = std::gcd(channels(w), widest);
-  const int64_t of_weights = is_packed(w)                                  ? widest
+  const int64_t of_weights = has_packed_filter(w)                          ? widest
                              : w.kernel_height == 1 && w.kernel_width == 1 ? side_by_side
                                                                            : 1;
   return {.batch = w.groups,
-          .m = pixels(w),
+          .m = pixels_of_all(w),
           .n = w.out_channels / w.groups,
           .k = terms(w),
           .a_type = left_dtype(w.dtype),
@@ -104,7 +104,7 @@ class Conv2dNhwcMma : public ScheduleTemplate<Conv2dWorkload, MmaKnobs> {
       return tiles;
     };
     const Tensor columns = packed("columns", tile.block_m), filter = packed("filter", tile.block_n);
-    if (is_packed(w)) s.precompute(filter);
+    if (has_packed_filter(w)) s.precompute(filter);
     const Tensor out = s.tensor("out"), acc = s.tensor("acc");
     if (s.refused()) return;
     std::vector<Axis> axes = s.axes(out);  // pixel, [group,] channel
@@ -112,8 +112,8 @@ class Conv2dNhwcMma : public ScheduleTemplate<Conv2dWorkload, MmaKnobs> {
       std::swap(axes[0], axes[1]);
       s.reorder(axes);
     }
-    cuda::schedule_mma(s, p, k, c,
-                       {.a = columns, .b = filter, .acc = acc, .packed_b = is_packed(w), .out = axes});
+    cuda::schedule_mma(
+        s, p, k, c, {.a = columns, .b = filter, .acc = acc, .packed_b = has_packed_filter(w), .out = axes});
   }
 
  protected:
@@ -140,11 +140,11 @@ Buffer columns_of(te::Builder& b, const Conv2dWorkload& w) {
   const auto channel = [&](const Indices& i, const Expr& ic) {
     return g == 0 ? ic : i[0] * channels(w) + ic;
   };
-  std::vector<int64_t> shape = {pixels(w), terms(w)};
+  std::vector<int64_t> shape = {pixels_of_all(w), terms(w)};
   std::vector<std::string> names = {"pixel", "term"};
   if (g == 1) shape.insert(shape.begin(), w.groups), names.insert(names.begin(), "group");
-  if (is_product(w)) {
-    const Buffer data = b.input("data", {pixels(w), w.in_channels}, left_dtype(w.dtype));
+  if (is_plain_product(w)) {
+    const Buffer data = b.input("data", {pixels_of_all(w), w.in_channels}, left_dtype(w.dtype));
     return b.compute(
         "columns", shape,
         [&](const Indices& i) {
@@ -181,7 +181,7 @@ Buffer filter_of(te::Builder& b, const Conv2dWorkload& w) {
   const int64_t of_group = w.out_channels / w.groups;
   const std::vector<int64_t> weights = {w.out_channels, channels(w), w.kernel_height, w.kernel_width};
   const Buffer weight =
-      is_packed(w) ? b.constant("weight", weights, w.dtype) : b.input("weight", weights, w.dtype);
+      has_packed_filter(w) ? b.constant("weight", weights, w.dtype) : b.input("weight", weights, w.dtype);
   std::vector<int64_t> shape = {of_group, terms(w)};
   std::vector<std::string> names = {"oc", "term"};
   if (g == 1) shape.insert(shape.begin(), w.groups), names.insert(names.begin(), "group");
@@ -202,7 +202,7 @@ Program Conv2dNhwcMma::compute(const Conv2dWorkload& w) const {
   const int64_t of_group = w.out_channels / w.groups;
   const Buffer columns = columns_of(b, w), filter = filter_of(b, w);
   // Pixels lie one after the other in memory, and so do groups of channels.
-  std::vector<int64_t> out_shape = {pixels(w), of_group}, acc_shape = out_shape;
+  std::vector<int64_t> out_shape = {pixels_of_all(w), of_group}, acc_shape = out_shape;
   std::vector<std::string> out_names = {"pixel", "oc"}, acc_names = out_names;
   if (g == 1) {
     out_shape.insert(out_shape.begin() + 1, w.groups);

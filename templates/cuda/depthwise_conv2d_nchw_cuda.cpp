@@ -33,7 +33,7 @@ using cuda::kWarp;
 using cuda::power_of_two_at_least;
 using cuda::reach;
 
-struct Knobs {
+struct DepthwiseConv2dNchwKnobs {
   ChoiceKnob channels, threads_y, threads_x, inner_y, inner_x;
   FlagKnob shared, unroll_kh, rows_first;
   ChoiceKnob min_blocks;
@@ -43,7 +43,7 @@ struct Knobs {
 // guard.
 constexpr int64_t kMaxBlock = 128;
 
-class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, DepthwiseConv2dNchwKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "depthwise_conv2d_nchw_cuda"; }
@@ -65,9 +65,10 @@ class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  DepthwiseConv2dNchwKnobs declare(ConfigSpace& space, const Conv2dWorkload& w,
+                                   const Target& t) const override {
     const First first = first_config(w);
-    Knobs k{
+    DepthwiseConv2dNchwKnobs k{
         // Channels of a block: whole warps where images are small.
         .channels = space.choice("channels", {1, 2, 4, 8, 16, 32, 64}).try_first(first.channels),
         // Threads along rows and columns. Columns make whole lines of loads and stores.
@@ -90,7 +91,7 @@ class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
 
   Program compute(const Conv2dWorkload& w) const override;
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const DepthwiseConv2dNchwKnobs& k,
                 const Config& c) const override {
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
     Tensor input = s.tensor("padded");
@@ -138,11 +139,12 @@ class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
       1024;  // pixels that a kernel reaches over: its halo fits shared memory
   static constexpr int64_t kMaxRegisters = 64;  // of a row of input and the accumulators
 
-  static int64_t threads_of(const Knobs& k, const Config& c) {
+  static int64_t threads_of(const DepthwiseConv2dNchwKnobs& k, const Config& c) {
     return c[k.channels] * c[k.threads_y] * c[k.threads_x];
   }
 
-  static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k);
+  static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t,
+                        const DepthwiseConv2dNchwKnobs& k);
   static void accumulate(Schedule& s, const Tensor& acc, const Tensor& rows, bool unroll_kh);
   static First first_config(const Conv2dWorkload& w);
   static bool first_unrolls(const Conv2dWorkload& w, const First& first) {
@@ -187,7 +189,7 @@ Program DepthwiseConv2dNchwCuda::compute(const Conv2dWorkload& w) const {
 }
 
 void DepthwiseConv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t,
-                                        const Knobs& k) {
+                                        const DepthwiseConv2dNchwKnobs& k) {
   const int64_t oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
   const IntExpr threads = k.channels * k.threads_y * k.threads_x;
   const IntExpr block_y = k.threads_y * k.inner_y, block_x = k.threads_x * k.inner_x;

@@ -32,13 +32,13 @@ using cuda::kWarp;
 using cuda::power_of_two_at_least;
 using cuda::reach;
 
-struct Knobs {
+struct DepthwiseConv2dNhwcKnobs {
   ChoiceKnob vector, threads_c, threads_y, threads_x, inner_y, inner_x;
   FlagKnob unroll_kh, channels_first;
   ChoiceKnob min_blocks;
 };
 
-bool is_packed(const Conv2dWorkload& w) { return Workload(w).is_constant("weight"); }
+bool has_packed_weight(const Conv2dWorkload& w) { return Workload(w).is_constant("weight"); }
 int64_t multiplier(const Conv2dWorkload& w) { return w.out_channels / w.groups; }
 
 // Channels that one access moves: as many as 16 bytes hold and the channels of a pixel are a multiple of.
@@ -49,7 +49,7 @@ int64_t widest_vector(const Conv2dWorkload& w) {
   return width;
 }
 
-class DepthwiseConv2dNhwcCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class DepthwiseConv2dNhwcCuda final : public ScheduleTemplate<Conv2dWorkload, DepthwiseConv2dNhwcKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "depthwise_conv2d_nhwc_cuda"; }
@@ -70,9 +70,10 @@ class DepthwiseConv2dNhwcCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  DepthwiseConv2dNhwcKnobs declare(ConfigSpace& space, const Conv2dWorkload& w,
+                                   const Target& t) const override {
     const First first = first_config(w);
-    Knobs k{
+    DepthwiseConv2dNhwcKnobs k{
         // Channels of one access: long ones save instructions, short ones leave more threads.
         .vector = space.choice("vector", {1, 2, 4, 8}).at_most(widest_vector(w)).try_first(first.vector),
         // Threads along channels: whole lines of memory. Then along rows and columns.
@@ -94,7 +95,7 @@ class DepthwiseConv2dNhwcCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
 
   Program compute(const Conv2dWorkload& w) const override;
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const Knobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const DepthwiseConv2dNhwcKnobs& k,
                 const Config& c) const override {
     const Tensor acc = s.tensor("acc"), out = s.tensor("out"), padded = s.tensor("padded"),
                  filter = s.tensor("filter");
@@ -102,7 +103,7 @@ class DepthwiseConv2dNhwcCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
     const Tensor rows = s.cache_read(padded, MemoryScope::kRegister, acc);
     const Tensor weights = s.cache_read(filter, MemoryScope::kRegister, acc);
     s.inline_compute(padded);
-    if (is_packed(w))
+    if (has_packed_weight(w))
       s.precompute(filter);
     else
       s.inline_compute(filter);
@@ -138,7 +139,8 @@ class DepthwiseConv2dNhwcCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
   static constexpr int64_t kMaxRegisters = 96;  // of a row of input
   static constexpr int64_t kMaxBlock = 128;     // rows or columns of a block
 
-  static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k);
+  static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t,
+                        const DepthwiseConv2dNhwcKnobs& k);
   static void accumulate(Schedule& s, const Tensor& acc, const Tensor& rows, const Tensor& weights,
                          bool unroll_kh, int64_t vector);
   static First first_config(const Conv2dWorkload& w);
@@ -157,7 +159,7 @@ Program DepthwiseConv2dNhwcCuda::compute(const Conv2dWorkload& w) const {
   const Buffer data = b.input("data", {w.batch, w.in_height, w.in_width, w.in_channels}, left_dtype(w.dtype));
   const std::vector<int64_t> weights = {w.out_channels, 1, w.kernel_height, w.kernel_width};
   const Buffer weight =
-      is_packed(w) ? b.constant("weight", weights, w.dtype) : b.input("weight", weights, w.dtype);
+      has_packed_weight(w) ? b.constant("weight", weights, w.dtype) : b.input("weight", weights, w.dtype);
   const Epilogue epilogue = declare_unpacked_epilogue(b, w);
   const int64_t rows = reach(w.out_height() + kMaxBlock, w.kernel_height, w.stride[0], w.dilation[0]);
   const int64_t columns = reach(w.out_width() + kMaxBlock, w.kernel_width, w.stride[1], w.dilation[1]);
@@ -193,7 +195,7 @@ Program DepthwiseConv2dNhwcCuda::compute(const Conv2dWorkload& w) const {
 }
 
 void DepthwiseConv2dNhwcCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t,
-                                        const Knobs& k) {
+                                        const DepthwiseConv2dNhwcKnobs& k) {
   const int64_t oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
   const IntExpr threads = k.threads_c * k.threads_y * k.threads_x;
   const IntExpr block_y = k.threads_y * k.inner_y, block_x = k.threads_x * k.inner_x,

@@ -12,11 +12,11 @@
 namespace tuner {
 namespace {
 
-struct Knobs {
+struct ElementwiseKnobs {
   ChoiceKnob threads, vector, loads;
 };
 
-class ElementwiseCuda final : public ScheduleTemplate<ElementwiseWorkload, Knobs> {
+class ElementwiseCuda final : public ScheduleTemplate<ElementwiseWorkload, ElementwiseKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "elementwise_cuda"; }
@@ -26,11 +26,11 @@ class ElementwiseCuda final : public ScheduleTemplate<ElementwiseWorkload, Knobs
     return cuda::supports_rows(t, w.dtype);
   }
 
-  Knobs declare(ConfigSpace& space, const ElementwiseWorkload& w, const Target&) const override {
+  ElementwiseKnobs declare(ConfigSpace& space, const ElementwiseWorkload& w, const Target&) const override {
     const int64_t vector = cuda::vector_width({w.columns}), vectors = w.rows * w.columns / vector;
     int64_t loads = 4;
     while (loads > 1 && vectors < 256 * loads * 2 * cuda::kMultiprocessors) loads /= 2;
-    Knobs k{
+    ElementwiseKnobs k{
         // Threads of a block.
         .threads = space.choice("threads", {32, 64, 128, 256, 512, 1024}).try_first(256),
         // Elements of one access.
@@ -51,7 +51,7 @@ class ElementwiseCuda final : public ScheduleTemplate<ElementwiseWorkload, Knobs
 
   Program compute(const ElementwiseWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const ElementwiseWorkload&, const Target&, const Knobs& k,
+  void schedule(Schedule& s, const ElementwiseWorkload&, const Target&, const ElementwiseKnobs& k,
                 const Config& c) const override {
     const auto [i, j] = s.axes<2>(s.tensor("out"));
     const auto [j_vector, lane] = s.split(j, c[k.vector]);

@@ -16,12 +16,12 @@ namespace {
 
 using cuda::RowTile;
 
-struct Knobs {
+struct ReduceKnobs {
   cuda::RowKnobs rows;
   ChoiceKnob splits;
 };
 
-class ReduceCuda final : public ScheduleTemplate<ReduceWorkload, Knobs> {
+class ReduceCuda final : public ScheduleTemplate<ReduceWorkload, ReduceKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "reduce_cuda"; }
@@ -31,8 +31,8 @@ class ReduceCuda final : public ScheduleTemplate<ReduceWorkload, Knobs> {
     return cuda::supports_rows(t, w.dtype);
   }
 
-  Knobs declare(ConfigSpace& space, const ReduceWorkload& w, const Target& t) const override {
-    Knobs k{
+  ReduceKnobs declare(ConfigSpace& space, const ReduceWorkload& w, const Target& t) const override {
+    ReduceKnobs k{
         .rows = cuda::declare_rows(space, t, w.rows, w.columns, /*passes=*/1),
         // Parts of a row in blocks of their own, for a second kernel.
         .splits = space.choice("splits", {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024})
@@ -50,7 +50,7 @@ class ReduceCuda final : public ScheduleTemplate<ReduceWorkload, Knobs> {
 
   Program compute(const ReduceWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const ReduceWorkload& w, const Target&, const Knobs& k,
+  void schedule(Schedule& s, const ReduceWorkload& w, const Target&, const ReduceKnobs& k,
                 const Config& c) const override {
     RowTile tile = cuda::row_tile(k.rows, c, w.columns);
     const int64_t splits = c[k.splits];

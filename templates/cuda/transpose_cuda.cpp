@@ -17,12 +17,12 @@ namespace {
 
 using cuda::kWarp;
 
-struct Knobs {
+struct TransposeKnobs {
   ChoiceKnob tile_rows, tile_columns, threads, vector_in, vector_out;
   CategoryKnob order;
 };
 
-class TransposeCuda final : public ScheduleTemplate<TransposeWorkload, Knobs> {
+class TransposeCuda final : public ScheduleTemplate<TransposeWorkload, TransposeKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "transpose_cuda"; }
@@ -32,13 +32,13 @@ class TransposeCuda final : public ScheduleTemplate<TransposeWorkload, Knobs> {
     return cuda::supports_rows(t, w.dtype);
   }
 
-  Knobs declare(ConfigSpace& space, const TransposeWorkload& w, const Target& t) const override {
+  TransposeKnobs declare(ConfigSpace& space, const TransposeWorkload& w, const Target& t) const override {
     const int64_t vector_in = cuda::vector_width({w.columns}), vector_out = cuda::vector_width({w.rows});
     // Large tiles as long as there are blocks for all multiprocessors.
     const bool many = w.rows * w.columns >= 16384 * cuda::kMultiprocessors;
     const int64_t first_rows = many && w.rows >= 64 ? 64 : 32,
                   first_columns = many && w.columns >= 64 ? 64 : 32;
-    Knobs k{
+    TransposeKnobs k{
         // Larger tiles have more loads under way in fewer blocks.
         .tile_rows = space.choice("tile_rows", {32, 64, 128}).try_first(first_rows),
         .tile_columns = space.choice("tile_columns", {32, 64, 128}).try_first(first_columns),
@@ -64,7 +64,7 @@ class TransposeCuda final : public ScheduleTemplate<TransposeWorkload, Knobs> {
 
   Program compute(const TransposeWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const TransposeWorkload&, const Target&, const Knobs& k,
+  void schedule(Schedule& s, const TransposeWorkload&, const Target&, const TransposeKnobs& k,
                 const Config& c) const override {
     const Tensor out = s.tensor("out");
     const Tensor tile = s.cache_read(s.tensor("x"), MemoryScope::kShared, out);

@@ -7,9 +7,7 @@
 #include "templates/space/residuals.h"
 
 namespace tuner {
-namespace {
-
-constexpr uint64_t kMaxCount = uint64_t{1} << 62;
+namespace diagram {
 
 // Word lists, each stored once, numbered as they came.
 class WordLists {
@@ -51,6 +49,11 @@ class WordLists {
   std::vector<uint64_t> hashes_;
   std::vector<int64_t> words_;
 };
+
+}  // namespace diagram
+namespace {
+
+constexpr uint64_t kMaxCount = uint64_t{1} << 62;
 
 std::vector<const std::vector<int64_t>*> candidates_by_layer(const std::vector<KnobInfo>& knobs,
                                                              const std::vector<int>& order) {
@@ -263,7 +266,7 @@ class DecisionDiagram::Builder {
     std::vector<Edge> edges;
   };
   struct Memo {
-    WordLists states;
+    diagram::WordLists states;
     std::vector<int32_t> nodes;  // of each state; -1: none, nothing valid below
   };
 
@@ -271,7 +274,7 @@ class DecisionDiagram::Builder {
   int64_t max_decisions_, decisions_ = 0;
   std::vector<int> start_, widths_;
   std::vector<Mask> masks_;
-  WordLists mask_ids_;
+  diagram::WordLists mask_ids_;
   std::vector<int> mask_of_;  // of a table; -1: none yet
   std::unordered_map<uint64_t, int> both_;
   std::vector<Memo> memo_;

@@ -5,11 +5,9 @@
 #include <optional>
 
 #include "compiler_core/base/json_reader.h"
+#include "templates/workload/limits.h"
 
 namespace tuner::json_input {
-
-// Largest extent of a shape, and largest count of anything else in a workload.
-inline constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
 class ObjectReader : public Reader {
  public:

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <span>
 
+#include "templates/workload/limits.h"
 #include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 40;
-constexpr int64_t kMaxExtent = int64_t{1} << 31;
 constexpr double kLeastEpsilon = 1e-12, kMostEpsilon = 1;
 
 Status at_least(std::string_view name, int64_t value, int64_t lowest) {

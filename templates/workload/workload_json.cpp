@@ -9,7 +9,6 @@ namespace tuner {
 namespace {
 
 using json_input::found;
-using json_input::kMaxExtent;
 using json_input::ObjectReader;
 using nlohmann::json;
 using nlohmann::ordered_json;

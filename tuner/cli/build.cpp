@@ -21,13 +21,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct BuildOptions {
   std::vector<std::string> files;
   std::string directory, db, target, name, emit = "so,a,schedule", constants = "warm";
   bool json = false;
 };
 
-Result<std::vector<CliTask>> read_all(const Options& options) {
+Result<std::vector<CliTask>> read_all(const BuildOptions& options) {
   std::vector<CliTask> all;
   for (const std::string& file : options.files) {
     ASSIGN_OR_RETURN(std::vector<CliTask> tasks, read_tasks(file, options.target));
@@ -54,7 +54,7 @@ class Counter {
   bool shown_;
 };
 
-void print_summary(const Options& options, const std::vector<BundleKernel>& kernels,
+void print_summary(const BuildOptions& options, const std::vector<BundleKernel>& kernels,
                    const std::vector<BundleFile>& files) {
   for (const BundleKernel& k : kernels)
     std::printf("%s: %s\n", k.function.c_str(),
@@ -91,7 +91,7 @@ Result<std::vector<BundleKernel>> build_kernels(const std::vector<BundleTask>& t
   return kernels;
 }
 
-Status build(const Options& options) {
+Status build(const BuildOptions& options) {
   ASSIGN_OR_RETURN(const Emit emit, parse_emit(options.emit));
   if (!options.name.empty()) RETURN_IF_ERROR(check_c_name(options.name).with_context("--name: "));
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_all(options));
@@ -126,7 +126,7 @@ Status build(const Options& options) {
 }  // namespace
 
 void add_build_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BuildOptions>();
   const Command command = add_command(
       app, context, "build",
       "Write the best known kernels as a library with a C header, for CMake, pkg-config or a plain compiler; "

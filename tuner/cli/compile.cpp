@@ -16,7 +16,7 @@
 namespace tuner::cli {
 namespace {
 
-struct Options {
+struct CompileOptions {
   CompileRequest request;
   std::string target = "cpu";
   int64_t batch = 0;  // 0: not given
@@ -25,7 +25,7 @@ struct Options {
   bool no_tune = false;
 };
 
-Status complete(Options& options) {
+Status complete(CompileOptions& options) {
   CompileRequest& r = options.request;
   ASSIGN_OR_RETURN(r.options.extents, model_extents(options.batch, options.dims));
   ASSIGN_OR_RETURN(r.options.constants, model_constants(options.constants));
@@ -51,7 +51,7 @@ int report_or_stop(const Status& status) {
   return kExitFailed;
 }
 
-int compile(Options& options) {
+int compile(CompileOptions& options) {
   if (const Status s = complete(options); !s) return report(s);
   const CompileRequest& request = options.request;
   Result<PreparedModel> model = prepare_model(request, interrupted);
@@ -95,7 +95,7 @@ int compile(Options& options) {
 }  // namespace
 
 void add_compile_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileOptions>();
   const Command command =
       add_command(app, context, "compile",
                   "Compile an ONNX model into one library with tuned kernels inside, for C, C++ and whoever "

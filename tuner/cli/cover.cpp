@@ -20,7 +20,7 @@ namespace {
 constexpr int kMostConfigs = 64;
 constexpr double kWithinPercent = 5;
 
-struct Options {
+struct CoverOptions {
   std::string tasks, op, db, output, name;
   std::vector<std::string> targets, spaces;
   int k = 0;                   // 0: not given
@@ -30,7 +30,7 @@ struct Options {
 
 using Covers = std::vector<std::pair<CoverProblem, CoverSolution>>;
 
-CoverWish wish_of(const Options& options) {
+CoverWish wish_of(const CoverOptions& options) {
   CoverWish wish{.most = options.k > 0 ? options.k : kMostConfigs};
   if (options.within_percent >= 0)
     wish.level = 1 - options.within_percent / 100;
@@ -39,7 +39,7 @@ CoverWish wish_of(const Options& options) {
   return wish;
 }
 
-Result<CoverProblem> read_spaces(const Options& options) {
+Result<CoverProblem> read_spaces(const CoverOptions& options) {
   std::vector<RecordedSpace> spaces;
   for (const std::string& path : options.spaces) {
     ASSIGN_OR_RETURN(RecordedSpace space, read_recorded_space(path));
@@ -48,7 +48,7 @@ Result<CoverProblem> read_spaces(const Options& options) {
   return problem_of_spaces(spaces);
 }
 
-Result<CoverProblems> read_store(const Options& options, const Store& store) {
+Result<CoverProblems> read_store(const CoverOptions& options, const Store& store) {
   CoverScope scope{.op = options.op};
   if (!options.tasks.empty()) {
     ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(options.tasks));
@@ -104,7 +104,7 @@ void print(const CoverProblem& p, const CoverSolution& s, const CoverWish& wish)
                 static_cast<long long>(p.outdated));
 }
 
-Status save(const Options& options, const Covers& covers) {
+Status save(const CoverOptions& options, const Covers& covers) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.db, Store::Mode::kWrite));
   for (const auto& [problem, solution] : covers)
     for (const Cover& cover : covers_to_store(problem, solution)) {
@@ -120,7 +120,7 @@ Status save(const Options& options, const Covers& covers) {
 }
 
 // The command that makes the header again.
-std::string made_by(const Options& options) {
+std::string made_by(const CoverOptions& options) {
   std::string text = "tuner cover";
   if (!options.tasks.empty()) text += " --tasks " + options.tasks;
   if (!options.op.empty()) text += " --op " + options.op;
@@ -133,7 +133,7 @@ std::string made_by(const Options& options) {
 }
 
 // Exactly one of the three says what is to be covered.
-Status check(const Options& options) {
+Status check(const CoverOptions& options) {
   const int given = !options.tasks.empty() + !options.op.empty() + !options.spaces.empty();
   if (given != 1)
     return invalid_argument("cover: found ", given, " of --tasks, --op and --spaces, expected one of them");
@@ -144,7 +144,7 @@ Status check(const Options& options) {
   return Status::ok();
 }
 
-int run(const Options& options) {
+int run_cover(const CoverOptions& options) {
   if (const Status s = check(options); !s) return report(s);
   std::vector<std::string> read = options.spaces;
   read.push_back(options.tasks);
@@ -213,11 +213,11 @@ int run(const Options& options) {
 }  // namespace
 
 void add_cover_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CoverOptions>();
   const Command command =
       add_command(app, context, "cover",
                   "Find the few configs that serve many shapes and devices; emit them as a C++ header",
-                  [options] { return run(*options); });
+                  [options] { return run_cover(*options); });
   command
       .add_option("--tasks", options->tasks,
                   "Cover the workloads of this job file, on every target in the database")

@@ -16,21 +16,21 @@
 namespace tuner::cli {
 namespace {
 
-struct Options {
+struct EstimateOptions {
   std::string file, db, target;
   bool calibrate = false, json = false;
 };
 
 // Over the tasks whose time and gain are known, each weighted by its time and uses; their errors are taken
 // for independent.
-struct Total {
+struct EstimateTotal {
   double now_ns = 0;
   std::optional<Gain> gain;  // of none: nothing is known
   Cost cost;
   int tune = 0, skip = 0, unknown = 0;
 };
-Total total_of(const std::vector<TaskEstimate>& lines) {
-  Total t;
+EstimateTotal total_of(const std::vector<TaskEstimate>& lines) {
+  EstimateTotal t;
   double saved = 0, below = 0, above = 0;
   for (const TaskEstimate& l : lines) {
     t.unknown += l.gain ? 0 : 1;
@@ -86,7 +86,7 @@ nlohmann::ordered_json to_json(const TaskEstimate& l) {
           {"note", l.note}};
 }
 
-void print(const std::vector<TaskEstimate>& lines, const Total& total) {
+void print(const std::vector<TaskEstimate>& lines, const EstimateTotal& total) {
   std::printf("%-8s %-24s %7s %8s  %10s  %-12s  %s\n", "", "gain, 80 % interval", "trials", "minutes", "now",
               "answered by", "task");
   for (const TaskEstimate& l : lines) {
@@ -144,7 +144,7 @@ int run_calibration(const GainEstimate& estimate, bool json) {
   return tasks > 0 ? kExitDone : kExitFailed;
 }
 
-int run(const Options& options) {
+int run_estimate(const EstimateOptions& options) {
   const Result<std::unique_ptr<Store>> store = open_if_there(options.db);
   if (!store) return report(store.status());
   if (*store == nullptr)
@@ -176,7 +176,7 @@ int run(const Options& options) {
     if (!line) return report(line.status());
     lines.push_back(*std::move(line));
   }
-  const Total total = total_of(lines);
+  const EstimateTotal total = total_of(lines);
   if (!options.json) {
     print(lines, total);
     return kExitDone;
@@ -199,7 +199,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_estimate_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EstimateOptions>();
   const Command command = add_command(
       app, context, "estimate",
       "Predict, before any device time, what tuning a job file's tasks would gain over what the database "
@@ -212,7 +212,7 @@ void add_estimate_command(Command app, CommandContext& context) {
       "trials. No time is below the roofline's, as far as records tell the machine's peak and bandwidth.\n"
       "  tuner estimate network.json\n"
       "  tuner estimate --calibrate       each task hidden in turn: was the truth inside the interval?",
-      [options] { return run(*options); });
+      [options] { return run_estimate(*options); });
   command.add_option("FILE", options->file, "Job file; - is standard input");
   command.add_flag("--calibrate", options->calibrate, "Judge the estimates on the database itself");
   add_db_option(command, options->db);

@@ -19,7 +19,7 @@
 namespace tuner::cli {
 namespace {
 
-struct Options {
+struct ExtractOptions {
   std::string model, output, target = "cpu", layout;
   int64_t batch = 0;  // 0: not given
   int trials = 0;     // 0: not given
@@ -40,7 +40,7 @@ Result<Target> target_of(const std::string& text) {
   return target ? target : target.status().with_context("--target: ");
 }
 
-Result<Extraction> extract(const Options& options, const Target& target) {
+Result<Extraction> extract(const ExtractOptions& options, const Target& target) {
   ModelOptions reading{.constants = {}, .folder = {}, .weights_may_miss = true};
   ASSIGN_OR_RETURN(reading.extents, model_extents(options.batch, options.dims));
   ASSIGN_OR_RETURN(graph::Graph graph, read_model_file(options.model, reading));
@@ -76,7 +76,7 @@ void print(const Extraction& e, std::FILE* to) {
     std::fprintf(to, "  %4lld x  %s\n", static_cast<long long>(t.uses), t.workload.key().c_str());
 }
 
-int run(const Options& options) {
+int run_extract(const ExtractOptions& options) {
   const Result<Target> target = target_of(options.target);
   if (!target) return report(target.status());
   if (!options.output.empty())
@@ -111,10 +111,10 @@ int run(const Options& options) {
 }  // namespace
 
 void add_extract_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExtractOptions>();
   const Command command =
       add_command(app, context, "extract", "Write the tunable operators of an ONNX model as a job file",
-                  [options] { return run(*options); });
+                  [options] { return run_extract(*options); });
   command.add_option("MODEL", options->model, "ONNX model; its weights need not be there")
       .required()
       .type_name("FILE");

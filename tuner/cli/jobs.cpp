@@ -21,7 +21,7 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options {
+struct JobsOptions {
   std::string db, daemon;
   bool json = false;
 };
@@ -116,7 +116,7 @@ nlohmann::ordered_json json_of(const Source& source, const Listed& listed) {
           {"finished", iso_utc(job.finished_at_us)}};
 }
 
-int run(const Options& options) {
+int run_jobs(const JobsOptions& options) {
   const Result<Source> source = options.daemon.empty() ? read_file(options.db) : ask_daemon(options.daemon);
   if (!source) return report(source.status());
   const int width = terminal_width(STDOUT_FILENO);
@@ -135,11 +135,11 @@ int run(const Options& options) {
 }  // namespace
 
 void add_jobs_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<JobsOptions>();
   const Command command =
       add_command(app, context, "jobs", "List the jobs of a database, oldest first", [options] {
         log_to_stderr(spdlog::level::err);
-        return run(*options);
+        return run_jobs(*options);
       });
   add_db_option(command, options->db);
   add_json_option(command, options->json);

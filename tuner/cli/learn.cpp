@@ -11,11 +11,11 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options {
+struct LearnOptions {
   std::string db, op, target;
 };
 
-int run(const Options& options) {
+int run_learn(const LearnOptions& options) {
   std::string wanted = options.target;
   if (!wanted.empty()) {
     const Result<Target> parsed = parse_target(wanted);
@@ -52,10 +52,10 @@ int run(const Options& options) {
 }  // namespace
 
 void add_learn_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LearnOptions>();
   const Command command = add_command(
       app, context, "learn", "Learn from the records what to answer for shapes that were never tuned",
-      [options] { return run(*options); });
+      [options] { return run_learn(*options); });
   add_db_option(command, options->db);
   command.add_option("--op", options->op, "Only this operator");
   command.add_option("--target", options->target, "Only this target");

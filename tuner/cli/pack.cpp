@@ -12,7 +12,7 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options {
+struct PackCommandOptions {
   std::string file, target, output, db, caches = "warm";
   PackOptions build;
   double deadline_s = 600, run_timeout_s = 2, min_repeat_ms = 1;
@@ -33,7 +33,7 @@ std::string told(const PackCounts& counts, size_t candidates) {
   return counts.last_refusal.empty() ? text : str(text, "; one that is not: ", counts.last_refusal);
 }
 
-Result<Pack> make_pack(const Options& options) {
+Result<Pack> make_pack(const PackCommandOptions& options) {
   RETURN_IF_ERROR(check_output(options.output,
                                {&options.file, 1}));  // before anything is compiled, which may take an hour
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
@@ -66,7 +66,7 @@ Result<Pack> make_pack(const Options& options) {
   return pack;
 }
 
-int run(const Options& options) {
+int run_pack(const PackCommandOptions& options) {
   const Result<Pack> pack = make_pack(options);
   if (!pack) return report(pack.status());
   if (const Status written = write_pack(*pack, options.output); !written) return report(written);
@@ -83,10 +83,10 @@ int run(const Options& options) {
 }  // namespace
 
 void add_pack_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PackCommandOptions>();
   const Command command =
       add_command(app, context, "pack", "Compile candidates into one file, to be measured on a GPU host",
-                  [options] { return run(*options); });
+                  [options] { return run_pack(*options); });
   command.add_option("FILE", options->file, "Job file; - is standard input").required();
   command.add_option("-o,--output", options->output, "Pack to write").type_name("PACK").required();
   command.add_option("--candidates", options->build.candidates, "Candidates of each task")

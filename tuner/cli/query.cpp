@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct QueryOptions {
   std::vector<std::string> words;     // FILE, or NAME=VALUE of an operator
   std::string db, daemon, constants;  // constants: warm, cold; empty: as the file asks
   QueryAll filter;                    // op and target also of a single question
@@ -43,7 +43,7 @@ json value_of(const std::string& text) {
 }
 
 // The tasks that are asked about, and in `name` what a `tuner submit` of them would be given.
-Result<std::vector<CliTask>> tasks_asked(const Options& o, std::string& name) {
+Result<std::vector<CliTask>> tasks_asked(const QueryOptions& o, std::string& name) {
   if (o.filter.op.empty()) {
     if (o.words.size() != 1)
       return invalid_argument("expected one job file, or --op OPERATOR NAME=VALUE..., or --all, found ",
@@ -76,7 +76,7 @@ Result<std::vector<CliTask>> tasks_asked(const Options& o, std::string& name) {
 // Asks a database file, or a daemon.
 class Asker {
  public:
-  static Result<std::unique_ptr<Asker>> open(const Options& o, const std::string& again) {
+  static Result<std::unique_ptr<Asker>> open(const QueryOptions& o, const std::string& again) {
     auto asker = std::make_unique<Asker>();
     if (!o.daemon.empty()) {
       ASSIGN_OR_RETURN(asker->client_, DaemonClient::connect({.daemon = o.daemon}));
@@ -106,7 +106,7 @@ class Asker {
   std::unique_ptr<Resolver> resolver_;
 };
 
-int run_all(const Options& options) {
+int run_all(const QueryOptions& options) {
   if (!options.words.empty() || !options.daemon.empty())
     return report(invalid_argument("--all lists a database: expected no ",
                                    options.words.empty() ? "--daemon" : "file beside it"));
@@ -119,7 +119,7 @@ int run_all(const Options& options) {
   return query_all(**store, filter);
 }
 
-int run(const Options& options) {
+int run_query(const QueryOptions& options) {
   if (options.all) return run_all(options);
   if (!options.filter.since.empty() || options.filter.stale || options.filter.format != "table")
     return report(invalid_argument("--since, --stale and --format belong to --all"));
@@ -155,10 +155,10 @@ int run(const Options& options) {
 }  // namespace
 
 void add_query_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QueryOptions>();
   const Command command = add_command(
       app, context, "query", "Print the config a workload gets, how it is known, and what it rests on",
-      [options] { return run(*options); });
+      [options] { return run_query(*options); });
   command.add_option(
       "FILE", options->words,
       "Job file; - is standard input. With --op: NAME=VALUE as in a job file, e.g. --op matmul "

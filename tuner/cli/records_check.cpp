@@ -10,12 +10,12 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options {
+struct RecordsCheckOptions {
   std::string db;
   bool json = false;
 };
 
-void print_json(const Options& options, const IntegrityReport& r) {
+void print_json(const RecordsCheckOptions& options, const IntegrityReport& r) {
   const nlohmann::ordered_json facts{{"db", options.db},
                                      {"lines", r.rows},
                                      {"damaged", r.faults},
@@ -33,7 +33,7 @@ void print(const IntegrityReport& r) {
               r.faults == 0 ? "all as they were written" : "damaged; restore a copy of the file");
 }
 
-int run(const Options& options) {
+int run_records_check(const RecordsCheckOptions& options) {
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) {
     const int exit_code = report(store.status());
@@ -57,11 +57,11 @@ int run(const Options& options) {
 }  // namespace
 
 void add_records_check(Command records, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RecordsCheckOptions>();
   const Command command = add_command(records, context, "check",
                                       "Read every row of a database and compare it with its checksum, every "
                                       "index with its table. Exit code 1: something is damaged",
-                                      [options] { return run(*options); });
+                                      [options] { return run_records_check(*options); });
   add_db_option(command, options->db);
   add_json_option(command, options->json);
 }

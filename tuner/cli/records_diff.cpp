@@ -17,7 +17,7 @@ using exchange::DiffReport;
 using exchange::TaskDiff;
 using nlohmann::ordered_json;
 
-struct Options {
+struct RecordsDiffOptions {
   std::string a, b;
   double threshold_percent = 2, confidence_percent = 95;
   bool json = false;
@@ -50,7 +50,7 @@ ordered_json tasks_json(const std::vector<JobRow::Task>& tasks) {
   return out;
 }
 
-void print_json(const Options& options, const DiffReport& r, bool regressed) {
+void print_json(const RecordsDiffOptions& options, const DiffReport& r, bool regressed) {
   ordered_json tasks = ordered_json::array();
   for (const TaskDiff& d : r.tasks)
     tasks.push_back({{"workload", d.task.workload_key},
@@ -86,7 +86,7 @@ Result<std::unique_ptr<Store>> open_named(const std::string& path) {
   return store;
 }
 
-int run(const Options& options) {
+int run_records_diff(const RecordsDiffOptions& options) {
   const exchange::DiffOptions wanted{options.threshold_percent / 100, options.confidence_percent / 100};
   const Result<std::unique_ptr<Store>> a = open_named(options.a), b = open_named(options.b);
   if (!a) return report(a.status());
@@ -122,13 +122,13 @@ int run(const Options& options) {
 }  // namespace
 
 void add_records_diff(Command records, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RecordsDiffOptions>();
   const Command command =
       add_command(records, context, "diff",
                   "Compare the best configs of two databases task by task. Exit code 1: a task, or all "
                   "together, became slower by "
                   "more than the threshold, and that is certain; or nothing could be compared",
-                  [options] { return run(*options); });
+                  [options] { return run_records_diff(*options); });
   command.add_option("A", options->a, "Database: before").required();
   command.add_option("B", options->b, "Database: after").required();
   command.add_option("--threshold", options->threshold_percent, "Percent; smaller changes do not count")

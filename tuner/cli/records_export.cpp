@@ -24,13 +24,13 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options {
+struct RecordsExportOptions {
   std::string db, job, file, target, hardware, op, since, format, output = "-";
   int task = -1;
   bool space = false, own = false, foreign = false, json = false;
 };
 
-Result<TaskRecords> records_asked_for(const Options& options, const Store& store) {
+Result<TaskRecords> records_asked_for(const RecordsExportOptions& options, const Store& store) {
   if (!options.job.empty()) return records_of_job(store, options.job, options.task, options.hardware);
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   const auto n = static_cast<int>(tasks.size());
@@ -44,7 +44,7 @@ Result<TaskRecords> records_asked_for(const Options& options, const Store& store
 }
 
 // A recorded space, and on stderr how much of the space it is.
-int run_export_space(const Options& options) {
+int run_export_space(const RecordsExportOptions& options) {
   if (options.job.empty() == options.file.empty())
     return report(invalid_argument("--space: expected a job file or --job JOB, found ",
                                    options.job.empty() ? "neither" : "both"));
@@ -90,7 +90,7 @@ Result<int64_t> time_of(const std::string& text) {
 }
 
 // Which tasks are asked for: those of the job file, of an operator, of a target.
-Status choose_tasks(const Options& options, ExchangeFilter& filter) {
+Status choose_tasks(const RecordsExportOptions& options, ExchangeFilter& filter) {
   std::vector<CliTask> of_file;
   std::string target = options.target;
   if (!options.file.empty()) {
@@ -136,7 +136,7 @@ Status choose_tasks(const Options& options, ExchangeFilter& filter) {
   return Status::ok();
 }
 
-void tell_damaged(const Options& options, const exchange::ExportReport& done) {
+void tell_damaged(const RecordsExportOptions& options, const exchange::ExportReport& done) {
   for (const std::string& why : done.why)
     std::fprintf(stderr, "tuner: %s: %s\n", options.db.c_str(), why.c_str());
   const int64_t rows = done.lines + done.damaged;
@@ -146,7 +146,7 @@ void tell_damaged(const Options& options, const exchange::ExportReport& done) {
                static_cast<long long>(done.lines), static_cast<long long>(rows));
 }
 
-int run_export(const Options& options) {
+int run_export(const RecordsExportOptions& options) {
   if (const Status s = check_output(options.output, {&options.file, 1}); !s) return report(s);
   if (options.space) return run_export_space(options);
   exchange::ExportOptions wanted{.path = options.output, .progress = {}};
@@ -204,7 +204,7 @@ int run_export(const Options& options) {
 }  // namespace
 
 void add_records_export(Command records, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RecordsExportOptions>();
   const Command command = add_command(
       records, context, "export",
       "Print every record as a line of JSON (db/records_format.md), or in another tuner's form; or "

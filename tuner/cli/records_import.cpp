@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct RecordsImportOptions {
   std::string db, format, task, target;
   std::vector<std::string> files;
   bool json = false;
@@ -80,7 +80,8 @@ ordered_json facts_of(const exchange::ImportReport& r) {
           {"why", std::move(why)}};
 }
 
-int import_pack_results(const Options& options, const std::string& file, Store& store, ordered_json& facts) {
+int import_pack_results(const RecordsImportOptions& options, const std::string& file, Store& store,
+                        ordered_json& facts) {
   const Result<std::vector<ImportReport>> imported = import_results(file, store);
   if (!imported) return report(imported.status());
   bool skipped = false;
@@ -105,7 +106,8 @@ int import_pack_results(const Options& options, const std::string& file, Store& 
   return skipped ? kExitFailed : kExitDone;
 }
 
-int import_one(const Options& options, const std::string& file, Store& store, ordered_json& facts) {
+int import_one(const RecordsImportOptions& options, const std::string& file, Store& store,
+               ordered_json& facts) {
   exchange::ImportOptions wanted{
       .task = options.task, .target = options.target, .check_task = check_task, .progress = {}};
   ForeignMatcher matcher;
@@ -129,7 +131,7 @@ int import_one(const Options& options, const std::string& file, Store& store, or
   return imported->why.empty() ? kExitDone : kExitFailed;
 }
 
-int run(const Options& options) {
+int run_records_import(const RecordsImportOptions& options) {
   if (!options.format.empty() && !exchange::format_from_name(options.format))
     return report(
         invalid_argument("--format: found \"", options.format, "\", expected jsonl, autotvm, t4 or csv"));
@@ -151,13 +153,13 @@ int run(const Options& options) {
 }  // namespace
 
 void add_records_import(Command records, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RecordsImportOptions>();
   const Command command = add_command(
       records, context, "import",
       "Store records from files: our JSON lines and CSV, results of run-pack, AutoTVM logs, T4 documents, "
       "other CSV tables. The same file again changes nothing. Exit code 1: some lines were skipped, each "
       "told",
-      [options] { return run(*options); });
+      [options] { return run_records_import(*options); });
   command.add_option("FILE", options->files, "Files, compressed (.gz) or not; told apart by content")
       .required();
   command.add_option("--format", options->format, "Read them as jsonl, autotvm, t4 or csv").type_name("NAME");

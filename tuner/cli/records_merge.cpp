@@ -13,13 +13,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct RecordsMergeOptions {
   std::vector<std::string> sources;
   std::string output;
   bool json = false;
 };
 
-int run(const Options& options) {
+int run_records_merge(const RecordsMergeOptions& options) {
   Result<exchange::MergeReport> merged = not_found("");
   {
     RowProgress progress("merge");
@@ -63,12 +63,12 @@ int run(const Options& options) {
 }  // namespace
 
 void add_records_merge(Command records, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RecordsMergeOptions>();
   const Command command =
       add_command(records, context, "merge",
                   "Put the records of several databases into one; the sources stay as they are, and "
                   "the same sources again change nothing",
-                  [options] { return run(*options); });
+                  [options] { return run_records_merge(*options); });
   command.add_option("DATABASE", options->sources, "Databases to read").required();
   command
       .add_option(

@@ -11,7 +11,7 @@
 namespace tuner::cli {
 namespace {
 
-struct Options {
+struct ReplayOptions {
   std::string job, db;
   bool json = false;
 };
@@ -26,7 +26,7 @@ void print_side(const char* name, const ReplayDifference::Side& side) {
               side.model_digest.empty() ? "none" : side.model_digest.c_str());
 }
 
-int run(const Options& options) {
+int run_replay(const ReplayOptions& options) {
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
   const Result<JobRow> job = (*store)->job(options.job);
@@ -72,11 +72,11 @@ int run(const Options& options) {
 }  // namespace
 
 void add_replay_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   const Command command = add_command(
       app, context, "replay",
       "Play a job's search again from the database: the same seed and results give the same trials",
-      [options] { return run(*options); });
+      [options] { return run_replay(*options); });
   command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
   add_db_option(command, options->db);
   add_json_option(command, options->json);

@@ -13,13 +13,13 @@
 namespace tuner::cli {
 namespace {
 
-struct Options {
+struct ReportCommandOptions {
   std::string job, output, db;
   ReportOptions report;
   bool json = false;
 };
 
-int run(Options options) {
+int run_report(ReportCommandOptions options) {
   if (options.output.empty() && !options.json)
     return report(
         invalid_argument("-o FILE says where the page goes (- is standard output), or --json prints the "
@@ -49,14 +49,14 @@ int run(Options options) {
 }  // namespace
 
 void add_report_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportCommandOptions>();
   const Command command = add_command(
       app, context, "report",
       "Write a page about a job: how its search went beside one without a model, which knobs matter, what\n"
       "failed, the finalists with their intervals, the roofline, where the time went. One file, opens "
       "offline.\n"
       "  tuner report j3 -o report.html",
-      [options] { return run(*options); });
+      [options] { return run_report(*options); });
   command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
   command.add_option("-o,--output", options->output, "The page; - is standard output").type_name("FILE");
   command

@@ -24,7 +24,7 @@ namespace tuner::cli {
 
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::string what, as = "loops", db, target;
   ModelView model;
   bool as_given = false;
@@ -45,7 +45,7 @@ std::vector<std::string> all_words() {
   return words;
 }
 
-Status show(const CliTask& task, const ChosenKernel& kernel, const Options& options, const Store* store) {
+Status show(const CliTask& task, const ChosenKernel& kernel, const ShowOptions& options, const Store* store) {
   ASSIGN_OR_RETURN(const std::string text, kernel_text(task, kernel, options.as, options.replay, store));
   if (!kernel.note.empty())
     std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), with_commands(kernel.note).c_str());
@@ -53,7 +53,7 @@ Status show(const CliTask& task, const ChosenKernel& kernel, const Options& opti
   return Status::ok();
 }
 
-Status show_trial(const Options& options) {
+Status show_trial(const ShowOptions& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.db, Store::Mode::kRead));
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store->trial(options.what));
   ASSIGN_OR_RETURN(const CliTask task, task_from_keys(trial.task.workload_key, trial.task.target));
@@ -84,7 +84,7 @@ Status show_trial(const Options& options) {
   return show(task, *kernel, options, store.get());
 }
 
-Status show_file(const Options& options) {
+Status show_file(const ShowOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.what, options.target));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -100,7 +100,7 @@ Status show_file(const Options& options) {
   return Status::ok();
 }
 
-Status show_model(const Options& options) {
+Status show_model(const ShowOptions& options) {
   ModelView view = options.model;
   if (options.as_given) view.as = options.as;
   ASSIGN_OR_RETURN(const ModelText shown, model_text(options.what, view));
@@ -109,7 +109,7 @@ Status show_model(const Options& options) {
   return Status::ok();
 }
 
-Status show_compiled(const Options& options) {
+Status show_compiled(const ShowOptions& options) {
   if (!is_compiled_model(options.what))
     return invalid_argument(
         options.what, ": is a folder, expected a job file, or a folder with plan.json (a compiled model)");
@@ -122,7 +122,7 @@ Status show_compiled(const Options& options) {
   return Status::ok();
 }
 
-Status show_what(const Options& options) {
+Status show_what(const ShowOptions& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(options.what, ignored)) return show_compiled(options);
   if (options.what.ends_with(".onnx")) return show_model(options);
@@ -138,7 +138,7 @@ Status show_what(const Options& options) {
 }  // namespace
 
 void add_show_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   const Command command = add_command(
       app, context, "show",
       "Print a kernel: the tuned one of a job file's tasks, or that of a trial; a network as a graph; or a "

@@ -22,7 +22,7 @@ constexpr double kShares[] = {0.90, 0.95, 0.99};
 constexpr const char* kBaseline =
     "annealing";  // no model: a strategy that does not beat it is not worth its time
 
-struct Options {
+struct SimulateOptions {
   std::vector<std::string> spaces, warm, strategies{std::string(kDefaultStrategy)};
   bool warm_others = false, json = false;
   size_t trials = 512, in_flight = 8, warm_rows = 200;
@@ -43,7 +43,7 @@ struct Table {
 
 class Simulator {
  public:
-  explicit Simulator(const Options& options) : options_(options) {}
+  explicit Simulator(const SimulateOptions& options) : options_(options) {}
 
   Status run() {
     RETURN_IF_ERROR(read(options_.spaces, spaces_));
@@ -199,12 +199,12 @@ class Simulator {
     std::fflush(stderr);
   }
 
-  const Options& options_;
+  const SimulateOptions& options_;
   std::vector<RecordedSpace> spaces_, donors_;
   std::vector<Table> tables_;
 };
 
-int run(const Options& options) {
+int run_simulate(const SimulateOptions& options) {
   Simulator simulator(options);
   if (const Status status = simulator.run(); !status) {
     report(status);
@@ -220,10 +220,10 @@ int run(const Options& options) {
 }  // namespace
 
 void add_simulate_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SimulateOptions>();
   const Command command =
       add_command(app, context, "simulate", "Play search strategies on recorded spaces; needs no device",
-                  [options] { return run(*options); });
+                  [options] { return run_simulate(*options); });
   command.add_option("SPACE", options->spaces, "Recorded spaces, CSV or gzip").required().type_name("FILE");
   command
       .add_option("--strategy", options->strategies,

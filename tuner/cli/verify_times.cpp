@@ -18,7 +18,7 @@
 namespace tuner::cli {
 namespace {
 
-struct Verdict {
+struct TimeVerdict {
   CliTask task;
   TunedConfig published;
   RaceRow now;
@@ -26,7 +26,7 @@ struct Verdict {
   double width() const { return half_width(published); }
 };
 
-nlohmann::ordered_json to_json(const Verdict& v) {
+nlohmann::ordered_json to_json(const TimeVerdict& v) {
   nlohmann::ordered_json j = {{"workload", v.task.key},
                               {"target", v.task.target_name},
                               {"trial", v.published.trial_id},
@@ -71,7 +71,7 @@ int verify_times(const TimesOptions& options, int verbose) {
     }
     const Result<RaceRow> now = client->remeasure(best->trial_id, options.processes, task.constants);
     if (!now) return report(now.status());
-    const Verdict v{task, *best, *now};
+    const TimeVerdict v{task, *best, *now};
     inside += v.inside() ? 1 : 0;
     disturbed += too_disturbed(*best, *now) ? 1 : 0;
     widest = std::max(widest, v.width());

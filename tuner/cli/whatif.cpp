@@ -15,7 +15,7 @@
 namespace tuner::cli {
 namespace {
 
-struct Options {
+struct WhatifOptions {
   std::string job, db, strategies, hardware;
   WhatIfOptions play;
   int task = -1;
@@ -69,7 +69,8 @@ struct Line {
   bool concludes = true;  // enough of its proposals are recorded
 };
 
-void print_table(const std::vector<Line>& lines, const std::vector<size_t>& marks, const Options& options) {
+void print_table(const std::vector<Line>& lines, const std::vector<size_t>& marks,
+                 const WhatifOptions& options) {
   std::printf("%-20s", "% of the best, after");
   for (const size_t mark : marks) std::printf("  %16s", std::to_string(mark).c_str());
   std::printf("   recorded proposals\n");
@@ -120,7 +121,7 @@ nlohmann::ordered_json line_json(const Line& line, const std::vector<size_t>& ma
   return j;
 }
 
-int run(const Options& options) {
+int run_whatif(const WhatifOptions& options) {
   const Result<std::vector<std::string>> names = strategies_of(options.strategies);
   if (!names) return report(names.status());
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
@@ -184,7 +185,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_whatif_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WhatifOptions>();
   const Command command =
       add_command(app, context, "whatif",
                   "Play other search strategies on what was recorded of a job's task: no device needed.\n"
@@ -194,7 +195,7 @@ void add_whatif_command(Command app, CommandContext& context) {
                   "--trials all) has\n"
                   "every row.\n"
                   "  tuner whatif j3 --strategy random,xgb-annealing --trials 128 --seeds 20",
-                  [options] { return run(*options); });
+                  [options] { return run_whatif(*options); });
   command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
   command.add_option("--strategy", options->strategies, "Strategies to play, with commas between")
       .required()

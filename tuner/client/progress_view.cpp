@@ -20,12 +20,6 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRedraw{200}, kLineEvery{1'000};
 constexpr int kBarWidth = 20, kNarrowBar = 8, kNarrow = 110;
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 std::string duration(double seconds) {
   const int64_t s = std::llround(seconds);
   if (s < 60) return str(s, " s");

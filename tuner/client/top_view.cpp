@@ -17,12 +17,6 @@ namespace {
 constexpr int64_t kWindowMs = 10'000;
 constexpr size_t kMostEnded = 20;
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 // "12 s", "3 min", "1.5 h": short, for a column.
 std::string span(double seconds) {
   if (seconds < 10) return fixed(seconds, 1) + " s";

@@ -27,13 +27,13 @@ Named named_command(const CLI::App& app, int argc, const char* const* argv) {
   return named;
 }
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : commands_of(app)) names.push_back(sub->get_name());
+  for (const CLI::App* sub : subcommands_of(app)) names.push_back(sub->get_name());
   return names;
 }
 
@@ -63,7 +63,7 @@ std::string where_help_is(const Named& named) {
 
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
   const Named named = named_command(app, argc, argv);
-  if (named.next >= argc || commands_of(*named.command).empty()) return "";
+  if (named.next >= argc || subcommands_of(*named.command).empty()) return "";
   const std::string_view word = argv[named.next];
   if (word.starts_with("-")) return "";
   const std::string meant = did_you_mean(word, command_names(*named.command));

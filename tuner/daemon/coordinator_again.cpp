@@ -12,7 +12,8 @@
 namespace tuner {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{250};  // how often a blocked call looks whether its caller has gone
+constexpr std::chrono::milliseconds kLookAtCaller{
+    250};  // how often a blocked call looks whether its caller has gone
 
 }  // namespace
 
@@ -31,7 +32,7 @@ Status Coordinator::wait_for_locked(std::unique_lock<std::mutex>& lock, const st
           StatusCode::kDeadlineExceeded,
           str("trial ", trial.trial.id, ": no worker measured it within ", options_.rerun_limit_ms / 1000,
               " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
-    news_.wait_for(lock, kLook);
+    news_.wait_for(lock, kLookAtCaller);
   }
   return Status::ok();
 }

@@ -10,7 +10,7 @@ namespace tuner {
 namespace {
 
 // No clock runs at 20 GHz, and no call takes less than a cycle.
-constexpr double kLeastCallNs = 0.05;
+constexpr double kLeastPossibleNs = 0.05;
 
 // Output positions along one axis whose window has at least one element of the image: others are only padding.
 int64_t positions_with_work(int64_t out, int64_t in, int64_t kernel, int64_t stride, int64_t before,
@@ -54,7 +54,7 @@ double least_bytes(const Workload& workload) {
 }
 
 MachineBound machine_bound(const JobRow::Task& task) {
-  MachineBound bound{.least_ns = kLeastCallNs};
+  MachineBound bound{.least_ns = kLeastPossibleNs};
   const Result<Target> target = parse_target(task.target);
   if (!target) return bound;
   const Result<Workload> workload = workload_from_key(task.workload_key);

@@ -8,7 +8,7 @@
 namespace tuner {
 namespace {
 
-constexpr size_t kLatest = 1000;
+constexpr size_t kLatestTrials = 1000;
 
 }  // namespace
 
@@ -21,9 +21,9 @@ void PhaseTimes::add(TrialPhase phase, double milliseconds, int64_t trials) {
   if (trials <= 0) return;
   Phase& p = phases_[static_cast<size_t>(phase)];
   p.total_ms += milliseconds;
-  const int64_t kept = std::min<int64_t>(trials, kLatest);
+  const int64_t kept = std::min<int64_t>(trials, kLatestTrials);
   p.latest.insert(p.latest.end(), static_cast<size_t>(kept), milliseconds / static_cast<double>(trials));
-  while (p.latest.size() > kLatest) p.latest.pop_front();
+  while (p.latest.size() > kLatestTrials) p.latest.pop_front();
 }
 
 double PhaseTimes::median_ms(TrialPhase phase) const {

@@ -9,7 +9,7 @@ namespace {
 // A search that thinks between two batches has not gone: what it missed meanwhile is still its due.
 constexpr int64_t kAway_ms = 10'000;
 // How much of what a lease usually costs comes from the latest one.
-constexpr double kLatest = 0.1;
+constexpr double kWeightOfLatest = 0.1;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ double Shares::charge(std::string_view tenant) {
 void Shares::settle(std::string_view tenant, double charged_ms, double used_ms) {
   Account& a = account(tenant);
   a.clock += (used_ms - charged_ms) / of(tenant).weight;
-  if (used_ms > 0) a.usual_ms += kLatest * (used_ms - a.usual_ms);
+  if (used_ms > 0) a.usual_ms += kWeightOfLatest * (used_ms - a.usual_ms);
   Use& use = uses_[std::string(tenant)];
   use.device_ms += used_ms;
   --use.leases;

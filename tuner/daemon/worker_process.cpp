@@ -13,8 +13,8 @@ namespace tuner {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLook{100};
+using Steady = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kLookAtWorker{100};
 constexpr std::chrono::seconds kSoon{10};  // dying sooner than this after a start counts as failing to start
 constexpr int kGiveUpAfter = 3;
 
@@ -73,7 +73,7 @@ Result<pid_t> WorkerProcess::spawn() const {
 void WorkerProcess::supervise() {
   int failures = 0;
   while (true) {
-    const Clock::time_point started = Clock::now();
+    const Steady::time_point started = Steady::now();
     std::string how;
     const Result<pid_t> pid = spawn();
     if (pid) {
@@ -81,7 +81,7 @@ void WorkerProcess::supervise() {
       bool stopping = false;
       while (!stopping && !(status = status_if_ended(*pid))) {
         std::unique_lock lock(mutex_);
-        wake_.wait_for(lock, kLook, [&] { return stopping_; });
+        wake_.wait_for(lock, kLookAtWorker, [&] { return stopping_; });
         stopping = stopping_;
       }
       if (!status) {
@@ -92,7 +92,7 @@ void WorkerProcess::supervise() {
     } else {
       how = pid.message();
     }
-    failures = Clock::now() - started < kSoon ? failures + 1 : 1;
+    failures = Steady::now() - started < kSoon ? failures + 1 : 1;
     spdlog::warn("{}; its log: {}/worker.log", how, options_.work_dir);
     std::unique_lock lock(mutex_);
     if (failures >= kGiveUpAfter) {

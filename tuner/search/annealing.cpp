@@ -15,7 +15,7 @@
 namespace tuner {
 namespace {
 
-constexpr size_t kChains = 3;
+constexpr size_t kWalkers = 3;
 constexpr size_t kStartsPerChain = 3;       // random configs a chain begins with; it goes on from the fastest
 constexpr double kFirstTemperature = 0.25;  // a config 25 % slower is accepted with probability 1/e
 constexpr double kCooling = 0.93;           // a move of the chain
@@ -24,14 +24,14 @@ constexpr int kPatience = 24;  // moves of a chain without a better config of it
 
 class AnnealingSearch final : public SearchStrategy {
  public:
-  AnnealingSearch(const SearchSpace& space, uint64_t seed) : pool_(space, seed), chains_(kChains) {}
+  AnnealingSearch(const SearchSpace& space, uint64_t seed) : pool_(space, seed), chains_(kWalkers) {}
   std::string_view name() const override { return "annealing"; }
 
   std::vector<Candidate> propose(size_t n) override {
     std::vector<Candidate> batch;
     while (batch.size() < n) {
       std::mt19937_64 rng = pool_.stream();
-      const size_t turn = turn_++ % kChains;
+      const size_t turn = turn_++ % kWalkers;
       std::optional<Candidate> next = pool_.take_default();
       if (!next) next = take_move(chains_[turn], rng);
       if (!next) next = pool_.take_random(rng);
@@ -47,7 +47,7 @@ class AnnealingSearch final : public SearchStrategy {
       pool_.take(r.candidate);
       // What was not proposed here (a resumed job's records) belongs to the chains in turn.
       const auto proposed = chain_of_.find(r.candidate);
-      const size_t index = proposed == chain_of_.end() ? observed_ % kChains : proposed->second;
+      const size_t index = proposed == chain_of_.end() ? observed_ % kWalkers : proposed->second;
       if (proposed != chain_of_.end()) chain_of_.erase(proposed);
       ++observed_;
       step(chains_[index], r);
@@ -120,7 +120,7 @@ class AnnealingSearch final : public SearchStrategy {
   void remember(const Observation& r) {
     const std::pair entry{r.time_ns, r.candidate};
     best_.insert(std::upper_bound(best_.begin(), best_.end(), entry), entry);
-    if (best_.size() > kChains) best_.pop_back();
+    if (best_.size() > kWalkers) best_.pop_back();
   }
 
   CandidatePool pool_;

@@ -24,11 +24,11 @@
 namespace tuner {
 namespace {
 
-constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNoFeature = std::numeric_limits<float>::quiet_NaN();
 // Fewer results say nothing that what is known of similar tasks does not say better: a default alone, the
 // fastest so far, makes everything else look like a gain.
-constexpr size_t kFewestResults = 4;
-constexpr double kCatchUpShare = 0.5;  // share of random proposals while a random start is made up for
+constexpr size_t kFewestForProcess = 4;
+constexpr double kProcessCatchUpShare = 0.5;  // share of random proposals while a random start is made up for
 
 // What is predicted is a *value*: 1 - best time / time, so 0 for the fastest measured, about 1 for the very
 // slow. The models see the value plus what the prior tasks say of the throughput (0 without any): the rest.
@@ -88,7 +88,7 @@ class BayesianSearch final : public SearchStrategy {
 
   void choose(size_t n, std::vector<Candidate>& batch) {
     std::mt19937_64 rng = pool_.stream();
-    const bool few = results_.size() < kFewestResults;
+    const bool few = results_.size() < kFewestForProcess;
     const std::vector<Candidate> fast = few ? std::vector<Candidate>() : results_.fastest();
     if (!posterior_ || results_.size() >= fitted_results_ + std::max<size_t>(16, fitted_results_ / 10) ||
         (fitted_results_ == 0 && !few))
@@ -102,7 +102,7 @@ class BayesianSearch final : public SearchStrategy {
     std::vector<Candidate> known_to_models;
     for (std::vector<Candidate>& slot : slots) {
       const double draw = chance(rng);
-      if (draw < (random_left_ > 0 ? kCatchUpShare : options_.random_share)) {
+      if (draw < (random_left_ > 0 ? kProcessCatchUpShare : options_.random_share)) {
         slot = {pool_.random(rng)};
         random_left_ -= random_left_ > 0 ? 1 : 0;
       } else if (draw < options_.random_share + options_.local_share && !parents.empty()) {
@@ -173,7 +173,7 @@ class BayesianSearch final : public SearchStrategy {
   }
 
   void refit(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
-    const bool few = results_.size() < kFewestResults;
+    const bool few = results_.size() < kFewestForProcess;
     fitted_results_ = few ? 0 : results_.size();
     std::vector<Candidate> all;
     if (!few) all = results_.candidates();
@@ -241,7 +241,7 @@ class BayesianSearch final : public SearchStrategy {
     std::vector<float> values;
     for (size_t i = 0; i < rows_.size(); ++i) {
       const bool known = results_.contains(rows_[i]) && results_.at(rows_[i]).ok;
-      values.push_back(known ? results_.value(rows_[i]) + row_prior_[i] : kMissing);
+      values.push_back(known ? results_.value(rows_[i]) + row_prior_[i] : kNoFeature);
     }
     return values;
   }

@@ -56,6 +56,8 @@ std::string with_roofline(std::string speed, const Workload& workload, const Tun
 
 }  // namespace
 
+std::string fixed(double value, int digits) { return print("%.*f", digits, value); }
+
 std::string format_time(double ns) {
   const Unit unit = unit_of(ns);
   return number(ns / unit.ns) + " " + unit.name;

@@ -10,6 +10,8 @@
 
 namespace tuner {
 
+// The value with so many digits behind the point: fixed(2.135, 1) is "2.1".
+std::string fixed(double value, int digits);
 // "812 ns", "1.234 us", "56.78 ms", "2.345 s": four digits.
 std::string format_time(double ns);
 // A median with its interval: "1.234 ms (95 %: 1.221 .. 1.240 ms)".

@@ -2,6 +2,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace binary_ops {
 namespace {
 
 Result<Shape> broadcast_all(const Use& use) {
@@ -176,7 +177,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace binary_ops
 
-std::span<const Operator> binary_operators() { return kRows; }
+std::span<const Operator> binary_operators() { return binary_ops::kRows; }
 
 }  // namespace tuner::graph

@@ -4,6 +4,7 @@
 #include "compiler_core/graph/operators/window.h"
 
 namespace tuner::graph {
+namespace convolution_ops {
 namespace {
 
 // Kernel extents of weights [OC, IC / groups, K1, ...].
@@ -18,7 +19,8 @@ Result<Shape> convolution_shape(const Use& use, size_t image_input, size_t weigh
                             to_text(use.type(image_input)));
   ASSIGN_OR_RETURN(const Window w, window_of(use, image, kernel_of(weight)));
   const int64_t groups = use.integer("group", 1);
-  if (w.kernel != kernel_of(weight)) return invalid_argument("kernel_shape is not that of the weights");
+  if (w.kernel != convolution_ops::kernel_of(weight))
+    return invalid_argument("kernel_shape is not that of the weights");
   if (groups < 1 || image[1] % groups != 0 || weight[0] % groups != 0 || weight[1] != image[1] / groups)
     return invalid_argument("weights are ", to_text(use.type(weight_input)), " for ", image[1],
                             " channels in ", groups, " groups");
@@ -81,6 +83,7 @@ void conv(const Use& use, MathWriter& m) {
 
 // --- transposed: each element of the image adds the kernel, times itself, to the result ---
 }  // namespace
+}  // namespace convolution_ops
 
 Result<Transposed> transposed_of(const Use& use) {
   const Shape &image = use.shape(0), &weight = use.shape(1);
@@ -88,7 +91,7 @@ Result<Transposed> transposed_of(const Use& use) {
     return invalid_argument("weights are ", to_text(use.type(1)), " for ", to_text(use.type(0)));
   const size_t rank = image.size() - 2;
   const Shape ones(rank, 1), zeros(rank, 0);
-  Transposed t{.kernel = kernel_of(weight),
+  Transposed t{.kernel = convolution_ops::kernel_of(weight),
                .strides = use.integers("strides", ones),
                .dilations = use.integers("dilations", ones)};
   const Shape pads = use.integers("pads", Shape(2 * rank, 0)), more = use.integers("output_padding", zeros);
@@ -117,6 +120,7 @@ Result<Transposed> transposed_of(const Use& use) {
   return t;
 }
 
+namespace convolution_ops {
 namespace {
 
 Result<std::vector<TensorType>> conv_transpose_types(const Use& use) {
@@ -219,7 +223,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace convolution_ops
 
-std::span<const Operator> convolution_operators() { return kRows; }
+std::span<const Operator> convolution_operators() { return convolution_ops::kRows; }
 
 }  // namespace tuner::graph

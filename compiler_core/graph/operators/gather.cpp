@@ -5,6 +5,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace gather_ops {
 namespace {
 
 // A place as it stands in data: negative ones count from the end.
@@ -227,7 +228,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace gather_ops
 
-std::span<const Operator> gather_operators() { return kRows; }
+std::span<const Operator> gather_operators() { return gather_ops::kRows; }
 
 }  // namespace tuner::graph

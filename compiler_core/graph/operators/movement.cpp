@@ -5,6 +5,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace movement_ops {
 namespace {
 
 constexpr int64_t kMostExtent = int64_t{1} << 40;  // of anything: products of two stay in range
@@ -396,7 +397,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace movement_ops
 
-std::span<const Operator> movement_operators() { return kRows; }
+std::span<const Operator> movement_operators() { return movement_ops::kRows; }
 
 }  // namespace tuner::graph

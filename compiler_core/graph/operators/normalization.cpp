@@ -4,6 +4,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace normalization_ops {
 namespace {
 
 Expr root(const Expr& x) { return unary(UnaryOp::kSqrt, x); }
@@ -352,7 +353,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace normalization_ops
 
-std::span<const Operator> normalization_operators() { return kRows; }
+std::span<const Operator> normalization_operators() { return normalization_ops::kRows; }
 
 }  // namespace tuner::graph

@@ -4,6 +4,7 @@
 #include "compiler_core/graph/operators/window.h"
 
 namespace tuner::graph {
+namespace pooling_ops {
 namespace {
 
 Result<std::vector<TensorType>> pool_types(const Use& use) {
@@ -154,7 +155,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace pooling_ops
 
-std::span<const Operator> pooling_operators() { return kRows; }
+std::span<const Operator> pooling_operators() { return pooling_ops::kRows; }
 
 }  // namespace tuner::graph

@@ -5,6 +5,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace product_ops {
 namespace {
 
 // --- MatMul: matrices in the last two dimensions, the others broadcast; one dimension is a row or a column ---
@@ -248,7 +249,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace product_ops
 
-std::span<const Operator> product_operators() { return kRows; }
+std::span<const Operator> product_operators() { return product_ops::kRows; }
 
 }  // namespace tuner::graph

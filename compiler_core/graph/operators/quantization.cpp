@@ -2,6 +2,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace quantization_ops {
 namespace {
 
 Result<size_t> quantized_axis(const Use& use) {
@@ -99,7 +100,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace quantization_ops
 
-std::span<const Operator> quantization_operators() { return kRows; }
+std::span<const Operator> quantization_operators() { return quantization_ops::kRows; }
 
 }  // namespace tuner::graph

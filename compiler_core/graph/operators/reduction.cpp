@@ -5,6 +5,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace reduction_ops {
 namespace {
 
 // The axes a reduction takes. Without any it takes all, or none where `noop_with_empty_axes` says so.
@@ -228,7 +229,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace reduction_ops
 
-std::span<const Operator> reduction_operators() { return kRows; }
+std::span<const Operator> reduction_operators() { return reduction_ops::kRows; }
 
 }  // namespace tuner::graph

@@ -7,6 +7,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace resize_ops {
 namespace {
 
 struct Axis {
@@ -202,7 +203,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace resize_ops
 
-std::span<const Operator> resize_operators() { return kRows; }
+std::span<const Operator> resize_operators() { return resize_ops::kRows; }
 
 }  // namespace tuner::graph

@@ -4,6 +4,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace shape_ops {
 namespace {
 
 constexpr int64_t kMostConstant = int64_t{1} << 28;  // elements of what a shape may ask for
@@ -100,7 +101,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace shape_ops
 
-std::span<const Operator> shape_operators() { return kRows; }
+std::span<const Operator> shape_operators() { return shape_ops::kRows; }
 
 }  // namespace tuner::graph

@@ -5,6 +5,7 @@
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
+namespace unary_ops {
 namespace {
 
 using std::numbers::inv_sqrtpi;
@@ -233,7 +234,8 @@ constexpr Operator kRows[] = {
 };
 
 }  // namespace
+}  // namespace unary_ops
 
-std::span<const Operator> unary_operators() { return kRows; }
+std::span<const Operator> unary_operators() { return unary_ops::kRows; }
 
 }  // namespace tuner::graph

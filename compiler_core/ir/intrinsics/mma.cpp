@@ -16,6 +16,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/intrinsic.h"
+#include "compiler_core/ir/intrinsics/operand_buffer.h"
 
 namespace tuner {
 namespace {
@@ -67,11 +68,6 @@ std::vector<Expr> c_layout(const Expr& lane, const Expr& reg) {
   return {group(lane) + floor_div(reg, 2) * 8, floor_mod(lane, 4) * 2 + floor_mod(reg, 2)};
 }
 
-Buffer argument(const IntrinsicOperand& o) {
-  return make_buffer(o.name, o.dtype, o.shape, MemoryScope::kGlobal,
-                     o.access == Access::kRead ? BufferRole::kInput : BufferRole::kOutput);
-}
-
 Intrinsic of_warp(std::string name) {
   Intrinsic i;
   i.name = std::move(name);
@@ -81,7 +77,7 @@ Intrinsic of_warp(std::string name) {
 }
 
 // to[i, j] = from[i, j], or 0.
-Program copy_meaning(const Buffer& to, const Buffer& from) {
+Program matrix_copy_meaning(const Buffer& to, const Buffer& from) {
   const Var i = make_var("i"), j = make_var("j");
   const Expr nothing = is_float(to->dtype) ? float_imm(0, to->dtype) : int_imm(0, to->dtype);
   const Expr value = from == nullptr ? nothing : load(from, {i, j});
@@ -91,7 +87,7 @@ Program copy_meaning(const Buffer& to, const Buffer& from) {
   return meaning;
 }
 
-using Layout = std::vector<Expr> (*)(const Expr&, const Expr&);
+using LaneLayout = std::vector<Expr> (*)(const Expr&, const Expr&);
 
 // "", or ".int32": float32 is not said.
 std::string of_sums(DType sums) { return sums == DType::kFloat32 ? "" : str(".", dtype_name(sums)); }
@@ -219,7 +215,8 @@ Intrinsic product(const Types& t, bool a_along_k, bool b_along_k) {
                  .place = Place::kFragment,
                  .registers = kColumns * terms / kWarp,
                  .layout = b_along_k ? Layouts<E>::nk : Layouts<E>::kn}};
-  const Buffer c = argument(i.operands[0]), a = argument(i.operands[1]), b = argument(i.operands[2]);
+  const Buffer c = operand_buffer(i.operands[0]), a = operand_buffer(i.operands[1]),
+               b = operand_buffer(i.operands[2]);
   const Var row = make_var("i"), column = make_var("j"), k = make_var("k");
   const auto at = [](bool along_k, const Var& line, const Var& term) {
     return along_k ? std::vector<Expr>{Expr(line), Expr(term)} : std::vector<Expr>{Expr(term), Expr(line)};
@@ -244,7 +241,7 @@ Intrinsic product(const Types& t, bool a_along_k, bool b_along_k) {
 Intrinsic zero(DType t) {
   Intrinsic i = of_warp("mma.zero" + of_sums(t));
   i.operands = {sums(t, Access::kWrite)};
-  i.meaning = copy_meaning(argument(i.operands[0]), nullptr);
+  i.meaning = matrix_copy_meaning(operand_buffer(i.operands[0]), nullptr);
   i.cuda = str("$0[0] = $0[1] = $0[2] = $0[3] = ", is_float(t) ? "0.0f;" : "0;");
   return i;
 }
@@ -267,7 +264,7 @@ std::string matrices_helper(bool transposes) {
 
 // Two tiles of 8 lines side by side (A: its 16 rows) by one ldmatrix.
 template <int64_t E>
-Intrinsic load_matrices(DType t, const char* of, Layout layout, Layout rows, bool across_k) {
+Intrinsic load_matrices(DType t, const char* of, LaneLayout layout, LaneLayout rows, bool across_k) {
   Intrinsic i = of_warp(str("ldmatrix.", dtype_name(t), ".", of));
   const std::vector<int64_t> shape =
       across_k ? std::vector<int64_t>{depth(t), 16} : std::vector<int64_t>{16, depth(t)};
@@ -285,15 +282,15 @@ Intrinsic load_matrices(DType t, const char* of, Layout layout, Layout rows, boo
                  .registers = 4 * E,
                  .run = 4 * E,
                  .layout = rows}};
-  i.meaning = copy_meaning(argument(i.operands[0]), argument(i.operands[1]));
+  i.meaning = matrix_copy_meaning(operand_buffer(i.operands[0]), operand_buffer(i.operands[1]));
   i.cuda = across_k ? "load_matrices_transposed($0, $1);" : "load_matrices($0, $1);";
   i.cuda_helper = matrices_helper(across_k);
   return i;
 }
 
 // A tile of float32, `registers` of a lane, from shared memory.
-Intrinsic load_float32(std::string name, std::vector<int64_t> shape, int64_t run, Layout layout,
-                       Layout memory) {
+Intrinsic load_float32(std::string name, std::vector<int64_t> shape, int64_t run, LaneLayout layout,
+                       LaneLayout memory) {
   Intrinsic i = of_warp(std::move(name));
   const int64_t registers = shape[0] * shape[1] / kWarp;
   i.operands = {{.name = "tile",
@@ -308,17 +305,17 @@ Intrinsic load_float32(std::string name, std::vector<int64_t> shape, int64_t run
                  .registers = registers,
                  .run = run,
                  .layout = memory}};
-  i.meaning = copy_meaning(argument(i.operands[0]), argument(i.operands[1]));
+  i.meaning = matrix_copy_meaning(operand_buffer(i.operands[0]), operand_buffer(i.operands[1]));
   return i;
 }
 
 // A[16, 16] by two ldmatrix, one behind the other along k; B[8, 16] by one.
 std::vector<Intrinsic> load_float32_matrices() {
-  const Layout rows_of_a = [](const Expr& lane, const Expr& reg) {
+  const LaneLayout rows_of_a = [](const Expr& lane, const Expr& reg) {
     return std::vector<Expr>{floor_mod(lane, 16),
                              floor_div(lane, 16) * 4 + floor_mod(reg, 4) + floor_div(reg, 4) * 8};
   };
-  const Layout rows_of_b = [](const Expr& lane, const Expr& reg) {
+  const LaneLayout rows_of_b = [](const Expr& lane, const Expr& reg) {
     return std::vector<Expr>{floor_mod(lane, 8), floor_div(lane, 8) * 4 + reg};
   };
   Intrinsic a = load_float32("ldmatrix.float32.mk", {kRows, 16}, 4, Layouts<1>::mk, rows_of_a);
@@ -362,7 +359,7 @@ Intrinsic store_sums(DType t) {
                  .registers = 4,
                  .run = 2,
                  .layout = c_layout}};
-  i.meaning = copy_meaning(argument(i.operands[1]), argument(i.operands[0]));
+  i.meaning = matrix_copy_meaning(operand_buffer(i.operands[1]), operand_buffer(i.operands[0]));
   const std::string type = is_float(t) ? "float" : "int";
   i.cuda = "store_sums($0, $1, $1:2);";
   i.cuda_helper = str("// Two neighbours in each of two rows.\n",

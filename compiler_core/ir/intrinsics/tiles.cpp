@@ -1,6 +1,7 @@
 #include "compiler_core/ir/intrinsics/tiles.h"
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/intrinsics/operand_buffer.h"
 
 namespace tuner {
 namespace {
@@ -12,11 +13,6 @@ IntrinsicOperand operand(std::string name, Access access, DType dtype, std::vect
                          Place place) {
   return {
       .name = std::move(name), .access = access, .dtype = dtype, .shape = std::move(shape), .place = place};
-}
-
-Buffer argument(const IntrinsicOperand& o) {
-  return make_buffer(o.name, o.dtype, o.shape, MemoryScope::kGlobal,
-                     o.access == Access::kRead ? BufferRole::kInput : BufferRole::kOutput);
 }
 
 // to[...] = value at these indices; the loop over the last dimension of more than one element is vectorized.
@@ -44,7 +40,7 @@ Intrinsic copy(const TileFamily& family, std::string name, DType dtype, const st
   i.name = std::move(name);
   i.operands = {operand("tile", to_memory ? Access::kRead : Access::kWrite, dtype, shape, Place::kFragment),
                 operand("memory", to_memory ? Access::kWrite : Access::kRead, dtype, shape, Place::kMemory)};
-  const Buffer tile = argument(i.operands[0]), memory = argument(i.operands[1]);
+  const Buffer tile = operand_buffer(i.operands[0]), memory = operand_buffer(i.operands[1]);
   i.meaning = to_memory ? copy_meaning(memory, tile) : copy_meaning(tile, memory);
   i.fragments = family.fragments;
   i.llvm = to_memory ? family.store : family.load;
@@ -62,7 +58,8 @@ Intrinsic tile_product(const TileFamily& family, std::string_view of, DType a, D
   i.operands = {operand("C", Access::kAccumulate, sum, {rows, family.columns}, Place::kFragment),
                 operand("A", Access::kRead, a, {rows, family.groups * group}, Place::kFragment),
                 operand("B", Access::kRead, b, {family.groups, family.columns, group}, Place::kFragment)};
-  const Buffer c = argument(i.operands[0]), lhs = argument(i.operands[1]), rhs = argument(i.operands[2]);
+  const Buffer c = operand_buffer(i.operands[0]), lhs = operand_buffer(i.operands[1]),
+               rhs = operand_buffer(i.operands[2]);
   const Var row = make_var("i"), g = make_var("g"), column = make_var("j"), e = make_var("e");
   const Expr value = cast(sum, load(lhs, {row, Expr(g) * group + e})) * cast(sum, load(rhs, {g, column, e}));
   Stmt nest = make_reduce(c, {row, column}, ReduceOp::kSum, {}, value, {});
@@ -82,7 +79,7 @@ Intrinsic tile_zero(const TileFamily& family, DType dtype, int64_t rows) {
   Intrinsic i;
   i.name = str(family.name, ".zero.", dtype_name(dtype), ".", rows);
   i.operands = {operand("C", Access::kWrite, dtype, {rows, family.columns}, Place::kFragment)};
-  i.meaning = copy_meaning(argument(i.operands[0]), nullptr);
+  i.meaning = copy_meaning(operand_buffer(i.operands[0]), nullptr);
   i.fragments = family.fragments;
   i.llvm = family.zero;
   i.features = family.features;

@@ -18,6 +18,7 @@
 // the two before the barrier (codegen_cuda/kernel_printer.cpp).
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/intrinsic.h"
+#include "compiler_core/ir/intrinsics/operand_buffer.h"
 
 namespace tuner {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 using Access = IntrinsicOperand::Access;
 using Place = IntrinsicOperand::Place;
 
-constexpr int64_t kGroup = 128, kRows = 64, kPiece = 64;
+constexpr int64_t kGroup = 128, kProductRows = 64, kPiece = 64;
 constexpr int64_t kDepth = 16;  // terms of one instruction
 constexpr int64_t kRowBytes = 128, kUnitBytes = 16, kAtomRows = 8, kAtomBytes = kAtomRows * kRowBytes;
 constexpr int64_t kPieceBytes = kPiece * kRowBytes;
@@ -67,9 +68,9 @@ Intrinsic of_warpgroup(std::string name) {
 IntrinsicOperand sums(int64_t columns, Access access) {
   return {.name = "C",
           .access = access,
-          .shape = {kRows, columns},
+          .shape = {kProductRows, columns},
           .place = Place::kFragment,
-          .registers = kRows * columns / kGroup,
+          .registers = kProductRows * columns / kGroup,
           .layout = sums_layout};
 }
 
@@ -80,11 +81,6 @@ IntrinsicOperand in_memory(const char* name, DType t, std::vector<int64_t> shape
   o.unit_place = swizzled_place;
   o.unit_alignment = kAtomBytes;
   return o;
-}
-
-Buffer argument(const IntrinsicOperand& o) {
-  return make_buffer(o.name, o.dtype, o.shape, MemoryScope::kGlobal,
-                     o.access == Access::kRead ? BufferRole::kInput : BufferRole::kOutput);
 }
 
 struct Form {
@@ -98,7 +94,7 @@ struct Form {
 
 // The function that issues the instructions of 64 terms. An operand's descriptor counts in units of 16 bytes.
 std::string product_helper(const std::string& name, const Form& f) {
-  const int64_t registers = kRows * f.columns / kGroup;
+  const int64_t registers = kProductRows * f.columns / kGroup;
   const char* const type = f.type == DType::kBFloat16 ? "bf16" : "f16";
   const auto next = [](bool along_k) { return (along_k ? kDepth * 2 : kDepth * kRowBytes) / kUnitBytes; };
   std::string sums, outputs;
@@ -153,7 +149,8 @@ Intrinsic product(const Form& f) {
   const int64_t pieces = f.columns / kPiece;
   i.operands = {sums(f.columns, Access::kAccumulate), in_memory("A", f.type, {kPiece, kPiece}),
                 in_memory("B", f.type, {pieces, kPiece, kPiece})};
-  const Buffer c = argument(i.operands[0]), a = argument(i.operands[1]), b = argument(i.operands[2]);
+  const Buffer c = operand_buffer(i.operands[0]), a = operand_buffer(i.operands[1]),
+               b = operand_buffer(i.operands[2]);
   const Var row = make_var("i"), piece = make_var("p"), column = make_var("j"), k = make_var("k");
   const Expr left = load(a, f.a_along_k ? std::vector<Expr>{row, k} : std::vector<Expr>{k, row});
   const Expr right =
@@ -161,8 +158,9 @@ Intrinsic product(const Form& f) {
   Stmt nest = make_reduce(c, {Expr(row), Expr(piece) * kPiece + Expr(column)}, ReduceOp::kSum, {},
                           cast(DType::kFloat32, left) * cast(DType::kFloat32, right), {});
   nest = make_for(column, kPiece, make_for(k, kPiece, nest, AxisKind::kReduce));
-  i.meaning = {
-      .name = "tile_product", .args = {a, b, c}, .body = make_for(row, kRows, make_for(piece, pieces, nest))};
+  i.meaning = {.name = "tile_product",
+               .args = {a, b, c},
+               .body = make_for(row, kProductRows, make_for(piece, pieces, nest))};
   const std::string name = str("multiply_", dtype_name(f.type), "_", f.columns, f.a_along_k ? "_mk" : "_km",
                                f.b_along_k ? "_nk" : "_kn");
   i.cuda = name + "($0, $1, $2);";
@@ -191,12 +189,13 @@ Intrinsic start(const Form& f, const Intrinsic& whole) {
 Intrinsic land(const Intrinsic& whole, const std::string& name, const char* cuda, Intrinsic::Way way) {
   Intrinsic i = of_warpgroup(name);
   i.operands = whole.operands;
-  const Buffer c = argument(i.operands[0]), a = argument(i.operands[1]), b = argument(i.operands[2]);
+  const Buffer c = operand_buffer(i.operands[0]), a = operand_buffer(i.operands[1]),
+               b = operand_buffer(i.operands[2]);
   const Var row = make_var("i"), column = make_var("j");
   const Stmt nothing = make_reduce(c, {row, column}, ReduceOp::kSum, {}, float_imm(0, DType::kFloat32), {});
   i.meaning = {.name = "tile_landed",
                .args = {a, b, c},
-               .body = make_for(row, kRows, make_for(column, c->shape[1], nothing))};
+               .body = make_for(row, kProductRows, make_for(column, c->shape[1], nothing))};
   i.cuda = cuda;
   i.cuda_shared_helper = whole.cuda_shared_helper;
   i.way = way;
@@ -206,14 +205,14 @@ Intrinsic land(const Intrinsic& whole, const std::string& name, const char* cuda
 Intrinsic zero(int64_t columns) {
   Intrinsic i = of_warpgroup(str("wgmma.zero.", columns));
   i.operands = {sums(columns, Access::kWrite)};
-  const Buffer c = argument(i.operands[0]);
+  const Buffer c = operand_buffer(i.operands[0]);
   const Var row = make_var("i"), piece = make_var("p"), column = make_var("j");
   Stmt nest = make_store(c, {Expr(row), Expr(piece) * kPiece + Expr(column)}, float_imm(0, DType::kFloat32));
   nest = make_for(piece, columns / kPiece, make_for(column, kPiece, nest));
-  i.meaning = {.name = "tile_zero", .args = {c}, .body = make_for(row, kRows, nest)};
+  i.meaning = {.name = "tile_zero", .args = {c}, .body = make_for(row, kProductRows, nest)};
   i.cuda = str("set_zero_", columns, "($0);");
   i.cuda_helper = str("static __device__ __forceinline__ void set_zero_", columns,
-                      "(float* c) {\n#pragma unroll\n  for (int r = 0; r < ", kRows * columns / kGroup,
+                      "(float* c) {\n#pragma unroll\n  for (int r = 0; r < ", kProductRows * columns / kGroup,
                       "; ++r) c[r] = 0.0f;\n}\n");
   return i;
 }
@@ -224,17 +223,17 @@ Intrinsic store_sums() {
   i.operands = {sums(kColumns, Access::kRead),
                 {.name = "memory",
                  .access = Access::kWrite,
-                 .shape = {kRows, kColumns},
+                 .shape = {kProductRows, kColumns},
                  .place = Place::kShared,
                  .registers = 4,
                  .run = 2,
                  .layout = sums_layout}};
-  const Buffer to = argument(i.operands[1]), from = argument(i.operands[0]);
+  const Buffer to = operand_buffer(i.operands[1]), from = operand_buffer(i.operands[0]);
   const Var row = make_var("i"), column = make_var("j");
   const Stmt move = make_store(to, {row, column}, load(from, {row, column}));
   i.meaning = {.name = "tile_copy",
                .args = {from, to},
-               .body = make_for(row, kRows, make_for(column, kColumns, move))};
+               .body = make_for(row, kProductRows, make_for(column, kColumns, move))};
   i.cuda = "store_pairs($0, $1, $1:2);";
   i.cuda_helper =
       "// Two neighbours in each of two rows.\n"
