@@ -37,7 +37,10 @@ if [[ ! -f build/$preset/build.ninja || ! -f $stamp || $(<"$stamp") != "$now" ]]
   echo "$now" >"$stamp"
 fi
 # Ninja prints nothing to do as one line; a real build shows its progress.
-if ! cmake --build "build/$preset" --target "$@" -- -n | grep -q 'no work to do'; then
+plan=$(cmake --build "build/$preset" --target "$@" -- -n)
+if [[ $plan != *'no work to do'* ]]; then
   echo "build: building $preset (the first time takes some minutes)" >&2
-  cmake --build "build/$preset" --target "$@" >&2
+  TIMEFORMAT='%0R s, %0U s of CPU and %0S s of the system'
+  took=$({ time cmake --build "build/$preset" --target "$@" >&3 2>&3; } 3>&2 2>&1)
+  echo "build: $(grep -c '^\[' <<<"$plan") steps took $took" >&2
 fi

@@ -32,6 +32,8 @@ ctest --test-dir "$build" -R '^tree/layering$' --no-tests=error --output-on-fail
 # The table of what a change to the tree costs; tests/layering/structure_test.cpp holds its bounds.
 structure=$("$build/tests/structure_test" 2>&1) || { echo "$structure" >&2; exit 1; }
 grep '^structure: ' <<<"$structure"
+# What compiling reads, with its bounds: the build does not grow unseen.
+"$root/deploy/build_cost.py" "$build" | sed 's/^build cost/check/'
 "$root/deploy/figures.py" --check "$build"
 echo "check: figures of README.md and docs/ are those of tests/bench/results"
 
@@ -53,9 +55,11 @@ else
     sort -rn | cut -f2)
 fi
 # Sources that are built elsewhere (the examples) have no compile command here.
+"$root/deploy/lint_commands.py" "$build"
+commands=$build/lint
 compiled=() others=()
 for file in "${lint[@]}"; do
-  if grep -qF "/$file\"" "$build/compile_commands.json"; then compiled+=("$file"); else others+=("$file"); fi
+  if grep -qF "/$file\"" "$commands/compile_commands.json"; then compiled+=("$file"); else others+=("$file"); fi
 done
 echo "check: lint of ${#compiled[@]} .cpp files ($which)${others:+, not of ${#others[@]} that $build does not compile: ${others[*]}}"
 [[ ${#compiled[@]} -gt 0 ]] || exit 0
@@ -73,7 +77,7 @@ lint_one() {
   clang-tidy -p "$1" --quiet --checks="$2" --warnings-as-errors='*' --extra-arg=-Wno-unknown-warning-option "$3" 2> >(grep -vE '^[0-9]+ warnings? (generated|treated as errors?)' >&2)
 }
 export -f lint_one
-printf '%s\n' "${compiled[@]}" | xargs -P "$(nproc)" -I{} bash -c 'lint_one "$@"' lint "$build" "$checks" {} "$deadline" "$left" || { echo "check: lint FAILED, $((SECONDS - start)) s" >&2; exit 1; }
+printf '%s\n' "${compiled[@]}" | xargs -P "$(nproc)" -I{} bash -c 'lint_one "$@"' lint "$commands" "$checks" {} "$deadline" "$left" || { echo "check: lint FAILED, $((SECONDS - start)) s" >&2; exit 1; }
 mapfile -t not_read <"$left"
 echo "check: lint of $((${#compiled[@]} - ${#not_read[@]})) files is right, $((SECONDS - start)) s"
 [[ ${#not_read[@]} -eq 0 ]] || echo "check: ${#not_read[@]} files were left after $minutes minutes: ${not_read[*]}"
