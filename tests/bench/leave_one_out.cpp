@@ -84,9 +84,9 @@ std::optional<Way> nearest_by_product(const Knowledge& knowledge, const Workload
 Result<std::vector<Way>> ways_of(const Store& store, const Options& options, const Knowledge& knowledge,
                                  const Workload& workload, const Target& target,
                                  const std::vector<ServingTemplate>& serving) {
-  const std::vector<Candidate> candidates = candidates_for(knowledge, workload, serving);
+  const std::vector<NearestCandidate> candidates = candidates_for(knowledge, workload, serving);
   if (candidates.empty()) return not_found("too few shapes like ", workload.key());
-  const auto way = [&](std::string name, const Candidate& c) {
+  const auto way = [&](std::string name, const NearestCandidate& c) {
     return Way{std::move(name), c.serving, c.config, c.prediction, c.from ? c.from->workload_key : ""};
   };
   std::vector<Way> ways = {way("answer", candidates[fastest_of(candidates)]), way("default", candidates[0])};

@@ -245,7 +245,7 @@ TEST_F(Nearest, AConfigOfAnotherShapeIsUsedWhereItIsPredictedFaster) {
 TEST(FastestOf, OnlyWhatIsPredictedFasterAndIsTrustedReplacesTheDefault) {
   // fraction, score; the default first.
   const auto chosen = [](const std::vector<std::pair<double, double>>& predictions) {
-    std::vector<Candidate> candidates;
+    std::vector<NearestCandidate> candidates;
     candidates.reserve(predictions.size());
     for (const auto& [fraction, score] : predictions)
       candidates.push_back({.prediction = {.fraction = fraction, .score = score}});
