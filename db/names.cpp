@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 9> kOutcomes = {
 constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled",
                                                         "failed"};
 constexpr std::array<std::string_view, 4> kDeathPhases = {"building", "running", "survived", "poison"};
+constexpr std::array<std::string_view, 5> kWonBy = {"fastest", "stored", "default", "smallest", "order"};
 constexpr std::array<std::string_view, 2> kConstants = {"warm", "cold"};
 constexpr std::array<std::string_view, 4> kTrialStates = {"queued", "leased", "done", "cancelled"};
 
@@ -50,6 +51,9 @@ std::string_view trial_state_name(TrialState state) { return name_of(kTrialState
 std::optional<TrialState> trial_state_from_name(std::string_view name) {
   return from_name<TrialState>(kTrialStates, name);
 }
+
+std::string_view won_by_name(WonBy won_by) { return name_of(kWonBy, won_by); }
+std::optional<WonBy> won_by_from_name(std::string_view name) { return from_name<WonBy>(kWonBy, name); }
 
 std::string_view constants_name(Constants constants) { return name_of(kConstants, constants); }
 std::optional<Constants> constants_from_name(std::string_view name) {

@@ -15,6 +15,7 @@ struct OpenRaceRow {
   int task_index = 0;
   std::vector<std::string> finalists;  // trial ids, the most promising first
   std::string default_trial_id;        // the finalist with the default config; empty: none
+  std::string stored_trial_id;         // the finalist that is the answer so far; empty: none
   RaceOptions options;
   TrialState state = TrialState::kQueued;  // queued or leased; a race that has ended is not returned
   int attempt = 0;                         // leases so far

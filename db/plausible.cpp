@@ -27,7 +27,7 @@ std::optional<std::string> why_contradicts_samples(const RaceRow& race) {
   for (const RaceFinalist& f : race.finalists) {
     if (f.samples_ns.empty() || last_process(f) < latest) continue;
     const double slowest = std::ranges::max(f.samples_ns);
-    if (slowest < least)
+    if (slowest * (1 + kTieWidth) < least)
       return str("its winner, ", race.winner_trial_id, ", takes ", least, " ns and more, and trial ",
                  f.trial_id, " at most ", slowest, " ns");
   }

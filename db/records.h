@@ -216,6 +216,18 @@ double raced_time_ns(const RaceFinalist& finalist);
 // The memory sentinel beside those processes; 0: not timed.
 double raced_memory_ns(const RaceFinalist& finalist);
 
+// Why the winner of a certified race won. Those that tie are as fast (kTieWidth); a fixed order decides among them, so that a task
+// tuned twice has one answer.
+enum class WonBy : uint8_t {
+  kFastest = 1,  // nothing ties with it
+  kStored,       // it was the answer before, and nothing is certainly faster
+  kDefault,      // it is the default config
+  kSmallest,     // it has the least code
+  kOrder,        // it is the first by template and config
+};
+std::string_view won_by_name(WonBy won_by);  // fastest, stored, default, smallest, order
+std::optional<WonBy> won_by_from_name(std::string_view name);
+
 // The finalists of a task measured against each other, interleaved, in several processes.
 struct RaceRow {
   int64_t id = 0;
@@ -237,12 +249,17 @@ struct RaceRow {
   int disturbed = 0;             // how many of the counted turns were disturbed
   std::string default_trial_id;  // the finalist with the default config; empty: none
   double default_time_ns = 0;
-  double other_time_ns = 0;  // the winner's, with the other kind of constants; 0: not known
-  double memory_ns = 0;      // raced_memory_ns() of the winner; only of a race that was read from a database
+  std::string stored_trial_id;     // the finalist that was the answer before; empty: none
+  WonBy won_by = WonBy::kFastest;  // races of older programs: the fastest won
+  double other_time_ns = 0;        // the winner's, with the other kind of constants; 0: not known
+  double memory_ns = 0;  // raced_memory_ns() of the winner; only of a race that was read from a database
   RaceOptions options;
   Environment environment;
   int64_t finished_at_us = 0;
 };
+
+// Finalists tie whose times differ by at most this fraction. Equal to kTie in measure_server/worker/race_statistics.h.
+inline constexpr double kTieWidth = 0.02;
 
 // A race certifies nothing if half its winner's interval is more than this fraction of the time.
 inline constexpr double kCertifiedHalfWidth = 0.05;
@@ -256,9 +273,10 @@ struct TunedConfig {
   int64_t race_id = 0;                              // 0: not raced, and the next four are 0 too
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // time divided by the sentinel kernel's time
   double regret_bound = 0;
-  int finalists = 0, tied = 0;  // tied: finalists that cannot be told from the winner, itself included
-  bool certified = false;       // true if a race with a narrow enough interval decided; else uncertified_why
-                                // tells
+  int finalists = 0, tied = 0;  // tied: finalists that tie with the fastest, the winner included
+  WonBy won_by = WonBy::kFastest;
+  bool certified = false;  // true if a race with a narrow enough interval decided; else uncertified_why
+                           // tells
   std::string uncertified_why;
   Constants constants = Constants::kWarm;
   double other_time_ns = 0;      // with the other kind of constants; 0: not known

@@ -95,6 +95,21 @@ Result<std::optional<Measured>> superseding(const TaskView& view, const Measured
   return view.fastest_of_environment(race.environment, templates);
 }
 
+// A race that certifies nothing keeps the answer of before (its winner) where that is not certainly slower than `best`: their trials'
+// intervals overlap, under the same conditions. So an answer does not change by the noise of trials.
+Result<std::optional<Measured>> not_certainly_slower(const TaskView& view, const Measured& best,
+                                                     const RaceRow& race,
+                                                     const std::vector<std::string>& templates) {
+  if (race.winner_trial_id.empty() || race.winner_trial_id == best.trial.id) return std::optional<Measured>();
+  ASSIGN_OR_RETURN(std::optional<Measured> winner, view.measured(race.winner_trial_id));
+  if (!winner || winner->record.outcome != Outcome::kOk || winner->record.cut ||
+      !allowed(templates, winner->trial.template_name) ||
+      !same_environment(winner->record.environment, best.record.environment))
+    return std::optional<Measured>();
+  const bool overlap = median_interval(winner->record.run_ns).low <= median_interval(best.record.run_ns).high;
+  return overlap ? std::move(winner) : std::optional<Measured>();
+}
+
 // Nothing: no right answer has been measured yet.
 Result<std::optional<Decision>> decide(const TaskView& view, const std::vector<std::string>& templates) {
   Decision out;
@@ -112,6 +127,9 @@ Result<std::optional<Decision>> decide(const TaskView& view, const std::vector<s
   if (out.uncertified) {
     ASSIGN_OR_RETURN(std::optional<Measured> newer, superseding(view, *best, *out.uncertified, templates));
     if (newer) best = std::move(newer);
+    ASSIGN_OR_RETURN(std::optional<Measured> stays,
+                     not_certainly_slower(view, *best, *out.uncertified, templates));
+    if (stays) best = std::move(stays);
   }
   out.best = *std::move(best);
   return std::optional(std::move(out));
@@ -128,6 +146,7 @@ void add_race(const RaceRow& race, TunedConfig& out) {
   out.regret_bound = race.regret_bound;
   out.finalists = static_cast<int>(race.finalists.size());
   out.tied = static_cast<int>(race.tie_set.size());
+  out.won_by = race.won_by;
   out.certified = true;
   out.other_time_ns = race.other_time_ns;
   out.default_time_ns = race.default_time_ns;

@@ -39,6 +39,18 @@ Result<JobState> from_proto(v1::JobState state, std::string_view field) {
   return static_cast<JobState>(state);
 }
 
+namespace {
+
+WonBy won_by_from(FieldChecker& check, const std::string& name) {
+  const std::optional<WonBy> found = won_by_from_name(name);
+  if (!found && !name.empty())
+    check.refuse("won_by", "expected fastest, stored, default, smallest or order, found ",
+                 name.substr(0, 40));
+  return found.value_or(WonBy::kFastest);
+}
+
+}  // namespace
+
 void to_proto(const TunedConfig& t, int64_t flops, v1::TunedConfig* out) {
   out->set_workload_key(t.workload_key);
   out->set_target(t.target);
@@ -78,6 +90,7 @@ void to_proto(const TunedConfig& t, int64_t flops, v1::TunedConfig* out) {
   out->set_discarded(t.discarded);
   out->set_read_gbps(t.read_gbps);
   out->set_memory_ns(t.memory_ns);
+  if (t.won_by != WonBy::kFastest) out->set_won_by(std::string(won_by_name(t.won_by)));
 }
 
 Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field) {
@@ -121,6 +134,7 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
   out.discarded = check.in_range("discarded", t.discarded(), 0, 1 << 30);
   out.read_gbps = check.at_least_zero("read_gbps", t.read_gbps());
   out.memory_ns = check.at_least_zero("memory_ns", t.memory_ns());
+  out.won_by = won_by_from(check, t.won_by());
   return check.finish(std::move(out));
 }
 
@@ -379,6 +393,10 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
     check.refuse("default_trial", "expected one of the finalists or none, found ", r.default_trial());
   out.default_trial_id = check.text("default_trial", r.default_trial());
   out.default_time_ns = check.call_or_none("default_time_ns", r.default_time_ns());
+  if (!r.stored_trial().empty() && !races(r.stored_trial()))
+    check.refuse("stored_trial", "expected one of the finalists or none, found ", r.stored_trial());
+  out.stored_trial_id = check.text("stored_trial", r.stored_trial());
+  out.won_by = won_by_from(check, r.won_by());
   out.other_time_ns = check.call_or_none("other_time_ns", r.other_time_ns());
   out.environment = check.part(from_proto(r.environment(), check.path("environment")));
   return check.finish(std::move(out));
@@ -414,6 +432,8 @@ void to_proto(const RaceRow& race, v1::RaceResult* out) {
   out->set_disturbed(race.disturbed);
   out->set_default_trial(race.default_trial_id);
   out->set_default_time_ns(race.default_time_ns);
+  out->set_stored_trial(race.stored_trial_id);
+  if (race.won_by != WonBy::kFastest) out->set_won_by(std::string(won_by_name(race.won_by)));
   out->set_other_time_ns(race.other_time_ns);
 }
 

@@ -93,6 +93,8 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
 // of a shared object.
 std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest);
 void remove_artifact(const std::string& directory, const std::string& digest);
+// Bytes of instructions in a binary: its sections that may be executed. 0: it is no ELF file of 64 bits, or is damaged.
+int64_t code_bytes(std::string_view binary);
 
 // An artifact as one run of bytes, for the wire: its manifest as one line, a newline, the binary.
 std::string artifact_blob(const Artifact& artifact);

@@ -218,6 +218,8 @@ ordered_json race_json(const ExchangedRace& in) {
                    {"disturbed", r.disturbed},
                    {"default_trial", r.default_trial_id},
                    {"default_time_ns", r.default_time_ns},
+                   {"stored_trial", r.stored_trial_id},
+                   {"won_by", won_by_name(r.won_by)},
                    {"other_time_ns", r.other_time_ns},
                    {"options",
                     {{"min_repeat_ms", r.options.min_repeat_ms},
@@ -283,6 +285,8 @@ Result<ExchangeRow> race_from(Fields& in) {
   r.disturbed = in.has("disturbed") ? in.integer32("disturbed", 0) : 0;
   r.default_trial_id = in.text_or("default_trial", "");
   r.default_time_ns = in.number_or("default_time_ns", 0);
+  r.stored_trial_id = in.text_or("stored_trial", "");
+  if (in.has("won_by")) r.won_by = in.named("won_by", won_by_from_name);
   r.other_time_ns = in.number_or("other_time_ns", 0);
   if (!options.status()) in.fail(options.status().message());
   r.environment = environment_from(in);

@@ -70,6 +70,7 @@ Result<RaceRow> at_home(Connection& c, RaceRow race) {
   for (std::string& id : race.tie_set) RETURN_IF_ERROR(rename(id));
   for (RaceFinalist& f : race.finalists) RETURN_IF_ERROR(rename(f.trial_id));
   if (!race.default_trial_id.empty()) RETURN_IF_ERROR(rename(race.default_trial_id));
+  if (!race.stored_trial_id.empty()) RETURN_IF_ERROR(rename(race.stored_trial_id));
   return race;
 }
 

@@ -339,6 +339,7 @@ class SqliteImporter final : public Importer {
     for (std::string& id : race.tie_set) RETURN_IF_ERROR(rename(id));
     for (RaceFinalist& f : race.finalists) RETURN_IF_ERROR(rename(f.trial_id));
     if (!race.default_trial_id.empty()) RETURN_IF_ERROR(rename(race.default_trial_id));
+    if (!race.stored_trial_id.empty()) RETURN_IF_ERROR(rename(race.stored_trial_id));
     if (!missing.empty()) return refused(str("its trial ", missing, " is not here"));
     if (const Status numbers = check_race(race); !numbers) return refused(numbers.message());
     if (const std::optional<std::string> why = why_contradicts_samples(race))

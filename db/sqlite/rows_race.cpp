@@ -39,6 +39,10 @@ Result<json> options_and_outcome(const RaceRow& r) {
     ASSIGN_OR_RETURN(out["default_trial"], trial_seq(r.default_trial_id));
     out["default_time_ns"] = r.default_time_ns;
   }
+  if (!r.stored_trial_id.empty()) {
+    ASSIGN_OR_RETURN(out["stored_trial"], trial_seq(r.stored_trial_id));
+  }
+  if (r.won_by != WonBy::kFastest) out["won_by"] = won_by_name(r.won_by);
   if (r.other_time_ns != 0) out["other_time_ns"] = r.other_time_ns;
   // Stands here because an answer needs it, and is read without the samples.
   for (const RaceFinalist& f : r.finalists)
@@ -57,6 +61,10 @@ void read_options_and_outcome(const json& j, RowReader& reader, RaceRow& r) {
     r.disturbed = j.value("disturbed", 0);
     if (j.contains("default_trial")) r.default_trial_id = trial_id_text(j.at("default_trial").get<int64_t>());
     r.default_time_ns = j.value("default_time_ns", 0.0);
+    if (j.contains("stored_trial")) r.stored_trial_id = trial_id_text(j.at("stored_trial").get<int64_t>());
+    const std::optional<WonBy> won_by = won_by_from_name(j.value("won_by", "fastest"));
+    if (!won_by) reader.mark_wrong();
+    r.won_by = won_by.value_or(WonBy::kFastest);
     r.other_time_ns = j.value("other_time_ns", 0.0);
     r.memory_ns = j.value("memory_ns", 0.0);
   } catch (const json::exception&) {
@@ -197,9 +205,13 @@ Result<SqlRow> to_row(const StoredOpenRace& s) {
   if (!r.default_trial_id.empty()) {
     ASSIGN_OR_RETURN(default_seq, trial_seq(r.default_trial_id));
   }
+  json options = race_options_json(r.options);
+  if (!r.stored_trial_id.empty()) {
+    ASSIGN_OR_RETURN(options["stored_trial"], trial_seq(r.stored_trial_id));
+  }
   return sealed({s.open_race_id, r.id, s.job_seq, int64_t{r.task_index}, dumped(finalists), default_seq,
-                 dumped(race_options_json(r.options)), std::string(trial_state_name(r.state)),
-                 int64_t{r.attempt}, r.fencing, r.worker_id, s.race_id, s.message, grants_text(r.grants)});
+                 dumped(options), std::string(trial_state_name(r.state)), int64_t{r.attempt}, r.fencing,
+                 r.worker_id, s.race_id, s.message, grants_text(r.grants)});
 }
 
 Result<StoredOpenRace> open_race_from_row(const SqlRow& row) {
@@ -214,7 +226,10 @@ Result<StoredOpenRace> open_race_from_row(const SqlRow& row) {
   r.finalists = trial_ids_from(in.parsed(), in);
   if (const int64_t seq = in.integer(); seq != 0) r.default_trial_id = trial_id_text(seq);
   try {
-    r.options = race_options_from(in.parsed());
+    const json options = in.parsed();
+    r.options = race_options_from(options);
+    if (options.contains("stored_trial"))
+      r.stored_trial_id = trial_id_text(options.at("stored_trial").get<int64_t>());
   } catch (const json::exception&) {
     in.mark_wrong();
   }

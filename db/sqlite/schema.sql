@@ -118,7 +118,7 @@ CREATE TABLE race (
   ratio_high        REAL NOT NULL,
   regret_bound      REAL NOT NULL,  -- the winner is slower than the best finalist by at most this fraction (95 %)
   options           TEXT NOT NULL,  -- JSON: RaceOptions, and results besides the times: certified, uncertified_why, turns,
-                                    -- discarded, default_trial, default_time_ns, other_time_ns. A race stored before
+                                    -- discarded, default_trial, default_time_ns, stored_trial, won_by, other_time_ns. A race stored before
                                     -- "certified" existed is certified if its interval is narrow enough
   hardware          TEXT NOT NULL,
   toolchain         TEXT NOT NULL,
@@ -140,7 +140,7 @@ CREATE TABLE open_race (
   task_index         INTEGER NOT NULL,
   finalists          TEXT NOT NULL,     -- JSON: [trial seq, ...], the most promising first
   default_trial_seq  INTEGER NOT NULL,  -- the finalist with the default config; 0: none
-  options            TEXT NOT NULL,     -- JSON: RaceOptions
+  options            TEXT NOT NULL,     -- JSON: RaceOptions, and stored_trial: the finalist that is the answer so far
   state              TEXT NOT NULL,     -- queued | leased | done
   attempt            INTEGER NOT NULL,
   fencing            INTEGER NOT NULL,

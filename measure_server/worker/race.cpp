@@ -4,6 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+#include <numeric>
+#include <tuple>
 
 #include "measure_server/worker/race_statistics.h"
 
@@ -24,6 +27,7 @@ constexpr int kMostSpoilt = 6;
 // A race under way: what its samples say so far.
 struct Course {
   std::vector<Racer> racers;
+  Preference preference;
   std::vector<bool> racing;
   int processes = 0;
   int turns = 0, discarded = 0;    // taken; thrown away
@@ -40,8 +44,8 @@ struct Course {
 
 bool decided(const Course& c) {
   if (c.processes < kEnoughProcesses) return false;
-  const RaceVerdict v = judge_race(c.racers);
-  if (std::count(c.racing.begin(), c.racing.end(), true) > 1 && v.regret_bound > kAsGood) return false;
+  const RaceVerdict v = judge_race(c.racers, c.preference);
+  if (std::count(c.racing.begin(), c.racing.end(), true) > 1 && v.leader_regret > kAsGood) return false;
   return std::max(v.time_ns.half_width(), v.ratio.half_width()) <= kNarrowHalfWidth;
 }
 
@@ -49,7 +53,7 @@ bool decided(const Course& c) {
 bool goes_on(const Course& c, const v1::RaceOptions& options) {
   if (c.spoilt.size() >= kMostSpoilt) return false;
   if (c.processes < options.processes()) return true;
-  const double half_width = judge_race(c.racers).time_ns.half_width();
+  const double half_width = judge_race(c.racers, c.preference).time_ns.half_width();
   if (c.processes < 2 * options.processes()) return half_width > kWideHalfWidth;
   return c.processes < kMostTimes * options.processes() && half_width > kWidestCertified;
 }
@@ -126,14 +130,40 @@ void set_time(const Spread& time, const Spread& ratio, v1::RaceResult& result) {
   result.set_ratio_high(ratio.high);
 }
 
-v1::RaceResult result_of(Course& c, const std::string& default_trial) {
+// The finalists in the order in which they win ties: the default, then by size, then by template and config.
+std::vector<size_t> tie_order(const std::vector<RaceEntry>& entries, const std::string& default_trial) {
+  std::vector<size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) {
+    const v1::RaceCandidate& c = entries[i].candidate;
+    const int64_t bytes =
+        entries[i].code_bytes > 0 ? entries[i].code_bytes : std::numeric_limits<int64_t>::max();
+    return std::tuple(c.trial_id() != default_trial, bytes, c.template_name(), c.config());
+  });
+  return order;
+}
+
+// Why the verdict's winner won, in the words of proto/record.proto.
+std::string_view won_by(const RaceVerdict& verdict, const Preference& preference,
+                        const std::vector<RaceEntry>& entries, const std::string& default_trial) {
+  if (verdict.winner == preference.stored) return "stored";
+  if (verdict.tied.size() == 1) return "fastest";
+  if (entries[verdict.winner].candidate.trial_id() == default_trial) return "default";
+  const auto as_small = [&](size_t i) {
+    return i != verdict.winner && entries[i].code_bytes == entries[verdict.winner].code_bytes;
+  };
+  return std::ranges::any_of(verdict.tied, as_small) ? "order" : "smallest";
+}
+
+v1::RaceResult result_of(const Course& c, const std::vector<RaceEntry>& entries, const RaceRoles& roles) {
   v1::RaceResult result;
-  std::erase_if(c.racers, [](const Racer& r) { return r.samples_ns.empty(); });
-  if (c.racers.empty()) {
+  const auto measured = [](const Racer& r) { return !r.samples_ns.empty(); };
+  if (std::ranges::none_of(c.racers, measured)) {
     result.set_error(c.trouble.empty() ? "no finalist could be measured" : c.trouble);
     return result;
   }
   for (const Racer& r : c.racers) {
+    if (!measured(r)) continue;
     v1::RaceFinalist* f = result.add_finalists();
     f->set_trial_id(r.trial_id);
     f->mutable_samples_ns()->Add(r.samples_ns.begin(), r.samples_ns.end());
@@ -143,24 +173,29 @@ v1::RaceResult result_of(Course& c, const std::string& default_trial) {
       f->mutable_memory_ns()->Add(r.memory_ns.begin(), r.memory_ns.end());
     f->mutable_other_ns()->Add(r.other_ns.begin(), r.other_ns.end());
     f->mutable_other_process()->Add(r.other_process.begin(), r.other_process.end());
-    if (r.trial_id != default_trial) continue;
-    result.set_default_trial(default_trial);
+    if (r.trial_id == roles.stored_trial) result.set_stored_trial(roles.stored_trial);
+    if (r.trial_id != roles.default_trial) continue;
+    result.set_default_trial(roles.default_trial);
     result.set_default_time_ns(time_spread(r).value);
   }
   result.set_turns(c.turns);
   result.set_discarded(c.discarded);
   result.set_disturbed(c.disturbed);
-  const RaceVerdict verdict = judge_race(c.racers);
+  const RaceVerdict verdict = judge_race(c.racers, c.preference);
   const std::string missing = what_is_missing(c, verdict.time_ns);
   result.set_certified(missing.empty());
   result.set_uncertified_why(missing);
-  const Racer& winner = missing.empty() ? c.racers[verdict.winner] : c.racers.front();
+  const std::optional<size_t> stored = c.preference.stored;
+  const Racer& winner = missing.empty()                         ? c.racers[verdict.winner]
+                        : stored && measured(c.racers[*stored]) ? c.racers[*stored]
+                                                                : *std::ranges::find_if(c.racers, measured);
   result.set_winner(winner.trial_id);
   result.set_other_time_ns(other_time_ns(winner));
   set_time(time_spread(winner), ratio_spread(winner), result);
   if (!missing.empty()) return result;
   for (const size_t i : verdict.tied) result.add_tie_set(c.racers[i].trial_id);
   result.set_regret_bound(verdict.regret_bound);
+  result.set_won_by(std::string(won_by(verdict, c.preference, entries, roles.default_trial)));
   return result;
 }
 
@@ -175,7 +210,31 @@ v1::RaceOptions with_defaults(v1::RaceOptions options) {
   return options;
 }
 
-Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const std::string& default_trial,
+namespace {
+
+// Lets those leave that cannot win any more, once a heat has been taken in. Who would win now stays.
+void send_home(const std::vector<RaceEntry>& entries, const RaceRoles& roles, Course& c) {
+  const Chances now = chances(c.racers);
+  const RaceVerdict verdict = judge_race(c.racers, c.preference);
+  for (size_t i = 0; i < c.racing.size(); ++i) {
+    const std::string& id = entries[i].candidate.trial_id();
+    const bool awaited =
+        (id == roles.default_trial || id == roles.stored_trial) && c.processes < kFewestProcesses;
+    if (!c.racing[i] || now.of[i] == Chance::kOpen || awaited || i == verdict.winner) continue;
+    c.racing[i] = false;
+    if (now.of[i] == Chance::kAsGood) c.racers[i].as_good_as = now.leader;
+  }
+  if (!c.racers[verdict.winner].samples_ns.empty()) c.racing[verdict.winner] = true;  // also if it had left
+  if (c.racing[verdict.leader] && may_leave_to_winner(c.racers, verdict)) {
+    c.racing[verdict.leader] = false;
+    c.racers[verdict.leader].as_good_as = verdict.winner;
+    c.racers[verdict.leader].as_good_within = kTie;
+  }
+}
+
+}  // namespace
+
+Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const RaceRoles& roles,
                                  const RunRequest& base, const v1::RaceOptions& options,
                                  const std::function<Result<RaceReply>(const RaceRequest&)>& heat,
                                  const std::function<void(const v1::RaceCourse&)>& tell) {
@@ -183,6 +242,10 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
   Course c;
   for (const RaceEntry& e : entries) c.racers.push_back({.trial_id = e.candidate.trial_id()});
   c.racing.assign(entries.size(), true);
+  c.preference.order = tie_order(entries, roles.default_trial);
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (!roles.stored_trial.empty() && entries[i].candidate.trial_id() == roles.stored_trial)
+      c.preference.stored = i;
   while (goes_on(c, options)) {
     if (tell) tell(course_of(c, options));
     if (c.processes + static_cast<int>(c.spoilt.size()) > 0 &&
@@ -204,13 +267,8 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
       continue;
     }
     take_in(reply, running, c);
-    const Chances now = chances(c.racers);
-    for (size_t i = 0; i < c.racing.size(); ++i) {
-      const bool stays = entries[i].candidate.trial_id() == default_trial && c.processes < kFewestProcesses;
-      if (!c.racing[i] || now.of[i] == Chance::kOpen || stays) continue;
-      c.racing[i] = false;
-      if (now.of[i] == Chance::kAsGood) c.racers[i].as_good_as = now.leader;
-    }
+    if (std::ranges::all_of(c.racers, [](const Racer& r) { return r.samples_ns.empty(); })) break;
+    send_home(entries, roles, c);
     if (std::none_of(c.racing.begin(), c.racing.end(), [](bool r) { return r; })) break;
     if (decided(c)) break;
   }
@@ -224,7 +282,7 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
     for (const RaceReply::Candidate& one : spoilt.reply.candidates)
       c.turns += one.turns, c.discarded += one.turns;
   }
-  return result_of(c, default_trial);
+  return result_of(c, entries, roles);
 }
 
 }  // namespace tuner

@@ -90,8 +90,9 @@ class Behind {
   Behind(std::span<const Racer> racers, const Standing& s) : differences_(racers.size()) {
     double squares = 0;
     for (size_t i = 0; i < racers.size(); ++i) {
-      if (i == s.leader || !(s.last[i] || racers[i].as_good_as)) continue;
+      if (i == s.leader) continue;
       differences_[i] = difference(s.times[i], s.times[s.leader]);
+      if (!(s.last[i] || racers[i].as_good_as)) continue;
       const Mean& d = differences_[i];
       squares += static_cast<double>(d.degrees) * d.deviation * d.deviation;
       degrees_ += d.degrees;
@@ -166,35 +167,98 @@ Chances chances(std::span<const Racer> racers) {
   return found;
 }
 
-RaceVerdict judge_race(std::span<const Racer> racers) {
-  const Standing s = standing(racers);
-  const Behind behind(racers, s);
-  RaceVerdict out{.winner = s.leader, .tied = {s.leader}};
+namespace {
+
+// How finalists stand to the leader, for the verdict.
+class Ties {
+ public:
+  explicit Ties(std::span<const Racer> racers)
+      : racers_(racers), standing_(standing(racers)), behind_(racers, standing_) {}
+
+  size_t leader() const { return standing_.leader; }
+  const Behind& behind() const { return behind_; }
+  bool ran(size_t i) const { return !standing_.times[i].empty(); }
+
+  // Certainly slower than the leader, by however little.
+  bool told_apart(size_t i) const {
+    if (i == leader()) return false;
+    const bool gone = !standing_.last[i] && !racers_[i].as_good_as;
+    return gone || behind_.of(i).mean - behind_.error(i, 0.975) > 0;
+  }
+  bool as_good(size_t i) const {
+    return i == leader() || (behind_.of(i).n >= static_cast<size_t>(kFewestProcesses) &&
+                             behind_.of(i).mean <= std::log(1 + kAsGood));
+  }
+  bool tied(size_t i) const {
+    if (!ran(i)) return false;
+    return as_good(i) || (!told_apart(i) && behind_.of(i).mean <= std::log(1 + kTie));
+  }
+
+ private:
+  std::span<const Racer> racers_;
+  Standing standing_;
+  Behind behind_;
+};
+
+size_t winner_of(const Ties& ties, const Preference& preference) {
+  if (const auto s = preference.stored; s && ties.ran(*s) && (!ties.told_apart(*s) || ties.as_good(*s)))
+    return *s;
+  const auto first = std::ranges::find_if(preference.order, [&](size_t i) { return ties.tied(i); });
+  return first == preference.order.end() ? ties.leader() : *first;
+}
+
+// By how much the leader's true time may exceed that of the fastest.
+double regret_of_leader(std::span<const Racer> racers, const Ties& ties, const std::vector<size_t>& rivals) {
+  // Each may be the fastest, so each bound errs with an equal share of 5 %.
+  const double level = rivals.size() <= 1 ? 0.95 : rivals.size() == 2 ? 0.975 : 0.995;
+  const Behind& behind = ties.behind();
+  const auto bound = [&](size_t i) { return std::exp(behind.error(i, level) - behind.of(i).mean) - 1; };
+  double worst = 0;
+  for (const size_t rival : rivals) {
+    // Who left as good as another one is as far from the leader as that one, and a known fraction more at most: that says
+    // more than the few processes that it had beside the leader itself.
+    double least = bound(rival), more = 0;
+    for (size_t i = rival; racers[i].as_good_as && more < least;) {
+      more += racers[i].as_good_within;
+      i = *racers[i].as_good_as;
+      least = std::min(least, more + (i == ties.leader() ? 0 : bound(i)));
+      if (i == ties.leader()) break;
+    }
+    worst = std::max(worst, least);
+  }
+  return worst;
+}
+
+}  // namespace
+
+RaceVerdict judge_race(std::span<const Racer> racers, const Preference& preference) {
+  const Ties ties(racers);
+  const Behind& behind = ties.behind();
+  RaceVerdict out{.winner = winner_of(ties, preference), .leader = ties.leader(), .tied = {ties.leader()}};
+  std::vector<size_t> rivals;  // who may be as fast as the leader
   for (size_t i = 0; i < racers.size(); ++i) {
-    if (i == s.leader || !(s.last[i] || racers[i].as_good_as)) continue;
-    if (behind.of(i).mean - behind.error(i, 0.975) <= 0) out.tied.push_back(i);
+    if (i == out.leader || !ties.ran(i)) continue;
+    if (!ties.told_apart(i)) rivals.push_back(i);
+    if (!ties.told_apart(i) || ties.tied(i)) out.tied.push_back(i);
   }
   std::sort(out.tied.begin() + 1, out.tied.end(),
             [&](size_t a, size_t b) { return behind.of(a).mean < behind.of(b).mean; });
-  // Each of the ties may be the fastest, so each bound errs with an equal share of 5 %.
-  const size_t others = out.tied.size() - 1;
-  const double level = others <= 1 ? 0.95 : others == 2 ? 0.975 : 0.995;
-  const auto bound = [&](size_t i) { return std::exp(behind.error(i, level) - behind.of(i).mean) - 1; };
-  for (size_t k = 1; k < out.tied.size(); ++k) {
-    // Who left as good as another one is as far from the winner as that one, and kAsGood more at most: that says
-    // more than the few processes that it had beside the winner itself.
-    double least = bound(out.tied[k]), more = 0;
-    for (size_t i = out.tied[k]; racers[i].as_good_as && more < least;) {
-      i = *racers[i].as_good_as;
-      more += kAsGood;
-      least = std::min(least, more + (i == s.leader ? 0 : bound(i)));
-      if (i == s.leader) break;
-    }
-    out.regret_bound = std::max(out.regret_bound, least);
+  out.leader_regret = out.regret_bound = regret_of_leader(racers, ties, rivals);
+  if (out.winner != out.leader) {
+    const double slower = std::exp(behind.of(out.winner).mean + behind.error(out.winner, 0.975)) - 1;
+    out.regret_bound = (1 + std::max(slower, 0.0)) * (1 + out.leader_regret) - 1;
   }
-  out.time_ns = time_spread(racers[s.leader]);
-  out.ratio = ratio_spread(racers[s.leader]);
+  out.time_ns = time_spread(racers[out.winner]);
+  out.ratio = ratio_spread(racers[out.winner]);
   return out;
+}
+
+bool may_leave_to_winner(std::span<const Racer> racers, const RaceVerdict& verdict) {
+  if (verdict.winner == verdict.leader) return false;
+  const Ties ties(racers);
+  const Mean& slower = ties.behind().of(verdict.winner);
+  return slower.n >= static_cast<size_t>(kFewestProcesses) &&
+         slower.mean + ties.behind().error(verdict.winner, 0.995) < std::log(1 + kTie);
 }
 
 }  // namespace tuner

@@ -16,6 +16,11 @@
 
 namespace tuner {
 
+// Who cannot be faster than the leader by more than this need not be told from it (an indifference zone).
+inline constexpr double kAsGood = 0.01;
+// Two finalists tie if one is slower by at most kAsGood, or by at most this and cannot be told from the other (97.5 %).
+inline constexpr double kTie = 0.02;
+
 // Samples of one finalist in the order taken: time per call, the pulses beside it (or the sentinel, if there
 // is no pulse), and the process (0, 1, ...).
 struct Racer {
@@ -26,7 +31,17 @@ struct Racer {
   // constants, and their processes.
   std::vector<double> memory_ns, other_ns;
   std::vector<int> other_process;
-  std::optional<size_t> as_good_as;  // it left the race with Chance::kAsGood: who led it then
+  // Who led the race when it left as not slower: the other one is faster than it by at most `as_good_within` or, of one that led
+  // itself, slower.
+  std::optional<size_t> as_good_as;
+  double as_good_within = kAsGood;
+};
+
+// Who wins among equals, so that a task tuned twice has one answer. Indices into the racers.
+struct Preference {
+  // The stored answer. It stays unless another one is certainly faster, and by more than kAsGood.
+  std::optional<size_t> stored;
+  std::vector<size_t> order;  // of ties the first one of these wins; empty: the fastest
 };
 
 // An estimate, and the range in which one more process would lie in 95 % of cases.
@@ -36,12 +51,13 @@ struct Spread {
 };
 
 struct RaceVerdict {
-  size_t winner = 0;         // index into the racers
-  std::vector<size_t> tied;  // finalists that cannot be told from the winner, itself included, fastest first;
-                             // also those that left as good as it
-  Spread time_ns, ratio;     // the winner's; ratio: time divided by the pulse, so independent of the clock
-  double regret_bound = 0;   // the winner's true time exceeds the fastest one's by at most this fraction (95
-                             // %)
+  size_t winner = 0;  // index into the racers
+  size_t leader = 0;  // the fastest
+  std::vector<size_t>
+      tied;  // finalists that tie with the leader (kTie), itself and the winner included, fastest first
+  Spread time_ns, ratio;  // the winner's; ratio: time divided by the pulse, so independent of the clock
+  // The true time of the winner exceeds the fastest one's by at most this fraction (95 %); the same of the leader.
+  double regret_bound = 0, leader_regret = 0;
 };
 
 // With fewer processes the spread between them is not known.
@@ -50,8 +66,6 @@ inline constexpr int kFewestProcesses = 3;
 // shared cores of a Zen 5, 12 kernels with up to 20 MB of weights, three races of each and three measurements after each race
 // (`bench_cpu --set large_weights --published 3`): of the 108, 16 lay outside of intervals with 0.012, 3 with 0.017.
 inline constexpr double kDriftHalfWidth = 0.017;
-// Who cannot be faster than the leader by more than this need not be told from it (an indifference zone).
-inline constexpr double kAsGood = 0.01;
 
 // Estimate over all processes of a racer; empty without samples. A time's spread is at most as wide as its
 // ratio's, because the time refers to the clock that the race ran at.
@@ -74,7 +88,9 @@ struct Chances {
 };
 Chances chances(std::span<const Racer> racers);
 
-// Needs at least one racer, each with samples.
-RaceVerdict judge_race(std::span<const Racer> racers);
+// Needs at least one racer with samples; others without are not looked at.
+RaceVerdict judge_race(std::span<const Racer> racers, const Preference& preference = {});
+// Whether the leader may leave the race to the winner: it is not faster by more than kTie (99.5 %).
+bool may_leave_to_winner(std::span<const Racer> racers, const RaceVerdict& verdict);
 
 }  // namespace tuner

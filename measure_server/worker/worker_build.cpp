@@ -6,7 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/input_file.h"
 #include "compiler_core/target.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
@@ -203,7 +205,10 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
     const Result<BuildReply> reply =
         ask_builder(compiler, request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
     if (reply.is_ok() && reply->outcome == "ok") {
-      entries.push_back({c, {reply->digest, {reply->absolute, reply->relative}}});
+      const Result<std::string> binary =
+          read_whole(artifact_files(shared_dir() + "/artifacts", reply->digest)[0]);
+      entries.push_back(
+          {c, {reply->digest, {reply->absolute, reply->relative}}, binary ? code_bytes(*binary) : 0});
       toolchain = reply->toolchain;
       continue;
     }

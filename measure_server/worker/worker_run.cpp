@@ -263,7 +263,8 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
   v1::RaceOptions options = with_defaults(lease.race());
   options.set_constants(lease.options().constants() == "cold" ? "cold" : "warm");
   const auto tell = [&](const v1::RaceCourse& course) { core_->tell_course(lease, course); };
-  Result<v1::RaceResult> result = run_heats(entries, lease.default_trial(), base, options, heat, tell);
+  Result<v1::RaceResult> result =
+      run_heats(entries, {lease.default_trial(), lease.stored_trial()}, base, options, heat, tell);
   RETURN_IF_ERROR(result.status());
   v1::RaceResult out = race_result_for(lease, result->error());
   out.MergeFrom(*result);

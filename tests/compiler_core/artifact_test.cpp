@@ -1,7 +1,9 @@
 // Artifacts on disk: what goes in comes out, and damage is refused.
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -168,6 +170,37 @@ TEST(KernelLoad, WhatIsNotASharedObjectIsRefused) {
   const Result<Kernel> kernel = Kernel::load(sample());
   ASSERT_FALSE(kernel);
   EXPECT_THAT(kernel.message(), HasSubstr("cannot load"));
+}
+
+// An ELF file by the words of its standard: a head, a section of code, one of data, one of code that takes no room in the file.
+TEST(CodeBytes, AreThoseOfSectionsThatMayBeExecuted) {
+  Elf64_Ehdr head{};
+  std::memcpy(head.e_ident,
+              "\x7f"
+              "ELF",
+              4);
+  head.e_ident[EI_CLASS] = ELFCLASS64;
+  head.e_ident[EI_DATA] = ELFDATA2LSB;
+  head.e_shoff = sizeof head;
+  head.e_shentsize = sizeof(Elf64_Shdr);
+  head.e_shnum = 4;
+  Elf64_Shdr code{}, more{}, data{}, none{};
+  code.sh_type = more.sh_type = data.sh_type = SHT_PROGBITS;
+  none.sh_type = SHT_NOBITS;
+  code.sh_flags = none.sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+  more.sh_flags = SHF_EXECINSTR;
+  data.sh_flags = SHF_ALLOC | SHF_WRITE;
+  code.sh_size = 48, more.sh_size = 16, data.sh_size = 100, none.sh_size = 1000;
+  std::string file(reinterpret_cast<const char*>(&head), sizeof head);
+  for (const Elf64_Shdr& s : {code, data, none, more})
+    file.append(reinterpret_cast<const char*>(&s), sizeof s);
+  file.append(164, '\0');
+  EXPECT_EQ(code_bytes(file), 48 + 16);
+  EXPECT_EQ(code_bytes(file.substr(0, sizeof head + 100)), 0) << "its sections lie behind its end";
+  EXPECT_EQ(code_bytes("\x7f"
+                       "ELF"),
+            0);
+  EXPECT_EQ(code_bytes(""), 0);
 }
 
 TEST(Sha256, KnownValue) {

@@ -149,6 +149,7 @@ TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
       race.finalists.push_back({id, {510}, {50}, {0}, {300}, {400, 401}, {0, 0}});
     race.time_ns = 510, race.time_low_ns = 505, race.time_high_ns = 515;
     race.default_trial_id = ids[1], race.default_time_ns = 900;
+    race.stored_trial_id = ids[1], race.won_by = WonBy::kSmallest;
     race.other_time_ns = 400;
     race.turns = 9, race.discarded = 4, race.disturbed = 1;
     race.options.constants = Constants::kCold;
@@ -168,6 +169,11 @@ TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
   EXPECT_EQ(best->other_time_ns, 400);
   EXPECT_EQ(best->default_time_ns, 900);
   EXPECT_EQ(away->trial(best->default_trial_id)->trial.config, "a=8") << "by its number here";
+  EXPECT_EQ(best->won_by, WonBy::kSmallest);
+  const auto jobs = away->jobs();
+  ASSERT_TRUE(jobs.is_ok()) << jobs.message();
+  const RaceRow race = away->races(jobs->back().id)->front();
+  EXPECT_EQ(away->trial(race.stored_trial_id)->trial.config, "a=8") << "by its number here";
   EXPECT_EQ(best->discarded, 4);
   EXPECT_EQ(best->read_gbps, 21.5);
   const MeasureRecord record = *away->trial(best->trial_id)->record;

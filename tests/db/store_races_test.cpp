@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "db/open_race.h"
+#include "db/plausible.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -129,6 +130,7 @@ TEST_F(RacesTest, ARaceUnderWayOutlivesTheProcessWithItsLeases) {
                          .job_id = "j1",
                          .finalists = ids,
                          .default_trial_id = ids[1],
+                         .stored_trial_id = ids[0],
                          .options = {.min_repeat_ms = 2, .processes = 7, .rounds = 3, .limit_s = 4}};
   ASSERT_OK(store_->open_race(race));
   EXPECT_FALSE(store_->open_race(race)) << "its id must be new";
@@ -148,6 +150,7 @@ TEST_F(RacesTest, ARaceUnderWayOutlivesTheProcessWithItsLeases) {
   EXPECT_EQ(again.job_id, "j1");
   EXPECT_EQ(again.finalists, ids);
   EXPECT_EQ(again.default_trial_id, ids[1]);
+  EXPECT_EQ(again.stored_trial_id, ids[0]);
   EXPECT_EQ(again.options.processes, 7);
   EXPECT_EQ(again.state, TrialState::kLeased);
   EXPECT_EQ(again.worker_id, "w1");
@@ -281,6 +284,35 @@ TEST_F(RacesTest, ARaceThatIsNotCertifiedDecidesNothingAndSaysWhy) {
   EXPECT_TRUE(best->certified);
 }
 
+// The noise of trials changes no answer: where a race certifies nothing, its winner, the answer of before, stays until a trial is
+// certainly faster.
+TEST_F(RacesTest, WithoutACertificateTheAnswerOfBeforeStaysWhileTrialsOverlap) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
+  ASSERT_OK(store_->add_records({ok_record(ids[0], {100, 101, 99, 100, 102, 98, 100})}));
+  ASSERT_OK(store_->add_records({ok_record(ids[1], {99, 100, 98, 99, 101, 97, 99})}));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[1]) << "nothing raced yet";
+  RaceRow race = race_of({ids[0], ids[1]});
+  race.certified = false;
+  race.uncertified_why = "the machine is too disturbed";
+  race.tie_set.clear();
+  ASSERT_OK(store_->add_race(race));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[0]);
+  EXPECT_FALSE(store_->best("v1 work", "cpu one")->certified);
+  ASSERT_OK(store_->add_records({ok_record(ids[2], {80, 81, 79, 80, 82, 78, 80})}));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[2]) << "certainly faster";
+}
+
+// Winners of ties are not the fastest, so samples of another finalist may all be faster, by as much as a tie allows.
+TEST_F(RacesTest, AWinnerMayBeSlowerByATie) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
+  RaceRow race = race_of(ids);
+  for (double& ns : race.finalists[1].samples_ns) ns = 97.6;
+  EXPECT_FALSE(why_contradicts_samples(race)) << "99 and more against 97.6";
+  for (double& ns : race.finalists[1].samples_ns) ns = 96.5;
+  ASSERT_TRUE(why_contradicts_samples(race));
+  EXPECT_THAT(*why_contradicts_samples(race), HasSubstr("takes 99 ns and more"));
+}
+
 TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
   const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
   measured(ids[0], 104), measured(ids[1], 300);
@@ -288,6 +320,8 @@ TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
   race.default_trial_id = ids[1];
   race.default_time_ns = 290;
   race.other_time_ns = 180;
+  race.stored_trial_id = ids[0];
+  race.won_by = WonBy::kStored;
   race.finalists[0].memory_ns = {7, 8, 9};
   race.finalists[0].other_ns = {180, 181};
   race.finalists[0].other_process = {0, 1};
@@ -296,10 +330,13 @@ TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
   EXPECT_EQ(best->default_time_ns, 290);
   EXPECT_EQ(best->default_trial_id, ids[1]);
   EXPECT_EQ(best->other_time_ns, 180);
+  EXPECT_EQ(best->won_by, WonBy::kStored);
   EXPECT_EQ(best->memory_ns, raced_memory_ns(race.finalists[0]));
   EXPECT_GT(best->memory_ns, 0);
   const RaceRow stored = store_->races("j1")->front();
   EXPECT_EQ(stored.default_trial_id, ids[1]);
+  EXPECT_EQ(stored.stored_trial_id, ids[0]);
+  EXPECT_EQ(stored.won_by, WonBy::kStored);
   EXPECT_EQ(stored.finalists[0].memory_ns, race.finalists[0].memory_ns);
   EXPECT_EQ(stored.finalists[0].other_ns, race.finalists[0].other_ns);
   EXPECT_EQ(stored.finalists[0].other_process, race.finalists[0].other_process);

@@ -231,7 +231,7 @@ TEST_F(DeviceRace, HeatsInFreshContextsEndInACertifiedWinnerAndItsInterval) {
   v1::RaceOptions options;
   options.set_min_repeat_ms(0.1);
   const int before = contexts();
-  const Result<v1::RaceResult> r = run_heats(entries, "t3", base(), with_defaults(options),
+  const Result<v1::RaceResult> r = run_heats(entries, {.default_trial = "t3"}, base(), with_defaults(options),
                                              [](const RaceRequest& heat) { return runner->race(heat); });
   ASSERT_TRUE(r.is_ok()) << r.message();
   EXPECT_TRUE(r->certified()) << r->uncertified_why();

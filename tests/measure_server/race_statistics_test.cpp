@@ -212,5 +212,52 @@ TEST(RaceStatistics, WhatItClaimsIsTrueAsOftenAsItSays) {
   EXPECT_LT(bounds, 0.03) << "a bound that says nothing is no bound";
 }
 
+// The same of winners of ties, which are not the fastest: any order of eight within 2 %.
+TEST(RaceStatistics, WhatItClaimsOfTheWinnerOfATieIsTrueAsOften) {
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<double> uniform;
+  const Machine machine;
+  constexpr int kRaces = 400;
+  int covered = 0, bounded = 0, within = 0, others = 0;
+  for (int n = 0; n < kRaces; ++n) {
+    std::vector<double> truth(8);
+    for (double& t : truth) t = 1000 * (1 + 0.02 * uniform(random));
+    const double best = *std::min_element(truth.begin(), truth.end());
+    Preference preference;
+    for (size_t i = 0; i < truth.size(); ++i) preference.order.push_back(i);
+    std::shuffle(preference.order.begin(), preference.order.end(), random);
+    const std::vector<Racer> racers = race(machine, truth, 9, random);
+    const RaceVerdict verdict = judge_race(racers, preference);
+    others += verdict.winner != verdict.leader;
+    within += truth[verdict.winner] / best - 1 <= kTie;
+    bounded += truth[verdict.winner] / best - 1 <= verdict.regret_bound;
+    std::vector<Racer> fresh = named(1);
+    machine.run(fresh, {truth[verdict.winner]}, {true}, 0, random);
+    covered += verdict.ratio.low <= ratio_spread(fresh[0]).value &&
+               ratio_spread(fresh[0]).value <= verdict.ratio.high;
+  }
+  EXPECT_GE(others, kRaces * 0.5) << "ties are rare, so this test says little";
+  EXPECT_GE(within, kRaces * 0.95);
+  EXPECT_GE(bounded, kRaces * 0.95);
+  EXPECT_GE(covered, kRaces * 0.93);
+}
+
+// A stored answer that is 5 % slower is found out, one that is as fast stays, though eight others try.
+TEST(RaceStatistics, TheStoredAnswerLosesToTheCertainlyFasterAlone) {
+  std::mt19937_64 random(9);
+  const auto kept = [&](double times_as_slow) {  // of 200 races
+    int stays = 0;
+    for (int n = 0; n < 200; ++n) {
+      std::vector<double> truth(9, 1000.0);
+      truth[4] *= times_as_slow;
+      stays += judge_race(race({}, truth, 9, random), {.stored = 4, .order = {}}).winner == 4;
+    }
+    return stays;
+  };
+  EXPECT_EQ(kept(1.0), 200);
+  EXPECT_GE(kept(1.005), 195);
+  EXPECT_LE(kept(1.05), 4);
+}
+
 }  // namespace
 }  // namespace tuner

@@ -127,7 +127,8 @@ TEST_F(RaceTest, HeatsOfRealProcessesEndInAResultThatHoldsTogether) {
   options.set_processes(4);
   options.set_min_repeat_ms(0.3);
   const std::vector<RaceEntry> entries = entries_of({spinning(60'000), spinning(20'000), spinning(90'000)});
-  const Result<v1::RaceResult> r = run_heats(entries, "t3", undisturbed(), with_defaults(options), heat);
+  const Result<v1::RaceResult> r =
+      run_heats(entries, {.default_trial = "t3"}, undisturbed(), with_defaults(options), heat);
   ASSERT_TRUE(r.is_ok()) << r.message();
   EXPECT_EQ(r->error(), "");
   // How noisy the machine is decides whether it is certified; which of the two, it must say why not.
@@ -186,7 +187,7 @@ std::vector<RaceEntry> played(const std::vector<std::string>& names) {
 
 v1::RaceResult play(PlayedHeats& heats, const std::vector<std::string>& names,
                     const std::string& plain = "") {
-  return run_heats(played(names), plain, {}, with_defaults({}), std::ref(heats)).value();
+  return run_heats(played(names), {.default_trial = plain}, {}, with_defaults({}), std::ref(heats)).value();
 }
 
 TEST(RunHeats, TheFastestIsCertifiedAndTheSlowGoHomeAfterOneProcess) {
@@ -225,7 +226,7 @@ TEST(RunHeats, OneTurnAHeatWhileManyRaceAndThreeLater) {
     asked.emplace_back(request.candidates.size(), request.rounds);
     return heats(request);
   };
-  ASSERT_TRUE(run_heats(played(names), "", {}, with_defaults({}), told).is_ok());
+  ASSERT_TRUE(run_heats(played(names), {}, {}, with_defaults({}), told).is_ok());
   ASSERT_GE(asked.size(), 3u);
   EXPECT_EQ(asked.front(), std::pair(size_t{9}, 1));
   EXPECT_EQ(asked.back().second, 3);
@@ -236,7 +237,7 @@ TEST(RunHeats, TellsBeforeEachHeatHowFarItIs) {
   PlayedHeats heats{{{"a", {1050}}, {"b", {1000}}, {"c", {1500}}}};
   std::vector<v1::RaceCourse> told;
   const Result<v1::RaceResult> r =
-      run_heats(played({"a", "b", "c"}), "", {}, with_defaults({}), std::ref(heats),
+      run_heats(played({"a", "b", "c"}), {}, {}, with_defaults({}), std::ref(heats),
                 [&](const v1::RaceCourse& course) { told.push_back(course); });
   ASSERT_TRUE(r.is_ok()) << r.message();
   ASSERT_EQ(static_cast<int>(told.size()), heats.heats);
@@ -283,7 +284,7 @@ TEST(RunHeats, AHeatInABurstIsRunAgainAndItsTurnsCountAsDiscarded) {
         for (double& ns : c.run_ns) ns *= 3;
     return reply;
   };
-  const v1::RaceResult r = run_heats(played({"a", "b"}), "", {}, with_defaults({}), in_bursts).value();
+  const v1::RaceResult r = run_heats(played({"a", "b"}), {}, {}, with_defaults({}), in_bursts).value();
   EXPECT_TRUE(r.certified()) << r.uncertified_why();
   EXPECT_EQ(r.winner(), "b");
   EXPECT_NEAR(r.time_ns(), 900, 1e-6) << "nothing of the bursts is in it";
@@ -301,9 +302,124 @@ TEST(RunHeats, ADisturbedMachineIsGivenUpSoonAndSaidToBe) {
   EXPECT_TRUE(play(heats, {"a", "b"}).certified()) << "a third may be";
 }
 
+// Finalists with their code's size and config, to race as `times` says.
+struct Tie {
+  PlayedHeats heats;
+  std::vector<RaceEntry> entries;
+
+  Tie& add(const std::string& name, std::vector<double> times, int64_t code_bytes,
+           const std::string& config) {
+    heats.time_ns[name] = std::move(times);
+    entries.push_back(played({name}).front());
+    entries.back().candidate.set_template_name("matmul_cpu");
+    entries.back().candidate.set_config(config);
+    entries.back().code_bytes = code_bytes;
+    return *this;
+  }
+  v1::RaceResult race(const RaceRoles& roles = {}) {
+    return run_heats(entries, roles, {}, with_defaults({}), std::ref(heats)).value();
+  }
+};
+
+TEST(RunHeats, OfThoseThatTieTheDefaultWinsElseTheSmallestElseTheFirst) {
+  const auto four = [](int64_t bytes_of_c) {
+    return Tie()
+        .add("a", {1000}, 900, "tile=1")
+        .add("b", {1005}, 500, "tile=3")
+        .add("c", {1008}, bytes_of_c, "tile=2")
+        .add("far", {1030}, 100, "tile=0");
+  };
+  v1::RaceResult r = four(400).race();
+  EXPECT_EQ(r.winner(), "c");
+  EXPECT_EQ(r.won_by(), "smallest");
+  EXPECT_NEAR(r.time_ns(), 1008, 1e-6) << "its own time, not that of the fastest";
+  EXPECT_THAT(r.tie_set(), ElementsAre("a", "b", "c")) << "3 % are no tie";
+  EXPECT_GE(r.regret_bound(), 0.008);
+  EXPECT_LE(r.regret_bound(), 0.02);
+  r = four(500).race();
+  EXPECT_EQ(r.winner(), "c") << "tile=2 before tile=3";
+  EXPECT_EQ(r.won_by(), "order");
+  r = four(400).race({.default_trial = "b"});
+  EXPECT_EQ(r.winner(), "b");
+  EXPECT_EQ(r.won_by(), "default");
+  r = four(400).race({.default_trial = "far"});
+  EXPECT_EQ(r.winner(), "c") << "a default that is slower wins nothing";
+  r = four(0).race();
+  EXPECT_EQ(r.winner(), "b") << "what is not known is not small";
+  r = Tie().add("a", {1000}, 900, "x").add("b", {1200}, 10, "y").race();
+  EXPECT_EQ(r.winner(), "a");
+  EXPECT_EQ(r.won_by(), "fastest");
+}
+
+TEST(RunHeats, TheStoredAnswerStaysUnlessAnotherOneIsCertainlyFaster) {
+  const auto stored_takes = [](std::vector<double> times) {
+    return Tie()
+        .add("new", {1000, 1060, 1000, 1060, 1000, 1060}, 10, "x")
+        .add("old", std::move(times), 90, "y")
+        .race({.default_trial = "new", .stored_trial = "old"});
+  };
+  v1::RaceResult r = stored_takes({1008, 1068, 1008, 1068, 1008, 1068});  // 0.8 % slower, surely
+  EXPECT_EQ(r.winner(), "old");
+  EXPECT_EQ(r.won_by(), "stored");
+  EXPECT_EQ(r.stored_trial(), "old");
+  r = stored_takes({1050, 1113, 1050, 1113, 1050, 1113});  // 5 % slower, surely
+  EXPECT_EQ(r.winner(), "new");
+  EXPECT_EQ(r.won_by(), "fastest");
+  EXPECT_EQ(r.stored_trial(), "old") << "it raced";
+  r = stored_takes({1060, 1035, 1060, 1020, 1080, 1040});  // some 2 % slower, and not certain
+  EXPECT_EQ(r.winner(), "old");
+  EXPECT_EQ(r.won_by(), "stored");
+}
+
+TEST(RunHeats, TheStoredAnswerStaysForThreeProcessesHoweverSlow) {
+  Tie tie;
+  tie.add("new", {1000}, 10, "x").add("old", {5000}, 10, "y");
+  EXPECT_EQ(tie.race({.stored_trial = "old"}).winner(), "new");
+  EXPECT_EQ(tie.heats.processes["old"], 3);
+}
+
+TEST(RunHeats, WithoutACertificateTheStoredAnswerStays) {
+  Tie tie;
+  tie.add("new", {900}, 10, "x").add("old", {1000}, 10, "y").heats.disturbed_of_turns = 2;
+  const v1::RaceResult r = tie.race({.stored_trial = "old"});
+  EXPECT_FALSE(r.certified());
+  EXPECT_EQ(r.winner(), "old");
+  EXPECT_EQ(r.won_by(), "");
+}
+
+TEST(RunHeats, WhoWinsATieRacesUntilItsOwnTimeIsCertain) {
+  Tie tie;
+  tie.add("fastest", {1000}, 900, "x").add("small", {1004}, 100, "y");
+  const v1::RaceResult r = tie.race();
+  EXPECT_EQ(r.winner(), "small");
+  EXPECT_GE(tie.heats.processes["small"], 6);
+  EXPECT_EQ(tie.heats.processes["fastest"], 3)
+      << "it is not faster by more than 2 %: it leaves the race to the winner";
+  EXPECT_THAT(r.tie_set(), testing::UnorderedElementsAre("fastest", "small"));
+}
+
+TEST(RunHeats, WhoLeftAsGoodComesBackWhenTheWinnerOfTheTieFails) {
+  Tie tie;
+  tie.add("a", {1000}, 900, "x").add("b", {1003}, 500, "y").add("c", {1004}, 100, "z");
+  const auto c_crashes = [&](const RaceRequest& request) {
+    Result<RaceReply> reply = tie.heats(request);
+    for (size_t i = 0; i < request.candidates.size(); ++i)
+      if (request.candidates[i].digest == "c" && tie.heats.processes["c"] > 4) {
+        reply->candidates[i] = {};
+        reply->candidates[i].outcome = "crashed";
+      }
+    return reply;
+  };
+  const v1::RaceResult r = run_heats(tie.entries, {}, {}, with_defaults({}), c_crashes).value();
+  EXPECT_TRUE(r.certified()) << r.uncertified_why();
+  EXPECT_EQ(r.winner(), "b");
+  EXPECT_GE(tie.heats.processes["b"], 6);
+  ASSERT_EQ(r.finalists_size(), 2);
+}
+
 TEST_F(RaceTest, WithoutAFinalistThatRunsThereIsAReasonInsteadOfAWinner) {
   const Result<v1::RaceResult> r =
-      run_heats(entries_of({"abort(); return 0;"}), "", request(""), with_defaults({}), heat);
+      run_heats(entries_of({"abort(); return 0;"}), {}, request(""), with_defaults({}), heat);
   ASSERT_TRUE(r.is_ok()) << r.message();
   EXPECT_THAT(r->error(), HasSubstr("trial t1: crashed"));
   EXPECT_EQ(r->winner(), "");
@@ -311,7 +427,7 @@ TEST_F(RaceTest, WithoutAFinalistThatRunsThereIsAReasonInsteadOfAWinner) {
 
 TEST_F(RaceTest, ARunnerThatDiesIsAnErrorForTheCallerToTryAgain) {
   const auto dies = [](const RaceRequest&) -> Result<RaceReply> { return unavailable("the runner died"); };
-  EXPECT_EQ(run_heats(entries_of({spinning(1)}), "", request(""), with_defaults({}), dies).status().code(),
+  EXPECT_EQ(run_heats(entries_of({spinning(1)}), {}, request(""), with_defaults({}), dies).status().code(),
             StatusCode::kUnavailable);
 }
 

@@ -321,6 +321,8 @@ v1::RaceResult a_race() {
   r.set_disturbed(2);
   r.set_default_trial("t1");
   r.set_default_time_ns(100);
+  r.set_stored_trial("t1");
+  r.set_won_by("stored");
   r.set_other_time_ns(200);
   r.mutable_options()->set_constants("cold");
   r.mutable_environment()->set_harness_abi(3);
@@ -336,6 +338,8 @@ TEST(Convert, WhatARaceSaysBesideItsTimesIsKept) {
   EXPECT_EQ(row->disturbed, 2);
   EXPECT_EQ(row->default_trial_id, "t1");
   EXPECT_EQ(row->default_time_ns, 100);
+  EXPECT_EQ(row->stored_trial_id, "t1");
+  EXPECT_EQ(row->won_by, WonBy::kStored);
   EXPECT_EQ(row->other_time_ns, 200);
   EXPECT_EQ(row->options.constants, Constants::kCold);
   EXPECT_EQ(row->finalists[0].memory_ns, std::vector<double>(3, 300));
@@ -380,6 +384,16 @@ TEST(Convert, ARaceThatContradictsItselfIsRefused) {
   v1::RaceResult r = a_race();
   r.set_default_trial("t9");
   EXPECT_EQ(from_proto(r).message(), "race.default_trial: expected one of the finalists or none, found t9");
+  r = a_race();
+  r.set_stored_trial("t9");
+  EXPECT_EQ(from_proto(r).message(), "race.stored_trial: expected one of the finalists or none, found t9");
+  r = a_race();
+  r.set_won_by("luck");
+  EXPECT_EQ(from_proto(r).message(),
+            "race.won_by: expected fastest, stored, default, smallest or order, found luck");
+  r = a_race();
+  r.clear_won_by();
+  EXPECT_EQ(from_proto(r)->won_by, WonBy::kFastest) << "a worker that does not know the word";
   r = a_race();
   r.mutable_finalists(0)->add_memory_ns(1);
   EXPECT_THAT(from_proto(r).message(), ::testing::HasSubstr("expected a memory sentinel beside each sample"));

@@ -108,6 +108,37 @@ TEST(Finalists, TheDefaultConfigJoinsAndIsNamed) {
   EXPECT_EQ(without.default_trial_id, "");
 }
 
+// The answer so far is a race's winner, if what the job measured was measured as the race was.
+TEST(Finalists, TheStoredAnswerIsTheWinnerOfARaceUnderTodaysConditions) {
+  std::vector<TrialWithRecord> job = {timed("t10", "a", 1000), timed("t11", "b", 1001)};
+  for (TrialWithRecord& t : job) t.record->environment = {.hardware = "zen", .toolchain = "llvm 22"};
+  const TrialWithRecord known = timed("t1", "b", 990);
+  TunedConfig best{.certified = true, .environment = {.hardware = "zen", .toolchain = "llvm 22"}};
+  const std::optional<TrialRow> stored = stored_answer(job, 0, known, best, {});
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(choose_finalists(job, 0, known, {}, {}, stored).stored_trial_id, "t11")
+      << "as a trial of this job";
+  for (const Environment& other :
+       {Environment{.hardware = "skylake", .toolchain = "llvm 22"},
+        Environment{.hardware = "zen", .toolchain = "llvm 23"},
+        Environment{.hardware = "zen", .toolchain = "llvm 22", .harness_abi = 9}}) {
+    best.environment = other;
+    EXPECT_FALSE(stored_answer(job, 0, known, best, {}))
+        << other.hardware << other.toolchain << other.harness_abi;
+  }
+}
+
+TEST(Finalists, WithoutARaceTheStoredAnswerIsWhatTheDatabaseAnsweredBefore) {
+  std::vector<TrialWithRecord> job = {timed("t10", "a", 1000), timed("t11", "b", 1001)};
+  const TrialWithRecord known = timed("t10", "a", 1000);  // the fastest trial, of this job
+  const std::optional<TrialRow> stored = stored_answer(job, 0, known, {.certified = false}, {"t11"});
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(choose_finalists(job, 0, known, {}, {"t11"}, stored).stored_trial_id, "t11");
+  EXPECT_FALSE(stored_answer(job, 0, known, {.certified = false}, {})) << "nothing was known";
+  job[1].record->outcome = Outcome::kWrongAnswer;
+  EXPECT_FALSE(stored_answer(job, 0, known, {.certified = false}, {"t11"})) << "it is wrong today";
+}
+
 TEST(Finalists, KernelsOfCpusAndGpusRace) {
   EXPECT_TRUE(is_raced("llvm -mcpu=haswell -threads=1"));
   EXPECT_TRUE(is_raced("cuda -arch=sm_80"));

@@ -40,7 +40,7 @@ std::string basis_of(const v1::TunedConfig& t, const TunedConfig& tuned) {
       tuned.race_id == 0
           ? "no race that decides"
           : str("a race of ", tuned.finalists, tuned.finalists == 1 ? " finalist" : " finalists",
-                tuned.tied > 1 ? str(", ", tuned.tied, " equally fast") : "");
+                tuned.tied > 1 ? str(", ", tuned.tied, " tie: ", format_tie(tuned)) : "");
   const std::string mark = algorithm_mark(t.template_name());
   return str(t.trials(), " trials (", outcome_counts(t.outcomes()), ") and ", race, "; best ", t.trial_id(),
              ": ", t.template_name(), " ", t.config(), mark.empty() ? "" : "; algorithm " + mark);

@@ -30,7 +30,8 @@ Result<Finalists> Coordinator::finalists_of(const Run& run, int task_index, cons
   std::optional<DefaultConfig> plain;
   if (workload && target) plain = default_config(*workload, *target, task.algorithms);
   const std::set<std::string> answers = answers_tried(trials, proposals, task_index);
-  return choose_finalists(std::move(trials), task_index, known, plain, answers);
+  const std::optional<TrialRow> stored = stored_answer(trials, task_index, known, best, answers);
+  return choose_finalists(std::move(trials), task_index, known, plain, answers, stored);
 }
 
 // What is measured again in order to be believed again races again.
@@ -90,9 +91,8 @@ Status Coordinator::check_racers_locked(const JobRow::Task& task, Finalists& fin
     return !is_own(its) &&
            nobody_builds_locked({.kind = WorkKind::kRace, .target = task.target, .templates = {its}});
   });
-  if (std::ranges::find(finalists.trials, finalists.default_trial_id, &TrialRow::id) ==
-      finalists.trials.end())
-    finalists.default_trial_id.clear();
+  for (std::string* role : {&finalists.default_trial_id, &finalists.stored_trial_id})
+    if (std::ranges::find(finalists.trials, *role, &TrialRow::id) == finalists.trials.end()) role->clear();
   const Needs needs = needs_of({.kind = WorkKind::kRace, .task = task, .finalists = finalists.trials});
   // A builder that is away is waited for, as any worker is.
   const bool builder_away = !workers_.waiting_for_builder(needs, now).empty();
@@ -113,6 +113,7 @@ Status Coordinator::start_race(const Run& run, int task_index, Finalists& finali
                   .job_id = job.id(),
                   .task_index = task_index,
                   .default_trial_id = finalists.default_trial_id,
+                  .stored_trial_id = finalists.stored_trial_id,
                   .options = run.race};
   for (const TrialRow& finalist : finalists.trials) row.finalists.push_back(finalist.id);
   if (const Status stored = store_.open_race(row); !stored)
@@ -129,7 +130,8 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
             .options = job.row().options,
             .race = row.options,
             .finalists = finalists,
-            .default_trial_id = row.default_trial_id};
+            .default_trial_id = row.default_trial_id,
+            .stored_trial_id = row.stored_trial_id};
   work.options.constants = task.constants;
   const Needs needs = needs_of(work);
   const LeaseTable::Trial race{.id = row.id,

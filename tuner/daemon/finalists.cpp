@@ -28,8 +28,28 @@ bool is_raced(std::string_view target_name) {
   return target && target->family->races();
 }
 
+std::optional<TrialRow> stored_answer(const std::vector<TrialWithRecord>& job, int task_index,
+                                      const TrialWithRecord& known, const TunedConfig& best,
+                                      const std::set<std::string>& answers) {
+  const TrialWithRecord* measured = nullptr;  // by this job
+  for (const TrialWithRecord& t : job)
+    if (has_time(t, task_index)) measured = &t;
+  if (best.certified && known.record) {
+    const Environment& then = best.environment;
+    const bool as_today =
+        measured == nullptr || (measured->record->environment.toolchain == then.toolchain &&
+                                measured->record->environment.hardware == then.hardware &&
+                                measured->record->environment.harness_abi == then.harness_abi);
+    return as_today ? std::optional(known.trial) : std::nullopt;
+  }
+  for (const TrialWithRecord& t : job)
+    if (answers.contains(t.trial.id) && t.record && t.record->outcome == Outcome::kOk) return t.trial;
+  return std::nullopt;
+}
+
 Finalists choose_finalists(std::vector<TrialWithRecord> trials, int task_index, const TrialWithRecord& known,
-                           const std::optional<DefaultConfig>& plain, const std::set<std::string>& answers) {
+                           const std::optional<DefaultConfig>& plain, const std::set<std::string>& answers,
+                           const std::optional<TrialRow>& stored) {
   std::vector<TrialRow> right_answers;  // a disturbed moment may have cut them
   for (const TrialWithRecord& t : trials)
     if (answers.contains(t.trial.id) && t.record && t.record->outcome == Outcome::kOk)
@@ -53,6 +73,9 @@ Finalists choose_finalists(std::vector<TrialWithRecord> trials, int task_index, 
   for (const TrialWithRecord& t : trials)
     if (is_known(t)) add(t.trial);
   for (const TrialRow& answer : right_answers) add(answer);
+  if (stored)
+    for (const TrialRow& t : out.trials)
+      if (same_config(t, *stored)) out.stored_trial_id = t.id;
   if (!plain) return out;
   const auto is_default = [&](const TrialWithRecord& t) { return plain->is(t.trial); };
   if (const auto found = std::ranges::find_if(trials, is_default); found != trials.end()) add(found->trial);

@@ -158,6 +158,7 @@ void to_proto(const LeaseTable::Trial& trial, v1::Lease* out) {
   if (work.kind != WorkKind::kRace) return;
   to_proto(work.race, out->mutable_race());
   out->set_default_trial(work.default_trial_id);
+  out->set_stored_trial(work.stored_trial_id);
   for (const TrialRow& finalist : work.finalists) {
     v1::RaceCandidate* c = out->add_finalists();
     c->set_trial_id(finalist.id);

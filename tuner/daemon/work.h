@@ -42,6 +42,7 @@ struct Work {
   RaceOptions race;
   std::vector<TrialRow> finalists;
   std::string default_trial_id;  // the finalist that is the default config; empty: none of them is
+  std::string stored_trial_id;   // the finalist that is the answer so far; empty: none of them is
 };
 
 // A template in one version: the configs of another version mean something else.

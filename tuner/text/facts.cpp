@@ -29,6 +29,7 @@ ordered_json race_json(const TunedConfig& t) {
   return {{"race", t.race_id},
           {"finalists", t.finalists},
           {"tied", t.tied},
+          {"won_by", won_by_name(t.won_by)},
           {"regret_bound", t.regret_bound},
           {"ratio_to_sentinel", t.ratio},
           {"ratio_low", t.ratio_low},

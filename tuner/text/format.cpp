@@ -84,11 +84,27 @@ std::string format_gain(const TunedConfig& t) {
                t.race_id != 0 ? ", in the same race" : ", in one trial each");
 }
 
+std::string format_tie(const TunedConfig& t) {
+  switch (t.won_by) {
+    case WonBy::kStored:
+      return t.tied > 1 ? "the stored answer stays" : "the stored answer won";
+    case WonBy::kDefault:
+      return "the default config won the tie";
+    case WonBy::kSmallest:
+      return "the smallest code won the tie";
+    case WonBy::kOrder:
+      return "the first by name won the tie";
+    case WonBy::kFastest:
+      break;
+  }
+  return t.tied > 1 ? "the fastest won" : "";
+}
+
 std::string format_race(const TunedConfig& t) {
   if (t.race_id == 0) return "none that decides: the time is that of one trial";
-  std::string text = print("%d finalist%s, %s; at most %.1f %% slower than the fastest; ", t.finalists,
-                           t.finalists == 1 ? "" : "s",
-                           t.tied > 1 ? str(t.tied, " tie").c_str() : "one winner", 100 * t.regret_bound);
+  std::string text = print("%d finalist%s, ", t.finalists, t.finalists == 1 ? "" : "s");
+  text += t.tied > 1 ? str(t.tied, " tie: ", format_tie(t)) : "one winner";
+  text += print("; at most %.1f %% slower than the fastest; ", 100 * t.regret_bound);
   if (t.turns > 0) text += print("%d of %d turns disturbed and taken anew; ", t.discarded, t.turns);
   return text + print("%.4g x pulse (95 %%: %.4g .. %.4g)", t.ratio, t.ratio_low, t.ratio_high);
 }

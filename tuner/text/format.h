@@ -27,8 +27,10 @@ std::string format_gain(const TunedConfig& tuned);
 double roofline_share(const Workload& workload, const TunedConfig& tuned);
 // "245.9 GFLOP/s (92.1 % of the vector unit's peak of 267.0), 92 % of the roofline"
 std::string format_speed(const Workload& workload, const TunedConfig& tuned);
-// For a race that decided: "9 finalists, 3 tie; at most 0.4 % slower than the fastest; 12 of 310 turns
-// disturbed and taken anew; 2.135 x pulse (95 %: 2.118 .. 2.152)". Otherwise says that there was none.
+// Who won where several tie: "the stored answer stays"; empty where one finalist was faster than all others.
+std::string format_tie(const TunedConfig& tuned);
+// For a race that decided: "9 finalists, 3 tie: the smallest code won the tie; at most 0.4 % slower than the fastest; 12 of 310
+// turns disturbed and taken anew; 2.135 x pulse (95 %: 2.118 .. 2.152)". Otherwise says that there was none.
 std::string format_race(const TunedConfig& tuned);
 // Whose peak stands beside a time: "vector unit's"; "int8" where a CPU's fastest unit for that type may be another one;
 // of a device as its family says.
