@@ -3,12 +3,12 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
-#include <onnx/onnx_pb.h>
 
 #include <algorithm>
 #include <set>
 
 #include "compiler_core/graph/operator.h"
+#include "tuner/model/onnx.pb.h"
 #include "tuner/model/raw_data.h"
 #include "tuner/model/tensor_data.h"
 
