@@ -209,6 +209,23 @@ std::string refusal(const std::string& bytes) {
   return graph.message();
 }
 
+TEST(ModelWire, AFileThatIsNoModelIsToldByItsBeginning) {
+  const auto told = [](const std::string& bytes) {
+    return str("this is no ONNX model, or a damaged one: ", bytes.size(),
+               " bytes that do not read as onnx.ModelProto");
+  };
+  const std::string again = ". Export or download it again", page = "<!DOCTYPE html>\n<html>",
+                    pointer = "version https://git-lfs.github.com/spec/v1\n", archive("PK\x03\x04", 4),
+                    escape = "text\x1b[2J\n";
+  EXPECT_EQ(refusal(page), told(page) + ", beginning with \"<!DOCTYPE html>\"" + again);
+  EXPECT_EQ(refusal(pointer), told(pointer) + ", beginning with \"version https://git-lfs.\"" + again);
+  EXPECT_EQ(refusal(archive), told(archive) + again);
+  EXPECT_EQ(refusal(escape), told(escape) + again);
+  // Another message of ONNX: a tensor.
+  EXPECT_EQ(refusal(WireMessage().number(1, 2).number(2, 1).text(9, "elements").bytes()),
+            "found no graph with outputs, expected an ONNX model. Export or download it again");
+}
+
 // Names are bytes of somebody else's: they need not be UTF-8, end a line, or be short.
 TEST(ModelWire, NamesMayBeAnyBytes) {
   const std::string floats = packed<float>({1, 2, 3});
