@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# install.sh [--runner-only] [--cross] [--peers] [--emulator] [--browser] [--onnx] [--python] [--lint]: installs what building needs on Debian 12, as root
+# install.sh [--runner-only] [--cross] [--peers] [--emulator] [--browser] [--onnx-testdata] [--python] [--lint]: installs what building needs on Debian 12, as root
 # or with sudo. Quick when nothing is missing. Used by build.sh and test.sh; runs on its own too.
 #   --runner-only  only what the programs of deploy/cross.sh need: no LLVM, XGBoost, SQLite, googletest
 #   --cross     also the cross compiler for AArch64, with which deploy/cross.sh builds
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
-#   --onnx      also libonnx, with which models are read, and its test data (11 MB)
+#   --onnx-testdata  also ONNX's own models with their answers (6 MB), which two tests run; reading models needs no package
 #   --python    also what the Python client and its test need
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 #   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
@@ -26,7 +26,7 @@ packages=(
 )
 
 peers=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev)
-onnx=(libonnx-dev libonnx-testdata)
+onnx_testdata=(libonnx-testdata)
 python=(python3-grpcio python3-protobuf python3-setuptools)
 
 [[ ${1:-} != --runner-only ]] || { packages=("${runner_only[@]}"); shift; }
@@ -36,11 +36,11 @@ for option in "$@"; do
     --peers) packages+=("${peers[@]}") ;;
     --emulator) packages+=(qemu-user) ;;
     --browser) packages+=(chromium) ;;
-    --onnx) packages+=("${onnx[@]}") ;;
+    --onnx-testdata) packages+=("${onnx_testdata[@]}") ;;
     --python) packages+=("${python[@]}") ;;
     --lint) packages+=(clang-format clang-tidy) ;;
-    --looked-up) printf '%s\n' "${packages[@]}" "${peers[@]}" "${onnx[@]}" "${python[@]}"; exit 0 ;;
-    *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --onnx, --python, --lint or --looked-up" >&2; exit 2 ;;
+    --looked-up) printf '%s\n' "${packages[@]}" "${peers[@]}" "${onnx_testdata[@]}" "${python[@]}"; exit 0 ;;
+    *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --onnx-testdata, --python, --lint or --looked-up" >&2; exit 2 ;;
   esac
 done
 

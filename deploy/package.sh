@@ -12,7 +12,7 @@ esac
 build=$root/build/package
 mkdir -p "${1:-$build/packages}"
 folder=$(realpath "${1:-$build/packages}")
-"$root/deploy/install.sh" --onnx >&2
+"$root/deploy/install.sh" >&2
 for tool in dpkg-shlibdeps dpkg-deb gzip; do
   command -v $tool >/dev/null || { echo "package: $tool is not installed: apt-get install dpkg-dev" >&2; exit 1; }
 done

@@ -15,7 +15,7 @@ done
 case $preset in dev | release | asan | tsan) ;; *) echo "test: --preset: found $preset, expected dev, release, asan or tsan" >&2; exit 2 ;; esac
 case $suite in fast) label=(-LE long) ;; long) label=() ;; *) echo "test: --suite: found $suite, expected fast or long" >&2; exit 2 ;; esac
 
-"$root/deploy/install.sh" --onnx --python >&2 || echo "test: no libonnx or python3-grpcio: their tests are skipped" >&2
+"$root/deploy/install.sh" --onnx-testdata --python >&2 || echo "test: no libonnx-testdata or python3-grpcio: their tests are skipped" >&2
 "$root/deploy/build.sh" "$preset" all
 "$root/deploy/install.sh" --emulator >&2 || echo "test: no qemu: the test that runs code for AArch64 is skipped" >&2
 "$root/deploy/install.sh" --browser >&2 || echo "test: no Chromium: the test that opens a report is skipped" >&2

@@ -67,16 +67,16 @@ expect 0 "the second build" deploy/build.sh release
 expect 1 "another preset" deploy/build.sh asan
 grep -q 'libgrpc++-dev' "$FAKE/packages" || fail "what is missing was not installed"
 
-# The order of the README: run.sh, then test.sh, which installs libonnx.
+# The order of the README: run.sh, then test.sh, which installs libonnx-testdata.
 printf '#!/bin/sh\necho tuned\n' >"$dir/tuner"; chmod +x "$dir/tuner"
 mkdir -p build/release/bin && cp "$dir/tuner" build/release/bin/tuner
 expect 0 "run.sh with nothing new" deploy/run.sh submit x.json
-expect 1 "test.sh, which brings libonnx" deploy/test.sh
-grep -q 'libonnx-dev' "$dir/output" || fail "it does not say what has changed: $(<"$dir/output")"
+expect 1 "test.sh, which brings libonnx-testdata" deploy/test.sh
+grep -q 'libonnx-testdata' "$dir/output" || fail "it does not say what has changed: $(<"$dir/output")"
 expect 0 "test.sh once more" deploy/test.sh
 expect 0 "run.sh after test.sh" deploy/run.sh submit x.json
 
-sed -i '/^libonnx-dev/d' "$FAKE/packages"
+sed -i '/^libonnx-testdata/d' "$FAKE/packages"
 expect 1 "a package that has gone" deploy/build.sh release
 sed -i 's/^llvm-22-dev .*/llvm-22-dev 2.0/' "$FAKE/packages"
 expect 1 "another version" deploy/build.sh release
@@ -93,9 +93,9 @@ rm "$FAKE/cmake_fails"
 expect 1 "after a failed configuration" deploy/build.sh release
 
 # Optional packages that cannot be had: test.sh goes on without them, and what is configured is what is there.
-sed -i '/^libonnx-dev/d' "$FAKE/packages"; touch "$FAKE/apt_fails"
-expect 0 "no libonnx to be had" deploy/test.sh
-grep -q 'no libonnx' "$dir/output" || fail "test.sh does not say that libonnx is missing"
+sed -i '/^libonnx-testdata/d' "$FAKE/packages"; touch "$FAKE/apt_fails"
+expect 0 "no libonnx-testdata to be had" deploy/test.sh
+grep -q 'no libonnx-testdata' "$dir/output" || fail "test.sh does not say that libonnx-testdata is missing"
 
 # Options that are not known change nothing and leave no file behind.
 before=$(find . | sort)

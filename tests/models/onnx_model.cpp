@@ -1,56 +1,14 @@
 #include "tests/models/onnx_model.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
-#include <bit>
-
 #include "compiler_core/base/status.h"
+#include "tests/models/wire_message.h"
 
 namespace tuner {
 namespace {
 
-using google::protobuf::io::CodedOutputStream;
-using google::protobuf::io::StringOutputStream;
+using Message = testing::WireMessage;
 
-// Fields of one message, in the order they are written.
-class Message {
- public:
-  Message& number(uint32_t field, int64_t value) {
-    return append([&](CodedOutputStream& out) {
-      out.WriteTag(field << 3 | 0);
-      out.WriteVarint64(static_cast<uint64_t>(value));
-    });
-  }
-  Message& real(uint32_t field, double value) {
-    return append([&](CodedOutputStream& out) {
-      out.WriteTag(field << 3 | 5);
-      out.WriteLittleEndian32(std::bit_cast<uint32_t>(static_cast<float>(value)));
-    });
-  }
-  // A string, bytes or a message.
-  Message& text(uint32_t field, const std::string& value) {
-    return append([&](CodedOutputStream& out) {
-      out.WriteTag(field << 3 | 2);
-      out.WriteVarint64(value.size());
-      out.WriteString(value);
-    });
-  }
-  Message& message(uint32_t field, const Message& value) { return text(field, value.bytes_); }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  template <class Write>
-  Message& append(const Write& write) {
-    StringOutputStream stream(&bytes_);
-    CodedOutputStream out(&stream);
-    write(out);
-    return *this;
-  }
-  std::string bytes_;
-};
-
-// Field numbers of onnx.proto.
+// Field numbers of ONNX's format.
 enum Model : uint32_t { kIrVersion = 1, kProducer = 2, kGraph = 7, kOpsetImport = 8 };
 enum Opset : uint32_t { kVersion = 2 };
 enum Graph : uint32_t { kNode = 1, kGraphName = 2, kInitializer = 5, kInput = 11, kOutput = 12 };

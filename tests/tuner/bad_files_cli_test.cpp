@@ -310,8 +310,6 @@ const std::vector<BadInputRow> kModelFiles = {
 
 TEST(BadFiles, Models) {
   BadInputFolder folder;
-  if (folder.line().run("tuner extract text || true").err.find("--onnx") != std::string::npos)
-    GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx";
   std::vector<BadInputRow> rows;
   for (const std::string command :
        {"extract FILE -o out", "compile FILE -o out --no-tune", "compile FILE -o out --db new.db"})

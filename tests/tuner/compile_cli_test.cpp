@@ -27,19 +27,6 @@ using testing::eventually;
 using ::testing::HasSubstr;
 using testing::Process;
 
-#ifndef TUNER_HAVE_ONNX
-
-TEST(CompileCommand, NeedsLibonnx) {
-  const testing::CommandLine shell(TUNER_BIN_DIR);
-  shell.write("a.onnx", "any");
-  const CommandResult refused = shell.run("tuner compile a.onnx -o out --no-tune");
-  EXPECT_NE(refused.exit_code, 0);
-  EXPECT_THAT(refused.err, HasSubstr("Install libonnx-dev"));
-  GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx";
-}
-
-#else
-
 // Folders and files, as a whole: nothing may be left behind.
 std::map<std::string, std::string> without_home(const testing::CommandLine& shell) {
   auto files = shell.tree(".");
@@ -392,8 +379,6 @@ TEST_F(CompileCommand, WeightsOfAnotherModelOrDamagedAreRefused) {
   shell_.write("out/mlp.weights", good);
   EXPECT_EQ(tuner("run out").exit_code, 0);
 }
-
-#endif
 
 }  // namespace
 }  // namespace tuner

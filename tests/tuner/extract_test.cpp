@@ -4,12 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#ifndef TUNER_HAVE_ONNX
-
-TEST(Extract, NeedsLibonnx) { GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx"; }
-
-#else
-
 #include "compiler_core/graph/passes.h"
 #include "tests/tuner/onnx_models.h"
 #include "tuner/jobs/job_file.h"
@@ -323,5 +317,3 @@ TEST(Extract, ShapesThatAreComputedFromShapesAreFollowed) {
 
 }  // namespace
 }  // namespace tuner
-
-#endif

@@ -12,12 +12,6 @@ using testing::CommandResult;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-#ifndef TUNER_HAVE_ONNX
-
-TEST(MathLibrary, NeedsLibonnx) { GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx"; }
-
-#else
-
 class MathLibrary : public ::testing::Test {
  protected:
   // y = operator(x, x), or operator(x).
@@ -102,8 +96,6 @@ int main(void) {
     EXPECT_EQ(ran.out, "0.8415\n");
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace tuner

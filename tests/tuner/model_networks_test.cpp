@@ -12,12 +12,6 @@
 #include "tests/random_seed.h"
 #include "tuner/model/model_file.h"
 
-#ifndef TUNER_HAVE_ONNX
-
-TEST(ModelNetworks, NeedLibonnx) { GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx"; }
-
-#else
-
 namespace tuner {
 namespace {
 
@@ -94,5 +88,3 @@ TEST(Networks, NormalizationsActivationsAndShapesAreGone) {
 
 }  // namespace
 }  // namespace tuner
-
-#endif

@@ -17,12 +17,6 @@
 #include "tuner/model/memory_plan.h"
 #include "tuner/model/model_file.h"
 
-#ifndef TUNER_HAVE_ONNX
-
-TEST(ModelPlan, NeedsLibonnx) { GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx"; }
-
-#else
-
 namespace tuner {
 namespace {
 
@@ -397,5 +391,3 @@ TEST(ModelSteps, LeaveOtherFactorsAlone) {
 
 }  // namespace
 }  // namespace tuner
-
-#endif

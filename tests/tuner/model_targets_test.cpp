@@ -1,12 +1,6 @@
 // Whole networks, compiled for other CPUs than this one: AVX2 code runs here, AArch64 code under qemu. And by eight threads at once.
 #include <gtest/gtest.h>
 
-#ifndef TUNER_HAVE_ONNX
-
-TEST(ModelTargets, NeedLibonnx) { GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx"; }
-
-#else
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,5 +187,3 @@ TEST(ModelThreads, EightRunAWholeMobileNet) {
 
 }  // namespace
 }  // namespace tuner
-
-#endif

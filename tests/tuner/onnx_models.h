@@ -1,11 +1,11 @@
 // ONNX models built operator by operator, as exporters write them; weights have shapes but no values.
 #pragma once
 
-#include <onnx/onnx_pb.h>
-
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tuner/model/onnx.pb.h"
 
 namespace tuner::testing {
 
@@ -14,7 +14,6 @@ using Dims = std::vector<int64_t>;
 class ModelBuilder {
  public:
   explicit ModelBuilder(int64_t opset = 17) {
-    model_.set_ir_version(8);
     auto* set = model_.add_opset_import();
     set->set_version(opset);
     model_.mutable_graph()->set_name("test");

@@ -8,12 +8,6 @@
 #include "tests/tuner/command_line.h"
 #include "tests/tuner/processes.h"
 
-#ifndef TUNER_HAVE_ONNX
-
-TEST(UseCommand, NeedsLibonnx) { GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx"; }
-
-#else
-
 namespace tuner {
 namespace {
 
@@ -224,5 +218,3 @@ TEST_F(UseCommand, CtrlCStopsAFunctionThatIsTried) {
 
 }  // namespace
 }  // namespace tuner
-
-#endif

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tuner/model/onnx.pb.h"
+
 namespace tuner {
 namespace {
 
@@ -73,8 +75,9 @@ void append_message(std::string& out, uint64_t number, const std::string& conten
   out += content;
 }
 
-// Numbers of fields in onnx.proto.
-constexpr uint64_t kGraph = 7, kInitializer = 5, kRawData = 9;
+constexpr uint64_t kGraph = onnx::ModelProto::kGraphFieldNumber,
+                   kInitializer = onnx::GraphProto::kInitializerFieldNumber,
+                   kRawData = onnx::TensorProto::kRawDataFieldNumber;
 
 bool strip_tensor(std::string_view tensor, std::string& out, StrippedModel& model) {
   model.raw.emplace_back();

@@ -11,7 +11,7 @@
 namespace tuner {
 
 struct StrippedModel {
-  std::string bytes;  // an onnx.ModelProto whose initializers have no raw_data
+  std::string bytes;  // a ModelProto whose initializers have no raw_data
   // Of each initializer, in order: its raw_data in the original; no data() where it had none.
   std::vector<std::span<const std::byte>> raw;
 };

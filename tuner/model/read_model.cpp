@@ -3,12 +3,12 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
-#include <onnx/onnx_pb.h>
 
 #include <algorithm>
 #include <set>
 
 #include "compiler_core/graph/operator.h"
+#include "tuner/model/onnx.pb.h"
 #include "tuner/model/raw_data.h"
 #include "tuner/model/tensor_data.h"
 
@@ -16,6 +16,7 @@ namespace tuner {
 namespace {
 
 constexpr int64_t kLeastOperatorSet = 7, kMostOperatorSet = 23;
+constexpr char kAgain[] = "Export or download it again";
 
 class ModelReader {
  public:
@@ -56,7 +57,7 @@ class ModelReader {
  private:
   Status read_operator_set() {
     if (!model_->has_graph() || proto_.output_size() == 0)
-      return invalid_argument("the model has no graph with outputs");
+      return invalid_argument("found no graph with outputs, expected an ONNX model. ", kAgain);
     operator_set_ = 0;
     for (const auto& set : model_->opset_import())
       if (set.domain().empty() || set.domain() == "ai.onnx") operator_set_ = set.version();
@@ -305,6 +306,14 @@ Status check_size(std::string_view bytes) {
                           "(onnx.save_model(..., save_as_external_data=True))");
 }
 
+// How a file of text begins, which tells a person what it is: a server's page, a pointer of Git LFS, JSON.
+std::string beginning(std::string_view bytes) {
+  constexpr size_t kLeast = 4, kMost = 24;
+  const std::string_view first = bytes.substr(0, std::min(bytes.find_first_of("\r\n"), kMost));
+  const bool is_text = std::ranges::all_of(first, [](char c) { return c >= ' ' && c <= '~'; });
+  return is_text && first.size() >= kLeast ? str(", beginning with \"", first, "\"") : "";
+}
+
 }  // namespace
 
 Result<graph::Graph> read_model(std::string_view bytes, const std::shared_ptr<const void>& owner,
@@ -314,7 +323,7 @@ Result<graph::Graph> read_model(std::string_view bytes, const std::shared_ptr<co
   auto stripped = strip_raw_data(bytes);
   if (!stripped || !parse(stripped->bytes, *model))
     return invalid_argument("this is no ONNX model, or a damaged one: ", bytes.size(),
-                            " bytes that do not read as onnx.ModelProto");
+                            " bytes that do not read as onnx.ModelProto", beginning(bytes), ". ", kAgain);
   return ModelReader(std::move(model), std::move(stripped->raw), owner, options, evaluate).read();
 }
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tuner/model/onnx.pb.h"
+
 namespace tuner {
 namespace {
 

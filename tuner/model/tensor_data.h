@@ -1,8 +1,5 @@
-// The elements of an ONNX tensor: raw bytes, lists of numbers, or an external file. For read_model.cpp only: it
-// includes libonnx's messages.
+// The elements of an ONNX tensor: raw bytes, lists of numbers, or an external file. For read_model.cpp only.
 #pragma once
-
-#include <onnx/onnx_pb.h>
 
 #include <map>
 #include <memory>
@@ -13,6 +10,10 @@
 #include "compiler_core/graph/graph.h"
 
 namespace tuner {
+
+namespace onnx {
+class TensorProto;  // onnx.proto
+}  // namespace onnx
 
 // The type of this number of ONNX. InvalidArgument: one that is not served.
 Result<DType> dtype_of(int number);
