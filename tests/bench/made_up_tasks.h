@@ -93,6 +93,8 @@ class MadeUpTasks {
  public:
   // References are written to `folder` before they are in a task.
   explicit MadeUpTasks(std::filesystem::path folder) : dir_(std::move(folder)) {}
+  // From now on references are kept like that.
+  void keep_references_as(ReferenceKind kind) { kind_ = kind; }
 
   // A task whose operands are `args`, the output last; candidates are added by the caller.
   PackTask task(const std::string& key, const std::vector<ArgInfo>& args, const std::vector<double>& answer) {
@@ -101,7 +103,8 @@ class MadeUpTasks {
       t.inputs.push_back(
           {args[i].name, static_cast<int>(i), args[i].bytes / dtype_bytes(args[i].dtype), args[i].dtype});
     const std::string path = (dir_ / "out.ref").string();
-    const Status written = write_reference(path, answer, args.back().shape, ReferenceKind::kFull);
+    const Status written =
+        write_reference(path, answer, args.back().shape, kind_, {.stored_as = args.back().dtype});
     CHECK(written.is_ok()) << written.message();
     std::ifstream in(path, std::ios::binary);
     t.references = {{args.back().name, std::string(std::istreambuf_iterator<char>(in), {})}};
@@ -212,6 +215,7 @@ class MadeUpTasks {
 
  private:
   const std::filesystem::path dir_;
+  ReferenceKind kind_ = ReferenceKind::kFull;
 };
 
 }  // namespace tuner

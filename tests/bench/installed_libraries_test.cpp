@@ -1,9 +1,13 @@
-// The cuDNN that is really installed, where one is: it takes our graphs, and makes plans for an H200 of which it is told,
-// without driver and device. What a plan needs of a driver's library it finds in the toolkit's stub.
+// NVIDIA's libraries that are really installed, where they are, without driver and device: cuBLASLt takes what we set of
+// products and algorithms; cuDNN takes our graphs, and makes plans for an H200 of which it is told. What a plan needs of a
+// driver's library it finds in the toolkit's stub.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "tests/bench/gpu/cublaslt_api.h"
 #include "tests/bench/gpu/cudnn_graph.h"
 
 namespace tuner {
@@ -42,6 +46,51 @@ class InstalledCudnn : public testing::Test {
   }
   cudnn::CudnnDescriptor device_;
 };
+
+// Of the size that we have in mind, and of no other.
+TEST(InstalledCublasLt, KnowsTheAttributesThatWeSet) {
+  const Result<cublaslt::Api>& api = cublaslt::loaded();
+  if (!api.is_ok()) GTEST_SKIP() << api.message();
+  cublaslt::Opaque algorithm{};
+  const auto takes = [&](int attribute, auto value) {
+    decltype(value) found = 0;
+    size_t written = 0;
+    EXPECT_EQ(api->set_config(&algorithm, attribute, &value, sizeof value), 0) << "config " << attribute;
+    EXPECT_EQ(api->get_config(&algorithm, attribute, &found, sizeof found, &written), 0)
+        << "config " << attribute;
+    EXPECT_EQ(found, value) << "config " << attribute;
+    EXPECT_EQ(written, sizeof value) << "config " << attribute;
+    const uint64_t larger = 0;
+    EXPECT_NE(api->set_config(&algorithm, attribute, &larger, sizeof larger), 0) << "config " << attribute;
+  };
+  for (const int attribute : {cublaslt::kConfigTile, cublaslt::kConfigReduction, cublaslt::kConfigSwizzle,
+                              cublaslt::kConfigCustom, cublaslt::kConfigStages})
+    takes(attribute, uint32_t{3});
+  takes(cublaslt::kConfigSplitK, int32_t{3});
+  for (const int attribute : {cublaslt::kConfigInner, cublaslt::kConfigCluster})
+    takes(attribute, uint16_t{3});
+
+  void *product = nullptr, *layout = nullptr, *preference = nullptr;
+  ASSERT_EQ(api->create_product(&product, cublaslt::kCompute32F, cublaslt::kReal32F), 0);
+  ASSERT_EQ(api->create_layout(&layout, cublaslt::kReal16Bf, 8, 8, 8), 0);
+  ASSERT_EQ(api->create_preference(&preference), 0);
+  const auto set = [](auto setter, void* of, int attribute, auto value) {
+    EXPECT_EQ(setter(of, attribute, &value, sizeof value), 0) << "attribute " << attribute;
+    const std::array<uint64_t, 2> larger{};
+    EXPECT_NE(setter(of, attribute, &larger, sizeof larger), 0) << "attribute " << attribute;
+  };
+  set(api->set_product, product, cublaslt::kDescTransposeA, int32_t{cublaslt::kTransposed});
+  set(api->set_product, product, cublaslt::kDescTransposeB, int32_t{cublaslt::kNotTransposed});
+  set(api->set_product, product, cublaslt::kDescEpilogue, cublaslt::kEpilogueRelu | cublaslt::kEpilogueBias);
+  set(api->set_product, product, cublaslt::kDescBiasPointer, static_cast<const void*>(&product));
+  set(api->set_layout, layout, cublaslt::kLayoutBatch, int32_t{2});
+  set(api->set_layout, layout, cublaslt::kLayoutBatchStride, int64_t{64});
+  set(api->set_preference, preference, cublaslt::kPreferenceSearch, cublaslt::kSearchOfOneId);
+  set(api->set_preference, preference, cublaslt::kPreferenceWorkspace, uint64_t{1} << 20);
+  api->destroy_preference(preference);
+  api->destroy_layout(layout);
+  api->destroy_product(product);
+}
 
 TEST_F(InstalledCudnn, TakesEveryGraphThatWeMake) {
   for (const bool last : {false, true})
