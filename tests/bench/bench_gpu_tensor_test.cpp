@@ -124,6 +124,19 @@ TEST_F(BenchGpuTensor, BiasAndActivationAreDoneByCublasLtInEveryType) {
   EXPECT_THAT(ended.text, Not(HasSubstr("the product alone")));
 }
 
+// Of a large answer sums are compared: of a column's thousand elements each errs by what its bias was rounded by.
+TEST_F(BenchGpuTensor, ABiasThatWasRoundedIsNoErrorOfSums) {
+  tasks_.keep_references_as(ReferenceKind::kChecksums);
+  for (const bool relu : {false, true}) {
+    write({product({.m = 1000, .n = 1000, .k = 2, .bias = true, .relu = relu, .types = kNarrowBrain})});
+    const Ended ended = run("--check");
+    EXPECT_EQ(ended.exit_code, 0) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr("  cuBLASLt right  id 21, "));
+    EXPECT_THAT(ended.text,
+                HasSubstr(relu ? "; bias and relu in its epilogue\n" : "; bias in its epilogue\n"));
+  }
+}
+
 // A product that is rounded to 16 bits before bias and relu are put on is off by that rounding, and right.
 TEST_F(BenchGpuTensor, BiasAndActivationThatCublasLtHasNotAreSaidAndPutOnForTheCheck) {
   write({product({.bias = true, .relu = true, .types = kBrain}),
@@ -305,6 +318,10 @@ TEST_F(BenchGpuTensor, AConvolutionOfOneTapIsAlsoAProductOfCublasLt) {
   EXPECT_EQ(convolution.exit_code, 0) << convolution.text;
   EXPECT_THAT(convolution.text, HasSubstr("cuDNN          0.50 us  [0.50, 0.50]  engine 1, tile 1, "));
   EXPECT_EQ(result()["tasks"][0]["peer"]["library"], "cuDNN");
+  // A product alone would not do the same work.
+  const Ended bare = run("", "TUNER_FAKE_CUBLASLT_NO_EPILOGUE=1 TUNER_FAKE_CUBLASLT_NS=1");
+  EXPECT_EQ(bare.exit_code, 0) << bare.text;
+  EXPECT_EQ(result()["tasks"][0]["peer"]["library"], "cuDNN") << bare.text;
   // Nothing of the kind where a pixel is skipped, or channels do not lie side by side.
   image.stride = 2;
   Image first = image;
