@@ -170,6 +170,9 @@ class RegisterBackend {
 // none). What templates ask of the result follows from its name alone. InvalidArgument for words that the
 // compiler does not know, too.
 Result<Target> resolve_target(std::string_view text);
+// From now on resolve_target() calls `tell` with the advice on each target that has any (TargetFamily::advice()), from
+// whatever thread it is called on. For a program that tells its user; null: nobody is told.
+void on_target_advice(void (*tell)(const std::string& advice));
 // The toolchains of all back ends that can compile here.
 std::vector<std::string> toolchains_here();
 

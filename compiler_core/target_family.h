@@ -44,6 +44,8 @@ class TargetFamily {
   virtual Status complete(Target& target) const = 0;
   // The canonical name: one spelling for one device. It is a key in the database.
   virtual std::string name(const Target& target) const = 0;
+  // What a user who named this target should know about the name itself: one line, empty for nearly all.
+  virtual std::string advice(const Target&) const { return {}; }
 
   // --- what measurements on its devices mean ---
   // The first word of its compiler's fingerprint: "llvm", "nvrtc". By it a record tells its family.

@@ -1,4 +1,6 @@
 // The list of back ends, and what is asked of all of them.
+#include <atomic>
+
 #include "compiler_core/backend.h"
 #include "compiler_core/codegen/cpu_backend.h"
 #include "compiler_core/codegen_cuda/cuda_backend.h"
@@ -11,6 +13,8 @@ std::vector<const Backend*>& backends() {
   static std::vector<const Backend*> all = {&cpu_backend(), &cuda_backend()};
   return all;
 }
+
+std::atomic<void (*)(const std::string&)> tell_advice = nullptr;
 
 }  // namespace
 
@@ -42,8 +46,12 @@ Result<Target> resolve_target(std::string_view text) {
   ASSIGN_OR_RETURN(Target target, parse_target(text));
   if (const Status known = backend_of(target).check_words(target); !known)
     return known.with_context(str("target '", text, "': "));
+  if (auto* tell = tell_advice.load())
+    if (const std::string advice = target.family->advice(target); !advice.empty()) tell(advice);
   return target;
 }
+
+void on_target_advice(void (*tell)(const std::string& advice)) { tell_advice = tell; }
 
 std::vector<std::string> toolchains_here() {
   std::vector<std::string> found;

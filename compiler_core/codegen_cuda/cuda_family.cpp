@@ -112,6 +112,16 @@ class CudaFamily final : public TargetFamily {
     return str("cuda -arch=", t.arch, t.emulated ? " -emulated" : "");
   }
 
+  // Suffixes are for instructions that no later architecture has; of these we use those of sm_90a.
+  std::string advice(const Target& t) const override {
+    if (t.arch != "sm_90") return {};
+    const std::string wanted = str("cuda -arch=sm_90a", t.emulated ? " -emulated" : "");
+    return str("target \"", t.name(),
+               "\": without the \"a\" there are no templates with wgmma and TMA, the fastest on "
+               "an H100 or H200; use \"",
+               wanted, "\"");
+  }
+
   std::string_view toolchain_word() const override { return "nvrtc"; }
   bool races() const override { return true; }
   std::string_view peak_owner() const override { return "data sheet's"; }

@@ -42,6 +42,8 @@ enum CuResult : int {
   kNotSupported = 801,
   kSystemNotReady = 802,
   kSystemDriverMismatch = 803,
+  kCaptureUnsupported = 900,  // these and those between them: recording failed, and nothing else
+  kCaptureWrongThread = 908,
 };
 
 // CUdevice_attribute.

@@ -1,12 +1,14 @@
 // bench_gpu: our GPU kernels against NVIDIA's, in one run, in turn. See README.md beside this file.
 //
 //   bench_gpu PACK [--results results.jsonl] [--best 1] [--rounds 40] [--caches warm|rotate] [--json FILE]
-//                  [--deadline S] [--check | --calibrate]
+//                  [--deadline S] [--peer-seconds S] [--check | --calibrate]
+//   bench_gpu --device-properties FILE
 //
 //   --results   takes of each task the fastest candidate by these results of `runner run-pack`; else its
 //   first
 //   --best      so many of them, 10 at most: all take turns with the peer, which is held against the fastest
-//   --check     runs each kernel and each way of the peer once and compares; times nothing: for sanitizers and profilers
+//   --check     runs each kernel and the first right way of the peer once and compares; times nothing: for sanitizers
+//               and profilers
 //   --calibrate measures the device alone, what the model of times rests on: peaks, latencies, loads of shared memory
 //   --rounds    samples of each (5 to 1000), A, B, A, B...; default 40
 //   --caches    warm (the default): operands lie as the call before left them; rotate: calls take turns on
@@ -15,6 +17,9 @@
 //   --deadline  seconds of timing after which no round is begun, counted from when the device is open;
 //   default
 //               300. A device that answers no more ends the run soon after it.
+//   --peer-seconds  seconds of search, for each task, for the fastest way of NVIDIA's libraries (0.1 to 600); default 5
+//   --device-properties  writes what cuDNN asks of a device to make plans for it, as JSON: with it plans are made where
+//               there is no such device. Needs no pack
 //
 // Exit status: 0 every task was right and timed (a peer that is not there is told, and no failure); 1 no GPU,
 // a wrong answer, ours or the peer's, a device that failed, the deadline; 2 wrong use.
@@ -33,6 +38,7 @@
 #include "tests/bench/gpu/calibration.h"
 #include "tests/bench/gpu/ceilings.h"
 #include "tests/bench/gpu/comparison.h"
+#include "tests/bench/gpu/cudnn_graph.h"
 
 namespace tuner {
 namespace {
@@ -42,6 +48,8 @@ using std::chrono::steady_clock;
 
 constexpr uint64_t kBootstrapSeed = 20261121;
 constexpr double kMostOpeningS = 60;  // a driver on a host of many devices takes seconds
+constexpr double kShareOfSearches =
+    0.7;  // of the time that is left; the rest is for loading, checking and rounds
 
 struct Options {
   std::string pack, results, json;
@@ -49,7 +57,8 @@ struct Options {
   size_t best = 1;
   bool calibrate = false;
   Caches caches = Caches::kWarm;
-  double deadline_s = 300;
+  double deadline_s = 300, peer_seconds = 5;
+  std::string device_properties;  // the file to write; then nothing else is done
 };
 
 Result<double> number(const std::string& option, const char* text, double least, double most) {
@@ -67,7 +76,8 @@ Result<Options> parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool takes_value = word == "--results" || word == "--json" || word == "--rounds" ||
-                             word == "--deadline" || word == "--caches" || word == "--best";
+                             word == "--deadline" || word == "--caches" || word == "--best" ||
+                             word == "--peer-seconds" || word == "--device-properties";
     if (takes_value && i + 1 == argc) return invalid_argument(word, " needs a value");
     if (word == "--caches") {
       const std::string_view name = argv[++i];
@@ -91,11 +101,19 @@ Result<Options> parse(int argc, char** argv) {
       options.calibrate = true;
     } else if (word == "--deadline") {
       ASSIGN_OR_RETURN(options.deadline_s, number(word, argv[++i], 0.1, 86400));
+    } else if (word == "--peer-seconds") {
+      ASSIGN_OR_RETURN(options.peer_seconds, number(word, argv[++i], 0.1, 600));
+    } else if (word == "--device-properties") {
+      options.device_properties = argv[++i];
     } else if (word.starts_with("-") || !options.pack.empty()) {
       return invalid_argument("unexpected \"", word, "\"");
     } else {
       options.pack = word;
     }
+  }
+  if (!options.device_properties.empty()) {
+    if (argc != 3) return invalid_argument("--device-properties FILE stands alone");
+    return options;
   }
   if (options.pack.empty()) return invalid_argument("expected a pack");
   if (check && options.calibrate) return invalid_argument("--check times nothing, and --calibrate does");
@@ -189,7 +207,11 @@ Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* re
       break;
     }
     TaskReport& task = run.tasks.emplace_back();
-    const Status device = comparison.run(t, fastest_candidates(pack, results, t, options.best), task);
+    // No task's search takes the time of those behind it.
+    const double left_s = duration<double>(stop_at - steady_clock::now()).count();
+    const double fair_s = kShareOfSearches * left_s / static_cast<double>(tasks - t);
+    const Status device = comparison.run(t, fastest_candidates(pack, results, t, options.best),
+                                         std::min(options.peer_seconds, fair_s), task);
     if (!device) run.stopped = str("the device failed: ", device.message());
     print_task(run, task, t + 1, tasks);
     if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));
@@ -210,6 +232,20 @@ Status measure_peaks(DeviceBench& bench, const PackFile& pack, RunReport& run) {
   RETURN_IF_ERROR(measure(Probe::kBrainTiles, run.mma_16bit_gops, run.mma_missing));
   RETURN_IF_ERROR(measure(Probe::kByteTiles, run.mma_int8_gops, run.mma_missing));
   return measure(Probe::kTf32Tiles, run.mma_tf32_gops, run.tf32_missing);
+}
+
+// What cuDNN asks of the first device, as a file.
+Status save_device_properties(const std::string& path) {
+  Watchdog watchdog("opening it and asking cuDNN about it", kMostOpeningS);
+  RETURN_IF_ERROR(cuda_available());
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBench> bench, DeviceBench::open(0));
+  const Result<Cudnn> cudnn = Cudnn::open(bench->stream());
+  if (!cudnn.is_ok()) return cudnn.status();
+  ASSIGN_OR_RETURN(const std::string json, cudnn_device_properties(cudnn->handle()));
+  RETURN_IF_ERROR(write_text(json + "\n", path));
+  std::printf("cuDNN %s, %s: %s\n", cudnn->version().c_str(), fingerprint(bench->device()).c_str(),
+              path.c_str());
+  return Status::ok();
 }
 
 Result<bool> bench_pack(const Options& options) {
@@ -259,11 +295,17 @@ Result<bool> bench_pack(const Options& options) {
 int main(int argc, char** argv) {
   const tuner::Result<tuner::Options> options = tuner::parse(argc, argv);
   if (!options.is_ok()) {
-    std::fprintf(stderr,
-                 "bench_gpu: %s\nusage: bench_gpu PACK [--results results.jsonl] [--best N] [--rounds N] "
-                 "[--caches warm|rotate] [--json FILE] [--deadline S] [--check | --calibrate]\n",
-                 options.message().c_str());
+    std::fprintf(
+        stderr,
+        "bench_gpu: %s\nusage: bench_gpu PACK [--results results.jsonl] [--best N] [--rounds N] "
+        "[--caches warm|rotate] [--json FILE] [--deadline S] [--peer-seconds S] [--check | --calibrate]\n"
+        "       bench_gpu --device-properties FILE\n",
+        options.message().c_str());
     return 2;
+  }
+  if (!options->device_properties.empty()) {
+    const tuner::Status saved = tuner::save_device_properties(options->device_properties);
+    return saved ? 0 : tuner::report_error(saved);
   }
   const tuner::Result<bool> all_right = tuner::bench_pack(*options);
   if (!all_right.is_ok()) return tuner::report_error(all_right.status());

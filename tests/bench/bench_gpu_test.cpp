@@ -43,12 +43,60 @@ TEST_F(BenchGpu, CublasGetsOperandsInWhateverWayTheyAreStored) {
   EXPECT_THAT(ended.text, HasSubstr("over 6 tasks"));
 }
 
-TEST_F(BenchGpu, BiasAndActivationThatCublasLeavesAwayAreSaidAndPutOnForTheCheck) {
+// What follows the product is done by the library too; only where it has nothing of the kind, a bare product is compared.
+TEST_F(BenchGpu, ThePeerDoesBiasAndActivationAsOursDoes) {
   write({product({.bias = true, .relu = true}, "matmul m=5 n=7 k=11 bias=1 relu=1")});
-  const Ended ended = run();
+  const Ended whole = run("", "TUNER_FAKE_CUBLAS_NS=1");
+  EXPECT_EQ(whole.exit_code, 0) << whole.text;
+  EXPECT_THAT(whole.text, HasSubstr("cuBLAS/ours  1.600"));
+  EXPECT_THAT(whole.text, HasSubstr("(heuristic #3); bias and relu in its epilogue\n"));
+  EXPECT_EQ(result()["tasks"][0]["peer"]["library"], "cuBLASLt");
+  const Ended bare = run("", "TUNER_FAKE_CUBLASLT_NO_EPILOGUE=1");
+  EXPECT_EQ(bare.exit_code, 0) << bare.text;
+  EXPECT_THAT(bare.text, HasSubstr("cuBLAS/ours  1.600"));
+  EXPECT_THAT(bare.text, HasSubstr("(heuristic #3); the product alone, without bias and activation\n"));
+  const Ended sgemm = run("", "TUNER_LIBCUBLASLT=/not/there.so");
+  EXPECT_EQ(sgemm.exit_code, 0) << sgemm.text;
+  EXPECT_THAT(sgemm.text, HasSubstr("cuBLAS/ours  1.000"));
+  EXPECT_THAT(sgemm.text, HasSubstr("cublasSgemm; the product alone, without bias and activation\n"));
+}
+
+// --- batches ---
+
+// The host takes longer to queue a call than our kernel runs. Recorded, that does not count.
+TEST_F(BenchGpu, BatchesAreCudaGraphsAndCallsOneByOneStandBeside) {
+  write({product({}, "matmul m=5 n=7 k=11 ns=4000")});
+  const Ended ended =
+      run("", "TUNER_FAKE_CUBLAS_NS=5000 TUNER_FAKE_CUBLASLT_NS=90000 TUNER_FAKE_CUDA_LAUNCH_NS=4500");
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
-  EXPECT_THAT(ended.text, HasSubstr("cuBLAS/ours  1.000"));
-  EXPECT_THAT(ended.text, HasSubstr("the product alone, without bias and activation"));
+  EXPECT_THAT(ended.text, HasSubstr("ours           4.00 us  [4.00, 4.00]"));
+  EXPECT_THAT(ended.text, HasSubstr("cuBLAS/ours  1.250  [1.250, 1.250]"));
+  EXPECT_THAT(ended.text, HasSubstr("           calls one by one: ours 4.50 us\n"));
+  EXPECT_THAT(ended.text, HasSubstr("           calls one by one: cuBLAS 5.00 us, cuBLAS/ours 1.111\n"));
+  const json t = result()["tasks"][0];
+  EXPECT_EQ(t["batches"], "CUDA graphs");
+  EXPECT_EQ(t["ns"].size(), 6u);
+  EXPECT_EQ(t["one_by_one"]["ns"].size(), 5u);
+  EXPECT_NEAR(t["peer"]["one_by_one"]["ratio_to_ours"]["median"].get<double>(), 5.0 / 4.5, 1e-3);
+  EXPECT_GE(t["calls_a_batch"], 50'000 / 4000);
+}
+
+// Both sides alike, and the reason is told.
+TEST_F(BenchGpu, WhereCallsCannotBeRecordedBothAreQueuedOneByOne) {
+  write({product({.types = {.dtype = DType::kBFloat16}},
+                 Product{.types = {.dtype = DType::kBFloat16}}.kernel())});
+  for (const auto& [setting, why] :
+       {std::pair("TUNER_FAKE_CUDA_NO_GRAPHS=1", "ours: cuStreamBeginCapture: "),
+        {"TUNER_FAKE_CUBLASLT_NO_CAPTURE=1", "cuBLASLt: cuBLASLt: cublasLtMatmul answered status 15"}}) {
+    const Ended ended = run("", str(setting, " TUNER_FAKE_CUDA_LAUNCH_NS=9000"));
+    EXPECT_EQ(ended.exit_code, 0) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr(str("           calls one by one, not as CUDA graphs: ", why)));
+    EXPECT_THAT(ended.text, HasSubstr("ours           9.00 us  [9.00, 9.00]"));
+    EXPECT_THAT(ended.text, HasSubstr("cuBLASLt/ours  1.000"));
+    EXPECT_THAT(result()["tasks"][0]["batches"].get<std::string>(),
+                HasSubstr(str("calls one by one: ", why)));
+    EXPECT_FALSE(result()["tasks"][0].contains("one_by_one"));
+  }
 }
 
 // --- convolutions ---
@@ -58,13 +106,77 @@ TEST_F(BenchGpu, AConvolutionIsTimedInTurnWithTheBestOfCudnnsAlgorithmsThatAreRi
   const Ended ended = run("", "TUNER_FAKE_CUDNN_NS=3000");
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("cuDNN 9.15.0\n"));
-  // Algorithm 0 is slower, 2 is not supported, 3 is faster and wrong.
-  EXPECT_THAT(ended.text, HasSubstr("cuDNN          3.00 us  [3.00, 3.00]  implicit_precomp_gemm\n"));
+  // Of engine 2 there is no plan, 3 is faster and wrong, 1 has tensor cores, 0 is slower.
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN          3.00 us  [3.00, 3.00]  engine 5 (heuristic A #5)\n"));
   EXPECT_THAT(ended.text, HasSubstr("cuDNN/ours  0.750  [0.750, 0.750]"));
   EXPECT_THAT(ended.text, HasSubstr("geometric mean of cuDNN/ours: 0.750 over 1 task\n"));
   const json t = result()["tasks"][0];
   EXPECT_EQ(t["peer"]["ns"].size(), 6u);
   EXPECT_LT(t["peer"]["max_error"].get<double>(), 1);
+  EXPECT_EQ(t["peer"]["algorithm"]["engine"], 5);
+  EXPECT_EQ(t["peer"]["algorithm"]["found_by"], "heuristic A #5");
+  EXPECT_EQ(t["peer"]["algorithm"]["tensor_cores"], false);
+  EXPECT_EQ(t["peer"]["algorithm"]["workspace_bytes"], 4096);
+}
+
+// What was asked, and what came of it: a reader sees whether the peer was used well.
+TEST_F(BenchGpu, TheSearchForThePeerIsTold) {
+  write({convolution({}, " ns=4000")});
+  const Ended ended = run("", "TUNER_FAKE_CUDNN_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  const json searches = result()["tasks"][0]["peer"]["searches"];
+  const json& direct = searches[0];
+  EXPECT_EQ(direct["library"], "cuDNN");
+  EXPECT_EQ(direct["counts"], true);
+  EXPECT_EQ(direct["all_tried"], true);
+  // A has engines 2, 3, two tiles of 1, 5 and Winograd's; B the same and a third tile.
+  EXPECT_EQ(direct["offered"]["heuristic_A"], 6);
+  EXPECT_EQ(direct["offered"]["heuristic_B"], 7);
+  EXPECT_EQ(direct["offered"]["fallback"], 1);
+  EXPECT_EQ(direct["offered"]["of_other_arithmetic"], 4);
+  EXPECT_EQ(direct["offered"]["of_other_algorithms"], 1);
+  EXPECT_EQ(direct["tried"], 4) << "2, 3, 5, 0";
+  EXPECT_EQ(direct["refused"], 1);
+  EXPECT_EQ(direct["wrong"], 1);
+  EXPECT_EQ(direct["finalists"][0]["name"], "engine 5 (heuristic A #5)");
+  EXPECT_NEAR(direct["finalists"][0]["ns"].get<double>(), 3000, 1);
+  EXPECT_NEAR(direct["finalists"][0]["quick_ns"].get<double>(), 3000, 1);
+  EXPECT_THAT(
+      ended.text,
+      HasSubstr("           searched cuDNN: heuristic A 6, heuristic B 7, fallback 1, engines by their "
+                "defaults 6, of other arithmetic 4, of other algorithms 1; 4 tried, 1 refused, 1 wrong; "));
+  EXPECT_THAT(ended.text,
+              HasSubstr(" s, all of them; first failure: engine 3 (heuristic A #2): wrong answer: out["));
+}
+
+// Other terms than ours: told beside the peer, and never the peer.
+TEST_F(BenchGpu, OtherLayoutsAndAlgorithmsStandBesideThePeer) {
+  write({convolution({.bias = true, .relu = true}, " ns=4000")});
+  const Ended ended = run("", "TUNER_FAKE_CUDNN_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN/ours  0.750"));
+  EXPECT_THAT(
+      ended.text,
+      HasSubstr(
+          "  beside         3.00 us  [3.00, 3.00]  cuDNN engine 5 (heuristic A #5); bias and relu in its "
+          "graph; images as NHWC, in and out; 0.750 of ours\n"));
+  EXPECT_THAT(ended.text,
+              HasSubstr("  beside         1.80 us  [1.80, 1.80]  cuDNN engine 4, winograd (heuristic A "
+                        "#6); bias and relu in its graph; by Winograd and FFT; 0.450 of ours\n"));
+  const json beside = result()["tasks"][0]["peer"]["beside"];
+  ASSERT_EQ(beside.size(), 2u);
+  EXPECT_EQ(beside[1]["algorithm"]["winograd"], true);
+  EXPECT_EQ(beside[1]["ns"].size(), 6u);
+  EXPECT_LT(beside[0]["max_error"].get<double>(), 1) << "an image that lies otherwise is compared as it lies";
+}
+
+TEST_F(BenchGpu, ASearchEndsWithItsSeconds) {
+  write({convolution({})});
+  EXPECT_EQ(run("--peer-seconds 0.1").exit_code, 0);
+  EXPECT_LT(result()["tasks"][0]["peer"]["searches"].size(), 4u);
+  const Ended wrong = run("--peer-seconds 0");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.text, HasSubstr("--peer-seconds: expected a number from 0.1 to 600, found \"0\""));
 }
 
 // Each is described to cuDNN in another way; the reference says whether it was the right one.
@@ -75,15 +187,16 @@ TEST_F(BenchGpu, CudnnGetsStridesPaddingAndGroups) {
   const Ended ended = run();
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("over 6 tasks"));
-  EXPECT_THAT(ended.text,
-              HasSubstr("implicit_precomp_gemm; the convolution alone, without bias and activation\n"));
+  EXPECT_THAT(ended.text, HasSubstr("engine 5 (heuristic A #5); bias in its graph\n"));
 }
 
 TEST_F(BenchGpu, ACudnnThatIsWrongOrNotThereIsNoPeer) {
   write({convolution({})});
   const Ended wrong = run("", "TUNER_FAKE_CUDNN_WRONG=1");
   EXPECT_EQ(wrong.exit_code, 1);
-  EXPECT_THAT(wrong.text, HasSubstr("cuDNN    implicit_gemm: wrong answer: out[0, 0, 0, 0] is 1e+03"));
+  EXPECT_THAT(wrong.text,
+              HasSubstr("  cuDNN    engine 3 (heuristic A #2): wrong answer: out[0, 0, 0, 0] is 1e+03"));
+  EXPECT_THAT(wrong.text, HasSubstr("; direct: wrong answer: "));
   EXPECT_THAT(wrong.text, Not(HasSubstr("cuDNN/ours")));
   const Ended absent = run("", "TUNER_LIBCUDNN=/not/there.so");
   EXPECT_EQ(absent.exit_code, 0) << absent.text;
@@ -91,14 +204,42 @@ TEST_F(BenchGpu, ACudnnThatIsWrongOrNotThereIsNoPeer) {
   EXPECT_THAT(absent.text, HasSubstr("TUNER_LIBCUDNN names the file of libcudnn.so.9"));
 }
 
+// Where its graphs have nothing, the functions of before are asked.
+TEST_F(BenchGpu, ACudnnWithoutPlansIsAskedByItsOlderFunctions) {
+  write({convolution({.bias = true, .relu = true}, " ns=4000")});
+  const Ended older = run("", "TUNER_FAKE_CUDNN_NO_GRAPH=1 TUNER_FAKE_CUDNN_NS=3000");
+  EXPECT_EQ(older.exit_code, 0) << older.text;
+  EXPECT_THAT(older.text,
+              HasSubstr("cuDNN          3.00 us  [3.00, 3.00]  implicit_precomp_gemm; its older functions; "
+                        "the convolution alone, without bias and activation\n"));
+  // A graph of the convolution alone comes before them.
+  const Ended bare = run("", "TUNER_FAKE_CUDNN_NO_STEPS=1");
+  EXPECT_EQ(bare.exit_code, 0) << bare.text;
+  EXPECT_THAT(bare.text,
+              HasSubstr("engine 5 (heuristic A #5); the convolution alone, without bias and activation\n"));
+}
+
 // What the library cannot be told is said in its column, and ours is timed.
-TEST_F(BenchGpu, PaddingOnOneSideHasNoCudnnPeer) {
+TEST_F(BenchGpu, ImagesThatChangeTheirLayoutHaveNoCudnnPeer) {
   PackTask t = convolution({});
-  t.workload_key = Image{}.key("1,1,1,0");
+  t.workload_key.replace(t.workload_key.find("layout=NCHW"), 11, "layout=NHWC out_layout=NCHW");
   write({t});
   const Ended ended = run();
-  EXPECT_THAT(ended.text, HasSubstr("cuDNN    cuDNN: takes the same padding on both sides only"));
+  EXPECT_THAT(ended.text,
+              HasSubstr("cuDNN    cuDNN: data in NHWC and NCHW; only NCHW and NHWC are compared"));
   EXPECT_THAT(ended.text, HasSubstr("ours "));
+}
+
+// --- the device for cuDNN ---
+
+TEST_F(BenchGpu, WritesWhatCudnnAsksOfTheDevice) {
+  const std::string command = str("cd ", dir_.string(), " && env TUNER_LIBCUDA=", TUNER_FAKE_CUDA,
+                                  " TUNER_LIBCUDNN=", TUNER_FAKE_CUDNN, " ", TUNER_BENCH_GPU_PATH,
+                                  " --device-properties device.json > log");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream in(dir_ / "device.json");
+  EXPECT_EQ(json::parse(in, nullptr, false)["deviceVer"], 900);
+  EXPECT_EQ(run("--device-properties device.json").exit_code, 2) << "it stands alone";
 }
 
 // The library that is really installed, where one is: it has every symbol we ask for.
@@ -166,11 +307,16 @@ TEST_F(BenchGpu, AWrongAnswerIsRefusedAndTheOtherTasksAreTimed) {
 
 TEST_F(BenchGpu, AWrongCublasIsNoPeer) {
   write({product({}, "matmul m=5 n=7 k=11")});
-  const Ended ended = run("", "TUNER_FAKE_CUBLAS_WRONG=1");
-  EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.text, HasSubstr("cuBLAS   wrong answer: out["));
-  EXPECT_THAT(ended.text, HasSubstr("ours "));
-  EXPECT_THAT(ended.text, Not(HasSubstr("cuBLAS/ours")));
+  const Ended both = run("", "TUNER_FAKE_CUBLAS_WRONG=1 TUNER_FAKE_CUBLASLT_WRONG=1");
+  EXPECT_EQ(both.exit_code, 1);
+  EXPECT_THAT(both.text, HasSubstr("; cublasSgemm: wrong answer: out["));
+  EXPECT_THAT(both.text, HasSubstr("ours "));
+  EXPECT_THAT(both.text, Not(HasSubstr("cuBLAS/ours")));
+  // Where the other library is right, it is the peer.
+  const Ended one = run("", "TUNER_FAKE_CUBLAS_WRONG=1 TUNER_FAKE_CUBLAS_NS=1");
+  EXPECT_EQ(one.exit_code, 0) << one.text;
+  EXPECT_THAT(one.text, HasSubstr("cuBLAS/ours  1.600"));
+  EXPECT_THAT(one.text, HasSubstr("1 tried, 0 refused, 1 wrong; "));
 }
 
 TEST_F(BenchGpu, WithoutCublasTheColumnSaysWhy) {
@@ -235,7 +381,7 @@ TEST_F(BenchGpu, ACheckRunsEachKernelAndEachPeerOnceAndTimesNothing) {
   EXPECT_EQ(checked.exit_code, 1) << checked.text;
   EXPECT_THAT(checked.text, HasSubstr("kernels are run and compared; nothing is timed\n"));
   EXPECT_THAT(checked.text, HasSubstr("  right    max error "));
-  EXPECT_THAT(checked.text, HasSubstr("  cuDNN    right  implicit_"));
+  EXPECT_THAT(checked.text, HasSubstr("  cuDNN    right  engine 5 "));
   EXPECT_THAT(checked.text, HasSubstr("  failed   wrong answer: out[0, 0] is "));
   EXPECT_THAT(checked.text, HasSubstr("2 of 3 tasks are right\n"));
   EXPECT_THAT(checked.text, Not(HasSubstr(" us ")));

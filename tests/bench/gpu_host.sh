@@ -2,43 +2,112 @@
 # gpu_host.sh prepare FOLDER [ARCH [CANDIDATES]]   here: packs of job files, and the two programs that measure them
 # gpu_host.sh first FOLDER OUT                     there: is it usable; what the device can do; every pack; our best against the libraries
 # gpu_host.sh confirm FOLDER OUT                   there: the winners of OUT in fresh processes, under sanitizers, under a profiler
+# gpu_host.sh rehearse [FOLDER]                    here: both visits on a driver and libraries of our own, with small packs of the same jobs
 #
-# Measuring on a GPU host that is at hand for minutes: FOLDER (below 64 MB) is all that is carried there; nothing is compiled
-# on it. OUT receives every log as it grows, so a host that goes away leaves what was measured. A host that is wrong is told in
-# one line before anything is measured (exit status 1); later on, what fails is told in a line and the rest goes on.
+# Measuring on a GPU host that is at hand for minutes: FOLDER (below 60 MB) is all that is carried there; nothing is compiled
+# on it. OUT receives every log as it grows, so a host that goes away leaves what was measured; BUNDLE=FILE.tar.gz also keeps
+# all of OUT as that one file, written anew after each step and every 15 seconds. A host that is wrong is told in one line
+# before anything is measured (exit status 1); later on, what fails is told in a line and the rest goes on.
 #
-# ARCH: sm_90a unless given; CANDIDATES of each task: 50 (10 of ResNet-50), three in ten drawn at random, to judge the
-# estimate. JOBS="FILE..." are the job files: those of examples/ and of gpu/jobs/ unless given, nothing as large as 8192x8192.
-# Each visit ends by itself:
-# SECONDS_OF_PACKS=170 and SECONDS_OF_PEERS=120 of the first, SECONDS_OF_WINNERS=150, SECONDS_OF_SANITIZERS=60 (each) and
-# SECONDS_OF_PROFILES=60 of the second. Afterwards, here: tuner records import OUT/*.jsonl; judge_estimates OUT/*.jsonl;
-# deploy/figures.py --summarise keeps OUT/bench_*.json and OUT/calibration.json. README.md tells more.
+# ARCH: sm_90a unless given; CANDIDATES of each task: 40 (8 of ResNet-50), three in ten drawn at random, to judge the
+# estimate. JOBS="FILE..." are the job files: gpu/jobs/{hopper,resnet50_nhwc}.json unless given; FILE=WEIGHT gets so many parts
+# of the time (hopper 2, others 1). `confirm` takes the results of FOLDER/first.tar.gz where OUT has none.
+# Each visit ends by itself: SECONDS_OF_PACKS=130, SECONDS_OF_PEERS=200 and PEER_SECONDS=6 (a task) of the first,
+# SECONDS_OF_WINNERS=90, SECONDS_OF_SANITIZERS=40 (each) and SECONDS_OF_PROFILES=40 of the second. Afterwards, here:
+# tuner records import OUT/*.jsonl; judge_estimates OUT/*.jsonl; deploy/figures.py --summarise keeps OUT/bench_*.json,
+# OUT/calibration.json and OUT/device_properties.json. README.md tells more.
 set -euo pipefail
-usage() { sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
-[[ $# -ge 2 ]] || usage
-what=$1 folder=$2
+usage() { sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+[[ $# -ge 1 ]] || usage
+what=$1 folder=${2:-}
 
 # --- here ---
 
-prepare() {
-  local bin arch=${1:-sm_90a} candidates=${2:-50} root file name most
-  root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-  bin=${TUNER_BIN:-$root/build/release/bin}
-  local jobs=("$root"/examples/*_cuda.json "$root"/tests/bench/gpu/jobs/{memory_bound,resnet50}.json)
+most_mb=60
+root_of_tree() { cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd; }
+
+# Job files, each with its weight, into jobs[] and weights[].
+read_jobs() {
+  local job
+  jobs=("$root"/tests/bench/gpu/jobs/{hopper,resnet50_nhwc}.json) weights=()
   [[ -z ${JOBS:-} ]] || read -ra jobs <<<"$JOBS"
+  for job in "${!jobs[@]}"; do
+    case ${jobs[$job]} in
+      *=*) weights[job]=${jobs[$job]##*=} jobs[job]=${jobs[$job]%=*} ;;
+      */hopper.json | hopper.json) weights[job]=2 ;;
+      *) weights[job]=1 ;;
+    esac
+  done
+}
+
+# The folder that is carried, with packs that `make_pack JOBFILE PACK MOST` makes.
+fill() {
+  local make_pack=$1 bin=$2 candidates=$3 i file name most
   mkdir -p "$folder/small"
   cp "$bin/runner" "$bin/bench_gpu" "${BASH_SOURCE[0]}" "$folder/"
-  for file in "$root/tests/bench/gpu/jobs/small.json" "${jobs[@]}"; do
-    name=$(basename "$file" .json) most=$candidates
-    case $name in
-      memory_bound_cuda) [[ -n ${JOBS:-} ]] || continue ;;  # as large as 8192x8192: gpu/jobs/memory_bound is for short visits
-      small) name=small/small most=$((candidates < 6 ? candidates : 6)) ;;
-      resnet50) most=$((candidates < 10 ? candidates : 10)) ;;
-    esac
-    "$bin/tuner" pack "$file" -o "$folder/$name.pack" --target "cuda -arch=$arch" --candidates "$most" --random-share 30 --deadline 300
+  "$make_pack" "$root/tests/bench/gpu/jobs/small.json" "$folder/small/small.pack" $((candidates < 6 ? candidates : 6))
+  : >"$folder/order"
+  for i in "${!jobs[@]}"; do
+    file=${jobs[$i]} most=$candidates
+    name=$(basename "$file" .json)
+    case $name in resnet50*) most=$((candidates < 8 ? candidates : 8)) ;; esac
+    "$make_pack" "$file" "$folder/$name.pack" "$most"
+    echo "$name ${weights[$i]}" >>"$folder/order"
   done
   du -sh "$folder"
-  (($(du -sk "$folder" | cut -f1) < 64 * 1024)) || { echo "gpu_host: $folder is larger than 64 MB: fewer CANDIDATES" >&2; exit 1; }
+  (($(du -sk "$folder" | cut -f1) < most_mb * 1024)) || { echo "gpu_host: $folder is larger than $most_mb MB: fewer CANDIDATES" >&2; exit 1; }
+}
+
+prepare() {
+  local arch=${1:-sm_90a} bin
+  root=$(root_of_tree)
+  bin=${TUNER_BIN:-$root/build/release/bin}
+  read_jobs
+  compiled_pack() { "$bin/tuner" pack "$1" -o "$2" --target "cuda -arch=$arch" --candidates "$3" --random-share 30 --deadline 300; }
+  fill compiled_pack "$bin" "${2:-40}"
+}
+
+# The whole of both visits. What NVIDIA's tools would do is running the program.
+rehearse() {
+  local bin build lib tool name missing=() expected
+  root=$(root_of_tree)
+  build=${TUNER_BUILD:-$root/build/release}
+  bin=${TUNER_BIN:-$build/bin}
+  folder=${folder:-$(mktemp -d)}
+  read_jobs
+  made_up_pack() { "$bin/rehearsal_pack" "$1" -o "$2"; }
+  fill made_up_pack "$bin" 3
+  mkdir -p "$folder/tools"
+  for tool in compute-sanitizer ncu; do
+    cat >"$folder/tools/$tool" <<'TOOL'
+#!/bin/bash
+log=/dev/stdout
+while [[ $1 == --* ]]; do [[ $1 != --log-file ]] || log=$2; shift 2; done
+"$@" || exit
+echo "==== ERROR SUMMARY: 0 errors" >>"$log"
+TOOL
+    chmod +x "$folder/tools/$tool"
+  done
+  for lib in cuda:CUDA cublas:CUBLAS cublaslt:CUBLASLT cudnn:CUDNN; do
+    name=$(find "$build" -name "libfake${lib%%:*}.so" -print -quit)
+    [[ -n $name ]] || { echo "gpu_host: no libfake${lib%%:*}.so below $build: build it first" >&2; exit 1; }
+    export "TUNER_LIB${lib##*:}=$name"
+  done
+  export TUNER_LIBNVML=$TUNER_LIBCUDA PATH=$folder/tools:$PATH
+  # Two hosts: the second has what is carried, and what came back of the first.
+  BUNDLE=$folder/first.tar.gz bash "$folder/gpu_host.sh" first "$folder" "$folder/out"
+  BUNDLE=$folder/second.tar.gz bash "$folder/gpu_host.sh" confirm "$folder" "$folder/again"
+  mkdir -p "$folder/back"
+  tar -xzf "$folder/second.tar.gz" -C "$folder/back"
+  expected=(log probe.json device_properties.json calibration.json small.jsonl memcheck.txt racecheck.txt)
+  for name in "${jobs[@]}"; do
+    name=$(basename "$name" .json)
+    expected+=("$name.jsonl" "bench_$name.json" "bench_${name}_again"{1,2,3}".json" "profile_$name.txt")
+  done
+  for name in "${expected[@]}"; do [[ -s $folder/back/$name ]] || missing+=("$name"); done
+  if ((${#missing[@]} > 0)); then echo "gpu_host: the rehearsal left no ${missing[*]}" >&2; exit 1; fi
+  if grep -E 'gpu_host: .*(failed|stopped|no time left|DIFFER|not every)' "$folder/back/log" >&2; then exit 1; fi
+  echo "gpu_host: rehearsed: ${#expected[@]} files came back, see $folder/back"
 }
 
 # --- there ---
@@ -47,12 +116,39 @@ say() { echo "gpu_host: $*" | tee -a "$out/log"; }
 logged() { "$@" 2>&1 | tee -a "$out/log"; }
 name_of() { basename "$1" .pack; }
 
+# All of OUT as one file, whole at any time.
+bundle() {
+  [[ -n ${BUNDLE:-} ]] || return 0
+  tar -czf "$BUNDLE.$BASHPID" -C "$out" . 2>/dev/null && mv "$BUNDLE.$BASHPID" "$BUNDLE" || rm -f "$BUNDLE.$BASHPID"
+}
+# Also while a step takes long. Ends with this script.
+keep_bundling() {
+  [[ -n ${BUNDLE:-} ]] || return 0
+  (while sleep 15; do bundle; done) >/dev/null 2>&1 &
+  trap "kill $! 2>/dev/null || true; bundle" EXIT
+}
+
+# The packs in the order of FOLDER/order, and the parts of the time that each one gets.
+read_order() {
+  local name weight
+  packs=() parts=()
+  if [[ -s $folder/order ]]; then
+    while read -r name weight; do packs+=("$folder/$name.pack") parts+=("$weight"); done <"$folder/order"
+  else
+    packs=("$folder"/*.pack)
+    for name in "${packs[@]}"; do parts+=(1); done
+  fi
+}
+
 # Calls `$2 PACK SECONDS` for each pack that this run has something to do for; each gets its part of the $1 seconds that are left.
 share() {
-  local end=$((SECONDS + $1)) step=$2 left i
+  local end=$((SECONDS + $1)) step=$2 left i j sum
   for i in "${!packs[@]}"; do
-    left=$(((end - SECONDS) / (${#packs[@]} - i)))
+    sum=0
+    for ((j = i; j < ${#packs[@]}; ++j)); do sum=$((sum + parts[j])); done
+    left=$(((end - SECONDS) * parts[i] / sum))
     if ((left > 5)); then "$step" "${packs[$i]}" "$left"; else say "no time left for $(name_of "${packs[$i]}") ($step)"; fi
+    bundle
   done
 }
 
@@ -83,16 +179,42 @@ bench() {
   [[ -s $results ]] || { say "$(name_of "$pack") has no results: not compared"; return; }
   logged "$folder/bench_gpu" "$pack" --results "$results" --json "$json" "$@" || say "bench_gpu of $(name_of "$pack") failed, see above"
 }
-peers() { bench "$1" "$out/bench_$(name_of "$1").json" --best 3 --rounds 5 --deadline "$2"; }
-
-first() {
-  usable
-  logged "$folder/bench_gpu" "$small" --calibrate --json "$out/calibration.json" || say "calibrating failed, see above"
-  share "${SECONDS_OF_PACKS:-170}" measure
-  share "${SECONDS_OF_PEERS:-120}" peers
+# An algorithm of a library that breaks the device ends the process. Then its heuristic's first ones must do.
+peers() {
+  local json begin=$SECONDS
+  json=$out/bench_$(name_of "$1").json
+  bench "$1" "$json" --best 3 --rounds 5 --peer-seconds "${PEER_SECONDS:-6}" --deadline "$2"
+  grep -qs '"stopped": "the device failed' "$json" || return 0
+  mv "$json" "${json%.json}_stopped.json"
+  say "once more with a short search"
+  bench "$1" "$json" --best 3 --rounds 5 --peer-seconds 0.1 --deadline $(($2 - (SECONDS - begin) > 20 ? $2 - (SECONDS - begin) : 20))
 }
 
-again() { bench "$1" "$out/bench_$(name_of "$1")_again$round.json" --rounds 5 --deadline "$2"; }
+# What cuDNN asks of the device. A host may have NVIDIA's libraries as Python packages only: then their folders are searched.
+device_properties() {
+  local folders
+  logged "$folder/bench_gpu" --device-properties "$out/device_properties.json" && return
+  folders=$(python3 -c 'import glob, nvidia; print(":".join(f for p in nvidia.__path__ for f in sorted(glob.glob(p + "/*/lib"))))' 2>/dev/null || true)
+  [[ -n $folders ]] || { say "no device properties, see above"; return; }
+  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folders
+  say "once more with the libraries of Python packages"
+  logged "$folder/bench_gpu" --device-properties "$out/device_properties.json" || say "no device properties, see above"
+}
+
+first() {
+  keep_bundling
+  usable
+  device_properties
+  logged "$folder/bench_gpu" "$small" --calibrate --json "$out/calibration.json" || say "calibrating failed, see above"
+  bundle
+  share "${SECONDS_OF_PACKS:-130}" measure
+  share "${SECONDS_OF_PEERS:-200}" peers
+}
+
+# Ours alone: for outputs that are compared the peer is no news.
+again() {
+  TUNER_LIBCUBLAS=none TUNER_LIBCUBLASLT=none TUNER_LIBCUDNN=none bench "$1" "$out/bench_$(name_of "$1")_again$round.json" --rounds 5 --deadline "$2"
+}
 
 # Of each task, whatever it computed.
 digests() { grep -o '"output_sha256": "[0-9a-f]*"' "$out/bench_$1_again$2.json" 2>/dev/null || true; }
@@ -118,7 +240,7 @@ tool() { command -v "$1" || command -v "/usr/local/cuda/bin/$1" || { say "no $1 
 # Our kernels alone: the libraries are named so that none is found.
 sanitize() {
   local sanitizer=$1 check=$2 log=$out/$2.txt
-  if TUNER_LIBCUBLAS=none TUNER_LIBCUBLASLT=none TUNER_LIBCUDNN=none timeout "${SECONDS_OF_SANITIZERS:-60}" \
+  if TUNER_LIBCUBLAS=none TUNER_LIBCUBLASLT=none TUNER_LIBCUDNN=none timeout "${SECONDS_OF_SANITIZERS:-40}" \
     "$sanitizer" --tool "$check" --error-exitcode 9 "$folder/bench_gpu" "$small" --check --best 6 >"$log" 2>&1; then
     say "$check of the small kernels: $(grep -m 1 SUMMARY "$log" || echo no summary)"
   else
@@ -138,18 +260,23 @@ profile() {
 
 confirm() {
   local round sanitizer profiler check
-  for round in 1 2 3; do share $((${SECONDS_OF_WINNERS:-150} / 3)) again; done
+  keep_bundling
+  if [[ ! -s $out/small.jsonl && -s $folder/first.tar.gz ]]; then tar -xzf "$folder/first.tar.gz" -C "$out"; fi
+  for round in 1 2 3; do share $((${SECONDS_OF_WINNERS:-90} / 3)) again; done
   compare_outputs
-  if sanitizer=$(tool compute-sanitizer); then for check in memcheck racecheck; do sanitize "$sanitizer" "$check"; done; fi
-  if profiler=$(tool ncu); then share "${SECONDS_OF_PROFILES:-60}" profile; fi
+  bundle
+  if sanitizer=$(tool compute-sanitizer); then for check in memcheck racecheck; do sanitize "$sanitizer" "$check"; bundle; done; fi
+  if profiler=$(tool ncu); then share "${SECONDS_OF_PROFILES:-40}" profile; fi
 }
 
 case $what in
-  prepare) prepare "${@:3}" ;;
+  prepare) [[ $# -ge 2 ]] || usage; prepare "${@:3}" ;;
+  rehearse) [[ $# -le 2 ]] || usage; rehearse ;;
   first | confirm)
     [[ $# -eq 3 ]] || usage
-    out=$3 small=$folder/small/small.pack packs=("$folder"/*.pack)
+    out=$3 small=$folder/small/small.pack
     mkdir -p "$out"
+    read_order
     "$what"
     ;;
   *) usage ;;

@@ -94,8 +94,9 @@ TEST_F(GpuHost, TheFirstVisitLeavesEveryLog) {
   ASSERT_EQ(copied["others"].size(), 1u);
   EXPECT_NEAR(copied["others"][0]["time_ns"]["median"].get<double>(), 9000, 1);
   EXPECT_EQ(json_of("out/bench_conv.json")["tasks"][0]["peer"]["name"], "cuDNN");
-  for (const char* part :
-       {"runs of small kernels", "clocks of a load that", "results in out/conv.jsonl", "cuDNN/ours"})
+  EXPECT_EQ(json_of("out/device_properties.json")["deviceVer"], 900);
+  for (const char* part : {"runs of small kernels", "clocks of a load that", "results in out/conv.jsonl",
+                           "cuDNN/ours", "searched cuDNN"})
     EXPECT_THAT(text_of("out/log"), HasSubstr(part));
   EXPECT_THAT(text_of("out/log"), Not(HasSubstr("failed")));
 }
@@ -118,6 +119,9 @@ echo "==== ERROR SUMMARY: 0 errors"; exit $rc)");
     outputs.insert(task["output_sha256"]);
   }
   EXPECT_EQ(outputs.size(), 1u);
+  EXPECT_THAT(json_of("out/bench_conv_again1.json")["tasks"][0]["peer"]["missing"].get<std::string>(),
+              HasSubstr("no cuDNN: none: "))
+      << "only ours is compared with itself";
   for (const char* check : {"memcheck", "racecheck"}) {
     EXPECT_THAT(text_of("compute-sanitizer.calls"),
                 HasSubstr(str("--tool ", check, " --error-exitcode 9 carried/bench_gpu ")));
@@ -219,6 +223,81 @@ TEST_F(GpuHost, AVisitThatIsKilledLeavesWhatWasMeasuredAndGoesOn) {
   EXPECT_EQ(json_of("out/bench_conv.json")["tasks"][0]["ns"].size(), 5u);
 }
 
+// An algorithm of a library that breaks the device: what else there is, is measured in a process of its own.
+TEST_F(GpuHost, APeerThatBreaksTheDeviceIsTriedAgainWithAShortSearch) {
+  fs::rename(folder_ / "bench_gpu", folder_ / "real");
+  std::ofstream(folder_ / "bench_gpu") << R"(#!/bin/bash
+if [[ $* == *"--json out/bench_matmul.json"*"--peer-seconds 6"* ]]; then
+  echo '{ "stopped": "the device failed: x" }' >out/bench_matmul.json
+  exit 1
+fi
+)" << (folder_ / "real").string() << " \"$@\"\n";
+  fs::permissions(folder_ / "bench_gpu", fs::perms::owner_all);
+  const Ended ended = script("first carried out");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("gpu_host: once more with a short search\n"));
+  EXPECT_EQ(json_of("out/bench_matmul.json")["tasks"].size(), 2u) << ended.text;
+  EXPECT_TRUE(fs::exists(dir_ / "out/bench_matmul_stopped.json"));
+}
+
+// One file is all that must come back, whole at any time.
+TEST_F(GpuHost, ABundleHasEveryLogAndTheSecondVisitGoesOnFromIt) {
+  ASSERT_EQ(script("first carried out", "BUNDLE=carried/first.tar.gz").exit_code, 0);
+  ASSERT_EQ(shell("mkdir back && tar -xzf carried/first.tar.gz -C back").exit_code, 0);
+  for (const char* file : {"log", "probe.json", "device_properties.json", "calibration.json", "conv.jsonl",
+                           "bench_conv.json", "bench_matmul.json"})
+    EXPECT_EQ(text_of(str("back/", file)), text_of(str("out/", file))) << file;
+  fs::remove_all(dir_ / "out");  // another host
+  const Ended ended = script("confirm carried out");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("gpu_host: conv: 1 outputs are bitwise equal in three processes\n"));
+}
+
+// Parts of the time, in the order of the file.
+TEST_F(GpuHost, PacksGetTheirPartsOfTheTime) {
+  std::ofstream(folder_ / "order") << "matmul 3\nconv 1\n";
+  fs::rename(folder_ / "runner", folder_ / "real");
+  std::ofstream(folder_ / "runner") << "#!/bin/bash\necho \"$*\" >>" << (dir_ / "runs").string() << "\n"
+                                    << (folder_ / "real").string() << " \"$@\"\n";
+  fs::permissions(folder_ / "runner", fs::perms::owner_all);
+  const Ended ended = script("first carried out", "SECONDS_OF_PACKS=400");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  const std::string runs = text_of("runs");
+  EXPECT_THAT(runs, testing::ContainsRegex("matmul.pack -o out/matmul.jsonl --deadline (300|29.)\n"));
+  EXPECT_THAT(runs, testing::ContainsRegex("conv.pack -o out/conv.jsonl --deadline (400|39.|38.)\n"))
+      << "what the first one left";
+  EXPECT_LT(runs.find("matmul.pack"), runs.find("conv.pack"));
+}
+
+// --- without a GPU ---
+
+// The visit to a Hopper, whole, by one command.
+TEST_F(GpuHost, AVisitIsRehearsedWithTheJobsOfHopper) {
+  const Ended ended =
+      script("rehearse rehearsal", str("TUNER_BUILD=", TUNER_BUILD_DIR,
+                                       " SECONDS_OF_PACKS=60 "
+                                       "SECONDS_OF_PEERS=60 SECONDS_OF_PROFILES=60 PEER_SECONDS=0.3 JOBS=",
+                                       TUNER_SOURCE_DIR, "/tests/bench/gpu/jobs/hopper.json"));
+  ASSERT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("gpu_host: rehearsed: "));
+  const json tasks = json_of("rehearsal/back/bench_hopper.json")["tasks"];
+  EXPECT_EQ(tasks.size(), 10u);
+  for (const json& t : tasks) {
+    EXPECT_EQ(t["peer"]["name"], "cuBLASLt") << t;
+    EXPECT_EQ(t["batches"], "CUDA graphs");
+    EXPECT_GT(t["peer"]["ratio_to_ours"]["median"].get<double>(), 0);
+  }
+}
+
+TEST_F(GpuHost, ARehearsalThatLeavesSomethingOutFails) {
+  const Ended ended = script("rehearse rehearsal", str("TUNER_BUILD=", TUNER_BUILD_DIR,
+                                                       " SECONDS_OF_PEERS=1 JOBS=", TUNER_SOURCE_DIR,
+                                                       "/tests/bench/gpu/jobs/memory_bound.json"));
+  EXPECT_EQ(ended.exit_code, 1) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("gpu_host: the rehearsal left no "));
+  EXPECT_THAT(ended.text, HasSubstr("bench_memory_bound.json"));
+}
+
 // --- what is carried ---
 
 TEST_F(GpuHost, PrepareMakesAFolderThatIsSmallEnoughToCarry) {
@@ -251,6 +330,43 @@ TEST(GpuJobs, TheLayersOfResnet50AreThoseOfTheOtherBenchmark) {
       read_job_file(TUNER_SOURCE_DIR "/tests/bench/gpu/jobs/resnet50.json");
   ASSERT_TRUE(entries.is_ok()) << entries.message();
   for (const JobEntry& entry : *entries) found.push_back(entry.workload.key());
+  EXPECT_EQ(found, wanted);
+}
+
+// The products that H200.md tells of.
+TEST(GpuJobs, ThoseOfHopperAreTheTenProductsByWgmma) {
+  const Result<std::vector<JobEntry>> entries =
+      read_job_file(TUNER_SOURCE_DIR "/tests/bench/gpu/jobs/hopper.json");
+  ASSERT_TRUE(entries.is_ok()) << entries.message();
+  std::ifstream in(TUNER_SOURCE_DIR "/tests/bench/results/2026-11-26-h200-wgmma.json");
+  std::vector<std::string> wanted, found;
+  const json results = json::parse(in, nullptr, /*allow_exceptions=*/false);
+  for (const json& t : results["tasks"]) wanted.push_back(t["workload"]);
+  ASSERT_EQ(wanted.size(), 10u);
+  for (const JobEntry& entry : *entries) {
+    found.push_back(entry.workload.key());
+    EXPECT_EQ(entry.target, "cuda -arch=sm_90a");
+  }
+  EXPECT_THAT(found, testing::UnorderedElementsAreArray(wanted));
+}
+
+// Those of float32 with channels last, of one image and of 32.
+TEST(GpuJobs, TheLayersOfResnet50InNhwcAreThoseOfFloat32) {
+  const auto read = [](const char* name) {
+    Result<std::vector<JobEntry>> entries =
+        read_job_file(str(TUNER_SOURCE_DIR "/tests/bench/gpu/jobs/", name));
+    EXPECT_TRUE(entries.is_ok()) << entries.message();
+    return *std::move(entries);
+  };
+  std::vector<std::string> wanted, found;
+  for (const int64_t batch : {1, 32})
+    for (const JobEntry& entry : read("resnet50.json")) {
+      Conv2dWorkload w = *entry.workload.get_if<Conv2dWorkload>();
+      w.batch = batch, w.layout = w.out_layout = "NHWC", w.dtype = DType::kBFloat16,
+      w.narrow_out = DType::kBFloat16;
+      wanted.push_back(Workload(w).key());
+    }
+  for (const JobEntry& entry : read("resnet50_nhwc.json")) found.push_back(entry.workload.key());
   EXPECT_EQ(found, wanted);
 }
 

@@ -35,8 +35,7 @@ struct Extraction {
 };
 
 Result<Target> target_of(const std::string& text) {
-  Result<Target> target =
-      text == "cpu" || text.starts_with("cpu ") ? resolve_target(text) : parse_target(text);
+  Result<Target> target = resolve_target(text);
   return target ? target : target.status().with_context("--target: ");
 }
 

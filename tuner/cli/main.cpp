@@ -5,11 +5,13 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <sstream>
 
+#include "compiler_core/backend.h"
 #include "tuner/cli/command.h"
 #include "tuner/command_line/wrong_use.h"
 #include "tuner/text/hint.h"
@@ -35,11 +37,19 @@ int written_out(int exit_code) {
   return kExitFailed;
 }
 
+// Once per command, however many entries of its job file name such a target.
+void tell_once(const std::string& advice) {
+  static std::atomic<bool> told = false;
+  if (!told.exchange(true)) std::fprintf(stderr, "tuner: %s\n", advice.c_str());
+}
+
 }  // namespace
 
 int tuner_main(int argc, char** argv) {
   // A reader that goes away (`tuner jobs | head`) ends a write with an error, not the process without a word.
   std::signal(SIGPIPE, SIG_IGN);
+
+  on_target_advice(tell_once);
 
   CommandContext context;
   const std::shared_ptr<CLI::App> made = make_app(context);

@@ -1,5 +1,6 @@
 // libfakecudnn.so: as much of cuDNN as bench_gpu asks for, by its definition (plain loops), so that how we call it
-// is tested for real. Works on the memory and the clock of libfakecuda.so.
+// is tested for real. Works on the memory and the clock of libfakecuda.so. Here are its older functions; its graph interface
+// stands in fake_cudnn_graph.cpp.
 //
 // Algorithm 0 takes twice as long as TUNER_FAKE_CUDNN_NS (default 5000), 1 so long, 2 is not supported, and 3 is
 // the fastest but wrong. 1 wants a workspace, and uses all of it. With TUNER_FAKE_CUDNN_WRONG all are wrong.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "compiler_core/base/elements.h"
+#include "tests/measure_server/fake_cuda/fake_queue.h"
 
 namespace {
 
@@ -103,8 +105,6 @@ void convolve(const Convolution& conv, const Tensor& data, const void* x, const 
 
 extern "C" {
 
-void fake_cuda_advance(double ns);  // libfakecuda.so
-
 int cudnnCreate(void** handle) {
   *handle = new char;
   return 0;
@@ -181,24 +181,26 @@ int cudnnGetConvolutionForwardAlgorithm_v7(void*, void* data, void* filter, void
 int cudnnConvolutionForward(void*, const void* alpha, void* data, const void* x, void* filter,
                             const void* weight, void* convolution, int algorithm, void* workspace,
                             size_t workspace_bytes, const void* beta, void* out, void* y) {
-  const auto& conv = *static_cast<Convolution*>(convolution);
-  const auto &in = *static_cast<Tensor*>(data), &to = *static_cast<Tensor*>(out),
-             &taps = *static_cast<Tensor*>(filter);
+  const Convolution conv = *static_cast<Convolution*>(convolution);
+  const Tensor in = *static_cast<Tensor*>(data), to = *static_cast<Tensor*>(out),
+               taps = *static_cast<Tensor*>(filter);
   if (!fits(in, taps, to, conv.groups) || *static_cast<const float*>(alpha) != 1 ||
       *static_cast<const float*>(beta) != 0)
     return kBadParameter;
   if (algorithm == 6) return kNotSupported;
   if (algorithm == 1 && (workspace == nullptr || workspace_bytes < kWorkspaceBytes)) return kBadParameter;
-  if (algorithm == 1) std::memset(workspace, 0x5A, kWorkspaceBytes);
-  convolve(conv, in, x, taps, weight, to, y);
-  const double wrong = 1000;
-  if (algorithm == 3 || std::getenv("TUNER_FAKE_CUDNN_WRONG") != nullptr)
-    tuner::store_elements(&wrong, 1, to.type, y);
-  const char* given = std::getenv("TUNER_FAKE_CUDNN_NS");
-  const double ns = given != nullptr ? std::atof(given) : 5000;
-  const double with_tensor_cores = conv.math == kTensorCores ? 0.5 : 1;
-  fake_cuda_advance(with_tensor_cores * (algorithm == 0 ? 2 * ns : algorithm == 1 ? ns : ns / 10));
-  return 0;
+  return fake_cuda_queue([=] {
+    if (algorithm == 1) std::memset(workspace, 0x5A, kWorkspaceBytes);
+    convolve(conv, in, x, taps, weight, to, y);
+    const double wrong = 1000;
+    if (algorithm == 3 || std::getenv("TUNER_FAKE_CUDNN_WRONG") != nullptr)
+      tuner::store_elements(&wrong, 1, to.type, y);
+    const char* given = std::getenv("TUNER_FAKE_CUDNN_NS");
+    const double ns = given != nullptr ? std::atof(given) : 5000;
+    const double with_tensor_cores = conv.math == kTensorCores ? 0.5 : 1;
+    fake_cuda_advance(with_tensor_cores * (algorithm == 0 ? 2 * ns : algorithm == 1 ? ns : ns / 10));
+    return 0;
+  });
 }
 
 }  // extern "C"

@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t kFewestRounds = 5;     // below these a median says little
 constexpr int kRoundsToChoose = 3;      // which of several kernels is held against the peer
+constexpr int kRoundsOneByOne = 5;      // of calls that are not recorded, beside those that are
 constexpr size_t kOurs = 0, kPeer = 1;  // of the contestants
 
 }  // namespace
@@ -46,7 +47,9 @@ std::vector<size_t> fastest_candidates(const PackFile& pack, const PackResults* 
   return best;
 }
 
-Status Comparison::run(size_t task, const std::vector<size_t>& candidates, TaskReport& report) {
+Status Comparison::run(size_t task, const std::vector<size_t>& candidates, double peer_seconds,
+                       TaskReport& report) {
+  peer_seconds_ = peer_seconds;
   const PackTask& t = pack_.pack().tasks[task];
   report.workload = t.workload_key;
   report.target = t.target;
@@ -85,6 +88,8 @@ Status Comparison::choose(std::vector<Kernel>& kernels) const {
   InterleaveOptions race = options_.interleave;
   race.rounds = kRoundsToChoose;
   race.sets = kernels.front().operands->sets();
+  const Status recorded = record_graphs(bench_, race, racers);
+  if (recorded.code() == StatusCode::kUnavailable) return recorded;
   std::vector<std::string> states;
   RETURN_IF_ERROR(interleave(bench_, race, racers, states));
   size_t fastest = 0;
@@ -122,7 +127,7 @@ Status Comparison::run_checked(size_t task, const std::vector<size_t>& candidate
   return time(task, kernels, report);
 }
 
-// Ours first, then the peer where there is one, then the others.
+// Ours first, then the peer where there is one and what is told beside it, then the others.
 Status Comparison::time(size_t task, std::vector<Kernel>& kernels, TaskReport& report) const {
   Kernel& ours = kernels.front();
   std::vector<Contestant> contestants;
@@ -133,10 +138,17 @@ Status Comparison::time(size_t task, std::vector<Kernel>& kernels, TaskReport& r
   contestants.resize(1);
   InterleaveOptions interleaving = options_.interleave;
   interleaving.sets = ours.operands->sets();
-  RETURN_IF_ERROR(add_peer(bench_, libraries_, interleaving, *ours.operands, report.peer, contestants));
+  const PeerOptions how{.interleave = interleaving, .seconds = std::max(peer_seconds_, 0.0)};
+  RETURN_IF_ERROR(add_peer(bench_, libraries_, how, *ours.operands, report.peer, contestants));
   const bool has_peer = contestants.size() > kPeer;
   std::ranges::move(others, std::back_inserter(contestants));
-  if (interleaving.rounds > 0) RETURN_IF_ERROR(interleave(bench_, interleaving, contestants, report.states));
+  if (interleaving.rounds > 0) {
+    const Status recorded = record_graphs(bench_, interleaving, contestants);
+    if (recorded.code() == StatusCode::kUnavailable) return recorded;
+    report.one_by_one = recorded.message();
+    RETURN_IF_ERROR(interleave(bench_, interleaving, contestants, report.states));
+    if (recorded) RETURN_IF_ERROR(time_one_by_one(contestants, has_peer, report));
+  }
   for (Kernel& k : kernels) {
     OtherReport other = report_of(task, k.candidate);
     other.max_error = k.max_error;
@@ -159,13 +171,37 @@ Status Comparison::time(size_t task, std::vector<Kernel>& kernels, TaskReport& r
   return Status::ok();
 }
 
+// Ours and the peer once more, each call queued by the host: what a program pays that records nothing.
+Status Comparison::time_one_by_one(const std::vector<Contestant>& contestants, bool has_peer,
+                                   TaskReport& report) const {
+  std::vector<Contestant> plain(has_peer ? 2 : 1);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    plain[i].name = contestants[i].name;
+    plain[i].call = contestants[i].call;
+  }
+  InterleaveOptions rounds = options_.interleave;
+  rounds.rounds = std::min(rounds.rounds, kRoundsOneByOne);
+  rounds.sets = report.sets;
+  std::vector<std::string> states;
+  RETURN_IF_ERROR(interleave(bench_, rounds, plain, states));
+  if (plain[kOurs].ns.empty()) return Status::ok();
+  report.plain_ns = plain[kOurs].ns;
+  report.plain_time_ns = median_interval(report.plain_ns, options_.seed);
+  if (!has_peer) return Status::ok();
+  report.peer.plain = {.ns = plain[kPeer].ns,
+                       .time_ns = median_interval(plain[kPeer].ns, options_.seed),
+                       .ratio = ratio_interval(plain[kPeer].ns, report.plain_ns, options_.seed)};
+  return Status::ok();
+}
+
 void Comparison::summarise(std::vector<Contestant>& contestants, bool has_peer, TaskReport& report) const {
   if (options_.interleave.rounds == 0) return;
   report.calls = contestants[kOurs].calls;
   report.ns = std::move(contestants[kOurs].ns);
   report.time_ns = median_interval(report.ns, options_.seed);
   // The last ones of the report, in the same order; those that were wrong from the start stand before them.
-  const size_t first = has_peer ? kPeer + 1 : kPeer, timed = contestants.size() - first;
+  const size_t beside = kPeer + 1, first = has_peer ? beside + report.peer.also.size() : kPeer,
+               timed = contestants.size() - first;
   for (size_t i = 0; i < timed; ++i) {
     OtherReport& other = report.others[report.others.size() - timed + i];
     if (!other.error.empty()) continue;
@@ -173,9 +209,15 @@ void Comparison::summarise(std::vector<Contestant>& contestants, bool has_peer, 
     other.time_ns = median_interval(other.ns, options_.seed);
   }
   if (!has_peer) return;
-  report.peer.ns = std::move(contestants[kPeer].ns);
-  report.peer.time_ns = median_interval(report.peer.ns, options_.seed);
-  report.peer.ratio = ratio_interval(report.peer.ns, report.ns, options_.seed);
+  const auto timed_beside_ours = [&](Contestant& c) {
+    Timed t{.ns = std::move(c.ns)};
+    t.time_ns = median_interval(t.ns, options_.seed);
+    t.ratio = ratio_interval(t.ns, report.ns, options_.seed);
+    return t;
+  };
+  report.peer.timed = timed_beside_ours(contestants[kPeer]);
+  for (size_t i = 0; i < report.peer.also.size(); ++i)
+    report.peer.also[i].timed = timed_beside_ours(contestants[beside + i]);
 }
 
 }  // namespace tuner

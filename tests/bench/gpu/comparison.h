@@ -28,8 +28,9 @@ class Comparison {
 
   // What was found of the task; a task that cannot be compared has its `error`. Of several candidates the fastest in
   // a few rounds beforehand is held against the peer, as the peer's algorithms are chosen; the others are timed in
-  // the same rounds. Unavailable: the device failed, nothing more can run in this process.
-  Status run(size_t task, const std::vector<size_t>& candidates, TaskReport& report);
+  // the same rounds. The peer is searched for so many seconds. Unavailable: the device failed, nothing more can run in this
+  // process.
+  Status run(size_t task, const std::vector<size_t>& candidates, double peer_seconds, TaskReport& report);
 
  private:
   // A kernel of ours that is right.
@@ -45,12 +46,14 @@ class Comparison {
   Status choose(std::vector<Kernel>& kernels) const;
   Status time(size_t task, std::vector<Kernel>& kernels, TaskReport& report) const;
   OtherReport report_of(size_t task, size_t candidate) const;
+  Status time_one_by_one(const std::vector<Contestant>& contestants, bool has_peer, TaskReport& report) const;
   void summarise(std::vector<Contestant>& contestants, bool has_peer, TaskReport& report) const;
 
   DeviceBench& bench_;
   const PackFile& pack_;
   const Libraries& libraries_;
   const ComparisonOptions options_;
+  double peer_seconds_ = 0;  // of the task that is compared
 };
 
 }  // namespace tuner

@@ -12,6 +12,8 @@ namespace {
 
 // Written down after the documented ABI of cublas_api.h. Operands are column-major there.
 constexpr int kSuccess = 0, kNotTransposed = 0, kTransposed = 1, kDefaultMath = 0;
+// What NVIDIA recommends for Hopper. The library's own would be taken anew by each call that is recorded.
+constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 #define TUNER_CUBLAS_SYMBOLS(X)                                                                           \
   X(create, "cublasCreate_v2", (void** handle))                                                           \
@@ -19,6 +21,7 @@ constexpr int kSuccess = 0, kNotTransposed = 0, kTransposed = 1, kDefaultMath = 
   X(version, "cublasGetVersion_v2", (void* handle, int* version))                                         \
   X(set_stream, "cublasSetStream_v2", (void* handle, cuda::Stream stream))                                \
   X(set_math, "cublasSetMathMode", (void* handle, int mode))                                              \
+  X(set_workspace, "cublasSetWorkspace_v2", (void* handle, void* workspace, size_t bytes))                \
   X(sgemm, "cublasSgemm_v2",                                                                              \
     (void* handle, int op_a, int op_b, int m, int n, int k, const float* alpha, const void* a, int lda,   \
      const void* b, int ldb, const float* beta, void* c, int ldc))                                        \
@@ -70,6 +73,11 @@ Result<Cublas> Cublas::open(const cuda::DeviceStream& stream) {
   Status status = checked(api->create(&cublas.handle_), "cublasCreate");
   if (status) status = checked(api->set_stream(cublas.handle_, stream.get()), "cublasSetStream");
   if (status) status = checked(api->set_math(cublas.handle_, kDefaultMath), "cublasSetMathMode");
+  if (status) status = cuda::DeviceMemory::allocate(kWorkspaceBytes, cublas.workspace_).status();
+  if (status)
+    status = checked(api->set_workspace(cublas.handle_, reinterpret_cast<void*>(cublas.workspace_.address()),
+                                        static_cast<size_t>(kWorkspaceBytes)),
+                     "cublasSetWorkspace");
   if (status) status = checked(api->version(cublas.handle_, &version), "cublasGetVersion");
   if (!status) return unavailable("no cuBLAS: ", status.message());
   cublas.version_ = str(version / 10000, ".", version / 100 % 100, ".", version % 100);

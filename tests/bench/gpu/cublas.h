@@ -19,7 +19,8 @@ class Cublas {
   // loader's path, then of /usr/local/cuda/lib64), or it makes no handle. Calls are queued on `stream`, which
   // outlives this.
   static Result<Cublas> open(const cuda::DeviceStream& stream);
-  Cublas(Cublas&& other) noexcept : version_(std::move(other.version_)), handle_(other.handle_) {
+  Cublas(Cublas&& other) noexcept
+      : version_(std::move(other.version_)), workspace_(std::move(other.workspace_)), handle_(other.handle_) {
     other.handle_ = nullptr;
   }
   Cublas& operator=(Cublas&&) = delete;
@@ -34,6 +35,7 @@ class Cublas {
  private:
   Cublas() = default;
   std::string version_;
+  cuda::DeviceMemory workspace_;
   void* handle_ = nullptr;
 };
 

@@ -3,65 +3,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <optional>
 
 #include "tests/bench/gpu/library.h"
 
 namespace tuner {
+
+namespace cublaslt {
 namespace {
-
-// Written down after the documented ABI of cublasLt.h and library_types.h, the same in 12 and 13. Matrices
-// lie by columns there.
-constexpr int kSuccess = 0, kNotTransposed = 0, kTransposed = 1;
-constexpr int kReal32F = 0, kReal16F = 2, kReal8I = 3, kReal32I = 10, kReal16Bf = 14;  // cudaDataType_t
-constexpr int kCompute32F = 68, kCompute32I = 72, kCompute32FFastTf32 = 77;            // cublasComputeType_t
-constexpr int kDescTransposeA = 3, kDescTransposeB = 4;                                // int32_t each
-constexpr int kLayoutBatch = 5, kLayoutBatchStride = 6;                                // int32_t, int64_t
-constexpr int kPreferenceWorkspace = 1;                                                // uint64_t
-
-// cublasLtMatmulHeuristicResult_t
-struct HeuristicResult {
-  std::array<uint64_t, 8> algorithm;
-  size_t workspace_bytes;
-  int state;  // anything but 0: the rest says nothing
-  float waves;
-  int reserved[4];
-};
-static_assert(sizeof(HeuristicResult) == 96);
-
-#define TUNER_CUBLASLT_SYMBOLS(X)                                                                  \
-  X(create, int, "cublasLtCreate", (void** handle))                                                \
-  X(destroy, int, "cublasLtDestroy", (void* handle))                                               \
-  X(version, size_t, "cublasLtGetVersion", ())                                                     \
-  X(create_product, int, "cublasLtMatmulDescCreate", (void** product, int compute, int scale))     \
-  X(destroy_product, int, "cublasLtMatmulDescDestroy", (void* product))                            \
-  X(set_product, int, "cublasLtMatmulDescSetAttribute",                                            \
-    (void* product, int attribute, const void* value, size_t bytes))                               \
-  X(create_layout, int, "cublasLtMatrixLayoutCreate",                                              \
-    (void** layout, int type, uint64_t rows, uint64_t columns, int64_t leading))                   \
-  X(destroy_layout, int, "cublasLtMatrixLayoutDestroy", (void* layout))                            \
-  X(set_layout, int, "cublasLtMatrixLayoutSetAttribute",                                           \
-    (void* layout, int attribute, const void* value, size_t bytes))                                \
-  X(create_preference, int, "cublasLtMatmulPreferenceCreate", (void** preference))                 \
-  X(destroy_preference, int, "cublasLtMatmulPreferenceDestroy", (void* preference))                \
-  X(set_preference, int, "cublasLtMatmulPreferenceSetAttribute",                                   \
-    (void* preference, int attribute, const void* value, size_t bytes))                            \
-  X(heuristic, int, "cublasLtMatmulAlgoGetHeuristic",                                              \
-    (void* handle, void* product, void* a, void* b, void* c, void* d, void* preference, int most,  \
-     HeuristicResult* results, int* found))                                                        \
-  X(multiply, int, "cublasLtMatmul",                                                               \
-    (void* handle, void* product, const void* alpha, const void* a, void* a_layout, const void* b, \
-     void* b_layout, const void* beta, const void* c, void* c_layout, void* d, void* d_layout,     \
-     const void* algorithm, void* workspace, size_t workspace_bytes, cuda::Stream stream))
-
-struct Api {
-#define TUNER_CUBLASLT_MEMBER(member, result, symbol, parameters) \
-  result(*member) parameters = nullptr;  // NOLINT
-  TUNER_CUBLASLT_SYMBOLS(TUNER_CUBLASLT_MEMBER)
-#undef TUNER_CUBLASLT_MEMBER
-};
 
 Result<Api> load() {
   forget_float_overrides();
@@ -78,7 +27,8 @@ Result<Api> load() {
   return api;
 }
 
-// The library once in the life of the process: it cannot be unloaded safely.
+}  // namespace
+
 const Result<Api>& loaded() {
   static const Result<Api> once = load();
   return once;
@@ -87,6 +37,12 @@ const Result<Api>& loaded() {
 Status checked(int code, const char* call) {
   return code == kSuccess ? Status::ok() : failed("cuBLASLt: ", call, " answered status ", code);
 }
+
+}  // namespace cublaslt
+
+namespace {
+
+using namespace cublaslt;  // NOLINT: its words, throughout
 
 template <class T>
 Status set(int (*setter)(void*, int, const void*, size_t), void* of, int attribute, T value) {
@@ -109,6 +65,8 @@ int code_of(DType t) {
       return kReal32I;
   }
 }
+
+void* pointer(cuda::DevicePtr p) { return reinterpret_cast<void*>(p); }
 
 }  // namespace
 
@@ -141,56 +99,49 @@ Status cublaslt_serves(const MatmulWorkload& w) {
 }
 
 Result<std::unique_ptr<CublasLtProduct>> CublasLtProduct::describe(const CublasLt& lt,
-                                                                   const MatmulWorkload& w) {
+                                                                   const MatmulWorkload& w, Epilogue epilogue,
+                                                                   cuda::DevicePtr bias) {
   RETURN_IF_ERROR(cublaslt_serves(w));
   std::unique_ptr<CublasLtProduct> made(new CublasLtProduct(lt));
-  RETURN_IF_ERROR(made->describe(w));
-  RETURN_IF_ERROR(made->find_algorithms());
+  RETURN_IF_ERROR(made->describe(w, epilogue, bias));
   return made;
 }
 
-// As in cublas.cpp: the operands change places, and what the workload stores transposed is transposed again.
-Status CublasLtProduct::describe(const MatmulWorkload& w) {
+// As in cublas.cpp: the operands change places, and what the workload stores transposed is transposed again. So out has a
+// column of ours in each of its rows, and a bias of one value per row is what we call one per column.
+Status CublasLtProduct::describe(const MatmulWorkload& w, Epilogue epilogue, cuda::DevicePtr bias) {
   const Api& api = *loaded();
   sums_integers_ = w.dtype == DType::kInt8;
   const bool transpose_a = w.transpose_a && !sums_integers_, transpose_b = w.transpose_b || sums_integers_;
-  const int compute = sums_integers_ ? kCompute32I : w.allow_tf32 ? kCompute32FFastTf32 : kCompute32F;
-  RETURN_IF_ERROR(checked(api.create_product(&product_, compute, sums_integers_ ? kReal32I : kReal32F),
-                          "cublasLtMatmulDescCreate"));
+  compute_ = sums_integers_ ? kCompute32I : w.allow_tf32 ? kCompute32FFastTf32 : kCompute32F;
+  scale_ = sums_integers_ ? kReal32I : kReal32F;
+  type_ = code_of(w.dtype);
+  out_type_ = code_of(w.out_dtype());
+  RETURN_IF_ERROR(checked(api.create_product(&product_, compute_, scale_), "cublasLtMatmulDescCreate"));
   RETURN_IF_ERROR(
       set<int32_t>(api.set_product, product_, kDescTransposeA, transpose_b ? kTransposed : kNotTransposed));
   RETURN_IF_ERROR(
       set<int32_t>(api.set_product, product_, kDescTransposeB, transpose_a ? kTransposed : kNotTransposed));
-  const auto lay_out = [&](void** layout, DType type, int64_t rows, int64_t columns) -> Status {
-    RETURN_IF_ERROR(checked(api.create_layout(layout, code_of(type), static_cast<uint64_t>(rows),
+  if (epilogue == Epilogue::kWhole) {
+    const bool relu = w.activation == Activation::kRelu;
+    adds_bias_ = w.bias;
+    adds_residual_ = w.residual;
+    RETURN_IF_ERROR(set<uint32_t>(
+        api.set_product, product_, kDescEpilogue,
+        relu || w.bias ? (relu ? kEpilogueRelu : 0) | (w.bias ? kEpilogueBias : 0) : kEpilogueNone));
+    if (w.bias) RETURN_IF_ERROR(set<const void*>(api.set_product, product_, kDescBiasPointer, pointer(bias)));
+  }
+  const auto lay_out = [&](void** layout, int type, int64_t rows, int64_t columns) -> Status {
+    RETURN_IF_ERROR(checked(api.create_layout(layout, type, static_cast<uint64_t>(rows),
                                               static_cast<uint64_t>(columns), /*leading=*/rows),
                             "cublasLtMatrixLayoutCreate"));
     if (w.batch == 1) return Status::ok();
     RETURN_IF_ERROR(set<int32_t>(api.set_layout, *layout, kLayoutBatch, static_cast<int32_t>(w.batch)));
     return set<int64_t>(api.set_layout, *layout, kLayoutBatchStride, rows * columns);
   };
-  RETURN_IF_ERROR(lay_out(&left_, w.dtype, transpose_b ? w.k : w.n, transpose_b ? w.n : w.k));
-  RETURN_IF_ERROR(lay_out(&right_, w.dtype, transpose_a ? w.m : w.k, transpose_a ? w.k : w.m));
-  return lay_out(&out_, w.out_dtype(), w.n, w.m);
-}
-
-Status CublasLtProduct::find_algorithms() {
-  const Api& api = *loaded();
-  void* preference = nullptr;
-  RETURN_IF_ERROR(checked(api.create_preference(&preference), "cublasLtMatmulPreferenceCreate"));
-  std::array<HeuristicResult, kMostAlgorithms> results{};
-  int found = 0;
-  Status status = set<uint64_t>(api.set_preference, preference, kPreferenceWorkspace, kMostWorkspaceBytes);
-  const int code = status ? api.heuristic(lt_.handle(), product_, left_, right_, out_, out_, preference,
-                                          kMostAlgorithms, results.data(), &found)
-                          : kSuccess;
-  api.destroy_preference(preference);
-  RETURN_IF_ERROR(status);
-  for (int i = 0; i < std::min(found, kMostAlgorithms) && code == kSuccess; ++i)
-    if (const HeuristicResult& r = results[static_cast<size_t>(i)]; r.state == kSuccess)
-      algorithms_.push_back({.opaque = r.algorithm, .workspace_bytes = r.workspace_bytes, .place = i + 1});
-  if (algorithms_.empty()) return failed("cuBLASLt: has no algorithm for it (status ", code, ")");
-  return Status::ok();
+  RETURN_IF_ERROR(lay_out(&left_, type_, transpose_b ? w.k : w.n, transpose_b ? w.n : w.k));
+  RETURN_IF_ERROR(lay_out(&right_, type_, transpose_a ? w.m : w.k, transpose_a ? w.k : w.m));
+  return lay_out(&out_, out_type_, w.n, w.m);
 }
 
 CublasLtProduct::~CublasLtProduct() {
@@ -200,17 +151,23 @@ CublasLtProduct::~CublasLtProduct() {
   if (product_ != nullptr) api.destroy_product(product_);
 }
 
-Status CublasLtProduct::run(const Algorithm& algorithm, cuda::DevicePtr a, cuda::DevicePtr b,
-                            cuda::DevicePtr workspace, cuda::DevicePtr out) const {
+Status CublasLtProduct::run(const CublasLtAlgorithm& algorithm, const Operands& operands,
+                            cuda::DevicePtr workspace) const {
+  const Api& api = *loaded();
   const float one = 1, zero = 0;
   const int32_t integer_one = 1, integer_zero = 0;
+  const float* added = adds_residual_ ? &one : &zero;
   const void* alpha = sums_integers_ ? static_cast<const void*>(&integer_one) : &one;
-  const void* beta = sums_integers_ ? static_cast<const void*>(&integer_zero) : &zero;
-  const auto pointer = [](cuda::DevicePtr p) { return reinterpret_cast<void*>(p); };
-  return checked(loaded()->multiply(lt_.handle(), product_, alpha, pointer(b), left_, pointer(a), right_,
-                                    beta, pointer(out), out_, pointer(out), out_, algorithm.opaque.data(),
-                                    pointer(workspace), algorithm.workspace_bytes, lt_.stream()),
-                 "cublasLtMatmul");
+  const void* beta = sums_integers_ ? static_cast<const void*>(&integer_zero) : added;
+  // A word of the descriptor; nothing is queued.
+  if (adds_bias_)
+    RETURN_IF_ERROR(set<const void*>(api.set_product, product_, kDescBiasPointer, pointer(operands.bias)));
+  const cuda::DevicePtr c = adds_residual_ ? operands.residual : operands.out;
+  return checked(
+      api.multiply(lt_.handle(), product_, alpha, pointer(operands.b), left_, pointer(operands.a), right_,
+                   beta, pointer(c), out_, pointer(operands.out), out_, algorithm.opaque.data(),
+                   pointer(workspace), algorithm.workspace_bytes, lt_.stream()),
+      "cublasLtMatmul");
 }
 
 }  // namespace tuner

@@ -1,19 +1,19 @@
 // CublasLt: NVIDIA's library for products on tensor cores, loaded when first used (dlopen): the peer of our products of
-// bfloat16, float16 and bytes, of those of float32 that may take TF32, and beside cublasSgemm of other float32. Its heuristic
-// offers algorithms; which of them is the fastest is for the caller to find out.
+// bfloat16, float16 and bytes, of those of float32 that may take TF32, beside cublasSgemm of other float32, and of
+// convolutions that are products. Which of its algorithms there are, cublaslt_search.h finds out; which is the fastest
+// is for the caller.
 //
 // Needs no CUDA header to build. Uses the context that is current on the calling thread; one thread at a time.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/cuda_objects.h"
 #include "templates/workload/workload.h"
+#include "tests/bench/gpu/cublaslt_api.h"
 
 namespace tuner {
 
@@ -40,7 +40,23 @@ class CublasLt {
   cuda::Stream stream_ = nullptr;
 };
 
-// One product, described to the library, and the algorithms that its heuristic has for it.
+// How an algorithm is configured, in the library's numbers.
+struct CublasLtConfig {
+  int32_t id = 0, split_k = 1;
+  uint32_t tile = 0, stages = 0, reduction = 0, swizzle = 0, custom = 0;
+  uint16_t inner = 0, cluster = 0;
+  auto operator<=>(const CublasLtConfig&) const = default;
+};
+
+struct CublasLtAlgorithm {
+  cublaslt::Opaque opaque{};
+  size_t workspace_bytes = 0;
+  CublasLtConfig config;
+  bool on_tensor_cores = false;
+  std::string origin;  // "heuristic #3", "heuristic of id 66, #1", "enumerated"
+};
+
+// One product, described to the library.
 //
 //   dtype      a, b                              sums      out
 //   float32    float32                           float32   float32; with `allow_tf32` on tensor cores, operands
@@ -54,35 +70,35 @@ class CublasLt {
 // caller makes such operands (peers.cpp), and puts 128 times the sum of b's column on the answer.
 class CublasLtProduct {
  public:
-  struct Algorithm {
-    std::array<uint64_t, 8> opaque{};  // cublasLtMatmulAlgo_t
-    size_t workspace_bytes = 0;
-    int place = 0;  // in the order of the heuristic, from 1
+  // What the library does besides the product: bias and ReLU by an epilogue of its own, a residual as the matrix that it
+  // adds (beta is 1). kNothing leaves them away.
+  enum class Epilogue : uint8_t { kNothing, kWhole };
+  // Addresses on the device, of one set of operands. bias has elements of out's type.
+  struct Operands {
+    cuda::DevicePtr a = 0, b = 0, out = 0;
+    cuda::DevicePtr bias = 0, residual = 0;  // where the product has them and the epilogue is whole
   };
-  static constexpr int kMostAlgorithms = 8;
-  static constexpr int64_t kMostWorkspaceBytes = int64_t{64} << 20;
 
-  // Failed: the library cannot do it, or has no algorithm for it on this device. `lt` outlives this.
-  static Result<std::unique_ptr<CublasLtProduct>> describe(const CublasLt& lt, const MatmulWorkload& w);
+  // Failed: the library cannot be told of it. `lt` outlives this. `bias` is where a bias will lie, which decides about its
+  // alignment; 0 where none is read.
+  static Result<std::unique_ptr<CublasLtProduct>> describe(const CublasLt& lt, const MatmulWorkload& w,
+                                                           Epilogue epilogue, cuda::DevicePtr bias);
   CublasLtProduct(const CublasLtProduct&) = delete;
   CublasLtProduct& operator=(const CublasLtProduct&) = delete;
   ~CublasLtProduct();
 
-  // At least one, the one that the heuristic takes for the fastest first.
-  const std::vector<Algorithm>& algorithms() const { return algorithms_; }
-  // Queues out = a * b, operands stored as above; no bias, no activation. Failed with the library's code.
-  Status run(const Algorithm& algorithm, cuda::DevicePtr a, cuda::DevicePtr b, cuda::DevicePtr workspace,
-             cuda::DevicePtr out) const;
+  // Queues out = a * b, with what the epilogue does. Failed with the library's code.
+  Status run(const CublasLtAlgorithm& algorithm, const Operands& operands, cuda::DevicePtr workspace) const;
 
  private:
+  friend class CublasLtAlgorithms;
   explicit CublasLtProduct(const CublasLt& lt) : lt_(lt) {}
-  Status describe(const MatmulWorkload& w);
-  Status find_algorithms();
+  Status describe(const MatmulWorkload& w, Epilogue epilogue, cuda::DevicePtr bias);
 
   const CublasLt& lt_;
-  bool sums_integers_ = false;
+  bool sums_integers_ = false, adds_bias_ = false, adds_residual_ = false;
+  int compute_ = 0, scale_ = 0, type_ = 0, out_type_ = 0;                          // the library's numbers
   void *product_ = nullptr, *left_ = nullptr, *right_ = nullptr, *out_ = nullptr;  // of columns: left is b
-  std::vector<Algorithm> algorithms_;
 };
 
 // A product that the library can be told of: else why not.

@@ -1,101 +1,22 @@
 #include "tests/bench/gpu/cudnn.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <limits>
 
-#include "tests/bench/gpu/library.h"
+#include "tests/bench/gpu/cudnn_api.h"
 
 namespace tuner {
 namespace {
 
-// Written down after the documented interface; the same in 8 and 9.
-constexpr int kSuccess = 0, kNchw = 0, kNhwc = 1, kCrossCorrelation = 1;
-constexpr int kFloat = 0, kHalf = 2, kBFloat16 = 9;      // cudnnDataType_t
-constexpr int kTensorCores = 1, kFusedMultiplyAdds = 3;  // cudnnMathType_t
-
-// cudnnConvolutionFwdAlgoPerf_t
-struct Offer {
-  int algorithm;
-  int status;
-  float time;
-  size_t workspace_bytes;
-  int determinism;
-  int math;
-  int reserved[3];
-};
-static_assert(sizeof(Offer) == 48);
-
-#define TUNER_CUDNN_SYMBOLS(X)                                                                               \
-  X(create, int, "cudnnCreate", (void** handle))                                                             \
-  X(destroy, int, "cudnnDestroy", (void* handle))                                                            \
-  X(version, size_t, "cudnnGetVersion", ())                                                                  \
-  X(set_stream, int, "cudnnSetStream", (void* handle, cuda::Stream stream))                                  \
-  X(create_tensor, int, "cudnnCreateTensorDescriptor", (void** tensor))                                      \
-  X(destroy_tensor, int, "cudnnDestroyTensorDescriptor", (void* tensor))                                     \
-  X(set_tensor, int, "cudnnSetTensor4dDescriptor",                                                           \
-    (void* tensor, int format, int type, int n, int c, int h, int w))                                        \
-  X(create_filter, int, "cudnnCreateFilterDescriptor", (void** filter))                                      \
-  X(destroy_filter, int, "cudnnDestroyFilterDescriptor", (void* filter))                                     \
-  X(set_filter, int, "cudnnSetFilter4dDescriptor",                                                           \
-    (void* filter, int type, int format, int k, int c, int h, int w))                                        \
-  X(create_convolution, int, "cudnnCreateConvolutionDescriptor", (void** convolution))                       \
-  X(destroy_convolution, int, "cudnnDestroyConvolutionDescriptor", (void* convolution))                      \
-  X(set_convolution, int, "cudnnSetConvolution2dDescriptor",                                                 \
-    (void* convolution, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w,    \
-     int mode, int type))                                                                                    \
-  X(set_groups, int, "cudnnSetConvolutionGroupCount", (void* convolution, int groups))                       \
-  X(set_math, int, "cudnnSetConvolutionMathType", (void* convolution, int math))                             \
-  X(workspace, int, "cudnnGetConvolutionForwardWorkspaceSize",                                               \
-    (void* handle, void* data, void* weight, void* convolution, void* out, int algorithm, size_t* bytes))    \
-  X(offers, int, "cudnnGetConvolutionForwardAlgorithm_v7",                                                   \
-    (void* handle, void* data, void* weight, void* convolution, void* out, int most, int* found,             \
-     Offer* offers))                                                                                         \
-  X(forward, int, "cudnnConvolutionForward",                                                                 \
-    (void* handle, const void* alpha, void* data, const void* x, void* weight, const void* w,                \
-     void* convolution, int algorithm, void* workspace, size_t workspace_bytes, const void* beta, void* out, \
-     void* y))
-
-struct Api {
-#define TUNER_CUDNN_MEMBER(member, result, symbol, parameters) \
-  result(*member) parameters = nullptr;  // NOLINT
-  TUNER_CUDNN_SYMBOLS(TUNER_CUDNN_MEMBER)
-#undef TUNER_CUDNN_MEMBER
-};
+using namespace cudnn;  // NOLINT: its words, throughout
 
 // By cudnnConvolutionFwdAlgo_t.
 constexpr const char* kAlgorithms[] = {
     "implicit_gemm", "implicit_precomp_gemm", "gemm", "direct", "fft", "fft_tiling",
     "winograd",      "winograd_nonfused"};
 constexpr int kDirectAlgorithms = 4;  // the first ones
-
-Result<Api> load() {
-  forget_float_overrides();
-  ASSIGN_OR_RETURN(void* library,
-                   load_library("cuDNN", "TUNER_LIBCUDNN", {"libcudnn.so.9", "libcudnn.so.8"}));
-  Api api;
-  const char* missing = nullptr;
-#define TUNER_CUDNN_RESOLVE(member, result, symbol, parameters)                \
-  api.member = reinterpret_cast<decltype(api.member)>(dlsym(library, symbol)); \
-  if (api.member == nullptr) missing = symbol;
-  TUNER_CUDNN_SYMBOLS(TUNER_CUDNN_RESOLVE)
-#undef TUNER_CUDNN_RESOLVE
-  if (missing != nullptr) return unavailable("no cuDNN: the library has no ", missing);
-  return api;
-}
-
-// The library once in the life of the process: it cannot be unloaded safely.
-const Result<Api>& loaded() {
-  static const Result<Api> once = load();
-  return once;
-}
-
-Status checked(int code, const char* call) {
-  return code == kSuccess ? Status::ok() : failed("cuDNN: ", call, " answered status ", code);
-}
 
 }  // namespace
 
@@ -122,8 +43,6 @@ Status cudnn_serves(const Conv2dWorkload& w) {
   if (w.layout != w.out_layout || (w.layout != "NCHW" && w.layout != "NHWC"))
     return failed("cuDNN: data in ", w.layout, " and ", w.out_layout,
                   "; only NCHW and NHWC are compared, the same for both");
-  if (w.padding[0] != w.padding[2] || w.padding[1] != w.padding[3])
-    return failed("cuDNN: takes the same padding on both sides only");
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (std::max({w.batch, w.in_channels, w.in_height, w.in_width, w.out_channels, w.groups}) > kMost)
     return failed("cuDNN: a size does not fit 32 bits");
@@ -140,6 +59,8 @@ int code_of(DType t) { return t == DType::kBFloat16 ? kBFloat16 : t == DType::kF
 Result<std::unique_ptr<CudnnConvolution>> CudnnConvolution::describe(const Cudnn& cudnn,
                                                                      const Conv2dWorkload& w, DType out) {
   RETURN_IF_ERROR(cudnn_serves(w));
+  if (w.padding[0] != w.padding[2] || w.padding[1] != w.padding[3])
+    return failed("cuDNN: its older functions take the same padding on both sides only");
   std::unique_ptr<CudnnConvolution> made(new CudnnConvolution(cudnn));
   RETURN_IF_ERROR(made->describe(w, out));
   if (for_tensor_cores(w)) {

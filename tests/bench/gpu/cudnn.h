@@ -1,5 +1,6 @@
-// Cudnn: NVIDIA's library for convolutions, loaded when first used (dlopen): the peer of ours, by its functions that
-// take descriptors of tensors (cudnnConvolutionForward).
+// Cudnn: NVIDIA's library for convolutions, loaded when first used (dlopen): the peer of ours. It is asked by its graph
+// interface (cudnn_graph.h); here are its handle and, where that has nothing, its older functions that take descriptors of
+// tensors (cudnnConvolutionForward):
 //
 //   float32              fused multiply-adds, no tensor cores; direct and implicit algorithms only, as ours are:
 //                        Winograd and FFT round otherwise
@@ -75,7 +76,7 @@ class CudnnConvolution {
   std::vector<Algorithm> algorithms_;
 };
 
-// A convolution that the library can be told of: else why not (another layout, padding on one side only...).
+// A convolution that the library can be told of: else why not (another layout, bytes...).
 Status cudnn_serves(const Conv2dWorkload& w);
 
 }  // namespace tuner

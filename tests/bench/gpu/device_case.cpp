@@ -18,6 +18,8 @@ int64_t count(const std::vector<int64_t>& shape) {
 }  // namespace
 
 Status driver_status(const cuda::CallStatus& status) {
+  if (status.code() >= cuda::kCaptureUnsupported && status.code() <= cuda::kCaptureWrongThread)
+    return failed(status.message());
   switch (status.code()) {
     case cuda::kOutOfMemory:
     case cuda::kInvalidValue:
@@ -156,6 +158,18 @@ namespace {
 // The most that rounding to the type is off, as a share of the number. 0: the tolerance of sums holds.
 double rounding_of(DType t) { return t == DType::kBFloat16 ? 0x1p-8 : t == DType::kFloat16 ? 0x1p-11 : 0; }
 
+// Images of a convolution: the elements of NHWC in the order of NCHW.
+std::vector<double> channels_first(const std::vector<double>& from, const Conv2dWorkload& w) {
+  std::vector<double> to(from.size());
+  const int64_t pixels = w.out_height() * w.out_width();
+  for (int64_t n = 0; n < w.batch; ++n)
+    for (int64_t p = 0; p < pixels; ++p)
+      for (int64_t c = 0; c < w.out_channels; ++c)
+        to[static_cast<size_t>((n * w.out_channels + c) * pixels + p)] =
+            from[static_cast<size_t>((n * pixels + p) * w.out_channels + c)];
+  return to;
+}
+
 }  // namespace
 
 Result<CheckResult> DeviceCase::check_finished(size_t arg, const std::string& bytes,
@@ -165,15 +179,26 @@ Result<CheckResult> DeviceCase::check_finished(size_t arg, const std::string& by
   CHECK(dtype_bytes(written) <= dtype_bytes(info.dtype)) << "out has no room for " << written;
   std::vector<double> values = load_elements(bytes.data(), info.bytes / dtype_bytes(info.dtype), written);
   CheckSpec spec = spec_;
+  for (const double error : answer.bias_errors)
+    spec.absolute = std::max(spec.absolute, spec_.absolute + std::fabs(error));
   double largest = 0;
   for (const double x : values) largest = std::max(largest, std::fabs(x));
-  if (std::isfinite(largest)) spec.absolute += rounding_of(written) * largest;
+  // What was rounded before more is done here. An image that lies otherwise is the same numbers.
+  const bool is_changed_here =
+      answer.bare || answer.written || !answer.column_terms.empty() || !answer.bias_errors.empty();
+  if (std::isfinite(largest) && is_changed_here) spec.absolute += rounding_of(written) * largest;
   if (const size_t terms = answer.column_terms.size(); terms > 0) {
     const auto* w = workload_.get_if<MatmulWorkload>();
     CHECK(w != nullptr && terms == static_cast<size_t>(w->batch * w->n)) << "one term a column";
     const auto n = static_cast<size_t>(w->n), product = static_cast<size_t>(w->m * w->n);
     for (size_t i = 0; i < values.size(); ++i) values[i] += answer.column_terms[i / product * n + i % n];
   }
+  if (answer.channels_last) {
+    const auto* w = workload_.get_if<Conv2dWorkload>();
+    CHECK(w != nullptr && w->out_layout == "NCHW") << "only images of NCHW lie otherwise for a peer";
+    values = channels_first(values, *w);
+  }
+  if (!answer.bias_errors.empty()) take_back(answer.bias_errors, values);
   if (answer.bare) RETURN_IF_ERROR(finish(values));
   return check_output(references_[arg], values.data(), DType::kFloat64, spec, info.name);
 }
@@ -229,6 +254,15 @@ Status DeviceCase::can_finish() const {
   if (epilogue_of(workload_).other)
     return failed("more follows it than bias, residual and relu in this order: not compared");
   return Status::ok();
+}
+
+// As if the task's own bias had been added. What ReLU made 0 stays so: such an element is off by the error at most.
+void DeviceCase::take_back(const std::vector<double>& bias_errors, std::vector<double>& values) const {
+  const Epilogue e = epilogue_of(workload_);
+  CHECK(static_cast<int64_t>(bias_errors.size()) == e.channels) << "one error a channel";
+  for (size_t i = 0; i < values.size(); ++i)
+    if (e.activation != Activation::kRelu || values[i] > 0)
+      values[i] -= bias_errors[i / static_cast<size_t>(e.pixels) % bias_errors.size()];
 }
 
 // On the host, untimed.

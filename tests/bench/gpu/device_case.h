@@ -18,8 +18,8 @@
 
 namespace tuner {
 
-// A driver's answer as a Status. What leaves the device usable (out of memory, a launch that is refused) is
-// Failed; everything else is Unavailable.
+// A driver's answer as a Status. What leaves the device usable (out of memory, a launch that is refused, work that
+// cannot be recorded) is Failed; everything else is Unavailable.
 Status driver_status(const cuda::CallStatus& status);
 
 // What a peer leaves in out, where that is not the whole answer. The rest is done on the host before the comparison.
@@ -28,8 +28,14 @@ struct PeerAnswer {
   // Elements are of this type, as many as out has, from its start on; nothing: of out's type.
   std::optional<DType> written;
   std::vector<double> column_terms;  // of each column of each product, to be added to its sums; empty: none
+  // By how much the bias that the peer added, rounded to out's type, is more than the task's, for each channel; empty: it
+  // added the task's own.
+  std::vector<double> bias_errors;
+  bool channels_last = false;  // an image lies as NHWC, where the task says NCHW
 
-  bool is_whole() const { return !bare && !written && column_terms.empty(); }
+  bool is_whole() const {
+    return !bare && !written && column_terms.empty() && bias_errors.empty() && !channels_last;
+  }
 };
 
 class DeviceCase {
@@ -79,6 +85,7 @@ class DeviceCase {
   Status upload_inputs(const PackTask& task);
   Result<CheckResult> check_finished(size_t arg, const std::string& bytes, const PeerAnswer& answer) const;
   Status finish(std::vector<double>& out) const;
+  void take_back(const std::vector<double>& bias_errors, std::vector<double>& out) const;
   int index_of(std::string_view arg) const;
 
   DeviceBench& bench_;

@@ -1,253 +1,223 @@
 #include "tests/bench/gpu/peers.h"
 
 #include <algorithm>
+#include <limits>
 
-#include "compiler_core/base/elements.h"
 #include "tests/bench/gpu/ceilings.h"
 
 namespace tuner {
 namespace {
 
-// One way to compute the task: a function of a library, or one of its algorithms.
-struct Choice {
-  std::string name;
-  std::function<Status(int set)> call;
-  PeerAnswer answer;
-  double max_error = 0;
-};
+using std::chrono::duration;
+using std::chrono::steady_clock;
 
-template <class Product>
-bool has_epilogue(const Product& w) {
-  return w.bias || w.scale || w.residual || w.activation != Activation::kNone;
-}
+constexpr int kRounds = 3;           // in which finalists take turns
+constexpr size_t kFinalists = 5;     // of those that count together, and of each question beside them
+constexpr int64_t kWaysOfCheck = 8;  // of a question, where nothing is timed: the first that is right will do
+constexpr double kShortNs = 30'000;  // below it the way to the device shows in the time of one call
+constexpr int64_t kCallsOfShort = 16;  // recorded, and timed together
+constexpr double kLeastSeconds = 0.05;
+constexpr double kLongNs =
+    20e6;  // a first call that is that long, and much longer than the fastest, is the last one
+constexpr double kMuchLonger = 4;
 
-void add_note(PeerReport& report, const std::string& note) {
-  report.note += str(report.note.empty() ? "" : "; ", note);
-}
+double now_s() { return duration<double>(steady_clock::now().time_since_epoch()).count(); }
 
-// `matrices` of [rows, columns] as [columns, rows].
-std::vector<float> transposed(const std::vector<double>& from, int64_t matrices, int64_t rows,
-                              int64_t columns) {
-  std::vector<float> to(from.size());
-  for (int64_t m = 0; m < matrices; ++m)
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c)
-        to[static_cast<size_t>((m * columns + c) * rows + r)] =
-            static_cast<float>(from[static_cast<size_t>((m * rows + r) * columns + c)]);
-  return to;
-}
-
-// Tries ways to compute a task, and keeps those that are right.
-class Trial {
+class PeerFinder {
  public:
-  Trial(DeviceBench& bench, const InterleaveOptions& options, DeviceCase& ours, PeerReport& report)
+  PeerFinder(DeviceBench& bench, const PeerOptions& options, DeviceCase& ours, PeerReport& report)
       : bench_(bench), options_(options), ours_(ours), report_(report) {
-    options_.rounds = std::min(options.rounds, kRounds);
+    options_.interleave.rounds = std::min(options.interleave.rounds, kRounds);
   }
 
-  // Runs it once and compares; one that is refused or wrong is not kept. Unavailable: the device failed.
-  Status add(Choice choice) {
-    const Result<double> error = ours_.check(choice.call, choice.answer);
-    if (error.is_ok()) {
-      choice.max_error = *error;
-      right_.push_back(std::move(choice));
-    } else if (error.status().code() == StatusCode::kUnavailable) {
-      return error.status();
-    } else {
-      refusals_ +=
-          str(refusals_.empty() ? "" : "; ", choice.name, choice.name.empty() ? "" : ": ", error.message());
-      ++refused_;
+  Status ask(const std::vector<Question>& questions) {
+    const double end_s = now_s() + options_.seconds;
+    for (size_t i = 0; i < questions.size(); ++i) {
+      const Question& q = questions[i];
+      const bool found = std::ranges::any_of(found_, [](const Found& f) { return f.counts; });
+      if (q.kind == Question::Kind::kIfNone && found) continue;
+      if (q.kind == Question::Kind::kBeside && options_.interleave.rounds == 0) continue;
+      if (found && now_s() >= end_s) {
+        report_.searches.push_back({.library = q.library,
+                                    .what = q.what,
+                                    .counts = q.kind != Question::Kind::kBeside,
+                                    .is_whole = false});
+        continue;
+      }
+      const auto left =
+          std::count_if(questions.begin() + static_cast<int64_t>(i), questions.end(),
+                        [](const Question& other) { return other.kind != Question::Kind::kIfNone; });
+      const double share_s = (end_s - now_s()) / static_cast<double>(std::max<int64_t>(left, 1));
+      RETURN_IF_ERROR(ask(q, std::max(share_s, kLeastSeconds)));
     }
     return Status::ok();
   }
-  // Like add(), with memory to work in, whose address `call` gets. All choices share it: they take turns.
-  Status add(Choice choice, size_t workspace_bytes,
-             const std::function<Status(int set, cuda::DevicePtr workspace)>& call) {
-    Status there;
-    if (const auto bytes = static_cast<int64_t>(workspace_bytes); bytes > workspace_->bytes()) {
-      cuda::DeviceMemory larger;
-      there = driver_status(cuda::DeviceMemory::allocate(bytes, larger));
-      if (there) *workspace_ = std::move(larger);
-    }
-    choice.call = [there, workspace = workspace_, call](int set) {
-      return there ? call(set, workspace->address()) : there;
-    };
-    return add(std::move(choice));
-  }
-  std::vector<Choice>& right() { return right_; }
-  int refused() const { return refused_; }
 
-  // Adds the fastest of those that are right to the contestants, without rounds the first. None is right: the report says why.
-  Status finish(std::vector<Contestant>& contestants) {
-    if (right_.empty()) {
-      report_.missing = refusals_;
-      report_.failed = true;
+  // The fastest of what was right, and the fastest of each question beside it. None is right: the report says why.
+  Status finish(const Contestant& us, std::vector<Contestant>& contestants) {
+    const bool any = std::ranges::any_of(found_, [](const Found& f) { return f.counts; });
+    if (!any) {
+      std::vector<std::string> told;
+      for (const SearchReport& s : report_.searches) {
+        if (!s.counts || s.why.empty() || std::ranges::find(told, s.why) != told.end()) continue;
+        report_.missing += str(told.empty() ? "" : "; ", s.why);
+        report_.failed = report_.failed || s.tried > 0;
+        told.push_back(s.why);
+      }
+      if (report_.missing.empty()) report_.missing = "no library has anything for it";
       return Status::ok();
     }
-    size_t fastest = 0;
-    if (right_.size() > 1 && options_.rounds > 0) {
-      ASSIGN_OR_RETURN(fastest, find_fastest());
+    keep_the_fastest();
+    RETURN_IF_ERROR(race(us));
+    const auto faster = [](const Found& a, const Found& b) { return a.ns < b.ns; };
+    for (size_t s = 0; s < report_.searches.size(); ++s) {
+      std::vector<Found> beside;
+      std::ranges::copy_if(found_, std::back_inserter(beside),
+                           [s](const Found& f) { return !f.counts && f.search == s; });
+      if (beside.empty()) continue;
+      const Found& best = *std::ranges::min_element(beside, faster);
+      report_.also.push_back({.name = report_.searches[s].library,
+                              .note = note_of(best),
+                              .facts = best.finalist.way.facts,
+                              .max_error = best.finalist.max_error});
+      also_.push_back({.name = str("also ", report_.searches[s].library), .call = bind(best.finalist.way)});
     }
-    Choice& best = right_[fastest];
-    report_.max_error = best.max_error;
-    report_.note = best.name + (report_.note.empty() ? "" : "; ") + report_.note;
-    contestants.push_back({.name = report_.name, .call = std::move(best.call)});
+    std::erase_if(found_, [](const Found& f) { return !f.counts; });
+    const Found& best = *std::ranges::min_element(found_, faster);
+    report_.library = report_.searches[best.search].library;
+    report_.max_error = best.finalist.max_error;
+    report_.note = note_of(best);
+    report_.facts = best.finalist.way.facts;
+    contestants.push_back({.name = report_.name, .call = bind(best.finalist.way)});
+    std::ranges::move(also_, std::back_inserter(contestants));
     return Status::ok();
   }
 
  private:
-  static constexpr int kRounds = 3;
-  Result<size_t> find_fastest() {
-    std::vector<Contestant> racers;
-    for (const Choice& c : right_) racers.push_back({.name = c.name, .call = c.call});
+  struct Found {
+    Finalist finalist;
+    size_t search = 0;  // of the report's
+    size_t place = 0;   // of its finalists
+    bool counts = true;
+    double ns = 0;  // in turn with the others; before that at first sight
+  };
+
+  Status ask(const Question& q, double seconds) {
+    SearchReport& search_report =
+        report_.searches.emplace_back(SearchReport{.library = q.library, .what = q.what});
+    search_report.counts = q.kind != Question::Kind::kBeside;
+    Result<std::unique_ptr<WaySource>> source = q.open();
+    if (!source.is_ok()) {
+      search_report.why = source.message();
+      return source.status().code() == StatusCode::kUnavailable ? source.status() : Status::ok();
+    }
+    const bool is_timed = options_.interleave.rounds > 0;
+    const SearchOptions how{
+        .seconds = seconds, .finalists = kFinalists, .most = is_timed ? SearchOptions{}.most : kWaysOfCheck};
+    const SearchHooks hooks{
+        .now_s = now_s,
+        .time = [&](const PeerWay& way) { return is_timed ? quick_ns(way) : Result<double>(0.0); },
+        .check = [&](const PeerWay& way) { return ours_.check(bind(way), way.answer); }};
+    ASSIGN_OR_RETURN(std::vector<Finalist> right, search(**source, how, hooks, search_report));
+    for (size_t i = 0; i < right.size(); ++i) {
+      Found& f = found_.emplace_back(Found{.search = report_.searches.size() - 1, .place = i});
+      f.counts = search_report.counts;
+      f.ns = right[i].quick_ns;
+      f.finalist = std::move(right[i]);
+    }
+    return Status::ok();
+  }
+
+  // The way on memory to work in.
+  std::function<Status(int set)> bind(const PeerWay& way) {
+    Status there;
+    if (const auto bytes = static_cast<int64_t>(way.workspace_bytes); bytes > workspace_->bytes()) {
+      cuda::DeviceMemory larger;
+      there = driver_status(cuda::DeviceMemory::allocate(bytes, larger));
+      if (there) *workspace_ = std::move(larger);
+    }
+    return [there, workspace = workspace_, run = way.run](int set) {
+      return there ? run(set, workspace->address()) : there;
+    };
+  }
+
+  // One call after one that is not timed; of a short one the mean of some that are recorded.
+  Result<double> quick_ns(const PeerWay& way) {
+    const auto call = bind(way);
+    const int sets = options_.interleave.sets;
+    const auto timed = [&](const std::function<Status()>& work) -> Result<double> {
+      double ns = 0;
+      RETURN_IF_ERROR(driver_status(bench_.begin()));
+      RETURN_IF_ERROR(work());
+      RETURN_IF_ERROR(driver_status(bench_.end()));
+      RETURN_IF_ERROR(driver_status(bench_.elapsed_ns(ns)));
+      return ns;
+    };
+    ASSIGN_OR_RETURN(const double first, timed([&] { return call(0); }));  // loads it, too
+    if (first > std::max(kLongNs, kMuchLonger * least_ns_)) return first;
+    ASSIGN_OR_RETURN(const double one, timed([&] { return call(1 % sets); }));
+    least_ns_ = std::min(least_ns_, one);
+    if (one > kShortNs) return one;
+    const auto several = [&] {
+      for (int64_t i = 0; i < kCallsOfShort; ++i)
+        if (!call(static_cast<int>(i % sets))) return cuda::CallStatus(cuda::kInvalidValue, "the call");
+      return cuda::CallStatus();
+    };
+    cuda::DeviceGraph graph;
+    const Status recorded = driver_status(cuda::DeviceGraph::record(bench_.stream(), several, graph));
+    if (recorded.code() == StatusCode::kUnavailable) return recorded;
+    if (!recorded) return one;  // as all others then, see record_graphs()
+    const auto replay = [&] { return driver_status(graph.launch(bench_.stream())); };
+    RETURN_IF_ERROR(replay());
+    ASSIGN_OR_RETURN(const double all, timed(replay));
+    return all / static_cast<double>(kCallsOfShort);
+  }
+
+  // By first sight: of those that count together, and of each question beside them.
+  void keep_the_fastest() {
+    std::ranges::stable_sort(found_, {}, [](const Found& f) { return f.ns; });
+    size_t counting = 0;
+    std::vector<size_t> beside(report_.searches.size());
+    std::erase_if(found_, [&](const Found& f) {
+      size_t& number = f.counts ? counting : beside[f.search];
+      return number++ >= kFinalists;
+    });
+  }
+
+  Status race(const Contestant& us) {
+    if (found_.size() < 2 || options_.interleave.rounds == 0) return Status::ok();
+    std::vector<Contestant> racers(1);
+    racers[0].name = us.name;
+    racers[0].call = us.call;
+    for (const Found& f : found_)
+      racers.push_back({.name = f.finalist.way.name, .call = bind(f.finalist.way)});
+    const Status recorded = record_graphs(bench_, options_.interleave, racers);
+    if (recorded.code() == StatusCode::kUnavailable) return recorded;
     std::vector<std::string> states;
-    RETURN_IF_ERROR(interleave(bench_, options_, racers, states));
-    size_t fastest = 0;
-    for (size_t i = 1; i < racers.size(); ++i)
-      if (!racers[i].ns.empty() && median(racers[i].ns) < median(racers[fastest].ns)) fastest = i;
-    return fastest;
+    RETURN_IF_ERROR(interleave(bench_, options_.interleave, racers, states));
+    for (size_t i = 0; i < found_.size(); ++i) {
+      if (racers[i + 1].ns.empty()) continue;
+      found_[i].ns = median(racers[i + 1].ns);
+      report_.searches[found_[i].search].finalists[found_[i].place].ns = found_[i].ns;
+    }
+    return Status::ok();
+  }
+
+  std::string note_of(const Found& f) const {
+    const SearchReport& s = report_.searches[f.search];
+    return str(s.library == report_.name ? "" : s.library + " ", f.finalist.way.name,
+               s.what.empty() ? "" : "; ", s.what);
   }
 
   DeviceBench& bench_;
-  InterleaveOptions options_;
+  PeerOptions options_;
   DeviceCase& ours_;
   PeerReport& report_;
-  std::vector<Choice> right_;
-  std::string refusals_;
-  int refused_ = 0;
+  std::vector<Found> found_;
+  std::vector<Contestant> also_;
+  double least_ns_ = std::numeric_limits<double>::infinity();  // of a call, so far
   const std::shared_ptr<cuda::DeviceMemory> workspace_ = std::make_shared<cuda::DeviceMemory>();
 };
-
-using Address = std::function<cuda::DevicePtr(int set)>;
-
-Address address_of(const DeviceCase& ours, const char* arg) {
-  return [&ours, arg](int set) { return ours.address(set, arg); };
-}
-
-// Operands of a product of bytes as cuBLASLt takes them: a less 128 as int8 [M, K], b as [N, K].
-Status store_bytes(const DeviceCase& ours, const MatmulWorkload& w, Address& a, Address& b,
-                   PeerAnswer& answer) {
-  ASSIGN_OR_RETURN(std::vector<double> left, ours.values_of("a"));
-  for (double& x : left) x -= 128;
-  const std::vector<float> rows =
-      w.transpose_a ? transposed(left, w.batch, w.k, w.m) : std::vector<float>(left.begin(), left.end());
-  ASSIGN_OR_RETURN(const std::vector<double> right, ours.values_of("b"));
-  const std::vector<float> columns =
-      w.transpose_b ? std::vector<float>(right.begin(), right.end()) : transposed(right, w.batch, w.k, w.n);
-  ASSIGN_OR_RETURN(const auto own_a, ours.upload_own(element_bytes(rows, DType::kInt8)));
-  ASSIGN_OR_RETURN(const auto own_b, ours.upload_own(element_bytes(columns, DType::kInt8)));
-  a = [own_a](int set) { return own_a->address(set); };
-  b = [own_b](int set) { return own_b->address(set); };
-  answer.column_terms.assign(static_cast<size_t>(w.batch * w.n), 0);
-  for (size_t i = 0; i < columns.size(); ++i)
-    answer.column_terms[i / static_cast<size_t>(w.k)] += 128.0 * columns[i];
-  return Status::ok();
-}
-
-// Each algorithm of its heuristic.
-Status try_cublaslt(const CublasLt& lt, const MatmulWorkload& w, DeviceCase& ours, Trial& trial,
-                    PeerReport& report) {
-  Result<std::unique_ptr<CublasLtProduct>> described = CublasLtProduct::describe(lt, w);
-  if (!described.is_ok()) return described.status();
-  const std::shared_ptr<const CublasLtProduct> product = *std::move(described);
-  Address a = address_of(ours, "a"), b = address_of(ours, "b");
-  PeerAnswer answer{.bare = has_epilogue(w)};
-  if (w.dtype == DType::kInt8) {
-    RETURN_IF_ERROR(store_bytes(ours, w, a, b, answer));
-    add_note(report, "operands of its own: a less 128 as int8 [M, K], b as [N, K]");
-  }
-  const size_t before = trial.right().size();
-  const int refused_before = trial.refused();
-  for (const CublasLtProduct::Algorithm& algorithm : product->algorithms())
-    RETURN_IF_ERROR(trial.add(
-        {.name = str("#", algorithm.place, ", workspace ", algorithm.workspace_bytes, " bytes"),
-         .answer = answer},
-        algorithm.workspace_bytes, [&ours, product, algorithm, a, b](int set, cuda::DevicePtr workspace) {
-          return product->run(algorithm, a(set), b(set), workspace, ours.address(set, "out"));
-        }));
-  const size_t right = trial.right().size() - before;
-  const int refused = trial.refused() - refused_before;
-  for (size_t i = before; i < trial.right().size(); ++i) {
-    std::string& name = trial.right()[i].name;
-    name = str("cuBLASLt best of ", right, ", ", name);
-    if (refused > 0) name += str(", ", refused, " refused or wrong");
-  }
-  return Status::ok();
-}
-
-// float32: cublasSgemm, whose TF32 is off, and what cuBLASLt has. Tensor cores: cuBLASLt.
-Status add_product(const Libraries& libraries, Trial& trial, DeviceCase& ours, const MatmulWorkload& w,
-                   PeerReport& report) {
-  const bool is_float = w.dtype == DType::kFloat32 && !w.allow_tf32;
-  report.name = is_float ? "cuBLAS" : "cuBLASLt";
-  Status serves = ours.can_finish();
-  if (serves && is_float) serves = libraries.cublas.is_ok() ? cublas_serves(w) : libraries.cublas.status();
-  if (serves && !is_float) serves = libraries.cublaslt.status();
-  if (!serves) {
-    report.missing = serves.message();
-    return Status::ok();
-  }
-  if (is_float) {
-    const auto call = [&cublas = *libraries.cublas, &ours, w](int set) {
-      return cublas.multiply(w, ours.address(set, "a"), ours.address(set, "b"), ours.address(set, "out"));
-    };
-    RETURN_IF_ERROR(trial.add({.call = call, .answer = {.bare = has_epilogue(w)}}));
-    if (trial.right().empty()) return Status::ok();
-    trial.right().back().name = "cublasSgemm";
-  }
-  if (libraries.cublaslt.is_ok()) {
-    const Status tried = try_cublaslt(*libraries.cublaslt, w, ours, trial, report);
-    if (tried.code() == StatusCode::kUnavailable) return tried;
-    if (!tried && !is_float) report.missing = tried.message();
-  }
-  if (has_epilogue(w)) add_note(report, "the product alone, without bias and activation");
-  return Status::ok();
-}
-
-// The weight as cuDNN takes it where channels come last: [OC, KH, KW, IC].
-Result<Address> weight_of(const DeviceCase& ours, const Conv2dWorkload& w, PeerReport& report) {
-  if (w.layout != "NHWC") return address_of(ours, "weight");
-  ASSIGN_OR_RETURN(const std::vector<double> weight, ours.values_of("weight"));
-  const std::vector<float> last =
-      transposed(weight, w.out_channels, w.in_channels / w.groups, w.kernel_height * w.kernel_width);
-  ASSIGN_OR_RETURN(const auto own, ours.upload_own(element_bytes(last, w.dtype)));
-  add_note(report, "a weight of its own: [OC, KH, KW, IC]");
-  return Address([own](int set) { return own->address(set); });
-}
-
-Status add_convolution(const Libraries& libraries, Trial& trial, DeviceCase& ours, const Conv2dWorkload& w,
-                       PeerReport& report) {
-  report.name = "cuDNN";
-  Status serves = ours.can_finish();
-  if (serves) serves = libraries.cudnn.is_ok() ? cudnn_serves(w) : libraries.cudnn.status();
-  if (!serves) {
-    report.missing = serves.message();
-    return Status::ok();
-  }
-  DType out = w.out_dtype();
-  Result<std::unique_ptr<CudnnConvolution>> described = CudnnConvolution::describe(*libraries.cudnn, w, out);
-  if (!described.is_ok() && out != w.dtype) {
-    out = w.dtype;
-    described = CudnnConvolution::describe(*libraries.cudnn, w, out);
-    add_note(report, str("out in ", out, ": the library has no ", w.out_dtype(), " one"));
-  }
-  if (!described.is_ok()) {
-    report.missing = described.message();
-    return Status::ok();
-  }
-  const std::shared_ptr<const CudnnConvolution> convolution = *std::move(described);
-  ASSIGN_OR_RETURN(const Address weight, weight_of(ours, w, report));
-  PeerAnswer answer{.bare = has_epilogue(w)};
-  if (out != w.out_dtype()) answer.written = out;
-  for (const CudnnConvolution::Algorithm& algorithm : convolution->algorithms())
-    RETURN_IF_ERROR(trial.add({.name = algorithm.name, .answer = answer}, algorithm.workspace_bytes,
-                              [&ours, convolution, algorithm, weight](int set, cuda::DevicePtr workspace) {
-                                return convolution->run(algorithm, ours.address(set, "data"), weight(set),
-                                                        workspace, ours.address(set, "out"));
-                              }));
-  if (has_epilogue(w)) add_note(report, "the convolution alone, without bias and activation");
-  return Status::ok();
-}
 
 Status add_copy(DeviceBench& bench, int64_t bytes, int sets, PeerReport& report,
                 std::vector<Contestant>& contestants) {
@@ -263,18 +233,27 @@ Status add_copy(DeviceBench& bench, int64_t bytes, int sets, PeerReport& report,
 
 }  // namespace
 
-Status add_peer(DeviceBench& bench, const Libraries& libraries, const InterleaveOptions& options,
-                DeviceCase& ours, PeerReport& report, std::vector<Contestant>& contestants) {
+Status add_peer(DeviceBench& bench, const Libraries& libraries, const PeerOptions& options, DeviceCase& ours,
+                PeerReport& report, std::vector<Contestant>& contestants) {
   const Workload& workload = ours.workload();
   const auto* product = workload.get_if<MatmulWorkload>();
   const auto* convolution = workload.get_if<Conv2dWorkload>();
   if (product == nullptr && convolution == nullptr)
     return workload.memory_bound() ? add_copy(bench, workload.bytes(), ours.sets(), report, contestants)
                                    : Status::ok();
-  Trial trial(bench, options, ours, report);
-  RETURN_IF_ERROR(product != nullptr ? add_product(libraries, trial, ours, *product, report)
-                                     : add_convolution(libraries, trial, ours, *convolution, report));
-  return report.missing.empty() ? trial.finish(contestants) : Status::ok();
+  const bool is_plain_float = product != nullptr && product->dtype == DType::kFloat32 && !product->allow_tf32;
+  report.name = convolution != nullptr ? "cuDNN" : is_plain_float ? "cuBLAS" : "cuBLASLt";
+  const Result<std::vector<Question>> questions = product != nullptr
+                                                      ? questions_for(libraries, *product, ours)
+                                                      : questions_for(libraries, *convolution, ours);
+  if (!questions.is_ok()) {
+    report.missing = questions.message();
+    return Status::ok();
+  }
+  PeerFinder finder(bench, options, ours, report);
+  RETURN_IF_ERROR(finder.ask(*questions));
+  const Contestant us{.name = "ours", .call = contestants.front().call};
+  return finder.finish(us, contestants);
 }
 
 }  // namespace tuner

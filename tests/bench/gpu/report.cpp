@@ -1,5 +1,6 @@
 #include "tests/bench/gpu/report.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -43,7 +44,7 @@ double share_of_ceiling(const RunReport& run, const TaskReport& t) {
 std::map<std::string, std::vector<double>> ratios_by_peer(const RunReport& run) {
   std::map<std::string, std::vector<double>> ratios;
   for (const TaskReport& t : run.tasks)
-    if (t.error.empty() && !t.peer.ns.empty()) ratios[t.peer.name].push_back(t.peer.ratio.middle);
+    if (t.error.empty() && !t.peer.timed.ns.empty()) ratios[t.peer.name].push_back(t.peer.timed.ratio.middle);
   return ratios;
 }
 
@@ -51,19 +52,51 @@ void print_time(const char* who, const Figure& ns) {
   std::printf("  %-8s %10.2f us  [%.2f, %.2f]", who, ns.middle / 1000, ns.low / 1000, ns.high / 1000);
 }
 
+void print_ratio(const std::string& who, const Figure& ratio) {
+  std::printf("  %s/ours  %.3f  [%.3f, %.3f]\n", who.c_str(), ratio.middle, ratio.low, ratio.high);
+}
+
+// "searched cuDNN, bias in bfloat16: heuristic A 31, fallback 3; 34 tried, 2 refused, 1 wrong; 1.2 s, all of them".
+void print_search(const SearchReport& s) {
+  if (s.tried == 0 && !s.is_whole) {
+    std::printf("           not asked, the time was over: %s%s%s%s\n", s.library.c_str(),
+                s.what.empty() ? "" : " (", s.what.c_str(), s.what.empty() ? "" : ")");
+    return;
+  }
+  std::string offered;
+  for (const Fact& f : s.offered)
+    if (const int64_t* n = std::get_if<int64_t>(&f.value); n != nullptr && *n > 0)
+      offered += str(offered.empty() ? "" : ", ", f.name, " ", *n);
+  std::printf("           searched %s%s%s%s: %s; %lld tried, %lld refused, %lld wrong; %.2f s, %s%s%s\n",
+              s.library.c_str(), s.what.empty() ? "" : " (", s.what.c_str(), s.what.empty() ? "" : ")",
+              offered.empty() ? "nothing offered" : offered.c_str(), static_cast<long long>(s.tried),
+              static_cast<long long>(s.refused), static_cast<long long>(s.wrong), s.seconds,
+              s.is_whole ? "all of them" : "then the time was over",
+              s.why.empty() ? "" : "; first failure: ", s.why.c_str());
+}
+
 void print_peer(const PeerReport& peer) {
+  const char* gap = peer.note.empty() ? "" : "  ";
   if (peer.name.empty()) {
     std::printf("  peer     none for this operator\n");
   } else if (!peer.missing.empty()) {
     std::printf("  %-8s %s\n", peer.name.c_str(), peer.missing.c_str());
-  } else if (peer.ns.empty()) {
-    std::printf("  %-8s right%s%s\n", peer.name.c_str(), peer.note.empty() ? "" : "  ", peer.note.c_str());
+  } else if (peer.timed.ns.empty()) {
+    std::printf("  %-8s right%s%s\n", peer.name.c_str(), gap, peer.note.c_str());
   } else {
-    print_time(peer.name.c_str(), peer.time_ns);
-    std::printf("%s%s\n", peer.note.empty() ? "" : "  ", peer.note.c_str());
-    std::printf("  %s/ours  %.3f  [%.3f, %.3f]\n", peer.name.c_str(), peer.ratio.middle, peer.ratio.low,
-                peer.ratio.high);
+    print_time(peer.name.c_str(), peer.timed.time_ns);
+    std::printf("%s%s\n", gap, peer.note.c_str());
+    print_ratio(peer.name, peer.timed.ratio);
   }
+  if (!peer.plain.ns.empty())
+    std::printf("           calls one by one: %s %.2f us, %s/ours %.3f\n", peer.name.c_str(),
+                peer.plain.time_ns.middle / 1000, peer.name.c_str(), peer.plain.ratio.middle);
+  for (const AlsoReport& also : peer.also) {
+    if (also.timed.ns.empty()) continue;
+    print_time("beside", also.timed.time_ns);
+    std::printf("  %s %s; %.3f of ours\n", also.name.c_str(), also.note.c_str(), also.timed.ratio.middle);
+  }
+  for (const SearchReport& s : peer.searches) print_search(s);
 }
 
 void print_rate(const RunReport& run, const TaskReport& t) {
@@ -119,19 +152,56 @@ json of(const Calibration& c) {
           {"clock_mhz", c.clock_mhz}};
 }
 
+// "split k" is split_k there.
+json of(const Facts& facts) {
+  json j = json::object();
+  for (const Fact& f : facts) {
+    std::string key = f.name;
+    std::ranges::replace(key, ' ', '_');
+    std::visit([&](const auto& value) { j[key] = value; }, f.value);
+  }
+  return j;
+}
+
+json of(const SearchReport& s) {
+  json finalists = json::array();
+  for (const SearchReport::Timed& t : s.finalists)
+    finalists.push_back({{"name", t.name},
+                         {"quick_ns", t.quick_ns},
+                         {"ns", t.ns > 0 ? json(t.ns) : json(nullptr)},
+                         {"max_error", t.max_error},
+                         {"algorithm", of(t.facts)}});
+  return {{"library", s.library}, {"what", s.what},       {"counts", s.counts},    {"offered", of(s.offered)},
+          {"tried", s.tried},     {"refused", s.refused}, {"wrong", s.wrong},      {"all_tried", s.is_whole},
+          {"why", s.why},         {"seconds", s.seconds}, {"finalists", finalists}};
+}
+
+void put(json& j, const Timed& timed) {
+  j["ns"] = timed.ns;
+  j["time_ns"] = of(timed.time_ns);
+  j["ratio_to_ours"] = of(timed.ratio);
+}
+
 json of(const PeerReport& p) {
   if (p.name.empty()) return nullptr;
   json j = {{"name", p.name}, {"note", p.note}};
+  for (const SearchReport& s : p.searches) j["searches"].push_back(of(s));
   if (!p.missing.empty()) {
     j["missing"] = p.missing;
     return j;
   }
-  if (!p.ns.empty()) {
-    j["ns"] = p.ns;
-    j["time_ns"] = of(p.time_ns);
-    j["ratio_to_ours"] = of(p.ratio);
-  }
+  if (!p.library.empty()) j["library"] = p.library;
+  if (!p.facts.empty()) j["algorithm"] = of(p.facts);
+  if (!p.timed.ns.empty()) put(j, p.timed);
+  if (!p.plain.ns.empty()) put(j["one_by_one"], p.plain);
   if (p.max_error >= 0) j["max_error"] = p.max_error;
+  for (const AlsoReport& also : p.also) {
+    json& beside = j["beside"].emplace_back(json{{"name", also.name},
+                                                 {"note", also.note},
+                                                 {"algorithm", of(also.facts)},
+                                                 {"max_error", also.max_error}});
+    if (!also.timed.ns.empty()) put(beside, also.timed);
+  }
   return j;
 }
 
@@ -151,6 +221,8 @@ json of(const RunReport& run, const TaskReport& t) {
   j["ns"] = t.ns;
   j["time_ns"] = of(t.time_ns);
   j["calls_a_batch"] = t.calls;
+  j["batches"] = t.one_by_one.empty() ? "CUDA graphs" : str("calls one by one: ", t.one_by_one);
+  if (!t.plain_ns.empty()) j["one_by_one"] = {{"ns", t.plain_ns}, {"time_ns", of(t.plain_time_ns)}};
   j["operand_sets"] = t.sets;
   if (const Ceiling ceiling = ceiling_of(run, t); ceiling.rate > 0) {
     j["ceiling"] = ceiling.name;
@@ -216,6 +288,10 @@ void print_task(const RunReport& run, const TaskReport& t, size_t number, size_t
     } else {
       print_time("ours", t.time_ns);
       print_rate(run, t);
+      if (!t.one_by_one.empty())
+        std::printf("           calls one by one, not as CUDA graphs: %s\n", t.one_by_one.c_str());
+      if (!t.plain_ns.empty())
+        std::printf("           calls one by one: ours %.2f us\n", t.plain_time_ns.middle / 1000);
     }
     print_others(t.others);
     print_peer(t.peer);
@@ -262,7 +338,7 @@ Status write_json(const RunReport& run, const std::string& path) {
       {"cublaslt", run.cublaslt},
       {"cudnn", run.cudnn},
       {"cudnn_math",
-       "float32 multiply-adds, direct and implicit algorithms; 16 bits, TF32: tensor cores, all algorithms"},
+       "float32: multiply-adds, without Winograd and FFT (told beside); 16 bits, TF32: tensor cores, all"},
       {"cublas_math",
        "float32, TF32 off unless allowed; other types on tensor cores, sums in float32 or int32"},
       {"pack", run.pack},
@@ -278,9 +354,13 @@ Status write_json(const RunReport& run, const std::string& path) {
   for (const TaskReport& t : run.tasks) j["tasks"].push_back(of(run, t));
   for (const auto& [peer, ratios] : ratios_by_peer(run))
     j["geometric_means"][peer + "/ours"] = geometric_mean(ratios);
+  return write_text(j.dump(1, ' ', false, json::error_handler_t::replace) + "\n", path);
+}
+
+Status write_text(const std::string& text, const std::string& path) {
   const std::string temporary = path + ".tmp";
   std::ofstream out(temporary, std::ios::binary);
-  out << j.dump(1, ' ', false, json::error_handler_t::replace) << "\n";
+  out << text;
   out.close();
   if (!out || std::rename(temporary.c_str(), path.c_str()) != 0)
     return invalid_argument(path, ": cannot be written: ", std::strerror(errno));

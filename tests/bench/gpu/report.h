@@ -12,17 +12,35 @@
 #include "measure_server/runner/runner_protocol.h"
 #include "tests/bench/common/statistics.h"
 #include "tests/bench/gpu/calibration.h"
+#include "tests/bench/gpu/peer_search.h"
 
 namespace tuner {
 
-struct PeerReport {
-  std::string name;     // "cuBLAS", "copy"; empty: this operator has none
-  std::string missing;  // why there is no time; empty when there is one
-  bool failed = false;  // it was asked, and refused or was wrong, whatever the algorithm
-  std::string note;     // function or algorithm, and what the peer leaves away
+// Times of a contestant beside ours, sample by sample.
+struct Timed {
   std::vector<double> ns;
+  Figure time_ns, ratio;  // its time / ours: above 1 ours is faster
+};
+
+// A way of a library that does the task on other terms than the peer: told beside it.
+struct AlsoReport {
+  std::string name, note;
+  Facts facts;
+  double max_error = 0;
+  Timed timed;
+};
+
+struct PeerReport {
+  std::string name;       // "cuBLAS", "copy"; empty: this operator has none
+  std::string missing;    // why there is no time; empty when there is one
+  bool failed = false;    // it was asked, and refused or was wrong, whatever the algorithm
+  std::string library;    // whose way the fastest is: of a convolution cuDNN's or cuBLASLt's
+  std::string note;       // the function or algorithm, and what it does besides or leaves away
+  Facts facts;            // the algorithm in numbers
   double max_error = -1;  // in tolerances; -1: a copy has no answer
-  Figure time_ns, ratio;  // peer / ours: above 1 ours is faster
+  Timed timed, plain;     // plain: calls queued one by one; none where `timed` is that
+  std::vector<SearchReport> searches;
+  std::vector<AlsoReport> also;
 };
 
 // Another kernel of ours in the same rounds, one of the best after the first.
@@ -42,7 +60,10 @@ struct TaskReport {
   bool allow_tf32 = false;
   std::string error;  // why nothing is told of it; empty when it was measured and right
   std::vector<double> ns;
-  int64_t calls = 0;  // in a batch
+  int64_t calls = 0;             // in a batch
+  std::string one_by_one;        // why batches were no CUDA graphs; empty: they were
+  std::vector<double> plain_ns;  // of calls queued one by one, beside that; none where `ns` is that
+  Figure plain_time_ns;
   int sets = 1;
   double max_error = 0;
   std::string output;  // SHA-256 of what it wrote, of all outputs together
@@ -82,5 +103,6 @@ void print_summary(const RunReport& run);
 
 // Whole or not at all (temporary file, rename). Samples are there unrounded.
 Status write_json(const RunReport& run, const std::string& path);
+Status write_text(const std::string& text, const std::string& path);
 
 }  // namespace tuner

@@ -9,7 +9,7 @@
 //   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
 //          [type=0..3: float32, bfloat16, float16, uint8 by int8] [narrow=1: out of 16 bits] [ns=TIME]
 //   kernel NAME conv b=BATCH c=CHANNELS h=HEIGHT w=WIDTH m=FILTERS k=SIZE [s=STRIDE] [p=PADDING] [g=GROUPS] [bias=1]
-//          [type=0..3] [narrow=1] [last=1: NHWC, else NCHW]; takes (data, weight, out), or (data, weight, bias, out)
+//          [relu=1] [type=0..3] [narrow=1] [last=1: NHWC, else NCHW]; takes (data, weight, out), or (data, weight, bias, out)
 //   kernel NAME probe_clocks n=CLOCKS    writes so many clocks for each round, its third parameter
 //   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_...: those of check_kernels.h
 //
@@ -54,6 +54,7 @@
 
 #include "compiler_core/runtime/cuda_driver_api.h"
 #include "tests/measure_server/fake_cuda/fake_kernels.h"
+#include "tests/measure_server/fake_cuda/fake_queue.h"
 #include "tests/measure_server/fake_cuda/fake_settings.h"
 
 namespace {
@@ -127,6 +128,8 @@ void be_slow_when_cold() {
 }
 
 int wait() {
+  if (capture != nullptr)
+    return kCaptureUnsupported;  // as the driver does: nothing may wait while it records
   if (is_lost()) sticky = kUnknown;
   if (late != 0 && late_waits-- <= 0) sticky = late;
   if (const char* path = setting("TUNER_FAKE_CUDA_HANGS"); hanging && path != nullptr) make_file(path);
@@ -247,6 +250,19 @@ int moved(uint64_t to, size_t bytes) {
   pass(1 + static_cast<double>(bytes) / 1000);
   touch(to, bytes);
   return sticky;
+}
+
+// Runs work now, or keeps it for the graph that is being recorded.
+int queue(std::function<int()> work) {
+  if (sticky != 0) return sticky;
+  if (capture != nullptr) {
+    capture->launches.push_back(std::move(work));
+    return kSuccess;
+  }
+  const double begin_ns = clock_ns;
+  const int code = work();
+  clock_ns = std::max(clock_ns, begin_ns + number("TUNER_FAKE_CUDA_LAUNCH_NS", 0));
+  return code;
 }
 
 }  // namespace
@@ -392,14 +408,16 @@ int cuMemcpyDtoH_v2(void* to, DevicePtr from, size_t bytes) {
   return sticky;
 }
 int cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, Stream) {
-  if (sticky != 0) return sticky;
-  std::memcpy(host(to), host(from), bytes);
-  return moved(to, bytes);
+  return queue([=] {
+    std::memcpy(host(to), host(from), bytes);
+    return moved(to, bytes);
+  });
 }
 int cuMemsetD8Async(DevicePtr to, unsigned char value, size_t count, Stream) {
-  if (sticky != 0) return sticky;
-  std::memset(host(to), value, count);
-  return moved(to, count);
+  return queue([=] {
+    std::memset(host(to), value, count);
+    return moved(to, count);
+  });
 }
 
 // --- modules ---
@@ -483,17 +501,18 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
     clock_ns += static_cast<double>(kernel.ns);
     return static_cast<int>(kSuccess);
   };
-  if (capture != nullptr) {
-    capture->launches.push_back(work);
-    return kSuccess;
-  }
-  const double begin_ns = clock_ns;
-  const int code = work();
-  clock_ns = std::max(clock_ns, begin_ns + number("TUNER_FAKE_CUDA_LAUNCH_NS", 0));
-  return code;
+  return queue(work);
 }
 
-// For libraries that stand on this driver in tests: work that takes so long was queued.
+int fake_cuda_queue(const std::function<int()>& work) { return queue(work); }
+bool fake_cuda_records() { return capture != nullptr; }
 void fake_cuda_advance(double ns) { clock_ns += ns; }
+bool fake_cuda_owns(const void* begin, size_t bytes) {
+  const auto address = reinterpret_cast<uint64_t>(begin);
+  const auto after = allocations.upper_bound(address);
+  if (after == allocations.begin()) return false;
+  const auto& [start, held] = *std::prev(after);
+  return address + bytes <= start + held;
+}
 
 }  // extern "C"

@@ -1,5 +1,6 @@
 #include "tests/measure_server/fake_cuda/fake_kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -96,7 +97,7 @@ void convolve(const Kernel& q, const void* data_at, const void* weight_at, const
         sum += data[place(q, image, channel, row, column, q.c, q.h, q.w)] *
                weight[static_cast<size_t>(filter * per_group * q.k * q.k + j)];
     }
-    sums[place(q, image, filter, y, x, q.m, rows, columns)] = sum;
+    sums[place(q, image, filter, y, x, q.m, rows, columns)] = q.relu != 0 ? std::max(sum, 0.0) : sum;
   }
   store(q, std::move(sums), out);
 }
