@@ -48,6 +48,10 @@ struct IntrinsicOperand {
   // lowering checks element by element. Null: lanes bring the addresses of their elements.
   int64_t (*unit_place)(std::span<const int64_t> indices) = nullptr;
   int64_t unit_alignment = 16;
+  // CUDA: the function that makes of the address of its first element what the statements take. The result may be added to:
+  // 1 is `unit_step` bytes further.
+  const char* unit_address = "";
+  int64_t unit_step = 16;
 };
 
 struct Intrinsic {

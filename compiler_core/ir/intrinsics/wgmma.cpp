@@ -79,6 +79,8 @@ IntrinsicOperand in_memory(const char* name, DType t, std::vector<int64_t> shape
   o.layout = o.shape.size() > 2 ? share_of_pieces : share_of_piece;
   o.unit_place = swizzled_place;
   o.unit_alignment = kAtomBytes;
+  o.unit_address = "swizzled_tile";
+  o.unit_step = kUnitBytes;
   return o;
 }
 
@@ -109,17 +111,15 @@ std::string product_helper(const std::string& name, const Form& f) {
   std::string text =
       str("// c[64, ", f.columns, "] += a * b over 64 terms, c spread over the lanes of a warpgroup; a is [",
           f.a_along_k ? "m, k" : "k, m", "], pieces of b are [", f.b_along_k ? "n, k" : "k, n",
-          "].\n// Under way until it is waited for.\n"
+          "],\n// both given by swizzled_tile(). Under way until it is waited for.\n"
           "static __device__ __forceinline__ void ",
-          name,
-          "(float* c, const void* a, const void* b) {\n"
-          "  const unsigned long long da = swizzled_tile(a), db = swizzled_tile(b);\n");
+          name, "(float* c, unsigned long long a, unsigned long long b) {\n");
   for (int64_t k = 0; k < kPiece / kDepth; ++k)
     text +=
         str("  asm volatile(\n      \"wgmma.mma_async.sync.aligned.m64n", f.columns, "k16.f32.", type, ".",
             type, " {", sums, "}, %", registers, ", %", registers + 1, ", 1, 1, 1, ", f.a_along_k ? 0 : 1,
-            ", ", f.b_along_k ? 0 : 1, ";\"\n      : ", outputs, "\n      : \"l\"(da + ",
-            k * next(f.a_along_k), "), \"l\"(db + ", k * next(f.b_along_k), "));\n");
+            ", ", f.b_along_k ? 0 : 1, ";\"\n      : ", outputs, "\n      : \"l\"(a + ",
+            k * next(f.a_along_k), "), \"l\"(b + ", k * next(f.b_along_k), "));\n");
   return text + "}\n";
 }
 
