@@ -30,6 +30,7 @@ constexpr double kSchedulers = 4;  // of a multiprocessor, an instruction each a
 // Clocks in which a scheduler issues when nothing else holds it up: the best hand-written kernels reach that.
 constexpr double kIssueShare = 0.93;
 constexpr double kSectorBytes = 32;
+constexpr double kFetchLatency = 250;  // clocks of a copy by TMA, beyond those of memory
 constexpr double kL2PortBytes = 64;    // a clock, of one multiprocessor
 constexpr double kL2SharedBytes = 24;  // a clock and multiprocessor when all of them ask
 // Units that work at the same time are in each other's way: the norm of their times, nearly the largest.
@@ -77,6 +78,7 @@ class BlockAlone {
         loop(s, depth);
         continue;
       }
+      if (s.kind == WarpStep::Kind::kExpect) groups_.push_back(0);
       step(s);
       if (s.kind == WarpStep::Kind::kCommit) groups_.push_back(std::exchange(arriving_, 0));
       const auto committed = static_cast<int64_t>(groups_.size());
@@ -103,6 +105,14 @@ class BlockAlone {
     now_ += clocks;
     for (auto& [buffer, at] : ready_) at += clocks;
     for (double& at : groups_) at += clocks;
+    engine_ += clocks;
+  }
+
+  // The device copies box after box while threads go on.
+  void fetch(const WarpStep& s) {
+    engine_ = std::max(engine_, now_) + s.fetched_bytes / kL2PortBytes;
+    if (!groups_.empty())
+      groups_.back() = std::max(groups_.back(), engine_ + kFetchLatency + global_latency_);
   }
 
   void step(const WarpStep& s) {
@@ -127,6 +137,7 @@ class BlockAlone {
     const double parts = s.shared_loads && !s.global_loads && !s.loads_go_on
                              ? std::max(1.0, s.counts[cuda::Issue::kAccess] / kLoadsAtOnce)
                              : 1;
+    if (s.fetched_bytes > 0) fetch(s);
     const double arrived = now_ + own + parts * latency;
     now_ += together;
     if (s.is_async)
@@ -144,6 +155,7 @@ class BlockAlone {
   std::map<const BufferNode*, double> ready_;  // registers under way, when they arrive
   std::vector<double> groups_;                 // of asynchronous copies, when they arrive
   double arriving_ = 0;                        // those that are in no group yet
+  double engine_ = 0;                          // when the copy engine is done
 };
 
 // A kernel on a device: the parts that do not depend on how full the device is.

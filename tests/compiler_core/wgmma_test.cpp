@@ -79,7 +79,7 @@ TEST(Wgmma, OperandsAreExpectedWhereTheirDescriptorsSay) {
       // 16 terms further: within the row, or two atoms.
       EXPECT_THAT(i.cuda_helper,
                   HasSubstr(str(", 1, 1, 1, ", a_k_major ? 0 : 1, ", ", b_k_major ? 0 : 1, ";\"")));
-      EXPECT_THAT(i.cuda_helper, HasSubstr(str("\"l\"(da + ", 3 * (a_k_major ? 2 : 128), "), \"l\"(db + ",
+      EXPECT_THAT(i.cuda_helper, HasSubstr(str("\"l\"(a + ", 3 * (a_k_major ? 2 : 128), "), \"l\"(b + ",
                                                3 * (b_k_major ? 2 : 128), ")")));
     }
 }
@@ -286,7 +286,21 @@ TEST(Wgmma, TheCompilersLogTellsOfProductsThatWaitForEachOther) {
     ASSERT_EQ(reports.size(), 2u);
     EXPECT_FALSE(reports[0].serialized);
     EXPECT_TRUE(reports[1].serialized);
+    EXPECT_THAT(reports[1].losses,
+                ::testing::ElementsAre(::testing::StartsWith("C7511 Potential Performance Loss: ")));
   }
+  // Another number is another reason for the same, or one for less.
+  const std::vector<CompilerReport> others =
+      parse_compiler_log(paragraph +
+                         "ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions "
+                         "are serialized due to ill "
+                         "formed pipeline stage in the function 'one'\n"
+                         "ptxas info    : (C7519) warpgroup.arrive is injected in around line 7 by compiler "
+                         "to allow use of registers "
+                         "in wgmma in the function 'two'\n");
+  EXPECT_TRUE(others[0].serialized);
+  EXPECT_FALSE(others[1].serialized);
+  EXPECT_EQ(others[1].losses.size(), 1u);
 }
 
 }  // namespace
