@@ -14,6 +14,7 @@
 #include "compiler_core/base/dtype.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/tensor_map.h"
 
 namespace tuner {
 
@@ -33,6 +34,13 @@ struct ArgInfo {
   bool is_result() const { return is_result_role(role); }
 };
 
+// A parameter of a launch that is no pointer: a tensor map of 128 bytes, passed by value, which the driver encodes of this and
+// of the address of an operand.
+struct LaunchTensorMap {
+  int operand = 0;  // as in LaunchInfo::params: an argument, or behind them a workspace
+  TensorMap map;
+};
+
 // One kernel launch of a cubin, and what its compiler reported.
 struct LaunchInfo {
   std::string kernel;  // symbol
@@ -40,9 +48,10 @@ struct LaunchInfo {
   int64_t shared_bytes = 0;  // dynamic shared memory
   // Its parameters are device pointers: i < args.size() is argument i, else workspace i - args.size().
   std::vector<int> params;
-  int registers = 0;                     // per thread
-  int spill_bytes = 0, stack_bytes = 0;  // per thread, in local memory
-  int blocks_per_sm = 0;                 // blocks that fit a multiprocessor at once
+  std::vector<LaunchTensorMap> tensor_maps;  // parameters behind those
+  int registers = 0;                         // per thread
+  int spill_bytes = 0, stack_bytes = 0;      // per thread, in local memory
+  int blocks_per_sm = 0;                     // blocks that fit a multiprocessor at once
 };
 
 // What a binary is; other back ends have words of their own (a-z, 0-9 and _).
@@ -51,7 +60,8 @@ inline constexpr std::string_view kSharedObject = "shared_object", kCubin = "cub
 }
 
 struct Manifest {
-  int abi_version = 1;                           // 2: has pack_launches, which older programs would leave out
+  // 2: has pack_launches, 3: has tensor maps, which older programs would leave out.
+  int abi_version = 1;
   std::string kind{binary_kind::kSharedObject};  // which is also meant when JSON has no "kind"
   std::string entry;                             // symbol of the kernel
   std::vector<ArgInfo> args;

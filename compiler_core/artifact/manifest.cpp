@@ -53,20 +53,94 @@ ArgInfo read_arg(Reader& in) {
   return info;
 }
 
+json map_to_json(const LaunchTensorMap& m) {
+  const bool tiled = m.map.kind == TensorMap::Kind::kTiled;
+  json j = {{"operand", m.operand},
+            {"kind", tiled ? "tiled" : "im2col"},
+            {"dtype", std::string(dtype_name(m.map.dtype))},
+            {"extents", m.map.extents},
+            {"strides", m.map.strides},
+            {"swizzle", m.map.swizzle_bytes},
+            {"l2_bytes", m.map.l2_bytes},
+            {"fill", m.map.fills_nan ? "nan" : "zero"}};
+  if (!m.map.steps.empty()) j["steps"] = m.map.steps;
+  if (tiled) {
+    j["box"] = m.map.box;
+  } else {
+    j["lower"] = m.map.lower, j["upper"] = m.map.upper;
+    j["channels"] = m.map.channels, j["pixels"] = m.map.pixels;
+  }
+  return j;
+}
+
 json launch_to_json(const LaunchInfo& l) {
-  return {{"kernel", l.kernel},
-          {"grid", l.grid},
-          {"block", l.block},
-          {"shared_bytes", l.shared_bytes},
-          {"params", l.params},
-          {"registers", l.registers},
-          {"spill_bytes", l.spill_bytes},
-          {"stack_bytes", l.stack_bytes},
-          {"blocks_per_sm", l.blocks_per_sm}};
+  json j = {{"kernel", l.kernel},
+            {"grid", l.grid},
+            {"block", l.block},
+            {"shared_bytes", l.shared_bytes},
+            {"params", l.params},
+            {"registers", l.registers},
+            {"spill_bytes", l.spill_bytes},
+            {"stack_bytes", l.stack_bytes},
+            {"blocks_per_sm", l.blocks_per_sm}};
+  for (const LaunchTensorMap& m : l.tensor_maps) j["tensor_maps"].push_back(map_to_json(m));
+  return j;
+}
+
+// Of two words, as a flag: the second one.
+bool read_word(Reader& in, const char* key, const char* no, const char* yes) {
+  std::string word;
+  in.read(key, word, kRequired);
+  if (!in.failed() && word != no && word != yes)
+    in.refuse(key, "expected \"", no, "\" or \"", yes, "\", found \"", word, "\"");
+  return word == yes;
+}
+
+// Integers of either sign.
+void read_offsets(Reader& in, const char* key, std::vector<int64_t>& out) {
+  const json* list = in.list(key, kRequired);
+  if (list == nullptr) return;
+  if (!std::all_of(list->begin(), list->end(), [](const json& n) { return n.is_number_integer(); }))
+    return in.refuse(key, "expected integers, found ", found(*list), ".");
+  out = list->get<std::vector<int64_t>>();
+}
+
+// `bytes`: of every operand that it may be a map of.
+LaunchTensorMap read_map(Reader& in, const std::vector<int64_t>& bytes) {
+  LaunchTensorMap info;
+  TensorMap& map = info.map;
+  std::string dtype;
+  in.read("operand", info.operand, kRequired);
+  in.read("dtype", dtype, kRequired);
+  map.kind = read_word(in, "kind", "tiled", "im2col") ? TensorMap::Kind::kIm2col : TensorMap::Kind::kTiled;
+  map.fills_nan = read_word(in, "fill", "zero", "nan");
+  read_counts(in, "extents", map.extents);
+  read_counts(in, "strides", map.strides);
+  if (in.get("steps") != nullptr) read_counts(in, "steps", map.steps);
+  in.read("swizzle", map.swizzle_bytes, kRequired);
+  in.read("l2_bytes", map.l2_bytes, kRequired);
+  if (map.kind == TensorMap::Kind::kTiled) {
+    read_counts(in, "box", map.box);
+  } else {
+    read_offsets(in, "lower", map.lower);
+    read_offsets(in, "upper", map.upper);
+    in.read("channels", map.channels, kRequired);
+    in.read("pixels", map.pixels, kRequired);
+  }
+  if (in.failed()) return info;
+  const auto parsed = dtype_from_name(dtype);
+  if (!parsed) return in.refuse("dtype", "unknown type ", dtype), info;
+  map.dtype = *parsed;
+  if (info.operand < 0 || info.operand >= static_cast<int>(bytes.size()))
+    return in.refuse("operand", "found ", info.operand, ", there are ", bytes.size(), " operands"), info;
+  if (const Status valid = check_tensor_map(map, bytes[static_cast<size_t>(info.operand)]); !valid.is_ok())
+    in.refuse("extents, strides, box", valid.message());
+  return info;
 }
 
 // What a driver would refuse, or worse, take: checked here, once.
-LaunchInfo read_launch(Reader& in, size_t arguments, size_t workspaces) {
+LaunchInfo read_launch(Reader& in, const std::vector<ArgInfo>& args, const std::vector<int64_t>& workspace) {
+  const size_t arguments = args.size(), workspaces = workspace.size();
   LaunchInfo info;
   in.read("kernel", info.kernel, kRequired);
   std::vector<int64_t> grid(3, 1), block(3, 1), params;
@@ -87,6 +161,10 @@ LaunchInfo read_launch(Reader& in, size_t arguments, size_t workspaces) {
                 " workspaces");
     info.params.push_back(static_cast<int>(p));
   }
+  std::vector<int64_t> bytes;
+  for (const ArgInfo& arg : args) bytes.push_back(arg.bytes);
+  bytes.insert(bytes.end(), workspace.begin(), workspace.end());
+  in.read_objects("tensor_maps", [&](Reader& each) { info.tensor_maps.push_back(read_map(each, bytes)); });
   in.read("registers", info.registers, kRequired);
   in.read("spill_bytes", info.spill_bytes, kRequired);
   in.read("stack_bytes", info.stack_bytes, kRequired);
@@ -111,11 +189,10 @@ void read_kind(Reader& in, Manifest& m) {
       launches == nullptr || !launches->is_array() || launches->empty())
     in.refuse("launches", "expected a list of at least one launch");
   read_counts(in, "workspaces", m.workspaces);
-  in.read_objects("launches", [&](Reader& each) {
-    m.launches.push_back(read_launch(each, m.args.size(), m.workspaces.size()));
-  });
+  in.read_objects("launches",
+                  [&](Reader& each) { m.launches.push_back(read_launch(each, m.args, m.workspaces)); });
   in.read_objects("pack_launches",
-                  [&](Reader& each) { m.pack_launches.push_back(read_launch(each, m.pack_args.size(), 0)); });
+                  [&](Reader& each) { m.pack_launches.push_back(read_launch(each, m.pack_args, {})); });
   if (m.pack_launches.empty() != m.pack_args.empty())
     in.refuse("pack_launches", "found ", m.pack_launches.size(), " for ", m.pack_args.size(), " pack_args");
   for (const ArgInfo& packed : m.pack_args)
@@ -156,8 +233,8 @@ Result<Manifest> parse_manifest(std::string_view text) {
   Reader in(j, "manifest: ");
   Manifest m;
   in.read("abi_version", m.abi_version, kRequired);
-  if (m.abi_version != 1 && m.abi_version != 2)
-    in.refuse("abi_version", "expected 1 or 2, found ", m.abi_version, "; this program is older or newer");
+  if (m.abi_version < 1 || m.abi_version > 3)
+    in.refuse("abi_version", "expected 1, 2 or 3, found ", m.abi_version, "; this program is older or newer");
   in.read("entry", m.entry, kRequired);
   in.read("pack_entry", m.pack_entry, kRequired);
   in.read("workspace_bytes", m.workspace_bytes, 0, INT64_MAX, kRequired);

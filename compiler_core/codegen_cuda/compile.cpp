@@ -2,12 +2,14 @@
 #include "compiler_core/codegen_cuda/compile.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "compiler_core/backend.h"
 #include "compiler_core/codegen_cuda/async_copy.h"
 #include "compiler_core/codegen_cuda/cubin_cache.h"
 #include "compiler_core/codegen_cuda/dot_words.h"
 #include "compiler_core/codegen_cuda/expr_text.h"
+#include "compiler_core/codegen_cuda/kernel_printer.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
@@ -16,11 +18,22 @@ namespace tuner {
 namespace {
 
 // Grows when the text for the same kernels changes in meaning.
-constexpr int kCodegenVersion = 8;
+constexpr int kCodegenVersion = 9;
+
+// How long a kernel whose waits trap waits for copies: far longer than any take, far shorter than a watchdog.
+constexpr int64_t kTrapNs = 100'000'000;
+
+bool waits_trap() {
+  const char* const wish = std::getenv("TUNER_TRAP_WAITS");
+  return wish != nullptr && *wish != '\0' && std::string_view(wish) != "0";
+}
 
 std::vector<std::string> compiler_options(const Target& target) {
   // Multiplications and additions may be fused; nothing else of "fast math".
-  return {str("--gpu-architecture=", target.arch), "--std=c++17", "--fmad=true", "--ptxas-options=-v"};
+  std::vector<std::string> options = {str("--gpu-architecture=", target.arch), "--std=c++17", "--fmad=true",
+                                      "--ptxas-options=-v"};
+  if (waits_trap()) options.push_back(str("--define-macro=TUNER_TRAP_NS=", kTrapNs));
+  return options;
 }
 
 Result<cuda::Compiled> compile_cached(const std::string& source, const std::string& name,
@@ -48,18 +61,21 @@ Status check_report(const LaunchInfo& launch, const CudaOptions& options) {
   return Status::ok();
 }
 
-Result<std::vector<int>> parameter_places(const GpuKernel& kernel, const GpuProgram& program) {
+// Pointers, then maps, as the kernel's text has them.
+Status add_parameters(const GpuKernel& kernel, const GpuProgram& program, LaunchInfo& launch) {
   std::vector<Buffer> all = program.args;
   all.insert(all.end(), program.workspace.begin(), program.workspace.end());
-  std::vector<int> places;
-  for (const Buffer& b : kernel.params) {
+  Status status;
+  const auto place = [&](const Buffer& b) {
     const auto found = std::find(all.begin(), all.end(), b);
     if (found == all.end())
-      return Status(StatusCode::kInternal,
-                    str(kernel.name, ": parameter ", b->name, " is neither an argument nor workspace"));
-    places.push_back(static_cast<int>(found - all.begin()));
-  }
-  return places;
+      status = Status(StatusCode::kInternal,
+                      str(kernel.name, ": parameter ", b->name, " is neither an argument nor workspace"));
+    return static_cast<int>(found - all.begin());
+  };
+  for (const Buffer& b : kernel.params) launch.params.push_back(place(b));
+  for (const KernelTensorMap& m : kernel.tensor_maps) launch.tensor_maps.push_back({place(m.buffer), m.map});
+  return status;
 }
 
 // One launch: what the lowering decided, and what cubin and log tell of its kernel.
@@ -74,12 +90,12 @@ Result<LaunchInfo> launch_of(const GpuKernel& kernel, const GpuProgram& program,
     return Status(StatusCode::kInternal,
                   str(kernel.name, ": not in the compiler's ", in_cubin == cubin.end() ? "cubin" : "log"));
   if (in_log->serialized)
-    return invalid_config(
-        "stage B: ", kernel.name,
-        ": the compiler makes every product of a warpgroup wait for the one before (C7511)");
+    return invalid_config("stage B: ", kernel.name,
+                          ": the compiler makes every product of a warpgroup wait for the one before: ",
+                          in_log->losses.front());
   LaunchInfo launch{.kernel = kernel.name, .grid = kernel.grid, .block = kernel.block};
   launch.shared_bytes = kernel.shared_bytes;
-  ASSIGN_OR_RETURN(launch.params, parameter_places(kernel, program));
+  RETURN_IF_ERROR(add_parameters(kernel, program, launch));
   launch.registers = in_cubin->registers;
   launch.stack_bytes = in_cubin->stack_bytes;
   launch.spill_bytes = std::max(in_log->spill_store_bytes, in_log->spill_load_bytes);
@@ -129,10 +145,14 @@ Status check_own_instructions(const GpuProgram& program, const Target& target) {
   return status;
 }
 
-// cp.async, mma.sync of 16 x 8 x 16 and ldmatrix came with sm_80.
+// cp.async, mma.sync of 16 x 8 x 16 and ldmatrix came with sm_80, TMA with sm_90.
 Status check_architecture(const GpuProgram& program, const Target& target) {
-  constexpr int kFirst = 80;
+  constexpr int kFirst = 80, kFirstOfTma = 90;
   RETURN_IF_ERROR(check_own_instructions(program, target));
+  for (const GpuKernel& kernel : program.kernels)
+    if (cuda::fetches_by_itself(kernel.body) && target.compute_capability() < kFirstOfTma)
+      return invalid_config("kernel ", kernel.name, ": copies by TMA need sm_", kFirstOfTma,
+                            " or later, found ", target.arch);
   if (target.compute_capability() >= kFirst) return Status::ok();
   for (const GpuKernel& kernel : program.kernels) {
     std::string found;
@@ -205,6 +225,9 @@ Result<Artifact> compile_kernels(const GpuProgram& program, const Target& target
     m.pack_args = argument_infos(program.packing->args);
     RETURN_IF_ERROR(add_launches(*program.packing, m.pack_launches));
   }
+  for (const std::vector<LaunchInfo>* launches : {&m.launches, &m.pack_launches})
+    for (const LaunchInfo& launch : *launches)
+      if (!launch.tensor_maps.empty()) m.abi_version = 3;
   m.digest = artifact_digest(artifact);  // of the launches too
   return artifact;
 }
@@ -219,7 +242,8 @@ Status nvrtc_available() {
 std::string cuda_toolchain_fingerprint() {
   const Result<cuda::NvrtcVersion> version = cuda::nvrtc_version();
   if (!version) return "no nvrtc";
-  return str("nvrtc ", version->major, ".", version->minor, " cuda codegen ", kCodegenVersion);
+  return str("nvrtc ", version->major, ".", version->minor, " cuda codegen ", kCodegenVersion,
+             waits_trap() ? " trapping waits" : "");
 }
 
 }  // namespace tuner

@@ -5,7 +5,7 @@
 //   ptxas         .     760 bytes stack frame, 2448 bytes spill stores, 2404 bytes spill loads
 //   ptxas info    : Used 255 registers, used 1 barriers, 760 bytes cumulative stack size
 //
-// and, before or behind it, of products of warpgroups that it could not keep apart:
+// and, before or behind it, of products of warpgroups that it could not keep under way, for one of a dozen reasons with a number each:
 //
 //   ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in the function 'matmul'
 #include <algorithm>
@@ -32,7 +32,7 @@ int number_before(std::string_view line, std::string_view what) {
 std::vector<CompilerReport> parse_compiler_log(std::string_view log) {
   constexpr std::string_view kEntry = "Compiling entry function '";
   std::vector<CompilerReport> reports;
-  std::vector<std::string_view> serialized;
+  std::vector<std::string_view> losses;
   for (size_t begin = 0; begin < log.size();) {
     const size_t end = std::min(log.find('\n', begin), log.size());
     const std::string_view line = log.substr(begin, end - begin);
@@ -41,7 +41,7 @@ std::vector<CompilerReport> parse_compiler_log(std::string_view log) {
       const std::string_view rest = line.substr(name + kEntry.size());
       reports.push_back({.kernel = std::string(rest.substr(0, rest.find('\'')))});
     }
-    if (line.find("(C7511)") != std::string_view::npos) serialized.push_back(line);
+    if (line.find("(C75") != std::string_view::npos) losses.push_back(line);
     if (reports.empty()) continue;
     CompilerReport& report = reports.back();
     if (line.find(" bytes stack frame") != std::string_view::npos) {
@@ -53,9 +53,13 @@ std::vector<CompilerReport> parse_compiler_log(std::string_view log) {
       report.registers = number_before(line, " registers");
   }
   for (CompilerReport& report : reports)
-    report.serialized = std::ranges::any_of(serialized, [&](std::string_view line) {
-      return line.find(str("in the function '", report.kernel, "'")) != std::string_view::npos;
-    });
+    for (const std::string_view line : losses) {
+      if (line.find(str("in the function '", report.kernel, "'")) == std::string_view::npos) continue;
+      const std::string_view text = line.substr(line.find("(C75") + 1);
+      report.losses.push_back(
+          str(text.substr(0, text.find(')')), text.substr(std::min(text.find(')') + 1, text.size()))));
+      report.serialized |= line.find("wgmma.mma_async instructions are serialized") != std::string_view::npos;
+    }
   return reports;
 }
 

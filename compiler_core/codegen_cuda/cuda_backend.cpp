@@ -147,7 +147,8 @@ class CudaBackend final : public Backend {
     return shipped;
   }
   std::span<const std::string_view> identifier_endings() const override {
-    static constexpr std::string_view kEndings[] = {"_kernel", "_load", "_launch", "_pack", "_unload"};
+    static constexpr std::string_view kEndings[] = {"_kernel", "_operands", "_load",  "_bind",
+                                                    "_launch", "_pack",     "_unload"};
     return kEndings;
   }
 };

@@ -100,6 +100,7 @@ std::string describe_copy(const StmtNode& store, const std::set<const BufferNode
 
 struct Accesses {
   std::set<std::string> read, written;
+  std::set<std::string> fetched, awaited;  // tiles, by the copy engine; barriers that it arrives at
 };
 
 // The shared accesses between barriers, in the order they happen. A loop with a barrier inside runs twice, so
@@ -109,7 +110,7 @@ class BarrierWalk {
   explicit BarrierWalk(const Stmt& body) : segments_(1) { walk(body); }
 
   std::map<const StmtNode*, std::string> comments() const {
-    std::map<const StmtNode*, std::set<std::string>> written, reused;
+    std::map<const StmtNode*, std::set<std::string>> written, reused, begun, free;
     for (size_t i = 0; i < barriers_.size(); ++i) {
       const Accesses &before = segments_[i], &after = segments_[i + 1];
       for (const std::string& b : before.written)
@@ -118,6 +119,10 @@ class BarrierWalk {
         if (after.written.contains(b)) reused[barriers_[i]].insert(b);
       for (const std::string& b : before.written)
         if (after.written.contains(b) && !after.read.contains(b)) reused[barriers_[i]].insert(b);
+      for (const std::string& b : before.written)
+        if (after.awaited.contains(b)) begun[barriers_[i]].insert(b);
+      for (const std::string& b : before.read)
+        if (after.fetched.contains(b)) free[barriers_[i]].insert(b);
     }
     std::map<const StmtNode*, std::string> result;
     for (const StmtNode* barrier : barriers_) {
@@ -129,6 +134,11 @@ class BarrierWalk {
       if (!reused[barrier].empty())
         text += str(text.empty() ? "" : "; ", listed(reused[barrier]), are(reused[barrier]),
                     "read by all threads: writes may begin");
+      const auto add = [&](const std::set<std::string>& names, const char* what) {
+        if (!names.empty()) text += str(text.empty() ? "" : "; ", listed(names), are(names), what);
+      };
+      add(begun[barrier], "begun: copies may be waited for");
+      add(free[barrier], "read by all threads: copies may go on");
       if (text.empty()) text = "keeps the threads together";
     }
     return result;
@@ -142,10 +152,15 @@ class BarrierWalk {
       segments_.emplace_back();
       return;
     }
+    if (is_async(*s, "init")) segments_.back().written.insert(s->operands[0]->buffer->name);
+    if (is_async(*s, "fetch")) segments_.back().fetched.insert(s->operands[1]->buffer->name);
+    const bool at_barrier = s->kind == StmtKind::kAsync && s->body == nullptr && !is_async(*s, "init");
     own_exprs(*s, [&](const Expr& e) {
       visit(e, [&](const Expr& part) {
-        if (part->kind == ExprKind::kLoad && part->buffer->scope == MemoryScope::kShared)
-          segments_.back().read.insert(part->buffer->name);
+        const bool fetched = is_async(*s, "fetch") && part.same_as(s->operands[1]);
+        if (part->kind == ExprKind::kLoad && part->buffer->scope == MemoryScope::kShared && !fetched &&
+            !is_async(*s, "init"))
+          (at_barrier ? segments_.back().awaited : segments_.back().read).insert(part->buffer->name);
       });
     });
     if (s->kind == StmtKind::kStore && s->buffer->scope == MemoryScope::kShared)

@@ -106,7 +106,13 @@ std::string ExprText::element(const Buffer& buffer, const std::vector<Expr>& ind
   return out;
 }
 
+void ExprText::forget(const Expr& e) {
+  std::erase_if(aliases_, [&](const auto& alias) { return equal(alias.first, e); });
+}
+
 std::string ExprText::text(const Expr& e, const RangeMap& ranges, Level place) {
+  for (const auto& [other, name] : aliases_)
+    if (equal(other, e)) return wide_ ? "(long long)" + name : name;
   switch (e->kind) {
     case ExprKind::kIntImm:
       if (e->dtype == DType::kBool) return e->int_value != 0 ? "true" : "false";

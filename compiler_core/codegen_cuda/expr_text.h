@@ -7,6 +7,8 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/codegen_cuda/names.h"
@@ -34,6 +36,10 @@ class ExprText {
   // A load of `buffer`[lane] prints as NAME.x .. NAME.w: a vector that was loaded whole.
   void name_vector(const Buffer& buffer) { vectors_.insert(buffer.get()); }
 
+  // What equals `e` prints as `name`, a variable of the text, until forget(e).
+  void alias(const Expr& e, const std::string& name) { aliases_.emplace_back(e, name); }
+  void forget(const Expr& e);
+
   // `var` is declared as a 64-bit integer.
   void is_wide(const Var& var) { wide_vars_.insert(var.get()); }
 
@@ -53,6 +59,7 @@ class ExprText {
   const Names& names_;
   std::set<const BufferNode*> vectors_;
   std::set<const VarNode*> wide_vars_;
+  std::vector<std::pair<Expr, std::string>> aliases_;
   bool wide_ = false;
   bool uses_floor_helpers_ = false, uses_half_helpers_ = false;
 };

@@ -79,7 +79,8 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
       index_names_(kernel, body_),
       expr_text_(names_),
       barrier_comments_(describe_barriers(body_)),
-      fetches_tiles_(shared_alignment(body_) > 16) {
+      fences_tiles_(threads_write_tiles(body_)),
+      fetches_(fetches_by_itself(body_)) {
   names_.reserve(kernel.name);
   names_.reserve("load_if");
   names_.reserve("store_if");
@@ -94,6 +95,8 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
   };
   for (const Buffer& b : kernel.params) declare(b);
   for (const Buffer& b : kernel.shared) declare(b);
+  for (const KernelTensorMap& m : kernel.tensor_maps)
+    map_names_.push_back(names_.declare(m.buffer->name + ".map"));
 }
 
 std::string KernelPrinter::print() {
@@ -127,6 +130,9 @@ void KernelPrinter::describe_memory() {
                 kernel_.shared_offsets[i]));
   }
   if (kernel_.shared_bytes > 0) comment(str("  shared memory of a block: ", kernel_.shared_bytes, " bytes"));
+  for (size_t i = 0; i < kernel_.tensor_maps.size(); ++i)
+    comment(str("  ", map_names_[i], ": ", kernel_.tensor_maps[i].buffer->name, " as ",
+                to_text(kernel_.tensor_maps[i].map), ", the innermost dimension first"));
   std::string registers;
   visit(body_, [&](const Stmt& s) {
     if (s->kind == StmtKind::kAllocate)
@@ -140,6 +146,8 @@ void KernelPrinter::signature() {
   for (const Buffer& b : kernel_.params)
     parameters += str(parameters.empty() ? "" : ", ", stored_.contains(b.get()) ? "" : "const ",
                       c_type(b->dtype), "* __restrict__ ", names_.of(b));
+  for (const std::string& map : map_names_)
+    parameters += str(parameters.empty() ? "" : ", ", "const __grid_constant__ CUtensorMap ", map);
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
   const std::string bounds =
       kernel_.min_blocks > 0 ? str(threads, ", ", kernel_.min_blocks) : std::to_string(threads);
@@ -170,11 +178,17 @@ void KernelPrinter::define_indices(RangeMap& ranges) {
     for (int d = 0; d < 3; ++d) {
       if (vars[d] == nullptr || sizes[d] == 1) continue;  // of size 1: the ranges make it 0
       const std::string& name = names_.declare(vars[d], vars[d]->name);
-      line(str("const int ", name, " = ", source, ".", kDimensions[d], ";  // 0..", sizes[d] - 1));
+      if (d > 0 && vars == kernel_.thread_vars && has_uniform_rows())
+        line(str("const int ", name, " = __shfl_sync(0xffffffffu, (int)", source, ".", kDimensions[d],
+                 ", 0);  // 0..", sizes[d] - 1,
+                 ", the same in all lanes of a warp, which the compiler is told so"));
+      else
+        line(str("const int ", name, " = ", source, ".", kDimensions[d], ";  // 0..", sizes[d] - 1));
     }
   };
   define("blockIdx", kernel_.block_vars, kernel_.grid);
   define("threadIdx", kernel_.thread_vars, kernel_.block);
+  define_warp();
   define_names(nullptr, ranges);
 }
 
@@ -257,6 +271,9 @@ void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told
   RangeMap inside = ranges;
   define_arrays(s->var.get(), inside);
   if (!told && !unrolled) comment(describe_loop(*s));
+  const std::vector<UnitTile> tiles_around = unit_tiles_;
+  if (!unrolled) name_unit_tiles(*s, ranges);
+  const std::optional<Stages> stages = unrolled ? std::nullopt : begin_stages(*s);  // counters
   line(unrolled ? "#pragma unroll" : "#pragma unroll 1");
   names_.open();
   const std::string name = names_.declare(s->var, s->var->name);
@@ -268,6 +285,8 @@ void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told
   if (!unrolled) serial_.insert(s->var.get());
   stmt(s->body, inside, told);
   serial_.erase(s->var.get());
+  if (stages.has_value()) end_stages(*stages);
+  unit_tiles_ = tiles_around;
   close();
   names_.close();
 }
@@ -275,6 +294,11 @@ void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told
 void KernelPrinter::guard(const Stmt& s, const RangeMap& ranges, bool told) {
   // Waiting where nothing is under way costs nothing, and a compiler must see that every way passes the wait.
   if (only_lands(s->body) && s->else_body == nullptr) return stmt(s->body, ranges, told);
+  if (is_first_thread_alone(*s)) {
+    open_guard(str(warp_, " == 0 && elect_one()"), "one thread of the block");
+    stmt(s->body, assuming(ranges, s->condition), told);
+    return close();
+  }
   const std::string why = describe_guard(*s, kernel_, ranges);
   if (is_store_if(s, ranges)) {
     const std::string around = begin_stores(simplify(s->condition, ranges), why, ranges);
@@ -342,6 +366,7 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
     text = replaced(std::move(text), str("*", place), element(operand->buffer, first, ranges));
     // Of several places those of all iterations would take too many registers.
     const std::string at = in_memory && o.registers > o.run ? "&" + element(operand->buffer, first, ranges)
+                           : *o.unit_address != '\0'        ? unit_tile(o, operand, ranges)
                                                             : address(operand->buffer, first, ranges);
     text = replaced(std::move(text), place, str("(", at, ")"));
     operands =
@@ -359,7 +384,7 @@ std::vector<Expr> KernelPrinter::of_lane(const IntrinsicOperand& o, const Expr& 
 }
 
 void KernelPrinter::barrier(const Stmt& s) {
-  if (fetches_tiles_)
+  if (fences_tiles_)
     line(
         "asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");  // what this thread wrote is "
         "there for tensor cores");

@@ -33,6 +33,8 @@ class KernelPrinter {
   bool uses_store_if() const { return uses_store_if_; }
   // Widths of the asynchronous copies in it, in bytes: it calls async_helper() of each.
   const std::set<int64_t>& async_bytes() const { return async_bytes_; }
+  // Dimensions of the maps that it fetches boxes of (0: without a map): it calls fetch_helper() of each, and barrier_helpers().
+  const std::set<size_t>& fetched_ranks() const { return fetched_ranks_; }
   // Types of the operands of its dot products: it calls dot_helper() of each.
   const std::set<std::pair<DType, DType>>& dot_types() const { return dot_types_; }
 
@@ -88,6 +90,29 @@ class KernelPrinter {
   void async_lanes(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
   void async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
 
+  // --- copies by TMA (print_fetch.cpp) ---
+  // Variables of the text that go with a loop: the stage that is waited for, the one before it, the parity of its phase.
+  struct Stages {
+    int64_t count = 0;
+    Expr stage, before, parity;
+    std::string stage_name, before_name, parity_name;  // empty: not used
+  };
+  void engine(const StmtNode& s, const RangeMap& ranges);
+  void fetch(const StmtNode& s, const RangeMap& ranges);
+  // A pipelined loop counts stages and phases in variables of its own, and tiles of units by what stands still of their
+  // addresses: no divisions, and half as many instructions.
+  std::optional<Stages> begin_stages(const StmtNode& loop);
+  void end_stages(const Stages& stages);
+  void name_unit_tiles(const StmtNode& loop, const RangeMap& ranges);
+  // What stands still of an element's place in a loop, and what is added; both in elements.
+  std::pair<Expr, Expr> parted_place(const Expr& element, const std::set<const VarNode*>& inner,
+                                     const RangeMap& ranges) const;
+  std::string unit_tile(const IntrinsicOperand& o, const Expr& operand, const RangeMap& ranges);
+  bool is_first_thread_alone(const StmtNode& guard) const;
+  // Threads along x are whole warps, of a kernel that fetches.
+  bool has_uniform_rows() const;
+  void define_warp();
+
   // --- loads and stores under a condition (print_loads.cpp) ---
   // A load from there, under the condition, can be a call of load_helper(): whoever prints it asks first.
   bool is_load_if(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& condition,
@@ -131,7 +156,17 @@ class KernelPrinter {
   Names names_;
   ExprText expr_text_;
   std::map<const StmtNode*, std::string> barrier_comments_;
-  bool fetches_tiles_ = false;                // a unit reads shared memory by itself
+  bool fences_tiles_ = false;           // a unit reads by itself what threads wrote to shared memory
+  bool fetches_ = false;                // by TMA
+  std::vector<std::string> map_names_;  // of kernel_.tensor_maps
+  std::string warp_;                    // the number of the warp, where one fetches; empty: not needed
+  struct UnitTile {
+    Buffer buffer;
+    Expr fixed;  // of its place
+    std::string name;
+  };
+  std::vector<UnitTile> unit_tiles_;          // named before the loop around
+  std::set<const VarNode*> tile_inner_;       // variables of that loop, and of those below it
   bool in_run_ = false;                       // of its statements
   std::map<const BufferNode*, Buffer> flat_;  // of IndexNames::is_flat() buffers: one dimension, plain
   struct Definition {
@@ -150,16 +185,25 @@ class KernelPrinter {
   std::string nowhere_;  // the name of the kernel's shared_nowhere
   bool uses_load_if_ = false, uses_store_if_ = false;
   std::set<int64_t> async_bytes_;
+  std::set<size_t> fetched_ranks_;
   std::set<std::pair<DType, DType>> dot_types_;
 };
 
-// Bytes at whose multiple shared memory begins: the widest vector, or what a unit that fetches tiles asks for.
+// Bytes at whose multiple shared memory begins: the widest vector, or what a unit that fetches tiles or brings them asks for.
 int64_t shared_alignment(const Stmt& body);
+// True if threads store, or copy, what a unit fetches by itself: it must be told with a fence.
+bool threads_write_tiles(const Stmt& body);
 // True for nothing but statements of one unit that works by itself; for nothing but waits for products that were started.
 bool is_unit_run(const Stmt& s);
 bool only_lands(const Stmt& s);
 // The function that copies so many bytes asynchronously.
 std::string async_helper(int64_t bytes);
+// What a tensor map is to CUDA, and functions for barriers that copies arrive at.
+const char* barrier_helpers();
+// True if copies by TMA stand in it.
+bool fetches_by_itself(const Stmt& body);
+// The function that fetches a box of so many dimensions; of 0, what lies in a row.
+std::string fetch_helper(size_t rank);
 // The function that loads under a condition.
 const char* load_helper();
 // The function that stores to shared memory under a condition.

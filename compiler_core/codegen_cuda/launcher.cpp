@@ -25,10 +25,18 @@ int64_t workspace_bytes(const Manifest& m) {
   return total;
 }
 
+// Maps of all launches of a call, in their order. What packs constants has none.
+size_t count_maps(const Manifest& m) {
+  size_t count = 0;
+  for (const LaunchInfo& l : m.launches) count += l.tensor_maps.size();
+  return count;
+}
+
 // "CUdeviceptr a, CUdeviceptr out": names that differ, none of them one of ours.
 std::vector<std::string> argument_names(const std::vector<ArgInfo>& args) {
   cuda::Names names;
-  for (const char* ours : {"kernel", "stream", "workspace", "pointers", "image", "result"})
+  for (const char* ours :
+       {"kernel", "stream", "workspace", "operands", "pointers", "image", "result", "map", "room"})
     names.reserve(ours);
   std::vector<std::string> result;
   for (const ArgInfo& arg : args) result.push_back(names.declare(arg.name));
@@ -84,13 +92,24 @@ std::string header_text(const Manifest& m, const std::string& name, const std::s
   text += str("/* A loaded cubin: of the context that was current then. */\ntypedef struct ", name,
               "_kernel {\n  CUmodule module;\n  CUfunction functions[",
               m.launches.size() + m.pack_launches.size(), "];\n} ", name, "_kernel;\n\n");
+  text += str("/* What launches take: written by ", name, "_bind(), may be copied. */\ntypedef struct ", name,
+              "_operands {\n  CUdeviceptr pointers[",
+              std::max<size_t>(1, m.args.size() + m.workspaces.size()), "];\n");
+  if (const size_t maps = count_maps(m); maps > 0)
+    text += str("  cuuint64_t maps[", maps,
+                "][CU_TENSOR_MAP_NUM_QWORDS];  /* how the device's copy engine sees them */\n");
+  text += str("} ", name, "_operands;\n\n");
   text += str("/* `image`: the bytes of ", name, ".cubin. On an error nothing stays loaded. */\nCUresult ",
               name, "_load(", name, "_kernel* kernel, const void* image);\n");
   text +=
-      str("/* Puts the launches on `stream` and returns at once; may be captured into a graph. Calls that "
-          "run at the\n",
-          " * same time need workspaces of their own. */\nCUresult ", name, "_launch(const ", name,
-          "_kernel* kernel, ", parameters(m.args), "CUdeviceptr workspace, CUstream stream);\n");
+      str("/* Once for each set of operands, before its first launch. Calls that run at the same time need "
+          "workspaces of "
+          "their own. */\nCUresult ",
+          name, "_bind(", name, "_operands* operands, ", parameters(m.args), "CUdeviceptr workspace);\n");
+  text +=
+      str("/* Puts the launches on `stream` and returns at once; may be captured into a graph. */\nCUresult ",
+          name, "_launch(const ", name, "_kernel* kernel, const ", name,
+          "_operands* operands, CUstream stream);\n");
   if (!m.pack_launches.empty())
     text +=
         str("/* Puts on `stream` what packs the constants; once, they may be freed when it is done. "
@@ -121,15 +140,19 @@ std::string load_text(const Manifest& m, const std::string& name) {
   return text + "  if (result != CUDA_SUCCESS) cuModuleUnload(kernel->module);\n  return result;\n}\n";
 }
 
-// The launches of one function, whose parameters are places in `pointers`; the first is function `first`.
-std::string launches_text(const std::vector<LaunchInfo>& launches, size_t first) {
+// The launches of one function, whose parameters are places in `pointers`, then `operands->maps`; the first is function `first`.
+std::string launches_text(const std::vector<LaunchInfo>& launches, size_t first, const char* pointers) {
   std::string text = "  CUresult result = CUDA_SUCCESS;\n";
+  size_t map = 0;
   for (size_t i = 0; i < launches.size(); ++i) {
     const LaunchInfo& l = launches[i];
     text += str("  if (result == CUDA_SUCCESS) { /* ", l.kernel, ": ", l.registers, " registers a thread, ",
                 l.blocks_per_sm, " blocks a multiprocessor */\n    void* parameters[] = {");
+    // What the driver only reads is not const in its types.
     for (size_t p = 0; p < l.params.size(); ++p)
-      text += str(p == 0 ? "" : ", ", "&pointers[", l.params[p], "]");
+      text += str(p == 0 ? "" : ", ", "(void*)&", pointers, "[", l.params[p], "]");
+    for (size_t p = 0; p < l.tensor_maps.size(); ++p)
+      text += str(p + l.params.size() == 0 ? "" : ", ", "(void*)operands->maps[", map++, "]");
     text += str("};\n    result = cuLaunchKernel(kernel->functions[", first + i, "], ", l.grid[0], ", ",
                 l.grid[1], ", ", l.grid[2], ", ", l.block[0], ", ", l.block[1], ", ", l.block[2], ", ",
                 l.shared_bytes, ",\n                            stream, parameters, NULL);\n  }\n");
@@ -137,21 +160,103 @@ std::string launches_text(const std::vector<LaunchInfo>& launches, size_t first)
   return text + "  return result;\n}\n";
 }
 
-std::string launch_text(const Manifest& m, const std::string& name) {
-  std::string text = str("CUresult ", name, "_launch(const ", name, "_kernel* kernel, ", parameters(m.args),
-                         "CUdeviceptr workspace, CUstream stream) {\n");
-  // Arguments, then the parts of the workspace.
+// The name in cuda.h of a number of bytes, of a type.
+const char* swizzle_text(int64_t bytes) {
+  return bytes == 128  ? "CU_TENSOR_MAP_SWIZZLE_128B"
+         : bytes == 64 ? "CU_TENSOR_MAP_SWIZZLE_64B"
+         : bytes == 32 ? "CU_TENSOR_MAP_SWIZZLE_32B"
+                       : "CU_TENSOR_MAP_SWIZZLE_NONE";
+}
+const char* l2_text(int64_t bytes) {
+  return bytes == 256   ? "CU_TENSOR_MAP_L2_PROMOTION_L2_256B"
+         : bytes == 128 ? "CU_TENSOR_MAP_L2_PROMOTION_L2_128B"
+         : bytes == 64  ? "CU_TENSOR_MAP_L2_PROMOTION_L2_64B"
+                        : "CU_TENSOR_MAP_L2_PROMOTION_NONE";
+}
+const char* type_text(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kUInt8:
+      return "CU_TENSOR_MAP_DATA_TYPE_UINT8";
+    case DType::kInt32:
+      return "CU_TENSOR_MAP_DATA_TYPE_INT32";
+    case DType::kInt64:
+      return "CU_TENSOR_MAP_DATA_TYPE_INT64";
+    case DType::kFloat16:
+      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
+    case DType::kBFloat16:
+      return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
+    case DType::kFloat32:
+      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
+    case DType::kFloat64:
+      return "CU_TENSOR_MAP_DATA_TYPE_FLOAT64";
+  }
+  return "";
+}
+
+std::string list_text(const std::vector<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t n : numbers) text += str(text.empty() ? "" : ", ", n);
+  return text;
+}
+
+// Encodes one map; the driver wants an aligned place for it, which a struct in C99 is not.
+std::string encode_text(const LaunchTensorMap& m, size_t number) {
+  const TensorMap& map = m.map;
+  const size_t rank = map.rank();
+  const std::vector<int64_t> steps = map.steps.empty() ? std::vector<int64_t>(rank, 1) : map.steps;
+  const bool tiled = map.kind == TensorMap::Kind::kTiled;
+  std::string text =
+      str("  if (result == CUDA_SUCCESS) { /* ", to_text(map), " */\n    const cuuint64_t extents[] = {",
+          list_text(map.extents), "}, strides[] = {",
+          map.strides.empty() ? std::string("0") : list_text(map.strides), "};\n");
+  if (tiled)
+    text +=
+        str("    const cuuint32_t box[] = {", list_text(map.box), "}, steps[] = {", list_text(steps), "};\n");
+  else
+    text += str("    const int lower[] = {", list_text(map.lower), "}, upper[] = {", list_text(map.upper),
+                "};\n    const cuuint32_t steps[] = {", list_text(steps), "};\n");
+  text +=
+      str("    result = ", tiled ? "cuTensorMapEncodeTiled" : "cuTensorMapEncodeIm2col", "(map, ",
+          type_text(map.dtype), ", ", rank, ", (void*)(size_t)operands->pointers[", m.operand,
+          "], extents, strides,\n        ",
+          tiled ? std::string("box") : str("lower, upper, ", map.channels, ", ", map.pixels),
+          ", steps, CU_TENSOR_MAP_INTERLEAVE_NONE, ", swizzle_text(map.swizzle_bytes), ",\n        ",
+          l2_text(map.l2_bytes), ", ",
+          map.fills_nan ? "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA"
+                        : "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE",
+          ");\n    memcpy(operands->maps[", number, "], map, sizeof operands->maps[", number, "]);\n  }\n");
+  return text;
+}
+
+// Arguments, then the parts of the workspace; then what the driver encodes of them.
+std::string bind_text(const Manifest& m, const std::string& name) {
+  std::string text = str("CUresult ", name, "_bind(", name, "_operands* operands, ", parameters(m.args),
+                         "CUdeviceptr workspace) {\n");
+  const size_t maps = count_maps(m);
+  text += "  CUresult result = CUDA_SUCCESS;\n";
+  if (maps > 0)
+    text +=
+        "  unsigned char room[CU_TENSOR_MAP_NUM_QWORDS * 8 + 63];\n"
+        "  CUtensorMap* map = (CUtensorMap*)(((size_t)room + 63) / 64 * 64);\n";
   const std::vector<std::string> names = argument_names(m.args);
-  text += "  CUdeviceptr pointers[] = {";
-  for (size_t i = 0; i < names.size(); ++i) text += str(i == 0 ? "" : ", ", names[i]);
+  for (size_t i = 0; i < names.size(); ++i) text += str("  operands->pointers[", i, "] = ", names[i], ";\n");
   int64_t offset = 0;
   for (size_t i = 0; i < m.workspaces.size(); ++i) {
-    text += str(i + names.size() == 0 ? "" : ", ", "workspace + ", offset);
+    text += str("  operands->pointers[", names.size() + i, "] = workspace + ", offset, ";\n");
     offset += (m.workspaces[i] + 255) / 256 * 256;
   }
-  text += "};\n";
   if (m.workspaces.empty()) text += "  (void)workspace;\n";
-  return text + launches_text(m.launches, 0);
+  size_t number = 0;
+  for (const LaunchInfo& l : m.launches)
+    for (const LaunchTensorMap& map : l.tensor_maps) text += encode_text(map, number++);
+  return text + "  return result;\n}\n";
+}
+
+std::string launch_text(const Manifest& m, const std::string& name) {
+  return str("CUresult ", name, "_launch(const ", name, "_kernel* kernel, const ", name,
+             "_operands* operands, CUstream stream) {\n", launches_text(m.launches, 0, "operands->pointers"));
 }
 
 std::string pack_text(const Manifest& m, const std::string& name) {
@@ -160,7 +265,7 @@ std::string pack_text(const Manifest& m, const std::string& name) {
                          parameters(m.pack_args), "CUstream stream) {\n  CUdeviceptr pointers[] = {");
   const std::vector<std::string> names = argument_names(m.pack_args);
   for (size_t i = 0; i < names.size(); ++i) text += str(i == 0 ? "" : ", ", names[i]);
-  return text + "};\n" + launches_text(m.pack_launches, m.launches.size()) + "\n";
+  return text + "};\n" + launches_text(m.pack_launches, m.launches.size(), "pointers") + "\n";
 }
 
 }  // namespace
@@ -168,11 +273,11 @@ std::string pack_text(const Manifest& m, const std::string& name) {
 CudaLauncher cuda_launcher(const Manifest& manifest, const std::string& name, const std::string& about) {
   CudaLauncher launcher;
   launcher.header = header_text(manifest, name, about);
-  launcher.source =
-      str("/* Launches ", name, ".cubin; see ", name, ".h. */\n#include \"", name,
-          ".h\"\n\n#include <stddef.h>\n\n", load_text(manifest, name), "\n", launch_text(manifest, name),
-          "\n", pack_text(manifest, name), "CUresult ", name, "_unload(", name,
-          "_kernel* kernel) {\n  return cuModuleUnload(kernel->module);\n}\n");
+  launcher.source = str("/* Launches ", name, ".cubin; see ", name, ".h. */\n#include \"", name,
+                        ".h\"\n\n#include <stddef.h>\n#include <string.h>\n\n", load_text(manifest, name),
+                        "\n", bind_text(manifest, name), "\n", launch_text(manifest, name), "\n",
+                        pack_text(manifest, name), "CUresult ", name, "_unload(", name,
+                        "_kernel* kernel) {\n  return cuModuleUnload(kernel->module);\n}\n");
   return launcher;
 }
 

@@ -89,6 +89,7 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
   std::string kernels;
   bool uses_floor_helpers = false, uses_half_helpers = false, uses_load_if = false, uses_store_if = false;
   std::set<int64_t> async_bytes;
+  std::set<size_t> fetched_ranks;
   std::set<std::pair<DType, DType>> dot_types;
   const auto print = [&](const std::vector<GpuKernel>& all) {
     for (const GpuKernel& kernel : all) {
@@ -99,6 +100,7 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
       uses_load_if |= printer.uses_load_if();
       uses_store_if |= printer.uses_store_if();
       async_bytes.insert(printer.async_bytes().begin(), printer.async_bytes().end());
+      fetched_ranks.insert(printer.fetched_ranks().begin(), printer.fetched_ranks().end());
       dot_types.insert(printer.dot_types().begin(), printer.dot_types().end());
     }
   };
@@ -107,6 +109,8 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
   std::string printed_helpers = uses_load_if ? str("\n", cuda::load_helper()) : "";
   if (uses_store_if) printed_helpers += str("\n", cuda::store_helper());
   for (const int64_t bytes : async_bytes) printed_helpers += str("\n", cuda::async_helper(bytes));
+  if (!fetched_ranks.empty()) printed_helpers += str("\n", cuda::barrier_helpers());
+  for (const size_t rank : fetched_ranks) printed_helpers += str("\n", cuda::fetch_helper(rank));
   for (const auto& [a, b] : dot_types) printed_helpers += str("\n", cuda::dot_helper(a, b));
   return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") +
          (uses_half_helpers ? str("\n", kHalfHelpers) : "") + printed_helpers + helpers_of(program) + kernels;

@@ -7,6 +7,7 @@
 namespace tuner::cuda {
 
 void KernelPrinter::async(const Stmt& s, const RangeMap& ranges) {
+  if (!is_async(*s, "copy") && !is_async(*s, "commit") && !is_async(*s, "wait")) return engine(*s, ranges);
   if (is_async(*s, "commit")) return line("asm volatile(\"cp.async.commit_group;\");  // the copies so far");
   if (is_async(*s, "wait")) {
     int64_t in_flight = 0;

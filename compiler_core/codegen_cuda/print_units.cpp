@@ -9,12 +9,27 @@ namespace tuner::cuda {
 
 int64_t shared_alignment(const Stmt& body) {
   int64_t bytes = 16;
+  constexpr int64_t kOfFetches = 1024;  // after which all layouts of copies begin anew
+  if (fetches_by_itself(body)) bytes = kOfFetches;
   visit(body, [&](const Stmt& s) {
     const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
     for (size_t o = 0; i != nullptr && o < i->operands.size(); ++o)
       if (i->operands[o].unit_place != nullptr) bytes = std::max(bytes, i->operands[o].unit_alignment);
   });
   return bytes;
+}
+
+bool threads_write_tiles(const Stmt& body) {
+  std::set<const BufferNode*> tiles;
+  visit(body, [&](const Stmt& s) {
+    const Intrinsic* const i = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
+    for (size_t o = 0; i != nullptr && o < i->operands.size(); ++o)
+      if (i->operands[o].unit_place != nullptr) tiles.insert(s->operands[o]->buffer.get());
+  });
+  bool found = false;
+  visit(body,
+        [&](const Stmt& s) { found |= s->kind == StmtKind::kStore && tiles.contains(s->buffer.get()); });
+  return found;
 }
 
 bool is_unit_run(const Stmt& s) {

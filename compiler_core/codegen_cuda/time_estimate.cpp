@@ -30,8 +30,12 @@ constexpr double kSchedulers = 4;  // of a multiprocessor, an instruction each a
 // Clocks in which a scheduler issues when nothing else holds it up: the best hand-written kernels reach that.
 constexpr double kIssueShare = 0.93;
 constexpr double kSectorBytes = 32;
+constexpr double kFetchLatency = 250;  // clocks of a copy by TMA, beyond those of memory
 constexpr double kL2PortBytes = 64;    // a clock, of one multiprocessor
 constexpr double kL2SharedBytes = 24;  // a clock and multiprocessor when all of them ask
+// The same where TMA asks, for whole lines. Not measured yet: taken from what copies by threads got on an H200 where blocks read the
+// same tiles (64 x 64 of a product); others got 30.
+constexpr double kL2FetchedBytes = 46;
 // Units that work at the same time are in each other's way: the norm of their times, nearly the largest.
 constexpr double kNorm = 4;
 // Share of L2 that the buffers of a kernel can count on from call to call.
@@ -77,6 +81,7 @@ class BlockAlone {
         loop(s, depth);
         continue;
       }
+      if (s.kind == WarpStep::Kind::kExpect) groups_.push_back(0);
       step(s);
       if (s.kind == WarpStep::Kind::kCommit) groups_.push_back(std::exchange(arriving_, 0));
       const auto committed = static_cast<int64_t>(groups_.size());
@@ -103,6 +108,14 @@ class BlockAlone {
     now_ += clocks;
     for (auto& [buffer, at] : ready_) at += clocks;
     for (double& at : groups_) at += clocks;
+    engine_ += clocks;
+  }
+
+  // The device copies box after box while threads go on.
+  void fetch(const WarpStep& s) {
+    engine_ = std::max(engine_, now_) + s.fetched_bytes / kL2PortBytes;
+    if (!groups_.empty())
+      groups_.back() = std::max(groups_.back(), engine_ + kFetchLatency + global_latency_);
   }
 
   void step(const WarpStep& s) {
@@ -127,6 +140,7 @@ class BlockAlone {
     const double parts = s.shared_loads && !s.global_loads && !s.loads_go_on
                              ? std::max(1.0, s.counts[cuda::Issue::kAccess] / kLoadsAtOnce)
                              : 1;
+    if (s.fetched_bytes > 0) fetch(s);
     const double arrived = now_ + own + parts * latency;
     now_ += together;
     if (s.is_async)
@@ -144,6 +158,7 @@ class BlockAlone {
   std::map<const BufferNode*, double> ready_;  // registers under way, when they arrive
   std::vector<double> groups_;                 // of asynchronous copies, when they arrive
   double arriving_ = 0;                        // those that are in no group yet
+  double engine_ = 0;                          // when the copy engine is done
 };
 
 // A kernel on a device: the parts that do not depend on how full the device is.
@@ -204,7 +219,7 @@ class KernelModel {
       const double asked = t.load_sectors * kSectorBytes * warps_;
       const double loaded = t.block_bytes <= l1_bytes ? std::min(asked, t.block_bytes) : asked;
       const double stored = t.store_sectors * kSectorBytes * warps_;
-      l2_bytes_ += loaded + stored;
+      l2_bytes_ += loaded * (t.by_tma ? kL2SharedBytes / kL2FetchedBytes : 1) + stored;
       if (stays_in_l2) continue;
       const double of_wave = std::min({(loaded + stored) * t.wave_blocks, t.block_bytes * t.wave_blocks,
                                        static_cast<double>(t.buffer->bytes())});

@@ -148,11 +148,63 @@ class Walk {
       copies_ = false;
       return;
     }
+    if (is_async(s, "init") || is_async(s, "expect") || is_async(s, "fetch") || is_async(s, "await"))
+      return walk_engine(s, steps);
     const bool waits = is_async(s, "wait");
     WarpStep step{.kind = waits ? WarpStep::Kind::kWait : WarpStep::Kind::kCommit,
                   .counts = of(Issue::kWork, 1)};
     CHECK(!waits || is_const_int(s.operands[0], &step.in_flight)) << to_text(s.operands[0]);
     add(std::move(step), steps);
+  }
+
+  // Copies by TMA: one warp asks, the device does the rest.
+  void walk_engine(const StmtNode& s, std::vector<WarpStep>& steps) {
+    constexpr double kAsk = 8, kTry = 3;  // instructions
+    if (is_async(s, "await")) {
+      WarpStep wait{
+          .kind = WarpStep::Kind::kWait, .counts = of(Issue::kWork, kTry), .in_flight = expected_ahead_ - 1};
+      return add(std::move(wait), steps);
+    }
+    WarpStep step{.counts = of(Issue::kWork, kAsk * unrolled_copies() * share())};
+    if (is_async(s, "expect")) {
+      step.kind = WarpStep::Kind::kExpect;
+      if (rolled_copies() == 1) ++expected_ahead_;
+    }
+    int64_t number = 0;
+    if (is_async(s, "fetch") && !s.value.defined()) {
+      CHECK(is_const_int(s.operands[3], &number)) << to_text(s.operands[3]);
+      step.fetched_bytes = static_cast<double>(number) * unrolled_copies();
+      const Expr& from = s.operands[2];
+      const double warps = static_cast<double>(kernel_.block[0] * kernel_.block[1] * kernel_.block[2]) / 32;
+      add_traffic(from->buffer, from->operands, /*is_store=*/false,
+                  step.fetched_bytes * rolled_copies() / 32 / warps);
+      std::ranges::find(work_.traffic, from->buffer, &GlobalTraffic::buffer)->by_tma = true;
+    } else if (is_async(s, "fetch") && is_const_int(s.value, &number)) {
+      const TensorMap& map = kernel_.tensor_maps.at(static_cast<size_t>(number)).map;
+      step.fetched_bytes = static_cast<double>(map.box_bytes()) * unrolled_copies();
+      add_fetched(s, map, step.fetched_bytes * rolled_copies());
+    }
+    add(std::move(step), steps);
+  }
+
+  // `bytes`: of all boxes of a block.
+  void add_fetched(const StmtNode& s, const TensorMap& map, double bytes) {
+    auto found = std::ranges::find(work_.traffic, s.buffer, &GlobalTraffic::buffer);
+    if (found == work_.traffic.end()) found = work_.traffic.insert(found, GlobalTraffic{.buffer = s.buffer});
+    const double warps = static_cast<double>(kernel_.block[0] * kernel_.block[1] * kernel_.block[2]) / 32;
+    found->load_sectors += bytes / 32 / warps;
+    found->by_tma = true;
+    double reached = static_cast<double>(dtype_bytes(map.dtype));
+    std::vector<int64_t> shape(map.extents.rbegin(), map.extents.rend());
+    std::vector<Expr> indices(s.indices.rbegin(), s.indices.rend());
+    for (size_t d = 0; d < map.rank(); ++d) {
+      const auto bounds = const_bounds(s.indices[d], block_ranges_);
+      const int64_t reach = bounds ? bounds->second - bounds->first + map.box[d] : map.extents[d];
+      reached *= static_cast<double>(std::clamp<int64_t>(reach, 1, map.extents[d]));
+    }
+    found->block_bytes = std::max(found->block_bytes, reached);
+    const BufferNode seen{.name = s.buffer->name, .dtype = map.dtype, .shape = std::move(shape)};
+    found->wave_blocks = std::max(found->wave_blocks, sampler_.distinct_blocks(seen, indices, wave_blocks_));
   }
 
   // One instruction for the whole loop, which its store is counted for.
@@ -562,8 +614,9 @@ class Walk {
   WarpSampler sampler_;
   RangeMap ranges_, block_ranges_;
   std::vector<Loop> loops_;
-  bool copies_ = false;  // in an asynchronous copy
-  bool in_dot_ = false;  // in the loop of a dot product, which is one instruction
+  bool copies_ = false;         // in an asynchronous copy
+  int64_t expected_ahead_ = 0;  // steps whose copies by TMA are asked for before the loop
+  bool in_dot_ = false;         // in the loop of a dot product, which is one instruction
   std::vector<Expr> guards_;
   double issued_ = 1;           // share of the warps that issue what stands here
   std::vector<Expr> computed_;  // what stands in the loops and guards around: the compiler computes it once

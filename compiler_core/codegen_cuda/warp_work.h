@@ -13,7 +13,7 @@ namespace tuner::cuda {
 // What happens without going back: statements between loops that stay loops and barriers. Unrolled loops are
 // one step of all their iterations, because the compiler orders those as it likes.
 struct WarpStep {
-  enum class Kind { kWork, kLoop, kBarrier, kCommit, kWait } kind = Kind::kWork;
+  enum class Kind { kWork, kLoop, kBarrier, kCommit, kWait, kExpect } kind = Kind::kWork;
 
   // kWork
   WarpCounts counts;
@@ -24,8 +24,10 @@ struct WarpStep {
   const BufferNode* result = nullptr;       // of registers
   std::vector<const BufferNode*> operands;  // of registers
 
-  // kWait: all groups of asynchronous copies but so many of the latest, each ended by a kCommit
+  // kWait: all groups of asynchronous copies but so many of the latest, each ended by a kCommit; of copies by TMA begun by
+  // a kExpect
   int64_t in_flight = 0;
+  double fetched_bytes = 0;  // by TMA, for the whole block
 
   // kLoop
   int64_t extent = 0;
@@ -38,6 +40,7 @@ struct GlobalTraffic {
   double load_sectors = 0, store_sectors = 0;  // of one warp
   double block_bytes = 0;                      // that a block touches, each counted once (a box around them)
   double wave_blocks = 1;                      // blocks of a wave that touch different parts of it
+  bool by_tma = false;                         // what is loaded of it
 };
 
 struct WarpWork {

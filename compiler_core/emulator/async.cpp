@@ -7,6 +7,8 @@ namespace tuner::emulation {
 
 Stmt Fission::async(const Stmt& s, const RangeMap& ranges, const Crew& crew) {
   const bool checks = context_.faults != nullptr;
+  if (!is_async(*s, "copy") && !is_async(*s, "commit") && !is_async(*s, "wait"))
+    return engine(s, ranges, crew);
   if (is_async(*s, "copy")) {
     const std::set<const BufferNode*>& contended = intervals_.contended(s);
     return run_by_threads(instrumenter_.run_copy(s->body, ranges, contended), crew);
@@ -23,21 +25,28 @@ Stmt Fission::async(const Stmt& s, const RangeMap& ranges, const Crew& crew) {
 
 // What belongs to all groups but the latest `in_flight` arrives, as if its threads stored it now.
 Stmt Fission::deliver(int64_t in_flight) {
+  return deliver_where(
+      [&](const Expr& group) {
+        return int32(0) < group && group <= load(context_.groups, {}) - int32(in_flight);
+      },
+      [&](const Expr& thread) { return load(clock_.base, {}) + cast(clock_.tag->dtype, thread); });
+}
+
+// Copies to shared memory of groups that have `arrived` do, with the tag that their thread leaves.
+Stmt Fission::deliver_where(const std::function<Expr(const Expr&)>& arrived,
+                            const std::function<Expr(const Expr&)>& tag) const {
   std::vector<Stmt> all;
   for (const Buffer& b : context_.kernel->shared) {
     const Place& place = context_.places.at(b.get());
     if (!place.in_flight) continue;
     const Var e = make_var("e");
     const std::vector<Expr> at = {Expr(e)};
-    const Expr group = load(place.in_flight->group, at);
-    const Expr arrived =
-        binary(BinaryOp::kNe, group, int32(0)) && group <= load(context_.groups, {}) - int32(in_flight);
-    const Expr tag = place.shadow->base + cast(clock_.tag->dtype, load(place.in_flight->thread, at));
     all.push_back(make_for(
         e, place.storage->elements(),
-        make_if(arrived, make_seq({make_store(place.storage, at, load(place.in_flight->arriving, at)),
-                                   make_store(place.shadow->written, at, tag),
-                                   make_store(place.in_flight->group, at, int32(0))}))));
+        make_if(arrived(load(place.in_flight->group, at)),
+                make_seq({make_store(place.storage, at, load(place.in_flight->arriving, at)),
+                          make_store(place.shadow->written, at, tag(load(place.in_flight->thread, at))),
+                          make_store(place.in_flight->group, at, int32(0))}))));
   }
   return make_seq(std::move(all));
 }

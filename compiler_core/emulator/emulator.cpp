@@ -47,6 +47,8 @@ Stmt fill_poison(const Buffer& buffer) {
 
 bool reads(const Stmt& s, const Buffer& buffer) {
   bool found = false;
+  visit(s,
+        [&](const Stmt& inner) { found = found || (is_async(*inner, "fetch") && inner->buffer == buffer); });
   visit_exprs(s,
               [&](const Expr& e) { found = found || (e->kind == ExprKind::kLoad && e->buffer == buffer); });
   return found;
@@ -131,7 +133,7 @@ class Emulation {
     // Tags of int32 take half the memory; a Program of very many intervals needs int64.
     int64_t tags = 0;
     for (const GpuKernel& k : gpu_.kernels)
-      tags += product(k.grid) * (emulation::most_barriers(k.body) + 2) * (product(k.block) + 1);
+      tags += product(k.grid) * (emulation::most_barriers(k.body) + 3) * (product(k.block) + 1);
     const DType type = tags < std::numeric_limits<int32_t>::max() / 2 ? DType::kInt32 : DType::kInt64;
     // Register scalars: code generation keeps them out of memory.
     const auto scalar = [&](const char* name, DType t) {
@@ -147,7 +149,7 @@ class Emulation {
   }
 
   Place global_place(const GpuKernel& kernel, const Buffer& buffer) const {
-    Place place{.storage = buffer};
+    Place place{.storage = buffer, .through_layout = !buffer->layout.empty()};
     const auto found = owners_.find(buffer.get());
     if (found == owners_.end()) return place;
     const bool both = reads(kernel.body, buffer) && writes(kernel.body, buffer);
@@ -183,22 +185,43 @@ class Emulation {
   // Shared buffers that asynchronous copies go to.
   void declare_in_flight(KernelContext& context) {
     visit(context.kernel->body, [&](const Stmt& s) {
+      if (is_async(*s, "fetch")) declare_in_flight(context, s->operands[1]->buffer);
       if (!is_async(*s, "copy")) return;
       visit(s->body, [&](const Stmt& store) {
-        if (store->kind != StmtKind::kStore) return;
-        Place& place = context.places.at(store->buffer.get());
-        if (place.in_flight) return;
-        const std::vector<int64_t> shape = place.storage->shape;
-        place.in_flight = emulation::InFlight{
-            .group = scratch(store->buffer->name + ".group", DType::kInt32, shape),
-            .thread = scratch(store->buffer->name + ".copier", DType::kInt32, shape),
-            .arriving = scratch(store->buffer->name + ".arriving", store->buffer->dtype, shape)};
-        setup_.push_back(fill_zero(place.in_flight->thread));
-        setup_.push_back(fill_poison(place.in_flight->arriving));
-        if (context.groups != nullptr) return;
-        scratch_.push_back(make_buffer("groups", DType::kInt32, {}, MemoryScope::kRegister));
-        context.groups = scratch_.back();
+        if (store->kind == StmtKind::kStore) declare_in_flight(context, store->buffer);
       });
+      if (context.groups != nullptr) return;
+      scratch_.push_back(make_buffer("groups", DType::kInt32, {}, MemoryScope::kRegister));
+      context.groups = scratch_.back();
+    });
+  }
+  void declare_in_flight(KernelContext& context, const Buffer& tile) {
+    Place& place = context.places.at(tile.get());
+    if (place.in_flight) return;
+    const std::vector<int64_t> shape = place.storage->shape;
+    place.in_flight = emulation::InFlight{.group = scratch(tile->name + ".group", DType::kInt32, shape),
+                                          .thread = scratch(tile->name + ".copier", DType::kInt32, shape),
+                                          .arriving = scratch(tile->name + ".arriving", tile->dtype, shape)};
+    setup_.push_back(fill_zero(place.in_flight->thread));
+    setup_.push_back(fill_poison(place.in_flight->arriving));
+  }
+
+  // Barriers that copies by TMA arrive at.
+  void declare_barriers(KernelContext& context) {
+    int64_t count = 0;
+    visit(context.kernel->body, [&](const Stmt& s) {
+      const bool at_barrier =
+          s->kind == StmtKind::kAsync && !s->operands.empty() && s->operands[0]->kind == ExprKind::kLoad;
+      if (!at_barrier || context.barriers.contains(s->operands[0]->buffer.get())) return;
+      const BufferNode& b = *s->operands[0]->buffer;
+      const auto counter = [&](const char* what) { return scratch(b.name + what, DType::kInt32, b.shape); };
+      context.barriers[&b] = {.arrivals = counter(".arrivals"),
+                              .pending = counter(".pending"),
+                              .bytes = counter(".bytes"),
+                              .on_way = counter(".on_way"),
+                              .phases = counter(".phases"),
+                              .first = count};
+      count += b.elements();
     });
   }
 
@@ -257,9 +280,12 @@ class Emulation {
       context.unproved = emulation::unproved_registers(kernel.body);
     }
     for (const Buffer& b : kernel.params) context.places[b.get()] = global_place(kernel, b);
+    for (const KernelTensorMap& m : kernel.tensor_maps)
+      context.places.try_emplace(m.buffer.get(), global_place(kernel, m.buffer));
     for (const Buffer& b : kernel.shared) context.places[b.get()] = shared_place(b);
     if (options_.check) {
       declare_in_flight(context);
+      declare_barriers(context);
       declare_held(context);
       declare_common_bytes(context);
     }

@@ -34,6 +34,9 @@ enum class FaultKind : uint8_t {
   kHeld,           // an element is stored while products that were started still read it
   kNotStarted,     // products are waited for that were not started, or not before the latest
   kDivergent,      // only some of the threads that must execute an intrinsic together reach it
+  kStuck,          // threads wait for a phase of a barrier that never ends
+  kMiscounted,     // a barrier gets more arrivals than a phase has, or other bytes than it was told of
+  kUnfinished,     // a block ends while copies to it are under way
 };
 std::string_view fault_name(FaultKind kind);
 

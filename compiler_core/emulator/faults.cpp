@@ -38,9 +38,18 @@ Stmt FaultLog::reset() const {
 }  // namespace emulation
 
 std::string_view fault_name(FaultKind kind) {
-  constexpr std::string_view kNames[] = {
-      "race",           "out of bounds",      "uninitialised read",   "written twice",      "unwritten",
-      "copy under way", "products under way", "products not started", "divergent intrinsic"};
+  constexpr std::string_view kNames[] = {"race",
+                                         "out of bounds",
+                                         "uninitialised read",
+                                         "written twice",
+                                         "unwritten",
+                                         "copy under way",
+                                         "products under way",
+                                         "products not started",
+                                         "divergent intrinsic",
+                                         "endless wait",
+                                         "miscounted barrier",
+                                         "unfinished copies"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -75,6 +84,11 @@ std::string describe(const FaultSite& site, std::span<const int32_t> numbers) {
     case FaultKind::kHeld:
     case FaultKind::kNotStarted:
       return str(text, "element ", element_text(numbers[1], site.shape), ", ", now);
+    case FaultKind::kStuck:
+    case FaultKind::kMiscounted:
+    case FaultKind::kUnfinished:
+      return str(text, "at barrier ", element_text(numbers[1], site.shape), ", in block ",
+                 numbers[2] / site.block_threads);
     case FaultKind::kInFlight:
       return str(text, "element ", element_text(numbers[1], site.shape), ", ", now, "; copied by ",
                  thread_text(numbers[3], site.block_threads));

@@ -31,9 +31,12 @@ Result<Stmt> Fission::run(const RangeMap& ranges) {
   if (context_.faults != nullptr) {
     stmts.push_back(next_interval());
     stmts.push_back(make_store(clock_.block_base, {}, load(clock_.base, {})));
+    stmts.push_back(next_interval());  // what copies by TMA bring is older than all that threads do
     stmts.push_back(nothing_in_flight());
+    stmts.push_back(no_barriers());
   }
   stmts.push_back(distribute(context_.kernel->body, ranges, {}));
+  if (context_.faults != nullptr) stmts.push_back(nothing_left());
   RETURN_IF_ERROR(status_);
   RETURN_IF_ERROR(instrumenter_.status());
   return make_seq(std::move(stmts));

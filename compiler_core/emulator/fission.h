@@ -71,7 +71,22 @@ class Fission {
   // --- async.cpp: asynchronous copies ---
   Stmt async(const Stmt& s, const RangeMap& ranges, const Crew& crew);
   Stmt deliver(int64_t in_flight);
+  Stmt deliver_where(const std::function<Expr(const Expr&)>& arrived,
+                     const std::function<Expr(const Expr&)>& tag) const;
   Stmt nothing_in_flight() const;
+
+  // --- fetch.cpp: copies by TMA, and the barriers they arrive at ---
+  Stmt engine(const Stmt& s, const RangeMap& ranges, const Crew& crew);
+  Stmt init(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
+  Stmt expect(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
+  Stmt fetch(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
+  Stmt await(const StmtNode& s, const RangeMap& ranges);
+  Stmt fetched_box(const StmtNode& s, const Buffer& flat) const;
+  Stmt fetched_row(const StmtNode& s, const Buffer& flat);
+  Stmt look_at_barrier(const Expr& barrier, const RangeMap& ranges, const Crew& crew);
+  Stmt barrier_fault(FaultKind kind, const StmtNode& s, const Expr& wrong);
+  Stmt no_barriers() const;
+  Stmt nothing_left();
 
   // --- collective.cpp: intrinsics ---
   Stmt collective(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
@@ -101,6 +116,7 @@ class Fission {
   std::set<const BufferNode*> shared_;
   Instrumenter instrumenter_;
   std::vector<Buffer> scratch_;
+  std::vector<Buffer> flat_;  // buffers as rows of storage, between which fetches move
   Status status_;
 };
 

@@ -62,6 +62,18 @@ std::vector<Stmt> with_guards(std::vector<Stmt> stmts, const std::vector<Expr>& 
 
 }  // namespace
 
+std::vector<Expr> unravelled(const Expr& flat, const std::vector<int64_t>& shape) {
+  if (shape.size() == 1) return {flat};
+  std::vector<Expr> indices(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    const Expr rest = floor_div(flat, stride);
+    indices[d] = d == 0 ? rest : floor_mod(rest, shape[d]);
+    stride *= shape[d];
+  }
+  return indices;
+}
+
 Expr flat_element(const Buffer& buffer, const std::vector<Expr>& indices) {
   Expr flat = 0;
   for (size_t d = 0; d < indices.size(); ++d) flat = flat * Expr(buffer->shape[d]) + indices[d];
@@ -80,6 +92,16 @@ Stmt Instrumenter::run(const Stmt& s, const RangeMap& ranges, const std::set<con
 Stmt Instrumenter::run_copy(const Stmt& s, const RangeMap& ranges,
                             const std::set<const BufferNode*>& contended) {
   copies_ = true;
+  if (context_.groups != nullptr) group_ = load(context_.groups, {}) + int_imm(1, DType::kInt32);
+  Stmt result = run(s, ranges, contended);
+  copies_ = false;
+  return result;
+}
+
+Stmt Instrumenter::run_fetch(const Stmt& s, const RangeMap& ranges,
+                             const std::set<const BufferNode*>& contended, const Expr& number) {
+  copies_ = true;
+  group_ = cast(DType::kInt32, Expr(-1) - number);
   Stmt result = run(s, ranges, contended);
   copies_ = false;
   return result;
@@ -310,7 +332,7 @@ const Place* Instrumenter::place_of(const Buffer& buffer) {
 
 std::vector<Expr> Instrumenter::storage_indices(const Place& place, const Buffer& buffer,
                                                 const std::vector<Expr>& indices) const {
-  if (place.through_layout) return {storage_offset(*buffer, indices)};
+  if (place.through_layout) return unravelled(storage_offset(*buffer, indices), place.storage->shape);
   if (!place.per_thread) return indices;
   std::vector<Expr> result = {context_.thread};
   result.insert(result.end(), indices.begin(), indices.end());
@@ -412,12 +434,12 @@ Stmt Instrumenter::in_flight_check(const Place& place, const Buffer& buffer, con
                                          flat_element(buffer, indices), context_.number, copier));
 }
 
-// A copy begins: it belongs to the next commit.
+// A copy begins: it belongs to the next commit, or arrives at its barrier.
 Stmt Instrumenter::issue(const Place& place, const std::vector<Expr>& at, const Expr& value) const {
   const InFlight& in_flight = *place.in_flight;
   return make_seq({make_store(in_flight.arriving, at, value),
                    make_store(place.storage, at, poison_of(place.storage->dtype)),
-                   make_store(in_flight.group, at, load(context_.groups, {}) + int_imm(1, DType::kInt32)),
+                   make_store(in_flight.group, at, group_),
                    make_store(in_flight.thread, at, cast(DType::kInt32, context_.thread))});
 }
 

@@ -32,7 +32,8 @@ struct Shadow {
 
 // Asynchronous copies under way. They deliver at the wait that covers them and not before; until then the element holds poison.
 struct InFlight {
-  Buffer group;     // int32: of which commit, from 1; 0: no copy is under way to this element
+  // int32: of which commit, from 1, or at which barrier it arrives, from -1 down; 0: no copy is under way to this element.
+  Buffer group;
   Buffer thread;    // int32: number in the block of the thread that copies
   Buffer arriving;  // what will be there
 };
@@ -46,16 +47,27 @@ struct SharedBytes {
 // Where a buffer of the kernel lives in the emulated Program. Shared buffers that lie on each other have storage of their own.
 struct Place {
   Buffer storage;
-  bool through_layout = false;  // one-dimensional, addressed through ir/layout.h
-  bool per_thread = false;      // the leading dimension is the thread
-  Buffer flags;                 // int32 in the shape of the storage: 1 where written; only for registers that
-                                // need it
+  // A row of elements, addressed through ir/layout.h; of an argument in as many dimensions as it has.
+  bool through_layout = false;
+  bool per_thread = false;  // the leading dimension is the thread
+  // int32 in the shape of the storage: 1 where written; only for registers that need it.
+  Buffer flags;
   std::optional<Shadow> shadow;
   std::vector<SharedBytes> lies_on;
   std::optional<InFlight> in_flight;  // of shared buffers that are copied to asynchronously
   // int32, of shared buffers that are read by products which go on behind their statement (Intrinsic::Way): which of these
   // statements reads the element, counted from 1 in the block; 0: none that is under way.
   Buffer held;
+};
+
+// Barriers that copies by TMA arrive at: a shared buffer of them. All int32, an element a barrier.
+struct ArrivalBarriers {
+  Buffer arrivals;    // of a phase
+  Buffer pending;     // arrivals that this phase waits for
+  Buffer bytes;       // that this phase was told of
+  Buffer on_way;      // bytes of copies under way
+  Buffer phases;      // that are over
+  int64_t first = 0;  // number of its first barrier in the kernel
 };
 
 // What all statements of a kernel share.
@@ -70,9 +82,12 @@ struct KernelContext {
   Buffer groups;               // int32, one element: commits of the block so far; only with checks
   Buffer started;              // int32, one element: products of the block started so far; only with checks
   std::map<const BufferNode*, Place> places;
-  std::set<const BufferNode*> unproved;  // registers that need flags
+  std::map<const BufferNode*, ArrivalBarriers> barriers;  // only with checks
+  std::set<const BufferNode*> unproved;                   // registers that need flags
 };
 
+// Indices of the element at a row-major place; beyond the end in the first dimension.
+std::vector<Expr> unravelled(const Expr& flat, const std::vector<int64_t>& shape);
 // Row-major place among all elements.
 Expr flat_element(const Buffer& buffer, const std::vector<Expr>& indices);
 
@@ -86,6 +101,9 @@ class Instrumenter {
   Stmt run(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended);
   // The same for the body of an asynchronous copy.
   Stmt run_copy(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended);
+  // The same for what a fetch brings, which arrives at barrier `number` of the kernel.
+  Stmt run_fetch(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended,
+                 const Expr& number);
   // Creates the place of a register buffer.
   // What a thread does to its element of a tile: from now on products under way read it, by the number `started`; or no more, where
   // kNotStarted says whether they did (with `before`: and were not started last).
@@ -155,7 +173,8 @@ class Instrumenter {
 
   KernelContext& context_;
   const std::set<const BufferNode*>* contended_ = nullptr;  // argument of run()
-  bool copies_ = false;                                     // in run_copy()
+  bool copies_ = false;                                     // in run_copy(), run_fetch()
+  Expr group_;                                              // of a copy
   Status status_;
 };
 

@@ -83,6 +83,10 @@ void Intervals::note(const Stmt& s, int interval) {
     const auto [known, added] = where_.emplace(inner.get(), interval);
     if (!added) unite(known->second, interval);  // a shared subtree that stands in both
     if (inner->kind == StmtKind::kStore) stored_[static_cast<size_t>(interval)].insert(inner->buffer.get());
+    if (is_async(*inner, "init"))
+      stored_[static_cast<size_t>(interval)].insert(inner->operands[0]->buffer.get());
+    if (is_async(*inner, "fetch"))
+      stored_[static_cast<size_t>(interval)].insert(inner->operands[1]->buffer.get());
     if (is_async(*inner, "wait"))
       stored_[static_cast<size_t>(interval)].insert(copied_.begin(), copied_.end());
     const Intrinsic* const i = inner->kind == StmtKind::kIntrinsic ? find_intrinsic(inner->name) : nullptr;

@@ -77,7 +77,67 @@ Status check_access(const GpuKernel& k, const Buffer& buffer, const std::vector<
                         ") is neither a parameter nor a shared buffer of the kernel");
 }
 
+Status check_barrier(const GpuKernel& k, const StmtNode& s) {
+  constexpr int64_t kMostArrivals = (1 << 20) - 1;
+  const bool right = s.operands.size() >= 2 && s.operands[0]->kind == ExprKind::kLoad &&
+                     s.operands[0]->buffer->dtype == DType::kInt64 &&
+                     s.operands[0]->buffer->shape.size() == 1 && among(k.shared, s.operands[0]->buffer);
+  if (!right)
+    return invalid_config(k.name, ": async ", s.name,
+                          " is not at a barrier, an int64 element of shared memory");
+  int64_t number = 0;
+  if (s.name == "init" && !(is_const_int(s.operands[1], &number) && number >= 1 && number <= kMostArrivals))
+    return invalid_config(k.name, ": a barrier for ", to_text(s.operands[1]), " arrivals, expected 1..",
+                          kMostArrivals);
+  if (s.name == "expect" && !(is_const_int(s.operands[1], &number) && number >= 1 && number <= kMostArrivals))
+    return invalid_config(k.name, ": a barrier for ", to_text(s.operands[1]), " bytes, expected 1..",
+                          kMostArrivals);
+  return Status::ok();
+}
+
+// What lies in a row.
+Status check_plain_fetch(const GpuKernel& k, const StmtNode& s) {
+  constexpr int64_t kUnit = 16, kMostBytes = (1 << 20) - 16;
+  int64_t bytes = 0;
+  const bool right = s.operands.size() == 4 && is_const_int(s.operands[3], &bytes) && bytes > 0 &&
+                     bytes <= kMostBytes && bytes % kUnit == 0 && s.operands[1]->kind == ExprKind::kLoad &&
+                     among(k.shared, s.operands[1]->buffer) && s.operands[2]->kind == ExprKind::kLoad &&
+                     among(k.params, s.operands[2]->buffer) && s.operands[1]->dtype == s.operands[2]->dtype;
+  if (right) return Status::ok();
+  return invalid_config(k.name, ": a fetch without a map is not one of whole 16 bytes, at most ", kMostBytes,
+                        ", from an argument to shared memory");
+}
+
+Status check_fetch(const GpuKernel& k, const StmtNode& s) {
+  RETURN_IF_ERROR(check_barrier(k, s));
+  if (!s.value.defined()) return check_plain_fetch(k, s);
+  int64_t number = -1;
+  if (s.buffer == nullptr || !is_const_int(s.value, &number) || number < 0 ||
+      number >= static_cast<int64_t>(k.tensor_maps.size()))
+    return invalid_config(k.name, ": a fetch of no map of the kernel; expected a lowered one");
+  const KernelTensorMap& m = k.tensor_maps[static_cast<size_t>(number)];
+  const Expr& to = s.operands[1];
+  if (m.buffer != s.buffer || m.map.dtype != s.buffer->dtype || s.indices.size() != m.map.rank())
+    return invalid_config(k.name, ": map ", number, " is not one of ", s.buffer->name, " with ",
+                          s.indices.size(), " coordinates");
+  if (m.map.kind != TensorMap::Kind::kTiled)
+    return invalid_config(k.name, ": map ", number, " is one of im2col, which kernels do not fetch yet");
+  RETURN_IF_ERROR(
+      check_tensor_map(m.map).with_context(str(k.name, ": map ", number, " of ", s.buffer->name, ": ")));
+  if (to->kind != ExprKind::kLoad || !among(k.shared, to->buffer) || to->dtype != m.map.dtype)
+    return invalid_config(k.name, ": a fetch to ", to_text(to), ", expected a tile of ", m.map.dtype,
+                          " in shared memory");
+  const auto place = std::find(k.shared.begin(), k.shared.end(), to->buffer) - k.shared.begin();
+  if (const int64_t at = k.shared_offsets[static_cast<size_t>(place)]; at % box_alignment(m.map) != 0)
+    return invalid_config(k.name, ": ", to->buffer->name, " starts at byte ", at,
+                          " of shared memory, and boxes of map ", number, " need a multiple of ",
+                          box_alignment(m.map));
+  return Status::ok();
+}
+
 Status check_async(const GpuKernel& k, const StmtNode& s) {
+  if (is_async(s, "fetch")) return check_fetch(k, s);
+  if (is_async(s, "init") || is_async(s, "expect") || is_async(s, "await")) return check_barrier(k, s);
   if (is_async(s, "commit")) return Status::ok();
   int64_t in_flight = 0;
   if (is_async(s, "wait") && s.operands.size() == 1 && is_const_int(s.operands[0], &in_flight) &&

@@ -140,7 +140,11 @@ class Printer {
         return;
       case StmtKind::kAsync:
         begin(depth), out_ += "async ", out_ += s->name;
-        if (!s->operands.empty()) out_ += " ", expr(s->operands[0]);
+        if (!s->operands.empty()) list(" ", s->operands, "");
+        if (s->buffer != nullptr) {  // a lowered fetch
+          out_ += " = map ", expr(s->value), out_ += " of ", out_ += s->buffer->name;
+          list(" at [", s->indices, "]");
+        }
         out_ += "\n";
         return stmt(s->body, depth + 1);
     }

@@ -88,6 +88,37 @@ Stmt make_async_wait(int64_t in_flight) {
   return std::make_shared<const StmtNode>(
       StmtNode{.kind = StmtKind::kAsync, .name = "wait", .operands = {Expr(in_flight)}});
 }
+Stmt make_async_init(const Expr& barriers, int64_t arrivals) {
+  return std::make_shared<const StmtNode>(
+      StmtNode{.kind = StmtKind::kAsync, .name = "init", .operands = {barriers, Expr(arrivals)}});
+}
+Stmt make_async_expect(const Expr& barrier, int64_t bytes) {
+  return std::make_shared<const StmtNode>(
+      StmtNode{.kind = StmtKind::kAsync, .name = "expect", .operands = {barrier, Expr(bytes)}});
+}
+Stmt make_async_fetch(const Expr& barrier, Stmt body) {
+  if (body == nullptr) return nullptr;
+  StmtNode node{.kind = StmtKind::kAsync, .body = std::move(body), .name = "fetch"};
+  if (barrier.defined()) node.operands = {barrier};
+  return std::make_shared<const StmtNode>(std::move(node));
+}
+Stmt make_async_fetch(const Expr& barrier, const Expr& to, int64_t map, const Buffer& from,
+                      std::vector<Expr> coordinates) {
+  return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kAsync,
+                                                   .buffer = from,
+                                                   .indices = std::move(coordinates),
+                                                   .value = Expr(map),
+                                                   .name = "fetch",
+                                                   .operands = {barrier, to}});
+}
+Stmt make_async_fetch(const Expr& barrier, const Expr& to, const Expr& from, int64_t bytes) {
+  return std::make_shared<const StmtNode>(
+      StmtNode{.kind = StmtKind::kAsync, .name = "fetch", .operands = {barrier, to, from, Expr(bytes)}});
+}
+Stmt make_async_await(const Expr& barrier, const Expr& parity) {
+  return std::make_shared<const StmtNode>(
+      StmtNode{.kind = StmtKind::kAsync, .name = "await", .operands = {barrier, parity}});
+}
 bool is_async(const StmtNode& s, std::string_view what) {
   return s.kind == StmtKind::kAsync && s.name == what;
 }

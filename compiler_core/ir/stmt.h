@@ -90,8 +90,19 @@ struct StmtNode {
   // kIntrinsic: the intrinsic `name` of the registry (ir/intrinsic.h), which has its meaning, fragment
   // layouts and text; `operands` are loads, one for each of its operands: of the first register of what lies
   // in lanes, of the first element of any other tile, whose dimensions are the last ones of the buffer.
-  // kAsync: `name` is copy (body holds the stores to do asynchronously), commit, or wait (operands[0]: groups
-  // that may stay in flight).
+  // kAsync: `name` is one of
+  //   copy    body holds the stores to do asynchronously, by the threads that come by
+  //   commit  the copies since the last one are a group
+  //   wait    until at most operands[0] groups of this thread are under way
+  // or, of copies that the device does by itself (TMA), which arrive at a barrier in shared memory, an mbarrier. It is an
+  // element of an int64 buffer, operands[0]; it counts arrivals and bytes, phase after phase:
+  //   init    all barriers of the buffer begin their first phase; each phase is over with operands[1] arrivals and all bytes
+  //   expect  arrives, and says that operands[1] bytes will
+  //   fetch   a tile, whose bytes arrive. In a scheduled Program `body` holds the stores that it means. Lowered, one thread does
+  //           it: to operands[1], the first element of the tile, a box of map `value` (GpuKernel::tensor_maps) of `buffer`, at
+  //           coordinates `indices`, innermost first. Or, without a map, as it lies in memory (`value` undefined): operands[3]
+  //           bytes from operands[2] on
+  //   await   until the phase with parity operands[1] is over: the first phase has parity 0, the second 1, the third 0
   MemoryScope scope = MemoryScope::kShared;
   std::string name;
   std::vector<Expr> operands;
@@ -113,7 +124,15 @@ Stmt make_barrier(MemoryScope scope);
 Stmt make_async_copy(Stmt body);          // the stores below it; null stays null
 Stmt make_async_commit();                 // the copies since the last one are a group
 Stmt make_async_wait(int64_t in_flight);  // until at most so many groups of this thread are under way
-bool is_async(const StmtNode& s, std::string_view what);  // "copy", "commit", "wait"
+bool is_async(const StmtNode& s, std::string_view what);  // "copy", "commit", "wait"...
+// Copies by the device itself; `barrier` is a load of an element of an int64 buffer in shared memory.
+Stmt make_async_init(const Expr& barriers, int64_t arrivals);
+Stmt make_async_expect(const Expr& barrier, int64_t bytes);
+Stmt make_async_fetch(const Expr& barrier, Stmt body);  // undefined: none yet; null stays null
+Stmt make_async_fetch(const Expr& barrier, const Expr& to, int64_t map, const Buffer& from,
+                      std::vector<Expr> coordinates);
+Stmt make_async_fetch(const Expr& barrier, const Expr& to, const Expr& from, int64_t bytes);
+Stmt make_async_await(const Expr& barrier, const Expr& parity);
 // Returns the same node with another body (or bodies). Rewrites use it all the time.
 Stmt with_body(const Stmt& stmt, Stmt body);
 

@@ -94,6 +94,7 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   body = simplify(gpu::hoist_shared(body, kernel), kernel_ranges(kernel));
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
   body = simplify(gpu::overlap_copies(gpu::merge_equal_guards(body), kernel), kernel_ranges(kernel));
+  ASSIGN_OR_RETURN(body, gpu::lower_fetches(body, kernel));
   RETURN_IF_ERROR(gpu::check_warp_tiles(body, kernel));
   RETURN_IF_ERROR(gpu::check_units(body, kernel));
   gpu::place_shared(body, kernel);
@@ -200,6 +201,9 @@ std::string to_text(const GpuKernel& kernel) {
     for (size_t d = 0; d < b.shape.size(); ++d) text += (d == 0 ? "" : ", ") + std::to_string(b.shape[d]);
     text += str("]", b.layout.empty() ? "" : " layout " + b.layout, " at ", kernel.shared_offsets[i], "\n");
   }
+  for (size_t i = 0; i < kernel.tensor_maps.size(); ++i)
+    text += str("  map ", i, " of ", kernel.tensor_maps[i].buffer->name, ": ",
+                to_text(kernel.tensor_maps[i].map), "\n");
   std::string body = to_text(kernel.body);
   for (size_t begin = 0; begin < body.size();) {
     const size_t end = std::min(body.find('\n', begin), body.size());

@@ -16,6 +16,7 @@
 //   reductions             become plain stores (lower/lower.h)
 //   copies                 under guards load first, into registers and without a branch, and store then; of
 //                          a kVectorRows tile the loop that memory lies along is vectorized, on either side
+//   fetches                copies by TMA become boxes of tensor maps, which one thread of the block asks for
 //   barriers               stand wherever a thread may read or overwrite shared elements that another thread
 //                          of the block wrote or read since the last barrier; as few as the accesses prove
 //   simplify               simplifies indices and guards under the ranges of all these
@@ -33,9 +34,16 @@
 
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/tensor_map.h"
 #include "compiler_core/ir/stmt.h"
 
 namespace tuner {
+
+// A parameter of a kernel that is no pointer: how the copy engine sees one of the global buffers.
+struct KernelTensorMap {
+  TensorMap map;
+  Buffer buffer;
+};
 
 // One launch. It owns all its variables and buffers.
 struct GpuKernel {
@@ -45,8 +53,11 @@ struct GpuKernel {
   std::array<Var, 3> block_vars;          // blockIdx.x .. z: null if the body does not use it
   std::array<Var, 3> thread_vars;         // threadIdx.x .. z: null if the body does not use it
   std::vector<Buffer> params;             // global buffers it touches: arguments in order, then workspace
-  std::vector<Buffer> shared;             // shared buffers, each with its place:
-  std::vector<int64_t> shared_offsets;    //   bytes from the start of dynamic shared memory, multiples of 16;
+  std::vector<KernelTensorMap>
+      tensor_maps;             // parameters behind those, for what it fetches (kAsync); a buffer that is
+                               // fetched alone is not among params
+  std::vector<Buffer> shared;  // shared buffers, each with its place:
+  std::vector<int64_t> shared_offsets;  //   bytes from the start of dynamic shared memory, multiples of 16;
       //   buffers that are not needed at the same time may lie on each other
   int64_t shared_bytes = 0;  // all shared memory of a block
   int64_t shared_nowhere =

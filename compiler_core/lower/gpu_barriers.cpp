@@ -7,6 +7,7 @@
 //   apart
 //   - the same thread: each element belongs to the thread whose index it names (k * threads + tx)
 //   - one store against itself: a stage stores each of its elements once
+//   - a copy by TMA and what comes after it: that waits at a barrier of its own (await), which the emulator checks
 // Buffers that lie on each other (gpu_shared.cpp) conflict wherever one is stored. Behind every wait for asynchronous copies stands a
 // barrier, whatever conflicts.
 // Whether schedule and proofs are right is checked by another mind: the emulator's race detector.
@@ -26,6 +27,8 @@ struct Access {
   bool write = false;
   std::vector<Expr> indices;  // an undefined one may be anything
   const StmtNode* statement = nullptr;
+  bool by_first_thread = false;  // alone
+  bool fetched = false;          // by the copy engine
 };
 
 // What a statement does to shared memory: before its first barrier, after its last one.
@@ -169,9 +172,48 @@ class Barriers {
                                  to_text(guards_.back()), ", which not all threads of the block pass");
       return {make_seq({s, make_barrier(MemoryScope::kShared)}), {.barrier = true}};
     }
+    if (is_async(*s, "init") || is_async(*s, "expect") || is_async(*s, "fetch") || is_async(*s, "await"))
+      return {s, by_engine(*s)};
     if (s->body == nullptr) return {s, {}};
     Done body = visit(s->body);
     return {with_body(s, body.stmt), std::move(body.summary)};
+  }
+
+  // Barriers that copies arrive at are begun once; everything else about them may happen at the same time. A fetch writes its tile.
+  Summary by_engine(const StmtNode& s) const {
+    const bool first = is_first_thread();
+    Summary summary;
+    summary.head.push_back({.buffer = s.operands[0]->buffer,
+                            .write = s.name == "init",
+                            .indices = {Expr()},
+                            .statement = &s,
+                            .by_first_thread = first});
+    if (s.name == "fetch") {
+      const Expr& to = s.operands[1];
+      std::vector<Expr> indices(to->operands.size());
+      indices[0] = to->operands[0];  // the stage; beyond, anywhere in the tile
+      summary.head.push_back({.buffer = to->buffer,
+                              .write = true,
+                              .indices = std::move(indices),
+                              .statement = &s,
+                              .by_first_thread = first,
+                              .fetched = true});
+    }
+    summary.tail = summary.head;
+    return summary;
+  }
+
+  // Whether the guards around let one thread of the block through, that with index 0 in every dimension.
+  bool is_first_thread() const {
+    for (size_t d = 0; d < 3; ++d) {
+      if (kernel_.block[d] == 1) continue;
+      const Expr first = simplify(binary(BinaryOp::kEq, Expr(kernel_.thread_vars[d]), 0));
+      const bool found = std::ranges::any_of(guards_, [&](const Expr& guard) {
+        return std::ranges::any_of(conjuncts(guard), [&](const Expr& part) { return equal(part, first); });
+      });
+      if (!found) return false;
+    }
+    return true;
   }
 
   Done guard(const Stmt& s) {
@@ -219,6 +261,7 @@ class Barriers {
   }
 
   bool meet(const Access& a, const Access& b, const StmtNode* around, bool neighbours_only) const {
+    if (a.fetched || (a.by_first_thread && b.by_first_thread)) return false;
     if (a.buffer != b.buffer) return lie_on_each_other(kernel_, a.buffer, b.buffer);
     return !(a.write && b.write && a.statement == b.statement) && !apart(a, b, around, neighbours_only) &&
            !same_thread(a, b);

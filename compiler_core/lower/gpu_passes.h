@@ -59,6 +59,10 @@ Stmt merge_equal_guards(const Stmt& body);
 // simplified and have no thread loops.
 Stmt overlap_copies(const Stmt& body, const GpuKernel& kernel);
 
+// Turns copies by TMA into fetches of boxes, by the first thread of the block, and notes the maps in the kernel. InvalidConfig: no
+// boxes of an array do what the copy does, or it stands in no pipeline. `body` must be simplified and have no thread loops.
+Result<Stmt> lower_fetches(const Stmt& body, GpuKernel& kernel);
+
 // Makes registers private: a dimension of a register buffer that all accesses share out over the threads, as
 // (q * threads + t) * s + r, keeps only a thread's own part, q * s + r.
 Stmt privatize_registers(const Stmt& body, const GpuKernel& kernel);

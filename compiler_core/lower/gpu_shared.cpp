@@ -73,14 +73,26 @@ class Lives {
   std::map<const BufferNode*, Life> lives_;
 };
 
-// Of buffers whose tiles a unit fetches by itself: multiples of so many bytes at which they lie.
-std::map<const BufferNode*, int64_t> unit_alignments(const Stmt& body) {
+// Of buffers whose tiles a unit fetches or brings by itself: multiples of so many bytes at which they lie.
+std::map<const BufferNode*, int64_t> unit_alignments(const Stmt& body, const GpuKernel& kernel) {
   std::map<const BufferNode*, int64_t> found;
+  const auto ask = [&](const Buffer& buffer, int64_t bytes) {
+    int64_t& asked = found[buffer.get()];
+    asked = std::max(asked, bytes);
+  };
   visit(body, [&](const Stmt& s) {
     const Intrinsic* const intrinsic = s->kind == StmtKind::kIntrinsic ? find_intrinsic(s->name) : nullptr;
     for (size_t o = 0; intrinsic != nullptr && o < intrinsic->operands.size(); ++o)
       if (intrinsic->operands[o].unit_place != nullptr)
-        found[s->operands[o]->buffer.get()] = intrinsic->operands[o].unit_alignment;
+        ask(s->operands[o]->buffer, intrinsic->operands[o].unit_alignment);
+    constexpr int64_t kOfPlainFetch = 1024;  // whatever its layout
+    if (is_async(*s, "fetch") && !s->value.defined()) {
+      ask(s->operands[1]->buffer, kOfPlainFetch);
+    } else if (is_async(*s, "fetch")) {
+      int64_t map = 0;
+      CHECK(is_const_int(s->value, &map)) << to_text(s);
+      ask(s->operands[1]->buffer, box_alignment(kernel.tensor_maps[static_cast<size_t>(map)].map));
+    }
   });
   return found;
 }
@@ -110,7 +122,7 @@ Stmt hoist_shared(const Stmt& s, GpuKernel& kernel) {
 
 void place_shared(const Stmt& body, GpuKernel& kernel) {
   const Lives lives(body);
-  const std::map<const BufferNode*, int64_t> units = unit_alignments(body);
+  const std::map<const BufferNode*, int64_t> units = unit_alignments(body, kernel);
   for (size_t i = 0; i < kernel.shared.size(); ++i) {
     const Buffer& b = kernel.shared[i];
     const int64_t bytes = bytes_of(b);

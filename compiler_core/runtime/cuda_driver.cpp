@@ -29,6 +29,10 @@ Status load_symbols(void* library, const std::string& path, Api& api) {
     return unavailable("no GPU: ", path, " has no ", symbol, ", expected in a driver of CUDA 12.3 or newer");
   TUNER_CUDA_SYMBOLS(TUNER_CUDA_RESOLVE)
 #undef TUNER_CUDA_RESOLVE
+#define TUNER_CUDA_RESOLVE(member, symbol, parameters) \
+  api.member = reinterpret_cast<decltype(api.member)>(dlsym(library, symbol));
+  TUNER_CUDA_OPTIONAL_SYMBOLS(TUNER_CUDA_RESOLVE)
+#undef TUNER_CUDA_RESOLVE
   return Status::ok();
 }
 

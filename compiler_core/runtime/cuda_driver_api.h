@@ -67,6 +67,25 @@ struct Uuid {
   char bytes[16];
 };
 
+// CUtensorMap: opaque, passed to kernels by value.
+struct alignas(64) TensorMapBytes {
+  uint64_t opaque[16] = {};
+};
+// CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill.
+enum TensorMapType : int {
+  kMapUInt8 = 0,
+  kMapInt32 = 3,
+  kMapInt64 = 5,
+  kMapFloat16 = 6,
+  kMapFloat32 = 7,
+  kMapFloat64 = 8,
+  kMapBFloat16 = 9,
+};
+inline constexpr int kMapNotInterleaved = 0;
+inline constexpr int kMapSwizzle0 = 0, kMapSwizzle32 = 1, kMapSwizzle64 = 2, kMapSwizzle128 = 3;
+inline constexpr int kMapL2As = 0, kMapL2By64 = 1, kMapL2By128 = 2, kMapL2By256 = 3;
+inline constexpr int kMapFillsZeros = 0, kMapFillsNan = 1;
+
 // The symbols, resolved together: X(member, symbol, parameters). All return a CUresult.
 #define TUNER_CUDA_SYMBOLS(X)                                                                                \
   X(init, "cuInit", (unsigned flags))                                                                        \
@@ -112,10 +131,22 @@ struct Uuid {
   X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec graph))                                             \
   X(graph_destroy, "cuGraphDestroy", (Graph graph))
 
+// Symbols that kernels with tensor maps need, and nothing else: null where the driver lacks them.
+#define TUNER_CUDA_OPTIONAL_SYMBOLS(X)                                                                 \
+  X(tensor_map_tiled, "cuTensorMapEncodeTiled",                                                        \
+    (TensorMapBytes * map, int type, uint32_t rank, void* address, const uint64_t* extents,            \
+     const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave, int swizzle, \
+     int l2, int fill))                                                                                \
+  X(tensor_map_im2col, "cuTensorMapEncodeIm2col",                                                      \
+    (TensorMapBytes * map, int type, uint32_t rank, void* address, const uint64_t* extents,            \
+     const uint64_t* strides, const int* lower, const int* upper, uint32_t channels, uint32_t pixels,  \
+     const uint32_t* steps, int interleave, int swizzle, int l2, int fill))
+
 // Pointers to all of them.
 struct Api {
 #define TUNER_CUDA_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;  // NOLINT
   TUNER_CUDA_SYMBOLS(TUNER_CUDA_MEMBER)
+  TUNER_CUDA_OPTIONAL_SYMBOLS(TUNER_CUDA_MEMBER)
 #undef TUNER_CUDA_MEMBER
 };
 

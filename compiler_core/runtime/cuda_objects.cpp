@@ -120,6 +120,75 @@ CallStatus DeviceGraph::launch(const DeviceStream& stream) const {
   return {api()->graph_launch(graph_.get(), stream.get()), "cuGraphLaunch"};
 }
 
+namespace {
+
+int map_type(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kInt8:  // bytes are moved, whatever they mean
+    case DType::kUInt8:
+      return kMapUInt8;
+    case DType::kInt32:
+      return kMapInt32;
+    case DType::kInt64:
+      return kMapInt64;
+    case DType::kFloat16:
+      return kMapFloat16;
+    case DType::kBFloat16:
+      return kMapBFloat16;
+    case DType::kFloat32:
+      return kMapFloat32;
+    case DType::kFloat64:
+      return kMapFloat64;
+  }
+  return kMapUInt8;
+}
+
+// The number that the driver has for 0, 32, 64, 128 and for 0, 64, 128, 256 bytes.
+int map_swizzle(int64_t bytes) {
+  return bytes == 128  ? kMapSwizzle128
+         : bytes == 64 ? kMapSwizzle64
+         : bytes == 32 ? kMapSwizzle32
+                       : kMapSwizzle0;
+}
+int map_l2(int64_t bytes) {
+  return bytes == 256 ? kMapL2By256 : bytes == 128 ? kMapL2By128 : bytes == 64 ? kMapL2By64 : kMapL2As;
+}
+
+template <class To>
+std::vector<To> as(const std::vector<int64_t>& numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+}  // namespace
+
+CallStatus encode(const TensorMap& map, DevicePtr address, TensorMapBytes& out) {
+  const bool tiled = map.kind == TensorMap::Kind::kTiled;
+  const char* const call = tiled ? "cuTensorMapEncodeTiled" : "cuTensorMapEncodeIm2col";
+  if (!check_tensor_map(map)) return {kInvalidValue, call};
+  const auto rank = static_cast<uint32_t>(map.rank());
+  void* const at = reinterpret_cast<void*>(address);
+  const std::vector<uint64_t> extents = as<uint64_t>(map.extents), strides = as<uint64_t>(map.strides);
+  const std::vector<uint32_t> steps =
+      map.steps.empty() ? std::vector<uint32_t>(rank, 1) : as<uint32_t>(map.steps);
+  const int type = map_type(map.dtype), swizzle = map_swizzle(map.swizzle_bytes), l2 = map_l2(map.l2_bytes),
+            fill = map.fills_nan ? kMapFillsNan : kMapFillsZeros;
+  if (tiled) {
+    if (api()->tensor_map_tiled == nullptr) return {kNotSupported, call};
+    const std::vector<uint32_t> box = as<uint32_t>(map.box);
+    return {api()->tensor_map_tiled(&out, type, rank, at, extents.data(), strides.data(), box.data(),
+                                    steps.data(), kMapNotInterleaved, swizzle, l2, fill),
+            call};
+  }
+  if (api()->tensor_map_im2col == nullptr) return {kNotSupported, call};
+  const std::vector<int> lower = as<int>(map.lower), upper = as<int>(map.upper);
+  return {api()->tensor_map_im2col(&out, type, rank, at, extents.data(), strides.data(), lower.data(),
+                                   upper.data(), static_cast<uint32_t>(map.channels),
+                                   static_cast<uint32_t>(map.pixels), steps.data(), kMapNotInterleaved,
+                                   swizzle, l2, fill),
+          call};
+}
+
 CallStatus launch(Function function, const LaunchInfo& info, void** params, const DeviceStream& stream) {
   const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
   return {

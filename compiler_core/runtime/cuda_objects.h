@@ -121,6 +121,10 @@ class DeviceGraph {
   Owned<GraphExec, &Api::graph_exec_destroy> graph_;
 };
 
+// Has the driver encode a tensor map of the array at `address`. Fails with kInvalidValue if its manual does not allow it
+// (check_tensor_map() says why), and with kNotSupported on a driver that knows no tensor maps.
+CallStatus encode(const TensorMap& map, DevicePtr address, TensorMapBytes& out);
+
 // One launch, queued. `params` holds the address of each parameter's value, as the driver wants it.
 CallStatus launch(Function function, const LaunchInfo& info, void** params, const DeviceStream& stream);
 

@@ -305,6 +305,12 @@ Calls gpu_calls() {
         }}},
       {"pipeline", {3, pipelined<&Schedule::pipeline>}},
       {"pipeline_products", {3, pipelined<&Schedule::pipeline_products>}},
+      {"copy_by_tma",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.copy_by_tma(s.tensor(a[0]));
+          return Status::ok();
+        }}},
       {"load_ahead",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {

@@ -255,7 +255,8 @@ class Schedule {
   // --- GPU memory ---
 
   // Sets the address function of a shared buffer (ir/layout.h): "pad:4", "xor:4,8". Call it after compute_at,
-  // because it is checked against the shape of the tile.
+  // because it is checked against the shape of the tile. Or of a constant that is packed ahead, by "xor:8,8": its elements then
+  // lie in memory as in the tile that is copied of it, so that copy_by_tma needs no tensor map.
   void set_layout(const Tensor& t, std::string_view layout);
   // Doubles the shared buffer t, which is computed (copied) inside the serial loop `axis`, so that the copy
   // for the next iteration proceeds while this one is used.
@@ -276,6 +277,15 @@ class Schedule {
   //                             use(t[k % stages]) }
   // Lowering puts one barrier into an iteration, behind the wait. A thread copies vectors of 4, 8 or 16 bytes as they
   // lie in memory, or zeros: split, bind and vectorize the loops before.
+  //
+  // Of tensors that are copied by TMA (copy_by_tma, all or none), one thread asks for the copies. They arrive at a barrier in
+  // shared memory, `full`, one for each stage, which counts bytes and phases:
+  //   after    init full, 1 arrival
+  //            for s in 0..stages-1: { expect full[s], bytes; fetch t[s] = copy(s) }         written out
+  //            for k in 0..K: { await full[k % stages], parity k / stages % 2
+  //                             expect full[(k + stages-1) % stages], bytes; fetch t[...] = copy(k + stages-1) if there is one
+  //                             use(t[k % stages]) }
+  // Lowering puts one barrier of the block into an iteration, before a stage is asked for again.
   void pipeline(std::initializer_list<Tensor> tensors, const Axis& axis, int64_t stages) {
     pipeline(std::span(tensors.begin(), tensors.size()), axis, stages);
   }
@@ -289,7 +299,15 @@ class Schedule {
   //                             if (k > 0) multiply(t[(k - 1) % stages]) has landed
   //                             async t[(k + stages-2) % stages] = copy(k + stages-2) if there is one; commit }
   //            multiply(t[(K - 1) % stages]) has landed
+  // Copied by TMA, all stages are on their way: what is asked for behind the landing goes into the stage of iteration k - 1.
   void pipeline_products(std::span<const Tensor> tensors, const Axis& axis, int64_t stages);
+  // Lets the copy engine of Hopper GPUs (TMA) make the copy of the shared buffer t: one thread asks for boxes of a tensor map,
+  // which bring zeros where the copy has them, so that guards, addresses and registers of the copy vanish.
+  //   before   for i, j: t[i, j] = select(inside, x[...], 0)
+  //   after    fetch { for i, j: t[i, j] = select(inside, x[...], 0) }
+  // Call it after compute_at and before pipeline(), which it needs; the layout of t may be set later. Requires serial loops,
+  // rows of x that are a multiple of 16 bytes apart, and zeros beyond x alone (analysis/tensor_copy.h).
+  void copy_by_tma(const Tensor& t);
   // Loads the fragments `tensors` one step ahead, in two sets that take turns: while the products of one step run, those of
   // the next are loaded, over the end of an iteration of the pipelined loop around `step`, too.
   //   before   for k in 0..K: { wait; copies; for step in 0..S: { f = load(k, step); use(f) } }

@@ -2,6 +2,7 @@
 // under way while one is used.
 #include <algorithm>
 
+#include "compiler_core/analysis/tensor_copy.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/schedule/rewrite.h"
 
@@ -16,12 +17,15 @@ struct CopyNest {
   std::vector<Stmt> loops;
   std::vector<Expr> guards;
   Stmt store;
+  bool by_tma = false;  // copy_by_tma()
 };
 
 Result<CopyNest> copy_nest(const Stmt& nest_root, const Buffer& buffer) {
   CopyNest copy;
   for (Stmt s = nest_root;; s = s->body) {
-    if (s->kind == StmtKind::kFor) {
+    if (is_async(*s, "fetch")) {
+      copy.by_tma = true;
+    } else if (s->kind == StmtKind::kFor) {
       copy.loops.push_back(s);
     } else if (s->kind == StmtKind::kIf && s->else_body == nullptr) {
       for (Expr& e : conjuncts(s->condition)) copy.guards.push_back(std::move(e));
@@ -72,7 +76,8 @@ Result<LoopCopy> copy_in_loop(const Stmt& body, const std::string& loop, const B
   RETURN_IF_ERROR(check_shared(buffer));
   // Allocations and sequences lead from the loop to the copy; its neighbours are what it is used by.
   const Path to_copy = find_path(body, [&](const StmtNode& s) {
-    return (s.kind == StmtKind::kFor || s.kind == StmtKind::kIf || s.kind == StmtKind::kStore) &&
+    return (s.kind == StmtKind::kFor || s.kind == StmtKind::kIf || s.kind == StmtKind::kStore ||
+            is_async(s, "fetch")) &&
            stores_to(std::make_shared<const StmtNode>(s), buffer);
   });
   if (to_copy.size() < 2 || to_copy[to_copy.size() - 2]->kind != StmtKind::kSeq)
@@ -131,6 +136,7 @@ void Schedule::double_buffer(const Tensor& t, Axis axis, bool in_registers) {
     const Stmt& loop = to_loop.back();
     ASSIGN_OR_RETURN(LoopCopy found, copy_in_loop(loop->body, axis.var->name, buffer));
     const CopyNest& copy = found.copy;
+    if (copy.by_tma) return invalid_config(buffer->name, " is copied by TMA; pipeline() instead");
     ASSIGN_OR_RETURN(const Buffer stages, staged(buffer, 2));
     const Expr next = Expr(loop->var) + 1, has_next = next < loop->extent;
     std::vector<Stmt> block = std::move(found.others);
@@ -239,6 +245,76 @@ void Schedule::pipeline_products(std::span<const Tensor> tensors, const Axis& ax
   pipeline_tensors("pipeline_products", tensors, axis, stages, /*products_go_on=*/true);
 }
 
+namespace {
+
+// A pipelined loop in the making.
+struct Pipeline {
+  Stmt loop;
+  int64_t stages = 0, distance = 0;  // iterations whose copies are on their way while one is used
+  bool by_tma = false, products_go_on = false;
+  Buffer barriers;                       // by TMA: one for each stage
+  int64_t bytes = 0;                     // by TMA: of a stage
+  Stmt body;                             // of the loop, without copies
+  std::vector<std::vector<Stmt>> first;  // copies of the iterations before the loop
+  std::vector<Stmt> ahead;               // copies of the iteration that is `distance` ahead
+
+  Expr next() const { return Expr(loop->var) + distance; }
+  Expr barrier(const Expr& iteration) const { return load(barriers, {floor_mod(iteration, stages)}); }
+
+  // The copies of an iteration together: threads commit them as a group; TMA counts their bytes.
+  Stmt together(std::vector<Stmt> copies, const Expr& iteration) const {
+    if (!by_tma) return make_seq(std::move(copies));
+    copies.insert(copies.begin(), make_async_expect(barrier(iteration), bytes));
+    return make_seq(std::move(copies));
+  }
+  Stmt copies_ahead() const {
+    Stmt copies = make_if(next() < loop->extent, together(ahead, next()));
+    return by_tma ? copies : make_seq({std::move(copies), make_async_commit()});
+  }
+  Stmt wait() const {
+    if (!by_tma) return make_async_wait(distance - 1);
+    return make_async_await(barrier(loop->var), floor_mod(floor_div(loop->var, stages), 2));
+  }
+
+  Result<Stmt> assemble() const {
+    Stmt copies = copies_ahead(), used = body, last;
+    if (products_go_on) {
+      ProductsThatGoOn products;
+      ASSIGN_OR_RETURN(used, products.start(body));
+      const Expr k(loop->var);
+      used = make_seq({std::move(used), make_if(Expr(0) < k, products.land(loop->var, k - 1, /*all=*/false)),
+                       std::move(copies)});
+      last = products.land(loop->var, Expr(loop->extent - 1), /*all=*/true);
+    } else {
+      used = make_seq({std::move(copies), std::move(used)});
+    }
+    std::vector<Stmt> whole;
+    if (by_tma) whole.push_back(make_async_init(load(barriers, {Expr(0)}), /*arrivals=*/1));
+    for (size_t s = 0; s < first.size(); ++s) {
+      whole.push_back(together(first[s], Expr(static_cast<int64_t>(s))));
+      if (!by_tma) whole.push_back(make_async_commit());
+    }
+    whole.push_back(with_body(loop, make_seq({wait(), std::move(used)})));
+    whole.push_back(std::move(last));
+    return make_seq(std::move(whole));
+  }
+};
+
+// Of all tensors in the same way.
+Result<bool> copied_by_tma(const Stmt& body, const std::string& loop, const std::vector<Buffer>& buffers) {
+  size_t by_tma = 0;
+  for (const Buffer& buffer : buffers) {
+    ASSIGN_OR_RETURN(const LoopCopy found, copy_in_loop(body, loop, buffer));
+    by_tma += found.copy.by_tma ? 1 : 0;
+  }
+  if (by_tma != 0 && by_tma != buffers.size())
+    return invalid_config(
+        "some of the tensors are copied by TMA and some by threads; copy_by_tma() all or none");
+  return by_tma != 0;
+}
+
+}  // namespace
+
 void Schedule::pipeline_tensors(std::string_view name, std::span<const Tensor> tensors, const Axis& axis,
                                 int64_t stages, bool products_go_on) {
   if (refused()) return;
@@ -252,58 +328,72 @@ void Schedule::pipeline_tensors(std::string_view name, std::span<const Tensor> t
   apply(call, [&]() -> Status {
     constexpr int64_t kMostStages = 16;
     if (buffers.empty()) return invalid_config("needs at least one tensor");
-    const int64_t least = products_go_on ? 3 : 2;
+    ASSIGN_OR_RETURN(const Path to_loop, serial_loop(program_.body, axis));
+    Pipeline p{.loop = to_loop.back(),
+               .stages = stages,
+               .products_go_on = products_go_on,
+               .body = to_loop.back()->body};
+    ASSIGN_OR_RETURN(p.by_tma, copied_by_tma(p.body, axis.var->name, buffers));
+    // Copies by threads end at a barrier before the products: those of the step before still read their stage then.
+    const int64_t least = products_go_on && !p.by_tma ? 3 : 2;
     if (stages < least || stages > kMostStages)
       return invalid_config("stages must be in ", least, "..", kMostStages, ", found ", stages);
-    // Iterations whose copies are on their way while one is used.
-    const int64_t distance = stages + 1 - least;
-    ASSIGN_OR_RETURN(const Path to_loop, serial_loop(program_.body, axis));
-    const Stmt& loop = to_loop.back();
-    if (loop->extent < distance)
-      return invalid_config(axis.var->name, " has ", loop->extent, " iterations; ", stages,
-                            " stages need at least ", distance);
-    // The copies of the iterations before the loop, and that of one which is so many ahead.
-    std::vector<std::vector<Stmt>> first(static_cast<size_t>(distance));
-    std::vector<Stmt> ahead;
-    const Expr next = Expr(loop->var) + distance;
-    Stmt body = loop->body;
+    p.distance = stages + 1 - least;
+    if (p.loop->extent < p.distance)
+      return invalid_config(axis.var->name, " has ", p.loop->extent, " iterations; ", stages,
+                            " stages need at least ", p.distance);
+    p.first.resize(static_cast<size_t>(p.distance));
+    if (p.by_tma)
+      p.barriers = make_buffer(free_name(program_, "full"), DType::kInt64, {stages}, MemoryScope::kShared);
     std::vector<Buffer> all;
     for (const Buffer& buffer : buffers) {
-      ASSIGN_OR_RETURN(const LoopCopy found, copy_in_loop(body, axis.var->name, buffer));
+      ASSIGN_OR_RETURN(const LoopCopy found, copy_in_loop(p.body, axis.var->name, buffer));
       ASSIGN_OR_RETURN(const Buffer to, staged(buffer, stages));
-      ASSIGN_OR_RETURN(body, without_copy(found, found.others, buffer, to, floor_mod(loop->var, stages)));
+      ASSIGN_OR_RETURN(p.body, without_copy(found, found.others, buffer, to, floor_mod(p.loop->var, stages)));
       const auto copy_of = [&](const Expr& iteration) {
-        return make_async_copy(fresh_copy(found.copy, loop->var, iteration, to,
-                                          {floor_mod(iteration, stages)}, std::nullopt, std::nullopt));
+        Stmt copy = fresh_copy(found.copy, p.loop->var, iteration, to, {floor_mod(iteration, stages)},
+                               std::nullopt, std::nullopt);
+        return p.by_tma ? make_async_fetch(p.barrier(iteration), std::move(copy))
+                        : make_async_copy(std::move(copy));
       };
-      for (size_t s = 0; s < first.size(); ++s) first[s].push_back(copy_of(Expr(static_cast<int64_t>(s))));
-      ahead.push_back(copy_of(next));
+      for (size_t s = 0; s < p.first.size(); ++s)
+        p.first[s].push_back(copy_of(Expr(static_cast<int64_t>(s))));
+      p.ahead.push_back(copy_of(p.next()));
+      p.bytes += buffer->bytes();
       all.push_back(to);
     }
-    Stmt copies = make_seq({make_if(next < loop->extent, make_seq(std::move(ahead))), make_async_commit()});
-    Stmt last;
-    if (products_go_on) {
-      ProductsThatGoOn products;
-      ASSIGN_OR_RETURN(body, products.start(body));
-      const Expr k(loop->var);
-      body = make_seq({std::move(body), make_if(Expr(0) < k, products.land(loop->var, k - 1, /*all=*/false)),
-                       std::move(copies)});
-      last = products.land(loop->var, Expr(loop->extent - 1), /*all=*/true);
-    } else {
-      body = make_seq({std::move(copies), std::move(body)});
-    }
-    body = make_seq({make_async_wait(distance - 1), std::move(body)});
-    std::vector<Stmt> whole;
-    for (std::vector<Stmt>& copies : first) {
-      whole.insert(whole.end(), copies.begin(), copies.end());
-      whole.push_back(make_async_commit());
-    }
-    whole.push_back(with_body(loop, std::move(body)));
-    whole.push_back(std::move(last));
-    Stmt changed = make_seq(std::move(whole));
+    ASSIGN_OR_RETURN(Stmt changed, p.assemble());
+    if (p.by_tma) changed = make_allocate(p.barriers, std::move(changed));
     for (const Buffer& b : all) changed = make_allocate(b, std::move(changed));
     program_.body = replace_at(to_loop, simplify(changed, ranges_at(to_loop)));
     for (size_t i = 0; i < buffers.size(); ++i) moved(buffers[i], all[i]);
+    record(call);
+    return Status::ok();
+  });
+}
+
+void Schedule::copy_by_tma(const Tensor& t) {
+  if (refused()) return;
+  const Buffer buffer = resolve(t);
+  const std::string call = str("copy_by_tma(", buffer == nullptr ? "(none)" : buffer->name, ")");
+  apply(call, [&]() -> Status {
+    RETURN_IF_ERROR(check_shared(buffer));
+    const Path to_copy = find_path(program_.body, [&](const StmtNode& s) {
+      return (s.kind == StmtKind::kFor || s.kind == StmtKind::kIf || s.kind == StmtKind::kStore ||
+              is_async(s, "fetch")) &&
+             stores_to(std::make_shared<const StmtNode>(s), buffer) &&
+             copy_nest(std::make_shared<const StmtNode>(s), buffer).is_ok();
+    });
+    if (to_copy.empty())
+      return invalid_config(buffer->name, " is not a plain copy: loops, guards and one store");
+    ASSIGN_OR_RETURN(const CopyNest copy, copy_nest(to_copy.back(), buffer));
+    if (copy.by_tma) return invalid_config(buffer->name, " is copied by TMA already");
+    for (const Stmt& loop : copy.loops)
+      if (loop->loop != LoopKind::kSerial)
+        return invalid_config(loop->var->name, " is ", loop_kind_name(loop->loop),
+                              "; one thread asks for the whole copy, so all of its loops must be serial");
+    RETURN_IF_ERROR(tensor_copy(to_copy.back(), ranges_at(to_copy)).status());
+    program_.body = replace_at(to_copy, make_async_fetch({}, to_copy.back()));
     record(call);
     return Status::ok();
   });

@@ -214,8 +214,7 @@ class DeviceRun final : public DeviceRacer {
     if (!sound(made)) return false;
     for (const DeviceOperands::Input& input : DeviceOperands::inputs_of(manifest()))
       if (!supply(input)) return false;
-    kernel_.bind(operands_);
-    return pack();
+    return launched(kernel_.bind(operands_)) && pack();
   }
 
   // Constants are packed once, untimed. Copies show in the end whether a call wrote to what was packed.

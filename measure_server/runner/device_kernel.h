@@ -18,8 +18,9 @@ class DeviceKernel {
 
   // Fails if the driver refuses the cubin: it is not for this device, or not a cubin.
   static cuda::CallStatus load(const Artifact& artifact, DeviceKernel& out);
-  // Binds the launches to every set of `operands`, which must outlive the calls.
-  void bind(const DeviceOperands& operands);
+  // Binds the launches to every set of `operands`, which must outlive the calls, and has the driver encode their tensor maps,
+  // once for each set. Fails if it does not take one.
+  cuda::CallStatus bind(const DeviceOperands& operands);
   // Queues what packs the constants of one set: once, after they were filled and before the first call.
   cuda::CallStatus pack(int set, const cuda::DeviceStream& stream);
   // Queues all launches of one call on one set of operands. The set must have been bound.
@@ -28,11 +29,14 @@ class DeviceKernel {
  private:
   struct Launch {
     LaunchInfo info;
-    std::vector<int> operands;  // by parameter
+    std::vector<int> operands;      // by pointer parameter
+    std::vector<int> map_operands;  // by tensor map
     cuda::Function function = nullptr;
     std::vector<std::vector<cuda::DevicePtr>> addresses;  // per set
-    std::vector<std::vector<void*>> params;               // per set: pointers to the addresses
+    std::vector<std::vector<cuda::TensorMapBytes>> maps;  // per set
+    std::vector<std::vector<void*>> params;               // per set: pointers to the addresses and maps
   };
+  static cuda::CallStatus bind(Launch& launch, const DeviceOperands& operands);
   static cuda::CallStatus queue(std::vector<Launch>& launches, int set, const cuda::DeviceStream& stream);
 
   cuda::DeviceModule module_;

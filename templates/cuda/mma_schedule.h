@@ -36,6 +36,7 @@ struct MmaProduct {
   int64_t vector_a = 1, vector_b = 1, vector_out = 1;
   // Of float32: products of tf32 numbers that stand for one, 1 or 3 (tf32_product of ir/intrinsic.h).
   int tf32_terms = 0;
+  bool by_warpgroups = false;  // wgmma
 
   int64_t element_bytes() const { return dtype_bytes(a_type); }
   // Elements of a row that are read together: 16 bytes by ldmatrix; one by one where it does not serve, and then eight lanes read
@@ -51,14 +52,16 @@ struct MmaProduct {
 // Of fewer terms the tolerance of float32 has no room for three products of tf32 numbers (matmul_tf32x3_cuda.cpp).
 constexpr int64_t kLeastTermsOfThree = 16;
 
-// Tensor cores cut off what does not fit beside a sum, so that beyond some 15,000 terms of 16 bits the tolerance of float32 sums is used up
-// (matmul_mma_cuda_test has a model of it), with TF32, whose tolerance is larger, beyond some 250,000. Longer sums are split, up to
-// kMostParts of them. By wgmma on an H200 the largest error of random numbers of full length was 0.47 of the tolerance at 4096 terms and
-// 0.75 to 0.78 at 8192.
-constexpr int64_t kMostTermsOfHalf = 4096, kMostTermsOfTf32 = 65536, kMostParts = 16;
+// Tensor cores cut off what does not fit beside a sum, so that beyond some 9,000 terms of 16 bits the tolerance of float32 sums is used up
+// in a model that is worse than any of them (tests/templates/tensor_core_model.h), with TF32, whose tolerance is larger, beyond some
+// 250,000. Longer sums are split, up to kMostParts of them. By wgmma on an H200 the largest error of random numbers of full length was 0.47
+// of the tolerance at 4096 terms and 0.75 to 0.78 at 8192; mma.sync is for many GPUs, of which none was asked beyond 4096.
+constexpr int64_t kMostTermsOfHalf = 4096, kMostTermsOfWgmma = 8192, kMostTermsOfTf32 = 65536,
+                  kMostParts = 16;
 inline int64_t MmaProduct::most_terms() const {
   if (!is_float(sum_type) || tf32_terms == 3) return 0;  // exact; or added outside of them
-  return tf32_terms == 1 ? kMostTermsOfTf32 : kMostTermsOfHalf;
+  if (tf32_terms == 1) return kMostTermsOfTf32;
+  return by_warpgroups ? kMostTermsOfWgmma : kMostTermsOfHalf;
 }
 
 struct MmaKnobs {

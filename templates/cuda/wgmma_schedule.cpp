@@ -1,6 +1,7 @@
 #include "templates/cuda/wgmma_schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler_core/base/int_math.h"
 
@@ -14,27 +15,35 @@ constexpr int64_t kGroup = 128;  // threads of a warpgroup
 constexpr int64_t kPiece = 64;   // rows of its sums, and both sides of a piece of an operand
 constexpr int64_t kPadSums = 8;  // behind a row of the sums in shared memory: four rows meet different banks
 constexpr int64_t kMaxBlock = 256, kMostGroups = 4;
-constexpr int64_t kMostCopies = 16;  // of one thread under way for a step, for each operand
+constexpr int64_t kMostCopies = 16;     // of one thread under way for a step, for each operand; not of TMA
+constexpr int64_t kBarrierBytes = 128;  // of shared memory, for those that copies by TMA arrive at
 // Registers of a thread beside its sums: addresses of copies, descriptors, counters.
 constexpr int64_t kBesideSums = 32;
+// Columns of an instruction. Where rows of b lie along k they are as many rows of 128 bytes; else rows of 128 bytes are 64 of them.
+const std::vector<int64_t> kColumns = {64, 128, 192, 256};
+const std::vector<int64_t> kColumnsAlongK = {64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256};
 constexpr const char* kSwizzle = "xor:8,8";  // 128 bytes: 8 units of 16 bytes, by row % 8
 
 // A default config.
 struct Shape {
   int64_t groups_m, columns;
-  double efficiency;  // of the tensor cores, against the best of these on a GPU full of them
+  double efficiency;     // of the tensor cores, against the best of these on a GPU full of them
+  bool any_form = true;  // or only where rows of b lie along k
 
   int64_t block_m() const { return groups_m * kPiece; }
   int64_t threads() const { return groups_m * kGroup; }
 };
 constexpr Shape kShapes[] = {
-    {2, 256, 1.00},  // 128 x 256
-    {2, 192, 0.95},  // 128 x 192
-    {2, 128, 0.90},  // 128 x 128
-    {1, 256, 0.75},  // 64 x 256
-    {1, 128, 0.65},  // 64 x 128
-    {2, 64, 0.60},   // 128 x 64
-    {1, 64, 0.45},   // 64 x 64
+    {2, 256, 1.00},         // 128 x 256
+    {2, 224, 0.98, false},  // 128 x 224
+    {2, 192, 0.95},         // 128 x 192
+    {2, 160, 0.92, false},  // 128 x 160
+    {2, 128, 0.90},         // 128 x 128
+    {2, 96, 0.75, false},   // 128 x 96
+    {1, 256, 0.75},         // 64 x 256
+    {1, 128, 0.65},         // 64 x 128
+    {2, 64, 0.60},          // 128 x 64
+    {1, 64, 0.45},          // 64 x 64
 };
 
 int64_t bytes_of_stage(const Shape& s) { return (s.block_m() + s.columns) * kPiece * 2; }
@@ -49,15 +58,16 @@ int64_t stages_of(const Shape& s, int64_t part, const Target& t) {
 
 bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
   const int64_t copied = s.threads() * kMostCopies;
-  return fits(s.block_m(), w.m) && fits(s.columns, w.n) && s.block_m() * kPiece <= copied * w.vector_a &&
-         s.columns * kPiece <= copied * w.vector_b &&
+  const bool copies = serves_tma(w) || (s.block_m() * kPiece <= copied * w.vector_a &&
+                                        s.columns * kPiece <= copied * w.vector_b);
+  return (s.any_form || w.b_along_k) && fits(s.block_m(), w.m) && fits(s.columns, w.n) && copies &&
          std::max(bytes_of_sums(s), 2 * bytes_of_stage(s)) <= t.shared_bytes_per_block;
 }
 
 // In instructions of 64 x 8 x 16 that a multiprocessor does meanwhile, of 4 clocks: a second kernel, about 1.2 us; from the begin
-// of a copy until what it brings is there for all threads (on an H200 a step of 64 x 64 took 780 clocks with copies two steps
-// ahead); and while a multiprocessor moves 4 bytes to or from memory.
-constexpr double kLaunchCost = 600, kCopyCost = 400, kBytesCost = 0.1;
+// of a copy until what it brings is there for all threads (on an H200 a step of 64 x 64 took 780 clocks with copies by threads two
+// steps ahead; of TMA some 800 clocks are read of); and while a multiprocessor moves 4 bytes to or from memory.
+constexpr double kLaunchCost = 600, kCopyCost = 400, kTmaCost = 200, kBytesCost = 0.1;
 
 double cost_of(const Shape& s, int64_t splits, int64_t part, const MmaProduct& w, const Target& t) {
   const int64_t tiles = w.batch * ceil_div(w.m, s.block_m()) * ceil_div(w.n, s.columns);
@@ -65,9 +75,11 @@ double cost_of(const Shape& s, int64_t splits, int64_t part, const MmaProduct& w
   const int64_t at_once = std::clamp<int64_t>(t.shared_bytes_per_sm / (stages * bytes_of_stage(s)), 1, 4);
   const int64_t products = s.groups_m * (s.columns / 8) * (kPiece / 16);
   const double steps = static_cast<double>(part + 6);
-  const double cost = std::max(static_cast<double>(waves * products) * steps / s.efficiency,
-                               static_cast<double>(ceil_div(waves, at_once)) * steps * kCopyCost /
-                                   static_cast<double>(std::max<int64_t>(stages - 2, 1)));
+  const bool tma = serves_tma(w);
+  const double ahead = static_cast<double>(std::max<int64_t>(stages - (tma ? 1 : 2), 1));
+  const double cost =
+      std::max(static_cast<double>(waves * products) * steps / s.efficiency,
+               static_cast<double>(ceil_div(waves, at_once)) * steps * (tma ? kTmaCost : kCopyCost) / ahead);
   if (splits == 1) return cost;
   return cost + kLaunchCost +
          kBytesCost * static_cast<double>(w.batch * w.m * w.n * (2 * splits + 1)) / kMultiprocessors;
@@ -100,20 +112,22 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
   space.require(block_k <= round_up(w.k, kPiece));
   space.require(k.columns / 2 + kBesideSums <= register_limit(t, threads, k.min_blocks));
   // The sums lie on the tiles, which are done with by then.
-  const IntExpr of_tiles = (block_m + block_n) * block_k * (w.element_bytes() * k.stages);
+  const IntExpr of_tiles =
+      (block_m + block_n) * block_k * (w.element_bytes() * k.stages) + k.tma * kBarrierBytes;
   const IntExpr of_sums = block_m * (block_n + kPadSums) * 4;
   for (const IntExpr& bytes : {of_tiles, of_sums})
     space.require((bytes + t.shared_bytes_reserved) * k.min_blocks <=
                   std::min(t.shared_bytes_per_block + t.shared_bytes_reserved, t.shared_bytes_per_sm));
   for (const auto& [block, vector] : {std::pair(block_m, w.vector_a), std::pair(block_n, w.vector_b)})
-    space.require(block * block_k <= threads * (kMostCopies * vector));
+    space.require(k.tma || block * block_k <= threads * (kMostCopies * vector));
+  if (!serves_tma(w)) space.require(!k.tma);
   // Each part has steps to do, as many as there are stages, and one spelling for each number of parts.
   const IntExpr steps = ceil_div(w.k, block_k), part = ceil_div(steps, k.split_k);
   space.require(ceil_div(steps, part) == k.split_k);
   if (w.most_terms() > 0) space.require(part * block_k <= w.most_terms());
   space.require(k.stages <= part + 1);
-  // The stage that products still read is not copied to.
-  space.require(!k.overlap || (k.stages >= 3 && part > 1));
+  // Threads do not copy to the stage that products still read.
+  space.require(!k.overlap || ((k.tma || k.stages >= 3) && part > 1));
   space.require(k.group_m == 1 || k.group_m <= ceil_div(w.m, block_m));
 }
 
@@ -138,6 +152,7 @@ Tensor hold_sums(Schedule& s, const Tensor& acc, const Knobs& k, const Config& c
 }  // namespace
 
 bool serves_wgmma(const MmaProduct& w) { return std::min(w.vector_a, w.vector_b) * w.element_bytes() >= 4; }
+bool serves_tma(const MmaProduct& w) { return std::min(w.vector_a, w.vector_b) * w.element_bytes() >= 16; }
 
 WgmmaKnobs declare_wgmma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
   const auto [first, splits] = first_shape(w, t);
@@ -149,7 +164,7 @@ WgmmaKnobs declare_wgmma(ConfigSpace& space, const MmaProduct& w, const Target& 
       .groups_m = space.choice("groups_m", {1, 2, 3, 4}).try_first(first.groups_m),
       .groups_n = space.choice("groups_n", {1, 2}).try_first(1),
       // Columns of an instruction: the more, the less often operands are fetched; against registers and multiprocessors that idle.
-      .columns = space.choice("columns", {64, 128, 192, 256}).try_first(first.columns),
+      .columns = space.choice("columns", w.b_along_k ? kColumnsAlongK : kColumns).try_first(first.columns),
       // Terms between two barriers, in pieces of 64, against shared memory.
       .steps = space.choice("steps", {1, 2}).try_first(1),
       // Steps that are in shared memory at once, most of them on their way: what hides the latency of memory.
@@ -157,6 +172,9 @@ WgmmaKnobs declare_wgmma(ConfigSpace& space, const MmaProduct& w, const Target& 
       // Products of a step run on while the next one begins, so that the tensor cores do not wait for barriers and copies; against a
       // stage that is not copied to meanwhile.
       .overlap = space.flag("overlap").try_first(stages >= 3 && part > 1),
+      // One thread asks the device for a step's tiles, in place of all threads copying them: no addresses, no guards. Rows in memory
+      // must be a multiple of 16 bytes.
+      .tma = space.flag("tma").try_first(serves_tma(w)),
       // Parts of k in blocks of their own: more blocks where out is small, for a second pass over it.
       .split_k = space.choice("split_k", kParts).try_first(splits),
       // Rows of blocks that are done together, column by column: what they read stays in L2.
@@ -179,14 +197,16 @@ MmaTile wgmma_tile(const MmaProduct& w, const WgmmaKnobs& k, const Config& c) {
   return tile;
 }
 
+int64_t wgmma_piece(const WgmmaKnobs& k, const Config& c) { return std::gcd(c[k.columns], kPiece); }
+
 Tensor pack_wgmma_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int line,
-                          int64_t block, int k, const MmaTile& tile, bool along_k) {
+                          int64_t block, int k, const MmaTile& tile, bool along_k, int64_t piece) {
   std::vector<PackDim> dims;
   for (const int other : others) dims.push_back({other});
   dims.push_back({k, kPiece, false, tile.chunk / kPiece});
-  dims.push_back({line, kPiece, false, block / kPiece});
-  dims.push_back({along_k ? line : k, kPiece, true});
-  dims.push_back({along_k ? k : line, kPiece, true});
+  dims.push_back({line, piece, false, block / piece});
+  dims.push_back({along_k ? line : k, along_k ? piece : kPiece, true});
+  dims.push_back({along_k ? k : line, along_k ? kPiece : piece, true});
   return s.pack(operand, dims);
 }
 
@@ -212,7 +232,7 @@ void schedule_wgmma(Schedule& s, const MmaProduct& w, const WgmmaKnobs& k, const
   const auto [k_steps, k_in_piece] = s.split(k_in_block, kPiece);
   const Axis k_step = s.rename(k_steps, "k_step");
   const Axis& row = spatial[spatial.size() - 2];
-  const auto [piece, column] = s.split(spatial.back(), kPiece);
+  const auto [piece, column] = s.split(spatial.back(), wgmma_piece(k, c));
   s.reorder({k_outer, k_step, row, piece, column, k_in_piece});
   s.decompose_reduction(sums, k_outer);
   s.compute_at(a, k_outer);
@@ -220,15 +240,25 @@ void schedule_wgmma(Schedule& s, const MmaProduct& w, const WgmmaKnobs& k, const
   s.unroll(k_step);
   s.tensorize(row, str("wgmma.", dtype_name(w.a_type), ".", c[k.columns], w.a_along_k ? ".mk" : ".km",
                        w.b_along_k ? ".nk" : ".kn"));
-  share_tile(s, a, threads, w.vector_a);
-  share_tile(s, b, threads, w.vector_b);
   const Tensor both[] = {a, b};
+  if (c[k.tma]) {
+    // Constants lie in memory as in the tile: no tensor maps.
+    if (stages.packed_a) s.set_layout(stages.a, kSwizzle);
+    if (stages.packed_b) s.set_layout(stages.b, kSwizzle);
+    for (const Tensor& shared : both) {
+      s.set_layout(shared, kSwizzle);
+      s.copy_by_tma(shared);
+    }
+  } else {
+    share_tile(s, a, threads, w.vector_a);
+    share_tile(s, b, threads, w.vector_b);
+  }
   if (c[k.overlap])
     s.pipeline_products(both, k_outer, c[k.stages]);
   else
     s.pipeline(both, k_outer, c[k.stages]);
-  s.set_layout(a, kSwizzle);
-  s.set_layout(b, kSwizzle);
+  for (const Tensor& shared : both)
+    if (!c[k.tma]) s.set_layout(shared, kSwizzle);
   if (c[k.min_blocks] > 1) s.launch_bounds(static_cast<int>(c[k.min_blocks]));
 }
 

@@ -6,7 +6,8 @@
 //     groups_m x groups_n warpgroups, each 64 x N sums, in registers that its 128 lanes hold together
 //       for k.outer, 64 or 128 terms at a time      pipelined: the copies of `stages` - 1 steps are on their way meanwhile; [overlap:
 //                                                   of `stages` - 2, and products go on while threads meet, copy and wait]
-//         all threads copy a[BM, BK] and b[BK, BN] into shared memory, in pieces of 64 x 64 as they lie, swizzled; zeros beyond M, N, K
+//         [tma: one thread asks for; else all threads copy] a[BM, BK] and b[BK, BN], into shared memory, in pieces of 64 x 64 as they
+//           lie, swizzled; zeros beyond M, N, K
 //         for 64 terms at a time                    unrolled
 //           four instructions of 64 x N x 16, which fetch both operands from shared memory by themselves
 //     the sums -> shared memory, so that rows of out are written whole
@@ -24,21 +25,25 @@ namespace tuner::cuda {
 
 struct WgmmaKnobs {
   ChoiceKnob groups_m, groups_n, columns, steps, stages;
-  FlagKnob overlap;
+  FlagKnob overlap, tma;
   ChoiceKnob split_k, group_m, min_blocks;
 };
 
-// Whether rows in memory allow the asynchronous copies that it is made of.
+// Whether rows in memory allow the asynchronous copies that it is made of; and copies by TMA.
 bool serves_wgmma(const MmaProduct& p);
+bool serves_tma(const MmaProduct& p);
 // Declares the knobs with their constraints. The default config is one of a few tiles: the one with the least time, by
 // waves of blocks.
 WgmmaKnobs declare_wgmma(ConfigSpace& space, const MmaProduct& p, const Target& t);
 
 // One config in numbers.
 MmaTile wgmma_tile(const MmaProduct& p, const WgmmaKnobs& k, const Config& c);
-// Packs an operand for the stages below, in pieces of 64 x 64; its arguments are those of pack_mma_operand().
+// Columns of a piece of b: 64, or what columns of an instruction are a multiple of.
+int64_t wgmma_piece(const WgmmaKnobs& k, const Config& c);
+// Packs an operand for the stages below, in pieces of 64 terms by `piece` lines, 64 of a; its other arguments are those of
+// pack_mma_operand().
 Tensor pack_wgmma_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int line,
-                          int64_t block, int k, const MmaTile& tile, bool along_k);
+                          int64_t block, int k, const MmaTile& tile, bool along_k, int64_t piece = 64);
 void schedule_wgmma(Schedule& s, const MmaProduct& p, const WgmmaKnobs& k, const Config& c,
                     const MmaStages& stages);
 

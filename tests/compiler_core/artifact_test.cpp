@@ -117,6 +117,68 @@ TEST(ManifestOfACubin, RefusesWhatNoGpuLaunches) {
             "manifest: pack_args: B.packed is no packed argument of the kernel");
 }
 
+// With a map of an argument of 8 bytes [8] and one of the workspace of 1024.
+Artifact mapped_cubin() {
+  Artifact a = sample_cubin(1);
+  a.manifest.abi_version = 3;
+  a.manifest.workspaces = {1024};
+  TensorMap tiled{.dtype = DType::kFloat16, .extents = {64, 8}, .strides = {128}, .box = {64, 4}};
+  tiled.swizzle_bytes = 128, tiled.l2_bytes = 256;
+  TensorMap pixels{.kind = TensorMap::Kind::kIm2col, .dtype = DType::kFloat32, .extents = {4, 5, 6, 2}};
+  pixels.strides = {16, 80, 480}, pixels.steps = {1, 2, 2, 1}, pixels.lower = {-1, -2}, pixels.upper = {1, 2};
+  pixels.channels = 4, pixels.pixels = 32, pixels.fills_nan = true;
+  a.manifest.launches[0].tensor_maps = {{.operand = 3, .map = tiled}, {.operand = 3, .map = pixels}};
+  return a;
+}
+
+TEST_F(ArtifactFiles, TensorMapsComeBackAsTheyWere) {
+  const Result<std::string> digest = save_artifact(mapped_cubin(), folder_);
+  ASSERT_TRUE(digest) << digest.message();
+  const Result<Artifact> loaded = load_artifact(folder_, *digest);
+  ASSERT_TRUE(loaded) << loaded.message();
+  const std::vector<LaunchTensorMap> expected = mapped_cubin().manifest.launches[0].tensor_maps;
+  ASSERT_EQ(loaded->manifest.launches[0].tensor_maps.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(loaded->manifest.launches[0].tensor_maps[i].operand, expected[i].operand);
+    EXPECT_EQ(loaded->manifest.launches[0].tensor_maps[i].map, expected[i].map);
+  }
+  // Artifacts without maps are those that older programs wrote.
+  EXPECT_EQ(sample_cubin(3).manifest.to_json().find("tensor_maps"), std::string::npos);
+}
+
+TEST(ManifestOfACubin, RefusesTensorMapsThatNoDriverTakes) {
+  const auto refused = [](auto change) {
+    Artifact a = mapped_cubin();
+    change(a.manifest.launches[0].tensor_maps[0]);
+    return parse_manifest(a.manifest.to_json()).message();
+  };
+  EXPECT_EQ(refused([](LaunchTensorMap&) {}), "");
+  EXPECT_EQ(refused([](LaunchTensorMap& m) { m.operand = 4; }),
+            "manifest: launches[0].tensor_maps[0].operand: found 4, there are 4 operands");
+  EXPECT_EQ(
+      refused([](LaunchTensorMap& m) { m.map.strides = {120}; }),
+      "manifest: launches[0].tensor_maps[0].extents, strides, box: tensor map: strides[0] is 120, expected "
+      "a multiple of 16");
+  // It would have the device read what is not the operand's.
+  EXPECT_EQ(
+      refused([](LaunchTensorMap& m) {
+        m.map.extents = {64, 9};
+      }),
+      "manifest: launches[0].tensor_maps[0].extents, strides, box: tensor map: it reaches over 1152 bytes "
+      "of an array of 1024");
+  EXPECT_EQ(
+      refused([](LaunchTensorMap& m) {
+        m.map.extents = {64, int64_t{1} << 32}, m.map.strides = {int64_t{1} << 39};
+      }),
+      "manifest: launches[0].tensor_maps[0].extents, strides, box: tensor map: it reaches over more than "
+      "2^62 bytes of an array of 1024");
+  Artifact a = mapped_cubin();
+  std::string text = a.manifest.to_json();
+  text.replace(text.find("\"tiled\""), 7, "\"other\"");
+  EXPECT_EQ(parse_manifest(text).message(),
+            "manifest: launches[0].tensor_maps[0].kind: expected \"tiled\" or \"im2col\", found \"other\"");
+}
+
 TEST_F(ArtifactFiles, SavingTwiceIsSavingOnce) {
   const Result<std::string> first = save_artifact(sample(), folder_),
                             second = save_artifact(sample(), folder_);
@@ -162,7 +224,7 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_EQ(parse_manifest(with("\"bytes\":24", "\"bytes\":23")).message(),
             "manifest: args[0].bytes: found 23, expected 6 elements of float32");
   EXPECT_THAT(parse_manifest(with("\"abi_version\":1", "\"abi_version\":7")).message(),
-              HasSubstr("expected 1 or 2, found 7"));
+              HasSubstr("expected 1, 2 or 3, found 7"));
   EXPECT_THAT(parse_manifest(with("[2,3]", "[2,-3]")).message(), HasSubstr("expected integers >= 0"));
 }
 

@@ -161,11 +161,16 @@ TEST(CodegenCudaLauncher, TypedFunctionsSizesAndOrder) {
   const CudaLauncher launcher = cuda_launcher(made_up_manifest(), "dense", "dense layer");
   EXPECT_THAT(launcher.header, HasSubstr("#define DENSE_OUT_BYTES 128\n"));
   EXPECT_THAT(launcher.header, HasSubstr("#define DENSE_WORKSPACE_BYTES 768\n"));
-  EXPECT_THAT(launcher.header,
-              HasSubstr("CUresult dense_launch(const dense_kernel* kernel, CUdeviceptr data, "
-                        "CUdeviceptr kernel_1, CUdeviceptr out, CUdeviceptr workspace, CUstream stream);"));
+  EXPECT_THAT(
+      launcher.header,
+      HasSubstr("CUresult dense_bind(dense_operands* operands, CUdeviceptr data, CUdeviceptr kernel_1, "
+                "CUdeviceptr out, CUdeviceptr workspace);"));
+  EXPECT_THAT(launcher.header, HasSubstr("CUresult dense_launch(const dense_kernel* kernel, const "
+                                         "dense_operands* operands, CUstream stream);"));
   EXPECT_THAT(launcher.source,
-              HasSubstr("CUdeviceptr pointers[] = {data, kernel_1, out, workspace + 0, workspace + 256};"));
+              HasSubstr("operands->pointers[2] = out;\n  operands->pointers[3] = workspace + "
+                        "0;\n  operands->pointers[4] = workspace + 256;\n"));
+  EXPECT_THAT(launcher.header, Not(HasSubstr("maps")));
   EXPECT_THAT(launcher.source, HasSubstr("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 102400"));
   EXPECT_LT(launcher.source.find("dense_partial"), launcher.source.find("dense_out"));
   EXPECT_THAT(launcher.header, Not(HasSubstr("_pack(")));
@@ -181,12 +186,47 @@ TEST(CodegenCudaLauncher, ConstantsArePackedByAFunctionOfTheirOwn) {
   EXPECT_THAT(launcher.source, HasSubstr("cuLaunchKernel(kernel->functions[2], "));
 }
 
+// The same whose first kernel fetches two of its operands, one of them a workspace.
+Manifest mapped_manifest() {
+  Manifest m = made_up_manifest();
+  m.abi_version = 3;
+  TensorMap tiled{.dtype = DType::kFloat32,
+                  .extents = {8, 8},
+                  .strides = {32},
+                  .box = {8, 4},
+                  .swizzle_bytes = 32,
+                  .l2_bytes = 256};
+  TensorMap pixels{
+      .kind = TensorMap::Kind::kIm2col, .dtype = DType::kFloat32, .extents = {4, 3, 1}, .strides = {16, 48}};
+  pixels.lower = {-1}, pixels.upper = {1}, pixels.channels = 4, pixels.pixels = 3, pixels.fills_nan = true;
+  m.launches[0].params = {0, 3};
+  m.launches[0].tensor_maps = {{.operand = 1, .map = tiled}, {.operand = 4, .map = pixels}};
+  m.launches[1].tensor_maps = {{.operand = 1, .map = tiled}};
+  return m;
+}
+
+TEST(CodegenCudaLauncher, TensorMapsAreEncodedOnceForASetOfOperands) {
+  const CudaLauncher launcher = cuda_launcher(mapped_manifest(), "dense", "dense layer");
+  EXPECT_THAT(launcher.header, HasSubstr("cuuint64_t maps[3][CU_TENSOR_MAP_NUM_QWORDS];"));
+  EXPECT_THAT(launcher.source, HasSubstr("cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, "
+                                         "(void*)(size_t)operands->pointers[1], extents, strides,"));
+  EXPECT_THAT(launcher.source, HasSubstr("cuTensorMapEncodeIm2col(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, "
+                                         "(void*)(size_t)operands->pointers[4], extents, strides,\n"
+                                         "        lower, upper, 4, 3, steps"));
+  EXPECT_THAT(launcher.source, HasSubstr("CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA"));
+  EXPECT_THAT(launcher.source, HasSubstr("{(void*)&operands->pointers[0], (void*)&operands->pointers[3], "
+                                         "(void*)operands->maps[0], (void*)operands->maps[1]}"));
+  EXPECT_LT(launcher.source.find("dense_bind(dense_operands"),
+            launcher.source.find("cuTensorMapEncodeTiled"));
+  EXPECT_LT(launcher.source.rfind("cuTensorMapEncode"), launcher.source.find("dense_launch(const"));
+}
+
 TEST(CodegenCudaLauncher, CompilesAsC) {
   if (std::string(TUNER_CUDA_HEADERS).empty())
     GTEST_SKIP() << "no cuda.h: no CUDA toolkit was there when the tests were configured";
   if (access(TUNER_CC, X_OK) != 0) GTEST_SKIP() << "no C compiler at " TUNER_CC;
   const TemporaryFolder folder;
-  for (const Manifest& manifest : {made_up_manifest(), packing_manifest()}) {
+  for (const Manifest& manifest : {made_up_manifest(), packing_manifest(), mapped_manifest()}) {
     const CudaLauncher launcher = cuda_launcher(manifest, "dense", "dense layer */ with a trap");
     std::ofstream(folder.file("dense.h")) << launcher.header;
     std::ofstream(folder.file("dense.c")) << launcher.source;

@@ -17,6 +17,23 @@ inline std::string with_host_calls(std::string text) {
       // what the compiler may not see through
       {R"(asm volatile\("" : "\+r"\(holds\), "\+l"\(from\)\);)", ""},
       {R"(asm volatile\("mov\.b32 %0, %0;" : "\+r"\([^;]*\)\);)", ""},
+      // copies by TMA
+      {R"(asm volatile\("prefetch\.tensormap \[%0\];"[^;]*\);)", ""},
+      {R"(asm volatile\("mbarrier\.init\.shared::cta\.b64 \[%0\], %1;"[^;]*\);)",
+       "host_cuda::begin_barrier(barriers + i, arrivals);"},
+      {R"(asm volatile\("fence\.mbarrier_init\.release\.cluster;" ::: "memory"\);)",
+       "host_cuda::show_barriers();"},
+      {R"(asm volatile\("mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[%0\], %1;"[^;]*\);)",
+       "host_cuda::expect_bytes(barrier, bytes);"},
+      {R"(asm volatile\("\{\\n  \.reg \.pred one;\\n  elect\.sync _\|one, 0xffffffff;\\n  selp\.u32 %0, 1, 0, one;\\n\}"[^;]*\);)",
+       "chosen = host_cuda::elect();"},
+      {R"(asm volatile\("\{\\n  \.reg \.pred over;\\n  mbarrier\.try_wait\.parity\.shared::cta\.b64 over, \[%1\], %2;\\n"\s*"  selp\.u32 %0, 1, 0, over;\\n\}"[^;]*\);)",
+       "over = host_cuda::phase_is_over(barrier, parity);"},
+      {R"(asm volatile\("cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.tile\.mbarrier::complete_tx::bytes [^;]*;"[^;]*\);)",
+       "const int at[] = {HOST_COORDINATES_$1}; host_cuda::fetch(map, at, $1, to, barrier);"},
+      {R"(asm volatile\("cp\.async\.bulk\.shared::cluster\.global\.mbarrier::complete_tx::bytes [^;]*;"[^;]*\);)",
+       "host_cuda::fetch_bytes(to, from, bytes, barrier);"},
+      {R"(asm\("" : "\+l"\(\w+\)\);)", ""},
       // matrices
       {R"(asm volatile\("ldmatrix\.sync\.aligned\.m8n8\.x4\.shared\.b16 [^;]*;"[^;]*\);)",
        "host_cuda::load_matrices(r, row, false);"},

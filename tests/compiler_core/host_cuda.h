@@ -21,6 +21,7 @@
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "tests/compiler_core/host_asm.h"
+#include "tests/support/software_tensor_map.h"
 
 namespace tuner::testing {
 
@@ -36,8 +37,9 @@ class HostCuda {
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
   }
 
-  // Returns the number of the program.
-  int add(const GpuProgram& program, const Target& target) {
+  // Returns the number of the program. `from` in its text, as the shim has it, becomes `to`: damage that must be seen.
+  int add(const GpuProgram& program, const Target& target, const std::string& from = "",
+          const std::string& to = "") {
     const int number = static_cast<int>(programs_.size());
     // Several programs in one file: their kernels stay in namespaces, and share one shared memory.
     std::string text = print_cuda(program, target);
@@ -46,6 +48,10 @@ class HostCuda {
       replace(text, str("extern __shared__ __align__(", bytes, ") unsigned char shared_memory[];"), "");
     replace_dot_products(text);
     text = with_host_calls(std::move(text));
+    if (!from.empty()) {
+      EXPECT_NE(text.find(from), std::string::npos) << "no place for damage: " << from;
+      replace(text, from, to);
+    }
     text_ += str("namespace program_", number, " {\n", text, "}\n");
     programs_.push_back(program);
     return number;
@@ -77,8 +83,18 @@ class HostCuda {
   // of it; outputs are filled. Buffers begin at multiples of 16 bytes and lie between rims of NaN (of integers: of a
   // pattern), which reads carry into the results and writes must leave alone.
   void run(int number, std::vector<std::vector<float>>& args) const {
+    const int result = result_of(number, args);
+    ASSERT_EQ(result, 0) << programs_[static_cast<size_t>(number)].name
+                         << (result == 1   ? ": wrote beyond its shared memory"
+                             : result == 2 ? ": stuck at a barrier, or left copies behind"
+                             : result == 4 ? ": an address that is not aligned"
+                             : result == 5 ? ": wrote beyond a buffer"
+                                           : ": what tensor cores or the copy engine may not be asked");
+  }
+  // The same; what is wrong is a number: 0 is nothing.
+  int result_of(int number, std::vector<std::vector<float>>& args) const {
     const GpuProgram& p = programs_[static_cast<size_t>(number)];
-    ASSERT_EQ(args.size(), p.args.size());
+    EXPECT_EQ(args.size(), p.args.size());
     // What is packed, then the constants behind the workspaces.
     std::vector<std::vector<float>> constants;
     if (p.packing != nullptr)
@@ -100,19 +116,18 @@ class HostCuda {
     std::vector<void*> pointers;
     // Vectors of bytes begin at multiples of 16 bytes in this library; keep to it whatever it does.
     for (Storage& s : storage) {
-      ASSERT_EQ(reinterpret_cast<uintptr_t>(s.elements()) % 16, 0u);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(s.elements()) % 16, 0u);
       pointers.push_back(s.elements());
     }
+    std::vector<EncodedMap> maps = encode_maps(p, storage);
+    for (EncodedMap& map : maps) pointers.push_back(&map);
     const int result = run_(number, pointers.data());
-    ASSERT_EQ(result, 0) << p.name
-                         << (result == 1   ? ": wrote beyond its shared memory"
-                             : result == 2 ? ": stuck at a barrier"
-                             : result == 4 ? ": an address that is not aligned"
-                                           : ": tensor cores read what is not theirs to read");
+    if (result != 0) return result;
     for (size_t i = 0; i < storage.size(); ++i) {
-      ASSERT_TRUE(storage[i].rims_are_whole()) << p.name << " wrote beyond buffer " << i;
+      if (!storage[i].rims_are_whole()) return 5;
       if (i < args.size()) args[i] = storage[i].numbers();
     }
+    return 0;
   }
 
  private:
@@ -146,6 +161,48 @@ class HostCuda {
     std::vector<unsigned char> rim_, bytes_;
   };
 
+  struct alignas(64) EncodedMap {
+    unsigned char bytes[128];
+  };
+  // The buffers of a run, in the order of run()'s storage.
+  static std::vector<Buffer> buffers_of(const GpuProgram& p) {
+    std::vector<Buffer> all = p.args;
+    all.insert(all.end(), p.workspace.begin(), p.workspace.end());
+    if (p.packing != nullptr)
+      std::copy_if(p.packing->args.begin(), p.packing->args.end(), std::back_inserter(all),
+                   [](const Buffer& b) { return b->role == BufferRole::kConstant; });
+    return all;
+  }
+  static std::vector<GpuKernel> kernels_of(const GpuProgram& p) {
+    std::vector<GpuKernel> kernels;
+    if (p.packing != nullptr) kernels = p.packing->kernels;
+    kernels.insert(kernels.end(), p.kernels.begin(), p.kernels.end());
+    return kernels;
+  }
+  // The tensor maps of all kernels, encoded as a driver would.
+  static std::vector<EncodedMap> encode_maps(const GpuProgram& p, std::vector<Storage>& storage) {
+    const std::vector<Buffer> all = buffers_of(p);
+    std::vector<EncodedMap> maps;
+    for (const GpuKernel& kernel : kernels_of(p))
+      for (const KernelTensorMap& m : kernel.tensor_maps) {
+        const auto place = std::find(all.begin(), all.end(), m.buffer) - all.begin();
+        const std::vector<uint64_t> extents(m.map.extents.begin(), m.map.extents.end()),
+            strides(m.map.strides.begin(), m.map.strides.end());
+        const std::vector<uint32_t> box(m.map.box.begin(), m.map.box.end()), steps(m.map.rank(), 1);
+        const int type = m.map.dtype == DType::kBFloat16 ? 9 : m.map.dtype == DType::kFloat16 ? 6 : 7;
+        const int swizzle = m.map.swizzle_bytes == 128  ? 3
+                            : m.map.swizzle_bytes == 64 ? 2
+                                                        : m.map.swizzle_bytes / 32;
+        const char* why = nullptr;
+        const int code = software_map::encode_tiled(
+            &maps.emplace_back(), type, static_cast<uint32_t>(m.map.rank()),
+            storage[static_cast<size_t>(place)].elements(), extents.data(), strides.data(), box.data(),
+            steps.data(), 0, swizzle, 0, m.map.fills_nan ? 1 : 0, &why);
+        EXPECT_EQ(code, 0) << p.name << ": the map of " << m.buffer->name << " is refused: " << why;
+      }
+    return maps;
+  }
+
   static void replace(std::string& text, std::string_view what, std::string_view by) {
     for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
       text.replace(at, what.size(), by);
@@ -166,21 +223,17 @@ class HostCuda {
     std::string text = "extern \"C\" int run(int program, void** pointers) {\n";
     for (size_t n = 0; n < programs_.size(); ++n) {
       const GpuProgram& p = programs_[n];
-      std::vector<Buffer> all = p.args;
-      all.insert(all.end(), p.workspace.begin(), p.workspace.end());
-      std::vector<GpuKernel> kernels;
-      if (p.packing != nullptr) {
-        std::copy_if(p.packing->args.begin(), p.packing->args.end(), std::back_inserter(all),
-                     [](const Buffer& b) { return b->role == BufferRole::kConstant; });
-        kernels = p.packing->kernels;
-      }
-      kernels.insert(kernels.end(), p.kernels.begin(), p.kernels.end());
+      const std::vector<Buffer> all = buffers_of(p);
+      size_t next_map = all.size();  // behind the buffers in `pointers`
       text += str("if (program == ", n, ") {\n");
-      for (const GpuKernel& k : kernels) {
+      for (const GpuKernel& k : kernels_of(p)) {
         std::string arguments;
         for (const Buffer& b : k.params)
           arguments += str(arguments.empty() ? "(" : ", (", cuda::c_type(b->dtype), "*)pointers[",
                            std::find(all.begin(), all.end(), b) - all.begin(), "]");
+        for (size_t m = 0; m < k.tensor_maps.size(); ++m)
+          arguments += str(arguments.empty() ? "" : ", ", "*(program_", n, "::CUtensorMap*)pointers[",
+                           next_map++, "]");
         const auto triple = [](const std::array<int64_t, 3>& a) {
           return str("{", a[0], ", ", a[1], ", ", a[2], "}");
         };

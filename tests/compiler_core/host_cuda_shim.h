@@ -19,6 +19,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__
+#define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 using std::max;
@@ -148,6 +149,8 @@ static void fiber_main() {
 
 #include "host_group_shim.h"
 
+#include "host_fetch_shim.h"
+
 namespace host_cuda {
 
 static void start(Fiber& f) {
@@ -192,13 +195,16 @@ static bool run_block(std::vector<Fiber>& fibers) {
     for (size_t warp = 0; warp < fibers.size(); warp += 32)
       released |= release(fibers, warp, min(warp + 32, fibers.size()), Wait::kWarp);
     for (const Fiber& f : fibers) all_done &= f.wait == Wait::kDone;
-    if (all_done) return true;
-    if (!released) return false;
+    if (is_stuck) return false;
+    if (all_done) return !fetches_left();
+    bool any_runs = false;  // waits for copies try again
+    for (const Fiber& f : fibers) any_runs |= f.wait == Wait::kNone;
+    if (!released && !any_runs) return false;
   }
 }
 
-// 0; 1 when a block wrote beyond its shared memory; 2 when its threads got stuck at a barrier; 4 when an address of a vector was not
-// a multiple of its bytes; 8 when tensor cores read what no fence let them see, or by a descriptor that is none.
+// 0; 1 when a block wrote beyond its shared memory; 2 when its threads got stuck at a barrier, or left copies behind; 4 when an address of a vector was not
+// a multiple of its bytes; 8 when tensor cores read what no fence let them see, or by a descriptor that is none, or a copy is asked for in a way that is not allowed.
 static int launch(const int* grid, const int* block, int shared_bytes, const std::function<void()>& kernel) {
   std::vector<Fiber> fibers(static_cast<size_t>(block[0]) * block[1] * block[2]);
   for (size_t i = 0; i < fibers.size(); ++i) {
@@ -211,6 +217,7 @@ static int launch(const int* grid, const int* block, int shared_bytes, const std
   for (int b = 0; b < grid[0] * grid[1] * grid[2]; ++b) {
     blockIdx = {b % grid[0], b / grid[0] % grid[1], b / grid[0] / grid[1]};
     memset(shared_memory, 0xff, used);  // NaN: nothing is there before it is written
+    clear_fetches();
     if (!run_block(fibers)) return 2;
     if (misaligned) return 4;
     if (misused) return 8;

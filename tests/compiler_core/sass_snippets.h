@@ -56,7 +56,26 @@ inline std::vector<SassSnippet> hopper_snippets() {
        "0;\" : "
        "\"+f\"(c0), \"+f\"(c1), \"+f\"(c2), \"+f\"(c3) : \"l\"(d + k * 2)); asm "
        "volatile(\"wgmma.commit_group.sync."
-       "aligned; wgmma.wait_group.sync.aligned 0;\" ::: \"memory\"); y[$n * 32 + t] = c0 + c1 + c2 + c3; }"}};
+       "aligned; wgmma.wait_group.sync.aligned 0;\" ::: \"memory\"); y[$n * 32 + t] = c0 + c1 + c2 + c3; }"},
+      {"begin of a barrier for copies", Op::kOther,
+       "asm volatile(\"mbarrier.init.shared::cta.b64 [%0 + $n * 8], 1;\" :: "
+       "\"r\"((unsigned)__cvta_generic_to_shared(s)) : \"memory\");"},
+      {"bytes announced", Op::kOther,
+       "asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + $n * 8], 128;\" :: "
+       "\"r\"((unsigned)__cvta_generic_to_shared(s)) : \"memory\");"},
+      {"wait for a phase", Op::kOther,
+       "{ unsigned over; asm volatile(\"{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1 + $n "
+       "* 8], 1; "
+       "selp.u32 %0, 1, 0, p;}\" : \"=r\"(over) : \"r\"((unsigned)__cvta_generic_to_shared(s)) : "
+       "\"memory\"); "
+       "yi[$n * 32 + t] = over; }"},
+      {"tensor map ahead", Op::kOther,
+       "asm volatile(\"prefetch.tensormap [%0];\" :: \"l\"(xd + $n * 16) : \"memory\");"},
+      {"box of a tensor map", Op::kOther,
+       "asm volatile(\"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0 "
+       "+ $n * "
+       "128], [%1, {%2, %3}], [%0];\" :: \"r\"((unsigned)__cvta_generic_to_shared(s)), \"l\"(xd + $n * 16), "
+       "\"r\"(n), \"r\"(m) : \"memory\");"}};
 }
 
 inline std::vector<SassSnippet> sass_snippets(std::string_view arch) {

@@ -136,6 +136,65 @@ TEST_F(DeviceRunner, AWrongPackingIsAWrongAnswerAndAWriteToWhatWasPackedIsTold) 
   EXPECT_EQ(reply.message, "wrote to input x.packed");
 }
 
+// device_manifest() whose kernel has its input as a tensor map.
+Manifest mapped_manifest(Manifest m, int64_t count) {
+  m.abi_version = 3;
+  TensorMap map{.dtype = DType::kFloat32,
+                .extents = {40, count / 40},
+                .strides = {160},
+                .box = {8, 16},
+                .swizzle_bytes = 32};
+  m.launches[0].params = {1};
+  m.launches[0].tensor_maps = {{.operand = 0, .map = map}};
+  return m;
+}
+
+int lines_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  int n = 0;
+  for (std::string line; std::getline(in, line);) ++n;
+  return n;
+}
+
+// Another runner, with a setting of the driver for tests.
+RunReply run_with(const char* setting, const std::string& value, const RunRequest& request) {
+  setenv(setting, value.c_str(), 1);
+  const Result<std::unique_ptr<RunnerClient>> other = RunnerClient::start(TUNER_RUNNER_PATH);
+  unsetenv(setting);
+  EXPECT_TRUE(other.is_ok()) << other.message();
+  if (!other) return {};
+  const Result<RunReply> reply = (*other)->run(request);
+  EXPECT_TRUE(reply.is_ok()) << reply.message();
+  return reply ? *reply : RunReply{};
+}
+
+// A map is encoded once for each set of operands, not for each call; what the kernel reads by it is the operand.
+TEST_F(DeviceRunner, TensorMapsAreEncodedOnceForASetOfOperands) {
+  const std::string binary = module_of("doubling maps=1"), warm_file = (state / "warm_maps").string(),
+                    cold_file = (state / "cold_maps").string();
+  RunRequest request = device_request(binary, mapped_manifest(device_manifest(), kCount));
+  const RunReply warm = run_with("TUNER_FAKE_CUDA_MAPS", warm_file, request);
+  EXPECT_EQ(warm.outcome, "ok") << warm.message << warm.error;
+  EXPECT_GT(warm.run_ns.size(), 1u);
+  EXPECT_EQ(lines_of(warm_file), 1);
+  request.caches = Caches::kRotate;
+  const RunReply cold = run_with("TUNER_FAKE_CUDA_MAPS", cold_file, request);
+  EXPECT_EQ(cold.outcome, "ok") << cold.message << cold.error;
+  EXPECT_GT(lines_of(cold_file), 3) << "sets of operands";
+  // Fewer rows than the operand has: the kernel does not see the others.
+  Manifest less = mapped_manifest(device_manifest(), kCount);
+  --less.launches[0].tensor_maps[0].map.extents[1];
+  EXPECT_EQ(run(device_request(binary, less)).outcome, "wrong_answer");
+}
+
+TEST_F(DeviceRunner, ADriverThatTakesNoTensorMapsCostsTheCandidateAlone) {
+  const RunReply reply =
+      run_with("TUNER_FAKE_CUDA_NO_MAPS", "1",
+               device_request(module_of("doubling maps=1"), mapped_manifest(device_manifest(), kCount)));
+  EXPECT_EQ(reply.outcome, "build_error");
+  EXPECT_THAT(reply.message, HasSubstr("cannot be launched: cuTensorMapEncodeTiled: "));
+}
+
 TEST_F(DeviceRunner, SharedMemoryAbove48KiBIsAskedFor) {
   Manifest m = device_manifest();
   m.launches[0].shared_bytes = 100 << 10;

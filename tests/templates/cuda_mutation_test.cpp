@@ -35,6 +35,7 @@ struct Case {
   // Places, by kind and number, that are there to be safe: the answer stays right without them.
   std::map<std::string, std::set<int>> harmless = {};
   const char* target = "cuda -arch=sm_80";
+  std::set<std::string> harmless_maps = {};  // of damaged_maps()
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.template_name << " for " << c.key; }
 
@@ -122,6 +123,31 @@ std::map<std::string, int> expect_all_caught(const Sample& s, const Case& c) {
   return places;
 }
 
+const std::vector<std::string> kTmaKinds = {"dropped barrier",
+                                            "dropped intrinsic",
+                                            "guard off by one",
+                                            "missing predicate",
+                                            "output stored twice",
+                                            "loop too short",
+                                            "dropped expect",
+                                            "dropped fetch",
+                                            "dropped await",
+                                            "dropped begin of barriers",
+                                            "expected twice",
+                                            "fetched twice",
+                                            "a row more expected",
+                                            "a row less expected",
+                                            "an arrival more",
+                                            "an arrival less",
+                                            "other parity",
+                                            "parity stays",
+                                            "other stage awaited",
+                                            "other stage expected",
+                                            "arrives at another stage",
+                                            "fetched to another stage",
+                                            "coordinates swapped",
+                                            "box beside"};
+
 const std::vector<Case> kCases = {
     {.name = "MatmulWithDoubleBuffersAndSwizzle",
      .template_name = "matmul_cuda",
@@ -154,6 +180,7 @@ const std::vector<Case> kCases = {
                {"steps", 1},
                {"stages", 3},
                {"overlap", 0},
+               {"tma", 0},
                {"split_k", 1},
                {"group_m", 1}},
      .kinds = {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
@@ -169,11 +196,76 @@ const std::vector<Case> kCases = {
                {"steps", 1},
                {"stages", 3},
                {"overlap", 1},
+               {"tma", 0},
                {"split_k", 1},
                {"group_m", 1}},
      .kinds = {"dropped barrier", "dropped intrinsic", "dropped wait", "dropped commit", "dropped copy",
                "registers of another tile", "copied zeros dropped", "one-sided swizzle",
                "output stored twice", "loop too short"},
+     .target = "cuda -arch=sm_90a"},
+    {.name = "ProductOfWarpgroupsByTma",
+     .template_name = "matmul_wgmma_cuda",
+     .key = "v1 matmul b=1 m=37 n=60 k=328 ta=0 tb=1 bias=1 act=relu dtype=bfloat16 const=none",
+     .knobs = {{"groups_m", 1},
+               {"groups_n", 1},
+               {"columns", 64},
+               {"steps", 1},
+               {"stages", 3},
+               {"overlap", 0},
+               {"tma", 1},
+               {"split_k", 1},
+               {"group_m", 1}},
+     .kinds = kTmaKinds,
+     .target = "cuda -arch=sm_90a"},
+    // More columns than a piece, in rounds; all stages under way while products go on.
+    {.name = "ProductOfWarpgroupsByTmaThatGoesOn",
+     .template_name = "matmul_wgmma_cuda",
+     .key = "v1 matmul b=1 m=70 n=120 k=328 ta=0 tb=0 bias=1 act=relu dtype=bfloat16 const=none",
+     .knobs = {{"groups_m", 1},
+               {"groups_n", 1},
+               {"columns", 128},
+               {"steps", 1},
+               {"stages", 2},
+               {"overlap", 1},
+               {"tma", 1},
+               {"split_k", 1},
+               {"group_m", 1}},
+     .kinds = kTmaKinds,
+     // The last eight columns of sums are beyond out.
+     .harmless = {{"loop too short", {3}}},
+     .target = "cuda -arch=sm_90a"},
+    // Two dimensions of the map for one of b; rows of a along m.
+    {.name = "ProductOfWarpgroupsByTmaOfThreeDimensions",
+     .template_name = "matmul_wgmma_cuda",
+     .key = "v1 matmul b=1 m=72 n=128 k=328 ta=1 tb=0 bias=0 act=none dtype=float16 const=none",
+     .knobs = {{"groups_m", 1},
+               {"groups_n", 1},
+               {"columns", 128},
+               {"steps", 1},
+               {"stages", 3},
+               {"overlap", 1},
+               {"tma", 1},
+               {"split_k", 1},
+               {"group_m", 1}},
+     .kinds = kTmaKinds,
+     .target = "cuda -arch=sm_90a",
+     // Boxes end where the array does in these.
+     .harmless_maps = {"map 1 of b: an element more in dimension 0",
+                       "map 1 of b: an element more in dimension 2"}},
+    // A constant that lies in memory as in the tile.
+    {.name = "ProductOfWarpgroupsByTmaOfAConstant",
+     .template_name = "matmul_wgmma_cuda",
+     .key = "v1 matmul b=1 m=37 n=60 k=328 ta=0 tb=0 bias=0 act=none dtype=bfloat16 const=b",
+     .knobs = {{"groups_m", 1},
+               {"groups_n", 1},
+               {"columns", 64},
+               {"steps", 1},
+               {"stages", 3},
+               {"overlap", 1},
+               {"tma", 1},
+               {"split_k", 1},
+               {"group_m", 1}},
+     .kinds = kTmaKinds,
      .target = "cuda -arch=sm_90a"},
     {.name = "ProductOnTensorCoresWithAPipelineUnrolled",
      .template_name = "matmul_mma_cuda",
@@ -404,6 +496,22 @@ TEST_P(CudaMutation, IsCaughtWhereverItIs) {
 }
 INSTANTIATE_TEST_SUITE_P(Kernels, CudaMutation, ::testing::ValuesIn(kCases),
                          [](const ::testing::TestParamInfo<Case>& c) { return c.param.name; });
+
+// A wrong map brings other elements, zeros in the place of some, or another number of bytes.
+TEST_P(CudaMutation, OfTensorMapsIsCaught) {
+  const Case& c = GetParam();
+  if (std::ranges::count(c.kinds, "dropped fetch") == 0) GTEST_SKIP() << "has no tensor maps";
+  const Sample s = sample(c);
+  const std::vector<DamagedMap> all = damaged_maps(s.program);
+  size_t maps = 0;
+  for (const GpuKernel& kernel : s.program.kernels) maps += kernel.tensor_maps.size();
+  EXPECT_GE(all.size(), 9 * std::max<size_t>(maps, 1));
+  std::set<std::string> unseen;
+  for (const DamagedMap& damaged : all)
+    if (findings(s, damaged.program).empty()) unseen.insert(damaged.what);
+  const auto harmless = c.harmless_maps;
+  EXPECT_EQ(unseen, harmless);
+}
 
 TEST(CudaMutationCases, EveryTemplateHasOne) {
 #define TUNER_NAME(name) #name,

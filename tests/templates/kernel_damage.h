@@ -62,13 +62,15 @@ inline Stmt drop_register_store(const Stmt& s) { return stores(s, MemoryScope::k
 
 // The loads ahead of a double buffer, the copies ahead of a pipeline: without their guard one tile too many is read, as
 // zeros, and thrown away. That is no damage.
+// A fetch by TMA is damage: nobody waits for it, and it may come when the memory is somebody else's.
 inline bool loads_ahead(const Stmt& guard) {
-  bool all = true, is_copy = false;
+  bool all = true, is_copy = false, is_fetch = false;
   visit(guard, [&](const Stmt& s) {
     if (s->kind == StmtKind::kStore) all = all && s->buffer->name.ends_with(".staged");
     is_copy |= is_async(*s, "copy");
+    is_fetch |= is_async(*s, "expect") || is_async(*s, "fetch") || is_async(*s, "init");
   });
-  return all || is_copy;
+  return (all && !is_fetch) || is_copy;
 }
 
 // < becomes <=: one iteration or element too many.
@@ -119,6 +121,118 @@ inline Stmt wait_less(const Stmt& s) {
   return is_async(*s, "wait") && is_const_int(s->operands[0], &in_flight) ? make_async_wait(in_flight + 1)
                                                                           : s;
 }
+// --- copies by TMA and the barriers that they arrive at ---
+
+inline Stmt without(const Stmt& s, std::string_view what) { return is_async(*s, what) ? nullptr : s; }
+inline Stmt twice(const Stmt& s, std::string_view what) {
+  // Of two nodes, so that each is a place of its own.
+  return is_async(*s, what) ? make_seq({s, std::make_shared<const StmtNode>(*s)}) : s;
+}
+inline Stmt drop_expect(const Stmt& s) { return without(s, "expect"); }
+inline Stmt drop_fetch(const Stmt& s) { return without(s, "fetch"); }
+inline Stmt drop_await(const Stmt& s) { return without(s, "await"); }
+inline Stmt drop_init(const Stmt& s) { return without(s, "init"); }
+inline Stmt expect_twice(const Stmt& s) { return twice(s, "expect"); }
+inline Stmt fetch_twice(const Stmt& s) { return twice(s, "fetch"); }
+// Another number of bytes, of arrivals.
+inline Stmt count_other(const Stmt& s, std::string_view what, int64_t more) {
+  if (!is_async(*s, what)) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  node->operands[1] = simplify(node->operands[1] + Expr(more));
+  return node;
+}
+inline Stmt expect_a_row_more(const Stmt& s) { return count_other(s, "expect", 128); }
+inline Stmt expect_a_row_less(const Stmt& s) { return count_other(s, "expect", -128); }
+inline Stmt one_arrival_more(const Stmt& s) { return count_other(s, "init", 1); }
+inline Stmt one_arrival_less(const Stmt& s) { return count_other(s, "init", -1); }
+inline Stmt other_parity(const Stmt& s) {
+  if (!is_async(*s, "await")) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  node->operands[1] = simplify(Expr(1) - node->operands[1]);
+  return node;
+}
+// The parity does not flip where stages begin again.
+inline Stmt parity_stays(const Stmt& s) {
+  if (!is_async(*s, "await") || is_const_int(s->operands[1])) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  node->operands[1] = Expr(0);
+  return node;
+}
+// The next stage: the first index, of a barrier or a tile.
+inline Stmt at_other_stage(const Stmt& s, std::string_view what, size_t operand) {
+  if (!is_async(*s, what) || s->operands.size() <= operand || s->operands[operand]->buffer->shape[0] < 2)
+    return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  const Expr& e = s->operands[operand];
+  std::vector<Expr> at = e->operands;
+  at[0] = simplify(floor_mod(at[0] + Expr(1), e->buffer->shape[0]));
+  node->operands[operand] = load(e->buffer, std::move(at));
+  return node;
+}
+inline Stmt await_other_stage(const Stmt& s) { return at_other_stage(s, "await", 0); }
+inline Stmt expect_other_stage(const Stmt& s) { return at_other_stage(s, "expect", 0); }
+inline Stmt arrive_at_other_stage(const Stmt& s) { return at_other_stage(s, "fetch", 0); }
+inline Stmt fetch_to_other_stage(const Stmt& s) { return at_other_stage(s, "fetch", 1); }
+inline Stmt swap_coordinates(const Stmt& s) {
+  if (!is_async(*s, "fetch") || s->indices.size() < 2 || equal(s->indices[0], s->indices[1])) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  std::swap(node->indices[0], node->indices[1]);
+  return node;
+}
+inline Stmt next_box(const Stmt& s) {
+  if (!is_async(*s, "fetch") || s->indices.size() < 2) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  node->indices[1] = simplify(node->indices[1] + Expr(1));
+  return node;
+}
+
+// What lies in a row: a row of 128 bytes beside, or some other number of them.
+inline Stmt row_beside(const Stmt& s) {
+  if (!is_async(*s, "fetch") || s->value.defined()) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  std::vector<Expr> at = s->operands[2]->operands;
+  at[at.size() - 2] = simplify(at[at.size() - 2] + Expr(1));
+  node->operands[2] = load(s->operands[2]->buffer, std::move(at));
+  return node;
+}
+inline Stmt fewer_bytes(const Stmt& s) {
+  int64_t bytes = 0;
+  if (!is_async(*s, "fetch") || s->value.defined() || !is_const_int(s->operands[3], &bytes)) return s;
+  auto node = std::make_shared<StmtNode>(*s);
+  node->operands[3] = Expr(bytes - 128);
+  return node;
+}
+
+// Every program with one number of one tensor map changed, and what was changed.
+struct DamagedMap {
+  std::string what;
+  GpuProgram program;
+};
+inline std::vector<DamagedMap> damaged_maps(const GpuProgram& program) {
+  std::vector<DamagedMap> result;
+  for (size_t k = 0; k < program.kernels.size(); ++k)
+    for (size_t m = 0; m < program.kernels[k].tensor_maps.size(); ++m) {
+      const auto damage = [&](const std::string& what, const std::function<void(TensorMap&)>& change) {
+        result.push_back(
+            {str("map ", m, " of ", program.kernels[k].tensor_maps[m].buffer->name, ": ", what), program});
+        change(result.back().program.kernels[k].tensor_maps[m].map);
+      };
+      const TensorMap& map = program.kernels[k].tensor_maps[m].map;
+      for (size_t d = 0; d < map.rank(); ++d) {
+        if (map.extents[d] > 1)
+          damage(str("an element less in dimension ", d), [d](TensorMap& t) { --t.extents[d]; });
+        damage(str("an element more in dimension ", d), [d](TensorMap& t) { ++t.extents[d]; });
+        if (map.box[d] > 1) damage(str("half a box in dimension ", d), [d](TensorMap& t) { t.box[d] /= 2; });
+      }
+      for (size_t d = 0; d < map.strides.size(); ++d)
+        damage(str("16 bytes more between elements of dimension ", d + 1),
+               [d](TensorMap& t) { t.strides[d] += 16; });
+      damage("no swizzle", [](TensorMap& t) { t.swizzle_bytes = 0; });
+      damage("NaN in place of zeros", [](TensorMap& t) { t.fills_nan = true; });
+    }
+  return result;
+}
+
 // An operand in registers is that of the next tile. (Sums that begin at 0 in another order are no damage.)
 inline Stmt other_registers(const Stmt& s) {
   if (s->name == "mma.zero") return s;
@@ -283,6 +397,26 @@ inline const Kind kKinds[] = {{"dropped barrier", drop_barrier},
                               {"waits for one group less", wait_less},
                               {"registers of another tile", other_registers},
                               {"transposed matrices", transpose_matrices},
+                              {"dropped expect", drop_expect},
+                              {"dropped fetch", drop_fetch},
+                              {"dropped await", drop_await},
+                              {"dropped begin of barriers", drop_init},
+                              {"expected twice", expect_twice},
+                              {"fetched twice", fetch_twice},
+                              {"a row more expected", expect_a_row_more},
+                              {"a row less expected", expect_a_row_less},
+                              {"an arrival more", one_arrival_more},
+                              {"an arrival less", one_arrival_less},
+                              {"other parity", other_parity},
+                              {"parity stays", parity_stays},
+                              {"other stage awaited", await_other_stage},
+                              {"other stage expected", expect_other_stage},
+                              {"arrives at another stage", arrive_at_other_stage},
+                              {"fetched to another stage", fetch_to_other_stage},
+                              {"coordinates swapped", swap_coordinates},
+                              {"box beside", next_box},
+                              {"row beside", row_beside},
+                              {"a row less fetched", fewer_bytes},
                               {"loop too short", shorten_loop}};
 
 }  // namespace tuner::testing

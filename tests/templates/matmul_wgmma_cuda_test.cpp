@@ -2,13 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
+#include <iostream>
 
 #include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/nvrtc.h"
 #include "compiler_core/codegen_cuda/sass/sass.h"
+#include "compiler_core/codegen_cuda/time_estimate.h"
 #include "compiler_core/ir/visitor.h"
 #include "templates/registry/registry.h"
 #include "tests/templates/gpu_template_check.h"
+#include "tests/templates/tensor_core_model.h"
 
 namespace tuner {
 namespace {
@@ -52,14 +57,39 @@ TEST(MatmulWgmmaCuda, DefaultIsValidForAnyShape) {
       }
 }
 
+// So many random configs; TUNER_CUDA_CONFIGS in the environment asks for others.
+int configs(int otherwise) {
+  const char* const wanted = std::getenv("TUNER_CUDA_CONFIGS");
+  return wanted == nullptr ? otherwise : std::atoi(wanted);
+}
+
 TEST(MatmulWgmmaCuda, RandomConfigsOnOddShapes) {
   for (const auto& w : {matmul(2, 2, 2), matmul(7, 14, 30), matmul(133, 70, 48), matmul(120, 150, 140)}) {
-    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), 3, 1);
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), configs(3), 1);
     MatmulWorkload packed = w;
     packed.dtype = DType::kFloat16;
     packed.constant = {"a", "b"};
     packed.k += 1;
-    expect_gpu_configs_right(matmul_wgmma_cuda(), packed, gpu(), 3, 1);
+    expect_gpu_configs_right(matmul_wgmma_cuda(), packed, gpu(), configs(3), 1);
+  }
+}
+
+// Rows of whole 16 bytes, so that TMA may copy, and tails in all dimensions: those of 3000 in blocks of 64, 128 and 256.
+TEST(MatmulWgmmaCuda, RandomConfigsWithTails) {
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+    MatmulWorkload w = matmul(37, 60, 168, dtype);
+    w.transpose_b = true;
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), configs(3), 1);
+    w.transpose_b = false, w.constant = {"b"};
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), configs(3), 2);
+    w = matmul(184, 184, 440, dtype);
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), configs(3), 3);
+    w = matmul(184, 312, 184, dtype);
+    w.transpose_a = true;
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), configs(3), 4);
+    w = matmul(136, 456, 200, dtype);
+    w.transpose_b = true;
+    expect_gpu_configs_right(matmul_wgmma_cuda(), w, gpu(), configs(3), 5);
   }
 }
 
@@ -79,6 +109,27 @@ TEST(MatmulWgmmaCuda, EveryOperandForm) {
   }
 }
 
+// As for mma.sync (matmul_mma_cuda_test), with a larger limit, which a device was asked about.
+TEST(MatmulWgmmaCuda, BlocksSumUpWhatTheToleranceHasRoomFor) {
+  const auto worst = [](const TensorCore& core, int64_t k) {
+    return worst_sum(core, tolerance_of(matmul(2, 2, k)), k, 200, static_cast<uint64_t>(k),
+                     [](std::mt19937_64& rng) { return rounded_to_bfloat16(drawn_float(rng)); });
+  };
+  for (const TensorCore& core : kTensorCores) EXPECT_LE(worst(core, 8192), 0.95);
+  EXPECT_GT(worst(kTensorCores[1], 16384), 1) << "the limit has a reason";
+  const auto kernels = [](int64_t m, int64_t n, int64_t k) {
+    const auto instance = matmul_wgmma_cuda().apply(matmul(m, n, k), gpu());
+    CHECK(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    const auto lowered = lower_gpu(*(*instance)->instantiate(space.at(space.default_index())));
+    CHECK(lowered.is_ok()) << lowered.message();
+    return lowered->kernels.size();
+  };
+  EXPECT_EQ(kernels(8192, 8192, 8192), 1u) << "no second pass";
+  EXPECT_EQ(kernels(8192, 8192, 8200), 2u);
+  EXPECT_EQ(kernels(4096, 4096, 14336), 2u);
+}
+
 // What the emulator finds in the kernel of a config whose products go on, with its waits for earlier ones changed.
 std::string found_with(const std::function<Stmt(const Stmt&)>& change) {
   const MatmulWorkload w = matmul(60, 60, 300);
@@ -86,7 +137,7 @@ std::string found_with(const std::function<Stmt(const Stmt&)>& change) {
   CHECK(instance.is_ok()) << instance.message();
   std::map<std::string, int64_t> knobs = {{"columns", 64}, {"groups_m", 1}, {"groups_n", 1}, {"steps", 1}};
   knobs.merge(std::map<std::string, int64_t>{
-      {"stages", 3}, {"overlap", 1}, {"split_k", 1}, {"group_m", 1}, {"min_blocks", 1}});
+      {"stages", 3}, {"overlap", 1}, {"tma", 0}, {"split_k", 1}, {"group_m", 1}, {"min_blocks", 1}});
   const auto program = (*instance)->instantiate(Config(knobs));
   CHECK(program.is_ok()) << program.message();
   Result<GpuProgram> lowered = lower_gpu(*program);
@@ -128,6 +179,83 @@ TEST(MatmulWgmmaCuda, SchedulesReplayFromTheirText) {
   expect_gpu_schedules_replay(matmul_wgmma_cuda(), w, gpu(), 6, 1);
 }
 
+// Of valid configs at least 95 % compile with nothing in local memory and products that stay under way; those that fetch hold no copies by
+// threads, and their loops are short.
+TEST(MatmulWgmmaCuda, ConfigsCompileWithoutLosses) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  const RandomSeed seed(5);
+  std::mt19937_64 rng(seed);
+  MatmulWorkload odd = matmul(3000, 3000, 3000, DType::kFloat16), transposed = matmul(4096, 14336, 4096);
+  transposed.transpose_b = true;
+  int all = 0, good = 0, fetching = 0, longest = 0;
+  for (const MatmulWorkload& w : {matmul(4096, 4096, 4096), transposed, odd}) {
+    const auto instance = matmul_wgmma_cuda().apply(w, gpu());
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    for (int i = 0; i <= configs(4); ++i) {
+      const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+      SCOPED_TRACE(str(Workload(w).key(), " ", config.to_text()));
+      const auto lowered = lower_gpu(*(*instance)->instantiate(config));
+      ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+      const auto compiled =
+          cuda::compile_source(print_cuda(*lowered, gpu()), "k.cu",
+                               {"--gpu-architecture=sm_90a", "--std=c++17", "--ptxas-options=-v"});
+      ++all;
+      if (!compiled.is_ok()) {
+        std::cout << config.to_text() << ": " << compiled.message() << "\n";
+        continue;
+      }
+      std::string why;
+      for (const CompilerReport& report : parse_compiler_log(compiled->log)) {
+        if (report.spill_store_bytes + report.spill_load_bytes > 0)
+          why = str(report.spill_store_bytes, " bytes spilled");
+        if (!report.losses.empty()) why = report.losses[0];
+      }
+      const auto codes = sass::read_kernel_code(compiled->cubin);
+      ASSERT_TRUE(codes.is_ok()) << codes.message();
+      const bool fetches = config.values().at("tma") != 0;
+      fetching += fetches ? 1 : 0;
+      for (const sass::KernelCode& code : *codes)
+        for (const sass::Loop& loop : code.loops) {
+          if (loop.own[sass::Op::kMma] == 0 || !fetches) continue;
+          EXPECT_EQ(loop.own[sass::Op::kLdgsts], 0);
+          if (i == 0) {
+            longest = std::max(longest, loop.own.all());
+          }
+        }
+      if (!why.empty()) std::cout << config.to_text() << ": " << why << "\n";
+      good += why.empty() ? 1 : 0;
+    }
+  }
+  std::cout << good << " of " << all << " without losses, " << fetching
+            << " of them fetch; the longest loop of a default has " << longest << " instructions\n";
+  EXPECT_GE(good * 100, all * 95);
+  EXPECT_GT(fetching, 3);
+}
+
+// Orders that any estimate must have: copies by TMA before those by threads, stages enough to hide their latency before two,
+// and tiles that fetch less for a product ask less of L2.
+TEST(MatmulWgmmaCuda, EstimatesPreferTmaAndStages) {
+  const auto instance = matmul_wgmma_cuda().apply(matmul(4096, 4096, 4096), gpu());
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  const auto estimate = [&](const std::map<std::string, int64_t>& changes) {
+    std::map<std::string, int64_t> values = space.at(space.default_index()).values();
+    for (const auto& [knob, value] : changes) values.at(knob) = value;
+    const Result<ConfigIndex> index = space.index_of(Config(values));
+    EXPECT_TRUE(index.is_ok()) << Config(values).to_text();
+    const auto lowered = lower_gpu(*(*instance)->instantiate(index ? space.at(*index) : space.at(0)));
+    EXPECT_TRUE(lowered.is_ok()) << lowered.message();
+    return estimate_time(*lowered, gpu());
+  };
+  const double of_default = estimate({}).ns;
+  EXPECT_LT(of_default, estimate({{"tma", 0}}).ns);
+  EXPECT_LT(of_default, estimate({{"stages", 2}}).ns);
+  EXPECT_LT(estimate({{"groups_m", 3}}).l2_ns, estimate({}).l2_ns);
+  EXPECT_LT(estimate({{"columns", 128}, {"groups_m", 1}}).ns, 3 * of_default);
+  EXPECT_GT(estimate({{"columns", 128}, {"groups_m", 1}}).l2_ns, estimate({}).l2_ns);
+}
+
 // The loop holds products of warpgroups and nothing is kept in local memory; a compiler that lets them wait for each other is refused.
 TEST(MatmulWgmmaCuda, TheDefaultKeepsItsSumsInRegisters) {
   if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
@@ -147,6 +275,11 @@ TEST(MatmulWgmmaCuda, TheDefaultKeepsItsSumsInRegisters) {
   int in_loops = 0;
   for (const sass::Loop& loop : codes->front().loops) in_loops += loop.own[sass::Op::kMma];
   EXPECT_EQ(in_loops, 4) << "64 terms by 16";
+  // Addresses and waits take no more than that beside them; with copies by threads it had 114.
+  for (const sass::Loop& loop : codes->front().loops)
+    if (loop.own[sass::Op::kMma] > 0) {
+      EXPECT_LE(loop.own.all(), 60);
+    }
   EXPECT_EQ(codes->front().mix[sass::Op::kUnknown], 0);
 }
 

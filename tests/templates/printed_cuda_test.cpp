@@ -9,6 +9,7 @@
 #include <random>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/oracle/oracle.h"
 #include "templates/registry/registry.h"
@@ -232,6 +233,109 @@ TEST(PrintedCuda, TextOfTemplatesRunsRight) {
             << "element " << i;
     }
   }
+}
+
+// Products by wgmma whose tiles come by TMA, of odd shapes: two minds that share neither the boxes (a map read by the emulator, the bytes
+// that a driver encodes), nor barriers, nor descriptors. Of numbers whose sums are exact the bits must be the same.
+TEST(PrintedCuda, FetchedProductsHaveTheBitsOfTheEmulator) {
+  std::vector<Workload> workloads;
+  const auto add = [&](int64_t m, int64_t n, int64_t k, int form, DType dtype) {
+    MatmulWorkload w{.m = m, .n = n, .k = k, .dtype = dtype};
+    w.transpose_a = (form & 1) != 0, w.transpose_b = (form & 2) != 0;
+    if ((form & 4) != 0) w.constant = {"b"};
+    w.batch = (form & 8) != 0 ? 2 : 1;
+    workloads.emplace_back(w);
+  };
+  add(37, 60, 168, 2, DType::kBFloat16);
+  add(37, 60, 168, 4, DType::kFloat16);
+  add(72, 128, 200, 1, DType::kFloat16);
+  add(184, 136, 328, 3, DType::kBFloat16);
+  add(130, 56, 136, 8, DType::kBFloat16);
+  const RandomSeed seed(kSeed);
+  std::mt19937_64 rng(seed);
+  struct Case {
+    std::string what;
+    int number;
+    GpuProgram program;
+  };
+  HostCuda host;
+  std::vector<Case> cases;
+  for (const Workload& w : workloads) {
+    const auto instance = find_template("matmul_wgmma_cuda")->apply(w, target());
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    for (int found = 0, tries = 0; found < 4 && tries < 200; ++tries) {
+      const Config config = space.at(tries == 0 ? space.default_index() : space.sample(rng));
+      if (config.values().at("tma") == 0) continue;
+      const auto lowered = lower_gpu(*(*instance)->instantiate(config));
+      ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+      cases.push_back({str(w.key(), " ", config.to_text()), host.add(*lowered, target()), *lowered});
+      ++found;
+    }
+  }
+  ASSERT_EQ(cases.size(), 20u);
+  bool is_text = false;
+  const Status built = host.build(&is_text);
+  if (!built.is_ok() && !is_text) GTEST_SKIP() << built.message();
+  ASSERT_TRUE(built.is_ok()) << built.message();
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    std::vector<std::vector<float>> inputs, args;
+    for (const Buffer& b : c.program.args) {
+      // What is packed of a constant has as many numbers of it.
+      const Buffer of = b->role == BufferRole::kPacked ? packed_source(*c.program.packing, b) : b;
+      std::vector<float> values(static_cast<size_t>(of->elements()), std::numeric_limits<float>::quiet_NaN());
+      if (b->role != BufferRole::kOutput) {
+        for (float& v : values) v = static_cast<float>(static_cast<int>(rng() % 33) - 16) / 16;
+        inputs.push_back(values);
+      }
+      args.push_back(std::move(values));
+    }
+    const auto emulated = run_emulated(c.program, inputs);
+    ASSERT_TRUE(emulated.is_ok()) << emulated.message();
+    ASSERT_TRUE(emulated->faults.empty()) << emulated->faults[0];
+    host.run(c.number, args);
+    for (size_t a = 0, output = 0; a < args.size(); ++a) {
+      if (c.program.args[a]->role != BufferRole::kOutput) continue;
+      EXPECT_EQ(args[a], emulated->outputs[output]) << "output " << output;
+      ++output;
+    }
+  }
+}
+
+// What would be wrong on a device and is not seen in a kernel's loops, but in its text.
+TEST(PrintedCuda, TheHostSeesFencesAndWaitsThatAreMissing) {
+  const Workload w = MatmulWorkload{.m = 64, .n = 64, .k = 256, .dtype = DType::kBFloat16};
+  const auto instance = find_template("matmul_wgmma_cuda")->apply(w, target());
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  std::map<std::string, int64_t> knobs =
+      (*instance)->space().at((*instance)->space().default_index()).values();
+  knobs["tma"] = 1, knobs["stages"] = 2, knobs["overlap"] = 0, knobs["split_k"] = 1, knobs["columns"] = 64;
+  const auto lowered = lower_gpu(*(*instance)->instantiate(Config(knobs)));
+  ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+  const std::pair<const char*, const char*> kDamages[] = {
+      {"host_cuda::show_barriers();", ""},         // the fence behind the begin of barriers
+      {"await_phase(&full[stage], parity);", ""},  // the wait in the loop
+      {"await_phase(&full[stage], parity);", "await_phase(&full[stage], 0);"},
+      {"host_cuda::expect_bytes(barrier, bytes);", "host_cuda::expect_bytes(barrier, bytes + 128);"},
+      {"host_cuda::fetch(map, at, 2, to, barrier);",
+       "host_cuda::fetch(map, at, 2, to, barrier); host_cuda::fetch(map, at, 2, to, barrier);"},
+      {"begin_arrivals(&full[0], 2, 1);", "begin_arrivals(&full[0], 2, 2);"},
+      {"if (warp == 0 && elect_one())", "if (warp == 0)"}};
+  HostCuda host;
+  host.add(*lowered, target());
+  for (const auto& [from, to] : kDamages) host.add(*lowered, target(), from, to);
+  const Status built = host.build();
+  if (!built.is_ok()) GTEST_SKIP() << built.message();
+  const auto run = [&](int number) {
+    std::vector<std::vector<float>> args = {std::vector<float>(64 * 256, 1), std::vector<float>(256 * 64, 1),
+                                            std::vector<float>(64 * 64)};
+    const int result = host.result_of(number, args);
+    return result == 0 && args[2] == std::vector<float>(64 * 64, 256);
+  };
+  EXPECT_TRUE(run(0));
+  for (int i = 0; i < static_cast<int>(std::size(kDamages)); ++i)
+    EXPECT_FALSE(run(i + 1)) << kDamages[i].first << " became " << kDamages[i].second;
 }
 
 TEST(PrintedCuda, TemplatesCompileWithoutSpills) {

@@ -39,6 +39,7 @@ constexpr Opcode kOpcodes[] = {
     {0x029, "DADD", Op::kFloat},
     {0x02a, "DSETP", Op::kPredicate},
     {0x02b, "DFMA", Op::kFloat},
+    {0x02f, "ELECT", Op::kOther},
     {0x030, "HADD2", Op::kFloat},
     {0x031, "HFMA2", Op::kFloat},
     {0x035, "HFMA2.MMA", Op::kFloat},
@@ -107,10 +108,14 @@ constexpr Opcode kOpcodes[] = {
     {0x192, "MEMBAR", Op::kOther},
     {0x1a3, "ATOMG.F", Op::kOther},
     {0x1a6, "RED.F", Op::kOther},
+    {0x1a7, "SYNCS", Op::kOther},  // of barriers that copies arrive at: arrivals, waits
     {0x1a8, "ATOMG", Op::kOther},
     {0x1ab, "ERRBAR", Op::kOther},
     {0x1ae, "LDGSTS", Op::kLdgsts},
     {0x1af, "LDGDEPBAR", Op::kOther},
+    {0x1b2, "SYNCS.EXCH", Op::kOther},  // begins one
+    {0x1b4, "UTMALDG", Op::kOther},     // fetches a box
+    {0x1b9, "UTMACCTL", Op::kOther},    // of tensor maps: asks for one ahead
     {0x1c2, "R2UR", Op::kMove},
     {0x1c3, "S2UR", Op::kOther},
     {0x1c5, "WARPGROUP", Op::kOther},  // of wgmma: its fence, its wait

@@ -48,7 +48,7 @@ Result<std::unique_ptr<DeviceCase>> DeviceCase::open(DeviceBench& bench, const P
                        : 1;
   RETURN_IF_ERROR(driver_status(DeviceOperands::create(manifest, sets, bench.stream(), made->operands_)));
   RETURN_IF_ERROR(made->upload_inputs(t));
-  made->kernel_.bind(made->operands_);
+  RETURN_IF_ERROR(driver_status(made->kernel_.bind(made->operands_)));
   for (int set = 0; set < sets; ++set)
     RETURN_IF_ERROR(driver_status(made->kernel_.pack(set, bench.stream())));
   RETURN_IF_ERROR(driver_status(bench.stream().synchronize()));

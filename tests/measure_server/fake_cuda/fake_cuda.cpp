@@ -18,6 +18,9 @@
 // BEHAVIOUR can be stands in run(). A launch takes TIME on the device's clock, which is a counter: times are
 // exact. With beyond_l2_ns it takes that instead when x or out has left the "L2" of 256 KiB.
 //
+// With maps=COUNT the first COUNT operands come as tensor maps, behind the pointers to the others: what a kernel reads of them is
+// what lies inside of the map.
+//
 // The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
 // TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made; TUNER_FAKE_CUDA_HANGS a file that is made
 // when somebody begins to wait for a kernel that hangs. TUNER_FAKE_CUDA_ARCH is the architecture (90, for 9.0),
@@ -33,6 +36,8 @@
 //   TUNER_FAKE_CUDA_TURNS=FILE         gets the name of a kernel when another one was launched before it
 //   TUNER_FAKE_CUDA_BUSY=FILE          while it exists somebody else has half of the device: all takes twice as long.
 //                                      It holds a number of pulses and goes with the last of them
+//   TUNER_FAKE_CUDA_MAPS=FILE          gets a line for each tensor map that is encoded, or what of it is refused
+//   TUNER_FAKE_CUDA_NO_MAPS=1          no tensor map is taken, as by a device that has none
 // PTX of the pulse (device_pulse.h) is taken as well, unless TUNER_FAKE_CUDA_NO_PTX=1; a pulse takes 70 us.
 #include <unistd.h>
 
@@ -56,6 +61,7 @@
 #include "tests/measure_server/fake_cuda/fake_kernels.h"
 #include "tests/measure_server/fake_cuda/fake_queue.h"
 #include "tests/measure_server/fake_cuda/fake_settings.h"
+#include "tests/support/software_tensor_map.h"
 
 namespace {
 
@@ -236,13 +242,37 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
           {"w", &Kernel::w},         {"s", &Kernel::s},
           {"p", &Kernel::p},         {"g", &Kernel::g},
           {"type", &Kernel::type},   {"narrow", &Kernel::narrow},
-          {"last", &Kernel::last}};
+          {"last", &Kernel::last},   {"maps", &Kernel::maps}};
       if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
     kernel.name = name;
     module->kernels[name] = kernel;
   }
   return module;
+}
+
+// The memory that a tensor map begins in, up to its end, with NaN where no element of the map is.
+std::vector<unsigned char> gathered(const software_map::Map& map) {
+  const auto after = allocations.upper_bound(map.address);
+  if (after == allocations.begin()) return {};
+  const auto& [begin, bytes] = *std::prev(after);
+  std::vector<unsigned char> array(begin + bytes - std::min<uint64_t>(map.address, begin + bytes), 0xff);
+  std::vector<uint64_t> at(map.rank, 0);
+  for (int d = 0; d < map.rank;) {
+    size_t place = 0;
+    for (int i = 0; i < map.rank; ++i) place += at[i] * (i == 0 ? map.element_bytes : map.strides[i - 1]);
+    if (place + map.element_bytes > array.size()) return {};  // beyond what was allocated
+    std::memcpy(array.data() + place, static_cast<const char*>(host(map.address)) + place, map.element_bytes);
+    for (d = 0; d < map.rank && at[d]++ == map.extents[d]; ++d) at[d] = 0;
+  }
+  return array;
+}
+
+// What an encoded map became.
+int encoded(int code, const char* why) {
+  if (setting("TUNER_FAKE_CUDA_NO_MAPS") != nullptr) return kNotSupported;
+  note("TUNER_FAKE_CUDA_MAPS", code == kSuccess ? "encoded" : std::string("refused: ") + why);
+  return code != kSuccess ? code : sticky;
 }
 
 // A copy or fill takes a nanosecond a kilobyte and goes through L2.
@@ -450,6 +480,23 @@ int cuFuncSetAttribute(Function function, int attribute, int value) {
   reinterpret_cast<Kernel*>(function)->allowed_shared = value;
   return sticky;
 }
+int cuTensorMapEncodeTiled(TensorMapBytes* map, int type, uint32_t rank, void* address,
+                           const uint64_t* extents, const uint64_t* strides, const uint32_t* box,
+                           const uint32_t* steps, int interleave, int swizzle, int l2, int fill) {
+  const char* why = "";
+  const int code = software_map::encode_tiled(map, type, rank, address, extents, strides, box, steps,
+                                              interleave, swizzle, l2, fill, &why);
+  return encoded(code, why);
+}
+int cuTensorMapEncodeIm2col(TensorMapBytes* map, int type, uint32_t rank, void* address,
+                            const uint64_t* extents, const uint64_t* strides, const int* lower,
+                            const int* upper, uint32_t channels, uint32_t pixels, const uint32_t* steps,
+                            int interleave, int swizzle, int l2, int fill) {
+  const char* why = "";
+  const int code = software_map::encode_im2col(map, type, rank, address, extents, strides, lower, upper,
+                                               channels, pixels, steps, interleave, swizzle, l2, fill, &why);
+  return encoded(code, why);
+}
 int cuStreamBeginCapture_v2(Stream, int) {
   if (setting("TUNER_FAKE_CUDA_NO_GRAPHS") != nullptr) return kNotSupported;
   capture = std::make_unique<Recorded>();
@@ -492,9 +539,19 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
   // Out of the parameters now: who records a launch may change them.
   const bool is_product = kernel.behaviour == "matmul" || kernel.behaviour == "conv";
   const int n = !is_product ? 2 : kernel.bias != 0 ? 4 : 3;
+  const auto maps = static_cast<int>(kernel.maps);
   std::vector<float*> operands;
-  for (int i = 0; i < n; ++i) operands.push_back(static_cast<float*>(host(parameter<DevicePtr>(params, i))));
-  const auto work = [&kernel, operands, is_product, n] {
+  std::vector<std::vector<unsigned char>> arrays;
+  for (int i = 0; i < maps; ++i) {
+    const auto map = parameter<software_map::Map>(params, n - maps + i);
+    if (map.magic != software_map::kMagic) return kInvalidValue;
+    arrays.push_back(gathered(map));
+    if (arrays.back().empty()) return sticky = 700;
+    operands.push_back(reinterpret_cast<float*>(arrays.back().data()));
+  }
+  for (int i = maps; i < n; ++i)
+    operands.push_back(static_cast<float*>(host(parameter<DevicePtr>(params, i - maps))));
+  const auto work = [&kernel, operands, is_product, n, held = std::move(arrays)] {
     if (!is_product) return run(kernel, operands[0], operands[1]);
     (kernel.behaviour == "conv" ? convolve : multiply)(
         kernel, operands[0], operands[1], kernel.bias != 0 ? operands[2] : nullptr, operands[n - 1]);

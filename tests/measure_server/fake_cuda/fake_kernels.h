@@ -11,7 +11,7 @@ struct Kernel {
   std::string name, behaviour;
   int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, beyond_l2_ns = 0,
           after = 0, shared = 0, waits = 0, at = 5, c = 1, h = 1, w = 1, s = 1, p = 0, g = 1, type = 0,
-          narrow = 0, last = 0;
+          narrow = 0, last = 0, maps = 0;
   int64_t allowed_shared = 48 << 10, launches = 0;
   int refusal = 0;  // what a lazy driver says at the launch
 };
