@@ -3,10 +3,10 @@
 #include <array>
 #include <cmath>
 
-#include "compiler_core/base/process_times.h"
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/base/status.h"
 #include "db/death.h"
+#include "db/raced_time.h"
 #include "db/records.h"
 
 namespace tuner {
@@ -71,22 +71,20 @@ double record_time_ns(const MeasureRecord& record) {
 
 namespace {
 
-std::vector<ProcessTime> that_count(const RaceFinalist& f) {
-  return beside_calm_memory(process_times({.times_ns = f.samples_ns,
-                                           .pulses_ns = f.sentinel_ns,
-                                           .memory_ns = f.memory_ns,
-                                           .process = f.process}));
+std::vector<ProcessTime> times_of(const RaceFinalist& f) {
+  return process_times(
+      {.times_ns = f.samples_ns, .pulses_ns = f.sentinel_ns, .memory_ns = f.memory_ns, .process = f.process});
 }
 
 }  // namespace
 
-double raced_time_ns(const RaceFinalist& finalist) {
-  std::vector<double> logs;
-  for (const ProcessTime& p : that_count(finalist)) logs.push_back(std::log(p.time_ns));
-  return logs.empty() ? 0 : std::exp(trimmed_mean_of(std::move(logs)).mean);
-}
+double raced_time_ns(const RaceFinalist& finalist) { return raced_time(finalist).value; }
 
-double raced_memory_ns(const RaceFinalist& finalist) { return memory_level_ns(that_count(finalist)); }
+Spread raced_time(const RaceFinalist& finalist) { return time_spread(times_of(finalist)); }
+
+double raced_memory_ns(const RaceFinalist& finalist) {
+  return memory_level_ns(beside_calm_memory(times_of(finalist)));
+}
 
 bool was_granted(const std::vector<Grant>& grants, int attempt, std::string_view worker_id,
                  std::string_view incarnation) {

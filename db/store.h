@@ -50,6 +50,7 @@ struct QuarantineRow;
 struct JobQuery {
   std::string id;
   std::string request_id;
+  int64_t newest = 0;  // the latest so many; reads no others
   // The latest job with the same tasks, search, seed and tenant that was submitted here. Imported jobs do not count.
   struct Search {
     std::vector<JobRow::Task> tasks;

@@ -56,7 +56,7 @@ sed 's/^/  /' "$scratch/answer" >&2
 grep -q 'certified' "$scratch/answer" || stop "the answer does not say whether it is certified"
 inside_root 'command -v tuner measure_server measure_runner runner; runner --version' >&2
 
-inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-recommends gcc libc6-dev man-db bash-completion groff-base" >"$scratch/apt.log" 2>&1 ||
+inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-recommends gcc libc6-dev man-db bash-completion fish zsh groff-base" >"$scratch/apt.log" 2>&1 ||
   { cat "$scratch/apt.log" >&2; stop "gcc cannot be installed"; }
 files >"$scratch/before_runtime"
 inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-recommends /srv/packages/tuner-runtime_*.deb" >"$scratch/apt.log" 2>&1 ||
@@ -70,7 +70,10 @@ done
 inside_root "man --warnings -l /usr/share/man/man1/tuner-submit.1.gz 2>&1 >/dev/null | grep . && exit 1 || man -w measure_server measure_runner runner tuner-records-export" >&2 ||
   stop "manual pages are missing or have warnings"
 inside_root "source /usr/share/bash-completion/completions/tuner; COMP_WORDS=(tuner sub); COMP_CWORD=1; _tuner; [[ \${COMPREPLY[*]} == submit ]]" ||
-  stop "completion does not complete"
+  stop "completion of bash does not complete"
+inside_root "fish -c 'complete -C \"tuner show --as lo\"' | grep -qx loops" || stop "completion of fish does not complete"
+inside_root "zsh -fc 'autoload -Uz compinit; compinit -u -D; [[ \$_comps[tuner] == _tuner ]] && autoload +X -Uz _tuner'" ||
+  stop "zsh does not find its completion"
 told "manual pages and completion are there"
 
 # What is left of each package's files after it went, and what its removal did not take.

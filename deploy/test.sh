@@ -19,6 +19,7 @@ case $suite in fast) label=(-LE long) ;; long) label=() ;; *) echo "test: --suit
 "$root/deploy/build.sh" "$preset" all
 "$root/deploy/install.sh" --emulator >&2 || echo "test: no qemu: the test that runs code for AArch64 is skipped" >&2
 "$root/deploy/install.sh" --browser >&2 || echo "test: no Chromium: the test that opens a report is skipped" >&2
+"$root/deploy/install.sh" --shells >&2 || echo "test: no zsh or fish: the tests that complete commands in them are skipped" >&2
 cd "$root"
 echo "test: preset $preset, suite $suite" >&2
 exec ctest --preset "$preset" "${label[@]}" -j 2 "$@"

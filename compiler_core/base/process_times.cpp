@@ -1,6 +1,7 @@
 #include "compiler_core/base/process_times.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "compiler_core/base/statistics.h"
@@ -50,6 +51,40 @@ double memory_level_ns(std::span<const ProcessTime> processes) {
   std::vector<double> levels;
   for (const ProcessTime& p : processes) levels.push_back(p.memory_ns);
   return median_in_place(levels);
+}
+
+namespace {
+
+// Mean and half-width, of logarithms.
+struct LogSpread {
+  double mean = 0, half = 0;
+  Spread at(double half_width) const {
+    return {std::exp(mean), std::exp(mean - half_width), std::exp(mean + half_width)};
+  }
+};
+LogSpread log_spread(const std::vector<ProcessTime>& processes, double ProcessTime::*figure) {
+  std::vector<double> logs;
+  for (const ProcessTime& p : beside_calm_memory(processes)) logs.push_back(std::log(p.*figure));
+  const Mean t = trimmed_mean_of(std::move(logs));
+  // One value has no deviation: 0 times whatever Student's t is.
+  const double student = student_quantile(0.975, static_cast<double>(std::max<size_t>(t.degrees, 1)));
+  const double chance = student * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n));
+  // glibc's hypot() has a version of 2.35, and runners start on 2.34.
+  return {t.mean, std::sqrt(chance * chance + kDriftHalfWidth * kDriftHalfWidth)};
+}
+
+}  // namespace
+
+Spread time_spread(const std::vector<ProcessTime>& processes) {
+  if (processes.empty()) return {};
+  const LogSpread time = log_spread(processes, &ProcessTime::time_ns);
+  return time.at(std::min(time.half, log_spread(processes, &ProcessTime::ratio).half));
+}
+
+Spread ratio_spread(const std::vector<ProcessTime>& processes) {
+  if (processes.empty()) return {};
+  const LogSpread ratio = log_spread(processes, &ProcessTime::ratio);
+  return ratio.at(ratio.half);
 }
 
 }  // namespace tuner

@@ -5,7 +5,7 @@
 // memory sentinel 62 and 58. So each process also has the level of the memory beside it, and where at least half of them
 // had the calmer state, these alone give the time.
 //
-// Pure arithmetic; races, the database and `verify --times` share it.
+// Pure arithmetic; races, the database, reports and `verify --times` share it.
 #pragma once
 
 #include <span>
@@ -36,5 +36,20 @@ std::vector<ProcessTime> beside_calm_memory(std::vector<ProcessTime> all);
 
 // Median over the processes; 0: not timed, or no processes.
 double memory_level_ns(std::span<const ProcessTime> processes);
+
+// An estimate, and the range in which one more process would lie in 95 % of cases.
+struct Spread {
+  double value = 0, low = 0, high = 0;
+  double half_width() const { return value > 0 ? (high - low) / 2 / value : 0; }  // as a fraction
+};
+// What a machine does between one minute and the next that processes within seconds of each other do not show (95 %). On two
+// shared cores of a Zen 5, 12 kernels with up to 20 MB of weights, three races of each and three measurements after each race
+// (`bench_cpu --set large_weights --published 3`): of the 108, 16 lay outside of intervals with 0.012, 3 with 0.017.
+inline constexpr double kDriftHalfWidth = 0.017;
+
+// The trimmed mean of the logarithms over the processes beside calm memory; zeros without processes. A time's
+// spread is at most as wide as its ratio's, because the time refers to the clock that the processes ran at.
+Spread time_spread(const std::vector<ProcessTime>& processes);
+Spread ratio_spread(const std::vector<ProcessTime>& processes);
 
 }  // namespace tuner

@@ -25,6 +25,9 @@ Result<std::vector<SqlRow>> job_rows(Connection& c, const JobQuery& query) {
   if (query.search)
     return c.all(kJobSame, {tasks_json(query.search->tasks), query.search->name,
                             static_cast<int64_t>(query.search->seed), query.search->tenant});
+  if (query.newest > 0)
+    return c.all("SELECT * FROM (SELECT * FROM job ORDER BY job_seq DESC LIMIT ?) ORDER BY job_seq",
+                 {query.newest});
   return c.all("SELECT * FROM job ORDER BY job_seq");
 }
 

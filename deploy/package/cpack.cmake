@@ -1,6 +1,6 @@
 # Debian packages, made by deploy/package.sh (cpack in a build folder):
 #
-#   tuner           the command, its manual and completion; needs tuner-worker of the same version
+#   tuner           the command, its manual, and completion for bash, zsh and fish; needs tuner-worker of the same version
 #   tuner-worker    measure_server, measure_runner and runner, beside each other and beside tuner, which looks for them there
 #   tuner-runtime   libtuner_runtime.so with its header and CMake package, for applications
 #   tuner-client    libtuner_client.so with its header, for programs that talk to a daemon; its CMake package is in tuner-runtime

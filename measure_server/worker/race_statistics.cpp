@@ -5,16 +5,10 @@
 #include <limits>
 #include <map>
 
-#include "compiler_core/base/process_times.h"
 #include "compiler_core/base/statistics.h"
 
 namespace tuner {
 namespace {
-
-// Student's t for the deviation of a trimmed mean. One value has none: 0 times whatever this is.
-double student(const Mean& mean, double probability) {
-  return student_quantile(probability, static_cast<double>(std::max<size_t>(mean.degrees, 1)));
-}
 
 std::vector<ProcessTime> times_of(const Racer& racer) {
   return process_times({.times_ns = racer.samples_ns,
@@ -28,23 +22,6 @@ std::map<int, double> by_process(const Racer& racer) {
   std::map<int, double> out;
   for (const ProcessTime& p : times_of(racer)) out[p.process] = std::log(p.time_ns);
   return out;
-}
-
-// Mean and half-width, of logarithms.
-struct LogSpread {
-  double mean = 0, half = 0;
-  Spread at(double half_width) const {
-    return {std::exp(mean), std::exp(mean - half_width), std::exp(mean + half_width)};
-  }
-};
-LogSpread spread(const Racer& racer, bool ratio) {
-  std::vector<double> logs;
-  for (const ProcessTime& p : beside_calm_memory(times_of(racer)))
-    logs.push_back(std::log(ratio ? p.ratio : p.time_ns));
-  const Mean t = trimmed_mean_of(std::move(logs));
-  const double chance = student(t, 0.975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n));
-  // glibc's hypot() has a version of 2.35, and runners start on 2.34.
-  return {t.mean, std::sqrt(chance * chance + kDriftHalfWidth * kDriftHalfWidth)};
 }
 
 // How much slower a is than b, process by process (logarithms).
@@ -119,22 +96,14 @@ class Behind {
 
 }  // namespace
 
-Spread time_spread(const Racer& racer) {
-  if (racer.samples_ns.empty()) return {};
-  const LogSpread time = spread(racer, /*ratio=*/false);
-  return time.at(std::min(time.half, spread(racer, /*ratio=*/true).half));
-}
+Spread time_spread(const Racer& racer) { return time_spread(times_of(racer)); }
 double other_time_ns(const Racer& racer) {
   return time_spread({.samples_ns = racer.other_ns,
                       .sentinel_ns = racer.other_ns,  // not looked at
                       .process = racer.other_process})
       .value;
 }
-Spread ratio_spread(const Racer& racer) {
-  if (racer.samples_ns.empty()) return {};
-  const LogSpread ratio = spread(racer, /*ratio=*/true);
-  return ratio.at(ratio.half);
-}
+Spread ratio_spread(const Racer& racer) { return ratio_spread(times_of(racer)); }
 
 namespace {
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/process_times.h"
+
 namespace tuner {
 
 // Who cannot be faster than the leader by more than this need not be told from it (an indifference zone).
@@ -44,12 +46,6 @@ struct Preference {
   std::vector<size_t> order;  // of ties the first one of these wins; empty: the fastest
 };
 
-// An estimate, and the range in which one more process would lie in 95 % of cases.
-struct Spread {
-  double value = 0, low = 0, high = 0;
-  double half_width() const { return value > 0 ? (high - low) / 2 / value : 0; }  // as a fraction
-};
-
 struct RaceVerdict {
   size_t winner = 0;  // index into the racers
   size_t leader = 0;  // the fastest
@@ -62,13 +58,8 @@ struct RaceVerdict {
 
 // With fewer processes the spread between them is not known.
 inline constexpr int kFewestProcesses = 3;
-// What a machine does between one minute and the next that processes within seconds of each other do not show (95 %). On two
-// shared cores of a Zen 5, 12 kernels with up to 20 MB of weights, three races of each and three measurements after each race
-// (`bench_cpu --set large_weights --published 3`): of the 108, 16 lay outside of intervals with 0.012, 3 with 0.017.
-inline constexpr double kDriftHalfWidth = 0.017;
 
-// Estimate over all processes of a racer; empty without samples. A time's spread is at most as wide as its
-// ratio's, because the time refers to the clock that the race ran at.
+// Estimate over all processes of a racer; zeros without samples.
 Spread time_spread(const Racer& racer);
 double other_time_ns(const Racer& racer);  // the value of a time_spread() over other_ns; 0 without samples
 Spread ratio_spread(const Racer& racer);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace tuner {
@@ -59,6 +60,25 @@ TEST(ProcessTimes, WhereMostHadCalmMemoryTheOthersDoNotCount) {
   EXPECT_THAT(numbers(beside_calm_memory(beside({57, 62, 58}))), ElementsAre(0, 1, 2)) << "fewer than three";
   EXPECT_TRUE(beside_calm_memory({}).empty());
   EXPECT_EQ(memory_level_ns(beside_calm_memory(beside({57, 62, 58, 63, 59}))), 58);
+}
+
+// Five processes of 100 .. 104 ns beside calm memory, whose trimmed mean leaves out the ends: by hand.
+TEST(ProcessTimes, ASpreadIsTheTrimmedMeanOfLogarithmsWithTheRangeOfOneMoreProcess) {
+  std::vector<ProcessTime> all;
+  for (int i = 0; i < 5; ++i)
+    all.push_back({.process = i, .time_ns = 100.0 + i, .ratio = (100.0 + i) / 10, .memory_ns = 50});
+  const double mean = (std::log(101) + std::log(102) + std::log(103)) / 3;
+  const Spread time = time_spread(all), ratio = ratio_spread(all);
+  EXPECT_NEAR(time.value, std::exp(mean), 1e-9);
+  EXPECT_NEAR(ratio.value, std::exp(mean) / 10, 1e-9);
+  EXPECT_NEAR(time.low * time.high, time.value * time.value, 1e-6) << "as far up as down, by factors";
+  EXPECT_GT(time.half_width(), kDriftHalfWidth);
+  EXPECT_NEAR(time.half_width(), ratio.half_width(), 1e-12);
+  // The clock changed meanwhile: ratios are steadier than times.
+  for (ProcessTime& p : all) p.ratio = 10 + 0.001 * p.process;
+  EXPECT_LT(time_spread(all).half_width(), kDriftHalfWidth + 0.001);
+  EXPECT_EQ(time_spread({}).value, 0);
+  EXPECT_EQ(ratio_spread({}).high, 0);
 }
 
 }  // namespace

@@ -68,6 +68,16 @@ TEST_F(StoreTest, AJobIdIsUsedOnce) {
   EXPECT_EQ(store->add_job(other).message(), "job \"j1\" exists already");
 }
 
+TEST_F(StoreTest, TheNewestJobsAreReadWithoutTheOthers) {
+  const auto store = must_open(path_);
+  for (const char* id : {"j1", "j2", "j3"}) ASSERT_OK(store->add_job(job_row(id)));
+  const std::vector<JobRow> newest = store->jobs({.newest = 2}).value();
+  ASSERT_EQ(newest.size(), 2u);
+  EXPECT_EQ(newest[0].id, "j2") << "oldest first, as always";
+  EXPECT_EQ(newest[1].id, "j3");
+  EXPECT_EQ(store->jobs({.newest = 9})->size(), 3u);
+}
+
 TEST_F(StoreTest, FindsTheLatestJobOfTheSameTasksSearchAndSeed) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("old")));

@@ -1,4 +1,4 @@
-// Manual pages and completion: whole, without a warning of groff, and bash completes what it should.
+// Manual pages: whole, and without a warning of groff.
 #include "tuner/command_line/manual.h"
 
 #include <gmock/gmock.h>
@@ -16,9 +16,7 @@ namespace {
 using testing::CommandLine;
 using testing::CommandResult;
 using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
@@ -106,57 +104,6 @@ TEST(ManualPages, AreWrittenWithoutAWarningForThreePrograms) {
       shell.run("for page in pages/*.1; do groff -man -Tutf8 -ww $page >/dev/null; done");
   EXPECT_EQ(set.exit_code, 0);
   EXPECT_EQ(set.err, "");
-}
-
-class CompletionTest : public ::testing::Test {
- protected:
-  CompletionTest() {
-    const CommandResult printed = shell_.run("tuner completion bash > completion.bash; mkdir -p layers");
-    EXPECT_EQ(printed.exit_code, 0) << printed.err;
-    for (const char* name : {"conv.json", "notes.txt", "model.onnx"}) shell_.write(name, "");
-  }
-  // What bash offers for the last of `words`, sorted.
-  std::vector<std::string> offered(const std::string& words) {
-    const CommandResult ran = shell_.run(
-        str("source completion.bash\nCOMP_WORDS=(", words,
-            ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_tuner\nprintf '%s\\n' \"${COMPREPLY[@]}\" | sort\n"));
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_EQ(ran.err, "") << words;
-    std::vector<std::string> lines;
-    std::istringstream in(ran.out);
-    for (std::string line; std::getline(in, line);)
-      if (!line.empty()) lines.push_back(line);
-    return lines;
-  }
-  CommandLine shell_{TUNER_BIN_DIR};
-};
-
-TEST_F(CompletionTest, Commands) {
-  EXPECT_THAT(offered("tuner re"), ElementsAre("records", "replay", "report", "rerun", "revalidate"));
-  EXPECT_THAT(offered("tuner records ''"), ElementsAre("check", "diff", "export", "import", "merge"));
-  EXPECT_THAT(offered("tuner ''"), Not(Contains("manual")));
-}
-
-TEST_F(CompletionTest, Options) {
-  EXPECT_THAT(offered("tuner submit --tr"), ElementsAre("--trials"));
-  EXPECT_THAT(offered("tuner submit conv.json --st"), ElementsAre("--stop-below"));
-  EXPECT_THAT(offered("tuner records export --for"), ElementsAre("--foreign", "--format"));
-  EXPECT_THAT(offered("tuner --ver"), ElementsAre("--version"));
-}
-
-TEST_F(CompletionTest, ValuesOfAList) {
-  EXPECT_THAT(offered("tuner show conv.json --as lo"), ElementsAre("loops"));
-  EXPECT_THAT(offered("tuner show conv.json --as = s"), ElementsAre("sass", "schedule", "space"));
-  EXPECT_THAT(offered("tuner query --constants ''"), ElementsAre("cold", "warm"));
-  EXPECT_THAT(offered("tuner completion ''"), ElementsAre("bash"));
-  EXPECT_THAT(offered("tuner submit conv.json --trials ''"), IsEmpty()) << "a number";
-}
-
-TEST_F(CompletionTest, JobFilesWhereACommandTakesOneAndOtherFilesElsewhere) {
-  EXPECT_THAT(offered("tuner submit ''"), ElementsAre(".home", "conv.json", "layers"));
-  EXPECT_THAT(offered("tuner build conv.json co"), ElementsAre("conv.json"));
-  EXPECT_THAT(offered("tuner extract m"), ElementsAre("model.onnx"));
-  EXPECT_THAT(offered("tuner jobs --db n"), ElementsAre("notes.txt"));
 }
 
 }  // namespace

@@ -173,6 +173,7 @@ void add_admin_command(Command app, CommandContext& context) {
   const Command token = add_let_in(admin, context, "token",
                                    "Lets a person or a program in: writes credentials", kTokenDays, options);
   token.add_option("--roles", options->wish.roles, "Of query, submit, work, admin, with commas between")
+      .offers(offer_list({"query", "submit", "work", "admin"}))
       .show_default();
   token.add_option("--tenant", options->wish.tenant,
                    "Whose jobs it makes and sees; else those of nobody in particular");
@@ -204,8 +205,7 @@ void add_admin_command(Command app, CommandContext& context) {
   const Command drained =
       add_act(admin, context, "drain", "Lets a worker finish what it holds, and end", drain, options);
   drained.add_option("WORKER", options->wish.name, "As tuner workers calls it").required();
-  drained.add_option("--daemon", options->daemon,
-                     "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
+  add_daemon_option(drained, options->daemon, "; else the one that runs on the database");
 
   options = made();
   add_json_option(add_act(admin, context, "list", "Lists whom the daemon lets in", list, options),

@@ -1,12 +1,11 @@
 // The whole command line as an object: parsed by main.cpp, described by manual.h and completion.h.
-#include <CLI/CLI.hpp>
-
 #include "tuner/cli/command.h"
+#include "tuner/command_line/program_app.h"
 
 namespace tuner::cli {
 
 std::shared_ptr<CLI::App> make_app(CommandContext& context) {
-  auto made = std::make_shared<CLI::App>(
+  auto made = std::make_shared<ProgramApp>(
       "Finds the fastest configuration of a kernel's schedule for each shape and machine, and keeps it.",
       "tuner");
   CLI::App& app = *made;

@@ -132,7 +132,7 @@ void add_build_command(Command app, CommandContext& context) {
       "Write the best known kernels as a library with a C header, for CMake, pkg-config or a plain compiler; "
       "those of a GPU as cubins with launchers in C",
       [options] { return report(build(*options)); });
-  command.add_option("FILE", options->files, "Job files; - is standard input").required();
+  add_job_file(command, options->files, "Job files; - is standard input").required();
   command.add_option("-o,--output", options->directory, "Folder to write into; created if it is missing")
       .type_name("DIR")
       .required();
@@ -145,6 +145,7 @@ void add_build_command(Command app, CommandContext& context) {
                   "What to write, joined by commas: so and a (the library, shared and static), obj, asm, "
                   "llvm, schedule (a file a kernel)")
       .type_name("LIST")
+      .offers(offer_list(emit_words()))
       .show_default();
   command
       .add_option("--constants", options->constants,

@@ -38,8 +38,7 @@ void add_cancel_command(Command app, CommandContext& context) {
       });
   command.add_option("JOB", options->job, "as listed by tuner jobs: j3").required();
   add_db_option(command, options->db);
-  command.add_option("--daemon", options->daemon,
-                     "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
+  add_daemon_option(command, options->daemon, "; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

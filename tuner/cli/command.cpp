@@ -22,7 +22,19 @@ Command add_command(Command app, CommandContext& context, const std::string& nam
 
 void add_db_option(Command command, std::string& path) {
   path = default_db_path();
-  command.add_option("--db", path, "Database file").type_name("PATH").show_default();
+  command.add_option("--db", path, "Database file").type_name("DATABASE").show_default();
+}
+
+Option add_daemon_option(Command command, std::string& address, const std::string& more) {
+  return command.add_option("--daemon", address, "HOST:PORT, unix:/path or a credentials file" + more)
+      .type_name("ADDRESS");
+}
+
+Option add_job_file(Command command, std::string& file, const std::string& help) {
+  return command.add_option("FILE", file, help).offers(offer_files({".json"}));
+}
+Option add_job_file(Command command, std::vector<std::string>& files, const std::string& help) {
+  return command.add_option("FILE", files, help).offers(offer_files({".json"}));
 }
 
 void add_identity_option(Command command, std::string& folder) {
@@ -48,7 +60,7 @@ void add_target_option(Command command, std::string& target) {
   command
       .add_option("--target", target,
                   "Use this target instead of the file's: cpu, or llvm -mcpu=... -threads=N")
-      .type_name("TEXT");
+      .type_name("TARGET");
 }
 
 int report(const Status& status) {

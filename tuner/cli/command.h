@@ -42,9 +42,14 @@ Command add_command(Command app, CommandContext& context, const std::string& nam
 void add_db_option(Command command, std::string& path);
 // Adds --identity DIR: whom a farm's daemon knows. Empty: beside the database.
 void add_identity_option(Command command, std::string& folder);
+// Adds --daemon ADDRESS; `more` follows what it may be in its help, as "; else ...".
+Option add_daemon_option(Command command, std::string& address, const std::string& more);
+// Adds job files as the next words of the command.
+Option add_job_file(Command command, std::string& file, const std::string& help);
+Option add_job_file(Command command, std::vector<std::string>& files, const std::string& help);
 // Adds --json: facts as one JSON document on stdout.
 void add_json_option(Command command, bool& json);
-// Adds --target TEXT: replaces the target of every entry of the job file.
+// Adds --target TARGET: replaces the target of every entry of the job file.
 void add_target_option(Command command, std::string& target);
 
 // Adds --batch N and --dim NAME=N: extents that a model leaves open.

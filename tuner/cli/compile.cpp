@@ -136,11 +136,11 @@ void add_compile_command(Command app, CommandContext& context) {
                   "nodes; it is checked and timed beside our kernel; may be given several times")
       .type_name("NODE=FILE:FUNCTION");
   command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
-  command.add_option("--algorithms", options->algorithms,
-                     "Algorithms that kernels may use, as in a job file");
+  command.add_option("--algorithms", options->algorithms, "Algorithms that kernels may use, as in a job file")
+      .type_name("ALGORITHMS");
   command.add_flag("--blocks", request.blocks,
                    "Keep images in blocks of channels from convolution to convolution (NCHW16c)");
-  command.add_option("--target", options->target, "Target to compile for").show_default().type_name("TEXT");
+  command.add_option("--target", options->target, "Target to compile for").show_default().type_name("TARGET");
   add_db_option(command, request.db);
 }
 

@@ -221,15 +221,15 @@ void add_cover_command(Command app, CommandContext& context) {
   command
       .add_option("--tasks", options->tasks,
                   "Cover the workloads of this job file, on every target in the database")
-      .type_name("FILE");
+      .offers(offer_files({".json"}));
   command.add_option("--op", options->op, "Cover every task of this operator in the database")
-      .type_name("NAME");
+      .type_name("OP");
   command
       .add_option("--spaces", options->spaces,
                   "Cover recorded spaces of one kernel (CSV or gzip), one place per file; needs no database")
-      .type_name("FILE");
+      .type_name("SPACE");
   command.add_option("--target,--devices", options->targets, "Use only these targets of the database")
-      .type_name("TEXT");
+      .type_name("TARGET");
   command
       .add_option("--k", options->k,
                   "At most this many configs; without --within the set of this size with the best worst case")

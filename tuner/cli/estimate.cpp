@@ -213,7 +213,7 @@ void add_estimate_command(Command app, CommandContext& context) {
       "  tuner estimate network.json\n"
       "  tuner estimate --calibrate       each task hidden in turn: was the truth inside the interval?",
       [options] { return run_estimate(*options); });
-  command.add_option("FILE", options->file, "Job file; - is standard input");
+  add_job_file(command, options->file, "Job file; - is standard input");
   command.add_flag("--calibrate", options->calibrate, "Judge the estimates on the database itself");
   add_db_option(command, options->db);
   add_target_option(command, options->target);

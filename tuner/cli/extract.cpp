@@ -125,7 +125,7 @@ void add_extract_command(Command app, CommandContext& context) {
       .type_name("N");
   command.add_option("--target", options->target, "Target to write: cpu, llvm -mcpu=..., cuda -arch=...")
       .show_default()
-      .type_name("TEXT");
+      .type_name("TARGET");
   command
       .add_option("--layout", options->layout,
                   "Layout of all images in the tasks, say NHWC; NCHW if not given")

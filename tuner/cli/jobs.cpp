@@ -143,8 +143,7 @@ void add_jobs_command(Command app, CommandContext& context) {
       });
   add_db_option(command, options->db);
   add_json_option(command, options->json);
-  command.add_option("--daemon", options->daemon,
-                     "HOST:PORT, unix:/path or a credentials file: the jobs of that daemon's database");
+  add_daemon_option(command, options->daemon, ": the jobs of that daemon's database");
 }
 
 }  // namespace tuner::cli

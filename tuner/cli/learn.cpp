@@ -57,8 +57,8 @@ void add_learn_command(Command app, CommandContext& context) {
       app, context, "learn", "Learn from the records what to answer for shapes that were never tuned",
       [options] { return run_learn(*options); });
   add_db_option(command, options->db);
-  command.add_option("--op", options->op, "Only this operator");
-  command.add_option("--target", options->target, "Only this target");
+  command.add_option("--op", options->op, "Only this operator").type_name("OP");
+  command.add_option("--target", options->target, "Only this target").type_name("TARGET");
 }
 
 }  // namespace tuner::cli

@@ -87,7 +87,7 @@ void add_pack_command(Command app, CommandContext& context) {
   const Command command =
       add_command(app, context, "pack", "Compile candidates into one file, to be measured on a GPU host",
                   [options] { return run_pack(*options); });
-  command.add_option("FILE", options->file, "Job file; - is standard input").required();
+  add_job_file(command, options->file, "Job file; - is standard input").required();
   command.add_option("-o,--output", options->output, "Pack to write").type_name("PACK").required();
   command.add_option("--candidates", options->build.candidates, "Candidates of each task")
       .in_range(1, 1'000'000)

@@ -159,21 +159,21 @@ void add_query_command(Command app, CommandContext& context) {
   const Command command = add_command(
       app, context, "query", "Print the config a workload gets, how it is known, and what it rests on",
       [options] { return run_query(*options); });
-  command.add_option(
-      "FILE", options->words,
-      "Job file; - is standard input. With --op: NAME=VALUE as in a job file, e.g. --op matmul "
-      "a=64,128 b=128,256");
+  add_job_file(command, options->words,
+               "Job file; - is standard input. With --op: NAME=VALUE as in a job file, e.g. --op matmul "
+               "a=64,128 b=128,256");
   add_db_option(command, options->db);
   add_target_option(command, options->filter.target);
-  command.add_option("--op", options->filter.op,
-                     "Ask about this operator without a file; with --all: list only this operator");
+  command
+      .add_option("--op", options->filter.op,
+                  "Ask about this operator without a file; with --all: list only this operator")
+      .type_name("OP");
   command
       .add_option("--constants", options->constants,
                   "What the times of the answer mean: constants warm in the caches, or cold in memory (else "
                   "what the file asks for: \"measure\": {\"constants\": ...}, warm by default)")
       .one_of({"warm", "cold"});
-  command.add_option("--daemon", options->daemon,
-                     "Ask the daemon at HOST:PORT, unix:/path or of a credentials file instead of a file");
+  add_daemon_option(command, options->daemon, ": asks that daemon instead of a file");
   command.add_flag("--exact", options->exact,
                    "Exit 1 unless every task itself was tuned. Without this option: unless "
                    "every task has a better answer than its default config");

@@ -129,8 +129,8 @@ void add_records_diff(Command records, CommandContext& context) {
                   "together, became slower by "
                   "more than the threshold, and that is certain; or nothing could be compared",
                   [options] { return run_records_diff(*options); });
-  command.add_option("A", options->a, "Database: before").required();
-  command.add_option("B", options->b, "Database: after").required();
+  command.add_option("A", options->a, "Database: before").required().offers(offer_files({".db"}));
+  command.add_option("B", options->b, "Database: after").required().offers(offer_files({".db"}));
   command.add_option("--threshold", options->threshold_percent, "Percent; smaller changes do not count")
       .in_range(0.0, 1000.0)
       .type_name("PERCENT")

@@ -210,18 +210,18 @@ void add_records_export(Command records, CommandContext& context) {
       "Print every record as a line of JSON (db/records_format.md), or in another tuner's form; or "
       "(--space) one task's configs as a table that tuner simulate searches",
       [options] { return run_export(*options); });
-  command.add_option("FILE", options->file, "Only the tasks of this job file");
+  add_job_file(command, options->file, "Only the tasks of this job file");
   command.add_option("--task", options->task, "Only this task of FILE (with --space: or of the job), from 0")
       .not_negative()
       .type_name("N");
   command.add_option("--job", options->job, "Only the trials of this job").type_name("JOB");
-  command.add_option("--op", options->op, "Only this operator: conv2d, matmul ...").type_name("NAME");
+  command.add_option("--op", options->op, "Only this operator: conv2d, matmul ...").type_name("OP");
   command
       .add_option("--since", options->since,
                   "Only records that finished since: 2026-11-20, or 90m, 12h, 7d ago")
       .type_name("TIME");
   command.add_option("--format", options->format, "jsonl (all there is), autotvm, t4 (one task), csv")
-      .type_name("NAME");
+      .type_name("FORMAT");
   command.add_flag("--own", options->own, "Only our own records, none imported from other tuners");
   command.add_flag("--foreign", options->foreign, "Only records imported from other tuners");
   command.add_flag(

@@ -162,12 +162,13 @@ void add_records_import(Command records, CommandContext& context) {
       [options] { return run_records_import(*options); });
   command.add_option("FILE", options->files, "Files, compressed (.gz) or not; told apart by content")
       .required();
-  command.add_option("--format", options->format, "Read them as jsonl, autotvm, t4 or csv").type_name("NAME");
+  command.add_option("--format", options->format, "Read them as jsonl, autotvm, t4 or csv")
+      .type_name("FORMAT");
   command
       .add_option("--task", options->task, "What was tuned, for tables and T4 documents that do not say it")
       .type_name("TEXT");
   command.add_option("--target", options->target, "Where it ran, for files that do not say it")
-      .type_name("TEXT");
+      .type_name("TARGET");
   add_json_option(command, options->json);
   add_db_option(command, options->db);
 }

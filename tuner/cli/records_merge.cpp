@@ -76,7 +76,7 @@ void add_records_merge(Command records, CommandContext& context) {
           "Database to add them to. One that is not there yet begins as a copy of the first; it may be one "
           "of them")
       .required()
-      .type_name("PATH");
+      .type_name("DATABASE");
   add_json_option(command, options->json);
 }
 

@@ -73,9 +73,7 @@ void add_rerun_command(Command app, CommandContext& context) {
   command.add_option("TRIAL", options->trial, "as in messages and tuner records export: t812").required();
   add_db_option(command, options->db);
   add_json_option(command, options->json);
-  command.add_option(
-      "--daemon", options->daemon,
-      "HOST:PORT, unix:/path or a credentials file; without it the trial runs on this machine");
+  add_daemon_option(command, options->daemon, "; without it the trial runs on this machine");
 }
 
 }  // namespace tuner::cli

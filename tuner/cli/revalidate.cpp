@@ -261,8 +261,8 @@ void add_revalidate_command(Command app, CommandContext& context) {
         catch_interrupts();
         return run_revalidate(*options);
       });
-  command.add_option("FILE", options->file, "Job file: only its tasks; without, every task of the database");
-  command.add_option("--op", options->op, "Only this operator, such as conv2d");
+  add_job_file(command, options->file, "Job file: only its tasks; without, every task of the database");
+  command.add_option("--op", options->op, "Only this operator, such as conv2d").type_name("OP");
   add_target_option(command, options->target);
   command
       .add_option("--budget", options->budget_s,
@@ -277,8 +277,7 @@ void add_revalidate_command(Command app, CommandContext& context) {
   command.add_flag("--dry-run", options->dry_run, "Only say what would be measured, in which order");
   add_db_option(command, options->db);
   add_json_option(command, options->json);
-  command.add_option("--daemon", options->daemon,
-                     "HOST:PORT, unix:/path or a credentials file; without it everything runs here");
+  add_daemon_option(command, options->daemon, "; without it everything runs here");
 }
 
 }  // namespace tuner::cli

@@ -147,6 +147,7 @@ void add_show_command(Command app, CommandContext& context) {
   command
       .add_option("FILE|TRIAL|DIR", options->what,
                   "Job file, a trial such as t812, an ONNX model, or a folder of tuner compile")
+      .offers({.files = true, .endings = {".json", ".onnx"}, .names = "trial"})
       .required();
   command
       .add_option(
@@ -163,7 +164,8 @@ void add_show_command(Command app, CommandContext& context) {
       .add_option(
           "--after", options->model.after,
           str("Of a model: its graph after this pass and those before it: ", pass_names(), ", or all"))
-      .type_name("PASS");
+      .type_name("PASS")
+      .offers(offer_words_in(pass_names() + " all"));
   add_extent_options(command, options->model.batch, options->model.dims);
   command
       .add_option(

@@ -224,12 +224,12 @@ void add_simulate_command(Command app, CommandContext& context) {
   const Command command =
       add_command(app, context, "simulate", "Play search strategies on recorded spaces; needs no device",
                   [options] { return run_simulate(*options); });
-  command.add_option("SPACE", options->spaces, "Recorded spaces, CSV or gzip").required().type_name("FILE");
+  command.add_option("SPACE", options->spaces, "Recorded spaces, CSV or gzip").required().type_name("SPACE");
   command
       .add_option("--strategy", options->strategies,
                   "Strategies to play, with commas between; annealing is always printed beside them")
       .delimiter(',')
-      .type_name("NAME")
+      .type_name("STRATEGY[,STRATEGY...]")
       .show_default();
   command.add_option("--trials", options->trials, "Trials a run").in_range(1, 1000000).show_default();
   command.add_option("--seeds", options->seeds, "Runs of each space, each with its own seed")
@@ -237,7 +237,7 @@ void add_simulate_command(Command app, CommandContext& context) {
       .show_default();
   command.add_option("--first-seed", options->first_seed, "Seed of the first run").show_default();
   command.add_option("--warm", options->warm, "Recorded spaces of the same kernel that are known beforehand")
-      .type_name("FILE");
+      .type_name("SPACE");
   command.add_flag("--warm-others", options->warm_others,
                    "Each space is played with the other SPACEs of the same knobs known beforehand");
   command.add_option("--warm-rows", options->warm_rows, "Random rows of each that are known beforehand")

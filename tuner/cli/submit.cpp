@@ -190,7 +190,7 @@ void add_submit_command(Command app, CommandContext& context) {
         options->details = context.verbose > 0;
         return run(*options);
       });
-  command.add_option("FILE", options->file, "job file, as examples/conv2d.json; - reads standard input")
+  add_job_file(command, options->file, "job file, as examples/conv2d.json; - reads standard input")
       .required();
   add_db_option(command, options->db);
   add_target_option(command, options->target);
@@ -205,8 +205,10 @@ void add_submit_command(Command app, CommandContext& context) {
                    ? std::string()
                    : str("expected 1 to ", kMaxTrialsPerTask, ", or all; found ", text);
       })
-      .type_name("N|all");
-  command.add_option("--search", options->search, "search strategy, instead of the file's");
+      .type_name("N|all")
+      .offers(offer_words({"all"}));
+  command.add_option("--search", options->search, "search strategy, instead of the file's")
+      .type_name("STRATEGY");
   command.add_option("--seed", options->seed, "seed of the search, instead of the file's")
       .when_given([options] { options->seed_given = true; });
   command
@@ -222,8 +224,7 @@ void add_submit_command(Command app, CommandContext& context) {
           "0: no limit")
       .as_duration()
       .in_range(0.0, 1e9);
-  command.add_option("--daemon", options->daemon,
-                     "HOST:PORT, unix:/path or a credentials file; without it everything runs here");
+  add_daemon_option(command, options->daemon, "; without it everything runs here");
   command
       .add_option("--priority", options->priority,
                   "before (high) or after (low) the other jobs of its tenant")

@@ -149,8 +149,7 @@ void add_top_command(Command app, CommandContext& context) {
   add_db_option(command, options->db);
   add_json_option(command, options->json);
   command.add_flag("--once", options->once, "Print one frame and end, as when stdout is no terminal");
-  command.add_option("--daemon", options->daemon,
-                     "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
+  add_daemon_option(command, options->daemon, "; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

@@ -173,7 +173,7 @@ void add_verify_command(Command app, CommandContext& context) {
       add_command(app, context, "verify",
                   "Run random configs of every template (CUDA: emulated) and compare their answers",
                   [options, &context] { return run_verify(*options, context.verbose); });
-  command.add_option("FILE", options->file, "Job file; - is standard input").required();
+  add_job_file(command, options->file, "Job file; - is standard input").required();
   command.add_option("--samples", options->samples, "Configs of each template and task")
       .in_range(uint64_t{1}, uint64_t{1'000'000})
       .show_default();
@@ -189,10 +189,7 @@ void add_verify_command(Command app, CommandContext& context) {
       .in_range(1, 100)
       .needs(times)
       .show_default();
-  command
-      .add_option(
-          "--daemon", options->times.daemon,
-          "With --times: HOST:PORT, unix:/path or a credentials file; without it this machine measures")
+  add_daemon_option(command, options->times.daemon, ", with --times; without it this machine measures")
       .needs(times);
   command.add_flag("--json", options->times.json, "With --times: print JSON").needs(times);
   add_db_option(command, options->times.db);

@@ -199,7 +199,7 @@ void add_whatif_command(Command app, CommandContext& context) {
   command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
   command.add_option("--strategy", options->strategies, "Strategies to play, with commas between")
       .required()
-      .type_name("NAME[,NAME...]");
+      .type_name("STRATEGY[,STRATEGY...]");
   command.add_option("--trials", options->play.trials, "Trials of each run")
       .in_range(1, 1'000'000)
       .show_default();

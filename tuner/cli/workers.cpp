@@ -45,8 +45,7 @@ void add_workers_command(Command app, CommandContext& context) {
   add_json_option(command, options->json);
   command.add_flag("--all", options->all,
                    "Also those not heard of for more than ten minutes; --json lists them anyway");
-  command.add_option("--daemon", options->daemon,
-                     "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
+  add_daemon_option(command, options->daemon, "; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

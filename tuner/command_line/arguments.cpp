@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
+#include "tuner/command_line/program_app.h"
 
 namespace tuner {
 
@@ -57,6 +58,13 @@ const Option& Option::between_zero_and(double most) const {
 const Option& Option::checked(std::function<std::string(const std::string&)> complaint) const {
   return option_->check(std::move(complaint)), *this;
 }
+const Option& Option::offers(const Offers& what) const {
+  CLI::App* root = of_;
+  while (root->get_parent() != nullptr) root = root->get_parent();
+  // A plain CLI::App, as in tests, has no place for it.
+  if (auto* program = dynamic_cast<ProgramApp*>(root)) program->offers[option_] = what;
+  return *this;
+}
 const Option& Option::when_given(std::function<void()> tell) const {
   return option_->each([tell = std::move(tell)](const std::string&) { tell(); }), *this;
 }
@@ -70,37 +78,37 @@ const Option& Option::read_as(std::function<std::string(const std::string&)> tex
 }
 
 Option Command::add_option(const std::string& names, std::string& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return {app_->add_option(names, value, help), app_};
 }
 Option Command::add_option(const std::string& names, std::vector<std::string>& values,
                            const std::string& help) const {
-  return Option(app_->add_option(names, values, help));
+  return {app_->add_option(names, values, help), app_};
 }
 Option Command::add_option(const std::string& names, std::vector<double>& values,
                            const std::string& help) const {
-  return Option(app_->add_option(names, values, help));
+  return {app_->add_option(names, values, help), app_};
 }
 Option Command::add_option(const std::string& names, int& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return {app_->add_option(names, value, help), app_};
 }
 Option Command::add_option(const std::string& names, int64_t& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return {app_->add_option(names, value, help), app_};
 }
 Option Command::add_option(const std::string& names, uint64_t& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return {app_->add_option(names, value, help), app_};
 }
 Option Command::add_option(const std::string& names, double& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return {app_->add_option(names, value, help), app_};
 }
 Option Command::add_flag(const std::string& names, bool& value, const std::string& help) const {
-  return Option(app_->add_flag(names, value, help));
+  return {app_->add_flag(names, value, help), app_};
 }
 Option Command::add_flag(const std::string& names, int& times, const std::string& help) const {
-  return Option(app_->add_flag(names, times, help));
+  return {app_->add_flag(names, times, help), app_};
 }
 Option Command::add_flag(const std::string& names, std::function<void()> when_given,
                          const std::string& help) const {
-  return Option(app_->add_flag_callback(names, std::move(when_given), help));
+  return {app_->add_flag_callback(names, std::move(when_given), help), app_};
 }
 
 Command Command::add_subcommand(const std::string& name, const std::string& description) const {

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tuner/command_line/offers.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -23,7 +25,7 @@ namespace tuner {
 
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
+  Option(CLI::Option* option, CLI::App* of) : option_(option), of_(of) {}
 
   const Option& required() const;
   const Option& needs(const Option& other) const;          // using this one without `other` is wrong use
@@ -50,12 +52,17 @@ class Option {
   const Option& read_as(std::function<std::string(const std::string&)> text_of,
                         const std::string& name) const;
 
+  // What completion offers for the value. Without it: the words of one_of(), else what a placeholder such as
+  // FILE, DIR or JOB means anywhere (completion.cpp).
+  const Option& offers(const Offers& what) const;
+
   // `complaint` returns what is wrong with a text; empty if it is fine.
   const Option& checked(std::function<std::string(const std::string&)> complaint) const;
   const Option& when_given(std::function<void()> tell) const;
 
  private:
   CLI::Option* option_;
+  CLI::App* of_;
 };
 
 class Command {

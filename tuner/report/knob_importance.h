@@ -35,8 +35,8 @@ struct ImportanceReport {
   double r2 = 0;                      // share of the variance that the model explains on unseen configs
   std::vector<KnobImportance> knobs;  // largest first; empty if there are fewer than kLeastConfigs configs
   static constexpr int64_t kLeastConfigs = 30;
-  // Below this R^2 the shares say little.
-  static constexpr double kLeastR2 = 0.2;
+  // Below this R^2 the shares say little: most of the variance is in none of them.
+  static constexpr double kLeastR2 = 0.5;
 };
 
 // `results` must be of `space`; failures are left out.

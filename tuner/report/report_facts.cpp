@@ -41,6 +41,11 @@ Result<JobTask> load(const JobRow& job, int index, const std::vector<TrialWithRe
   return t;
 }
 
+size_t marks_of_task(const JobTask& t, const ReportOptions& options) {
+  return std::clamp(options.marks / t.job->tasks.size(), ReportOptions::kLeastMarks,
+                    ReportOptions::kMostMarks);
+}
+
 Result<ordered_json> task_facts(const Store& store, const JobTask& t, const ReportOptions& options) {
   const JobRow::Task& row = t.job->tasks[static_cast<size_t>(t.index)];
   std::map<std::string, int64_t> outcomes;
@@ -63,7 +68,7 @@ Result<ordered_json> task_facts(const Store& store, const JobTask& t, const Repo
                  {"cut", cut},
                  {"outcomes", outcomes},
                  {"best", best_facts(t)},
-                 {"convergence", convergence_facts(t)}};
+                 {"convergence", convergence_facts(t, marks_of_task(t, options))}};
   ASSIGN_OR_RETURN(j["baseline"], baseline_facts(store, t, options));
   ASSIGN_OR_RETURN(j["importance"], importance_facts(t));
   j["race"] = race_facts(t);

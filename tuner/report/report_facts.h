@@ -20,6 +20,10 @@ struct ReportOptions {
   int baseline_seeds = 10;
   double least_coverage = 0.9;
   bool measure_roofs = true;  // false: only the peak that the records have
+  // Trials of the whole job that the page draws, each with its config. A page of a job with very many trials
+  // stays small; every task gets at least kLeastMarks and at most kMostMarks.
+  size_t marks = 6000;
+  static constexpr size_t kLeastMarks = 40, kMostMarks = 1500;
   std::function<void(const std::string&)> progress = [](const std::string&) {};  // receives a line for people
 };
 

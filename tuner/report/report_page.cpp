@@ -1,64 +1,55 @@
 #include "tuner/report/report_page.h"
 
-#include <string_view>
-
 #include "compiler_core/base/status.h"
 #include "report/page.h"
+#include "tuner/report/chart.h"
+#include "tuner/report/page_parts.h"
 
 namespace tuner {
-namespace {
 
-// JSON inside a script element: '<' could end the element or begin a comment, and is never needed outside
-// strings.
-std::string inside_script(const std::string& json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<')
-      out += "\\u003c";
-    else
-      out += c;
-  }
-  return out;
+namespace page {
+
+Html job_head(const Facts& facts) {
+  std::string when = text(facts, "submitted");
+  if (const size_t t = when.find('T'); t != std::string::npos)
+    when = str(when.substr(0, t), " ", when.substr(t + 1, 8), " UTC");
+  Html out = html("<h1>Tuning report: job ", breakable(text(facts, "job")), "</h1><p class='soft'>",
+                  breakable(text(facts, "search")), ", seed ", static_cast<int64_t>(number(facts, "seed")));
+  if (!when.empty()) out << "; submitted " << when;
+  out << "; <span class='pill" << (text(facts, "state") == "failed" ? Html(" bad") : Html()) << "'>"
+      << text(facts, "state") << "</span>";
+  if (const std::string message = text(facts, "message"); !message.empty())
+    out << " " << bounded(message, 1000);
+  return out << "</p><p class='note'>Each mark in a chart stands for a trial and tells its name, config, "
+                "time and "
+                "outcome: point at it, tap it, or move through the chart with the arrow keys.</p>";
 }
 
-std::string as_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-void replace(std::string& page, std::string_view mark, const std::string& by) {
-  const size_t at = page.find(mark);
-  CHECK(at != std::string::npos) << "page.html has no " << mark;
-  page.replace(at, mark.size(), by);
-}
-
-}  // namespace
+}  // namespace page
 
 std::string report_page(const nlohmann::ordered_json& facts) {
-  std::string page = kReportPage;
-  const auto job = facts.find("job");
-  // The facts last: they may hold the other mark.
-  replace(page, "@TITLE@",
-          as_text("Tuning report: job " + (job != facts.end() ? job->get<std::string>() : "")));
-  replace(page, "@FACTS@",
-          inside_script(facts.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
-  return page;
+  const page::Facts& tasks = page::part(facts, "tasks");
+  const std::string job = page::text(facts, "job");
+  // Nothing is loaded: the policy holds the browser to it.
+  Html out(
+      "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+      "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
+      "<meta name='color-scheme' content='light dark'>\n"
+      "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'; img-src data:\">\n<link rel='icon' href='data:,'>\n<title>");
+  out << "Tuning report: job " << job << "</title>\n<style>\n"
+      << Html(kReportStyle) << "</style>\n</head>\n<body>\n"
+      << page::shapes() << "<main>\n"
+      << page::job_head(facts);
+  if (tasks.size() > 1) out << page::task_list(tasks);
+  for (const page::Facts& task : tasks) out << page::task_section(task);
+  out << "<footer>Made by tuner report from the records of job " << job
+      << ". Everything on this page is in it: it needs no network.</footer>\n</main>\n"
+         "<div class='tip' id='tip' hidden></div>\n<div class='away' id='said' role='status' "
+         "aria-live='polite'></div>\n"
+         "<script>\n"
+      << Html(kReportScript) << "</script>\n</body>\n</html>\n";
+  return out.code();
 }
 
 }  // namespace tuner

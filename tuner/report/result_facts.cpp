@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler_core/base/statistics.h"
+#include "db/raced_time.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/needed_work.h"
 #include "tuner/report/task_facts.h"
@@ -18,40 +19,6 @@ namespace {
 
 constexpr size_t kMostExamples = 4;        // of one kind of failure
 constexpr int64_t kPause_us = 60'000'000;  // between two results: longer, and nobody was measuring
-
-// As the race judges: the median of its samples is what the kernel takes in a process.
-std::vector<double> by_process(const RaceFinalist& f) {
-  std::map<int, std::vector<double>> samples;
-  for (size_t i = 0; i < f.samples_ns.size(); ++i) samples[f.process[i]].push_back(f.samples_ns[i]);
-  std::vector<double> out;
-  for (auto& [process, ns] : samples) {
-    out.push_back(median(ns));
-  }
-  return out;
-}
-
-const TrialWithRecord* find_trial(const JobTask& t, const std::string& id) {
-  const auto at = std::ranges::find_if(t.trials, [&](const TrialWithRecord& r) { return r.trial.id == id; });
-  return at == t.trials.end() ? nullptr : &*at;
-}
-
-const TrialWithRecord* fastest_trial(const JobTask& t) {
-  const TrialWithRecord* best = nullptr;
-  for (const TrialWithRecord& r : t.trials)
-    if (r.record->outcome == Outcome::kOk && !r.record->cut &&
-        (best == nullptr || record_time_ns(*r.record) < record_time_ns(*best->record)))
-      best = &r;
-  return best;
-}
-
-std::string described(const JobTask& t, const TrialRow& trial) {
-  const Result<Config> config = config_from_text(trial.config);
-  if (t.space && config)
-    for (const SearchSpace::Part& part : t.space->search.parts)
-      if (part.template_name == trial.template_name && part.space->index_of(*config))
-        return part.space->describe(*config);
-  return trial.config;
-}
 
 std::string algorithm_of(const std::string& template_name) {
   const AnyTemplate* found = find_template(template_name);
@@ -74,17 +41,16 @@ double default_ns(const JobTask& t) {
 }  // namespace
 
 ordered_json best_facts(const JobTask& t) {
-  const TrialWithRecord* winner = fastest_trial(t);
-  const auto newest =
-      std::find_if(t.races.rbegin(), t.races.rend(), [](const RaceRow& r) { return r.certified; });
-  const RaceRow* race = newest == t.races.rend() ? nullptr : &*newest;
-  const TrialWithRecord* raced = race == nullptr ? nullptr : find_trial(t, race->winner_trial_id);
-  if (raced != nullptr) winner = raced;
-  if (winner == nullptr) return nullptr;
+  const RaceRow* race = deciding_race(t);
+  const size_t at = race != nullptr ? position_of(t, race->winner_trial_id) : fastest_trial(t);
+  if (at == t.trials.size()) return nullptr;
+  const TrialWithRecord* winner = &t.trials[at];
+  const TrialWithRecord* raced = race != nullptr ? winner : nullptr;
   const Interval interval = median_interval(winner->record->run_ns);
   const double ns = raced != nullptr ? race->time_ns : record_time_ns(*winner->record);
   const double flops = static_cast<double>(t.task.workload.flops());
-  ordered_json j{{"trial", winner->trial.id},
+  ordered_json j{{"trial", trial_name(winner->trial.id)},
+                 {"n", at + 1},
                  {"template", winner->trial.template_name},
                  {"template_version", winner->trial.template_version},
                  {"algorithm", algorithm_of(winner->trial.template_name)},
@@ -94,6 +60,7 @@ ordered_json best_facts(const JobTask& t) {
                  {"low_ns", raced != nullptr ? race->time_low_ns : interval.low},
                  {"high_ns", raced != nullptr ? race->time_high_ns : interval.high},
                  {"raced", raced != nullptr},
+                 {"trial_ns", record_time_ns(*winner->record)},
                  {"gflops", ns > 0 ? flops / ns : 0},
                  {"needed_gflops", ns > 0 ? static_cast<double>(needed_flops(t.task.workload)) / ns : 0},
                  {"peak_gflops", winner->record->peak_gflops},
@@ -116,30 +83,33 @@ ordered_json best_facts(const JobTask& t) {
 }
 
 ordered_json race_facts(const JobTask& t) {
-  if (t.races.empty()) return {{"why", "the finalists of this task were not raced"}};
-  const RaceRow& race = t.races.back();
-  ordered_json finalists = ordered_json::array();
-  std::vector<std::pair<double, ordered_json>> sorted;
+  const RaceRow* const shown = shown_race(t);
+  if (shown == nullptr) return {{"why", "the finalists of this task were not raced"}};
+  const RaceRow& race = *shown;
+  const bool decided = deciding_race(t) != nullptr;
+  std::vector<ordered_json> finalists;
   for (const RaceFinalist& f : race.finalists) {
-    const std::vector<double> each = by_process(f);
-    const Interval interval = median_interval(each);
-    const TrialWithRecord* trial = find_trial(t, f.trial_id);
-    const double ns = median(each);
-    sorted.emplace_back(
-        ns, ordered_json{{"trial", f.trial_id},
-                         {"config", trial != nullptr ? described(t, trial->trial) : "of another job"},
-                         {"template", trial != nullptr ? trial->trial.template_name : ""},
-                         {"time_ns", ns},
-                         {"low_ns", interval.low},
-                         {"high_ns", interval.high},
-                         {"processes", each.size()},
-                         {"samples", f.samples_ns.size()},
-                         {"winner", f.trial_id == race.winner_trial_id},
-                         {"tied", std::ranges::find(race.tie_set, f.trial_id) != race.tie_set.end()}});
+    const size_t at = position_of(t, f.trial_id);
+    const TrialRow* trial = at < t.trials.size() ? &t.trials[at].trial : nullptr;
+    // The winner's time is the one that the race published, as in best_facts().
+    const bool winner = decided && f.trial_id == race.winner_trial_id;
+    const Spread time = winner ? Spread{race.time_ns, race.time_low_ns, race.time_high_ns} : raced_time(f);
+    const std::set<int> processes(f.process.begin(), f.process.end());
+    finalists.push_back(
+        {{"trial", trial_name(f.trial_id)},
+         {"config", trial != nullptr ? described(t, *trial) : "of another job"},
+         {"template", trial != nullptr ? trial->template_name : ""},
+         {"time_ns", time.value},
+         {"low_ns", time.low},
+         {"high_ns", time.high},
+         {"processes", processes.size()},
+         {"samples", f.samples_ns.size()},
+         {"winner", winner},
+         {"tied", decided && std::ranges::find(race.tie_set, f.trial_id) != race.tie_set.end()}});
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [ns, j] : sorted) finalists.push_back(std::move(j));
+  std::ranges::stable_sort(finalists, [](const ordered_json& a, const ordered_json& b) {
+    return a["winner"] != b["winner"] ? a["winner"].get<bool>() : a["time_ns"] < b["time_ns"];
+  });
   return {{"finalists", finalists},       {"regret_bound", race.regret_bound},
           {"time_ns", race.time_ns},      {"low_ns", race.time_low_ns},
           {"high_ns", race.time_high_ns}, {"ratio_to_sentinel", race.ratio},
@@ -162,7 +132,7 @@ ordered_json failure_facts(const JobTask& t) {
     for (const char c : r.record->message)
       if (c < '0' || c > '9') sort += c;
     if (kind.examples.size() < kMostExamples && kind.messages.insert(sort).second)
-      kind.examples.push_back({{"trial", r.trial.id},
+      kind.examples.push_back({{"trial", trial_name(r.trial.id)},
                                {"template", r.trial.template_name},
                                {"config", described(t, r.trial)},
                                {"message", r.record->message}});

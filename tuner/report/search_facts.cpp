@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuner/report/drawn_trials.h"
 #include "tuner/report/knob_importance.h"
 #include "tuner/report/task_facts.h"
 #include "tuner/search/stopping_estimate.h"
@@ -74,17 +75,27 @@ Result<std::vector<double>> curve_of(const Store& store, const JobRow& job, cons
 
 }  // namespace
 
-ordered_json convergence_facts(const JobTask& t) {
-  ordered_json points = ordered_json::array();
-  for (const TrialWithRecord& r : t.trials) {
-    const bool ok = r.record->outcome == Outcome::kOk;
-    // A cut trial's time is a bound: it was slower than that.
-    points.push_back({r.trial.id, ok ? ordered_json(record_time_ns(*r.record)) : ordered_json(nullptr),
-                      !ok             ? std::string(outcome_name(r.record->outcome))
-                      : r.record->cut ? "cut"
-                                      : "ok"});
+ordered_json convergence_facts(const JobTask& t, size_t marks) {
+  // A cut trial's time is a bound: it was slower than that.
+  const auto time_of = [](const MeasureRecord& r) {
+    return r.outcome == Outcome::kOk ? ordered_json(record_time_ns(r)) : ordered_json(nullptr);
+  };
+  const auto kind_of = [](const MeasureRecord& r) {
+    return r.outcome == Outcome::kOk && r.cut ? std::string("cut") : std::string(outcome_name(r.outcome));
+  };
+  ordered_json points = ordered_json::array(), drawn = ordered_json::array();
+  for (const TrialWithRecord& r : t.trials)
+    points.push_back({trial_name(r.trial.id), time_of(*r.record), kind_of(*r.record)});
+  for (const size_t i : drawn_trials(t, marks)) {
+    const TrialWithRecord& r = t.trials[i];
+    drawn.push_back({{"n", i + 1},
+                     {"trial", trial_name(r.trial.id)},
+                     {"ns", time_of(*r.record)},
+                     {"outcome", kind_of(*r.record)},
+                     {"template", r.trial.template_name},
+                     {"config", described(t, r.trial)}});
   }
-  return {{"points", points}};
+  return {{"points", points}, {"marks", drawn}};
 }
 
 Result<ordered_json> baseline_facts(const Store& store, const JobTask& t, const ReportOptions& options) {

@@ -25,7 +25,22 @@ struct JobTask {
   std::optional<TaskSpace> space;       // empty: this program no longer has a template for it
 };
 
-nlohmann::ordered_json convergence_facts(const JobTask& t);
+// A trial's name as people read and type it. Every name in the document comes from here.
+std::string trial_name(const std::string& trial_id);
+// The config as its template describes it, or as it is stored where that is not known.
+std::string described(const JobTask& t, const TrialRow& trial);
+
+// The race that the task's result rests on: the newest certified one whose winner has a record here; or null.
+const RaceRow* deciding_race(const JobTask& t);
+// That, or else the newest one, which decided nothing; null: the task was not raced.
+const RaceRow* shown_race(const JobTask& t);
+// Position in `t.trials`; their number: it is not among them.
+size_t position_of(const JobTask& t, const std::string& trial_id);
+// The fastest of those timed to the end; the number of trials: there is none.
+size_t fastest_trial(const JobTask& t);
+
+// `marks`: at most so many trials are listed with their configs; all of them are in "points".
+nlohmann::ordered_json convergence_facts(const JobTask& t, size_t marks);
 // Compares with a search without a model: another job of this task that used one, else annealing replayed on
 // the recorded rows.
 Result<nlohmann::ordered_json> baseline_facts(const Store& store, const JobTask& t,
