@@ -79,7 +79,7 @@ ordered_json convergence_facts(const JobTask& t) {
   for (const TrialWithRecord& r : t.trials) {
     const bool ok = r.record->outcome == Outcome::kOk;
     // A cut trial's time is a bound: it was slower than that.
-    points.push_back({r.trial.id, ok ? ordered_json(record_time_ns(*r.record)) : ordered_json(nullptr),
+    points.push_back({r.trial.name(), ok ? ordered_json(record_time_ns(*r.record)) : ordered_json(nullptr),
                       !ok             ? std::string(outcome_name(r.record->outcome))
                       : r.record->cut ? "cut"
                                       : "ok"});
