@@ -147,8 +147,11 @@ std::string_view trial_state_name(TrialState state);
 std::optional<TrialState> trial_state_from_name(std::string_view name);
 
 struct TrialRow {
-  std::string id;  // "t" and a sequence number, short enough to type
+  std::string id;  // "t" and a sequence number of the whole database; what programs use
   std::string job_id;
+  // Its place among all trials of its job, from 1, in the order of ids. Rows are added and never deleted, so it stays. 0: not
+  // asked for (TrialQuery::numbered).
+  int64_t number = 0;
   int task_index = 0;
   std::string template_name;
   int template_version = 1;
@@ -162,6 +165,9 @@ struct TrialRow {
   uint64_t rng_counter = 0;
   std::string model_digest;
   int64_t seq = 0;  // event sequence number at creation; gives the order of trials
+
+  // What people call it: "j3.17" is the 17th trial of job j3. Where its number was not asked for, its id.
+  std::string name() const { return number > 0 ? job_id + "." + std::to_string(number) : id; }
 };
 
 struct TrialWithRecord {
@@ -247,6 +253,9 @@ struct RaceRow {
   int turns = 0, discarded = 0;  // of all finalists: turns taken; turns thrown away and repeated. 0: not
                                  // counted
   int disturbed = 0;             // how many of the counted turns were disturbed
+  int slices = 0,
+      retaken =
+          0;  // slices of calls in all turns, and those that were disturbed and taken anew; 0: not counted
   std::string default_trial_id;  // the finalist with the default config; empty: none
   double default_time_ns = 0;
   std::string stored_trial_id;     // the finalist that was the answer before; empty: none
@@ -287,6 +296,7 @@ struct TunedConfig {
   double read_gbps = 0;          // as in MeasureRecord
   double peak_gflops = 0;
   std::string trial_id, artifact_digest;
+  std::string trial_name;  // TrialRow::name(); the id where it was not asked for
   int64_t trials = 0;
   std::vector<std::pair<Outcome, int64_t>> outcomes;
   Environment environment;

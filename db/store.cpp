@@ -73,11 +73,12 @@ Status Store::requeue_trial(std::string_view trial_id, int attempt) {
 
 Result<std::vector<TrialWithRecord>> Store::trials(std::string_view job_id) const {
   if (job_id.empty()) return no_job(job_id);
-  return trials(TrialQuery{.job = std::string(job_id)});
+  return trials(TrialQuery{.job = std::string(job_id), .numbered = true});
 }
 
 Result<TrialWithRecord> Store::trial(std::string_view trial_id) const {
-  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> found, trials(TrialQuery{.ids = {std::string(trial_id)}}));
+  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> found,
+                   trials(TrialQuery{.ids = {std::string(trial_id)}, .numbered = true}));
   return std::move(found.at(0));
 }
 

@@ -71,11 +71,14 @@ struct JobChange {
 
 // Selects trials by id or by job; empty selects all.
 struct TrialQuery {
-  std::vector<std::string> ids;
+  std::vector<std::string> ids;  // or names: "t812", "j3.17"
   std::string job;
   int64_t after = 0;  // only those with a larger seq
   int64_t limit = 0;  // at most this many; 0: no limit
   bool open = false;  // only those of a job that are queued or leased
+  // Fills TrialRow::number. Of trials by id that counts, for each, the trials before it in its job; of a job, those up to
+  // `after`, once. Not with `open`, nor for all jobs.
+  bool numbered = false;
 };
 
 // A trial that a worker wants to lease.
@@ -222,7 +225,8 @@ class Store {
   Status set_job_state(std::string_view job_id, JobState state, std::string_view message);
   // Raises `trials`, sets `stop`, and queues the job again.
   Status extend_job(std::string_view job_id, int trials, const StopOptions& stop);
-  Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const;
+  Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const;  // numbered
+  // By its name or id ("j3.17", "t812"), numbered.
   Result<TrialWithRecord> trial(std::string_view trial_id) const;
   // Page by page: calls `f` with every trial that has a record, oldest first, until it returns false. An
   // empty job_id selects all jobs.
@@ -244,7 +248,7 @@ class Store {
   // Revalidation (tuner revalidate): if the newest race has another compiler, harness or machine than that
   // record, and its job also measured the record's config, only records of the race's environment count.
   //
-  // Without `counted`, trials and outcomes stay empty. Counting reads all records of the task; the rest takes
+  // Without `counted`, trials and outcomes stay empty, and trial_name is the id. Counting reads all records of the task; the rest takes
   // microseconds however many there are.
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                            const std::vector<std::string>& templates = {}, bool counted = true,

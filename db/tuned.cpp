@@ -172,6 +172,7 @@ TunedConfig tuned_config(const Decision& decision, const JobRow::Task& task) {
                   .peak_gflops = r.peak_gflops,
                   .trial_id = trial.id,
                   .artifact_digest = r.artifact_digest,
+                  .trial_name = trial.id,
                   .environment = r.environment,
                   .finished_at_us = r.finished_at_us};
   if (decision.race) {
@@ -204,6 +205,10 @@ Result<TunedConfig> Store::best(std::string_view workload_key, std::string_view 
     for (const auto& [outcome, count] : best->outcomes) best->trials += count;
     return Status::ok();
   }));
+  if (best && counted) {
+    ASSIGN_OR_RETURN(const TrialWithRecord named, trial(best->trial_id));
+    best->trial_name = named.trial.name();
+  }
   if (best) return *std::move(best);
   const std::string what = str("no trial of ", workload_key, " on \"", target, "\"");
   return known ? not_found(what, " has been measured with a right answer yet, in ", where())

@@ -63,6 +63,7 @@ void to_proto(const TunedConfig& t, int64_t flops, v1::TunedConfig* out) {
   out->set_gflops(t.time_ns > 0 ? static_cast<double>(flops) / t.time_ns : 0);
   out->set_peak_gflops(t.peak_gflops);
   out->set_trial_id(t.trial_id);
+  out->set_trial_name(t.trial_name);
   out->set_artifact_digest(t.artifact_digest);
   out->set_trials(t.trials);
   out->clear_outcomes();
@@ -106,6 +107,7 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
   out.time_high_ns = check.at_least_zero("time_high_ns", t.time_high_ns());
   out.peak_gflops = check.at_least_zero("peak_gflops", t.peak_gflops());
   out.trial_id = check.text("trial_id", t.trial_id());
+  out.trial_name = t.trial_name().empty() ? out.trial_id : check.text("trial_name", t.trial_name());
   out.artifact_digest = check.text("artifact_digest", t.artifact_digest());
   out.trials = check.in_range<int64_t>("trials", t.trials(), 0, int64_t{1} << 60);
   check.at_most("outcomes", t.outcomes_size(), v1::Outcome_MAX);
@@ -156,6 +158,7 @@ void to_proto(const Answer& a, int64_t flops, v1::Answer* out) {
   for (const Basis& b : a.rests_on) {
     v1::Basis* item = out->add_rests_on();
     item->set_trial_id(b.trial_id);
+    item->set_trial_name(b.trial_name);
     item->set_workload_key(b.workload_key);
     item->set_target(b.target);
     item->set_time_ns(b.time_ns);
@@ -192,7 +195,8 @@ Result<Answer> from_proto(const v1::Answer& a, std::string_view field) {
     out.rests_on.push_back(
         {check.text(at + "trial_id", b.trial_id()), check.text(at + "workload_key", b.workload_key()),
          check.text(at + "target", b.target()), check.at_least_zero(at + "time_ns", b.time_ns()),
-         microseconds(check, at + "finished_at", b.finished_at())});
+         microseconds(check, at + "finished_at", b.finished_at()),
+         b.trial_name().empty() ? b.trial_id() : check.text(at + "trial_name", b.trial_name())});
   }
   out.learned_shapes = check.in_range("learned_shapes", a.learned_shapes(), 0, 1 << 30);
   out.learned_records = check.in_range<int64_t>("learned_records", a.learned_records(), 0, int64_t{1} << 60);
@@ -389,6 +393,8 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
   out.turns = check.in_range("turns", r.turns(), 0, 1 << 30);
   out.discarded = check.in_range("discarded", r.discarded(), 0, 1 << 30);
   out.disturbed = check.in_range("disturbed", r.disturbed(), 0, 1 << 30);
+  out.slices = check.in_range("slices", r.slices(), 0, 1 << 30);
+  out.retaken = check.in_range("retaken", r.retaken(), 0, 1 << 30);
   if (!r.default_trial().empty() && !races(r.default_trial()))
     check.refuse("default_trial", "expected one of the finalists or none, found ", r.default_trial());
   out.default_trial_id = check.text("default_trial", r.default_trial());
@@ -430,6 +436,8 @@ void to_proto(const RaceRow& race, v1::RaceResult* out) {
   out->set_turns(race.turns);
   out->set_discarded(race.discarded);
   out->set_disturbed(race.disturbed);
+  out->set_slices(race.slices);
+  out->set_retaken(race.retaken);
   out->set_default_trial(race.default_trial_id);
   out->set_default_time_ns(race.default_time_ns);
   out->set_stored_trial(race.stored_trial_id);

@@ -81,11 +81,14 @@ Reader::Reader(const json& object, std::string prefix) : object_(object), prefix
 }
 
 const json* Reader::get(const std::string& key, bool required) {
-  if (failed()) return nullptr;
   asked_.push_back(key);
+  if (failed()) return nullptr;
   const auto it = object_.find(key);
   if (it != object_.end()) return &*it;
-  if (required) refuse(key, "expected a value, found nothing.");
+  if (required) {
+    refuse(key, "expected a value, found nothing.");
+    missing_ = true;
+  }
   return nullptr;
 }
 
@@ -199,18 +202,29 @@ const json* Reader::list(const std::string& key, bool required) {
   return nullptr;
 }
 
-Status Reader::finish() {
-  if (failed()) return status_;
+// "unknown key "M"; did you mean m? Known here: ..."; empty: every key was asked for.
+std::string Reader::unknown_keys() const {
   const std::set<std::string> asked(asked_.begin(), asked_.end());
+  std::string unknown, meant, known;
+  int count = 0;
   for (const auto& [key, value] : object_.items()) {
     if (asked.contains(key)) continue;
-    std::string known;
-    for (const std::string& k : asked) known += (known.empty() ? "" : ", ") + k;
-    const std::string meant = did_you_mean(key, {asked.begin(), asked.end()});
-    status_ = invalid_argument(prefix_, found(json(key)), ": unknown key", meant.empty() ? "." : meant,
-                               " Known here: ", known, ".");
-    break;
+    ++count;
+    unknown += (unknown.empty() ? "" : ", ") + found(json(key));
+    if (meant.empty()) meant = did_you_mean(key, {asked.begin(), asked.end()});
   }
+  if (count == 0) return "";
+  for (const std::string& k : asked) known += (known.empty() ? "" : ", ") + k;
+  return str(unknown, count == 1 ? ": unknown key" : ": unknown keys", meant.empty() ? "." : meant,
+             " Known here: ", known, ".");
+}
+
+Status Reader::finish() {
+  if (failed() && !(missing_ && knows_keys_)) return status_;
+  const std::string unknown = object_.is_object() ? unknown_keys() : "";
+  if (unknown.empty()) return status_;
+  status_ = missing_ ? invalid_argument(status_.message(), " ", unknown) : invalid_argument(prefix_, unknown);
+  missing_ = false;
   return status_;
 }
 

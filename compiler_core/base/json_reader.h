@@ -98,16 +98,23 @@ class Reader {
     if (!failed()) status_ = inner;
   }
 
-  // Returns the first error; InvalidArgument also if the object has a key that was never asked for.
+  // Returns the first error; InvalidArgument also if the object has a key that was never asked for. Where a required key
+  // is missing it names the keys that were not asked for, too: one of them may be that key misspelt. So a reader asks
+  // for all its keys, whatever is wrong with the first ones.
   Status finish();
+  // What was missing decides which keys belong here: finish() calls none unknown beside it.
+  void know_no_keys() { knows_keys_ = false; }
 
  private:
+  std::string unknown_keys() const;
   bool integer(const std::string& key, __int128& value, __int128 low, __int128 high, bool required);
 
   const json& object_;
   const std::string prefix_;
   std::vector<std::string> asked_;  // with repetitions: importers read millions of keys
   Status status_;
+  bool missing_ = false;  // status_ is that a required key is not there
+  bool knows_keys_ = true;
 };
 
 }  // namespace tuner::json_input

@@ -16,7 +16,7 @@ struct DiffOptions {
 // One task, compared by its best config in each database.
 struct TaskDiff {
   enum class Verdict {
-    kSame,     // the whole interval lies within the threshold
+    kSame,     // the whole interval lies within the threshold, or both answers rest on one measurement
     kFaster,   // b is faster: the whole interval lies beyond the threshold
     kSlower,   // b is slower by the same rule: a regression
     kUnsure,   // the interval crosses a threshold, so nothing is decided

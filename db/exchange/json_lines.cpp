@@ -227,6 +227,8 @@ ordered_json race_json(const ExchangedRace& in) {
                      {"rounds", r.options.rounds},
                      {"limit_s", r.options.limit_s},
                      {"constants", constants_name(r.options.constants)}}}};
+  if (r.slices != 0) out["slices"] = r.slices;
+  if (r.retaken != 0) out["retaken"] = r.retaken;
   add_environment(out, r.environment);
   out["when"] = time_text(r.finished_at_us);
   return out;
@@ -283,6 +285,8 @@ Result<ExchangeRow> race_from(Fields& in) {
   r.turns = in.has("turns") ? in.integer32("turns", 0) : 0;
   r.discarded = in.has("discarded") ? in.integer32("discarded", 0) : 0;
   r.disturbed = in.has("disturbed") ? in.integer32("disturbed", 0) : 0;
+  r.slices = in.has("slices") ? in.integer32("slices", 0) : 0;
+  r.retaken = in.has("retaken") ? in.integer32("retaken", 0) : 0;
   r.default_trial_id = in.text_or("default_trial", "");
   r.default_time_ns = in.number_or("default_time_ns", 0);
   r.stored_trial_id = in.text_or("stored_trial", "");

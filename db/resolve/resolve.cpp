@@ -41,7 +41,7 @@ Status usable(std::string_view template_name, int template_version, const Worklo
 }
 
 Basis basis_of(const TunedConfig& t) {
-  return {t.trial_id, t.workload_key, t.target, t.time_ns, t.finished_at_us};
+  return {t.trial_id, t.workload_key, t.target, t.time_ns, t.finished_at_us, t.trial_name};
 }
 
 int version_here(std::string_view template_name) {
@@ -127,6 +127,11 @@ struct Resolver::Impl {
     answer.stale_reason = s.reason;
   }
 
+  std::string name_of_trial(const std::string& id) const {
+    const Result<TrialWithRecord> trial = store->trial(id);
+    return trial ? trial->trial.name() : id;
+  }
+
   // The best of the task's own records. A machine keeps its answers when its target gets another name (a
   // newer LLVM tells its CPU from others, say): then they stand under the former one. None: not tuned.
   Result<std::optional<TunedConfig>> best_of_task(const Question& q) const {
@@ -175,7 +180,7 @@ struct Resolver::Impl {
     ASSIGN_OR_RETURN(std::optional<TunedConfig> best, best_of_task(q));
     if (!best) return std::optional<Answer>();
     if (const Status ready = buildable(*best, q); !ready) {
-      q.why = str("trial ", best->trial_id, " rests on ", ready.message(), "; ");
+      q.why = str("trial ", best->trial_name, " rests on ", ready.message(), "; ");
       return std::optional<Answer>();
     }
     if (options.count_outcomes)
@@ -267,7 +272,7 @@ struct Resolver::Impl {
       offer.answer.rests_on = {basis_of(*best)};
       mark_stale(offer.answer, *best, q.target);
       offer.how = str("the config of ", relative.workload_key, " on \"", relative.target, "\" is used (",
-                      relative.difference, ", trial ", best->trial_id, ")");
+                      relative.difference, ", trial ", best->trial_name, ")");
       offer.answer.tuned = *std::move(best);
       return std::optional(std::move(offer));
     }
@@ -329,10 +334,10 @@ struct Resolver::Impl {
         if (best.from != nullptr) {
           Offer offer{answer_of(q, AnswerKind::kNearest, serving[best.serving], best.config, best.prediction),
                       best.prediction.score};
+          const std::string trial = name_of_trial(best.top->trial_id);
           offer.answer.rests_on = {{best.top->trial_id, best.from->workload_key, q.asked.target,
-                                    best.top->time_ns, best.top->finished_at_us}};
-          offer.how =
-              str("the config of ", best.from->workload_key, " is used (trial ", best.top->trial_id, ")");
+                                    best.top->time_ns, best.top->finished_at_us, trial}};
+          offer.how = str("the config of ", best.from->workload_key, " is used (trial ", trial, ")");
           offers.push_back(std::move(offer));
         }
       }

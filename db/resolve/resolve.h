@@ -44,6 +44,7 @@ struct Basis {
   std::string workload_key, target;
   double time_ns = 0;  // for the workload named here, not the one asked for
   int64_t finished_at_us = 0;
+  std::string trial_name;  // what people call the trial: "j3.17"; the id where outcomes are not counted
 };
 
 struct Answer {

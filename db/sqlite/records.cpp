@@ -183,11 +183,34 @@ Result<std::vector<MeasureRecord>> SqliteStore::records(std::string_view trial_i
 
 namespace {
 
+// By what people call it: "j3.17".
+Result<StoredTrial> named_trial(Connection& c, const std::string& name, const TrialName& parts) {
+  ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, parts.job_id));
+  ASSIGN_OR_RETURN(const SqlRow row, c.one(kTrialByNumber, {job.job_seq, parts.number - 1}));
+  if (!row.empty()) return trial_from_row(row);
+  ASSIGN_OR_RETURN(const SqlRow all, c.one(kTrialsOfJobUpTo, {job.job_seq, INT64_MAX}));
+  return not_found("no trial \"", name, "\": job ", parts.job_id, " has ", std::get<int64_t>(all.at(0)),
+                   " trials");
+}
+
+Result<int64_t> trials_up_to(Connection& c, int64_t job_seq, int64_t seq) {
+  ASSIGN_OR_RETURN(const SqlRow row, c.one(kTrialsOfJobUpTo, {job_seq, seq}));
+  return std::get<int64_t>(row.at(0));
+}
+
 Result<std::vector<StoredTrial>> stored_trials(Connection& c, const TrialQuery& query) {
   std::vector<StoredTrial> out;
   for (const std::string& id : query.ids) {
-    ASSIGN_OR_RETURN(const int64_t seq, trial_seq(id));
-    ASSIGN_OR_RETURN(out.emplace_back(), find_trial_row(c, seq));
+    StoredTrial& trial = out.emplace_back();
+    if (const std::optional<TrialName> parts = trial_name_parts(id)) {
+      ASSIGN_OR_RETURN(trial, named_trial(c, id, *parts));
+      trial.trial.number = parts->number;
+    } else {
+      ASSIGN_OR_RETURN(const int64_t seq, trial_seq(id));
+      ASSIGN_OR_RETURN(trial, find_trial_row(c, seq));
+      if (!query.numbered) continue;
+      ASSIGN_OR_RETURN(trial.trial.number, trials_up_to(c, trial.job_seq, trial.trial.seq));
+    }
   }
   if (!query.ids.empty()) return out;
   const int64_t limit = query.limit > 0 ? query.limit : -1;
@@ -202,6 +225,9 @@ Result<std::vector<StoredTrial>> stored_trials(Connection& c, const TrialQuery& 
   for (const SqlRow& row : rows) {
     ASSIGN_OR_RETURN(out.emplace_back(), trial_from_row(row));
   }
+  if (!query.numbered || query.job.empty() || query.open || out.empty()) return out;
+  ASSIGN_OR_RETURN(int64_t number, trials_up_to(c, out.front().job_seq, query.after));
+  for (StoredTrial& trial : out) trial.trial.number = ++number;
   return out;
 }
 

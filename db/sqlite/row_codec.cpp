@@ -137,13 +137,25 @@ std::string placeholders(std::string_view columns) {
 
 std::string trial_id_text(int64_t seq) { return str("t", seq); }
 
+std::optional<TrialName> trial_name_parts(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return std::nullopt;
+  TrialName parts{std::string(name.substr(0, dot))};
+  const char* const begin = name.data() + dot + 1;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(begin, end, parts.number);
+  if (error != std::errc() || rest != end || parts.number <= 0) return std::nullopt;
+  return parts;
+}
+
 Result<int64_t> trial_seq(std::string_view trial_id) {
   int64_t seq = 0;
   const char* const begin = trial_id.data() + (trial_id.empty() ? 0 : 1);
   const char* const end = trial_id.data() + trial_id.size();
   const auto [rest, error] = std::from_chars(begin, end, seq);
   if (trial_id.empty() || trial_id[0] != 't' || error != std::errc() || rest != end || seq <= 0)
-    return not_found("no trial \"", trial_id, "\": expected t and a number, as in t812");
+    return not_found("no trial \"", trial_id,
+                     "\": expected its job and its number there, as in j3.17, or t812");
   return seq;
 }
 

@@ -159,5 +159,11 @@ void add_grant(std::vector<Grant>& grants, Grant grant);
 // Convert between "t12" and 12.
 std::string trial_id_text(int64_t seq);
 Result<int64_t> trial_seq(std::string_view trial_id);
+// "j3.17" in its parts; nothing: it is no such name.
+struct TrialName {
+  std::string job_id;
+  int64_t number = 0;
+};
+std::optional<TrialName> trial_name_parts(std::string_view name);
 
 }  // namespace tuner::db

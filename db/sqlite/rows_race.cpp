@@ -35,6 +35,8 @@ Result<json> options_and_outcome(const RaceRow& r) {
   if (r.turns != 0) out["turns"] = r.turns;
   if (r.discarded != 0) out["discarded"] = r.discarded;
   if (r.disturbed != 0) out["disturbed"] = r.disturbed;
+  if (r.slices != 0) out["slices"] = r.slices;
+  if (r.retaken != 0) out["retaken"] = r.retaken;
   if (!r.default_trial_id.empty()) {
     ASSIGN_OR_RETURN(out["default_trial"], trial_seq(r.default_trial_id));
     out["default_time_ns"] = r.default_time_ns;
@@ -59,6 +61,8 @@ void read_options_and_outcome(const json& j, RowReader& reader, RaceRow& r) {
     r.turns = j.value("turns", 0);
     r.discarded = j.value("discarded", 0);
     r.disturbed = j.value("disturbed", 0);
+    r.slices = j.value("slices", 0);
+    r.retaken = j.value("retaken", 0);
     if (j.contains("default_trial")) r.default_trial_id = trial_id_text(j.at("default_trial").get<int64_t>());
     r.default_time_ns = j.value("default_time_ns", 0.0);
     if (j.contains("stored_trial")) r.stored_trial_id = trial_id_text(j.at("stored_trial").get<int64_t>());

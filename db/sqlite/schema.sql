@@ -46,7 +46,7 @@ CREATE INDEX job_same ON job (tasks, search, seed, job_seq);
 
 -- One config of one task, to be measured.
 CREATE TABLE trial (
-  seq               INTEGER PRIMARY KEY,  -- people see 't' || seq
+  seq               INTEGER PRIMARY KEY,  -- its id is 't' || seq; people see 'j3.17', its place among the trials of its job
   job_seq           INTEGER NOT NULL REFERENCES job,
   task_index        INTEGER NOT NULL,     -- position in job.tasks
   task_id           INTEGER NOT NULL REFERENCES task,

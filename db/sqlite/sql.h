@@ -18,6 +18,9 @@ inline constexpr char kJobSame[] =
 inline constexpr char kTrialBySeq[] = "SELECT * FROM trial WHERE seq = ?";
 inline constexpr char kTrialsOfJob[] =
     "SELECT * FROM trial WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
+inline constexpr char kTrialByNumber[] =
+    "SELECT * FROM trial WHERE job_seq = ? ORDER BY seq LIMIT 1 OFFSET ?";
+inline constexpr char kTrialsOfJobUpTo[] = "SELECT count(*) FROM trial WHERE job_seq = ? AND seq <= ?";
 inline constexpr char kTrialsOfAll[] = "SELECT * FROM trial WHERE seq > ? ORDER BY seq LIMIT ?";
 inline constexpr char kOpenTrialsOfJob[] =
     "SELECT * FROM trial WHERE job_seq = ? AND seq > ? AND state IN ('queued', 'leased') ORDER BY seq LIMIT "

@@ -59,7 +59,7 @@ Result<std::pair<std::string, std::string>> key_of(const ordered_json& entry, si
   const Workload workload = read_workload(in);
   std::string target = "cpu";
   in.read("target", target);
-  if (in.failed()) return in.finish();
+  if (in.failed()) return in.status();
   return std::pair(workload.key(), target);
 }
 

@@ -1,6 +1,7 @@
 #include "measure_server/runner/calm_gate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "measure_server/runner/pulse.h"
 
@@ -21,8 +22,14 @@ constexpr double kAsFast = 1.06;      // as those; two steps of a clock
 
 }  // namespace
 
-CalmGate::CalmGate(double calm_ns, std::function<double()> pulse)
-    : calm_ns_(calm_ns), pulse_(std::move(pulse)) {}
+CalmGate::CalmGate(double calm_ns, std::function<double()> pulse, std::function<int64_t()> switches)
+    : calm_ns_(calm_ns), pulse_(std::move(pulse)), switches_(std::move(switches)) {}
+
+bool CalmGate::kept_the_core() {
+  if (!switches_) return true;
+  const int64_t before = std::exchange(switches_so_far_, switches_());
+  return switches_so_far_ == before;
+}
 
 CalmGate::Moment CalmGate::now() {
   Moment m;
@@ -58,6 +65,7 @@ bool CalmGate::take(int64_t calls, const TakeSample& take, Sample& sample) {
   sample = {};
   double pulses_ns = 0;
   int moments = 0;
+  kept_the_core();       // what it lost before is no matter
   Moment after = now();  // what was timed last may be long ago
   for (int64_t left = calls; left > 0;) {
     while (call_ns_ >= kLongCallNs && patience_ns_ > 0 && !is_calm(after)) {
@@ -71,7 +79,9 @@ bool CalmGate::take(int64_t calls, const TakeSample& take, Sample& sample) {
     if (!take(n, slice)) return false;
     call_ns_ = std::max(slice.run_ns / static_cast<double>(n), 1.0);
     after = now();
-    const bool calm = is_calm(before) && is_calm(after);
+    const bool alone = kept_the_core();
+    ++slices_;
+    const bool calm = alone && is_calm(before) && is_calm(after);
     const bool hopeless = hopeless_ns_ > 0 && call_ns_ > hopeless_ns_;
     if (!calm && !hopeless && patience_ns_ > 0) {
       patience_ns_ -= slice.run_ns;

@@ -1,10 +1,13 @@
 // CalmGate: counts only those calls of a kernel that had the core to themselves. It times pulses (pulse.h)
-// before and after each slice of calls. A slice beside slow pulses is repeated, as long as patience lasts.
+// before and after each slice of calls, and asks the kernel of the system how often it took the core away since the slice
+// before. A slice beside slow pulses, or one that lost the core, is repeated, as long as patience lasts.
 //
 // A clock is steady: pulses taken at one moment agree within a percent. Someone who computes on the core's
 // other hardware thread doubles them; someone who waits for memory there scatters them by tens of percent. So
 // a moment is calm when three pulses in a row are as fast as the fastest of the last milliseconds, and those
-// are no slower than clock changes explain.
+// are no slower than clock changes explain. Somebody who shares the core by turns shows in no pulse: he waits while we
+// run. On two cores with two compilers and a program that streams through memory, half of the samples of a millisecond took 1.5 to
+// 5 times as long, all between calm pulses; the involuntary context switches tell of every one.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +21,9 @@ namespace tuner {
 class CalmGate {
  public:
   // `calm_ns`: time of an undisturbed pulse; 0: not known. `pulse`: takes a pulse on every thread that the
-  // kernel uses and returns its nanoseconds; 0: there are no pulses here, and every slice counts as calm.
-  CalmGate(double calm_ns, std::function<double()> pulse);
+  // kernel uses and returns its nanoseconds; 0: there are no pulses here. `switches`: how often those threads have
+  // lost their core to somebody else so far; asked once per slice, between timed calls. Null: not known.
+  CalmGate(double calm_ns, std::function<double()> pulse, std::function<int64_t()> switches = nullptr);
 
   // Sets how much time may be spent on repeating disturbed slices, from now on, before they count.
   void be_patient(double ns) { patience_ns_ = ns; }
@@ -30,6 +34,7 @@ class CalmGate {
   // false as soon as `take` does.
   bool take(int64_t calls, const TakeSample& take, Sample& sample);
 
+  int slices() const { return slices_; }     // that were taken so far, those that were repeated too
   int retaken() const { return retaken_; }   // slices that were repeated
   double low_ns() const { return low_ns_; }  // one of the fastest of the latest pulses; 0: none yet
 
@@ -39,15 +44,18 @@ class CalmGate {
     double slowest_ns = 0, mean_ns = 0;
   };
   Moment now();
+  bool kept_the_core();  // since it was last asked
   bool is_calm(const Moment& m) const;
   void remember(double pulse_ns);
 
   const double calm_ns_;
   const std::function<double()> pulse_;
+  const std::function<int64_t()> switches_;
   double patience_ns_ = 0, hopeless_ns_ = 0;
   double call_ns_ = 0;  // time of a call in the latest slice; 0: none yet
   double low_ns_ = 0;
-  int retaken_ = 0;
+  int64_t switches_so_far_ = 0;
+  int slices_ = 0, retaken_ = 0;
   std::vector<double> pulses_;  // the latest pulses, from which low_ns_ is computed
   size_t pulse_count_ = 0;
 };

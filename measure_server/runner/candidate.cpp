@@ -68,7 +68,9 @@ class Child {
         m_(*plan.manifest),
         report_(*plan.report),
         random_(static_cast<uint32_t>(plan.random % 2'147'483'646 + 1)),
-        gate_(plan.request->calm_pulse_ns, [this] { return slowest_pulse_ns(); }) {
+        gate_(
+            plan.request->calm_pulse_ns, [this] { return slowest_pulse_ns(); },
+            [this] { return switches(); }) {
     for (size_t i = 0; i < m_.args.size(); ++i)
       if (plan.args[i].last != nullptr) outputs_.push_back(i);
   }
@@ -426,7 +428,16 @@ class Child {
     return *std::max_element(pulses_ns_.begin(), pulses_ns_.end());
   }
 
+  // How often the kernel's threads lost their cores to somebody else. 0.35 us a call, 0.5 with threads.
+  int64_t switches() const {
+    if (plan_.request->patience_ms <= 0) return 0;
+    rusage usage{};
+    getrusage(m_.threads == 1 ? RUSAGE_THREAD : RUSAGE_SELF, &usage);
+    return usage.ru_nivcsw;
+  }
+
   void report_pulses() {
+    report_.slices = static_cast<uint32_t>(gate_.slices());
     report_.retaken = static_cast<uint32_t>(gate_.retaken());
     report_.pulse_ns = gate_.low_ns();
   }

@@ -514,7 +514,8 @@ void CandidateRun::judge() {
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
   reply_.cpu_ns.assign(report.cpu_ns, report.cpu_ns + report.samples);
   reply_.disturbed = static_cast<int>(std::min(report.disturbed, report.samples));
-  reply_.retaken = static_cast<int>(std::min<uint32_t>(report.retaken, INT32_MAX));
+  reply_.slices = static_cast<int>(std::min<uint32_t>(report.slices, INT32_MAX));
+  reply_.retaken = std::min(static_cast<int>(std::min<uint32_t>(report.retaken, INT32_MAX)), reply_.slices);
   reply_.pulse_ns = report.pulse_ns;
   take_facts();
   other_ns_.assign(report.other_ns, report.other_ns + report.other_samples);

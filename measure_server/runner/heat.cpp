@@ -127,6 +127,8 @@ RaceReply run_heat(const RaceRequest& request, std::span<const std::unique_ptr<C
     c.message = one.message;
     c.max_error = one.max_error;
     c.pulse_ns = one.pulse_ns;
+    c.slices = one.slices;
+    c.retaken = one.retaken;
     if (one.outcome != "ok") continue;
     heat.turns(i).drop_disturbed();
     fill_in(request, heat.turns(i), one, *contestants[i], c);

@@ -167,6 +167,7 @@ std::string to_json(const RunReply& r) {
                {"memory_before_ns", r.memory_before_ns},
                {"memory_after_ns", r.memory_after_ns},
                {"disturbed", r.disturbed},
+               {"slices", r.slices},
                {"retaken", r.retaken},
                {"pulse_ns", r.pulse_ns},
                {"run_ms", r.run_ms},
@@ -191,6 +192,8 @@ std::string to_json(const RaceReply& r) {
          {"turns", c.turns},
          {"discarded", c.discarded},
          {"disturbed", c.disturbed},
+         {"slices", c.slices},
+         {"retaken", c.retaken},
          {"pulse_ns", c.pulse_ns},
          {"max_error", std::isfinite(c.max_error) ? c.max_error : std::numeric_limits<double>::max()}});
   return dump({{"id", r.id},
@@ -371,6 +374,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read_at_least("memory_before_ns", r.memory_before_ns, 0);
   in.read_at_least("memory_after_ns", r.memory_after_ns, 0);
   in.read("disturbed", r.disturbed, 0, INT32_MAX);
+  in.read("slices", r.slices, 0, INT32_MAX);
   in.read("retaken", r.retaken, 0, INT32_MAX);
   in.read_at_least("pulse_ns", r.pulse_ns, 0);
   in.read_at_least("run_ms", r.run_ms, 0, kRequired);
@@ -403,6 +407,8 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
     each.read("turns", c.turns, 0, INT32_MAX, kRequired);
     each.read("discarded", c.discarded, 0, INT32_MAX, kRequired);
     each.read("disturbed", c.disturbed, 0, INT32_MAX, kRequired);
+    each.read("slices", c.slices, 0, INT32_MAX);
+    each.read("retaken", c.retaken, 0, INT32_MAX);
     each.read_at_least("pulse_ns", c.pulse_ns, 0);
     each.read_at_least("max_error", c.max_error, 0, kRequired);
   });

@@ -107,9 +107,9 @@ struct RunReply {
   // Times of the memory sentinel; 0: not timed, because the operands fit the core's own caches or run on a
   // GPU.
   double memory_before_ns = 0, memory_after_ns = 0;
-  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were
-  // repeated because of that; one of the fastest of the latest pulses.
-  int disturbed = 0, retaken = 0;
+  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were taken (0: not
+  // counted), and how many of these repeated because of that; one of the fastest of the latest pulses.
+  int disturbed = 0, slices = 0, retaken = 0;
   double pulse_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
   double check_ms = 0;       // part of run_ms: the comparison of the outputs with the reference
@@ -151,7 +151,8 @@ struct RaceReply {
     // Turns taken; turns thrown away because another one was calm; turns that count although they were
     // disturbed.
     int turns = 0, discarded = 0, disturbed = 0;
-    double pulse_ns = 0;  // as in RunReply
+    int slices = 0, retaken = 0;  // as in RunReply, of all turns
+    double pulse_ns = 0;          // likewise
     double max_error = 0;
   };
   std::vector<Candidate> candidates;

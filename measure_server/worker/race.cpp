@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
+#include "compiler_core/base/percent.h"
 #include "measure_server/worker/race_statistics.h"
 
 namespace tuner {
@@ -32,6 +32,7 @@ struct Course {
   int processes = 0;
   int turns = 0, discarded = 0;    // taken; thrown away
   int counted = 0, disturbed = 0;  // turns that count; of these disturbed nevertheless
+  int slices = 0, retaken = 0;     // of all turns; of these repeated
   std::string trouble;             // of the first finalist that failed
   struct Heat {
     std::vector<size_t> running;  // which racers
@@ -69,6 +70,13 @@ v1::RaceCourse course_of(const Course& c, const v1::RaceOptions& options) {
   return course;
 }
 
+void count_slices(const RaceReply& reply, Course& c) {
+  for (const RaceReply::Candidate& one : reply.candidates) {
+    c.slices += one.slices;
+    c.retaken += one.retaken;
+  }
+}
+
 bool is_spoilt(const RaceReply& reply) {
   int counted = 0, disturbed = 0;
   for (const RaceReply::Candidate& c : reply.candidates) {
@@ -102,12 +110,6 @@ void take_in(const RaceReply& reply, const std::vector<size_t>& running, Course&
   ++c.processes;
 }
 
-std::string percent(double fraction) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * fraction);
-  return text;
-}
-
 // Why nothing is certified; empty: it is.
 std::string what_is_missing(const Course& c, const Spread& time) {
   if (c.too_disturbed())
@@ -116,8 +118,9 @@ std::string what_is_missing(const Course& c, const Spread& time) {
   if (c.processes < kFewestProcesses)
     return str("there was time for ", c.processes, " of at least ", kFewestProcesses, " processes");
   if (time.half_width() > kWidestCertified)
-    return str("its 95 % interval is +- ", percent(time.half_width()), ", wider than ",
-               percent(kWidestCertified), ", after ", c.processes, " processes");
+    return str("the race knows the time of its fastest only to +- ",
+               percent_beside(time.half_width(), kWidestCertified), ", wider than ",
+               std::lround(100 * kWidestCertified), " %, after ", c.processes, " processes");
   return "";
 }
 
@@ -181,6 +184,8 @@ v1::RaceResult result_of(const Course& c, const std::vector<RaceEntry>& entries,
   result.set_turns(c.turns);
   result.set_discarded(c.discarded);
   result.set_disturbed(c.disturbed);
+  result.set_slices(c.slices);
+  result.set_retaken(c.retaken);
   const RaceVerdict verdict = judge_race(c.racers, c.preference);
   const std::string missing = what_is_missing(c, verdict.time_ns);
   result.set_certified(missing.empty());
@@ -262,6 +267,7 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const Ra
     for (const size_t i : running) request.candidates.push_back(entries[i].built);
     request.rounds = running.size() > kMany ? 1 : options.rounds();
     ASSIGN_OR_RETURN(RaceReply reply, heat(request));
+    count_slices(reply, c);
     if (is_spoilt(reply)) {
       c.spoilt.push_back({std::move(running), std::move(reply)});
       continue;

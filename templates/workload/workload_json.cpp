@@ -412,7 +412,7 @@ void write(ordered_json& out, const ProgramWorkload& w) { out["text"] = w.text; 
 Workload read_workload(ObjectReader& in) {
   std::string op;
   in.read("op", op, /*required=*/true);
-  if (in.failed()) return {};
+  if (in.failed()) return in.know_no_keys(), Workload();
   const auto* reader = std::ranges::find(kOperators, op, &OperatorReader::op);
   if (reader != std::end(kOperators)) return reader->read(in);
   in.refuse("op", "expected one of ", operator_names(), ", found ", found(json(op)), ".");

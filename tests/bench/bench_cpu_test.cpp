@@ -323,8 +323,8 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   EXPECT_EQ(j["shapes"][0]["again"][0]["verdict"], "inside");
   EXPECT_EQ(j["shapes"][0]["again"][1]["verdict"], "OUTSIDE");
   EXPECT_EQ(j["shapes"][1]["again"][1]["verdict"], "inside");
-  EXPECT_EQ(j["shapes"][1]["again"][2]["verdict"], "disturbed");
-  EXPECT_EQ(j["shapes"][1]["again"][3]["verdict"], "disturbed");
+  EXPECT_EQ(j["shapes"][1]["again"][2]["verdict"], "cannot tell");
+  EXPECT_EQ(j["shapes"][1]["again"][3]["verdict"], "cannot tell");
   EXPECT_EQ(j["shapes"][1]["again"][4]["verdict"], "OUTSIDE");
   EXPECT_EQ(j["shapes"][1]["again"][5]["verdict"], "inside");
   EXPECT_EQ(j["shapes"][1]["again"][6]["verdict"], "inside");

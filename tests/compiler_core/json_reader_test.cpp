@@ -65,6 +65,36 @@ TEST(JsonReader, HandsOutWhatIsThereAndLeavesTheRest) {
   EXPECT_THAT(v.integers, ElementsAre(0, 9));
 }
 
+// A key that is missing is often there under another name.
+TEST(JsonReader, BesideAMissingKeyItNamesTheOnesItDoesNotKnow) {
+  const auto refused = [](std::string_view text) {
+    const json object = *parse(text);
+    Reader in(object, "[3].");
+    std::string a;
+    int b = 0;
+    in.read("a", a, kRequired);
+    in.read("b", b, kRequired);  // asked for, whatever is wrong with a
+    return in.finish().message();
+  };
+  EXPECT_EQ(refused(R"({"b":1})"), "[3].a: expected a value, found nothing.");
+  EXPECT_EQ(refused(R"({"b":1,"A":"x"})"),
+            "[3].a: expected a value, found nothing. \"A\": unknown key; did you mean a? Known here: a, b.");
+  EXPECT_EQ(refused(R"({"M":4,"N":5})"),
+            "[3].a: expected a value, found nothing. \"M\", \"N\": unknown keys. Known here: a, b.");
+  EXPECT_EQ(refused(R"({"a":1,"N":5})"), "[3].a: expected a text in quotes, found 1.")
+      << "that is another mistake";
+  EXPECT_EQ(refused(R"({"a":"x","b":1,"M":4,"N":5})"), "[3].\"M\", \"N\": unknown keys. Known here: a, b.");
+}
+
+TEST(JsonReader, WhatWasMissingMayDecideWhichKeysThereAre) {
+  const json object = *parse(R"({"rows":4})");
+  Reader in(object, "");
+  std::string op;
+  in.read("op", op, kRequired);
+  in.know_no_keys();
+  EXPECT_EQ(in.finish().message(), "op: expected a value, found nothing.");
+}
+
 TEST(JsonReader, SaysWhereWhatWasExpectedAndWhatWasFound) {
   EXPECT_EQ(refusal(R"({"flag":1})"), "[3].flag: expected true or false, found 1.");
   EXPECT_EQ(refusal(R"({"small":6})"), "[3].small: expected an integer from -5 to 5, found 6.");

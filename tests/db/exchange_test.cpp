@@ -151,7 +151,7 @@ TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
     race.default_trial_id = ids[1], race.default_time_ns = 900;
     race.stored_trial_id = ids[1], race.won_by = WonBy::kSmallest;
     race.other_time_ns = 400;
-    race.turns = 9, race.discarded = 4, race.disturbed = 1;
+    race.turns = 9, race.discarded = 4, race.disturbed = 1, race.slices = 30, race.retaken = 2;
     race.options.constants = Constants::kCold;
     race.environment = {"cpu X", "llvm 22", 1, "w1", "", "host1"};
     ASSERT_OK(store->add_race(race));
@@ -176,6 +176,9 @@ TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
   EXPECT_EQ(away->trial(race.stored_trial_id)->trial.config, "a=8") << "by its number here";
   EXPECT_EQ(best->discarded, 4);
   EXPECT_EQ(best->read_gbps, 21.5);
+  const RaceRow race = away->races(away->trial(best->trial_id)->trial.job_id)->at(0);
+  EXPECT_EQ(race.slices, 30);
+  EXPECT_EQ(race.retaken, 2);
   const MeasureRecord record = *away->trial(best->trial_id)->record;
   EXPECT_EQ(record.options.constants, Constants::kCold);
   EXPECT_EQ(record.memory_sentinel_after_ns, 301);

@@ -117,6 +117,37 @@ TEST_F(MergeDiffTest, ASlowerTaskIsARegressionAndNoiseIsNot) {
 
 // The promise of the confidence: of comparisons of equals, with the threshold at nothing, at most that share
 // of whole reports cries wolf.
+// One database is a copy of the other, or was merged from it: one measurement cannot differ from itself, however it scatters.
+TEST_F(MergeDiffTest, WhatRestsOnOneMeasurementIsTheSame) {
+  measure(a_, "j1", "v1 one", {100, 140, 90, 130, 101});
+  measure(a_, "j2", "v1 two", {100});  // alone it could not be judged
+  ASSERT_TRUE(merge_databases({a_}, b_).is_ok());
+  const DiffReport r = diff();
+  EXPECT_EQ(r.count(TaskDiff::Verdict::kSame), 2);
+  EXPECT_EQ(r.tasks.at(0).note, "the same measurement");
+  EXPECT_EQ(r.tasks.at(0).low, 1);
+  EXPECT_EQ(r.tasks.at(0).high, 1);
+  EXPECT_EQ(diff_databases(*must_open(a_, Store::Mode::kRead), *must_open(a_, Store::Mode::kRead), {})
+                ->count(TaskDiff::Verdict::kSame),
+            2);
+}
+
+TEST_F(MergeDiffTest, NamesOfTrialsStayWhenMoreOfTheirJobComes) {
+  measure(a_, "j1", "v1 one", {100, 101, 102});
+  ASSERT_TRUE(merge_databases({a_}, b_).is_ok());
+  const std::string id = must_open(b_, Store::Mode::kRead)->trial("j1.1")->trial.id;
+  {
+    const auto store = must_open(a_);
+    const auto more = add_trials(*store, "j1", {"a=2"});
+    ASSERT_OK(store->add_records({ok_record(more[0], {50})}));
+  }
+  ASSERT_TRUE(merge_databases({a_}, b_).is_ok());
+  const auto merged = must_open(b_, Store::Mode::kRead);
+  EXPECT_EQ(merged->trial("j1.1")->trial.id, id);
+  EXPECT_EQ(merged->trial("j1.2")->trial.config, "a=2");
+  EXPECT_EQ(merged->best("v1 one", "cpu one")->trial_name, "j1.2");
+}
+
 TEST_F(MergeDiffTest, EqualsAreCalledDifferentAsRarelyAsTheConfidenceSays) {
   constexpr int kRounds = 400;
   int alarms = 0;

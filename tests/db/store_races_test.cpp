@@ -259,7 +259,7 @@ TEST_F(RacesTest, ARaceThatIsNotCertifiedDecidesNothingAndSaysWhy) {
   race.certified = false;
   race.uncertified_why = "the machine is too disturbed";
   race.tie_set.clear();
-  race.turns = 40, race.discarded = 30, race.disturbed = 6;
+  race.turns = 40, race.discarded = 30, race.disturbed = 6, race.slices = 900, race.retaken = 70;
   ASSERT_OK(store_->add_race(race));
   auto best = store_->best("v1 work", "cpu one");
   EXPECT_EQ(best->trial_id, ids[1]) << "the trials' order stands";
@@ -274,6 +274,8 @@ TEST_F(RacesTest, ARaceThatIsNotCertifiedDecidesNothingAndSaysWhy) {
   EXPECT_EQ(stored.turns, 40);
   EXPECT_EQ(stored.discarded, 30);
   EXPECT_EQ(stored.disturbed, 6);
+  EXPECT_EQ(stored.slices, 900);
+  EXPECT_EQ(stored.retaken, 70);
   // What was certified before stays so.
   RaceRow calm = race_of({ids[0], ids[1]});
   ASSERT_OK(store_->add_race(calm));

@@ -352,10 +352,51 @@ TEST_F(StoreTest, CancellingClosesOpenTrialsOnly) {
   EXPECT_EQ(*store->trials_done("j1"), 1);
 }
 
+// People number trials by job, whatever else the database's one counter has counted meanwhile.
+TEST_F(StoreTest, ATrialIsNamedByItsPlaceInItsJob) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1", {{"v1 one", "cpu one"}, {"v1 two", "cpu one"}})));
+  ASSERT_OK(store->add_job(job_row("j2")));
+  const std::vector<std::string> first = add_trials(*store, "j1", {"a=1", "a=2"}, 1);
+  const std::vector<std::string> other = add_trials(*store, "j2", {"a=1"});
+  const std::vector<std::string> later = add_trials(*store, "j1", {"a=3"}, 0);
+  EXPECT_EQ(store->trial(first[0])->trial.name(), "j1.1");
+  EXPECT_EQ(store->trial(first[1])->trial.name(), "j1.2");
+  EXPECT_EQ(store->trial(later[0])->trial.name(), "j1.3") << "of the job, not of the task";
+  EXPECT_EQ(store->trial(other[0])->trial.name(), "j2.1");
+  EXPECT_EQ(store->trial("j1.3")->trial.id, later[0]);
+  EXPECT_EQ(store->trial("j2.1")->trial.id, other[0]);
+  EXPECT_EQ(store->trial("j2.1")->trial.number, 1);
+  const auto all = store->trials("j1");
+  ASSERT_EQ(all->size(), 3u);
+  EXPECT_EQ(all->at(2).trial.name(), "j1.3");
+  // Page by page, too; and without being asked for it, no number is counted.
+  EXPECT_EQ(store->trials(TrialQuery{.job = "j1", .after = all->at(0).trial.seq, .numbered = true})
+                ->at(0)
+                .trial.name(),
+            "j1.2");
+  EXPECT_EQ(store->trials(TrialQuery{.ids = {later[0]}})->at(0).trial.name(), later[0]);
+  EXPECT_EQ(store->trial("j1.4").message(), "no trial \"j1.4\": job j1 has 3 trials");
+  EXPECT_THAT(store->trial("j9.1").message(), HasSubstr("no job \"j9\""));
+  for (const char* name : {"j1.", "j1.0", "j1.-1", "j1.x", ".1", "j1.1 ", "j1.99999999999999999999"})
+    EXPECT_FALSE(store->trial(name)) << name;
+}
+
+TEST_F(StoreTest, TheNameOfATrialIsThatOfItsAnswer) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::vector<std::string> ids = add_trials(*store, "j1", {"a=1", "a=2"});
+  ASSERT_OK(store->add_records({ok_record(ids[0], {20}), ok_record(ids[1], {10})}));
+  EXPECT_EQ(store->best("v1 work", "cpu one")->trial_name, "j1.2");
+  EXPECT_EQ(store->best("v1 work", "cpu one", {}, /*counted=*/false)->trial_name, ids[1]);
+}
+
 TEST_F(StoreTest, ATrialIdThatIsNoneSaysWhatOneLooksLike) {
   const auto store = must_open(path_);
   for (const char* id : {"", "t", "812", "tx", "t-1", "t1 ", "t99999999999999999999"})
-    EXPECT_THAT(store->trial(id).message(), HasSubstr("expected t and a number")) << id;
+    EXPECT_THAT(store->trial(id).message(),
+                HasSubstr("expected its job and its number there, as in j3.17, or t812"))
+        << id;
   EXPECT_EQ(store->trial("t5").message(), "no trial \"t5\" in this database");
 }
 

@@ -154,6 +154,59 @@ TEST(CalmGate, AHopelessCallIsNotTriedAgain) {
   EXPECT_EQ(gate.retaken(), 0);
 }
 
+// Somebody who gets the core in turn with us: between two of our pulses he is never there, and what he leaves of the calls
+// is in their time.
+TEST(CalmGate, CallsThatLostTheCoreAreTakenAnewThoughNoPulseSawIt) {
+  Machine machine;
+  int64_t switches = 7;  // of before
+  int slices = 0;
+  CalmGate gate(
+      kCalmPulse, [&] { return machine.work(kCalmPulse); }, [&] { return switches; });
+  gate.be_patient(50e6);
+  Sample s;
+  const auto every_third_is_interrupted = [&](int64_t n, Sample& slice) {
+    slice.run_ns = slice.cpu_ns = machine.work(static_cast<double>(n) * machine.call_ns);
+    if (++slices % 3 == 0) {
+      ++switches;
+      machine.now_ns += 4e6;
+      slice.run_ns += 4e6;
+    }
+    return true;
+  };
+  ASSERT_TRUE(gate.take(100, every_third_is_interrupted, s));
+  EXPECT_TRUE(s.calm);
+  EXPECT_NEAR(s.run_ns, 100 * 10e3, 1) << "nothing of him is in it";
+  EXPECT_EQ(gate.retaken(), slices / 3);
+  EXPECT_EQ(gate.slices(), slices);
+}
+
+TEST(CalmGate, WhoAlwaysLosesTheCoreIsDisturbedWhenPatienceEnds) {
+  Machine machine;
+  int64_t switches = 0;
+  CalmGate gate(
+      kCalmPulse, [&] { return machine.work(kCalmPulse); }, [&] { return ++switches; });
+  gate.be_patient(5e6);
+  Sample s;
+  ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+  EXPECT_FALSE(s.calm);
+  EXPECT_GT(machine.calls, 100 + 350) << "nearly all of its patience was used";
+}
+
+TEST(CalmGate, WhatWasLostBeforeTheSampleIsNoMatter) {
+  Machine machine;
+  int64_t switches = 0;
+  CalmGate gate(
+      kCalmPulse, [&] { return machine.work(kCalmPulse); }, [&] { return switches; });
+  gate.be_patient(50e6);
+  Sample s;
+  for (int i = 0; i < 5; ++i) {
+    switches += 3;  // while outputs were compared
+    ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+    EXPECT_TRUE(s.calm);
+  }
+  EXPECT_EQ(gate.retaken(), 0);
+}
+
 TEST(CalmGate, WhereThereIsNoPulseEveryCallCounts) {
   Machine machine{.busy_ns = 1.5e6};
   CalmGate gate(0, [] { return 0; });

@@ -84,7 +84,7 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   r.sentinel_after_ns = 101;
   r.memory_before_ns = 300;
   r.memory_after_ns = 301;
-  r.disturbed = 1, r.retaken = 12, r.pulse_ns = 1600.5;
+  r.disturbed = 1, r.slices = 40, r.retaken = 12, r.pulse_ns = 1600.5;
   r.run_ms = 12.5;
   r.device_state = "1980 MHz, 41 C";
   r.facts = {{"one", 1.5}, {"two", 2}};
@@ -102,6 +102,7 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   EXPECT_EQ(back->memory_before_ns, 300);
   EXPECT_EQ(back->memory_after_ns, 301);
   EXPECT_EQ(back->disturbed, 1);
+  EXPECT_EQ(back->slices, 40);
   EXPECT_EQ(back->retaken, 12);
   EXPECT_EQ(back->pulse_ns, 1600.5);
   EXPECT_THAT(back->message, HasSubstr("line\nbreak"));
@@ -127,7 +128,7 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   c.outcome = "ok";
   c.run_ns = {1, 2}, c.cpu_ns = {1, 2}, c.sentinel_ns = {100, 100}, c.memory_ns = {300, 301};
   c.other_ns = {5};
-  c.turns = 4, c.discarded = 2, c.disturbed = 1, c.pulse_ns = 1600.5;
+  c.turns = 4, c.discarded = 2, c.disturbed = 1, c.slices = 40, c.retaken = 12, c.pulse_ns = 1600.5;
   reply.device_sick = true;
   const Result<RaceReply> back = parse_race_reply(to_json(reply));
   ASSERT_TRUE(back.is_ok()) << back.message();
@@ -137,6 +138,8 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   EXPECT_EQ(back->candidates[0].turns, 4);
   EXPECT_EQ(back->candidates[0].discarded, 2);
   EXPECT_EQ(back->candidates[0].disturbed, 1);
+  EXPECT_EQ(back->candidates[0].slices, 40);
+  EXPECT_EQ(back->candidates[0].retaken, 12);
   EXPECT_EQ(back->candidates[0].pulse_ns, 1600.5);
   EXPECT_TRUE(back->device_sick);
 }

@@ -1,10 +1,12 @@
 // A good candidate: what is timed, how often, and when timing stops. No figure here depends on how busy the
 // machine is.
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <thread>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "tests/measure_server/candidate_fixture.h"
 
 namespace tuner {
@@ -93,6 +95,32 @@ TEST_F(RunnerTiming, PrecisionZeroTakesAllSamples) {
     EXPECT_EQ(r.run_ns.size(), 20u);
   }
   EXPECT_GE(r.run_ns.size(), 3u);
+}
+
+// Somebody on the same core, who runs while the kernel waits: pulses of a few microseconds beside calls of milliseconds do not
+// see him. That the core was lost does.
+TEST_F(RunnerTiming, CallsThatLostTheirCoreAreTakenAnew) {
+  RunRequest q =
+      request(build_kernel("for (volatile int i = 0; i < 10000000; ++i); return doubling_right(args);"));
+  q.min_repeat_ms = 0;
+  q.repeats = 10;
+  q.precision = 0;
+  q.cpus = {usable_cpus().back()};
+  std::atomic<bool> over{false};
+  rusage used{};
+  std::thread other([&] {
+    const OnCpus there(q.cpus);
+    while (!over) {
+    }
+    getrusage(RUSAGE_THREAD, &used);
+  });
+  const RunReply r = run(q);
+  over = true;
+  other.join();
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  if (used.ru_nivcsw == 0) GTEST_SKIP() << "this system does not count involuntary context switches";
+  EXPECT_GT(r.retaken, 0);
+  EXPECT_GT(r.slices, r.retaken);
 }
 
 TEST_F(RunnerTiming, ClearlySlowerCandidateIsTimedWithFewerSamples) {

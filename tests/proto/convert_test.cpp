@@ -237,6 +237,7 @@ TEST(Convert, ATunedConfigComesBackTheSame) {
                 .peak_gflops = 50,
                 .trial_id = "t3",
                 .artifact_digest = "d",
+                .trial_name = "j1.2",
                 .trials = 12,
                 .outcomes = {{Outcome::kOk, 10}, {Outcome::kCrashed, 2}}};
   t.environment = {"cpu", "llvm", 1, "w", "i", "h"};
@@ -249,6 +250,9 @@ TEST(Convert, ATunedConfigComesBackTheSame) {
   EXPECT_EQ(back->config, "a=1");
   EXPECT_EQ(back->time_high_ns, 11);
   EXPECT_EQ(back->outcomes, t.outcomes);
+  EXPECT_EQ(back->trial_name, "j1.2");
+  m.clear_trial_name();
+  EXPECT_EQ(from_proto(m)->trial_name, "t3") << "an older daemon knows ids only";
   m.mutable_outcomes(1)->set_outcome(v1::OUTCOME_UNSPECIFIED);
   EXPECT_THAT(from_proto(m).message(), HasSubstr("tuned.outcomes[1].outcome: "));
 }
@@ -319,6 +323,8 @@ v1::RaceResult a_race() {
   r.set_turns(12);
   r.set_discarded(3);
   r.set_disturbed(2);
+  r.set_slices(300);
+  r.set_retaken(12);
   r.set_default_trial("t1");
   r.set_default_time_ns(100);
   r.set_stored_trial("t1");
@@ -336,6 +342,8 @@ TEST(Convert, WhatARaceSaysBesideItsTimesIsKept) {
   EXPECT_EQ(row->turns, 12);
   EXPECT_EQ(row->discarded, 3);
   EXPECT_EQ(row->disturbed, 2);
+  EXPECT_EQ(row->slices, 300);
+  EXPECT_EQ(row->retaken, 12);
   EXPECT_EQ(row->default_trial_id, "t1");
   EXPECT_EQ(row->default_time_ns, 100);
   EXPECT_EQ(row->stored_trial_id, "t1");

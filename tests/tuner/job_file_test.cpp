@@ -1,10 +1,12 @@
 // Job files: what the examples mean, and the one line each mistake gets.
 #include "tuner/jobs/job_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "templates/cuda/cuda_templates.h"
@@ -12,6 +14,9 @@
 
 namespace tuner::cli {
 namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
 
 Result<std::vector<JobEntry>> parse(std::string_view text) { return parse_job_text(text, "job.json"); }
 
@@ -223,6 +228,49 @@ TEST(JobFile, AlgorithmsAreThoseAllowedInOneOrder) {
             "algorithms: expected at least one of direct,winograd,tf32,tf32x3; found [].");
   EXPECT_EQ(refusal(conv(R"("algorithms": "direct")")),
             "algorithms: expected a list of names, found \"direct\".");
+}
+
+// People write "M", "K" or "A" where a job file has "a": beside the key that is missing it names the ones it does not know,
+// and no key of the operator is among them.
+TEST(JobFile, BesideAMissingKeyTheUnknownOnesAreNamed) {
+  const auto message = [](const nlohmann::json& entry) {
+    return parse_job_text(entry.dump(), "job.json").message();
+  };
+  EXPECT_THAT(
+      message({{"op", "matmul"}, {"A", {2, 3}}, {"b", {3, 4}}}),
+      StartsWith("job.json: a: expected a value, found nothing. \"A\": unknown key; did you mean a? Known "
+                 "here: a, accumulate, "));
+  EXPECT_THAT(
+      message({{"op", "matmul"}, {"M", 2}, {"N", 3}, {"K", 4}}),
+      StartsWith("job.json: a: expected a value, found nothing. \"K\", \"M\", \"N\": unknown keys. "));
+  EXPECT_EQ(message({{"a", {2, 3}}, {"b", {3, 4}}}), "job.json: op: expected a value, found nothing.");
+
+  for (const char* text : {
+           R"({"op":"matmul","a":[2,3],"b":[3,4]})",
+           R"({"op":"conv2d","data":[1,8,7,7],"weight":[8,8,3,3]})",
+           R"({"op":"pool2d","data":[1,1,4,4],"kernel":[2,2],"pooling":"max"})",
+           R"({"op":"softmax","rows":2,"columns":8})",
+           R"({"op":"layer_norm","rows":2,"columns":8})",
+           R"({"op":"reduce","rows":2,"columns":8,"reduction":"sum"})",
+           R"({"op":"transpose","rows":2,"columns":8})",
+           R"({"op":"elementwise","rows":2,"columns":8,"activation":"relu"})",
+       }) {
+    const auto complete = nlohmann::json::parse(text);
+    ASSERT_TRUE(parse_job_text(text, "job.json")) << text;
+    nlohmann::json more = complete;
+    more["ZZ"] = 1;
+    const std::string unknown = message(more);
+    const std::string known = unknown.substr(unknown.find("Known here: "));
+    ASSERT_THAT(unknown, StartsWith("job.json: \"ZZ\": unknown key")) << text;
+    for (const auto& [key, value] : complete.items()) {
+      if (key == "op") continue;
+      nlohmann::json less = more;
+      less.erase(key);
+      const std::string said = message(less);
+      if (said.find(key + ": expected a value") == std::string::npos) continue;  // one that may be left out
+      EXPECT_THAT(said, HasSubstr("\"ZZ\": unknown key. " + known)) << text << " without " << key;
+    }
+  }
 }
 
 struct Mistake {

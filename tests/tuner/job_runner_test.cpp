@@ -276,6 +276,23 @@ TEST(JobRunner, ATaskWhoseFirstBatchesFailedIsTriedAgain) {
   EXPECT_GT(trials[0], trials[1]);
 }
 
+// Where its budget is used up anyway, nothing is stopped, and --stop-below 0 would add nothing.
+TEST(JobRunner, ATaskThatUsedItsBudgetIsNotSaidToStop) {
+  int stopped = 0, used_up = 0;
+  for (int budget = 16; budget <= 160; budget += 16) {
+    TemporaryFolder folder;
+    JobRow job = job_row("annealing", budget, 1);
+    job.stop.below = 1;  // as soon as the chance is known
+    Life life(folder.file("db"), job, 7);
+    run_to_end(life, {1});
+    const bool all = life.runner->progress().trials_done == budget;
+    EXPECT_THAT(life.runner->take_notes(), SizeIs(all ? 0 : 1)) << budget;
+    ++(all ? used_up : stopped);
+  }
+  EXPECT_GT(stopped, 0);
+  EXPECT_GT(used_up, 0);
+}
+
 TEST(JobRunner, AConvergedTaskStopsAndSaysSoAndLeavesItsTrialsUnused) {
   TemporaryFolder folder;
   JobRow job = job_row("annealing", 1500, 1);

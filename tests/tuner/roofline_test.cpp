@@ -82,6 +82,22 @@ TEST(InnerLoop, SeveralBranchesToOneLabelAreOneLoop) {
   EXPECT_EQ(loop.broadcasts, 1);
 }
 
+// Constants are packed once, before the calls that are timed, and packing may transform them: more multiply-adds than the
+// kernel's own loop has.
+TEST(InnerLoop, TheFunctionThatPacksIsLeftOut) {
+  const std::string assembly =
+      "conv:\n\tjmp\tconv.body\n"
+      "conv.body:\n.LBB1_1:\n\tvfmadd231ps\t(%rax), %zmm1, %zmm0\n\tjne\t.LBB1_1\n"
+      "conv_pack:\n\tjmp\tconv_pack.body\n"
+      "conv_pack.body:\n.LBB3_1:\n\tvfmadd231ps\t(%rax), %zmm1, %zmm0\n\tvfmadd231ps\t(%rax), %zmm1, %zmm2\n"
+      "\tjne\t.LBB3_1\n"
+      "conv_packed_too:\n.LBB4_1:\n\tvmulps\t(%rax), %zmm1, %zmm0\n\tjne\t.LBB4_1\n";
+  EXPECT_EQ(busiest_inner_loop(assembly).label, ".LBB3_1");
+  EXPECT_EQ(busiest_inner_loop(assembly, "conv_pack").label, ".LBB1_1");
+  EXPECT_EQ(busiest_inner_loop("conv_pack:\n.L1:\n\tvmulps\t%zmm1, %zmm0\n\tjne\t.L1\n", "conv_pack").label,
+            "");
+}
+
 TEST(InnerLoop, NoneInStraightCode) {
   EXPECT_TRUE(busiest_inner_loop("f:\n\tvmovups\t(%rax), %zmm0\n\tretq\n").label.empty());
 }

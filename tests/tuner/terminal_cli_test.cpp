@@ -67,19 +67,23 @@ class TerminalCli : public ::testing::Test {
     }
     ASSERT_TRUE((*store)->add_records(records).is_ok());
   }
-  // What a terminal so wide shows.
-  std::string on_terminal(int columns, const std::string& words) {
+  // The command on a terminal so wide; `terminal` is our end of it.
+  pid_t start_on_terminal(int columns, const std::string& words, int& terminal) {
     winsize size{};
     size.ws_col = static_cast<uint16_t>(columns);
     size.ws_row = 24;
-    int terminal = -1;
     const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
-    if (child == 0) {
-      const std::string script =
-          str("cd ", shell_.folder().string(), " && exec ", TUNER_BIN_DIR, "/tuner ", words);
-      ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
-      _exit(127);
-    }
+    if (child != 0) return child;
+    const std::string script =
+        str("cd ", shell_.folder().string(), " && XDG_CACHE_HOME=", shell_.folder().string(), " exec ",
+            TUNER_BIN_DIR, "/tuner ", words);
+    ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+    _exit(127);
+  }
+  // What a terminal so wide shows.
+  std::string on_terminal(int columns, const std::string& words) {
+    int terminal = -1;
+    const pid_t child = start_on_terminal(columns, words, terminal);
     std::string shown;
     char buffer[4096];
     for (ssize_t n = 0; (n = ::read(terminal, buffer, sizeof buffer)) > 0;)
@@ -121,6 +125,118 @@ TEST_F(TerminalCli, AMistypedKeyOfAJobFileIsNamedWithTheOneThatWasMeant) {
   shell_.write("x.json", R"({"op":"softmax","rows":2,"columns":3,"trails":8})");
   EXPECT_THAT(refused("query x.json"),
               HasSubstr("\"trails\": unknown key; did you mean trials? Known here: "));
+}
+
+TEST_F(TerminalCli, HelpIsACommandToo) {
+  EXPECT_EQ(shell_.run("tuner help submit").out, shell_.run("tuner submit --help").out);
+  EXPECT_EQ(shell_.run("tuner help records export").out, shell_.run("tuner records export --help").out);
+  EXPECT_EQ(shell_.run("tuner help").out, shell_.run("tuner --help").out);
+  EXPECT_THAT(shell_.run("tuner help submit").out, HasSubstr("--stop-below"));
+  EXPECT_THAT(refused("help sbumit"), HasSubstr("did you mean submit?"));
+}
+
+TEST_F(TerminalCli, WordsOfOtherProgramsGetTheRightCommand) {
+  EXPECT_EQ(refused("list"),
+            "tuner: no command is called \"list\"; tuner jobs lists the jobs, tuner query --all every tuned "
+            "task\n");
+  EXPECT_THAT(refused("tune x.json"), HasSubstr("; tuner submit FILE tunes"));
+  EXPECT_THAT(refused("import x.jsonl"), HasSubstr("; tuner records import FILE reads records"));
+}
+
+TEST_F(TerminalCli, ANegativeSeedIsNone) {
+  shell_.write("x.json", R"({"op":"softmax","rows":2,"columns":3})");
+  const std::string none = "expected a whole number from 0 to 18446744073709551615, found ";
+  EXPECT_THAT(refused("submit x.json --seed -1"), HasSubstr(none + "-1"));
+  EXPECT_THAT(refused("submit x.json --seed=-1"), HasSubstr(none + "-1"));
+  EXPECT_THAT(refused("submit x.json --seed 18446744073709551616"), HasSubstr(none + "18446744073709551616"));
+  EXPECT_THAT(refused("verify x.json --seed -7"), HasSubstr(none + "-7"));
+  EXPECT_THAT(refused("verify x.json --samples -7"), HasSubstr("-7"));
+  EXPECT_THAT(refused("simulate x.csv --seeds -7"), HasSubstr("-7"));
+  EXPECT_THAT(refused("simulate x.csv --first-seed -7"), HasSubstr("-7"));
+}
+
+TEST_F(TerminalCli, AJobIsAlsoNamedByItsFile) {
+  fill_database(1);
+  shell_.write("job.json", R"({"op":"conv2d","data":[1,5,9,11],"weight":[20,5,3,3],"padding":1,"bias":true,
+                               "activation":"relu","constant":["weight"]})");
+  shell_.write("other.json", R"({"op":"softmax","rows":2,"columns":3})");
+  const CommandResult r = shell_.run("tuner report job.json --no-roofs --db t.db --json");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("tuner: job.json: job j1 is the newest with its tasks\n"));
+  EXPECT_THAT(r.out, HasSubstr("\"job\": \"j1\""));
+  EXPECT_THAT(
+      refused("report other.json --no-roofs --db t.db --json"),
+      HasSubstr("other.json: no job has these tasks; expected one such as j3. `tuner jobs --db t.db` lists"));
+  EXPECT_THAT(refused("cancel job.json --db t.db"),
+              HasSubstr("job.json: is a job file, expected a job such as j3"));
+}
+
+TEST_F(TerminalCli, ImportBesideAWriterSaysHowItIsDone) {
+  fill_database(1);
+  shell_.write("x.jsonl", "{}\n");
+  const auto writer = Store::open(shell_.folder() / "t.db", Store::Mode::kWrite);
+  ASSERT_TRUE(writer.is_ok()) << writer.message();
+  for (const char* words :
+       {"records import x.jsonl --format jsonl --db t.db", "learn --db t.db", "records merge t.db -o t.db"}) {
+    const CommandResult r = shell_.run(str("tuner ", words));
+    EXPECT_EQ(r.exit_code, 1) << words;
+    EXPECT_THAT(r.err, HasSubstr("is open for writing already: held by process ")) << words;
+    EXPECT_THAT(r.err,
+                HasSubstr(". A daemon goes on with its jobs when it is started again: end it, then tuner "))
+        << words;
+    EXPECT_EQ(std::ranges::count(r.err, '\n'), 1) << r.err;
+  }
+}
+
+// The same trial by its name and by its id of before.
+TEST_F(TerminalCli, ATrialIsShownByItsNameAndByItsId) {
+  fill_database(2);
+  const CommandResult by_name = shell_.run("tuner show j1.2 --db t.db");
+  EXPECT_EQ(by_name.exit_code, 0) << by_name.err;
+  EXPECT_THAT(by_name.err, HasSubstr("trial j1.2: ok"));
+  EXPECT_THAT(by_name.out, HasSubstr("measured 1.001 us in one trial, trial j1.2\n"));
+  std::string id;
+  {
+    const auto store = Store::open(shell_.folder() / "t.db", Store::Mode::kRead);
+    id = (*store)->trial("j1.2")->trial.id;
+  }
+  EXPECT_EQ(shell_.run("tuner show " + id + " --db t.db").out, by_name.out);
+  EXPECT_THAT(shell_.run("tuner show j1.3 --db t.db").err,
+              HasSubstr("no trial \"j1.3\": job j1 has 2 trials"));
+  EXPECT_THAT(shell_.run("tuner query --all --db t.db --format csv").out, HasSubstr(",j1.2,"));
+}
+
+// Ctrl-C in the middle of a progress line: what is said then has a line of its own.
+TEST_F(TerminalCli, AfterCtrlCNothingIsPrintedIntoTheProgressLine) {
+  shell_.write("x.json", R"({"op":"matmul","a":[192,192],"b":[192,192]})");
+  int terminal = -1;
+  const pid_t child =
+      start_on_terminal(80, "submit x.json --trials 100000 --stop-below 0 --db new.db", terminal);
+  std::string shown;
+  bool stopped = false;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(terminal, buffer, sizeof buffer)) > 0;) {
+    shown.append(buffer, static_cast<size_t>(n));
+    if (stopped || shown.find(" left") == std::string::npos) continue;
+    stopped = true;
+    ASSERT_EQ(::write(terminal, "\x03", 1), 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::close(terminal);
+  ASSERT_TRUE(stopped) << shown;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << shown;
+  // What is left of each line once it has been rewritten.
+  std::istringstream lines(shown);
+  int said = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (const size_t at = line.rfind("\r\033[K"); at != std::string::npos) line = line.substr(at + 4);
+    if (line.find("stopped: job j1") == std::string::npos) continue;
+    ++said;
+    EXPECT_TRUE(line.starts_with("stopped: job j1 keeps what it measured")) << line;
+  }
+  EXPECT_EQ(said, 1) << shown;
 }
 
 // More than a pipe holds, so that the reader is gone before all is written.

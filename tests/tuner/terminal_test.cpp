@@ -47,6 +47,16 @@ TEST(Fitted, ThePartsOfLeastRankGoFirst) {
   EXPECT_EQ(fitted({{"long words", 1}, {"x", 0}, {"first", 2}}, 8), "x  first") << "what still fits stays";
 }
 
+TEST(Wrapped, BreaksBetweenWordsAndIndentsWhatFollows) {
+  EXPECT_EQ(wrapped("one two three", 0, 4), "one two three") << "no limit";
+  EXPECT_EQ(wrapped("one two three", 13, 4), "one two three");
+  EXPECT_EQ(wrapped("one two three", 12, 4), "one two\n    three");
+  EXPECT_EQ(wrapped("  name   one two three", 14, 9), "  name   one\n         two\n         three");
+  EXPECT_EQ(wrapped("a averyverylongword b", 8, 2), "a\n  averyverylongword\n  b") << "no word is cut";
+  EXPECT_EQ(wrapped("\xc3\xa4\xc3\xa4 \xc3\xa4\xc3\xa4", 5, 2), "\xc3\xa4\xc3\xa4 \xc3\xa4\xc3\xa4");
+  EXPECT_EQ(wrapped("", 5, 2), "");
+}
+
 TextTable table_of_two_rows() {
   TextTable table({{.name = "time", .importance = 3, .right = true},
                    {.name = "when", .importance = 1, .least = 4},

@@ -4,6 +4,7 @@
 #include "tuner/bundle/bundle.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner {
 namespace {
@@ -22,7 +23,7 @@ ordered_json answer_json(const Answer& answer) {
   if (!answer.note.empty()) out["note"] = answer.note;
   out["rests_on"] = ordered_json::array();
   for (const Basis& b : answer.rests_on)
-    out["rests_on"].push_back({{"trial", b.trial_id},
+    out["rests_on"].push_back({{"trial", b.trial_name},
                                {"workload", b.workload_key},
                                {"target", b.target},
                                {"time_ns", b.time_ns},
@@ -57,16 +58,14 @@ ordered_json facts_of(const BundleTask& t, const Answer& answer, const ShippedKe
 std::string origin_of(const Answer& answer) {
   std::string origin;
   if (answer.kind == AnswerKind::kExact && answer.tuned)
-    origin = str(
-        "tuned: ", format_time(answer.tuned->time_ns, answer.tuned->time_low_ns, answer.tuned->time_high_ns),
-        " in trial ", answer.tuned->trial_id);
+    origin = str("tuned: ", time_words(*answer.tuned).time, ", trial ", answer.tuned->trial_name);
   else if (answer.kind == AnswerKind::kDefault)
     origin = "not tuned: default config";
   else
     origin = str("not tuned itself: ", answer_kind_name(answer.kind), " of what was",
-                 answer.rests_on.empty()
-                     ? ""
-                     : str(", trial ", answer.rests_on[0].trial_id, " of ", answer.rests_on[0].workload_key));
+                 answer.rests_on.empty() ? ""
+                                         : str(", trial ", answer.rests_on[0].trial_name, " of ",
+                                               answer.rests_on[0].workload_key));
   origin += "; config " + answer.config;
   if (const std::string mark = algorithm_mark(answer.template_name); !mark.empty())
     origin += "\n * algorithm " + mark;
@@ -86,7 +85,7 @@ Status add_measurement(const CliTask& task, const Answer& answer, const Program&
     out.note = str("this program generates other code for the config than was measured (by ",
                    answer.tuned->environment.toolchain, "; here ", measured.manifest.toolchain,
                    "), so the stated time is that of the measured code. To measure this code: tuner rerun ",
-                   answer.tuned->trial_id);
+                   answer.tuned->trial_name);
   return Status::ok();
 }
 

@@ -14,6 +14,7 @@
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/progress_line.h"
 
 namespace tuner::cli {
 
@@ -45,8 +46,9 @@ class Counter {
   explicit Counter(size_t total) : total_(total), shown_(total > 4 && ::isatty(2) == 1) {}
   void step() {
     ++done_;
-    if (shown_)
-      std::fprintf(stderr, "\rcompiled %zu of %zu kernels%s", done_, total_, done_ == total_ ? "\n" : "");
+    if (!shown_) return;
+    draw_progress(str("compiled ", done_, " of ", total_, " kernels"));
+    if (done_ == total_) leave_progress();
   }
 
  private:
@@ -59,7 +61,9 @@ void print_summary(const BuildOptions& options, const std::vector<BundleKernel>&
   for (const BundleKernel& k : kernels)
     std::printf("%s: %s\n", k.function.c_str(),
                 k.kind == AnswerKind::kExact
-                    ? format_time(k.facts["measured"]["time_ns"].get<double>()).c_str()
+                    ? str(format_time(k.facts["measured"]["time_ns"].get<double>()),
+                          k.facts["measured"]["certified"].get<bool>() ? "" : " in one trial, not certified")
+                          .c_str()
                     : str("not tuned itself, ", answer_kind_name(k.kind), " config").c_str());
   std::string list;
   for (const BundleFile& f : files)

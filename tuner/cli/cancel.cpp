@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
+#include "tuner/cli/job_word.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
 
@@ -15,6 +16,8 @@ struct CancelOptions {
 };
 
 int run(const CancelOptions& options) {
+  // Of a file there may be several: which one ends is for people to say.
+  if (const Result<std::string> job = job_of_word(options.job, nullptr); !job) return report(job.status());
   const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
   if (!client) return report(client.status());
   const Result<v1::CancelReply> reply = client->cancel(options.job);

@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "db/file_lock.h"
 #include "db/store.h"
 #include "tuner/model/model_extents.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/progress_line.h"
 
 namespace tuner::cli {
 
@@ -63,8 +65,16 @@ void add_target_option(Command command, std::string& target) {
       .type_name("TARGET");
 }
 
+Status with_way_to_write(const Status& status, const std::string& db_path) {
+  if (status.code() != StatusCode::kAborted || !db::has_writer(db_path)) return status;
+  return Status(status.code(), str(status.message(),
+                                   ". A daemon goes on with its jobs when it is started again: end it, then ",
+                                   this_command(), ", then start it"));
+}
+
 int report(const Status& status) {
   if (status) return kExitDone;
+  leave_progress();
   std::fprintf(stderr, "tuner: %s\n", with_commands(status.message()).c_str());
   return status.code() == StatusCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }

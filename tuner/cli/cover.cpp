@@ -105,7 +105,9 @@ void print(const CoverProblem& p, const CoverSolution& s, const CoverWish& wish)
 }
 
 Status save(const CoverOptions& options, const Covers& covers) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.db, Store::Mode::kWrite));
+  const Result<std::unique_ptr<Store>> opened = Store::open(options.db, Store::Mode::kWrite);
+  if (!opened) return with_way_to_write(opened.status(), options.db);
+  Store* const store = opened->get();
   for (const auto& [problem, solution] : covers)
     for (const Cover& cover : covers_to_store(problem, solution)) {
       LearnedRow row{.kind = "cover",

@@ -12,6 +12,7 @@
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 namespace {
@@ -96,10 +97,13 @@ void print(const std::vector<TaskEstimate>& lines, const EstimateTotal& total) {
     const std::string now = l.now_ns <= 0                         ? "?"
                             : l.answer.kind == AnswerKind::kExact ? format_time(l.now_ns)
                                                                   : "~" + format_time(l.now_ns);
-    std::printf("%-8s %-24s %7s %8s  %10s  %-12s  %s%s\n", std::string(l.verdict()).c_str(),
-                gain_text(l.gain).c_str(), l.skip() ? "-" : trials, l.skip() ? "-" : minutes, now.c_str(),
-                std::string(answer_kind_name(l.answer.kind)).c_str(), l.task.key.c_str(),
-                l.uses > 1 ? str(" x ", l.uses).c_str() : "");
+    char columns[160];
+    std::snprintf(columns, sizeof columns, "%-8s %-24s %7s %8s  %10s  %-12s  ",
+                  std::string(l.verdict()).c_str(), gain_text(l.gain).c_str(), l.skip() ? "-" : trials,
+                  l.skip() ? "-" : minutes, now.c_str(),
+                  std::string(answer_kind_name(l.answer.kind)).c_str());
+    std::printf("%s\n",
+                on_a_line(str(columns, l.task.key, l.uses > 1 ? str(" x ", l.uses) : std::string())).c_str());
     if (l.bound_decides())
       std::printf("         not below %s: roofline of this machine\n", format_time(l.bound_ns).c_str());
     if (!l.note.empty()) std::printf("         %s\n", with_commands(l.note).c_str());

@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "tuner/text/progress_line.h"
+
 namespace tuner::cli {
 namespace {
 
@@ -12,7 +14,9 @@ std::atomic<bool> asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler writes it");
 
 void on_signal(int) {
-  if (asked.exchange(true)) _exit(1);
+  if (!asked.exchange(true)) return;
+  leave_progress_now();
+  _exit(1);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
 #include "tuner/text/terminal.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner::cli {
 
@@ -88,9 +89,7 @@ void tell(const Source& source, const Listed& listed, int width) {
     const std::optional<TunedConfig> best = source.best(task);
     say(shortened(str("    ", task.workload_key, "  on  ", task.target), width));
     if (best)
-      say(shortened(str("        ", format_time(best->time_ns, best->time_low_ns, best->time_high_ns),
-                        "; race: ", format_race(*best)),
-                    width));
+      say(shortened(str("        ", time_words(*best).time, "; ", time_words(*best).certainty), width));
   }
 }
 

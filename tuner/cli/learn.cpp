@@ -28,7 +28,7 @@ int run_learn(const LearnOptions& options) {
     if (!there && there.status().code() == StatusCode::kNotFound) return report(there.status());
   }
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kWrite);
-  if (!store) return report(store.status());
+  if (!store) return report(with_way_to_write(store.status(), options.db));
   const Result<std::vector<JobRow::Task>> tasks = (*store)->tasks();
   if (!tasks) return report(tasks.status());
   std::set<std::pair<std::string, std::string>> subjects;

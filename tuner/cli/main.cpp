@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <iostream>
 #include <sstream>
+#include <string_view>
+#include <vector>
 
 #include "compiler_core/backend.h"
 #include "tuner/cli/command.h"
@@ -43,9 +45,18 @@ void tell_once(const std::string& advice) {
   if (!told.exchange(true)) std::fprintf(stderr, "tuner: %s\n", advice.c_str());
 }
 
+// "tuner help submit" is "tuner submit --help".
+std::vector<const char*> help_as_option(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back("--help");
+  return words;
+}
+
 }  // namespace
 
-int tuner_main(int argc, char** argv) {
+int tuner_main(int argc, const char* const* argv) {
   // A reader that goes away (`tuner jobs | head`) ends a write with an error, not the process without a word.
   std::signal(SIGPIPE, SIG_IGN);
 
@@ -55,6 +66,9 @@ int tuner_main(int argc, char** argv) {
   const std::shared_ptr<CLI::App> made = make_app(context);
   CLI::App& app = *made;
   remember_program(argc > 0 ? argv[0] : nullptr, app);
+  const std::vector<const char*> meant = help_as_option(argc, argv);
+  argc = static_cast<int>(meant.size());
+  argv = meant.data();
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty())
     return report(invalid_argument(unknown));
   try {

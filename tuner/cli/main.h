@@ -6,6 +6,6 @@ namespace tuner::cli {
 
 // Runs the command line and returns the exit status: 0 done, 1 failed or nothing found, 2 wrong use. Call it
 // once per process.
-int tuner_main(int argc, char** argv);
+int tuner_main(int argc, const char* const* argv);
 
 }  // namespace tuner::cli

@@ -1,5 +1,7 @@
 // tuner query FILE: the config each task of a job file gets, how it is known, and what it rests on. Also for
 // an operator given as words (--op), over gRPC (--daemon), and as a list of all that is tuned (--all).
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 
@@ -13,6 +15,7 @@
 #include "tuner/text/answer_text.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 
@@ -142,7 +145,7 @@ int run_query(const QueryOptions& options) {
     if (options.json)
       document.push_back(answer_json(*answer, task.workload));
     else
-      std::printf("%s", answer_text(*answer, task.workload).c_str());
+      std::printf("%s", answer_text(*answer, task.workload, terminal_width(STDOUT_FILENO)).c_str());
     if (!answer->note.empty()) std::fprintf(stderr, "tuner: %s\n", with_commands(answer->note).c_str());
   }
   if (options.json) std::printf("%s\n", pretty(tasks->size() == 1 ? document[0] : document).c_str());

@@ -14,6 +14,7 @@
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/terminal.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner::cli {
 
@@ -55,11 +56,15 @@ void print_csv(const Row& row, bool first) {
         "trials,raced,"
         "hardware,toolchain,when,stale\n");
   std::array<char, 128> times{};
-  std::snprintf(times.data(), times.size(), "%.17g,%.17g,%.17g,%.6g", t.time_ns, t.time_low_ns,
-                t.time_high_ns, gflops(row));
+  // Of one trial there is no interval that a fresh process would lie in.
+  if (t.certified)
+    std::snprintf(times.data(), times.size(), "%.17g,%.17g,%.17g,%.6g", t.time_ns, t.time_low_ns,
+                  t.time_high_ns, gflops(row));
+  else
+    std::snprintf(times.data(), times.size(), "%.17g,,,%.6g", t.time_ns, gflops(row));
   std::printf("%s,%s,%s,%s,%d,%s,%s,%lld,%d,%s,%s,%s,%s\n", csv_field(t.workload_key).c_str(),
               csv_field(t.target).c_str(), times.data(), csv_field(t.template_name).c_str(),
-              t.template_version, csv_field(t.config).c_str(), t.trial_id.c_str(),
+              t.template_version, csv_field(t.config).c_str(), t.trial_name.c_str(),
               static_cast<long long>(t.trials), t.race_id != 0 ? 1 : 0,
               csv_field(t.environment.hardware).c_str(), csv_field(t.environment.toolchain).c_str(),
               iso_utc(t.finished_at_us).c_str(), csv_field(row.staleness.reason).c_str());
@@ -81,7 +86,7 @@ TextTable table() {
 
 std::vector<std::string> table_row(const Row& row) {
   const TunedConfig& t = row.tuned;
-  const double gain = t.default_time_ns > 0 && t.time_ns > 0 ? t.default_time_ns / t.time_ns : 0;
+  const double gain = claimed_gain(t);
   std::array<char, 32> gained{}, share{}, speed{};
   std::snprintf(gained.data(), gained.size(), gain > 0 ? "%.2fx" : "-", gain);
   std::snprintf(share.data(), share.size(), row.roofline_share > 0 ? "%.0f %%" : "-",

@@ -1,5 +1,6 @@
 // tuner records check: reads a whole database and says whether every row is what was written.
 #include <cstdio>
+#include <optional>
 #include <stop_token>
 
 #include "db/damage.h"
@@ -41,11 +42,12 @@ int run_records_check(const RecordsCheckOptions& options) {
   }
   catch_interrupts();
   std::stop_source stop;
-  RowProgress progress("checked");
+  std::optional<RowProgress> progress("checked");
   const Result<IntegrityReport> checked = (*store)->check_integrity(stop.get_token(), [&](int64_t rows) {
-    progress(rows);
+    (*progress)(rows);
     if (interrupted()) stop.request_stop();
   });
+  progress.reset();  // what is said next has the line to itself
   if (!checked) return report(checked.status());
   if (options.json)
     print_json(options, *checked);

@@ -8,6 +8,7 @@
 #include "tuner/cli/records_commands.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 
@@ -32,15 +33,17 @@ std::string percent(double ratio) {
 void print_task(const TaskDiff& d) {
   const std::string name(verdict_name(d.verdict));
   const bool judged = d.verdict != TaskDiff::Verdict::kRefused;
-  std::printf("%-8s", name.c_str());
+  char change[80] = "";
   if (judged)
-    std::printf("%9s  (%s .. %s)  ", percent(d.ratio).c_str(), percent(d.low).c_str(),
-                percent(d.high).c_str());
-  std::printf("%s -> %s  %s  on  %s%s%s%s%s\n", format_time(d.a.time_ns).c_str(),
-              format_time(d.b.time_ns).c_str(), d.task.workload_key.c_str(), d.task.target.c_str(),
-              d.raced ? "  (raced)" : "  (single trials)",
-              d.by_sentinel ? "  (hardware differs: in units of the sentinel kernel)" : "",
-              d.note.empty() ? "" : ": ", d.note.c_str());
+    std::snprintf(change, sizeof change, "%9s  (%s .. %s)  ", percent(d.ratio).c_str(),
+                  percent(d.low).c_str(), percent(d.high).c_str());
+  const std::string line =
+      str(name, std::string(name.size() < 8 ? 8 - name.size() : 0, ' '), change, format_time(d.a.time_ns),
+          " -> ", format_time(d.b.time_ns), d.raced ? "  (raced)  " : "  (single trials)  ",
+          d.task.workload_key, "  on  ", d.task.target);
+  std::printf("%s\n", on_a_line(line).c_str());
+  if (d.by_sentinel) std::printf("        hardware differs: in units of the sentinel kernel\n");
+  if (!d.note.empty()) std::printf("        %s\n", d.note.c_str());
 }
 
 ordered_json side_json(const TunedConfig& t) { return tuned_json(t, 0); }

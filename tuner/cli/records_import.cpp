@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "compiler_core/target.h"
 #include "db/exchange/import_file.h"
@@ -120,9 +121,10 @@ int import_one(const RecordsImportOptions& options, const std::string& file, Sto
     if (*detected == exchange::Detected::kPackResults)
       return import_pack_results(options, file, store, facts);
   }
-  RowProgress progress(file);
-  wanted.progress = [&](int64_t lines) { progress(lines); };
+  std::optional<RowProgress> progress(file);
+  wanted.progress = [&](int64_t lines) { (*progress)(lines); };
   const Result<exchange::ImportReport> imported = exchange::import_file(file, store, wanted);
+  progress.reset();  // what is said next has the line to itself
   if (!imported) return report(imported.status());
   if (options.json)
     facts.push_back(facts_of(*imported));
@@ -141,7 +143,7 @@ int run_records_import(const RecordsImportOptions& options) {
       return report(detected.status());
   }
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kWrite);
-  if (!store) return report(store.status());
+  if (!store) return report(with_way_to_write(store.status(), options.db));
   ordered_json facts = ordered_json::array();
   int exit_code = kExitDone;
   for (const std::string& file : options.files)

@@ -26,7 +26,7 @@ int run_records_merge(const RecordsMergeOptions& options) {
     merged =
         exchange::merge_databases(options.sources, options.output, [&](int64_t rows) { progress(rows); });
   }
-  if (!merged) return report(merged.status());
+  if (!merged) return report(with_way_to_write(merged.status(), options.output));
   bool skipped = false;
   ordered_json sources = ordered_json::array();
   if (!merged->copied.empty() && !options.json)

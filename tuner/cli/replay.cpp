@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
+#include "tuner/cli/job_word.h"
 #include "tuner/daemon/replay.h"
 #include "tuner/daemon/warm_start.h"
 #include "tuner/text/facts.h"
@@ -29,7 +30,9 @@ void print_side(const char* name, const ReplayDifference::Side& side) {
 int run_replay(const ReplayOptions& options) {
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
-  const Result<JobRow> job = (*store)->job(options.job);
+  const Result<std::string> job_id = job_of_word(options.job, store->get());
+  if (!job_id) return report(job_id.status());
+  const Result<JobRow> job = (*store)->job(*job_id);
   if (!job) return report(job.status());
   const PriorsFactory priors = [&](const JobRow::Task& task, const SearchSpace& space, int64_t donors) {
     return warm_start(**store, task, space, donors);
@@ -77,7 +80,10 @@ void add_replay_command(Command app, CommandContext& context) {
       app, context, "replay",
       "Play a job's search again from the database: the same seed and results give the same trials",
       [options] { return run_replay(*options); });
-  command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
+  command
+      .add_option("JOB", options->job,
+                  "The job, as tuner jobs lists it, or its job file: the newest job of that")
+      .required();
   add_db_option(command, options->db);
   add_json_option(command, options->json);
 }

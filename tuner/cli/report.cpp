@@ -6,6 +6,7 @@
 
 #include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
+#include "tuner/cli/job_word.h"
 #include "tuner/jobs/job_state.h"
 #include "tuner/report/report_page.h"
 #include "tuner/text/facts.h"
@@ -28,6 +29,9 @@ int run_report(ReportCommandOptions options) {
     if (const Status s = check_output(options.output); !s) return report(s);
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
+  Result<std::string> job_id = job_of_word(options.job, store->get());
+  if (!job_id) return report(job_id.status());
+  options.job = *std::move(job_id);
   options.report.progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   const JobStates states(options.db);
   Result<nlohmann::ordered_json> facts = report_facts(**store, options.job, options.report);
@@ -57,7 +61,10 @@ void add_report_command(Command app, CommandContext& context) {
       "offline.\n"
       "  tuner report j3 -o report.html",
       [options] { return run_report(*options); });
-  command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
+  command
+      .add_option("JOB", options->job,
+                  "The job, as tuner jobs lists it, or its job file: the newest job of that")
+      .required();
   command.add_option("-o,--output", options->output, "The page; - is standard output").type_name("FILE");
   command
       .add_option("--seeds", options->report.baseline_seeds,

@@ -36,12 +36,14 @@ nlohmann::json to_json(const MeasureRecord& record) {
 int run(const RerunOptions& options) {
   // The trial is in the file when the file is here.
   std::optional<MeasureRecord> old;
+  std::string name = options.trial;
   if (options.daemon.empty()) {
     const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
     if (!store) return report(store.status());
     const Result<TrialWithRecord> trial = (*store)->trial(options.trial);
     if (!trial) return report(trial.status());
     old = trial->record;
+    name = trial->trial.name();
     if (const Status here = measurable_here(trial->task.target); !here) return report(here);
   }
   const Result<DaemonClient> client = DaemonClient::connect(
@@ -51,7 +53,7 @@ int run(const RerunOptions& options) {
   if (!record) return report(record.status());
   client->stop_host("rerun is done");
   if (options.json) {
-    const nlohmann::json json{{"trial", options.trial},
+    const nlohmann::json json{{"trial", name},
                               {"before", old ? to_json(*old) : nlohmann::json(nullptr)},
                               {"now", to_json(*record)}};
     std::printf("%s\n", json.dump(2).c_str());
@@ -70,7 +72,10 @@ void add_rerun_command(Command app, CommandContext& context) {
     log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
     return run(*options);
   });
-  command.add_option("TRIAL", options->trial, "as in messages and tuner records export: t812").required();
+  command
+      .add_option("TRIAL", options->trial,
+                  "as messages name it: j3.17; or by its id, as tuner records export has it: t812")
+      .required();
   add_db_option(command, options->db);
   add_json_option(command, options->json);
   add_daemon_option(command, options->daemon, "; without it the trial runs on this machine");

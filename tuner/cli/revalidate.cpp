@@ -2,6 +2,8 @@
 //
 // What is done with a task stands in tuner/revalidate; here are the order, the clock, and what is said.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,6 +26,7 @@
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 namespace {
@@ -58,12 +61,20 @@ Result<std::vector<JobRow::Task>> wanted_tasks(const RevalidateOptions& options,
   return tasks;
 }
 
+// What is left of a terminal's line beside the columns.
+std::string task_on_line(const JobRow::Task& task) {
+  constexpr int kColumns = 26;
+  const int width = terminal_width(STDOUT_FILENO);
+  return shortened(str(task.workload_key, " on \"", task.target, "\""),
+                   width > 0 ? std::max(width - kColumns, kColumns) : 0);
+}
+
 void print_plan(const RevalidatePlan& plan) {
   for (const RevalidateItem& item : plan.items)
-    std::printf("%-8s %10s x %-3lld %s on \"%s\"%s%s\n", item.staleness.stale() ? "stale" : "current",
+    std::printf("%-8s %10s x %-3lld %s%s%s\n", item.staleness.stale() ? "stale" : "current",
                 format_time(item.before.time_ns).c_str(), static_cast<long long>(item.task.uses),
-                item.task.workload_key.c_str(), item.task.target.c_str(),
-                item.staleness.stale() ? "\n         " : "", item.staleness.reason.c_str());
+                task_on_line(item.task).c_str(), item.staleness.stale() ? "\n         " : "",
+                item.staleness.reason.c_str());
 }
 
 void say_left_out(const RevalidatePlan& plan) {

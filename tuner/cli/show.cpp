@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <regex>
 
-#include "compiler_core/base/statistics.h"
 #include "db/quarantine.h"
 #include "db/store.h"
 #include "tuner/cli/command.h"
@@ -31,10 +31,11 @@ struct ShowOptions {
   std::string replay;  // file with a schedule, as --as schedule prints it; empty: the kernel's own
 };
 
-bool is_trial_id(const std::string& text) {
+// "j3.17" or "t812", and no file of that name.
+bool is_trial(const std::string& text) {
+  static const std::regex kTrial("(t|j[0-9]+[.])[0-9]+");
   std::error_code ignored;
-  return text.size() > 1 && text[0] == 't' && text.find_first_not_of("0123456789", 1) == std::string::npos &&
-         !std::filesystem::exists(text, ignored);
+  return std::regex_match(text, kTrial) && !std::filesystem::exists(text, ignored);
 }
 
 // Every word of --as.
@@ -64,22 +65,21 @@ Status show_trial(const ShowOptions& options) {
   }
   Result<ChosenKernel> kernel =
       choose_config(task, trial.trial.template_name, trial.trial.template_version, trial.trial.config);
-  if (!kernel) return Status(kernel.status()).with_context(str("trial ", options.what, " rests on "));
-  ASSIGN_OR_RETURN(const std::vector<QuarantineRow> quarantine, store->quarantine(options.what));
+  if (!kernel) return Status(kernel.status()).with_context(str("trial ", trial.trial.name(), " rests on "));
+  ASSIGN_OR_RETURN(const std::vector<QuarantineRow> quarantine, store->quarantine(trial.trial.id));
   for (const QuarantineRow& q : quarantine)
-    std::fprintf(stderr, "trial %s: in quarantine: attempt %d of worker %s on %s: %s\n", options.what.c_str(),
-                 q.attempt, q.worker_id.c_str(), without_controls(q.host).c_str(), q.why.c_str());
+    std::fprintf(stderr, "trial %s: in quarantine: attempt %d of worker %s on %s: %s\n",
+                 trial.trial.name().c_str(), q.attempt, q.worker_id.c_str(), without_controls(q.host).c_str(),
+                 q.why.c_str());
   if (trial.record)
-    std::fprintf(stderr, "trial %s: %s%s%s\n", options.what.c_str(),
+    std::fprintf(stderr, "trial %s: %s%s%s\n", trial.trial.name().c_str(),
                  std::string(outcome_name(trial.record->outcome)).c_str(),
                  trial.record->message.empty() ? "" : ": ", trial.record->message.c_str());
   if (trial.record && trial.record->outcome == Outcome::kOk && !trial.record->cut) {
-    const Interval interval = median_interval(trial.record->run_ns);
     kernel->tuned = TunedConfig{.time_ns = record_time_ns(*trial.record),
-                                .time_low_ns = interval.low,
-                                .time_high_ns = interval.high,
                                 .peak_gflops = trial.record->peak_gflops,
-                                .trial_id = trial.trial.id};
+                                .trial_id = trial.trial.id,
+                                .trial_name = trial.trial.name()};
   }
   return show(task, *kernel, options, store.get());
 }
@@ -132,7 +132,7 @@ Status show_what(const ShowOptions& options) {
   if (std::ranges::find(compiled_views(), options.as) != compiled_views().end())
     return invalid_argument("--as ", options.as, ": for the folder of a compiled model; found ",
                             options.what);
-  return is_trial_id(options.what) ? show_trial(options) : show_file(options);
+  return is_trial(options.what) ? show_trial(options) : show_file(options);
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ void add_show_command(Command app, CommandContext& context) {
       [options] { return report(show_what(*options)); });
   command
       .add_option("FILE|TRIAL|DIR", options->what,
-                  "Job file, a trial such as t812, an ONNX model, or a folder of tuner compile")
+                  "Job file, a trial such as j3.17, an ONNX model, or a folder of tuner compile")
       .offers({.files = true, .endings = {".json", ".onnx"}, .names = "trial"})
       .required();
   command

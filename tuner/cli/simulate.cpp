@@ -12,6 +12,8 @@
 #include "tuner/search/recorded_space.h"
 #include "tuner/search/simulation.h"
 #include "tuner/text/facts.h"
+#include "tuner/text/progress_line.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 
@@ -193,10 +195,9 @@ class Simulator {
   static void show_progress(size_t done, size_t runs, const std::string& strategy, const std::string& space) {
     static const bool terminal = isatty(STDERR_FILENO) != 0;
     if (!terminal) return;
-    std::fprintf(stderr, "\r\033[K");
-    if (!space.empty())
-      std::fprintf(stderr, "run %zu of %zu: %s on %s", done, runs, strategy.c_str(), space.c_str());
-    std::fflush(stderr);
+    if (space.empty()) return erase_progress();
+    draw_progress(shortened(str("run ", done, " of ", runs, ": ", strategy, " on ", space),
+                            terminal_width(STDERR_FILENO) - 1));
   }
 
   const SimulateOptions& options_;

@@ -1,5 +1,7 @@
 #include "tuner/cli/submit_view.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +11,8 @@
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner::cli {
 namespace {
@@ -34,51 +38,58 @@ nlohmann::json task_json(const JobRow::Task& task, const Workload& workload,
   return j;
 }
 
-// What the answer rests on, in one line.
+// What the answer rests on.
 std::string basis_of(const v1::TunedConfig& t, const TunedConfig& tuned) {
   const std::string race =
       tuned.race_id == 0
           ? "no race that decides"
           : str("a race of ", tuned.finalists, tuned.finalists == 1 ? " finalist" : " finalists",
                 tuned.tied > 1 ? str(", ", tuned.tied, " tie: ", format_tie(tuned)) : "");
-  const std::string mark = algorithm_mark(t.template_name());
-  return str(t.trials(), " trials (", outcome_counts(t.outcomes()), ") and ", race, "; best ", t.trial_id(),
-             ": ", t.template_name(), " ", t.config(), mark.empty() ? "" : "; algorithm " + mark);
+  return str(t.trials(), " trials (", outcome_counts(t.outcomes()), ") and ", race);
+}
+
+void say(const std::string& line) {
+  if (!line.empty()) std::printf("%s\n", wrapped("  " + line, terminal_width(STDOUT_FILENO), 4).c_str());
 }
 
 void print_task(const JobGroup& group, size_t i, const JobOutcome& out, bool details) {
   const JobRow::Task& task = group.job.tasks[i];
-  std::printf("\n%s on %s\n", task.workload_key.c_str(), task.target.c_str());
+  const int width = terminal_width(STDOUT_FILENO);
+  std::printf("\n%s\n", shortened(str(task.workload_key, " on ", task.target), width).c_str());
   const Result<TunedConfig> tuned =
       out.tuned[i] ? from_proto(*out.tuned[i]) : Result<TunedConfig>(not_found("no answer yet"));
-  if (!tuned) {
-    std::printf("  %s\n", tuned.message().c_str());
-    return;
-  }
+  if (!tuned) return say(tuned.message());
   const v1::TunedConfig& t = *out.tuned[i];
-  std::printf("  %s, %s; %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str(),
-              format_gain(*tuned).c_str(), format_certainty(*tuned).c_str());
-  std::printf("  %s\n", format_speed(group.workloads[i], *tuned).c_str());
-  std::printf("  rests on %s\n", basis_of(t, *tuned).c_str());
-  if (details) std::printf("  race     %s\n", format_race(*tuned).c_str());
+  const TimeWords words = time_words(*tuned);
+  say(str(words.time, "; ", words.certainty));
+  say(words.other);
+  say(tuned->certified ? words.gain : str("gain: ", words.gain));
+  say(format_speed(group.workloads[i], *tuned));
+  say(format_roofline(group.workloads[i], *tuned));
+  say(str("rests on ", basis_of(t, *tuned)));
+  say(str("best ", tuned->trial_name, ": ", t.template_name(), " ", t.config()));
+  if (const std::string mark = algorithm_mark(t.template_name()); !mark.empty()) say("algorithm " + mark);
+  if (details) say("race     " + format_race(*tuned));
 }
 
-// The whole that the job tunes, before and after: use counts times the default's and the tuned time.
+// The whole that the job tunes, before and after: use counts times the default's and the tuned time. Of certified answers
+// alone: no gain is claimed for others.
 struct Total {
   double before_ns = 0, after_ns = 0;
   int64_t calls = 0;
-  size_t counted = 0, certified = 0;  // tasks with both times; of these certified
+  size_t counted = 0;  // tasks in it
 };
 Total total_of(const JobGroup& group, const JobOutcome& out) {
   Total total;
   for (size_t i = 0; i < group.job.tasks.size(); ++i) {
-    if (!out.tuned[i] || out.tuned[i]->default_time_ns() <= 0) continue;
+    if (!out.tuned[i]) continue;
+    const Result<TunedConfig> tuned = from_proto(*out.tuned[i]);
+    if (!tuned || claimed_gain(*tuned) <= 0) continue;
     const auto uses = static_cast<double>(group.job.tasks[i].uses);
-    total.before_ns += uses * out.tuned[i]->default_time_ns();
-    total.after_ns += uses * out.tuned[i]->time_ns();
+    total.before_ns += uses * tuned->default_time_ns;
+    total.after_ns += uses * tuned->time_ns;
     total.calls += group.job.tasks[i].uses;
     ++total.counted;
-    total.certified += out.tuned[i]->certified() ? 1 : 0;
   }
   return total;
 }
@@ -88,12 +99,12 @@ void print_total(const JobGroup& group, const JobOutcome& out) {
   const size_t tasks = group.job.tasks.size();
   if (tasks < 2 || total.counted == 0 || total.after_ns <= 0) return;
   std::printf(
-      "\ntotal     %s with the default configs, %s tuned: %.2f times as fast (%lld calls of %zu tasks, %zu "
-      "certified)\n",
+      "\ntotal     %s with the default configs, %s tuned: %.2f times as fast\n"
+      "          (%lld calls of %zu tasks, all certified)\n",
       format_time(total.before_ns).c_str(), format_time(total.after_ns).c_str(),
-      total.before_ns / total.after_ns, static_cast<long long>(total.calls), total.counted, total.certified);
+      total.before_ns / total.after_ns, static_cast<long long>(total.calls), total.counted);
   if (total.counted < tasks)
-    std::printf("          without %zu tasks that have no time yet, tuned or default\n",
+    std::printf("          without %zu tasks that are not certified or were not raced with their default\n",
                 tasks - total.counted);
 }
 
@@ -140,7 +151,7 @@ nlohmann::json job_json(const JobGroup& group, const JobOutcome& out) {
            {{"before_ns", total.before_ns},
             {"after_ns", total.after_ns},
             {"tasks", total.counted},
-            {"certified", total.certified}}},
+            {"certified", total.counted}}},
           {"trials_measured", out.trials_measured()}};
 }
 

@@ -11,6 +11,8 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/verify_times.h"
 #include "tuner/jobs/tasks.h"
+#include "tuner/text/terminal.h"
+#include "tuner/verify/published.h"
 #include "tuner/verify/verify_data.h"
 #include "tuner/verify/verify_emulated.h"
 #include "tuner/verify/verify_run.h"
@@ -72,7 +74,7 @@ class Verifier {
                          const TemplateInstance& instance, bool oracle) {
     std::mt19937_64 random(options_.seed);
     const std::vector<ConfigIndex> drawn = draw_configs(instance.space(), options_.samples, random);
-    std::printf("%s\n  %s: %zu of %s configs, seed %s\n", task.key.c_str(),
+    std::printf("%s\n  %s: %zu of %s configs, seed %s\n", on_a_line(task.key).c_str(),
                 std::string(schedule_template.name()).c_str(), drawn.size(),
                 std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
     const Tolerance allowed = emulates_ ? data.tolerance : schedule_template.tolerance(task.workload);
@@ -186,7 +188,7 @@ void add_verify_command(Command app, CommandContext& context) {
                        "Instead measure the tuned kernels again in fresh processes: inside their "
                        "published intervals?");
   command.add_option("--processes", options->times.processes, "With --times: processes of each kernel")
-      .in_range(1, 100)
+      .in_range(kFewestProcesses, 100)
       .needs(times)
       .show_default();
   add_daemon_option(command, options->times.daemon, ", with --times; without it this machine measures")

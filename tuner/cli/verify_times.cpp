@@ -1,40 +1,81 @@
 #include "tuner/cli/verify_times.h"
 
-#include <algorithm>
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <thread>
 
-#include "compiler_core/base/statistics.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/text/facts.h"
-#include "tuner/text/format.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 #include "tuner/verify/published.h"
 
 namespace tuner::cli {
 namespace {
 
-struct TimeVerdict {
+// A published answer, and the measurements that are to tell whether its time is true.
+struct JudgedAnswer {
   CliTask task;
   TunedConfig published;
-  RaceRow now;
-  bool inside() const { return is_inside(published, now); }
-  double width() const { return half_width(published); }
+  RaceRow now;  // the latest
+  std::vector<Judgement> looks;
+  TimeVerdict verdict = TimeVerdict::kCannotTell;
 };
 
-nlohmann::ordered_json to_json(const TimeVerdict& v) {
-  nlohmann::ordered_json j = {{"workload", v.task.key},
-                              {"target", v.task.target_name},
-                              {"trial", v.published.trial_id},
-                              {"published", tuned_json(v.published, 0)},
-                              {"constants", constants_name(v.published.constants)},
-                              {"half_width", v.width()}};
-  j.update(remeasured_json(v.published, v.now));
-  return j;
+nlohmann::ordered_json to_json(const JudgedAnswer& j) {
+  nlohmann::ordered_json out = {{"workload", j.task.key},
+                                {"target", j.task.target_name},
+                                {"trial", j.published.trial_name},
+                                {"published", tuned_json(j.published, 0)},
+                                {"constants", constants_name(j.published.constants)}};
+  out.update(verdict_json(j.verdict, j.published, j.now, j.looks));
+  return out;
+}
+
+void print(const JudgedAnswer& j) {
+  const int width = terminal_width(STDOUT_FILENO);
+  std::printf("%s\n", shortened(j.task.key, width).c_str());
+  for (const std::string& line : verdict_text(j.verdict, j.published, j.now, j.looks))
+    std::printf("%s\n", wrapped("  " + line, width, 4).c_str());
+  std::fflush(stdout);
+}
+
+// Measures until the verdict is certain, or will not be. A neighbour of a moment ago may be gone after a pause: some stay for
+// seconds, and 3 MB of operands took 1.11 times as long beside one whom neither pulses nor the memory sentinel saw.
+Status measure(const DaemonClient& client, int processes, JudgedAnswer& j) {
+  for (std::optional<TimeVerdict> verdict; !verdict;) {
+    std::this_thread::sleep_for(std::chrono::seconds(2 * j.looks.size()));
+    ASSIGN_OR_RETURN(j.now, client.remeasure(j.published.trial_id, processes, j.task.constants));
+    j.looks.push_back(judge(j.published, j.now));
+    verdict = decided(j.looks);
+    j.verdict = verdict.value_or(TimeVerdict::kCannotTell);
+  }
+  return Status::ok();
+}
+
+struct Counts {
+  int inside = 0, outside = 0, unknown = 0, unraced = 0;
+  int judged() const { return inside + outside + unknown; }
+  void add(TimeVerdict verdict) {
+    ++(verdict == TimeVerdict::kInside ? inside : verdict == TimeVerdict::kOutside ? outside : unknown);
+  }
+};
+
+void print(const Counts& counts) {
+  if (counts.judged() == 0) return;
+  std::printf("%d of %d inside their intervals", counts.inside, counts.judged());
+  if (counts.outside > 0) std::printf(", %d OUTSIDE", counts.outside);
+  if (counts.unknown > 0)
+    std::printf("; for %d cannot tell, the machine is busy: again when it is calmer", counts.unknown);
+  std::printf("\n");
 }
 
 }  // namespace
@@ -51,51 +92,36 @@ int verify_times(const TimesOptions& options, int verbose) {
       DaemonClient::connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote});
   if (!client) return report(client.status());
 
-  int unraced = 0, inside = 0, disturbed = 0;
-  double widest = 0;
+  Counts counts;
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   std::set<std::string> seen;
-  std::vector<double> widths;
   for (const CliTask& task : *tasks) {
     if (!seen.insert(task.key + "|" + task.target_name).second) continue;  // the same layer twice
-    const Result<std::optional<TunedConfig>> answer =
+    const Result<std::optional<TunedConfig>> best =
         client->tuned({task.key, task.target_name, task.algorithms, 1, task.constants});
-    if (!answer) return report(answer.status());
-    const std::optional<TunedConfig>& best = *answer;
-    if (!best || !best->certified || best->constants != task.constants) {
-      ++unraced;
+    if (!best) return report(best.status());
+    if (!*best || !(*best)->certified || (*best)->constants != task.constants) {
+      ++counts.unraced;
       std::fprintf(stderr, "tuner: %s on \"%s\" has no certified time%s%s. To tune: %s\n", task.key.c_str(),
-                   task.target_name.c_str(), best ? ": " : "", best ? best->uncertified_why.c_str() : "",
+                   task.target_name.c_str(), *best ? ": " : "", *best ? (*best)->uncertified_why.c_str() : "",
                    command_line("submit " + shell_quoted(options.file)).c_str());
       continue;
     }
-    const Result<RaceRow> now = client->remeasure(best->trial_id, options.processes, task.constants);
-    if (!now) return report(now.status());
-    const TimeVerdict v{task, *best, *now};
-    inside += v.inside() ? 1 : 0;
-    disturbed += too_disturbed(*best, *now) ? 1 : 0;
-    widest = std::max(widest, v.width());
-    widths.push_back(v.width());
-    if (options.json) {
-      document.push_back(to_json(v));
-    } else {
-      std::printf("%-9s %s, published %s, +- %.2f %% (%+.2f %%)  %.4g x pulse, published %.4g%s  %s\n",
-                  verdict(v.published, v.now), format_time(v.now.time_ns).c_str(),
-                  format_time(v.published.time_ns, v.published.time_low_ns, v.published.time_high_ns).c_str(),
-                  100 * v.width(), 100 * (to_published(v.published, v.now) - 1), v.now.ratio,
-                  v.published.ratio, judged_by(v.published, v.now).c_str(), task.key.c_str());
-      std::fflush(stdout);
-    }
+    JudgedAnswer judged{.task = task, .published = **best};
+    if (const Status measured = measure(*client, options.processes, judged); !measured)
+      return report(measured);
+    counts.add(judged.verdict);
+    if (options.json)
+      document.push_back(to_json(judged));
+    else
+      print(judged);
   }
   client->stop_host("the times are verified");
-  if (options.json) {
+  if (options.json)
     std::printf("%s\n", pretty(document).c_str());
-  } else if (!widths.empty()) {
-    std::printf("%d of %zu inside their intervals", inside, widths.size());
-    if (disturbed > 0) std::printf(", %d could not be judged: again on a calmer machine", disturbed);
-    std::printf("; half-widths: median %.2f %%, widest %.2f %%\n", 100 * median(widths), 100 * widest);
-  }
-  return unraced > 0 || inside < static_cast<int>(widths.size()) ? kExitFailed : kExitDone;
+  else
+    print(counts);
+  return counts.unraced > 0 || counts.inside < counts.judged() ? kExitFailed : kExitDone;
 }
 
 }  // namespace tuner::cli

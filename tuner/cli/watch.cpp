@@ -2,13 +2,15 @@
 #include <cstdio>
 #include <memory>
 
+#include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
+#include "tuner/cli/job_word.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/client/progress_view.h"
 #include "tuner/jobs/job_state.h"
-#include "tuner/text/format.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner::cli {
 namespace {
@@ -27,7 +29,18 @@ Status check_running(const WatchOptions& options) {
   return Status(StatusCode::kAborted, str("job ", options.job, " was interrupted: ", states.message(job)));
 }
 
-int run(const WatchOptions& options) {
+// A job file names its newest job, where the database is here.
+Status name_job(WatchOptions& options) {
+  std::unique_ptr<Store> store;
+  if (options.daemon.empty()) {
+    ASSIGN_OR_RETURN(store, Store::open(options.db, Store::Mode::kRead));
+  }
+  ASSIGN_OR_RETURN(options.job, job_of_word(options.job, store.get()));
+  return Status::ok();
+}
+
+int run(WatchOptions& options) {
+  if (const Status named = name_job(options); !named) return report(named);
   if (const Status running = check_running(options); !running) return report(running);
   const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
   if (!client) return report(client.status());
@@ -45,9 +58,9 @@ int run(const WatchOptions& options) {
       view.show(*next.event);
       if (next.event->has_tuned()) {
         const v1::TunedConfig& t = next.event->tuned();
-        view.say(str("  ", t.workload_key(), ": ",
-                     format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()), " with ", t.template_name(),
-                     " ", t.config()));
+        if (const Result<TunedConfig> tuned = from_proto(t))
+          view.say(str("  ", t.workload_key(), ": ", time_words(*tuned).time, "; ",
+                       time_words(*tuned).certainty, "; with ", t.template_name(), " ", t.config()));
       }
       last = *next.event;
     } else if (next.ended) {
@@ -74,7 +87,9 @@ void add_watch_command(Command app, CommandContext& context) {
     catch_interrupts();
     return run(*options);
   });
-  command.add_option("JOB", options->job, "as listed by tuner jobs: j3").required();
+  command
+      .add_option("JOB", options->job, "as listed by tuner jobs: j3; or its job file: the newest job of that")
+      .required();
   add_db_option(command, options->db);
   add_daemon_option(command, options->daemon, "; else the one that runs on the database");
 }

@@ -11,6 +11,7 @@
 #include "tuner/study/whatif_play.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 namespace {
@@ -174,7 +175,7 @@ int run_whatif(const WhatifOptions& options) {
     std::printf("%s\n", pretty(j).c_str());
   } else {
     std::printf("%s\non %s\n%s of %s valid configs are recorded, %s timed in full; the best takes %.4g us\n",
-                records->task.workload_key.c_str(), records->task.target.c_str(),
+                on_a_line(records->task.workload_key).c_str(), records->task.target.c_str(),
                 std::to_string(records->rows.size()).c_str(), std::to_string(space->search.size()).c_str(),
                 std::to_string(timed).c_str(), optimum / 1000);
     print_table(lines, marks, options);

@@ -13,6 +13,18 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kReconnectFor{60};
 constexpr double kLearnFor = 15;  // seconds after the last job, at most
 
+// Whatever ends the run leaves the drawing behind.
+class Ending {
+ public:
+  explicit Ending(ProgressView& view) : view_(view) {}
+  ~Ending() { view_.finish(); }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+ private:
+  ProgressView& view_;
+};
+
 }  // namespace
 
 struct JobRun::Turn {
@@ -31,6 +43,7 @@ JobRun::JobRun(const JobRow& job, bool fresh, ConnectOptions where, std::functio
 
 Status JobRun::run() {
   const steady_clock::time_point began = steady_clock::now();
+  const Ending below(view_);  // what the command says next
   steady_clock::time_point alive = began;
   while (true) {
     const Result<DaemonClient> client = DaemonClient::connect(where_);
@@ -126,7 +139,10 @@ void JobRun::take_in(const v1::JobEvent& event) {
 }
 
 void JobRun::end_host(const DaemonClient& client, const Turn& turn) {
-  if (turn.interrupted) view_.say("stopping...");
+  if (turn.interrupted) {
+    view_.say("stopping...");
+    view_.erase();
+  }
   if (!client.hosts()) return;
   if (turn.status && !turn.interrupted && !client.wait_until_learned(kLearnFor))
     view_.say("  the lessons of this job for other shapes are not learned yet: tuner learn");

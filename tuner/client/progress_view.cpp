@@ -11,6 +11,7 @@
 #include "proto/convert.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/progress_line.h"
 #include "tuner/text/terminal.h"
 
 namespace tuner {
@@ -97,7 +98,8 @@ std::string best_so_far(const v1::Progress& p) {
   if (p.best_gflops() == 0) return text;  // nothing is computed, only moved
   text += str(", ", fixed(p.best_gflops(), 1), " GFLOP/s");
   if (p.peak_gflops() > 0)
-    text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of peak)");
+    text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of the peak of ",
+                fixed(p.peak_gflops(), 1), ")");
   return text;
 }
 
@@ -108,14 +110,11 @@ ProgressView::ProgressView(int tasks)
 
 ProgressView::~ProgressView() { finish(); }
 
-void ProgressView::finish() {
-  if (drawn_) std::fputs("\n", stderr);
-  drawn_ = false;
-}
+void ProgressView::finish() { leave_progress(); }
+void ProgressView::erase() { erase_progress(); }
 
 void ProgressView::say(const std::string& line) {
-  if (drawn_) std::fputs("\r\033[K", stderr);
-  drawn_ = false;
+  erase_progress();
   std::fprintf(stderr, "%s\n", with_commands(line).c_str());
   if (terminal_ && latest_.trials_total() > 0) draw_bar();
 }
@@ -206,10 +205,7 @@ std::string progress_bar(const v1::Progress& p, int tasks, int width) {
 
 void ProgressView::draw_bar() {
   // One column less: a line as wide as the terminal would wrap on some.
-  const std::string line = progress_bar(latest_, tasks_, std::max(20, terminal_width(STDERR_FILENO) - 1));
-  std::fprintf(stderr, "\r\033[K%s", line.c_str());
-  std::fflush(stderr);
-  drawn_ = true;
+  draw_progress(progress_bar(latest_, tasks_, std::max(20, terminal_width(STDERR_FILENO) - 1)));
 }
 
 }  // namespace tuner

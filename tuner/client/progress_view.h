@@ -22,6 +22,8 @@ class ProgressView {
   void say(const std::string& line);
   // Moves the cursor below the drawing.
   void finish();
+  // Takes the drawing away.
+  void erase();
   const v1::Progress& latest() const { return latest_; }
 
  private:
@@ -36,7 +38,6 @@ class ProgressView {
   double best_shown_ns_ = 0;
   int64_t done_shown_ = -1;
   std::string races_shown_;
-  bool drawn_ = false;
   std::chrono::steady_clock::time_point shown_at_{};
 };
 
@@ -46,7 +47,7 @@ std::string progress_bar(const v1::Progress& progress, int tasks, int width);
 // Returns "race of task 2: 3 of 9 finalists left, process 4 of at most 9; 1 race waits"; empty if no race is
 // running.
 std::string races_text(const v1::Progress& progress, int tasks);
-// Returns "1.234 ms, 123.4 GFLOP/s (71 % of peak)", or "no right answer yet".
+// Returns "1.234 ms, 123.4 GFLOP/s (71 % of the peak of 173.8)", or "no right answer yet".
 std::string best_so_far(const v1::Progress& progress);
 // Returns "117 ok, 7 build_error".
 std::string outcome_counts(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& outcomes);

@@ -1,7 +1,9 @@
 #include "tuner/command_line/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -77,6 +79,19 @@ const Option& Option::read_as(std::function<std::string(const std::string&)> tex
   return option_->transform(std::move(text_of), "", name), *this;
 }
 
+namespace {
+
+// CLI11 reads numbers as strtoull does: -1 is 18446744073709551615 there, and so is any number that is too large.
+std::string why_no_unsigned(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (!text.starts_with('-') && !(digits && error != std::errc())) return "";
+  return str("expected a whole number from 0 to ", std::numeric_limits<uint64_t>::max(), ", found ", text);
+}
+
+}  // namespace
+
 Option Command::add_option(const std::string& names, std::string& value, const std::string& help) const {
   return {app_->add_option(names, value, help), app_};
 }
@@ -95,7 +110,7 @@ Option Command::add_option(const std::string& names, int64_t& value, const std::
   return {app_->add_option(names, value, help), app_};
 }
 Option Command::add_option(const std::string& names, uint64_t& value, const std::string& help) const {
-  return {app_->add_option(names, value, help), app_};
+  return {app_->add_option(names, value, help)->check(std::function(why_no_unsigned)), app_};
 }
 Option Command::add_option(const std::string& names, double& value, const std::string& help) const {
   return {app_->add_option(names, value, help), app_};

@@ -55,6 +55,36 @@ std::string unknown_option(const Named& named, int argc, const char* const* argv
   return "";
 }
 
+// What people type who know other programs; empty: nothing is known of the word.
+std::string right_command(std::string_view word) {
+  struct Word {
+    std::string_view word, says;
+  };
+  static constexpr Word kWords[] = {
+      {"list", "tuner jobs lists the jobs, tuner query --all every tuned task"},
+      {"ls", "tuner jobs lists the jobs, tuner query --all every tuned task"},
+      {"status", "tuner jobs says how far the jobs are, tuner watch JOB follows one, tuner top a daemon"},
+      {"tune", "tuner submit FILE tunes"},
+      {"search", "tuner submit FILE tunes"},
+      {"start", "tuner submit FILE tunes, tuner serve runs a daemon"},
+      {"daemon", "tuner serve runs a daemon"},
+      {"stop", "tuner cancel JOB ends a job"},
+      {"kill", "tuner cancel JOB ends a job"},
+      {"delete", "tuner cancel JOB ends a job; what was measured is never deleted"},
+      {"best", "tuner query FILE prints the best config of each task"},
+      {"get", "tuner query FILE prints the best config of each task"},
+      {"export", "tuner records export writes records to a file"},
+      {"import", "tuner records import FILE reads records"},
+      {"merge", "tuner records merge joins databases"},
+      {"diff", "tuner records diff A B compares databases"},
+      {"worker", "measure_server is the worker, tuner workers lists those of a daemon"},
+      {"version", "tuner --version"},
+  };
+  for (const Word& known : kWords)
+    if (known.word == word) return std::string(known.says);
+  return "";
+}
+
 std::string where_help_is(const Named& named) {
   return str(". For help: ", program_name(), named.name.empty() ? "" : " ", named.name, " --help");
 }
@@ -66,7 +96,8 @@ std::string unknown_command(const CLI::App& app, int argc, const char* const* ar
   if (named.next >= argc || subcommands_of(*named.command).empty()) return "";
   const std::string_view word = argv[named.next];
   if (word.starts_with("-")) return "";
-  const std::string meant = did_you_mean(word, command_names(*named.command));
+  const std::string right = named.name.empty() ? right_command(word) : "";
+  const std::string meant = right.empty() ? did_you_mean(word, command_names(*named.command)) : "; " + right;
   return str(named.name, named.name.empty() ? "" : ": ", "no command is called \"", word, "\"",
              meant.empty() ? where_help_is(named) : meant);
 }

@@ -259,6 +259,7 @@ class Coordinator {
   bool accept_race(SyncCall& call, const v1::RaceResult& message);
   void take_courses_locked(const SyncCall& call);
   void handle_losses(std::vector<LeaseTable::Loss> losses);
+  std::string with_trial_name(std::string text, const std::string& trial_id) const;
   bool lose_race(const LeaseTable::Loss& loss);
   bool give_up_trial(const LeaseTable::Loss& loss);
   void refuse_not_leased(const SyncCall& call, const std::string& id, int attempt, std::string_view why);

@@ -26,11 +26,11 @@ Status Coordinator::wait_for_locked(std::unique_lock<std::mutex>& lock, const st
     if (stopping_) return stopped_locked();
     if (cancelled()) return Status(StatusCode::kAborted, "the caller has gone");
     if (const std::string why = why_unbuildable_locked(needs); !why.empty())
-      return failed("trial ", trial.trial.id, ": ", why);
+      return failed("trial ", trial.trial.name(), ": ", why);
     if (clock_.now_ms() >= limit)
       return Status(
           StatusCode::kDeadlineExceeded,
-          str("trial ", trial.trial.id, ": no worker measured it within ", options_.rerun_limit_ms / 1000,
+          str("trial ", trial.trial.name(), ": no worker measured it within ", options_.rerun_limit_ms / 1000,
               " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
     news_.wait_for(lock, kLookAtCaller);
   }
@@ -42,7 +42,7 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
   const std::string& id = trial.trial.id;
   if (!trial.record)
-    return invalid_argument("trial ", id,
+    return invalid_argument("trial ", trial.trial.name(),
                             " has no result yet, so it cannot be measured again; see tuner jobs");
   ASSIGN_OR_RETURN(const JobRow job, job_in(scope, trial.trial.job_id));
   Work work{.kind = WorkKind::kRerun,
@@ -68,8 +68,8 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
                              .work = std::move(work),
                              .attempt = attempt,
                              .fencing = trial.trial.fencing}) == LeaseTable::Added::kKnownAlready)
-    return Status(StatusCode::kAborted,
-                  str("trial ", id, " is being measured right now; try again when that is done"));
+    return Status(StatusCode::kAborted, str("trial ", trial.trial.name(),
+                                            " is being measured right now; try again when that is done"));
   reruns_.begin(id);
   wake_desk();
   Status status = wait_for_locked(
@@ -78,7 +78,7 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   reruns_.end(id);
   leases_.forget_job(as_job);
   if (!status) return status;
-  if (!again.error.empty()) return failed("trial ", id, ": ", again.error);
+  if (!again.error.empty()) return failed("trial ", trial.trial.name(), ": ", again.error);
   to_proto(*again.record, reply);
   return Status::ok();
 }
@@ -89,7 +89,7 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
   ASSIGN_OR_RETURN(const JobRow job, job_in(scope, trial.trial.job_id));
   RETURN_IF_ERROR(parse_target(trial.task.target).status());
   if (!is_raced(trial.task.target))
-    return invalid_argument("trial ", trial.trial.id, " is of \"", trial.task.target,
+    return invalid_argument("trial ", trial.trial.name(), " is of \"", trial.task.target,
                             "\", whose kernels are not raced. Use tuner rerun");
   const std::string id = Races::id_of("remeasure " + trial.trial.id, options_.wall_us());
   Work work{.kind = WorkKind::kRace,
@@ -111,7 +111,7 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
   races_.forget(id);
   leases_.forget_job(id);
   if (!status) return status;
-  if (!race.error.empty()) return failed("trial ", trial.trial.id, ": ", race.error);
+  if (!race.error.empty()) return failed("trial ", trial.trial.name(), ": ", race.error);
   to_proto(*race.result, reply);
   reply->set_race_id(id);
   return Status::ok();

@@ -348,8 +348,17 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
                           .trial = one ? lost[0]->trial_id : std::string_view(),
                           .attempt = one ? lost[0]->attempt : 0});
     spdlog::warn("{}", text);
-    tell(*job, text);
+    tell(*job, with_trial_name(text, lost[0]->trial_id));
   }
+}
+
+// Logs name trials by id, as leases and workers do; who watches a job sees the names that people use.
+std::string Coordinator::with_trial_name(std::string text, const std::string& trial_id) const {
+  const std::string by_id = str("trial ", trial_id, " ");
+  const size_t at = text.find(by_id);
+  const Result<TrialWithRecord> trial = store_.trial(trial_id);
+  if (at == std::string::npos || !trial) return text;
+  return text.replace(at, by_id.size(), str("trial ", trial->trial.name(), " "));
 }
 
 // A race is given to another worker, or ends. False: it is no race.

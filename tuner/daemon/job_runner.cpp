@@ -313,6 +313,7 @@ Result<std::vector<TrialRow>> JobRunner::propose_batch(Task& task, size_t index,
 
 void JobRunner::judge_stop(Task& task, size_t index) {
   if (job_.stop.below <= 0 || settled(task) || !task.estimate) return;
+  if (trials_spent() >= trials_total()) return;  // the budget ends it, and only more trials go on
   const std::optional<double> chance = task.estimate->chance();
   if (!chance || *chance >= job_.stop.below) return;
   task.stopped = true;

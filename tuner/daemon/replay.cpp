@@ -34,7 +34,7 @@ class TaskReplay {
       ReplayDifference d{.task_index = index_, .proposal = proposals_, .results_seen = results_seen_};
       if (i < call.then.size()) {
         const TrialRow& row = rows_.at(call.then[i].seq);
-        d.trial = row.id;
+        d.trial = row.name();
         d.expected = {row.template_name + " " + row.config, row.rng_counter, row.model_digest};
       } else {
         d.expected.what = "nothing";

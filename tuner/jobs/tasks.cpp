@@ -83,7 +83,7 @@ Result<ChosenKernel> choose_kernel(const CliTask& task, const Store* store) {
       choose_config(task, best->template_name, best->template_version, best->config);
   if (!chosen && chosen.status().code() == StatusCode::kNotFound)
     return default_kernel(
-        task, str("trial ", best->trial_id, " rests on ", chosen.message(), ". This is the default config"));
+        task, str("trial ", best->trial_name, " rests on ", chosen.message(), ". This is the default config"));
   if (!chosen) return chosen.status();
   chosen->tuned = *std::move(best);
   return chosen;

@@ -163,9 +163,14 @@ void draw_result(Chart& chart, const Facts& best, const Scale& s) {
   const size_t winner =
       chart.add_kind({Shape::kDiamond, raced ? "winner" : "fastest",
                       raced ? "the winner: its time in the race" : "the fastest trial: not certified"});
-  const size_t range = chart.add_kind({Shape::kLine, "whisker", "95 % interval of that time"});
   const double x = s.x(number(best, "n")), ns = number(best, "time_ns");
-  chart.line(range, {x, s.y(number(best, "high_ns"))}, {x, s.y(number(best, "low_ns"))});
+  // What is not certified claims no interval.
+  std::string certain;
+  if (const double low = number(best, "low_ns"), high = number(best, "high_ns"); low > 0) {
+    chart.line(chart.add_kind({Shape::kLine, "whisker", "95 % interval of that time"}), {x, s.y(high)},
+               {x, s.y(low)});
+    certain = str(" (95 %: ", interval(low, high), ")");
+  }
   const std::string trial = str("trial ", grouped(static_cast<int64_t>(number(best, "n"))), " of ",
                                 grouped(static_cast<int64_t>(s.trials)));
   const std::string when =
@@ -173,8 +178,7 @@ void draw_result(Chart& chart, const Facts& best, const Scale& s) {
   chart.mark(
       winner, {x, s.y(ns)},
       str(text(best, "trial"), raced ? ", the winner\n" : ", the fastest\n", time(ns),
-          raced ? " in the race" : "", " (95 %: ", interval(number(best, "low_ns"), number(best, "high_ns")),
-          ")", when, "\n", text(best, "template"), "\n", bounded(text(best, "described"), kMostCharacters)));
+          raced ? " in the race" : "", certain, when, "\n", text(best, "template"), "\n", bounded(text(best, "described"), kMostCharacters)));
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 
 namespace tuner {
 
-std::string trial_name(const std::string& trial_id) { return trial_id; }
-
 std::string described(const JobTask& t, const TrialRow& trial) {
   const Result<Config> config = config_from_text(trial.config);
   if (t.space && config)

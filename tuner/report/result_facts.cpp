@@ -10,6 +10,7 @@
 #include "tuner/report/task_facts.h"
 #include "tuner/study/roofline.h"
 #include "tuner/text/format.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner {
 
@@ -38,6 +39,24 @@ double default_ns(const JobTask& t) {
   return best;
 }
 
+// The task's answer: of this certified race, else of one trial.
+TunedConfig answer_of(const JobTask& t, const TrialWithRecord& winner, const RaceRow* race) {
+  TunedConfig out{.time_ns = record_time_ns(*winner.record), .constants = winner.task.constants};
+  if (race == nullptr) {
+    out.default_time_ns = default_ns(t);
+    out.uncertified_why = t.races.empty() ? "not raced" : t.races.back().uncertified_why;
+    return out;
+  }
+  out.time_ns = race->time_ns;
+  out.time_low_ns = race->time_low_ns;
+  out.time_high_ns = race->time_high_ns;
+  out.race_id = race->id;
+  out.certified = true;
+  out.default_time_ns = race->default_time_ns;
+  out.other_time_ns = race->other_time_ns;
+  return out;
+}
+
 }  // namespace
 
 ordered_json best_facts(const JobTask& t) {
@@ -45,11 +64,11 @@ ordered_json best_facts(const JobTask& t) {
   const size_t at = race != nullptr ? position_of(t, race->winner_trial_id) : fastest_trial(t);
   if (at == t.trials.size()) return nullptr;
   const TrialWithRecord* winner = &t.trials[at];
-  const TrialWithRecord* raced = race != nullptr ? winner : nullptr;
-  const Interval interval = median_interval(winner->record->run_ns);
-  const double ns = raced != nullptr ? race->time_ns : record_time_ns(*winner->record);
+  const TunedConfig tuned = answer_of(t, *winner, race);
+  const TimeWords words = time_words(tuned);
+  const double ns = tuned.time_ns;
   const double flops = static_cast<double>(t.task.workload.flops());
-  ordered_json j{{"trial", trial_name(winner->trial.id)},
+  ordered_json j{{"trial", winner->trial.name()},
                  {"n", at + 1},
                  {"template", winner->trial.template_name},
                  {"template_version", winner->trial.template_version},
@@ -57,9 +76,10 @@ ordered_json best_facts(const JobTask& t) {
                  {"config", winner->trial.config},
                  {"described", described(t, winner->trial)},
                  {"time_ns", ns},
-                 {"low_ns", raced != nullptr ? race->time_low_ns : interval.low},
-                 {"high_ns", raced != nullptr ? race->time_high_ns : interval.high},
-                 {"raced", raced != nullptr},
+                 {"low_ns", nullptr},
+                 {"high_ns", nullptr},
+                 {"words", {{"time", words.time}, {"certainty", words.certainty}, {"gain", words.gain}}},
+                 {"raced", race != nullptr},
                  {"trial_ns", record_time_ns(*winner->record)},
                  {"gflops", ns > 0 ? flops / ns : 0},
                  {"needed_gflops", ns > 0 ? static_cast<double>(needed_flops(t.task.workload)) / ns : 0},
@@ -68,17 +88,14 @@ ordered_json best_facts(const JobTask& t) {
                  {"artifact", winner->record->artifact_digest},
                  {"toolchain", winner->record->environment.toolchain},
                  {"host", winner->record->environment.host},
-                 {"certified", raced != nullptr},
-                 {"uncertified_why", raced != nullptr  ? ""
-                                     : t.races.empty() ? "not raced"
-                                                       : t.races.back().uncertified_why},
+                 {"certified", tuned.certified},
+                 {"uncertified_why", tuned.uncertified_why},
                  {"constants", constants_name(winner->task.constants)},
-                 {"other_ns", raced != nullptr ? race->other_time_ns : 0},
+                 {"other_ns", tuned.other_time_ns},
                  {"default_ns", nullptr}};
-  // A raced time is compared with the default's in the same race, a trial's with a trial's: never the one
-  // with the other.
-  const double plain = raced != nullptr ? race->default_time_ns : default_ns(t);
-  if (plain > 0) j["default_ns"] = plain;
+  // What is not certified claims no interval and no gain (tuner/text/time_words.h).
+  if (tuned.certified) j["low_ns"] = tuned.time_low_ns, j["high_ns"] = tuned.time_high_ns;
+  if (claimed_gain(tuned) > 0) j["default_ns"] = tuned.default_time_ns;
   return j;
 }
 
@@ -96,7 +113,7 @@ ordered_json race_facts(const JobTask& t) {
     const Spread time = winner ? Spread{race.time_ns, race.time_low_ns, race.time_high_ns} : raced_time(f);
     const std::set<int> processes(f.process.begin(), f.process.end());
     finalists.push_back(
-        {{"trial", trial_name(f.trial_id)},
+        {{"trial", trial != nullptr ? trial->name() : f.trial_id},
          {"config", trial != nullptr ? described(t, *trial) : "of another job"},
          {"template", trial != nullptr ? trial->template_name : ""},
          {"time_ns", time.value},
@@ -132,7 +149,7 @@ ordered_json failure_facts(const JobTask& t) {
     for (const char c : r.record->message)
       if (c < '0' || c > '9') sort += c;
     if (kind.examples.size() < kMostExamples && kind.messages.insert(sort).second)
-      kind.examples.push_back({{"trial", trial_name(r.trial.id)},
+      kind.examples.push_back({{"trial", r.trial.name()},
                                {"template", r.trial.template_name},
                                {"config", described(t, r.trial)},
                                {"message", r.record->message}});

@@ -85,11 +85,11 @@ ordered_json convergence_facts(const JobTask& t, size_t marks) {
   };
   ordered_json points = ordered_json::array(), drawn = ordered_json::array();
   for (const TrialWithRecord& r : t.trials)
-    points.push_back({trial_name(r.trial.id), time_of(*r.record), kind_of(*r.record)});
+    points.push_back({r.trial.name(), time_of(*r.record), kind_of(*r.record)});
   for (const size_t i : drawn_trials(t, marks)) {
     const TrialWithRecord& r = t.trials[i];
     drawn.push_back({{"n", i + 1},
-                     {"trial", trial_name(r.trial.id)},
+                     {"trial", r.trial.name()},
                      {"ns", time_of(*r.record)},
                      {"outcome", kind_of(*r.record)},
                      {"template", r.trial.template_name},

@@ -25,8 +25,6 @@ struct JobTask {
   std::optional<TaskSpace> space;       // empty: this program no longer has a template for it
 };
 
-// A trial's name as people read and type it. Every name in the document comes from here.
-std::string trial_name(const std::string& trial_id);
 // The config as its template describes it, or as it is stored where that is not known.
 std::string described(const JobTask& t, const TrialRow& trial);
 

@@ -37,8 +37,10 @@ std::string rate(const Facts& task) {
 Html time_figure(const Facts& best) {
   const bool certified = is_set(best, "certified");
   Html more;
-  if (!certified) more << text(best, "uncertified_why") << "; ";
-  more << "95 %: " << interval(number(best, "low_ns"), number(best, "high_ns"));
+  if (certified)
+    more << "95 %: " << interval(number(best, "low_ns"), number(best, "high_ns"));
+  else
+    more << "in one trial: " << text(best, "uncertified_why");
   if (number(best, "other_ns") > 0)
     more << "; " << time(number(best, "other_ns"))
          << (text(best, "constants") == "warm" ? Html(" with constants cold") : Html(" with constants warm"));
@@ -52,15 +54,16 @@ Html speed_figure(const Facts& task) {
   if (is_set(task, "memory_bound")) return figure(rate(task), Html("each argument read or written once"));
   const double peak = number(best, "peak_gflops");
   if (peak <= 0) return figure(rate(task), Html("speed"));
-  return figure(
-      rate(task),
-      html(percent(number(best, "needed_gflops") / peak), " of the ", text(best, "peak_owner"), " peak"),
-      html("peak ", static_cast<int64_t>(peak + 0.5), " GFLOP/s"));
+  const double needed = number(best, "needed_gflops");
+  Html more;
+  if (needed < number(best, "gflops")) more << digits(needed) << " without padding, ";
+  more << "peak " << digits(peak) << " GFLOP/s";
+  return figure(rate(task), html(percent(needed / peak), " of the ", text(best, "peak_owner"), " peak"), more);
 }
 
 Html gain_figure(const Facts& best) {
   const double plain = number(best, "default_ns");
-  if (plain <= 0) return figure("-", Html("the default config was not measured"));
+  if (plain <= 0) return figure("-", html("gain over the default: ", text(part(best, "words"), "gain")));
   return figure(factor(plain / number(best, "time_ns")), Html("the speed of the default config"),
                 html("default ", time(plain)));
 }

@@ -5,6 +5,8 @@
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner {
 namespace {
@@ -27,8 +29,10 @@ std::string why_not_measured(const RevalidateItem& item) {
 
 std::string verdict_text(const RevalidateItem& item, const RevalidateVerdict& v) {
   const std::string_view end = ending(item, v);
-  std::string text = str(std::string(end), std::string(end.size() < 10 ? 10 - end.size() : 0, ' '), " ",
-                         item.task.workload_key, " on \"", item.task.target, "\"\n");
+  std::string text =
+      on_a_line(str(std::string(end), std::string(end.size() < 10 ? 10 - end.size() : 0, ' '), " ",
+                    item.task.workload_key, " on \"", item.task.target, "\"")) +
+      "\n";
   if (item.staleness.stale()) text += str("  stale     ", item.staleness.reason, "\n");
   text += str("  before    ", format_time(item.before.time_ns), "  ", item.before.config, "\n");
   if (end == "failed")
@@ -42,9 +46,9 @@ std::string verdict_text(const RevalidateItem& item, const RevalidateVerdict& v)
                 "\n");
   if (end == "kept" || end == "replaced") {
     const TunedConfig& now = *v.after;
-    text += str("  now       ", format_time(now.time_ns, now.time_low_ns, now.time_high_ns), "  ",
-                end == "kept" ? "the same config" : now.config, "  (trial ", now.trial_id, ", ",
-                now.race_id != 0 ? "raced" : "not raced", ")\n");
+    text += str("  now       ", time_words(now).time, "  ",
+                end == "kept" ? "the same config" : now.config, "  (trial ", now.trial_name, "; ",
+                time_words(now).certainty, ")\n");
   }
   return text;
 }

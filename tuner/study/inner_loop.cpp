@@ -20,9 +20,16 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// Labels and instructions; directives and comments are left out.
-std::vector<Line> lines_of(std::string_view assembly) {
+// True for the label of a function, or of a part of one: "NAME", "NAME.body".
+bool is_of(std::string_view label, std::string_view function) {
+  return !function.empty() && label.starts_with(function) &&
+         (label.size() == function.size() || label[function.size()] == '.');
+}
+
+// Labels and instructions, without those of the function `not_of`; directives and comments are left out.
+std::vector<Line> lines_of(std::string_view assembly, std::string_view not_of) {
   std::vector<Line> lines;
+  bool left_out = false;
   while (!assembly.empty()) {
     const size_t end = assembly.find('\n');
     std::string_view text = assembly.substr(0, end);
@@ -38,6 +45,8 @@ std::vector<Line> lines_of(std::string_view assembly) {
     }
     text = trimmed(text);
     if (text.empty() || text[0] == '#') continue;
+    if (text.back() == ':' && text[0] != '.') left_out = is_of(text.substr(0, text.size() - 1), not_of);
+    if (left_out) continue;
     if (text.back() == ':') {
       lines.push_back({.label = text.substr(0, text.size() - 1)});
     } else if (text[0] != '.') {
@@ -95,8 +104,8 @@ void count_aarch64(const Line& line, InnerLoop& loop) {
 
 }  // namespace
 
-InnerLoop busiest_inner_loop(std::string_view assembly) {
-  const std::vector<Line> lines = lines_of(assembly);
+InnerLoop busiest_inner_loop(std::string_view assembly, std::string_view not_of) {
+  const std::vector<Line> lines = lines_of(assembly, not_of);
   std::map<std::string_view, size_t> labels;
   std::map<size_t, size_t> loops;  // from a label to the last branch back to it
   for (size_t i = 0; i < lines.size(); ++i) {

@@ -9,7 +9,7 @@
 #include "compiler_core/schedule/schedule.h"
 #include "tuner/study/roofline.h"
 #include "tuner/text/facts.h"
-#include "tuner/text/format.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner {
 namespace {
@@ -97,9 +97,7 @@ Result<std::string> kernel_text(const CliTask& task, const ChosenKernel& kernel,
   if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
     head += str(comment, " algorithm ", mark, "\n");
   if (kernel.tuned && replay_file.empty())
-    head += str(comment, " measured ",
-                format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
-                " in trial ", kernel.tuned->trial_id, "\n");
+    head += str(comment, " measured ", time_words(*kernel.tuned).time, ", trial ", kernel.tuned->trial_name, "\n");
   return head + text + (text.ends_with('\n') ? "" : "\n");
 }
 

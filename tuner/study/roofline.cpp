@@ -35,6 +35,12 @@ double share_left_by_loads(const InnerLoop& loop, const Target& target, const Ma
   return std::min(1.0, fma_ns / load_ns);
 }
 
+std::string without_padding(int64_t needed) {
+  char text[64];
+  std::snprintf(text, sizeof text, ", %.4g without padding", static_cast<double>(needed) / 1e6);
+  return text;
+}
+
 void say_loop(std::string& out, const InnerLoop& loop, const Target& target, const MachineRoofs& machine) {
   if (loop.label.empty()) {
     say(out, "inner loop   none: the kernel is straight code");
@@ -101,11 +107,14 @@ Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kerne
       measure_roofs(task.target, task.workload.dtype(), kernel.tuned ? kernel.tuned->peak_gflops : 0);
   const std::string peak = peak_name(task.workload.dtype());
   if (machine.levels.empty()) return invalid_argument("no roofs are known of \"", task.target_name, "\"");
-  const int64_t flops = task.workload.flops(), bytes = task.workload.bytes();
+  const int64_t flops = task.workload.flops(), needed = needed_flops(task.workload),
+                bytes = task.workload.bytes();
   const MachineRoofs::Level& level = level_for(machine, bytes);
   std::string out;
-  say(out, "work         %.4g MFLOP; %.4g MB, each argument once, which live in %s",
-      static_cast<double>(flops) / 1e6, static_cast<double>(bytes) / 1e6, level.name.c_str());
+  say(out, "work         %.4g MFLOP%s; %.4g MB, each argument once, which live in %s",
+      static_cast<double>(flops) / 1e6,
+      needed < flops ? without_padding(needed).c_str() : "", static_cast<double>(bytes) / 1e6,
+      level.name.c_str());
   if (machine.peak_gflops > 0)
     say(out, "%-12s %.1f GFLOP/s, %d thread%s, %s", peak.c_str(), machine.peak_gflops, task.target.threads,
         task.target.threads == 1 ? "" : "s", machine.measured ? "measured now" : "as the record says");
@@ -117,7 +126,7 @@ Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kerne
   // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
   const bool counts_flops = !task.workload.memory_bound() && machine.peak_gflops > 0;
   const double arithmetic_ns =
-      counts_flops ? static_cast<double>(needed_flops(task.workload)) / machine.peak_gflops : 0;
+      counts_flops ? static_cast<double>(needed) / machine.peak_gflops : 0;
   const double bound_ns = std::max(arithmetic_ns, memory_ns);
   double share = 0;
   if (bound_ns > 0) {
@@ -130,12 +139,12 @@ Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kerne
   if (!kernel.tuned)
     say(out, "measured     not yet: tuner submit measures it");
   else if (share > 0)
-    say(out, "measured     %s in trial %s: %.1f %% of the bound", format_time(kernel.tuned->time_ns).c_str(),
-        kernel.tuned->trial_id.c_str(), 100 * share);
+    say(out, "measured     %s, trial %s: %.1f %% of the bound", format_time(kernel.tuned->time_ns).c_str(),
+        kernel.tuned->trial_name.c_str(), 100 * share);
   else
-    say(out, "measured     %s in trial %s", format_time(kernel.tuned->time_ns).c_str(),
-        kernel.tuned->trial_id.c_str());
-  say_loop(out, busiest_inner_loop(assembly), task.target, machine);
+    say(out, "measured     %s, trial %s", format_time(kernel.tuned->time_ns).c_str(),
+        kernel.tuned->trial_name.c_str());
+  say_loop(out, busiest_inner_loop(assembly, program.name + "_pack"), task.target, machine);
   if (store != nullptr) {
     ASSIGN_OR_RETURN(const SearchCourse course, search_course(task, *store));
     if (course.trials > 0) say_course(out, course, share);

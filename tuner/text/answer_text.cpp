@@ -1,10 +1,12 @@
 #include "tuner/text/answer_text.h"
 
 #include <cmath>
+#include <utility>
 
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/terminal.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner {
 
@@ -40,51 +42,67 @@ std::string prediction(const Answer& a) {
   return text;
 }
 
-void add(std::string& out, const char* name, const std::string& value) {
-  out += str("  ", name, std::string(12 - std::string_view(name).size(), ' '), value, "\n");
-}
+// The lines of an answer: a name, and what is to be said under it.
+class Lines {
+ public:
+  Lines(std::string head, int width) : out_(shortened(head, width) + "\n"), width_(width) {}
+  void add(const char* name, const std::string& value) {
+    if (value.empty()) return;
+    const std::string start = str("  ", name, std::string(kIndent - 2 - std::string_view(name).size(), ' '));
+    out_ += wrapped(start + value, width_, kIndent) + "\n";
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  static constexpr int kIndent = 14;
+  std::string out_;
+  int width_;
+};
 
 }  // namespace
 
-std::string answer_text(const Answer& a, const Workload& workload) {
-  std::string out = a.workload_key + "\n";
-  add(out, "target", a.target);
-  add(out, "answer", how_known(a));
+std::string answer_text(const Answer& a, const Workload& workload, int width) {
+  Lines out(a.workload_key, width);
+  out.add("target", a.target);
+  out.add("answer", how_known(a));
   const bool exact = a.kind == AnswerKind::kExact && a.tuned;
   if (exact) {
     const TunedConfig& t = *a.tuned;
-    add(out, "time", format_time(t.time_ns, t.time_low_ns, t.time_high_ns));
-    add(out, "", format_certainty(t));
-    add(out, "gain", format_gain(t));
-    add(out, "speed", format_speed(workload, t));
-    add(out, "race", format_race(t));
+    const TimeWords words = time_words(t);
+    out.add("time", words.time);
+    out.add("", words.certainty);
+    out.add("", words.other);
+    out.add("gain", words.gain);
+    out.add("speed", format_speed(workload, t));
+    out.add("", format_roofline(workload, t));
+    out.add("race", format_race(t));
   } else {
-    add(out, "predicted", prediction(a));
+    out.add("predicted", prediction(a));
   }
-  add(out, "template", str(a.template_name, ", version ", a.template_version));
-  add(out, "config", a.config);
-  if (const std::string mark = algorithm_mark(a.template_name); !mark.empty()) add(out, "algorithm", mark);
+  out.add("template", str(a.template_name, ", version ", a.template_version));
+  out.add("config", a.config);
+  out.add("algorithm", algorithm_mark(a.template_name));
   if (exact && a.tuned->trials > 0)
-    add(out, "rests on",
-        str("trial ", a.tuned->trial_id, " of ", a.tuned->trials, " (", format_outcomes(a.tuned->outcomes),
-            ")"));
+    out.add("rests on",
+        str("trial ", a.tuned->trial_name, "; ", a.tuned->trials, " trials of this task (",
+            format_outcomes(a.tuned->outcomes), ")"));
   else
     for (const Basis& b : a.rests_on)
-      add(out, "rests on",
-          str("trial ", b.trial_id, ", ", format_time(b.time_ns), " there: ", b.workload_key,
+      out.add("rests on",
+          str("trial ", b.trial_name, ", ", format_time(b.time_ns), " there: ", b.workload_key,
               b.target == a.target ? "" : " on \"" + b.target + "\""));
   if (a.learned_shapes > 0)
-    add(out, "learned", str("from ", a.learned_records, " records of ", a.learned_shapes, " shapes"));
+    out.add("learned", str("from ", a.learned_records, " records of ", a.learned_shapes, " shapes"));
   if (a.tuned) {
     const Environment& e = a.tuned->environment;
-    add(out, "measured",
+    out.add("measured",
         str(format_utc(a.tuned->finished_at_us), " on ", printable(e.host), ", worker ",
             printable(e.worker_id)));
-    add(out, "hardware", printable(e.hardware));
-    add(out, "toolchain", str(printable(e.toolchain), ", harness ABI ", e.harness_abi));
+    out.add("hardware", printable(e.hardware));
+    out.add("toolchain", str(printable(e.toolchain), ", harness ABI ", e.harness_abi));
   }
-  if (a.stale) add(out, "stale", a.stale_reason);
-  return out;
+  if (a.stale) out.add("stale", a.stale_reason);
+  return out.take();
 }
 
 ordered_json answer_json(const Answer& a, const Workload& workload) {
@@ -105,7 +123,7 @@ ordered_json answer_json(const Answer& a, const Workload& workload) {
   if (a.predicted_default > 0) out["predicted_default"] = a.predicted_default;
   out["rests_on"] = ordered_json::array();
   for (const Basis& b : a.rests_on)
-    out["rests_on"].push_back({{"trial", b.trial_id},
+    out["rests_on"].push_back({{"trial", b.trial_name},
                                {"workload", b.workload_key},
                                {"target", b.target},
                                {"time_ns", b.time_ns},

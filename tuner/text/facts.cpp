@@ -2,6 +2,7 @@
 
 #include "templates/workload/needed_work.h"
 #include "tuner/text/format.h"
+#include "tuner/text/time_words.h"
 
 namespace tuner {
 
@@ -39,25 +40,25 @@ ordered_json race_json(const TunedConfig& t) {
 }
 
 ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
-  ordered_json out{{"workload", t.workload_key},
-                   {"target", t.target},
-                   {"time_ns", t.time_ns},
-                   {"time_low_ns", t.time_low_ns},
-                   {"time_high_ns", t.time_high_ns}};
+  ordered_json out{{"workload", t.workload_key}, {"target", t.target}, {"time_ns", t.time_ns}};
+  if (t.certified) {
+    out["time_low_ns"] = t.time_low_ns;
+    out["time_high_ns"] = t.time_high_ns;
+    out["half_width"] = half_width(t);
+  }
   out["certified"] = t.certified;
   if (!t.certified) out["uncertified_why"] = t.uncertified_why;
   out["constants"] = constants_name(t.constants);
   if (t.other_time_ns > 0)
     out[t.constants == Constants::kWarm ? "cold_time_ns" : "warm_time_ns"] = t.other_time_ns;
-  if (t.default_time_ns > 0 && t.time_ns > 0) {
-    out["default_time_ns"] = t.default_time_ns;
-    out["gain"] = t.default_time_ns / t.time_ns;
-  }
+  if (t.default_time_ns > 0) out["default_time_ns"] = t.default_time_ns;
+  if (const double gain = claimed_gain(t); gain > 0) out["gain"] = gain;
   if (t.race_id != 0) out["race"] = race_json(t);
   if (flops > 0 && t.time_ns > 0) {
     out["gflops"] = static_cast<double>(flops) / t.time_ns;
     const Result<Workload> workload = workload_from_key(t.workload_key);
     const auto needed = static_cast<double>(workload ? needed_flops(*workload) : flops);
+    out["gflops_without_padding"] = needed / t.time_ns;
     if (t.peak_gflops > 0) out["percent_of_peak"] = 100 * needed / t.time_ns / t.peak_gflops;
   }
   if (bytes > 0 && t.time_ns > 0) out["gb_per_s"] = static_cast<double>(bytes) / t.time_ns;
@@ -67,7 +68,7 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
   out["algorithm"] = algorithm_of(t.template_name);
   out["template_version"] = t.template_version;
   out["config"] = config_json(t.config);
-  out["trial"] = t.trial_id;
+  out["trial"] = t.trial_name.empty() ? t.trial_id : t.trial_name;
   out["artifact"] = t.artifact_digest;
   out["trials"] = t.trials;
   out["outcomes"] = ordered_json::object();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <iterator>
 #include <utility>
@@ -45,14 +46,8 @@ std::tm utc(int64_t us) {
   return tm;
 }
 
-std::string with_roofline(std::string speed, const Workload& workload, const TunedConfig& t) {
-  const double share = roofline_share(workload, t);
-  if (share <= 0 || t.read_gbps <= 0) return speed;
-  // Winograd and its like do less arithmetic than is counted, so they may be above it.
-  const AnyTemplate* const by = find_template(t.template_name);
-  const bool direct = by == nullptr || by->algorithm() == "direct";
-  return speed + print(", %.0f %% of the roofline%s", 100 * share, direct ? "" : " of direct sums");
-}
+// The number as it is printed: shares are those of printed numbers, so that a reader finds the same.
+double printed(double value) { return std::atof(number(value).c_str()); }
 
 }  // namespace
 
@@ -67,21 +62,6 @@ std::string format_time(double ns, double low_ns, double high_ns) {
   const Unit unit = unit_of(ns);
   return number(ns / unit.ns) + " " + unit.name + " (95 %: " + number(low_ns / unit.ns) + " .. " +
          number(high_ns / unit.ns) + " " + unit.name + ")";
-}
-
-std::string format_certainty(const TunedConfig& t) {
-  std::string text = t.certified ? "certified" : "not certified: " + t.uncertified_why;
-  if (t.other_time_ns > 0)
-    text += str("; ", format_time(t.other_time_ns), " with constants ",
-                constants_name(t.constants == Constants::kWarm ? Constants::kCold : Constants::kWarm));
-  return text;
-}
-
-std::string format_gain(const TunedConfig& t) {
-  if (t.default_time_ns <= 0 || t.time_ns <= 0) return "not known: the default config was not measured";
-  return print("%.2f times as fast as the default config (%s%s)", t.default_time_ns / t.time_ns,
-               format_time(t.default_time_ns).c_str(),
-               t.race_id != 0 ? ", in the same race" : ", in one trial each");
 }
 
 std::string format_tie(const TunedConfig& t) {
@@ -109,14 +89,17 @@ std::string format_race(const TunedConfig& t) {
   return text + print("%.4g x pulse (95 %%: %.4g .. %.4g)", t.ratio, t.ratio_low, t.ratio_high);
 }
 
-double roofline_share(const Workload& workload, const TunedConfig& t) {
-  if (t.time_ns <= 0) return 0;
+double roofline_ns(const Workload& workload, const TunedConfig& t) {
   const double memory_ns = t.read_gbps > 0 ? static_cast<double>(workload.bytes()) / t.read_gbps : 0;
   // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
   const double arithmetic_ns = workload.memory_bound() || t.peak_gflops <= 0
                                    ? 0
                                    : static_cast<double>(needed_flops(workload)) / t.peak_gflops;
-  return std::max(memory_ns, arithmetic_ns) / t.time_ns;
+  return std::max(memory_ns, arithmetic_ns);
+}
+
+double roofline_share(const Workload& workload, const TunedConfig& t) {
+  return t.time_ns > 0 ? roofline_ns(workload, t) / t.time_ns : 0;
 }
 
 std::string peak_owner(DType dtype, const TargetFamily& family) {
@@ -127,21 +110,28 @@ std::string peak_owner(DType dtype, const TargetFamily& family) {
 
 std::string format_speed(const Workload& workload, const TunedConfig& t) {
   if (t.time_ns <= 0) return "-";
-  if (workload.memory_bound()) {
-    const double gbps = static_cast<double>(workload.bytes()) / t.time_ns;
-    return with_roofline(number(gbps) + " GB/s", workload, t);
-  }
-  const int64_t flops = workload.flops(), needed = needed_flops(workload);
-  std::string speed = number(static_cast<double>(flops) / t.time_ns) + " GFLOP/s";
-  if (t.peak_gflops > 0) {
-    Target target;
-    if (const Result<Target> parsed = parse_target(t.target)) target = *parsed;
-    speed += print(" (%.1f %% of the %s peak of %s%s)",
-                   100 * static_cast<double>(needed) / t.time_ns / t.peak_gflops,
-                   peak_owner(workload.dtype(), *target.family).c_str(), number(t.peak_gflops).c_str(),
-                   needed < flops ? ", without padding" : "");
-  }
-  return with_roofline(std::move(speed), workload, t);
+  if (workload.memory_bound()) return number(static_cast<double>(workload.bytes()) / t.time_ns) + " GB/s";
+  const auto flops = static_cast<double>(workload.flops()),
+             needed = static_cast<double>(needed_flops(workload));
+  std::string speed = number(flops / t.time_ns) + " GFLOP/s";
+  if (needed < flops) speed += str(", ", number(needed / t.time_ns), " without padding");
+  if (t.peak_gflops <= 0) return speed;
+  Target target;
+  if (const Result<Target> parsed = parse_target(t.target)) target = *parsed;
+  return speed + print(" (%.1f %% of the %s peak of %s)",
+                       100 * printed(needed / t.time_ns) / printed(t.peak_gflops),
+                       peak_owner(workload.dtype(), *target.family).c_str(), number(t.peak_gflops).c_str());
+}
+
+std::string format_roofline(const Workload& workload, const TunedConfig& t) {
+  const double bound_ns = roofline_ns(workload, t);
+  if (bound_ns <= 0 || t.time_ns <= 0 || t.read_gbps <= 0) return "";
+  const std::string bound = format_time(bound_ns);
+  // Winograd and its like do less arithmetic than is counted, so they may be above it.
+  const AnyTemplate* const by = find_template(t.template_name);
+  if (by == nullptr || by->algorithm() == "direct")
+    return print("%.0f %% of the roofline (%s)", 100 * bound_ns / t.time_ns, bound.c_str());
+  return print("%.2fx the roofline of direct sums (%s)", bound_ns / t.time_ns, bound.c_str());
 }
 
 std::string format_utc(int64_t us) {

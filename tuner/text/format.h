@@ -16,17 +16,16 @@ std::string fixed(double value, int digits);
 std::string format_time(double ns);
 // A median with its interval: "1.234 ms (95 %: 1.221 .. 1.240 ms)".
 std::string format_time(double ns, double low_ns, double high_ns);
-// "certified" or "not certified: why"; also the time with the other kind of constants if known: "1.62 ms with
-// constants cold".
-std::string format_certainty(const TunedConfig& tuned);
-// Speed relative to the default config: "1.87 times as fast as the default config (1.762 ms)", or "not
-// known".
-std::string format_gain(const TunedConfig& tuned);
-// Returns the roofline's time divided by the kernel's, from the measured peak and bandwidth of its machine;
-// 0: not known. Above 1 for algorithms that do less arithmetic than the workload says.
+// Returns the least time that the measured peak and bandwidth of its machine allow for direct sums; 0: not known.
+double roofline_ns(const Workload& workload, const TunedConfig& tuned);
+// That divided by the kernel's time. Above 1 for algorithms that do less arithmetic than the workload says.
 double roofline_share(const Workload& workload, const TunedConfig& tuned);
-// "245.9 GFLOP/s (92.1 % of the vector unit's peak of 267.0), 92 % of the roofline"
+// "245.9 GFLOP/s (92.1 % of the vector unit's peak of 267.0)"; where sums of padding need not be done, the share is
+// of what remains: "804.2 GFLOP/s, 729.2 without padding (267.8 % of the vector unit's peak of 272.3)".
 std::string format_speed(const Workload& workload, const TunedConfig& tuned);
+// "92 % of the roofline (1.121 ms)", "2.68x the roofline of direct sums (48.15 us)": the time in brackets over the
+// kernel's. Empty: not known.
+std::string format_roofline(const Workload& workload, const TunedConfig& tuned);
 // Who won where several tie: "the stored answer stays"; empty where one finalist was faster than all others.
 std::string format_tie(const TunedConfig& tuned);
 // For a race that decided: "9 finalists, 3 tie: the smallest code won the tie; at most 0.4 % slower than the fastest; 12 of 310

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "tuner/text/progress_line.h"
+#include "tuner/text/terminal.h"
+
 namespace tuner {
 
 namespace {
@@ -21,17 +24,20 @@ RowProgress::RowProgress(std::string what)
     : what_(std::move(what)), begun_s_(now_s()), told_s_(begun_s_), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 RowProgress::~RowProgress() {
-  if (terminal_ && shown_) std::fprintf(stderr, "\r\033[K");
+  erase_progress();
 }
 
 void RowProgress::operator()(int64_t rows) {
   const double now = now_s(), every = terminal_ ? 0.2 : 10;
   if (now - told_s_ < every) return;
   told_s_ = now;
-  shown_ = true;
-  std::fprintf(stderr, "%s%s: %lld rows, %.0f a second%s", terminal_ ? "\r\033[K" : "", what_.c_str(),
-               static_cast<long long>(rows), static_cast<double>(rows) / (now - begun_s_),
-               terminal_ ? "" : "\n");
+  char line[160];
+  std::snprintf(line, sizeof line, "%.80s: %lld rows, %.0f per second", what_.c_str(),
+                static_cast<long long>(rows), static_cast<double>(rows) / (now - begun_s_));
+  if (terminal_)
+    draw_progress(shortened(line, terminal_width(STDERR_FILENO) - 1));
+  else
+    std::fprintf(stderr, "%s\n", line);
 }
 
 }  // namespace tuner

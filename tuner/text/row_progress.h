@@ -17,7 +17,7 @@ class RowProgress {
  private:
   std::string what_;
   double begun_s_, told_s_;
-  bool terminal_, shown_ = false;
+  bool terminal_;
 };
 
 }  // namespace tuner

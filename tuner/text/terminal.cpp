@@ -70,6 +70,28 @@ std::string shortened(std::string_view text, int width) {
   return out.append(kEllipsis.substr(0, static_cast<size_t>(dots)));
 }
 
+std::string on_a_line(std::string_view text) { return shortened(text, terminal_width(STDOUT_FILENO)); }
+
+std::string wrapped(std::string_view text, int width, int indent) {
+  if (width <= 0) return std::string(text);
+  const auto margin = static_cast<size_t>(std::max(indent, 0));
+  std::string out;
+  int used = 0;  // columns of the line so far
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' ', std::min(text.find_first_not_of(' '), text.size())), text.size());
+    std::string_view word = text.substr(0, end);  // with the blanks before it
+    text.remove_prefix(end);
+    if (used > 0 && used + columns_of(word) > width) {
+      word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
+      out.append("\n").append(margin, ' ');
+      used = indent;
+    }
+    out += word;
+    used += columns_of(word);
+  }
+  return out;
+}
+
 std::string fitted(const std::vector<LinePart>& parts, int width) {
   std::vector<size_t> order;
   for (size_t i = 0; i < parts.size(); ++i)

@@ -9,6 +9,7 @@
 #include "tests/bench/cpu/tune.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
+#include "tuner/text/time_words.h"
 #include "tuner/verify/published.h"
 
 namespace tuner {
@@ -76,7 +77,7 @@ class PublishedRun {
     const RaceRow& now = s.again.back();
     std::printf("%-48s %12.2f %9.2f %5d %12.2f %12.4f  %s%s\n", name_of(s).c_str(), s.published.time_ns / 1e3,
                 100 * half_width(s.published), time, now.time_ns / 1e3, to_published(s.published, now),
-                verdict(s, now).c_str(), s.published.certified ? judged_by(s.published, now).c_str() : "");
+                verdict(s, now).c_str(), why(s, now).c_str());
     std::fflush(stdout);
   }
 

@@ -44,8 +44,10 @@ struct PublishedSummary {
   int uncertified = 0;        // shapes
 };
 PublishedSummary summarise(const PublishedReport& report);
-// "inside", "OUTSIDE" or "not certified".
+// Of one measurement: "inside", "OUTSIDE", "cannot tell" or "not certified".
 std::string verdict(const PublishedShape& shape, const RaceRow& now);
+// Why it cannot be told, with a comma in front; empty: it can.
+std::string why(const PublishedShape& shape, const RaceRow& now);
 Status write_json(const PublishedReport& report, const std::string& path);
 
 // Prints a table: a line each time. False: not everything was measured. However many lie outside is a figure,

@@ -1,7 +1,9 @@
 #include <cstdio>
+#include <span>
 
 #include "tests/bench/cpu/json_file.h"
 #include "tests/bench/cpu/published.h"
+#include "tuner/text/time_words.h"
 #include "tuner/verify/published.h"
 
 namespace tuner {
@@ -27,7 +29,8 @@ ordered_json of(const PublishedShape& s) {
   j["half_width"] = half_width(p);
   j["again"] = ordered_json::array();
   for (const RaceRow& now : s.again) {
-    ordered_json again = remeasured_json(p, now);
+    const Judgement judged = judge(p, now);
+    ordered_json again = verdict_json(judged.verdict, p, now, std::span(&judged, 1));
     again["to_published"] = to_published(p, now);
     again["verdict"] = verdict(s, now);
     j["again"].push_back(std::move(again));
@@ -39,7 +42,12 @@ ordered_json of(const PublishedShape& s) {
 
 std::string verdict(const PublishedShape& shape, const RaceRow& now) {
   if (!has_interval(shape)) return "not certified";
-  return verdict(shape.published, now);
+  return verdict_name(judge(shape.published, now).verdict);
+}
+
+std::string why(const PublishedShape& shape, const RaceRow& now) {
+  const Judgement judged = judge(shape.published, now);
+  return has_interval(shape) && judged.verdict == TimeVerdict::kCannotTell ? ", " + judged.busy : "";
 }
 
 PublishedSummary summarise(const PublishedReport& report) {
@@ -52,9 +60,10 @@ PublishedSummary summarise(const PublishedReport& report) {
     }
     sum.narrow += half_width(s.published) <= kNarrow ? 1 : 0;
     for (const RaceRow& now : s.again) {
-      sum.inside += is_inside(s.published, now) ? 1 : 0;
+      const bool inside = judge(s.published, now).verdict == TimeVerdict::kInside;
       const bool between = s.published.time_low_ns <= now.time_ns && now.time_ns <= s.published.time_high_ns;
-      sum.alone += between && !too_disturbed(s.published, now) ? 1 : 0;
+      sum.inside += inside ? 1 : 0;
+      sum.alone += inside && between ? 1 : 0;
     }
   }
   return sum;
