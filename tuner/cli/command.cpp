@@ -51,6 +51,13 @@ void add_target_option(Command command, std::string& target) {
       .type_name("TEXT");
 }
 
+void add_lock_option(Command command, std::string& path) {
+  command
+      .add_option("--lock", path,
+                  "Use the configs of this lock file (`tuner lock` writes it), whatever the database says")
+      .type_name("FILE");
+}
+
 int report(const Status& status) {
   if (status) return kExitDone;
   std::fprintf(stderr, "tuner: %s\n", with_commands(status.message()).c_str());

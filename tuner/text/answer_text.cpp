@@ -24,6 +24,8 @@ std::string how_known(const Answer& a) {
       return "nearest: other shapes were tuned on this target";
     case AnswerKind::kPortable:
       return "portable: a config of a cover set";
+    case AnswerKind::kLocked:
+      return "locked: " + a.locked_at;
     case AnswerKind::kDefault:
       break;
   }
@@ -40,6 +42,9 @@ std::string prediction(const Answer& a) {
   return text;
 }
 
+// Whether `tuned` is of this task and this config.
+bool is_measured(const Answer& a) { return is_choice(a.kind) && a.tuned; }
+
 void add(std::string& out, const char* name, const std::string& value) {
   out += str("  ", name, std::string(12 - std::string_view(name).size(), ' '), value, "\n");
 }
@@ -50,7 +55,7 @@ std::string answer_text(const Answer& a, const Workload& workload) {
   std::string out = a.workload_key + "\n";
   add(out, "target", a.target);
   add(out, "answer", how_known(a));
-  const bool exact = a.kind == AnswerKind::kExact && a.tuned;
+  const bool exact = is_measured(a);
   if (exact) {
     const TunedConfig& t = *a.tuned;
     add(out, "time", format_time(t.time_ns, t.time_low_ns, t.time_high_ns));
@@ -58,6 +63,8 @@ std::string answer_text(const Answer& a, const Workload& workload) {
     add(out, "gain", format_gain(t));
     add(out, "speed", format_speed(workload, t));
     add(out, "race", format_race(t));
+  } else if (a.kind == AnswerKind::kLocked) {
+    add(out, "time", "not known here");
   } else {
     add(out, "predicted", prediction(a));
   }
@@ -88,10 +95,11 @@ std::string answer_text(const Answer& a, const Workload& workload) {
 }
 
 ordered_json answer_json(const Answer& a, const Workload& workload) {
-  const bool exact = a.kind == AnswerKind::kExact && a.tuned;
+  const bool exact = is_measured(a);
   ordered_json out =
       exact ? tuned_json(*a.tuned, workload.flops(), workload.bytes()) : ordered_json::object();
   out["answer"] = answer_kind_name(a.kind);
+  if (!a.locked_at.empty()) out["locked_at"] = a.locked_at;
   if (!exact) {
     out["workload"] = a.workload_key;
     out["target"] = a.target;
