@@ -253,6 +253,10 @@ class Store {
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                            const std::vector<std::string>& templates = {}, bool counted = true,
                            Constants constants = Constants::kWarm) const;
+  // Returns what its fastest correct, uncut trial says of this very config, without any race. NotFound if there is
+  // none.
+  Result<TunedConfig> measured_config(const JobRow::Task& task, std::string_view template_name,
+                                      int template_version, std::string_view config) const;
 };
 
 // Copies the database as it stands, also beside a writer. The copy appears when it is complete; `to` must not

@@ -215,4 +215,12 @@ Result<TunedConfig> Store::best(std::string_view workload_key, std::string_view 
                : not_found(what, " in ", where());
 }
 
+Result<TunedConfig> Store::measured_config(const JobRow::Task& task, std::string_view template_name,
+                                           int template_version, std::string_view config) const {
+  ASSIGN_OR_RETURN(TrialWithRecord found, fastest_of_config(task, template_name, template_version, config));
+  Decision decision;
+  decision.best = {std::move(found.trial), *std::move(found.record), found.record_id};
+  return tuned_config(decision, task);
+}
+
 }  // namespace tuner

@@ -35,7 +35,7 @@ typedef struct tuner_kernel {
   const char* workload; /* what it computes: the key, as in manifest.json */
   const char* target;   /* the CPU it is compiled for */
   int32_t threads;      /* it is made for; right on any number */
-  int32_t tuned;        /* 0: never measured for this workload; a default or somebody else's config */
+  int32_t tuned;        /* 1: tuned for this workload, or locked; 0: a default or somebody else's config */
   int32_t num_args, num_pack_args;
   const tuner_arg* args;
   const tuner_arg* pack_args; /* constants, then what is packed of each; NULL without constants */

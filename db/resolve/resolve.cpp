@@ -10,6 +10,7 @@
 #include "db/learning/cover.h"
 #include "db/learning/knowledge.h"
 #include "db/resolve/default_time.h"
+#include "db/resolve/locked.h"
 #include "db/resolve/nearest.h"
 #include "db/resolve/project.h"
 #include "db/resolve/same_family.h"
@@ -17,12 +18,13 @@
 namespace tuner {
 namespace {
 
-constexpr std::array<std::pair<AnswerKind, std::string_view>, 5> kKinds = {{
+constexpr std::array<std::pair<AnswerKind, std::string_view>, 6> kKinds = {{
     {AnswerKind::kExact, "exact"},
     {AnswerKind::kSameFamily, "same-family"},
     {AnswerKind::kNearest, "nearest"},
     {AnswerKind::kPortable, "portable"},
     {AnswerKind::kDefault, "default"},
+    {AnswerKind::kLocked, "locked"},
 }};
 
 // Whether this program has the template in the version the config was measured with, and it serves the task.
@@ -71,7 +73,13 @@ std::optional<AnswerKind> answer_kind_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_config_of(const Answer& a, const Answer& b) {
+  return a.template_name == b.template_name && a.template_version == b.template_version &&
+         a.config == b.config;
+}
+
 Result<ResolvedKernel> kernel_of(const Answer& answer, const Workload& workload, const Target& target) {
+  if (answer.kind == AnswerKind::kLocked) return locked_kernel(answer, workload, target);
   RETURN_IF_ERROR(usable(answer.template_name, answer.template_version, workload, target));
   ResolvedKernel kernel{.schedule_template = find_template(answer.template_name)};
   ASSIGN_OR_RETURN(kernel.config, config_from_text(answer.config));
@@ -210,6 +218,15 @@ struct Resolver::Impl {
     }
     answer.tuned = *std::move(best);
     return std::optional(std::move(answer));
+  }
+
+  Result<Answer> locked(const Question& q) const {
+    ASSIGN_OR_RETURN(Answer answer, locked_answer(*options.lock, q.workload, q.target, q.algorithms,
+                                                  q.constants, options.lock_fix));
+    if (store == nullptr) return answer;
+    add_measured(*store, q.workload, q.target, q.algorithms, q.constants, options.count_outcomes, answer);
+    if (answer.tuned) mark_stale(answer, *answer.tuned, q.target);
+    return answer;
   }
 
   // Null when nothing was learned.
@@ -380,6 +397,7 @@ Result<Answer> Resolver::resolve(const Workload& workload, const Target& target,
   Impl::Question question{workload, target, algorithms, constants, {}, {}};
   question.asked.workload_key = workload.key();
   question.asked.target = target.name();
+  if (impl_->options.lock != nullptr) return impl_->locked(question);
   if (impl_->store != nullptr) {
     ASSIGN_OR_RETURN(std::optional<Answer> exact, impl_->exact(question));
     if (exact) return *std::move(exact);

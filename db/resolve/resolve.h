@@ -11,6 +11,7 @@
 //                nearest valid one of this space, that a predictor learned from the database likes best
 //   portable     a config of a cover set (`tuner cover --store`), good for all shapes it was computed from
 //   default      nothing of that is there, or nothing of it is predicted to be faster
+//   locked       a lock file says so (answer_lock.h): with one, there are no other answers
 //
 // A tuned task is answered exactly. Otherwise the other kinds compete, and the one predicted to be fastest
 // wins. The answer is never predicted slower than the default config.
@@ -34,9 +35,14 @@
 
 namespace tuner {
 
-enum class AnswerKind : uint8_t { kExact = 1, kSameFamily, kNearest, kPortable, kDefault };
+class AnswerLock;
+
+// The first five are on the wire (proto/tuning.proto), too; a lock file is obeyed by who reads it.
+enum class AnswerKind : uint8_t { kExact = 1, kSameFamily, kNearest, kPortable, kDefault, kLocked };
 std::string_view answer_kind_name(AnswerKind kind);  // "exact", "same-family", "nearest", ...
 std::optional<AnswerKind> answer_kind_from_name(std::string_view name);
+// True if somebody chose the config for just this task: by tuning it, or in a lock file.
+inline bool is_choice(AnswerKind kind) { return kind == AnswerKind::kExact || kind == AnswerKind::kLocked; }
 
 // A tuned config that an answer rests on.
 struct Basis {
@@ -53,9 +59,10 @@ struct Answer {
   std::string template_name;
   int template_version = 1;
   std::string config;
-  // What was measured of this config: for the task itself (exact), or for the task it comes from
-  // (same-family).
+  // What was measured of this config: for the task itself (exact; locked, if the database has it), or for the task
+  // it comes from (same-family).
   std::optional<TunedConfig> tuned;
+  std::string locked_at;  // "answers.lock:7"; empty unless locked
   // Speed as a fraction of what tuning this task would reach, with the range of 80 % of cases
   // (tests/bench/leave_one_out checks that share). Exact answers: 1, with the interval of the measured time.
   // If `known` is false there was nothing to predict from (an untuned operator or target), and the three are
@@ -75,6 +82,9 @@ struct Answer {
   // exact, not stale, and measured on this target under this name.
   std::string note;
 };
+
+// True if both are the same config of the same version of the same template.
+bool is_config_of(const Answer& a, const Answer& b);
 
 // An answer ready to be instantiated.
 struct ResolvedKernel {
@@ -98,6 +108,11 @@ struct ResolverOptions {
   // Fills fields that need all records of the task: TunedConfig::trials and outcomes of exact answers, and
   // the default's time if the race does not tell it.
   bool count_outcomes = false;
+  // Answers come from this file alone, which must outlive the resolver; the store only tells what was measured of
+  // them. Null: no file.
+  const AnswerLock* lock = nullptr;
+  // The command that adds an entry to it, for errors.
+  std::string lock_fix = "tuner lock FILE -o answers.lock";
 };
 
 class Resolver {
@@ -112,7 +127,8 @@ class Resolver {
   // `algorithms`: what the kernel may use, as in JobRow::Task; empty: any. `constants`: the kind of times to
   // rest on. Only exact answers know cold times; the other kinds, and tasks without constants, use warm
   // times, and the note says so. NotFound if no template serves the task (one line per template with its
-  // reason); otherwise there is always an answer. A damaged database is an error, never a default.
+  // reason); otherwise there is always an answer. A damaged database is an error, never a default. With a lock file,
+  // errors are those of locked_answer() (locked.h).
   Result<Answer> resolve(const Workload& workload, const Target& target, std::string_view algorithms = {},
                          Constants constants = Constants::kWarm) const;
 

@@ -14,6 +14,7 @@
 #include "deploy/runtime/messages.h"
 #include "deploy/runtime/source.h"
 #include "deploy/runtime/tuner_runtime_api.h"
+#include "deploy/runtime/verify.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/workload_json.h"
 
@@ -89,6 +90,29 @@ Result<Constants> parse_constants(const std::string& text) {
                           "\"");
 }
 
+// What the environment says; nothing if the variable is not set, or empty.
+const char* environment(const char* name) {
+  const char* const value = ::secure_getenv(name);
+  return value == nullptr || *value == 0 ? nullptr : value;
+}
+
+Result<std::shared_ptr<const AnswerLock>> open_lock(const char* given) {
+  const char* const path = given != nullptr ? given : environment("TUNER_LOCK");
+  if (path == nullptr || *path == 0) return std::shared_ptr<const AnswerLock>();
+  Result<AnswerLock> lock = AnswerLock::read(path);
+  if (!lock) return given != nullptr ? lock.status() : lock.status().with_context("TUNER_LOCK: ");
+  return std::make_shared<const AnswerLock>(*std::move(lock));
+}
+
+Result<bool> parse_verify(int32_t given) {
+  if (given == 1 || given == -1) return given == 1;
+  if (given != 0) return invalid_argument("tuner_options.verify: expected 1, 0 or -1, found ", given);
+  const char* const value = environment("TUNER_VERIFY");
+  if (value == nullptr || std::string_view(value) == "0") return false;
+  if (std::string_view(value) == "1") return true;
+  return invalid_argument("TUNER_VERIFY: expected 1 or 0, found \"", std::string(value).substr(0, 40), "\"");
+}
+
 std::string text_or(const char* text, const std::string& otherwise) {
   return text == nullptr ? otherwise : text;
 }
@@ -127,7 +151,8 @@ struct tuner_source {
 
   std::unique_ptr<tuner::runtime::Source> source;
   tuner::runtime::MessageSink message;
-  tuner::runtime::Capture* capture = nullptr;  // null: off
+  tuner::runtime::Capture* capture = nullptr;        // null: off
+  std::optional<tuner::runtime::Verdicts> verdicts;  // if first uses are verified
   tuner::runtime::Pools pools;
   std::mutex mutex;
   // By workload: made by the first who asks, the others wait for it. What failed is tried again.
@@ -141,6 +166,8 @@ tuner_source::Made tuner_source::make(const tuner::Workload& workload) {
   ASSIGN_OR_RETURN(tuner::runtime::Choice choice, source->choose(workload));
   if (!choice.note.empty())
     tuner::runtime::say_once(workload.key() + "\n" + choice.target, choice.note, message);
+  if (verdicts)
+    return tuner::runtime::verified_function(workload, std::move(choice), *source, *verdicts, pools, message);
   const int threads = std::max(1, choice.kernel.manifest().threads);
   return Function::make(workload, std::move(choice), pools.of(threads));
 }
@@ -194,10 +221,12 @@ tuner_code tuner_open(const char* path, const tuner_options* options, tuner_sour
       opened->message = [call = o.message, user = o.message_user](const std::string& line) {
         call(user, line.c_str());
       };
-    const char* const capture = ::secure_getenv("TUNER_CAPTURE");
-    const bool captures = capture != nullptr && *capture != 0;
+    const char* const capture = environment("TUNER_CAPTURE");
+    const bool captures = capture != nullptr;
     ASSIGN_OR_RETURN(const std::string algorithms, parse_algorithms(text_or(o.algorithms, "")));
     ASSIGN_OR_RETURN(const Constants constants, parse_constants(text_or(o.constants, "warm")));
+    ASSIGN_OR_RETURN(const std::shared_ptr<const AnswerLock> lock, open_lock(o.lock));
+    ASSIGN_OR_RETURN(const bool verifies, parse_verify(o.verify));
     if (captures)
       opened->capture = &Capture::of(
           capture, [sink = opened->message](const std::string& line) { say_once(line, line, sink); });
@@ -213,7 +242,14 @@ tuner_code tuner_open(const char* path, const tuner_options* options, tuner_sour
                    ? str("give TUNER_CAPTURE a file other than ", capture,
                          ", which cannot be written as a job file; run this "
                          "program once, then tuner submit that file")
-                   : "run this program once with TUNER_CAPTURE=shapes.json, then tuner submit shapes.json"};
+                   : "run this program once with TUNER_CAPTURE=shapes.json, then tuner submit shapes.json",
+        .lock = lock,
+        .lock_fix =
+            lock == nullptr
+                ? ""
+                : str(will_capture ? "" : "run this program once with TUNER_CAPTURE=shapes.json, then ",
+                      "tuner lock ", will_capture ? capture : "shapes.json", " -o ", lock->path())};
+    if (verifies) opened->verdicts.emplace(asked.cache_dir);
     ASSIGN_OR_RETURN(opened->source, Source::open(text_or(path, ""), asked));
     *source = opened.release();
     return Status::ok();
@@ -289,7 +325,10 @@ tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer) 
                            c.note.c_str(),
                            c.kernel.manifest().threads,
                            c.compiled ? 1 : 0,
-                           c.algorithm.c_str()};
+                           c.algorithm.c_str(),
+                           c.verdict.c_str(),
+                           c.raced_ns,
+                           c.raced_default_ns};
     std::memcpy(answer, &all, std::min(sizeof all, given.struct_bytes));
     return Status::ok();
   });

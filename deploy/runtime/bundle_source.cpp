@@ -7,6 +7,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/runtime/cpu_instructions.h"
 #include "compiler_core/runtime/tuner_runtime.h"
+#include "db/resolve/resolve.h"
 #include "deploy/runtime/builder.h"
 #include "deploy/runtime/source.h"
 
@@ -22,6 +23,12 @@ struct BundleKernel {
   Choice choice;  // without its kernel, which is loaded when it is chosen
   Manifest manifest;
   std::vector<std::string> missing;  // instruction sets that this CPU lacks
+  int template_version = 1;
+  Constants constants = Constants::kWarm;  // that its config was chosen for; so also the algorithms
+  std::string algorithms;
+  // Of tuner build --with-default. Null: the bundle has none.
+  std::shared_ptr<const BundleKernel> plain;
+  bool is_plain = false;  // it has the default config itself
 };
 
 // Of the names that `tuner build` writes, those this CPU has; a name that is not known here counts as
@@ -67,28 +74,47 @@ std::string text_at(const json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-Result<BundleKernel> read_kernel(json object, const std::string& digest) {
+// `object` has the keys of a Manifest beside these.
+Result<BundleKernel> read_code(json object, const std::string& workload, const std::string& digest) {
   if (!object.is_object()) return failed("expected an object");
   object["digest"] = digest;  // of the library, which all share
-  BundleKernel kernel{.workload = text_at(object, "workload")};
+  BundleKernel kernel{.workload = workload};
   ASSIGN_OR_RETURN(kernel.manifest, parse_manifest(object.dump()));
-  if (kernel.workload.empty()) return failed("workload: expected a key, found none");
   kernel.choice.target = kernel.manifest.target;
   kernel.choice.template_name = text_at(object, "template");
   kernel.choice.algorithm = text_at(object, "algorithm");
+  if (const auto version = object.find("template_version");
+      version != object.end() && version->is_number_integer())
+    kernel.template_version = version->get<int>();
   if (const auto config = object.find("config"); config != object.end() && config->is_object())
     for (const auto& [knob, value] : config->items())
       kernel.choice.config += str(kernel.choice.config.empty() ? "" : " ", knob, "=",
                                   value.is_string() ? value.get<std::string>() : value.dump());
+  if (const auto sets = object.find("instruction_sets"); sets != object.end() && sets->is_array())
+    for (const json& set : *sets)
+      if (!set.is_string() || !cpu_has(set.get<std::string>()))
+        kernel.missing.push_back(set.is_string() ? set.get<std::string>() : set.dump());
+  return kernel;
+}
+
+Result<BundleKernel> read_kernel(const json& object, const std::string& digest) {
+  ASSIGN_OR_RETURN(BundleKernel kernel, read_code(object, text_at(object, "workload"), digest));
+  if (kernel.workload.empty()) return failed("workload: expected a key, found none");
   kernel.choice.kind = "exact";
   if (const auto answer = object.find("answer"); answer != object.end() && answer->is_object()) {
     kernel.choice.kind = text_at(*answer, "kind");
     kernel.choice.note = text_at(*answer, "note");
   }
-  if (const auto sets = object.find("instruction_sets"); sets != object.end() && sets->is_array())
-    for (const json& set : *sets)
-      if (!set.is_string() || !cpu_has(set.get<std::string>()))
-        kernel.missing.push_back(set.is_string() ? set.get<std::string>() : set.dump());
+  kernel.constants = constants_from_name(text_at(object, "constants")).value_or(Constants::kWarm);
+  kernel.algorithms = text_at(object, "algorithms");
+  const auto plain = object.find("default_kernel");
+  if (plain == object.end()) return kernel;
+  kernel.is_plain = *plain == "same";
+  if (kernel.is_plain) return kernel;
+  Result<BundleKernel> code = read_code(*plain, kernel.workload, digest);
+  if (!code) return code.status().with_context("default_kernel: ");
+  code->choice.kind = "default";
+  kernel.plain = std::make_shared<const BundleKernel>(*std::move(code));
   return kernel;
 }
 
@@ -101,13 +127,16 @@ class BundleSource final : public Source {
         kernels_(std::move(kernels)),
         fix_(options.fix),
         algorithms_(options.algorithms),
-        target_(std::move(target)) {}
+        target_(std::move(target)),
+        lock_(options.lock),
+        lock_fix_(options.lock_fix) {}
 
   std::string target() const override { return target_; }
 
   Result<Choice> choose(const Workload& workload) const override {
     const std::string key = workload.key();
     std::string why;
+    Status refused;
     for (const BundleKernel& kernel : kernels_) {
       if (kernel.workload != key) continue;
       if (!allowed(kernel.choice)) {
@@ -117,17 +146,52 @@ class BundleSource final : public Source {
       } else if (!kernel.missing.empty()) {
         why = str("; it is there for \"", kernel.choice.target, "\", and this CPU lacks ",
                   kernel.missing.front());
+      } else if (const Status locked = check_lock(kernel); !locked) {
+        refused = locked;
       } else {
-        Choice choice = kernel.choice;
-        ASSIGN_OR_RETURN(choice.kernel, Kernel::load_file(library_, kernel.manifest));
-        return choice;
+        return load(kernel, lock_ != nullptr);
       }
     }
+    if (!refused) return refused;
     return not_found(path_, " has no kernel for ", key, target_.empty() ? "" : str(" on \"", target_, "\""),
                      why, " (", kernels_.size(), " kernels). To add it: ", fix_, ", then tuner build");
   }
 
+  Result<std::optional<Choice>> default_for(const Workload& workload, const Choice& chosen) const override {
+    const std::string key = workload.key();
+    const Manifest& m = chosen.kernel.manifest();
+    const auto found = std::ranges::find_if(
+        kernels_, [&](const BundleKernel& k) { return k.workload == key && k.manifest.entry == m.entry; });
+    if (found != kernels_.end() && (found->is_plain || found->choice.kind == "default"))
+      return std::optional<Choice>();
+    if (found == kernels_.end() || found->plain == nullptr)
+      return not_found(path_, " has no default kernel for ", key,
+                       ". To add it: tuner build FILE -o DIR --with-default");
+    ASSIGN_OR_RETURN(Choice plain, load(*found->plain, false));
+    return std::optional(std::move(plain));
+  }
+
  private:
+  Result<Choice> load(const BundleKernel& kernel, bool locked) const {
+    Choice choice = kernel.choice;
+    if (locked) choice.kind = answer_kind_name(AnswerKind::kLocked), choice.note.clear();
+    ASSIGN_OR_RETURN(choice.kernel, Kernel::load_file(library_, kernel.manifest));
+    return choice;
+  }
+
+  // Whether the kernel is what the lock file says, if there is one.
+  Status check_lock(const BundleKernel& kernel) const {
+    if (lock_ == nullptr) return Status::ok();
+    const LockedTask task{kernel.choice.target, kernel.workload, kernel.constants, kernel.algorithms};
+    const LockEntry* const entry = lock_->find(task);
+    if (entry == nullptr) return lock_->missing(task, lock_fix_);
+    const LockedChoice here{kernel.choice.template_name, kernel.template_version, kernel.choice.config};
+    if (entry->choice == here) return Status::ok();
+    return not_found(lock_->place(*entry), ": ", described(task), " is locked to ", described(entry->choice),
+                     "; ", path_, " has ", described(here),
+                     ". Build it again: tuner build FILE -o DIR --lock ", lock_->path());
+  }
+
   bool allowed(const Choice& choice) const {
     return algorithms_.empty() ||
            str(",", algorithms_, ",").find(str(",", choice.algorithm, ",")) != std::string::npos;
@@ -136,6 +200,8 @@ class BundleSource final : public Source {
   const std::string path_, library_;
   const std::vector<BundleKernel> kernels_;
   const std::string fix_, algorithms_, target_;
+  const std::shared_ptr<const AnswerLock> lock_;  // null: none
+  const std::string lock_fix_;
 };
 
 }  // namespace

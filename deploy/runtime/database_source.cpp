@@ -28,12 +28,30 @@ class DatabaseSource final : public Source {
         artifact_dir_(options.artifact_dir),
         algorithms_(options.algorithms),
         constants_(options.constants),
-        resolver_(store_.get(), {.fix = options.fix, .present = present}) {}
+        lock_(options.lock),
+        resolver_(
+            store_.get(),
+            {.fix = options.fix, .present = present, .lock = lock_.get(), .lock_fix = options.lock_fix}),
+        defaults_(nullptr, {}) {}
 
   std::string target() const override { return target_.name(); }
 
   Result<Choice> choose(const Workload& workload) const override {
     ASSIGN_OR_RETURN(const Answer answer, resolver_.resolve(workload, target_, algorithms_, constants_));
+    return choice_of(answer, workload);
+  }
+
+  Result<std::optional<Choice>> default_for(const Workload& workload, const Choice& chosen) const override {
+    ASSIGN_OR_RETURN(Answer answer, defaults_.resolve(workload, target_, algorithms_));
+    if (answer.template_name == chosen.template_name && answer.config == chosen.config)
+      return std::optional<Choice>();
+    answer.note.clear();  // that nothing is tuned
+    ASSIGN_OR_RETURN(Choice plain, choice_of(answer, workload));
+    return std::optional(std::move(plain));
+  }
+
+ private:
+  Result<Choice> choice_of(const Answer& answer, const Workload& workload) const {
     Choice choice{.target = target_.name(),
                   .kind = std::string(answer_kind_name(answer.kind)),
                   .template_name = answer.template_name,
@@ -45,7 +63,6 @@ class DatabaseSource final : public Source {
     return choice;
   }
 
- private:
   // The very code that was measured where it lies at hand; else what was compiled before, by whoever shares
   // the cache; else compiled now.
   Result<Artifact> artifact_of(const Answer& answer, const Workload& workload, Choice& choice) const {
@@ -54,7 +71,7 @@ class DatabaseSource final : public Source {
     const std::string source =
         str(answer.workload_key, "\n", answer.target, "\n", answer.template_name, " version ",
             answer.template_version, "\n", answer.config, "\n", compiler, "\n");
-    if (!artifact_dir_.empty() && answer.kind == AnswerKind::kExact && answer.tuned)
+    if (!artifact_dir_.empty() && is_choice(answer.kind) && answer.tuned)
       if (Result<Artifact> measured = load_artifact(artifact_dir_, answer.tuned->artifact_digest))
         return measured;
     if (std::optional<Artifact> kept = cache_.load(source)) return *std::move(kept);
@@ -80,7 +97,9 @@ class DatabaseSource final : public Source {
   const KernelCache cache_;
   const std::string artifact_dir_, algorithms_;
   const Constants constants_;
+  const std::shared_ptr<const AnswerLock> lock_;
   const Resolver resolver_;
+  const Resolver defaults_;  // without a database: gives the default config of each task
 };
 
 // The targets that tasks of the database have, for a message.

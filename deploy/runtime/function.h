@@ -21,8 +21,12 @@ struct Choice {
   std::string target;  // the canonical target it was made for
   std::string kind;    // answer_kind_name()
   std::string template_name, config, algorithm;
-  std::string note;  // for people; empty when exact
+  std::string note;  // for people; empty when exact or locked
   bool compiled = false;
+  // What its first use on this machine showed: verdict_name(), or "default" where it has the default config anyway;
+  // empty: nobody asked. Times of a call; 0: not timed.
+  std::string verdict;
+  double raced_ns = 0, raced_default_ns = 0;
 };
 
 class Function;

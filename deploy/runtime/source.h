@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "db/records.h"
+#include "db/resolve/answer_lock.h"
 #include "deploy/runtime/function.h"
 
 namespace tuner::runtime {
@@ -17,6 +19,8 @@ struct SourceOptions {
   std::string algorithms;    // algorithms that kernels may use, canonical as in JobRow::Task; empty: any
   Constants constants = Constants::kWarm;  // the kind of times to rest on; ignored for a bundle
   std::string fix;                         // the command that a note tells people to run
+  std::shared_ptr<const AnswerLock> lock;  // kernels have its configs, or there are none; null: no lock file
+  std::string lock_fix;                    // the command that adds an entry to it
 };
 
 class Source {
@@ -28,6 +32,9 @@ class Source {
 
   // Returns the kernel for a workload. NotFound: none that runs here. Any thread may call it.
   virtual Result<Choice> choose(const Workload& workload) const = 0;
+  // Returns the kernel of the workload's default config, for the target of `chosen`, which choose() returned. Nothing:
+  // `chosen` has that config itself. NotFound: it is not there, and cannot be compiled. Any thread may call it.
+  virtual Result<std::optional<Choice>> default_for(const Workload& workload, const Choice& chosen) const = 0;
   // Returns the canonical target of this source; empty for a bundle that takes any.
   virtual std::string target() const = 0;
 };

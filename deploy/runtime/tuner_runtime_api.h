@@ -23,8 +23,10 @@
  * line. The library never ends the process for a mistake of the caller, prints nothing but messages
  * (tuner_options.message), and throws no exception.
  *
- * Environment. TUNER_CAPTURE=FILE.json: the workloads that were asked for are written there, as a job file
- * that `tuner submit` takes; see README.md.
+ * Environment, read by tuner_open(). See README.md.
+ *   TUNER_CAPTURE=FILE.json  the workloads that were asked for are written there, as a job file that `tuner submit` takes
+ *   TUNER_LOCK=FILE          tuner_options.lock, where that is NULL
+ *   TUNER_VERIFY=1           tuner_options.verify, where that is 0
  */
 #ifndef TUNER_RUNTIME_API_H_
 #define TUNER_RUNTIME_API_H_
@@ -75,6 +77,16 @@ typedef struct tuner_options {
    * "cold": they come from memory, as in a network whose weights are larger than the caches. Ignored for a
    * bundle: this was decided when it was built. */
   const char* constants;
+  /* A lock file, as `tuner lock` writes it. Kernels have its configs, whatever the database says; tuner_find() is
+   * TUNER_NOT_FOUND for a workload without an entry, or whose config no longer exists, or where a bundle holds another
+   * one. NULL: the file that TUNER_LOCK names; "": none. */
+  const char* lock;
+  /* 1: a kernel that tuner_find() makes is first raced against its default config, once on this machine: the verdict is
+   * kept in cache_dir. If the kernel is slower by 10 % or more, or its answers differ, the default is used instead, and a
+   * message says so. A locked kernel that is slower stays. This takes 0.3 s for each kernel, 4 s at most but for a longer
+   * call, and makes operands of its own. A bundle needs its default kernels for it (tuner build --with-default). 0: if
+   * TUNER_VERIFY is 1. -1: never. */
+  int32_t verify;
 } tuner_options;
 
 /* "0.1.0". */
@@ -118,14 +130,18 @@ typedef struct tuner_answer {
   size_t struct_bytes;  /* set by the caller: sizeof(tuner_answer) */
   const char* workload; /* key */
   const char* target;   /* the target that the kernel was made for */
-  const char* kind;     /* "exact", "same-family", "nearest", "portable" or "default" */
+  const char* kind;     /* "exact", "same-family", "nearest", "portable", "default" or "locked" */
   const char* template_name;
   const char* config;
   const char* digest; /* SHA-256 of the code */
-  const char* note;   /* "" when exact; else what is lost, what is used instead, what to do */
+  const char* note;   /* "" when exact or locked; else what is lost, what is used instead, what to do */
   int32_t threads;
   int32_t compiled;      /* 1: by this process; 0: loaded */
   const char* algorithm; /* "direct", "winograd", "tf32", "tf32x3" */
+  /* Of tuner_options.verify: "kept"; "slower", "wrong" (the default is used, but for a locked kernel that is slower);
+   * "undecided" (a message says why); "default": the kernel has the default config anyway; "": it was not asked for. */
+  const char* verdict;
+  double raced_ns, raced_default_ns; /* of a call, in that race; 0: not timed */
 } tuner_answer;
 /* Tells which kernel was chosen and why. */
 TUNER_API tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer);

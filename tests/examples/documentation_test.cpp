@@ -36,6 +36,7 @@ constexpr char kNvrtc[] = "needs NVRTC";
 constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tuner/cli_test has the rest";
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
+constexpr char kVerify[] = "a program of the reader's: tests/deploy/runtime_verify_test";
 constexpr char kModel[] = "a model with extents of these names: tests/tuner/model_reader_test";
 constexpr char kHour[] = "libraries of others, and an hour";
 
@@ -108,6 +109,7 @@ const std::map<std::string, std::string>& not_run_here() {
       {"build/bin/tuner build bias_relu.json -o out", kOwn},
       {"TUNER_CAPTURE=shapes.json ./app", kCapture},
       {"tuner submit shapes.json", kCapture},
+      {"TUNER_VERIFY=1 ./app", kVerify},
       {"tuner extract model.onnx -o tasks.json --batch 1",
        "a model of the reader's: tests/tuner/extract_test"},
       {"tuner show model.onnx --batch 1 --dim sequence=128", kModel},

@@ -63,6 +63,31 @@ TEST(BadFiles, JobFilesOfEveryCommand) {
   folder.check(rows);
 }
 
+// What is wrong with a lock file. FILE stands for it.
+TEST(BadFiles, LockFilesOfEveryCommand) {
+  BadInputFolder folder;
+  std::vector<BadInputRow> rows;
+  for (const std::string command :
+       {"query good.json --db good.db --lock FILE", "build good.json --db good.db -o out --lock FILE",
+        "lock good.json --db good.db --check FILE"})
+    for (const auto& [file, says] : std::vector<std::pair<std::string, std::string>>{
+             {"missing", "missing: cannot be read: No such file"},
+             {"folder", "folder: is a folder, expected a lock file, as "},
+             {"fifo", "fifo: is a FIFO that nobody writes to"},
+             {"/dev/zero", "/dev/zero: is a device, expected a lock file"},
+             {"loop", "Too many levels of symbolic links"},
+             {"empty", "empty:1: expected \"tuner-lock 1\", found \"\""},
+             {"/dev/null", "/dev/null:1: expected \"tuner-lock 1\""},
+             {"text", "text:1: expected \"tuner-lock 1\""},
+             {"binary", "binary:1: expected "},
+             {"nul", "nul:1: expected "},
+             {"good.json", "good.json:1: expected \"tuner-lock 1\""}}) {
+      std::string words = command;
+      rows.push_back({words.replace(words.find("FILE"), 4, file), says});
+    }
+  folder.check(rows);
+}
+
 // What is wrong with a database, whichever command reads it.
 const std::vector<BadInputRow> kDatabases = {
     {"none.db", "none.db: there is no database yet", kFailed},

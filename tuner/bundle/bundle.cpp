@@ -42,7 +42,15 @@ Status add_library(const std::string& name, const std::vector<const BundleKernel
   RETURN_IF_ERROR(one_architecture(kernels));
   const Target& target = kernels[0]->task.target;
   std::vector<std::string> objects;
-  for (const BundleKernel* k : kernels) objects.push_back(k->code.object);
+  std::vector<ArchiveMember> members;
+  const auto add = [&](const std::string& name_of_member, const std::string& object) {
+    objects.push_back(object);
+    members.push_back({name_of_member + ".o", object});
+  };
+  for (const BundleKernel* k : kernels) {
+    add(k->function, k->code.object);
+    if (!k->default_object.empty()) add(k->function + ".default", k->default_object);
+  }
   ASSIGN_OR_RETURN(const bool math, calls_math_library(objects));
   if (emit.shared) {
     ASSIGN_OR_RETURN(std::string bytes, link_shared_library(objects, target, str("lib", name, ".so")));
@@ -51,8 +59,6 @@ Status add_library(const std::string& name, const std::vector<const BundleKernel
     files.push_back({facts["library"], std::move(bytes)});
   }
   if (emit.archive) {
-    std::vector<ArchiveMember> members;
-    for (const BundleKernel* k : kernels) members.push_back({k->function + ".o", k->code.object});
     ASSIGN_OR_RETURN(std::string bytes, write_archive(members));
     facts["static_library"] = str("lib/lib", name, ".a");
     files.push_back({facts["static_library"], std::move(bytes)});

@@ -28,6 +28,9 @@ namespace tuner {
 struct Emit {
   bool shared = true, archive = true, schedule = true, object = false;
   std::vector<std::string> texts;  // names of the back end's forms: "asm"
+  // Beside each kernel that of its default config, for the runtime library, which may race the two (TUNER_VERIFY). It is
+  // in the library and in the manifest, not in the header.
+  bool defaults = false;
 
   bool library() const { return shared || archive; }
 };
@@ -52,7 +55,11 @@ struct BundleKernel {
   std::string function;
   CliTask task;
   ShippedKernel code;
+  std::string
+      default_object;  // of its default config (Emit::defaults); empty: none, or it has that config itself
   AnswerKind kind = AnswerKind::kDefault;
+  double time_ns = 0;            // as measured for this task; 0: not known
+  bool certified = false;        // that time
   std::string origin;            // "tuned: 1.2 ms in trial t7; config ...", lines for people
   std::string note;              // why it is not what was tuned for just this task; else empty
   nlohmann::ordered_json facts;  // its part of manifest.json

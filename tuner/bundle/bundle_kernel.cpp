@@ -11,9 +11,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// How the config is known.
+// How the config is known. Of a locked one nothing else: what a database knows of it is not in the lock file, and two
+// builds from one lock file are the same byte for byte.
 ordered_json answer_json(const Answer& answer) {
   ordered_json out{{"kind", answer_kind_name(answer.kind)}};
+  if (answer.kind == AnswerKind::kLocked) return out;
   if (answer.known)
     out.update({{"percent_of_optimum", 100 * answer.predicted},
                 {"percent_low", 100 * answer.low},
@@ -44,12 +46,14 @@ ordered_json facts_of(const BundleTask& t, const Answer& answer, const ShippedKe
     if (arg.role == "packed") packed_bytes += arg.bytes;
   out["packed_bytes"] = packed_bytes;
   out["workload"] = t.task.key;
+  if (t.task.constants == Constants::kCold) out["constants"] = constants_name(t.task.constants);
+  if (!t.task.algorithms.empty()) out["algorithms"] = t.task.algorithms;
   out["flops"] = t.task.workload.flops();
   out["template"] = answer.template_name;
   out["template_version"] = answer.template_version;
   out["algorithm"] = algorithm_of(answer.template_name);
   out["config"] = config_json(answer.config);
-  out["tuned"] = answer.kind == AnswerKind::kExact;
+  out["tuned"] = is_choice(answer.kind);
   out["answer"] = answer_json(answer);
   return out;
 }
@@ -59,6 +63,8 @@ std::string origin_of(const Answer& answer) {
   std::string origin;
   if (answer.kind == AnswerKind::kExact && answer.tuned)
     origin = str("tuned: ", time_words(*answer.tuned).time, ", trial ", answer.tuned->trial_name);
+  else if (answer.kind == AnswerKind::kLocked)
+    origin = "locked";
   else if (answer.kind == AnswerKind::kDefault)
     origin = "not tuned: default config";
   else
@@ -86,6 +92,36 @@ Status add_measurement(const CliTask& task, const Answer& answer, const Program&
                    answer.tuned->environment.toolchain, "; here ", measured.manifest.toolchain,
                    "), so the stated time is that of the measured code. To measure this code: tuner rerun ",
                    answer.tuned->trial_name);
+  return Status::ok();
+}
+
+// The kernel of the default config, under a symbol that no C name can be.
+Status add_default(const BundleTask& t, const std::string& library, const Answer& answer, BundleKernel& out) {
+  const CliTask& task = t.task;
+  if (out.stands_alone())
+    return invalid_argument("--with-default: ", task.key, " is for \"", task.target_name,
+                            "\", whose kernels the runtime library does not race; leave the option out");
+  // Of the target by its name: it is the same on every machine of the kind, whatever its caches.
+  const Result<Target> named = parse_target(task.target_name);
+  const Target& target = named ? *named : task.target;
+  ASSIGN_OR_RETURN(const Answer plain, Resolver(nullptr).resolve(task.workload, target, task.algorithms));
+  if (answer.kind == AnswerKind::kDefault || is_config_of(plain, answer)) {
+    out.facts["default_kernel"] = "same";
+    return Status::ok();
+  }
+  ASSIGN_OR_RETURN(const ResolvedKernel kernel, kernel_of(plain, task.workload, target));
+  ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
+  const ShipRequest request{.function = t.function + ".default", .library = library, .about = task.key};
+  ASSIGN_OR_RETURN(ShippedKernel code, backend_of(task.target).ship(program, task.target, request));
+  ordered_json facts = ordered_json::parse(code.manifest.to_json());
+  facts.erase("digest");
+  facts.update({{"template", plain.template_name},
+                {"template_version", plain.template_version},
+                {"algorithm", algorithm_of(plain.template_name)},
+                {"config", config_json(plain.config)},
+                {"instruction_sets", code.instruction_sets}});
+  out.facts["default_kernel"] = std::move(facts);
+  out.default_object = std::move(code.object);
   return Status::ok();
 }
 
@@ -132,6 +168,8 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
   BundleKernel out{.function = t.function,
                    .task = t.task,
                    .kind = answer.kind,
+                   .time_ns = answer.tuned && is_choice(answer.kind) ? answer.tuned->time_ns : 0,
+                   .certified = answer.tuned && answer.tuned->certified,
                    .origin = origin_of(answer),
                    .note = answer.note};
   ASSIGN_OR_RETURN(const Program program, resolved.instance->instantiate(resolved.config));
@@ -144,6 +182,7 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
   if (!out.stands_alone()) out.packing = program.packing;
   out.facts = facts_of(t, answer, out.code);
   if (!out.stands_alone()) out.facts["instruction_sets"] = out.code.instruction_sets;
+  if (emit.defaults) RETURN_IF_ERROR(add_default(t, library, answer, out));
   RETURN_IF_ERROR(add_texts(t, under_name(program, out.code.manifest.entry), emit, out));
   RETURN_IF_ERROR(add_measurement(t.task, answer, program, out));
   if (emit.schedule) {

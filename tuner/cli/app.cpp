@@ -21,6 +21,7 @@ std::shared_ptr<CLI::App> make_app(CommandContext& context) {
   add_learn_command(program, context);
   add_compile_command(program, context);
   add_build_command(program, context);
+  add_lock_command(program, context);
   add_run_command(program, context);
   add_show_command(program, context);
   add_verify_command(program, context);

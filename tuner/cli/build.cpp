@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "tuner/answers/lock_update.h"
 #include "tuner/bundle/bundle.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/cli/command.h"
 #include "tuner/jobs/c_names.h"
+#include "tuner/jobs/locked_tasks.h"
 #include "tuner/study/present.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
@@ -24,8 +26,8 @@ using nlohmann::ordered_json;
 
 struct BuildOptions {
   std::vector<std::string> files;
-  std::string directory, db, target, name, emit = "so,a,schedule", constants = "warm";
-  bool json = false;
+  std::string directory, db, target, name, lock, emit = "so,a,schedule", constants = "warm";
+  bool json = false, with_default = false;
 };
 
 Result<std::vector<CliTask>> read_all(const BuildOptions& options) {
@@ -59,12 +61,11 @@ class Counter {
 void print_summary(const BuildOptions& options, const std::vector<BundleKernel>& kernels,
                    const std::vector<BundleFile>& files) {
   for (const BundleKernel& k : kernels)
-    std::printf("%s: %s\n", k.function.c_str(),
-                k.kind == AnswerKind::kExact
-                    ? str(format_time(k.facts["measured"]["time_ns"].get<double>()),
-                          k.facts["measured"]["certified"].get<bool>() ? "" : " in one trial, not certified")
-                          .c_str()
-                    : str("not tuned itself, ", answer_kind_name(k.kind), " config").c_str());
+    std::printf("%s: %s%s%s\n", k.function.c_str(),
+                is_choice(k.kind) ? k.time_ns > 0 ? format_time(k.time_ns).c_str() : "time not known here"
+                                  : str("not tuned itself, ", answer_kind_name(k.kind), " config").c_str(),
+                is_choice(k.kind) && k.time_ns > 0 && !k.certified ? " in one trial, not certified" : "",
+                k.kind == AnswerKind::kLocked ? ", locked" : "");
   std::string list;
   for (const BundleFile& f : files)
     if (f.path.starts_with("lib/lib") || f.path == "manifest.json" || f.path.ends_with(".h"))
@@ -95,8 +96,23 @@ Result<std::vector<BundleKernel>> build_kernels(const std::vector<BundleTask>& t
   return kernels;
 }
 
+// The command that writes the entries anew. What is built is for warm constants unless it is told, and a file may tune
+// for cold ones.
+std::string fix_of(const BuildOptions& options) {
+  return lock_command(options.files, options.lock, options.target, options.constants);
+}
+
+// With a lock file the database only tells times: one that cannot be read is no reason not to build.
+Result<std::unique_ptr<Store>> open_store(const BuildOptions& options) {
+  Result<std::unique_ptr<Store>> store = open_if_there(options.db);
+  if (store || options.lock.empty()) return store;
+  std::fprintf(stderr, "tuner: no times are known: %s\n", store.message().c_str());
+  return std::unique_ptr<Store>();
+}
+
 Status build(const BuildOptions& options) {
-  ASSIGN_OR_RETURN(const Emit emit, parse_emit(options.emit));
+  ASSIGN_OR_RETURN(Emit emit, parse_emit(options.emit));
+  emit.defaults = options.with_default;
   if (!options.name.empty()) RETURN_IF_ERROR(check_c_name(options.name).with_context("--name: "));
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_all(options));
   const std::string name = !options.name.empty()   ? options.name
@@ -104,10 +120,14 @@ Status build(const BuildOptions& options) {
                            : tasks[0].name.empty() ? kernel_name(tasks[0])
                                                    : tasks[0].name;
   ASSIGN_OR_RETURN(const std::vector<BundleTask> named, name_functions(tasks, name, options.name));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
+  ASSIGN_OR_RETURN(const std::optional<AnswerLock> lock, read_lock(options.lock));
+  if (lock) RETURN_IF_ERROR(check_locked(*lock, tasks, fix_of(options)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_store(options));
   const Resolver resolver(store.get(), {.fix = submit_commands(options.files, /*plain=*/true),
                                         .present = [](const Target& target) { return present_here(target); },
-                                        .learn_if_missing = true});
+                                        .learn_if_missing = true,
+                                        .lock = lock ? &*lock : nullptr,
+                                        .lock_fix = fix_of(options)});
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleFolder> folder, BundleFolder::open(options.directory, name));
   ASSIGN_OR_RETURN(const std::vector<BundleKernel> kernels, build_kernels(named, name, resolver, emit));
   ASSIGN_OR_RETURN(const std::vector<BundleFile> files, bundle_files(name, kernels, emit));
@@ -156,7 +176,11 @@ void add_build_command(Command app, CommandContext& context) {
                   "Build what is fastest with constants warm in the caches, or cold in memory")
       .one_of({"warm", "cold"})
       .show_default();
+  command.add_flag(
+      "--with-default", options->with_default,
+      "Add each kernel's default config, for the runtime library to race it against (TUNER_VERIFY)");
   add_db_option(command, options->db);
+  add_lock_option(command, options->lock);
   add_target_option(command, options->target);
   add_json_option(command, options->json);
 }

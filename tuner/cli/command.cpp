@@ -72,6 +72,13 @@ Status with_way_to_write(const Status& status, const std::string& db_path) {
                                    this_command(), ", then start it"));
 }
 
+void add_lock_option(Command command, std::string& path) {
+  command
+      .add_option("--lock", path,
+                  "Use the configs of this lock file (`tuner lock` writes it), whatever the database says")
+      .type_name("FILE");
+}
+
 int report(const Status& status) {
   if (status) return kExitDone;
   leave_progress();

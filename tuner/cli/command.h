@@ -52,6 +52,9 @@ void add_json_option(Command command, bool& json);
 // Adds --target TARGET: replaces the target of every entry of the job file.
 void add_target_option(Command command, std::string& target);
 
+// Adds --lock FILE: the lock file that decides.
+void add_lock_option(Command command, std::string& path);
+
 // Adds --batch N and --dim NAME=N: extents that a model leaves open.
 void add_extent_options(Command command, int64_t& batch, std::vector<std::string>& dims);
 
@@ -75,6 +78,7 @@ void add_pack_command(Command app, CommandContext& context);
 void add_verify_command(Command app, CommandContext& context);
 void add_compile_command(Command app, CommandContext& context);
 void add_build_command(Command app, CommandContext& context);
+void add_lock_command(Command app, CommandContext& context);
 void add_run_command(Command app, CommandContext& context);
 void add_show_command(Command app, CommandContext& context);
 void add_simulate_command(Command app, CommandContext& context);

@@ -10,6 +10,7 @@
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/submit_view.h"
+#include "tuner/jobs/locked_tasks.h"
 #include "tuner/model/model_file.h"
 #include "tuner/text/hint.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 struct CompileOptions {
   CompileRequest request;
-  std::string target = "cpu";
+  std::string target = "cpu", lock;
   int64_t batch = 0;  // 0: not given
   int threads = 1;
   std::vector<std::string> dims, constants, algorithms;
@@ -35,7 +36,8 @@ Status complete(CompileOptions& options) {
   const std::string target =
       options.threads == 1 ? options.target : str(options.target, " -threads=", options.threads);
   ASSIGN_OR_RETURN(r.target, resolve_target(target));
-  r.tune = !options.no_tune;
+  ASSIGN_OR_RETURN(r.lock, read_lock(options.lock));
+  r.tune = !options.no_tune && !r.lock;
   return Status::ok();
 }
 
@@ -56,6 +58,7 @@ int compile(CompileOptions& options) {
   const CompileRequest& request = options.request;
   Result<PreparedModel> model = prepare_model(request, interrupted);
   if (!model) return report_or_stop(model.status());
+  if (const Status s = check_model_lock(request, *model); !s) return report(s);
   const auto folder = open_model_folder(request, *model);
   if (!folder) return report(folder.status());
   std::fprintf(stderr, "%s: %zu operators, %zu steps by %zu kernels; arena %s\n", request.model.c_str(),
@@ -136,6 +139,7 @@ void add_compile_command(Command app, CommandContext& context) {
                   "nodes; it is checked and timed beside our kernel; may be given several times")
       .type_name("NODE=FILE:FUNCTION");
   command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
+  add_lock_option(command, options->lock);
   command.add_option("--algorithms", options->algorithms, "Algorithms that kernels may use, as in a job file")
       .type_name("ALGORITHMS");
   command.add_flag("--blocks", request.blocks,

@@ -6,12 +6,11 @@
 #include <memory>
 
 #include "compiler_core/backend.h"
-#include "proto/convert.h"
+#include "tuner/answers/asker.h"
+#include "tuner/answers/lock_update.h"
+#include "tuner/answers/tuned_list.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/query_all.h"
-#include "tuner/client/daemon_client.h"
-#include "tuner/jobs/tasks.h"
-#include "tuner/study/present.h"
+#include "tuner/jobs/locked_tasks.h"
 #include "tuner/text/answer_text.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/hint.h"
@@ -24,9 +23,9 @@ namespace {
 using nlohmann::json;
 
 struct QueryOptions {
-  std::vector<std::string> words;     // FILE, or NAME=VALUE of an operator
-  std::string db, daemon, constants;  // constants: warm, cold; empty: as the file asks
-  QueryAll filter;                    // op and target also of a single question
+  std::vector<std::string> words;           // FILE, or NAME=VALUE of an operator
+  std::string db, daemon, lock, constants;  // constants: warm, cold; empty: as the file asks
+  TunedFilter filter;                       // op and target also of a single question
   bool all = false, json = false, exact = false;
 };
 
@@ -76,50 +75,25 @@ Result<std::vector<CliTask>> tasks_asked(const QueryOptions& o, std::string& nam
   return std::vector<CliTask>{std::move(task)};
 }
 
-// Asks a database file, or a daemon.
-class Asker {
- public:
-  static Result<std::unique_ptr<Asker>> open(const QueryOptions& o, const std::string& again) {
-    auto asker = std::make_unique<Asker>();
-    if (!o.daemon.empty()) {
-      ASSIGN_OR_RETURN(asker->client_, DaemonClient::connect({.daemon = o.daemon}));
-      return asker;
-    }
-    ASSIGN_OR_RETURN(asker->store_, open_if_there(o.db));
-    if (asker->store_ == nullptr) return not_found(o.db, ": there is no database yet. To tune: ", again);
-    asker->resolver_ = std::make_unique<Resolver>(
-        asker->store_.get(), ResolverOptions{.fix = again,
-                                             .present = [](const Target& t) { return present_here(t); },
-                                             .learn_if_missing = true,
-                                             .count_outcomes = true});
-    return asker;
-  }
-
-  Result<Answer> ask(const CliTask& task) const {
-    if (resolver_ != nullptr)
-      return resolver_->resolve(task.workload, task.target, task.algorithms, task.constants);
-    ASSIGN_OR_RETURN(const v1::QueryReply reply,
-                     client_->query({task.key, task.target_name, task.algorithms, 1, task.constants}));
-    return from_proto(reply.answer());
-  }
-
- private:
-  std::optional<DaemonClient> client_;
-  std::unique_ptr<Store> store_;
-  std::unique_ptr<Resolver> resolver_;
-};
-
 int run_all(const QueryOptions& options) {
-  if (!options.words.empty() || !options.daemon.empty())
-    return report(invalid_argument("--all lists a database: expected no ",
-                                   options.words.empty() ? "--daemon" : "file beside it"));
+  if (!options.words.empty() || !options.daemon.empty() || !options.lock.empty())
+    return report(
+        invalid_argument("--all lists a database: expected no ", !options.words.empty() ? "file beside it"
+                                                                 : options.lock.empty() ? "--daemon"
+                                                                                        : "--lock"));
   const Result<std::unique_ptr<Store>> store = open_if_there(options.db);
   if (!store) return report(store.status());
   if (*store == nullptr)
     return report(not_found(options.db, ": there is no database yet. To tune: tuner submit FILE"));
-  QueryAll filter = options.filter;
+  TunedFilter filter = options.filter;
   if (options.json) filter.format = "jsonl";
-  return query_all(**store, filter);
+  return report(print_tuned(**store, filter));
+}
+
+// Whether the answer is what was asked for; without --exact, whatever is better than the default config.
+bool satisfies(const Answer& answer, bool exact) {
+  if (!exact) return answer.kind != AnswerKind::kDefault;
+  return answer.kind == AnswerKind::kExact || (answer.kind == AnswerKind::kLocked && answer.tuned);
 }
 
 int run_query(const QueryOptions& options) {
@@ -131,8 +105,18 @@ int run_query(const QueryOptions& options) {
   if (!tasks) return report(tasks.status());
   for (CliTask& task : *tasks)
     task.constants = constants_from_name(options.constants).value_or(task.constants);
-  const std::string again = command_line("submit " + shell_quoted(name));
-  const Result<std::unique_ptr<Asker>> asker = Asker::open(options, again);
+  const Result<std::optional<AnswerLock>> lock = read_lock(options.lock);
+  if (!lock) return report(lock.status());
+  const std::string fix = lock_command({name}, options.lock, options.filter.target, options.constants);
+  if (*lock)
+    if (const Status locked = check_locked(**lock, *tasks, fix); !locked) return report(locked);
+  const Result<std::unique_ptr<Asker>> asker =
+      Asker::open({.db = options.db,
+                   .daemon = options.daemon,
+                   .tune = command_line("submit " + shell_quoted(name)),
+                   .database_may_miss = lock->has_value(),
+                   .lock = *lock ? &**lock : nullptr,
+                   .lock_fix = fix});
   if (!asker) return report(asker.status());
 
   int unsatisfied = 0;
@@ -140,8 +124,7 @@ int run_query(const QueryOptions& options) {
   for (const CliTask& task : *tasks) {
     const Result<Answer> answer = (*asker)->ask(task);
     if (!answer) return report(answer.status());
-    unsatisfied +=
-        answer->kind == AnswerKind::kDefault || (options.exact && answer->kind != AnswerKind::kExact) ? 1 : 0;
+    unsatisfied += satisfies(*answer, options.exact) ? 0 : 1;
     if (options.json)
       document.push_back(answer_json(*answer, task.workload));
     else
@@ -176,6 +159,7 @@ void add_query_command(Command app, CommandContext& context) {
                   "What the times of the answer mean: constants warm in the caches, or cold in memory (else "
                   "what the file asks for: \"measure\": {\"constants\": ...}, warm by default)")
       .one_of({"warm", "cold"});
+  add_lock_option(command, options->lock);
   add_daemon_option(command, options->daemon, ": asks that daemon instead of a file");
   command.add_flag("--exact", options->exact,
                    "Exit 1 unless every task itself was tuned. Without this option: unless "

@@ -20,6 +20,7 @@
 #include "tuner/jobs/c_names.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/jobs/job_groups.h"
+#include "tuner/jobs/locked_tasks.h"
 #include "tuner/model/compiled_model.h"
 #include "tuner/model/layouts.h"
 #include "tuner/model/model_file.h"
@@ -28,6 +29,7 @@
 #include "tuner/model/plan_file.h"
 #include "tuner/study/present.h"
 #include "tuner/text/format.h"
+#include "tuner/text/hint.h"
 
 namespace tuner {
 
@@ -79,6 +81,27 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   plan_with_uses(request, out);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
   return out;
+}
+
+namespace {
+
+// Whether a step of ours runs the kernel. The others stand beside functions of --use, to be compared with them.
+bool is_run(const PreparedModel& model, size_t kernel) {
+  for (size_t s = 0; s < model.kernels.of_step.size(); ++s)
+    if (model.kernels.of_step[s] == kernel && !model.steps.steps[s].foreign) return true;
+  return false;
+}
+
+}  // namespace
+
+Status check_model_lock(const CompileRequest& request, const PreparedModel& model) {
+  if (!request.lock) return Status::ok();
+  std::vector<CliTask> tasks;
+  for (size_t k = 0; k < model.kernels.tasks.size(); ++k)
+    if (is_run(model, k)) tasks.push_back(model.kernels.tasks[k]);
+  return check_locked(*request.lock, tasks,
+                      str("compile it without --lock, which tunes it, then tuner lock ",
+                          shell_quoted(request.output), " -o ", shell_quoted(request.lock->path())));
 }
 
 Status tune_model(const CompileRequest& request, const PreparedModel& model,
@@ -196,14 +219,21 @@ Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
 
 Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model,
                                                 const std::function<bool()>& interrupted) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(request.db));
-  const Resolver resolver(store.get(), {.present = [](const Target& target) { return present_here(target); },
-                                        .learn_if_missing = true});
+  Result<std::unique_ptr<Store>> opened = open_if_there(request.db);
+  if (!opened && !request.lock) return opened.status();
+  const std::unique_ptr<Store> store = opened ? *std::move(opened) : nullptr;
+  const ResolverOptions known{.present = [](const Target& target) { return present_here(target); },
+                              .learn_if_missing = true};
+  ResolverOptions locked = known;
+  locked.lock = request.lock ? &*request.lock : nullptr;
+  const Resolver best(store.get(), known), chosen(store.get(), locked);
   std::vector<BundleKernel> kernels;
-  for (const CliTask& task : model.kernels.tasks) {
+  for (size_t k = 0; k < model.kernels.tasks.size(); ++k) {
     if (interrupted()) return Status(StatusCode::kAborted, "interrupted");
+    const CliTask& task = model.kernels.tasks[k];
     const BundleTask named{task, kernel_name(task)};
-    ASSIGN_OR_RETURN(BundleKernel kernel, build_kernel(named, model.name, resolver, {.schedule = false}));
+    ASSIGN_OR_RETURN(BundleKernel kernel,
+                     build_kernel(named, model.name, is_run(model, k) ? chosen : best, {.schedule = false}));
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -273,7 +303,7 @@ Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel 
   for (const BundleKernel& kernel : pack.kernels) {
     if (kernel.stands_alone()) continue;
     ++report.kernels;
-    report.tuned += kernel.kind == AnswerKind::kExact ? 1 : 0;
+    report.tuned += is_choice(kernel.kind) ? 1 : 0;
     if (!kernel.note.empty()) report.notes.push_back(str(kernel.task.key, ": ", kernel.note));
   }
   ASSIGN_OR_RETURN(std::vector<BundleFile> files, model_files(pack, folder.staging().string()));

@@ -10,6 +10,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
+#include "db/resolve/answer_lock.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/client/job_run.h"
 #include "tuner/compile/used_functions.h"
@@ -30,10 +31,11 @@ struct CompileRequest {
   bool blocks = false;     // images in blocks of channels (tuner/model/layouts.h)
   std::string db;
   std::vector<std::string>
-      uses;  // NODE=LIBRARY:FUNCTION, of steps that somebody else's functions take (used_functions.h)
-  bool tune = true;
-  int trials = 128;           // a distinct kernel, on average
-  double time_limit_s = 600;  // for all trials and races; 0: no limit
+      uses;          // NODE=LIBRARY:FUNCTION, of steps that somebody else's functions take (used_functions.h)
+  bool tune = true;  // without a lock file
+  std::optional<AnswerLock> lock;  // its entries are built, whatever the database says
+  int trials = 128;                // a distinct kernel, on average
+  double time_limit_s = 600;       // for all trials and races; 0: no limit
 };
 
 // A model as far as it goes without measuring.
@@ -49,6 +51,10 @@ struct PreparedModel {
 // `interrupted` is asked while functions are tried; Aborted: it said so. Other errors as read_model_file(), optimize() and
 // partition(); of find_uses() and UseCheck::run().
 Result<PreparedModel> prepare_model(const CompileRequest& request, const std::function<bool()>& interrupted);
+
+// OK if the lock file, if there is one, has an entry that can be built for each kernel that a step of ours runs. NotFound
+// as check_locked(), with what to do.
+Status check_model_lock(const CompileRequest& request, const PreparedModel& model);
 
 // Tunes the model's kernels here, all as one job that continues where an earlier one was stopped. OK also after an
 // interruption: outcome.interrupted tells. Errors as JobRun::run().

@@ -26,6 +26,8 @@ std::string how_known(const Answer& a) {
       return "nearest: other shapes were tuned on this target";
     case AnswerKind::kPortable:
       return "portable: a config of a cover set";
+    case AnswerKind::kLocked:
+      return "locked: " + a.locked_at;
     case AnswerKind::kDefault:
       break;
   }
@@ -59,13 +61,16 @@ class Lines {
   int width_;
 };
 
+// Whether `tuned` is of this task and this config.
+bool is_measured(const Answer& a) { return is_choice(a.kind) && a.tuned; }
+
 }  // namespace
 
 std::string answer_text(const Answer& a, const Workload& workload, int width) {
   Lines out(a.workload_key, width);
   out.add("target", a.target);
   out.add("answer", how_known(a));
-  const bool exact = a.kind == AnswerKind::kExact && a.tuned;
+  const bool exact = is_measured(a);
   if (exact) {
     const TunedConfig& t = *a.tuned;
     const TimeWords words = time_words(t);
@@ -76,6 +81,8 @@ std::string answer_text(const Answer& a, const Workload& workload, int width) {
     out.add("speed", format_speed(workload, t));
     out.add("", format_roofline(workload, t));
     out.add("race", format_race(t));
+  } else if (a.kind == AnswerKind::kLocked) {
+    out.add("time", "not known here");
   } else {
     out.add("predicted", prediction(a));
   }
@@ -106,10 +113,11 @@ std::string answer_text(const Answer& a, const Workload& workload, int width) {
 }
 
 ordered_json answer_json(const Answer& a, const Workload& workload) {
-  const bool exact = a.kind == AnswerKind::kExact && a.tuned;
+  const bool exact = is_measured(a);
   ordered_json out =
       exact ? tuned_json(*a.tuned, workload.flops(), workload.bytes()) : ordered_json::object();
   out["answer"] = answer_kind_name(a.kind);
+  if (!a.locked_at.empty()) out["locked_at"] = a.locked_at;
   if (!exact) {
     out["workload"] = a.workload_key;
     out["target"] = a.target;

@@ -1,4 +1,4 @@
-#include "tuner/cli/query_all.h"
+#include "tuner/answers/tuned_list.h"
 
 #include <unistd.h>
 
@@ -9,14 +9,13 @@
 #include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
 #include "db/resolve/default_time.h"
-#include "tuner/cli/command.h"
 #include "tuner/study/present.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/terminal.h"
 #include "tuner/text/time_words.h"
 
-namespace tuner::cli {
+namespace tuner {
 
 namespace {
 
@@ -127,34 +126,29 @@ Result<std::string> canonical_target(const std::string& text) {
   return target->name();
 }
 
-}  // namespace
-
-Result<int64_t> time_from_text(const std::string& text) {
-  if (const std::optional<int64_t> us = tuner::time_from_text(text); us && !text.empty()) return *us;
-  return invalid_argument("expected a day as 2026-11-01, or 2026-11-01T12:30 (UTC), found \"", text, "\"");
+Result<int64_t> microseconds_since(const std::string& text) {
+  if (text.empty()) return int64_t{0};
+  if (const std::optional<int64_t> us = time_from_text(text)) return *us;
+  return invalid_argument("--since: expected a day as 2026-11-01, or 2026-11-01T12:30 (UTC), found \"", text,
+                          "\"");
 }
 
-int query_all(const Store& store, const QueryAll& filter) {
-  const Result<std::string> target = canonical_target(filter.target);
-  if (!target) return report(target.status());
-  int64_t since_us = 0;
-  if (!filter.since.empty()) {
-    const Result<int64_t> since = time_from_text(filter.since);
-    if (!since) return report(since.status().with_context("--since: "));
-    since_us = *since;
-  }
+}  // namespace
+
+Status print_tuned(const Store& store, const TunedFilter& filter) {
+  ASSIGN_OR_RETURN(const std::string target, canonical_target(filter.target));
+  ASSIGN_OR_RETURN(const int64_t since_us, microseconds_since(filter.since));
   const std::string prefix = filter.op.empty() ? "" : str("v1 ", filter.op, " ");
   if (!filter.op.empty() && (", " + operator_names() + ",").find(", " + filter.op + ",") == std::string::npos)
-    return report(invalid_argument("--op: found \"", filter.op, "\", expected one of ", operator_names()));
+    return invalid_argument("--op: found \"", filter.op, "\", expected one of ", operator_names());
 
-  const Result<std::vector<JobRow::Task>> tasks = store.tasks();
-  if (!tasks) return report(tasks.status());
+  ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store.tasks());
   std::vector<Row> rows;
-  for (const JobRow::Task& task : *tasks) {
-    if (!task.workload_key.starts_with(prefix) || (!target->empty() && task.target != *target)) continue;
+  for (const JobRow::Task& task : tasks) {
+    if (!task.workload_key.starts_with(prefix) || (!target.empty() && task.target != target)) continue;
     Result<TunedConfig> best = store.best(task.workload_key, task.target);
     if (!best && best.status().code() == StatusCode::kNotFound) continue;
-    if (!best) return report(best.status());
+    if (!best) return best.status();
     if (best->finished_at_us < since_us) continue;
     Row row{.tuned = *std::move(best)};
     row.staleness = staleness(row.tuned, present_here(task.target));
@@ -164,13 +158,13 @@ int query_all(const Store& store, const QueryAll& filter) {
     if (workload && on) {
       row.flops = workload->flops(), row.bytes = workload->bytes();
       row.roofline_share = row.tuned.read_gbps > 0 ? roofline_share(*workload, row.tuned) : 0;
-      if (const Status s = add_default_time(store, *workload, *on, "", row.tuned); !s) return report(s);
+      RETURN_IF_ERROR(add_default_time(store, *workload, *on, "", row.tuned));
     }
     rows.push_back(std::move(row));
   }
   print(rows, filter.format);
-  if (!rows.empty()) return kExitDone;
-  return report(not_found("no tuned task matches. tuner query --all prints every one"));
+  if (!rows.empty()) return Status::ok();
+  return not_found("no tuned task matches. tuner query --all prints every one");
 }
 
-}  // namespace tuner::cli
+}  // namespace tuner
