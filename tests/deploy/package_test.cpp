@@ -90,8 +90,8 @@ TEST_F(PackageTest, ATemplateOfOnesOwnIsTunedVerifiedShownAndBuilt) {
 TEST_F(PackageTest, ManualPagesCompletionAndLicencesComeAlong) {
   for (const char* file :
        {"man/man1/tuner.1.gz", "man/man1/tuner-records-export.1.gz", "man/man1/runner.1.gz",
-        "man/man1/measure_server.1.gz", "bash-completion/completions/tuner", "fish/vendor_completions.d/tuner.fish",
-        "zsh/site-functions/_tuner", "doc/tuner/copyright",
+        "man/man1/measure_server.1.gz", "bash-completion/completions/tuner",
+        "fish/vendor_completions.d/tuner.fish", "zsh/site-functions/_tuner", "doc/tuner/copyright",
         "doc/tuner-worker/copyright", "doc/tuner-runtime/changelog.gz"})
     EXPECT_TRUE(fs::exists(path("prefix/share/") + file)) << file;
   EXPECT_THAT(InstalledExample::contents(path("prefix/share/doc/tuner/copyright")),

@@ -137,8 +137,8 @@ const std::vector<Rule> kRules = {
       "tuner/search", "tuner/text"}},
     // Whoever answers: a database, a daemon, a lock file, what was built.
     {"tuner/answers",
-     {"compiler_core", "db", "proto", "templates", "tuner/bundle", "tuner/client", "tuner/jobs", "tuner/study",
-      "tuner/text"}},
+     {"compiler_core", "db", "proto", "templates", "tuner/bundle", "tuner/client", "tuner/jobs",
+      "tuner/study", "tuner/text"}},
     {"tuner/report",
      {"compiler_core/base", "db", "templates", "tuner/cost_model", "tuner/daemon", "tuner/jobs",
       "tuner/search", "tuner/study", "tuner/text"}},
@@ -150,8 +150,9 @@ const std::vector<Rule> kRules = {
     // would come to other verdicts than the races behind the answer.
     {"deploy/runtime",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/runtime",
-      "compiler_core/artifact", "db", "measure_server/runner/calm_gate.h", "measure_server/runner/input_data.h",
-      "measure_server/runner/pulse.h", "measure_server/runner/sampling.h", "templates"}},
+      "compiler_core/artifact", "db", "measure_server/runner/calm_gate.h",
+      "measure_server/runner/input_data.h", "measure_server/runner/pulse.h",
+      "measure_server/runner/sampling.h", "templates"}},
     // Messages on the wire, by what right they are sent, and nothing else of ours.
     {"deploy/client", {"compiler_core/base", "proto/daemon_access.h", "proto/grpc_access.h"}},
     {"deploy/runtime/builder_llvm.cpp", {"compiler_core/codegen", "deploy/runtime"}},

@@ -239,8 +239,8 @@ void write_table(std::ostream& out, const std::string& library,
     const CSignature& s = signatures[i];
     const Manifest& m = k.code.manifest;
     out << "      {\"" << k.function << "\",\n       \"" << k.task.key << "\",\n       \"" << m.target
-        << "\", " << m.threads << ", " << (is_choice(k.kind) ? 1 : 0) << ", " << s.args.size()
-        << ", " << s.pack_args.size() << ", " << k.function << "_args, "
+        << "\", " << m.threads << ", " << (is_choice(k.kind) ? 1 : 0) << ", " << s.args.size() << ", "
+        << s.pack_args.size() << ", " << k.function << "_args, "
         << (s.packs() ? k.function + "_pack_args" : "NULL") << ",\n       " << m.workspace_bytes << ", "
         << m.workspace_bytes_per_thread << ", " << k.function << "_call, "
         << (s.packs() ? k.function + "_pack" : "NULL") << ", " << k.function << "_runs_here},\n";

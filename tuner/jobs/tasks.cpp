@@ -82,8 +82,8 @@ Result<ChosenKernel> choose_kernel(const CliTask& task, const Store* store) {
   Result<ChosenKernel> chosen =
       choose_config(task, best->template_name, best->template_version, best->config);
   if (!chosen && chosen.status().code() == StatusCode::kNotFound)
-    return default_kernel(
-        task, str("trial ", best->trial_name, " rests on ", chosen.message(), ". This is the default config"));
+    return default_kernel(task, str("trial ", best->trial_name, " rests on ", chosen.message(),
+                                    ". This is the default config"));
   if (!chosen) return chosen.status();
   chosen->tuned = *std::move(best);
   return chosen;

@@ -175,10 +175,10 @@ void draw_result(Chart& chart, const Facts& best, const Scale& s) {
                                 grouped(static_cast<int64_t>(s.trials)));
   const std::string when =
       raced ? str("\n", time(number(best, "trial_ns")), " when it was tried, as ", trial) : str("\n", trial);
-  chart.mark(
-      winner, {x, s.y(ns)},
-      str(text(best, "trial"), raced ? ", the winner\n" : ", the fastest\n", time(ns),
-          raced ? " in the race" : "", certain, when, "\n", text(best, "template"), "\n", bounded(text(best, "described"), kMostCharacters)));
+  chart.mark(winner, {x, s.y(ns)},
+             str(text(best, "trial"), raced ? ", the winner\n" : ", the fastest\n", time(ns),
+                 raced ? " in the race" : "", certain, when, "\n", text(best, "template"), "\n",
+                 bounded(text(best, "described"), kMostCharacters)));
 }
 
 }  // namespace

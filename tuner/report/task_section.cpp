@@ -58,7 +58,8 @@ Html speed_figure(const Facts& task) {
   Html more;
   if (needed < number(best, "gflops")) more << digits(needed) << " without padding, ";
   more << "peak " << digits(peak) << " GFLOP/s";
-  return figure(rate(task), html(percent(needed / peak), " of the ", text(best, "peak_owner"), " peak"), more);
+  return figure(rate(task), html(percent(needed / peak), " of the ", text(best, "peak_owner"), " peak"),
+                more);
 }
 
 Html gain_figure(const Facts& best) {

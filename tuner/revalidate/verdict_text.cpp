@@ -29,10 +29,9 @@ std::string why_not_measured(const RevalidateItem& item) {
 
 std::string verdict_text(const RevalidateItem& item, const RevalidateVerdict& v) {
   const std::string_view end = ending(item, v);
-  std::string text =
-      on_a_line(str(std::string(end), std::string(end.size() < 10 ? 10 - end.size() : 0, ' '), " ",
-                    item.task.workload_key, " on \"", item.task.target, "\"")) +
-      "\n";
+  std::string text = on_a_line(str(std::string(end), std::string(end.size() < 10 ? 10 - end.size() : 0, ' '),
+                                   " ", item.task.workload_key, " on \"", item.task.target, "\"")) +
+                     "\n";
   if (item.staleness.stale()) text += str("  stale     ", item.staleness.reason, "\n");
   text += str("  before    ", format_time(item.before.time_ns), "  ", item.before.config, "\n");
   if (end == "failed")
@@ -46,9 +45,8 @@ std::string verdict_text(const RevalidateItem& item, const RevalidateVerdict& v)
                 "\n");
   if (end == "kept" || end == "replaced") {
     const TunedConfig& now = *v.after;
-    text += str("  now       ", time_words(now).time, "  ",
-                end == "kept" ? "the same config" : now.config, "  (trial ", now.trial_name, "; ",
-                time_words(now).certainty, ")\n");
+    text += str("  now       ", time_words(now).time, "  ", end == "kept" ? "the same config" : now.config,
+                "  (trial ", now.trial_name, "; ", time_words(now).certainty, ")\n");
   }
   return text;
 }

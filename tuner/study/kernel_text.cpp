@@ -97,7 +97,8 @@ Result<std::string> kernel_text(const CliTask& task, const ChosenKernel& kernel,
   if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
     head += str(comment, " algorithm ", mark, "\n");
   if (kernel.tuned && replay_file.empty())
-    head += str(comment, " measured ", time_words(*kernel.tuned).time, ", trial ", kernel.tuned->trial_name, "\n");
+    head += str(comment, " measured ", time_words(*kernel.tuned).time, ", trial ", kernel.tuned->trial_name,
+                "\n");
   return head + text + (text.ends_with('\n') ? "" : "\n");
 }
 

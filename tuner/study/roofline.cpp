@@ -112,9 +112,8 @@ Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kerne
   const MachineRoofs::Level& level = level_for(machine, bytes);
   std::string out;
   say(out, "work         %.4g MFLOP%s; %.4g MB, each argument once, which live in %s",
-      static_cast<double>(flops) / 1e6,
-      needed < flops ? without_padding(needed).c_str() : "", static_cast<double>(bytes) / 1e6,
-      level.name.c_str());
+      static_cast<double>(flops) / 1e6, needed < flops ? without_padding(needed).c_str() : "",
+      static_cast<double>(bytes) / 1e6, level.name.c_str());
   if (machine.peak_gflops > 0)
     say(out, "%-12s %.1f GFLOP/s, %d thread%s, %s", peak.c_str(), machine.peak_gflops, task.target.threads,
         task.target.threads == 1 ? "" : "s", machine.measured ? "measured now" : "as the record says");
@@ -125,8 +124,7 @@ Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kerne
   const double memory_ns = level.read_gbps > 0 ? static_cast<double>(bytes) / level.read_gbps : 0;
   // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
   const bool counts_flops = !task.workload.memory_bound() && machine.peak_gflops > 0;
-  const double arithmetic_ns =
-      counts_flops ? static_cast<double>(needed) / machine.peak_gflops : 0;
+  const double arithmetic_ns = counts_flops ? static_cast<double>(needed) / machine.peak_gflops : 0;
   const double bound_ns = std::max(arithmetic_ns, memory_ns);
   double share = 0;
   if (bound_ns > 0) {

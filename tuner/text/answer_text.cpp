@@ -90,21 +90,18 @@ std::string answer_text(const Answer& a, const Workload& workload, int width) {
   out.add("config", a.config);
   out.add("algorithm", algorithm_mark(a.template_name));
   if (exact && a.tuned->trials > 0)
-    out.add("rests on",
-        str("trial ", a.tuned->trial_name, "; ", a.tuned->trials, " trials of this task (",
-            format_outcomes(a.tuned->outcomes), ")"));
+    out.add("rests on", str("trial ", a.tuned->trial_name, "; ", a.tuned->trials, " trials of this task (",
+                            format_outcomes(a.tuned->outcomes), ")"));
   else
     for (const Basis& b : a.rests_on)
-      out.add("rests on",
-          str("trial ", b.trial_name, ", ", format_time(b.time_ns), " there: ", b.workload_key,
-              b.target == a.target ? "" : " on \"" + b.target + "\""));
+      out.add("rests on", str("trial ", b.trial_name, ", ", format_time(b.time_ns), " there: ",
+                              b.workload_key, b.target == a.target ? "" : " on \"" + b.target + "\""));
   if (a.learned_shapes > 0)
     out.add("learned", str("from ", a.learned_records, " records of ", a.learned_shapes, " shapes"));
   if (a.tuned) {
     const Environment& e = a.tuned->environment;
-    out.add("measured",
-        str(format_utc(a.tuned->finished_at_us), " on ", printable(e.host), ", worker ",
-            printable(e.worker_id)));
+    out.add("measured", str(format_utc(a.tuned->finished_at_us), " on ", printable(e.host), ", worker ",
+                            printable(e.worker_id)));
     out.add("hardware", printable(e.hardware));
     out.add("toolchain", str(printable(e.toolchain), ", harness ABI ", e.harness_abi));
   }

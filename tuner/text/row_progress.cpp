@@ -23,9 +23,7 @@ double now_s() {
 RowProgress::RowProgress(std::string what)
     : what_(std::move(what)), begun_s_(now_s()), told_s_(begun_s_), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-RowProgress::~RowProgress() {
-  erase_progress();
-}
+RowProgress::~RowProgress() { erase_progress(); }
 
 void RowProgress::operator()(int64_t rows) {
   const double now = now_s(), every = terminal_ ? 0.2 : 10;

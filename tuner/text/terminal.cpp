@@ -78,7 +78,8 @@ std::string wrapped(std::string_view text, int width, int indent) {
   std::string out;
   int used = 0;  // columns of the line so far
   while (!text.empty()) {
-    const size_t end = std::min(text.find(' ', std::min(text.find_first_not_of(' '), text.size())), text.size());
+    const size_t end =
+        std::min(text.find(' ', std::min(text.find_first_not_of(' '), text.size())), text.size());
     std::string_view word = text.substr(0, end);  // with the blanks before it
     text.remove_prefix(end);
     if (used > 0 && used + columns_of(word) > width) {

@@ -169,8 +169,9 @@ Intrinsic product(const Form& f) {
   Stmt nest = make_reduce(c, {Expr(row), Expr(piece) * of_piece + Expr(column)}, ReduceOp::kSum, {},
                           cast(DType::kFloat32, left) * cast(DType::kFloat32, right), {});
   nest = make_for(column, of_piece, make_for(k, kPiece, nest, AxisKind::kReduce));
-  i.meaning = {
-      .name = "tile_product", .args = {a, b, c}, .body = make_for(row, kProductRows, make_for(piece, pieces, nest))};
+  i.meaning = {.name = "tile_product",
+               .args = {a, b, c},
+               .body = make_for(row, kProductRows, make_for(piece, pieces, nest))};
   const std::string name = str("multiply_", dtype_name(f.type), "_", f.columns, f.a_along_k ? "_mk" : "_km",
                                f.b_along_k ? "_nk" : "_kn");
   i.cuda = name + "($0, $1, $2);";
