@@ -45,7 +45,7 @@ constexpr double kAboveDataSheet = 1.5;
 // What all multiprocessors read from their own caches: 192 of them, 128 bytes a cycle each, at 2.7 GHz.
 constexpr double kBytesPerNs = 66'000;
 // An empty kernel takes about a microsecond from start to start, also in a graph.
-constexpr double kLaunchNs = 100;
+constexpr double kLeastCallNs = 100;
 
 // "sm_103a" -> 103.
 int number_of(std::string_view arch) {
@@ -139,7 +139,7 @@ class CudaFamily final : public TargetFamily {
       const double tera = bytes >= 4 ? row.wide : bytes == 2 ? row.half : row.byte;
       return DeviceLimits{.ops_per_ns = kAboveDataSheet * 1000 * tera,
                           .bytes_per_ns = kAboveDataSheet * kBytesPerNs,
-                          .call_ns = kLaunchNs};
+                          .call_ns = kLeastCallNs};
     }
     return std::nullopt;
   }

@@ -93,7 +93,7 @@ std::string try_file(const std::string& file, Library& library) {
   return problem;
 }
 
-Result<Library> load() {
+Result<Library> load_nvrtc() {
   std::string looked;
   for (const std::string& file : candidates()) {
     Library library;
@@ -106,7 +106,7 @@ Result<Library> load() {
 }
 
 const Result<Library>& library() {
-  static const Result<Library> kLibrary = load();
+  static const Result<Library> kLibrary = load_nvrtc();
   return kLibrary;
 }
 
@@ -124,16 +124,16 @@ std::string first_error(const std::string& log) {
 }
 
 // An NVRTC program, destroyed with its scope.
-class Program {
+class SourceProgram {
  public:
-  Program(const Functions& f, const std::string& source, const std::string& name) : f_(f) {
+  SourceProgram(const Functions& f, const std::string& source, const std::string& name) : f_(f) {
     status_ = f_.create(&program_, source.c_str(), name.c_str(), 0, nullptr, nullptr);
   }
-  ~Program() {
+  ~SourceProgram() {
     if (program_ != nullptr) f_.destroy(&program_);
   }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  SourceProgram(const SourceProgram&) = delete;
+  SourceProgram& operator=(const SourceProgram&) = delete;
 
   int status() const { return status_; }
   NvrtcProgram get() const { return program_; }
@@ -164,7 +164,7 @@ Result<Compiled> compile_source(const std::string& source, const std::string& na
   const Result<Library>& lib = library();
   if (!lib) return lib.status();
   const Functions& f = lib->f;
-  const Program program(f, source, name);
+  const SourceProgram program(f, source, name);
   if (program.status() != kSuccess)
     return failed(name, ": NVRTC cannot begin: ", f.error_text(program.status()));
   std::vector<const char*> texts;

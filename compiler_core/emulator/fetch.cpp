@@ -14,7 +14,6 @@
 namespace tuner::emulation {
 namespace {
 
-Expr int32(int64_t value) { return int_imm(value, DType::kInt32); }
 Expr is_not(const Expr& a, int64_t value) { return binary(BinaryOp::kNe, a, int32(value)); }
 
 Stmt add(const Buffer& counter, const std::vector<Expr>& at, int64_t n) {

@@ -17,7 +17,7 @@ Status at_least(std::string_view name, int64_t value, int64_t lowest) {
   return invalid_argument(name, ": expected an integer from ", lowest, " to 2^31, found ", value);
 }
 
-Status fits(std::string_view name, std::initializer_list<int64_t> shape, DType dtype) {
+Status shape_fits(std::string_view name, std::initializer_list<int64_t> shape, DType dtype) {
   __int128 bytes = dtype_bytes(dtype);
   for (const int64_t extent : shape) {
     bytes *= extent;
@@ -154,9 +154,9 @@ Status check(const MatmulWorkload& w) {
   RETURN_IF_ERROR(at_least("n (columns of b)", w.n, 1));
   RETURN_IF_ERROR(at_least("k (columns of a)", w.k, 1));
   RETURN_IF_ERROR(check_types(w, "k (columns of a)", w.k));
-  RETURN_IF_ERROR(fits("a", {w.batch, w.m, w.k}, left_dtype(w.dtype)));
-  RETURN_IF_ERROR(fits("b", {w.batch, w.k, w.n}, w.dtype));
-  RETURN_IF_ERROR(fits("out", {w.batch, w.m, w.n}, w.out_dtype()));
+  RETURN_IF_ERROR(shape_fits("a", {w.batch, w.m, w.k}, left_dtype(w.dtype)));
+  RETURN_IF_ERROR(shape_fits("b", {w.batch, w.k, w.n}, w.dtype));
+  RETURN_IF_ERROR(shape_fits("out", {w.batch, w.m, w.n}, w.out_dtype()));
   RETURN_IF_ERROR(countable({w.batch, w.m, w.n, w.k}));
   return w.bias ? only(w.constant, {"a", "b", "bias"}) : only(w.constant, {"a", "b"});
 }
@@ -199,10 +199,10 @@ Status check(const Conv2dWorkload& w) {
                             " for a kernel of ", w.kernel_width, " columns at dilation ", w.dilation[1]);
   RETURN_IF_ERROR(check_layout_of("layout", w.layout, " input", w.in_channels));
   RETURN_IF_ERROR(check_layout_of("out_layout", w.out_layout, " output", w.out_channels));
-  RETURN_IF_ERROR(fits("data", {w.batch, w.in_channels, height, width}, left_dtype(w.dtype)));
-  RETURN_IF_ERROR(
-      fits("weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));
-  RETURN_IF_ERROR(fits("out", {w.batch, w.out_channels, w.out_height(), w.out_width()}, w.out_dtype()));
+  RETURN_IF_ERROR(shape_fits("data", {w.batch, w.in_channels, height, width}, left_dtype(w.dtype)));
+  RETURN_IF_ERROR(shape_fits(
+      "weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));
+  RETURN_IF_ERROR(shape_fits("out", {w.batch, w.out_channels, w.out_height(), w.out_width()}, w.out_dtype()));
   RETURN_IF_ERROR(countable({w.batch, w.out_channels, w.out_height(), w.out_width(), w.in_channels / w.groups,
                              w.kernel_height, w.kernel_width}));
   RETURN_IF_ERROR(
@@ -245,7 +245,7 @@ Status check(const Pool2dWorkload& w) {
     return invalid_argument("count_include_pad: expected only with pooling average, found it with max");
   RETURN_IF_ERROR(float32_only(w.dtype));
   RETURN_IF_ERROR(check_layout_of("layout", w.layout, "", w.channels));
-  RETURN_IF_ERROR(fits("data", {w.batch, w.channels, height, width}, w.dtype));
+  RETURN_IF_ERROR(shape_fits("data", {w.batch, w.channels, height, width}, w.dtype));
   return countable({w.batch, w.channels, w.out_height(), w.out_width(), w.kernel_height, w.kernel_width});
 }
 
@@ -255,7 +255,7 @@ Status check_matrix(const W& w) {
   RETURN_IF_ERROR(at_least("rows", w.rows, 1));
   RETURN_IF_ERROR(at_least("columns", w.columns, 1));
   RETURN_IF_ERROR(float32_only(w.dtype));
-  return fits("x", {w.rows, w.columns}, w.dtype);
+  return shape_fits("x", {w.rows, w.columns}, w.dtype);
 }
 
 Status check(const SoftmaxWorkload& w) { return check_matrix(w); }

@@ -26,7 +26,7 @@ struct CompileOptions {
   bool no_tune = false;
 };
 
-Status complete(CompileOptions& options) {
+Status complete_options(CompileOptions& options) {
   CompileRequest& r = options.request;
   ASSIGN_OR_RETURN(r.options.extents, model_extents(options.batch, options.dims));
   ASSIGN_OR_RETURN(r.options.constants, model_constants(options.constants));
@@ -54,7 +54,7 @@ int report_or_stop(const Status& status) {
 }
 
 int compile(CompileOptions& options) {
-  if (const Status s = complete(options); !s) return report(s);
+  if (const Status s = complete_options(options); !s) return report(s);
   const CompileRequest& request = options.request;
   Result<PreparedModel> model = prepare_model(request, interrupted);
   if (!model) return report_or_stop(model.status());

@@ -20,7 +20,7 @@ struct ReportCommandOptions {
   bool json = false;
 };
 
-int run_report(ReportCommandOptions options) {
+int run_report_command(ReportCommandOptions options) {
   if (options.output.empty() && !options.json)
     return report(
         invalid_argument("-o FILE says where the page goes (- is standard output), or --json prints the "
@@ -60,7 +60,7 @@ void add_report_command(Command app, CommandContext& context) {
       "failed, the finalists with their intervals, the roofline, where the time went. One file, opens "
       "offline.\n"
       "  tuner report j3 -o report.html",
-      [options] { return run_report(*options); });
+      [options] { return run_report_command(*options); });
   command
       .add_option("JOB", options->job,
                   "The job, as tuner jobs lists it, or its job file: the newest job of that")

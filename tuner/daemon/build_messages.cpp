@@ -35,7 +35,7 @@ Result<std::vector<Made::File>> files_of(const Messages& messages, const std::st
   return files;
 }
 
-void to_proto(const BlobName& name, v1::Blob* out) {
+void blob_to_proto(const BlobName& name, v1::Blob* out) {
   out->set_sha256(name.sha256);
   out->set_bytes(name.bytes);
 }
@@ -118,7 +118,7 @@ void to_proto(const Made& made, v1::Built* out) {
   out->set_message(made.message);
   out->set_toolchain(made.toolchain);
   out->set_build_ms(made.build_ms);
-  if (!made.artifact.sha256.empty()) to_proto(made.artifact, out->mutable_artifact());
+  if (!made.artifact.sha256.empty()) blob_to_proto(made.artifact, out->mutable_artifact());
   out->set_absolute(made.absolute);
   out->set_relative(made.relative);
   out->set_direct(made.direct);
@@ -128,12 +128,12 @@ void to_proto(const Made& made, v1::Built* out) {
     for (const Made::File& file : set.inputs) {
       v1::Input* const input = to->add_inputs();
       input->set_arg(file.arg);
-      to_proto(file.blob, input->mutable_blob());
+      blob_to_proto(file.blob, input->mutable_blob());
     }
     for (const Made::File& file : set.references) {
       v1::Reference* const reference = to->add_references();
       reference->set_arg(file.arg);
-      to_proto(file.blob, reference->mutable_blob());
+      blob_to_proto(file.blob, reference->mutable_blob());
     }
   }
 }

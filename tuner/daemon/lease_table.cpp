@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kRememberClosed = 65'536;
 constexpr int kInnocentLosses = 10;      // of these one counts as a fault
-constexpr double kClockSlackMs = 1'000;  // this table's time is that of its latest call which tells it
+constexpr double kTableSlackMs = 1'000;  // this table's time is that of its latest call which tells it
 constexpr int64_t kDrainMs = 30'000;  // for so long one worker becomes idle for a suspect; then another may
 
 std::string joined(const std::set<std::string>& names) {
@@ -56,7 +56,7 @@ void LeaseTable::reserve(Entry& entry, std::vector<Trial>& reserved) {
 void LeaseTable::settle(Entry& entry, std::optional<double> device_ms) {
   if (entry.charged_ms < 0) return;
   const double at_work = entry.at_work ? static_cast<double>(now_ms_ - entry.at_work_ms) : 0;
-  const double most = static_cast<double>(now_ms_ - entry.granted_ms) + kClockSlackMs;
+  const double most = static_cast<double>(now_ms_ - entry.granted_ms) + kTableSlackMs;
   shares_.settle(entry.trial.tenant, std::exchange(entry.charged_ms, -1),
                  device_ms ? std::clamp(*device_ms, 0.0, most) : at_work);
 }

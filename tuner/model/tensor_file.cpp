@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-DType dtype_of(const tuner_arg& tensor) {
+DType dtype_of_arg(const tuner_arg& tensor) {
   const std::optional<DType> dtype = dtype_from_name(tensor.dtype);
   CHECK(dtype.has_value()) << "a tensor of " << tensor.dtype;
   return *dtype;
@@ -111,7 +111,7 @@ Result<std::string_view> elements_of(const std::string& path, std::string_view f
                                      graph::Value& kept) {
   if (path.ends_with(".npy")) {
     ASSIGN_OR_RETURN(const Found found, read_npy(file));
-    const std::string_view expected = npy_type(dtype_of(tensor));
+    const std::string_view expected = npy_type(dtype_of_arg(tensor));
     if (found.type.substr(1) != expected.substr(1))
       return invalid_argument("has elements of type ", found.type, ", expected ", expected);
     RETURN_IF_ERROR(check_shape(found.shape, tensor));
@@ -119,7 +119,7 @@ Result<std::string_view> elements_of(const std::string& path, std::string_view f
   }
   if (path.ends_with(".pb")) {
     ASSIGN_OR_RETURN(kept, read_tensor(file));
-    if (kept.type.dtype != dtype_of(tensor))
+    if (kept.type.dtype != dtype_of_arg(tensor))
       return invalid_argument("has elements of type ", kept.type.dtype, ", expected ", tensor.dtype);
     RETURN_IF_ERROR(check_shape(kept.type.shape, tensor));
     const std::span<const std::byte> bytes = kept.constant->bytes();
@@ -146,7 +146,7 @@ Result<AlignedBuffer> read_tensor_file(const std::string& path, const tuner_arg&
 }
 
 AlignedBuffer random_tensor(const tuner_arg& tensor, uint64_t seed) {
-  const DType dtype = dtype_of(tensor);
+  const DType dtype = dtype_of_arg(tensor);
   const int64_t count = tensor.bytes / dtype_bytes(dtype);
   std::vector<double> numbers(static_cast<size_t>(count));
   for (double& number : numbers) {
@@ -171,8 +171,8 @@ AlignedBuffer random_tensor(const tuner_arg& tensor, uint64_t seed) {
 std::string npy_bytes(const tuner_arg& tensor, const void* elements) {
   std::string shape;
   for (const int64_t extent : shape_of(tensor)) shape += str(shape.empty() ? "" : " ", extent, ",");
-  std::string header =
-      str("{'descr': '", npy_type(dtype_of(tensor)), "', 'fortran_order': False, 'shape': (", shape, "), }");
+  std::string header = str("{'descr': '", npy_type(dtype_of_arg(tensor)),
+                           "', 'fortran_order': False, 'shape': (", shape, "), }");
   // The elements begin at a multiple of 64.
   constexpr size_t kBefore = 10;
   header.resize((kBefore + header.size() + 64) / 64 * 64 - kBefore - 1, ' ');

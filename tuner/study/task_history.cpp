@@ -52,7 +52,7 @@ Status read_job(const Store& store, const JobRow& job, Rows& rows, int64_t& read
   return Status::ok();
 }
 
-std::string kernel_text(std::string_view template_name, std::string_view config) {
+std::string kernel_key(std::string_view template_name, std::string_view config) {
   return str(template_name, " ", config);
 }
 
@@ -93,7 +93,7 @@ TaskHistory history_of(const Key& key, const std::vector<TrialWithRecord>& trial
     const double ns = time_of(t);
     if (ns > 0 && (best == 0 || ns < best)) best = ns;
     h.best_ns.push_back(best);
-    const std::string kernel = kernel_text(t.trial.template_name, t.trial.config);
+    const std::string kernel = kernel_key(t.trial.template_name, t.trial.config);
     measured.insert(kernel);
     if (ns > 0) times.trials.emplace(kernel, ns);
     const auto raced = finalists.find(t.trial.id);
@@ -107,7 +107,7 @@ TaskHistory history_of(const Key& key, const std::vector<TrialWithRecord>& trial
   if (!space || space->search.parts.empty()) return h;  // no template of this program serves it any more
   const SearchSpace::Part& first = space->search.parts[0];
   const std::string plain =
-      kernel_text(first.template_name, first.space->at(first.space->default_index()).to_text());
+      kernel_key(first.template_name, first.space->at(first.space->default_index()).to_text());
   if (const auto found = times.trials.find(plain); found != times.trials.end()) h.default_ns = found->second;
   h.exhausted = measured.size() >= space->search.size();
   return h;
@@ -144,7 +144,7 @@ std::vector<std::string> fastest(const Times& times) {
 
 // Mean time of these kernels, as far as they were measured; 0: none was. `scale`: of times in a race over those
 // of trials; 0: there was no race.
-double mean_of(const std::vector<std::string>& kernels, const Measured& times, double scale) {
+double mean_time_of(const std::vector<std::string>& kernels, const Measured& times, double scale) {
   double sum = 0;
   int count = 0;
   for (const std::string& kernel : kernels) {
@@ -175,8 +175,8 @@ void fill_lent(std::vector<TaskHistory>& histories, const std::vector<Measured>&
     TaskHistory& h = histories[i];
     const double scale = h.last_ns() > 0 ? h.raced_last_ns / h.last_ns() : 0;
     for (size_t n = 0; n < nearest.size() && h.lent_ns == 0; ++n) {
-      h.lent_ns = mean_of(best[nearest[n].second], times[i], 0);
-      if (scale > 0) h.raced_lent_ns = mean_of(best[nearest[n].second], times[i], scale);
+      h.lent_ns = mean_time_of(best[nearest[n].second], times[i], 0);
+      if (scale > 0) h.raced_lent_ns = mean_time_of(best[nearest[n].second], times[i], scale);
     }
   }
 }
