@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/job_word.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
+#include "tuner/jobs/job_word.h"
 
 namespace tuner::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/job_word.h"
 #include "tuner/daemon/replay.h"
 #include "tuner/daemon/warm_start.h"
+#include "tuner/jobs/job_word.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/hint.h"
 

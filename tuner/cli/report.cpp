@@ -6,8 +6,8 @@
 
 #include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/job_word.h"
 #include "tuner/jobs/job_state.h"
+#include "tuner/jobs/job_word.h"
 #include "tuner/report/report_page.h"
 #include "tuner/text/facts.h"
 

@@ -1,27 +1,23 @@
 // tuner revalidate: measures the fastest configs of stale tasks again, and lets a race decide anew.
 //
-// What is done with a task stands in tuner/revalidate; here are the order, the clock, and what is said.
+// What is done stands in tuner/revalidate; here is what is said.
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <optional>
 
 #include "compiler_core/backend.h"
-#include "compiler_core/base/clock.h"
-#include "compiler_core/base/statistics.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
-#include "tuner/client/progress_view.h"
 #include "tuner/jobs/tasks.h"
+#include "tuner/revalidate/revalidation.h"
 #include "tuner/revalidate/verdict_text.h"
-#include "tuner/study/present.h"
 #include "tuner/study/revalidate_plan.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
@@ -32,7 +28,6 @@ namespace tuner::cli {
 namespace {
 
 using std::chrono::steady_clock;
-constexpr double kLeast_s = 4;  // a task is not begun with less left
 
 struct RevalidateOptions {
   std::string file, op, target, db, daemon;
@@ -88,36 +83,6 @@ void say_left_out(const RevalidatePlan& plan) {
   say(plan.untuned, "without a right answer as yet; tuner submit tunes them");
 }
 
-// The plan of a database that is not here: every task of the file, as the daemon's Query answers it.
-Result<RevalidatePlan> remote_plan(const DaemonClient& client, const std::vector<JobRow::Task>& tasks) {
-  RevalidatePlan plan;
-  for (const JobRow::Task& task : tasks) {
-    ASSIGN_OR_RETURN(const std::optional<TunedConfig> tuned, client.tuned(task));
-    if (tuned)
-      plan.items.push_back({task, *tuned, staleness(*tuned, present_here(Target{}))});
-    else
-      ++plan.untuned;
-  }
-  return plan;
-}
-
-// The plan of the database that is here.
-Result<RevalidatePlan> local_plan(const Store& store, const std::vector<JobRow::Task>& tasks,
-                                  bool current_too) {
-  std::map<std::string, Present> present;  // asking a GPU costs tenths of a second
-  const auto present_of = [&](const std::string& target) {
-    const auto known = present.find(target);
-    return known != present.end() ? known->second
-                                  : present.emplace(target, present_here(target)).first->second;
-  };
-  const auto measurable = [](const std::string& target) {
-    const Result<Target> parsed = parse_target(target);
-    return parsed && is_this_machine(*parsed);
-  };
-  return plan_revalidation(store, tasks,
-                           {.current_too = current_too, .present = present_of, .measurable = measurable});
-}
-
 void tell_plan(const RevalidatePlan& plan, bool as_json) {
   if (!as_json) {
     print_plan(plan);
@@ -130,91 +95,21 @@ void tell_plan(const RevalidatePlan& plan, bool as_json) {
               pretty({{"tasks", list}, {"current", plan.current}, {"left", plan.items.size()}}).c_str());
 }
 
-// Works through a plan until it is done, the budget is used up, or Ctrl-C.
-class Revalidation {
- public:
-  // `store`: null when the database is elsewhere.
-  Revalidation(const DaemonClient& client, const Store* store, const RevalidateOptions& options,
-               steady_clock::time_point begin)
-      : client_(client),
-        store_(store),
-        options_(options),
-        begin_(begin),
-        end_(begin + std::chrono::milliseconds(static_cast<int64_t>(1000 * options.budget_s))) {}
-
-  // OK also when the budget ended it.
-  Status run(const RevalidatePlan& plan) {
-    for (const RevalidateItem& item : plan.items) {
-      const double left_s = seconds_left();
-      if (left_s < usual_s() || interrupted()) break;
-      ProgressView view(1);
-      view.say(str("task ", done_ + 1, " of ", plan.items.size(), ": ", item.task.workload_key, ", ",
-                   static_cast<int64_t>(left_s), " s left"));
-      const steady_clock::time_point item_begin = steady_clock::now();
-      Result<RevalidateVerdict> verdict =
-          measure_again(client_, item, options_.top, end_ - seconds_of(kWindUp_s), interrupted, view);
-      view.finish();
-      if (!verdict) return verdict.status();
-      if (store_ != nullptr) RETURN_IF_ERROR(look_up(*store_, item, *verdict));
-      if (verdict->finished) took_s_.push_back(seconds_since(item_begin));
-      take(item, *verdict);
-    }
-    return Status::ok();
+void tell_end(const Revalidation& r, const RevalidatePlan& plan, const nlohmann::ordered_json* list) {
+  const size_t left = plan.items.size() - r.done();
+  if (list != nullptr) {
+    std::printf(
+        "%s\n",
+        pretty({{"tasks", *list}, {"current", plan.current}, {"left", left}, {"seconds", r.seconds()}})
+            .c_str());
+    return;
   }
-
-  void tell(const RevalidatePlan& plan) const {
-    const size_t left = plan.items.size() - done_;
-    if (options_.json) {
-      std::printf("%s\n", pretty({{"tasks", list_},
-                                  {"current", plan.current},
-                                  {"left", left},
-                                  {"seconds", seconds_since(begin_)}})
-                              .c_str());
-      return;
-    }
-    std::string counts;
-    for (const auto& [what, n] : endings_) counts += str(counts.empty() ? "" : ", ", n, " ", what);
-    std::printf("%zu of %zu tasks measured again in %.0f s%s%s%s\n", done_, plan.items.size(),
-                seconds_since(begin_), counts.empty() ? "" : ": ", counts.c_str(),
-                left > 0 ? str("; ", left, " left: the same command goes on with them").c_str() : "");
-  }
-
-  bool succeeded() const { return !interrupted() && !endings_.contains("failed") && done_ > 0; }
-
- private:
-  static steady_clock::duration seconds_of(double s) {
-    return std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(s));
-  }
-  double seconds_left() const {
-    return std::chrono::duration<double>(end_ - steady_clock::now()).count() - kWindUp_s;
-  }
-  // What a task takes: most of the median of those that are done.
-  double usual_s() const {
-    if (took_s_.empty()) return kLeast_s;
-    return std::max(kLeast_s, 0.8 * median(took_s_));
-  }
-  static void tell_at_once(const std::string& text) {
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
-  }
-  void take(const RevalidateItem& item, const RevalidateVerdict& verdict) {
-    ++endings_[std::string(ending(item, verdict))];
-    done_ += verdict.finished ? 1 : 0;
-    if (options_.json)
-      list_.push_back(verdict_json(item, verdict));
-    else
-      tell_at_once(verdict_text(item, verdict));
-  }
-
-  const DaemonClient& client_;
-  const Store* store_;
-  const RevalidateOptions& options_;
-  const steady_clock::time_point begin_, end_;
-  nlohmann::ordered_json list_ = nlohmann::ordered_json::array();
-  std::map<std::string, int> endings_;
-  std::vector<double> took_s_;
-  size_t done_ = 0;
-};
+  std::string counts;
+  for (const auto& [what, n] : r.endings()) counts += str(counts.empty() ? "" : ", ", n, " ", what);
+  std::printf("%zu of %zu tasks measured again in %.0f s%s%s%s\n", r.done(), plan.items.size(), r.seconds(),
+              counts.empty() ? "" : ": ", counts.c_str(),
+              left > 0 ? str("; ", left, " left: the same command goes on with them").c_str() : "");
+}
 
 int run_revalidate(const RevalidateOptions& options) {
   const bool remote = !options.daemon.empty();
@@ -248,10 +143,21 @@ int run_revalidate(const RevalidateOptions& options) {
   if (!remote) client = DaemonClient::connect(where);
   if (!*client) return report(client->status());
 
-  Revalidation revalidation(**client, store.get(), options, begin);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  const auto tell = [&](const RevalidateItem& item, const RevalidateVerdict& verdict) {
+    if (options.json) return list.push_back(verdict_json(item, verdict));
+    std::fputs(verdict_text(item, verdict).c_str(), stdout);
+    std::fflush(stdout);
+  };
+  Revalidation revalidation(**client, store.get(),
+                            {.top = options.top,
+                             .begin = begin,
+                             .budget_s = options.budget_s,
+                             .interrupted = interrupted,
+                             .verdict = tell});
   const Status status = revalidation.run(*plan);
   (*client)->stop_host("the revalidation is over");
-  revalidation.tell(*plan);
+  tell_end(revalidation, *plan, options.json ? &list : nullptr);
   if (!status) return report(status);
   return revalidation.succeeded() ? kExitDone : kExitFailed;
 }

@@ -5,11 +5,11 @@
 #include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
-#include "tuner/cli/job_word.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/client/progress_view.h"
 #include "tuner/jobs/job_state.h"
+#include "tuner/jobs/job_word.h"
 #include "tuner/text/time_words.h"
 
 namespace tuner::cli {

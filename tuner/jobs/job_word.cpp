@@ -1,4 +1,4 @@
-#include "tuner/cli/job_word.h"
+#include "tuner/jobs/job_word.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 #include "tuner/jobs/tasks.h"
 
-namespace tuner::cli {
+namespace tuner {
 namespace {
 
 bool is_file(const std::string& word) {
@@ -39,4 +39,4 @@ Result<std::string> job_of_word(const std::string& word, const Store* store) {
   return newest->id;
 }
 
-}  // namespace tuner::cli
+}  // namespace tuner

@@ -6,10 +6,10 @@
 #include "compiler_core/base/status.h"
 #include "db/store.h"
 
-namespace tuner::cli {
+namespace tuner {
 
 // Returns the job's id. Of a file it is the newest job of this database all of whose tasks are in the file; which one is said
 // on stderr. `store`: null where the jobs are a daemon's: a file is then wrong use.
 Result<std::string> job_of_word(const std::string& word, const Store* store);
 
-}  // namespace tuner::cli
+}  // namespace tuner
