@@ -44,7 +44,7 @@ class CompletionRules : public ::testing::Test {
   Completion at(const Words& words) {
     return complete(*app_, words, [this](std::string_view kind, const std::string& db) {
       asked_.push_back(str(kind, " of ", db));
-      return std::vector<Candidate>{{"name1", "one"}, {"name2", ""}};
+      return std::vector<OfferedWord>{{"name1", "one"}, {"name2", ""}};
     });
   }
   Words words(const Words& typed) {
@@ -135,7 +135,7 @@ TEST_F(CompletionRules, EveryEnumerationIsOffered) {
 
 TEST_F(CompletionRules, WhatCouldBeTakenForSomethingElseIsLeftOutOrWrittenOut) {
   const Completion c = complete(*app_, {"report", ""}, [](std::string_view, const std::string&) {
-    return std::vector<Candidate>{{"j1\nrm", "x"}, {"j2", "a\x1b[31m\tb\nc"}, {"j3\t", ""}};
+    return std::vector<OfferedWord>{{"j1\nrm", "x"}, {"j2", "a\x1b[31m\tb\nc"}, {"j3\t", ""}};
   });
   EXPECT_EQ(completion_text(c), "0\t-\nj2\ta\\x1b[31m\\x09b\\x0ac\n");
 }

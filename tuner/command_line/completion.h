@@ -15,11 +15,11 @@ class App;
 
 namespace tuner {
 
-using Candidate = std::pair<std::string, std::string>;  // a word, and one line about it, which may be empty
+using OfferedWord = std::pair<std::string, std::string>;  // a word, and one line about it, which may be empty
 
 // What may stand for the word at the cursor.
 struct Completion {
-  std::vector<Candidate> words;  // that begin as the word does
+  std::vector<OfferedWord> words;  // that begin as the word does
   // Files that end with one of `endings` (any, if it is empty or none does), and folders. The shell finds
   // them, behind the first `kept` characters of the word: those of "--db=" in "--db=tu".
   bool files = false, folders = false;
@@ -28,7 +28,7 @@ struct Completion {
 };
 
 // Looks up names of a kind (Offers::names); `db` is what --db says, or empty.
-using KnownNames = std::function<std::vector<Candidate>(std::string_view kind, const std::string& db)>;
+using KnownNames = std::function<std::vector<OfferedWord>(std::string_view kind, const std::string& db)>;
 
 // `words`: those of the command line up to the cursor, without the program's, the last one as far as it is
 // typed; quotes are taken off.

@@ -9,9 +9,8 @@
 namespace tuner::page {
 namespace {
 
-constexpr double kTop = 10, kHeight = 250, kFailures = 16, kScale = 44;  // pixels
-constexpr size_t kMostSteps = 600;                                       // of a curve
-constexpr size_t kMostCharacters = 400;                                  // of a config in a mark
+constexpr double kCurveTop = 10, kCurveHeight = 250, kFailures = 16, kCurveAxisHeight = 44;  // pixels
+constexpr size_t kMostSteps = 600;                                                           // of a curve
 
 // The best time after each trial that improved on it.
 struct Curve {
@@ -42,13 +41,15 @@ Curve curve_of(const Facts& points) {
 }
 
 // Times between `floor` and `high` have a place; slower ones stand at the top.
-struct Scale {
+struct CurveScale {
   size_t trials = 1;
   double floor = 0, high = 0;
   bool timed() const { return high > floor; }
-  double bottom() const { return timed() ? kTop + kHeight : kTop; }
+  double bottom() const { return timed() ? kCurveTop + kCurveHeight : kCurveTop; }
   double x(double n) const { return n / static_cast<double>(trials); }
-  double y(double ns) const { return kTop + kHeight * (1 - (std::min(ns, high) - floor) / (high - floor)); }
+  double y(double ns) const {
+    return kCurveTop + kCurveHeight * (1 - (std::min(ns, high) - floor) / (high - floor));
+  }
 };
 
 double smallest(const Facts& numbers) {
@@ -58,8 +59,8 @@ double smallest(const Facts& numbers) {
   return least;
 }
 
-Scale scale_of(const Facts& task, const Curve& curve, size_t trials) {
-  Scale s{.trials = trials};
+CurveScale scale_of(const Facts& task, const Curve& curve, size_t trials) {
+  CurveScale s{.trials = trials};
   if (curve.times.empty() && curve.bounds.empty()) return s;
   const Facts& best = part(task, "best");
   const bool ended = curve.times.empty();
@@ -74,7 +75,7 @@ Scale scale_of(const Facts& task, const Curve& curve, size_t trials) {
   return s;
 }
 
-void draw_scale(Chart& chart, const Scale& s, bool failures) {
+void draw_scale(Chart& chart, const CurveScale& s, bool failures) {
   const double bottom = s.bottom() + (failures ? kFailures : 0);
   if (s.timed()) {
     const Unit unit = unit_of(s.floor > 0 ? s.floor : s.high);
@@ -92,7 +93,7 @@ void draw_scale(Chart& chart, const Scale& s, bool failures) {
 }
 
 // A line that holds its height until the next point.
-std::vector<Point> stairs(const Scale& s, const std::vector<std::pair<size_t, double>>& steps) {
+std::vector<Point> stairs(const CurveScale& s, const std::vector<std::pair<size_t, double>>& steps) {
   std::vector<Point> line;
   for (const auto& [n, ns] : steps) {
     const Point at{s.x(static_cast<double>(n)), s.y(ns)};
@@ -103,7 +104,7 @@ std::vector<Point> stairs(const Scale& s, const std::vector<std::pair<size_t, do
   return line;
 }
 
-void draw_baseline(Chart& chart, const Facts& base, const Scale& s) {
+void draw_baseline(Chart& chart, const Facts& base, const CurveScale& s) {
   const size_t line =
       chart.add_kind({Shape::kDashedLine, "baseline", "a search without a model: " + text(base, "source")});
   const size_t range = chart.add_kind({Shape::kBand, "band", "95 % interval of its mean over runs"});
@@ -134,10 +135,10 @@ std::string told(const Facts& mark, size_t trials) {
              kind == "ok"    ? time(ns)
              : kind == "cut" ? str("ended early: slower than ", time(ns))
                              : "failed: " + outcome(kind),
-             "\n", text(mark, "template"), "\n", bounded(text(mark, "config"), kMostCharacters));
+             "\n", text(mark, "template"), "\n", bounded(text(mark, "config"), kMostOfConfig));
 }
 
-void draw_trials(Chart& chart, const Facts& marks, const Scale& s) {
+void draw_trials(Chart& chart, const Facts& marks, const CurveScale& s) {
   const size_t ok = chart.add_kind({Shape::kDot, "ok", "a trial"});
   const size_t cut = chart.add_kind({Shape::kRing, "cut", "ended early: at least so slow"});
   const size_t slow = chart.add_kind({Shape::kTriangle, "slow", "slower than the scale reaches"});
@@ -149,7 +150,7 @@ void draw_trials(Chart& chart, const Facts& marks, const Scale& s) {
     if (kind != "ok" && kind != "cut")
       chart.mark(failed, {x, s.bottom() + kFailures / 2}, told(mark, s.trials));
     else if (ns > s.high)
-      chart.mark(slow, {x, kTop}, told(mark, s.trials));
+      chart.mark(slow, {x, kCurveTop}, told(mark, s.trials));
     else
       chart.mark(kind == "ok" ? ok : cut, {x, s.y(ns)}, told(mark, s.trials), radius);
   }
@@ -157,7 +158,7 @@ void draw_trials(Chart& chart, const Facts& marks, const Scale& s) {
 
 // The mark stands at the time that the headline names: the race's, if one certified it. The time of its trial
 // is another dot.
-void draw_result(Chart& chart, const Facts& best, const Scale& s) {
+void draw_result(Chart& chart, const Facts& best, const CurveScale& s) {
   if (best.is_null()) return;
   const bool raced = is_set(best, "raced");
   const size_t winner =
@@ -178,7 +179,7 @@ void draw_result(Chart& chart, const Facts& best, const Scale& s) {
   chart.mark(winner, {x, s.y(ns)},
              str(text(best, "trial"), raced ? ", the winner\n" : ", the fastest\n", time(ns),
                  raced ? " in the race" : "", certain, when, "\n", text(best, "template"), "\n",
-                 bounded(text(best, "described"), kMostCharacters)));
+                 bounded(text(best, "described"), kMostOfConfig)));
 }
 
 }  // namespace
@@ -188,10 +189,10 @@ Html convergence_chart(const Facts& task) {
   const Facts& marks = part(part(task, "convergence"), "marks");
   if (points.empty()) return html("<p class='note'>No trial has a result yet.</p>");
   const Curve curve = curve_of(points);
-  const Scale s = scale_of(task, curve, points.size());
+  const CurveScale s = scale_of(task, curve, points.size());
   const bool failures = std::ranges::any_of(
       marks, [](const Facts& m) { return text(m, "outcome") != "ok" && text(m, "outcome") != "cut"; });
-  Chart chart("Best time so far over the trials", s.bottom() + (failures ? kFailures : 0) + kScale,
+  Chart chart("Best time so far over the trials", s.bottom() + (failures ? kFailures : 0) + kCurveAxisHeight,
               s.timed() ? 58 : 14, 14);
   draw_scale(chart, s, failures);
   const size_t best = chart.add_kind({Shape::kLine, "curve", "best trial so far"});

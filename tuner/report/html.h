@@ -63,5 +63,6 @@ Html breakable(std::string_view name);
 
 // At most `most` characters, with "..." behind them if there are more.
 std::string bounded(std::string_view text, size_t most);
+inline constexpr size_t kMostOfConfig = 400;  // characters of a config, for bounded()
 
 }  // namespace tuner

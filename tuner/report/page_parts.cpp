@@ -8,7 +8,7 @@
 namespace tuner::page {
 namespace {
 
-constexpr size_t kMostKnobs = 12, kMostMessage = 2000, kMostCharacters = 400;
+constexpr size_t kMostKnobs = 12, kMostMessage = 2000;
 
 Html bar(double share, const char* css) {
   return html("<i class='fill ", std::string(css),
@@ -99,7 +99,7 @@ Html failure_list(const Facts& failures, int64_t trials) {
       const std::string message = bounded(text(e, "message"), kMostMessage);
       examples << "<p class='small'>" << text(e, "trial") << "  <span class='mono soft'>"
                << breakable(text(e, "template")) << "  "
-               << breakable(bounded(text(e, "config"), kMostCharacters)) << "</span></p><pre>"
+               << breakable(bounded(text(e, "config"), kMostOfConfig)) << "</span></p><pre>"
                << (message.empty() ? "(no message)" : message) << "</pre>";
     }
     if (const Facts& all = part(f, "examples"); !all.empty())

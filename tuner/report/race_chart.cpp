@@ -9,8 +9,8 @@
 namespace tuner::page {
 namespace {
 
-constexpr double kTop = 4, kRow = 24, kScale = 30;  // pixels
-constexpr size_t kMostRows = 64, kMostCharacters = 400, kMostName = 11;
+constexpr double kRaceTop = 4, kRow = 24, kRaceAxisHeight = 30;  // pixels
+constexpr size_t kMostRows = 64, kMostName = 11;
 
 std::string told(const Facts& f, bool decided) {
   const char* standing = !decided              ? ""
@@ -22,7 +22,7 @@ std::string told(const Facts& f, bool decided) {
              " (95 %: ", interval(number(f, "low_ns"), number(f, "high_ns")), ")\n",
              count(processes, "process", "processes"), ", ",
              count(static_cast<int64_t>(number(f, "samples")), "sample", "samples"), "\n",
-             text(f, "template"), "\n", bounded(text(f, "config"), kMostCharacters));
+             text(f, "template"), "\n", bounded(text(f, "config"), kMostOfConfig));
 }
 
 Html explained(const Facts& race, bool decided) {
@@ -43,14 +43,14 @@ Html explained(const Facts& race, bool decided) {
 
 // From the lowest interval to the highest. Far slower finalists, as the default often is, stand at the right
 // end.
-struct Scale {
+struct RaceScale {
   double low = INFINITY, high = 0, pad = 0;
   double x(double ns) const { return (std::min(ns, high) - low + pad) / (high - low + 2 * pad); }
 };
 
-Scale scale_of(const Facts& finalists, size_t rows) {
+RaceScale scale_of(const Facts& finalists, size_t rows) {
   constexpr double kFar = 1.3;
-  Scale s;
+  RaceScale s;
   double fast = 0, fastest = INFINITY;
   for (size_t i = 0; i < rows; ++i) {
     const Facts& f = finalists[i];
@@ -67,13 +67,13 @@ Scale scale_of(const Facts& finalists, size_t rows) {
 
 struct Kinds {
   size_t winner, tied, slower, far, finalist;
-  size_t of(const Facts& f, bool decided, const Scale& s) const {
+  size_t of(const Facts& f, bool decided, const RaceScale& s) const {
     if (number(f, "time_ns") > s.high) return far;
     return !decided ? finalist : is_set(f, "winner") ? winner : is_set(f, "tied") ? tied : slower;
   }
 };
 
-void draw_row(Chart& chart, const Facts& f, double y, bool decided, const Kinds& kinds, const Scale& s) {
+void draw_row(Chart& chart, const Facts& f, double y, bool decided, const Kinds& kinds, const RaceScale& s) {
   const double ns = number(f, "time_ns");
   const char* css = is_set(f, "winner") ? "strong" : "";
   chart.words({0, y + 4}, -12, "end", bounded(text(f, "trial"), kMostName), css);
@@ -91,12 +91,12 @@ Html race_chart(const Facts& race) {
     return html("<p class='note'>Not shown: ", why, ".</p>");
   const Facts& all = part(race, "finalists");
   const size_t rows = std::min(all.size(), kMostRows);
-  const Scale s = scale_of(all, rows);
+  const RaceScale s = scale_of(all, rows);
   if (!(s.high > 0)) return html("<p class='note'>Not shown: no finalist of the race has a time.</p>");
   const bool decided = std::ranges::any_of(all, [](const Facts& f) { return is_set(f, "winner"); });
 
-  const double bottom = kTop + kRow * static_cast<double>(rows);
-  Chart chart("Finalists of the race with their intervals", bottom + kScale, 84, 80);
+  const double bottom = kRaceTop + kRow * static_cast<double>(rows);
+  Chart chart("Finalists of the race with their intervals", bottom + kRaceAxisHeight, 84, 80);
   chart.in_rows();
   const Kinds kinds{.winner = chart.add_kind({Shape::kDiamond, "winner", "the winner"}),
                     .tied = chart.add_kind({Shape::kDot, "tied", "as fast, as far as the race can tell"}),
@@ -106,11 +106,11 @@ Html race_chart(const Facts& race) {
   const Unit unit = unit_of(s.low);
   for (const double t : ticks((s.low - s.pad) / unit.ns, (s.high + s.pad) / unit.ns, 3)) {
     const double x = (t * unit.ns - s.low + s.pad) / (s.high - s.low + 2 * s.pad);
-    chart.grid({x, kTop}, {x, bottom});
+    chart.grid({x, kRaceTop}, {x, bottom});
     chart.words({x, bottom + 18}, 0, "middle", str(tick(t), " ", unit.name));
   }
   for (size_t i = 0; i < rows; ++i)
-    draw_row(chart, all[i], kTop + kRow * (static_cast<double>(i) + 0.5), decided, kinds, s);
+    draw_row(chart, all[i], kRaceTop + kRow * (static_cast<double>(i) + 0.5), decided, kinds, s);
   Html out = html(explained(race, decided), chart.code());
   if (all.size() > rows)
     out << "<p class='note'>" << grouped(static_cast<int64_t>(all.size() - rows))

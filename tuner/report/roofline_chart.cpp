@@ -9,13 +9,13 @@
 namespace tuner::page {
 namespace {
 
-constexpr double kTop = 12, kHeight = 226, kScale = 42;  // pixels
+constexpr double kRoofTop = 12, kRoofHeight = 226, kRoofAxisHeight = 42;  // pixels
 
 // Both axes are logarithmic: FLOP per byte, and GFLOP/s.
-struct Scale {
+struct RoofScale {
   double x0 = 0, x1 = 1, y0 = 0, y1 = 1;
   double x(double intensity) const { return (std::log10(intensity) - x0) / (x1 - x0); }
-  double y(double rate) const { return kTop + kHeight * (1 - (std::log10(rate) - y0) / (y1 - y0)); }
+  double y(double rate) const { return kRoofTop + kRoofHeight * (1 - (std::log10(rate) - y0) / (y1 - y0)); }
 };
 
 struct Roofs {
@@ -24,7 +24,7 @@ struct Roofs {
   const Facts* levels = nullptr;
 };
 
-Scale scale_of(const Roofs& r) {
+RoofScale scale_of(const Roofs& r) {
   double left = std::min(r.intensity, 0.25), right = std::max(r.intensity, 16.0);
   for (const Facts& level : *r.levels)
     if (r.peak > 0) {
@@ -38,7 +38,7 @@ Scale scale_of(const Roofs& r) {
           .y1 = std::log10(most) + 0.3};
 }
 
-void draw_scale(Chart& chart, const Scale& s) {
+void draw_scale(Chart& chart, const RoofScale& s) {
   for (double e = std::ceil(s.y0); e <= s.y1; ++e) {
     const double y = s.y(std::pow(10, e));
     chart.grid({0, y}, {1, y});
@@ -46,15 +46,15 @@ void draw_scale(Chart& chart, const Scale& s) {
   }
   for (double e = std::ceil(s.x0); e <= s.x1; ++e) {
     const double x = s.x(std::pow(10, e));
-    chart.grid({x, kTop}, {x, kTop + kHeight});
-    chart.words({x, kTop + kHeight + 17}, 0, "middle", tick(std::pow(10, e)));
+    chart.grid({x, kRoofTop}, {x, kRoofTop + kRoofHeight});
+    chart.words({x, kRoofTop + kRoofHeight + 17}, 0, "middle", tick(std::pow(10, e)));
   }
-  chart.grid({0, kTop + kHeight}, {1, kTop + kHeight});
-  chart.words({0.5, kTop + kHeight + 38}, 0, "middle", "FLOP per byte");
+  chart.grid({0, kRoofTop + kRoofHeight}, {1, kRoofTop + kRoofHeight});
+  chart.words({0.5, kRoofTop + kRoofHeight + 38}, 0, "middle", "FLOP per byte");
   chart.side_words("GFLOP/s");
 }
 
-void draw_roofs(Chart& chart, const Roofs& r, const Scale& s) {
+void draw_roofs(Chart& chart, const Roofs& r, const RoofScale& s) {
   const size_t bounding = chart.add_kind({Shape::kLine, "roof", "a roof of this kernel"});
   const size_t other = chart.add_kind({Shape::kLine, "other-roof", "bandwidth of another level of memory"});
   const double right = std::pow(10, s.x1), left = std::pow(10, s.x0), low = std::pow(10, s.y0);
@@ -66,7 +66,7 @@ void draw_roofs(Chart& chart, const Roofs& r, const Scale& s) {
     if (from >= to) continue;
     chart.line(bounds ? bounding : other, {s.x(from), s.y(gbps * from)}, {s.x(to), s.y(gbps * to)});
     const bool at_the_side = from <= left * 1.0001;
-    Point at{s.x(from), at_the_side ? s.y(gbps * from) - 6 : kTop + kHeight - 8};
+    Point at{s.x(from), at_the_side ? s.y(gbps * from) - 6 : kRoofTop + kRoofHeight - 8};
     if (std::abs(at.y - above) < 13 && at_the_side) at.y = above + 13;
     above = at.y;
     chart.words(at, 8, "start", str(text(level, "name"), " ", static_cast<int64_t>(gbps + 0.5), " GB/s"),
@@ -109,8 +109,8 @@ Html roofline_chart(const Facts& task) {
                 .levels = &part(roofline, "levels")};
   if (!(r.intensity > 0) || !std::isfinite(r.intensity) || !(r.gflops > 0))
     return html("<p class='note'>Not drawn: no right answer.</p>");
-  const Scale s = scale_of(r);
-  Chart chart("Roofline", kTop + kHeight + kScale, 52, 16);
+  const RoofScale s = scale_of(r);
+  Chart chart("Roofline", kRoofTop + kRoofHeight + kRoofAxisHeight, 52, 16);
   draw_scale(chart, s);
   const size_t winner = chart.add_kind({Shape::kDiamond, is_set(best, "raced") ? "winner" : "fastest",
                                         is_set(best, "raced") ? "the winner" : "the fastest trial"});

@@ -8,7 +8,7 @@
 namespace tuner::page {
 namespace {
 
-constexpr size_t kMostCharacters = 600;
+constexpr size_t kMostOfShape = 600;
 
 Html figure(const std::string& value, const Html& label, const Html& more = Html()) {
   Html out = html("<div class='figure'><b>", value, "</b><span>", label, "</span>");
@@ -20,7 +20,7 @@ Html words(const std::string& text) { return html("", text); }
 std::string shape(const Facts& task) {
   std::string workload = text(task, "workload");
   if (workload.starts_with("v")) workload.erase(0, std::min(workload.find(' ') + 1, workload.size()));
-  return bounded(workload, kMostCharacters);
+  return bounded(workload, kMostOfShape);
 }
 
 int64_t trials_of(const Facts& task) { return static_cast<int64_t>(number(task, "trials")); }
