@@ -176,7 +176,6 @@ TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
   EXPECT_EQ(away->trial(race.stored_trial_id)->trial.config, "a=8") << "by its number here";
   EXPECT_EQ(best->discarded, 4);
   EXPECT_EQ(best->read_gbps, 21.5);
-  const RaceRow race = away->races(away->trial(best->trial_id)->trial.job_id)->at(0);
   EXPECT_EQ(race.slices, 30);
   EXPECT_EQ(race.retaken, 2);
   const MeasureRecord record = *away->trial(best->trial_id)->record;

@@ -132,7 +132,9 @@ TEST_F(LockedAnswer, AnEntryKeepsToItsAlgorithms) {
   conv.constant = {"weight"};
   const Workload w(conv);
   const AnyTemplate* winograd = nullptr;
-  for (const AnyTemplate* t : *templates_for(w, cpu_))
+  const auto templates = templates_for(w, cpu_);
+  ASSERT_TRUE(templates) << templates.message();
+  for (const AnyTemplate* t : *templates)
     if (t->algorithm() == "winograd" && winograd == nullptr) winograd = t;
   ASSERT_NE(winograd, nullptr);
   const auto instance = winograd->apply(w, cpu_);
