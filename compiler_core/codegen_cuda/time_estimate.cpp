@@ -33,9 +33,6 @@ constexpr double kSectorBytes = 32;
 constexpr double kFetchLatency = 250;  // clocks of a copy by TMA, beyond those of memory
 constexpr double kL2PortBytes = 64;    // a clock, of one multiprocessor
 constexpr double kL2SharedBytes = 24;  // a clock and multiprocessor when all of them ask
-// The same where TMA asks, for whole lines. Not measured yet: taken from what copies by threads got on an H200 where blocks read the
-// same tiles (64 x 64 of a product); others got 30.
-constexpr double kL2FetchedBytes = 46;
 // Units that work at the same time are in each other's way: the norm of their times, nearly the largest.
 constexpr double kNorm = 4;
 // Share of L2 that the buffers of a kernel can count on from call to call.
@@ -219,7 +216,7 @@ class KernelModel {
       const double asked = t.load_sectors * kSectorBytes * warps_;
       const double loaded = t.block_bytes <= l1_bytes ? std::min(asked, t.block_bytes) : asked;
       const double stored = t.store_sectors * kSectorBytes * warps_;
-      l2_bytes_ += loaded * (t.by_tma ? kL2SharedBytes / kL2FetchedBytes : 1) + stored;
+      l2_bytes_ += loaded + stored;
       if (stays_in_l2) continue;
       const double of_wave = std::min({(loaded + stored) * t.wave_blocks, t.block_bytes * t.wave_blocks,
                                        static_cast<double>(t.buffer->bytes())});

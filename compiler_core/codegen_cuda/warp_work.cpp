@@ -178,7 +178,6 @@ class Walk {
       const double warps = static_cast<double>(kernel_.block[0] * kernel_.block[1] * kernel_.block[2]) / 32;
       add_traffic(from->buffer, from->operands, /*is_store=*/false,
                   step.fetched_bytes * rolled_copies() / 32 / warps);
-      std::ranges::find(work_.traffic, from->buffer, &GlobalTraffic::buffer)->by_tma = true;
     } else if (is_async(s, "fetch") && is_const_int(s.value, &number)) {
       const TensorMap& map = kernel_.tensor_maps.at(static_cast<size_t>(number)).map;
       step.fetched_bytes = static_cast<double>(map.box_bytes()) * unrolled_copies();
@@ -193,7 +192,6 @@ class Walk {
     if (found == work_.traffic.end()) found = work_.traffic.insert(found, GlobalTraffic{.buffer = s.buffer});
     const double warps = static_cast<double>(kernel_.block[0] * kernel_.block[1] * kernel_.block[2]) / 32;
     found->load_sectors += bytes / 32 / warps;
-    found->by_tma = true;
     double reached = static_cast<double>(dtype_bytes(map.dtype));
     std::vector<int64_t> shape(map.extents.rbegin(), map.extents.rend());
     std::vector<Expr> indices(s.indices.rbegin(), s.indices.rend());

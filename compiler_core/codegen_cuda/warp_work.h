@@ -40,7 +40,6 @@ struct GlobalTraffic {
   double load_sectors = 0, store_sectors = 0;  // of one warp
   double block_bytes = 0;                      // that a block touches, each counted once (a box around them)
   double wave_blocks = 1;                      // blocks of a wave that touch different parts of it
-  bool by_tma = false;                         // what is loaded of it
 };
 
 struct WarpWork {

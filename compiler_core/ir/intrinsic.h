@@ -150,7 +150,6 @@ std::vector<Intrinsic> mmla_intrinsics();
 //   mma.load.float32.km, mma.load.float32.kn       the same where k does not lie along the rows
 std::vector<Intrinsic> mma_intrinsics();
 // --- wgmma.cpp: tensor cores of Hopper GPUs, sm_90a, by warpgroups. Operands lie in shared memory, in pieces of 64 x 64 ---
-// N: 64, 128, 192, 256; of .nk any multiple of 16 from 64 to 256, in pieces of 16, 32 or 64 of n
 // T is bfloat16 or float16, with float32 sums; N is 64, 128, 192 or 256:
 //   wgmma.T.N.mk.nk        C[64, N] += A[64, 64] * B[N / 64, 64, 64]. Of .km A is [k, m]; a piece of B is [n, k], of .kn [k, n]
 //   wgmma.start.T.N ...    the same, going on behind the statement, until

@@ -50,9 +50,8 @@ class MatmulWgmmaCuda final : public ScheduleTemplate<MatmulWorkload, cuda::Wgmm
     const int d = static_cast<int>(batch.size());
     const Tensor a = cuda::pack_wgmma_operand(s, s.tensor("a"), batch, w.transpose_a ? d + 1 : d,
                                               tile.block_m, w.transpose_a ? d : d + 1, tile, p.a_along_k);
-    const Tensor b =
-        cuda::pack_wgmma_operand(s, s.tensor("b"), batch, w.transpose_b ? d : d + 1, tile.block_n,
-                                 w.transpose_b ? d + 1 : d, tile, p.b_along_k, cuda::wgmma_piece(k, c));
+    const Tensor b = cuda::pack_wgmma_operand(s, s.tensor("b"), batch, w.transpose_b ? d : d + 1,
+                                              tile.block_n, w.transpose_b ? d + 1 : d, tile, p.b_along_k);
     cuda::schedule_wgmma(s, p, k, c,
                          {.a = a,
                           .b = b,

@@ -1,7 +1,6 @@
 #include "templates/cuda/wgmma_schedule.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "compiler_core/base/int_math.h"
 
@@ -19,31 +18,24 @@ constexpr int64_t kMostCopies = 16;     // of one thread under way for a step, f
 constexpr int64_t kBarrierBytes = 128;  // of shared memory, for those that copies by TMA arrive at
 // Registers of a thread beside its sums: addresses of copies, descriptors, counters.
 constexpr int64_t kBesideSums = 32;
-// Columns of an instruction. Where rows of b lie along k they are as many rows of 128 bytes; else rows of 128 bytes are 64 of them.
-const std::vector<int64_t> kColumns = {64, 128, 192, 256};
-const std::vector<int64_t> kColumnsAlongK = {64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256};
 constexpr const char* kSwizzle = "xor:8,8";  // 128 bytes: 8 units of 16 bytes, by row % 8
 
 // A default config.
 struct Shape {
   int64_t groups_m, columns;
-  double efficiency;     // of the tensor cores, against the best of these on a GPU full of them
-  bool any_form = true;  // or only where rows of b lie along k
+  double efficiency;  // of the tensor cores, against the best of these on a GPU full of them
 
   int64_t block_m() const { return groups_m * kPiece; }
   int64_t threads() const { return groups_m * kGroup; }
 };
 constexpr Shape kShapes[] = {
-    {2, 256, 1.00},         // 128 x 256
-    {2, 224, 0.98, false},  // 128 x 224
-    {2, 192, 0.95},         // 128 x 192
-    {2, 160, 0.92, false},  // 128 x 160
-    {2, 128, 0.90},         // 128 x 128
-    {2, 96, 0.75, false},   // 128 x 96
-    {1, 256, 0.75},         // 64 x 256
-    {1, 128, 0.65},         // 64 x 128
-    {2, 64, 0.60},          // 128 x 64
-    {1, 64, 0.45},          // 64 x 64
+    {2, 256, 1.00},  // 128 x 256
+    {2, 192, 0.95},  // 128 x 192
+    {2, 128, 0.90},  // 128 x 128
+    {1, 256, 0.75},  // 64 x 256
+    {1, 128, 0.65},  // 64 x 128
+    {2, 64, 0.60},   // 128 x 64
+    {1, 64, 0.45},   // 64 x 64
 };
 
 int64_t bytes_of_stage(const Shape& s) { return (s.block_m() + s.columns) * kPiece * 2; }
@@ -60,7 +52,7 @@ bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
   const int64_t copied = s.threads() * kMostCopies;
   const bool copies = serves_tma(w) || (s.block_m() * kPiece <= copied * w.vector_a &&
                                         s.columns * kPiece <= copied * w.vector_b);
-  return (s.any_form || w.b_along_k) && fits(s.block_m(), w.m) && fits(s.columns, w.n) && copies &&
+  return fits(s.block_m(), w.m) && fits(s.columns, w.n) && copies &&
          std::max(bytes_of_sums(s), 2 * bytes_of_stage(s)) <= t.shared_bytes_per_block;
 }
 
@@ -164,7 +156,7 @@ WgmmaKnobs declare_wgmma(ConfigSpace& space, const MmaProduct& w, const Target& 
       .groups_m = space.choice("groups_m", {1, 2, 3, 4}).try_first(first.groups_m),
       .groups_n = space.choice("groups_n", {1, 2}).try_first(1),
       // Columns of an instruction: the more, the less often operands are fetched; against registers and multiprocessors that idle.
-      .columns = space.choice("columns", w.b_along_k ? kColumnsAlongK : kColumns).try_first(first.columns),
+      .columns = space.choice("columns", {64, 128, 192, 256}).try_first(first.columns),
       // Terms between two barriers, in pieces of 64, against shared memory.
       .steps = space.choice("steps", {1, 2}).try_first(1),
       // Steps that are in shared memory at once, most of them on their way: what hides the latency of memory.
@@ -197,16 +189,14 @@ MmaTile wgmma_tile(const MmaProduct& w, const WgmmaKnobs& k, const Config& c) {
   return tile;
 }
 
-int64_t wgmma_piece(const WgmmaKnobs& k, const Config& c) { return std::gcd(c[k.columns], kPiece); }
-
 Tensor pack_wgmma_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int line,
-                          int64_t block, int k, const MmaTile& tile, bool along_k, int64_t piece) {
+                          int64_t block, int k, const MmaTile& tile, bool along_k) {
   std::vector<PackDim> dims;
   for (const int other : others) dims.push_back({other});
   dims.push_back({k, kPiece, false, tile.chunk / kPiece});
-  dims.push_back({line, piece, false, block / piece});
-  dims.push_back({along_k ? line : k, along_k ? piece : kPiece, true});
-  dims.push_back({along_k ? k : line, along_k ? kPiece : piece, true});
+  dims.push_back({line, kPiece, false, block / kPiece});
+  dims.push_back({along_k ? line : k, kPiece, true});
+  dims.push_back({along_k ? k : line, kPiece, true});
   return s.pack(operand, dims);
 }
 
@@ -232,7 +222,7 @@ void schedule_wgmma(Schedule& s, const MmaProduct& w, const WgmmaKnobs& k, const
   const auto [k_steps, k_in_piece] = s.split(k_in_block, kPiece);
   const Axis k_step = s.rename(k_steps, "k_step");
   const Axis& row = spatial[spatial.size() - 2];
-  const auto [piece, column] = s.split(spatial.back(), wgmma_piece(k, c));
+  const auto [piece, column] = s.split(spatial.back(), kPiece);
   s.reorder({k_outer, k_step, row, piece, column, k_in_piece});
   s.decompose_reduction(sums, k_outer);
   s.compute_at(a, k_outer);

@@ -38,12 +38,9 @@ WgmmaKnobs declare_wgmma(ConfigSpace& space, const MmaProduct& p, const Target& 
 
 // One config in numbers.
 MmaTile wgmma_tile(const MmaProduct& p, const WgmmaKnobs& k, const Config& c);
-// Columns of a piece of b: 64, or what columns of an instruction are a multiple of.
-int64_t wgmma_piece(const WgmmaKnobs& k, const Config& c);
-// Packs an operand for the stages below, in pieces of 64 terms by `piece` lines, 64 of a; its other arguments are those of
-// pack_mma_operand().
+// Packs an operand for the stages below, in pieces of 64 x 64; its arguments are those of pack_mma_operand().
 Tensor pack_wgmma_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int line,
-                          int64_t block, int k, const MmaTile& tile, bool along_k, int64_t piece = 64);
+                          int64_t block, int k, const MmaTile& tile, bool along_k);
 void schedule_wgmma(Schedule& s, const MmaProduct& p, const WgmmaKnobs& k, const Config& c,
                     const MmaStages& stages);
 

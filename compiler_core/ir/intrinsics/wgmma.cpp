@@ -6,8 +6,7 @@
 //
 // Operands are tiles of 128-byte swizzle. A row has 128 bytes, 64 elements: of k if k lies along the rows, else of m (of n). Of the eight
 // 16-byte units of a row, unit u of row r lies at u xor (r % 8); eight rows are an atom of 1024 bytes, aligned to as many. All operands
-// here are pieces of 64 x 64, atom behind atom and piece behind piece, so that one function says where an element is. Of columns that
-// are no multiple of 64, which need k along the rows, pieces have 16 or 32 of them: the same rows, one behind the other. A descriptor
+// here are pieces of 64 x 64, atom behind atom and piece behind piece, so that one function says where an element is. A descriptor
 // gives the first byte and two strides, all in units of 16 bytes:
 //
 //                       k along the rows                             m (n) along the rows
@@ -17,8 +16,6 @@
 //
 // Copies write shared memory through the generic proxy and tensor cores read through the async one: whoever wrote passes a fence between
 // the two before the barrier (codegen_cuda/kernel_printer.cpp).
-#include <numeric>
-
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/intrinsics/operand_buffer.h"
@@ -44,20 +41,18 @@ std::vector<Expr> sums_layout(const Expr& lane, const Expr& reg) {
 std::vector<Expr> share_of_piece(const Expr& lane, const Expr& reg) {
   return {reg * 2 + floor_div(lane, kPiece), floor_mod(lane, kPiece)};
 }
-template <int64_t kPieceRows>
 std::vector<Expr> share_of_pieces(const Expr& lane, const Expr& reg) {
-  constexpr int64_t kOfPiece = kPieceRows * kPiece / kGroup;
+  constexpr int64_t kOfPiece = kPiece * kPiece / kGroup;
   std::vector<Expr> in_piece = share_of_piece(lane, floor_mod(reg, kOfPiece));
   in_piece.insert(in_piece.begin(), floor_div(reg, kOfPiece));
   return in_piece;
 }
 
 // [pieces,] row, element of the row.
-template <int64_t kPieceRows>
 int64_t swizzled_place(std::span<const int64_t> at) {
   constexpr int64_t kUnit = kUnitBytes / 2;  // elements
   const int64_t row = at[at.size() - 2], column = at.back(), piece = at.size() > 2 ? at[0] : 0;
-  return (piece * kPieceRows + row) * kRowBytes + ((column / kUnit) ^ (row % kAtomRows)) * kUnitBytes +
+  return piece * kPieceBytes + row * kRowBytes + ((column / kUnit) ^ (row % kAtomRows)) * kUnitBytes +
          column % kUnit * 2;
 }
 
@@ -81,12 +76,9 @@ IntrinsicOperand sums(int64_t columns, Access access) {
 
 IntrinsicOperand in_memory(const char* name, DType t, std::vector<int64_t> shape) {
   IntrinsicOperand o{.name = name, .dtype = t, .shape = std::move(shape), .place = Place::kShared};
-  const int64_t rows = o.shape[o.shape.size() - 2];
-  o.registers = rows * kPiece / kGroup * (o.shape.size() > 2 ? o.shape[0] : 1);
-  o.layout = share_of_pieces<kPiece>, o.unit_place = swizzled_place<kPiece>;
-  if (rows == 16) o.layout = share_of_pieces<16>, o.unit_place = swizzled_place<16>;
-  if (rows == 32) o.layout = share_of_pieces<32>, o.unit_place = swizzled_place<32>;
-  if (o.shape.size() == 2) o.layout = share_of_piece;
+  o.registers = kPiece * kPiece / kGroup * (o.shape.size() > 2 ? o.shape[0] : 1);
+  o.layout = o.shape.size() > 2 ? share_of_pieces : share_of_piece;
+  o.unit_place = swizzled_place;
   o.unit_alignment = kAtomBytes;
   o.unit_address = "swizzled_tile";
   o.unit_step = kUnitBytes;
@@ -97,7 +89,6 @@ struct Form {
   DType type;
   int64_t columns;
   bool a_along_k, b_along_k;
-  int64_t piece() const { return std::gcd(columns, kPiece); }
   std::string name() const {
     return str(dtype_name(type), ".", columns, a_along_k ? ".mk" : ".km", b_along_k ? ".nk" : ".kn");
   }
@@ -155,20 +146,18 @@ std::string shared_helper() {
 
 Intrinsic product(const Form& f) {
   Intrinsic i = of_warpgroup("wgmma." + f.name());
-  const int64_t of_piece = f.piece(), pieces = f.columns / of_piece;
-  i.operands = {
-      sums(f.columns, Access::kAccumulate), in_memory("A", f.type, {kPiece, kPiece}),
-      in_memory("B", f.type,
-                f.b_along_k ? std::vector{pieces, of_piece, kPiece} : std::vector{pieces, kPiece, of_piece})};
+  const int64_t pieces = f.columns / kPiece;
+  i.operands = {sums(f.columns, Access::kAccumulate), in_memory("A", f.type, {kPiece, kPiece}),
+                in_memory("B", f.type, {pieces, kPiece, kPiece})};
   const Buffer c = operand_buffer(i.operands[0]), a = operand_buffer(i.operands[1]),
                b = operand_buffer(i.operands[2]);
   const Var row = make_var("i"), piece = make_var("p"), column = make_var("j"), k = make_var("k");
   const Expr left = load(a, f.a_along_k ? std::vector<Expr>{row, k} : std::vector<Expr>{k, row});
   const Expr right =
       load(b, f.b_along_k ? std::vector<Expr>{piece, column, k} : std::vector<Expr>{piece, k, column});
-  Stmt nest = make_reduce(c, {Expr(row), Expr(piece) * of_piece + Expr(column)}, ReduceOp::kSum, {},
+  Stmt nest = make_reduce(c, {Expr(row), Expr(piece) * kPiece + Expr(column)}, ReduceOp::kSum, {},
                           cast(DType::kFloat32, left) * cast(DType::kFloat32, right), {});
-  nest = make_for(column, of_piece, make_for(k, kPiece, nest, AxisKind::kReduce));
+  nest = make_for(column, kPiece, make_for(k, kPiece, nest, AxisKind::kReduce));
   i.meaning = {.name = "tile_product",
                .args = {a, b, c},
                .body = make_for(row, kProductRows, make_for(piece, pieces, nest))};
@@ -218,10 +207,8 @@ Intrinsic zero(int64_t columns) {
   i.operands = {sums(columns, Access::kWrite)};
   const Buffer c = operand_buffer(i.operands[0]);
   const Var row = make_var("i"), piece = make_var("p"), column = make_var("j");
-  const int64_t of_piece = std::gcd(columns, kPiece);
-  Stmt nest =
-      make_store(c, {Expr(row), Expr(piece) * of_piece + Expr(column)}, float_imm(0, DType::kFloat32));
-  nest = make_for(piece, columns / of_piece, make_for(column, of_piece, nest));
+  Stmt nest = make_store(c, {Expr(row), Expr(piece) * kPiece + Expr(column)}, float_imm(0, DType::kFloat32));
+  nest = make_for(piece, columns / kPiece, make_for(column, kPiece, nest));
   i.meaning = {.name = "tile_zero", .args = {c}, .body = make_for(row, kProductRows, nest)};
   i.cuda = str("set_zero_", columns, "($0);");
   i.cuda_helper = str("static __device__ __forceinline__ void set_zero_", columns,
@@ -259,14 +246,12 @@ Intrinsic store_sums() {
 
 std::vector<Intrinsic> wgmma_intrinsics() {
   std::vector<Intrinsic> all = {store_sums()};
-  for (int64_t columns = 64; columns <= 256; columns += 16) {
+  for (const int64_t columns : {64, 128, 192, 256}) {
     all.push_back(zero(columns));
     for (const DType t : {DType::kBFloat16, DType::kFloat16})
       for (const bool a_along_k : {true, false})
         for (const bool b_along_k : {true, false}) {
           const Form form{t, columns, a_along_k, b_along_k};
-          // Across k, rows of 128 bytes are 64 columns.
-          if (!b_along_k && columns % kPiece != 0) continue;
           const Intrinsic whole = product(form), started = start(form, whole);
           for (const Intrinsic& i :
                {whole, started, land(whole, started.landed, "await_products();", Intrinsic::Way::kLands),
