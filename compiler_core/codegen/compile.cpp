@@ -32,11 +32,15 @@ struct Compiled {
   Workspace workspace;
 };
 
+// A C identifier, or one with ".default" behind it, which no C name can be (tuner/bundle).
 Status check_name(const std::string& name) {
+  std::string_view identifier = name;
+  if (constexpr std::string_view kDefault = ".default"; identifier.ends_with(kDefault))
+    identifier.remove_suffix(kDefault.size());
   const bool is_identifier =
-      !name.empty() && (name[0] < '0' || name[0] > '9') &&
-      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-          std::string::npos;
+      !identifier.empty() && (identifier[0] < '0' || identifier[0] > '9') &&
+      identifier.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+          std::string_view::npos;
   if (is_identifier) return Status::ok();
   return invalid_argument("program name '", name,
                           "': expected a C identifier, because it becomes the entry's symbol");

@@ -218,8 +218,6 @@ ordered_json race_json(const ExchangedRace& in) {
                    {"disturbed", r.disturbed},
                    {"default_trial", r.default_trial_id},
                    {"default_time_ns", r.default_time_ns},
-                   {"stored_trial", r.stored_trial_id},
-                   {"won_by", won_by_name(r.won_by)},
                    {"other_time_ns", r.other_time_ns},
                    {"options",
                     {{"min_repeat_ms", r.options.min_repeat_ms},
@@ -227,6 +225,9 @@ ordered_json race_json(const ExchangedRace& in) {
                      {"rounds", r.options.rounds},
                      {"limit_s", r.options.limit_s},
                      {"constants", constants_name(r.options.constants)}}}};
+  // Not of races from before there was a choice.
+  if (!r.stored_trial_id.empty()) out["stored_trial"] = r.stored_trial_id;
+  if (r.won_by != WonBy::kFastest) out["won_by"] = won_by_name(r.won_by);
   if (r.slices != 0) out["slices"] = r.slices;
   if (r.retaken != 0) out["retaken"] = r.retaken;
   add_environment(out, r.environment);

@@ -154,6 +154,11 @@ class Ties {
     const bool gone = !standing_.last[i] && !racers_[i].as_good_as;
     return gone || behind_.of(i).mean - behind_.error(i, 0.975) > 0;
   }
+  // The stored answer gives way to this alone. The leader looks faster than it is, because it is the luckiest of all; so
+  // more is asked than of others.
+  bool certainly_worse(size_t i) const {
+    return i != leader() && behind_.of(i).mean - behind_.error(i, 0.995) > std::log(1 + kAsGood);
+  }
   bool as_good(size_t i) const {
     return i == leader() || (behind_.of(i).n >= static_cast<size_t>(kFewestProcesses) &&
                              behind_.of(i).mean <= std::log(1 + kAsGood));
@@ -170,8 +175,7 @@ class Ties {
 };
 
 size_t winner_of(const Ties& ties, const Preference& preference) {
-  if (const auto s = preference.stored; s && ties.ran(*s) && (!ties.told_apart(*s) || ties.as_good(*s)))
-    return *s;
+  if (const auto s = preference.stored; s && ties.ran(*s) && !ties.certainly_worse(*s)) return *s;
   const auto first = std::ranges::find_if(preference.order, [&](size_t i) { return ties.tied(i); });
   return first == preference.order.end() ? ties.leader() : *first;
 }
@@ -208,10 +212,9 @@ RaceVerdict judge_race(std::span<const Racer> racers, const Preference& preferen
   for (size_t i = 0; i < racers.size(); ++i) {
     if (i == out.leader || !ties.ran(i)) continue;
     if (!ties.told_apart(i)) rivals.push_back(i);
-    if (!ties.told_apart(i) || ties.tied(i)) out.tied.push_back(i);
+    if (i == out.winner || !ties.told_apart(i) || ties.tied(i)) out.tied.push_back(i);
   }
-  std::sort(out.tied.begin() + 1, out.tied.end(),
-            [&](size_t a, size_t b) { return behind.of(a).mean < behind.of(b).mean; });
+  std::ranges::stable_sort(out.tied, {}, [&](size_t i) { return behind.of(i).mean; });
   out.leader_regret = out.regret_bound = regret_of_leader(racers, ties, rivals);
   if (out.winner != out.leader) {
     const double slower = std::exp(behind.of(out.winner).mean + behind.error(out.winner, 0.975)) - 1;

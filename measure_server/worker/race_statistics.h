@@ -41,7 +41,7 @@ struct Racer {
 
 // Who wins among equals, so that a task tuned twice has one answer. Indices into the racers.
 struct Preference {
-  // The stored answer. It stays unless another one is certainly faster, and by more than kAsGood.
+  // The stored answer. It stays unless another one is faster by more than kAsGood, and that is certain (99.5 %).
   std::optional<size_t> stored;
   std::vector<size_t> order;  // of ties the first one of these wins; empty: the fastest
 };

@@ -275,9 +275,10 @@ TEST_F(VerifiedBundle, WithoutThemItSaysHowToAddThem) {
   const Found found = find(open(path("out"), {.verify = 1}), task(22));
   EXPECT_EQ(found.verdict, "undecided");
   EXPECT_EQ(found.kind, "exact");
-  EXPECT_THAT(heard_.lines, ElementsAre(AllOf(HasSubstr(": its kernel is not verified: "),
-                                              HasSubstr("has no default kernel"),
-                                              HasSubstr("tuner build FILE -o DIR --with-default"))));
+  EXPECT_THAT(heard_.lines,
+              Contains(AllOf(HasSubstr(": its kernel is not verified: "), HasSubstr("has no default kernel"),
+                             HasSubstr("tuner build FILE -o DIR --with-default")))
+                  .Times(1));
 }
 
 TEST_F(VerifiedBundle, ADefaultConfigIsThereOnce) {

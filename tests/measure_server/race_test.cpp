@@ -413,7 +413,7 @@ TEST(RunHeats, WhoLeftAsGoodComesBackWhenTheWinnerOfTheTieFails) {
   const v1::RaceResult r = run_heats(tie.entries, {}, {}, with_defaults({}), c_crashes).value();
   EXPECT_TRUE(r.certified()) << r.uncertified_why();
   EXPECT_EQ(r.winner(), "b");
-  EXPECT_GE(tie.heats.processes["b"], 6);
+  EXPECT_GT(tie.heats.processes["b"], 3) << "it came back";
   ASSERT_EQ(r.finalists_size(), 2);
 }
 

@@ -270,14 +270,15 @@ TEST_F(Releases, WithoutSuchAWorkerTheTaskSaysThatItIsNotRaced) {
 TEST_F(Releases, MeasuringAgainWhatNobodyHasFailsAtOnceWithTheReason) {
   const std::string job = farm.submit(16);
   farm.work(enter("new", kOwn));
-  const std::string trial = measured(job, "tiled").at(0).trial.id;
+  const TrialRow measured_once = measured(job, "tiled").at(0).trial;
+  const std::string trial = measured_once.id;
   farm.pass(20'000);  // it is away
   enter("old", kOld, /*races=*/true);
   v1::RerunRequest rerun;
   rerun.set_trial_id(trial);
   v1::MeasureRecord record;
   const std::string why =
-      "trial " + trial + ": no worker here has template tiled in version 4 (old: version 3)";
+      "trial " + measured_once.name() + ": no worker here has template tiled in version 4 (old: version 3)";
   EXPECT_EQ(farm.coordinator->rerun(rerun, &record, [] { return false; }).message(), why);
   v1::RemeasureRequest remeasure;
   remeasure.set_trial_id(trial);

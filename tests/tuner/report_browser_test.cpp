@@ -36,8 +36,8 @@ class ReportBrowser : public testing::ReportTest {
       GTEST_SKIP() << "no Chromium here; deploy/install.sh --browser installs it";
     // The first task has all parts, the second no race, the third no trial. Another job is the baseline.
     add_job("j1", "bayesian", {{kMatmul, kTarget}, {kSoftmax, kTarget, "", 3}, {kMatmul, kTarget, "direct"}});
-    ids_ = measure("j1", 0, kTrials, 1);
-    race("j1", 0, {ids_[0], ids_[1], ids_[2]});
+    const auto ids = measure("j1", 0, kTrials, 1);
+    race("j1", 0, {ids[0], ids[1], ids[2]});
     measure("j1", 1, 40, 5);
     add_job("j2", "annealing", {{kMatmul, kTarget}});
     measure("j2", 0, 60, 2);
@@ -100,7 +100,7 @@ class ReportBrowser : public testing::ReportTest {
                      m["config"].get<std::string>()));
     return all;
   }
-  // "t12, trial 12 of 90\n2.000 us\nmatmul_cpu\ntile_m=8" as "t12|matmul_cpu|tile_m=8".
+  // "j1.12, trial 12 of 90\n2.000 us\nmatmul_cpu\ntile_m=8" as "j1.12|matmul_cpu|tile_m=8".
   static std::string key_of(const std::string& told) {
     std::vector<std::string> lines;
     std::istringstream in(told);
@@ -109,7 +109,6 @@ class ReportBrowser : public testing::ReportTest {
     return str(lines[0].substr(0, lines[0].find(',')), "|", lines[2], "|", lines[3]);
   }
 
-  std::vector<std::string> ids_;
   ordered_json told_;
   std::optional<testing::Browser> browser_;
 };
@@ -161,7 +160,7 @@ TEST_F(ReportBrowser, AMarkTellsItsTimeAndOutcome) {
   EXPECT_THAT(told_at(8), HasSubstr("failed: build error")) << "each ninth fails";
   EXPECT_THAT(told_at(12), HasSubstr("ended early: slower than 2.500 us"));
   EXPECT_THAT(told_at(13), HasSubstr("900.0 us"));
-  EXPECT_THAT(told_at(13), StartsWith(str(ids_[13], ", trial 14 of 90\n")));
+  EXPECT_THAT(told_at(13), StartsWith("j1.14, trial 14 of 90\n"));
 }
 
 TEST_F(ReportBrowser, MarksOnOneAnotherAreToldOneByOneByClicksAndTaps) {
@@ -179,7 +178,7 @@ TEST_F(ReportBrowser, MarksOnOneAnotherAreToldOneByOneByClicksAndTaps) {
       found.insert(key_of(tip()).substr(0, key_of(tip()).find('|')));
       EXPECT_THAT(browser_->ask("tip.textContent").get<std::string>(), HasSubstr("2 more here"));
     }
-    EXPECT_EQ(found, (std::set<std::string>{ids_[20], ids_[21], ids_[22]})) << (touch ? "taps" : "clicks");
+    EXPECT_EQ(found, (std::set<std::string>{"j1.21", "j1.22", "j1.23"})) << (touch ? "taps" : "clicks");
   }
 }
 
@@ -191,9 +190,9 @@ TEST_F(ReportBrowser, ArrowKeysReachEveryTrialAndTheyAreSaid) {
     browser_->key("Tab");
     ASSERT_LT(++stops, 20) << "too far for a keyboard";
   }
-  EXPECT_THAT(tip(), StartsWith(ids_[0] + ", the winner")) << "where one begins";
+  EXPECT_THAT(tip(), StartsWith("j1.1, the winner")) << "where one begins";
   browser_->key("ArrowRight");
-  EXPECT_THAT(tip(), StartsWith(ids_[1] + ", trial 2 of 90")) << "beside it";
+  EXPECT_THAT(tip(), StartsWith("j1.2, trial 2 of 90")) << "beside it";
   browser_->key("Home");
   std::set<std::string> found = {key_of(tip())};
   for (int i = 0; i < kTrials; ++i) {
@@ -207,7 +206,7 @@ TEST_F(ReportBrowser, ArrowKeysReachEveryTrialAndTheyAreSaid) {
   for (const std::string& trial : trials_told()) EXPECT_THAT(found, Contains(trial));
   EXPECT_EQ(browser_->ask("said.getAttribute('aria-live')"), "polite");
   browser_->key("End");
-  EXPECT_THAT(tip(), StartsWith(ids_[kTrials - 1] + ", trial 90 of 90"));
+  EXPECT_THAT(tip(), StartsWith("j1.90, trial 90 of 90"));
 
   // Up and down follow the picture, from mark to mark.
   const auto height = [&] {
@@ -279,14 +278,14 @@ TEST_F(ReportBrowser, TheWinnerStandsWhereTheHeadlineSays) {
   // ...and where the trial stands that the headline names, along the other axis.
   EXPECT_THAT(
       browser_->ask("document.querySelector('section.task .figure span').textContent").get<std::string>(),
-      HasSubstr(ids_[0]));
+      HasSubstr("j1.1"));
   const json at = browser_->ask("[" + chart(0) + ".querySelector('.m.winner').getAttribute('x'), " +
                                 chart(0) + ".querySelector('.m').getAttribute('cx')]");
   EXPECT_EQ(at[0], at[1]);
   // The finalists tell the same winner and time.
   const std::string finalist =
       browser_->ask(chart(1) + ".querySelector('.m.winner').getAttribute('aria-label')").get<std::string>();
-  EXPECT_THAT(finalist, StartsWith(ids_[0] + ", the winner\n1.900 us (95 %: 1.890 to 1.915 us)"));
+  EXPECT_THAT(finalist, StartsWith("j1.1, the winner\n1.900 us (95 %: 1.890 to 1.915 us)"));
 }
 
 TEST_F(ReportBrowser, TheLegendListsWhatIsDrawnAndOnlyThat) {

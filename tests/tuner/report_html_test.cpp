@@ -188,8 +188,7 @@ TEST_F(ReportPageTest, EachMarkHasATitleWithNameTimeTemplateAndConfig) {
                                mark["config"].get<std::string>(), "</title>")
                               .code()));
   }
-  EXPECT_THAT(
-      page, HasSubstr("<title>" + ids[0] + ", the winner\n1.900 us in the race (95 %: 1.890 to 1.915 us)\n"));
+  EXPECT_THAT(page, HasSubstr("<title>j1.1, the winner\n1.900 us in the race (95 %: 1.890 to 1.915 us)\n"));
 }
 
 TEST_F(ReportPageTest, JobsWithoutAResultAreTold) {
