@@ -31,7 +31,7 @@ class QueryCli : public ResolveFixture {
   // Two tasks of one shape: with and without bias, one of them tuned.
   void SetUp() override {
     const Workload tuned_one = product(64, 96, 128, /*bias=*/true);
-    tuned(tuned_one, cpu_, {{other_config(tuned_one, cpu_), 1000}, {other_config(tuned_one, cpu_), 1500}})[0];
+    tuned(tuned_one, cpu_, {{other_config(tuned_one, cpu_), 1000}, {other_config(tuned_one, cpu_), 1500}});
     std::ofstream(folder_.file("tuned.json")) << R"({"op":"matmul","a":[64,128],"b":[128,96],"bias":true})";
     std::ofstream(folder_.file("plain.json")) << R"({"op":"matmul","a":[64,128],"b":[128,96]})";
     std::ofstream(folder_.file("far.json")) << R"({"op":"softmax","rows":8,"columns":64})";
