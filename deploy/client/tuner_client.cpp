@@ -138,7 +138,7 @@ void take_measured(const v1::TunedConfig& t, Answer& answer) {
   answer.time_low_ns = t.time_low_ns();
   answer.time_high_ns = t.time_high_ns();
   answer.certified = t.certified();
-  answer.trial = t.trial_id();
+  answer.trial = t.trial_name().empty() ? t.trial_id() : t.trial_name();
 }
 
 Answer answer_of(const v1::TunedConfig& t) {

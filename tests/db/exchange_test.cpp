@@ -170,9 +170,9 @@ TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
   EXPECT_EQ(best->default_time_ns, 900);
   EXPECT_EQ(away->trial(best->default_trial_id)->trial.config, "a=8") << "by its number here";
   EXPECT_EQ(best->won_by, WonBy::kSmallest);
-  const auto jobs = away->jobs();
-  ASSERT_TRUE(jobs.is_ok()) << jobs.message();
-  const RaceRow race = away->races(jobs->back().id)->front();
+  const auto races = away->races(away->trial(best->trial_id)->trial.job_id);
+  ASSERT_TRUE(races.is_ok() && races->size() == 1) << races.message();
+  const RaceRow& race = races->front();
   EXPECT_EQ(away->trial(race.stored_trial_id)->trial.config, "a=8") << "by its number here";
   EXPECT_EQ(best->discarded, 4);
   EXPECT_EQ(best->read_gbps, 21.5);

@@ -31,8 +31,10 @@ class RuntimeLock : public testing::ListeningTest {
   static LockedChoice some_choice(const std::string& json) {
     const Workload workload = testing::workload_of(json);
     const Target target = host_target();
-    const AnyTemplate& chosen = *templates_for(workload, target, "direct")->front();
-    const ConfigSpace& space = (*chosen.apply(workload, target))->space();
+    const auto templates = templates_for(workload, target, "direct").value();
+    const AnyTemplate& chosen = *templates.front();
+    const auto instance = chosen.apply(workload, target).value();
+    const ConfigSpace& space = instance->space();
     const std::string config =
         space.at((space.default_index() + 1 + space.size() / 2) % space.size()).to_text();
     return {std::string(chosen.name()), chosen.version(), config};
@@ -83,7 +85,8 @@ TEST_F(RuntimeLock, TheEnvironmentNamesAFileUnlessTheProgramDoes) {
   EXPECT_EQ(found_config(open(path("t.db")), kMatmul), locked_text(choice));
   EXPECT_THAT(found_config(open(path("t.db"), {.lock = ""}), kMatmul), StartsWith("exact ")) << "none";
   const Workload w = testing::workload_of(kMatmul);
-  const ConfigSpace& space = (*find_template(choice.template_name)->apply(w, host_target()))->space();
+  const auto instance = find_template(choice.template_name)->apply(w, host_target()).value();
+  const ConfigSpace& space = instance->space();
   other.config = space.at(space.default_index()).to_text();
   const std::string own = lock(kMatmul, other, "own.lock");
   EXPECT_EQ(found_config(open(path("t.db"), {.lock = own.c_str()}), kMatmul), locked_text(other));

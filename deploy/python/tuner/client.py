@@ -358,7 +358,7 @@ def _event(message: Any) -> Event:
 
 def _tuned(t: Any, raw: Any) -> Answer:
     return Answer("exact", t.workload_key, t.target, t.template_name, t.template_version, _config(t.config), t.time_ns,
-                  (t.time_low_ns, t.time_high_ns), t.trial_id, 1.0, "", raw)
+                  (t.time_low_ns, t.time_high_ns), t.trial_name or t.trial_id, 1.0, "", raw)
 
 
 def _answer(task: Task, reply: Any) -> Answer:
@@ -373,4 +373,4 @@ def _answer(task: Task, reply: Any) -> Answer:
     return Answer(kind, task.workload, task.target, a.template_name, a.template_version, _config(a.config),
                   a.tuned.time_ns if exact else 0.0,
                   (a.tuned.time_low_ns, a.tuned.time_high_ns) if exact else (0.0, 0.0),
-                  a.tuned.trial_id if exact else "", a.predicted, a.note, reply)
+                  (a.tuned.trial_name or a.tuned.trial_id) if exact else "", a.predicted, a.note, reply)
