@@ -76,6 +76,8 @@ void add_measured(const Store& store, const Workload& workload, const Target& ta
   if (!status && status.code() != StatusCode::kNotFound)
     answer.note = str("what was measured of it cannot be read: ", status.message());
   if (!found) return;
+  if (const Result<TrialWithRecord> trial = store.trial(found->trial_id))
+    found->trial_name = trial->trial.name();
   answer.rests_on = {{found->trial_id, found->workload_key, found->target, found->time_ns,
                       found->finished_at_us, found->trial_name}};
   answer.tuned = *std::move(found);

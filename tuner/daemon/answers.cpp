@@ -46,9 +46,9 @@ Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) co
   ASSIGN_OR_RETURN(Answer answer, resolver_.resolve(workload, target, task.algorithms, task.constants));
   if (answer.kind == AnswerKind::kExact && !request.without_outcomes()) {
     ASSIGN_OR_RETURN(answer.tuned, best_of(task));
-    for (Basis& b : answer.rests_on)
-      if (b.trial_id == answer.tuned->trial_id) b.trial_name = answer.tuned->trial_name;
   }
+  for (Basis& b : answer.rests_on)
+    if (const Result<TrialWithRecord> trial = store_.trial(b.trial_id)) b.trial_name = trial->trial.name();
   to_proto(answer, workload.flops(), reply->mutable_answer());
   reply->set_found(answer.kind == AnswerKind::kExact);
   if (reply->found()) {
