@@ -10,6 +10,8 @@
     deploy/figures.py --show DATE-MACHINE.json [RUN...]
                                        prints the shapes, groups and sums of its runs
     deploy/figures.py --measure-build  builds a clone of HEAD on two cores, runs its tests, keeps the minutes
+    CCACHE_DISABLE=1 .ci/run | tee LOG && deploy/figures.py --record-build LOG
+                                       keeps the minutes that CI took in a clean clone on two cores
     deploy/figures.py --record-steps DIR
                                        keeps the steps alone, from the graph of a build folder
 
@@ -51,6 +53,7 @@ def parse(words: list) -> argparse.Namespace:
     does.add_argument("--summarise", nargs="+", metavar="RAW.json")
     does.add_argument("--show", nargs="+", metavar="FILE")
     does.add_argument("--measure-build", action="store_true")
+    does.add_argument("--record-build", metavar="LOG", type=pathlib.Path)
     does.add_argument("--record-steps", metavar="BUILD_DIR")
     parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="another tree, for tests")
     of = parser.add_argument_group("--summarise")
@@ -171,6 +174,9 @@ def main(words: list) -> int:
         return summarise(options)
     if options.show:
         return show.show(pathlib.Path(options.show[0]), options.show[1:], results)
+    if options.record_build:
+        build.record_log(results, options.record_build)
+        return rewrite(options.root)
     if options.record_steps:
         build.record_steps(results, pathlib.Path(options.record_steps))
         return rewrite(options.root)

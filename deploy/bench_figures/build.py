@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import resource
 import shutil
 import signal
@@ -17,7 +18,8 @@ from .summaries import read_json, write_text
 
 FILE = "build.json"
 WHAT = (
-    "steps of the build graph; minutes of a first build and of the tests (deploy/figures.py --measure-build)"
+    "steps of the build graph; minutes of a first build and of the tests (deploy/figures.py --measure-build, "
+    "or CCACHE_DISABLE=1 .ci/run and --record-build)"
 )
 TARGETS = ("installed", "all")
 CORES = 2
@@ -75,6 +77,34 @@ def record_steps(results: pathlib.Path, folder: pathlib.Path) -> None:
     kept = read(results) if (results / FILE).exists() else {}
     kept.pop("what", None)
     write(results, kept | {"steps": count_steps(folder)} | ({} if "minutes" in kept else {"date": today()}))
+
+
+def record_log(results: pathlib.Path, log: pathlib.Path) -> None:
+    """Keeps the minutes that a .ci/run on a clean clone printed, which ran without a compiler cache on two cores."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise Problem(f"{log}: cannot be read: {error}") from None
+    built = re.findall(
+        r"^build: \d+ steps took (\d+) s, (\d+) s of CPU and (\d+) s of the system$", text, re.MULTILINE
+    )
+    tests = re.findall(r"^Total Test time \(real\) = +([\d.]+) sec$", text, re.MULTILINE)
+    if len(built) != 2 or len(tests) != 1:
+        raise Problem(
+            f"{log}: found {len(built)} builds and {len(tests)} runs of the tests, expected 2 and 1: the output of "
+            "CCACHE_DISABLE=1 .ci/run in a clean clone"
+        )
+    first, rest = ([int(number) for number in line] for line in built)
+    share = min((user + system) / (CORES * took) for took, user, system in (first, rest))
+    kept = read(results) if (results / FILE).exists() else {}
+    kept.pop("commit", None)
+    minutes = [round(seconds / 60, 1) for seconds in (first[0], rest[0], float(tests[0]))]
+    write(
+        results,
+        kept
+        | {"date": today(), "machine": _cpu_name(), "busy": share < FREE}
+        | {"minutes": dict(zip((*TARGETS, "tests"), minutes))},
+    )
 
 
 def today() -> str:

@@ -393,6 +393,32 @@ class Build(unittest.TestCase):
         )
         self.assertEqual(figures("--check", self.folder, root=root).returncode, 0)
 
+    def test_minutes_are_taken_from_what_ci_printed(self):
+        root = copy_of_the_tree(self.folder / "tree")
+        log = self.folder / "log"
+        lines = [
+            "ci: deploy/run.sh submit examples/conv2d.json --trials 128",
+            "build: 261 steps took 390 s, 700 s of CPU and 50 s of the system",
+            "[261/261] Linking CXX executable bin/tuner",
+            "build: 840 steps took 780 s, 1400 s of CPU and 120 s of the system",
+            "Total Test time (real) = 600.40 sec",
+        ]
+        log.write_text("\n".join(lines))
+        ran = figures("--record-build", log, root=root)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        kept = json.loads((root / "tests/bench/results/build.json").read_text())
+        self.assertEqual(kept["minutes"], {"installed": 6.5, "all": 13.0, "tests": 10.0})
+        self.assertFalse(kept["busy"])
+        self.assertIn("building the tests 13, running them 10", (root / "README.md").read_text())
+        log.write_text("\n".join(lines).replace("700 s of CPU", "500 s of CPU"))
+        self.assertEqual(figures("--record-build", log, root=root).returncode, 0)
+        self.assertIn("a busy machine", (root / "README.md").read_text())
+        for wrong in (lines[1:2], lines[:4], [*lines, lines[1]], []):
+            log.write_text("\n".join(wrong))
+            ran = figures("--record-build", log, root=root)
+            self.assertEqual(ran.returncode, 2)
+            self.assertRegex(ran.stderr, r"\Afigures: .*log: found \d builds and \d runs of the tests, expected 2 and 1")
+
     def test_minutes_come_with_machine_day_and_whether_it_was_busy(self):
         said = {
             "steps": {"installed": 803, "all": 1582},
