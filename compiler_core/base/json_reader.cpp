@@ -211,11 +211,12 @@ std::string Reader::unknown_keys() const {
     if (asked.contains(key)) continue;
     ++count;
     unknown += (unknown.empty() ? "" : ", ") + found(json(key));
-    if (meant.empty()) meant = did_you_mean(key, {asked.begin(), asked.end()});
+    if (const std::string near = nearest_word(key, {asked.begin(), asked.end()}); !near.empty())
+      meant += str(meant.empty() ? "; did you mean " : ", ", near);
   }
   if (count == 0) return "";
   for (const std::string& k : asked) known += (known.empty() ? "" : ", ") + k;
-  return str(unknown, count == 1 ? ": unknown key" : ": unknown keys", meant.empty() ? "." : meant,
+  return str(unknown, count == 1 ? ": unknown key" : ": unknown keys", meant.empty() ? "." : meant + "?",
              " Known here: ", known, ".");
 }
 

@@ -217,8 +217,8 @@ Status check_output(const std::string& path, std::span<const std::string> read) 
     for (const std::string& name : read) {
       struct stat in {};
       if (::stat(name.c_str(), &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-        return invalid_argument(path, ": is the file that is read, ", name,
-                                ", and would be replaced; expected another name");
+        return invalid_argument(path,
+                                ": would replace a file that this command reads; expected another name");
     }
   return place_of(path).status();
 }

@@ -173,9 +173,11 @@ Result<AnswerLock> AnswerLock::parse(std::string_view text, const std::string& p
     begin = end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::string place = str(path, ":", ++number, ": ");
+    if (number == 1)
+      if (const Status first = check_first_line(line); !first) return first.with_context(place);
     if (const Status good = check_characters(line); !good) return good.with_context(place);
     if (number == 1) {
-      if (const Status first = check_first_line(line); !first) return first.with_context(place);
+      continue;
     } else if (is_conflict(line)) {
       return invalid_argument(place, "expected an entry, found ", quoted_piece(line),
                               ": a merge is not finished. Keep one line for each task");
@@ -203,7 +205,7 @@ Result<AnswerLock> AnswerLock::parse(std::string_view text, const std::string& p
 
 Result<AnswerLock> AnswerLock::read(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text,
-                   read_file(path, "a lock file, as `tuner lock` writes it", kMostBytes));
+                   read_file(path, "a lock file, as the command lock writes it", kMostBytes));
   return parse(text, path);
 }
 

@@ -49,15 +49,15 @@ struct Told {
 
 Told tell(const std::string& task, const Choice& choice, const FirstUse& found, const std::string& kept_in) {
   const bool locked = choice.kind == answer_kind_name(AnswerKind::kLocked);
-  const std::string again = kept_in.empty() ? "" : str(", and delete ", kept_in);
+  const std::string again = kept_in.empty() ? "" : str(". To race it again: delete ", kept_in);
   switch (found.verdict) {
     case Verdict::kSlower:
       if (locked)
         return {str(task, ": ", times_text(found),
-                    "; it is locked, so it is used. To choose anew: tuner revalidate, then tuner lock"),
+                    "; it is locked, so it is used. To choose anew: tuner revalidate --all, then tuner lock"),
                 false};
-      return {str(task, ": ", times_text(found), ": the default is used. To measure anew: tuner revalidate",
-                  again),
+      return {str(task, ": ", times_text(found),
+                  ": the default is used. To measure anew: tuner revalidate --all", again),
               true};
     case Verdict::kWrong:
       return {str(task, ": its kernel is not right here: ", found.why,

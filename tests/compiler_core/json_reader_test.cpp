@@ -81,6 +81,9 @@ TEST(JsonReader, BesideAMissingKeyItNamesTheOnesItDoesNotKnow) {
             "[3].a: expected a value, found nothing. \"A\": unknown key; did you mean a? Known here: a, b.");
   EXPECT_EQ(refused(R"({"M":4,"N":5})"),
             "[3].a: expected a value, found nothing. \"M\", \"N\": unknown keys. Known here: a, b.");
+  EXPECT_EQ(refused(R"({"A":"x","B":5})"),
+            "[3].a: expected a value, found nothing. \"A\", \"B\": unknown keys; did you mean a, b? Known "
+            "here: a, b.");
   EXPECT_EQ(refused(R"({"a":1,"N":5})"), "[3].a: expected a text in quotes, found 1.")
       << "that is another mistake";
   EXPECT_EQ(refused(R"({"a":"x","b":1,"M":4,"N":5})"), "[3].\"M\", \"N\": unknown keys. Known here: a, b.");

@@ -158,6 +158,10 @@ TEST(AnswerLock, AMistakeIsToldWithItsLine) {
        "answers.lock:4: "},
       {start + "<<<<<<< HEAD\n" + good + "=======\n" + good + ">>>>>>> theirs\n",
        R"(answers.lock:3: expected an entry, found "<<<<<<< HEAD": a merge is not finished)"},
+      {std::string("\x7f"
+                   "ELF\t\2\0",
+                   7),
+       "answers.lock:1: expected \"tuner-lock 1\", found "},
       {start + "\x1b[2J\n", "answers.lock:3: expected text, found a control character with the number 27"},
       {start + std::string("a\0b", 3) + "\n", "found a control character with the number 0"},
   };

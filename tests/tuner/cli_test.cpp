@@ -153,8 +153,9 @@ TEST_F(CliTest, QueryPrintsTheBestConfigAndWhatItRestsOn) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out,
               HasSubstr("  time        1.001 us in one trial\n              not certified: not raced\n"));
-  EXPECT_THAT(text.out,
-              HasSubstr("none is claimed: nothing is certified (default config: 1.001 us in one trial)"));
+  EXPECT_THAT(
+      text.out,
+      HasSubstr("not claimed, because the time is not certified (default config: 1.001 us in one trial)"));
   EXPECT_THAT(text.out, HasSubstr(best_config_));
   EXPECT_THAT(text.out, HasSubstr("trial j1.1; 3 trials of this task (1 crashed, 2 ok)"));
   const Outcome3 document = tuner("query conv.json --db t.db --json");

@@ -283,6 +283,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {"",
        "line 1, column 1: not JSON: syntax error while parsing value - unexpected end of input; expected "
        "'[', '{', or a literal"},
+      {"tuner-lock 1\n",
+       "is a lock file, expected a job file. To use its configs: --lock, beside a job file"},
       {"3", "expected an object { ... }, found 3."},
       {"[]", "expected at least one entry, found []."},
       {"[7]", "[0]: expected an object { ... }, found 7."},

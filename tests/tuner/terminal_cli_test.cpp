@@ -133,6 +133,9 @@ TEST_F(TerminalCli, HelpIsACommandToo) {
   EXPECT_EQ(shell_.run("tuner help").out, shell_.run("tuner --help").out);
   EXPECT_THAT(shell_.run("tuner help submit").out, HasSubstr("--stop-below"));
   EXPECT_THAT(refused("help sbumit"), HasSubstr("did you mean submit?"));
+  EXPECT_EQ(shell_.run("tuner help help").out, shell_.run("tuner --help").out);
+  EXPECT_THAT(refused("show j1"),
+              HasSubstr("j1: is a job, expected one of its trials, such as j1.3, or a job file"));
 }
 
 TEST_F(TerminalCli, WordsOfOtherProgramsGetTheRightCommand) {

@@ -75,11 +75,11 @@ TEST(TimeWords, AnUncertifiedTimeClaimsNoGain) {
   t.default_time_ns = 27706;  // 3.80 times as long
   EXPECT_EQ(claimed_gain(t), 0);
   EXPECT_EQ(time_words(t).gain,
-            "none is claimed: nothing is certified (default config: 27.71 us in one trial)");
+            "not claimed, because the time is not certified (default config: 27.71 us in one trial)");
   EXPECT_FALSE(tuned_json(t, 0).contains("gain"));
   EXPECT_EQ(tuned_json(t, 0)["default_time_ns"], 27706);
   t.default_time_ns = 0;
-  EXPECT_EQ(time_words(t).gain, "none is claimed: nothing is certified");
+  EXPECT_EQ(time_words(t).gain, "not claimed, because the time is not certified");
 }
 
 // A reader who computes the half-width from the interval as it is printed finds the one that is printed.

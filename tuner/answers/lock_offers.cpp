@@ -13,7 +13,7 @@ namespace {
 Status add_built(const std::string& folder, std::vector<LockOffer>& offers) {
   if (!is_built(folder))
     return invalid_argument(folder,
-                            ": expected a folder that tuner build or tuner compile wrote, found neither "
+                            ": expected a folder that the command build or compile wrote, found neither "
                             "manifest.json nor plan.json in it");
   ASSIGN_OR_RETURN(std::vector<BuiltKernel> kernels, built_kernels(folder));
   for (BuiltKernel& k : kernels) {

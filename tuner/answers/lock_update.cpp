@@ -34,9 +34,9 @@ Status refuse_defaults(const AnswerLock& lock, const std::vector<LockOffer>& off
     if (count++ == 0) first = &offer;
   }
   if (count == 0) return Status::ok();
-  return not_found(count, " of ", offers.size(), offers.size() == 1 ? " task is" : " tasks are",
-                   " not tuned, the first ", described(task_of(first->task)),
-                   ": nothing is written. To tune: ", options.tune, "; to lock default configs: --defaults");
+  return not_found(count, " of ", offers.size(), offers.size() == 1 ? " task" : " tasks",
+                   " not tuned, so nothing is written. The first: ", described(task_of(first->task)),
+                   ". To tune: ", options.tune, "; to lock default configs: --defaults");
 }
 
 // That the config can be built as the entry of its task.

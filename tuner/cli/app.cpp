@@ -14,6 +14,7 @@ std::shared_ptr<CLI::App> make_app(CommandContext& context) {
   app.set_version_flag("--version", "tuner " TUNER_VERSION);
   app.footer(
       "First steps: tuner submit examples/conv2d.json, then tuner query examples/conv2d.json\n"
+      "tuner help COMMAND lists the options of a command.\n"
       "Exit codes: 0 done, 1 failed or nothing found, 2 wrong use.");
   const Command program(app);
   add_submit_command(program, context);

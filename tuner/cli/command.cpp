@@ -60,8 +60,9 @@ void add_extent_options(Command command, int64_t& batch, std::vector<std::string
 
 void add_target_option(Command command, std::string& target) {
   command
-      .add_option("--target", target,
-                  "Use this target instead of the file's: cpu, or llvm -mcpu=... -threads=N")
+      .add_option(
+          "--target", target,
+          "Use this target instead of the file's: cpu, llvm -mcpu=... -threads=N, or cuda -arch=sm_NN")
       .type_name("TARGET");
 }
 

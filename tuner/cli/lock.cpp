@@ -1,5 +1,7 @@
 // tuner lock FILE... -o answers.lock: the configs that these tasks get now, as a file that people commit and that query,
 // build, compile and the runtime library obey. --check holds such a file against them.
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +11,7 @@
 #include "tuner/answers/lock_update.h"
 #include "tuner/cli/command.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 namespace {
@@ -36,7 +39,9 @@ Status write_lock(const LockCommand& options) {
   std::fprintf(to, "%s: %zu added, %zu changed, %zu kept%s\n", options.output.c_str(), changes.added,
                changes.changed, changes.kept,
                changes.removed > 0 ? str(", ", changes.removed, " removed").c_str() : "");
-  for (const std::string& line : changes.lines) std::fprintf(to, "  %s\n", line.c_str());
+  const int width = terminal_width(options.output == "-" ? STDERR_FILENO : STDOUT_FILENO);
+  for (const std::string& line : changes.lines)
+    std::fprintf(to, "%s\n", wrapped("  " + line, width, 4).c_str());
   for (const std::string& note : changes.notes)
     std::fprintf(stderr, "tuner: %s\n", with_commands(note).c_str());
   if (changes.kept_unchosen > 0)
@@ -106,8 +111,7 @@ void add_lock_command(Command app, CommandContext& context) {
           "for, warm by default)")
       .one_of({"warm", "cold"});
   add_db_option(command, options->request.db);
-  command.add_option("--daemon", options->request.daemon,
-                     "Ask the daemon at HOST:PORT, unix:/path or of a credentials file instead of a file");
+  add_daemon_option(command, options->request.daemon, ": asks that daemon instead of a file");
   add_target_option(command, options->request.target);
 }
 

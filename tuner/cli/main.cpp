@@ -50,6 +50,7 @@ std::vector<const char*> help_as_option(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);
   if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
   words.erase(words.begin() + 1);
+  if (words.size() == 2 && std::string_view(words[1]) == "help") words.pop_back();
   words.push_back("--help");
   return words;
 }

@@ -116,7 +116,7 @@ int run_records_diff(const RecordsDiffOptions& options) {
         options.a.c_str(), diff->only_a.size(), options.b.c_str(), diff->only_b.size());
   }
   if (diff->compared == 0) {
-    std::fprintf(stderr, "tuner: nothing could be compared: no task has samples enough in both databases\n");
+    std::fprintf(stderr, "tuner: nothing could be compared: no task has enough samples in both databases\n");
     return kExitFailed;
   }
   return regressed ? kExitFailed : kExitDone;

@@ -31,12 +31,13 @@ struct ShowOptions {
   std::string replay;  // file with a schedule, as --as schedule prints it; empty: the kernel's own
 };
 
-// "j3.17" or "t812", and no file of that name.
-bool is_trial(const std::string& text) {
-  static const std::regex kTrial("(t|j[0-9]+[.])[0-9]+");
+// Whether the text has this form and is no file.
+bool is_name(const std::string& text, const char* form) {
   std::error_code ignored;
-  return std::regex_match(text, kTrial) && !std::filesystem::exists(text, ignored);
+  return std::regex_match(text, std::regex(form)) && !std::filesystem::exists(text, ignored);
 }
+bool is_trial(const std::string& text) { return is_name(text, "(t|[^/]+[.])[0-9]+"); }  // "j3.17", "t812"
+bool is_job(const std::string& text) { return is_name(text, "j[0-9]+"); }
 
 // Every word of --as.
 std::vector<std::string> all_words() {
@@ -132,7 +133,11 @@ Status show_what(const ShowOptions& options) {
   if (std::ranges::find(compiled_views(), options.as) != compiled_views().end())
     return invalid_argument("--as ", options.as, ": for the folder of a compiled model; found ",
                             options.what);
-  return is_trial(options.what) ? show_trial(options) : show_file(options);
+  if (is_trial(options.what)) return show_trial(options);
+  if (is_job(options.what))
+    return invalid_argument(options.what, ": is a job, expected one of its trials, such as ", options.what,
+                            ".3, or a job file. For the job: tuner report ", options.what, " -o report.html");
+  return show_file(options);
 }
 
 }  // namespace

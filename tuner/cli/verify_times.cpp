@@ -74,7 +74,7 @@ void print(const Counts& counts) {
   std::printf("%d of %d inside their intervals", counts.inside, counts.judged());
   if (counts.outside > 0) std::printf(", %d OUTSIDE", counts.outside);
   if (counts.unknown > 0)
-    std::printf("; for %d cannot tell, the machine is busy: again when it is calmer", counts.unknown);
+    std::printf("; for %d cannot tell: run this again when the machine is calmer", counts.unknown);
   std::printf("\n");
 }
 

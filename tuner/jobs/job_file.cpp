@@ -97,6 +97,9 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
 }
 
 Result<std::vector<JobEntry>> read_document(std::string_view text) {
+  if (text.starts_with("tuner-lock "))
+    return invalid_argument(
+        "is a lock file, expected a job file. To use its configs: --lock, beside a job file");
   ASSIGN_OR_RETURN(const json document, json_input::parse(text));
   std::vector<JobEntry> entries;
   if (!document.is_array()) {

@@ -17,7 +17,7 @@ std::string gain_words(const TunedConfig& t) {
                ", in the same race)");
   }
   if (t.certified) return "not known: the default config was not in the race";
-  return str("none is claimed: nothing is certified",
+  return str("not claimed, because the time is not certified",
              t.default_time_ns > 0
                  ? str(" (default config: ", format_time(t.default_time_ns), " in one trial)")
                  : "");

@@ -19,7 +19,7 @@ struct TimeWords {
       certainty;  // "certified to +- 2.1 %"; "not certified: the race knows the time of its fastest only to ..."
   std::string
       gain;  // "2.72 times as fast as the default config (48.95 us, in the same race)"; "not known: ...";
-             // "none is claimed: nothing is certified (default config: 27.71 us in one trial)"
+             // "not claimed, because the time is not certified (default config: 27.71 us in one trial)"
   std::string other;  // "58.62 us with constants cold"; empty: not known
 };
 TimeWords time_words(const TunedConfig& tuned);

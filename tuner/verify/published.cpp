@@ -178,11 +178,12 @@ std::vector<std::string> verdict_text(TimeVerdict verdict, const TunedConfig& pu
                times};
       break;
     case TimeVerdict::kCannotTell:
-      lines = {"cannot tell: the machine is busy",
-               last.busy.empty() ? str("a process took ", format_time(last.fastest_ns), ", another ",
-                                       format_time(last.slowest_ns))
-                                 : last.busy,
-               times};
+      lines = {
+          last.busy.empty() ? "cannot tell: the measurements disagree" : "cannot tell: the machine is busy",
+          last.busy.empty() ? str("a process took ", format_time(last.fastest_ns), ", another ",
+                                  format_time(last.slowest_ns))
+                            : last.busy,
+          times};
   }
   for (std::string& line : stretched_by(published, now, last)) lines.push_back(std::move(line));
   return lines;
