@@ -71,7 +71,7 @@ AlignedBuffer::AlignedBuffer(int64_t bytes, Content content) : bytes_(bytes) {
   const size_t lines = (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine + kLine;
   const size_t border = lines >= kLargePage ? kLargePage : kLine;
   void* p = std::aligned_alloc(border, (lines + border - 1) / border * border);
-  CHECK(p != nullptr) << "out of memory: " << lines << " bytes";
+  if (p == nullptr) throw std::bad_alloc();  // of standard containers, too: one error for one cause
 #ifdef MADV_HUGEPAGE
   if (border == kLargePage) madvise(p, lines / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif

@@ -248,7 +248,9 @@ tuner_code tuner_open(const char* path, const tuner_options* options, tuner_sour
             lock == nullptr
                 ? ""
                 : str(will_capture ? "" : "run this program once with TUNER_CAPTURE=shapes.json, then ",
-                      "tuner lock ", will_capture ? capture : "shapes.json", " -o ", lock->path())};
+                      "tuner lock ", will_capture ? capture : "shapes.json", " -o ", lock->path(),
+                      constants == Constants::kCold ? " --constants cold" : "",
+                      algorithms.empty() ? "" : ", with \"algorithms\" in the entries of that file")};
     if (verifies) opened->verdicts.emplace(asked.cache_dir);
     ASSIGN_OR_RETURN(opened->source, Source::open(text_or(path, ""), asked));
     *source = opened.release();

@@ -146,7 +146,7 @@ class BundleSource final : public Source {
       } else if (!kernel.missing.empty()) {
         why = str("; it is there for \"", kernel.choice.target, "\", and this CPU lacks ",
                   kernel.missing.front());
-      } else if (const Status locked = check_lock(kernel); !locked) {
+      } else if (const Status locked = check_lock(kernel, workload); !locked) {
         refused = locked;
       } else {
         return load(kernel, lock_ != nullptr);
@@ -180,9 +180,10 @@ class BundleSource final : public Source {
   }
 
   // Whether the kernel is what the lock file says, if there is one.
-  Status check_lock(const BundleKernel& kernel) const {
+  Status check_lock(const BundleKernel& kernel, const Workload& workload) const {
     if (lock_ == nullptr) return Status::ok();
-    const LockedTask task{kernel.choice.target, kernel.workload, kernel.constants, kernel.algorithms};
+    const LockedTask task{kernel.choice.target, kernel.workload,
+                          workload.has_constants() ? kernel.constants : Constants::kWarm, kernel.algorithms};
     const LockEntry* const entry = lock_->find(task);
     if (entry == nullptr) return lock_->missing(task, lock_fix_);
     const LockedChoice here{kernel.choice.template_name, kernel.template_version, kernel.choice.config};

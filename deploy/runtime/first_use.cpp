@@ -15,6 +15,12 @@
 #include "measure_server/runner/sampling.h"
 
 namespace tuner::runtime {
+bool are_alike(double a, double b, const Tolerance& tolerance) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return true;
+  if (!std::isfinite(a) || !std::isfinite(b)) return false;
+  return std::fabs(a - b) <= tolerance.absolute + tolerance.relative * std::max(std::fabs(a), std::fabs(b));
+}
+
 namespace {
 
 constexpr std::array<std::pair<Verdict, std::string_view>, 4> kVerdicts = {
@@ -89,11 +95,9 @@ class RaceData {
       const std::vector<double> found = part(kernel), expected = part(plain);
       for (int64_t k = 0; k < count; ++k) {
         const double a = found[static_cast<size_t>(k)], b = expected[static_cast<size_t>(k)];
-        if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-        const double allowed = tolerance.absolute + tolerance.relative * std::max(std::fabs(a), std::fabs(b));
-        if (!(std::fabs(a - b) <= allowed))
+        if (!are_alike(a, b, tolerance))
           return str(o.name, "[", at + k, "] is ", a, ", and ", b,
-                     " by its default config; they may differ by ", allowed);
+                     " by its default config, which is too far off");
       }
     }
     return {};

@@ -37,6 +37,9 @@ struct FirstUse {
 // difference is no reason to fall back; races of the farm give up a finalist by the same rule after one process.
 inline constexpr double kMuchSlower = 1.10;
 
+// Whether two kernels may give these values of one element. Nothing finite is like an infinity or no number.
+bool are_alike(double a, double b, const Tolerance& tolerance);
+
 // Times of one round, a turn of each.
 struct Round {
   double kernel_ns = 0, default_ns = 0;

@@ -96,6 +96,8 @@ void take_in(const RaceReply& reply, const std::vector<size_t>& running, Course&
       racer = {.trial_id = racer.trial_id};  // it cannot win, however fast it was before
       continue;
     }
+    // Who came back is compared anew.
+    racer.as_good_as.reset(), racer.as_good_within = kAsGood;
     racer.samples_ns.insert(racer.samples_ns.end(), one.run_ns.begin(), one.run_ns.end());
     racer.sentinel_ns.insert(racer.sentinel_ns.end(), one.sentinel_ns.begin(), one.sentinel_ns.end());
     racer.process.insert(racer.process.end(), one.run_ns.size(), c.processes);
@@ -150,7 +152,7 @@ std::vector<size_t> tie_order(const std::vector<RaceEntry>& entries, const std::
 std::string_view won_by(const RaceVerdict& verdict, const Preference& preference,
                         const std::vector<RaceEntry>& entries, const std::string& default_trial) {
   if (verdict.winner == preference.stored) return "stored";
-  if (verdict.tied.size() == 1) return "fastest";
+  if (verdict.alone) return "fastest";
   if (entries[verdict.winner].candidate.trial_id() == default_trial) return "default";
   const auto as_small = [&](size_t i) {
     return i != verdict.winner && entries[i].code_bytes == entries[verdict.winner].code_bytes;

@@ -212,6 +212,7 @@ RaceVerdict judge_race(std::span<const Racer> racers, const Preference& preferen
   for (size_t i = 0; i < racers.size(); ++i) {
     if (i == out.leader || !ties.ran(i)) continue;
     if (!ties.told_apart(i)) rivals.push_back(i);
+    if (ties.tied(i)) out.alone = false;
     if (i == out.winner || !ties.told_apart(i) || ties.tied(i)) out.tied.push_back(i);
   }
   std::ranges::stable_sort(out.tied, {}, [&](size_t i) { return behind.of(i).mean; });

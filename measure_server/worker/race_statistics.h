@@ -49,8 +49,9 @@ struct Preference {
 struct RaceVerdict {
   size_t winner = 0;  // index into the racers
   size_t leader = 0;  // the fastest
-  std::vector<size_t>
-      tied;  // finalists that tie with the leader (kTie), itself and the winner included, fastest first
+  // Finalists that tie with the leader (kTie) or cannot be told from it, itself and the winner included, fastest first.
+  std::vector<size_t> tied;
+  bool alone = true;      // no other one ties with the leader
   Spread time_ns, ratio;  // the winner's; ratio: time divided by the pulse, so independent of the clock
   // The true time of the winner exceeds the fastest one's by at most this fraction (95 %); the same of the leader.
   double regret_bound = 0, leader_regret = 0;

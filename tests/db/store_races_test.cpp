@@ -313,6 +313,12 @@ TEST_F(RacesTest, AWinnerMayBeSlowerByATie) {
   for (double& ns : race.finalists[1].samples_ns) ns = 96.5;
   ASSERT_TRUE(why_contradicts_samples(race));
   EXPECT_THAT(*why_contradicts_samples(race), HasSubstr("takes 99 ns and more"));
+  // A stored answer stays unless another one is certainly faster: the race says how much faster that one may be.
+  race.won_by = WonBy::kStored;
+  race.regret_bound = 0.05;
+  EXPECT_FALSE(why_contradicts_samples(race));
+  for (double& ns : race.finalists[1].samples_ns) ns = 94;
+  EXPECT_TRUE(why_contradicts_samples(race)) << "99 and more, and the other one may be faster by 5 %";
 }
 
 TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {

@@ -125,6 +125,19 @@ TEST(RaceRounds, AKernelThatFailsIsWrongAndADefaultThatFailsIsNoReason) {
   EXPECT_EQ(failing(false).why, "the default config: returned -7");
 }
 
+TEST(AreAlike, WithinTheToleranceAndNeverAnInfinityBesideANumber) {
+  const double inf = std::numeric_limits<double>::infinity(), none = std::nan("");
+  const Tolerance tolerance{.absolute = 0.01, .relative = 0.1};
+  EXPECT_TRUE(are_alike(100, 110, tolerance));
+  EXPECT_FALSE(are_alike(100, 112, tolerance));
+  EXPECT_TRUE(are_alike(0, 0.009, tolerance));
+  EXPECT_FALSE(are_alike(0, 0.02, tolerance));
+  EXPECT_TRUE(are_alike(inf, inf, tolerance));
+  EXPECT_TRUE(are_alike(none, none, tolerance));
+  for (const auto& [a, b] : {std::pair(inf, 1.0), {1.0, -inf}, {inf, -inf}, {none, 1.0}, {inf, none}})
+    EXPECT_FALSE(are_alike(a, b, tolerance)) << a << " and " << b;
+}
+
 TEST(VerdictNames, AreReadBack) {
   for (const Verdict v : {Verdict::kKept, Verdict::kSlower, Verdict::kWrong, Verdict::kUndecided})
     EXPECT_EQ(verdict_from_name(verdict_name(v)), v);

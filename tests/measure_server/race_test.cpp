@@ -351,6 +351,17 @@ TEST(RunHeats, OfThoseThatTieTheDefaultWinsElseTheSmallestElseTheFirst) {
   EXPECT_EQ(r.won_by(), "fastest");
 }
 
+TEST(RunHeats, WhoIsSlowerByMoreThanATieHasNoPartInItThoughNobodyIsSure) {
+  const v1::RaceResult r = Tie()
+                               .add("a", {1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000}, 900, "x")
+                               .add("b", {950, 1095, 960, 1090, 955, 1092, 965, 1085, 1010}, 100, "y")
+                               .race();
+  ASSERT_TRUE(r.certified()) << r.uncertified_why();
+  EXPECT_EQ(r.winner(), "a");
+  EXPECT_THAT(r.tie_set(), ElementsAre("a", "b")) << "b is some 2.2 % slower, and may be the faster one";
+  EXPECT_EQ(r.won_by(), "fastest");
+}
+
 TEST(RunHeats, TheStoredAnswerStaysUnlessAnotherOneIsCertainlyFaster) {
   const auto stored_takes = [](std::vector<double> times) {
     return Tie()

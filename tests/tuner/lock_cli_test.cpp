@@ -298,6 +298,32 @@ TEST_F(LockCli, WhatWasBuiltCanBeLockedWithoutADatabase) {
   EXPECT_THAT(refused("lock bobs -o other.lock", 2), HasSubstr("bobs/manifest.json: kernels[0]."));
 }
 
+// The order in which files and folders are given decides nothing.
+TEST_F(LockCli, ATaskThatIsOfferedTwiceHasOneEntry) {
+  done(str("build job.json -o bobs --name lib --db bob.db", kOnHaswell));
+  done(str("build job.json -o alices --name lib --db alice.db", kOnHaswell));
+  open_new("empty.db");
+  store_.reset();
+  for (const char* files : {"job.json bobs", "bobs job.json"})
+    EXPECT_THAT(done(str("lock ", files, " -o answers.lock --db empty.db", kOnHaswell)).out,
+                AllOf(StartsWith("answers.lock: "), HasSubstr("2 "), HasSubstr("0 changed")))
+        << files;
+  EXPECT_THAT(read("answers.lock"), AllOf(HasSubstr(dense_[1]), HasSubstr(wide_[1])));
+  EXPECT_THAT(refused(str("lock alices bobs -o both.lock"), 2),
+              AllOf(HasSubstr(dense().key()), HasSubstr(": alices has matmul_cpu v"),
+                    HasSubstr(", and bobs has matmul_cpu v"), HasSubstr("expected one of the two")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("both.lock")));
+}
+
+// A workload without constants has one kind of time: its kernel is what its entry says, however it was asked for.
+TEST_F(LockCli, WithoutConstantsNoneAreColdInABundle) {
+  write("softmax.json", R"({"op":"softmax","rows":8,"columns":64})");
+  done(str("lock softmax.json -o answers.lock --defaults --constants cold --db alice.db", kOnHaswell));
+  EXPECT_THAT(read("answers.lock"), HasSubstr(" | warm | any | softmax_cpu"));
+  done(str("build softmax.json -o out --constants cold --lock answers.lock", kOnHaswell));
+  EXPECT_FALSE(json::parse(read("out/manifest.json")).at("kernels").at(0).contains("constants"));
+}
+
 TEST_F(LockCli, ConstantsAreAPartOfTheTask) {
   write("cold.json",
         R"({"op":"matmul","a":[64,128],"b":[128,96],"constant":["b"],"measure":{"constants":"cold"}})");

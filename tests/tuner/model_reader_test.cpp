@@ -275,8 +275,10 @@ TEST_F(ExternalData, LiesBesideTheModelAndNowhereElse) {
   EXPECT_THAT(read_with({{"location", "weights.bin"}, {"offset", "12"}}),
               HasSubstr("initializer \"w\": needs bytes 12 to 28 of weights.bin, which has 24"));
   EXPECT_THAT(read_with({{"location", "weights.bin"}, {"offset", "-1"}}), HasSubstr("needs bytes -1 to 15"));
-  EXPECT_THAT(read_with({{"location", "weights.bin"}, {"offset", "x"}}),
-              HasSubstr("external offset is no number"));
+  for (const char* offset : {"x", "", "8x", "18446744073709551616", "99999999999999999999999"})
+    EXPECT_THAT(read_with({{"location", "weights.bin"}, {"offset", offset}}),
+                HasSubstr("external offset is no number"))
+        << offset;
   EXPECT_THAT(read_with({{"location", "weights.bin"}, {"length", "12"}}),
               HasSubstr("has 12 bytes outside, its shape 16"));
   EXPECT_THAT(read_with({{"location", "none.bin"}}), HasSubstr("cannot be found"));

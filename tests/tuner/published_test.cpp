@@ -154,6 +154,20 @@ TEST(Published, WhatMakesAMachineBusyIsSaid) {
   EXPECT_EQ(judge(published(), now).busy, "");
 }
 
+// Of several measurements the sentence holds of each that it counts.
+TEST(Published, WhatIsOutsideIsSaidOfTheMeasurementsThatFoundIt) {
+  const std::vector<Judgement> looks = {
+      {.verdict = kCannotTell, .fastest_ns = 1.0e6, .slowest_ns = 1.3e6},
+      {.verdict = kOutside, .slower = true, .fastest_ns = 1.2e6, .slowest_ns = 1.4e6},
+      {.verdict = kOutside, .slower = true, .fastest_ns = 1.3e6, .slowest_ns = 1.5e6}};
+  EXPECT_EQ(verdict_text(kOutside, published(), again(1.3e6), looks).at(0),
+            "OUTSIDE: every process of 2 measurements took 1.200 ms or more");
+  std::vector<Judgement> faster = looks;
+  for (Judgement& look : faster) look.slower = false;
+  EXPECT_EQ(verdict_text(kOutside, published(), again(0.5e6), faster).at(0),
+            "OUTSIDE: every process of 2 measurements took 1.500 ms or less");
+}
+
 TEST(Published, NothingIsInsideWhereMostTurnsWereDisturbed) {
   RaceRow now = again(1e6);
   now.disturbed = 5;

@@ -36,10 +36,11 @@ Result<Answer> Asker::ask(const CliTask& task) const {
   ASSIGN_OR_RETURN(Answer answer,
                    resolver_->resolve(task.workload, task.target, task.algorithms, task.constants));
   if (!client_) return answer;
-  ASSIGN_OR_RETURN(Answer known, ask_daemon(task));
-  if (known.kind != AnswerKind::kExact || !is_config_of(known, answer)) return answer;
-  known.kind = AnswerKind::kLocked;
-  known.locked_at = answer.locked_at;
+  Result<Answer> known = ask_daemon(task);
+  if (!known) answer.note = str("what the daemon knows of it cannot be read: ", known.message());
+  if (!known || known->kind != AnswerKind::kExact || !is_config_of(*known, answer)) return answer;
+  known->kind = AnswerKind::kLocked;
+  known->locked_at = answer.locked_at;
   return known;
 }
 

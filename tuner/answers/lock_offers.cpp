@@ -2,9 +2,11 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "tuner/answers/asker.h"
 #include "tuner/answers/built_answers.h"
+#include "tuner/answers/lock_update.h"
 #include "tuner/text/hint.h"
 
 namespace tuner {
@@ -57,6 +59,27 @@ Status add_asked(const LockRequest& request, const std::string& file, std::uniqu
   return Status::ok();
 }
 
+// One offer of each task: one that was chosen before one that was not, else the first.
+Result<std::vector<LockOffer>> one_each(std::vector<LockOffer> offers) {
+  std::map<LockedTask, size_t> known;
+  std::vector<LockOffer> out;
+  for (LockOffer& offer : offers) {
+    const LockedTask task = locked_task(offer.task);
+    const auto [at, is_new] = known.try_emplace(task, out.size());
+    if (is_new) {
+      out.push_back(std::move(offer));
+      continue;
+    }
+    LockOffer& before = out[at->second];
+    if (before.chosen && offer.chosen && locked_choice(before.answer) != locked_choice(offer.answer))
+      return invalid_argument(described(task), ": ", before.from, " has ",
+                              described(locked_choice(before.answer)), ", and ", offer.from, " has ",
+                              described(locked_choice(offer.answer)), ": expected one of the two");
+    if (offer.chosen && !before.chosen) before = std::move(offer);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string tune_command(const std::vector<std::string>& files) {
@@ -75,7 +98,7 @@ Result<std::vector<LockOffer>> lock_offers(const LockRequest& request) {
   for (const std::string& file : request.files)
     RETURN_IF_ERROR(std::filesystem::is_directory(file, error) ? add_built(file, offers)
                                                                : add_asked(request, file, asker, offers));
-  return offers;
+  return one_each(std::move(offers));
 }
 
 }  // namespace tuner

@@ -17,7 +17,8 @@ struct LockRequest {
   bool database_may_miss = false;
 };
 
-// InvalidArgument: a file that is neither; NotFound: no database, and it is needed. A missing database that is not needed
+// One offer of each task: a choice before what is none. InvalidArgument: a file that is neither, or two that chose different configs
+// for one task; NotFound: no database, and it is needed. A missing database that is not needed
 // is told on stderr.
 Result<std::vector<LockOffer>> lock_offers(const LockRequest& request);
 

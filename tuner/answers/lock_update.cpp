@@ -5,15 +5,15 @@
 #include "tuner/text/hint.h"
 
 namespace tuner {
-namespace {
-
-LockedTask task_of(const CliTask& task) {
+LockedTask locked_task(const CliTask& task) {
   return locked_task(task.workload, task.target, task.algorithms, task.constants);
 }
 
-LockedChoice choice_of(const Answer& answer) {
+LockedChoice locked_choice(const Answer& answer) {
   return {answer.template_name, answer.template_version, answer.config};
 }
+
+namespace {
 
 Result<Answer> entry_of(const AnswerLock& lock, const CliTask& task, const std::string& fix) {
   return locked_answer(lock, task.workload, task.target, task.algorithms, task.constants, fix);
@@ -35,14 +35,14 @@ Status refuse_defaults(const AnswerLock& lock, const std::vector<LockOffer>& off
   }
   if (count == 0) return Status::ok();
   return not_found(count, " of ", offers.size(), offers.size() == 1 ? " task" : " tasks",
-                   " not tuned, so nothing is written. The first: ", described(task_of(first->task)),
+                   " not tuned, so nothing is written. The first: ", described(locked_task(first->task)),
                    ". To tune: ", options.tune, "; to lock default configs: --defaults");
 }
 
 // That the config can be built as the entry of its task.
 Status check_offer(const LockOffer& offer) {
   AnswerLock alone(offer.from);
-  alone.put({.task = task_of(offer.task), .choice = choice_of(offer.answer)});
+  alone.put({.task = locked_task(offer.task), .choice = locked_choice(offer.answer)});
   return entry_of(alone, offer.task, "build it or tune it with this program").status();
 }
 
@@ -61,11 +61,11 @@ Result<LockChanges> update_lock(AnswerLock& lock, const std::vector<LockOffer>& 
   std::vector<LockedTask> tasks;
   std::vector<std::string> changed;
   for (const LockOffer& offer : offers) {
-    const LockedTask task = task_of(offer.task);
+    const LockedTask task = locked_task(offer.task);
     if (std::ranges::find(tasks, task) != tasks.end()) continue;  // the file has it twice
     tasks.push_back(task);
     const LockEntry* const before = updated.find(task);
-    const LockedChoice choice = choice_of(offer.answer);
+    const LockedChoice choice = locked_choice(offer.answer);
     const bool taken = before == nullptr || is_taken(lock, offer);
     if (before != nullptr && (!taken || before->choice == choice)) {
       ++out.kept;
@@ -102,9 +102,9 @@ std::vector<std::string> lock_faults(const AnswerLock& lock, const std::vector<L
     if (!locked)
       faults.push_back(locked.message());
     else if (offer.chosen && !is_config_of(*locked, offer.answer))
-      faults.push_back(str(locked->locked_at, ": ", described(task_of(offer.task)), " is locked to ",
-                           described(choice_of(*locked)), "; ", offer.from, " has ",
-                           described(choice_of(offer.answer)), with_time(offer.answer),
+      faults.push_back(str(locked->locked_at, ": ", described(locked_task(offer.task)), " is locked to ",
+                           described(locked_choice(*locked)), "; ", offer.from, " has ",
+                           described(locked_choice(offer.answer)), with_time(offer.answer),
                            ". To take it: ", fix));
   }
   return faults;

@@ -21,6 +21,9 @@ struct LockOffer {
   bool chosen = false;
 };
 
+LockedTask locked_task(const CliTask& task);
+LockedChoice locked_choice(const Answer& answer);
+
 struct LockChanges {
   // One line each: "added    v1 matmul ...: matmul_cpu v7, block_k=0 ...", then changed, then removed ones.
   std::vector<std::string> lines;
@@ -36,7 +39,7 @@ struct LockOptions {
 };
 
 // Takes the offers over. The lock is as it was if there is an error. NotFound: tasks without an entry whose answer is
-// a default, and `defaults` is not set; it names the first and how many they are. Failed: a config that this program
+// a default, and `defaults` is not set; it names the first and how many they are. NotFound also: a config that this program
 // cannot build.
 Result<LockChanges> update_lock(AnswerLock& lock, const std::vector<LockOffer>& offers,
                                 const LockOptions& options);

@@ -46,7 +46,8 @@ ordered_json facts_of(const BundleTask& t, const Answer& answer, const ShippedKe
     if (arg.role == "packed") packed_bytes += arg.bytes;
   out["packed_bytes"] = packed_bytes;
   out["workload"] = t.task.key;
-  if (t.task.constants == Constants::kCold) out["constants"] = constants_name(t.task.constants);
+  if (t.task.constants == Constants::kCold && t.task.workload.has_constants())
+    out["constants"] = constants_name(t.task.constants);
   if (!t.task.algorithms.empty()) out["algorithms"] = t.task.algorithms;
   out["flops"] = t.task.workload.flops();
   out["template"] = answer.template_name;

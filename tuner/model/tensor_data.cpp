@@ -124,8 +124,10 @@ Result<graph::Constant> TensorData::external(const onnx::TensorProto& t, int64_t
     int64_t* number = entry.key() == "offset" ? &offset : entry.key() == "length" ? &length : nullptr;
     if (number == nullptr) continue;
     const std::string& text = entry.value();
-    if (std::from_chars(text.data(), text.data() + text.size(), *number).ptr != text.data() + text.size())
-      return invalid_argument("external ", entry.key(), " is no number");
+    const char* const end = text.data() + text.size();
+    if (const auto [stop, error] = std::from_chars(text.data(), end, *number);
+        error != std::errc() || stop != end)
+      return invalid_argument("external ", entry.key(), " is no number of bytes");
   }
   if (length != bytes) return invalid_argument("has ", length, " bytes outside, its shape ", bytes);
   std::error_code error;

@@ -146,6 +146,22 @@ std::optional<TimeVerdict> decided(std::span<const Judgement> looks) {
 
 namespace {
 
+// What all measurements that found the time OUTSIDE on the side of the last one say together.
+struct Outside {
+  size_t looks = 0;
+  double fastest_ns = 0, slowest_ns = 0;
+};
+Outside outside_of(std::span<const Judgement> looks) {
+  Outside all;
+  for (const Judgement& look : looks) {
+    if (look.verdict != TimeVerdict::kOutside || look.slower != looks.back().slower) continue;
+    all.fastest_ns = all.looks == 0 ? look.fastest_ns : std::min(all.fastest_ns, look.fastest_ns);
+    all.slowest_ns = std::max(all.slowest_ns, look.slowest_ns);
+    ++all.looks;
+  }
+  return all;
+}
+
 // What stretched the interval, if anything did.
 std::vector<std::string> stretched_by(const TunedConfig& published, const RaceRow& now,
                                       const Judgement& look) {
@@ -171,12 +187,14 @@ std::vector<std::string> verdict_text(TimeVerdict verdict, const TunedConfig& pu
     case TimeVerdict::kInside:
       lines = {str("inside: ", times)};
       break;
-    case TimeVerdict::kOutside:
-      lines = {str("OUTSIDE: every process of ", looks.size(), " measurements took ",
-                   last.slower ? str(format_time(last.fastest_ns), " or more")
-                               : str(format_time(last.slowest_ns), " or less")),
+    case TimeVerdict::kOutside: {
+      const Outside all = outside_of(looks);
+      lines = {str("OUTSIDE: every process of ", all.looks, " measurements took ",
+                   last.slower ? str(format_time(all.fastest_ns), " or more")
+                               : str(format_time(all.slowest_ns), " or less")),
                times};
       break;
+    }
     case TimeVerdict::kCannotTell:
       lines = {
           last.busy.empty() ? "cannot tell: the measurements disagree" : "cannot tell: the machine is busy",
