@@ -15,6 +15,7 @@
 #include "measure_server/runner/sampling.h"
 
 namespace tuner::runtime {
+
 bool are_alike(double a, double b, const Tolerance& tolerance) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return true;
   if (!std::isfinite(a) || !std::isfinite(b)) return false;
