@@ -121,6 +121,19 @@ TEST_F(TerminalCli, AMistypedOptionIsNamedWithTheOneThatWasMeant) {
   EXPECT_THAT(refused("submit x.json --trials many"), HasSubstr("--trials"));
 }
 
+TEST_F(TerminalCli, AWrongValueIsToldWithThoseThatAreRight) {
+  EXPECT_THAT(refused("show x.json --as schedul"),
+              AllOf(HasSubstr("show: --as: expected one of loops, "),
+                    HasSubstr(", found \"schedul\"; did you mean schedule?")));
+  EXPECT_THAT(refused("query x.json --constants hot"), HasSubstr("expected one of warm, cold, found \"hot\""));
+  EXPECT_THAT(refused("verify x.json --times --processes 2"),
+              HasSubstr("--processes: expected a whole number from 3 to 100, found 2"));
+  EXPECT_THAT(refused("verify x.json --times --processes 3x"), HasSubstr("found 3x"));
+  EXPECT_THAT(refused("records diff a.db b.db --threshold nan"),
+              HasSubstr("--threshold: expected a number from 0 to 1000, found nan"));
+  EXPECT_EQ(refused(""), "tuner: expected a command. For help: tuner --help\n");
+}
+
 TEST_F(TerminalCli, AMistypedKeyOfAJobFileIsNamedWithTheOneThatWasMeant) {
   shell_.write("x.json", R"({"op":"softmax","rows":2,"columns":3,"trails":8})");
   EXPECT_THAT(refused("query x.json"),

@@ -1,12 +1,15 @@
 #include "tuner/command_line/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <type_traits>
 #include <utility>
 
+#include "compiler_core/base/did_you_mean.h"
 #include "compiler_core/base/status.h"
 #include "tuner/command_line/program_app.h"
 
@@ -24,26 +27,47 @@ const Option& Option::one_each() const {
 }
 const Option& Option::delimiter(char separator) const { return option_->delimiter(separator), *this; }
 
+namespace {
+
+// CLI11's own validators in their words: what was expected, what was found. CLI::Range would let NaN pass.
+template <typename Number>
+CLI::Validator range(Number least, Number most) {
+  const auto complaint = [=](std::string& text) {
+    Number value{};
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
+    return str("expected ", std::is_integral_v<Number> ? "a whole number" : "a number", " from ", least,
+               " to ", most, ", found ", text);
+  };
+  return {complaint, CLI::Range(least, most).get_description()};
+}
+
+CLI::Validator member(const std::vector<std::string>& words) {
+  const auto complaint = [words](std::string& text) {
+    if (std::ranges::find(words, text) != words.end()) return std::string();
+    std::string all;
+    for (const std::string& word : words) all += str(all.empty() ? "" : ", ", word);
+    return str("expected ", words.size() > 1 ? "one of " : "", all, ", found \"", text, "\"",
+               did_you_mean(text, words));
+  };
+  return {complaint, CLI::IsMember(words).get_description()};
+}
+
+}  // namespace
+
 const Option& Option::one_of(const std::vector<std::string>& words) const {
-  return option_->check(CLI::IsMember(words)), *this;
+  return option_->check(member(words)), *this;
 }
 const Option& Option::in_range(int least, int most) const {
-  return option_->check(CLI::Range(least, most)), *this;
+  return option_->check(range(least, most)), *this;
 }
 const Option& Option::in_range(int64_t least, int64_t most) const {
-  return option_->check(CLI::Range(least, most)), *this;
+  return option_->check(range(least, most)), *this;
 }
 const Option& Option::in_range(uint64_t least, uint64_t most) const {
-  return option_->check(CLI::Range(least, most)), *this;
+  return option_->check(range(least, most)), *this;
 }
-// CLI::Range would let NaN pass.
 const Option& Option::in_range(double least, double most) const {
-  const auto is_number = [](const std::string& text) {
-    double value = 0;
-    const bool number = CLI::detail::lexical_cast(text, value) && !std::isnan(value);
-    return number ? std::string() : str("expected a number, found ", text);
-  };
-  return option_->check(CLI::Range(least, most))->check(is_number), *this;
+  return option_->check(range(least, most)), *this;
 }
 const Option& Option::positive() const { return option_->check(CLI::PositiveNumber), *this; }
 const Option& Option::not_negative() const { return option_->check(CLI::NonNegativeNumber), *this; }

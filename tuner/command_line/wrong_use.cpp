@@ -109,7 +109,8 @@ std::string wrong_use(const CLI::App& app, int argc, const char* const* argv, co
     const std::string meant = did_you_mean(option, option_names(*named.command));
     return str(start, "unknown option ", option, meant.empty() ? where_help_is(named) : meant);
   }
-  return str(start, found, where_help_is(named));
+  const bool no_command = found == "A subcommand is required";
+  return str(start, no_command ? "expected a command" : found, where_help_is(named));
 }
 
 }  // namespace tuner
