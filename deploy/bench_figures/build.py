@@ -89,9 +89,9 @@ def record_log(results: pathlib.Path, log: pathlib.Path) -> None:
         r"^build: \d+ steps took (\d+) s, (\d+) s of CPU and (\d+) s of the system$", text, re.MULTILINE
     )
     tests = re.findall(r"^Total Test time \(real\) = +([\d.]+) sec$", text, re.MULTILINE)
-    if len(built) != 2 or len(tests) != 1:
+    if len(built) != 2 or not tests:  # check.sh runs a test, too, later
         raise Problem(
-            f"{log}: found {len(built)} builds and {len(tests)} runs of the tests, expected 2 and 1: the output of "
+            f"{log}: found {len(built)} builds and {len(tests)} runs of tests, expected 2 and some: the output of "
             "CCACHE_DISABLE=1 .ci/run in a clean clone"
         )
     first, rest = ([int(number) for number in line] for line in built)
