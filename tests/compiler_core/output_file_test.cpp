@@ -187,7 +187,8 @@ TEST_F(OutputFileTest, WhatIsReadIsNotReplaced) {
   fs::create_hard_link(file("job.json"), file("hard"));
   const std::vector<std::string> read = {file("none"), file("job.json")};
   for (const char* const name : {"job.json", "link", "hard"})
-    EXPECT_THAT(check_output(file(name), read).message(), HasSubstr("job.json, and would be replaced"))
+    EXPECT_THAT(check_output(file(name), read).message(),
+                HasSubstr("would replace a file that this command reads"))
         << name;
   EXPECT_TRUE(check_output(file("other.json"), read).is_ok());
   EXPECT_TRUE(check_output(file("new.json"), read).is_ok());

@@ -202,7 +202,8 @@ TEST(AnswerLock, AFileThatCannotBeReadIsOneLine) {
   const Result<AnswerLock> none = AnswerLock::read("/no/such/answers.lock");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(none.message(), AllOf(StartsWith("/no/such/answers.lock: "), HasSubstr("tuner lock")));
+  EXPECT_THAT(none.message(),
+              AllOf(StartsWith("/no/such/answers.lock: "), HasSubstr("Expected a lock file")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "tests/layering/tree.h"
 
@@ -124,8 +125,9 @@ std::vector<std::string> hidden(const Files& files) {
           if (d.function && reads(path, header, includes)) continue;
           for (const std::string& other : sources)
             if (other != path && has_word(files.at(other), d.name) && reads(other, header, includes)) {
-              found.push_back(path + ": " + d.name + " hides that of " + header + ", which " + other +
-                              " uses");
+              std::ostringstream line;
+              line << path << ": " << d.name << " hides that of " << header << ", which " << other << " uses";
+              found.push_back(line.str());
               break;
             }
         }

@@ -59,8 +59,10 @@ TEST_F(BadInput, ExtractRefusesFilesThatAreNoModel) {
 
 TEST_F(BadInput, ExtractRefusesOptionsByName) {
   EXPECT_THAT(refused("extract -o out.json"), HasSubstr("MODEL is required"));
-  EXPECT_THAT(refused("extract text.onnx -o out.json --batch zero"), HasSubstr("--batch: Value zero"));
-  EXPECT_THAT(refused("extract text.onnx -o out.json --batch 0"), HasSubstr("--batch: Value 0"));
+  EXPECT_THAT(refused("extract text.onnx -o out.json --batch zero"),
+              HasSubstr("--batch: expected a whole number from 1 to 2147483648, found zero"));
+  EXPECT_THAT(refused("extract text.onnx -o out.json --batch 0"),
+              HasSubstr("--batch: expected a whole number from 1 to 2147483648, found 0"));
   EXPECT_THAT(refused("extract text.onnx -o out.json --dim sequence"),
               HasSubstr("--dim: expected NAME=N, as sequence=128, found \"sequence\""));
   EXPECT_THAT(refused("extract text.onnx -o out.json --dim n=1 --dim n=2"),
@@ -80,8 +82,10 @@ TEST_F(BadInput, CoverRefusesOptionsByName) {
   EXPECT_THAT(refused("cover --op conv2d --spaces knobs.csv -o out.h"), HasSubstr("found 2 of"));
   EXPECT_THAT(refused("cover --spaces knobs.csv --store -o out.h"), HasSubstr("--store: "));
   EXPECT_THAT(refused("cover --spaces knobs.csv --target cpu -o out.h"), HasSubstr("--target: "));
-  EXPECT_THAT(refused("cover --spaces knobs.csv --k 0 -o out.h"), HasSubstr("--k: Value 0"));
-  EXPECT_THAT(refused("cover --spaces knobs.csv --k three -o out.h"), HasSubstr("--k: Value three"));
+  EXPECT_THAT(refused("cover --spaces knobs.csv --k 0 -o out.h"),
+              HasSubstr("--k: expected a whole number from 1 to 64, found 0"));
+  EXPECT_THAT(refused("cover --spaces knobs.csv --k three -o out.h"),
+              HasSubstr("--k: expected a whole number from 1 to 64, found three"));
   EXPECT_THAT(refused("cover --spaces knobs.csv --within half -o out.h"), HasSubstr("--within: "));
 }
 

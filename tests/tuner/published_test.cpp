@@ -8,9 +8,7 @@
 namespace tuner {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr TimeVerdict kInside = TimeVerdict::kInside, kOutside = TimeVerdict::kOutside,
                       kCannotTell = TimeVerdict::kCannotTell;

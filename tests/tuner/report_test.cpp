@@ -15,7 +15,6 @@ using nlohmann::ordered_json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::kMatmul;
-using testing::kNasty;
 using testing::kSoftmax;
 using testing::kTarget;
 using ::testing::Not;

@@ -123,9 +123,10 @@ TEST_F(TerminalCli, AMistypedOptionIsNamedWithTheOneThatWasMeant) {
 
 TEST_F(TerminalCli, AWrongValueIsToldWithThoseThatAreRight) {
   EXPECT_THAT(refused("show x.json --as schedul"),
-              AllOf(HasSubstr("show: --as: expected one of loops, "),
-                    HasSubstr(", found \"schedul\"; did you mean schedule?")));
-  EXPECT_THAT(refused("query x.json --constants hot"), HasSubstr("expected one of warm, cold, found \"hot\""));
+              AllOf(HasSubstr("show: --as: expected one of schedule, loops, "),
+                    HasSubstr(", found \"schedul\"; did you mean schedule? For help: ")));
+  EXPECT_THAT(refused("query x.json --constants hot"),
+              HasSubstr("expected one of warm, cold, found \"hot\""));
   EXPECT_THAT(refused("verify x.json --times --processes 2"),
               HasSubstr("--processes: expected a whole number from 3 to 100, found 2"));
   EXPECT_THAT(refused("verify x.json --times --processes 3x"), HasSubstr("found 3x"));

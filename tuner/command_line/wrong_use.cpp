@@ -110,7 +110,8 @@ std::string wrong_use(const CLI::App& app, int argc, const char* const* argv, co
     return str(start, "unknown option ", option, meant.empty() ? where_help_is(named) : meant);
   }
   const bool no_command = found == "A subcommand is required";
-  return str(start, no_command ? "expected a command" : found, where_help_is(named));
+  const std::string help = where_help_is(named);
+  return str(start, no_command ? "expected a command" : found, found.ends_with("?") ? help.substr(1) : help);
 }
 
 }  // namespace tuner

@@ -69,7 +69,7 @@ void draw_roofs(Chart& chart, const Roofs& r, const RoofScale& s) {
     Point at{s.x(from), at_the_side ? s.y(gbps * from) - 6 : kRoofTop + kRoofHeight - 8};
     if (std::abs(at.y - above) < 13 && at_the_side) at.y = above + 13;
     above = at.y;
-    chart.words(at, 8, "start", str(text(level, "name"), " ", static_cast<int64_t>(gbps + 0.5), " GB/s"),
+    chart.words(at, 8, "start", str(text(level, "name"), " ", std::llround(gbps), " GB/s"),
                 bounds ? "halo strong" : "halo");
   }
 }
@@ -119,8 +119,7 @@ Html roofline_chart(const Facts& task) {
   if (r.peak > 0) {
     chart.line(peak, {0, s.y(r.peak)}, {1, s.y(r.peak)});
     chart.words({0, s.y(r.peak) - 7}, 6, "start",
-                str(text(roofline, "peak_name"), " ", static_cast<int64_t>(r.peak + 0.5), " GFLOP/s"),
-                "halo strong");
+                str(text(roofline, "peak_name"), " ", std::llround(r.peak), " GFLOP/s"), "halo strong");
   }
   const Point at{s.x(r.intensity), s.y(r.gflops)};
   const bool near_right = at.x > 0.6;

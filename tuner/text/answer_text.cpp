@@ -47,7 +47,7 @@ std::string prediction(const Answer& a) {
 // The lines of an answer: a name, and what is to be said under it.
 class Lines {
  public:
-  Lines(std::string head, int width) : out_(shortened(head, width) + "\n"), width_(width) {}
+  Lines(const std::string& head, int width) : out_(shortened(head, width) + "\n"), width_(width) {}
   void add(const char* name, const std::string& value) {
     if (value.empty()) return;
     const std::string start = str("  ", name, std::string(kIndent - 2 - std::string_view(name).size(), ' '));
