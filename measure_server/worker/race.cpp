@@ -43,9 +43,15 @@ struct Course {
   bool too_disturbed() const { return 2 * disturbed > counted; }
 };
 
+// The stored answer stays so far, and another finalist may be faster by more than a tie.
+bool is_disputed(const RaceVerdict& v, const Preference& preference) {
+  return v.winner == preference.stored && v.winner != v.leader && v.regret_bound > kTie;
+}
+
 bool decided(const Course& c) {
   if (c.processes < kEnoughProcesses) return false;
   const RaceVerdict v = judge_race(c.racers, c.preference);
+  if (is_disputed(v, c.preference)) return false;
   if (std::count(c.racing.begin(), c.racing.end(), true) > 1 && v.leader_regret > kAsGood) return false;
   return std::max(v.time_ns.half_width(), v.ratio.half_width()) <= kNarrowHalfWidth;
 }
@@ -54,8 +60,10 @@ bool decided(const Course& c) {
 bool goes_on(const Course& c, const v1::RaceOptions& options) {
   if (c.spoilt.size() >= kMostSpoilt) return false;
   if (c.processes < options.processes()) return true;
-  const double half_width = judge_race(c.racers, c.preference).time_ns.half_width();
-  if (c.processes < 2 * options.processes()) return half_width > kWideHalfWidth;
+  const RaceVerdict v = judge_race(c.racers, c.preference);
+  const double half_width = v.time_ns.half_width();
+  if (c.processes < 2 * options.processes())
+    return half_width > kWideHalfWidth || is_disputed(v, c.preference);
   return c.processes < kMostTimes * options.processes() && half_width > kWidestCertified;
 }
 

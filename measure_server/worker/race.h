@@ -26,7 +26,8 @@ struct RaceRoles {
 
 // Runs heats through `heat` (usually RunnerClient::race). It stops when one finalist is left, or more
 // processes would not separate the ties, and the winner's interval is narrow. It runs at most
-// options.processes heats, or more while the interval is wider than kWidestCertified, and begins none after
+// options.processes heats, or more while the interval is wider than kWidestCertified or the stored answer may be slower than a
+// tie, and begins none after
 // options.limit_s. A heat with mostly disturbed turns is repeated; six such heats end the race. `base` is
 // used for every heat. A finalist that fails leaves the race.
 //

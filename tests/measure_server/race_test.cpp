@@ -382,6 +382,22 @@ TEST(RunHeats, TheStoredAnswerStaysUnlessAnotherOneIsCertainlyFaster) {
   EXPECT_EQ(r.won_by(), "stored");
 }
 
+TEST(RunHeats, ADisputedStoredAnswerRacesOnUntilItIsCertain) {
+  const auto old_takes = [](std::vector<double> times) {
+    Tie tie;
+    tie.add("new", {1000}, 10, "x").add("old", std::move(times), 90, "y");
+    const v1::RaceResult r = tie.race({.stored_trial = "old"});
+    return std::pair(r.winner(), tie.heats.processes["old"]);
+  };
+  // 3.5 % slower in the mean, and 3 % to either side of it: nine processes are sure of half a per cent.
+  const auto [winner, processes] = old_takes({1005, 1065, 1005, 1065, 1005, 1065, 1005, 1065, 1005, 1065,
+                                              1005, 1065, 1005, 1065, 1005, 1065, 1005, 1065});
+  EXPECT_EQ(winner, "new");
+  EXPECT_GT(processes, 9);
+  EXPECT_LE(processes, 27);
+  EXPECT_EQ(old_takes({1002}), std::pair(std::string("old"), 6)) << "no dispute";
+}
+
 TEST(RunHeats, TheStoredAnswerStaysForThreeProcessesHoweverSlow) {
   Tie tie;
   tie.add("new", {1000}, 10, "x").add("old", {5000}, 10, "y");
