@@ -83,8 +83,10 @@ class Behind {
   double error(size_t i, double probability) const {
     const Mean& d = differences_[i];
     if (d.n < 2) return std::numeric_limits<double>::infinity();
-    return student_quantile(probability, static_cast<double>(std::max<size_t>(degrees_, 1))) *
-           std::max(d.deviation, deviation_) / std::sqrt(static_cast<double>(d.n));
+    // Of one that has left the others say nothing; its own processes do.
+    const size_t degrees = std::max({degrees_, d.degrees, size_t{1}});
+    return student_quantile(probability, static_cast<double>(degrees)) * std::max(d.deviation, deviation_) /
+           std::sqrt(static_cast<double>(d.n));
   }
 
  private:

@@ -254,6 +254,18 @@ TEST(RaceStatistics, TheStoredAnswerLosesToTheCertainlyFasterAlone) {
     }
     return stays;
   };
+  // It stays beaten once it has left, and the winner runs on alone.
+  std::vector<Racer> left = named(2);
+  const auto add = [](Racer& racer, int process, double ns) {
+    racer.samples_ns.insert(racer.samples_ns.end(), 5, ns);
+    racer.sentinel_ns.insert(racer.sentinel_ns.end(), 5, 1e5);
+    racer.process.insert(racer.process.end(), 5, process);
+  };
+  for (int process = 0; process < 9; ++process) {
+    add(left[0], process, 1000);
+    if (process < 6) add(left[1], process, process % 2 == 0 ? 1070 : 1050);
+  }
+  EXPECT_EQ(judge_race(left, {.stored = 1, .order = {}}).winner, 0u);
   EXPECT_EQ(kept(1.0), 200);
   EXPECT_GE(kept(1.005), 195);
   EXPECT_LE(kept(1.05), 4);
