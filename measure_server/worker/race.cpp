@@ -233,8 +233,9 @@ void send_home(const std::vector<RaceEntry>& entries, const RaceRoles& roles, Co
   const RaceVerdict verdict = judge_race(c.racers, c.preference);
   for (size_t i = 0; i < c.racing.size(); ++i) {
     const std::string& id = entries[i].candidate.trial_id();
-    const bool awaited =
-        (id == roles.default_trial || id == roles.stored_trial) && c.processes < kFewestProcesses;
+    // Both are published or kept by what they take here; of the default it is the gain that depends on it.
+    const bool awaited = (id == roles.default_trial && c.processes < kEnoughProcesses) ||
+                         (id == roles.stored_trial && c.processes < kFewestProcesses);
     if (!c.racing[i] || now.of[i] == Chance::kOpen || awaited || i == verdict.winner) continue;
     c.racing[i] = false;
     if (now.of[i] == Chance::kAsGood) c.racers[i].as_good_as = now.leader;

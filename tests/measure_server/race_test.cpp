@@ -250,10 +250,10 @@ TEST(RunHeats, TellsBeforeEachHeatHowFarItIs) {
   }
 }
 
-TEST(RunHeats, TheDefaultStaysForThreeProcessesHoweverSlow) {
+TEST(RunHeats, TheDefaultStaysForSixProcessesHoweverSlow) {
   PlayedHeats heats{{{"a", {1000}}, {"plain", {9000}}}};
   const v1::RaceResult r = play(heats, {"a", "plain"}, "plain");
-  EXPECT_EQ(heats.processes["plain"], 3);
+  EXPECT_EQ(heats.processes["plain"], 6);
   EXPECT_EQ(r.default_trial(), "plain");
   EXPECT_NEAR(r.default_time_ns(), 9000, 1e-6);
   EXPECT_EQ(r.winner(), "a");
