@@ -23,7 +23,7 @@ for round in $(seq "$rounds"); do
       { time XDG_CACHE_HOME=$work/cache "$bin/tuner" submit "$file" --trials 96 --stop-below 0 --seed "$round" --db "$work/t.db" \
         >"$work/log" 2>&1; } 2>"$work/cpu" || { cat "$work/log" >&2; exit 1; }
       printf '%-20s %-6s %s; %s s CPU | %s\n' "$(basename "$file" .json)" "$which" "$(sed -n 's/^job j1: //p' "$work/log" | tail -1)" \
-        "$(cat "$work/cpu")" "$(grep -m1 ' as fast as the default' "$work/log" | sed 's/^ *//; s/ as fast.*//')"
+        "$(cat "$work/cpu")" "$(grep -m1 -oE '[0-9.]+ [a-z]+ \(95 %[^)]*\)' "$work/log"), $(grep -m1 -oE '[0-9.]+ times as fast' "$work/log")"
     done
   done
 done
