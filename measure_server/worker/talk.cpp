@@ -20,6 +20,8 @@ constexpr int kDrainWaitMs = 200;  // how long a draining worker's Sync waits
 constexpr int kDrainTries = 3;     // failures in a row after which a draining worker leaves
 constexpr milliseconds kDrainPause{500};
 constexpr double kIdInUseMs = 1'000;
+// While the daemon stores nothing. It must hear of the worker meanwhile: a lease lives for 8 s (tuner/daemon/lease_table.h).
+constexpr Backoff::Options kNothingTakenPauses{.start_ms = 100, .cap_ms = 2'000};
 
 // Which results the daemon has stored. Leases that were given back are acknowledged, too.
 void log_acknowledged(const v1::SyncRequest& request, const v1::SyncReply& reply) {
@@ -34,7 +36,10 @@ void log_acknowledged(const v1::SyncRequest& request, const v1::SyncReply& reply
 }  // namespace
 
 Talk::Talk(WorkBook& core, Options options)
-    : core_(core), options_(std::move(options)), backoff_({}, options_.random) {}
+    : core_(core),
+      options_(std::move(options)),
+      backoff_({}, options_.random),
+      nothing_taken_(kNothingTakenPauses, options_.random) {}
 
 bool Talk::over() const { return stopped_ || (core_.draining() && core_.idle()); }
 
@@ -49,9 +54,10 @@ Status Talk::run(DaemonLink& link) {
       if (registering || answer == Answer::kCutShort) continue;
       failures = 0;
       if (answer == Answer::kNothingTaken) {
-        pause(backoff_.next_ms());
+        pause(nothing_taken_.next_ms());
         continue;
       }
+      nothing_taken_.reset();
       // A daemon that takes registrations and refuses every Sync is not well yet: only a Sync resets this.
       backoff_.reset();
       if (std::exchange(said_trouble_, false)) spdlog::info("the daemon answers again");

@@ -63,7 +63,7 @@ class Talk {
 
   WorkBook& core_;
   const Options options_;
-  Backoff backoff_;
+  Backoff backoff_, nothing_taken_;
   bool registered_ = false, ever_registered_ = false;  // now; in this life
   bool said_trouble_ = false;
   LineLimit trouble_, refused_, in_use_, lost_, entered_;

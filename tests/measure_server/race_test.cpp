@@ -416,7 +416,7 @@ TEST(RunHeats, ANarrowIntervalDoesNotDecideADisputeAfterSixProcesses) {
 
 // After nine processes it is slower by 3.3 +- 2.7 %.
 TEST(RunHeats, ANarrowIntervalDoesNotDecideADisputeAfterNineProcesses) {
-  EXPECT_EQ(winner_and_processes(953, 984).second, 18) << "as many again";
+  EXPECT_GT(winner_and_processes(953, 984).second, 9);
 }
 
 TEST(RunHeats, TheStoredAnswerStaysForThreeProcessesHoweverSlow) {
