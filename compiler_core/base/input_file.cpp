@@ -16,7 +16,11 @@ namespace tuner {
 
 namespace {
 
+constexpr const char* kStandardInput = "standard input";
+
 Status refused(const std::string& path, int code, const std::string& expected) {
+  if (path == kStandardInput && code == EBADF)
+    return invalid_argument(path, ": is closed. Expected ", expected);
   return invalid_argument(path, ": cannot be read: ", std::strerror(code), ". Expected ", expected);
 }
 
@@ -72,7 +76,7 @@ int read_all(int fd, size_t most_bytes, std::string& text) {
 Result<int> open_input(const std::string& path, const std::string& expected) {
   if (path == "-") {
     const int input = ::dup(STDIN_FILENO);
-    if (input < 0) return refused("standard input", errno, expected);
+    if (input < 0) return refused(kStandardInput, errno, expected);
     return input;
   }
   // Opening a FIFO without O_NONBLOCK would wait for its writer.
@@ -87,7 +91,7 @@ Result<int> open_input(const std::string& path, const std::string& expected) {
 
 Result<std::string> read_file(const std::string& path, const std::string& expected, size_t most_bytes) {
   ASSIGN_OR_RETURN(const int fd, open_input(path, expected));
-  const std::string name = path == "-" ? "standard input" : path;
+  const std::string name = path == "-" ? kStandardInput : path;
   struct stat info {};
   const bool known = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const bool too_large = known && static_cast<size_t>(info.st_size) > most_bytes;

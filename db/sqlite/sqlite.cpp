@@ -2,6 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "db/store.h"
 
 namespace tuner::db {
@@ -100,6 +103,13 @@ Status Connection::error(std::string_view doing) {
       return invalid_argument(path_, ": is no database of this program, or damaged (", sqlite3_errmsg(db_),
                               "). Give another file ", how_a_database_is_given());
     case SQLITE_IOERR:
+      // SQLite calls only ENOSPC full. No byte of such a write is in the file either.
+      if (const int cause = sqlite3_system_errno(db_); cause == EDQUOT || cause == EFBIG || cause == ENOSPC)
+        return failed(text, ": ", std::strerror(cause), ". ",
+                      cause == EFBIG ? "Raise the limit on the size of files (ulimit -f)"
+                                     : "The disk is full: free some space",
+                      "; nothing of this write was kept");
+      [[fallthrough]];
     case SQLITE_CORRUPT:
       broken_ = true;
       damaged_ = (code & 0xff) == SQLITE_CORRUPT;

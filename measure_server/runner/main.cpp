@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler_core/base/standard_streams.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/device_child.h"
 #include "measure_server/runner/device_host.h"
@@ -80,6 +81,7 @@ int run_pack_command(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tuner::prepare_standard_streams();
   // Asks for tile registers (AMX) before candidates are forked: they inherit them, and may not ask in the jail.
   static_cast<void>(tuner_tiles());
   if (const int status = inner_process(argc, argv); status >= 0) return status;

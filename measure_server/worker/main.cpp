@@ -11,7 +11,9 @@
 #include <filesystem>
 
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/process_limits.h"
 #include "compiler_core/base/room.h"
+#include "compiler_core/base/standard_streams.h"
 #include "measure_server/worker/builder.h"
 #include "measure_server/worker/builder_worker.h"
 #include "measure_server/worker/program_parts.h"
@@ -121,6 +123,7 @@ int build(const Command& command, const DaemonAccess& access, const std::string&
 }  // namespace
 
 int measure_server_main(int argc, char** argv) {
+  prepare_standard_streams();
   CLI::App app("Measurement worker: takes trials from a daemon, builds, checks and times them on this host.",
                "measure_server");
   Command command;
@@ -139,9 +142,10 @@ int measure_server_main(int argc, char** argv) {
     return 1;
   }
   const Result<DaemonAccess> access = access_to(command.common.daemon);
-  if (!access) {
-    std::fprintf(stderr, "measure_server: %s\n", access.message().c_str());
-    return exit_status(access.status());
+  for (const Status& status : {check_process_limits("a worker", kWorkerNeeds), access.status()}) {
+    if (status) continue;
+    std::fprintf(stderr, "measure_server: %s\n", status.message().c_str());
+    return exit_status(status);
   }
   block_signals();  // before any thread starts
   return command.kind == "builder" ? build(command, *access, program) : measure(command, *access, program);

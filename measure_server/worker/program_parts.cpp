@@ -99,7 +99,6 @@ void start_log(const std::string& name, const std::string& level) {
 void block_signals() {
   const sigset_t signals = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
 }
 
 int run_until_told(pid_t owner, const std::function<void()>& drain, const std::function<Status()>& work) {

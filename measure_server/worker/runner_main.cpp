@@ -6,6 +6,8 @@
 #include <memory>
 #include <stop_token>
 
+#include "compiler_core/base/process_limits.h"
+#include "compiler_core/base/standard_streams.h"
 #include "compiler_core/target.h"
 #include "measure_server/worker/program_parts.h"
 #include "measure_server/worker/remote_maker.h"
@@ -79,6 +81,7 @@ int measure(const Command& command, const DaemonAccess& access, BuildReply hello
 }
 
 int run(int argc, char** argv) {
+  prepare_standard_streams();
   CLI::App app(
       "Measurement worker without a compiler: takes trials from a daemon, fetches what builders have made of "
       "them, "
@@ -90,7 +93,8 @@ int run(int argc, char** argv) {
   start_log("measure_runner", command.common.log_level);
   const Result<DaemonAccess> access = access_to(command.common.daemon);
   const Result<BuildReply> hello = runner_host(command.mcpu);
-  for (const Status& status : {access.status(), hello.status()}) {
+  for (const Status& status :
+       {check_process_limits("a worker", {.files = kWorkerNeeds.files}), access.status(), hello.status()}) {
     if (status) continue;
     std::fprintf(stderr, "measure_runner: %s\n", status.message().c_str());
     return exit_status(status);

@@ -119,6 +119,7 @@ class FarmByHand {
     }
     return measured;
   }
+  std::string database() const { return folder_.file("db"); }
   std::vector<TrialWithRecord> trials(const std::string& job) const { return store->trials(job).value(); }
   JobState state(const std::string& job) const { return store->job(job)->state; }
 

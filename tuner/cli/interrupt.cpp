@@ -28,7 +28,6 @@ void catch_interrupts() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
 }
 
 bool interrupted() { return asked.load(); }

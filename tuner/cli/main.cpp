@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/base/standard_streams.h"
 #include "tuner/cli/command.h"
 #include "tuner/command_line/wrong_use.h"
 #include "tuner/text/hint.h"
@@ -58,9 +58,7 @@ std::vector<const char*> help_as_option(int argc, const char* const* argv) {
 }  // namespace
 
 int tuner_main(int argc, const char* const* argv) {
-  // A reader that goes away (`tuner jobs | head`) ends a write with an error, not the process without a word.
-  std::signal(SIGPIPE, SIG_IGN);
-
+  prepare_standard_streams();
   on_target_advice(tell_once);
 
   CommandContext context;

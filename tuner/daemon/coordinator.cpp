@@ -260,6 +260,31 @@ Status Coordinator::send_events(const std::string& job_id, bool ended, const Sen
   }
 }
 
+// An event would have to be stored, too. False: the reader has gone.
+bool Coordinator::send_store_trouble(int64_t after, const Send& send, std::string& told) const {
+  v1::JobEvent event;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::string_view trouble = store_trouble_.now(clock_.now_ms());
+    if (told == trouble) return true;
+    told = trouble;
+  }
+  event.set_seq(after);
+  event.set_state(v1::JOB_RUNNING);
+  event.set_message(told.empty() ? "results can be stored again: the job goes on"
+                                 : str("results cannot be stored: ", told,
+                                       ". The job waits, and goes on when they can; workers keep them"));
+  return send(event);
+}
+
+void Coordinator::note_commit(const Status& committed) {
+  metrics_.commit_failed = !committed;
+  if (committed) return;
+  const std::lock_guard lock(mutex_);
+  store_trouble_ = {.reason = committed.message(), .at_ms = clock_.now_ms()};
+  news_.notify_all();
+}
+
 // The job as the store has it, when this daemon does not know it; else as it was.
 Result<JobRow> Coordinator::known_job(const JobRow& as_was) const {
   {
@@ -273,6 +298,7 @@ Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, con
                           const Scope& scope) {
   ASSIGN_OR_RETURN(JobRow row, job_in(scope, request.job_id()));
   int64_t after = request.after_seq(), events_seen = -1, progress_seen = 0, progress_sent_ms = 0;
+  std::string trouble_told;
   while (true) {
     v1::JobEvent progress;
     int64_t event_version = 0;
@@ -303,6 +329,7 @@ Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, con
       progress_sent_ms = clock_.now_ms();
       if (!send(progress)) return reader_has_gone();
     }
+    if (!send_store_trouble(after, send, trouble_told)) return reader_has_gone();
     if (event_version != events_seen) {
       events_seen = event_version;
       RETURN_IF_ERROR(send_events(row.id, ended, send, after));

@@ -213,7 +213,18 @@ class Coordinator {
   Status continue_job(JobRow existing, const JobRow& wanted, v1::SubmitReply* reply);
   Result<std::string> next_job_id();
   void add_job_locked(JobRow row, int trials);
+  // Why a commit failed lately. On a disk that is nearly full some writes fail, and some do not.
+  struct StoreTrouble {
+    std::string reason;
+    int64_t at_ms = 0;
+    std::string_view now(int64_t now_ms) const {
+      constexpr int64_t kLatelyMs = 5'000;
+      return now_ms - at_ms < kLatelyMs ? std::string_view(reason) : std::string_view();
+    }
+  };
   Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;
+  bool send_store_trouble(int64_t after, const Send& send, std::string& told) const;
+  void note_commit(const Status& committed);
   Result<JobRow> known_job(const JobRow& as_was) const;
   Result<JobRow> job_in(const Scope& scope, const std::string& job_id) const;
   Status has_room_for_job(const JobRow& wanted) const;
@@ -363,6 +374,7 @@ class Coordinator {
   Turns turns_;
   bool stopping_ = false;
   std::string stop_reason_;
+  StoreTrouble store_trouble_;
   int64_t started_ms_ = 0;
   int64_t ticked_ms_ = 0;  // when all running jobs were last woken
 

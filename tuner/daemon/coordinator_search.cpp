@@ -249,7 +249,9 @@ void Coordinator::report(Run& run, size_t new_results) {
     const int64_t now = clock_.now_ms();
     if (job.take_progress(progress, cost, best_ns, new_results, now)) news_.notify_all();
     const size_t open = run.runner->open_count() + races_.of_job(job.id()).size();
-    if (job.may_wait_in_vain(open, options_.no_worker_hint_ms, now)) hint = nobody_measures_locked(job);
+    // Watchers are told of the store (send_store_trouble).
+    if (store_trouble_.now(now).empty() && job.may_wait_in_vain(open, options_.no_worker_hint_ms, now))
+      hint = nobody_measures_locked(job);
     if (!hint.empty()) job.told_that_it_waits();
   }
   if (!hint.empty()) tell(job, hint);

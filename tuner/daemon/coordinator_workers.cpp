@@ -117,14 +117,14 @@ void Coordinator::store_results(std::span<Incoming* const> results) {
     r->known = status.code() != StatusCode::kNotFound;
   }
   if (status) {
-    metrics_.commit_failed = false;
+    note_commit(status);
     for (const MeasureRecord& record : records)
       metrics_.results.at(static_cast<size_t>(record.outcome)).add();
     return;
   }
   if (status.code() != StatusCode::kNotFound) {
     metrics_.results_not_stored.add();
-    if (status.code() != StatusCode::kInvalidArgument) metrics_.commit_failed = true;
+    if (status.code() != StatusCode::kInvalidArgument) note_commit(status);
   }
   if (const auto more = disk_log_.say())
     spdlog::error("the result of trial {} is not stored: {}{}", first, shown(status.message()), *more);
@@ -158,7 +158,10 @@ void Coordinator::accept_results(const Calls& calls) {
   {
     const std::lock_guard lock(mutex_);
     for (const Incoming* const r : all) {
-      if (!r->stored && r->known) continue;
+      if (!r->stored && r->known) {
+        leases_.renew(r->record.trial_id, r->call->life, clock_.now_ms());
+        continue;
+      }
       add_ack(r->record.trial_id, r->record.attempt, r->call->reply);
       if (r->known) close_locked(*r, store_ms, survived);
     }
@@ -277,8 +280,11 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
       stored = store_.end_race(id, nullptr, error);
     }
     if (!stored && stored.code() != StatusCode::kNotFound) {
+      note_commit(stored);
       if (const auto more = disk_log_.say())
         spdlog::error("{} is not stored: {}{}", shown(id), shown(stored.message()), *more);
+      const std::lock_guard lock(mutex_);
+      leases_.renew(id, call.life, clock_.now_ms());
       return false;
     }
   }

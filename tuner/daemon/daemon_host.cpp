@@ -14,6 +14,7 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/output_file.h"
+#include "compiler_core/base/process_limits.h"
 #include "compiler_core/base/room.h"
 #include "tuner/identity/identity_folder.h"
 
@@ -69,6 +70,8 @@ Result<std::string> private_socket(const std::string& db) {
 std::string private_work_dir(const std::string& db) { return user_cache_folder() + "/worker-" + hash_of(db); }
 
 Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& options) {
+  RETURN_IF_ERROR(options.own_worker ? check_process_limits("a worker of this command", kWorkerNeeds)
+                                     : check_process_limits("a daemon", kDaemonNeeds));
   if (!options.own_worker) return make(options);
   ASSIGN_OR_RETURN(const std::string program, find_measure_server());
   // What the worker beside this daemon keeps for the kernel being timed is left to it: threads of ours that answer

@@ -227,6 +227,13 @@ void LeaseTable::release(const std::string& trial_id) {
 
 // --- leases ---
 
+void LeaseTable::renew(const std::string& trial_id, const Owner& owner, int64_t now_ms) {
+  const auto found = trials_.find(trial_id);
+  if (found == trials_.end()) return;
+  Entry& entry = found->second;
+  if (entry.state == State::kLeased && entry.owner == owner) entry.expires_ms = now_ms + options_.ttl_ms;
+}
+
 LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms,
                                             bool complete) {
   now_ms_ = std::max(now_ms_, now_ms);

@@ -121,6 +121,8 @@ class LeaseTable {
   // expire().
   Heartbeat heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms,
                       bool complete = false);
+  // Its owner sent a result that could not be stored: the lease lives on, because the result comes again.
+  void renew(const std::string& trial_id, const Owner& owner, int64_t now_ms);
 
   // Takes the job's queued trials (or races) out, as if they had never been enqueued, and returns their ids. Those with
   // a worker stay.
