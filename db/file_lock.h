@@ -38,6 +38,8 @@ bool has_writer(const std::string& database);
 
 // Refuses network filesystems: their locks and shared memory do not keep the promises that SQLite's WAL
 // needs.
-Status refuse_network_filesystem(const std::string& path);
+Status refuse_shared_filesystem(const std::string& path);
+// What a filesystem with that number (statfs f_type) is called, if it is one of those; else null.
+const char* shared_filesystem(uint32_t magic);
 
 }  // namespace tuner::db

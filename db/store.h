@@ -206,6 +206,10 @@ class Store {
   // and may sleep: a check in the background takes its time.
   virtual Result<IntegrityReport> check_integrity(
       std::stop_token stop = {}, const std::function<void(int64_t)>& after_page = [](int64_t) {}) const = 0;
+  // Writes a database with what is here at this moment, whoever writes meanwhile. It appears at `path` when it is whole.
+  // `after_pages` hears of how many are written, of how many. InvalidArgument: a file of that name is there. Aborted: stopped.
+  virtual Status backup(const std::string& path, std::stop_token stop = {},
+                        const std::function<void(int64_t, int64_t)>& after_pages = {}) const = 0;
 
   // --- exchange: rows to and from other databases and files (exchange/exchange_store.h) ---
   virtual ExchangeStore& exchange() = 0;

@@ -1,6 +1,7 @@
 #include "compiler_core/base/standard_streams.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -50,6 +51,11 @@ void prepare_standard_streams() {
     const int flags = ::fcntl(fd, F_GETFL);
     if (flags >= 0 && (flags & O_NONBLOCK) != 0) make_blocking(fd, flags);
   }
+}
+
+bool has_no_reader(int fd) {
+  pollfd end{.fd = fd, .events = POLLOUT, .revents = 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 }  // namespace tuner

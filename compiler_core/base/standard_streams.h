@@ -12,4 +12,7 @@ namespace tuner {
 //   SIGXFSZ       is ignored, as is SIGPIPE: a write beyond `ulimit -f` or to nobody fails and is told
 void prepare_standard_streams();
 
+// Whether whoever read from this pipe or socket has closed it.
+bool has_no_reader(int fd);
+
 }  // namespace tuner

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -46,6 +47,11 @@ class Connection {
   Result<std::vector<SqlRow>> all_unless(const std::stop_token& stop, std::string_view sql);
   // Returns the first row; empty if there is none.
   Result<SqlRow> one(std::string_view sql, const SqlRow& parameters = {});
+
+  // Writes all of it, as it is at this moment, to a file that is not there yet. `after_pages`: how many are done, of how many.
+  // Aborted: it was stopped. What was written stays.
+  Status copy_to(const std::string& path, const std::stop_token& stop,
+                 const std::function<void(int64_t, int64_t)>& after_pages);
 
   bool in_transaction() const;
   // True once the disk or the file failed (I/O error, corrupt page): nothing later may be trusted.

@@ -74,6 +74,18 @@ Status check_kind(const std::string& path) {
   return Status::ok();
 }
 
+// A database that a program has open keeps what is new in its log, at first also its tables. Bytes 18 and 19 of the header say that
+// there is a log (2); without it, a file without tables is what was left of a copy.
+Status refuse_without_log(Connection& connection, const std::string& real) {
+  std::string header(20, 0);
+  if (!std::ifstream(real, std::ios::binary).read(header.data(), std::ssize(header)) || header[18] != 2)
+    return Status::ok();
+  ASSIGN_OR_RETURN(const SqlRow tables, connection.one("SELECT count(*) FROM sqlite_schema"));
+  if (tables != SqlRow{int64_t{0}}) return Status::ok();
+  return invalid_argument("has no tables, and its log (-wal) is missing: it was copied while a program had it open. Copy it again "
+                          "with `tuner admin backup`, or both files");
+}
+
 // Refuses a damaged file and one of anybody else before anything is made beside it. An empty file is a
 // database that begins. The look takes no lock and makes no log; where there is a log, opening in earnest
 // decides.
@@ -84,7 +96,8 @@ Status check_contents(const std::string& path, const std::string& real) {
   if (::stat(real.c_str(), &info) != 0 || info.st_size == 0 || has_log()) return Status::ok();
   ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
                    Connection::open(real, Connection::Access::kImmutable));
-  const Status status = refuse_foreign(*connection, current_schema());
+  Status status = refuse_foreign(*connection, current_schema());
+  if (status) status = refuse_without_log(*connection, real);
   if (status || has_log()) return Status::ok();  // a writer came meanwhile: what was read may be half of it
   const std::string& why = status.message();
   const size_t begin = why.starts_with(real + ": ") ? real.size() + 2 : 0;
@@ -155,7 +168,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& 
   RETURN_IF_ERROR(need_folder(path, folder));
   RETURN_IF_ERROR(check_kind(path));
   RETURN_IF_ERROR(refuse_hard_links(path));
-  RETURN_IF_ERROR(refuse_network_filesystem(folder.string()));
+  RETURN_IF_ERROR(refuse_shared_filesystem(folder.string()));
   RETURN_IF_ERROR(check_contents(path, real));
   Result<FileLock> lock = FileLock::acquire(real + "-lock");
   if (!lock && lock.status().code() == StatusCode::kAborted)

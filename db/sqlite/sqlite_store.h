@@ -91,6 +91,8 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq,
                                                               int limit) const override;
 
+  Status backup(const std::string& path, std::stop_token stop,
+                const std::function<void(int64_t, int64_t)>& after_pages) const override;
   Result<IntegrityReport> check_integrity(std::stop_token stop,
                                           const std::function<void(int64_t)>& after_page) const override;
 

@@ -51,9 +51,13 @@ TaskMemory task_memory(const Workload& workload) {
 
 Status fits(const Workload& workload, const Room& room) {
   const TaskMemory memory = task_memory(workload);
+  constexpr std::string_view kRaise = "take a smaller shape, or raise \"memory_limit_gib\" in \"measure\"";
   if (memory.operand_bytes > room.candidate_bytes)
     return refuse(workload, "its operands take", memory.operand_bytes, "a candidate may take",
-                  room.candidate_bytes, "take a smaller shape, or raise \"memory_limit_gib\" in \"measure\"");
+                  room.candidate_bytes, kRaise);
+  if (memory.operand_bytes > room.candidate_bytes - room.program_bytes)
+    return refuse(workload, "its operands and the process that holds them take", memory.operand_bytes + room.program_bytes,
+                  "a candidate may take", room.candidate_bytes, kRaise);
   if (memory.making_bytes > room.memory_bytes)
     return refuse(workload, "its reference answer takes about", memory.making_bytes,
                   "this machine has available", room.memory_bytes,

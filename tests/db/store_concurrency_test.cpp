@@ -47,6 +47,44 @@ TEST(StoreConcurrency, WritesOfManyThreadsAreAllThereWithDistinctNumbers) {
   EXPECT_EQ(store->best("v1 work", "cpu one")->time_ns, 1);
 }
 
+// Two threads write as fast as they can while it is copied again and again.
+TEST(StoreConcurrency, ABackupIsOneMomentOfADatabaseThatIsWritten) {
+  TemporaryFolder folder;
+  const auto store = must_open(folder.file("t.db"));
+  ASSERT_OK(store->add_job(job_row("j1")));
+  std::atomic<bool> stop = false;
+  std::atomic<int> written = 0;
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 2; ++t)
+    writers.emplace_back([&, t] {
+      for (int i = 0; !stop; ++i) {
+        const std::string id = add_trials(*store, "j1", {str("t=", t, " i=", i)})[0];
+        EXPECT_TRUE(store->add_records({ok_record(id, {1.0 + i})}).is_ok());
+        ++written;
+      }
+    });
+  for (int copy = 0; copy < 5; ++copy) {
+    while (written < 20 * (copy + 1)) std::this_thread::yield();
+    const int before = written;
+    const std::string path = folder.file(str("copy", copy));
+    const auto view = must_open(folder.file("t.db"), Store::Mode::kRead);
+    ASSERT_OK(view->backup(path));
+    const auto kept = must_open(path, Store::Mode::kWrite);
+    const Result<IntegrityReport> checked = kept->check_integrity();
+    ASSERT_TRUE(checked.is_ok()) << checked.message();
+    EXPECT_EQ(checked->faults, 0);
+    int records = 0;
+    const std::vector<TrialWithRecord> trials = *kept->trials("j1");
+    for (const TrialWithRecord& t : trials) {
+      EXPECT_EQ(t.record.has_value(), t.trial.state == TrialState::kDone) << "both came in one commit";
+      records += t.record ? 1 : 0;
+    }
+    EXPECT_GE(records, before) << "all that was acknowledged before it began";
+  }
+  stop = true;
+  for (std::thread& writer : writers) writer.join();
+}
+
 TEST(StoreConcurrency, ATrialWantedByManyIsLeasedToOne) {
   TemporaryFolder folder;
   const auto store = must_open(folder.file("t.db"));

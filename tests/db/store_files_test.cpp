@@ -37,6 +37,47 @@ class StoreFiles : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(StoreFiles, ABackupReplacesNothingAndLeavesNothingWhenItIsStopped) {
+  const auto store = must_open(folder_.file("t.db"));
+  ASSERT_OK(store->add_job(job_row("j1")));
+  std::ofstream(folder_.file("there")) << "mine";
+  const std::set<std::string> before = names();
+  Status copied = store->backup(folder_.file("there"));
+  EXPECT_EQ(copied.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(copied.message(), HasSubstr("there: is there already"));
+  copied = store->backup(folder_.file("no/folder"));
+  EXPECT_EQ(copied.code(), StatusCode::kFailed);
+  EXPECT_THAT(copied.message(), HasSubstr("cannot be written"));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(store->backup(folder_.file("copy"), stop.get_token()).code(), StatusCode::kAborted);
+  EXPECT_EQ(names(), before);
+}
+
+// What a program that has it open keeps in the log alone, a copy of the file lacks.
+TEST_F(StoreFiles, ACopyWithoutItsLogIsRefusedAndNotCalledEmpty) {
+  const auto store = must_open(folder_.file("t.db"));
+  ASSERT_OK(store->add_job(job_row("j1")));
+  ASSERT_TRUE(fs::exists(folder_.file("t.db-wal")));
+  fs::copy_file(folder_.file("t.db"), folder_.file("copy"));
+  EXPECT_THAT(refused("copy"), HasSubstr("its log (-wal) is missing"));
+  const Result<std::unique_ptr<Store>> read = Store::open(folder_.file("copy"), Store::Mode::kRead);
+  EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(read.message(), HasSubstr("tuner admin backup"));
+  fs::copy_file(folder_.file("t.db-wal"), folder_.file("copy-wal"));
+  EXPECT_EQ(must_open(folder_.file("copy"))->job("j1")->id, "j1");
+}
+
+// Numbers of statfs(2).
+TEST_F(StoreFiles, FilesystemsOfOtherHostsAreKnownAndLocalOnesAreNot) {
+  for (const uint32_t magic : {0x6969u, 0x65735546u, 0x19830326u, 0x7461636fu, 0xaad7aaeau, 0xbd00bd0u})
+    EXPECT_NE(db::shared_filesystem(magic), nullptr) << magic;
+  // ext4, XFS, btrfs, tmpfs, overlayfs, ZFS, F2FS
+  for (const uint32_t magic :
+       {0xef53u, 0x58465342u, 0x9123683eu, 0x01021994u, 0x794c7630u, 0x2fc12fc1u, 0xf2f52010u})
+    EXPECT_EQ(db::shared_filesystem(magic), nullptr) << magic;
+}
+
 TEST_F(StoreFiles, AFileThatIsNoDatabaseGetsNoLockBesideIt) {
   std::ofstream(folder_.file("hostname")) << "a line of text\n";
   EXPECT_THAT(refused("hostname"), HasSubstr("hostname: is no database of this program"));

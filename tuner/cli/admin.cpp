@@ -5,14 +5,18 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <optional>
+#include <stop_token>
 
 #include "compiler_core/base/output_file.h"
 #include "db/store.h"
 #include "tuner/cli/command.h"
+#include "tuner/cli/interrupt.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/identity/give_out.h"
 #include "tuner/identity/listing.h"
 #include "tuner/study/usage.h"
+#include "tuner/text/row_progress.h"
 #include "tuner/text/terminal.h"
 
 namespace tuner::cli {
@@ -108,6 +112,22 @@ int show_usage(const AdminOptions& options) {
   return kExitDone;
 }
 
+int back_up(const AdminOptions& options) {
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+  if (!store) return report(store.status());
+  catch_interrupts();
+  std::stop_source stop;
+  std::optional<RowProgress> progress(std::in_place, "copied", "pages");
+  const Status copied = (*store)->backup(options.wish.output, stop.get_token(), [&](int64_t pages, int64_t) {
+    (*progress)(pages);
+    if (interrupted()) stop.request_stop();
+  });
+  progress.reset();  // what is said next has the line to itself
+  if (!copied) return report(copied);
+  std::printf("%s: a copy of %s as it was at this moment\n", options.wish.output.c_str(), options.db.c_str());
+  return kExitDone;
+}
+
 int list(const AdminOptions& options) {
   const Result<IdentityFolder> folder = IdentityFolder::open(options.folder());
   if (!folder) return report(folder.status());
@@ -200,6 +220,11 @@ void add_admin_command(Command app, CommandContext& context) {
   add_json_option(add_act(admin, context, "usage", "What each tenant has used, by a database's records",
                           show_usage, options),
                   options->json);
+
+  options = made();
+  add_act(admin, context, "backup", "Copies a database, also one that a daemon writes at this moment", back_up, options)
+      .add_option("FILE", options->wish.output, "The copy; a name that is not there yet")
+      .required();
 
   options = made();
   const Command drained =

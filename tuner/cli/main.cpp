@@ -1,7 +1,6 @@
 // tuner: the command. Each subcommand is a file of its own; see command.h.
 #include "tuner/cli/main.h"
 
-#include <poll.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -22,19 +21,13 @@ namespace tuner::cli {
 
 namespace {
 
-// Whether whoever read from this pipe or socket has closed it.
-bool reader_has_gone(int fd) {
-  pollfd end{.fd = fd, .events = POLLOUT, .revents = 0};
-  return ::poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
-}
-
 // The exit code once everything printed has left. A reader that had enough (`tuner jobs | head -1`) is no
 // error: the code is that of the command, so that `set -o pipefail` sees what the command found and not that
 // somebody read only the first line. What could not be written otherwise, as on a full disk, is.
 int written_out(int exit_code) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return exit_code;
-  if (reader_has_gone(STDOUT_FILENO)) return exit_code;
+  if (has_no_reader(STDOUT_FILENO)) return exit_code;
   std::fprintf(stderr, "tuner: standard output cannot be written to\n");
   return kExitFailed;
 }
@@ -43,16 +36,6 @@ int written_out(int exit_code) {
 void tell_once(const std::string& advice) {
   static std::atomic<bool> told = false;
   if (!told.exchange(true)) std::fprintf(stderr, "tuner: %s\n", advice.c_str());
-}
-
-// "tuner help submit" is "tuner submit --help".
-std::vector<const char*> help_as_option(int argc, const char* const* argv) {
-  std::vector<const char*> words(argv, argv + argc);
-  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
-  words.erase(words.begin() + 1);
-  if (words.size() == 2 && std::string_view(words[1]) == "help") words.pop_back();
-  words.push_back("--help");
-  return words;
 }
 
 }  // namespace

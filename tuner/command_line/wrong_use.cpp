@@ -91,6 +91,15 @@ std::string where_help_is(const Named& named) {
 
 }  // namespace
 
+std::vector<const char*> help_as_option(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  if (words.size() == 2 && std::string_view(words[1]) == "help") words.pop_back();
+  words.push_back("--help");
+  return words;
+}
+
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
   const Named named = named_command(app, argc, argv);
   if (named.next >= argc || subcommands_of(*named.command).empty()) return "";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -9,6 +10,9 @@ class Option;
 }  // namespace CLI
 
 namespace tuner {
+
+// "tuner help submit" is "tuner submit --help".
+std::vector<const char*> help_as_option(int argc, const char* const* argv);
 
 // Says why the words that should name a command do not; empty if they do. The rest of the line does not
 // matter: `tuner sbumit --help` is not a request for help.

@@ -156,7 +156,8 @@ Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* re
                         .with_context(wanted.tasks.size() > 1 ? str("task ", i, ": ") : ""));
   for (const JobRow::Task& task : wanted.tasks)
     if (const Result<Workload> workload = workload_from_key(task.workload_key))
-      RETURN_IF_ERROR(fits(*workload, {.candidate_bytes = wanted.options.memory_limit_bytes}));
+      RETURN_IF_ERROR(fits(*workload, {.candidate_bytes = wanted.options.memory_limit_bytes,
+                                       .program_bytes = kCandidateProgramBytes}));
 
   const std::lock_guard one_at_a_time(submit_mutex_);
   ASSIGN_OR_RETURN(std::optional<JobRow> earlier, earlier_job(wanted, request.fresh()));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/room.h"
 #include "tuner/daemon/coordinator.h"
 
 namespace tuner {
@@ -177,6 +178,9 @@ void Coordinator::conclude(const Run& run) {
       counts += str(counts.empty() ? "" : ", ", n, " ", outcome_name(outcome));
     message = str(untuned, " of ", row.tasks.size(), " tasks have no right answer that was timed in full (",
                   counts, "). What went wrong: tuner records export --job ", row.id);
+    if (run.runner->progress().outcomes.contains(Outcome::kOutOfMemory))
+      message += str(". Candidates may take ", bytes_text(row.options.memory_limit_bytes),
+                     R"(: raise "memory_limit_gib" in "measure", or take a smaller shape)");
   }
   if (unreached > 0)
     message += str(message.empty() ? "" : ". ", unreached, " of ", row.tasks.size(),

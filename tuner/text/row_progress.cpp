@@ -20,8 +20,8 @@ double now_s() {
 
 }  // namespace
 
-RowProgress::RowProgress(std::string what)
-    : what_(std::move(what)), begun_s_(now_s()), told_s_(begun_s_), terminal_(::isatty(STDERR_FILENO) == 1) {}
+RowProgress::RowProgress(std::string what, std::string unit)
+    : what_(std::move(what)), unit_(std::move(unit)), begun_s_(now_s()), told_s_(begun_s_), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 RowProgress::~RowProgress() { erase_progress(); }
 
@@ -30,8 +30,8 @@ void RowProgress::operator()(int64_t rows) {
   if (now - told_s_ < every) return;
   told_s_ = now;
   char line[160];
-  std::snprintf(line, sizeof line, "%.80s: %lld rows, %.0f per second", what_.c_str(),
-                static_cast<long long>(rows), static_cast<double>(rows) / (now - begun_s_));
+  std::snprintf(line, sizeof line, "%.80s: %lld %.20s, %.0f per second", what_.c_str(),
+                static_cast<long long>(rows), unit_.c_str(), static_cast<double>(rows) / (now - begun_s_));
   if (terminal_)
     draw_progress(shortened(line, terminal_width(STDERR_FILENO) - 1));
   else

@@ -10,12 +10,12 @@ namespace tuner {
 // seconds.
 class RowProgress {
  public:
-  explicit RowProgress(std::string what);
+  explicit RowProgress(std::string what, std::string unit = "rows");
   ~RowProgress();
   void operator()(int64_t rows);
 
  private:
-  std::string what_;
+  std::string what_, unit_;
   double begun_s_, told_s_;
   bool terminal_;
 };
