@@ -98,11 +98,13 @@ FileLock::~FileLock() {
 // Magic numbers of statfs(2), and of linux/magic.h where that page has none.
 const char* shared_filesystem(uint32_t magic) {
   constexpr std::pair<uint32_t, const char*> kShared[] = {
-      {0x6969, "NFS"},       {0x517b, "SMB"},         {0xff534d42, "CIFS"},  {0xfe534d42, "SMB2"},
-      {0x5346414f, "AFS"},   {0x6b414653, "AFS"},     {0x00c36400, "Ceph"},  {0x01021997, "9P"},
-      {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},   {0x65735546, "FUSE"},  {0x19830326, "BeeGFS"},
-      {0x7461636f, "OCFS2"}, {0xaad7aaea, "PanFS"},   {0x01161970, "GFS2"},  {0x73757245, "Coda"},
-      {0x564c, "NCP"},       {0x786f4256, "VirtualBox's shared folders"},    {0x20030528, "OrangeFS"}};
+      {0x6969, "NFS"},         {0x517b, "SMB"},       {0xff534d42, "CIFS"},
+      {0xfe534d42, "SMB2"},    {0x5346414f, "AFS"},   {0x6b414653, "AFS"},
+      {0x00c36400, "Ceph"},    {0x01021997, "9P"},    {0x0bd00bd0, "Lustre"},
+      {0x47504653, "GPFS"},    {0x65735546, "FUSE"},  {0x19830326, "BeeGFS"},
+      {0x7461636f, "OCFS2"},   {0xaad7aaea, "PanFS"}, {0x01161970, "GFS2"},
+      {0x73757245, "Coda"},    {0x564c, "NCP"},       {0x786f4256, "VirtualBox's shared folders"},
+      {0x20030528, "OrangeFS"}};
   for (const auto& [known, name] : kShared)
     if (known == magic) return name;
   return nullptr;
@@ -112,9 +114,10 @@ Status refuse_shared_filesystem(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return failed(path, ": ", std::strerror(errno));
   if (const char* const name = shared_filesystem(static_cast<uint32_t>(info.f_type)))
-    return invalid_argument(path, ": is on ", name,
-                            ", which other hosts or programs may serve: a database cannot rely on its locks. ",
-                            "Give a local file ", how_a_database_is_given());
+    return invalid_argument(
+        path, ": is on ", name,
+        ", which other hosts or programs may serve: a database cannot rely on its locks. ",
+        "Give a local file ", how_a_database_is_given());
   return Status::ok();
 }
 

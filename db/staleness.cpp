@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/printable.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
 
@@ -38,7 +39,8 @@ Staleness staleness(const Environment& then, std::string_view template_name, int
   Staleness s;
   const auto add = [&](StaleCause cause, const std::string& was, const std::string& is) {
     s.causes.push_back(cause);
-    s.reason += str(s.reason.empty() ? "" : "; ", stale_cause_name(cause), ": ", was, " then, ", is, " now");
+    s.reason += str(s.reason.empty() ? "" : "; ", stale_cause_name(cause), ": ", printable(was), " then, ",
+                    printable(is), " now");
   };
   if (now.template_version) {
     const int version = now.template_version(template_name);

@@ -35,8 +35,9 @@ Status check_process_limits(const std::string& who, const ProcessNeeds& needs) {
   if (const rlim_t bytes = raised(RLIMIT_AS, needs.address_space);
       bytes != RLIM_INFINITY && bytes < static_cast<rlim_t>(needs.address_space))
     return failed(who, ": may use ", gib(bytes), " of addresses, and needs ",
-                  gib(static_cast<rlim_t>(needs.address_space)), " beside the operands: raise the limit (ulimit -v ",
-                  needs.address_space >> 10, "), or ask the batch system for more memory");
+                  gib(static_cast<rlim_t>(needs.address_space)),
+                  " beside the operands: raise the limit (ulimit -v ", needs.address_space >> 10,
+                  "), or ask the batch system for more memory");
   return Status::ok();
 }
 

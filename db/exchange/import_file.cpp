@@ -263,8 +263,9 @@ Result<Detected> detect_format(const std::string& path) {
     text += '\n';
   }
   if (first.starts_with("SQLite format 3"))
-    return invalid_argument(path, ": is a database, expected a file of records. To take over what it has: tuner records merge ",
-                            path, " -o DATABASE");
+    return invalid_argument(
+        path, ": is a database, expected a file of records. To take over what it has: tuner records merge ",
+        path, " -o DATABASE");
   if (!reader.status() && first.empty()) return reader.status();
   if (first.empty()) return invalid_argument(path, ": is empty, expected records");
   const size_t begin = text.find_first_not_of(" \t");

@@ -24,7 +24,8 @@ struct Target {
 
 Status refused(const std::string& path, sqlite3* db) {
   const int cause = sqlite3_system_errno(db);
-  return failed(path, ": cannot be written: ", sqlite3_errmsg(db), cause == 0 ? "" : str(": ", std::strerror(cause)));
+  return failed(path, ": cannot be written: ", sqlite3_errmsg(db),
+                cause == 0 ? "" : str(": ", std::strerror(cause)));
 }
 
 }  // namespace
@@ -35,7 +36,8 @@ Status Connection::copy_to(const std::string& path, const std::stop_token& stop,
   RETURN_IF_ERROR(exec("BEGIN; SELECT count(*) FROM sqlite_schema"));
   const Status copied = [&]() -> Status {
     Target target;
-    if (sqlite3_open_v2(path.c_str(), &target.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
+    if (sqlite3_open_v2(path.c_str(), &target.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) !=
+        SQLITE_OK)
       return refused(path, target.db);
     sqlite3_backup* const backup = sqlite3_backup_init(target.db, "main", db_, "main");
     if (backup == nullptr) return refused(path, target.db);

@@ -82,8 +82,10 @@ Status refuse_without_log(Connection& connection, const std::string& real) {
     return Status::ok();
   ASSIGN_OR_RETURN(const SqlRow tables, connection.one("SELECT count(*) FROM sqlite_schema"));
   if (tables != SqlRow{int64_t{0}}) return Status::ok();
-  return invalid_argument("has no tables, and its log (-wal) is missing: it was copied while a program had it open. Copy it again "
-                          "with `tuner admin backup`, or both files");
+  return invalid_argument(
+      "has no tables, and its log (-wal) is missing: it was copied while a program had it open. Copy it "
+      "again "
+      "with `tuner admin backup`, or both files");
 }
 
 // Refuses a damaged file and one of anybody else before anything is made beside it. An empty file is a

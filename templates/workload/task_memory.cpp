@@ -56,8 +56,9 @@ Status fits(const Workload& workload, const Room& room) {
     return refuse(workload, "its operands take", memory.operand_bytes, "a candidate may take",
                   room.candidate_bytes, kRaise);
   if (memory.operand_bytes > room.candidate_bytes - room.program_bytes)
-    return refuse(workload, "its operands and the process that holds them take", memory.operand_bytes + room.program_bytes,
-                  "a candidate may take", room.candidate_bytes, kRaise);
+    return refuse(workload, "its operands and the process that holds them take",
+                  memory.operand_bytes + room.program_bytes, "a candidate may take", room.candidate_bytes,
+                  kRaise);
   if (memory.making_bytes > room.memory_bytes)
     return refuse(workload, "its reference answer takes about", memory.making_bytes,
                   "this machine has available", room.memory_bytes,

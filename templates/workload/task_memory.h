@@ -25,9 +25,9 @@ inline constexpr int64_t kCandidateProgramBytes = int64_t{15} << 20;
 // What is available. INT64_MAX: not judged.
 struct Room {
   int64_t candidate_bytes = INT64_MAX;  // limit of a candidate, MeasureOptions::memory_limit_bytes
-  int64_t program_bytes = 0;  // what a candidate takes there beside operands, kCandidateProgramBytes
-  int64_t memory_bytes = INT64_MAX;     // available_memory() of the machine that makes the reference answer
-  int64_t disk_bytes = INT64_MAX;       // available_disk() of that machine's cache
+  int64_t program_bytes = 0;         // what a candidate takes there beside operands, kCandidateProgramBytes
+  int64_t memory_bytes = INT64_MAX;  // available_memory() of the machine that makes the reference answer
+  int64_t disk_bytes = INT64_MAX;    // available_disk() of that machine's cache
 };
 
 // InvalidArgument if the task cannot be measured in that room: what it takes, what there is, what to do.

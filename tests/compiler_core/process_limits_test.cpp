@@ -43,7 +43,8 @@ TEST(ProcessLimits, TooFewFilesAreToldWithTheNumberNeeded) {
 
 TEST(ProcessLimits, TooFewAddressesAreToldInTheUnitOfTheShell) {
   EXPECT_EQ(said(RLIMIT_AS, kGib, kGib, {.address_space = int64_t{3} << 29}),
-            "it: may use 1.00 GiB of addresses, and needs 1.50 GiB beside the operands: raise the limit (ulimit -v 1572864), "
+            "it: may use 1.00 GiB of addresses, and needs 1.50 GiB beside the operands: raise the limit "
+            "(ulimit -v 1572864), "
             "or ask the batch system for more memory");
 }
 

@@ -47,7 +47,8 @@ TEST(TaskMemory, SaysWhatDoesNotFitAndWhatToDo) {
   EXPECT_TRUE(fits(w, {.candidate_bytes = int64_t{42} << 30, .program_bytes = kCandidateProgramBytes}));
   // 40.234 GiB of operands; the process beside them.
   EXPECT_THAT(fits(w, {.candidate_bytes = 43'200'000'000 + (8 << 20), .program_bytes = 16 << 20}).message(),
-              AllOf(HasSubstr("its operands and the process that holds them take 40.2 GiB"), HasSubstr("memory_limit_gib")));
+              AllOf(HasSubstr("its operands and the process that holds them take 40.2 GiB"),
+                    HasSubstr("memory_limit_gib")));
   EXPECT_THAT(fits(w, {.memory_bytes = int64_t{16} << 30}).message(),
               AllOf(HasSubstr("takes about 161.0 GiB"), HasSubstr("available 16.0 GiB")));
   EXPECT_THAT(fits(w, {.disk_bytes = int64_t{1} << 30}).message(),

@@ -92,7 +92,8 @@ TEST_F(StoreTrouble, IsToldToWhoeverWatchesOnceAndItsEndToo) {
                     .is_ok());
   });
   const auto wait_for = [&](const char* text) {
-    for (int i = 0; i < 2'000 && count(text) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 2'000 && count(text) == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(count(text), 1) << text;
   };
   wait_for("results cannot be stored");

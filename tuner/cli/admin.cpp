@@ -11,8 +11,8 @@
 #include "compiler_core/base/output_file.h"
 #include "db/store.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/interrupt.h"
 #include "tuner/client/daemon_client.h"
+#include "tuner/command_line/interrupt.h"
 #include "tuner/identity/give_out.h"
 #include "tuner/identity/listing.h"
 #include "tuner/study/usage.h"
@@ -222,7 +222,8 @@ void add_admin_command(Command app, CommandContext& context) {
                   options->json);
 
   options = made();
-  add_act(admin, context, "backup", "Copies a database, also one that a daemon writes at this moment", back_up, options)
+  add_act(admin, context, "backup", "Copies a database, also one that a daemon writes at this moment",
+          back_up, options)
       .add_option("FILE", options->wish.output, "The copy; a name that is not there yet")
       .required();
 

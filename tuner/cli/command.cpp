@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "compiler_core/base/printable.h"
 #include "db/file_lock.h"
 #include "db/store.h"
 #include "tuner/model/model_extents.h"
@@ -83,7 +84,7 @@ void add_lock_option(Command command, std::string& path) {
 int report(const Status& status) {
   if (status) return kExitDone;
   leave_progress();
-  std::fprintf(stderr, "tuner: %s\n", with_commands(status.message()).c_str());
+  std::fprintf(stderr, "tuner: %s\n", with_commands(printable_lines(status.message())).c_str());
   return status.code() == StatusCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "compiler_core/base/printable.h"
 #include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
@@ -73,7 +74,7 @@ Result<Source> ask_daemon(const std::string& address) {
   return source;
 }
 
-void say(const std::string& line) { std::printf("%s\n", line.c_str()); }
+void say(const std::string& line) { std::printf("%s\n", printable(line).c_str()); }
 
 void tell(const Source& source, const Listed& listed, int width) {
   const JobRow& job = listed.job;

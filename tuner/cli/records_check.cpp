@@ -4,8 +4,8 @@
 #include <stop_token>
 
 #include "db/damage.h"
-#include "tuner/cli/interrupt.h"
 #include "tuner/cli/records_commands.h"
+#include "tuner/command_line/interrupt.h"
 
 namespace tuner::cli {
 

@@ -12,9 +12,9 @@
 
 #include "compiler_core/backend.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
+#include "tuner/command_line/interrupt.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/revalidate/revalidation.h"
 #include "tuner/revalidate/verdict_text.h"

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
+#include "tuner/command_line/interrupt.h"
 #include "tuner/daemon/daemon_host.h"
 #include "tuner/study/present.h"
 

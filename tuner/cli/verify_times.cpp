@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "compiler_core/base/printable.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
@@ -103,7 +104,8 @@ int verify_times(const TimesOptions& options, int verbose) {
     if (!*best || !(*best)->certified || (*best)->constants != task.constants) {
       ++counts.unraced;
       std::fprintf(stderr, "tuner: %s on \"%s\" has no certified time%s%s. To tune: %s\n", task.key.c_str(),
-                   task.target_name.c_str(), *best ? ": " : "", *best ? (*best)->uncertified_why.c_str() : "",
+                   task.target_name.c_str(), *best ? ": " : "",
+                   *best ? printable((*best)->uncertified_why).c_str() : "",
                    command_line("submit " + shell_quoted(options.file)).c_str());
       continue;
     }

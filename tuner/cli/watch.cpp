@@ -2,12 +2,13 @@
 #include <cstdio>
 #include <memory>
 
+#include "compiler_core/base/printable.h"
 #include "proto/convert.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/client/progress_view.h"
+#include "tuner/command_line/interrupt.h"
 #include "tuner/jobs/job_state.h"
 #include "tuner/jobs/job_word.h"
 #include "tuner/text/time_words.h"
@@ -74,7 +75,7 @@ int run(WatchOptions& options) {
               finished                        ? "finished"
               : last.state() == v1::CANCELLED ? "was cancelled"
                                               : "failed",
-              last.message().empty() ? "" : ": ", last.message().c_str());
+              last.message().empty() ? "" : ": ", printable(last.message()).c_str());
   return finished ? kExitDone : kExitFailed;
 }
 

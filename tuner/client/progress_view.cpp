@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "compiler_core/base/printable.h"
 #include "proto/convert.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
@@ -115,7 +116,7 @@ void ProgressView::erase() { erase_progress(); }
 
 void ProgressView::say(const std::string& line) {
   erase_progress();
-  std::fprintf(stderr, "%s\n", with_commands(line).c_str());
+  std::fprintf(stderr, "%s\n", with_commands(printable_lines(line)).c_str());
   if (terminal_ && latest_.trials_total() > 0) draw_bar();
 }
 

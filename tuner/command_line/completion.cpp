@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "compiler_core/base/printable.h"
 #include "compiler_core/base/status.h"
 #include "tuner/command_line/manual.h"
 #include "tuner/command_line/offers.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compiler_core/base/printable.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/terminal.h"

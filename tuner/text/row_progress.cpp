@@ -21,7 +21,11 @@ double now_s() {
 }  // namespace
 
 RowProgress::RowProgress(std::string what, std::string unit)
-    : what_(std::move(what)), unit_(std::move(unit)), begun_s_(now_s()), told_s_(begun_s_), terminal_(::isatty(STDERR_FILENO) == 1) {}
+    : what_(std::move(what)),
+      unit_(std::move(unit)),
+      begun_s_(now_s()),
+      told_s_(begun_s_),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 RowProgress::~RowProgress() { erase_progress(); }
 

@@ -1,5 +1,7 @@
 #include "tuner/text/terminal.h"
 
+#include "compiler_core/base/printable.h"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -48,21 +50,6 @@ int text_width() {
   return width > 0 ? width : 80;
 }
 
-std::string printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      out += c;
-      continue;
-    }
-    char written[8];
-    std::snprintf(written, sizeof written, "\\x%02x", byte);
-    out += written;
-  }
-  return out;
-}
-
 std::string shortened(std::string_view text, int width) {
   if (width <= 0 || columns_of(text) <= width) return std::string(text);
   const int dots = std::min<int>(width, kEllipsis.size());
@@ -108,7 +95,7 @@ std::string fitted(const std::vector<LinePart>& parts, int width) {
   }
   std::string line;
   for (size_t i = 0; i < parts.size(); ++i)
-    if (shown[i]) line.append(line.empty() ? 0 : kGap, ' ').append(parts[i].text);
+    if (shown[i]) line.append(line.empty() ? 0 : kGap, ' ').append(printable(parts[i].text));
   return shortened(line, width);
 }
 
@@ -148,7 +135,7 @@ std::string TextTable::text(int width) const {
     std::string line;
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (widths[c] == 0) continue;
-      const std::string cell = shortened(cell_of(c), widths[c]);
+      const std::string cell = shortened(printable(cell_of(c)), widths[c]);
       const std::string pad(static_cast<size_t>(std::max(0, widths[c] - columns_of(cell))), ' ');
       if (!line.empty()) line.append(kGap, ' ');
       line += columns_[c].right ? pad + cell : cell + pad;

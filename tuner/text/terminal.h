@@ -14,10 +14,6 @@ int terminal_width(int fd);
 // The columns of what is printed on standard output: of its terminal, 80 where it is none.
 int text_width();
 
-// The text with its control characters written out ("\\x1b"): names in imported files are somebody else's, and a terminal
-// would obey them.
-std::string printable(std::string_view text);
-
 // Cuts the text to this many columns, with "..." at its end; `width` 0: no limit. Counts characters of UTF-8.
 std::string shortened(std::string_view text, int width);
 

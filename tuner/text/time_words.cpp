@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "compiler_core/base/percent.h"
+#include "compiler_core/base/printable.h"
 #include "compiler_core/base/status.h"
 #include "tuner/text/format.h"
 
@@ -42,7 +43,7 @@ TimeWords time_words(const TunedConfig& t) {
     words.certainty = str("certified to +- ", percent_beside(half_width(t), kCertifiedHalfWidth));
   } else {
     words.time = format_time(t.time_ns) + " in one trial";
-    words.certainty = str("not certified: ", t.uncertified_why);
+    words.certainty = str("not certified: ", printable(t.uncertified_why));
   }
   if (t.other_time_ns > 0)
     words.other = str(format_time(t.other_time_ns), " with constants ",

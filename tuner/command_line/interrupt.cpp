@@ -1,4 +1,4 @@
-#include "tuner/cli/interrupt.h"
+#include "tuner/command_line/interrupt.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 #include "tuner/text/progress_line.h"
 
-namespace tuner::cli {
+namespace tuner {
 namespace {
 
 std::atomic<bool> asked{false};
@@ -32,4 +32,4 @@ void catch_interrupts() {
 
 bool interrupted() { return asked.load(); }
 
-}  // namespace tuner::cli
+}  // namespace tuner
