@@ -10,7 +10,8 @@ std::string written_out(std::string_view text, std::string_view kept) {
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const bool c1 = byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    const bool c1 =
+        byte == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
     const bool control = (byte < 0x20 || byte == 0x7f || c1) && kept.find(text[i]) == std::string_view::npos;
     if (!control) {
       out += text[i];

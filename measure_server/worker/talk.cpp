@@ -80,6 +80,7 @@ Status Talk::run(DaemonLink& link) {
     if (id_in_use) pause_ms = static_cast<int64_t>((0.5 + options_.random()) * kIdInUseMs);
     pause(pause_ms);
   }
+  if (registered_ && !stopped_ && core_.draining() && core_.idle()) say_goodbye(link);
   {
     std::lock_guard lock(mutex_);
     ended_ = true;
@@ -87,6 +88,14 @@ Status Talk::run(DaemonLink& link) {
   changed_.notify_all();
   phases.join();
   return end;
+}
+
+// Nothing hangs on it: a daemon that does not hear it finds out by itself.
+void Talk::say_goodbye(DaemonLink& link) {
+  v1::SyncRequest request = core_.make_request(0);
+  request.set_leaves(true);
+  v1::SyncReply reply;
+  (void)link.sync(request, &reply, std::stop_token());
 }
 
 // Kinds of trouble have a limit each: none hides another.

@@ -57,6 +57,7 @@ class Talk {
   enum class Answer : uint8_t { kHeard, kCutShort, kNothingTaken };
   Status sync(DaemonLink& link, Answer& answer);
   bool over() const;
+  void say_goodbye(DaemonLink& link);
   void pause(int64_t pause_ms);
   void tell_phases();
   void say_trouble(const Status& status, bool registering);

@@ -9,7 +9,10 @@ TEST(Printable, WritesOutWhatATerminalWouldObey) {
   EXPECT_EQ(printable("\x1b]0;x\x07"), "\\x1b]0;x\\x07");
   EXPECT_EQ(printable("a\nb\tc\rd"), "a\\x0ab\\x09c\\x0dd");
   EXPECT_EQ(printable("\x7f"), "\\x7f");
-  EXPECT_EQ(printable("\xc2\x9b" "2J"), "\\x9b2J") << "CSI in eight bits, as UTF-8";
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J"),
+            "\\x9b2J")
+      << "CSI in eight bits, as UTF-8";
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
 }
 

@@ -53,6 +53,7 @@ class ScriptedLink final : public DaemonLink {
   }
   Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) override {
     std::unique_lock lock(mutex);
+    if (request.leaves()) return ++goodbyes, Status::ok();
     requests.push_back(request);
     came.notify_all();
     if (requests.size() >= acknowledges_at)
@@ -79,8 +80,8 @@ class ScriptedLink final : public DaemonLink {
   }
 
   std::vector<std::string> ids;  // of each registration that was tried
-  int registered = 0;
-  std::vector<v1::SyncRequest> requests;
+  int registered = 0, goodbyes = 0;
+  std::vector<v1::SyncRequest> requests;  // but for goodbyes
   std::mutex mutex;
   std::condition_variable came;
 };
@@ -243,6 +244,21 @@ TEST_F(WorkerTalk, ADrainingWorkerDoesNotWaitForADaemonThatIsGone) {
   EXPECT_TRUE(Talk(*core_, options()).run(link).is_ok());
   EXPECT_EQ(link.requests.size(), 3u);
   EXPECT_THAT(pauses_, Each(Le(500)));
+}
+
+TEST_F(WorkerTalk, AWorkerThatIsDoneSaysGoodbyeOnceAndOneThatOwesDoesNot) {
+  ScriptedLink done;  // drains it at once
+  EXPECT_TRUE(Talk(*core_, options()).run(done).is_ok());
+  EXPECT_EQ(done.goodbyes, 1);
+  start();
+  core_->drain();
+  v1::Lease lease;
+  lease.set_trial_id("a");
+  ASSERT_TRUE(core_->finish(lease, v1::MeasureRecord()).is_ok());
+  ScriptedLink gone;
+  gone.syncs.assign(100, unavailable("connection refused"));
+  EXPECT_TRUE(Talk(*core_, options()).run(gone).is_ok());
+  EXPECT_EQ(gone.goodbyes, 0) << "its results come with its next life";
 }
 
 // Held work, a link that waits, and the callbacks of a worker.

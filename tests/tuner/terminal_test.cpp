@@ -1,7 +1,7 @@
 // Lines and tables that fit a terminal: what stays when it is narrow, and that nothing is longer than it is
 // wide.
-#include "compiler_core/base/printable.h"
 #include "tuner/text/terminal.h"
+#include "compiler_core/base/printable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

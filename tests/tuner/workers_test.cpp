@@ -170,6 +170,18 @@ TEST_F(WorkersTest, AWorkerSilentForTenMinutesLeavesTheListWhenTheNextOneComes) 
   EXPECT_NE(workers.life("s2"), nullptr);
 }
 
+TEST_F(WorkersTest, AWorkerThatLeavesIsGoneAtOnce) {
+  enter("s1", offer("w1"), now);
+  enter("s2", offer("w2"), now);
+  workers.leave("s1");
+  EXPECT_EQ(workers.life("s1"), nullptr);
+  ASSERT_EQ(workers.list(now).size(), 1u);
+  EXPECT_EQ(workers.list(now)[0].offer.life.worker_id, "w2");
+  workers.leave("s1");  // nobody
+  enter("s3", offer("w1"), now);
+  EXPECT_NE(workers.life("s3"), nullptr) << "its id is free";
+}
+
 TEST_F(WorkersTest, CapacityIsThatOfAllWhoAreHereAsTheyLastSaid) {
   enter("s1", offer("w1"), now);
   enter("s2", offer("w2"), now);

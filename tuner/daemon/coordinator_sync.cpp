@@ -221,6 +221,11 @@ bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss
   const int capacity = request.unfit().empty() ? slots + request.held_size() : 0;
   const std::optional<uint64_t> number = workers_.begin_sync(call.session(), capacity, now);
   if (!number) return call.answer(unknown_session()), false;
+  if (request.leaves()) {
+    spdlog::info("worker {} has left", workers_.life(call.session())->worker_id);
+    workers_.leave(call.session());
+    return call.answer(Status::ok()), false;
+  }
   call.number = *number;
   call.life = *workers_.life(call.session());
   call.held = held_of(request.held());

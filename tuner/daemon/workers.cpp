@@ -69,6 +69,8 @@ void Workers::connection_closed(const std::string& session) {
   if (const auto found = workers_.find(session); found != workers_.end()) found->second.closed = true;
 }
 
+void Workers::leave(const std::string& session) { workers_.erase(session); }
+
 std::optional<uint64_t> Workers::begin_sync(const std::string& session, int capacity, int64_t now_ms) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return std::nullopt;

@@ -77,6 +77,8 @@ class Workers {
   Result<std::vector<WorkerLife>> enter(const std::string& session, Offer offer, int64_t now_ms);
   // The connection of the session's latest call has closed.
   void connection_closed(const std::string& session);
+  // It has ended by itself, and leaves the list. No effect on one that is not there.
+  void leave(const std::string& session);
 
   // A Sync of the session, whose worker has room for `capacity` leases, those it holds included. Returns the
   // number of the call; nothing when the session is unknown.
