@@ -4,6 +4,8 @@
 
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/ir/visitor.h"
+#include "llvm/Analysis/SimplifyQuery.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace tuner::codegen {
@@ -191,6 +193,21 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
   return a;
 }
 
+// The maximum or minimum of IEEE 754: a NaN passes. x86 has one instruction for "x when x > y, otherwise y", which gives
+// y where either is a NaN: enough where x is known to be none. Otherwise b is looked at, not a: as the accumulator of a
+// reduction comes as a, the next step waits for one instruction only.
+llvm::Value* Emitter::extreme(bool largest, llvm::Value* a, llvm::Value* b) {
+  if (machine_.has_neon)
+    return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
+  const auto first_if_beyond = [&](llvm::Value* x, llvm::Value* y) {
+    return b_.CreateSelect(largest ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
+  };
+  const llvm::SimplifyQuery query(module_.getDataLayout());
+  if (llvm::isKnownNeverNaN(a, query)) return first_if_beyond(a, b);
+  llvm::Value* picked = first_if_beyond(b, a);
+  return llvm::isKnownNeverNaN(b, query) ? picked : b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, picked);
+}
+
 llvm::Value* Emitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b) {
   switch (op) {
     case BinaryOp::kSub:
@@ -199,12 +216,11 @@ llvm::Value* Emitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value
       return b_.CreateFMul(a, b);
     case BinaryOp::kDiv:
       return b_.CreateFDiv(a, b);
-    // a when a > b, otherwise b (also when either is not a number): one instruction on x86, and what the
-    // oracle does.
     case BinaryOp::kMax:
-      return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
     case BinaryOp::kMin:
-      return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
+      return extreme(op == BinaryOp::kMax, a, b);
+    case BinaryOp::kAtLeast:
+      return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
     case BinaryOp::kPow:
       return power(a, b);
     case BinaryOp::kEq:
@@ -262,6 +278,7 @@ llvm::Value* Emitter::emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value
       return b_.CreateXor(a, b);
     case BinaryOp::kDiv:
     case BinaryOp::kPow:
+    case BinaryOp::kAtLeast:
       break;
   }
   return nullptr;
@@ -432,7 +449,7 @@ bool Emitter::rounds_lanes(const Expr& e) const {
          (lanes_ == 4 || lanes_ == 8 || lanes_ == 16) && lanes_ * 32 <= machine_.vector_bits;
 }
 
-// uint8(int32(round(min(max(x, 0 - z), 255 - z))) + z), what requantised sums are, where one instruction narrows to
+// uint8(int32(round(min(at_least(x, 0 - z), 255 - z))) + z), what requantised sums are, where one instruction narrows to
 // bytes and saturates: `min` is left out. Numbers that int32 does not hold become -2^31, which is above 255 as an
 // unsigned number, also with z added. Null: `e` is something else.
 llvm::Value* Emitter::saturated_byte(const Expr& e) {
@@ -453,7 +470,7 @@ llvm::Value* Emitter::saturated_byte(const Expr& e) {
   };
   if (!is_binary(bounded, BinaryOp::kMin) || !is_bound(bounded->operands[1], 255)) return nullptr;
   const Expr& above = bounded->operands[0];
-  if (!is_binary(above, BinaryOp::kMax) || !is_bound(above->operands[1], 0)) return nullptr;
+  if (!is_binary(above, BinaryOp::kAtLeast) || !is_bound(above->operands[1], 0)) return nullptr;
   llvm::Value* sum = b_.CreateAdd(nearest_int(unary(UnaryOp::kRound, above)), widen(emit(zero_point)));
   sum = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, sum, llvm::ConstantInt::get(sum->getType(), 255));
   return b_.CreateTrunc(sum, sum->getType()->getWithNewType(b_.getInt8Ty()));

@@ -22,7 +22,7 @@ double identity_of(ReduceOp op) {
 // As emit_binary does it, so that the order of terms is all that differs from a serial loop.
 llvm::Value* Emitter::reduced(ReduceOp op, llvm::Value* a, llvm::Value* b) {
   if (op == ReduceOp::kSum) return b_.CreateFAdd(a, b);
-  return b_.CreateSelect(op == ReduceOp::kMax ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
+  return extreme(op == ReduceOp::kMax, a, b);
 }
 
 llvm::Value* Emitter::reduced_lanes(ReduceOp op, llvm::Value* v) {

@@ -189,6 +189,7 @@ class Emitter {
   llvm::Value* emit_binary(const Expr& e);
   // Null: there is no such operation on these values.
   llvm::Value* emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* extreme(bool largest, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_index_division(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* floor_division(bool quotient, llvm::Value* a, llvm::Value* b);
