@@ -193,19 +193,41 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
   return a;
 }
 
-// The maximum or minimum of IEEE 754: a NaN passes. x86 has one instruction for "x when x > y, otherwise y", which gives
-// y where either is a NaN: enough where x is known to be none. Otherwise b is looked at, not a: as the accumulator of a
-// reduction comes as a, the next step waits for one instruction only.
+// x where it is larger (smaller) than y, otherwise y, also where either is a NaN: one instruction of x86.
+llvm::Value* Emitter::first_if_beyond(bool largest, llvm::Value* x, llvm::Value* y) {
+  return b_.CreateSelect(largest ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
+}
+
+// The maximum or minimum of IEEE 754: a NaN passes. On x86 one instruction is enough where one operand is known to be none.
+// Otherwise b is looked at, not a: as the accumulator of a reduction comes as a, the next step waits for one instruction
+// only.
 llvm::Value* Emitter::extreme(bool largest, llvm::Value* a, llvm::Value* b) {
   if (machine_.has_neon)
     return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
-  const auto first_if_beyond = [&](llvm::Value* x, llvm::Value* y) {
-    return b_.CreateSelect(largest ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
-  };
   const llvm::SimplifyQuery query(module_.getDataLayout());
-  if (llvm::isKnownNeverNaN(a, query)) return first_if_beyond(a, b);
-  llvm::Value* picked = first_if_beyond(b, a);
-  return llvm::isKnownNeverNaN(b, query) ? picked : b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, picked);
+  if (llvm::isKnownNeverNaN(a, query)) return first_if_beyond(largest, a, b);
+  llvm::Value* picked = first_if_beyond(largest, b, a);
+  return llvm::isKnownNeverNaN(b, query) ? picked : or_nan_of(b, picked);
+}
+
+// y where it is a NaN, elsewhere x. vfixupimmps looks at y by a table of kinds of numbers, the first two NaNs; it does not
+// stand in the way of maxima and loads, as a comparison into a mask does, which costs a half of a maximum of many numbers.
+llvm::Value* Emitter::or_nan_of(llvm::Value* y, llvm::Value* x) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
+  const unsigned lanes = vector == nullptr ? 1 : vector->getNumElements();
+  if (!machine_.has_scale || !y->getType()->getScalarType()->isFloatTy() ||
+      (lanes != 4 && lanes != 8 && lanes != 16))
+    return b_.CreateSelect(b_.CreateFCmpORD(y, y), x, y);
+  const bool whole = lanes == 16;
+  const llvm::Intrinsic::ID id = whole        ? llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_512
+                                 : lanes == 8 ? llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_256
+                                              : llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_128;
+  llvm::Value* table =
+      b_.CreateVectorSplat(lanes, b_.getInt32(0x11));  // NaNs: the looked at; all others: as they are
+  std::vector<llvm::Value*> operands{
+      x, y, table, b_.getInt32(0), llvm::Constant::getAllOnesValue(whole ? b_.getInt16Ty() : b_.getInt8Ty())};
+  if (whole) operands.push_back(b_.getInt32(4));  // exceptions as usual
+  return b_.CreateIntrinsic(id, {}, operands);
 }
 
 llvm::Value* Emitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b) {

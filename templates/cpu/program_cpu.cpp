@@ -146,17 +146,15 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
     for (const Stage& stage : stages_of(before)) {
       if (stage.buffer->role != BufferRole::kIntermediate || stage.store->reduce != ReduceOp::kNone) continue;
       double reads = 0;
-      int64_t most_copies = 0, nodes = 0;
-      for (const Stage& reader : stages_of(s.program())) {
-        int64_t copies = 0;
+      int64_t copies = 0, nodes = 0;
+      for (const Stage& reader : stages_of(s.program()))
         visit(reader.store->value, [&](const Expr& e) {
-          if (e->kind == ExprKind::kLoad && e->buffer == stage.buffer) ++copies;
           if (reader.buffer == stage.buffer) ++nodes;
+          if (e->kind != ExprKind::kLoad || e->buffer != stage.buffer) return;
+          ++copies;
+          reads += reader.runs;
         });
-        reads += static_cast<double>(copies) * reader.runs;
-        most_copies = std::max(most_copies, copies);
-      }
-      if ((most_copies - 1) * nodes > kMostCopied) continue;
+      if ((copies - 1) * nodes > kMostCopied) continue;
       const bool once = reads <= 1.5 * static_cast<double>(stage.buffer->elements());
       if (all || once || !is_expensive(stage.store->value))
         attempt(s, [&](Schedule& copy) { copy.inline_compute({stage.buffer}); });
