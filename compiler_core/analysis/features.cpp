@@ -57,6 +57,7 @@ double value_at(const Expr& e, const Point& point) {
         case BinaryOp::kMin:
           return std::min(a, b);
         case BinaryOp::kMax:
+        case BinaryOp::kAtLeast:
           return std::max(a, b);
         default:
           return 0;

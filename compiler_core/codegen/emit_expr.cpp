@@ -4,6 +4,8 @@
 
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/ir/visitor.h"
+#include "llvm/Analysis/SimplifyQuery.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace tuner::codegen {
@@ -191,6 +193,43 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
   return a;
 }
 
+// x where it is larger (smaller) than y, otherwise y, also where either is a NaN: one instruction of x86.
+llvm::Value* Emitter::first_if_beyond(bool largest, llvm::Value* x, llvm::Value* y) {
+  return b_.CreateSelect(largest ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
+}
+
+// The maximum or minimum of IEEE 754: a NaN passes. On x86 one instruction is enough where one operand is known to be none.
+// Otherwise b is looked at, not a: as the accumulator of a reduction comes as a, the next step waits for one instruction
+// only.
+llvm::Value* Emitter::extreme(bool largest, llvm::Value* a, llvm::Value* b) {
+  if (machine_.has_neon)
+    return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
+  const llvm::SimplifyQuery query(module_.getDataLayout());
+  if (llvm::isKnownNeverNaN(a, query)) return first_if_beyond(largest, a, b);
+  llvm::Value* picked = first_if_beyond(largest, b, a);
+  return llvm::isKnownNeverNaN(b, query) ? picked : or_nan_of(b, picked);
+}
+
+// y where it is a NaN, elsewhere x. vfixupimmps looks at y by a table of kinds of numbers, the first two NaNs; it does not
+// stand in the way of maxima and loads, as a comparison into a mask does, which costs a half of a maximum of many numbers.
+llvm::Value* Emitter::or_nan_of(llvm::Value* y, llvm::Value* x) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
+  const unsigned lanes = vector == nullptr ? 1 : vector->getNumElements();
+  if (!machine_.has_scale || !y->getType()->getScalarType()->isFloatTy() ||
+      (lanes != 4 && lanes != 8 && lanes != 16))
+    return b_.CreateSelect(b_.CreateFCmpORD(y, y), x, y);
+  const bool whole = lanes == 16;
+  const llvm::Intrinsic::ID id = whole        ? llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_512
+                                 : lanes == 8 ? llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_256
+                                              : llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_128;
+  llvm::Value* table =
+      b_.CreateVectorSplat(lanes, b_.getInt32(0x11));  // NaNs: the looked at; all others: as they are
+  std::vector<llvm::Value*> operands{
+      x, y, table, b_.getInt32(0), llvm::Constant::getAllOnesValue(whole ? b_.getInt16Ty() : b_.getInt8Ty())};
+  if (whole) operands.push_back(b_.getInt32(4));  // exceptions as usual
+  return b_.CreateIntrinsic(id, {}, operands);
+}
+
 llvm::Value* Emitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b) {
   switch (op) {
     case BinaryOp::kSub:
@@ -199,12 +238,11 @@ llvm::Value* Emitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value
       return b_.CreateFMul(a, b);
     case BinaryOp::kDiv:
       return b_.CreateFDiv(a, b);
-    // a when a > b, otherwise b (also when either is not a number): one instruction on x86, and what the
-    // oracle does.
     case BinaryOp::kMax:
-      return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
     case BinaryOp::kMin:
-      return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
+      return extreme(op == BinaryOp::kMax, a, b);
+    case BinaryOp::kAtLeast:
+      return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
     case BinaryOp::kPow:
       return power(a, b);
     case BinaryOp::kEq:
@@ -262,6 +300,7 @@ llvm::Value* Emitter::emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value
       return b_.CreateXor(a, b);
     case BinaryOp::kDiv:
     case BinaryOp::kPow:
+    case BinaryOp::kAtLeast:
       break;
   }
   return nullptr;
@@ -432,7 +471,7 @@ bool Emitter::rounds_lanes(const Expr& e) const {
          (lanes_ == 4 || lanes_ == 8 || lanes_ == 16) && lanes_ * 32 <= machine_.vector_bits;
 }
 
-// uint8(int32(round(min(max(x, 0 - z), 255 - z))) + z), what requantised sums are, where one instruction narrows to
+// uint8(int32(round(min(at_least(x, 0 - z), 255 - z))) + z), what requantised sums are, where one instruction narrows to
 // bytes and saturates: `min` is left out. Numbers that int32 does not hold become -2^31, which is above 255 as an
 // unsigned number, also with z added. Null: `e` is something else.
 llvm::Value* Emitter::saturated_byte(const Expr& e) {
@@ -453,7 +492,7 @@ llvm::Value* Emitter::saturated_byte(const Expr& e) {
   };
   if (!is_binary(bounded, BinaryOp::kMin) || !is_bound(bounded->operands[1], 255)) return nullptr;
   const Expr& above = bounded->operands[0];
-  if (!is_binary(above, BinaryOp::kMax) || !is_bound(above->operands[1], 0)) return nullptr;
+  if (!is_binary(above, BinaryOp::kAtLeast) || !is_bound(above->operands[1], 0)) return nullptr;
   llvm::Value* sum = b_.CreateAdd(nearest_int(unary(UnaryOp::kRound, above)), widen(emit(zero_point)));
   sum = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, sum, llvm::ConstantInt::get(sum->getType(), 255));
   return b_.CreateTrunc(sum, sum->getType()->getWithNewType(b_.getInt8Ty()));

@@ -19,10 +19,23 @@ double identity_of(ReduceOp op) {
 
 }  // namespace
 
-// As emit_binary does it, so that the order of terms is all that differs from a serial loop.
+// As emit_binary does it, so that the order of terms is all that differs from a serial loop. A NaN may get lost in an
+// extreme: any_nan() finds it.
 llvm::Value* Emitter::reduced(ReduceOp op, llvm::Value* a, llvm::Value* b) {
   if (op == ReduceOp::kSum) return b_.CreateFAdd(a, b);
-  return b_.CreateSelect(op == ReduceOp::kMax ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
+  return first_if_beyond(op == ReduceOp::kMax, a, b);
+}
+
+// Whether a term is a NaN: two are looked at by one comparison, which no step of the reduction waits for.
+llvm::Value* Emitter::any_nan(const std::vector<llvm::Value*>& terms) {
+  llvm::Value* found = b_.getFalse();
+  for (size_t i = 0; i < terms.size(); ++i) {
+    llvm::Value *x = terms[i], *y = x;
+    if (i + 1 < terms.size() && terms[i + 1]->getType() == x->getType()) y = terms[++i];
+    llvm::Value* nans = b_.CreateFCmpUNO(x, y);
+    found = b_.CreateOr(found, x->getType()->isVectorTy() ? b_.CreateOrReduce(nans) : nans);
+  }
+  return found;
 }
 
 llvm::Value* Emitter::reduced_lanes(ReduceOp op, llvm::Value* v) {
@@ -50,6 +63,7 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
   if (!is_float(store->buffer->dtype))
     return refuse("vectorized reduce loop ", s.var->name, " is over ", store->buffer->dtype,
                   "; only floats are reduced across lanes");
+  std::vector<llvm::Value*> terms;
   llvm::Value *wide = nullptr, *rest = nullptr;  // of whole vectors; of the shorter ones that are left
   for (Piece piece{0, 0, 0}; piece.begin < s.extent; piece.begin += piece.lanes) {
     piece = next_piece(piece.begin, s.extent, machine_.vector_bits / 32);
@@ -61,6 +75,7 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
       llvm::Value* v = widen(emit(store->value));
       llvm::Value* runs = piece.lanes == 1 ? mask_ : memory_mask();
       if (runs != nullptr) v = b_.CreateSelect(runs, v, number(v, identity_of(op)));
+      terms.push_back(v);
       if (wide != nullptr && wide->getType() == v->getType())
         wide = reduced(op, wide, v);
       else if (wide == nullptr && v->getType()->isVectorTy())
@@ -81,7 +96,11 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
   if (store->buffer->scope == MemoryScope::kRegister && !register_offset(store->buffer, access)) return;
   llvm::Value* p = pointer(store->buffer, access);
   const llvm::Align align(static_cast<uint64_t>(dtype_bytes(store->buffer->dtype)));
-  b_.CreateAlignedStore(reduced(op, emit_load(store->buffer, store->indices), all), p, align);
+  terms.push_back(emit_load(store->buffer, store->indices));
+  all = reduced(op, terms.back(), all);
+  if (op != ReduceOp::kSum)
+    all = b_.CreateSelect(any_nan(terms), llvm::ConstantFP::getNaN(all->getType()), all);
+  b_.CreateAlignedStore(all, p, align);
 }
 
 }  // namespace tuner::codegen

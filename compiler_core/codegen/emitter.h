@@ -49,7 +49,7 @@ struct MachineTraits {
   bool has_bf16_dot = false;        // two products of bfloat16 added to a float: vdpbf16ps
   bool has_byte_dot = false;        // four products of uint8 and int8 added to an int32: vpdpbusd
   bool has_float16 = false;         // float16 to float32 and back: vcvtph2ps
-  bool has_scale = false;           // x * 2^n in one instruction: vscalefps
+  bool has_scale = false;           // x * 2^n in one instruction: vscalefps; with it vfixupimmps
   bool has_nearest_int = false;     // the nearest int32 of a float32, ties to even: cvtps2dq
   bool has_saturation = false;      // int32 as bytes, saturated: vpmovusdb
   bool has_byte_permute = false;    // 64 bytes in any order: vpermb
@@ -182,6 +182,7 @@ class Emitter {
   // --- emit_lane_reduction.cpp: a vectorised reduce axis ---
   void emit_lane_reduction(const StmtNode& s);
   llvm::Value* reduced(ReduceOp op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* any_nan(const std::vector<llvm::Value*>& terms);
   llvm::Value* reduced_lanes(ReduceOp op, llvm::Value* v);  // of a vector, or the scalar itself
 
   // --- emit_expr.cpp: values ---
@@ -189,6 +190,9 @@ class Emitter {
   llvm::Value* emit_binary(const Expr& e);
   // Null: there is no such operation on these values.
   llvm::Value* emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* extreme(bool largest, llvm::Value* a, llvm::Value* b);
+  llvm::Value* or_nan_of(llvm::Value* y, llvm::Value* x);
+  llvm::Value* first_if_beyond(bool largest, llvm::Value* x, llvm::Value* y);
   llvm::Value* emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_index_division(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* floor_division(bool quotient, llvm::Value* a, llvm::Value* b);
@@ -295,6 +299,7 @@ class Emitter {
   int64_t lane_begin_ = 0;  // its value in lane 0 of this piece
   int64_t lanes_ = 0;
   llvm::Value* mask_ = nullptr;           // lanes whose guards hold; null: all
+  llvm::Value* lane_nan_ = nullptr;       // whether a term of the maximum across lanes is a NaN, so far
   llvm::Constant* piece_mask_ = nullptr;  // lanes that exist; null: all
   // In a tile: loads that were read along the rows and transposed, a vector of lanes for each row.
   std::map<const ExprNode*, std::vector<llvm::Value*>> tile_loads_;

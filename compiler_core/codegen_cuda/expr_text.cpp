@@ -192,6 +192,7 @@ std::string ExprText::binary_text(const Expr& e, const RangeMap& ranges, Level p
       return division(e, ranges, place);
     case BinaryOp::kMin:
     case BinaryOp::kMax:
+    case BinaryOp::kAtLeast:
       return minmax(e, ranges);
     case BinaryOp::kEq:
       return compare({"==", kEquality});
@@ -231,9 +232,8 @@ std::string ExprText::division(const Expr& e, const RangeMap& ranges, Level plac
 
 std::string ExprText::minmax(const Expr& e, const RangeMap& ranges) {
   const bool is_min = e->binary_op == BinaryOp::kMin;
-  const char* name = e->dtype == DType::kFloat32   ? (is_min ? "fminf" : "fmaxf")
-                     : e->dtype == DType::kFloat64 ? (is_min ? "fmin" : "fmax")
-                                                   : (is_min ? "min" : "max");
+  const char* name = is_float(e->dtype) ? (is_min ? "ieee_min" : "ieee_max") : (is_min ? "min" : "max");
+  if (e->binary_op == BinaryOp::kAtLeast) name = e->dtype == DType::kFloat64 ? "fmax" : "fmaxf";
   return str(name, "(", text(e->operands[0], ranges, kLoose), ", ", text(e->operands[1], ranges, kLoose),
              ")");
 }

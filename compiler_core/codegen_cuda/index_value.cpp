@@ -23,6 +23,7 @@ int64_t binary_value(BinaryOp op, int64_t a, int64_t b) {
     case BinaryOp::kMin:
       return std::min(a, b);
     case BinaryOp::kMax:
+    case BinaryOp::kAtLeast:
       return std::max(a, b);
     case BinaryOp::kEq:
       return a == b;

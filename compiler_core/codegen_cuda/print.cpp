@@ -20,6 +20,27 @@ static __device__ __forceinline__ int index_mod(int a, int b) { return a - index
 static __device__ __forceinline__ long long index_mod(long long a, long long b) { return a - index_div(a, b) * b; }
 )";
 
+constexpr const char* kExtremeHelpers =
+    R"(// Maximum and minimum of IEEE 754: a NaN stays one, which fmaxf and fminf would drop.
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float ieee_max(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+static __device__ __forceinline__ float ieee_min(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+#else
+static __device__ __forceinline__ float ieee_max(float a, float b) { return a > b || a != a ? a : b; }
+static __device__ __forceinline__ float ieee_min(float a, float b) { return a < b || a != a ? a : b; }
+#endif
+static __device__ __forceinline__ double ieee_max(double a, double b) { return a > b || a != a ? a : b; }
+static __device__ __forceinline__ double ieee_min(double a, double b) { return a < b || a != a ? a : b; }
+)";
+
 constexpr const char* kHalfHelpers =
     R"(// bfloat16 and float16 are kept as their bits; NVRTC has no header for them.
 static __device__ __forceinline__ float bfloat16_value(unsigned short x) { return __uint_as_float((unsigned)x << 16); }
@@ -112,7 +133,10 @@ std::string print_cuda(const GpuProgram& program, const Target& target) {
   if (!fetched_ranks.empty()) printed_helpers += str("\n", cuda::barrier_helpers());
   for (const size_t rank : fetched_ranks) printed_helpers += str("\n", cuda::fetch_helper(rank));
   for (const auto& [a, b] : dot_types) printed_helpers += str("\n", cuda::dot_helper(a, b));
+  // Kernels and warp reductions call them.
+  const bool uses_extremes = kernels.find("ieee_m") != std::string::npos;
   return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") +
+         (uses_extremes ? str("\n", kExtremeHelpers) : "") +
          (uses_half_helpers ? str("\n", kHalfHelpers) : "") + printed_helpers + helpers_of(program) + kernels;
 }
 

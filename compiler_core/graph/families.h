@@ -29,7 +29,13 @@ Expr at(const Buffer& b, const te::Indices& i);
 Expr number(DType dtype, double value);
 // `e` as a value of the type, if it is none yet.
 Expr as(DType dtype, const Expr& e);
+// Within the numbers of int8 or uint8, for a cast to that type. A NaN becomes the least of them.
+Expr saturated(const Expr& x, DType dtype);
+// False for all integers.
+Expr is_nan(const Expr& x);
 Expr equals(const Expr& a, const Expr& b);
+// Whether an element is the extreme that a maximum or minimum found: a NaN, where there is one.
+Expr is_extreme(const Expr& element, const Expr& extreme);
 Expr logical_not(const Expr& a);
 int64_t elements_of(const Shape& shape);
 int64_t product_of(const Shape& shape, size_t first, size_t last);  // of extents first .. last - 1

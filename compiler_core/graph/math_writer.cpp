@@ -97,7 +97,17 @@ Expr as(DType dtype, const Expr& e) {
   return cast(dtype, e);
 }
 
+Expr saturated(const Expr& x, DType dtype) {
+  const bool is_signed = dtype == DType::kInt8;
+  return min(at_least(x, number(x->dtype, is_signed ? -128 : 0)), number(x->dtype, is_signed ? 127 : 255));
+}
+
+Expr is_nan(const Expr& x) { return is_float(x->dtype) ? binary(BinaryOp::kNe, x, x) : bool_imm(false); }
+
 Expr equals(const Expr& a, const Expr& b) { return binary(BinaryOp::kEq, a, b); }
+Expr is_extreme(const Expr& element, const Expr& extreme) {
+  return equals(element, extreme) || is_nan(element);
+}
 Expr logical_not(const Expr& a) { return unary(UnaryOp::kNot, a); }
 
 int64_t elements_of(const Shape& shape) { return product_of(shape, 0, shape.size()); }

@@ -12,12 +12,13 @@ Uses::Uses(const Graph& graph) : makers_(graph.values.size(), kNoNode), readers_
   for (const ValueId out : graph.outputs) ++readers_[out];
 }
 
-void replace_uses(Graph& graph, ValueId from, ValueId to) {
-  for (Node& node : graph.nodes)
-    for (ValueId& in : node.inputs)
-      if (in == from) in = to;
-  for (ValueId& out : graph.outputs)
-    if (out == from) out = to;
+void Uses::change(const Graph& graph, const std::vector<ValueId>& before, const std::vector<ValueId>& after) {
+  makers_.resize(graph.values.size(), kNoNode);
+  readers_.resize(graph.values.size(), 0);
+  for (const ValueId in : before)
+    if (in != kNoValue) --readers_[in];
+  for (const ValueId in : after)
+    if (in != kNoValue) ++readers_[in];
 }
 
 ValueId add_constant(Graph& graph, std::string name, TensorType type, const std::vector<double>& numbers) {

@@ -34,7 +34,7 @@ enum class BinaryOp : uint8_t {
   kDiv /* float */,
   kFloorDiv,
   kFloorMod,
-  kMin,
+  kMin,  // of floats, minimum and maximum of IEEE 754: where either operand is a NaN, so is the result
   kMax,
   kEq,
   kNe,
@@ -46,6 +46,7 @@ enum class BinaryOp : uint8_t {
   kOr,
   kXor,  // bitwise xor of integers, for address swizzles
   kPow,  // of floats, as C's pow()
+  kAtLeast,  // of floats: a where a > b, otherwise b, also where a is a NaN. The lower bound of what becomes an integer
 };
 // The code generators lower kErf and the like to the target's own text or to a polynomial. kRound gives the
 // nearest integer, of two the even one. kTf32 gives the number as a float32 with its last 13 bits cleared, which is what a
@@ -186,6 +187,7 @@ Expr floor_div(Expr a, Expr b);
 Expr floor_mod(Expr a, Expr b);
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
+Expr at_least(Expr a, Expr b);  // BinaryOp::kAtLeast
 Expr bit_xor(Expr a, Expr b);
 Expr operator<(Expr a, Expr b);
 Expr operator<=(Expr a, Expr b);

@@ -43,6 +43,8 @@ OpText op_text(BinaryOp op) {
       return {"min", kAtomLevel};
     case BinaryOp::kMax:
       return {"max", kAtomLevel};
+    case BinaryOp::kAtLeast:
+      return {"at_least", kAtomLevel};
     case BinaryOp::kEq:
       return {"==", kCompareLevel};
     case BinaryOp::kNe:
@@ -187,7 +189,7 @@ class Printer {
   void binary(const ExprNode& e, int place) {
     const auto [text, level] = op_text(e.binary_op);
     if (e.binary_op == BinaryOp::kMin || e.binary_op == BinaryOp::kMax || e.binary_op == BinaryOp::kXor ||
-        e.binary_op == BinaryOp::kPow) {
+        e.binary_op == BinaryOp::kPow || e.binary_op == BinaryOp::kAtLeast) {
       out_ += text;
       return list("(", e.operands, ")");
     }

@@ -25,9 +25,14 @@ struct Storage {
 // The nearest int64: the identity of a minimum, 2^63 - 1, is 2^63 as a double.
 int64_t to_int64(double x) {
   constexpr double kEnd = 0x1p63;
+  if (std::isnan(x)) return 0;
   if (x >= kEnd) return INT64_MAX;
   return x < -kEnd ? INT64_MIN : static_cast<int64_t>(x);
 }
+
+// As IEEE 754 has them: of a NaN and a number, the NaN.
+double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 
 double function_value(UnaryOp op, double a) {
   switch (op) {
@@ -143,8 +148,8 @@ class Interpreter {
     if (!status_.is_ok()) return;
     const double old = read(s.buffer, at, s.indices);
     double sum = old + v;
-    if (s.reduce == ReduceOp::kMax) sum = old > v ? old : v;
-    if (s.reduce == ReduceOp::kMin) sum = old < v ? old : v;
+    if (s.reduce == ReduceOp::kMax) sum = maximum(old, v);
+    if (s.reduce == ReduceOp::kMin) sum = minimum(old, v);
     write(s.buffer, at, sum);
   }
 
@@ -287,8 +292,10 @@ class Interpreter {
       case BinaryOp::kDiv:
         return a / b;
       case BinaryOp::kMin:
-        return a < b ? a : b;
+        return minimum(a, b);
       case BinaryOp::kMax:
+        return maximum(a, b);
+      case BinaryOp::kAtLeast:
         return a > b ? a : b;
       case BinaryOp::kPow:
         return std::pow(a, b);

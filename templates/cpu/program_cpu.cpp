@@ -33,6 +33,10 @@ bool attempt(Schedule& s, const F& f) {
   return true;
 }
 
+// Nodes of an expression that may stand in its reader once more than needed. The compiler finds most of them again, in time
+// that grows with their number.
+constexpr int64_t kMostCopied = 1024;
+
 bool is_expensive(const Expr& e) {
   bool found = false;
   visit(e, [&](const Expr& at) {
@@ -135,16 +139,22 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
   }
 
  private:
-  // Stages become part of what reads them: those that compute little, or whose elements are read about once.
+  // Stages become part of what reads them: those that compute little, or whose elements are read about once. Not those that
+  // are read several times where they are: copies of copies would double with every stage of a chain.
   static void put_inside(Schedule& s, bool all) {
     const Program before = s.program();
     for (const Stage& stage : stages_of(before)) {
       if (stage.buffer->role != BufferRole::kIntermediate || stage.store->reduce != ReduceOp::kNone) continue;
       double reads = 0;
+      int64_t copies = 0, nodes = 0;
       for (const Stage& reader : stages_of(s.program()))
         visit(reader.store->value, [&](const Expr& e) {
-          if (e->kind == ExprKind::kLoad && e->buffer == stage.buffer) reads += reader.runs;
+          if (reader.buffer == stage.buffer) ++nodes;
+          if (e->kind != ExprKind::kLoad || e->buffer != stage.buffer) return;
+          ++copies;
+          reads += reader.runs;
         });
+      if ((copies - 1) * nodes > kMostCopied) continue;
       const bool once = reads <= 1.5 * static_cast<double>(stage.buffer->elements());
       if (all || once || !is_expensive(stage.store->value))
         attempt(s, [&](Schedule& copy) { copy.inline_compute({stage.buffer}); });

@@ -88,14 +88,15 @@ Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const Indices& a
     x = x - load(e.residual_scale, {0}) *
                 cast(DType::kFloat32, cast(DType::kInt32, load(e.residual_zero_point, {0})) -
                                           cast(DType::kInt32, load(e.residual, at)));
-  // Saturated before it is rounded: the bounds are integers, and every number then is one of int32.
+  // Saturated before it is rounded: the bounds are integers, and every number then is one of int32. A NaN becomes the
+  // lower bound.
   x = activated(e.activation, std::move(x));
   const Expr zero_point = cast(DType::kInt32, load(e.zero_point, {0}));
   const auto bound = [&](int64_t value) {
     return cast(DType::kFloat32, int_imm(value, DType::kInt32) - zero_point);
   };
   const int64_t low = e.out == DType::kInt8 ? -128 : 0;
-  x = min(max(x, bound(low)), bound(low + 255));
+  x = min(at_least(x, bound(low)), bound(low + 255));
   return cast(e.out, cast(DType::kInt32, unary(UnaryOp::kRound, x)) + zero_point);
 }
 

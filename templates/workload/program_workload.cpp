@@ -200,6 +200,7 @@ class ErrorBounds {
         return {std::min(a.low, b.low), std::min(a.high, b.high), std::max(a.absolute, b.absolute),
                 std::max(a.relative, b.relative)};
       case BinaryOp::kMax:
+      case BinaryOp::kAtLeast:
         return {std::max(a.low, b.low), std::max(a.high, b.high), std::max(a.absolute, b.absolute),
                 std::max(a.relative, b.relative)};
       default:

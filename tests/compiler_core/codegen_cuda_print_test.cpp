@@ -38,6 +38,25 @@ TEST(CodegenCudaPrint, ElementwiseKernelIsVectorsUnderOneGuard) {
 //   x: input, float32 [1000], 4000 bytes
 //   y: output, float32 [1000], 4000 bytes
 
+// Maximum and minimum of IEEE 754: a NaN stays one, which fmaxf and fminf would drop.
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ float ieee_max(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+static __device__ __forceinline__ float ieee_min(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+#else
+static __device__ __forceinline__ float ieee_max(float a, float b) { return a > b || a != a ? a : b; }
+static __device__ __forceinline__ float ieee_min(float a, float b) { return a < b || a != a ? a : b; }
+#endif
+static __device__ __forceinline__ double ieee_max(double a, double b) { return a > b || a != a ? a : b; }
+static __device__ __forceinline__ double ieee_min(double a, double b) { return a < b || a != a ? a : b; }
+
 // relu: 1 x 1 x 1 blocks of 256 x 1 x 1 = 256 threads
 //   a block computes y[0..999]
 extern "C" __global__ void __launch_bounds__(256)
@@ -46,8 +65,8 @@ relu(const float* __restrict__ x, float* __restrict__ y) {
   // write y from x: 4 elements a thread
   if (i_inner < 250) {  // dimension 0 of y ends at 1000
     const float4 x_lanes = *(const float4*)&x[i_inner * 4];
-    *(float4*)&y[i_inner * 4] = make_float4(fmaxf(x_lanes.x, 0.0f), fmaxf(x_lanes.y, 0.0f),
-        fmaxf(x_lanes.z, 0.0f), fmaxf(x_lanes.w, 0.0f));
+    *(float4*)&y[i_inner * 4] = make_float4(ieee_max(x_lanes.x, 0.0f), ieee_max(x_lanes.y, 0.0f),
+        ieee_max(x_lanes.z, 0.0f), ieee_max(x_lanes.w, 0.0f));
   }
 }
 )");

@@ -60,7 +60,7 @@ TEST(CodegenNumbers, BytesAreRoundedAndSaturated) {
         const auto bound = [&](int64_t value) {
           return cast(DType::kFloat32, int_imm(value, DType::kInt32) - zero_point);
         };
-        const Expr bounded = min(max(load(x, {i}), bound(low)), bound(low + 255));
+        const Expr bounded = min(at_least(load(x, {i}), bound(low)), bound(low + 255));
         const Expr whole = cast(DType::kInt32, unary(UnaryOp::kRound, bounded));
         const Stmt store = make_store(y, {i}, cast(dtype, whole + zero_point));
         const Program p{"bytes", {x, z, y}, make_for(i, count, store, AxisKind::kSpatial, kVector)};

@@ -68,6 +68,22 @@ Answer run(int64_t set, const std::string& op, const std::vector<Operand>& opera
 Attribute of(int64_t value) { return value; }
 Attribute word(const std::string& value) { return value; }
 
+// By a 0 that only the run knows, as by 1; a constant one is refused.
+TEST(GraphOperator, IntegersAreNotDividedByConstantZeros) {
+  const auto integers = [](Numbers numbers) {
+    return Operand{{DType::kInt64, {std::ssize(numbers)}}, std::move(numbers)};
+  };
+  for (const std::string op : {"Div", "Mod"}) {
+    EXPECT_THAT(run(14, op, {integers({7, 8}), list({2, 0})}).refusal,
+                HasSubstr("divides int64 by 0: element 1 of input 1 is 0, expected other integers"))
+        << op;
+    EXPECT_EQ(run(14, op, {integers({7, 8}), list({2, 3})}).refusal, "") << op;
+  }
+  EXPECT_THAT(run(14, "Div", {integers({7, 8}), integers({0, -3})}).numbers, ElementsAre(7, -2));
+  EXPECT_THAT(run(14, "Mod", {integers({7, 8}), integers({0, 3})}).numbers, ElementsAre(0, 2));
+  EXPECT_EQ(run(14, "Div", {floats({1}, {7}), {{DType::kFloat32, {1}}, {0}, true}}).refusal, "");
+}
+
 TEST(GraphOperator, ReductionsTakeAxesAsAttributeAndSince18AsInput) {
   const Operand x = floats({2, 3}, {1, 2, 3, 4, 5, 7});
   for (const std::string op : {"ReduceMax", "ReduceMean", "ReduceL1", "ReduceProd"}) {

@@ -111,7 +111,7 @@ TEST(ReferenceAnswer, OfEveryOperatorIsThatOfTheInterpreter) {
 double requantised(double sum, double scale, double zero_point, const MatmulWorkload& w) {
   const double low = w.out_dtype() == DType::kInt8 ? -128 : 0;
   float x = static_cast<float>(sum) * static_cast<float>(scale);
-  if (w.activation == Activation::kRelu) x = x > 0 ? x : 0;
+  if (w.activation == Activation::kRelu) x = x < 0 ? 0 : x;  // a NaN passes
   if (std::isnan(x)) return low;
   return std::clamp(std::nearbyint(static_cast<double>(x)) + zero_point, low, low + 255);
 }

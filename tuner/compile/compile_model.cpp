@@ -61,14 +61,20 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
     return invalid_argument(
         "--target ", request.target.name(),
         ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\"");
+  const auto stopped = [&] {
+    return interrupted() ? Status(StatusCode::kAborted, "interrupted") : Status::ok();
+  };
   ASSIGN_OR_RETURN(out.graph, read_model_file(request.model, request.options));
+  RETURN_IF_ERROR(stopped());
   ASSIGN_OR_RETURN(const MappedFile file, map_input(request.model, "an ONNX model"));
   out.digest = sha256_hex(file.bytes());
   graph::Graph graph = out.graph;
   RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(request.model + ": "));
+  RETURN_IF_ERROR(stopped());
   auto steps = partition(std::move(graph));
   if (!steps) return steps.status().with_context(request.model + ": ");
   out.steps = *std::move(steps);
+  RETURN_IF_ERROR(stopped());
   const Layouts layouts = (request.blocks ? blocked_layouts : plain_layouts)(out.steps, request.target);
   RETURN_IF_ERROR(apply_layouts(out.steps, layouts, request.target).with_context(request.model + ": "));
   ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
@@ -78,6 +84,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
                                                      request.target.threads, interrupted));
       out.checks.push_back(std::move(check));
     }
+  RETURN_IF_ERROR(stopped());
   plan_with_uses(request, out);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
   return out;
@@ -314,6 +321,7 @@ Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel 
       return failed(request.model, ": the library computes something else than the model: an error of ",
                     *report.error, " of the largest output, expected at most ", most,
                     ". This is a fault of ours; nothing was written");
+    if (interrupted()) return Status(StatusCode::kAborted, "interrupted");
     RETURN_IF_ERROR(time_inside(folder.staging().string(), files));
     RETURN_IF_ERROR(folder.stage({files.back()}));
   }

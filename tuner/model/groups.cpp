@@ -1,6 +1,7 @@
 #include "tuner/model/groups.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "compiler_core/graph/fragment.h"
@@ -18,6 +19,9 @@ using graph::Shape;
 using graph::Use;
 using graph::Uses;
 using graph::ValueId;
+
+// Nodes of a group: what a Program costs to schedule and to compile grows faster than it does.
+constexpr size_t kMostNodes = 64;
 
 // Extents before `axis` are all 1: what stands along it is one block after the other.
 bool is_outermost(const Shape& shape, int64_t axis) {
@@ -107,26 +111,21 @@ bool stacks(const Graph& graph, const Node& node) {
 }
 
 Result<ModelStep> group_of(Graph& graph, const Uses& uses, const std::vector<bool>& taken, ValueId value) {
-  std::set<size_t> nodes = {uses.maker(value)};
-  // Readers of a value within the group.
-  const auto reads_inside = [&](ValueId v) {
-    int64_t count = 0;
-    for (const size_t n : nodes) count += std::ranges::count(graph.nodes[n].inputs, v);
-    return count;
-  };
+  std::set<size_t> nodes;
+  std::vector<size_t> found = {uses.maker(value)};  // in the order they were found, from the result back
+  std::map<ValueId, int> reads_inside;
   // A Concat whose parts can be written in place stays alone: then it is no work at all.
-  bool grows = !stacks(graph, graph.nodes[uses.maker(value)]);
-  while (grows) {
-    grows = false;
-    const std::set<size_t> before = nodes;
-    for (const size_t n : before) {
-      for (const ValueId in : graph.nodes[n].inputs) {
-        const size_t maker = in == kNoValue ? Uses::kNoNode : uses.maker(in);
-        if (maker == Uses::kNoNode || taken[maker] || nodes.contains(maker)) continue;
-        if (!is_cheap(graph, graph.nodes[maker]) || reads_inside(in) != uses.readers(in)) continue;
-        nodes.insert(maker);
-        grows = true;
-      }
+  const bool grows = !stacks(graph, graph.nodes[found.front()]);
+  for (size_t next = 0; next < found.size(); ++next) {
+    const size_t n = found[next];
+    nodes.insert(n);
+    if (!grows) break;
+    for (const ValueId in : graph.nodes[n].inputs) {
+      const size_t maker = in == kNoValue ? Uses::kNoNode : uses.maker(in);
+      if (maker == Uses::kNoNode || taken[maker] || !is_cheap(graph, graph.nodes[maker])) continue;
+      if (++reads_inside[in] == uses.readers(in) && found.size() < kMostNodes &&
+          std::ranges::find(found, maker) == found.end())
+        found.push_back(maker);
     }
   }
   ModelStep step{.nodes = {nodes.begin(), nodes.end()}, .writes = value};

@@ -1,7 +1,11 @@
 #include "tuner/model/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 
 #include "compiler_core/base/int_math.h"
 #include "tuner/model/groups.h"
@@ -21,7 +25,6 @@ struct Piece {
   size_t first = 0, last = 0;
   int64_t offset = -1;  // -1: not placed yet
 
-  bool meets(const Piece& other) const { return first <= other.last && other.first <= last; }
   int64_t end() const { return offset + bytes; }
 };
 
@@ -34,12 +37,14 @@ class Planner {
     out.largest_live_bytes = largest_live();
     std::vector<Piece> recent = pieces_;
     place_recent_first(recent, out.largest_live_bytes + out.largest_live_bytes / 20);
-    std::vector<Piece> sized = pieces_;
-    place_by_size(sized);
-    const int64_t least = arena_of(sized);
-    // A little more memory is worth the caches; much more is not.
-    const bool by_recency = arena_of(recent) <= least + least / 20;
-    const std::vector<Piece>& placed = by_recency ? recent : sized;
+    std::vector<Piece> placed = recent;
+    if (are_few_at_once()) {
+      std::vector<Piece> sized = pieces_;
+      place_by_size(sized);
+      const int64_t least = arena_of(sized);
+      // A little more memory is worth the caches; much more is not.
+      if (arena_of(recent) > least + least / 20) placed = std::move(sized);
+    }
     out.arena_bytes = arena_of(placed);
     set_places(placed, out);
     return out;
@@ -76,15 +81,24 @@ class Planner {
         pieces_.push_back({v, round_up(graph()[v].type.bytes(), kArenaAlignment), first[v], last[v]});
   }
 
-  int64_t largest_live() const {
-    int64_t most = 0;
-    for (size_t s = 0; s < model_.steps.size(); ++s) {
-      int64_t live = 0;
-      for (const Piece& p : pieces_)
-        if (p.first <= s && s <= p.last) live += p.bytes;
-      most = std::max(most, live);
+  // Bytes that are alive in each step.
+  std::vector<int64_t> live_in_steps(const std::function<int64_t(const Piece&)>& bytes) const {
+    std::vector<int64_t> live(model_.steps.size() + 1, 0);
+    for (const Piece& p : pieces_) {
+      live[p.first] += bytes(p);
+      live[p.last + 1] -= bytes(p);
     }
-    return most;
+    std::partial_sum(live.begin(), live.end(), live.begin());
+    return live;
+  }
+  int64_t largest_live() const { return std::ranges::max(live_in_steps(&Piece::bytes)); }
+  // Whether all pairs of values that are alive at once may be looked at.
+  bool are_few_at_once() const {
+    constexpr double kMostPairs = 5e7;
+    double pairs = 0;
+    for (const int64_t live : live_in_steps([](const Piece&) { return int64_t{1}; }))
+      pairs += static_cast<double>(live) * static_cast<double>(live);
+    return pairs <= kMostPairs;
   }
 
   static int64_t arena_of(const std::vector<Piece>& placed) {
@@ -92,43 +106,76 @@ class Planner {
     for (const Piece& p : placed) end = std::max(end, p.end());
     return end;
   }
-  static bool fits(const std::vector<Piece>& pieces, const Piece& piece, int64_t offset) {
-    return std::ranges::none_of(pieces, [&](const Piece& other) {
-      return other.offset >= 0 && other.meets(piece) && other.offset < offset + piece.bytes &&
-             offset < other.end();
-    });
-  }
-  // The lowest place where it meets nobody.
-  static int64_t lowest(const std::vector<Piece>& pieces, const Piece& piece) {
-    int64_t best = fits(pieces, piece, 0) ? 0 : INT64_MAX;
-    for (const Piece& other : pieces)
-      if (other.offset >= 0 && other.end() < best && other.meets(piece) && fits(pieces, piece, other.end()))
-        best = other.end();
-    return best;
+  // The lowest place beside these, which are sorted by offset.
+  template <class Pieces>
+  static int64_t lowest(const Pieces& beside, int64_t bytes) {
+    int64_t end = 0;
+    for (const Piece* other : beside) {
+      if (other->offset >= end + bytes) break;
+      end = std::max(end, other->end());
+    }
+    return end;
   }
 
   // In the order of steps, each where the latest of the values that are over was, within `bound` bytes; else as low as it goes.
+  // Values that are over at one offset count as the latest of them.
   static void place_recent_first(std::vector<Piece>& pieces, int64_t bound) {
-    std::vector<size_t> order(pieces.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](size_t p) { return pieces[p].first; });
-    for (const size_t p : order) {
-      Piece& piece = pieces[p];
-      const Piece* latest = nullptr;
-      for (const Piece& other : pieces)
-        if (other.offset >= 0 && other.last < piece.first && (!latest || other.last > latest->last) &&
-            other.offset + piece.bytes <= bound && fits(pieces, piece, other.offset))
-          latest = &other;
-      piece.offset = latest ? latest->offset : lowest(pieces, piece);
+    const auto by_offset = [](const Piece* a, const Piece* b) { return a->offset < b->offset; };
+    const auto by_end = [](const Piece* a, const Piece* b) {
+      return std::tie(a->last, a) < std::tie(b->last, b);
+    };
+    const auto latest_first = [](const Piece* a, const Piece* b) {
+      return a->last != b->last ? a->last > b->last : a < b;
+    };
+    std::set<Piece*, decltype(by_offset)> alive(by_offset);
+    std::set<Piece*, decltype(by_end)> ends(by_end);
+    std::map<int64_t, Piece*> over_at;
+    std::set<Piece*, decltype(latest_first)> over(latest_first);
+    const auto is_free = [&](const Piece& piece, int64_t offset) {
+      Piece at{.offset = offset};
+      const auto next = alive.lower_bound(&at);
+      return (next == alive.end() || (*next)->offset >= offset + piece.bytes) &&
+             (next == alive.begin() || (*std::prev(next))->end() <= offset);
+    };
+    const auto leave = [&](Piece* piece) {
+      alive.erase(piece);
+      Piece*& there = over_at[piece->offset];
+      if (there != nullptr && there->last == piece->last) return;  // its place in the order is the better one
+      if (there != nullptr) over.erase(there);
+      there = piece;
+      over.insert(piece);
+    };
+    std::vector<Piece*> order;
+    for (Piece& piece : pieces) order.push_back(&piece);
+    std::ranges::stable_sort(order, {}, &Piece::first);
+    for (Piece* piece : order) {
+      for (; !ends.empty() && (*ends.begin())->last < piece->first; ends.erase(ends.begin()))
+        leave(*ends.begin());
+      const auto place = std::ranges::find_if(over, [&](const Piece* other) {
+        return other->offset + piece->bytes <= bound && is_free(*piece, other->offset);
+      });
+      piece->offset = place != over.end() ? (*place)->offset : lowest(alive, piece->bytes);
+      alive.insert(piece);
+      ends.insert(piece);
     }
   }
 
   // The largest first, each as low as it goes.
   static void place_by_size(std::vector<Piece>& pieces) {
-    std::vector<size_t> order(pieces.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, std::greater<>(), [&](size_t p) { return pieces[p].bytes; });
-    for (const size_t p : order) pieces[p].offset = lowest(pieces, pieces[p]);
+    std::vector<Piece*> order;
+    for (Piece& piece : pieces) order.push_back(&piece);
+    std::ranges::stable_sort(order, std::greater<>(), &Piece::bytes);
+    std::map<size_t, std::vector<Piece*>> placed;  // of each step, those alive in it
+    for (Piece* piece : order) {
+      std::vector<Piece*> beside;
+      for (size_t step = piece->first; step <= piece->last; ++step) {
+        std::vector<Piece*>& there = placed[step];
+        beside.insert(beside.end(), there.begin(), there.end());
+        there.push_back(piece);
+      }
+      std::ranges::sort(beside, {}, &Piece::offset);
+      piece->offset = lowest(beside, piece->bytes);
+    }
   }
 
   void set_places(const std::vector<Piece>& placed, MemoryPlan& out) const {

@@ -1,4 +1,6 @@
 // Operators on each element of several tensors, which are broadcast to one shape.
+#include <algorithm>
+
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
@@ -55,6 +57,17 @@ void of_all(const Use& use, MathWriter& m) {
 Expr added(const Expr& a, const Expr& b) { return a + b; }
 Expr subtracted(const Expr& a, const Expr& b) { return a - b; }
 Expr multiplied(const Expr& a, const Expr& b) { return a * b; }
+// A divisor that is known before the model runs.
+Result<std::vector<TensorType>> quotient_types(const Use& use) {
+  if (!is_float(use.dtype(0)) && use.is_constant(1)) {
+    ASSIGN_OR_RETURN(const std::vector<double> divisors, use.numbers(1));
+    const auto zero = std::ranges::find(divisors, 0.0);
+    if (zero != divisors.end())
+      return invalid_argument("divides ", use.dtype(0), " by 0: element ", zero - divisors.begin(),
+                              " of input 1 is 0, expected other integers");
+  }
+  return same_type(use);
+}
 // What integers are divided by. Math is total: by 0 they are divided as by 1, which is what compiled code does.
 Expr divisor(const Expr& b) { return select(equals(b, number(b->dtype, 0)), number(b->dtype, 1), b); }
 // Integers are divided toward zero.
@@ -91,7 +104,7 @@ void mean(const Use& use, MathWriter& m) {
 Result<std::vector<TensorType>> mod_types(const Use& use) {
   if (is_float(use.dtype(0)) && use.integer("fmod", 0) == 0)
     return invalid_argument("needs fmod = 1 for ", use.dtype(0));
-  return same_type(use);
+  return quotient_types(use);
 }
 void mod(const Use& use, MathWriter& m) {
   const bool of_dividend = use.integer("fmod", 0) != 0;
@@ -157,7 +170,7 @@ constexpr Operator kRows[] = {
     {"Add", kKind, 2, 2, 1, same_type, of_two<added>},
     {"Sub", kKind, 2, 2, 1, same_type, of_two<subtracted>},
     {"Mul", kKind, 2, 2, 1, same_type, of_two<multiplied>},
-    {"Div", kKind, 2, 2, 1, same_type, of_two<divided>},
+    {"Div", kKind, 2, 2, 1, quotient_types, of_two<divided>},
     {"Mod", kKind, 2, 2, 1, mod_types, mod},
     {"Pow", kKind, 2, 2, 1, pow_types, pow},
     {"PRelu", kKind, 2, 2, 1, prelu_types, prelu},

@@ -199,7 +199,6 @@ void qlinear_conv(const Use& use, MathWriter& m) {
   const Buffer sum =
       m.reduced("sum", m.type().shape, terms.over(), ReduceOp::kSum, integer_term(use, m, terms, 0, 3, 2, 5));
   const DType dtype = m.type().dtype;
-  const bool is_signed = dtype == DType::kInt8;
   m.result([&](const te::Indices& i) {
     const auto scale = [&](size_t input) {
       const bool single = elements_of(use.shape(input)) == 1;
@@ -210,7 +209,7 @@ void qlinear_conv(const Use& use, MathWriter& m) {
     if (use.has(8)) x = x + load(m.in(8), {i[1]});
     const Expr real = as(DType::kFloat32, x) * (scale(1) * scale(4) / scale(6));
     const Expr shifted = unary(UnaryOp::kRound, real) + as(DType::kFloat32, zero_point(use, m, 7, i[1]));
-    return min(max(shifted, float_imm(is_signed ? -128 : 0)), float_imm(is_signed ? 127 : 255));
+    return saturated(shifted, dtype);
   });
 }
 

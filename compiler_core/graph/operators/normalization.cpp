@@ -98,7 +98,7 @@ void hardmax(const Use& use, MathWriter& m) {
   };
   const Buffer most = m.reduced("max", rest, over, ReduceOp::kMax, element);
   const Buffer first = m.reduced("first", rest, over, ReduceOp::kMin, [&](const auto& i, const auto& r) {
-    return select(equals(element(i, r), load(most, i)), flat_index(r, over), Expr(elements_of(over)));
+    return select(is_extreme(element(i, r), load(most, i)), flat_index(r, over), Expr(elements_of(over)));
   });
   m.result([&](const te::Indices& i) {
     const te::Indices own(i.begin() + std::ptrdiff_t(group.first), i.begin() + std::ptrdiff_t(group.last));

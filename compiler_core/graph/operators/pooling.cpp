@@ -53,7 +53,7 @@ void max_pool(const Use& use, MathWriter& m) {
   const bool swapped = use.integer("storage_order", 0) != 0 && image.size() == 4;
   const Buffer first = m.reduced("first", shape, w.kernel, ReduceOp::kMin, [&](const auto& i, const auto& r) {
     te::Indices from = places(w, i, r);
-    const Expr hit = is_inside(image, from) && equals(load(m.in(0), from), load(most, i));
+    const Expr hit = is_inside(image, from) && is_extreme(load(m.in(0), from), load(most, i));
     Shape extents = image;
     if (swapped) {
       std::swap(from[2], from[3]);

@@ -132,14 +132,13 @@ void qlinear_matmul(const Use& use, MathWriter& m) {
         return (whole(element_a(m, 0, 3, i, r[0], use)) - zero_point(use, m, 2, Expr(0))) *
                (whole(element_b(m, 0, 3, i, r[0], use)) - zero_point(use, m, 5, Expr(0)));
       });
-  const bool is_signed = m.type().dtype == DType::kInt8;
   m.result([&](const te::Indices& i) {
     const auto scale = [&](size_t input) {
       return at(m.in(input), te::Indices(use.shape(input).size(), Expr(0)));
     };
     const Expr real = as(DType::kFloat32, load(sum, i)) * (scale(1) * scale(4) / scale(6));
     const Expr shifted = unary(UnaryOp::kRound, real) + as(DType::kFloat32, zero_point(use, m, 7, Expr(0)));
-    return min(max(shifted, float_imm(is_signed ? -128 : 0)), float_imm(is_signed ? 127 : 255));
+    return saturated(shifted, m.type().dtype);
   });
 }
 

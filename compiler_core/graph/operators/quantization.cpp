@@ -28,11 +28,6 @@ Expr of_axis(const Use& use, const MathWriter& m, size_t input, const te::Indice
   return load(m.in(input), {i[*quantized_axis(use)]});
 }
 
-Expr saturated(const Expr& x, DType dtype) {
-  const bool is_signed = dtype == DType::kInt8;
-  return min(max(x, number(x->dtype, is_signed ? -128 : 0)), number(x->dtype, is_signed ? 127 : 255));
-}
-
 Result<std::vector<TensorType>> quantize_types(const Use& use) {
   RETURN_IF_ERROR(check_scales(use));
   const DType otherwise = dtype_from_name(use.word("output_dtype", "")).value_or(DType::kUInt8);

@@ -148,10 +148,11 @@ void arg(const Use& use, MathWriter& m) {
     return load(m.in(0), along_axis.source(i, r));
   };
   const Buffer best = m.reduced("best", along_axis.result, along_axis.over, kOp, element);
-  m.reduced_result(
-      along_axis.over, last ? ReduceOp::kMax : ReduceOp::kMin, [&](const auto& i, const auto& r) {
-        return select(equals(element(i, r), load(best, i)), r[0], last ? Expr(-1) : Expr(along_axis.over[0]));
-      });
+  m.reduced_result(along_axis.over, last ? ReduceOp::kMax : ReduceOp::kMin,
+                   [&](const auto& i, const auto& r) {
+                     return select(is_extreme(element(i, r), load(best, i)), r[0],
+                                   last ? Expr(-1) : Expr(along_axis.over[0]));
+                   });
 }
 
 // --- CumSum: each element with those before it ---
@@ -173,7 +174,7 @@ void cum_sum(const Use& use, MathWriter& m) {
   });
 }
 
-// --- TopK: an element's rank is how many stand before it ---
+// --- TopK: an element's rank is how many stand before it. A NaN is larger than every number ---
 Result<std::vector<TensorType>> top_k_types(const Use& use) {
   ASSIGN_OR_RETURN(const int64_t axis, use.axis(-1, use.rank(0)));
   int64_t k = use.integer("k", 0);
@@ -198,8 +199,11 @@ void top_k(const Use& use, MathWriter& m) {
   const Buffer rank =
       m.reduced("rank", use.shape(0), over, ReduceOp::kSum, [&](const auto& i, const auto& r) {
         const Expr own = load(m.in(0), i), other = load(m.in(0), moved(i, r[0]));
-        const Expr better = largest ? binary(BinaryOp::kGt, other, own) : other < own;
-        return select(better || (equals(other, own) && r[0] < i[axis]), int_imm(1), int_imm(0));
+        const Expr &greater = largest ? other : own, &less = largest ? own : other;
+        const Expr better =
+            binary(BinaryOp::kGt, greater, less) || (is_nan(greater) && logical_not(is_nan(less)));
+        const Expr alike = equals(other, own) || (is_nan(other) && is_nan(own));
+        return select(better || (alike && r[0] < i[axis]), int_imm(1), int_imm(0));
       });
   const Shape& shape = m.type(m.wants(0) ? 0 : 1).shape;
   const Buffer place = m.reduced("place", shape, over, ReduceOp::kSum, [&](const auto& i, const auto& r) {

@@ -65,11 +65,12 @@ Expr ceiling(const Use& /*use*/, const Expr& x) {
   return unary(UnaryOp::kNeg, unary(UnaryOp::kFloor, unary(UnaryOp::kNeg, x)));
 }
 Expr reciprocal(const Use& /*use*/, const Expr& x) { return like(x, 1) / x; }
+// What is neither is 0 or a NaN.
 Expr sign(const Use& /*use*/, const Expr& x) {
-  return select(is_positive(x), like(x, 1), select(is_negative(x), like(x, -1), like(x, 0)));
+  return select(is_positive(x), like(x, 1), select(is_negative(x), like(x, -1), x));
 }
 Expr inverted(const Use& /*use*/, const Expr& x) { return logical_not(x); }
-Expr is_nan(const Use& /*use*/, const Expr& x) { return binary(BinaryOp::kNe, x, x); }
+Expr nan_found(const Use& /*use*/, const Expr& x) { return is_nan(x); }
 Expr is_infinite(const Use& use, const Expr& x) {
   const Expr most = like(x, HUGE_VAL), least = like(x, -HUGE_VAL);
   Expr found = bool_imm(false);
@@ -84,7 +85,7 @@ Expr leaky_relu(const Use& use, const Expr& x) {
   return select(is_negative(x), x * like(x, use.number("alpha", 0.01)), x);
 }
 Expr thresholded_relu(const Use& use, const Expr& x) {
-  return select(binary(BinaryOp::kGt, x, like(x, use.number("alpha", 1))), x, like(x, 0));
+  return select(x <= like(x, use.number("alpha", 1)), like(x, 0), x);
 }
 Expr elu(const Use& use, const Expr& x) {
   return select(is_negative(x), like(x, use.number("alpha", 1)) * exp_minus_1(x), x);
@@ -120,8 +121,9 @@ Expr gelu(const Use& use, const Expr& x) {
 }
 Expr shrink(const Use& use, const Expr& x) {
   const double lambda = use.number("lambd", 0.5), bias = use.number("bias", 0);
-  return select(x < like(x, -lambda), x + like(x, bias),
-                select(binary(BinaryOp::kGt, x, like(x, lambda)), x - like(x, bias), like(x, 0)));
+  return select(
+      x < like(x, -lambda), x + like(x, bias),
+      select(binary(BinaryOp::kGt, x, like(x, lambda)), x - like(x, bias), select(is_nan(x), x, like(x, 0))));
 }
 
 Result<std::vector<TensorType>> gelu_types(const Use& use) {
@@ -209,7 +211,7 @@ constexpr Operator kRows[] = {
     row<reciprocal>("Reciprocal"),
     of_any_type<sign>("Sign"),
     {"Not", kKind, 1, 1, 1, like_first, formula<inverted>},
-    {"IsNaN", kKind, 1, 1, 1, truth, formula<is_nan>},
+    {"IsNaN", kKind, 1, 1, 1, truth, formula<nan_found>},
     {"IsInf", kKind, 1, 1, 1, truth, formula<is_infinite>},
     of_any_type<same>("Identity"),
     of_any_type<relu>("Relu"),

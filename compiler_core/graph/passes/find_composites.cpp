@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <set>
+#include <utility>
 
 #include "compiler_core/graph/operator.h"
 #include "compiler_core/graph/passes.h"
@@ -30,8 +31,8 @@ class Finder {
     found->name = graph_.nodes[n].name;
     found->operator_set = graph_.nodes[n].operator_set;
     found->outputs = graph_.nodes[n].outputs;
-    graph_.nodes[n] = *std::move(found);
-    uses_ = Uses(graph_);
+    const std::vector<ValueId> before = std::exchange(graph_.nodes[n], *std::move(found)).inputs;
+    uses_.change(graph_, before, graph_.nodes[n].inputs);
   }
 
  private:
@@ -67,9 +68,13 @@ class Finder {
   struct Product {
     double factor = 1;
     std::vector<ValueId> terms;
+    int steps = 0;  // how many operands were looked at
   };
   // `whole`: a value that is not looked into, since the pattern is about it.
+  // No pattern is a product of many: more are not looked at, since products of products double with each.
   void multiply(Product& product, ValueId id, ValueId whole) {
+    constexpr int kMostSteps = 32;
+    if (++product.steps > kMostSteps) return product.terms.push_back(id);
     if (const auto number = scalar(id)) {
       product.factor *= *number;
       return;
@@ -259,7 +264,7 @@ class Finder {
       const TensorType ones{type.dtype, own};
       scale =
           add_constant(graph_, "ones", ones, std::vector<double>(static_cast<size_t>(ones.elements()), 1));
-      uses_ = Uses(graph_);
+      uses_.change(graph_, {}, {});
     }
     Node made{.op = "LayerNormalization",
               .attributes = {{"axis", axis}, {"epsilon", epsilon}},
@@ -277,8 +282,9 @@ class Finder {
 
 Status find_composites(Graph& graph, const Evaluator& /*evaluate*/) {
   // From the end on: the whole of a pattern is found before a part of it.
+  Finder finder(graph);
   for (size_t n = graph.nodes.size(); n-- > 0;)
-    if (graph.nodes[n].outputs[0] != kNoValue) Finder(graph).replace(n);
+    if (graph.nodes[n].outputs[0] != kNoValue) finder.replace(n);
   return Status::ok();
 }
 

@@ -114,8 +114,7 @@ void absorb(Graph& graph, Node& node, const Product& product, const Affine& step
 }
 
 // One step into the product before it; false if there is none that takes it.
-bool fold_into_product(Graph& graph, size_t n) {
-  const Uses uses(graph);
+bool fold_into_product(Graph& graph, Uses& uses, size_t n) {
   for (const ValueId in : graph.nodes[n].inputs) {
     const size_t maker = uses.maker(in);
     if (maker == Uses::kNoNode || uses.readers(in) != 1) continue;
@@ -126,9 +125,12 @@ bool fold_into_product(Graph& graph, size_t n) {
     if (!step || step->data != in) continue;
     const auto bias = bias_of(graph, before, *product);
     if (!bias) continue;
+    const std::vector<ValueId> read = before.inputs;
     absorb(graph, before, *product, *step, *bias);
     before.outputs = std::exchange(graph.nodes[n].outputs, {});
-    graph.nodes[n].inputs.clear();
+    uses.change(graph, read, before.inputs);
+    uses.change(graph, std::exchange(graph.nodes[n].inputs, {}), {});
+    for (const ValueId out : before.outputs) uses.make(out, maker);
     return true;
   }
   return false;
@@ -151,9 +153,10 @@ std::vector<Node> written_out(Graph& graph, const Node& node, const Affine& step
 
 Status fold_scales(Graph& graph, const Evaluator& /*evaluate*/) {
   std::vector<bool> gone(graph.nodes.size(), false);
+  Uses uses(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     if (affine_of(graph, graph.nodes[n], 1) || graph.nodes[n].op == "Add")
-      gone[n] = fold_into_product(graph, n);
+      gone[n] = fold_into_product(graph, uses, n);
   erase_nodes(graph, gone);
   std::vector<Node> nodes;
   const std::vector<Node> before = std::move(graph.nodes);

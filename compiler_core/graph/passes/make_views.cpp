@@ -36,17 +36,19 @@ bool is_view(const Graph& graph, const Node& node) {
 }  // namespace
 
 Status make_views(Graph& graph, const Evaluator& /*evaluate*/) {
+  Replacements same;
   std::vector<bool> gone(graph.nodes.size(), false);
   std::vector<ValueId> source(graph.values.size(),
                               kNoValue);  // of a view: what it is a view of, no view itself
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Node& node = graph.nodes[n];
+    same.rename(node.inputs);
     if (node.outputs[0] == kNoValue || !is_view(graph, node)) continue;
     const ValueId out = node.outputs[0], in = node.inputs[0],
                   first = source[in] == kNoValue ? in : source[in];
     if (graph[out].type == graph[first].type) {
       gone[n] = true;
-      replace_uses(graph, out, first);
+      same.add(out, first);
       continue;
     }
     source[out] = first;
@@ -55,6 +57,7 @@ Status make_views(Graph& graph, const Evaluator& /*evaluate*/) {
     node.inputs = {first};
     node.outputs = {out};
   }
+  same.rename(graph.outputs);
   erase_nodes(graph, gone);
   return Status::ok();
 }

@@ -18,19 +18,21 @@ std::string content_of(const Value& v) {
 }  // namespace
 
 Status merge_common(Graph& graph, const Evaluator& /*evaluate*/) {
+  Replacements same;
   std::map<std::string, ValueId> constants;
   for (ValueId id = 0; id < graph.values.size(); ++id) {
     const std::string content = content_of(graph[id]);
     if (content.empty()) continue;
     const auto [first, is_new] = constants.emplace(content, id);
-    if (!is_new) replace_uses(graph, id, first->second);
+    if (!is_new) same.add(id, first->second);
   }
   // The number of results is part of what a node does: Split makes equal parts by it.
   using Work = std::tuple<std::string, Attributes, std::vector<ValueId>, int64_t, size_t>;
   std::map<Work, std::vector<ValueId>> done;
   std::vector<bool> gone(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
+    Node& node = graph.nodes[n];
+    same.rename(node.inputs);
     const auto [first, is_new] = done.emplace(
         Work{node.op, node.attributes, node.inputs, node.operator_set, node.outputs.size()}, node.outputs);
     if (is_new) continue;
@@ -38,11 +40,11 @@ Status merge_common(Graph& graph, const Evaluator& /*evaluate*/) {
     for (size_t k = 0; k < node.outputs.size(); ++k)
       all = all && (node.outputs[k] == kNoValue || first->second[k] != kNoValue);
     if (!all) continue;  // the first does not give this result
-    const std::vector<ValueId> outputs = node.outputs;
-    for (size_t k = 0; k < outputs.size(); ++k)
-      if (outputs[k] != kNoValue) replace_uses(graph, outputs[k], first->second[k]);
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      if (node.outputs[k] != kNoValue) same.add(node.outputs[k], first->second[k]);
     gone[n] = true;
   }
+  same.rename(graph.outputs);
   erase_nodes(graph, gone);
   return Status::ok();
 }

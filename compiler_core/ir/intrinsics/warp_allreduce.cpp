@@ -34,9 +34,9 @@ Program allreduce_meaning(const std::string& name, ReduceOp op, int64_t width) {
 // Butterfly: after the step of distance d every lane holds the total of its group of 2d lanes.
 std::string allreduce_text(ReduceOp op, int64_t width) {
   const std::string other = "__shfl_xor_sync(0xffffffffu, *$0, d)";
-  const std::string combined = op == ReduceOp::kSum
-                                   ? "*$0 + " + other
-                                   : str(op == ReduceOp::kMax ? "fmaxf" : "fminf", "(*$0, ", other, ")");
+  const std::string combined =
+      op == ReduceOp::kSum ? "*$0 + " + other
+                           : str(op == ReduceOp::kMax ? "ieee_max" : "ieee_min", "(*$0, ", other, ")");
   return str("for (int d = ", width / 2, "; d > 0; d /= 2) *$0 = ", combined, ";");
 }
 
