@@ -351,6 +351,7 @@ Status CandidateRun::fork_child() {
   patience_ = Patience(
       std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s)),
       begun_);
+  clocks_at_begin_ = read_clocks();
   child_ = host_.jail.fork_child();
   if (child_ < 0) return failed("fork: ", strerror(errno));
   if (child_ == 0) run_candidate(plan_);

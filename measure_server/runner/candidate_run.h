@@ -17,6 +17,7 @@
 #include "measure_server/runner/patience.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/runner_protocol.h"
+#include "measure_server/runner/sampling.h"
 #include "measure_server/runner/shared_buffers.h"
 
 namespace tuner {
@@ -113,6 +114,7 @@ class CandidateRun final : public Contestant {
   std::string doubt() const;
   enum class Extent { kAll, kMuch, kLittle };
   bool check(Extent extent, size_t set, bool first, const char* when);
+  std::string clock_doubt() const;
 
   Host host_;
   const RunRequest r_;
@@ -138,6 +140,7 @@ class CandidateRun final : public Contestant {
   double fork_cpu_ns_ = 0;  // of the child, before its first turn
   double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
   std::vector<double> other_ns_, pulses_ns_;
+  ClockPair clocks_at_begin_;
   std::mt19937_64 random_{unforeseeable_seed()};
 };
 
