@@ -297,7 +297,8 @@ class Child {
     }
     rt_ = pool_->runtime(workspace_.data());
     wake_threads();  // a thread that has not begun yet would make system calls of libc's that are not listed
-    if (!plan_.jail->shut()) return setup_failed("the filter of system calls is refused");
+    if (!plan_.jail->shut(&report_.asked_for_shared))
+      return setup_failed("the filter of system calls is refused");
 
     enter(Phase::kLoading);
     const KernelLoader* loader = find_kernel_loader(m_.kind);

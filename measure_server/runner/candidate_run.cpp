@@ -13,7 +13,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
+#include <span>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -29,7 +32,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Resident size is looked at this often; a process that touches memory as fast as it can is then tens of
+// Its memory is looked at this often; a process that touches memory as fast as it can is then tens of
 // megabytes over.
 constexpr std::chrono::milliseconds kWatchEvery{10};
 constexpr const char* kWhileTimed = " (right in the first run, wrong while being timed)";
@@ -348,11 +351,12 @@ Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<Candidat
 
 Status CandidateRun::fork_child() {
   begun_ = steady_clock::now();
+  clocks_at_begin_ = read_clocks();
   patience_ = Patience(
       std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s)),
       begun_);
-  clocks_at_begin_ = read_clocks();
   child_ = host_.jail.fork_child();
+  from_outside_ = child_ < 0;  // the keeper of its namespaces was killed a moment ago, or memory is short
   if (child_ < 0) return failed("fork: ", strerror(errno));
   if (child_ == 0) run_candidate(plan_);
   pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child_, 0u));
@@ -367,6 +371,7 @@ Status CandidateRun::fork_child() {
     out.last.hide_from_children();
   }
   statm_ = open(str("/proc/", child_, "/statm").c_str(), O_RDONLY | O_CLOEXEC);
+  status_ = open(str("/proc/", child_, "/status").c_str(), O_RDONLY | O_CLOEXEC);
   return Status::ok();
 }
 
@@ -377,8 +382,8 @@ bool CandidateRun::must_end() {
   poll(wait, 2, 0);
   ended_ = wait[0].revents != 0 || (wait[1].revents != 0 && stop_asked());
   if (ended_) return true;
-  end_.resident_bytes = std::max(end_.resident_bytes, resident_bytes());
-  if (end_.resident_bytes > r_.memory_limit_bytes) {
+  end_.bytes = std::max(end_.bytes, memory_bytes());
+  if (end_.bytes > r_.memory_limit_bytes || plan_.report->asked_for_shared != 0) {
     end_.kind = End::kMemory;
     ended_ = true;
   } else if (patience_.over()) {
@@ -407,7 +412,8 @@ void CandidateRun::reap() {
   child_ = -1;
   if (pidfd_ >= 0) close(pidfd_);
   if (statm_ >= 0) close(statm_);
-  pidfd_ = statm_ = -1;
+  if (status_ >= 0) close(status_);
+  pidfd_ = statm_ = status_ = -1;
   kill_orphans();
   if (end_.kind == End::kExited && !over_) {
     end_.kind = WIFSIGNALED(status) ? End::kSignaled : End::kExited;
@@ -415,13 +421,42 @@ void CandidateRun::reap() {
   }
 }
 
-int64_t CandidateRun::resident_bytes() const {
-  char text[128];
-  const ssize_t n = pread(statm_, text, sizeof text - 1, 0);
-  if (n <= 0) return 0;
-  text[n] = '\0';
+namespace {
+
+// What the file holds now; empty: the process is gone.
+std::string_view text_of_proc(int fd, std::span<char> room) {
+  const ssize_t n = pread(fd, room.data(), room.size(), 0);
+  return {room.data(), n > 0 ? static_cast<size_t>(n) : 0};
+}
+
+// Of "Name:    123 kB", in bytes; 0 if there is no such line.
+int64_t line_of_status(std::string_view status, std::string_view name) {
+  const size_t at = status.find(name);
+  int64_t kib = 0;
+  if (at == std::string_view::npos) return 0;
+  const size_t digits = status.find_first_of("0123456789", at + name.size());
+  if (digits == std::string_view::npos) return 0;
+  std::from_chars(status.data() + digits, status.data() + status.size(), kib);
+  return kib * 1024;
+}
+
+}  // namespace
+
+// The resident size, which costs little to ask for; and what is in no resident size: page tables, what was swapped out,
+// huge pages. Those need address space, or many mappings, which takes longer to make than some looks last.
+int64_t CandidateRun::memory_bytes() {
+  constexpr int kLookCloselyEvery = 5;
+  char room[4096];
+  const std::string statm(text_of_proc(statm_, room));
   long total = 0, resident = 0;
-  return sscanf(text, "%ld %ld", &total, &resident) == 2 ? int64_t{resident} * sysconf(_SC_PAGESIZE) : 0;
+  if (sscanf(statm.c_str(), "%ld %ld", &total, &resident) != 2) return 0;
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  int64_t bytes = resident * page;
+  if (total * page <= r_.memory_limit_bytes && ++looks_ % kLookCloselyEvery != 0) return bytes;
+  const std::string_view status = text_of_proc(status_, room);
+  for (const char* const beside : {"\nVmPTE:", "\nVmSwap:", "\nHugetlbPages:"})
+    bytes += line_of_status(status, beside);
+  return bytes;
 }
 
 bool CandidateRun::stop_asked() {
@@ -449,6 +484,11 @@ void CandidateRun::kill_orphans() const {
 void CandidateRun::judge() {
   const CandidateReport& report = *plan_.report;
   const std::string when = str(" while ", phase_name(report.phase));
+  const auto asked_for_shared = [&] {
+    outcome("out_of_memory",
+            str("asked for shared memory or huge pages, which the limit of ", gib_text(r_.memory_limit_bytes),
+                " cannot count; a kernel needs private memory,", when));
+  };
   switch (end_.kind) {
     case End::kCancelled:
       reply_ = trouble("cancelled");
@@ -459,16 +499,21 @@ void CandidateRun::judge() {
     case End::kTimeout:
       return outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
     case End::kMemory:
-      return outcome("out_of_memory", str("resident size ", gib_text(end_.resident_bytes), ", limit ",
+      if (end_.bytes <= r_.memory_limit_bytes) return asked_for_shared();
+      return outcome("out_of_memory", str("its memory takes ", gib_text(end_.bytes), ", limit ",
                                           gib_text(r_.memory_limit_bytes), when));
     case End::kSignaled:
+      if (report.asked_for_shared != 0) return asked_for_shared();
+      // Perhaps no doing of its: seen in several processes before it is believed.
+      from_outside_ = is_from_outside(end_.value);
       // A SIGKILL that is not ours is the kernel's, out of memory, unless the process was small.
-      if (end_.value == SIGKILL && end_.resident_bytes > r_.memory_limit_bytes / 2)
-        return outcome("out_of_memory", str("killed by the system at ", gib_text(end_.resident_bytes), when));
+      if (end_.value == SIGKILL && end_.bytes > r_.memory_limit_bytes / 2)
+        return outcome("out_of_memory", str("killed by the system at ", gib_text(end_.bytes), when));
       return outcome("crashed", signal_text(end_.value) + when);
     case End::kExited:
       break;
   }
+  if (report.asked_for_shared != 0) return asked_for_shared();
   if (!over_ || !report_.intact())
     return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
   if (report.setup_error[0] != '\0') {

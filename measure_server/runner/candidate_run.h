@@ -70,8 +70,8 @@ class CandidateRun final : public Contestant {
   // Tells how the child's life ended.
   struct End {
     enum Kind { kExited, kSignaled, kTimeout, kMemory, kCancelled, kPeerGone } kind = kExited;
-    int value = 0;               // exit status or signal
-    int64_t resident_bytes = 0;  // the largest size seen
+    int value = 0;      // exit status or signal
+    int64_t bytes = 0;  // of memory, the most seen
   };
   struct Output {
     const ArgInfo* arg;
@@ -105,7 +105,7 @@ class CandidateRun final : public Contestant {
   bool must_end();
   void watch();
   void reap();
-  int64_t resident_bytes() const;
+  int64_t memory_bytes();
   bool stop_asked();
   void kill_orphans() const;
   void judge();
@@ -126,21 +126,22 @@ class CandidateRun final : public Contestant {
   CandidatePlan plan_;
   End end_;
   pid_t child_ = -1;
-  int pidfd_ = -1, statm_ = -1;
+  int pidfd_ = -1, statm_ = -1, status_ = -1;
   Patience patience_;
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // the child ended, or must end
   bool over_ = false;   // it did what was asked of it, or said why not; what is left is to end it
   bool in_race_ = false, began_ = false, asked_to_finish_ = false, finished_ = false, may_pause_ = false,
-       in_doubt_ = false;
+       in_doubt_ = false, from_outside_ = false;
+  int looks_ = 0;                             // at its memory
   size_t proved_with_ = 0;                    // the inputs of the call that it could not foresee
   std::chrono::milliseconds pause_after_{0};  // of the next turn's beginning; 0: no pause
   // By our own clocks: its turns and their time, its CPU time from its start and in the latest turn.
   int turns_ = 0;
   double fork_cpu_ns_ = 0;  // of the child, before its first turn
   double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
-  std::vector<double> other_ns_, pulses_ns_;
   ClockPair clocks_at_begin_;
+  std::vector<double> other_ns_, pulses_ns_;
   std::mt19937_64 random_{unforeseeable_seed()};
 };
 

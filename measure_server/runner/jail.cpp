@@ -184,10 +184,10 @@ bool Jail::enter(pid_t runner, int keep_fd) const {
   return true;
 }
 
-bool Jail::shut() {
+bool Jail::shut(uint32_t* asked_for_shared) {
   if (has("processes")) limit(RLIMIT_NPROC, 0);
   if (level_ == Isolation::kNone || !has("seccomp")) return true;
-  handle_traps();
+  handle_traps(asked_for_shared);
   return filter_.install() == 0;
 }
 

@@ -50,7 +50,8 @@ class Jail {
   bool enter(pid_t runner, int keep_fd) const;
   // In the child, once its threads run: from here on no process or thread is started, no thread moves to
   // another CPU, and (from level process on) only listed system calls are made. False: the filter is refused.
-  bool shut();
+  // `asked_for_shared`: becomes 1 when it asks for memory that the limit of memory does not see.
+  bool shut(uint32_t* asked_for_shared = nullptr);
 
  private:
   Jail() = default;
