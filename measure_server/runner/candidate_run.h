@@ -41,8 +41,10 @@ class CandidateRun final : public Contestant {
   RunReply run();
 
   // True if its times contradict our own clocks, so that the verdict, `crashed`, should be taken from several
-  // runs. Valid after run().
-  bool in_doubt() const { return in_doubt_; }
+  // runs. Or it ended by a signal that somebody else may have sent. Valid after run().
+  bool in_doubt() const { return in_doubt_ || from_outside_; }
+  // The latter, after finish(): the heat says nothing.
+  bool ended_from_outside() const { return from_outside_; }
 
   // The same in turns, for a race. begin() forks a child that waits. Each take_turn() lets the child work and
   // waits until it is done. The first turn loads the candidate, runs it once, and finds how many calls fill a
@@ -112,9 +114,9 @@ class CandidateRun final : public Contestant {
   bool samples_fit() const;
   void take_facts();
   std::string doubt() const;
+  std::string clock_doubt() const;
   enum class Extent { kAll, kMuch, kLittle };
   bool check(Extent extent, size_t set, bool first, const char* when);
-  std::string clock_doubt() const;
 
   Host host_;
   const RunRequest r_;
@@ -138,9 +140,9 @@ class CandidateRun final : public Contestant {
   std::chrono::milliseconds pause_after_{0};  // of the next turn's beginning; 0: no pause
   // By our own clocks: its turns and their time, its CPU time from its start and in the latest turn.
   int turns_ = 0;
+  ClockPair clocks_at_begin_;
   double fork_cpu_ns_ = 0;  // of the child, before its first turn
   double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
-  ClockPair clocks_at_begin_;
   std::vector<double> other_ns_, pulses_ns_;
   std::mt19937_64 random_{unforeseeable_seed()};
 };

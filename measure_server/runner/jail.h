@@ -17,6 +17,7 @@
 namespace tuner {
 
 // What a process goes through besides the filter, in this order. Every name can be left out by a test.
+// Before them, asking_signals() become the candidate's own: from others they do nothing.
 //   session        leads a session of its own: no terminal, and its group is its own
 //   oom            is the kernel's first choice when memory runs out
 //   net, ipc, uts, mount   namespaces (user and pid are entered by fork())
@@ -42,6 +43,10 @@ class Jail {
   const IsolationFound& found() const { return found_; }  // what the host has
   Isolation level() const { return level_; }              // what candidates get: at most what was asked for
   pid_t keeper() const { return namespaces_ ? namespaces_->keeper() : -1; }
+
+  // Makes the namespaces anew if somebody has killed their keeper, and with it whatever was inside. Call it before
+  // each candidate, and ask for keeper() afterwards. Failed: the host refuses them now.
+  Status mend();
 
   // Forks the process of a candidate; returns as fork() does.
   pid_t fork_child() const;

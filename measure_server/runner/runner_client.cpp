@@ -42,7 +42,8 @@ Status RunnerClient::spawn() {
   const Result<pid_t> pid =
       start_program({.path = runner_path_,
                      .words = {"runner", "--serve", "--isolation", std::string(isolation_name(at_most_))},
-                     .handed_over = pair[1]});
+                     .handed_over = pair[1],
+                     .deaf = true});
   close(pair[1]);
   if (!pid) {
     close(pair[0]);
