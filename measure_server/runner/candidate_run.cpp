@@ -13,10 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
-#include <span>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -421,44 +418,6 @@ void CandidateRun::reap() {
   }
 }
 
-namespace {
-
-// What the file holds now; empty: the process is gone.
-std::string_view text_of_proc(int fd, std::span<char> room) {
-  const ssize_t n = pread(fd, room.data(), room.size(), 0);
-  return {room.data(), n > 0 ? static_cast<size_t>(n) : 0};
-}
-
-// Of "Name:    123 kB", in bytes; 0 if there is no such line.
-int64_t line_of_status(std::string_view status, std::string_view name) {
-  const size_t at = status.find(name);
-  int64_t kib = 0;
-  if (at == std::string_view::npos) return 0;
-  const size_t digits = status.find_first_of("0123456789", at + name.size());
-  if (digits == std::string_view::npos) return 0;
-  std::from_chars(status.data() + digits, status.data() + status.size(), kib);
-  return kib * 1024;
-}
-
-}  // namespace
-
-// The resident size, which costs little to ask for; and what is in no resident size: page tables, what was swapped out,
-// huge pages. Those need address space, or many mappings, which takes longer to make than some looks last.
-int64_t CandidateRun::memory_bytes() {
-  constexpr int kLookCloselyEvery = 5;
-  char room[4096];
-  const std::string statm(text_of_proc(statm_, room));
-  long total = 0, resident = 0;
-  if (sscanf(statm.c_str(), "%ld %ld", &total, &resident) != 2) return 0;
-  const int64_t page = sysconf(_SC_PAGESIZE);
-  int64_t bytes = resident * page;
-  if (total * page <= r_.memory_limit_bytes && ++looks_ % kLookCloselyEvery != 0) return bytes;
-  const std::string_view status = text_of_proc(status_, room);
-  for (const char* const beside : {"\nVmPTE:", "\nVmSwap:", "\nHugetlbPages:"})
-    bytes += line_of_status(status, beside);
-  return bytes;
-}
-
 bool CandidateRun::stop_asked() {
   const PeerWish wish = read_wish(host_.socket, r_.id);
   if (wish == PeerWish::kGone) end_.kind = End::kPeerGone;
@@ -481,39 +440,47 @@ void CandidateRun::kill_orphans() const {
   }
 }
 
-void CandidateRun::judge() {
-  const CandidateReport& report = *plan_.report;
-  const std::string when = str(" while ", phase_name(report.phase));
-  const auto asked_for_shared = [&] {
-    outcome("out_of_memory",
-            str("asked for shared memory or huge pages, which the limit of ", gib_text(r_.memory_limit_bytes),
-                " cannot count; a kernel needs private memory,", when));
-  };
+// Where it did not get to its own end, says why. Returns false if it did.
+bool CandidateRun::judge_end(const std::string& when) {
+  const bool asked_for_shared = plan_.report->asked_for_shared != 0;
   switch (end_.kind) {
     case End::kCancelled:
       reply_ = trouble("cancelled");
-      return;
+      return true;
     case End::kPeerGone:
       reply_ = trouble("the peer is gone");
-      return;
+      return true;
     case End::kTimeout:
-      return outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
+      outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
+      return true;
     case End::kMemory:
-      if (end_.bytes <= r_.memory_limit_bytes) return asked_for_shared();
-      return outcome("out_of_memory", str("its memory takes ", gib_text(end_.bytes), ", limit ",
-                                          gib_text(r_.memory_limit_bytes), when));
+      if (end_.bytes > r_.memory_limit_bytes)
+        outcome("out_of_memory", str("its memory takes ", gib_text(end_.bytes), ", limit ",
+                                     gib_text(r_.memory_limit_bytes), when));
+      break;
     case End::kSignaled:
-      if (report.asked_for_shared != 0) return asked_for_shared();
+      if (asked_for_shared) break;
       // Perhaps no doing of its: seen in several processes before it is believed.
       from_outside_ = is_from_outside(end_.value);
       // A SIGKILL that is not ours is the kernel's, out of memory, unless the process was small.
       if (end_.value == SIGKILL && end_.bytes > r_.memory_limit_bytes / 2)
-        return outcome("out_of_memory", str("killed by the system at ", gib_text(end_.bytes), when));
-      return outcome("crashed", signal_text(end_.value) + when);
+        outcome("out_of_memory", str("killed by the system at ", gib_text(end_.bytes), when));
+      outcome("crashed", signal_text(end_.value) + when);
+      return true;
     case End::kExited:
       break;
   }
-  if (report.asked_for_shared != 0) return asked_for_shared();
+  if (asked_for_shared)
+    outcome("out_of_memory",
+            str("asked for shared memory or huge pages, which the limit of ", gib_text(r_.memory_limit_bytes),
+                " cannot count; a kernel needs private memory,", when));
+  return asked_for_shared || end_.kind == End::kMemory;
+}
+
+void CandidateRun::judge() {
+  const CandidateReport& report = *plan_.report;
+  const std::string when = str(" while ", phase_name(report.phase));
+  if (judge_end(when)) return;
   if (!over_ || !report_.intact())
     return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
   if (report.setup_error[0] != '\0') {

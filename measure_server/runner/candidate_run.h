@@ -111,6 +111,7 @@ class CandidateRun final : public Contestant {
   bool stop_asked();
   void kill_orphans() const;
   void judge();
+  bool judge_end(const std::string& when);
   bool samples_fit() const;
   void take_facts();
   std::string doubt() const;
