@@ -19,6 +19,8 @@ class WorkerSignals : public WorkerTest {
   // An orphan of the worker becomes ours.
   void SetUp() override { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
   void TearDown() override {
+    for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);  // of a test that failed
+    left_behind(seconds(5));
     ::prctl(PR_SET_CHILD_SUBREAPER, 0);
     WorkerTest::TearDown();
   }
