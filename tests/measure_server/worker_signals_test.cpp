@@ -19,8 +19,6 @@ class WorkerSignals : public WorkerTest {
   // An orphan of the worker becomes ours.
   void SetUp() override { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
   void TearDown() override {
-    for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);  // of a test that failed
-    left_behind(seconds(5));
     ::prctl(PR_SET_CHILD_SUBREAPER, 0);
     WorkerTest::TearDown();
   }
@@ -36,6 +34,15 @@ class WorkerSignals : public WorkerTest {
       std::this_thread::sleep_for(milliseconds(10));
     }
   }
+  // At the end of a daemon's life, also where a test failed: a worker that is left would still call it.
+  struct End {
+    WorkerSignals& test;
+    ~End() {
+      for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);
+      left_behind(seconds(5));
+      test.stop_serving();
+    }
+  };
   static void expect_all_ok(FakeDaemon& daemon) {
     for (const auto& [id, record] : daemon.records())
       EXPECT_EQ(record.outcome(), v1::OK) << id << ": " << record.message();
@@ -53,6 +60,7 @@ TEST_F(WorkerSignals, SigtermToAllProcessesOfAWorkerAtARandomMomentBlamesNoTrial
     SCOPED_TRACE(str("seed ", seed, ", life ", life));
     FakeDaemon daemon(
         conv2d_trials(400, rng() % 1000));  // other configs each time, so that most are built anew
+    const End end{*this};
     daemon.drain_when_done = false;
     serve(daemon);
     const pid_t worker = spawn({"--log-level", "warning"});
@@ -69,7 +77,6 @@ TEST_F(WorkerSignals, SigtermToAllProcessesOfAWorkerAtARandomMomentBlamesNoTrial
     EXPECT_EQ(fs::file_size(dir_ + "/worker/results.spool"), 0u) << "everything measured was reported";
     expect_all_ok(daemon);
     records += daemon.records().size();
-    stop_serving();
     if (HasFailure()) break;
   }
   std::printf("%d lives, %zu trials\n", lives, records);
@@ -78,6 +85,7 @@ TEST_F(WorkerSignals, SigtermToAllProcessesOfAWorkerAtARandomMomentBlamesNoTrial
 
 TEST_F(WorkerSignals, EachHelperThatIsKilledOnceIsReplacedAndTheNextTrialsRun) {
   FakeDaemon daemon(conv2d_trials(3000, 23));
+  const End end{*this};
   daemon.drain_when_done = false;
   serve(daemon);
   const pid_t worker = spawn({"--log-level", "warning"});
