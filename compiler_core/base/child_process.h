@@ -44,8 +44,8 @@ int end_program(pid_t pid, std::chrono::milliseconds grace);
 
 // The signals that ask a process to end or to take note: TERM, INT, HUP, QUIT, USR1 and USR2.
 sigset_t asking_signals();
-// True for signals that come from other processes or from the system, as a rule: the asking ones, KILL and XCPU.
-// A process that ended by one of them may be innocent.
+// True for signals that come from other processes or from the system, as a rule: the asking ones, KILL and
+// XCPU. A process that ended by one of them may be innocent.
 bool is_from_outside(int signal);
 
 // Returns "signal 9 (SIGKILL)" or "exit status 1".

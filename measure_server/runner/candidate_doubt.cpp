@@ -42,9 +42,10 @@ std::string rounded_ms(double ns) { return str(std::round(ns / 1e4) / 100, " ms"
 
 }  // namespace
 
-// Its clock, which it may have patched, against the processor's counter, which cannot be patched: over the timed calls alone, however
-// short they were. The counter is read outside of the clock, so it sees a reading more in each piece. The system may stop the child
-// between the two, for longer than a heat's turn lasts: a race, which has one try, allows more.
+// Its clock, which it may have patched, against the processor's counter, which is read in place: over the
+// timed calls alone, however short they were. The counter is read outside of the clock, so it sees a reading
+// more in each piece. The system may stop the child between the two, for longer than a heat's turn lasts: a
+// race, which has one try, allows more.
 std::string CandidateRun::clock_doubt() const {
   const CandidateReport& report = *plan_.report;
   const ClockPair now = read_clocks();

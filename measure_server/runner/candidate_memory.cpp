@@ -30,8 +30,9 @@ int64_t line_of_status(std::string_view status, std::string_view name) {
 
 }  // namespace
 
-// The resident size, which costs little to ask for; and what is in no resident size: page tables, swapped pages,
-// huge pages. Those need address space, or many mappings, which takes longer to make than some looks last.
+// The resident size, which costs little to ask for; and what is in no resident size: page tables, swapped
+// pages, huge pages. Those need address space, or many mappings, which takes longer to make than some looks
+// last.
 int64_t CandidateRun::memory_bytes() {
   constexpr int kLookCloselyEvery = 5;
   char room[4096];

@@ -68,8 +68,8 @@ RunReply verdict(uint64_t id, const char* outcome, const std::string& message) {
   return reply;
 }
 
-// True if the process, whose socket is closed, ended by a signal that somebody else sent. A GPU's candidate makes no system
-// call: it sends none.
+// True if the process, whose socket is closed, ended by a signal that somebody else sent. A GPU's candidate
+// makes no system call: it sends none.
 bool ended_from_outside(pid_t pid, int pidfd) {
   pollfd ended{pidfd, POLLIN, 0};
   while (poll(&ended, 1, 1'000) < 0 && errno == EINTR) {

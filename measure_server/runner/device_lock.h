@@ -48,11 +48,11 @@ class DeviceLocks {
     std::vector<FileLock*> locks_;
   };
   // Waits until all are free. `give_up` is asked every few milliseconds: Aborted once it is true. Unavailable
-  // after `limit`: the message begins with kDeviceBusy and names the process that has the device. A wait of more than
-  // kSayAfter is told to `say`, once, with who has the device.
+  // after `limit`: the message begins with kDeviceBusy and names the process that has the device. A wait of
+  // more than kSayAfter is told to `say`, once, with who has the device.
   //
-  // A process that stands still (SIGSTOP) does not run anything either. After kStoppedFor the wait for it is over:
-  // `say` is told, and those who come after it take turns by a lock of their own.
+  // A process that stands still (SIGSTOP) does not run anything either. After kStoppedFor the wait for it is
+  // over: `say` is told, and those who come after it take turns by a lock of their own.
   Result<Held> take(const Devices& devices, std::chrono::milliseconds limit,
                     const std::function<bool()>& give_up = {},
                     const std::function<void(const std::string&)>& say = {});

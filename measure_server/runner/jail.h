@@ -44,8 +44,8 @@ class Jail {
   Isolation level() const { return level_; }              // what candidates get: at most what was asked for
   pid_t keeper() const { return namespaces_ ? namespaces_->keeper() : -1; }
 
-  // Makes the namespaces anew if somebody has killed their keeper, and with it whatever was inside. Call it before
-  // each candidate, and ask for keeper() afterwards. Failed: the host refuses them now.
+  // Makes the namespaces anew if somebody has killed their keeper, and with it whatever was inside. Call it
+  // before each candidate, and ask for keeper() afterwards. Failed: the host refuses them now.
   Status mend();
 
   // Forks the process of a candidate; returns as fork() does.

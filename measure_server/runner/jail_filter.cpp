@@ -45,8 +45,8 @@ const std::vector<JailRule>& jail_rules() {
       {"futex", SYS_futex, kAllowedIf, "turns; threads that wait for work",
        /*argument=*/1, /*mask=*/~static_cast<uint32_t>(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME),
        /*values=*/{FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET}},
-      // Pages of a shared mapping stay when the process gives them back, and are then nobody's; huge pages of the
-      // system's pool are in no resident size.
+      // Pages of a shared mapping stay when the process gives them back, and are then nobody's; huge pages of
+      // the system's pool are in no resident size.
       {"mmap", SYS_mmap, kAllowedIf, "loading; malloc", /*argument=*/3, /*mask=*/MAP_TYPE | MAP_HUGETLB,
        /*values=*/{MAP_PRIVATE}, /*self=*/false, /*trapped_otherwise=*/true},
       {"munmap", SYS_munmap, kAllowed, "loading; free"},

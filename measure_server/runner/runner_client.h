@@ -55,8 +55,8 @@ class RunnerClient {
   // Sets a callback for a run or race that has to wait for other processes (true), and goes on (false). It is
   // called by the thread that asks. Set it before the first run.
   void on_wait_for_device(std::function<void(bool waits)> f) { on_wait_ = std::move(f); }
-  // Sets a callback for a line about a wait that lasts: who has the device (device_lock.h). Without one the line goes to
-  // stderr. Set it before the first run.
+  // Sets a callback for a line about a wait that lasts: who has the device (device_lock.h). Without one the
+  // line goes to stderr. Set it before the first run.
   void on_long_wait(std::function<void(const std::string&)> f) { on_long_wait_ = std::move(f); }
   // Why runs of this host's processes cannot be kept apart; empty: they are. Valid between runs.
   const std::string& unlocked() const { return locks_.unusable(); }

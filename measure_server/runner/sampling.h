@@ -80,8 +80,8 @@ struct MedianEstimate {
 };
 MedianEstimate estimate_median(std::vector<double> samples);
 
-// The processor's counter, which runs at one rate whatever the clock does; 0 where there is none. It is read in place: code
-// that can be called can be patched.
+// The processor's counter, which runs at one rate whatever the clock does; 0 where there is none. It is read
+// in place: code that can be called can be patched.
 inline uint64_t steady_ticks() {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();

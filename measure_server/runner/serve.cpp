@@ -52,8 +52,8 @@ RunReply run(const CandidateRun::Host& host, DeviceHost& device, const RunReques
   } else if (DeviceHost::takes(artifact->manifest)) {
     reply = device.run(request, peer_gone);
   } else {
-    // Times that do not add up, and a signal from elsewhere, may be an accident of this machine once, not in one
-    // fresh process after the other.
+    // Times that do not add up, and a signal from elsewhere, may be an accident of this machine once, not in
+    // one fresh process after the other.
     const int tries = artifact->manifest.threads > 1 ? 6 : 3;
     bool in_doubt = true;
     for (int i = 0; in_doubt && i < tries; ++i) {

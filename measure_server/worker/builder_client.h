@@ -26,9 +26,9 @@ class BuilderClient final : public Maker {
   BuilderClient& operator=(const BuilderClient&) = delete;
 
   // DeadlineExceeded: it did not answer within `limit` and was killed. Failed: it died; the message says how.
-  // In both cases the next request starts a new one. Unavailable: it cannot be started now, or somebody else ended
-  // it (is_from_outside()) twice: the system in want of memory, a batch system or a person. That is no fault of the
-  // request's. A compiler that wants too much meets a limit of its own before (builder.cpp).
+  // In both cases the next request starts a new one. Unavailable: it cannot be started now, or somebody else
+  // ended it (is_from_outside()) twice: the system in want of memory, a batch system or a person. That is no
+  // fault of the request's. A compiler that wants too much meets a limit of its own before (builder.cpp).
   Result<BuildReply> ask(const BuildRequest& request, std::chrono::milliseconds limit) override;
   // Returns what the builder said about this host when it started.
   const BuildReply& hello() const override { return hello_; }

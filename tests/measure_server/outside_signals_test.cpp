@@ -1,5 +1,5 @@
-// Signals that others send: to the runner, the keeper of namespaces and candidates. A candidate is judged by what it
-// did itself.
+// Signals that others send: to the runner, the keeper of namespaces and candidates. A candidate is judged by
+// what it did itself.
 #include <signal.h>
 
 #include <atomic>

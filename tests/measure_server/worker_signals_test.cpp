@@ -1,5 +1,5 @@
-// Signals to all processes of a worker, as batch systems and systemd send them, and to its helpers one at a time: no trial is
-// blamed for them, and the worker goes on or leaves as it should.
+// Signals to all processes of a worker, as batch systems and systemd send them, and to its helpers one at a
+// time: no trial is blamed for them, and the worker goes on or leaves as it should.
 #include <sys/prctl.h>
 
 #include <random>
