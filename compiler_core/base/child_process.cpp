@@ -40,12 +40,13 @@ class Start {
     const bool hands_over = program.handed_over >= 0;
     if (hands_over) posix_spawn_file_actions_adddup2(&files_, program.handed_over, kHandedOver);
     posix_spawn_file_actions_addclosefrom_np(&files_, hands_over ? kHandedOver + 1 : kHandedOver);
-    sigset_t none, all;
-    sigemptyset(&none);
+    sigset_t blocked, all;
+    sigemptyset(&blocked);
+    if (program.deaf) blocked = asking_signals();
     sigfillset(&all);
     sigdelset(&all, SIGKILL);
     sigdelset(&all, SIGSTOP);
-    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigmask(&attributes_, &blocked);
     posix_spawnattr_setsigdefault(&attributes_, &all);
     posix_spawnattr_setpgroup(&attributes_, 0);
     posix_spawnattr_setflags(&attributes_,
@@ -143,6 +144,18 @@ int end_program(pid_t pid, milliseconds grace) {
   }
   ::kill(pid, SIGKILL);
   return reap(pid);
+}
+
+sigset_t asking_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  return signals;
+}
+
+bool is_from_outside(int signal) {
+  const sigset_t asking = asking_signals();
+  return signal == SIGKILL || signal == SIGXCPU || sigismember(&asking, signal) == 1;
 }
 
 std::string ending_text(int status) {

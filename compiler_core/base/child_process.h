@@ -4,6 +4,7 @@
 // the runner: measure_server/runner/candidate_run.cpp.)
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -22,6 +23,9 @@ struct ChildProgram {
   int handed_over = -1;
   // File to which its output is appended. Empty: its output goes where ours does.
   std::string log;
+  // True: asking_signals() do not reach it. Batch systems send them to every process of a job; they mean the
+  // owner, which ends this child in order.
+  bool deaf = false;
 };
 inline constexpr int kHandedOver = 3;
 
@@ -37,6 +41,12 @@ std::optional<int> status_if_ended(pid_t pid);
 std::optional<int> wait_for_end(pid_t pid, std::chrono::milliseconds limit);
 // Asks the child to end (SIGTERM), kills it after `grace`, and reaps it. Without grace it is killed at once.
 int end_program(pid_t pid, std::chrono::milliseconds grace);
+
+// The signals that ask a process to end or to take note: TERM, INT, HUP, QUIT, USR1 and USR2.
+sigset_t asking_signals();
+// True for signals that come from other processes or from the system, as a rule: the asking ones, KILL and
+// XCPU. A process that ended by one of them may be innocent.
+bool is_from_outside(int signal);
 
 // Returns "signal 9 (SIGKILL)" or "exit status 1".
 std::string ending_text(int status);

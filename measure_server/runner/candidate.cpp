@@ -297,7 +297,8 @@ class Child {
     }
     rt_ = pool_->runtime(workspace_.data());
     wake_threads();  // a thread that has not begun yet would make system calls of libc's that are not listed
-    if (!plan_.jail->shut()) return setup_failed("the filter of system calls is refused");
+    if (!plan_.jail->shut(&report_.asked_for_shared))
+      return setup_failed("the filter of system calls is refused");
 
     enter(Phase::kLoading);
     const KernelLoader* loader = find_kernel_loader(m_.kind);
@@ -380,10 +381,16 @@ class Child {
   // Adds to the sample.
   bool timed(int64_t calls, Sample& s) {
     if (calls == 0) return true;
-    const double cpu = thread_cpu_ns(), wall = monotonic_ns();
+    const double cpu = thread_cpu_ns();
+    const uint64_t ticks = steady_ticks();
+    const double wall = monotonic_ns();
     for (int64_t i = 0; i < calls; ++i)
       if (!call(loaded_.entry, last_args_)) return false;
-    s.run_ns += monotonic_ns() - wall;
+    const double took_ns = monotonic_ns() - wall;
+    report_.timed_ticks += steady_ticks() - ticks;
+    report_.timed_wall_ns += took_ns;
+    ++report_.timed_pieces;
+    s.run_ns += took_ns;
     s.cpu_ns += thread_cpu_ns() - cpu;
     return true;
   }

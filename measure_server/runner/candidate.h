@@ -37,11 +37,15 @@ struct CandidateReport {
   TurnCommand command;
   uint32_t inputs, pause;
 
-  uint32_t arrived;      // the child is there, before its first turn: nothing of the candidate has run
-  double fork_cpu_ns;    // its CPU time then, by its own clock
-  uint32_t stopped;      // the child found a reason not to go on; it is among those below
-  uint32_t sampled;      // all samples are taken
-  double turns_wall_ns;  // of all turns, by its own clock
+  uint32_t arrived;           // the child is there, before its first turn: nothing of the candidate has run
+  double fork_cpu_ns;         // its CPU time then, by its own clock
+  uint32_t asked_for_shared;  // memory that no limit counts: 1 if it asked for some (jail_filter.h)
+  uint32_t stopped;           // the child found a reason not to go on; it is among those below
+  uint32_t sampled;           // all samples are taken
+  double turns_wall_ns;       // of all turns, by its own clock
+  // Of all timed calls together, by its own clock and by the processor's counter; and in how many pieces.
+  double timed_wall_ns;
+  uint64_t timed_ticks, timed_pieces;
   double cpu_ns_of_all;  // of all threads from the beginning to the end of the latest turn, by its own clock
   double proof_ns;       // CPU time of the calling thread in the call on new inputs; 0: there was none
   uint32_t unwritten;    // 1 + index into plan.args of an output of which a timed call left a part unwritten

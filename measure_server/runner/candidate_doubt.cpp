@@ -36,6 +36,30 @@ void CandidateRun::take_facts() {
   }
 }
 
+namespace {
+
+std::string rounded_ms(double ns) { return str(std::round(ns / 1e4) / 100, " ms"); }
+
+}  // namespace
+
+// Its clock, which it may have patched, against the processor's counter, which is read in place: over the
+// timed calls alone, however short they were. The counter is read outside of the clock, so it sees a reading
+// more in each piece. The system may stop the child between the two, for longer than a heat's turn lasts: a
+// race, which has one try, allows more.
+std::string CandidateRun::clock_doubt() const {
+  const CandidateReport& report = *plan_.report;
+  const ClockPair now = read_clocks();
+  if (!ticks_are_steady() || now.ticks <= clocks_at_begin_.ticks) return "";
+  const double tick_ns =
+      (now.ns - clocks_at_begin_.ns) / static_cast<double>(now.ticks - clocks_at_begin_.ticks);
+  const double by_counter_ns = static_cast<double>(report.timed_ticks) * tick_ns;
+  const double allowed_ns = (in_race_ ? 0.1 : 0.02) * by_counter_ns +
+                            (100 + 2 * now.reading_ns) * static_cast<double>(report.timed_pieces);
+  if (std::fabs(report.timed_wall_ns - by_counter_ns) <= allowed_ns) return "";
+  return str("its clock says ", rounded_ms(report.timed_wall_ns),
+             " for its timed calls, the processor's counter ", rounded_ms(by_counter_ns));
+}
+
 // Why its times cannot be what its calls took; empty: they may be. CPU time is the same whoever asks the kernel
 // for it, however busy the machine is; so a clock that was tampered with shows. And one call on inputs that it
 // had not seen has to take about as long as those that were timed: what is more than that by far was not done
@@ -52,7 +76,8 @@ std::string CandidateRun::doubt() const {
   const CandidateReport& report = *plan_.report;
   const double threads = std::max(artifact_.manifest.threads, 1);
   const double slack_ns = turn_ns * threads * turns_ + share * seen_cpu_ns_;
-  const auto ms = [](double ns) { return str(std::round(ns / 1e4) / 100, " ms"); };
+  const auto ms = rounded_ms;
+  if (std::string why = clock_doubt(); !why.empty()) return why;
   if (!(std::fabs(report.cpu_ns_of_all - seen_cpu_ns_) <= slack_ns))
     return str("its clocks say ", ms(report.cpu_ns_of_all), " of CPU time, ours ", ms(seen_cpu_ns_));
   if (!(report.turns_wall_ns <= seen_wall_ns_ * 1.001 + turn_ns))

@@ -29,7 +29,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Resident size is looked at this often; a process that touches memory as fast as it can is then tens of
+// Its memory is looked at this often; a process that touches memory as fast as it can is then tens of
 // megabytes over.
 constexpr std::chrono::milliseconds kWatchEvery{10};
 constexpr const char* kWhileTimed = " (right in the first run, wrong while being timed)";
@@ -348,10 +348,12 @@ Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<Candidat
 
 Status CandidateRun::fork_child() {
   begun_ = steady_clock::now();
+  clocks_at_begin_ = read_clocks();
   patience_ = Patience(
       std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s)),
       begun_);
   child_ = host_.jail.fork_child();
+  from_outside_ = child_ < 0;  // the keeper of its namespaces was killed a moment ago, or memory is short
   if (child_ < 0) return failed("fork: ", strerror(errno));
   if (child_ == 0) run_candidate(plan_);
   pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child_, 0u));
@@ -366,6 +368,7 @@ Status CandidateRun::fork_child() {
     out.last.hide_from_children();
   }
   statm_ = open(str("/proc/", child_, "/statm").c_str(), O_RDONLY | O_CLOEXEC);
+  status_ = open(str("/proc/", child_, "/status").c_str(), O_RDONLY | O_CLOEXEC);
   return Status::ok();
 }
 
@@ -376,8 +379,8 @@ bool CandidateRun::must_end() {
   poll(wait, 2, 0);
   ended_ = wait[0].revents != 0 || (wait[1].revents != 0 && stop_asked());
   if (ended_) return true;
-  end_.resident_bytes = std::max(end_.resident_bytes, resident_bytes());
-  if (end_.resident_bytes > r_.memory_limit_bytes) {
+  end_.bytes = std::max(end_.bytes, memory_bytes());
+  if (end_.bytes > r_.memory_limit_bytes || plan_.report->asked_for_shared != 0) {
     end_.kind = End::kMemory;
     ended_ = true;
   } else if (patience_.over()) {
@@ -406,21 +409,13 @@ void CandidateRun::reap() {
   child_ = -1;
   if (pidfd_ >= 0) close(pidfd_);
   if (statm_ >= 0) close(statm_);
-  pidfd_ = statm_ = -1;
+  if (status_ >= 0) close(status_);
+  pidfd_ = statm_ = status_ = -1;
   kill_orphans();
   if (end_.kind == End::kExited && !over_) {
     end_.kind = WIFSIGNALED(status) ? End::kSignaled : End::kExited;
     end_.value = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   }
-}
-
-int64_t CandidateRun::resident_bytes() const {
-  char text[128];
-  const ssize_t n = pread(statm_, text, sizeof text - 1, 0);
-  if (n <= 0) return 0;
-  text[n] = '\0';
-  long total = 0, resident = 0;
-  return sscanf(text, "%ld %ld", &total, &resident) == 2 ? int64_t{resident} * sysconf(_SC_PAGESIZE) : 0;
 }
 
 bool CandidateRun::stop_asked() {
@@ -445,29 +440,47 @@ void CandidateRun::kill_orphans() const {
   }
 }
 
-void CandidateRun::judge() {
-  const CandidateReport& report = *plan_.report;
-  const std::string when = str(" while ", phase_name(report.phase));
+// Where it did not get to its own end, says why. Returns false if it did.
+bool CandidateRun::judge_end(const std::string& when) {
+  const bool asked_for_shared = plan_.report->asked_for_shared != 0;
   switch (end_.kind) {
     case End::kCancelled:
       reply_ = trouble("cancelled");
-      return;
+      return true;
     case End::kPeerGone:
       reply_ = trouble("the peer is gone");
-      return;
+      return true;
     case End::kTimeout:
-      return outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
+      outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
+      return true;
     case End::kMemory:
-      return outcome("out_of_memory", str("resident size ", gib_text(end_.resident_bytes), ", limit ",
-                                          gib_text(r_.memory_limit_bytes), when));
+      if (end_.bytes > r_.memory_limit_bytes)
+        outcome("out_of_memory", str("its memory takes ", gib_text(end_.bytes), ", limit ",
+                                     gib_text(r_.memory_limit_bytes), when));
+      break;
     case End::kSignaled:
+      if (asked_for_shared) break;
+      // Perhaps no doing of its: seen in several processes before it is believed.
+      from_outside_ = is_from_outside(end_.value);
       // A SIGKILL that is not ours is the kernel's, out of memory, unless the process was small.
-      if (end_.value == SIGKILL && end_.resident_bytes > r_.memory_limit_bytes / 2)
-        return outcome("out_of_memory", str("killed by the system at ", gib_text(end_.resident_bytes), when));
-      return outcome("crashed", signal_text(end_.value) + when);
+      if (end_.value == SIGKILL && end_.bytes > r_.memory_limit_bytes / 2)
+        outcome("out_of_memory", str("killed by the system at ", gib_text(end_.bytes), when));
+      outcome("crashed", signal_text(end_.value) + when);
+      return true;
     case End::kExited:
       break;
   }
+  if (asked_for_shared)
+    outcome("out_of_memory",
+            str("asked for shared memory or huge pages, which the limit of ", gib_text(r_.memory_limit_bytes),
+                " cannot count; a kernel needs private memory,", when));
+  return asked_for_shared || end_.kind == End::kMemory;
+}
+
+void CandidateRun::judge() {
+  const CandidateReport& report = *plan_.report;
+  const std::string when = str(" while ", phase_name(report.phase));
+  if (judge_end(when)) return;
   if (!over_ || !report_.intact())
     return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
   if (report.setup_error[0] != '\0') {

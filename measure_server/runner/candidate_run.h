@@ -17,6 +17,7 @@
 #include "measure_server/runner/patience.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/runner_protocol.h"
+#include "measure_server/runner/sampling.h"
 #include "measure_server/runner/shared_buffers.h"
 
 namespace tuner {
@@ -40,8 +41,10 @@ class CandidateRun final : public Contestant {
   RunReply run();
 
   // True if its times contradict our own clocks, so that the verdict, `crashed`, should be taken from several
-  // runs. Valid after run().
-  bool in_doubt() const { return in_doubt_; }
+  // runs. Or it ended by a signal that somebody else may have sent. Valid after run().
+  bool in_doubt() const { return in_doubt_ || from_outside_; }
+  // The latter, after finish(): the heat says nothing.
+  bool ended_from_outside() const { return from_outside_; }
 
   // The same in turns, for a race. begin() forks a child that waits. Each take_turn() lets the child work and
   // waits until it is done. The first turn loads the candidate, runs it once, and finds how many calls fill a
@@ -69,8 +72,8 @@ class CandidateRun final : public Contestant {
   // Tells how the child's life ended.
   struct End {
     enum Kind { kExited, kSignaled, kTimeout, kMemory, kCancelled, kPeerGone } kind = kExited;
-    int value = 0;               // exit status or signal
-    int64_t resident_bytes = 0;  // the largest size seen
+    int value = 0;      // exit status or signal
+    int64_t bytes = 0;  // of memory, the most seen
   };
   struct Output {
     const ArgInfo* arg;
@@ -104,13 +107,15 @@ class CandidateRun final : public Contestant {
   bool must_end();
   void watch();
   void reap();
-  int64_t resident_bytes() const;
+  int64_t memory_bytes();
   bool stop_asked();
   void kill_orphans() const;
   void judge();
+  bool judge_end(const std::string& when);
   bool samples_fit() const;
   void take_facts();
   std::string doubt() const;
+  std::string clock_doubt() const;
   enum class Extent { kAll, kMuch, kLittle };
   bool check(Extent extent, size_t set, bool first, const char* when);
 
@@ -124,17 +129,19 @@ class CandidateRun final : public Contestant {
   CandidatePlan plan_;
   End end_;
   pid_t child_ = -1;
-  int pidfd_ = -1, statm_ = -1;
+  int pidfd_ = -1, statm_ = -1, status_ = -1;
   Patience patience_;
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // the child ended, or must end
   bool over_ = false;   // it did what was asked of it, or said why not; what is left is to end it
   bool in_race_ = false, began_ = false, asked_to_finish_ = false, finished_ = false, may_pause_ = false,
-       in_doubt_ = false;
+       in_doubt_ = false, from_outside_ = false;
+  int looks_ = 0;                             // at its memory
   size_t proved_with_ = 0;                    // the inputs of the call that it could not foresee
   std::chrono::milliseconds pause_after_{0};  // of the next turn's beginning; 0: no pause
   // By our own clocks: its turns and their time, its CPU time from its start and in the latest turn.
   int turns_ = 0;
+  ClockPair clocks_at_begin_;
   double fork_cpu_ns_ = 0;  // of the child, before its first turn
   double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
   std::vector<double> other_ns_, pulses_ns_;

@@ -68,6 +68,18 @@ RunReply verdict(uint64_t id, const char* outcome, const std::string& message) {
   return reply;
 }
 
+// True if the process, whose socket is closed, ended by a signal that somebody else sent. A GPU's candidate
+// makes no system call: it sends none.
+bool ended_from_outside(pid_t pid, int pidfd) {
+  pollfd ended{pidfd, POLLIN, 0};
+  while (poll(&ended, 1, 1'000) < 0 && errno == EINTR) {
+  }
+  siginfo_t how{};
+  return ended.revents != 0 &&
+         waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         (how.si_code == CLD_KILLED || how.si_code == CLD_DUMPED) && is_from_outside(how.si_status);
+}
+
 }  // namespace
 
 DeviceHost::~DeviceHost() { end_child(); }
@@ -79,8 +91,8 @@ Result<DeviceHost::Process> DeviceHost::spawn(const std::string& mode, const std
   // A group of its own, so that a helper the driver may have started goes with it.
   std::vector<std::string> words = {"runner", mode};
   if (!argument.empty()) words.push_back(argument);
-  const Result<pid_t> pid =
-      start_program({.path = "/proc/self/exe", .words = std::move(words), .handed_over = pair[1]});
+  const Result<pid_t> pid = start_program(
+      {.path = "/proc/self/exe", .words = std::move(words), .handed_over = pair[1], .deaf = true});
   close(pair[1]);
   if (!pid) {
     close(pair[0]);
@@ -226,7 +238,7 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
   const auto begin = steady_clock::now();
   RunReply reply = run_once(request, peer_gone);
   const bool by_one_before = reply.device_sick && phase_ == Phase::kLoading && process_.pid < 0;
-  if (by_one_before && !peer_gone) reply = run_once(request, peer_gone);
+  if ((by_one_before || ended_from_outside_) && !peer_gone) reply = run_once(request, peer_gone);
   const bool is_faulty = reply.outcome == "crashed" || reply.outcome == "run_timeout";
   if (is_faulty && process_.pid < 0 && !peer_gone)
     if (const Status back = ready(request.device); !back.is_ok())
@@ -238,6 +250,7 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
 
 DeviceMessage DeviceHost::watch(uint64_t id, double limit_s, bool& peer_gone) {
   phase_ = Phase::kStarting;
+  ended_from_outside_ = false;
   const auto done = [](RunReply reply) {
     return DeviceMessage{.kind = DeviceMessage::Kind::kDone, .reply = std::move(reply)};
   };
@@ -252,7 +265,10 @@ DeviceMessage DeviceHost::watch(uint64_t id, double limit_s, bool& peer_gone) {
       if (!message.is_ok()) {
         // The child ended by itself: the driver crashed in it, on what this candidate gave it.
         bool gone = true;
+        ended_from_outside_ = !text.is_ok() && ended_from_outside(process_.pid, process_.pidfd);
         const std::string how = end(process_, gone);
+        if (ended_from_outside_)
+          return done(sick(id, str("the driver's process was ended by somebody else (", how, ")")));
         return done(
             verdict(id, "crashed", str("the driver's process ended (", how, ") while ", phase_name(phase_))));
       }

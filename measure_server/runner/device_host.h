@@ -77,7 +77,8 @@ class DeviceHost {
   Process process_;
   int device_ = -1;  // the device of the child
   Phase phase_ = Phase::kStarting;
-  int failed_checks_ = 0;  // in a row
+  bool ended_from_outside_ = false;  // the child, in the latest order
+  int failed_checks_ = 0;            // in a row
   std::string last_failure_;
   std::chrono::steady_clock::time_point next_check_{};
 };

@@ -76,33 +76,79 @@ DeviceLocks::Held::~Held() {
   for (FileLock* lock : locks_) lock->unlock();
 }
 
+struct DeviceLocks::Wait {
+  steady_clock::time_point end;
+  milliseconds limit;
+  const std::function<bool()>& give_up;
+  const std::function<void(const std::string&)>& say;
+  bool said = false;
+};
+
+// `stopped`: the holder that was waited for long enough, also in earlier calls; 0: none.
+Result<DeviceLocks::Got> DeviceLocks::wait_for(FileLock& lock, const std::string& name, pid_t& stopped,
+                                               Wait& wait) const {
+  constexpr milliseconds kLookAtHolder{250};
+  const auto begin = steady_clock::now();
+  auto look = stopped > 0 ? begin : begin + kLookAtHolder;
+  auto runs_until = begin;  // when the holder was last seen not to be stopped
+  while (!lock.try_lock()) {
+    if (wait.give_up && wait.give_up())
+      return Status(StatusCode::kAborted, str("waiting for ", name, " was given up"));
+    const auto now = steady_clock::now();
+    if (now >= wait.end)
+      return unavailable(kDeviceBusy, process_text(lock.holder()), " has ", name, "; waited ",
+                         static_cast<double>(wait.limit.count()) / 1000, " s for it");
+    if (now >= look) {
+      look = now + kLookAtHolder;
+      const pid_t holder = lock.holder();
+      if (!is_stopped(holder)) runs_until = now;
+      if (is_stopped(holder) && (holder == stopped || now - runs_until >= kStoppedFor)) {
+        if (holder != std::exchange(stopped, holder) && wait.say)
+          wait.say(str(process_text(holder), " has ", name,
+                       " and is stopped; going on without it. Continue it (kill -CONT ", holder,
+                       ") or end it"));
+        return Got::kStoppedHolder;
+      }
+      if (now - begin >= kSayAfter && !std::exchange(wait.said, true) && wait.say)
+        wait.say(str(process_text(holder), " has ", name, "; waiting for it, up to ",
+                     wait.limit.count() / 1000, " s"));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  stopped = 0;
+  return Got::kLock;
+}
+
+// Returns the lock that is held now; null: whoever could be waited for is stopped.
+Result<FileLock*> DeviceLocks::take_one(Device& device, const std::string& name, Wait& wait) {
+  pid_t nobody = device.stopped;
+  ASSIGN_OR_RETURN(const Got turn, wait_for(device.turnstile, name, nobody, wait));
+  Result<Got> got = wait_for(device.lock, name, device.stopped, wait);
+  if (turn == Got::kLock) device.turnstile.unlock();
+  if (!got.is_ok()) return got.status();
+  if (*got == Got::kLock) return &device.lock;
+  if (!device.beside.is_current()) {
+    ASSIGN_OR_RETURN(device.beside, FileLock::open(str(folder_, "/", name, ".beside"), 0666));
+  }
+  nobody = 0;
+  ASSIGN_OR_RETURN(const Got beside, wait_for(device.beside, name, nobody, wait));
+  return beside == Got::kLock ? &device.beside : nullptr;
+}
+
 Result<DeviceLocks::Held> DeviceLocks::take(const Devices& devices, milliseconds limit,
-                                            const std::function<bool()>& give_up) {
+                                            const std::function<bool()>& give_up,
+                                            const std::function<void(const std::string&)>& say) {
   Held held;
   if (!unusable_.empty()) return held;
-  const auto end = steady_clock::now() + limit;
-  const auto wait_for = [&](FileLock& lock, const std::string& name) -> Status {
-    while (!lock.try_lock()) {
-      if (give_up && give_up()) return {StatusCode::kAborted, str("waiting for ", name, " was given up")};
-      if (steady_clock::now() >= end)
-        return unavailable(kDeviceBusy, process_text(lock.holder()), " has ", name, "; waited ",
-                           static_cast<double>(limit.count()) / 1000, " s for it");
-      std::this_thread::sleep_for(kLook);
-    }
-    return Status::ok();
-  };
+  Wait wait{.end = steady_clock::now() + limit, .limit = limit, .give_up = give_up, .say = say};
   for (const std::string& name : names_of(devices)) {
     const Result<Device*> found = device(name);
     if (!found.is_ok()) {
       unusable_ = found.message();
       return Held();
     }
-    Device& device = **found;
-    RETURN_IF_ERROR(wait_for(device.turnstile, name));
-    const Status taken = wait_for(device.lock, name);
-    device.turnstile.unlock();
-    RETURN_IF_ERROR(taken);
-    held.locks_.push_back(&device.lock);
+    ASSIGN_OR_RETURN(FileLock* const lock, take_one(**found, name, wait));
+    if (lock != nullptr) held.locks_.push_back(lock);
   }
   return held;
 }

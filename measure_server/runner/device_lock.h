@@ -48,15 +48,28 @@ class DeviceLocks {
     std::vector<FileLock*> locks_;
   };
   // Waits until all are free. `give_up` is asked every few milliseconds: Aborted once it is true. Unavailable
-  // after `limit`: the message begins with kDeviceBusy and names the process that has the device.
+  // after `limit`: the message begins with kDeviceBusy and names the process that has the device. A wait of
+  // more than kSayAfter is told to `say`, once, with who has the device.
+  //
+  // A process that stands still (SIGSTOP) does not run anything either. After kStoppedFor the wait for it is
+  // over: `say` is told, and those who come after it take turns by a lock of their own.
   Result<Held> take(const Devices& devices, std::chrono::milliseconds limit,
-                    const std::function<bool()>& give_up = {});
+                    const std::function<bool()>& give_up = {},
+                    const std::function<void(const std::string&)>& say = {});
+  static constexpr std::chrono::seconds kSayAfter{3};
+  static constexpr std::chrono::seconds kStoppedFor{10};
 
  private:
   struct Device {
     FileLock lock, turnstile;
+    FileLock beside;    // in place of the lock while its holder is stopped
+    pid_t stopped = 0;  // the holder that this process does not wait for any more
   };
+  struct Wait;  // of one take()
+  enum class Got { kLock, kStoppedHolder };
   Result<Device*> device(const std::string& name);
+  Result<Got> wait_for(FileLock& lock, const std::string& name, pid_t& stopped, Wait& wait) const;
+  Result<FileLock*> take_one(Device& device, const std::string& name, Wait& wait);
 
   std::string folder_, unusable_;
   std::map<std::string, Device> devices_;

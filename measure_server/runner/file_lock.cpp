@@ -17,13 +17,14 @@ namespace {
 
 // Opening a file that exists without O_CREAT works in folders where fs.protected_regular keeps users from each
 // other's files. Reading is enough for flock(), except on a network file system.
+// A FIFO in its place would keep us until somebody writes: O_NONBLOCK.
 int open_or_make(const std::string& path, mode_t mode) {
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   for (int i = 0; i < 100; ++i) {
-    int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && (errno == EACCES || errno == EROFS))
-      fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = ::open(path.c_str(), O_RDWR | kFlags);
+    if (fd < 0 && (errno == EACCES || errno == EROFS)) fd = ::open(path.c_str(), O_RDONLY | kFlags);
     if (fd >= 0 || errno != ENOENT) return fd;
-    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | kFlags, mode);
     if (fd >= 0) {
       (void)::fchmod(fd, mode);
       return fd;
@@ -54,7 +55,7 @@ Result<FileLock> FileLock::open(const std::string& path, mode_t mode) {
   FileLock lock(path, fd);
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    return failed("lock file ", path, ": is no regular file");
+    return failed("lock file ", path, ": is no regular file; remove it");
   return lock;
 }
 
@@ -83,12 +84,27 @@ pid_t FileLock::holder() const {
   return 0;
 }
 
+bool is_stopped(pid_t pid) {
+  std::ifstream stat(str("/proc/", pid, "/stat"));
+  std::string line;
+  std::getline(stat, line);
+  const size_t name_end = line.rfind(") ");  // a name may hold anything
+  const char state = name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
+  return pid > 0 && (state == 'T' || state == 't');
+}
+
 std::string process_text(pid_t pid) {
   if (pid <= 0) return "another process";
   std::ifstream comm(str("/proc/", pid, "/comm"));
   std::string name;
   std::getline(comm, name);
-  return name.empty() ? str("process ", pid) : str("process ", pid, " (", name, ")");
+  for (char& c : name)  // which that process chose
+    if (c < ' ' || c > '~') c = '?';
+  std::string text = name.empty() ? str("process ", pid) : str("process ", pid, " (", name, ")");
+  struct stat of {};
+  if (::stat(str("/proc/", pid).c_str(), &of) == 0 && of.st_uid != ::geteuid())
+    text += str(" of user ", of.st_uid);
+  return text;
 }
 
 }  // namespace tuner

@@ -36,7 +36,10 @@ class FileLock {
   int fd_ = -1;
 };
 
-// Returns "process 123 (measure_server)"; "another process" for 0.
+// True if the process is stopped (SIGSTOP, Ctrl-Z, a debugger): it does nothing until somebody continues it.
+bool is_stopped(pid_t pid);
+// Returns "process 123 (measure_server)", with "of user 1000" behind it if that is not ours; "another
+// process" for 0.
 std::string process_text(pid_t pid);
 
 }  // namespace tuner

@@ -18,6 +18,8 @@
 #include <functional>
 #include <utility>
 
+#include "compiler_core/base/child_process.h"
+
 namespace tuner {
 
 namespace {
@@ -134,7 +136,39 @@ int Jail::left_out() const {
   return flags;
 }
 
+Status Jail::mend() {
+  if (!namespaces_ || namespaces_->is_kept()) return Status::ok();
+  Result<std::unique_ptr<Namespaces>> again =
+      Namespaces::make(namespaces_->flags(), uid_ != 0 ? uid_ : geteuid());
+  if (!again.is_ok())
+    return again.status().with_context("the namespaces of candidates ended and cannot be made anew: ");
+  namespaces_ = *std::move(again);
+  return Status::ok();
+}
+
 pid_t Jail::fork_child() const { return namespaces_ ? namespaces_->fork_inside(left_out()) : fork(); }
+
+namespace {
+
+// Runs inside the candidate's process. A signal that it sent to itself does what it would have done.
+void on_asked(int signal, siginfo_t* info, void*) {
+  if (info->si_pid != getpid()) return;  // 0: from outside of the namespaces
+  ::signal(signal, SIG_DFL);
+  raise(signal);  // comes when this returns
+}
+
+// Whoever ends all processes of a job means those who look after the candidate.
+void hear_only_itself() {
+  const sigset_t asking = asking_signals();
+  struct sigaction action {};
+  action.sa_sigaction = on_asked;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (int signal = 1; signal < SIGRTMIN; ++signal)
+    if (sigismember(&asking, signal) == 1) sigaction(signal, &action, nullptr);
+  sigprocmask(SIG_UNBLOCK, &asking, nullptr);
+}
+
+}  // namespace
 
 // In a user namespace user 0 is our unused one of the host.
 bool Jail::become_nobody() const {
@@ -147,6 +181,7 @@ bool Jail::become_nobody() const {
 bool Jail::enter(pid_t runner, int keep_fd) const {
   if (has("session")) setsid();
   prctl(PR_SET_NAME, "candidate");
+  hear_only_itself();
   if (has("oom")) {
     const int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (oom >= 0) {
@@ -184,10 +219,10 @@ bool Jail::enter(pid_t runner, int keep_fd) const {
   return true;
 }
 
-bool Jail::shut() {
+bool Jail::shut(uint32_t* asked_for_shared) {
   if (has("processes")) limit(RLIMIT_NPROC, 0);
   if (level_ == Isolation::kNone || !has("seccomp")) return true;
-  handle_traps();
+  handle_traps(asked_for_shared);
   return filter_.install() == 0;
 }
 

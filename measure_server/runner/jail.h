@@ -17,6 +17,7 @@
 namespace tuner {
 
 // What a process goes through besides the filter, in this order. Every name can be left out by a test.
+// Before them, asking_signals() become the candidate's own: from others they do nothing.
 //   session        leads a session of its own: no terminal, and its group is its own
 //   oom            is the kernel's first choice when memory runs out
 //   net, ipc, uts, mount   namespaces (user and pid are entered by fork())
@@ -43,6 +44,10 @@ class Jail {
   Isolation level() const { return level_; }              // what candidates get: at most what was asked for
   pid_t keeper() const { return namespaces_ ? namespaces_->keeper() : -1; }
 
+  // Makes the namespaces anew if somebody has killed their keeper, and with it whatever was inside. Call it
+  // before each candidate, and ask for keeper() afterwards. Failed: the host refuses them now.
+  Status mend();
+
   // Forks the process of a candidate; returns as fork() does.
   pid_t fork_child() const;
   // In the child. Becomes restricted, but may still start threads and choose their CPUs. `keep_fd`, the
@@ -50,7 +55,8 @@ class Jail {
   bool enter(pid_t runner, int keep_fd) const;
   // In the child, once its threads run: from here on no process or thread is started, no thread moves to
   // another CPU, and (from level process on) only listed system calls are made. False: the filter is refused.
-  bool shut();
+  // `asked_for_shared`: becomes 1 when it asks for memory that the limit of memory does not see.
+  bool shut(uint32_t* asked_for_shared = nullptr);
 
  private:
   Jail() = default;

@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -44,7 +45,10 @@ const std::vector<JailRule>& jail_rules() {
       {"futex", SYS_futex, kAllowedIf, "turns; threads that wait for work",
        /*argument=*/1, /*mask=*/~static_cast<uint32_t>(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME),
        /*values=*/{FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET}},
-      {"mmap", SYS_mmap, kAllowed, "loading; malloc"},
+      // Pages of a shared mapping stay when the process gives them back, and are then nobody's; huge pages of
+      // the system's pool are in no resident size.
+      {"mmap", SYS_mmap, kAllowedIf, "loading; malloc", /*argument=*/3, /*mask=*/MAP_TYPE | MAP_HUGETLB,
+       /*values=*/{MAP_PRIVATE}, /*self=*/false, /*trapped_otherwise=*/true},
       {"munmap", SYS_munmap, kAllowed, "loading; free"},
       {"mprotect", SYS_mprotect, kAllowed, "loading; outputs of the first run become read-only"},
       {"mremap", SYS_mremap, kAllowed, "realloc; inputs change places"},
@@ -106,7 +110,7 @@ void JailFilter::add_rule(const JailRule& rule, bool checked) {
     if (rule.self) self_.push_back(code_.size());
     add(BPF_JMP | BPF_JEQ | BPF_K, rule.self ? 0 : rule.values[i], static_cast<uint8_t>(values - i), 0);
   }
-  add(BPF_RET | BPF_K, kRefused);
+  add(BPF_RET | BPF_K, rule.trapped_otherwise ? SECCOMP_RET_TRAP : kRefused);
   add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 }
 
@@ -121,6 +125,8 @@ int JailFilter::install() {
 }
 
 namespace {
+
+uint32_t* told_of_shared = nullptr;  // in the candidate's report
 
 // Runs inside the candidate's process, which may have called anything with anything.
 void on_trap(int, siginfo_t* info, void* context) {
@@ -138,6 +144,10 @@ void on_trap(int, siginfo_t* info, void* context) {
   if (info->si_syscall == SYS_openat && std::strcmp(path, kCandidatePath) == 0) answer = kCandidateFd;
   if (info->si_syscall == SYS_newfstatat && (arguments[3] & AT_EMPTY_PATH) != 0 && path[0] == '\0')
     answer = syscall(SYS_fstat, arguments[0], arguments[2]) == 0 ? 0 : -errno;
+  if (info->si_syscall == SYS_mmap) {
+    answer = -ENOMEM;
+    if (told_of_shared != nullptr) *told_of_shared = 1;
+  }
 #if defined(__x86_64__)
   machine.gregs[REG_RAX] = answer;
 #else
@@ -148,7 +158,8 @@ void on_trap(int, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void handle_traps() {
+void handle_traps(uint32_t* told) {
+  told_of_shared = told;
   struct sigaction action {};
   action.sa_sigaction = on_trap;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;

@@ -32,6 +32,7 @@ struct JailRule {
   uint32_t mask = ~0u;
   std::vector<uint32_t> values = {};
   bool self = false;
+  bool trapped_otherwise = false;  // another argument is answered by our handler, not refused
 };
 
 // Every rule of the jail.
@@ -56,7 +57,8 @@ class JailFilter {
 };
 
 // Answers trapped calls from now on (SIGSYS): openat() of kCandidatePath gives kCandidateFd, a stat by
-// descriptor is an fstat(), everything else is refused. Call it before install().
-void handle_traps();
+// descriptor is an fstat(), everything else is refused. A mapping that is not private gets ENOMEM, and sets
+// `*asked_for_shared` to 1 where that is given. Call it before install().
+void handle_traps(uint32_t* asked_for_shared = nullptr);
 
 }  // namespace tuner

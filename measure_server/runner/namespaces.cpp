@@ -136,6 +136,12 @@ Result<std::unique_ptr<Namespaces>> Namespaces::make(int flags, uid_t outside_ui
   return made;
 }
 
+bool Namespaces::is_kept() {
+  if (lost_ && keeper_ > 0) end_keeper();
+  if (keeper_ > 0 && waitpid(keeper_, nullptr, WNOHANG) != 0) keeper_ = -1;
+  return keeper_ > 0;
+}
+
 // Returns 0 or errno.
 int Namespaces::enter(int flags) const {
   for (const auto& [flag, fd] : files_)
@@ -143,12 +149,16 @@ int Namespaces::enter(int flags) const {
   return 0;
 }
 
-Namespaces::~Namespaces() {
-  if (keeper_ > 0) {
-    kill(keeper_, SIGKILL);
-    while (waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+void Namespaces::end_keeper() {
+  if (keeper_ <= 0) return;
+  kill(keeper_, SIGKILL);
+  while (waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  keeper_ = -1;
+}
+
+Namespaces::~Namespaces() {
+  end_keeper();
   for (const auto& [flag, fd] : files_) close(fd);
 }
 
@@ -185,6 +195,7 @@ pid_t Namespaces::fork_inside(int without) const {
     }
   close(adopted[0]);
   close(adopted[1]);
+  lost_ = child < 0;
   if (between > 0 && child < 0) errno = error;
   return child;
 }

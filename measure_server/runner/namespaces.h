@@ -30,15 +30,19 @@ class Namespaces {
   int enter_rest(int without = 0) const;
 
   pid_t keeper() const { return keeper_; }
+  // False once the keeper has ended, which it has when nothing could be forked inside. Reaps it.
+  bool is_kept();
   int flags() const { return flags_; }
 
  private:
   Namespaces() = default;
 
   int enter(int flags) const;
+  void end_keeper();
 
   int flags_ = 0;
   pid_t keeper_ = -1;
+  mutable bool lost_ = false;               // the latest fork_inside() failed: the keeper is about to end
   std::vector<std::pair<int, int>> files_;  // flag, descriptor
 };
 

@@ -23,6 +23,8 @@ namespace {
 Result<std::vector<std::unique_ptr<Contestant>>> start_all(const CandidateRun::Host& host,
                                                            const RaceRequest& r, std::vector<pid_t>& children,
                                                            bool& feel_memory) {
+  RETURN_IF_ERROR(host.jail.mend());
+  children.push_back(host.jail.keeper());
   std::vector<std::unique_ptr<Contestant>> runs;
   for (const RaceRequest::Candidate& c : r.candidates) {
     ASSIGN_OR_RETURN(Artifact artifact, load_artifact(r.base.artifact_dir, c.digest));
@@ -50,14 +52,15 @@ void warm_up_core(const std::vector<int>& cpus) {
   }
 }
 
-RaceReply run_cpu_race(const CandidateRun::Host& host, const RaceRequest& request,
-                       std::vector<pid_t> children, bool& go_on) {
+RaceReply run_cpu_heat(const CandidateRun::Host& host, const RaceRequest& request,
+                       std::vector<pid_t> children, bool& go_on, bool& ended_from_outside) {
   bool memory = false;
   const Result<std::vector<std::unique_ptr<Contestant>>> runs = start_all(host, request, children, memory);
   if (!runs.is_ok()) {
     RaceReply reply;
     reply.id = request.base.id;
     reply.error = runs.message();
+    ended_from_outside = true;  // perhaps: see CandidateRun::fork_child()
     return reply;
   }
   // Without pulses the sentinel is what times are compared with.
@@ -67,8 +70,23 @@ RaceReply run_cpu_race(const CandidateRun::Host& host, const RaceRequest& reques
     return Beside{.compute_ns = pulses ? 0 : sentinel_on(cpus),
                   .memory_ns = memory ? memory_sentinel_on(cpus) : 0};
   };
-  return run_heat(
+  RaceReply reply = run_heat(
       request, *runs, [&] { warm_up_core(cpus); }, sentinels, go_on);
+  ended_from_outside = std::ranges::any_of(*runs, [](const std::unique_ptr<Contestant>& run) {
+    return static_cast<const CandidateRun&>(*run).ended_from_outside();
+  });
+  return reply;
+}
+
+// A finalist that ended by a signal, which somebody else may have sent, is believed in the third heat.
+RaceReply run_cpu_race(const CandidateRun::Host& host, const RaceRequest& request, pid_t device_child,
+                       bool& go_on) {
+  constexpr int kTries = 3;
+  for (int i = 1;; ++i) {
+    bool ended_from_outside = false;
+    RaceReply reply = run_cpu_heat(host, request, {device_child}, go_on, ended_from_outside);
+    if (!ended_from_outside || i == kTries || !go_on) return reply;
+  }
 }
 
 }  // namespace
@@ -84,7 +102,7 @@ RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const Rac
   else if (DeviceHost::takes(first->manifest))
     reply = run_device_race(device, request, go_on);
   else
-    reply = run_cpu_race(host, request, {device.child(), host.jail.keeper()}, go_on);
+    reply = run_cpu_race(host, request, device.child(), go_on);
   reply.run_ms = ms_since(begin);
   return reply;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -41,7 +42,8 @@ Status RunnerClient::spawn() {
   const Result<pid_t> pid =
       start_program({.path = runner_path_,
                      .words = {"runner", "--serve", "--isolation", std::string(isolation_name(at_most_))},
-                     .handed_over = pair[1]});
+                     .handed_over = pair[1],
+                     .deaf = true});
   close(pair[1]);
   if (!pid) {
     close(pair[0]);
@@ -91,10 +93,15 @@ Result<std::string> RunnerClient::ask(const std::string& message, Deadline deadl
 Result<DeviceLocks::Held> RunnerClient::lock(uint64_t id, const Devices& devices) {
   bool waited = false;
   const auto cancelled = [&] { return id != 0 && cancelled_ == id; };
-  Result<DeviceLocks::Held> held = locks_.take(devices, kDeviceWait, [&] {
+  const auto wait = [&] {
     if (!std::exchange(waited, true) && on_wait_) on_wait_(true);
     return cancelled();
-  });
+  };
+  const auto say = [&](const std::string& line) {
+    if (on_long_wait_) return on_long_wait_(line);
+    std::fprintf(stderr, "%s\n", line.c_str());
+  };
+  Result<DeviceLocks::Held> held = locks_.take(devices, kDeviceWait, wait, say);
   if (waited && on_wait_) on_wait_(false);
   // The runner was told before it heard of the run, if it was told at all.
   if (cancelled()) return Status(StatusCode::kAborted, str("run ", id, " was cancelled"));

@@ -55,6 +55,9 @@ class RunnerClient {
   // Sets a callback for a run or race that has to wait for other processes (true), and goes on (false). It is
   // called by the thread that asks. Set it before the first run.
   void on_wait_for_device(std::function<void(bool waits)> f) { on_wait_ = std::move(f); }
+  // Sets a callback for a line about a wait that lasts: who has the device (device_lock.h). Without one the
+  // line goes to stderr. Set it before the first run.
+  void on_long_wait(std::function<void(const std::string&)> f) { on_long_wait_ = std::move(f); }
   // Why runs of this host's processes cannot be kept apart; empty: they are. Valid between runs.
   const std::string& unlocked() const { return locks_.unusable(); }
 
@@ -100,6 +103,7 @@ class RunnerClient {
   std::atomic<uint64_t> cancelled_{0};  // the latest id given to cancel()
   DeviceLocks locks_;                   // of whoever has the turn
   std::function<void(bool)> on_wait_;
+  std::function<void(const std::string&)> on_long_wait_;
 };
 
 // Returns the path of the runner: $TUNER_RUNNER if that is set, else `runner` beside this executable.

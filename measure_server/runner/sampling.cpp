@@ -1,6 +1,9 @@
 #include "measure_server/runner/sampling.h"
 
 #include <time.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -30,6 +33,30 @@ bool known_well_enough(const SamplingOptions& options, const Samples& s) {
 }
 
 }  // namespace
+
+bool ticks_are_steady() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1u << 8) != 0;  // "invariant TSC"
+#elif defined(__aarch64__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+// Of some readings the shortest: nobody came between.
+ClockPair read_clocks() {
+  ClockPair best;
+  for (int i = 0; i < 8; ++i) {
+    const double before = monotonic_ns();
+    const uint64_t ticks = steady_ticks();
+    const double after = monotonic_ns();
+    if (i == 0 || after - before < best.reading_ns)
+      best = {.ns = before + (after - before) / 2, .reading_ns = after - before, .ticks = ticks};
+  }
+  return best;
+}
 
 double monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 double thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }

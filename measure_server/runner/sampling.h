@@ -80,6 +80,28 @@ struct MedianEstimate {
 };
 MedianEstimate estimate_median(std::vector<double> samples);
 
+// The processor's counter, which runs at one rate whatever the clock does; 0 where there is none. It is read
+// in place: code that can be called can be patched.
+inline uint64_t steady_ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  uint64_t ticks;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#else
+  return 0;
+#endif
+}
+// False: the counter changes its rate here (x86 CPUs before 2008), or is none.
+bool ticks_are_steady();
+// Both clocks at one moment, and how long reading the clock took.
+struct ClockPair {
+  double ns = 0, reading_ns = 0;
+  uint64_t ticks = 0;
+};
+ClockPair read_clocks();
+
 // Return CLOCK_MONOTONIC, and the CPU time of this thread and of all threads of this process.
 double monotonic_ns();
 double thread_cpu_ns();

@@ -52,11 +52,18 @@ RunReply run(const CandidateRun::Host& host, DeviceHost& device, const RunReques
   } else if (DeviceHost::takes(artifact->manifest)) {
     reply = device.run(request, peer_gone);
   } else {
-    const std::vector<pid_t> spared = {device.child(), host.jail.keeper()};
-    // Times that do not add up may be an accident of this machine once, not in one fresh process after the other.
+    // Times that do not add up, and a signal from elsewhere, may be an accident of this machine once, not in
+    // one fresh process after the other.
     const int tries = artifact->manifest.threads > 1 ? 6 : 3;
     bool in_doubt = true;
     for (int i = 0; in_doubt && i < tries; ++i) {
+      if (const Status mended = host.jail.mend(); !mended.is_ok()) {
+        reply = {};
+        reply.id = request.id;
+        reply.error = mended.message();
+        break;
+      }
+      const std::vector<pid_t> spared = {device.child(), host.jail.keeper()};
       CandidateRun candidate(host, request, *artifact, spared);
       reply = candidate.run();
       in_doubt = candidate.in_doubt();

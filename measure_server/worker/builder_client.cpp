@@ -32,7 +32,7 @@ Status BuilderClient::spawn() {
   if (!cpu_list.empty()) words.insert(words.end(), {"--cpus", cpu_list});
   static_assert(kBuilderFd == kHandedOver);
   const Result<pid_t> pid =
-      start_program({.path = program_, .words = std::move(words), .handed_over = ends[1]});
+      start_program({.path = program_, .words = std::move(words), .handed_over = ends[1], .deaf = true});
   ::close(ends[1]);
   if (!pid) {
     ::close(ends[0]);
@@ -54,13 +54,16 @@ int BuilderClient::stop() {
 }
 
 Result<BuildReply> BuilderClient::ask(const BuildRequest& request, std::chrono::milliseconds limit) {
-  bool killed = false;
-  Result<BuildReply> reply = ask_once(request, limit, killed);
-  return killed ? ask_once(request, limit, killed) : reply;
+  constexpr int kTries = 2;
+  for (int i = 1;; ++i) {
+    bool from_outside = false;
+    Result<BuildReply> reply = ask_once(request, limit, from_outside);
+    if (!from_outside || i == kTries) return reply;
+  }
 }
 
 Result<BuildReply> BuilderClient::ask_once(const BuildRequest& request, std::chrono::milliseconds limit,
-                                           bool& killed) {
+                                           bool& from_outside) {
   // One that died while idle is replaced: that was no candidate's doing.
   if (status_if_ended(pid_)) {
     pid_ = -1;
@@ -85,7 +88,10 @@ Result<BuildReply> BuilderClient::ask_once(const BuildRequest& request, std::chr
   if (ended) pid_ = -1;
   const int how = ended ? *ended : stop();
   if (ended) stop();
-  killed = ended && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL;
+  from_outside = ended && WIFSIGNALED(how) && is_from_outside(WTERMSIG(how));
+  if (from_outside)
+    return unavailable("the builder was ended by somebody else (", ending_text(how),
+                       "); does this machine have too little memory?");
   return failed("the builder died: ", ending_text(how));
 }
 

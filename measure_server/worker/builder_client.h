@@ -26,10 +26,9 @@ class BuilderClient final : public Maker {
   BuilderClient& operator=(const BuilderClient&) = delete;
 
   // DeadlineExceeded: it did not answer within `limit` and was killed. Failed: it died; the message says how.
-  // In both cases the next request starts a new one. Unavailable: it cannot be started now.
-  //
-  // One that is killed (SIGKILL) is asked once more: somebody else did it, the system in want of memory or a
-  // person. A request that brings that about by itself does so again.
+  // In both cases the next request starts a new one. Unavailable: it cannot be started now, or somebody else
+  // ended it (is_from_outside()) twice: the system in want of memory, a batch system or a person. That is no
+  // fault of the request's. A compiler that wants too much meets a limit of its own before (builder.cpp).
   Result<BuildReply> ask(const BuildRequest& request, std::chrono::milliseconds limit) override;
   // Returns what the builder said about this host when it started.
   const BuildReply& hello() const override { return hello_; }
@@ -39,8 +38,9 @@ class BuilderClient final : public Maker {
   BuilderClient(std::string program, std::vector<int> cpus)
       : program_(std::move(program)), cpus_(std::move(cpus)) {}
   Status spawn();
-  // `killed` becomes true if it died by SIGKILL, and not by us.
-  Result<BuildReply> ask_once(const BuildRequest& request, std::chrono::milliseconds limit, bool& killed);
+  // `from_outside` becomes true if somebody else ended it.
+  Result<BuildReply> ask_once(const BuildRequest& request, std::chrono::milliseconds limit,
+                              bool& from_outside);
   int stop();  // kills and reaps it; returns how it ended, as waitpid() does
 
   std::string program_;

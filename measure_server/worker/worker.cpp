@@ -116,6 +116,9 @@ Status Worker::open() {
   core_->on_news([this] { talk_->interrupt(); });
   core_->on_phase([this] { talk_->phase_began(); });
   runner_->on_wait_for_device([this](bool waits) { core_->wait_for_device(running_lease_, waits); });
+  runner_->on_long_wait([this](const std::string& line) {
+    if (const auto more = wait_trouble_.say()) spdlog::warn("{}{}", line, *more);
+  });
   core_->on_revoked_run([this](const std::string& trial) {
     std::lock_guard lock(mutex_);
     if (const auto it = running_.find(trial); it != running_.end()) runner_->cancel(it->second);

@@ -186,7 +186,7 @@ class Worker {
   std::map<std::string, std::vector<RaceEntry>> races_;  // built finalists; key: race
   std::map<std::string, int> given_back_;                // trial -> how often
   v1::Lease running_lease_;                              // of the run thread
-  LineLimit run_trouble_, race_trouble_, fact_trouble_, version_trouble_, unmade_trouble_;
+  LineLimit run_trouble_, race_trouble_, fact_trouble_, version_trouble_, unmade_trouble_, wait_trouble_;
   bool said_unlocked_ = false;
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> next_request_{1};

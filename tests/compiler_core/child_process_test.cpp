@@ -93,6 +93,15 @@ TEST_F(ChildProcess, EndsWhenAskedOrIsKilled) {
   EXPECT_EQ(status_if_ended(*deaf), 0) << "it was reaped before";
 }
 
+TEST_F(ChildProcess, ADeafOneDoesNotHearWhatAsksItToEndFromItsFirstMoment) {
+  const Result<pid_t> deaf =
+      start_program({.path = "/bin/sh", .words = {"sh", "-c", "exec sleep 1000"}, .deaf = true});
+  ASSERT_TRUE(deaf.is_ok()) << deaf.message();
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::kill(*deaf, signal);
+  EXPECT_EQ(wait_for_end(*deaf, milliseconds(200)), std::nullopt);
+  EXPECT_EQ(ending_text(end_program(*deaf, milliseconds(0))), "signal 9 (SIGKILL)");
+}
+
 TEST_F(ChildProcess, WhatCannotBeStartedSaysWhy) {
   EXPECT_EQ(start_program({.path = "/nonexistent", .words = {"x"}}).message(),
             "/nonexistent: cannot be started: No such file or directory");

@@ -77,6 +77,18 @@ class DeviceLock : public testing::Test {
     --shared_->ready;
     return 0;
   }
+  // A process that has the devices until it is killed.
+  pid_t hold(const Devices& devices) {
+    const pid_t holder = process([&] {
+      DeviceLocks locks(folder_);
+      const auto held = locks.take(devices, seconds(10));
+      ++shared_->ready;
+      for (;;) ::pause();
+      return 0;
+    });
+    EXPECT_TRUE(wait_until([&] { return shared_->ready == 1; }));
+    return holder;
+  }
   bool wait_until(const std::function<bool()>& done) {
     for (const auto end = steady_clock::now() + seconds(30); steady_clock::now() < end;
          std::this_thread::sleep_for(milliseconds(2)))
@@ -186,6 +198,59 @@ TEST_F(DeviceLock, AHostThatRefusesTheFolderGoesOnWithoutLocksAndSaysWhy) {
   std::filesystem::create_directory(temporary_.file("target"));
   std::filesystem::create_symlink(temporary_.file("target"), folder_);
   EXPECT_THAT(DeviceLocks(folder_).unusable(), HasSubstr("is no folder")) << "a link is not followed";
+}
+
+// It may be another account's, so it can be read only: opening a FIFO for reading waits for a writer.
+TEST_F(DeviceLock, B7AFifoInPlaceOfALockFileIsSaidAndHangsNobody) {
+  ASSERT_EQ(::mkdir(folder_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(temporary_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::mkfifo((folder_ + "/cpu-0.lock").c_str(), 0444), 0);
+  const pid_t worker = process([&] {
+    ::alarm(20);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return 2;
+    DeviceLocks locks(folder_);
+    if (!locks.take({.cpus = {0}}, seconds(5)).is_ok()) return 3;
+    return locks.unusable().find("cpu-0.lock: is no regular file; remove it") == std::string::npos ? 4 : 0;
+  });
+  EXPECT_EQ(result_of(worker), 0);
+}
+
+TEST_F(DeviceLock, B7AWaitOfSecondsNamesWhoHasTheCore) {
+  const pid_t holder = hold({.cpus = {3}});
+  DeviceLocks locks(folder_);
+  std::vector<std::string> said;
+  const auto begin = steady_clock::now();
+  const auto held = locks.take(
+      {.cpus = {3}}, seconds(60), [&] { return !said.empty(); },
+      [&](const std::string& line) { said.push_back(line); });
+  EXPECT_EQ(held.status().code(), StatusCode::kAborted);
+  EXPECT_LT(steady_clock::now() - begin, seconds(20));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr(str("process ", holder, " (")));
+  EXPECT_THAT(said[0], HasSubstr("has cpu-3; waiting for it, up to 60 s"));
+}
+
+TEST_F(DeviceLock, B7AStoppedHolderIsNotWaitedForAndThoseBehindItStillTakeTurns) {
+  const pid_t holder = hold({.cpus = {0}});
+  ::kill(holder, SIGSTOP);
+  DeviceLocks ours(folder_), theirs(folder_);
+  std::string said;
+  const auto say = [&](const std::string& line) { said += line; };
+  {
+    const auto held = ours.take({.cpus = {0}}, seconds(60), {}, say);
+    ASSERT_TRUE(held.is_ok()) << held.message();
+    EXPECT_THAT(said, HasSubstr(str("process ", holder, " (")));
+    EXPECT_THAT(said,
+                HasSubstr(str("is stopped; going on without it. Continue it (kill -CONT ", holder, ")")));
+    EXPECT_FALSE(theirs.take({.cpus = {0}}, DeviceLocks::kStoppedFor + seconds(2)).is_ok());
+  }
+  const auto begin = steady_clock::now();
+  EXPECT_TRUE(theirs.take({.cpus = {0}}, seconds(60)).is_ok());
+  EXPECT_TRUE(ours.take({.cpus = {0}}, seconds(60)).is_ok());
+  EXPECT_LT(steady_clock::now() - begin, DeviceLocks::kStoppedFor) << "who was waited for once is known";
+  ::kill(holder, SIGCONT);
+  const auto runs_again = ours.take({.cpus = {0}}, milliseconds(500));
+  EXPECT_TRUE(is_device_busy(runs_again.status())) << "it has its core again";
 }
 
 TEST_F(DeviceLock, FilesThatSomebodyCleanedAwayAreMadeAgain) {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/measure_server/device_fixture.h"
+#include "tests/support/process_tree.h"
 
 namespace tuner {
 namespace {
@@ -334,6 +335,28 @@ TEST_F(DeviceFault, ACubinTheDriverCrashesOn) {
   const RunReply r = run(device_request("FAKEABORT"));
   EXPECT_EQ(r.outcome, "crashed");
   EXPECT_EQ(r.message, "the driver's process ended (signal 6 (SIGABRT)) while loading");
+}
+
+// The process that has the driver: asked to end it does not hear, killed it is replaced.
+TEST_F(DeviceRunner, SignalsFromOutsideAreNotTheCandidatesFault) {
+  RunRequest r = device_request(module_of("hang after=3"));
+  r.run_timeout_s = 1;
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    std::filesystem::remove(state / "hangs");
+    bool sent = false;
+    std::thread other([&] {
+      for (int i = 0; i < 10'000 && !std::filesystem::exists(state / "hangs"); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      for (const pid_t pid : children_of(runner->pid()))
+        if (command_of_process(pid).find("--device-child") != std::string::npos)
+          sent = ::kill(pid, signal) == 0;
+    });
+    const Result<RunReply> reply = runner->run(r);
+    other.join();
+    EXPECT_TRUE(sent);
+    ASSERT_TRUE(reply.is_ok()) << reply.message();
+    EXPECT_EQ(reply->outcome, "run_timeout") << reply->message << ": it hangs, whoever else is killed";
+  }
 }
 
 TEST_F(DeviceFault, AMemoryErrorOfTheDeviceIsNotTheCandidatesFault) {

@@ -120,7 +120,7 @@ constexpr const char* kSlowClock = R"(
     long r = syscall(SYS_clock_gettime, id, t);
     struct timespec* f = &first[id & 15];
     if (f->tv_sec == 0 && f->tv_nsec == 0) *f = *t;
-    long ns = ((t->tv_sec - f->tv_sec) * 1000000000l + t->tv_nsec - f->tv_nsec) / 20 + f->tv_nsec;
+    long ns = ((t->tv_sec - f->tv_sec) * 1000000000l + t->tv_nsec - f->tv_nsec) * SPEED + f->tv_nsec;
     t->tv_sec = f->tv_sec + ns / 1000000000l, t->tv_nsec = ns % 1000000000l;
     return r;
   }
@@ -137,10 +137,26 @@ constexpr const char* kSlowClock = R"(
   }
 )";
 
+std::string slow_clock(double speed) { return str("#define SPEED ", speed, "\n", kSlowClock); }
+
 TEST_P(ForgedTimes, AClockThatIsTwentyTimesSlow) {
-  const RunReply r = run_on_two(str("patch();", kWork, "return doubling_right(args);"), kSlowClock);
+  const RunReply r = run_on_two(str("patch();", kWork, "return doubling_right(args);"), slow_clock(0.05));
   EXPECT_EQ(r.outcome, "crashed") << r.message;
   EXPECT_THAT(r.message, HasSubstr("its times do not add up: its clock"));
+}
+
+// Nothing but the clocks shows it where there is one set of inputs: the call on others is not there.
+TEST_P(ForgedTimes, ASlowClockIsFoundWithOneSetOfInputsForCallsOfAnyLength) {
+  for (const char* const work : {"", "for (volatile int w = 0; w < 6000; ++w);", kWork}) {
+    for (const double speed : {0.96, 0.9, 0.8, 0.7, 0.6}) {
+      RunRequest q = request(build(slow_clock(speed) +
+                                   "int32_t doubling(void* const* args, const tuner_runtime* rt) { patch();" +
+                                   work + "return doubling_right(args); }"));
+      q.repeats = 9;
+      const RunReply r = run(q);
+      EXPECT_EQ(r.outcome, "crashed") << work << " at " << speed;
+    }
+  }
 }
 
 TEST_P(ForgedTimes, EndsBeforeItsLastTurnWasGiven) {

@@ -134,6 +134,62 @@ TEST_P(HostileCandidate, TouchingAHundredGigabytes) {
   EXPECT_THAT(r.message, HasSubstr("limit 0.25 GiB while in its first run"));
 }
 
+// Shared pages stay when they are given back, and are then in nobody's resident size.
+TEST_P(HostileCandidate, EatsMemoryThatIsSharedAndGivenBack) {
+  if (level() == Isolation::kNone) GTEST_SKIP() << "this level refuses no system call";
+  RunRequest q = request(build_kernel(R"(
+    const long size = 4l << 30, part = 64l << 20;
+    char* p = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (long at = 0; at < size; at += part) {
+      for (long i = 0; i < part; i += 4096) p[at + i] = 1;
+      madvise(p + at, part, MADV_DONTNEED);
+    }
+    return doubling_right(args);)"));
+  q.memory_limit_bytes = int64_t{256} << 20;
+  const RunReply r = run(q);
+  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_THAT(r.message, HasSubstr("asked for shared memory or huge pages"));
+  EXPECT_THAT(r.message, HasSubstr("limit of 0.25 GiB"));
+}
+
+// It fails in small pieces, goes on without them, and is right.
+TEST_P(HostileCandidate, AsksForALittleSharedMemory) {
+  if (level() == Isolation::kNone) GTEST_SKIP() << "this level refuses no system call";
+  const RunReply r = run_kernel(
+      "if (mmap(0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) return 1;"
+      "return doubling_right(args);");
+  EXPECT_EQ(r.outcome, "out_of_memory") << r.message;
+}
+
+// One page of zeros, seen at ever more places: each 2 MiB of addresses has a page table of its own.
+TEST_P(HostileCandidate, EatsMemoryByPageTables) {
+  RunRequest q = request(build_kernel(R"(
+    const long size = 1l << 40;
+    volatile char* p = mmap(0, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return 1;
+    madvise((void*)p, size, MADV_NOHUGEPAGE);
+    for (long at = 0; at < size; at += 2l << 20) (void)p[at];
+    return doubling_right(args);)"));
+  q.memory_limit_bytes = int64_t{256} << 20;
+  const RunReply r = run(q);
+  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_THAT(r.message, HasSubstr("limit 0.25 GiB while in its first run"));
+}
+
+// The same with little address space: many mappings far from each other.
+TEST_P(HostileCandidate, EatsMemoryByPageTablesOfManyMappings) {
+  RunRequest q = request(build_kernel(R"(
+    for (long i = 1; i < 60000; ++i) {
+      volatile char* p = mmap((void*)(i << 30), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      if (p != MAP_FAILED) (void)*p;
+    }
+    for (;;) pause();)"));
+  q.memory_limit_bytes = int64_t{256} << 20;
+  const RunReply r = run(q);
+  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_THAT(r.message, HasSubstr("limit 0.25 GiB while in its first run"));
+}
+
 TEST_P(HostileCandidate, OneWrongElement) {
   const RunReply r =
       run_kernel("doubling_right(args); ((float*)args[1])[(2 * 8 + 5) * 40 + 17] += 0.5f; return 0;");

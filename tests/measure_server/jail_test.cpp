@@ -142,6 +142,12 @@ TEST_F(JailTest, EverySystemCallThatIsListedIsNeeded) {
 const std::map<std::string, Attempt> kAttacks = {
     {"futex",
      [] { return refused(syscall(SYS_futex, page, FUTEX_LOCK_PI_PRIVATE, 0, nullptr, nullptr, 0)); }},
+    // Our handler answers as if there were no memory.
+    {"mmap",
+     [] {
+       const long shared = syscall(SYS_mmap, 0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+       return shared < 0 && errno == ENOMEM ? 0L : 1L;
+     }},
     {"write", [] { return refused(syscall(SYS_write, kCandidateFd, page, 0)); }},
     {"tgkill", [] { return refused(syscall(SYS_tgkill, 1, 1, 0)); }},
     {"kill", [] { return refused(syscall(SYS_kill, 1, 0)); }},
