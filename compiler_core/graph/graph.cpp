@@ -68,9 +68,7 @@ std::vector<int64_t> read_integers(std::span<const std::byte> bytes) {
 
 Status check_value(const Graph& graph, ValueId id) {
   const Value& v = graph[id];
-  for (const int64_t extent : v.type.shape)
-    if (extent < 1)
-      return invalid_argument("value \"", v.name, "\" is ", to_text(v.type), ": it has no elements");
+  RETURN_IF_ERROR(check_size(v.type).with_context(str("value \"", v.name, "\": ")));
   if (v.constant && static_cast<int64_t>(v.constant->bytes().size()) != v.type.bytes())
     return invalid_argument("constant \"", v.name, "\" is ", to_text(v.type), ", ", v.type.bytes(),
                             " bytes; found ", v.constant->bytes().size());
@@ -125,6 +123,18 @@ std::string to_text(const TensorType& type) {
   std::string text = str(type.dtype, "[");
   for (size_t d = 0; d < type.shape.size(); ++d) text += (d == 0 ? "" : ", ") + str(type.shape[d]);
   return text + "]";
+}
+
+Status check_size(const TensorType& type) {
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  int64_t bytes = dtype_bytes(type.dtype);
+  for (const int64_t extent : type.shape) {
+    if (extent < 1) return invalid_argument(to_text(type), " has no elements");
+    if (extent > kMostBytes / bytes)
+      return invalid_argument(to_text(type), " is too large: more than 2^40 bytes");
+    bytes *= extent;
+  }
+  return Status::ok();
 }
 
 Constant Constant::of(std::span<const double> numbers, DType dtype) {

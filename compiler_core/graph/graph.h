@@ -30,6 +30,8 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 std::string to_text(const TensorType& type);  // "float32[1, 3, 224, 224]"
+// InvalidArgument: an extent below 1, or more than 2^40 bytes. Of what it accepts every product of extents fits an integer.
+Status check_size(const TensorType& type);
 
 // The elements of a constant tensor: row-major, little-endian, a bool is one byte. Immutable and cheap to copy;
 // it views memory that it keeps alive.

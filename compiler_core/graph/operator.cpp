@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/did_you_mean.h"
 #include "compiler_core/graph/families.h"
+#include "compiler_core/graph/signature.h"
 
 namespace tuner::graph {
 namespace {
@@ -160,19 +161,11 @@ Result<std::vector<TensorType>> infer(const Graph& graph, const Node& node) {
     return invalid_argument(context(), node.inputs.size(), " inputs, expected at most ", row->most_inputs);
   if (node.outputs.size() > row->most_outputs)
     return invalid_argument(context(), node.outputs.size(), " outputs, expected at most ", row->most_outputs);
+  RETURN_IF_ERROR(check_signature(use).with_context(context()));
   auto types = row->types(use);
   if (!types) return types.status().with_context(context());
-  for (const TensorType& type : *types) {
-    constexpr int64_t kMostBytes = int64_t{1} << 40;
-    int64_t bytes = dtype_bytes(type.dtype);
-    for (const int64_t extent : type.shape) {
-      if (extent < 1)
-        return invalid_argument(context(), "its result is ", to_text(type), ", without elements");
-      if (extent > kMostBytes / bytes)
-        return invalid_argument(context(), "its result is ", to_text(type), ", too large");
-      bytes *= extent;
-    }
-  }
+  for (const TensorType& type : *types)
+    RETURN_IF_ERROR(check_size(type).with_context(context() + "its result "));
   return types;
 }
 

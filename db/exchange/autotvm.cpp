@@ -47,19 +47,40 @@ constexpr double kFailedCost = 1e9;  // what AutoTVM writes as the time of a fai
 
 bool is_finite_number(const json& value) { return value.is_number() && std::isfinite(value.get<double>()); }
 
+constexpr char kNotRead[] =
+    "AutoTVM logs of version 0.2 are read, as TVM writes them since 0.7. Tune again there, or write the "
+    "times as a CSV "
+    "table with a column time_ms";
+
 std::string dumped(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+// Lines of TVM's other tuners, and of AutoTVM's first form.
+Status no_other_tuner(const json& line) {
+  if (line.is_array() && line.size() == 2 && line[0].is_number_integer() && line[1].is_array())
+    return invalid_argument("a database of MetaSchedule, of which nothing is read; ", kNotRead);
+  if (!line.is_object() || !line.contains("i") || !line.contains("r") || !line.contains("v"))
+    return Status::ok();
+  if (line["v"].is_string())
+    return invalid_argument("a log of auto_scheduler (Ansor), version ", shown(line["v"]),
+                            ", of which nothing is read; ", kNotRead);
+  return invalid_argument("an AutoTVM log of version ", shown(line["v"]), ", which is not read; ", kNotRead);
+}
 
 }  // namespace
 
+Status check_other_tuner(std::string_view line) {
+  const json document = json::parse(line, nullptr, false);
+  return document.is_discarded() ? Status::ok() : no_other_tuner(document);
+}
+
 Result<ForeignRecord> parse_autotvm_line(std::string_view line) {
   ASSIGN_OR_RETURN(const json document, parse_json(line));
+  RETURN_IF_ERROR(no_other_tuner(document));
   Fields in(document);
   if (!in.status()) return in.status();
   const double version = in.number("version");
   if (!in.status()) return in.status();
-  if (version != 0.2)
-    return invalid_argument("version: found ", version,
-                            ", expected 0.2; AutoTVM's own record tool turns older logs into it");
+  if (version != 0.2) return invalid_argument("version: found ", version, ", expected 0.2; ", kNotRead);
   const json& input = in.list("input");
   if (!in.status()) return in.status();
   if (input.size() < 3 || !input[0].is_string() || !input[1].is_string() || !input[2].is_array())

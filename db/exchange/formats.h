@@ -23,6 +23,12 @@ Result<ExchangeRow> parse_json_line(std::string_view line);
 std::string json_line(const ExchangeRow& row);  // without the newline
 
 // --- AutoTVM log, version 0.2: one JSON object a line ---
+// InvalidArgument: a line of AutoTVM 0.1 or of another tuner of TVM's (auto_scheduler, MetaSchedule), with what it is, what
+// is read and what to do. OK for anything else.
+Status check_other_tuner(std::string_view line);
+// AutoTVM itself skips such lines.
+inline bool is_autotvm_comment(std::string_view line) { return line.starts_with('#'); }
+// InvalidArgument: as check_other_tuner(), or another form.
 Result<ForeignRecord> parse_autotvm_line(std::string_view line);
 // Writes our record in that form: our template stands where AutoTVM has the task's name, the workload key where
 // it has the task's arguments, and every knob is an entity "ot" (AutoTVM's word for "other"). Returns "" if the

@@ -103,15 +103,17 @@ std::string task_of(const std::string& path, const ImportOptions& options) {
 }
 
 using ParseLine = std::function<Result<ExchangeRow>(std::string_view)>;
+using IsNothing = bool (*)(std::string_view line);
+bool is_blank_or_comment(std::string_view line) { return is_blank(line) || is_autotvm_comment(line); }
 
-// Lines, from where the reader stands to the end.
-void parse_lines(LineReader& reader, const ParseLine& parse, Sender& out) {
+// Lines, from where the reader stands to the end, but for those with nothing on them.
+void parse_lines(LineReader& reader, IsNothing is_nothing, const ParseLine& parse, Sender& out) {
   for (std::string line; reader.next(line);) {
     Item item{.line = reader.number(), .row = {}, .why = {}};
     const std::string_view text = reader.number() == 1 ? without_mark(line) : std::string_view(line);
     if (reader.too_long()) {
       item.why = str("is longer than ", LineReader::kLongest, " bytes");
-    } else if (!is_blank(text)) {
+    } else if (!is_nothing(text)) {
       Result<ExchangeRow> row = parse(text);
       if (row)
         item.row = *std::move(row);
@@ -233,6 +235,20 @@ std::optional<Detected> detect_line(std::string_view line) {
   return std::nullopt;
 }
 
+// A log that AutoTVM's format is asked for holds lines of it, if any: the first one tells.
+Status check_first_line(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return Status::ok();  // would be read twice
+  ASSIGN_OR_RETURN(LineReader reader, LineReader::open(path));
+  for (std::string line; reader.next(line);) {
+    const std::string_view seen = reader.number() == 1 ? without_mark(line) : std::string_view(line);
+    if (!is_blank_or_comment(seen)) return check_other_tuner(seen).with_context(path + ": is ");
+  }
+  return Status::ok();
+}
+
+bool is_utf16(std::string_view text) { return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"); }
+
 }  // namespace
 
 ImportReport::Count& ImportReport::count_of(const ExchangeRow& row) {
@@ -253,12 +269,18 @@ Result<Detected> detect_format(const std::string& path) {
   constexpr size_t kLook = 1 << 16;
   constexpr int kLines = 50;
   int lines = 0;
+  bool comments = false;
   for (std::string line; lines < kLines && text.size() < kLook && reader.next(line);) {
     std::string_view seen = reader.number() == 1 ? without_mark(line) : std::string_view(line);
     if (is_blank(seen)) continue;
+    if (is_autotvm_comment(seen)) {
+      comments = true;
+      continue;
+    }
     ++lines;
     if (first.empty()) first = seen;
     if (const std::optional<Detected> known = detect_line(seen)) return *known;
+    RETURN_IF_ERROR(check_other_tuner(seen).with_context(path + ": is "));
     text += seen.substr(0, kLook);
     text += '\n';
   }
@@ -267,7 +289,10 @@ Result<Detected> detect_format(const std::string& path) {
         path, ": is a database, expected a file of records. To take over what it has: tuner records merge ",
         path, " -o DATABASE");
   if (!reader.status() && first.empty()) return reader.status();
-  if (first.empty()) return invalid_argument(path, ": is empty, expected records");
+  if (first.empty())
+    return invalid_argument(path, comments ? ": has only comments (lines that begin with #), expected records"
+                                           : ": is empty, expected records");
+  if (is_utf16(first)) return invalid_argument(path, ": is text in UTF-16, expected UTF-8. Save it as that");
   const size_t begin = text.find_first_not_of(" \t");
   if (text[begin] == '{' && split_t4(text)) return Detected::kT4;
   // Broken or cut lines of JSON still show what they were meant to be.
@@ -277,6 +302,9 @@ Result<Detected> detect_format(const std::string& path) {
   } else if (CsvTable::from_header(first)) {
     return Detected::kCsv;
   }
+  if (lines == 1 && text[begin] == '{' && (!reader.ended() || !reader.status()) && !json::accept(first))
+    return invalid_argument(path, ": is cut off inside its first record (", first.size(),
+                            " bytes of it are there), so nothing of it can be read. Copy the file again");
   // A terminal gets no bytes that it would take for commands.
   std::string shown = first.substr(0, 80);
   for (char& c : shown)
@@ -291,6 +319,7 @@ Result<ImportReport> import_file(const std::string& path, Store& store, const Im
   report.source = path;
   if (options.format) {
     report.format = *options.format;
+    if (report.format == Format::kAutotvm) RETURN_IF_ERROR(check_first_line(path));
   } else {
     ASSIGN_OR_RETURN(const Detected detected, detect_format(path));
     if (detected == Detected::kPackResults)
@@ -337,7 +366,7 @@ Result<ImportReport> import_file(const std::string& path, Store& store, const Im
       if (!reader.status()) out.add({.line = 0, .row = {}, .why = reader.status().message()});
     } else {
       parse_lines(
-          reader,
+          reader, report.format == Format::kAutotvm ? is_blank_or_comment : is_blank,
           [&](std::string_view line) -> Result<ExchangeRow> {
             if (report.format == Format::kCsv) return table->parse(line, task, options.target);
             if (report.format == Format::kJsonLines) return parse_json_line(line);

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "compiler_core/base/room.h"
@@ -66,6 +68,16 @@ void add_isolation(CLI::App& app, std::string& level) {
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
+  const auto complaint = [](const std::string& text) {
+    return text.empty() ? std::string("expected a value, found an empty word; is a shell variable not set?")
+                        : "";
+  };
+  for (CLI::Option* option : app.get_options()) option->transform(CLI::Validator(complaint, ""));
+  for (int i = 1; i < argc; ++i)  // CLI11 would take the next word for the value
+    if (const std::string_view word = argv[i]; word.starts_with("--") && word.find('=') == word.size() - 1) {
+      std::fprintf(stderr, "%s: %s: %s\n", app.get_name().c_str(), argv[i], complaint("").c_str());
+      return 2;
+    }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 
+#include "compiler_core/graph/pool_window.h"
 #include "templates/workload/limits.h"
 #include "templates/workload/workload_math.h"
 
@@ -225,14 +226,7 @@ Status check(const Pool2dWorkload& w) {
   for (const auto& [name, value] : extents) RETURN_IF_ERROR(at_least(name, value, 1));
   constexpr std::string_view kSides[] = {"padding[0] (top)", "padding[1] (left)", "padding[2] (bottom)",
                                          "padding[3] (right)"};
-  for (size_t i = 0; i < 4; ++i) {
-    const int64_t kernel = i % 2 == 0 ? w.kernel_height : w.kernel_width;
-    RETURN_IF_ERROR(at_least(kSides[i], w.padding[i], 0));
-    if (w.padding[i] >= kernel)
-      return invalid_argument(kSides[i], ": expected less than the ", kernel,
-                              i % 2 == 0 ? " rows" : " columns", " of the kernel, found ", w.padding[i],
-                              ": a window would have no element of the image");
-  }
+  for (size_t i = 0; i < 4; ++i) RETURN_IF_ERROR(at_least(kSides[i], w.padding[i], 0));
   const int64_t height = w.in_height + w.padding[0] + w.padding[2],
                 width = w.in_width + w.padding[1] + w.padding[3];
   if (height < w.kernel_height)
@@ -241,6 +235,16 @@ Status check(const Pool2dWorkload& w) {
   if (width < w.kernel_width)
     return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", w.kernel_width,
                             ", the columns of the kernel");
+  for (size_t i = 0; i < 2; ++i) {
+    const graph::PoolWindow along{.extent = i == 0 ? w.in_height : w.in_width,
+                                  .kernel = i == 0 ? w.kernel_height : w.kernel_width,
+                                  .stride = w.stride[i],
+                                  .before = w.padding[i],
+                                  .behind = w.padding[i + 2],
+                                  .windows = i == 0 ? w.out_height() : w.out_width()};
+    RETURN_IF_ERROR(check_pool_window(
+        along, {std::string(kSides[i]), std::string(kSides[i + 2]), i == 0 ? "rows" : "columns"}));
+  }
   if (w.count_include_pad && w.pooling == Pooling::kMax)
     return invalid_argument("count_include_pad: expected only with pooling average, found it with max");
   RETURN_IF_ERROR(float32_only(w.dtype));

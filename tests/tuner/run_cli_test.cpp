@@ -138,6 +138,8 @@ TEST_F(RunCommand, WrongUseIsToldInOneLine) {
   shell_.write("text.npy", "no tensor");
   shell_.write("other.npy",
                npy_bytes(tensor("x", "float32", {1, 3, 12, 10}), std::string(1440, '\0').data()));
+  std::string big = npy_bytes(tensor("x", "float32", {1, 3, 10, 12}), std::string(1440, '\0').data());
+  shell_.write("big.npy", big.replace(big.find("<f4"), 3, ">f4"));
   shell_.write("int.npy", npy_bytes(tensor("x", "int32", {1, 3, 10, 12}), std::string(1440, '\0').data()));
   shell_.write("text.pb", "no tensor");
   std::filesystem::create_directories(shell_.folder() / "empty");
@@ -150,6 +152,8 @@ TEST_F(RunCommand, WrongUseIsToldInOneLine) {
       {"run out --input x=none", "none: cannot be read"},
       {"run out --input x=short", "short: has 4 bytes of elements, expected 1440 for float32[1, 3, 10, 12]"},
       {"run out --input x=text.npy", "text.npy: is no .npy file, or a damaged one"},
+      {"run out --input x=big.npy",
+       "big.npy: has big-endian elements (>f4), expected <f4; write it with astype('<f4')"},
       {"run out --input x=other.npy", "other.npy: has shape [1, 3, 12, 10], expected [1, 3, 10, 12]"},
       {"run out --input x=int.npy", "int.npy: has elements of type <i4, expected <f4"},
       {"run out --output z=z.npy", "--output: no output is called \"z\"; expected y, features"},

@@ -25,7 +25,7 @@ void add_completion_command(Command app, CommandContext& context) {
                     std::fputs(completion_text(complete(app.app(), *words, known_names)).c_str(), stdout);
                     return kExitDone;
                   });
-  asked.add_option("WORD", *words, "Behind --");
+  asked.add_option("WORD", *words, "Behind --").may_be_empty();
   asked.hide();
 }
 

@@ -51,8 +51,8 @@ int tuner_main(int argc, const char* const* argv) {
   const std::vector<const char*> meant = help_as_option(argc, argv);
   argc = static_cast<int>(meant.size());
   argv = meant.data();
-  if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty())
-    return report(invalid_argument(unknown));
+  for (const auto& wrong : {unknown_command(app, argc, argv), empty_value(app, argc, argv)})
+    if (!wrong.empty()) return report(invalid_argument(wrong));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {  // --help and --version print what they are asked for

@@ -14,6 +14,20 @@
 #include "tuner/command_line/program_app.h"
 
 namespace tuner {
+namespace {
+
+constexpr char kNotEmpty[] = "not empty";  // the validator's name
+
+// Every value of every option is held against it first, whatever its type: nobody means a variable that is not set.
+CLI::Option* not_empty(CLI::Option* option) {
+  const auto complaint = [](const std::string& text) {
+    return text.empty() ? std::string("expected a value, found an empty word; is a shell variable not set?")
+                        : "";
+  };
+  return option->transform(CLI::Validator(complaint, "", kNotEmpty));
+}
+
+}  // namespace
 
 const Option& Option::required() const { return option_->required(), *this; }
 const Option& Option::needs(const Option& other) const { return option_->needs(other.option_), *this; }
@@ -91,16 +105,20 @@ const Option& Option::offers(const Offers& what) const {
   if (auto* program = dynamic_cast<ProgramApp*>(root)) program->offers[option_] = what;
   return *this;
 }
+const Option& Option::may_be_empty() const {
+  option_->get_validator(kNotEmpty)->active(false);
+  return *this;
+}
 const Option& Option::when_given(std::function<void()> tell) const {
   return option_->each([tell = std::move(tell)](const std::string&) { tell(); }), *this;
 }
 const Option& Option::as_duration() const {
   const std::map<std::string, double> units{{"s", 1}, {"m", 60}, {"h", 3600}};
-  return option_->transform(CLI::AsNumberWithUnit(units)), *this;
+  return not_empty(option_->transform(CLI::AsNumberWithUnit(units))), *this;
 }
 const Option& Option::read_as(std::function<std::string(const std::string&)> text_of,
                               const std::string& name) const {
-  return option_->transform(std::move(text_of), "", name), *this;
+  return not_empty(option_->transform(std::move(text_of), "", name)), *this;
 }
 
 namespace {
@@ -117,27 +135,27 @@ std::string why_no_unsigned(const std::string& text) {
 }  // namespace
 
 Option Command::add_option(const std::string& names, std::string& value, const std::string& help) const {
-  return {app_->add_option(names, value, help), app_};
+  return {not_empty(app_->add_option(names, value, help)), app_};
 }
 Option Command::add_option(const std::string& names, std::vector<std::string>& values,
                            const std::string& help) const {
-  return {app_->add_option(names, values, help), app_};
+  return {not_empty(app_->add_option(names, values, help)), app_};
 }
 Option Command::add_option(const std::string& names, std::vector<double>& values,
                            const std::string& help) const {
-  return {app_->add_option(names, values, help), app_};
+  return {not_empty(app_->add_option(names, values, help)), app_};
 }
 Option Command::add_option(const std::string& names, int& value, const std::string& help) const {
-  return {app_->add_option(names, value, help), app_};
+  return {not_empty(app_->add_option(names, value, help)), app_};
 }
 Option Command::add_option(const std::string& names, int64_t& value, const std::string& help) const {
-  return {app_->add_option(names, value, help), app_};
+  return {not_empty(app_->add_option(names, value, help)), app_};
 }
 Option Command::add_option(const std::string& names, uint64_t& value, const std::string& help) const {
-  return {app_->add_option(names, value, help)->check(std::function(why_no_unsigned)), app_};
+  return {not_empty(app_->add_option(names, value, help))->check(std::function(why_no_unsigned)), app_};
 }
 Option Command::add_option(const std::string& names, double& value, const std::string& help) const {
-  return {app_->add_option(names, value, help), app_};
+  return {not_empty(app_->add_option(names, value, help)), app_};
 }
 Option Command::add_flag(const std::string& names, bool& value, const std::string& help) const {
   return {app_->add_flag(names, value, help), app_};

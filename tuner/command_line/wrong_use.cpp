@@ -111,6 +111,17 @@ std::string unknown_command(const CLI::App& app, int argc, const char* const* ar
              meant.empty() ? where_help_is(named) : meant);
 }
 
+std::string empty_value(const CLI::App& app, int argc, const char* const* argv) {
+  const Named named = named_command(app, argc, argv);
+  for (int i = named.next; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view word = argv[i];
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    return str(named.name, named.name.empty() ? "" : ": ", word,
+               ": expected a value, found an empty word; is a shell variable not set?");
+  }
+  return "";
+}
+
 std::string wrong_use(const CLI::App& app, int argc, const char* const* argv, const std::string& found) {
   const Named named = named_command(app, argc, argv);
   const std::string start = named.name.empty() ? "" : named.name + ": ";

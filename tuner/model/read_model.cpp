@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler_core/graph/operator.h"
+#include "tuner/model/node_attribute.h"
 #include "tuner/model/onnx.pb.h"
 #include "tuner/model/raw_data.h"
 #include "tuner/model/tensor_data.h"
@@ -106,6 +107,7 @@ class ModelReader {
       ASSIGN_OR_RETURN(const int64_t extent, extent_of(name, d, tensor.shape().dim(d)));
       type.shape.push_back(extent);
     }
+    RETURN_IF_ERROR(graph::check_size(type).with_context(str("input \"", name, "\": ")));
     return define(input.name(), builder_.input(name, std::move(type)));
   }
 
@@ -147,10 +149,8 @@ class ModelReader {
     return Status::ok();
   }
 
-  // What the model says of its values is what its operators compute. With another batch than it was exported with, extents that
-  // stand in it as numbers say nothing.
+  // What the model says of its values is what its operators compute.
   Status check_declared() const {
-    if (other_batch_) return Status::ok();
     for (const auto& input : proto_.input()) RETURN_IF_ERROR(check_declared("input", input));
     for (const auto& value : proto_.value_info()) RETURN_IF_ERROR(check_declared("value", value));
     for (const auto& output : proto_.output()) RETURN_IF_ERROR(check_declared("output", output));
@@ -159,9 +159,20 @@ class ModelReader {
   Status check_declared(const char* what, const onnx::ValueInfoProto& declared) const {
     const auto value = values_.find(declared.name());
     if (value == values_.end() || value->second == graph::kNoValue) return Status::ok();
-    if (!declared.type().has_tensor_type() || !declared.type().tensor_type().has_shape()) return Status::ok();
-    const auto& dims = declared.type().tensor_type().shape().dim();
+    if (!declared.type().has_tensor_type()) return Status::ok();
     const graph::TensorType& type = builder_[value->second].type;
+    if (const int number = declared.type().tensor_type().elem_type();
+        number != onnx::TensorProto::UNDEFINED) {
+      const auto dtype = dtype_of(number);
+      if (!dtype || *dtype != type.dtype)
+        return invalid_argument(what, " \"", plain(declared.name()), "\": found elements of type ",
+                                type_name_of(number), " in the model, expected ", type.dtype,
+                                ", which follows from its inputs. Export the model "
+                                "anew, or put a Cast there");
+    }
+    // With another batch than it was exported with, extents that stand in it as numbers say nothing.
+    if (other_batch_ || !declared.type().tensor_type().has_shape()) return Status::ok();
+    const auto& dims = declared.type().tensor_type().shape().dim();
     bool same = dims.size() == std::ssize(type.shape);
     for (int d = 0; same && d < dims.size(); ++d)  // names, and no numbers, are for any extent
       same = dims[d].dim_value() <= 0 || dims[d].dim_value() == type.shape[static_cast<size_t>(d)];
@@ -195,7 +206,8 @@ class ModelReader {
     while (!node.inputs.empty() && node.inputs.back() == graph::kNoValue) node.inputs.pop_back();
     if (node.op == "Constant") return read_constant(proto, context);
     for (const auto& a : proto.attribute())
-      if (const Status read = read_attribute(a, node); !read) return read.with_context(context);
+      if (const Status read = read_attribute(a, data_, model_, node); !read)
+        return read.with_context(context);
     std::vector<std::string> results;
     for (const auto& out : proto.output()) results.push_back(plain(out));
     ASSIGN_OR_RETURN(const std::vector<graph::ValueId> made, builder_.add(std::move(node), results));
@@ -206,51 +218,13 @@ class ModelReader {
     return Status::ok();
   }
 
-  Status read_attribute(const onnx::AttributeProto& a, graph::Node& node) {
-    switch (a.type()) {
-      case onnx::AttributeProto::INT:
-        node.attributes[a.name()] = a.i();
-        // ONNX numbers types; the table names them.
-        if (a.name() == "to" || a.name() == "dtype" || a.name() == "output_dtype") {
-          ASSIGN_OR_RETURN(const DType dtype, dtype_of(static_cast<int>(a.i())));
-          node.attributes[a.name()] = std::string(dtype_name(dtype));
-        }
-        return Status::ok();
-      case onnx::AttributeProto::FLOAT:
-        node.attributes[a.name()] = static_cast<double>(a.f());
-        return Status::ok();
-      case onnx::AttributeProto::STRING:
-        node.attributes[a.name()] = a.s();
-        return Status::ok();
-      case onnx::AttributeProto::INTS:
-        node.attributes[a.name()] = std::vector<int64_t>(a.ints().begin(), a.ints().end());
-        return Status::ok();
-      case onnx::AttributeProto::FLOATS:
-        node.attributes[a.name()] = std::vector<double>(a.floats().begin(), a.floats().end());
-        return Status::ok();
-      case onnx::AttributeProto::STRINGS:
-        node.attributes[a.name()] = std::vector<std::string>(a.strings().begin(), a.strings().end());
-        return Status::ok();
-      case onnx::AttributeProto::TENSOR: {
-        // One number, as ConstantOfShape has it.
-        ASSIGN_OR_RETURN(const graph::Value value, data_.read(a.t(), model_));
-        if (value.type.elements() != 1)
-          return invalid_argument("attribute ", plain(a.name()), " is a tensor of several elements");
-        node.attributes[a.name()] = value.constant->numbers(value.type.dtype)[0];
-        node.attributes[a.name() + "_type"] = std::string(dtype_name(value.type.dtype));
-        return Status::ok();
-      }
-      default:
-        // Graphs inside operators (If, Loop) and the like: the operator is not in the table either.
-        return Status::ok();
-    }
-  }
-
   Status read_constant(const onnx::NodeProto& proto, const std::string& context) {
     if (proto.output_size() != 1 || proto.attribute_size() != 1)
       return invalid_argument(context, "expected one output and one attribute");
     if (proto.attribute(0).name() == "value" && is_empty(proto.attribute(0).t()))
       return define(proto.output(0), graph::kNoValue);
+    if (const Status stored = check_constant_attribute(proto.attribute(0)); !stored)
+      return stored.with_context(context);
     auto value = constant_of(proto.attribute(0));
     if (!value) return value.status().with_context(context);
     return define(proto.output(0), builder_.constant(plain(proto.output(0)), value->type, *value->constant));

@@ -66,11 +66,13 @@ Result<DType> dtype_of(int number) {
     default:
       break;
   }
-  const std::string name =
-      onnx::TensorProto::DataType_IsValid(number)
-          ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(number))
-          : str(number);
-  return invalid_argument("elements of type ", name, " are not served");
+  return invalid_argument("elements of type ", type_name_of(number), " are not served");
+}
+
+std::string type_name_of(int number) {
+  return onnx::TensorProto::DataType_IsValid(number)
+             ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(number))
+             : str(number);
 }
 
 namespace {
@@ -125,9 +127,10 @@ Result<graph::Constant> TensorData::external(const onnx::TensorProto& t, int64_t
     if (number == nullptr) continue;
     const std::string& text = entry.value();
     const char* const end = text.data() + text.size();
-    if (const auto [stop, error] = std::from_chars(text.data(), end, *number);
-        error != std::errc() || stop != end)
-      return invalid_argument("external ", entry.key(), " is no number of bytes");
+    const auto [stop, error] = std::from_chars(text.data(), end, *number);
+    if (error != std::errc() || stop != end || *number < 0)
+      return invalid_argument("external ", entry.key(), ": found \"", plain(text),
+                              "\", expected a number of bytes, 0 to 2^63 - 1");
   }
   if (length != bytes) return invalid_argument("has ", length, " bytes outside, its shape ", bytes);
   std::error_code error;
@@ -135,10 +138,9 @@ Result<graph::Constant> TensorData::external(const onnx::TensorProto& t, int64_t
     return zeros(bytes);
   ASSIGN_OR_RETURN(const MappedFile file, map(location));
   const auto all = std::as_bytes(std::span(file.bytes()));
-  if (offset < 0 || offset > std::ssize(all) - bytes)
-    return invalid_argument("needs bytes ", offset, " to ",
-                            offset + std::min(bytes, INT64_MAX - std::max<int64_t>(offset, 0)), " of ",
-                            plain(location), ", which has ", all.size());
+  if (offset > std::ssize(all) - bytes)
+    return invalid_argument("needs bytes ", offset, " to ", offset + std::min(bytes, INT64_MAX - offset),
+                            " of ", plain(location), ", which has ", all.size());
   return graph::Constant(all.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes)), file.owner());
 }
 

@@ -18,6 +18,9 @@ class TensorProto;  // onnx.proto
 // The type of this number of ONNX. InvalidArgument: one that is not served.
 Result<DType> dtype_of(int number);
 
+// ONNX's name of the type of this number ("FLOAT16"), or the number.
+std::string type_name_of(int number);
+
 // A name out of a file, which may hold anything, for a message: one line, and not a long one.
 std::string plain(const std::string& text);
 

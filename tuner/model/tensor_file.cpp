@@ -112,6 +112,9 @@ Result<std::string_view> elements_of(const std::string& path, std::string_view f
   if (path.ends_with(".npy")) {
     ASSIGN_OR_RETURN(const Found found, read_npy(file));
     const std::string_view expected = npy_type(dtype_of_arg(tensor));
+    if (found.type.starts_with('>') && dtype_bytes(dtype_of_arg(tensor)) > 1)
+      return invalid_argument("has big-endian elements (", found.type, "), expected ", expected,
+                              "; write it with astype('", expected, "')");
     if (found.type.substr(1) != expected.substr(1))
       return invalid_argument("has elements of type ", found.type, ", expected ", expected);
     RETURN_IF_ERROR(check_shape(found.shape, tensor));

@@ -15,11 +15,8 @@ Result<Shape> broadcast_all(const Use& use) {
   return shape;
 }
 
-// All operands of one type, which the result has, too.
+// The result has the type of all operands.
 Result<std::vector<TensorType>> same_type(const Use& use) {
-  for (size_t i = 1; i < use.inputs(); ++i)
-    if (use.dtype(i) != use.dtype(0))
-      return invalid_argument("operands of ", use.dtype(0), " and ", use.dtype(i), ", expected one type");
   ASSIGN_OR_RETURN(const Shape shape, broadcast_all(use));
   return one({use.dtype(0), shape});
 }
@@ -27,16 +24,6 @@ Result<std::vector<TensorType>> comparison(const Use& use) {
   ASSIGN_OR_RETURN(std::vector<TensorType> types, same_type(use));
   types[0].dtype = DType::kBool;
   return types;
-}
-Result<std::vector<TensorType>> truths(const Use& use) {
-  for (const size_t i : {0, 1})
-    if (use.dtype(i) != DType::kBool)
-      return invalid_argument("operands of ", use.dtype(i), ", expected bool");
-  return same_type(use);
-}
-Result<std::vector<TensorType>> mean_types(const Use& use) {
-  if (!is_float(use.dtype(0))) return invalid_argument("needs a float type, got ", use.dtype(0));
-  return same_type(use);
 }
 
 using Formula = Expr (*)(const Expr&, const Expr&);
@@ -119,8 +106,6 @@ void mod(const Use& use, MathWriter& m) {
 
 // The result has the type of the base. Exponents that are one small number become products.
 Result<std::vector<TensorType>> pow_types(const Use& use) {
-  if (use.dtype(0) == DType::kBool || use.dtype(1) == DType::kBool)
-    return invalid_argument("needs numbers, got bool");
   ASSIGN_OR_RETURN(const Shape shape, broadcast_all(use));
   return one({use.dtype(0), shape});
 }
@@ -154,10 +139,6 @@ void prelu(const Use& /*use*/, MathWriter& m) {
 }
 
 Result<std::vector<TensorType>> where_types(const Use& use) {
-  if (use.dtype(0) != DType::kBool)
-    return invalid_argument("the condition is ", use.dtype(0), ", expected bool");
-  if (use.dtype(1) != use.dtype(2))
-    return invalid_argument("operands of ", use.dtype(1), " and ", use.dtype(2), ", expected one type");
   ASSIGN_OR_RETURN(const Shape shape, broadcast_all(use));
   return one({use.dtype(1), shape});
 }
@@ -174,9 +155,9 @@ constexpr Operator kRows[] = {
     {"Mod", kKind, 2, 2, 1, mod_types, mod},
     {"Pow", kKind, 2, 2, 1, pow_types, pow},
     {"PRelu", kKind, 2, 2, 1, prelu_types, prelu},
-    {"And", kKind, 2, 2, 1, truths, of_two<direct<BinaryOp::kAnd>>},
-    {"Or", kKind, 2, 2, 1, truths, of_two<direct<BinaryOp::kOr>>},
-    {"Xor", kKind, 2, 2, 1, truths, of_two<differs>},
+    {"And", kKind, 2, 2, 1, same_type, of_two<direct<BinaryOp::kAnd>>},
+    {"Or", kKind, 2, 2, 1, same_type, of_two<direct<BinaryOp::kOr>>},
+    {"Xor", kKind, 2, 2, 1, same_type, of_two<differs>},
     {"Equal", kKind, 2, 2, 1, comparison, of_two<compared<BinaryOp::kEq>>},
     {"Less", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kLt>>},
     {"LessOrEqual", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kLe>>},
@@ -185,7 +166,7 @@ constexpr Operator kRows[] = {
     {"Sum", kKind, 1, kAnyNumber, 1, same_type, of_all<added>},
     {"Min", kKind, 1, kAnyNumber, 1, same_type, of_all<smaller>},
     {"Max", kKind, 1, kAnyNumber, 1, same_type, of_all<larger>},
-    {"Mean", kKind, 1, kAnyNumber, 1, mean_types, mean},
+    {"Mean", kKind, 1, kAnyNumber, 1, same_type, mean},
     {"Where", kKind, 3, 3, 1, where_types, where},
 };
 

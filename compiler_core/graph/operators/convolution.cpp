@@ -63,8 +63,6 @@ Terms terms_of(const Use& use, size_t image_input, size_t weight_input) {
 }
 
 Result<std::vector<TensorType>> conv_types(const Use& use) {
-  if (!is_float(use.dtype(0)) || use.dtype(0) != use.dtype(1))
-    return invalid_argument("needs floats of one type, got ", use.dtype(0), " and ", use.dtype(1));
   ASSIGN_OR_RETURN(const Shape shape, convolution_shape(use, 0, 1));
   if (use.has(2) && use.shape(2) != Shape{shape[1]})
     return invalid_argument("the bias is ", to_text(use.type(2)));
@@ -94,6 +92,8 @@ Result<Transposed> transposed_of(const Use& use) {
   Transposed t{.kernel = convolution_ops::kernel_of(weight),
                .strides = use.integers("strides", ones),
                .dilations = use.integers("dilations", ones)};
+  if (use.integers("kernel_shape", t.kernel) != t.kernel)
+    return invalid_argument("kernel_shape is not that of the weights, ", to_text(use.type(1)));
   const Shape pads = use.integers("pads", Shape(2 * rank, 0)), more = use.integers("output_padding", zeros);
   Shape wanted = use.integers("output_shape");
   if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
@@ -124,8 +124,6 @@ namespace convolution_ops {
 namespace {
 
 Result<std::vector<TensorType>> conv_transpose_types(const Use& use) {
-  if (!is_float(use.dtype(0)) || use.dtype(0) != use.dtype(1))
-    return invalid_argument("needs floats of one type, got ", use.dtype(0), " and ", use.dtype(1));
   ASSIGN_OR_RETURN(const Transposed t, transposed_of(use));
   const int64_t groups = use.integer("group", 1);
   if (groups < 1 || use.shape(0)[1] % groups != 0)
@@ -168,8 +166,17 @@ Expr zero_point(const Use& use, const MathWriter& m, size_t input, const Expr& c
     return whole(at(m.in(input), te::Indices(use.shape(input).size(), Expr(0))));
   return whole(load(m.in(input), {channel}));
 }
+// Scales and zero points of weights: one number, or one for each result channel.
+Status check_of_channels(const Use& use, std::initializer_list<size_t> inputs, int64_t channels) {
+  for (const size_t i : inputs)
+    if (use.has(i) && elements_of(use.shape(i)) != 1 && use.shape(i) != Shape{channels})
+      return invalid_argument("input ", i, " is ", to_text(use.type(i)), ", expected 1 or ", channels,
+                              " numbers");
+  return Status::ok();
+}
 Result<std::vector<TensorType>> conv_integer_types(const Use& use) {
   ASSIGN_OR_RETURN(const Shape shape, convolution_shape(use, 0, 1));
+  RETURN_IF_ERROR(check_of_channels(use, {3}, shape[1]));
   return one({DType::kInt32, shape});
 }
 // Sum of (x - its zero point) * (w - its zero point); the padding is the zero point.
@@ -190,8 +197,9 @@ void conv_integer(const Use& use, MathWriter& m) {
 // x, its scale and zero point, w, its scale and zero point, those of the result, bias.
 Result<std::vector<TensorType>> qlinear_conv_types(const Use& use) {
   ASSIGN_OR_RETURN(const Shape shape, convolution_shape(use, 0, 3));
-  if (dtype_bytes(use.dtype(7)) != 1)
-    return invalid_argument("the result is ", use.dtype(7), ", expected int8 or uint8");
+  RETURN_IF_ERROR(check_of_channels(use, {4, 5}, shape[1]));
+  if (use.has(8) && use.shape(8) != Shape{shape[1]})
+    return invalid_argument("the bias is ", to_text(use.type(8)), ", expected ", shape[1], " numbers");
   return one({use.dtype(7), shape});
 }
 void qlinear_conv(const Use& use, MathWriter& m) {

@@ -13,14 +13,33 @@ Expr place(const Expr& element, int64_t extent) {
   const Expr i = element->dtype == DType::kInt64 ? element : cast(DType::kInt64, element);
   return min(max(select(i < Expr(0), i + Expr(extent), i), Expr(0)), Expr(extent - 1));
 }
-Status needs_places(const Use& use, size_t input) {
-  if (use.dtype(input) == DType::kInt64 || use.dtype(input) == DType::kInt32) return Status::ok();
-  return invalid_argument("indices are ", use.dtype(input), ", expected int32 or int64");
+// Places that are known when compiling lie in the data. Number k of the input is one of dimension first + k % count.
+Status check_places(const Use& use, size_t input, size_t first, size_t count = 1) {
+  if (!use.is_constant(input)) return Status::ok();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> places, use.integers(input));
+  for (size_t k = 0; k < places.size(); ++k) {
+    const size_t dimension = first + k % count;
+    const int64_t extent = use.shape(0)[dimension];
+    if (places[k] < -extent || places[k] >= extent)
+      return invalid_argument("index ", places[k], " (element ", k, " of input ", input,
+                              ") lies outside of dimension ", dimension, ", which has ", extent,
+                              ": expected ", -extent, " to ", extent - 1);
+  }
+  return Status::ok();
+}
+// Indices that stand beside the data reach no further than they do, but along the axis.
+Status check_beside(const Use& use, int64_t axis) {
+  bool fits = use.rank(1) == use.rank(0);
+  for (size_t d = 0; fits && d < use.shape(0).size(); ++d)
+    fits = static_cast<int64_t>(d) == axis || use.shape(1)[d] <= use.shape(0)[d];
+  return fits ? Status::ok()
+              : invalid_argument("indices are ", to_text(use.type(1)), " for data ", to_text(use.type(0)),
+                                 " and axis ", axis);
 }
 
 Result<std::vector<TensorType>> gather_types(const Use& use) {
-  RETURN_IF_ERROR(needs_places(use, 1));
   ASSIGN_OR_RETURN(const int64_t axis, use.axis(0, use.rank(0)));
+  RETURN_IF_ERROR(check_places(use, 1, static_cast<size_t>(axis)));
   Shape shape = use.shape(0);
   const auto at_axis = shape.begin() + axis;
   shape.insert(shape.erase(at_axis), use.shape(1).begin(), use.shape(1).end());
@@ -39,9 +58,9 @@ void gather(const Use& use, MathWriter& m) {
 }
 
 Result<std::vector<TensorType>> gather_elements_types(const Use& use) {
-  RETURN_IF_ERROR(needs_places(use, 1));
-  RETURN_IF_ERROR(use.axis(0, use.rank(0)).status());
-  if (use.rank(1) != use.rank(0)) return invalid_argument("indices and data differ in dimensions");
+  ASSIGN_OR_RETURN(const int64_t axis, use.axis(0, use.rank(0)));
+  RETURN_IF_ERROR(check_beside(use, axis));
+  RETURN_IF_ERROR(check_places(use, 1, static_cast<size_t>(axis)));
   return one({use.dtype(0), use.shape(1)});
 }
 void gather_elements(const Use& use, MathWriter& m) {
@@ -54,10 +73,13 @@ void gather_elements(const Use& use, MathWriter& m) {
 }
 
 Result<std::vector<TensorType>> gather_nd_types(const Use& use) {
-  RETURN_IF_ERROR(needs_places(use, 1));
   const int64_t batch = use.integer("batch_dims", 0), depth = use.shape(1).empty() ? 0 : use.shape(1).back();
   if (batch < 0 || batch >= std::min(use.rank(0), use.rank(1)) || depth + batch > use.rank(0) || depth < 1)
     return invalid_argument("indices of ", depth, " places do not fit ", to_text(use.type(0)));
+  if (!std::equal(use.shape(1).begin(), use.shape(1).begin() + batch, use.shape(0).begin()))
+    return invalid_argument("indices are ", to_text(use.type(1)), " for data ", to_text(use.type(0)),
+                            ", of which ", batch, " dimensions are those of the batch");
+  RETURN_IF_ERROR(check_places(use, 1, static_cast<size_t>(batch), static_cast<size_t>(depth)));
   Shape shape(use.shape(1).begin(), use.shape(1).end() - 1);
   shape.insert(shape.end(), use.shape(0).begin() + batch + depth, use.shape(0).end());
   return one({use.dtype(0), shape});
@@ -103,10 +125,20 @@ void one_hot(const Use& use, MathWriter& m) {
 
 // Of each row so many elements stand in reverse order, the rest as they are.
 Result<std::vector<TensorType>> reverse_sequence_types(const Use& use) {
-  RETURN_IF_ERROR(needs_places(use, 1));
   const int64_t time = use.integer("time_axis", 0), batch = use.integer("batch_axis", 1);
   if (use.rank(0) < 2 || time + batch != 1)
     return invalid_argument("time_axis and batch_axis are not 0 and 1");
+  if (use.shape(1)[0] != use.shape(0)[static_cast<size_t>(batch)])
+    return invalid_argument(use.shape(1)[0], " lengths, expected one for each of ",
+                            use.shape(0)[static_cast<size_t>(batch)]);
+  const int64_t most = use.shape(0)[static_cast<size_t>(time)];
+  if (use.is_constant(1)) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, use.integers(1));
+    for (const int64_t length : lengths)
+      if (length < 0 || length > most)
+        return invalid_argument("a length of ", length, " in dimension ", time, ", which has ", most,
+                                ": expected 0 to ", most);
+  }
   return like_first(use);
 }
 void reverse_sequence(const Use& use, MathWriter& m) {
@@ -134,7 +166,6 @@ Result<ReduceOp> combination(const Use& use) {
   return invalid_argument("reduction \"", way, "\" is not served");
 }
 Status check_scatter(const Use& use) {
-  RETURN_IF_ERROR(needs_places(use, 1));
   RETURN_IF_ERROR(combination(use).status());
   if (use.type(0).elements() > kMostScatterWork / use.type(2).elements())
     return invalid_argument(use.type(2).elements(), " updates of ", use.type(0).elements(),
@@ -169,9 +200,12 @@ void scatter(const Use& use, MathWriter& m, const Shape& updates, const Term& hi
 
 Result<std::vector<TensorType>> scatter_elements_types(const Use& use) {
   RETURN_IF_ERROR(check_scatter(use));
-  RETURN_IF_ERROR(use.axis(0, use.rank(0)).status());
-  if (use.shape(1) != use.shape(2) || use.rank(1) != use.rank(0))
-    return invalid_argument("indices, updates and data do not fit together");
+  ASSIGN_OR_RETURN(const int64_t axis, use.axis(0, use.rank(0)));
+  if (use.shape(1) != use.shape(2))
+    return invalid_argument("indices are ", to_text(use.type(1)), ", updates ", to_text(use.type(2)),
+                            ", expected one shape");
+  RETURN_IF_ERROR(check_beside(use, axis));
+  RETURN_IF_ERROR(check_places(use, 1, static_cast<size_t>(axis)));
   return like_first(use);
 }
 void scatter_elements(const Use& use, MathWriter& m) {
@@ -193,7 +227,10 @@ Result<std::vector<TensorType>> scatter_nd_types(const Use& use) {
     return invalid_argument("indices of ", depth, " places do not fit the data");
   Shape expected(use.shape(1).begin(), use.shape(1).end() - 1);
   expected.insert(expected.end(), use.shape(0).begin() + depth, use.shape(0).end());
-  if (expected != use.shape(2)) return invalid_argument("updates are ", to_text(use.type(2)));
+  if (expected != use.shape(2))
+    return invalid_argument("updates are ", to_text(use.type(2)), ", expected ",
+                            to_text(TensorType{use.dtype(2), expected}));
+  RETURN_IF_ERROR(check_places(use, 1, 0, static_cast<size_t>(depth)));
   return like_first(use);
 }
 void scatter_nd(const Use& use, MathWriter& m) {

@@ -114,7 +114,7 @@ Result<std::vector<TensorType>> concat_types(const Use& use) {
   TensorType type = use.type(0);
   for (size_t k = 1; k < use.inputs(); ++k) {
     Shape shape = use.shape(k);
-    if (shape.size() != type.shape.size() || use.dtype(k) != type.dtype)
+    if (shape.size() != type.shape.size())
       return invalid_argument("input ", k, " is ", to_text(use.type(k)), ", the first ",
                               to_text(use.type(0)));
     type.shape[static_cast<size_t>(axis)] += shape[static_cast<size_t>(axis)];
@@ -147,9 +147,15 @@ Result<std::vector<int64_t>> parts_of(const Use& use, int64_t axis) {
   ASSIGN_OR_RETURN(const auto given, use.integers("split", 1));
   const auto count = static_cast<int64_t>(use.node().outputs.size());
   std::vector<int64_t> parts;
+  constexpr int64_t kMayBeUneven = 18;
+  if (use.integer("num_outputs", count) != count || (given && use.has_attribute("num_outputs")))
+    return invalid_argument("num_outputs is ", use.integer("num_outputs", count), " beside ", count,
+                            " results", given ? " and sizes of the parts" : "");
   if (given) {
     parts = *given;
   } else {
+    if (use.operator_set() < kMayBeUneven && extent % count != 0)
+      return invalid_argument("does not split ", extent, " into ", count, " equal parts");
     const int64_t each = (extent + count - 1) / count;
     for (int64_t k = 0; k < count; ++k) parts.push_back(std::min(each, extent - k * each));
   }
@@ -189,15 +195,19 @@ Result<std::vector<Cut>> cuts_of(const Use& use) {
   ASSIGN_OR_RETURN(const auto steps, use.integers("steps", 4));
   if (!starts || !ends || starts->size() != ends->size())
     return invalid_argument("starts and ends do not fit together");
+  if ((axes && axes->size() != starts->size()) || (steps && steps->size() != starts->size()))
+    return invalid_argument(starts->size(), " starts, ", axes ? axes->size() : starts->size(), " axes and ",
+                            steps ? steps->size() : starts->size(), " steps, expected as many of each");
   std::vector<Cut> cuts;
   for (const int64_t extent : use.shape(0)) cuts.push_back({0, 1, extent});
+  std::vector<bool> cut(cuts.size(), false);
   for (size_t k = 0; k < starts->size(); ++k) {
-    int64_t axis = axes ? axes->at(std::min(k, axes->size() - 1)) : static_cast<int64_t>(k);
+    int64_t axis = axes ? (*axes)[k] : static_cast<int64_t>(k);
     if (axis < 0) axis += use.rank(0);
-    if (axis < 0 || axis >= use.rank(0) || (axes && axes->size() != starts->size()))
-      return invalid_argument("axes do not fit the input");
-    const int64_t extent = use.shape(0)[static_cast<size_t>(axis)],
-                  step = steps && k < steps->size() ? (*steps)[k] : 1;
+    if (axis < 0 || axis >= use.rank(0)) return invalid_argument("axes do not fit the input");
+    if (cut[static_cast<size_t>(axis)]) return invalid_argument("axis ", axis, " stands twice");
+    cut[static_cast<size_t>(axis)] = true;
+    const int64_t extent = use.shape(0)[static_cast<size_t>(axis)], step = steps ? (*steps)[k] : 1;
     if (step == 0 || step < -kMostExtent) return invalid_argument("a step is ", step);
     const auto bound = [&](int64_t x, int64_t least, int64_t most) {
       return std::clamp(x < 0 ? std::max(x, -extent - 1) + extent : x, least, most);
@@ -242,9 +252,12 @@ Result<std::vector<Border>> borders_of(const Use& use) {
   }
   if (!pads || pads->size() != 2 * axes.size()) return invalid_argument("pads do not fit the input");
   std::vector<Border> borders(use.shape(0).size());
+  std::vector<bool> named(borders.size(), false);
   for (size_t k = 0; k < axes.size(); ++k) {
     const int64_t axis = axes[k] < 0 ? axes[k] + use.rank(0) : axes[k];
     if (axis < 0 || axis >= use.rank(0)) return invalid_argument("axis ", axes[k], " is none of the input");
+    if (named[static_cast<size_t>(axis)]) return invalid_argument("axis ", axis, " stands twice");
+    named[static_cast<size_t>(axis)] = true;
     const Border border{(*pads)[k], (*pads)[k + axes.size()]};
     if (std::max(border.before, border.behind) > kMostExtent ||
         std::min(border.before, border.behind) < -kMostExtent)
@@ -265,7 +278,6 @@ Result<std::vector<TensorType>> pad_types(const Use& use) {
       return invalid_argument("a border of ", most, " of dimension ", d, ", which is ", type.shape[d]);
     type.shape[d] += borders[d].before + borders[d].behind;
   }
-  if (use.has(2) && elements_of(use.shape(2)) != 1) return invalid_argument("input 2 is no single number");
   return one(type);
 }
 void pad(const Use& use, MathWriter& m) {

@@ -9,11 +9,6 @@ namespace {
 
 Expr root(const Expr& x) { return unary(UnaryOp::kSqrt, x); }
 
-Result<std::vector<TensorType>> floats(const Use& use) {
-  if (!is_float(use.dtype(0))) return invalid_argument("needs a float type, got ", use.dtype(0));
-  return like_first(use);
-}
-
 // --- Softmax and its like ---
 // Dimensions of one group: up to operator set 12 all from the axis on, one since.
 struct Group {
@@ -57,7 +52,7 @@ Result<Group> softmax_group(const Use& use) {
 }
 Result<std::vector<TensorType>> softmax_types(const Use& use) {
   RETURN_IF_ERROR(softmax_group(use).status());
-  return floats(use);
+  return like_first(use);
 }
 struct SoftmaxSums {
   Buffer most, sum;
@@ -137,7 +132,7 @@ Result<std::vector<TensorType>> batch_norm_types(const Use& use) {
       return invalid_argument("input ", i, " is ", to_text(use.type(i)), ", expected ", channels, " numbers");
   for (size_t k = 1; k < use.node().outputs.size(); ++k)
     if (use.gives(k)) return invalid_argument("statistics of training are not served");
-  return floats(use);
+  return like_first(use);
 }
 void batch_norm(const Use& use, MathWriter& m) {
   const DType dtype = use.dtype(0);
@@ -152,7 +147,11 @@ void batch_norm(const Use& use, MathWriter& m) {
 
 Result<std::vector<TensorType>> instance_norm_types(const Use& use) {
   if (use.rank(0) < 3) return invalid_argument("needs images, got ", use.rank(0), " dimensions");
-  return floats(use);
+  for (const size_t i : {1, 2})
+    if (use.shape(i) != Shape{use.shape(0)[1]})
+      return invalid_argument("input ", i, " is ", to_text(use.type(i)), ", expected ", use.shape(0)[1],
+                              " numbers");
+  return like_first(use);
 }
 void instance_norm(const Use& use, MathWriter& m) {
   const Group group{2, use.shape(0).size()};
@@ -174,7 +173,7 @@ Result<std::vector<TensorType>> group_norm_types(const Use& use) {
   const int64_t scales = use.operator_set() < 21 ? groups : use.shape(0)[1];
   if (use.shape(1) != Shape{scales} || use.shape(2) != Shape{scales})
     return invalid_argument("scale and bias are not ", scales, " numbers");
-  return floats(use);
+  return like_first(use);
 }
 void group_norm(const Use& use, MathWriter& m) {
   const Shape& shape = use.shape(0);
@@ -215,7 +214,7 @@ Result<std::vector<TensorType>> layer_norm_types(const Use& use) {
   }
   Shape statistics = use.shape(0);
   std::fill(statistics.begin() + axis, statistics.end(), 1);
-  ASSIGN_OR_RETURN(std::vector<TensorType> types, floats(use));
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, like_first(use));
   types.resize(3, {DType::kFloat32, statistics});
   return types;
 }
@@ -261,7 +260,7 @@ Result<std::vector<TensorType>> mvn_types(const Use& use) {
   for (const int64_t axis : use.integers("axes", {0, 2, 3}))
     if (axis < -use.rank(0) || axis >= use.rank(0))
       return invalid_argument("axis ", axis, " is none of the input");
-  return floats(use);
+  return like_first(use);
 }
 void mvn(const Use& use, MathWriter& m) {
   std::vector<bool> reduced(use.shape(0).size(), false);
@@ -295,7 +294,7 @@ void mvn(const Use& use, MathWriter& m) {
 // x / (bias + alpha / size * sum of squares of neighbouring channels) ^ beta
 Result<std::vector<TensorType>> lrn_types(const Use& use) {
   if (use.rank(0) < 3 || use.integer("size", 0) < 1) return invalid_argument("needs images and a size");
-  return floats(use);
+  return like_first(use);
 }
 void lrn(const Use& use, MathWriter& m) {
   const int64_t size = use.integer("size", 1), before = (size - 1) / 2;
@@ -320,7 +319,7 @@ Result<std::vector<TensorType>> lp_norm_types(const Use& use) {
   RETURN_IF_ERROR(use.axis(-1, use.rank(0)).status());
   const int64_t p = use.integer("p", 2);
   if (p != 1 && p != 2) return invalid_argument("p is ", p, ", expected 1 or 2");
-  return floats(use);
+  return like_first(use);
 }
 void lp_norm(const Use& use, MathWriter& m) {
   const auto axis = static_cast<size_t>(*use.axis(-1, use.rank(0)));

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "compiler_core/graph/operators/window.h"
+#include "compiler_core/graph/pool_window.h"
 
 namespace tuner::graph {
 namespace pooling_ops {
@@ -9,6 +10,17 @@ namespace {
 
 Result<std::vector<TensorType>> pool_types(const Use& use) {
   ASSIGN_OR_RETURN(const Window w, window_of(use, use.shape(0), {}));
+  for (size_t d = 0; d < w.kernel.size(); ++d) {
+    const PoolWindow along{.extent = use.shape(0)[d + 2],
+                           .kernel = w.kernel[d],
+                           .stride = w.strides[d],
+                           .dilation = w.dilations[d],
+                           .before = w.before[d],
+                           .behind = w.behind[d],
+                           .windows = w.result[d]};
+    RETURN_IF_ERROR(check_pool_window(along, {str("padding before dimension ", d + 2),
+                                              str("padding behind dimension ", d + 2), "elements"}));
+  }
   Shape shape{use.shape(0)[0], use.shape(0)[1]};
   shape.insert(shape.end(), w.result.begin(), w.result.end());
   return one({use.dtype(0), shape});
@@ -64,10 +76,6 @@ void max_pool(const Use& use, MathWriter& m) {
   m.result(1, [&](const te::Indices& i) { return load(first, i); });
 }
 
-Result<std::vector<TensorType>> float_pool_types(const Use& use) {
-  if (!is_float(use.dtype(0))) return invalid_argument("needs a float type, got ", use.dtype(0));
-  return pool_types(use);
-}
 // How many elements of the window lie within bounds in dimension d: in the image, or with its padding.
 Expr counted(const Window& w, size_t d, const Expr& o, int64_t extent, bool with_padding) {
   const int64_t before = with_padding ? -w.before[d] : 0, end = with_padding ? extent + w.behind[d] : extent;
@@ -103,7 +111,7 @@ void average_pool(const Use& use, MathWriter& m) {
 Result<std::vector<TensorType>> lp_pool_types(const Use& use) {
   const int64_t p = use.integer("p", 2);
   if (p != 1 && p != 2) return invalid_argument("p is ", p, ", expected 1 or 2");
-  return float_pool_types(use);
+  return pool_types(use);
 }
 void lp_pool(const Use& use, MathWriter& m) {
   const Window w = *window_of(use, use.shape(0), {});
@@ -120,8 +128,7 @@ void lp_pool(const Use& use, MathWriter& m) {
 
 // --- the whole image ---
 Result<std::vector<TensorType>> global_types(const Use& use) {
-  if (use.rank(0) < 3 || !is_float(use.dtype(0)))
-    return invalid_argument("needs images of floats, got ", to_text(use.type(0)));
+  if (use.rank(0) < 3) return invalid_argument("needs images, got ", to_text(use.type(0)));
   Shape shape(use.shape(0).size(), 1);
   shape[0] = use.shape(0)[0];
   shape[1] = use.shape(0)[1];
@@ -148,7 +155,7 @@ void global_average(const Use& use, MathWriter& m) {
 constexpr auto kKind = OperatorKind::kReduction;
 constexpr Operator kRows[] = {
     {"MaxPool", kKind, 1, 1, 2, max_pool_types, max_pool},
-    {"AveragePool", kKind, 1, 1, 1, float_pool_types, average_pool},
+    {"AveragePool", kKind, 1, 1, 1, pool_types, average_pool},
     {"LpPool", kKind, 1, 1, 1, lp_pool_types, lp_pool},
     {"GlobalMaxPool", kKind, 1, 1, 1, global_types, global_max},
     {"GlobalAveragePool", kKind, 1, 1, 1, global_types, global_average},

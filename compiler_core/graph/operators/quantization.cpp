@@ -20,6 +20,10 @@ Status check_scales(const Use& use) {
     if (!single && (axis >= use.shape(0).size() || use.shape(i) != Shape{use.shape(0)[axis]}))
       return invalid_argument("input ", i, " is ", to_text(use.type(i)), " for ", to_text(use.type(0)));
   }
+  if (use.has(2) && use.shape(1) != use.shape(2) &&
+      (elements_of(use.shape(1)) != 1 || elements_of(use.shape(2)) != 1))
+    return invalid_argument("the scale is ", to_text(use.type(1)), ", the zero point ", to_text(use.type(2)),
+                            ", expected one shape");
   return Status::ok();
 }
 Expr of_axis(const Use& use, const MathWriter& m, size_t input, const te::Indices& i) {
@@ -47,7 +51,6 @@ void quantize(const Use& use, MathWriter& m) {
 
 Result<std::vector<TensorType>> dequantize_types(const Use& use) {
   RETURN_IF_ERROR(check_scales(use));
-  if (is_float(use.dtype(0))) return invalid_argument("needs integers, got ", use.dtype(0));
   const std::string name = use.word("output_dtype", "");
   const auto named = dtype_from_name(name);
   if (!name.empty() && (!named || !is_float(*named)))
@@ -64,7 +67,6 @@ void dequantize(const Use& use, MathWriter& m) {
 
 // Quantised by the range of the data itself, which is made to hold zero.
 Result<std::vector<TensorType>> dynamic_types(const Use& use) {
-  if (use.dtype(0) != DType::kFloat32) return invalid_argument("needs float32, got ", use.dtype(0));
   return std::vector<TensorType>{{DType::kUInt8, use.shape(0)}, {DType::kFloat32, {}}, {DType::kUInt8, {}}};
 }
 void dynamic(const Use& use, MathWriter& m) {

@@ -52,10 +52,6 @@ Result<std::vector<TensorType>> reduced_types(const Use& use) {
   RETURN_IF_ERROR(axes_of(use).status());
   return one({use.dtype(0), reduction_of(use).result});
 }
-Result<std::vector<TensorType>> floats(const Use& use) {
-  if (!is_float(use.dtype(0))) return invalid_argument("needs a float type, got ", use.dtype(0));
-  return reduced_types(use);
-}
 
 Expr same(const Expr& x) { return x; }
 Expr square(const Expr& x) { return x * x; }
@@ -158,7 +154,7 @@ void arg(const Use& use, MathWriter& m) {
 // --- CumSum: each element with those before it ---
 Result<std::vector<TensorType>> cum_sum_types(const Use& use) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> axis, use.integers(1));
-  if (axis.size() != 1 || axis[0] < -use.rank(0) || axis[0] >= use.rank(0))
+  if (axis[0] < -use.rank(0) || axis[0] >= use.rank(0))
     return invalid_argument("the axis is none of the input");
   return like_first(use);
 }
@@ -222,10 +218,10 @@ constexpr Operator kRows[] = {
     {"ReduceMean", kKind, 1, 2, 1, reduced_types, mean},
     {"ReduceProd", kKind, 1, 2, 1, reduced_types, product},
     {"ReduceL1", kKind, 1, 2, 1, reduced_types, combined<kSum, size, same>},
-    {"ReduceL2", kKind, 1, 2, 1, floats, combined<kSum, square, root>},
+    {"ReduceL2", kKind, 1, 2, 1, reduced_types, combined<kSum, square, root>},
     {"ReduceSumSquare", kKind, 1, 2, 1, reduced_types, combined<kSum, square, same>},
-    {"ReduceLogSum", kKind, 1, 2, 1, floats, combined<kSum, same, logarithm>},
-    {"ReduceLogSumExp", kKind, 1, 2, 1, floats, log_sum_exp},
+    {"ReduceLogSum", kKind, 1, 2, 1, reduced_types, combined<kSum, same, logarithm>},
+    {"ReduceLogSumExp", kKind, 1, 2, 1, reduced_types, log_sum_exp},
     {"ArgMax", kKind, 1, 1, 1, arg_types, arg<ReduceOp::kMax>},
     {"ArgMin", kKind, 1, 1, 1, arg_types, arg<ReduceOp::kMin>},
     {"CumSum", kKind, 2, 2, 1, cum_sum_types, cum_sum},

@@ -34,8 +34,11 @@ Result<std::vector<Axis>> axes_of(const Use& use) {
   std::vector<int64_t> dimensions(use.shape(0).size());
   for (size_t d = 0; d < dimensions.size(); ++d) dimensions[d] = static_cast<int64_t>(d);
   if (given) dimensions = *given;
-  if (sizes.size() != dimensions.size() && scales.size() != dimensions.size())
-    return invalid_argument("scales and sizes do not fit ", dimensions.size(), " dimensions");
+  if (!sizes.empty() && !scales.empty())
+    return invalid_argument("has scales and sizes, expected one of them");
+  if (sizes.size() + scales.size() != dimensions.size())
+    return invalid_argument(sizes.size() + scales.size(), " scales or sizes, expected one for each of ",
+                            dimensions.size(), " dimensions");
   constexpr int64_t kMostExtent = int64_t{1} << 24;
   std::vector<Axis> axes;
   for (size_t k = 0; k < dimensions.size(); ++k) {

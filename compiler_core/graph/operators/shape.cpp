@@ -61,7 +61,6 @@ Result<int64_t> range_length(const Use& use) {
   double bounds[3];
   for (size_t i = 0; i < 3; ++i) {
     ASSIGN_OR_RETURN(const std::vector<double> numbers, use.numbers(i));
-    if (numbers.size() != 1) return invalid_argument("input ", i, " is no single number");
     bounds[i] = numbers[0];
   }
   const double length = std::ceil((bounds[1] - bounds[0]) / bounds[2]);

@@ -44,10 +44,6 @@ void formula(const Use& use, MathWriter& m) {
   each(use, m, kFormula);
 }
 
-Result<std::vector<TensorType>> floats(const Use& use) {
-  if (!is_float(use.dtype(0))) return invalid_argument("needs a float type, got ", use.dtype(0));
-  return like_first(use);
-}
 Result<std::vector<TensorType>> truth(const Use& use) { return one({DType::kBool, use.shape(0)}); }
 
 template <UnaryOp kOp>
@@ -130,17 +126,11 @@ Result<std::vector<TensorType>> gelu_types(const Use& use) {
   const std::string way = use.word("approximate", "none");
   if (way != "none" && way != "tanh")
     return invalid_argument("approximate is ", way, ", expected none or tanh");
-  return floats(use);
+  return like_first(use);
 }
 
 // --- Clip, Cast, Dropout ---
 // Bounds are attributes up to operator set 10, inputs since.
-Result<std::vector<TensorType>> clip_types(const Use& use) {
-  for (const size_t i : {1, 2})
-    if (use.has(i) && elements_of(use.shape(i)) != 1)
-      return invalid_argument("input ", i, " is no single number");
-  return like_first(use);
-}
 void clip(const Use& use, MathWriter& m) {
   m.result([&](const te::Indices& i) {
     Expr x = load(m.in(0), i);
@@ -179,16 +169,12 @@ void dropout(const Use& use, MathWriter& m) {
 constexpr auto kKind = OperatorKind::kElementwise;
 template <Formula kFormula>
 constexpr Operator row(std::string_view name) {
-  return {name, kKind, 1, 1, 1, floats, formula<kFormula>};
-}
-template <Formula kFormula>
-constexpr Operator of_any_type(std::string_view name) {
   return {name, kKind, 1, 1, 1, like_first, formula<kFormula>};
 }
 
 constexpr Operator kRows[] = {
-    of_any_type<absolute>("Abs"),
-    of_any_type<negative>("Neg"),
+    row<absolute>("Abs"),
+    row<negative>("Neg"),
     row<ceiling>("Ceil"),
     row<direct<UnaryOp::kFloor>>("Floor"),
     row<direct<UnaryOp::kRound>>("Round"),
@@ -209,12 +195,12 @@ constexpr Operator kRows[] = {
     row<direct<UnaryOp::kAcosh>>("Acosh"),
     row<direct<UnaryOp::kAtanh>>("Atanh"),
     row<reciprocal>("Reciprocal"),
-    of_any_type<sign>("Sign"),
+    row<sign>("Sign"),
     {"Not", kKind, 1, 1, 1, like_first, formula<inverted>},
     {"IsNaN", kKind, 1, 1, 1, truth, formula<nan_found>},
     {"IsInf", kKind, 1, 1, 1, truth, formula<is_infinite>},
-    of_any_type<same>("Identity"),
-    of_any_type<relu>("Relu"),
+    row<same>("Identity"),
+    row<relu>("Relu"),
     row<leaky_relu>("LeakyRelu"),
     row<thresholded_relu>("ThresholdedRelu"),
     row<elu>("Elu"),
@@ -228,8 +214,8 @@ constexpr Operator kRows[] = {
     row<mish>("Mish"),
     row<swish>("Swish"),
     {"Gelu", kKind, 1, 1, 1, gelu_types, formula<gelu>},
-    of_any_type<shrink>("Shrink"),
-    {"Clip", kKind, 1, 3, 1, clip_types, clip},
+    row<shrink>("Shrink"),
+    {"Clip", kKind, 1, 3, 1, like_first, clip},
     {"Cast", kKind, 1, 1, 1, cast_types, formula<same>},
     {"CastLike", kKind, 2, 2, 1, cast_like_types, formula<same>},
     {"Dropout", kKind, 1, 3, 2, dropout_types, dropout},

@@ -27,12 +27,17 @@ bool is_known(const Graph& graph, const Node& node) {
 }  // namespace
 
 Status fold_constants(Graph& graph, const Evaluator& evaluate) {
-  std::vector<bool> gone(graph.nodes.size(), false);
+  std::vector<bool> gone(graph.nodes.size(), false), made_known(graph.values.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
+    // What a constant may not be (an index beyond its axis) is told once the constant is known.
+    if (std::ranges::any_of(node.inputs, [&](ValueId in) { return in != kNoValue && made_known[in]; }))
+      RETURN_IF_ERROR(infer(graph, node).status());
     if (!is_known(graph, node) || !is_worth_it(graph, node)) continue;
     RETURN_IF_ERROR(fold(graph, node, evaluate));
     gone[n] = true;
+    for (const ValueId out : node.outputs)
+      if (out != kNoValue) made_known[out] = true;
   }
   erase_nodes(graph, gone);
   return Status::ok();
