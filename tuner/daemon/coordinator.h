@@ -336,6 +336,7 @@ class Coordinator {
   void end_open_races(const std::string& job_id);
   void announce(const Run& run, int task_index, const std::string& note);
   void step_races(Run& run);
+  void store_time_used(Run& run);
   void watch_time_limit(Run& run);
   int64_t races_to_come(const Run& run);
   bool begin_races(Run& run);
