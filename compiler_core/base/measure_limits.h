@@ -13,8 +13,8 @@ namespace tuner {
 struct MeasureLimit {
   std::string_view name;  // of the key in a job file, and of the field in a message
   double least, most;
-  bool above = false;  // values lie above `least`, which is none itself
-  bool whole = false;  // integers
+  bool above = false;                         // values lie above `least`, which is none itself
+  bool whole = false;                         // integers
   constexpr bool holds(double value) const {  // false: NaN
     return (above ? value > least : value >= least) && value <= most;
   }

@@ -158,7 +158,7 @@ struct RaceReply {
   };
   std::vector<Candidate> candidates;
   double run_ms = 0;
-  std::string error;         // the runner's own trouble, as in RunReply
+  std::string error;                          // the runner's own trouble, as in RunReply
   bool refused = false, device_sick = false;  // likewise
 };
 

@@ -14,8 +14,8 @@
 namespace tuner {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::FarmByHand;
+using ::testing::HasSubstr;
 using testing::kAnalyticKey;
 using testing::kAnalyticTarget;
 
@@ -24,11 +24,16 @@ struct Door {
   const char* name;
   double bound, beyond;
 };
-constexpr Door kUpper[] = {{"min_repeat_ms", 60'000, 60'000.5}, {"repeats", 1'000, 1'001},
-                           {"precision", 1, 1.001},             {"build_timeout_s", 600, 600.5},
-                           {"run_timeout_s", 600, 600.5},       {"memory_limit_bytes", 1LL << 40, (1LL << 40) + 1}};
-constexpr Door kLower[] = {{"min_repeat_ms", 1e-6, -1},  {"repeats", 1, -1},
-                           {"build_timeout_s", 1e-6, -1}, {"run_timeout_s", 1e-6, -1},
+constexpr Door kUpper[] = {{"min_repeat_ms", 60'000, 60'000.5},
+                           {"repeats", 1'000, 1'001},
+                           {"precision", 1, 1.001},
+                           {"build_timeout_s", 600, 600.5},
+                           {"run_timeout_s", 600, 600.5},
+                           {"memory_limit_bytes", 1LL << 40, (1LL << 40) + 1}};
+constexpr Door kLower[] = {{"min_repeat_ms", 1e-6, -1},
+                           {"repeats", 1, -1},
+                           {"build_timeout_s", 1e-6, -1},
+                           {"run_timeout_s", 1e-6, -1},
                            {"memory_limit_bytes", 1 << 20, (1 << 20) - 1}};
 
 std::string number(double value) {
@@ -112,8 +117,9 @@ TEST(MeasureLimits, B2EveryDoorTakesTheBoundAndNoneOfTheDoorsForJobsWhatLiesBeyo
       EXPECT_EQ(submit.code(), StatusCode::kInvalidArgument) << d.name << " of Submit: " << d.beyond;
       EXPECT_THAT(submit.message(), HasSubstr(str("submit.options.", d.name, ": expected a")));
     }
-  EXPECT_THAT(by_submit("run_timeout_s", 1e9).message(),
-              HasSubstr("submit.options.run_timeout_s: expected a number above 0 and at most 600, found 1e+09"));
+  EXPECT_THAT(
+      by_submit("run_timeout_s", 1e9).message(),
+      HasSubstr("submit.options.run_timeout_s: expected a number above 0 and at most 600, found 1e+09"));
   EXPECT_THAT(by_submit("repeats", 1'001).message(),
               HasSubstr("submit.options.repeats: expected an integer from 1 to 1000, found 1001"));
 }
@@ -153,14 +159,16 @@ TEST(MeasureLimits, B2ARefusedRequestEndsItsTrialAndPausesNoWorker) {
   const std::string worker = farm.enter("w1");
   const std::string job = farm.submit(8);
   v1::SyncRequest request;
-  std::set<std::pair<std::string, int>> refused;  // trials with their attempts: a lease may be delivered twice
+  std::set<std::pair<std::string, int>>
+      refused;  // trials with their attempts: a lease may be delivered twice
   for (int i = 0; i < 400 && !has_ended(farm.state(job)); ++i) {
     farm.clock.now += 10;
     const v1::SyncReply reply = farm.sync(worker, 4, std::exchange(request, {}));
     for (const v1::Lease& lease : reply.leases()) {
       v1::MeasureRecord& record = *request.add_results();
-      record.set_trial_id(lease.trial_id());
-      record.set_attempt(lease.attempt());
+      record = FarmByHand::honest(lease);
+      record.clear_run_ns();
+      record.clear_cpu_ns();
       record.set_outcome(v1::DEVICE_LOST);
       record.set_message("the runner refuses the request");
       record.set_refused(true);

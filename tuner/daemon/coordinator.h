@@ -131,7 +131,8 @@ class Coordinator {
 
   // --- workers ---
   // Aborted: another process with this id is here.
-  Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply);
+  Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
+                         Workers::Registrar registrar = {});
   // Answers at once if there is news, else after request.wait_ms, by calling `done` once, from any thread.
   // Both messages must live until then. Returns a name for cancel_sync().
   uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done);

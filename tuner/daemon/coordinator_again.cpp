@@ -99,7 +99,7 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
             .options = limited(job.options),
             .race = from_proto(request.options()),
             .finalists = {trial.trial}};
-  RETURN_IF_ERROR(within_limits(work.race, "options"));
+  RETURN_IF_ERROR(within_limits(work.race, "options", /*zero_is_default=*/true));
   work.options.constants = work.race.constants;
   const Needs needs = needs_of(work);
 

@@ -25,8 +25,10 @@ std::string random_session() {
   return text;
 }
 
-Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) {
+Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
+                                    Workers::Registrar registrar) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
+  offer.registrar = std::move(registrar);
   RETURN_IF_ERROR(check_kind(offer.kind));
   const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;

@@ -199,12 +199,12 @@ class LeaseTable {
   struct Entry {
     Trial trial;
     State state = State::kQueued;
-    double charged_ms = -1;      // what its tenant was charged for the lease; negative: nothing
-    int64_t granted_ms = 0;      // when it was leased
-    int64_t at_work_ms = 0;      // since when it is at work
+    double charged_ms = -1;       // what its tenant was charged for the lease; negative: nothing
+    int64_t granted_ms = 0;       // when it was leased
+    int64_t at_work_ms = 0;       // since when it is at work
     int64_t overdue_fencing = 0;  // leases up to this token lasted too long: whoever has one is to stop
-    std::optional<Owner> owner;  // leased: nobody yet after a restart
-    std::string kept_for;        // the worker that had it before the restart
+    std::optional<Owner> owner;   // leased: nobody yet after a restart
+    std::string kept_for;         // the worker that had it before the restart
     bool at_work = false, running = false;
     bool alone = false;                         // reserved or leased as a suspect
     std::map<Owner, int64_t> first_granted_ms;  // since this daemon began

@@ -137,12 +137,10 @@ RaceCourse from_proto(const v1::RaceCourse& course) {
 }
 
 RaceOptions from_proto(const v1::RaceOptions& options) {
-  const RaceOptions defaults;
-  const auto given = [](auto value, auto fallback) { return value == 0 ? fallback : value; };
-  return {.min_repeat_ms = given(options.min_repeat_ms(), defaults.min_repeat_ms),
-          .processes = given(options.processes(), defaults.processes),
-          .rounds = given(options.rounds(), defaults.rounds),
-          .limit_s = given(options.limit_s(), defaults.limit_s),
+  return {.min_repeat_ms = options.min_repeat_ms(),
+          .processes = options.processes(),
+          .rounds = options.rounds(),
+          .limit_s = options.limit_s(),
           .constants = options.constants() == "cold" ? Constants::kCold : Constants::kWarm};
 }
 

@@ -33,7 +33,8 @@ void read_limited(ObjectReader& in, const MeasureLimit& limit, double& value) {
 }
 template <std::integral Int>
 void read_limited(ObjectReader& in, const MeasureLimit& limit, Int& value) {
-  in.read(std::string(limit.name), value, static_cast<int64_t>(limit.least), static_cast<int64_t>(limit.most));
+  in.read(std::string(limit.name), value, static_cast<int64_t>(limit.least),
+          static_cast<int64_t>(limit.most));
 }
 
 void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o) {
