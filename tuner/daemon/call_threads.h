@@ -20,7 +20,7 @@ class CallThreads {
     int short_threads = 4, heavy_at_once = 2;
     size_t most_short = 256;                // that wait for one of them
     size_t most_heavy = 64;                 // likewise
-    size_t heavy_bytes = size_t{24} << 20;  // of their messages: those that wait and those that run
+    size_t heavy_bytes = size_t{16} << 20;  // of their messages: those that wait and those that run
     int most_long = 160;                    // watchers, and measurements that somebody waits for
   };
   explicit CallThreads(Limits limits);
