@@ -89,10 +89,12 @@ struct MeasureRecord {
 // Returns the median of run_ns, which ranks a trial; for a cut record it is a bound. 0 unless ok.
 double record_time_ns(const MeasureRecord& record);
 
-// Ends a job before its trials are used up. It applies to one run: a continued job starts its clock anew.
+// Ends a job before its trials are used up. It applies to one run: a continued job starts its clock anew. A restart of the
+// daemon does not.
 struct StopOptions {
   double below = 0;  // a task ends when its chance of a gain in the next 100 trials is below this; 0: never
   double time_limit_s = 0;  // for its trials and races together; 0: no limit
+  double time_used_s = 0;   // of it, before the daemon was started
   bool operator==(const StopOptions&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler_core/target.h"
+#include "db/options_limits.h"
 #include "proto/field_checker.h"
 
 namespace tuner {
@@ -249,10 +250,13 @@ Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
   out.search = check.needed("search", r.search());
   out.seed = r.seed();
   out.options = check.part(from_proto(r.options(), check.path("options")));
+  check.take(within_limits(out.options, check.path("options")));
   out.stop.below = check.finite("stop.below", r.stop().below());
   if (out.stop.below < 0 || out.stop.below > 1)
     check.refuse("stop.below", "expected a chance from 0 to 1, found ", out.stop.below);
   out.stop.time_limit_s = check.at_least_zero("stop.time_limit_s", r.stop().time_limit_s());
+  if (!kJobTimeLimitS.holds(out.stop.time_limit_s))
+    check.refuse("stop.time_limit_s", kJobTimeLimitS.expected(), ", found ", out.stop.time_limit_s);
   out.priority = check.in_range("priority", r.priority(), kLeastPriority, kMostPriority);
   return check.finish(std::move(out));
 }

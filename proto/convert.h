@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler_core/base/measure_limits.h"
 #include "compiler_core/base/status.h"
 #include "db/records.h"
 #include "db/resolve/resolve.h"
@@ -23,12 +24,12 @@ namespace tuner {
 inline constexpr int kMaxSamples = 10'000;  // per record
 inline constexpr int kMaxResultsPerSync = 64;
 inline constexpr int kMaxRacesPerSync = 16;
-inline constexpr int kMaxFinalists = 64;
+inline constexpr int kMaxFinalists = static_cast<int>(kRaceFinalists.most);
 inline constexpr int kMaxBases = 64;
 inline constexpr int kMaxHeldPerSync = 1'024;
-inline constexpr int64_t kMaxUses = 1'000'000'000;
+inline constexpr auto kMaxUses = static_cast<int64_t>(kJobUses.most);
 inline constexpr int kMaxTasksPerJob = 4'096;
-inline constexpr int kMaxTrialsPerTask = 10'000'000;
+inline constexpr int kMaxTrialsPerTask = static_cast<int>(kJobTrials.most);
 inline constexpr size_t kMaxTextBytes = 64 << 10;  // per text field
 
 v1::Outcome to_proto(Outcome outcome);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "compiler_core/base/did_you_mean.h"
 
@@ -34,38 +35,93 @@ std::string position(std::string_view text, size_t byte) {
              newline == std::string_view::npos ? before.size() + 1 : before.size() - newline);
 }
 
+constexpr size_t kDeepest = 16;
+// Brackets, keys and values. A job file of 4,096 entries has some 200,000; each costs up to 100 bytes while it is read.
+constexpr size_t kMostParts = 500'000;
+
+// Builds the document from the parser's events. (The library's own builder with a callback looks through all of a list
+// at the end of each object in it.) The first refusal ends the parse.
+class Builder final : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return put(value); }
+  bool number_float(number_float_t value, const string_t&) override { return put(value); }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // no text has any
+  bool start_object(size_t) override { return open(json::object()); }
+  bool start_array(size_t) override { return open(json::array()); }
+  bool end_object() override { return open_.pop_back(), true; }
+  bool end_array() override { return open_.pop_back(), true; }
+  bool key(string_t& name) override {
+    const auto [it, added] = open_.back()->get_ref<json::object_t&>().try_emplace(std::move(name));
+    if (!added && repeated.empty()) repeated = it->first;
+    value_ = &it->second;
+    return true;
+  }
+  bool parse_error(size_t at, const std::string&, const json::exception& error) override {
+    byte = at;
+    what = error.what();
+    return false;
+  }
+
+  json document;
+  std::string repeated;  // the first key that is twice in its object
+  size_t byte = 0;       // of the mistake in the text, where `what` says what is wrong
+  std::string what;
+  bool too_deep = false, too_many = false;
+
+ private:
+  template <class Value>
+  json* add(Value&& value) {
+    too_many = ++parts_ > kMostParts;
+    if (too_many) return nullptr;
+    json* const place = open_.empty() ? &document : open_.back()->is_object() ? value_ : nullptr;
+    if (place == nullptr)
+      return &open_.back()->get_ref<json::array_t&>().emplace_back(std::forward<Value>(value));
+    *place = std::forward<Value>(value);
+    return place;
+  }
+  template <class Value>
+  bool put(Value&& value) {
+    return add(std::forward<Value>(value)) != nullptr;
+  }
+  bool open(json empty) {
+    too_deep = open_.size() >= kDeepest;
+    json* const opened = too_deep ? nullptr : add(std::move(empty));
+    if (opened != nullptr) open_.push_back(opened);
+    return opened != nullptr;
+  }
+  std::vector<json*>
+      open_;  // brackets, the outermost first: each is the last part of the one before, so it stays put
+  json* value_ = nullptr;  // of the key read last
+  size_t parts_ = 0;
+};
+
 }  // namespace
 
 Result<json> parse(std::string_view text) {
-  constexpr int kDeepest = 16;
-  std::vector<std::set<std::string>> keys;
-  std::string repeated;
-  bool too_deep = false;
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    too_deep = too_deep || depth > kDeepest;
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second &&
-        repeated.empty())
-      repeated = parsed.get<std::string>();
-    return !too_deep;  // what lies deeper is not kept
-  };
-  json document;
+  Builder built;
   try {
-    document = json::parse(text.begin(), text.end(), watch);
-  } catch (const json::parse_error& error) {
-    std::string what = error.what();
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." -> from "syntax
-    // error" on
-    if (const size_t colon = what.find(": "); colon != std::string::npos) what = what.substr(colon + 2);
-    return invalid_argument(position(text, error.byte), ": not JSON: ", what);
+    json::sax_parse(text.begin(), text.end(), &built);
   } catch (const json::exception& error) {
     return invalid_argument("not JSON: ", error.what());
   }
-  if (too_deep) return invalid_argument("expected at most ", kDeepest, " levels of brackets, found more.");
-  if (!repeated.empty())
-    return invalid_argument(found(json(repeated)), ": the key is given twice in one object.");
-  return document;
+  if (built.too_deep)
+    return invalid_argument("expected at most ", kDeepest, " levels of brackets, found more.");
+  if (built.too_many)
+    return invalid_argument("expected at most ", kMostParts, " values, found more; split the file.");
+  if (!built.what.empty()) {
+    std::string what = built.what;
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." -> from "syntax
+    // error" on
+    if (const size_t colon = what.find(": "); colon != std::string::npos) what = what.substr(colon + 2);
+    return invalid_argument(position(text, built.byte), ": not JSON: ", what);
+  }
+  if (!built.repeated.empty())
+    return invalid_argument(found(json(built.repeated)), ": the key is given twice in one object.");
+  return std::move(built.document);
 }
 
 std::string one_line(std::string message) {

@@ -19,7 +19,8 @@ using nlohmann::json;
 // Returns the value as it is in the file, shortened to one line.
 std::string found(const json& value);
 
-// Parses a document. Each key of an object may appear once, and nesting may be 16 levels deep.
+// Parses a document, in time linear in the text. Each key of an object may appear once, nesting may be 16 levels deep, and
+// there may be 500,000 values, brackets included: a text of 16 MiB costs no more memory than 64 MiB.
 // InvalidArgument has line and column.
 Result<json> parse(std::string_view text);
 

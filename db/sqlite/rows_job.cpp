@@ -28,13 +28,15 @@ constexpr std::string_view kColdMark = " constants=cold";
 
 // How a job measures, when it ends and what it goes before. All but the first part is left out where it says nothing: jobs of programs
 // that did not know it read alike.
-constexpr char kStopBelow[] = "stop_below", kTimeLimit[] = "time_limit_s", kPriority[] = "priority";
+constexpr char kStopBelow[] = "stop_below", kTimeLimit[] = "time_limit_s", kTimeUsed[] = "time_used_s",
+               kPriority[] = "priority";
 void job_options_from(const json& j, RowReader& reader, JobRow& job) {
   job.options = options_from(j, reader);
   if (!j.is_object()) return;
   try {
     job.stop.below = j.value(kStopBelow, 0.0);
     job.stop.time_limit_s = j.value(kTimeLimit, 0.0);
+    job.stop.time_used_s = j.value(kTimeUsed, 0.0);
     job.priority = j.value(kPriority, 0);
   } catch (const json::exception&) {
     reader.mark_wrong();
@@ -47,6 +49,7 @@ std::string job_options_json(const JobRow& job) {
   json out = options_json(job.options);
   if (job.stop.below != 0) out[kStopBelow] = job.stop.below;
   if (job.stop.time_limit_s != 0) out[kTimeLimit] = job.stop.time_limit_s;
+  if (job.stop.time_used_s != 0) out[kTimeUsed] = job.stop.time_used_s;
   if (job.priority != 0) out[kPriority] = job.priority;
   return out.dump();
 }

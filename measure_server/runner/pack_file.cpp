@@ -243,7 +243,7 @@ class PackIndexReader {
     PackPlan& p = out_.pack_.plan;
     for (const json& r : j.at("rounds")) {
       PackRound& round = p.rounds.emplace_back();
-      round.repeats = static_cast<int>(integer(r, "repeats", 1, 1000));
+      round.repeats = static_cast<int>(integer(r, "repeats", 1, static_cast<int64_t>(kRepeats.most)));
       round.keep = number(r, "keep", 0, 1);
       round.keep_at_most = static_cast<int>(integer(r, "keep_at_most", 0, 1 << 30));
     }

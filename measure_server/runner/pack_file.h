@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/measure_limits.h"
 #include "compiler_core/base/status.h"
 #include "measure_server/runner/runner_protocol.h"
 
@@ -30,7 +31,8 @@ struct PackRound {
 };
 
 // The largest values in a plan that run-pack accepts; `tuner pack` refuses others before it compiles.
-inline constexpr double kMostMinRepeatMs = 1e6, kMostRunTimeoutS = 1e6, kMostDeadlineS = 1e9;
+inline constexpr double kMostMinRepeatMs = kMinRepeatMs.most, kMostRunTimeoutS = kRunTimeoutS.most,
+                        kMostDeadlineS = 1e9;
 
 struct PackPlan {
   std::vector<PackRound> rounds;

@@ -158,6 +158,7 @@ Result<RunReply> RunnerClient::run(const RunRequest& request, Deadline deadline)
   if (reply.error == "cancelled")
     return Status(StatusCode::kAborted, str("run ", request.id, " was cancelled"));
   if (reply.device_sick) return unavailable("runner: ", reply.error);
+  if (reply.refused) return invalid_argument("the runner refuses the request: ", reply.error);
   if (!reply.error.empty()) return failed("runner: ", reply.error);
   if (reply.id != request.id)
     return Status(StatusCode::kInternal,
@@ -183,6 +184,7 @@ Result<RaceReply> RunnerClient::race(const RaceRequest& request) {
   if (reply.error == "cancelled")
     return Status(StatusCode::kAborted, str("race ", request.base.id, " was cancelled"));
   if (reply.device_sick) return unavailable("runner: ", reply.error);
+  if (reply.refused) return invalid_argument("the runner refuses the request: ", reply.error);
   if (!reply.error.empty()) return failed("runner: ", reply.error);
   if (reply.id != request.base.id || reply.candidates.size() != request.candidates.size())
     return Status(StatusCode::kInternal,

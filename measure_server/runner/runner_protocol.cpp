@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/json_reader.h"
+#include "compiler_core/base/measure_limits.h"
 
 namespace tuner {
 
@@ -175,6 +176,7 @@ std::string to_json(const RunReply& r) {
                {"device_state", r.device_state},
                {"facts", r.facts},
                {"error", r.error},
+               {"refused", r.refused},
                {"device_sick", r.device_sick}});
 }
 
@@ -253,7 +255,8 @@ std::string to_json(const ProbeReply& r) {
 
 namespace {
 
-Result<RunRequest> run_request(const json& document) {
+// `runs`: how many candidates share the request's time.
+Result<RunRequest> run_request(const json& document, double runs = 1) {
   Reader in(document, "run request: ");
   RunRequest r;
   std::string kind;
@@ -271,10 +274,10 @@ Result<RunRequest> run_request(const json& document) {
   });
   in.read_at_least("absolute", r.check.absolute, 0, kRequired);
   in.read_at_least("relative", r.check.relative, 0, kRequired);
-  in.read_at_least("min_repeat_ms", r.min_repeat_ms, 0, kRequired);
-  in.read("repeats", r.repeats, 1, 1000, kRequired);
-  in.read_at_least("precision", r.precision, 0, kRequired);
-  in.read_at_least("run_timeout_s", r.run_timeout_s, 0, kRequired);
+  in.read_within("min_repeat_ms", r.min_repeat_ms, kMinRepeatMs.least, kMinRepeatMs.most, kRequired);
+  in.read("repeats", r.repeats, 1, static_cast<int>(kRepeats.most), kRequired);
+  in.read_within("precision", r.precision, kPrecision.least, kPrecision.most, kRequired);
+  in.read_within("run_timeout_s", r.run_timeout_s, 0, runs * kRunTimeoutS.most, kRequired);
   in.read("memory_limit_bytes", r.memory_limit_bytes, 1, INT64_MAX, kRequired);
   in.read_at_least("cut_above_ns", r.cut_above_ns, 0, kRequired);
   in.read_at_least("slow_above_ns", r.slow_above_ns, 0, kRequired);
@@ -301,16 +304,16 @@ Result<RaceRequest> race_request(Reader& in) {
   RaceRequest r;
   const json* base = in.get("base", kRequired);
   RETURN_IF_ERROR(in.status());
-  ASSIGN_OR_RETURN(r.base, run_request(*base));
+  ASSIGN_OR_RETURN(r.base, run_request(*base, kRaceFinalists.most));
   in.read_objects("candidates", [&](Reader& each) {
     RaceRequest::Candidate& c = r.candidates.emplace_back();
     each.read("digest", c.digest, kRequired);
     each.read_at_least("absolute", c.check.absolute, 0, kRequired);
     each.read_at_least("relative", c.check.relative, 0, kRequired);
   });
-  if (r.candidates.empty() || r.candidates.size() > 64)
-    in.refuse("candidates", "expected 1 to 64, found ", r.candidates.size(), ".");
-  in.read("rounds", r.rounds, 1, 500, kRequired);
+  if (!kRaceFinalists.holds(static_cast<double>(r.candidates.size())))
+    in.refuse("candidates", "expected 1 to ", kRaceFinalists.most, ", found ", r.candidates.size(), ".");
+  in.read("rounds", r.rounds, 1, static_cast<int>(kRaceRounds.most), kRequired);
   in.read("samples", r.samples, 1, 100);
   in.read("other_samples", r.other_samples, 0, 100);
   in.read_at_least("memory_disturbed_above_ns", r.memory_disturbed_above_ns, 0);
@@ -382,6 +385,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("device_state", r.device_state);
   read_numbers(in, "facts", r.facts);
   in.read("error", r.error);
+  in.read("refused", r.refused);
   in.read("device_sick", r.device_sick);
   RETURN_IF_ERROR(in.status());
   if (r.outcome.empty() == r.error.empty())
@@ -414,6 +418,7 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
   });
   in.read_at_least("run_ms", r.run_ms, 0, kRequired);
   in.read("error", r.error);
+  in.read("refused", r.refused);
   in.read("device_sick", r.device_sick);
   RETURN_IF_ERROR(in.status());
   return r;

@@ -120,6 +120,7 @@ struct RunReply {
   // If not empty, the runner could not do its part (missing file, no memory, ...). This says nothing about
   // the candidate, and `outcome` is empty. RunnerClient turns it into a Status.
   std::string error;
+  bool refused = false;      // set together with `error`: the request itself is wrong, and will be so again
   bool device_sick = false;  // set together with `error`: the GPU does not work now, but may later
 };
 
@@ -157,8 +158,8 @@ struct RaceReply {
   };
   std::vector<Candidate> candidates;
   double run_ms = 0;
-  std::string error;         // the runner's own trouble, as in RunReply
-  bool device_sick = false;  // likewise
+  std::string error;                          // the runner's own trouble, as in RunReply
+  bool refused = false, device_sick = false;  // likewise
 };
 
 // How long a GPU's driver may take to answer for the first time: 120 s, or $TUNER_DEVICE_START_S. It starts with

@@ -101,6 +101,7 @@ int serve(int socket, Isolation at_most) {
     if (!message.is_ok()) {
       RunReply reply;
       reply.error = message.message();
+      reply.refused = true;
       answer = to_json(reply);
     } else if (const auto* p = std::get_if<ProbeRequest>(&*message)) {
       answer = to_json(probe(*jail, *p));

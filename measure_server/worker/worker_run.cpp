@@ -151,7 +151,8 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
       --i;
       continue;
     }
-    if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()))
+    if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()) ||
+        reply.status().code() == StatusCode::kInvalidArgument)
       break;
     if (const auto more = run_trouble_.say())
       spdlog::warn("trial {}: {}{}", lease.trial_id(), reply.message(), *more);
@@ -253,7 +254,8 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
         }
       std::lock_guard lock(mutex_);
       running_.erase(lease.trial_id());
-      if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()))
+      if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()) ||
+          reply.status().code() == StatusCode::kInvalidArgument)
         break;
       if (const auto more = race_trouble_.say())
         spdlog::warn("{}: {}{}", lease.trial_id(), reply.message(), *more);
@@ -318,6 +320,7 @@ void Worker::run_one(const WorkerCore::Built& built) {
   if (!built.toolchain.empty()) lost.mutable_environment()->set_toolchain(built.toolchain);
   lost.set_outcome(v1::DEVICE_LOST);
   lost.set_message(record.message());
+  lost.set_refused(record.status().code() == StatusCode::kInvalidArgument);
   finish(lease, lost);
 }
 

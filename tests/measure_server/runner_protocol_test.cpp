@@ -216,10 +216,10 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
   EXPECT_EQ(with("\"repeats\":7", "\"repeats\":1.5"),
             "run request: repeats: expected an integer from 1 to 1000, found 1.5.");
   EXPECT_EQ(with("\"precision\":0.125", "\"precision\":-1"),
-            "run request: precision: expected a number >= 0, found -1.");
+            "run request: precision: expected a number from 0 to 1, found -1.");
   EXPECT_EQ(with("\"repeats\":7,", ""), "run request: repeats: expected a value, found nothing.");
   EXPECT_EQ(with("\"min_repeat_ms\":2.5", "\"min_repeat_ms\":-1"),
-            "run request: min_repeat_ms: expected a number >= 0, found -1.");
+            "run request: min_repeat_ms: expected a number from 0 to 60000, found -1.");
   EXPECT_EQ(with("[0,3]", "[0,\"3\"]"),
             "run request: cpus: expected integers from 0 to 1048576, found [0,\"3\"].");
   EXPECT_EQ(with("[0,3]", "[-1]"), "run request: cpus: expected integers from 0 to 1048576, found [-1].");

@@ -607,23 +607,50 @@ TEST(GateHttp2, TheServerNeverHearsOfAnotherProtocol) {
   EXPECT_EQ(service.gate().stats().closed_by_guard[static_cast<size_t>(Cause::kNotHttp2)], 1u);
 }
 
-// Who is closed and comes back at once would otherwise have the server begin a connection each time.
-TEST(GateHttp2, AConnectionThatTheGuardClosesCostsNewOnes) {
-  for (const double cost : {0.0, 25.0}) {
+// Who is closed and comes back at once would otherwise have the server begin a connection each time. Who never got that
+// far costs it nothing, and nobody pays for that.
+TEST(GateHttp2, AConnectionThatTheServerHeardOfAndTheGuardClosesCostsNewOnes) {
+  const std::string hello = testing::http2::preface() + testing::http2::settings();
+  struct Case {
+    double cost;
+    std::string words;
+    bool pauses;
+  };
+  for (const Case& c :
+       {Case{0, hello, false}, Case{25, hello, true}, Case{25, "GET / HTTP/1.1\r\n\r\n", false}}) {
     GateLimits limits;
     limits.accepts = {1, 20};
-    limits.closing_costs = cost;
+    limits.closing_costs = c.cost;
     Service service({"127.0.0.1:0"}, limits, echo);
-    Http2Attack browser(service.address());
-    browser.send("GET / HTTP/1.1\r\n\r\n");
-    EXPECT_TRUE(browser.closes_within(kLimit));
+    Http2Attack attacker(service.address());
+    attacker.send(c.words);
+    if (c.words == hello) {
+      EXPECT_TRUE(within(kLimit, [&] { return service.handed_over() == 1; }));
+      for (int i = 0; i < 200; ++i) attacker.send(testing::http2::settings());  // more than may come at once
+    }
+    EXPECT_TRUE(attacker.closes_within(kLimit));
     std::vector<Socket> clients;
     for (int i = 0; i < 3; ++i) clients.push_back(dial(service.address()));
     const auto paused = [&] { return service.gate().stats().accept_pauses > 0; };
     const auto all = [&] { return service.gate().stats().accepted == 4; };
     EXPECT_TRUE(within(kLimit, [&] { return paused() || all(); }));
-    EXPECT_EQ(paused(), cost > 0);
+    EXPECT_EQ(paused(), c.pauses) << c.words;
   }
+}
+
+TEST(GateHttp2, WhoSaysNothingGivesWayToOthersWhereAllPlacesAreTaken) {
+  GateLimits limits;
+  limits.connections = 3;
+  limits.frames.handshake_ms = 60'000;
+  Service service({"127.0.0.1:0"}, limits, echo);
+  std::vector<Socket> silent;
+  for (int i = 0; i < 3; ++i) silent.push_back(dial(service.address()));
+  ASSERT_TRUE(within(kLimit, [&] { return service.gate().stats().open_now == 3; }));
+  std::this_thread::sleep_for(300ms);
+  Http2Attack client(service.address());
+  client.send(testing::http2::preface() + testing::http2::settings());
+  EXPECT_TRUE(within(kLimit, [&] { return service.handed_over() == 1; }));
+  EXPECT_EQ(silent[0].read(1), "") << "the one that was here longest";
 }
 
 TEST(GateHttp2, APrefaceInPiecesArrivesWhole) {

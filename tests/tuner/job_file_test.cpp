@@ -437,7 +437,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "xgb-annealing, found "
        "\"psychic\"."},
       {conv(R"("measure": {"run_timeout_s": 0})"),
-       "measure.run_timeout_s: expected a number above 0 and at most 86400, found 0."},
+       "measure.run_timeout_s: expected a number above 0 and at most 600, found 0."},
       {conv(R"("measure": [])"), "measure: expected an object { ... }, found []."},
       {"[" + conv("") + "," + conv(R"("trials": -5)") + "]",
        "[1].trials: expected an integer from 1 to 10000000, found -5."},

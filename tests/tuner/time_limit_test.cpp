@@ -101,7 +101,17 @@ class Daemon {
  public:
   Daemon(int64_t trial_ms, int64_t heat_ms, bool races = true)
       : trial_ms_(trial_ms), heat_ms_(heat_ms), races_(races) {
+    start();
+  }
+  // As after kill -9: nothing is told to anybody, the store lives on.
+  void restart() {
+    coordinator->stop("restart");
+    coordinator.reset();
+    start();
+  }
+  void start() {
     CoordinatorOptions options;
+    options.resume_jobs = true;
     options.make_space = [](const JobRow::Task&) { return analytic_space(6); };
     options.check_task = [](const JobRow::Task&) { return Status::ok(); };
     coordinator = std::make_unique<Coordinator>(*store, clock, options);
@@ -128,6 +138,20 @@ class Daemon {
   }
   // Works until the job has ended; the time it took.
   double work_to_the_end() {
+    const double took_s = work_for(1e9);
+    if (!ended()) {
+      ADD_FAILURE() << "it does not end";
+      return 0;
+    }
+    // The store knows it a moment before the coordinator does.
+    v1::WatchRequest watch;
+    watch.set_job_id("j1");
+    const auto read = [](const v1::JobEvent&) { return true; };
+    EXPECT_TRUE(coordinator->watch(watch, read, [] { return false; }).is_ok());
+    return took_s;
+  }
+  // Works for so long, or until it has ended.
+  double work_for(double most_s) {
     v1::RegisterRequest enter;
     enter.set_worker_id("w1");
     enter.set_incarnation("1");
@@ -139,7 +163,8 @@ class Daemon {
     EXPECT_TRUE(coordinator->register_worker(enter, &entered).is_ok());
     const int64_t begun_ms = clock.now_ms();
     v1::SyncRequest request;
-    for (int i = 0; i < 20'000 && !ended(); ++i) {
+    const auto worked_s = [&] { return static_cast<double>(clock.now_ms() - begun_ms) / 1000; };
+    for (int i = 0; i < 20'000 && !ended() && worked_s() < most_s; ++i) {
       request.set_session(entered.session());
       request.set_free_slots(1);
       v1::SyncReply reply;
@@ -150,18 +175,12 @@ class Daemon {
         request.set_unfit(unfit_);
         clock.pass(50);  // nothing else moves it
       }
-      if (reply.leases_size() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (reply.leases_size() == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        clock.pass(idle_ms);
+      }
     }
-    if (!ended()) {
-      ADD_FAILURE() << "it does not end";
-      return 0;
-    }
-    // The store knows it a moment before the coordinator does.
-    v1::WatchRequest watch;
-    watch.set_job_id("j1");
-    const auto read = [](const v1::JobEvent&) { return true; };
-    EXPECT_TRUE(coordinator->watch(watch, read, [] { return false; }).is_ok());
-    return static_cast<double>(clock.now_ms() - begun_ms) / 1000;
+    return worked_s();
   }
   bool ended() const {
     const JobState state = store->job("j1")->state;
@@ -186,6 +205,8 @@ class Daemon {
   std::unique_ptr<Store> store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   std::unique_ptr<Coordinator> coordinator;
   bool all_fail = false;
+  int64_t idle_ms =
+      0;  // that pass while the worker has nothing: leases of before a restart run out by the clock
   bool no_room_for_races = false;  // the worker gives its first race back, and takes nothing more
 
  private:
@@ -284,6 +305,27 @@ TEST(TimeLimit, WithTimeEnoughEveryTaskRacesAsLongAsWithoutALimit) {
   ASSERT_EQ(races.size(), static_cast<size_t>(kTasks));
   for (const RaceRow& race : races) EXPECT_EQ(race.options.limit_s, RaceOptions{}.limit_s);
   EXPECT_THAT(daemon.trials_of_tasks(), Each(4));
+}
+
+// Killed after 8 s and after 4 s more; each time nobody is there for a minute.
+TEST(TimeLimit, C3GoesOnWhereItStoodAfterARestartOfTheDaemon) {
+  Daemon daemon(/*trial_ms=*/100, /*heat_ms=*/700);
+  daemon.submit("r1", /*limit_s=*/15);
+  double worked_s = 0;
+  for (const double part_s : {8.0, 4.0}) {
+    worked_s += daemon.work_for(part_s);
+    ASSERT_FALSE(daemon.ended());
+    daemon.clock.pass(60'000);
+    daemon.restart();
+    daemon.idle_ms = 10;
+  }
+  const double left_s = daemon.work_to_the_end();
+  EXPECT_LE(worked_s + left_s, 20);
+  EXPECT_GE(left_s, 1) << "the time while nobody was there does not count";
+  EXPECT_EQ(daemon.store->job("j1")->state, JobState::kFinished);
+  // Who submits again begins a new run.
+  daemon.submit("r2", kLimitS, /*trials=*/1'000);
+  EXPECT_NEAR(daemon.work_to_the_end(), kLimitS, 2);
 }
 
 TEST(TimeLimit, NoTimeIsKeptForRacesNobodyCanRun) {

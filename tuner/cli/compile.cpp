@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/base/measure_limits.h"
 #include "templates/schedule_template.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
@@ -125,7 +126,7 @@ void add_compile_command(Command app, CommandContext& context) {
       .in_range(1, 4096)
       .show_default();
   command.add_option("--trials", request.trials, "Trials per kernel on average")
-      .in_range(1, 10'000'000)
+      .in_range(1, static_cast<int>(kJobTrials.most))
       .show_default();
   command
       .add_option("--time-limit", request.time_limit_s,

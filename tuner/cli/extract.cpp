@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/base/measure_limits.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/target.h"
@@ -121,7 +122,7 @@ void add_extract_command(Command app, CommandContext& context) {
       .type_name("FILE");
   add_extent_options(command, options->batch, options->dims);
   command.add_option("--trials", options->trials, "Trials per task, on average, to write into the job file")
-      .in_range(1, 10'000'000)
+      .in_range(1, static_cast<int>(kJobTrials.most))
       .type_name("N");
   command.add_option("--target", options->target, "Target to write: cpu, llvm -mcpu=..., cuda -arch=...")
       .show_default()

@@ -2,15 +2,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <optional>
 
 #include "compiler_core/base/printable.h"
-#include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
-#include "tuner/client/daemon_client.h"
+#include "tuner/client/job_list.h"
 #include "tuner/jobs/job_state.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/text/facts.h"
@@ -28,55 +25,45 @@ struct JobsOptions {
   bool json = false;
 };
 
-struct Listed {
-  JobRow job;
-  int64_t done = 0;
+struct Listed : ListedJob {
   std::string state, message;
-};
-// Where the facts come from.
-struct Source {
-  std::vector<Listed> jobs;
-  std::function<std::optional<TunedConfig>(const JobRow::Task&)> best;
+  std::vector<Status> damage;  // rows of its answers that cannot be read
 };
 
-Result<Source> read_file(const std::string& db) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Store> opened, Store::open(db, Store::Mode::kRead));
-  const std::shared_ptr<Store> store = std::move(opened);
+Result<std::vector<Listed>> read_file(const std::string& db) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(db, Store::Mode::kRead));
   const JobStates states(db);
   ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store->jobs());
-  Source source;
+  std::vector<Listed> all;
   for (const JobRow& job : jobs) {
     ASSIGN_OR_RETURN(const int64_t done, store->trials_done(job.id));
-    source.jobs.push_back({job, done, states.name(job), states.message(job)});
+    Listed& listed = all.emplace_back(Listed{{job, done, {}}, states.name(job), states.message(job), {}});
+    for (size_t i = 0; i < job.tasks.size(); ++i) {
+      const JobRow::Task& task = job.tasks[i];
+      Result<TunedConfig> best = store->best(task.workload_key, task.target, templates_of(task.algorithms));
+      if (best)
+        listed.tuned[i] = *std::move(best);
+      else if (best.status().code() != StatusCode::kNotFound)
+        listed.damage.push_back(best.status());
+    }
   }
-  source.best = [store](const JobRow::Task& task) -> std::optional<TunedConfig> {
-    Result<TunedConfig> best = store->best(task.workload_key, task.target, templates_of(task.algorithms));
-    if (!best) return std::nullopt;
-    return *std::move(best);
-  };
-  return source;
+  return all;
 }
 
-Result<Source> ask_daemon(const std::string& address) {
-  ASSIGN_OR_RETURN(DaemonClient connected, DaemonClient::connect({.daemon = address}));
-  const auto client = std::make_shared<DaemonClient>(std::move(connected));
-  ASSIGN_OR_RETURN(const v1::ListReply reply, client->jobs());
-  Source source;
-  for (int i = 0; i < reply.jobs_size(); ++i) {
-    ASSIGN_OR_RETURN(JobRow job, from_proto(reply.jobs(i), str("jobs[", i, "]")));
-    const std::string state(job_state_name(job.state)), message = without_controls(job.message);
-    source.jobs.push_back({std::move(job), reply.jobs(i).trials_done(), state, message});
+Result<std::vector<Listed>> ask_daemon(const std::string& address, bool counted) {
+  ASSIGN_OR_RETURN(const DaemonClient client, DaemonClient::connect({.daemon = address}));
+  ASSIGN_OR_RETURN(std::vector<ListedJob> jobs, listed_jobs(client, counted));
+  std::vector<Listed> all;
+  for (ListedJob& one : jobs) {
+    const std::string state(job_state_name(one.job.state)), message = without_controls(one.job.message);
+    all.push_back({std::move(one), state, message, {}});
   }
-  source.best = [client](const JobRow::Task& task) -> std::optional<TunedConfig> {
-    Result<std::optional<TunedConfig>> tuned = client->tuned(task);
-    return tuned ? *std::move(tuned) : std::nullopt;
-  };
-  return source;
+  return all;
 }
 
 void say(const std::string& line) { std::printf("%s\n", printable(line).c_str()); }
 
-void tell(const Source& source, const Listed& listed, int width) {
+void tell(const Listed& listed, int width) {
   const JobRow& job = listed.job;
   const int64_t wanted = int64_t{job.trials} * static_cast<int64_t>(job.tasks.size());
   say(fitted({{job.id, 9},
@@ -86,22 +73,26 @@ void tell(const Source& source, const Listed& listed, int width) {
               {"submitted " + format_utc(job.submitted_at_us), 5},
               {with_commands(listed.message), 6}},
              width));
-  for (const JobRow::Task& task : job.tasks) {
-    const std::optional<TunedConfig> best = source.best(task);
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    const JobRow::Task& task = job.tasks[i];
+    const auto best = listed.tuned.find(i);
     say(shortened(str("    ", task.workload_key, "  on  ", task.target), width));
-    if (best)
-      say(shortened(str("        ", time_words(*best).time, "; ", time_words(*best).certainty), width));
+    if (best == listed.tuned.end()) continue;
+    const auto words = time_words(best->second);
+    say(shortened(str("        ", words.time, "; ", words.certainty), width));
   }
 }
 
-nlohmann::ordered_json json_of(const Source& source, const Listed& listed) {
+nlohmann::ordered_json json_of(const Listed& listed) {
   const JobRow& job = listed.job;
   nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
-  for (const JobRow::Task& task : job.tasks) {
-    const std::optional<TunedConfig> best = source.best(task);
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    const JobRow::Task& task = job.tasks[i];
+    const auto best = listed.tuned.find(i);
     tasks.push_back({{"workload", task.workload_key},
                      {"target", task.target},
-                     {"tuned", best ? tuned_json(*best, 0) : nlohmann::ordered_json(nullptr)}});
+                     {"tuned", best != listed.tuned.end() ? tuned_json(best->second, 0)
+                                                          : nlohmann::ordered_json(nullptr)}});
   }
   return {{"job", job.id},
           {"state", listed.state},
@@ -117,19 +108,23 @@ nlohmann::ordered_json json_of(const Source& source, const Listed& listed) {
 }
 
 int run_jobs(const JobsOptions& options) {
-  const Result<Source> source = options.daemon.empty() ? read_file(options.db) : ask_daemon(options.daemon);
-  if (!source) return report(source.status());
+  const Result<std::vector<Listed>> jobs =
+      options.daemon.empty() ? read_file(options.db) : ask_daemon(options.daemon, options.json);
+  if (!jobs) return report(jobs.status());
   const int width = terminal_width(STDOUT_FILENO);
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
-  if (!options.json && source->jobs.empty())
+  if (!options.json && jobs->empty())
     std::fprintf(stderr, "tuner: no jobs yet. To tune: %s\n", command_line("submit FILE").c_str());
-  for (const Listed& job : source->jobs)
+  for (const Listed& job : *jobs)
     if (options.json)
-      document.push_back(json_of(*source, job));
+      document.push_back(json_of(job));
     else
-      tell(*source, job, width);
+      tell(job, width);
   if (options.json) std::printf("%s\n", pretty(document).c_str());
-  return kExitDone;
+  int exit_code = kExitDone;
+  for (const Listed& job : *jobs)
+    for (const Status& damage : job.damage) exit_code = report(damage.with_context(str("job ", job.job.id, ": ")));
+  return exit_code;
 }
 
 }  // namespace

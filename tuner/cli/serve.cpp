@@ -1,4 +1,5 @@
 // tuner serve: the daemon, for workers and clients that dial in.
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -33,6 +34,7 @@ void raise_file_limit() {
 }
 
 int run(const ServeOptions& options) {
+  mallopt(M_ARENA_MAX, 4);  // each reserves 64 MiB of addresses, of which `ulimit -v` leaves few
   for (const std::string& address : options.listen)
     if (const Status s = check_listen_address(address); !s) return report(s);
   if (!options.metrics.empty())

@@ -223,7 +223,7 @@ void add_submit_command(Command app, CommandContext& context) {
           "seconds (or 90s, 10m, 2h) for all trials and races of the job; every task's default comes first. "
           "0: no limit")
       .as_duration()
-      .in_range(0.0, 1e9);
+      .in_range(kJobTimeLimitS.least, kJobTimeLimitS.most);
   add_daemon_option(command, options->daemon, "; without it everything runs here");
   command
       .add_option("--priority", options->priority,

@@ -247,12 +247,24 @@ Result<int> DaemonClient::drain(const std::string& worker_id) const {
   return reply.leases();
 }
 
-Result<v1::ListReply> DaemonClient::jobs() const {
+Result<v1::ListReply> DaemonClient::jobs(bool counted) const {
   v1::ListRequest request;
   request.set_without_best(true);
-  return call_again<v1::ListReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
-    return connection_->jobs->List(context, request, reply);
-  });
+  request.set_with_tuned(true);
+  request.set_without_outcomes(!counted);
+  request.set_after("");
+  v1::ListReply all;
+  while (true) {
+    ASSIGN_OR_RETURN(
+        v1::ListReply part,
+        call_again<v1::ListReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+          return connection_->jobs->List(context, request, reply);
+        }));
+    all.set_with_tuned(part.with_tuned());
+    for (v1::JobSummary& job : *part.mutable_jobs()) *all.add_jobs() = std::move(job);
+    if (part.next().empty() || part.next() == request.after()) return all;
+    request.set_after(part.next());
+  }
 }
 
 Result<v1::ListReply> DaemonClient::known_jobs(double limit_s) const {

@@ -56,8 +56,9 @@ class DaemonClient {
   Result<v1::ListWorkersReply> workers(double limit_s = 60) const;
   // The worker finishes what it holds, and ends. Returns how many leases that are. NotFound: it is not there.
   Result<int> drain(const std::string& worker_id) const;
-  // All jobs of its database, oldest first, without best_gflops.
-  Result<v1::ListReply> jobs() const;
+  // All jobs of its database, oldest first, without best_gflops; with what is known of their tasks. `counted`: with trials
+  // and outcomes of these, for which all records are read. Asked for in parts, so that there may be any number.
+  Result<v1::ListReply> jobs(bool counted = false) const;
   // Those that it has run or runs, from its memory, and what it does now: for who asks often.
   Result<v1::ListReply> known_jobs(double limit_s = 60) const;
   // Events after `after_seq`, followed in the background. The watch must end before the client.

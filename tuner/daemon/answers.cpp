@@ -1,6 +1,8 @@
 #include "tuner/daemon/answers.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "db/resolve/default_time.h"
@@ -10,10 +12,9 @@
 
 namespace tuner {
 
-Result<TunedConfig> Answers::best_of(const JobRow::Task& task) const {
-  ASSIGN_OR_RETURN(TunedConfig best,
-                   store_.best(task.workload_key, task.target, templates_of(task.algorithms),
-                               /*counted=*/true, task.constants));
+Result<TunedConfig> Answers::best_of(const JobRow::Task& task, bool counted) const {
+  ASSIGN_OR_RETURN(TunedConfig best, store_.best(task.workload_key, task.target,
+                                                 templates_of(task.algorithms), counted, task.constants));
   const Result<Workload> workload = workload_from_key(task.workload_key);
   const Result<Target> target = parse_target(task.target);
   if (workload && target)
@@ -63,28 +64,62 @@ Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) co
   return Status::ok();
 }
 
-Status Answers::list(bool best, const Scope& scope, v1::ListReply* reply) const {
+// Speed of the fastest trial, record by record: a job may have had a million.
+Status Answers::add_best_gflops(const std::string& job_id, v1::JobSummary* summary) const {
+  return store_.for_each_record(job_id, [&](const TrialWithRecord& t) {
+    summary->set_trials_done(summary->trials_done() + 1);
+    if (t.record->outcome != Outcome::kOk || t.record->cut) return true;
+    const Result<Workload> workload = workload_from_key(t.task.workload_key);
+    const double time_ns = record_time_ns(*t.record);
+    if (workload && time_ns > 0)
+      summary->set_best_gflops(
+          std::max(summary->best_gflops(), static_cast<double>(workload->flops()) / time_ns));
+    return true;
+  });
+}
+
+Status Answers::list(const v1::ListRequest& request, const Scope& scope, v1::ListReply* reply) const {
+  constexpr size_t kPartBytes = size_t{4} << 20;
   ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());
+  reply->set_with_tuned(request.with_tuned());
+  // Many jobs have the same tasks.
+  std::map<std::string, std::optional<v1::TunedConfig>> known;
+  const auto tuned = [&](const JobRow::Task& task) -> const std::optional<v1::TunedConfig>& {
+    const auto [it, added] = known.try_emplace(str(task.workload_key, '\n', task.target, '\n',
+                                                   task.algorithms, '\n', constants_name(task.constants)));
+    if (added)
+      if (const Result<TunedConfig> best = best_of(task, !request.without_outcomes()))
+        to_proto(*best, /*flops=*/0, &it->second.emplace());
+    return it->second;
+  };
+  bool begun = request.after().empty();
+  size_t bytes = 0;
   for (const JobRow& row : jobs) {
-    if (scope && row.tenant != *scope) continue;
-    v1::JobSummary* summary = reply->add_jobs();
-    to_proto(row, summary);
-    if (!best) {
-      ASSIGN_OR_RETURN(const int64_t done, store_.trials_done(row.id));
-      summary->set_trials_done(done);
+    if (!begun) {
+      begun = row.id == request.after();
       continue;
     }
-    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_.trials(row.id));
-    for (const TrialWithRecord& t : trials) {
-      if (!t.record) continue;
-      summary->set_trials_done(summary->trials_done() + 1);
-      if (t.record->outcome != Outcome::kOk || t.record->cut) continue;
-      const Result<Workload> workload = workload_from_key(t.task.workload_key);
-      const double time_ns = record_time_ns(*t.record);
-      if (workload && time_ns > 0)
-        summary->set_best_gflops(
-            std::max(summary->best_gflops(), static_cast<double>(workload->flops()) / time_ns));
+    if (scope && row.tenant != *scope) continue;
+    if (request.has_after() && bytes > kPartBytes) {
+      reply->set_next(reply->jobs().rbegin()->job_id());
+      return Status::ok();
     }
+    v1::JobSummary* summary = reply->add_jobs();
+    to_proto(row, summary);
+    if (request.without_best()) {
+      ASSIGN_OR_RETURN(const int64_t done, store_.trials_done(row.id));
+      summary->set_trials_done(done);
+    } else {
+      RETURN_IF_ERROR(add_best_gflops(row.id, summary));
+    }
+    for (size_t i = 0; request.with_tuned() && i < row.tasks.size(); ++i) {
+      const std::optional<v1::TunedConfig>& best = tuned(row.tasks[i]);
+      if (!best) continue;
+      v1::TaskTuned* const one = summary->add_tuned();
+      one->set_task_index(static_cast<int>(i));
+      *one->mutable_tuned() = *best;
+    }
+    bytes += summary->ByteSizeLong();
   }
   return Status::ok();
 }

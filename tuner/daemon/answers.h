@@ -24,8 +24,8 @@ class Answers {
   Answers(Store& store, std::function<Present(const Target& target)> present)
       : store_(store), resolver_(&store, {.present = std::move(present)}) {}
 
-  // Store::best of the task, its records counted, with the default's time.
-  Result<TunedConfig> best_of(const JobRow::Task& task) const;
+  // Store::best of the task, its records counted unless told otherwise, with the default's time.
+  Result<TunedConfig> best_of(const JobRow::Task& task, bool counted = true) const;
   // The same as a message.
   Result<v1::TunedConfig> tuned(const JobRow::Task& task, int64_t flops) const;
 
@@ -33,10 +33,11 @@ class Answers {
   Result<std::optional<KnownConfig>> known_config(const JobRow::Task& task) const;
 
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
-  // `best`: with best_gflops, for which all records of all jobs are read.
-  Status list(bool best, const Scope& scope, v1::ListReply* reply) const;
+  // Unless `without_best`: with best_gflops, for which all records of all jobs are read.
+  Status list(const v1::ListRequest& request, const Scope& scope, v1::ListReply* reply) const;
 
  private:
+  Status add_best_gflops(const std::string& job_id, v1::JobSummary* summary) const;
   Store& store_;
   const Resolver resolver_;
 };

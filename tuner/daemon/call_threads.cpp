@@ -14,14 +14,39 @@ CallThreads::~CallThreads() { join(); }
 void CallThreads::serve() {
   std::unique_lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [&] { return ended_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    const std::function<void()> call = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    call();
-    lock.lock();
+    work_.wait(lock, [&] { return !queue_.empty() || may_begin_heavy() || (ended_ && heavy_.empty()); });
+    if (!queue_.empty()) {
+      const std::function<void()> call = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      call();
+      lock.lock();
+    } else if (may_begin_heavy()) {
+      const Heavy heavy = std::move(heavy_.front());
+      heavy_.pop_front();
+      ++heavy_running_;
+      lock.unlock();
+      heavy.call();
+      lock.lock();
+      --heavy_running_;
+      heavy_bytes_ -= heavy.bytes;
+      work_.notify_all();
+    } else {
+      return;
+    }
   }
+}
+
+bool CallThreads::run_heavy(std::function<void()> call, size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || heavy_.size() >= limits_.most_heavy || heavy_bytes_ + bytes > limits_.heavy_bytes)
+      return false;
+    heavy_.push_back({std::move(call), bytes});
+    heavy_bytes_ += bytes;
+  }
+  work_.notify_one();
+  return true;
 }
 
 bool CallThreads::run_short(std::function<void()> call) {

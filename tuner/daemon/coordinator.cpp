@@ -10,6 +10,7 @@
 
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/cpu_affinity.h"
+#include "db/options_limits.h"
 #include "proto/convert.h"
 #include "templates/workload/task_memory.h"
 #include "templates/workload/workload.h"
@@ -115,6 +116,7 @@ void Coordinator::wake_search_locked(const std::string& job_id) {
 
 void Coordinator::add_job_locked(JobRow row, int trials) {
   const std::string id = row.id;
+  row.options = limited(row.options);  // an earlier release may have let in more
   jobs_.add(std::move(row), trials, clock_.now_ms());
   wake_search_locked(id);
 }

@@ -131,7 +131,8 @@ class Coordinator {
 
   // --- workers ---
   // Aborted: another process with this id is here.
-  Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply);
+  Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
+                         Workers::Registrar registrar = {});
   // Answers at once if there is news, else after request.wait_ms, by calling `done` once, from any thread.
   // Both messages must live until then. Returns a name for cancel_sync().
   uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done);
@@ -347,6 +348,7 @@ class Coordinator {
   void end_open_races(const std::string& job_id);
   void announce(const Run& run, int task_index, const std::string& note);
   void step_races(Run& run);
+  void store_time_used(Run& run);
   void watch_time_limit(Run& run);
   int64_t races_to_come(const Run& run);
   bool begin_races(Run& run);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler_core/base/clock.h"
+#include "db/options_limits.h"
 #include "proto/convert.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/messages.h"
@@ -53,6 +54,7 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
             .config = trial.trial.config,
             .template_version = trial.trial.template_version};
   work.options.constants = trial.task.constants;
+  work.options = limited(work.options);
   work.options.cut_factor = -1;  // all its samples are wanted
   work.options.precision = 0;
   const Needs needs = needs_of(work);
@@ -94,9 +96,10 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
   const std::string id = Races::id_of("remeasure " + trial.trial.id, options_.wall_us());
   Work work{.kind = WorkKind::kRace,
             .task = trial.task,
-            .options = job.options,
+            .options = limited(job.options),
             .race = from_proto(request.options()),
             .finalists = {trial.trial}};
+  RETURN_IF_ERROR(within_limits(work.race, "options", /*zero_is_default=*/true));
   work.options.constants = work.race.constants;
   const Needs needs = needs_of(work);
 

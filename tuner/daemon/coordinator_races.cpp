@@ -244,6 +244,19 @@ int64_t Coordinator::races_to_come(const Run& run) {
   return races;
 }
 
+// So that a restart of the daemon goes on with the time that is left.
+void Coordinator::store_time_used(Run& run) {
+  const int64_t now = clock_.now_ms();
+  if (!run.time_limit.is_to_be_stored(now)) return;
+  run.time_limit.stored(now);
+  StopOptions stop = run.job->row().stop;
+  stop.time_used_s = run.time_limit.used_s(now);
+  const Status kept = store_.update_job(run.job->id(), {.state = JobState::kRunning, .stop = stop});
+  if (!kept)
+    if (const auto more = disk_log_.say())
+      spdlog::error("job {}: its time is not stored: {}{}", run.job->id(), kept.message(), *more);
+}
+
 // When the time for trials is over, queued ones are withdrawn, those that a worker lost as well, and those
 // with a worker are finished. Withdrawn ones stay open in the store until the job ends.
 void Coordinator::watch_time_limit(Run& run) {

@@ -105,7 +105,7 @@ Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
   const auto run = std::make_shared<Run>();
   *run = {.job = job,
           .runner = std::move(runner),
-          .time_limit = TimeLimit(job->row().stop.time_limit_s, clock_.now_ms()),
+          .time_limit = TimeLimit(job->row().stop.time_limit_s, clock_.now_ms(), job->row().stop.time_used_s),
           .race = options_.race};
   {
     const std::lock_guard lock(runs_mutex_);
@@ -142,6 +142,7 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
     if (!observed) return end_job(*job, JobState::kFailed, observed.message());
     new_results = *observed;
   }
+  store_time_used(run);
   watch_time_limit(run);
   const Result<std::vector<TrialRow>> proposed = run.runner->propose(low_water);
   if (!proposed) return end_job(*job, JobState::kFailed, proposed.message());

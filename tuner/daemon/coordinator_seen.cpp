@@ -9,7 +9,7 @@
 namespace tuner {
 
 Status Coordinator::list(const v1::ListRequest& request, v1::ListReply* reply, const Scope& scope) const {
-  if (!request.known()) return answers_.list(!request.without_best(), scope, reply);
+  if (!request.known()) return answers_.list(request, scope, reply);
   list_known(scope, reply);
   return Status::ok();
 }

@@ -25,8 +25,10 @@ std::string random_session() {
   return text;
 }
 
-Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) {
+Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
+                                    Workers::Registrar registrar) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
+  offer.registrar = std::move(registrar);
   RETURN_IF_ERROR(check_kind(offer.kind));
   const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;
@@ -77,7 +79,10 @@ std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls)
       const v1::MeasureRecord& message = call->request->results(i);
       Result<MeasureRecord> record = from_proto(message, str("results[", i, "]"));
       if (record) {
-        results.push_back({.call = call.get(), .record = *std::move(record), .check_ms = message.check_ms()});
+        results.push_back({.call = call.get(),
+                           .record = *std::move(record),
+                           .check_ms = message.check_ms(),
+                           .refused = message.refused()});
         continue;
       }
       // Sent again it would be no better: let the worker forget it, and have the trial run again.
@@ -174,8 +179,8 @@ void Coordinator::accept_results(const Calls& calls) {
   handle_losses(std::move(losses));
 }
 
-// A worker that could not measure a trial blames no trial: another worker is to have it first. False: it is a
-// result like others.
+// A worker that could not measure a trial blames no trial: another worker is to have it first. What a runner refuses
+// is a fault of the trial alone, and of no worker. False: it is a result like others.
 bool Coordinator::take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses) {
   const MeasureRecord& record = result.record;
   if (record.outcome != Outcome::kDeviceLost) return false;
@@ -185,7 +190,8 @@ bool Coordinator::take_failure(const Incoming& result, std::vector<LeaseTable::L
   const LogAbout about({.trial = id, .worker = call.life.worker_id, .attempt = record.attempt});
   const std::lock_guard lock(mutex_);
   if (reruns_.find(record.trial_id) != nullptr) return false;
-  if (const int64_t pause = workers_.count_failure(call.session(), clock_.now_ms()); pause > 0)
+  const int64_t pause = result.refused ? 0 : workers_.count_failure(call.session(), clock_.now_ms());
+  if (pause > 0)
     spdlog::warn("worker {} gets nothing for {} s: it keeps failing to measure; the last: {}",
                  call.life.worker_id, pause / 1000, shown(record.message));
   const LeaseTable::Trial* const trial = leases_.find(record.trial_id);

@@ -11,6 +11,7 @@ struct Coordinator::Incoming {
   SyncCall* call = nullptr;
   MeasureRecord record;
   double check_ms = 0;
+  bool refused = false;  // not measured, and its worker is not to blame: the request was wrong
   // Filled when it is believed (coordinator_belief.cpp): its claim, and what is known of its task.
   LeaseTable::Claim claim;
   TaskFacts facts;

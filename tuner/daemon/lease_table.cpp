@@ -1,8 +1,10 @@
 #include "tuner/daemon/lease_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "compiler_core/base/measure_limits.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -247,11 +249,13 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
       continue;
     }
     Entry& entry = found->second;
+    if (h.fencing <= entry.overdue_fencing) answer.revoked.push_back(h);
     const bool current = entry.state == State::kLeased && entry.trial.fencing == h.fencing;
     if (current && (entry.owner ? *entry.owner == owner : is_kept_for(entry, owner))) {
       if (!entry.owner) {
         take_from_owner(entry);
         entry.owner = owner;
+        entry.granted_ms = now_ms;
         leases_[owner].insert(h.trial_id);
       }
       if (h.at_work && !entry.at_work) entry.at_work_ms = now_ms;
@@ -337,9 +341,29 @@ LeaseTable::Loss LeaseTable::lose(Entry& entry, const std::string& why) {
   return loss;
 }
 
+// The time of a lease of before a restart begins anew when its worker takes it up.
+bool LeaseTable::overdue(const Entry& entry, int64_t now_ms) {
+  if (!entry.owner) return false;
+  const double longest_ms = 1000 * longest_s(entry.trial.work);
+  if (entry.at_work && static_cast<double>(now_ms - entry.at_work_ms) > longest_ms) return true;
+  return static_cast<double>(now_ms - entry.granted_ms) > longest_ms + 1000 * kLeaseWaitS;
+}
+
+LeaseTable::Loss LeaseTable::lose_overdue(Entry& entry) {
+  const std::string worker = entry.owner->worker_id;
+  entry.overdue_fencing = entry.trial.fencing;
+  revoked_.insert(*entry.owner);
+  if (!entry.at_work) return lose(entry, str("worker ", worker, " had it for too long and did not begin"));
+  ++entry.faults;
+  entry.failed_workers.insert(worker);
+  return lose(entry, str("worker ", worker, " was at it for longer than its options allow (",
+                         std::llround(longest_s(entry.trial.work)), " s)"));
+}
+
 std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>& leased, bool stalled,
                                                     int64_t now_ms) {
   std::vector<std::pair<Entry*, std::string>> lost;
+  std::vector<Entry*> late;
   for (const std::string& id : leased) {
     Entry& entry = trials_.at(id);
     if (entry.dropped) {
@@ -351,9 +375,12 @@ std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>&
                                                   static_cast<double>(options_.ttl_ms) / 1000, " s")
                                             : str("worker ", entry.kept_for,
                                                   " did not take it up again after the daemon's restart"));
+    } else if (overdue(entry, now_ms)) {
+      late.push_back(&entry);
     }
   }
   std::vector<Loss> losses;
+  for (Entry* const entry : late) losses.push_back(lose_overdue(*entry));
   for (const auto& [entry, why] : lost) {
     if (!std::exchange(entry->dropped, false)) {
       losses.push_back(lose_with_worker(*entry, why));

@@ -21,6 +21,9 @@
 // gets it next has nothing else meanwhile, so that a second loss tells something (poison_ledger.h). A worker that
 // is busy gets nothing more until it is idle, and then the suspect; one worker drains for it at a time.
 //
+// A lease has a longest time, which its options decide (longest_s): whoever is at it for longer, or has it and does not
+// begin, loses it and is told to stop. What was worked at for so long is a fault of the trial; nobody died of it.
+//
 // Costs: leases are found by owner and queued trials by what they need, so no call looks at trials that it is not
 // about; only forget_job() and withdraw() do.
 #pragma once
@@ -198,11 +201,12 @@ class LeaseTable {
   struct Entry {
     Trial trial;
     State state = State::kQueued;
-    double charged_ms = -1;      // what its tenant was charged for the lease; negative: nothing
-    int64_t granted_ms = 0;      // when it was leased
-    int64_t at_work_ms = 0;      // since when it is at work
-    std::optional<Owner> owner;  // leased: nobody yet after a restart
-    std::string kept_for;        // the worker that had it before the restart
+    double charged_ms = -1;       // what its tenant was charged for the lease; negative: nothing
+    int64_t granted_ms = 0;       // when it was leased
+    int64_t at_work_ms = 0;       // since when it is at work
+    int64_t overdue_fencing = 0;  // leases up to this token lasted too long: whoever has one is to stop
+    std::optional<Owner> owner;   // leased: nobody yet after a restart
+    std::string kept_for;         // the worker that had it before the restart
     bool at_work = false, running = false;
     bool alone = false;                         // reserved or leased as a suspect
     std::map<Owner, int64_t> first_granted_ms;  // since this daemon began
@@ -231,6 +235,9 @@ class LeaseTable {
   void remember_closed(const std::string& trial_id);
   Loss lose_with_worker(Entry& entry, const std::string& why);
   Loss lose(Entry& entry, const std::string& why);
+  // Whether the lease, or the work at it, has taken longer than it may.
+  static bool overdue(const Entry& entry, int64_t now_ms);
+  Loss lose_overdue(Entry& entry);
   std::vector<Loss> expire_of(const std::set<std::string>& leased, bool stalled, int64_t now_ms);
 
   LeaseOptions options_;

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <latch>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -29,13 +30,29 @@
 namespace tuner {
 namespace {
 
-constexpr int kMaxMessageBytes = 16 << 20;
+// What callers may send: a job of 4,096 tasks has 1.2 MiB, the 64 results of a Sync some hundred KiB. What is sent to them:
+// lists of jobs.
+constexpr int kMostReceived = 4 << 20, kMostSent = 16 << 20;
+constexpr size_t kHeavyBytes = 64 << 10;  // a longer message is a heavy call
+// Workers on the list: of one certificate or token, and of one connection of somebody without, which carries 100 calls.
+constexpr size_t kMostOfCredentials = 1'024, kMostOfConnection = 128;
 constexpr std::chrono::seconds kShutdownGrace{2};
 constexpr std::chrono::seconds kSlowReader{20};  // a watcher that takes nothing for so long is dropped
 
 grpc::Status too_many(const char* what) {
   return {grpc::StatusCode::RESOURCE_EXHAUSTED,
           std::string("the daemon has too many ") + what + " already; try again in a while"};
+}
+
+// The answer of a call; where the process may have no more memory (ulimit -v), a refusal of this call alone.
+template <class Call>
+grpc::Status within_memory(const Call& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "the daemon has no memory left for this call; try again in a while, with less at once"};
+  }
 }
 
 using identity::Caller;
@@ -131,9 +148,12 @@ class WorkersService final : public v1::Workers::CallbackService {
     grpc::Status admitted = door_.admit(*context, "/tuner.v1.Workers/Register", caller);
     if (admitted.ok()) admitted = Door::may_register(caller, request->worker_id());
     if (!admitted.ok()) return refused(*context, admitted);
+    const Workers::Registrar registrar =
+        caller.worker.empty() ? Workers::Registrar{"this connection " + context->peer(), kMostOfConnection}
+                              : Workers::Registrar{caller.name, kMostOfCredentials};
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     const bool run = threads_.run_short([=, this] {
-      const Status status = coordinator_.register_worker(*request, reply);
+      const Status status = coordinator_.register_worker(*request, reply, registrar);
       if (status) door_.remember(caller, reply->session());
       if (status.code() == StatusCode::kAborted)
         reactor->Finish({grpc::StatusCode::ALREADY_EXISTS, status.message()});
@@ -208,9 +228,10 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
                                    v1::SubmitReply* reply) override {
-    return soon(context, "/tuner.v1.Jobs/Submit", [=, this](const Caller& caller) {
+    const auto call = [=, this](const Caller& caller) {
       return coordinator_.submit(*request, reply, caller.tenant);
-    });
+    };
+    return soon(context, "/tuner.v1.Jobs/Submit", call, request->ByteSizeLong());
   }
   grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext* context,
                                                 const v1::WatchRequest* request) override {
@@ -221,9 +242,12 @@ class JobsService final : public v1::Jobs::CallbackService {
   }
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
-    return soon(context, "/tuner.v1.Jobs/List", [=, this](const Caller& caller) {
+    const auto call = [=, this](const Caller& caller) {
       return coordinator_.list(*request, reply, caller.tenant);
-    });
+    };
+    // From the database, not from memory: as long as it has jobs.
+    return soon(context, "/tuner.v1.Jobs/List", call,
+                request->known() ? request->ByteSizeLong() : kHeavyBytes + request->ByteSizeLong());
   }
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
                                    v1::CancelReply* reply) override {
@@ -253,25 +277,30 @@ class JobsService final : public v1::Jobs::CallbackService {
   }
   grpc::ServerUnaryReactor* Query(grpc::CallbackServerContext* context, const v1::QueryRequest* request,
                                   v1::QueryReply* reply) override {
-    return soon(context, "/tuner.v1.Jobs/Query",
-                [=, this](const Caller&) { return coordinator_.query(*request, reply); });
+    return soon(
+        context, "/tuner.v1.Jobs/Query",
+        [=, this](const Caller&) { return coordinator_.query(*request, reply); }, request->ByteSizeLong());
   }
   grpc::ServerUnaryReactor* ReadJobFile(grpc::CallbackServerContext* context,
                                         const v1::ReadJobFileRequest* request,
                                         v1::ReadJobFileReply* reply) override {
-    return soon(context, "/tuner.v1.Jobs/ReadJobFile",
-                [=, this](const Caller&) { return coordinator_.read_job_file(*request, reply); });
+    return soon(
+        context, "/tuner.v1.Jobs/ReadJobFile",
+        [=, this](const Caller&) { return coordinator_.read_job_file(*request, reply); },
+        request->ByteSizeLong());
   }
 
  private:
-  // Runs a call that blocks briefly, for the disk.
+  // Runs a call that blocks briefly, for the disk. `bytes`: of its request; many make it a heavy one.
   template <class Call>
-  grpc::ServerUnaryReactor* soon(grpc::CallbackServerContext* context, std::string_view method, Call call) {
+  grpc::ServerUnaryReactor* soon(grpc::CallbackServerContext* context, std::string_view method, Call call,
+                                 size_t bytes = 0) {
     Caller caller;
     if (const grpc::Status s = door_.admit(*context, method, caller); !s.ok()) return refused(*context, s);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    if (!threads_.run_short([=] { reactor->Finish(to_grpc(call(caller))); }))
-      reactor->Finish(too_many("calls"));
+    const auto run = [=] { reactor->Finish(within_memory([&] { return to_grpc(call(caller)); })); };
+    if (bytes > kHeavyBytes ? !threads_.run_heavy(run, bytes) : !threads_.run_short(run))
+      reactor->Finish(too_many(bytes > kHeavyBytes ? "large calls" : "calls"));
     return reactor;
   }
   // Runs a call that waits for workers.
@@ -327,8 +356,8 @@ class GrpcServer final : public Server {
 
   Status listen(const std::vector<std::string>& addresses) {
     grpc::ServerBuilder builder;
-    builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-    builder.SetMaxSendMessageSize(kMaxMessageBytes);
+    builder.SetMaxReceiveMessageSize(kMostReceived);
+    builder.SetMaxSendMessageSize(kMostSent);
     // A dead peer is noticed after six seconds; its leases then run out within their TTL.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 4'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2'000);

@@ -11,8 +11,18 @@ constexpr double kShortestRaceS = 0.001;  // one heat; 0 would mean the default
 
 }  // namespace
 
-TimeLimit::TimeLimit(double limit_s, int64_t now_ms)
-    : limit_s_(std::max(limit_s, 0.0)), deadline_ms_(now_ms + std::llround(1000 * limit_s)) {}
+TimeLimit::TimeLimit(double limit_s, int64_t now_ms, double used_s)
+    : limit_s_(std::max(limit_s, 0.0)),
+      deadline_ms_(now_ms + std::llround(1000 * (limit_s_ - std::clamp(used_s, 0.0, limit_s_)))),
+      stored_ms_(now_ms) {}
+
+double TimeLimit::used_s(int64_t now_ms) const {
+  return limit_s_ - static_cast<double>(deadline_ms_ - now_ms) / 1000;
+}
+
+bool TimeLimit::is_to_be_stored(int64_t now_ms) const {
+  return exists() && static_cast<double>(now_ms - stored_ms_) >= std::max(1'000.0, 1'000 * limit_s_ / 50);
+}
 
 bool TimeLimit::ends_search(int64_t races, bool untried, int64_t now_ms) const {
   if (!exists()) return false;

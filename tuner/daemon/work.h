@@ -68,6 +68,9 @@ struct Needs {
 };
 Needs needs_of(const Work& work);
 
+// How long a worker may be at the work, in seconds: builds, references and retries included. The longest time of a lease.
+double longest_s(const Work& work);
+
 // What a compiler must be for a worker that runs what it makes.
 struct CompilerNeed {
   std::string family;           // of targets: their first word

@@ -14,6 +14,7 @@ constexpr int64_t kForgetWorkerMs = 600'000;  // a worker silent for so long lea
 constexpr int kFailuresInARow = 5;
 constexpr int64_t kFirstPauseMs = 30'000, kLongestPauseMs = 600'000;
 constexpr size_t kMostStandings = 65'536;
+constexpr size_t kMostWorkers = 4'096;  // as many connections as the gate takes
 
 // Whether a worker that offers `offered` measures code for `wanted`: on CPUs with another number of threads, or
 // for an older CPU.
@@ -40,6 +41,7 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
                         ": give this one another id (--worker-id), or wait until that one is gone"));
   std::erase_if(workers_,
                 [&](const auto& item) { return now_ms - item.second.last_seen_ms > kForgetWorkerMs; });
+  RETURN_IF_ERROR(has_room(offer, now_ms));
   std::vector<WorkerLife> ended;
   Worker worker{.offer = std::move(offer), .last_seen_ms = now_ms};
   std::erase_if(workers_, [&](const auto& item) {
@@ -63,6 +65,29 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
   workers_[session] = std::move(worker);
   ++news_;
   return ended;
+}
+
+Status Workers::has_room(const Offer& offer, int64_t now_ms) {
+  const std::string& who = offer.registrar.name;
+  const auto is_his = [&](const Worker& worker) { return worker.offer.registrar.name == who; };
+  const auto full = [&] {
+    size_t all = 0, his = 0;
+    for (const auto& [session, worker] : workers_) {
+      if (worker.offer.life.worker_id == offer.life.worker_id) continue;  // it takes that one's place
+      ++all;
+      his += is_his(worker) ? 1 : 0;
+    }
+    if (!who.empty() && his >= offer.registrar.most)
+      return failed(who, " has ", his, " workers here, expected at most ", offer.registrar.most,
+                    ": end some, or give each host credentials of its own (tuner admin worker)");
+    if (all < kMostWorkers) return Status::ok();
+    return failed("there are ", all, " workers here, expected at most ", kMostWorkers, ": end some first");
+  };
+  if (full()) return Status::ok();
+  std::erase_if(workers_, [&](const auto& item) {
+    return (who.empty() || is_his(item.second)) && !here(item.second, now_ms);
+  });
+  return full();
 }
 
 void Workers::connection_closed(const std::string& session) {

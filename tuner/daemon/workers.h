@@ -24,6 +24,9 @@
 //
 // A builder measures nothing; a runner builds nothing, so it measures what some builder that is here builds (builds.h).
 //
+// Nobody fills the list: a registrar (a certificate or token, else a connection) has a number of workers, and so have all
+// together. Those that are away leave first.
+//
 // Pure: no clock, no threads, no random numbers. The caller says what time it is (milliseconds, monotonic),
 // thinks up the names of sessions, and holds its own lock around every call.
 #pragma once
@@ -53,6 +56,11 @@ class Workers {
   explicit Workers(int64_t silent_ms, int64_t take_over_ms = 5'000, std::vector<TemplateVersion> own = {})
       : silent_ms_(silent_ms), take_over_ms_(take_over_ms), own_(std::move(own)) {}
 
+  // On whose behalf a worker registers, and how many workers those may have on the list. Nobody in particular: any number.
+  struct Registrar {
+    std::string name;
+    size_t most = 0;
+  };
   // What a worker says of itself.
   struct Offer {
     WorkerLife life;
@@ -70,10 +78,11 @@ class Workers {
     // measured.
     double peak_gflops = 0, read_gbps = 0, sentinel_ns = 0, memory_sentinel_ns = 0;
     std::string impossible;  // why what it says of itself cannot be; empty: it can
+    Registrar registrar = {};
   };
   // Registers the worker under a new session. Its earlier sessions are unknown from now on; returns those of
   // its earlier lives (other incarnations), whose leases are lost. It keeps its count of trials. Aborted:
-  // another process with this id is here.
+  // another process with this id is here. Failed: there are as many workers as may be, of its registrar or of all.
   Result<std::vector<WorkerLife>> enter(const std::string& session, Offer offer, int64_t now_ms);
   // The connection of the session's latest call has closed.
   void connection_closed(const std::string& session);
@@ -178,6 +187,7 @@ class Workers {
   // Does another worker that is here, of full trust, measure something that this one offers?
   bool can_be_spared(const Worker& worker, int64_t now_ms) const;
   const Standing* standing_of(const Worker& worker) const;
+  Status has_room(const Offer& offer, int64_t now_ms);
   bool here(const Worker& worker, int64_t now_ms) const { return now_ms - worker.last_seen_ms <= silent_ms_; }
 
   int64_t silent_ms_, take_over_ms_;

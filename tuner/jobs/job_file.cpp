@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/base/measure_limits.h"
 #include "compiler_core/host_spelling.h"
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
@@ -23,19 +24,32 @@ using nlohmann::json;
 constexpr size_t kMaxFileBytes = 16 << 20;
 constexpr size_t kMaxEntries = 4096;
 
+// Reads a number of the table of limits.
+void read_limited(ObjectReader& in, const MeasureLimit& limit, double& value) {
+  if (limit.above)
+    in.read(std::string(limit.name), value, limit.least, limit.most);
+  else
+    in.read_within(std::string(limit.name), value, limit.least, limit.most);
+}
+template <std::integral Int>
+void read_limited(ObjectReader& in, const MeasureLimit& limit, Int& value) {
+  in.read(std::string(limit.name), value, static_cast<int64_t>(limit.least),
+          static_cast<int64_t>(limit.most));
+}
+
 void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o) {
   const json* measure = in.get("measure");
   if (measure == nullptr) return;
   ObjectReader m(*measure, prefix + "measure.");
-  constexpr double kDay = 86'400;
-  m.read("min_repeat_ms", o.min_repeat_ms, 0.0, 60'000.0);
-  m.read("repeats", o.repeats, 1, 10'000);
-  m.read_within("precision", o.precision, 0.0, 1.0);
-  m.read("build_timeout_s", o.build_timeout_s, 0.0, kDay);
-  m.read("run_timeout_s", o.run_timeout_s, 0.0, kDay);
+  read_limited(m, kMinRepeatMs, o.min_repeat_ms);
+  read_limited(m, kRepeats, o.repeats);
+  read_limited(m, kPrecision, o.precision);
+  read_limited(m, kBuildTimeoutS, o.build_timeout_s);
+  read_limited(m, kRunTimeoutS, o.run_timeout_s);
   constexpr double kGib = 1 << 30;
   double memory_limit_gib = static_cast<double>(o.memory_limit_bytes) / kGib;
-  m.read_within("memory_limit_gib", memory_limit_gib, 1.0 / 1024, 1024.0);
+  m.read_within("memory_limit_gib", memory_limit_gib, kMemoryLimitBytes.least / kGib,
+                kMemoryLimitBytes.most / kGib);
   o.memory_limit_bytes = static_cast<int64_t>(memory_limit_gib * kGib);
   std::string constants(constants_name(o.constants));
   m.read("constants", constants);
@@ -73,8 +87,8 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   JobEntry entry;
   entry.workload = read_workload(in);
   read_target(in, entry.target);
-  in.read("trials", entry.trials, 1, 10'000'000);
-  in.read("uses", entry.uses, 1, 1'000'000'000);
+  read_limited(in, kJobTrials, entry.trials);
+  read_limited(in, kJobUses, entry.uses);
   in.read("name", entry.name);
   if (const Status ok = check_c_name(entry.name); !entry.name.empty() && !ok)
     in.refuse("name", ok.message(), ", found ", found(json(entry.name)), ".");
@@ -89,7 +103,7 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   double stop_below_percent = 100 * entry.stop.below;
   in.read_within("stop_below", stop_below_percent, 0, 100);
   entry.stop.below = stop_below_percent / 100;
-  in.read_within("time_limit_s", entry.stop.time_limit_s, 0, 1e9);
+  read_limited(in, kJobTimeLimitS, entry.stop.time_limit_s);
   read_measure(in, prefix, entry.measure);
   RETURN_IF_ERROR(in.finish());
   RETURN_IF_ERROR(validate(entry.workload).with_context(prefix));

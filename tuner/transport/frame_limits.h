@@ -59,9 +59,8 @@ struct FrameLimits {
   // client has some only while it sends long messages. The server should announce MAX_CONCURRENT_STREAMS of
   // at most this.
   int open_requests = 128;
-  // DATA of one request. The daemon takes messages of 16 MiB, but gRPC 1.51 measures a message only when all
-  // of it is there: up to twice that is passed on, so that a client whose message is a bit too long is told
-  // so in words.
+  // DATA of one request. The daemon takes messages of 4 MiB, but gRPC 1.51 measures a message only when all
+  // of it is there: much more is passed on, so that a client whose message is too long is told so in words.
   int64_t message_bytes = 32 << 20;
   // DATA of all unfinished requests of a connection: 64 calls of 1 MiB at once are honest, 128 of 16 MiB are
   // not.

@@ -28,6 +28,7 @@ namespace {
 constexpr int kEventsPerTurn = 256;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int64_t kTickMs = 100;         // deadlines of connections are looked at this often
+constexpr int64_t kMayBeSilentMs = 200;  // so old, a client that has not spoken gives way to others
 constexpr int64_t kOutOfRoomMs = 100;    // pause of accepting when the system has no room for a socket at all
 constexpr int64_t kQuietLogMs = 10'000;  // lines of one kind are this far apart
 
@@ -72,7 +73,8 @@ class EpollGate final : public Gate {
   EpollGate(Handover handover, const GateLimits& limits, TlsServer* tls)
       : house_(limits, std::move(handover), tls, steady_ms()),
         most_(limits.connections > 0 ? limits.connections : most_connections(descriptor_limit())),
-        accepts_(limits.accepts, steady_ms()) {}
+        accepts_(limits.accepts, steady_ms()),
+        penalties_({limits.accepts.per_s / 2, limits.accepts.burst / 2}, steady_ms()) {}
   ~EpollGate() override {
     stop();
     for (const int fd : {house_.epoll, wake_.fd, reserve_})
@@ -110,10 +112,13 @@ class EpollGate final : public Gate {
   void tick();
   void resume_paused();
   void bury(Relay& relay);
+  void punish();
+  bool make_room();
 
   RelayHouse house_;
   const int most_;
   TokenBucket accepts_;
+  TokenBucket penalties_;  // what closed connections may take of it
   std::vector<std::string> addresses_;
   std::vector<Listener> listeners_;
   std::vector<Relay::Side> listening_;  // what epoll knows of each listener
@@ -272,7 +277,7 @@ bool EpollGate::accept_with_reserve(const Relay::Side& listener) {
 
 void EpollGate::take(int fd, bool tls) {
   add(house_.counters.accepted);
-  if (relays_.size() >= static_cast<size_t>(most_)) {
+  if (relays_.size() >= static_cast<size_t>(most_) && !make_room()) {
     add(house_.counters.turned_away_full);
     close(fd);
     return log_.say(kFull, now_ms_,
@@ -316,13 +321,33 @@ void EpollGate::resume_paused() {
   });
 }
 
+// What a connection has cost that was closed for cause. Whose it was is not known, so others pay, too: within bounds.
+void EpollGate::punish() {
+  if (penalties_.wait_ms(now_ms_) > 0) return;
+  penalties_.spend(now_ms_, house_.limits.closing_costs);
+  accepts_.spend(now_ms_, house_.limits.closing_costs);
+}
+
+// Closes the connection that has been here longest without a word that the server may hear. False: all have spoken.
+bool EpollGate::make_room() {
+  Relay* oldest = nullptr;
+  for (const auto& relay : relays_)
+    if (!relay->server_heard() && now_ms_ - relay->begin_ms() >= kMayBeSilentMs &&
+        (oldest == nullptr || relay->begin_ms() < oldest->begin_ms()))
+      oldest = relay.get();
+  if (oldest == nullptr) return false;
+  add(house_.counters.turned_away_full);
+  oldest->give_way();
+  bury(*oldest);
+  return true;
+}
+
 void EpollGate::bury(Relay& relay) {
   const Relay::End& end = *relay.end();
   if (!end.reason.empty())
     log_.say(static_cast<size_t>(end.cause), now_ms_,
              str("connection of ", relay.peer(), " is closed: ", end.reason));
-  if (end.cause != Cause::kNone && end.cause != Cause::kHandshake)
-    accepts_.spend(now_ms_, house_.limits.closing_costs);
+  if (end.cause != Cause::kNone && relay.server_heard()) punish();
   const size_t index = relay.index;
   ended_.push_back(std::move(relays_[index]));
   if (index + 1 < relays_.size()) {

@@ -24,8 +24,8 @@ struct GateLimits {
   // New connections. Beyond it they wait in the kernel's queue. The burst lets a farm of 2,000 come back at
   // once.
   Rate accepts = {500, 2'000};
-  // A connection that the guard closes costs as much of that as so many new ones: who comes back at once to be
-  // closed again gets through twenty times a second, not five hundred.
+  // A connection that the guard closes after the server has heard of it costs as much of that as so many new ones. All such
+  // costs together take half of `accepts` at most: the other half is there for those who did nothing.
   double closing_costs = 25;
   // A client that does not read while there are bytes for it, or a half-closed connection without any bytes,
   // is closed after this.

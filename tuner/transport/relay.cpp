@@ -87,6 +87,7 @@ bool Relay::open_server() {
     end_with(Cause::kNone, str("its way to the server cannot be named: ", std::strerror(errno)));
     return false;
   }
+  server_heard_ = true;
   house_.handover(ends[1]);
   return true;
 }

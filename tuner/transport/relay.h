@@ -103,6 +103,11 @@ class Relay {
   void drain();
 
   const std::optional<End>& end() const { return end_; }
+  int64_t begin_ms() const { return begin_ms_; }
+  // Whether the server has got its end: with HTTP/2 once the preface has come.
+  bool server_heard() const { return server_heard_; }
+  // Ends a relay of which the server has not heard: another client needs the place.
+  void give_way() { end_with(Cause::kHandshake, "it said nothing, and another needs its place"); }
   // Who the client is, for the log, as "127.0.0.1:4711" or "pid 812".
   std::string peer() const;
   size_t index = 0;  // in the gate's list
@@ -149,6 +154,7 @@ class Relay {
   int64_t client_took_ms_;
   std::optional<int64_t> paused_until_ms_;
   std::optional<End> end_;
+  bool server_heard_ = false;
 };
 
 }  // namespace tuner::transport
