@@ -123,7 +123,8 @@ int run_jobs(const JobsOptions& options) {
   if (options.json) std::printf("%s\n", pretty(document).c_str());
   int exit_code = kExitDone;
   for (const Listed& job : *jobs)
-    for (const Status& damage : job.damage) exit_code = report(damage.with_context(str("job ", job.job.id, ": ")));
+    for (const Status& damage : job.damage)
+      exit_code = report(damage.with_context(str("job ", job.job.id, ": ")));
   return exit_code;
 }
 
