@@ -4,7 +4,7 @@
 //
 //   # alice may submit and query until 2027-02-21. Whoever has this file may, too.
 //   daemon: farm.example:7070
-//   token: tuner_6Jx...              or, of a worker, worker: NAME
+//   token: tuner_6Jx...              or, of a worker, worker: NAME; of a fleet, worker: NAME.*
 //   -----BEGIN CERTIFICATE-----      the farm's authority, which signed the daemon's certificate
 //   ...
 //   -----BEGIN CERTIFICATE-----      a worker's: its own certificate and key, instead of a token
@@ -24,10 +24,13 @@ namespace tuner {
 // check this one. Only a farm's authority can make such a certificate, and it signs for that farm alone.
 inline constexpr char kDaemonName[] = "tuner-daemon";
 
+// Ends the `worker:` line of credentials that many hosts share: each takes an id of its own, NAME.HOST-DIGITS.
+inline constexpr std::string_view kOfAFleet = ".*";
+
 struct DaemonAccess {
   std::string address;      // HOST:PORT or unix:/path
   std::string token;        // empty: none
-  std::string worker;       // whose certificate it is; empty: nobody's
+  std::string worker;       // whose certificate it is, with kOfAFleet for a fleet; empty: nobody's
   std::string authority;    // PEM; empty: plain text, no TLS
   std::string certificate;  // PEM, with its key; empty: none
   std::string key;

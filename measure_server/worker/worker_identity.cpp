@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <random>
 
+#include "proto/daemon_access.h"
+
 namespace tuner {
 namespace {
 
@@ -35,12 +37,14 @@ Result<WorkFolder> open_work_folder(const std::string& path, bool next) {
 std::string worker_id_in(const WorkFolder& folder, const std::string& host, const std::string& given,
                          const std::string& name_in_credentials) {
   if (!given.empty()) return given;
-  if (!name_in_credentials.empty())
+  const bool fleet = name_in_credentials.ends_with(kOfAFleet);
+  if (!name_in_credentials.empty() && !fleet)
     return folder.number() == 1 ? name_in_credentials : str(name_in_credentials, ".", folder.number());
   std::string warning;
   const std::string id = folder.worker_id(host, warning);
   if (!warning.empty()) spdlog::warn("{}", warning);
-  return id;
+  return fleet ? str(name_in_credentials.substr(0, name_in_credentials.size() - kOfAFleet.size()), ".", id)
+               : id;
 }
 
 }  // namespace tuner

@@ -1,5 +1,6 @@
 // A worker's own folder: one owner at a time, and an id that stays over restarts and that nobody else has.
 #include "measure_server/worker/work_folder.h"
+#include "measure_server/worker/worker_identity.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -35,6 +36,21 @@ class WorkFolderTest : public testing::Test {
   const TemporaryFolder temporary_;
   const std::string path_ = temporary_.file("worker");
 };
+
+// Two nodes with one credentials file have a folder each.
+TEST_F(WorkFolderTest, WorkersOfAFleetHaveIdsOfTheirOwnBelowItsName) {
+  const Result<WorkFolder> one = WorkFolder::open(path_, milliseconds(0));
+  const Result<WorkFolder> two = WorkFolder::open(temporary_.file("other"), milliseconds(0));
+  ASSERT_TRUE(one.is_ok() && two.is_ok());
+  const std::string first = worker_id_in(*one, "n1", "", "nodes.*"),
+                    second = worker_id_in(*two, "n1", "", "nodes.*");
+  EXPECT_THAT(first, MatchesRegex("nodes\\.n1-[0-9a-f]+"));
+  EXPECT_THAT(second, MatchesRegex("nodes\\.n1-[0-9a-f]+"));
+  EXPECT_NE(first, second);
+  EXPECT_EQ(worker_id_in(*one, "n1", "", "nodes.*"), first) << "over restarts";
+  EXPECT_EQ(worker_id_in(*one, "n1", "", "gpu1"), "gpu1");
+  EXPECT_EQ(worker_id_in(*one, "n1", "given", "nodes.*"), "given");
+}
 
 TEST_F(WorkFolderTest, AnIdIsMadeOnceAndStaysOverRestarts) {
   const std::string id = id_of_a_life();

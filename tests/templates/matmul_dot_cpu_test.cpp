@@ -168,7 +168,7 @@ TEST(MatmulDotCpu, ResultsOfEightBitsAreRequantised) {
   EXPECT_THAT(
       to_text(*program),
       ::testing::HasSubstr(
-          "= uint8(int32(round(min(max(max(float32(acc[i.inner, j.inner.outer*8 + j.inner.inner] + "
+          "= uint8(int32(round(min(at_least(max(float32(acc[i.inner, j.inner.outer*8 + j.inner.inner] + "
           "bias[j.outer*16 + j.inner.outer*8 + j.inner.inner]) * scale[j.outer*16 + j.inner.outer*8 + "
           "j.inner.inner], 0), float32(0 - int32(zero_point[0]))), float32(255 - int32(zero_point[0])"
           ")))) + int32(zero_point[0]))"));

@@ -290,6 +290,14 @@ TEST_F(FolderTest, CredentialsSayWhatTheyAreFor) {
   EXPECT_NEAR(static_cast<double>(worker.entry.until_s - worker.entry.made_s), 90.0 * 86'400, 5);
 }
 
+TEST_F(FolderTest, CredentialsOfAFleetSayThatManyShareThem) {
+  const auto fleet = make().let_in_worker("nodes", kAddress, 90, /*fleet=*/true).value();
+  EXPECT_EQ(fleet.entry.name, "nodes") << "what is revoked, and what the certificate is for";
+  EXPECT_THAT(fleet.credentials, HasSubstr("\nworker: nodes.*\n"));
+  EXPECT_THAT(fleet.credentials, HasSubstr("# Workers of the fleet nodes until "));
+  EXPECT_EQ(parse_credentials(fleet.credentials, "nodes").value().worker, "nodes.*");
+}
+
 TEST_F(FolderTest, TheAuditHasALineForEachActAndNoSecret) {
   const IdentityFolder folder = make();
   (void)folder.let_in_worker("gpu1", kAddress, 1).value();

@@ -70,8 +70,9 @@ TEST_F(WorkersTest, TwoProcessesWithTheSameIdDoNotEvictEachOther) {
     EXPECT_EQ(refused.status().code(), StatusCode::kAborted);
     EXPECT_EQ(
         refused.message(),
-        "worker w1 is here already, from host of w1: give this one another id (--worker-id), or wait until "
-        "that one is gone");
+        "worker w1 is here already, from host of w1: give this one another id (--worker-id), wait until that "
+        "one is "
+        "gone, or give hosts that share credentials those of a fleet (tuner admin worker NAME --fleet)");
   }
   EXPECT_NE(shared.life("s1"), nullptr);
   EXPECT_TRUE(shared.enter("s3", offer("w1", "1"), now)) << "the same life registers anew at any time";

@@ -186,7 +186,9 @@ void add_admin_command(Command app, CommandContext& context) {
 
   options = made();
   options->wish.kind = Entry::Kind::kWorker;
-  add_let_in(admin, context, "worker", "Lets a worker in: writes its credentials", kWorkerDays, options);
+  add_let_in(admin, context, "worker", "Lets a worker in: writes its credentials", kWorkerDays, options)
+      .add_flag("--fleet", options->wish.fleet,
+                "For many hosts: each that has the file is a worker NAME.HOST-DIGITS");
 
   options = made();
   options->wish.roles = "submit,query";

@@ -21,7 +21,8 @@ Status check(const Wish& wish) {
 }
 
 Result<IdentityFolder::LetIn> let_in(const IdentityFolder& folder, const Wish& wish) {
-  if (wish.kind == Entry::Kind::kWorker) return folder.let_in_worker(wish.name, wish.address, wish.days);
+  if (wish.kind == Entry::Kind::kWorker)
+    return folder.let_in_worker(wish.name, wish.address, wish.days, wish.fleet);
   const Result<Roles> roles = parse_roles(wish.roles);
   if (!roles) return roles.status().with_context("--");
   return folder.let_in_person(wish.name, *roles, wish.tenant, wish.address, wish.days);

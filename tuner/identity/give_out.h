@@ -12,6 +12,7 @@ struct Wish {
   Entry::Kind kind = Entry::Kind::kToken;
   std::string name;
   std::string roles, tenant;  // tokens only
+  bool fleet = false;         // workers only: many hosts share the file
   std::string address;        // HOST:PORT as the other host dials the daemon
   std::string output;         // the file, which must not exist; "-": stdout
   int days = 0;

@@ -160,7 +160,8 @@ Result<std::string> IdentityFolder::enter(const Entry& entry) const {
 }
 
 Result<IdentityFolder::LetIn> IdentityFolder::let_in_worker(const std::string& name,
-                                                            const std::string& address, int days) const {
+                                                            const std::string& address, int days,
+                                                            bool fleet) const {
   RETURN_IF_ERROR(check_name(name));
   ASSIGN_OR_RETURN(const ActLock lock, ActLock::take(path_));
   ASSIGN_OR_RETURN(const KeyAndCertificate authority, read_pair(kAuthority));
@@ -172,11 +173,14 @@ Result<IdentityFolder::LetIn> IdentityFolder::let_in_worker(const std::string& n
               .roles = Role::kWork,
               .made_s = now_s(),
               .until_s = issued.until_s};
-  DaemonAccess access{
-      .address = address, .worker = name, .certificate = issued.pem.certificate, .key = issued.pem.key};
+  DaemonAccess access{.address = address,
+                      .worker = fleet ? str(name, kOfAFleet) : name,
+                      .certificate = issued.pem.certificate,
+                      .key = issued.pem.key};
   ASSIGN_OR_RETURN(access.authority, enter(in.entry));
-  in.credentials = credentials_text(access, str("Worker ", name, " until ", date_text(issued.until_s),
-                                                ". Whoever has this file is that worker."));
+  in.credentials = credentials_text(
+      access, str(fleet ? "Workers of the fleet " : "Worker ", name, " until ", date_text(issued.until_s),
+                  ". Whoever has this file is ", fleet ? "one of them." : "that worker."));
   return in;
 }
 

@@ -47,7 +47,8 @@ class IdentityFolder {
     std::string credentials;
     Entry entry;
   };
-  Result<LetIn> let_in_worker(const std::string& name, const std::string& address, int days) const;
+  Result<LetIn> let_in_worker(const std::string& name, const std::string& address, int days,
+                              bool fleet = false) const;
   Result<LetIn> let_in_person(const std::string& name, Roles roles, const std::string& tenant,
                               const std::string& address, int days) const;
   // What the tenant may have from now on, which is returned. A change of nothing writes nothing.
