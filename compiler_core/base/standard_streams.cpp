@@ -32,8 +32,11 @@ void make_blocking(int fd, int flags) {
   struct stat info {};
   const bool has_name = ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode));
   const std::string name = "/proc/self/fd/" + std::to_string(fd);
-  const int again = has_name ? ::open(name.c_str(), (flags & (O_ACCMODE | O_APPEND)) | O_CLOEXEC) : -1;
-  if (again < 0) {
+  // Not to wait for the other end of a FIFO, and not to become the terminal's session.
+  const int kept = flags & (O_ACCMODE | O_APPEND);
+  const int again = has_name ? ::open(name.c_str(), kept | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+  if (again < 0 || ::fcntl(again, F_SETFL, kept) != 0) {
+    if (again >= 0) ::close(again);
     ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     return;
   }

@@ -299,7 +299,6 @@ class Emitter {
   int64_t lane_begin_ = 0;  // its value in lane 0 of this piece
   int64_t lanes_ = 0;
   llvm::Value* mask_ = nullptr;           // lanes whose guards hold; null: all
-  llvm::Value* lane_nan_ = nullptr;       // whether a term of the maximum across lanes is a NaN, so far
   llvm::Constant* piece_mask_ = nullptr;  // lanes that exist; null: all
   // In a tile: loads that were read along the rows and transposed, a vector of lanes for each row.
   std::map<const ExprNode*, std::vector<llvm::Value*>> tile_loads_;

@@ -103,8 +103,10 @@ Status Connection::error(std::string_view doing) {
       return invalid_argument(path_, ": is no database of this program, or damaged (", sqlite3_errmsg(db_),
                               "). Give another file ", how_a_database_is_given());
     case SQLITE_IOERR:
-      // SQLite calls only ENOSPC full. No byte of such a write is in the file either.
-      if (const int cause = sqlite3_system_errno(db_); cause == EDQUOT || cause == EFBIG || cause == ENOSPC)
+      // SQLite calls only ENOSPC full. After a failed fsync nobody knows what is in the file; after a failed write, it does.
+      if (const int cause = sqlite3_system_errno(db_);
+          (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_TRUNCATE) &&
+          (cause == EDQUOT || cause == EFBIG || cause == ENOSPC))
         return failed(text, ": ", std::strerror(cause), ". ",
                       cause == EFBIG ? "Raise the limit on the size of files (ulimit -f)"
                                      : "The disk is full: free some space",

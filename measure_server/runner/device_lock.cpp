@@ -1,6 +1,7 @@
 #include "measure_server/runner/device_lock.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -90,7 +91,8 @@ Result<DeviceLocks::Got> DeviceLocks::wait_for(FileLock& lock, const std::string
   constexpr milliseconds kLookAtHolder{250};
   const auto begin = steady_clock::now();
   auto look = stopped > 0 ? begin : begin + kLookAtHolder;
-  auto runs_until = begin;  // when the holder was last seen not to be stopped
+  auto runs_until = begin;  // when the holder, or what it started, was last seen to do something
+  int64_t ticks = -1;
   while (!lock.try_lock()) {
     if (wait.give_up && wait.give_up())
       return Status(StatusCode::kAborted, str("waiting for ", name, " was given up"));
@@ -101,8 +103,10 @@ Result<DeviceLocks::Got> DeviceLocks::wait_for(FileLock& lock, const std::string
     if (now >= look) {
       look = now + kLookAtHolder;
       const pid_t holder = lock.holder();
-      if (!is_stopped(holder)) runs_until = now;
-      if (is_stopped(holder) && (holder == stopped || now - runs_until >= kStoppedFor)) {
+      const int64_t used = is_stopped(holder) ? ticks_of_tree(holder) : -1;
+      const bool still = used >= 0 && used == std::exchange(ticks, used);
+      if (!still) runs_until = now;
+      if (still && (holder == stopped || now - runs_until >= kStoppedFor)) {
         if (holder != std::exchange(stopped, holder) && wait.say)
           wait.say(str(process_text(holder), " has ", name,
                        " and is stopped; going on without it. Continue it (kill -CONT ", holder,
@@ -119,20 +123,28 @@ Result<DeviceLocks::Got> DeviceLocks::wait_for(FileLock& lock, const std::string
   return Got::kLock;
 }
 
-// Returns the lock that is held now; null: whoever could be waited for is stopped.
-Result<FileLock*> DeviceLocks::take_one(Device& device, const std::string& name, Wait& wait) {
+// Adds the locks that are held now to `held`: the device's own, and that of those who went on beside a stopped holder, as
+// long as there is one. Who holds the first alone would run beside them.
+Status DeviceLocks::take_one(Device& device, const std::string& name, Wait& wait,
+                             std::vector<FileLock*>& held) {
   pid_t nobody = device.stopped;
   ASSIGN_OR_RETURN(const Got turn, wait_for(device.turnstile, name, nobody, wait));
-  Result<Got> got = wait_for(device.lock, name, device.stopped, wait);
+  const Result<Got> got = wait_for(device.lock, name, device.stopped, wait);
   if (turn == Got::kLock) device.turnstile.unlock();
   if (!got.is_ok()) return got.status();
-  if (*got == Got::kLock) return &device.lock;
+  if (*got == Got::kLock) held.push_back(&device.lock);
+  const std::string path = str(folder_, "/", name, ".beside");
+  if (*got == Got::kLock && ::access(path.c_str(), F_OK) != 0) return Status::ok();
   if (!device.beside.is_current()) {
-    ASSIGN_OR_RETURN(device.beside, FileLock::open(str(folder_, "/", name, ".beside"), 0666));
+    ASSIGN_OR_RETURN(device.beside, FileLock::open(path, 0666));
   }
   nobody = 0;
   ASSIGN_OR_RETURN(const Got beside, wait_for(device.beside, name, nobody, wait));
-  return beside == Got::kLock ? &device.beside : nullptr;
+  if (beside == Got::kStoppedHolder)
+    return unavailable(kDeviceBusy, process_text(device.beside.holder()), " has ", name,
+                       " and is stopped, as is another one");
+  held.push_back(&device.beside);
+  return Status::ok();
 }
 
 Result<DeviceLocks::Held> DeviceLocks::take(const Devices& devices, milliseconds limit,
@@ -147,8 +159,7 @@ Result<DeviceLocks::Held> DeviceLocks::take(const Devices& devices, milliseconds
       unusable_ = found.message();
       return Held();
     }
-    ASSIGN_OR_RETURN(FileLock* const lock, take_one(**found, name, wait));
-    if (lock != nullptr) held.locks_.push_back(lock);
+    RETURN_IF_ERROR(take_one(**found, name, wait, held.locks_));
   }
   return held;
 }

@@ -51,8 +51,8 @@ class DeviceLocks {
   // after `limit`: the message begins with kDeviceBusy and names the process that has the device. A wait of
   // more than kSayAfter is told to `say`, once, with who has the device.
   //
-  // A process that stands still (SIGSTOP) does not run anything either. After kStoppedFor the wait for it is
-  // over: `say` is told, and those who come after it take turns by a lock of their own.
+  // A process that is stopped (SIGSTOP) for kStoppedFor, while nothing that it started uses a CPU, is not waited for any more:
+  // `say` is told, and those who come after it take turns by a second lock, which from then on everybody takes.
   Result<Held> take(const Devices& devices, std::chrono::milliseconds limit,
                     const std::function<bool()>& give_up = {},
                     const std::function<void(const std::string&)>& say = {});
@@ -69,7 +69,7 @@ class DeviceLocks {
   enum class Got { kLock, kStoppedHolder };
   Result<Device*> device(const std::string& name);
   Result<Got> wait_for(FileLock& lock, const std::string& name, pid_t& stopped, Wait& wait) const;
-  Result<FileLock*> take_one(Device& device, const std::string& name, Wait& wait);
+  Status take_one(Device& device, const std::string& name, Wait& wait, std::vector<FileLock*>& held);
 
   std::string folder_, unusable_;
   std::map<std::string, Device> devices_;

@@ -8,9 +8,14 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 namespace tuner {
 namespace {
@@ -84,13 +89,56 @@ pid_t FileLock::holder() const {
   return 0;
 }
 
-bool is_stopped(pid_t pid) {
+namespace {
+
+// What /proc/PID/stat says behind the name; a name may hold anything.
+struct ProcessStat {
+  char state = '?';
+  pid_t parent = 0;
+  int64_t ticks = 0;  // of CPU time
+};
+ProcessStat stat_of(pid_t pid) {
   std::ifstream stat(str("/proc/", pid, "/stat"));
   std::string line;
   std::getline(stat, line);
-  const size_t name_end = line.rfind(") ");  // a name may hold anything
-  const char state = name_end == std::string::npos || name_end + 2 >= line.size() ? '?' : line[name_end + 2];
-  return pid > 0 && (state == 'T' || state == 't');
+  ProcessStat out;
+  const size_t name_end = line.rfind(") ");
+  if (name_end == std::string::npos) return out;
+  std::istringstream fields(line.substr(name_end + 2));
+  fields >> out.state >> out.parent;
+  std::string skipped;
+  for (int i = 0; i < 9; ++i) fields >> skipped;
+  int64_t user = 0, system = 0;
+  fields >> user >> system;
+  out.ticks = user + system;
+  return out;
+}
+
+}  // namespace
+
+bool is_stopped(pid_t pid) {
+  const char state = pid > 0 ? stat_of(pid).state : '?';
+  return state == 'T' || state == 't';
+}
+
+int64_t ticks_of_tree(pid_t pid) {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") == std::string::npos) {
+      const pid_t child = std::atoi(name.c_str());
+      children.emplace(stat_of(child).parent, child);
+    }
+  }
+  int64_t ticks = 0;
+  std::vector<pid_t> open{pid};
+  for (size_t i = 0; i < open.size(); ++i) {
+    ticks += stat_of(open[i]).ticks;
+    const auto [begin, end] = children.equal_range(open[i]);
+    for (auto it = begin; it != end && open.size() < 10'000; ++it) open.push_back(it->second);
+  }
+  return ticks;
 }
 
 std::string process_text(pid_t pid) {

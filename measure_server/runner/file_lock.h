@@ -38,6 +38,8 @@ class FileLock {
 
 // True if the process is stopped (SIGSTOP, Ctrl-Z, a debugger): it does nothing until somebody continues it.
 bool is_stopped(pid_t pid);
+// CPU time of it and of all that it started, in clock ticks: a worker that is stopped may have a runner that is not.
+int64_t ticks_of_tree(pid_t pid);
 // Returns "process 123 (measure_server)", with "of user 1000" behind it if that is not ours; "another
 // process" for 0.
 std::string process_text(pid_t pid);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -251,6 +252,27 @@ TEST_F(DeviceLock, B7AStoppedHolderIsNotWaitedForAndThoseBehindItStillTakeTurns)
   ::kill(holder, SIGCONT);
   const auto runs_again = ours.take({.cpus = {0}}, milliseconds(500));
   EXPECT_TRUE(is_device_busy(runs_again.status())) << "it has its core again";
+}
+
+// A worker that is stopped may have a runner that times its candidate.
+TEST_F(DeviceLock, B7AStoppedHolderWhoseRunnerGoesOnIsWaitedFor) {
+  const pid_t holder = process([&] {
+    DeviceLocks locks(folder_);
+    const auto held = locks.take({.cpus = {0}}, seconds(5));
+    if (::fork() == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      while (::getppid() > 0) {
+      }
+    }
+    ++shared_->ready;
+    for (;;) ::pause();
+    return 0;
+  });
+  while (shared_->ready == 0) std::this_thread::sleep_for(milliseconds(5));
+  ::kill(holder, SIGSTOP);
+  DeviceLocks locks(folder_);
+  const auto held = locks.take({.cpus = {0}}, DeviceLocks::kStoppedFor + seconds(3));
+  EXPECT_TRUE(is_device_busy(held.status()));
 }
 
 TEST_F(DeviceLock, FilesThatSomebodyCleanedAwayAreMadeAgain) {

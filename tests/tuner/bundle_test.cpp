@@ -197,7 +197,7 @@ TEST_F(BundleTest, EmitSaysWhatIsWritten) {
   EXPECT_TRUE(tree.contains("manifest.json"));
   expect_refused("dense.json -o no --emit so,exe",
                  "--emit: expected words out of so, a, obj, asm, llvm, schedule", "no");
-  expect_refused("dense.json -o no --emit ''", "found \"\"", "no");
+  expect_refused("dense.json -o no --emit ''", "found an empty word", "no");
 }
 
 TEST_F(BundleTest, ARebuildReplacesAndLeavesNothingBehind) {

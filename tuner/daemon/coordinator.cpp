@@ -282,9 +282,10 @@ bool Coordinator::send_store_trouble(int64_t after, const Send& send, std::strin
 
 void Coordinator::note_commit(const Status& committed) {
   metrics_.commit_failed = !committed;
-  if (committed) return;
   const std::lock_guard lock(mutex_);
-  store_trouble_ = {.reason = committed.message(), .at_ms = clock_.now_ms()};
+  (committed ? store_trouble_.stored_ms : store_trouble_.at_ms) = clock_.now_ms();
+  if (committed) return;
+  store_trouble_.reason = committed.message();
   news_.notify_all();
 }
 

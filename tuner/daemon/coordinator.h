@@ -217,10 +217,10 @@ class Coordinator {
   // Why a commit failed lately. On a disk that is nearly full some writes fail, and some do not.
   struct StoreTrouble {
     std::string reason;
-    int64_t at_ms = 0;
+    int64_t at_ms = 0, stored_ms = 0;  // the latest failure; the latest commit that succeeded
     std::string_view now(int64_t now_ms) const {
       constexpr int64_t kLatelyMs = 5'000;
-      return now_ms - at_ms < kLatelyMs ? std::string_view(reason) : std::string_view();
+      return now_ms - at_ms < kLatelyMs || stored_ms <= at_ms ? std::string_view(reason) : std::string_view();
     }
   };
   Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;

@@ -211,7 +211,15 @@ Result<std::vector<TrialRow>> JobRunner::store_trials(Task& task, size_t index,
     rows.push_back(std::move(row));
   }
   const Stopwatch storing;
-  RETURN_IF_ERROR(store_.add_trials(rows, proposal));
+  if (const Status stored = store_.add_trials(rows, proposal); !stored) {
+    if (stored.code() == StatusCode::kInvalidArgument || stored.code() == StatusCode::kNotFound)
+      return stored;
+    unstored_ = {.index = index,
+                 .candidates = candidates,
+                 .proposal = proposal != nullptr ? std::optional(*proposal) : std::nullopt,
+                 .why = stored};
+    return std::vector<TrialRow>();
+  }
   spent_.store_ms += storing.elapsed_ms();
   spent_.trials += static_cast<int64_t>(rows.size());
   if (!rows.empty()) note_first(task, rows.front().id);
@@ -262,6 +270,12 @@ Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
   std::vector<TrialRow> all;
   // With sixteen workers and more a batch of 16 is measured before the next one is thought of.
   const int64_t batch = std::max<int64_t>(kProposalBatch, static_cast<int64_t>(low_water) / 8);
+  if (std::optional<Unstored> again = std::exchange(unstored_, std::nullopt)) {
+    ASSIGN_OR_RETURN(all, store_trials(tasks_[again->index], again->index, again->candidates,
+                                       again->proposal ? &*again->proposal : nullptr));
+    if (unstored_) return all;
+    ++turns_;
+  }
   while (open_.size() <= low_water) {
     ASSIGN_OR_RETURN(const std::optional<size_t> index, choose_task());
     if (!index) break;
@@ -270,6 +284,7 @@ Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
     ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
                      propose_batch(tasks_[*index], *index, static_cast<size_t>(wanted)));
     all.insert(all.end(), rows.begin(), rows.end());
+    if (unstored_) break;
     ++turns_;
   }
   return all;

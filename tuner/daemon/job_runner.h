@@ -70,7 +70,12 @@ class JobRunner {
   Result<std::vector<TrialRow>> propose(size_t low_water);
 
   // Nothing is proposed after this: the job ends with the trials that are open.
-  void end_proposals() { proposals_ended_ = true; }
+  void end_proposals() {
+    proposals_ended_ = true;
+    unstored_.reset();
+  }
+  // Why the store took no trials at the last propose(), which keeps them and tries again at the next; null: it took all.
+  const Status* store_trouble() const { return unstored_ ? &unstored_->why : nullptr; }
   // Open trials that nobody has begun and nobody will in this run. When the job is continued they are given
   // again, once the store has them as cancelled.
   void withdraw(const std::vector<std::string>& trial_ids);
@@ -147,6 +152,7 @@ class JobRunner {
   int64_t trials_spent() const;
   int64_t trials_total() const;  // that will have been spent when the job ends, as far as is known
   bool ended(const Task& task) const {
+    if (unstored_ && &tasks_[unstored_->index] == &task) return false;
     return task.open == 0 && (settled(task) || proposals_ended_ || trials_spent() >= trials_total());
   }
 
@@ -164,6 +170,13 @@ class JobRunner {
   int latest_task_ = 0;
   int64_t turns_ = 0;  // batches proposed
   bool proposals_ended_ = false;
+  struct Unstored {  // candidates whose trials the store refused
+    size_t index;    // of their task
+    std::vector<Candidate> candidates;
+    std::optional<ProposalRow> proposal;
+    Status why;
+  };
+  std::optional<Unstored> unstored_;
   SearchCost spent_;
   std::set<Needs> needs_;
 };

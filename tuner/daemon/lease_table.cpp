@@ -233,7 +233,10 @@ void LeaseTable::renew(const std::string& trial_id, const Owner& owner, int64_t 
   const auto found = trials_.find(trial_id);
   if (found == trials_.end()) return;
   Entry& entry = found->second;
-  if (entry.state == State::kLeased && entry.owner == owner) entry.expires_ms = now_ms + options_.ttl_ms;
+  if (entry.state != State::kLeased || entry.owner != owner) return;
+  entry.expires_ms = now_ms + options_.ttl_ms;
+  entry.at_work = entry.running = false;
+  entry.granted_ms = now_ms;  // its worker is done with it
 }
 
 LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms,
@@ -370,6 +373,7 @@ std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>&
       lost.emplace_back(&entry, "its result could not be read");
     } else if (stalled) {
       entry.expires_ms = std::max(entry.expires_ms, now_ms + options_.ttl_ms);
+      entry.at_work_ms = entry.granted_ms = now_ms;  // while we stood still no worker could be heard
     } else if (now_ms >= entry.expires_ms) {
       lost.emplace_back(&entry, entry.owner ? str("worker ", entry.owner->worker_id, " was silent for ",
                                                   static_cast<double>(options_.ttl_ms) / 1000, " s")

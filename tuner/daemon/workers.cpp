@@ -86,8 +86,9 @@ Status Workers::has_room(const Offer& offer, int64_t now_ms) {
     return failed("there are ", all, " workers here, expected at most ", kMostWorkers, ": end some first");
   };
   if (full()) return Status::ok();
+  const bool all_taken = workers_.size() >= kMostWorkers;
   std::erase_if(workers_, [&](const auto& item) {
-    return (who.empty() || is_his(item.second)) && !here(item.second, now_ms);
+    return (who.empty() || all_taken || is_his(item.second)) && !here(item.second, now_ms);
   });
   return full();
 }

@@ -98,6 +98,7 @@ Status read_attribute(const onnx::AttributeProto& a, TensorData& data,
   if (node.attributes.contains(name)) return invalid_argument("attribute ", name, " stands twice");
   ASSIGN_OR_RETURN(const AttributeKind kind, graph::attribute_kind(node.op, name));
   RETURN_IF_ERROR(check_stored(a, stored_type(kind)));
+  if (kind == AttributeKind::kType && a.i() == 0) return Status::ok();  // UNDEFINED, as if it were not there
   if (kind != AttributeKind::kTensor) {
     ASSIGN_OR_RETURN(node.attributes[name], read_value(a, kind));
     return Status::ok();
