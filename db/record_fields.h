@@ -58,7 +58,7 @@ void describe(Options& o, Fields& f) {
   f({.name = "build_timeout_s", .meaning = "limit of a build"}, o.build_timeout_s);
   f({.name = "run_timeout_s", .meaning = "wall clock of the whole run of a candidate"}, o.run_timeout_s);
   f({.name = "memory_limit_bytes",
-     .meaning = "resident size of the candidate's process",
+     .meaning = "resident size of the candidate's process, its page tables and what it swapped",
      .least = 1,
      .most = int64_t{1} << 50},
     o.memory_limit_bytes);
