@@ -180,6 +180,13 @@ TEST(GraphOperator, ResizeKnowsEachSetsRules) {
   EXPECT_THAT(
       run(18, "Resize", {x, kNone, kNone, list({2})}, {{"axes", Dims{3}}, {"mode", word("linear")}}).numbers,
       ElementsAre(1.5, 3.5));
+  // Sizes and scales belong to the axes in the model's order.
+  EXPECT_THAT(run(18, "Resize", {x, kNone, kNone, list({8, 2})}, {{"axes", Dims{3, 2}}}).shape,
+              ElementsAre(1, 1, 2, 8));
+  EXPECT_THAT(run(18, "Resize", {x, kNone, kNone, list({8, 2})}, {{"axes", Dims{-1, -2}}}).shape,
+              ElementsAre(1, 1, 2, 8));
+  EXPECT_THAT(run(18, "Resize", {x, kNone, kNone, list({8, 2})}, {{"axes", Dims{3, -1}}}).refusal,
+              HasSubstr("an axis stands twice"));
   // Since 19: 4 * 0.6 = 2.4 pixels, of which 2 are there; their middle stays the middle.
   const Operand smaller{{DType::kFloat32, {4}}, {1, 1, 1, 0.6}, true};
   const Answer symmetric =

@@ -19,6 +19,17 @@ struct Axis {
 // Up to operator set 10 pixels lie at the origin of their place and nearest means below; there was no roi.
 constexpr int64_t kHasCoordinates = 11;
 
+// In the model's order, which is that of the sizes and scales.
+Result<std::vector<int64_t>> dimensions_of(const Use& use) {
+  std::vector<int64_t> all(use.shape(0).size());
+  for (size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int64_t>(d);
+  std::vector<int64_t> given = use.integers("axes");
+  if (given.empty()) return all;
+  RETURN_IF_ERROR(use.axes("axes", 1000, use.rank(0)).status());  // each is one, and stands once
+  for (int64_t& d : given) d += d < 0 ? use.rank(0) : 0;
+  return given;
+}
+
 Result<std::vector<Axis>> axes_of(const Use& use) {
   const bool early = use.operator_set() < kHasCoordinates || use.node().op == "Upsample";
   const size_t at_scales = early ? 1 : 2;
@@ -30,10 +41,7 @@ Result<std::vector<Axis>> axes_of(const Use& use) {
   if (!early && use.has(3)) {
     ASSIGN_OR_RETURN(sizes, use.integers(3));
   }
-  ASSIGN_OR_RETURN(const auto given, use.axes("axes", 1000, use.rank(0)));
-  std::vector<int64_t> dimensions(use.shape(0).size());
-  for (size_t d = 0; d < dimensions.size(); ++d) dimensions[d] = static_cast<int64_t>(d);
-  if (given) dimensions = *given;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dimensions, dimensions_of(use));
   if (!sizes.empty() && !scales.empty())
     return invalid_argument("has scales and sizes, expected one of them");
   if (sizes.size() + scales.size() != dimensions.size())
