@@ -150,7 +150,7 @@ TEST(FarmBounds, B10LargeCallsAtOnceDoNotEndADaemonOfLittleMemory) {
       refused += 1;
       told += status.error_code() != grpc::StatusCode::UNAVAILABLE && !status.error_message().empty() ? 1 : 0;
     };
-    call_all_the_time(daemon.address(), bytes > (8u << 20) ? 8 : 40, ask);
+    call_all_the_time(daemon.address(), bytes > (8u << 20) ? 8 : 24, ask);
     ASSERT_TRUE(daemon.runs()) << daemon.log();
   }
   std::printf("%d calls refused, %d of them in words\n", refused.load(), told.load());

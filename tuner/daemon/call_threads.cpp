@@ -1,9 +1,16 @@
 #include "tuner/daemon/call_threads.h"
 
+#include <malloc.h>
+
 #include <system_error>
 #include <utility>
 
 namespace tuner {
+namespace {
+
+constexpr size_t kTrimmedBytes = 256 << 10;
+
+}  // namespace
 
 CallThreads::CallThreads(Limits limits) : limits_(limits) {
   for (int i = 0; i < limits_.short_threads; ++i) threads_.emplace_back([this] { serve(); });
@@ -27,6 +34,8 @@ void CallThreads::serve() {
       ++heavy_running_;
       lock.unlock();
       heavy.call();
+      // Else every arena keeps what one large text once took, in small pieces.
+      if (heavy.bytes >= kTrimmedBytes) ::malloc_trim(0);
       lock.lock();
       --heavy_running_;
       heavy_bytes_ -= heavy.bytes;
