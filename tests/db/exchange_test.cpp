@@ -641,7 +641,7 @@ TEST_F(ExchangeTest, LogsOfTvmsOtherTunersAreNamed) {
       {R"([7, [[[], []], [0.25], {"kind": "llvm"}, []]])", "is a database of MetaSchedule"},
   };
   for (const auto& [line, says] : logs) {
-    write(folder_.file("other.log"), "# first\n" + line + "\n" + line + "\n");
+    write(folder_.file("other.log"), str("# first\n", line, "\n", line, "\n"));
     EXPECT_THAT(detect_format(folder_.file("other.log")).message(), HasSubstr(says));
     const auto store = must_open(away_, Store::Mode::kWrite);
     for (const std::optional<Format> format : {std::optional<Format>(), std::optional(Format::kAutotvm)}) {
