@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
+#include <set>
 #include <thread>
 
 #include "tests/tuner/farm_by_hand.h"
@@ -13,21 +14,27 @@ namespace {
 using testing::FarmByHand;
 using ::testing::SizeIs;
 
-class StoreTrouble : public ::testing::Test {
- protected:
-  // Another connection makes the database refuse every record, as SQLite itself does where there is no room.
-  void full(bool is_full) {
+// Another connection makes the database refuse every row of a table, as SQLite itself does where there is no room.
+class Refusal {
+ public:
+  Refusal(std::string database, const std::string& table) : database_(std::move(database)) {
+    run(str("CREATE TRIGGER full BEFORE INSERT ON ", table,
+            " BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"));
+  }
+  void end() const { run("DROP TRIGGER full"); }
+
+ private:
+  void run(const std::string& sql) const {
     sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(farm.database().c_str(), &db), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(db,
-                           is_full ? "CREATE TRIGGER full BEFORE INSERT ON record BEGIN "
-                                     "SELECT RAISE(FAIL, 'database or disk is full'); END"
-                                   : "DROP TRIGGER full",
-                           nullptr, nullptr, nullptr),
-              SQLITE_OK)
-        << sqlite3_errmsg(db);
+    ASSERT_EQ(sqlite3_open(database_.c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
     sqlite3_close(db);
   }
+  std::string database_;
+};
+
+class StoreTrouble : public ::testing::Test {
+ protected:
   v1::SyncRequest four_results(const std::string& session) {
     v1::SyncRequest results;
     const v1::SyncReply given = farm.sync(session, 4);
@@ -51,24 +58,47 @@ TEST_F(StoreTrouble, LosesNoLeaseAndNoResult) {
   const std::string session = farm.enter("w1");
   const v1::SyncRequest results = four_results(session);
   ASSERT_EQ(results.results_size(), 4);
-  full(true);
+  const Refusal full(farm.database(), "record");
   EXPECT_EQ(send(session, results, 60), 0);
-  full(false);
+  full.end();
   EXPECT_EQ(send(session, results, 2), 4);
   const std::vector<TrialWithRecord> trials = farm.trials(job);
   ASSERT_THAT(trials, SizeIs(4));
   for (const TrialWithRecord& t : trials) {
     ASSERT_TRUE(t.record.has_value());
-    EXPECT_EQ(t.record->attempt, 1) << "measured once: the worker was never lost";
+    EXPECT_EQ(t.record->attempt, 1) << "measured once";
   }
+  const auto events = farm.store->events(job, 0, 100).value();
+  for (const auto& [seq, text] : events)
+    EXPECT_EQ(text.find("re-queued"), std::string::npos) << "the worker was never lost: " << text;
   EXPECT_EQ(farm.state(job), JobState::kFinished);
+}
+
+// Four knobs of two values: a search that runs out of configs has measured each of them, also what it had
+// proposed while nothing could be stored.
+TEST(StoreTroubleOfProposals, FailsNoJobAndLosesNoConfig) {
+  FarmByHand farm(2);
+  const Refusal at_first(farm.database(), "trial");
+  const std::string job = farm.submit(1'000, "grid");
+  farm.pass(20'000);
+  EXPECT_EQ(farm.state(job), JobState::kRunning);
+  EXPECT_THAT(farm.trials(job), SizeIs(0));
+  at_first.end();
+  farm.pass(2'000);
+  farm.work(farm.enter("w1"));
+  EXPECT_EQ(farm.state(job), JobState::kFinished);
+  std::set<std::pair<std::string, std::string>> configs;
+  const std::vector<TrialWithRecord> trials = farm.trials(job);
+  for (const TrialWithRecord& t : trials)
+    if (t.record) configs.emplace(t.trial.template_name, t.trial.config);
+  EXPECT_EQ(configs.size(), 16u);
 }
 
 TEST_F(StoreTrouble, IsToldToWhoeverWatchesOnceAndItsEndToo) {
   const std::string job = farm.submit(4);
   const std::string session = farm.enter("w1");
   const v1::SyncRequest results = four_results(session);
-  full(true);
+  const Refusal full(farm.database(), "record");
   send(session, results, 10);
 
   std::mutex mutex;
@@ -100,7 +130,7 @@ TEST_F(StoreTrouble, IsToldToWhoeverWatchesOnceAndItsEndToo) {
   send(session, results, 10);
   EXPECT_EQ(count("database or disk is full"), 1) << "once, with the reason";
   EXPECT_EQ(count("no worker"), 0) << "the workers are well";
-  full(false);
+  full.end();
   send(session, results, 2);
   farm.work(session);
   watcher.join();

@@ -146,7 +146,10 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   watch_time_limit(run);
   const Result<std::vector<TrialRow>> proposed = run.runner->propose(low_water);
   if (!proposed) return end_job(*job, JobState::kFailed, proposed.message());
-  if (const Status* const trouble = run.runner->store_trouble()) note_commit(*trouble);
+  if (const Status* const trouble = run.runner->store_trouble())
+    note_commit(*trouble);
+  else if (!proposed->empty())
+    note_commit(Status::ok());
   queue_trials(*job, *proposed);
   for (const std::string& note : run.runner->take_notes()) tell(*job, note);
   report(run, new_results);

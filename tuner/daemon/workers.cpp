@@ -39,8 +39,7 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
       return Status(StatusCode::kAborted,
                     str("worker ", life.worker_id, " is here already, from ", earlier.offer.host,
                         ": give this one another id (--worker-id), wait until that one is gone, or give "
-                        "hosts that share "
-                        "credentials those of a fleet (tuner admin worker NAME --fleet)"));
+                        "hosts that share credentials those of a fleet (tuner admin worker NAME --fleet)"));
   std::erase_if(workers_,
                 [&](const auto& item) { return now_ms - item.second.last_seen_ms > kForgetWorkerMs; });
   RETURN_IF_ERROR(has_room(offer, now_ms));
