@@ -6,7 +6,7 @@
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
 #   --onnx-testdata  also ONNX's own models with their answers (6 MB), which two tests run; reading models needs no package
-#   --python    also what the Python client and its test need
+#   --python    also what the Python client and tests written in Python need
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 #   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
 #   --shells    also zsh and fish, in which a test completes commands
@@ -29,7 +29,7 @@ packages=(
 
 peers=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev)
 onnx_testdata=(libonnx-testdata)
-python=(python3-grpcio python3-protobuf python3-setuptools)
+python=(python3-grpcio python3-protobuf python3-setuptools git)
 
 [[ ${1:-} != --runner-only ]] || { packages=("${runner_only[@]}"); shift; }
 for option in "$@"; do

@@ -436,8 +436,8 @@ class Build(unittest.TestCase):
 
     def measure(self, build_script: str) -> tuple:
         """figures.py --measure-build in a repository whose build and ctest are scripts."""
-        if len(os.sched_getaffinity(0)) < 2 or not shutil.which("taskset"):
-            self.skipTest("needs two cores and taskset")
+        if len(os.sched_getaffinity(0)) < 2 or not shutil.which("taskset") or not shutil.which("git"):
+            self.skipTest("needs two cores, taskset and git")
         root = copy_of_the_tree(self.folder / "tree")
         scripts = {root / "deploy/build.sh": build_script, self.folder / "bin/ctest": "echo ctest $* >>$LOG"}
         for path, script in scripts.items():

@@ -1,6 +1,7 @@
 """Tests of deploy/prose.py and deploy/site: what they find on made-up pages, and that every link of our own pages leads somewhere."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,11 @@ class Prose(Folder):
 
 
 class Site(Folder):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("git") or not (ROOT / ".git").exists():
+            self.skipTest("needs git and a clone")
+
     def test_our_own_links_lead_somewhere(self):
         said = run("site/stage.py", ROOT, self.folder / "stage")
         self.assertEqual(said.returncode, 0, said.stderr)

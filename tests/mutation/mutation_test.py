@@ -59,6 +59,8 @@ class Project(unittest.TestCase):
     """A small project in a folder of its own, with the command in it."""
 
     def setUp(self):
+        if not shutil.which("git"):
+            self.skipTest("needs git")
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.root = pathlib.Path(self.folder.name) / "project"

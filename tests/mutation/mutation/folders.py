@@ -87,7 +87,9 @@ def read_all(root: pathlib.Path) -> dict:
 
 def tracked(root: pathlib.Path) -> list:
     """The files of the tree, as git lists them: committed, changed and new ones, ignored ones not."""
-    said = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"], capture_output=True, check=True)
+    said = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"], capture_output=True, check=False)
+    if said.returncode != 0:
+        raise Problem(f"git cannot list the files of {root}: {said.stderr.decode(errors='replace').strip()}")
     return [name for name in said.stdout.decode().split("\0") if name and (root / name).is_file()]
 
 
