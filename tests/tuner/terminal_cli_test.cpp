@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "compiler_core/codegen/compile.h"
@@ -150,6 +152,40 @@ TEST_F(TerminalCli, HelpIsACommandToo) {
   EXPECT_EQ(shell_.run("tuner help help").out, shell_.run("tuner --help").out);
   EXPECT_THAT(refused("show j1"),
               HasSubstr("j1: is a job, expected one of its trials, such as j1.3, or a job file"));
+}
+
+// Which commands there are is asked from the manual, which is made from the command line itself.
+TEST_F(TerminalCli, AllCommandsFitOneScreen) {
+  const std::string help = shell_.run("tuner --help").out;
+  EXPECT_LE(std::ranges::count(help, '\n'), 24) << help;
+  std::istringstream lines(help);
+  std::multiset<std::string> named;  // where names stand, in two columns
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    for (const size_t column : {9, 46})
+      if (line.size() > column) named.insert(line.substr(column, line.find(' ', column) - column));
+  }
+  ASSERT_EQ(shell_.run("tuner manual -o man").exit_code, 0);
+  int commands = 0;
+  for (const auto& page : std::filesystem::directory_iterator(shell_.folder() / "man")) {
+    const std::string name = page.path().stem();  // tuner-records-export.1
+    if (std::ranges::count(name, '-') != 1 || !name.starts_with("tuner-")) continue;
+    ++commands;
+    EXPECT_EQ(named.count(name.substr(6)), 1u) << name.substr(6) << "\n" << help;
+  }
+  EXPECT_GE(commands, 25);
+}
+
+TEST_F(TerminalCli, StudiesKeepTheirOldSpelling) {
+  for (const std::string study : {"simulate", "replay", "whatif"}) {
+    const CommandResult now = shell_.run("tuner study " + study + " --help");
+    EXPECT_EQ(now.exit_code, 0) << study;
+    EXPECT_THAT(now.out, HasSubstr("tuner study " + study + " [OPTIONS]"));
+    EXPECT_EQ(shell_.run("tuner " + study + " --help").out, now.out);
+    EXPECT_EQ(shell_.run("tuner help " + study).out, now.out);
+  }
+  EXPECT_EQ(refused("study"), "tuner: study: expected a command. For help: tuner study --help\n");
+  EXPECT_THAT(refused("study dance"), HasSubstr("dance"));
 }
 
 TEST_F(TerminalCli, WordsOfOtherProgramsGetTheRightCommand) {

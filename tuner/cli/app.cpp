@@ -1,5 +1,6 @@
 // The whole command line as an object: parsed by main.cpp, described by manual.h and completion.h.
 #include "tuner/cli/command.h"
+#include "tuner/command_line/overview.h"
 #include "tuner/command_line/program_app.h"
 
 namespace tuner::cli {
@@ -27,14 +28,12 @@ std::shared_ptr<CLI::App> make_app(CommandContext& context) {
   add_show_command(program, context);
   add_verify_command(program, context);
   add_pack_command(program, context);
-  add_simulate_command(program, context);
   add_cover_command(program, context);
   add_extract_command(program, context);
   add_jobs_command(program, context);
   add_records_command(program, context);
-  add_replay_command(program, context);
-  add_whatif_command(program, context);
   add_report_command(program, context);
+  add_study_command(program, context);
   add_estimate_command(program, context);
   add_watch_command(program, context);
   add_cancel_command(program, context);
@@ -46,6 +45,9 @@ std::shared_ptr<CLI::App> make_app(CommandContext& context) {
   add_workers_command(program, context);
   add_completion_command(program, context);
   add_manual_command(program, context);
+  // Of the whole program alone: subcommands have got theirs already.
+  app.formatter_fn(
+      [](const CLI::App*, const std::string&, CLI::AppFormatMode) { return command_overview(); });
   return made;
 }
 

@@ -14,6 +14,7 @@
 #include "compiler_core/backend.h"
 #include "compiler_core/base/standard_streams.h"
 #include "tuner/cli/command.h"
+#include "tuner/command_line/overview.h"
 #include "tuner/command_line/wrong_use.h"
 #include "tuner/text/hint.h"
 
@@ -48,7 +49,7 @@ int tuner_main(int argc, const char* const* argv) {
   const std::shared_ptr<CLI::App> made = make_app(context);
   CLI::App& app = *made;
   remember_program(argc > 0 ? argv[0] : nullptr, app);
-  const std::vector<const char*> meant = help_as_option(argc, argv);
+  const std::vector<const char*> meant = as_spelled_now(help_as_option(argc, argv));
   argc = static_cast<int>(meant.size());
   argv = meant.data();
   for (const auto& wrong : {unknown_command(app, argc, argv), empty_value(app, argc, argv)})

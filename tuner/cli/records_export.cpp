@@ -208,7 +208,7 @@ void add_records_export(Command records, CommandContext& context) {
   const Command command = add_command(
       records, context, "export",
       "Print every record as a line of JSON (db/records_format.md), or in another tuner's form; or "
-      "(--space) one task's configs as a table that tuner simulate searches",
+      "(--space) one task's configs as a table that tuner study simulate searches",
       [options] { return run_export(*options); });
   add_job_file(command, options->file, "Only the tasks of this job file");
   command.add_option("--task", options->task, "Only this task of FILE (with --space: or of the job), from 0")

@@ -1,8 +1,8 @@
-// tuner replay JOB: plays a job's search again from the database and compares what it proposes.
+// tuner study replay JOB: plays a job's search again from the database and compares what it proposes.
 #include <cstdio>
 #include <memory>
 
-#include "tuner/cli/command.h"
+#include "tuner/cli/study_commands.h"
 #include "tuner/daemon/replay.h"
 #include "tuner/daemon/warm_start.h"
 #include "tuner/jobs/job_word.h"
@@ -74,10 +74,10 @@ int run_replay(const ReplayOptions& options) {
 
 }  // namespace
 
-void add_replay_command(Command app, CommandContext& context) {
+void add_replay_command(Command study, CommandContext& context) {
   auto options = std::make_shared<ReplayOptions>();
   const Command command = add_command(
-      app, context, "replay",
+      study, context, "replay",
       "Play a job's search again from the database: the same seed and results give the same trials",
       [options] { return run_replay(*options); });
   command

@@ -1,4 +1,4 @@
-// tuner simulate: plays search strategies on recorded spaces; no device, no database.
+// tuner study simulate: plays search strategies on recorded spaces; no device, no database.
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "tuner/cli/command.h"
+#include "tuner/cli/study_commands.h"
 #include "tuner/search/recorded_space.h"
 #include "tuner/search/simulation.h"
 #include "tuner/text/facts.h"
@@ -220,10 +220,10 @@ int run_simulate(const SimulateOptions& options) {
 
 }  // namespace
 
-void add_simulate_command(Command app, CommandContext& context) {
+void add_simulate_command(Command study, CommandContext& context) {
   auto options = std::make_shared<SimulateOptions>();
   const Command command =
-      add_command(app, context, "simulate", "Play search strategies on recorded spaces; needs no device",
+      add_command(study, context, "simulate", "Play search strategies on recorded spaces; needs no device",
                   [options] { return run_simulate(*options); });
   command.add_option("SPACE", options->spaces, "Recorded spaces, CSV or gzip").required().type_name("SPACE");
   command

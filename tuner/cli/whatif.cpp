@@ -1,11 +1,11 @@
-// tuner whatif JOB --strategy S: what another search would have found, from recorded rows alone.
+// tuner study whatif JOB --strategy S: what another search would have found, from recorded rows alone.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <sstream>
 
-#include "tuner/cli/command.h"
+#include "tuner/cli/study_commands.h"
 #include "tuner/daemon/task_space.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/study/whatif_play.h"
@@ -185,17 +185,17 @@ int run_whatif(const WhatifOptions& options) {
 
 }  // namespace
 
-void add_whatif_command(Command app, CommandContext& context) {
+void add_whatif_command(Command study, CommandContext& context) {
   auto options = std::make_shared<WhatifOptions>();
   const Command command =
-      add_command(app, context, "whatif",
+      add_command(study, context, "whatif",
                   "Play other search strategies on what was recorded of a job's task: no device needed.\n"
                   "A proposal without a recorded row costs a trial and tells the strategy nothing; a "
                   "strategy of which too\n"
                   "few proposals are recorded gets no answer (exit code 1). A sweep (tuner submit FILE "
                   "--trials all) has\n"
                   "every row.\n"
-                  "  tuner whatif j3 --strategy random,xgb-annealing --trials 128 --seeds 20",
+                  "  tuner study whatif j3 --strategy random,xgb-annealing --trials 128 --seeds 20",
                   [options] { return run_whatif(*options); });
   command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
   command.add_option("--strategy", options->strategies, "Strategies to play, with commas between")

@@ -11,6 +11,7 @@
 #include "compiler_core/base/status.h"
 #include "tuner/command_line/manual.h"
 #include "tuner/command_line/offers.h"
+#include "tuner/command_line/overview.h"
 #include "tuner/command_line/program_app.h"
 #include "tuner/text/terminal.h"
 
@@ -117,6 +118,9 @@ void read_option(Place& p, const std::string& word) {
 }
 
 void read_word(Place& p, const std::string& word) {
+  if (const char* above = moved_below(word);
+      above != nullptr && p.command->get_parent() == nullptr && !p.words_begun)
+    read_word(p, above);
   if (!p.only_positionals && word == "--") {
     p.only_positionals = true;
     p.value_of = nullptr;

@@ -1,4 +1,4 @@
-// Recorded spaces: one row per config, as `tuner simulate` reads them. A CSV file:
+// Recorded spaces: one row per config, as `tuner study simulate` reads them. A CSV file:
 //
 //   [template,]KNOB,...,time_ms,status,samples_ms
 //   4,16,0,0.0317,ok,0.0318;0.0317;...
