@@ -8,7 +8,9 @@
 #include <sstream>
 #include <thread>
 
+#include "build.pb.h"
 #include "measure.pb.h"
+#include "proto/convert.h"
 #include "tests/support/tls_client.h"
 #include "tests/tuner/guarded_daemon.h"
 #include "tuner/daemon/identity_watch.h"
@@ -72,6 +74,57 @@ class DoorTest : public ::testing::Test {
   static void expect(const grpc::Status& status, grpc::StatusCode code, const std::string& text) {
     EXPECT_EQ(status.error_code(), code);
     EXPECT_EQ(status.error_message(), text);
+  }
+  // Somebody of a tenant, whom the daemon knows.
+  Caller known_person(const std::string& name, const std::string& tenant) {
+    Caller person(GuardedDaemon::access_of(daemon_.folder.let_in_person(
+        name, Roles(Role::kQuery) | Role::kSubmit, tenant, daemon_.address(), 1)));
+    EXPECT_TRUE(until_changed(kUnauthenticated, [&] { return person.list(); }).ok());
+    return person;
+  }
+  template <class Request, class Reply>
+  static grpc::Status call(const Caller& caller, const std::string& method, const Request& request,
+                           Reply* reply) {
+    return testing::call(caller.access, caller.channel, method, &request, reply);
+  }
+  static std::string submit(const Caller& caller) {
+    v1::SubmitRequest request;
+    request.set_request_id("of " + caller.access.token.substr(0, 12));
+    v1::TaskSpec* const task = request.add_tasks();
+    task->set_workload_key(testing::kAnalyticKey);
+    task->set_target(testing::kAnalyticTarget);
+    request.set_trials(20);
+    request.set_search("random");
+    v1::SubmitReply reply;
+    const grpc::Status status = call(caller, "/tuner.v1.Jobs/Submit", request, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply.job_id();
+  }
+  static v1::ListReply known_to(const Caller& caller) {
+    v1::ListRequest request;
+    request.set_known(true);
+    v1::ListReply reply;
+    EXPECT_TRUE(call(caller, "/tuner.v1.Jobs/List", request, &reply).ok());
+    return reply;
+  }
+  // The worker measures one trial; its id.
+  static std::string measure_one(const Caller& worker, const std::string& session) {
+    v1::SyncRequest request;
+    request.set_session(session);
+    request.set_free_slots(1);
+    request.set_wait_ms(10'000);
+    v1::SyncReply reply, told;
+    EXPECT_TRUE(call(worker, "/tuner.v1.Workers/Sync", request, &reply).ok());
+    EXPECT_EQ(reply.leases_size(), 1);
+    if (reply.leases_size() == 0) return "";
+    const v1::Lease& lease = reply.leases(0);
+    to_proto(testing::analytic_record(lease.trial_id(), lease.attempt(), lease.config()),
+             request.add_results());
+    request.set_free_slots(0);
+    request.set_wait_ms(0);
+    EXPECT_TRUE(call(worker, "/tuner.v1.Workers/Sync", request, &told).ok());
+    EXPECT_EQ(told.acks_size(), 1);
+    return lease.trial_id();
   }
   // A worker that the daemon knows.
   Caller known_worker(const std::string& name) {
@@ -178,10 +231,70 @@ TEST_F(DoorTest, ASessionThatAnotherWorkerReplays) {
   std::string session;
   ASSERT_TRUE(owner.register_as("gpu1", &session).ok());
   expect(thief.sync(session), kDenied, "this session is not one of worker gpu2");
+  v1::ReadBlobRequest read;
+  read.set_session(session);
+  v1::ReadBlobReply bytes;
+  expect(call(thief, "/tuner.v1.Blobs/Read", read, &bytes), kDenied,
+         "this session is not one of worker gpu2");
+  v1::WriteBlobRequest write;
+  write.set_session(session);
+  v1::WriteBlobReply written;
+  expect(call(thief, "/tuner.v1.Blobs/Write", write, &written), kDenied,
+         "this session is not one of worker gpu2");
   EXPECT_TRUE(owner.sync(session).ok()) << "its owner goes on";
   const Caller clerk(daemon_.person("clerk", Role::kWork));
   expect(until_changed(kUnauthenticated, [&] { return clerk.sync(session); }), kDenied,
          "this session is not one of clerk");
+}
+
+// Each call by itself: the caller's tenant goes with all of them.
+TEST_F(DoorTest, ATenantReachesItsOwnJobsOnly) {
+  const Caller alice = known_person("alice", "a"), bob = known_person("bob", "b"),
+               worker = known_worker("gpu1");
+  const std::string job = submit(alice);
+  std::string session;
+  ASSERT_TRUE(worker.register_as("gpu1", &session).ok());
+  const std::string trial = measure_one(worker, session);
+  const std::string refusal = "job " + job + " is not one of tenant b; `tuner jobs` lists those that are";
+  v1::CancelRequest cancel;
+  cancel.set_job_id(job);
+  v1::CancelReply cancelled;
+  v1::WatchRequest watch;
+  watch.set_job_id(job);
+  v1::JobEvent event;
+  v1::RerunRequest rerun;
+  rerun.set_trial_id(trial);
+  v1::MeasureRecord record;
+  v1::RemeasureRequest remeasure;
+  remeasure.set_trial_id(trial);
+  v1::RaceResult race;
+  constexpr auto kNotThere = grpc::StatusCode::NOT_FOUND;
+  expect(call(bob, "/tuner.v1.Jobs/Cancel", cancel, &cancelled), kNotThere, refusal);
+  expect(call(bob, "/tuner.v1.Jobs/Watch", watch, &event), kNotThere, refusal);
+  expect(call(bob, "/tuner.v1.Jobs/Rerun", rerun, &record), kNotThere, refusal);
+  expect(call(bob, "/tuner.v1.Jobs/Remeasure", remeasure, &race), kNotThere, refusal);
+  EXPECT_EQ(known_to(alice).jobs_size(), 1);
+  EXPECT_EQ(known_to(bob).jobs_size(), 0);
+  EXPECT_NE(submit(bob), job) << "the same search of another tenant is a job of its own";
+  EXPECT_TRUE(call(alice, "/tuner.v1.Jobs/Cancel", cancel, &cancelled).ok());
+  EXPECT_EQ(cancelled.state(), v1::CANCELLED);
+}
+
+TEST_F(DoorTest, WhatATenantMayHaveFollowsTheFolderWhileTheDaemonRuns) {
+  const Caller alice = known_person("alice", "a");
+  submit(alice);
+  const auto weight = [&] {
+    const v1::ListReply known = known_to(alice);
+    return known.daemon().tenants_size() == 1 ? known.daemon().tenants(0).weight() : 0;
+  };
+  const auto becomes = [&](double expected) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (weight() != expected && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(20ms);
+    return weight() == expected;
+  };
+  EXPECT_TRUE(becomes(1));
+  ASSERT_TRUE(daemon_.folder.change_share("a", {.weight = 3}).is_ok());
+  EXPECT_TRUE(becomes(3));
 }
 
 TEST_F(DoorTest, ANewCertificateOfTheDaemonIsShownWithoutARestart) {

@@ -15,6 +15,7 @@
 #include "tests/damaged_text.h"
 #include "tests/random_seed.h"
 #include "tests/support/http2_attack.h"
+#include "tuner/transport/gate_limits.h"
 
 namespace tuner::transport {
 namespace {
@@ -154,6 +155,10 @@ TEST(FrameGuard, TimeInWhichTheServerDoesNotReadIsForgiven) {
   ASSERT_EQ(c.open(), Cause::kNone);
   c.guard.forgive(5'000);
   EXPECT_EQ(c.guard.next_deadline(), 15'000);
+  Connection half;  // of a header block
+  ASSERT_EQ(half.feed(frame(1, 1, 1, "x")), Cause::kNone);
+  half.guard.forgive(5'000);
+  EXPECT_EQ(half.guard.next_deadline(), 15'000);
 }
 
 TEST(FrameGuard, ClosesAHeaderBlockThatIsNotFinishedInTime) {
@@ -250,16 +255,21 @@ TEST(FrameGuard, FastClientsAreReadMoreSlowly) {
   EXPECT_EQ(calls, 20'001);
   EXPECT_EQ(c.guard.wait_ms(c.now_ms), 1);
   EXPECT_EQ(c.guard.wait_ms(c.now_ms + 1), 0);
+  for (int i = 0; i < 4'999; ++i) ASSERT_EQ(c.call(), Cause::kNone);
+  EXPECT_EQ(c.guard.wait_ms(c.now_ms), 499) << "4,990 too many at 10,000 a second";
   Connection long_headers;
   for (int i = 0; i < 512; ++i)
     ASSERT_EQ(long_headers.feed(frame(1, 5, 1 + 2 * i, std::string(16 << 10, 'x'))), Cause::kNone);
   EXPECT_EQ(long_headers.guard.wait_ms(0), 0);
   ASSERT_EQ(long_headers.feed(frame(1, 5, 2'001, "x")), Cause::kNone);
   EXPECT_EQ(long_headers.guard.wait_ms(0), 1);
+  for (int i = 0; i < 256; ++i)
+    ASSERT_EQ(long_headers.feed(frame(1, 5, 2'003 + 2 * i, std::string(16 << 10, 'x'))), Cause::kNone);
+  EXPECT_EQ(long_headers.guard.wait_ms(0), 501) << "4 MiB and a byte too many at 8 MiB a second";
   Connection tiny;
   ASSERT_EQ(tiny.open(), Cause::kNone);
   for (int i = 0; i < 100'500; ++i) ASSERT_EQ(tiny.feed(data(tiny.stream, "x", false)), Cause::kNone);
-  EXPECT_GT(tiny.guard.wait_ms(0), 0);
+  EXPECT_EQ(tiny.guard.wait_ms(0), 6) << "502 too many at 100,000 a second";
 }
 
 TEST(FrameGuard, BoundsFramesThatCostTheServerWork) {
@@ -287,6 +297,49 @@ TEST(FrameGuard, BoundsFramesThatCostTheServerWork) {
   ASSERT_EQ(empty.open(), Cause::kNone);
   EXPECT_EQ(how_often(5'000, [&] { return empty.feed(data(empty.stream, "", false)); }),
             std::pair(1'000, Cause::kNoEffect));
+}
+
+// What was used up comes back at the rate of the page, not in an instant and not never.
+TEST(FrameGuard, AfterABurstFramesMayComeAtTheirRate) {
+  const auto in_the_next_second = [](const std::string& frames, int at_once) {
+    Connection c;
+    EXPECT_EQ(c.call(), Cause::kNone);
+    EXPECT_EQ(how_often(at_once, [&] { return c.feed(frames); }), std::pair(at_once, Cause::kNone));
+    c.now_ms += 1'000;
+    return how_often(100'000, [&] { return c.feed(frames); }).first;
+  };
+  EXPECT_EQ(in_the_next_second(ping(), 200), 100);
+  EXPECT_EQ(in_the_next_second(ping(/*ack=*/true), 500), 100);
+  EXPECT_EQ(in_the_next_second(settings(), 99), 20);
+  EXPECT_EQ(in_the_next_second(settings_ack(), 500), 100);
+  EXPECT_EQ(in_the_next_second(priority(1), 100), 20);
+  EXPECT_EQ(in_the_next_second(window_update(0, 1), 50'000), 50'000);
+  EXPECT_EQ(in_the_next_second(frame(77, 0, 0), 1'000), 200);
+  EXPECT_EQ(in_the_next_second(reset(1), 200), 200) << "300 a second, of which a young one has room for 200";
+}
+
+std::pair<double, double> numbers(const Rate& rate) { return {rate.per_s, rate.burst}; }
+
+// The table of tuner/transport/README.md, for which no other test of limits speaks: they set limits of their own.
+TEST(GateLimits, AreThoseOfThePage) {
+  const GateLimits gate;
+  EXPECT_TRUE(gate.http2);
+  EXPECT_EQ(gate.connections, 0) << "as the descriptors of the process allow";
+  EXPECT_EQ(numbers(gate.accepts), std::pair(500.0, 2'000.0));
+  EXPECT_EQ(gate.closing_costs, 25);
+  EXPECT_EQ(gate.stall_ms, 20'000);
+  EXPECT_EQ(gate.tls_handshake_ms, 10'000);
+  const FrameLimits& frames = gate.frames;
+  EXPECT_EQ(frames.handshake_ms, 3'000);
+  EXPECT_EQ(frames.request_ms, 10'000);
+  EXPECT_EQ(frames.request_bytes_per_s, 65'536);
+  EXPECT_EQ(frames.data_frame_bytes, 16'777'215);
+  EXPECT_EQ(numbers(frames.resets), std::pair(300.0, 600.0));
+  EXPECT_EQ(frames.young_resets, 200);
+  EXPECT_EQ(frames.young_ms, 10'000);
+  EXPECT_EQ(numbers(gate.shared.requests), std::pair(20'000.0, 40'000.0));
+  EXPECT_EQ(numbers(gate.shared.resets), std::pair(3'000.0, 6'000.0));
+  EXPECT_EQ(gate.shared.unfinished_bytes, 134'217'728);
 }
 
 TEST(FrameGuard, PingsOfKeepalivePass) {

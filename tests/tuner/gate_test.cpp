@@ -638,6 +638,26 @@ TEST(GateHttp2, AConnectionThatTheServerHeardOfAndTheGuardClosesCostsNewOnes) {
   }
 }
 
+// Half of the new connections stay there for those who did nothing, however many are closed for cause.
+TEST(GateHttp2, ClosedConnectionsCostOthersHalfOfTheNewOnesAtMost) {
+  GateLimits limits;
+  limits.accepts = {0.001, 100};  // so slow that none comes back during the test
+  limits.closing_costs = 25;
+  Service service({"127.0.0.1:0"}, limits, echo);
+  std::string settings;
+  for (int i = 0; i < 200; ++i) settings += testing::http2::settings();  // more than may come at once
+  for (int i = 0; i < 8; ++i) {
+    Http2Attack attacker(service.address());
+    attacker.send(testing::http2::preface() + testing::http2::settings());
+    ASSERT_TRUE(within(2s, [&] { return service.handed_over() == i + 1; }))
+        << "attacker " << i << " waits to be let in";
+    attacker.send(settings);
+    EXPECT_TRUE(attacker.closes_within(kLimit));
+  }
+  EXPECT_EQ(service.gate().stats().accepted, 8u);
+  EXPECT_EQ(service.gate().stats().accept_pauses, 0u);
+}
+
 TEST(GateHttp2, WhoSaysNothingGivesWayToOthersWhereAllPlacesAreTaken) {
   GateLimits limits;
   limits.connections = 3;

@@ -72,6 +72,23 @@ TEST(Register, ComesBackAsItWasWritten) {
   EXPECT_THAT(parse_register(to_json({})).value().entries, IsEmpty());
 }
 
+// Each number its own, so that none takes another's place in the file.
+TEST(Register, KeepsWhatTenantsMayHave) {
+  const Register all{{}, {{"vision", {.weight = 2.5, .most_leases = 40, .most_jobs = 10}}, {"speech", {}}}};
+  const std::string text = to_json(all);
+  EXPECT_THAT(text, HasSubstr("\"most_leases\": 40"));
+  EXPECT_THAT(text, HasSubstr("\"most_jobs\": 10"));
+  EXPECT_THAT(text, HasSubstr("\"weight\": 2.5"));
+  EXPECT_EQ(parse_register(text).value().shares, all.shares);
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    return parse_register(changed.replace(changed.find(from), from.size(), to)).message();
+  };
+  EXPECT_THAT(refused("2.5", "-1"), HasSubstr("weight"));
+  EXPECT_THAT(refused("40", "1000001"), HasSubstr("most_leases"));
+  EXPECT_THAT(refused("10", "-1"), HasSubstr("most_jobs"));
+}
+
 TEST(Register, NamesWhatIsWrong) {
   const auto message = [](const std::string& from, const std::string& to) {
     std::string text = to_json({{a_token(), a_worker()}});
@@ -247,12 +264,18 @@ TEST_F(FolderTest, ActsAtOnceAreAllKept) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&, i] {
-      for (int k = 0; k < 5; ++k)
+      for (int k = 0; k < 5; ++k) {
         EXPECT_TRUE(folder.let_in_person(str("p", i, "-", k), Role::kQuery, "", kAddress, 1).is_ok());
+        EXPECT_TRUE(folder.change_share(str("t", i, "-", k), {.weight = 2}).is_ok());
+        EXPECT_TRUE(folder.revoke(str("p", i, "-", k)).is_ok());
+      }
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(folder.entries().value().entries.size(), 40u);
-  EXPECT_EQ(audit().size(), 41u);
+  const Register all = folder.entries().value();
+  EXPECT_EQ(all.entries.size(), 40u);
+  for (const Entry& e : all.entries) EXPECT_TRUE(e.revoked) << e.name;
+  EXPECT_EQ(all.shares.size(), 40u);
+  EXPECT_EQ(audit().size(), 121u);
 }
 
 TEST_F(FolderTest, HoldsNoTokenAndNoWorkersKey) {
@@ -323,7 +346,11 @@ TEST_F(FolderTest, RevokingEndsAllOfANameAndStaysDone) {
   const IdentityFolder folder = make();
   for (int i = 0; i < 3; ++i) (void)folder.let_in_person("alice", Role::kQuery, "", kAddress, 1).value();
   (void)folder.let_in_person("bob", Role::kQuery, "", kAddress, 1).value();
-  EXPECT_EQ(folder.revoke("alice").value(), 3);
+  const std::string one = folder.entries().value().entries[1].mark;
+  EXPECT_TRUE(folder.revoke_mark(one).is_ok());
+  const Register then = folder.entries().value();
+  for (const Entry& e : then.entries) EXPECT_EQ(e.revoked, e.mark == one) << "one entry, by its mark";
+  EXPECT_EQ(folder.revoke("alice").value(), 2);
   const auto again = folder.revoke("alice");
   EXPECT_EQ(again.status().code(), StatusCode::kNotFound);
   EXPECT_EQ(again.message(),
@@ -331,7 +358,7 @@ TEST_F(FolderTest, RevokingEndsAllOfANameAndStaysDone) {
   EXPECT_EQ(folder.revoke("nobody").status().code(), StatusCode::kNotFound);
   const Register known = folder.entries().value();
   for (const Entry& e : known.entries) EXPECT_EQ(e.revoked, e.name == "alice");
-  EXPECT_EQ(audit().size(), 6u) << "what was not done has no line";
+  EXPECT_EQ(audit().size(), 7u) << "what was not done has no line";
 }
 
 TEST_F(FolderTest, ANameIsAWorkersOrATokens) {

@@ -439,6 +439,16 @@ TEST(Belief, WhoWasNotBelievedIsNotForgottenOverARestart) {
   farm.enter("other");
   EXPECT_EQ(farm.sync(farm.enter("liar"), 4).leases_size(), 0);
   EXPECT_GT(farm.sync(farm.enter("third"), 4).leases_size(), 0);
+  // For a day.
+  constexpr int64_t kHourMs = 3'600'000;
+  farm.clock.now += 23 * kHourMs;
+  farm.restart();
+  farm.enter("other");
+  EXPECT_EQ(farm.sync(farm.enter("liar", "3"), 1).leases_size(), 0);
+  farm.clock.now += 2 * kHourMs;
+  farm.restart();
+  farm.enter("other");
+  EXPECT_EQ(farm.sync(farm.enter("liar", "4"), 1).leases_size(), 1);
   spdlog::set_level(spdlog::level::info);
 }
 

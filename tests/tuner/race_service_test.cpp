@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "proto/convert.h"
+#include "tests/db/resolve_fixture.h"
 #include "tests/tuner/analytic_task.h"
 #include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
@@ -387,6 +388,127 @@ TEST(RaceService, CancellingAJobRevokesItsRace) {
   const v1::SyncReply reply = daemon.sync(holding(race, v1::RUNNING), session);
   ASSERT_EQ(reply.revoked_size(), 1);
   EXPECT_EQ(reply.revoked(0).trial_id(), race.trial_id());
+}
+
+// A daemon of the real templates and the real resolver, on a database that answers before any trial of the job.
+class KnownAnswers : public ResolveFixture {
+ protected:
+  // Submits the task, measures its trials and wins no race: whatever is known is ten times as slow as all else, so that
+  // only its name brings it into the race. Returns the race's lease.
+  v1::Lease race_after(const std::string& known) {
+    CoordinatorOptions options;
+    options.by_hand = true;
+    coordinator_ = std::make_unique<Coordinator>(*store_, clock_, options);
+    EXPECT_TRUE(coordinator_->start().is_ok());
+    v1::SubmitRequest request;
+    request.set_request_id("r");
+    v1::TaskSpec* const task = request.add_tasks();
+    task->set_workload_key(asked_.key());
+    task->set_target(cpu_.name());
+    request.set_trials(12);
+    request.set_search("random");
+    request.set_fresh(true);
+    v1::SubmitReply reply;
+    const Status submitted = coordinator_->submit(request, &reply);
+    EXPECT_TRUE(submitted.is_ok()) << submitted.message();
+    coordinator_->turn();
+    job_ = reply.job_id();
+    v1::RegisterRequest hello;
+    hello.set_worker_id("w");
+    hello.set_incarnation("1");
+    hello.set_protocol(1);
+    hello.add_targets(cpu_.name());
+    hello.set_max_threads(1);
+    hello.set_races(true);
+    v1::RegisterReply here;
+    EXPECT_TRUE(coordinator_->register_worker(hello, &here).is_ok());
+    v1::SyncRequest news;
+    for (int round = 0; round < 50; ++round) {
+      news.set_session(here.session());
+      news.set_free_slots(2);
+      v1::SyncReply told;
+      Status status;
+      coordinator_->sync(news, &told, [&](const Status& s) { status = s; });
+      clock_.now += 100;
+      coordinator_->turn();
+      EXPECT_TRUE(status.is_ok()) << status.message();
+      news.Clear();
+      for (const v1::Lease& lease : told.leases()) {
+        if (lease.finalists_size() > 0) return lease;
+        const double ns = lease.config() == known ? 1e6 : 1e5 + 5e3 * static_cast<double>(round);
+        MeasureRecord record = ok_record(lease.trial_id(), {ns, ns, ns});
+        record.attempt = lease.attempt();
+        record.environment = {.hardware = "cpu X", .toolchain = "llvm 22", .host = "h"};
+        to_proto(record, news.add_results());
+      }
+    }
+    ADD_FAILURE() << "no race was leased";
+    return {};
+  }
+  // The job's trials in the order in which they were proposed.
+  std::vector<TrialRow> trials() const {
+    std::vector<TrialRow> rows;
+    const std::vector<TrialWithRecord> all = store_->trials(job_).value();
+    for (const TrialWithRecord& t : all) rows.push_back(t.trial);
+    return rows;
+  }
+  // That `known` was this job's second trial, and races as the answer so far.
+  void expect_raced(const std::string& known) {
+    const v1::Lease race = race_after(known);
+    const std::vector<TrialRow> mine = trials();
+    ASSERT_GE(mine.size(), 2u);
+    EXPECT_NE(mine[0].config, known) << "the default comes first";
+    EXPECT_EQ(mine[1].config, known) << "then what was known";
+    std::vector<std::string> configs;
+    for (const v1::RaceCandidate& c : race.finalists()) configs.push_back(c.config());
+    EXPECT_THAT(configs, ::testing::Contains(known)) << "however slow it was";
+    EXPECT_EQ(race.default_trial(), mine[0].id);
+    stored_ = race.stored_trial();
+    second_ = mine[1].id;
+  }
+
+  struct : Clock {
+    int64_t now = 1'000'000;
+    int64_t now_ms() const override { return now; }
+  } clock_;
+  const Workload asked_ = product(16, 16, 16);
+  std::unique_ptr<Coordinator> coordinator_;
+  std::string job_, stored_, second_;
+};
+
+TEST_F(KnownAnswers, OfTheTaskItselfIsTriedSecondAndRaced) {
+  const std::string known = other_config(asked_, cpu_);
+  tuned(asked_, cpu_, {{known, 9e4}});
+  expect_raced(known);
+}
+
+TEST_F(KnownAnswers, OfARelativeIsTriedSecondAndRacesAsTheAnswerSoFar) {
+  const std::string known = other_config(asked_, cpu_);
+  tuned(product(16, 16, 16, /*bias=*/true), cpu_, {{known, 9e4}});
+  ASSERT_EQ(Resolver(store_.get()).resolve(asked_, cpu_)->kind, AnswerKind::kSameFamily);
+  expect_raced(known);
+  EXPECT_EQ(stored_, second_);
+}
+
+TEST_F(KnownAnswers, OfACoverSetIsTriedSecondAndRacesAsTheAnswerSoFar) {
+  const std::string known = other_config(asked_, cpu_);
+  LearnedRow row{.kind = "cover", .op = "matmul", .target = cpu_.name()};
+  row.document = str(R"({"version": 1, "op": "matmul", "target": ")", cpu_.name(),
+                     R"(", "configs": [{"template": "matmul_cpu", "template_version": )", matmul().version(),
+                     R"(, "config": ")", known,
+                     R"("}], "tree": [{"use": 0}], "columns": 8, "worst": 0.8, "mean": 0.9})");
+  ASSERT_TRUE(store_->add_learned(row).is_ok());
+  ASSERT_EQ(Resolver(store_.get()).resolve(asked_, cpu_)->kind, AnswerKind::kPortable);
+  expect_raced(known);
+  EXPECT_EQ(stored_, second_);
+}
+
+TEST_F(KnownAnswers, WhereNothingIsKnownTheSearchBeginsAfterTheDefault) {
+  const v1::Lease race = race_after("");
+  EXPECT_EQ(race.stored_trial(), "");
+  EXPECT_EQ(race.default_trial(), trials()[0].id);
+  const std::vector<ProposalRow> proposals = store_->proposals(job_).value();
+  for (const ProposalRow& p : proposals) EXPECT_GT(p.asked, 0);
 }
 
 }  // namespace

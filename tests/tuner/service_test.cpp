@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <set>
 #include <thread>
 
+#include "tests/support/http2_attack.h"
 #include "tests/tuner/served_daemon.h"
+#include "tuner/daemon/call_threads.h"
+#include "tuner/daemon/daemon_host.h"
 
 namespace tuner {
 namespace {
@@ -220,6 +224,43 @@ TEST(Service, RerunMeasuresATrialOnceMoreAndKeepsBothResults) {
       << "the job's own result stands";
 }
 
+// Whoever asks for a trial again wants all of its samples, whatever the job cut short.
+TEST(Service, ARerunCutsNothingShort) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  v1::SubmitReply reply;
+  {
+    FakeWorker worker(daemon, "w1");
+    std::vector<v1::JobEvent> events;
+    ASSERT_TRUE(daemon.submit(&reply, 8, "r1").ok());
+    ASSERT_TRUE(daemon.watch("j1", &events).ok());
+  }
+  v1::RerunRequest request;
+  request.set_trial_id(daemon.store->trials("j1").value().at(0).trial.id);
+  grpc::Status status;
+  std::thread caller([&] {
+    v1::MeasureRecord record;
+    grpc::ClientContext context;
+    limit(context);
+    status = daemon.jobs->Rerun(&context, request, &record);
+  });
+  v1::SyncRequest work;
+  work.set_session(daemon.register_worker("w2", "1"));
+  const v1::SyncReply given = daemon.lease(work.session(), 4);
+  for (const v1::Lease& lease : given.leases()) {
+    EXPECT_EQ(lease.trial_id(), request.trial_id());
+    EXPECT_LT(lease.options().cut_factor(), 0);
+    EXPECT_LT(lease.options().precision(), 0) << "below 0 is none: 0 would be the default";
+    EXPECT_EQ(lease.options().repeats(), 9);
+    *work.add_results() = testing::answer(lease);
+  }
+  EXPECT_EQ(given.leases_size(), 1);
+  v1::SyncReply told;
+  EXPECT_TRUE(daemon.sync(work, &told).ok());
+  caller.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
 TEST(Service, ThreeWorkersShareAJobAndNoTrialIsMeasuredTwice) {
   TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
@@ -263,6 +304,82 @@ TEST(Service, StoppingEndsWaitingCallsSoonAndTellsTheWatcherWhy) {
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(ended.error_message(), "the host command has ended");
   EXPECT_EQ(daemon.store->job("j1").value().state, JobState::kQueued) << "to be continued";
+}
+
+// What docs/farm.md and the folder's README promise without anybody asking for it; other tests set numbers of their own.
+TEST(Defaults, AreThoseOfThePages) {
+  const LeaseOptions leases;
+  EXPECT_EQ(leases.ttl_ms, 8'000);
+  EXPECT_EQ(leases.restart_grace_ms, 15'000);
+  EXPECT_EQ(leases.max_faults, 5);
+  EXPECT_EQ(leases.max_failed_workers, 3);
+  const CoordinatorOptions options;
+  EXPECT_EQ(options.max_wait_ms, 20'000);
+  EXPECT_EQ(options.take_over_ms, 5'000);
+  EXPECT_EQ(options.no_worker_hint_ms, 5'000);
+  EXPECT_EQ(options.rerun_limit_ms, 300'000);
+  EXPECT_EQ(options.race_wait_ms, 30'000);
+  EXPECT_FALSE(options.resume_jobs);
+  EXPECT_EQ(options.blobs, nullptr);
+  const HealthOptions health;
+  EXPECT_EQ(health.turn_limit_ms, 5'000);
+  EXPECT_EQ(health.probe_every_ms, 3'000);
+  EXPECT_EQ(health.probe_limit_ms, 3'000);
+  EXPECT_EQ(health.probed_limit_ms, 15'000);
+  const IntegrityCheck::Pace check;
+  EXPECT_EQ(check.first, 30s);
+  EXPECT_EQ(check.every, 24h);
+  EXPECT_EQ(check.share, 0.1);
+  const DaemonHostOptions host;
+  EXPECT_EQ(host.artifact_bytes, 4'294'967'296);
+  EXPECT_FALSE(host.own_worker);
+  EXPECT_FALSE(host.resume_jobs);
+  const CallThreads::Limits calls;
+  EXPECT_EQ(calls.short_threads, 4);
+  EXPECT_EQ(calls.heavy_at_once, 2);
+  EXPECT_EQ(calls.most_short, 256u);
+  EXPECT_EQ(calls.most_heavy, 64u);
+  EXPECT_EQ(calls.heavy_bytes, 16'777'216u);
+  EXPECT_EQ(calls.most_long, 160);
+}
+
+// As the server announces it: 100 streams of a connection, and headers of 16 KiB.
+TEST(Service, AnnouncesHowMuchOneConnectionMayHave) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  testing::http2::Http2Attack client(daemon.server->addresses()[0]);
+  client.send(testing::http2::preface() + testing::http2::settings());
+  for (int i = 0; i < 500 && client.received().size() < 9; ++i) {
+    std::this_thread::sleep_for(10ms);
+    ASSERT_FALSE(client.is_closed());
+  }
+  const auto byte = [&](size_t at) {
+    return static_cast<uint32_t>(static_cast<uint8_t>(client.received().at(at)));
+  };
+  const auto number = [&](size_t at, size_t bytes) {
+    uint32_t value = 0;
+    for (size_t i = 0; i < bytes; ++i) value = value << 8 | byte(at + i);
+    return value;
+  };
+  ASSERT_EQ(byte(3), 4u) << "SETTINGS comes first";
+  std::map<uint32_t, uint32_t> settings;
+  for (size_t at = 9; at < 9 + number(0, 3); at += 6) settings[number(at, 2)] = number(at + 2, 4);
+  EXPECT_EQ(settings[3], 100u) << "SETTINGS_MAX_CONCURRENT_STREAMS";
+  EXPECT_EQ(settings[6], 16'384u) << "SETTINGS_MAX_HEADER_LIST_SIZE";
+}
+
+TEST(Service, AMessageOfMoreThanFourMebibytesIsRefusedInWords) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  v1::QueryRequest request;
+  for (const auto& [bytes, code] : {std::pair(4'000'000, grpc::StatusCode::INVALID_ARGUMENT),
+                                    std::pair(4'300'000, grpc::StatusCode::RESOURCE_EXHAUSTED)}) {
+    request.mutable_task()->set_workload_key(std::string(static_cast<size_t>(bytes), 'x'));
+    v1::QueryReply reply;
+    grpc::ClientContext context;
+    limit(context);
+    EXPECT_EQ(daemon.jobs->Query(&context, request, &reply).error_code(), code) << bytes;
+  }
 }
 
 TEST(ListenAddress, OnlyLoopbackAndSocketsAreServedInPlainText) {

@@ -145,6 +145,44 @@ TEST(Tenants, UnfinishedJobsAreLimited) {
   EXPECT_TRUE(submit(farm, {"b", "r4"}).is_ok());
 }
 
+// A job that has ended and is continued is an unfinished one again.
+TEST(Tenants, AJobThatIsContinuedCountsToo) {
+  FarmByHand farm;
+  farm.coordinator->set_shares({{"a", {.most_jobs = 1}}});
+  const std::string first = submit(farm, {"a", "r1", 10}).value().job_id();
+  farm.work(farm.enter("w"));
+  ASSERT_EQ(farm.state(first), JobState::kFinished);
+  ASSERT_TRUE(submit(farm, {"a", "r2", 10}).is_ok());
+  EXPECT_TRUE(submit(farm, {"a", "r1", 10}).value().already_finished()) << "it is asked, not continued";
+  EXPECT_EQ(
+      submit(farm, {"a", "r1", 20}).message(),
+      "tenant a has 1 unfinished jobs, and may have 1: wait for one to end, or cancel it (tuner cancel)");
+  farm.work(farm.enter("w", "2"));
+  EXPECT_TRUE(submit(farm, {"a", "r1", 20}).value().continued());
+}
+
+TEST(Continuing, TakesHowToMeasureFromTheLatestSubmission) {
+  FarmByHand farm;
+  const auto submit_with = [&](int trials, int repeats) {
+    v1::SubmitRequest request;
+    request.set_request_id("r");
+    v1::TaskSpec* const task = request.add_tasks();
+    task->set_workload_key(kAnalyticKey);
+    task->set_target(kAnalyticTarget);
+    request.set_trials(trials);
+    request.set_search("random");
+    request.mutable_options()->set_repeats(repeats);
+    v1::SubmitReply reply;
+    EXPECT_TRUE(farm.coordinator->submit(request, &reply).is_ok());
+    farm.coordinator->turn();
+    return farm.sync(farm.enter("w"), 1).leases(0).options().repeats();
+  };
+  EXPECT_EQ(submit_with(4, 7), 7);
+  farm.work(farm.enter("w"));
+  ASSERT_EQ(farm.state("j1"), JobState::kFinished);
+  EXPECT_EQ(submit_with(8, 5), 5);
+}
+
 TEST(Tenants, AnothersJobIsNotThere) {
   FarmByHand farm;
   const std::string job = submit(farm, {"a", "r1"}).value().job_id();
@@ -183,6 +221,11 @@ TEST(Tenants, AnothersJobIsNotThere) {
     EXPECT_EQ(own.jobs(0).tenant(), "a");
     EXPECT_EQ(others.jobs_size(), 0);
     EXPECT_EQ(all.jobs_size(), 1);
+    // What tenants use is shown to themselves and to the administrator.
+    if (!known) continue;
+    EXPECT_EQ(own.daemon().tenants_size(), 1);
+    EXPECT_EQ(others.daemon().tenants_size(), 0);
+    EXPECT_EQ(all.daemon().tenants_size(), 1);
   }
   EXPECT_EQ(farm.state(job), JobState::kFinished);
 }

@@ -452,6 +452,20 @@ TEST(TlsBytes, SomeNewKeysAreFine) {
   EXPECT_TRUE(client.receives("it works", 10s)) << client.fault();
 }
 
+TEST(TlsBytes, ThirtyTwoNewKeysAreFreeAndTheNextOneEndsTheConnection) {
+  const Farm farm;
+  Service service(farm);
+  TlsClient client(service.address(), {});
+  ASSERT_TRUE(client.shake_hands()) << client.fault();
+  ASSERT_TRUE(client.send(http2::preface() + http2::settings()));
+  ASSERT_TRUE(client.ask_for_keys(32));
+  EXPECT_FALSE(client.closes_within(50ms));
+  EXPECT_EQ(service.stats().closed_tls, 0u);
+  ASSERT_TRUE(client.ask_for_keys(1));
+  EXPECT_TRUE(client.closes_within(10s));
+  EXPECT_EQ(service.stats().closed_tls, 1u);
+}
+
 TEST(TlsBytes, AClientThatAsksForNewKeysEndlesslyIsClosed) {
   const Farm farm;
   const Log log;

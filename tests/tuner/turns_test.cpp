@@ -1,7 +1,13 @@
-// Which job is thought about next.
+// Which job is thought about next; and which threads answer calls that block.
 #include "tuner/daemon/turns.h"
 
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <latch>
+
+#include "tuner/daemon/call_threads.h"
 
 namespace tuner {
 namespace {
@@ -38,6 +44,60 @@ TEST(Turns, AJobThatIsWokenAllTheTimeLeavesTheOthersTheirs) {
   turns.wake("busy");
   turns.end("busy");
   EXPECT_EQ(turns.begin(), "quiet");
+}
+
+TEST(CallThreads, TakeHeavyCallsWithinTheirBytesAndShortOnesBesideThem) {
+  CallThreads threads({.short_threads = 3, .heavy_at_once = 2, .most_heavy = 2, .heavy_bytes = 100});
+  std::latch begun(2), go(1), ended(2), answered(1);
+  std::atomic<int> heavy{0};
+  const auto wait = [&] {
+    ++heavy;
+    begun.count_down();
+    go.wait();
+    ended.count_down();
+  };
+  ASSERT_TRUE(threads.run_heavy(wait, 40));
+  ASSERT_TRUE(threads.run_heavy(wait, 40));
+  begun.wait();
+  EXPECT_FALSE(threads.run_heavy([&] { ++heavy; }, 21)) << "101 bytes together";
+  EXPECT_TRUE(threads.run_heavy([&] { ++heavy; }, 20)) << "it waits for its place";
+  ASSERT_TRUE(threads.run_short([&] { answered.count_down(); })) << "a third thread is there for it";
+  answered.wait();
+  EXPECT_EQ(heavy, 2) << "two at once";
+  go.count_down();
+  ended.wait();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  bool whole = false;
+  while (!whole && std::chrono::steady_clock::now() < end) whole = threads.run_heavy([&] { ++heavy; }, 100);
+  EXPECT_TRUE(whole) << "all bytes are given back";
+  threads.join();
+  EXPECT_EQ(heavy, 4);
+  EXPECT_FALSE(threads.run_heavy([] {}, 1)) << "none is run after the end";
+}
+
+TEST(CallThreads, TurnAwayWhatIsBeyondTheirBounds) {
+  CallThreads threads({.short_threads = 1,
+                       .heavy_at_once = 1,
+                       .most_short = 2,
+                       .most_heavy = 1,
+                       .heavy_bytes = 100,
+                       .most_long = 1});
+  std::latch begun(2), go(1);
+  const auto wait = [&] {
+    begun.count_down();
+    go.wait();
+  };
+  ASSERT_TRUE(threads.run_short(wait));
+  ASSERT_TRUE(threads.run_long(wait));
+  begun.wait();
+  EXPECT_FALSE(threads.run_long([] {}));
+  EXPECT_TRUE(threads.run_short([] {}));
+  EXPECT_TRUE(threads.run_short([] {}));
+  EXPECT_FALSE(threads.run_short([] {})) << "two wait already";
+  EXPECT_TRUE(threads.run_heavy([] {}, 1));
+  EXPECT_FALSE(threads.run_heavy([] {}, 1)) << "one waits already";
+  go.count_down();
+  threads.join();
 }
 
 }  // namespace

@@ -183,6 +183,26 @@ TEST_F(WorkersTest, AWorkerThatLeavesIsGoneAtOnce) {
   EXPECT_NE(workers.life("s3"), nullptr) << "its id is free";
 }
 
+TEST_F(WorkersTest, ARegistrarHasANumberOfWorkersAndThoseThatAreAwayLeaveFirst) {
+  const auto his = [&](const std::string& id, const std::string& registrar) {
+    Offer o = offer(id);
+    o.registrar = {registrar, 2};
+    return workers.enter("session of " + id, std::move(o), now).status();
+  };
+  ASSERT_TRUE(his("w1", "gpu hosts"));
+  ASSERT_TRUE(his("w2", "gpu hosts"));
+  EXPECT_EQ(
+      his("w3", "gpu hosts").message(),
+      "gpu hosts has 2 workers here, expected at most 2: end some, or give each host credentials of its own "
+      "(tuner admin worker)");
+  EXPECT_TRUE(his("w2", "gpu hosts")) << "one that is known comes back";
+  EXPECT_TRUE(his("w3", "boards")) << "another registrar has its own";
+  now += kSilentMs + 1;
+  EXPECT_TRUE(his("w4", "gpu hosts")) << "those that are away make room";
+  EXPECT_EQ(workers.life("session of w1"), nullptr);
+  EXPECT_NE(workers.life("session of w3"), nullptr) << "of another registrar: it stays";
+}
+
 TEST_F(WorkersTest, CapacityIsThatOfAllWhoAreHereAsTheyLastSaid) {
   enter("s1", offer("w1"), now);
   enter("s2", offer("w2"), now);

@@ -227,6 +227,7 @@ Status Coordinator::continue_job(JobRow existing, const JobRow& wanted, v1::Subm
     reply->set_already_finished(true);
     return Status::ok();
   }
+  RETURN_IF_ERROR(has_room_for_job(existing));
   RETURN_IF_ERROR(store_.extend_job(existing.id, wanted.trials, wanted.stop));
   existing.trials = std::max(existing.trials, wanted.trials);
   existing.options = wanted.options;
