@@ -58,8 +58,9 @@ class CompileCheck : public ::testing::Test {
     SCOPED_TRACE(str(constant, " as ", number));
     const auto built = build(constant, number);
     EXPECT_EQ(built.status().code(), StatusCode::kFailed);
-    EXPECT_NE(built.message().find("net.onnx: the library computes something else than the model: an error of "),
-              std::string::npos)
+    EXPECT_NE(
+        built.message().find("net.onnx: the library computes something else than the model: an error of "),
+        std::string::npos)
         << built.message();
     EXPECT_FALSE(is_written());
   }
@@ -161,7 +162,8 @@ TEST(UsedFunctions, AStepIsOneThatOnlyOneStepIsCalled) {
   };
   EXPECT_EQ(told("twin=none.so:f"), "--use twin=none.so:f: 2 steps are called \"twin\"");
   for (const char* name : {"own=name", "inner", "last"})
-    EXPECT_EQ(told(str(name, "=none.so:f")).find(str("--use ", name, "=none.so:f: none.so: cannot be read")), 0U)
+    EXPECT_EQ(told(str(name, "=none.so:f")).find(str("--use ", name, "=none.so:f: none.so: cannot be read")),
+              0U)
         << told(str(name, "=none.so:f"));
   EXPECT_EQ(told("lost=none.so:f").find("--use lost=none.so:f: no step of the model is called \"lost\""), 0U);
 }

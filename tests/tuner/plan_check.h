@@ -47,7 +47,7 @@ class PlanCheck {
  private:
   using ValueId = graph::ValueId;
   using Where = ValuePlace::Where;
-  using Block = std::pair<ValueId, int64_t>;           // which value's bytes, from which on
+  using Block = std::pair<ValueId, int64_t>;         // which value's bytes, from which on
   using Place = std::tuple<Where, size_t, int64_t>;  // in which memory, from which byte on
 
   std::string name(ValueId v) const { return model_.graph[v].name; }
