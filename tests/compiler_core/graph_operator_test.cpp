@@ -454,5 +454,152 @@ TEST(GraphOperator, EinsumReadsEquations) {
               HasSubstr("does not fit 2 dimensions"));
 }
 
+// What ONNX's page of each operator says of attributes that are not given. Answers follow from the formulas there.
+struct DefaultCase {
+  const char* op;
+  std::vector<Operand> operands;
+  Numbers expected;
+  Attributes attributes = {};
+  size_t results = 1, result = 0;
+};
+void expect_defaults(const std::vector<DefaultCase>& cases) {
+  for (const DefaultCase& c : cases) {
+    const int64_t set = std::string_view(c.op) == "RMSNormalization" ? 23 : 20;
+    const Answer answer = run(set, c.op, c.operands, c.attributes, c.results, c.result);
+    EXPECT_EQ(answer.refusal, "") << c.op;
+    EXPECT_THAT(answer.numbers, Pointwise(DoubleNear(1e-5), c.expected)) << c.op << " result " << c.result;
+  }
+}
+const Operand kOne = floats({1}, {1}), kMatrix = floats({2, 2}, {1, 2, 4, 3}),
+              kImage = floats({1, 1, 2, 2}, {1, 2, 3, 4});
+
+TEST(GraphOperator, ActivationsHaveOnnxsDefaults) {
+  const double e = std::exp(1.0);
+  const Operand two = floats({2}, {-2, 2});
+  expect_defaults({
+      {"LeakyRelu", {two}, {-0.02, 2}},
+      {"Elu", {two}, {std::exp(-2.0) - 1, 2}},
+      {"Celu", {two}, {std::exp(-2.0) - 1, 2}},
+      {"Celu", {two}, {2 * (1 / e - 1), 2}, {{"alpha", 2.0}}},
+      {"Selu",
+       {two},
+       {1.05070102214813232421875 * 1.67326319217681884765625 * (std::exp(-2.0) - 1),
+        2 * 1.05070102214813232421875}},
+      {"ThresholdedRelu", {floats({3}, {0.9, 1, 1.1})}, {0, 0, 1.1}},
+      {"HardSigmoid", {floats({3}, {-2, 1, 3})}, {0.1, 0.7, 1}},
+      {"Shrink", {floats({4}, {-0.6, -0.5, 0.5, 0.6})}, {-0.6, 0, 0, 0.6}},
+      {"Shrink", {two}, {-1.75, 1.75}, {{"lambd", 1.0}, {"bias", 0.25}}},
+      {"Swish", {kOne}, {1 / (1 + 1 / e)}},
+      {"Gelu", {kOne}, {0.5 * (1 + std::erf(std::sqrt(0.5)))}},
+      {"LogSoftmax",
+       {kMatrix},
+       {-std::log(1 + e), -std::log(1 + 1 / e), -std::log(1 + 1 / e), -std::log(1 + e)}},
+      {"Hardmax", {kMatrix}, {0, 1, 1, 0}},
+  });
+}
+
+TEST(GraphOperator, NormalizationsHaveOnnxsDefaults) {
+  const double small = std::sqrt(1e-6 + 1e-5);
+  const Operand none = floats({1}, {0}), tiny = floats({1, 1, 2}, {0, 0.002});  // mean 0.001, variance 1e-6
+  const Operand hundreds = floats({1, 3, 1}, {100, 100, 100});
+  expect_defaults({
+      {"BatchNormalization", {floats({1, 1}, {3}), kOne, kOne, kOne, none}, {2 / std::sqrt(1e-5) + 1}},
+      {"InstanceNormalization", {tiny, kOne, none}, {-0.001 / small, 0.001 / small}},
+      {"GroupNormalization", {tiny, kOne, none}, {-0.001 / small, 0.001 / small}, {{"num_groups", of(1)}}},
+      {"LayerNormalization", {tiny, floats({2}, {1, 2})}, {-0.001 / small, 0.002 / small}},
+      {"LayerNormalization", {tiny, floats({2}, {1, 2})}, {0.001}, {}, 3, 1},
+      {"LayerNormalization", {tiny, floats({2}, {1, 2})}, {1 / small}, {}, 3, 2},
+      {"RMSNormalization", {floats({1, 1}, {0.001}), kOne}, {0.001 / small}},
+      // Along the axes 0, 2 and 3: of each channel.
+      {"MeanVarianceNormalization", {floats({1, 2, 1, 2}, {1, 3, 10, 30})}, {-1, 1, -1, 1}},
+      {"LpNormalization", {floats({2, 2}, {3, 4, 6, 8})}, {0.6, 0.8, 0.6, 0.8}},
+      {"LRN",
+       {hundreds},
+       {100 / std::pow(5 / 3.0, 0.75), 100 / std::pow(2, 0.75), 100 / std::pow(5 / 3.0, 0.75)},
+       {{"size", of(3)}}},
+      // Of two channels the one behind.
+      {"LRN",
+       {hundreds},
+       {100 / std::pow(2, 0.75), 100 / std::pow(2, 0.75), 100 / std::pow(1.5, 0.75)},
+       {{"size", of(2)}}},
+  });
+}
+
+TEST(GraphOperator, MovesAndSearchesHaveOnnxsDefaults) {
+  const Operand depth = floats({1, 4, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
+                flat = floats({1, 8, 1, 1}, {1, 2, 3, 4, 5, 6, 7, 8});
+  expect_defaults({
+      {"Flatten", {floats({2, 1, 2}, {1, 2, 3, 4})}, {1, 2, 3, 4}},
+      {"Gather", {kMatrix, list({1})}, {4, 3}},
+      {"GatherElements", {kMatrix, {{DType::kInt64, {1, 2}}, {1, 0}}}, {4, 2}},
+      {"GatherND", {kMatrix, {{DType::kInt64, {1, 2}}, {1, -1}}}, {3}},
+      {"OneHot", {list({2, -1, 7}), list({3}), floats({2}, {5, 6})}, {5, 5, 6, 5, 5, 6, 5, 5, 5}},
+      {"ScatterElements", {kMatrix, {{DType::kInt64, {1, 2}}, {1, 0}}, floats({1, 2}, {8, 9})}, {1, 9, 8, 3}},
+      {"Split", {kMatrix}, {4, 3}, {}, 2, 1},
+      {"ArgMax", {kMatrix}, {1, 1}},
+      {"ArgMin", {floats({3, 1}, {2, 1, 1})}, {1}},
+      {"ArgMax", {floats({3, 1}, {1, 2, 2})}, {2}, {{"select_last_index", of(1)}}},
+      {"TopK", {kMatrix, list({1})}, {2, 4}, {}, 2, 0},
+      {"TopK", {kMatrix, list({1})}, {1, 0}, {}, 2, 1},
+      {"TopK", {floats({3}, {7, 7, 8}), list({3})}, {2, 0, 1}, {}, 2, 1},
+      {"CumSum", {floats({3}, {1, 2, 4}), {{DType::kInt64, {1}}, {0}, true}}, {1, 3, 7}},
+      {"CumSum", {floats({3}, {1, 2, 4}), list({-1})}, {6, 4, 0}, {{"exclusive", of(1)}, {"reverse", of(1)}}},
+      {"Gemm", {floats({1, 2}, {1, 10}), kMatrix, floats({2}, {100, 200})}, {141, 232}},
+      {"Transpose", {floats({1, 2, 3}, {1, 2, 3, 4, 5, 6})}, {1, 4, 2, 5, 3, 6}},
+      {"Pad", {kOne, list({1, 1})}, {0, 1, 0}},
+      {"DepthToSpace", {depth}, {1, 3, 2, 4, 5, 7, 6, 8}, {{"blocksize", of(2)}}},
+      {"DepthToSpace", {flat}, {1, 3, 5, 7, 2, 4, 6, 8}, {{"blocksize", of(2)}}},
+      {"DepthToSpace", {flat}, {1, 2, 3, 4, 5, 6, 7, 8}, {{"blocksize", of(2)}, {"mode", word("CRD")}}},
+      {"SpaceToDepth", {kImage}, {1, 2, 3, 4}, {{"blocksize", of(2)}}},
+      {"Trilu", {kMatrix}, {1, 2, 0, 3}},
+      {"Trilu", {kMatrix, list({1})}, {0, 2, 0, 0}},
+      {"Trilu", {kMatrix, list({-1})}, {0, 0, 4, 0}, {{"upper", of(0)}}},
+      {"EyeLike", {kMatrix}, {1, 0, 0, 1}},
+      {"ConstantOfShape", {list({2})}, {0, 0}},
+      {"Range", {list({5}), list({0}), list({-2})}, {5, 3, 1}},
+  });
+  EXPECT_THAT(run(20, "Flatten", {floats({2, 1, 2}, {1, 2, 3, 4})}).shape, ElementsAre(2, 2));
+  EXPECT_THAT(run(20, "ArgMax", {kMatrix}).shape, ElementsAre(1, 2));
+  EXPECT_THAT(run(20, "OneHot", {list({2, 1, 0, 1}), list({3}), floats({2}, {5, 6})}).shape,
+              ElementsAre(4, 3));
+}
+
+TEST(GraphOperator, PoolingsQuantizationAndResizeHaveOnnxsDefaults) {
+  expect_defaults({
+      {"AveragePool", {kImage}, {1, 2, 3, 4}, {{"kernel_shape", Dims{1, 1}}}},
+      // What lies in the padding is no element, unless it is asked to count.
+      {"AveragePool", {floats({1, 1, 1}, {6})}, {6}, {{"kernel_shape", Dims{3}}, {"pads", Dims{1, 1}}}},
+      {"AveragePool",
+       {floats({1, 1, 1}, {6})},
+       {2},
+       {{"kernel_shape", Dims{3}}, {"pads", Dims{1, 1}}, {"count_include_pad", of(1)}}},
+      {"MaxPool", {kImage}, {3}, {{"kernel_shape", Dims{2, 2}}}, 2, 1},
+      {"MaxPool", {floats({1, 1, 2, 2}, {1, 2, 4, 3})}, {2}, {{"kernel_shape", Dims{2, 2}}}, 2, 1},
+      {"MaxPool",
+       {floats({1, 1, 2, 2}, {1, 2, 4, 3})},
+       {1},
+       {{"kernel_shape", Dims{2, 2}}, {"storage_order", of(1)}},
+       2,
+       1},
+      {"LpPool", {floats({1, 1, 2}, {3, -4})}, {5}, {{"kernel_shape", Dims{2}}}},
+      {"LpPool", {floats({1, 1, 2}, {3, -4})}, {7}, {{"kernel_shape", Dims{2}}, {"p", of(1)}}},
+      {"ConvTranspose", {floats({1, 1, 2}, {1, 2}), floats({1, 1, 2}, {1, 10})}, {1, 12, 20}},
+      // Scales of the second dimension.
+      {"QuantizeLinear", {floats({1, 2}, {1, 1}), floats({2}, {1, 0.5})}, {1, 2}},
+      {"DequantizeLinear", {{{DType::kInt8, {1, 2}}, {4, 4}}, floats({2}, {1, 0.5})}, {4, 2}},
+      {"DynamicQuantizeLinear", {floats({3}, {-1, 0, 4})}, {0, 51, 255}, {}, 3, 0},
+      {"DynamicQuantizeLinear", {floats({3}, {-1, 0, 4})}, {5 / 255.0}, {}, 3, 1},
+      {"DynamicQuantizeLinear", {floats({3}, {-1, 0, 4})}, {51}, {}, 3, 2},
+      // Half pixels, and of two neighbours the one before: 0.5 * 1.5 - 0.5 = 0.25, 1.75, 3.25.
+      {"Resize", {floats({4}, {1, 2, 3, 4}), kNone, kNone, list({2})}, {1, 3}},
+      {"Resize", {floats({2}, {0, 8}), kNone, kNone, list({4})}, {0, 2, 6, 8}, {{"mode", word("linear")}}},
+      // Weights at a distance of 1/2 with a = -0.75: -3/32, 19/32, 19/32, -3/32.
+      {"Resize", {floats({4}, {0, 0, 32, 0}), kNone, kNone, list({2})}, {-3, 19}, {{"mode", word("cubic")}}},
+      {"ReverseSequence", {kMatrix, list({2, 1})}, {4, 2, 1, 3}},
+      {"Mod", {{{DType::kInt32, {2}}, {-7, 7}}, {{DType::kInt32, {2}}, {3, -3}}}, {2, -2}},
+      {"Mod", {floats({2}, {-7, 7}), floats({2}, {3, -3})}, {-1, 1}, {{"fmod", of(1)}}},
+  });
+}
+
 }  // namespace
 }  // namespace tuner::graph

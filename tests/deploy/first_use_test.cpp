@@ -324,6 +324,21 @@ TEST(RaceAtFirstUse, AnotherAnswerIsWrongAndTheElementIsTold) {
   EXPECT_EQ(found.kernel_ns, 0) << "it was not timed";
 }
 
+// Both kernels and the machine, microcode included: another one of them is raced anew.
+TEST(VerdictSubject, NamesBothKernelsAndTheMachine) {
+  const Workload w = workload(R"({"op":"softmax","rows":9,"columns":70})");
+  const auto kernel = function_of(w),
+             plain = function_of(workload(R"({"op":"softmax","rows":9,"columns":71})"));
+  const std::string digest = kernel->choice().kernel.manifest().digest,
+                    other = plain->choice().kernel.manifest().digest;
+  ASSERT_NE(digest, other);
+  const std::string subject = verdict_subject(*kernel, *plain, "a CPU microcode 0x1");
+  EXPECT_EQ(subject.find(w.key() + "\nkernel " + digest), 0U) << subject;
+  EXPECT_THAT(subject, HasSubstr("\ndefault " + other));
+  EXPECT_THAT(subject, HasSubstr("\non a CPU microcode 0x1\n"));
+  EXPECT_NE(subject, verdict_subject(*kernel, *plain, "a CPU microcode 0x2"));
+}
+
 TEST(RaceAtFirstUse, OperandsThatAreTooLargeAreNotMade) {
   const Workload w = workload(R"({"op":"softmax","rows":9,"columns":70})");
   const auto f = function_of(w);

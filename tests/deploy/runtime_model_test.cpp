@@ -1,5 +1,7 @@
 // The C API on a compiled model: open, facts, run, from many threads, and every way in which it can go wrong.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -84,6 +86,34 @@ TEST_F(RuntimeModel, EightThreadsRunAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Its threads are those of the parent: a run would wait for them for ever.
+TEST_F(RuntimeModel, AfterForkTheChildMakesContextsOfItsOwn) {
+  open();
+  tuner_model_context* context = nullptr;
+  ASSERT_EQ(tuner_model_new_context(model_, 2, &context), TUNER_OK) << tuner_last_error();
+  use(context, 1);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(60);
+    const SmallModel::Memory memory(network_.input(1));
+    const bool refused =
+        tuner_model_run(context, memory.inputs().data(), memory.outputs().data()) == TUNER_INVALID &&
+        std::string_view(tuner_last_error()).find("before fork()") != std::string_view::npos;
+    tuner_model_context* own = nullptr;
+    const bool made = tuner_model_new_context(model_, 2, &own) == TUNER_OK &&
+                      tuner_model_run(own, memory.inputs().data(), memory.outputs().data()) == TUNER_OK;
+    tuner_model_free_context(own);
+    tuner_model_free_context(context);
+    ::_exit(!refused ? 1 : made ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  use(context, 2);
+  tuner_model_free_context(context);
+}
+
 TEST_F(RuntimeModel, MistakesAreToldInOneLine) {
   open();
   tuner_model_context* context = nullptr;
@@ -104,6 +134,13 @@ TEST_F(RuntimeModel, MistakesAreToldInOneLine) {
   EXPECT_THAT(tuner_last_error(), HasSubstr("aligned to 64 bytes"));
   EXPECT_EQ(tuner_model_run(context, none, memory.outputs().data()), TUNER_INVALID);
   EXPECT_STREQ(tuner_last_error(), "tuner_model_run: input 0 is NULL");
+  std::vector<void*> outputs = memory.outputs();
+  outputs[1] = memory.features.as<char>() + 4;
+  EXPECT_EQ(tuner_model_run(context, memory.inputs().data(), outputs.data()), TUNER_INVALID);
+  EXPECT_THAT(tuner_last_error(), HasSubstr("aligned to 64 bytes"));
+  outputs[1] = nullptr;
+  EXPECT_EQ(tuner_model_run(context, memory.inputs().data(), outputs.data()), TUNER_INVALID);
+  EXPECT_STREQ(tuner_last_error(), "tuner_model_run: output 1 is NULL");
   EXPECT_EQ(tuner_model_run(nullptr, unaligned, nullptr), TUNER_INVALID);
   use(context, 3);
   tuner_model_free_context(context);

@@ -145,6 +145,15 @@ TEST_F(RuntimeApiTest, AnOperandThatCannotBeIsNamed) {
   args[0] = args[3];
   EXPECT_EQ(tuner_run(f, packed, args.data()), TUNER_INVALID);
   EXPECT_THAT(tuner_last_error(), HasSubstr("operand 3 (out) overlaps operand 0 (a)"));
+  // 1924 bytes of a: the last line of 64 may not be the result's first, the next one may.
+  auto* const piece = static_cast<char*>(tuner_allocate(1 << 14));
+  args[0] = piece;
+  args[3] = piece + 1920;
+  EXPECT_EQ(tuner_run(f, packed, args.data()), TUNER_INVALID);
+  EXPECT_THAT(tuner_last_error(), HasSubstr("operand 3 (out) overlaps operand 0 (a)"));
+  args[3] = piece + 1984;
+  EXPECT_EQ(tuner_run(f, packed, args.data()), TUNER_OK) << tuner_last_error();
+  tuner_free(piece);
   Operands rows(kSoftmax);
   EXPECT_EQ(tuner_run(softmax, packed, rows.pointers()), TUNER_INVALID);
   EXPECT_THAT(tuner_last_error(), HasSubstr("were packed for another function"));
@@ -416,6 +425,27 @@ TEST_F(RuntimeApiTest, AnOlderProgramsShorterOptionsAreTaken) {
   tuner_close(source);
 }
 
+TEST_F(RuntimeApiTest, AnOlderProgramsShorterAnswerIsNotWrittenBehind) {
+  tune(kSoftmax);
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(open(path("t.db")), kSoftmax.c_str(), &f), TUNER_OK) << tuner_last_error();
+  tuner_answer answer{.struct_bytes = offsetof(tuner_answer, verdict), .verdict = "mine", .raced_ns = 7};
+  ASSERT_EQ(tuner_describe(f, &answer), TUNER_OK) << tuner_last_error();
+  EXPECT_STREQ(answer.verdict, "mine");
+  EXPECT_EQ(answer.raced_ns, 7);
+  tuner_release(f);
+}
+
+TEST(TunerAllocate, MemoryIsAlignedAndZeroedEachTime) {
+  for (int k = 0; k < 50; ++k) {
+    auto* const bytes = static_cast<unsigned char*>(tuner_allocate(100));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % 64, 0U);
+    EXPECT_EQ(std::count(bytes, bytes + 100, 0), 100) << k;
+    std::memset(bytes, 0xff, 100);
+    tuner_free(bytes);
+  }
+}
+
 // --- bundles ---
 
 // Of no other test: notes are said once in a process.
@@ -500,6 +530,29 @@ TEST_F(BundleTest, AKernelForAnotherCpuIsNotRun) {
               HasSubstr("it is there by direct, and allowed is winograd"));
   EXPECT_THAT(use_once(open(path("bundle"), {.target = "llvm -mcpu=haswell"}), kBundled),
               HasSubstr(" on \"llvm -mcpu=haswell"));
+  // Another one of the same workload, for a CPU with less, is.
+  auto other = manifest["kernels"][0];
+  other["instruction_sets"] = nlohmann::ordered_json::array();
+  other["config"] = {{"rows", 8}};
+  other["algorithm"] = "tf32";
+  manifest["kernels"].push_back(other);
+  write("bundle/manifest.json", manifest.dump());
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(open(path("bundle")), kBundled.c_str(), &f), TUNER_OK) << tuner_last_error();
+  EXPECT_STREQ(describe(f).config, "rows=8");
+  tuner_release(f);
+  EXPECT_THAT(use_once(open(path("bundle"), {.algorithms = "tf32x3"}), kBundled),
+              HasSubstr("it is there by tf32, and allowed is tf32x3"));
+}
+
+// What failed is tried again: here the library was away.
+TEST_F(BundleTest, AnAnswerThatFailedIsNotKept) {
+  write("bundle/manifest.json", make_bundle().dump());
+  tuner_source* source = open(path("bundle"));
+  fs::rename(folder_ / "bundle/lib/libmine.so", folder_ / "away.so");
+  EXPECT_THAT(use_once(source, kBundled), HasSubstr("cannot load"));
+  fs::rename(folder_ / "away.so", folder_ / "bundle/lib/libmine.so");
+  EXPECT_EQ(use_once(source, kBundled), "");
 }
 
 TEST_F(BundleTest, AnArgumentThatIsNoneOfTheWorkloadIsRefused) {

@@ -1,6 +1,6 @@
 // Plans: a network as steps and places. Each plan is carried out, step by step, in one piece of memory as large as it says, and
 // must compute what the network computes: an operand that was written over, a part that is not where it should be, or an
-// epilogue that means something else shows.
+// epilogue that means something else shows. plan_check.h besides follows every byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "compiler_core/graph/reference.h"
 #include "tests/models/networks.h"
 #include "tests/random_seed.h"
+#include "tests/tuner/plan_check.h"
 #include "tuner/model/layouts.h"
 #include "tuner/model/memory_plan.h"
 #include "tuner/model/model_file.h"
@@ -84,15 +85,20 @@ class Memory {
   std::vector<std::vector<std::byte> > inputs_, outputs_;
 };
 
+// A step's result is NaN before its operands are fetched: kernels write while they read.
 std::vector<Numbers> carry_out(const ModelSteps& model, const MemoryPlan& plan,
                                const std::vector<Numbers>& inputs) {
+  EXPECT_EQ(testing::plan_fault(model, plan), "");
   Memory memory(model, plan, inputs);
   const graph::Evaluator evaluate = model_evaluator();
   for (const ModelStep& step : model.steps) {
+    const Program program = step.workload.compute();
+    const bool adds = program.args.back()->role == BufferRole::kInOut;
+    if (!adds)
+      std::memset(memory.at(step.writes), 0xff, static_cast<size_t>(model.graph[step.writes].type.bytes()));
     std::vector<Numbers> args;
     for (const ValueId v : step.reads) args.push_back(memory.numbers(v));
-    const Program program = step.workload.compute();
-    if (program.args.back()->role != BufferRole::kInOut) args.emplace_back();
+    if (!adds) args.emplace_back();
     EXPECT_EQ(args.size(), program.args.size()) << step.workload.key();
     const Status done = evaluate(program, args);
     EXPECT_TRUE(done) << done.message();
@@ -336,6 +342,43 @@ TEST(ModelPlan, ResidualsThatAreNeededStay) {
     const graph::Graph network = w.finish(outputs);
     none(network);
     some(network);
+  }
+}
+
+// A Concat whose parts are written where they belong in it is no step.
+TEST(ModelPlan, PartsAreWrittenInPlace) {
+  for (const bool is_result : {false, true}) {
+    Writer w;
+    const ValueId x = w.input({1, 4, 8, 8}), a = w.conv(x), b = w.conv(x);
+    const ValueId both = w.add("Concat", {a, b}, {{"axis", int64_t{1}}});
+    const Planned p =
+        expect_right(w.finish({is_result ? both : w.add("Conv", {both, w.constant({4, 8, 1, 1})})}));
+    EXPECT_THAT(keys_of(p), Each(HasSubstr("conv2d")));
+    EXPECT_EQ(p.plan.values[b].offset, p.plan.values[a].offset + kImage);
+    EXPECT_EQ(p.plan.arena_bytes, is_result ? 0 : 2 * kImage);
+  }
+}
+
+// A part that is a result itself, under its own shape or another, an input, a constant, or joined twice, lies elsewhere.
+TEST(ModelPlan, PartsThatLieElsewhereAreCopied) {
+  for (const int form : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    SCOPED_TRACE(form);
+    Writer w;
+    const ValueId x = w.input({1, 4, 2, 2}), a = w.conv(x), b = w.conv(x);
+    std::vector<ValueId> parts = {a, b}, outputs;
+    if (form == 0) outputs = {a};
+    if (form == 1) outputs = {b};
+    if (form == 2) outputs = {w.add("Reshape", {a, w.list({4, 4})})};
+    if (form == 3) outputs = {w.add("Reshape", {b, w.list({4, 4})})};
+    if (form == 4) parts = {a, x};
+    if (form == 5) parts = {a, a};
+    if (form == 6) parts = {a, w.constant({1, 4, 2, 2})};
+    if (form == 7) parts = {w.constant({1, 4, 2, 2}), a};
+    const ValueId both = w.add("Concat", parts, {{"axis", int64_t{1}}});
+    outputs.insert(form % 2 == 0 ? outputs.end() : outputs.begin(),
+                   w.add("Conv", {both, w.constant({4, 8, 1, 1})}));
+    const Planned p = expect_right(w.finish(outputs));
+    EXPECT_THAT(keys_of(p), ::testing::Contains(HasSubstr("program"))) << "the step that copies";
   }
 }
 

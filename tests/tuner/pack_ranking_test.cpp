@@ -8,6 +8,7 @@
 #include "compiler_core/ir/visitor.h"
 #include "templates/registry/registry.h"
 #include "tuner/pack/pack_builder.h"
+#include "tuner/pack/pack_draws.h"
 
 namespace tuner {
 namespace {
@@ -116,6 +117,35 @@ TEST(PackRanking, AFloorAboveTheEstimateTakesItsPlaceAndChangesTheOrder) {
                                                 found;
   for (const PackCandidate& c : packed->candidates) found[c.config] = {c.estimated_ns, c.predicted_rank};
   EXPECT_EQ(found, expected);
+}
+
+// Ten draws, the estimate of each its place from behind; two of them known, one a default.
+TEST(CompileOrder, DefaultsKnownOnesThenByEstimateWithAShareOfTheDraws) {
+  const auto order = [](int random_percent) {
+    std::vector<Draw> draws(10);
+    for (size_t i = 0; i < draws.size(); ++i) draws[i].index = i, draws[i].estimated_ns = 100 - double(i);
+    draws[3].picked = draws[8].picked = PackPick::kKnown;
+    draws[5].picked = PackPick::kDefault;
+    std::string text;
+    for (const Draw& d : compile_order(draws, random_percent))
+      text += str(d.index, d.picked == PackPick::kDefault    ? "D"
+                           : d.picked == PackPick::kKnown    ? "K"
+                           : d.picked == PackPick::kEstimate ? "E"
+                                                             : "R");
+    return text;
+  };
+  EXPECT_EQ(order(0), "5D3K8K9E7E6E4E2E1E0E");
+  EXPECT_EQ(order(100), "5D3K8K0R1R2R4R6R7R9R");
+  EXPECT_EQ(order(50), "5D3K8K9E0R7E1R6E2R4E");
+}
+
+TEST(AlgorithmOfPack, IsTheOneThatIsNamedElseTheDirectSums) {
+  CliTask task;
+  EXPECT_EQ(algorithm_of_pack(task), "direct");
+  task.algorithms = "tf32x3";
+  EXPECT_EQ(algorithm_of_pack(task), "tf32x3");
+  task.algorithms = "tf32,tf32x3";
+  EXPECT_EQ(algorithm_of_pack(task), "direct");
 }
 
 }  // namespace

@@ -295,6 +295,16 @@ TEST_F(PackTest, ACpuPackIsMeasuredAndQueriedAsItself) {
   ASSERT_EQ(tuner("records import results.jsonl --db t.db").exit_code, 0);
   const Ended found = tuner("query matmul.json --db t.db " + target);
   EXPECT_EQ(found.exit_code, 0) << found.err;
+  // Without estimates, too, what is known comes before what is drawn.
+  const Ended again =
+      tuner("pack matmul.json -o again.pack --candidates 6 --seed 9 --known 1 --db t.db " + target);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const Result<PackFile> second = PackFile::open((folder_ / "again.pack").string());
+  ASSERT_TRUE(second.is_ok()) << second.message();
+  std::string picked;
+  for (const PackCandidate& c : second->pack().tasks[0].candidates)
+    picked += c.picked == PackPick::kDefault ? 'D' : c.picked == PackPick::kKnown ? 'K' : 'R';
+  EXPECT_THAT(picked, testing::MatchesRegex("D+KR*")) << again.err;
 }
 
 TEST_F(PackTest, DamagedLinesAreSkippedAndToldAndTheRestIsStored) {

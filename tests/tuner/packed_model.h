@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler_core/graph/passes.h"
+#include "tests/tuner/plan_check.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/model/model_file.h"
 #include "tuner/model/model_package.h"
@@ -26,6 +27,8 @@ inline ModelToPack packed_model(graph::Graph graph, const std::string& name, con
                     .source_digest = std::string(64, 'a'),
                     .used = {}};
   model.memory = plan_memory(model.model, target, "");
+  const std::string fault = plan_fault(model.model, model.memory);
+  CHECK(fault.empty()) << fault;
   const Resolver resolver(nullptr);
   for (const ModelStep& step : model.model.steps) {
     const auto task = task_from_keys(step.workload.key(), target.name());

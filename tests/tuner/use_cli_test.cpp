@@ -65,6 +65,13 @@ int32_t hangs_later(void* const* args, const tuner_runtime* rt) { /* not before 
   static int calls = 0;
   return ++calls > 1 ? hangs(args, rt) : my_layer(args, rt);
 }
+int32_t right_once(void* const* args, const tuner_runtime* rt) {
+  static int calls = 0;
+  return ++calls > 1 ? wrong_layer(args, rt) : my_layer(args, rt);
+}
+__attribute__((weak)) int32_t weak_wrong(void* const* args, const tuner_runtime* rt) {
+  return wrong_layer(args, rt);
+}
 int variable = 1;
 )";
 
@@ -193,6 +200,12 @@ TEST_F(UseCommand, WhatIsWrongIsToldInOneLine) {
   std::string foreign = shell_.read("libours.so");
   foreign[18] ^= 1;  // e_machine: another one, whatever CPU this is
   shell_.write("foreign.so", foreign);
+  // The loader would take one of them for both steps; the same library under two names is one.
+  const std::string second = json::parse(shell_.read("plain/plan.json"))["steps"][1]["name"];
+  ASSERT_EQ(shell_.run("cp libours.so copy.so; cp libours.so other.so; echo >> other.so").exit_code, 0);
+  expect_refused(use + "my_layer' --use '" + second + "=other.so:my_layer'",
+                 "a function of libours.so has the same name, and the loader would take one for both");
+  expect_refused(use + "my_layer' --use '" + second + "=copy.so:my_layer'", "crashes: signal 11 (SIGSEGV)");
   expect_refused("--use my_layer", "--use: expected NODE=LIBRARY:FUNCTION, found \"my_layer\"");
   expect_refused("--use '" + step + "x=libours.so:my_layer'", "is called \"" + step + "x\"; did you mean ");
   expect_refused("--use '" + step + "=none.so:my_layer'", "none.so: cannot be read");
@@ -202,6 +215,8 @@ TEST_F(UseCommand, WhatIsWrongIsToldInOneLine) {
   expect_refused(use + "variable'", "exports no function \"variable\"");
   expect_refused(use + "my_layer' " + use + "my_layer'", "has a function already");
   expect_refused(use + "wrong_layer'", "computes something else than the step: out[0, 5] is ");
+  expect_refused(use + "weak_wrong'", "computes something else than the step: out[0, 5] is ");
+  expect_refused(use + "right_once'", "computes something else than the step: out[0, 5] is ");
   expect_refused(use + "nothing'", "] is nan, expected ");
   expect_refused(use + "refuses'", "returns 7, expected 0");
   expect_refused(use + "leaves'", "ends the process: exit status 3");

@@ -111,8 +111,7 @@ Status check_model_lock(const CompileRequest& request, const PreparedModel& mode
                           shell_quoted(request.output), " -o ", shell_quoted(request.lock->path())));
 }
 
-Status tune_model(const CompileRequest& request, const PreparedModel& model,
-                  const std::function<bool()>& interrupted, JobOutcome& outcome) {
+JobRow model_job(const CompileRequest& request, const ModelKernels& kernels) {
   const JobEntry defaults;
   JobRow job{.trials = request.trials,
              .search = defaults.search,
@@ -120,10 +119,18 @@ Status tune_model(const CompileRequest& request, const PreparedModel& model,
              .options = defaults.measure,
              .stop = defaults.stop};
   job.stop.time_limit_s = request.time_limit_s;
+  for (size_t k = 0; k < kernels.tasks.size(); ++k) {
+    const CliTask& task = kernels.tasks[k];
+    job.tasks.push_back({task.key, task.target_name, task.algorithms, kernels.uses[k], task.constants});
+  }
+  return job;
+}
+
+Status tune_model(const CompileRequest& request, const PreparedModel& model,
+                  const std::function<bool()>& interrupted, JobOutcome& outcome) {
+  JobRow job = model_job(request, model.kernels);
   job.request_id = new_request_id();
-  for (size_t k = 0; k < model.kernels.tasks.size(); ++k) {
-    const CliTask& task = model.kernels.tasks[k];
-    job.tasks.push_back({task.key, task.target_name, task.algorithms, model.kernels.uses[k], task.constants});
+  for (const CliTask& task : model.kernels.tasks) {
     RETURN_IF_ERROR(measurable_here(task.target_name));
     RETURN_IF_ERROR(fits_here(task.workload, job.options.memory_limit_bytes, /*this_machine=*/true));
   }

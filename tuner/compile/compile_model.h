@@ -56,6 +56,9 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
 // as check_locked(), with what to do.
 Status check_model_lock(const CompileRequest& request, const PreparedModel& model);
 
+// The job that tunes the kernels, without a request id: a gain of a kernel weighs as many times as steps run it.
+JobRow model_job(const CompileRequest& request, const ModelKernels& kernels);
+
 // Tunes the model's kernels here, all as one job that continues where an earlier one was stopped. OK also after an
 // interruption: outcome.interrupted tells. Errors as JobRun::run().
 Status tune_model(const CompileRequest& request, const PreparedModel& model,

@@ -204,12 +204,18 @@ class Planner {
 
 // A Concat can be left out if each input is a value of its own that one step makes for it.
 bool can_stack(const ModelSteps& model, const ModelStep& step) {
-  if (step.foreign || step.nodes.size() != 1 || !stacks(model.graph, model.graph.nodes[step.nodes[0]]))
-    return false;
+  if (step.foreign || step.nodes.size() != 1) return false;
+  const graph::Node& node = model.graph.nodes[step.nodes[0]];
+  // The step's program holds small constants itself, and reads what is joined twice once.
+  if (!stacks(model.graph, node) || step.reads != node.inputs) return false;
   for (size_t i = 0; i < step.reads.size(); ++i) {
     const ValueId in = step.reads[i];
     const bool made = std::ranges::count(model.steps, in, &ModelStep::writes) == 1;
-    const bool shown = std::ranges::count(model.graph.outputs, in) > 0;
+    // Under its own shape or another.
+    const bool shown = std::ranges::any_of(model.graph.outputs, [&](ValueId v) {
+      while (model.aliases[v].source != v) v = model.aliases[v].source;
+      return v == in;
+    });
     if (!made || shown || std::ranges::count(step.reads, in) != 1 || model.aliases[in].source != in)
       return false;
   }

@@ -197,10 +197,8 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, cons
     at_first.clear();
     if (draws.empty()) break;
     counts.drawn += static_cast<int64_t>(draws.size());
-    if (ranks) {
-      RETURN_IF_ERROR(estimate_draws(task, options.threads, draws, counts.last_refusal));
-      draws = compile_order(std::move(draws), options.random_percent);
-    }
+    if (ranks) RETURN_IF_ERROR(estimate_draws(task, options.threads, draws, counts.last_refusal));
+    draws = compile_order(std::move(draws), ranks ? options.random_percent : 100);
     RETURN_IF_ERROR(add_candidates(task, options, draws, out, counts));
   }
   if (out.candidates.empty())
