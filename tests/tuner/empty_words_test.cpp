@@ -66,6 +66,22 @@ TEST(EmptyWords, EveryOptionOfEveryCommandRefusesOne) {
   EXPECT_GT(places, 20U);
 }
 
+// Bounds belong to what is allowed; what is no number does not.
+TEST(Numbers, AreHeldAgainstTheirBoundsAndNanIsNone) {
+  const std::vector<std::string> simulate = {"simulate", "x.csv", "--trials"},
+                                 diff = {"records", "diff", "a", "b", "--threshold"},
+                                 whatif = {"whatif", "j1", "--strategy", "random", "--coverage"};
+  for (const char* right : {"1", "1000000"}) EXPECT_EQ(complaint(with(simulate, {right})), "") << right;
+  for (const char* wrong : {"0", "1000001", "-1", "1.5", "nan"})
+    EXPECT_NE(complaint(with(simulate, {wrong})), "") << wrong;
+  for (const char* right : {"0", "1000", "2.5"}) EXPECT_EQ(complaint(with(diff, {right})), "") << right;
+  for (const char* wrong : {"-0.001", "1000.1", "nan", "inf"})
+    EXPECT_NE(complaint(with(diff, {wrong})), "") << wrong;
+  for (const char* right : {"0", "90"}) EXPECT_EQ(complaint(with(whatif, {right})), "") << right;
+  EXPECT_THAT(complaint(with(whatif, {"nan"})), HasSubstr("expected a number of at least 0, found nan"));
+  EXPECT_THAT(complaint(with(whatif, {"-1"})), HasSubstr("expected a number of at least 0, found -1"));
+}
+
 TEST(EmptyWords, OneAmongSeveralValuesIsRefused) {
   EXPECT_THAT(complaint({"compile", "m.onnx", "-o", "net", "--dim", "n=1", "--dim", ""}),
               HasSubstr("--dim: expected a value, found an empty word; is a shell variable not set?"));
