@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "compiler_core/base/random.h"
-#include "db/exchange/diff.h"
 #include "db/death.h"
+#include "db/exchange/diff.h"
 #include "db/exchange/merge.h"
 #include "db/quarantine.h"
 #include "tests/db/store_fixture.h"
@@ -43,7 +43,8 @@ class MergeDiffTest : public testing::Test {
     CHECK(added.is_ok()) << added.message();
   }
   // Config and time of the task's answer.
-  static std::pair<std::string, double> answer(const std::string& db, const std::string& workload = "v1 one") {
+  static std::pair<std::string, double> answer(const std::string& db,
+                                               const std::string& workload = "v1 one") {
     const auto best = must_open(db, Store::Mode::kRead)->best(workload, "cpu one");
     CHECK(best.is_ok()) << best.message();
     return {best->config, best->time_ns};
@@ -308,6 +309,32 @@ TEST_F(MergeDiffTest, DifferentHardwareIsComparedInSentinelsOrNotAtAll) {
   EXPECT_EQ(report.tasks[1].note,
             "hardware differs (\"cpu X\", \"cpu Y\") and the first has no times of the sentinel kernel");
   EXPECT_EQ(report.compared, 1);
+}
+
+// The confidence is that of all verdicts together: a change that alone is one is in doubt among many.
+TEST_F(MergeDiffTest, TheConfidenceIsSharedByAllTasks) {
+  const auto fill = [&](const std::string& db, double ns, int tasks) {
+    const auto store = must_open(db);
+    JobRow job = job_row("j1", {});
+    for (int i = 0; i < tasks; ++i) job.tasks.push_back({str("v1 task ", i), "cpu one"});
+    ASSERT_OK(store->add_job(job));
+    std::vector<MeasureRecord> records;
+    for (int i = 0; i < tasks; ++i)
+      records.push_back(
+          ok_record(add_trials(*store, "j1", {"a=1"}, i)[0], around(i == 0 ? ns : 1000, 0.03, 7)));
+    ASSERT_OK(store->add_records(records));
+  };
+  const std::string alone_a = folder_.file("alone_a.db"), alone_b = folder_.file("alone_b.db");
+  fill(alone_a, 1000, 1), fill(alone_b, 1070, 1);
+  fill(a_, 1000, 40), fill(b_, 1070, 40);
+  const auto alone =
+      diff_databases(*must_open(alone_a, Store::Mode::kRead), *must_open(alone_b, Store::Mode::kRead), {});
+  ASSERT_TRUE(alone.is_ok()) << alone.message();
+  EXPECT_EQ(alone->tasks.front().verdict, TaskDiff::Verdict::kSlower) << alone->tasks.front().low;
+  const DiffReport many = diff();
+  EXPECT_EQ(many.compared, 40);
+  EXPECT_EQ(many.tasks.front().verdict, TaskDiff::Verdict::kUnsure) << many.tasks.front().low;
+  EXPECT_EQ(many.tasks.front().ratio, alone->tasks.front().ratio);
 }
 
 TEST_F(MergeDiffTest, TooFewSamplesAreNoVerdict) {
