@@ -333,6 +333,22 @@ TEST_F(StoreTest, AJobKeepsItsTenant) {
   EXPECT_EQ(store->job("j1")->tenant, "team-a");
   ASSERT_OK(store->set_job_state("j1", JobState::kRunning, ""));
   EXPECT_EQ(store->job("j1")->tenant, "team-a");
+  // What a tenant used: 30 ms of a device for each record, extra samples too, in seconds.
+  for (const char* id : {"j2", "j3"}) {
+    JobRow more = job_row(id);
+    more.tenant = "team-b";
+    ASSERT_OK(store->add_job(more));
+  }
+  const auto ids = add_trials(*store, "j2", {"a=1", "a=2"});
+  ASSERT_OK(store->add_records({ok_record(ids[0], {5}), ok_record(ids[0], {6}), ok_record(ids[1], {7})}));
+  const auto usage = store->usage();
+  ASSERT_TRUE(usage.is_ok()) << usage.message();
+  ASSERT_EQ(usage->size(), 2u);
+  EXPECT_EQ(usage->at(0).tenant, "team-a");
+  EXPECT_EQ(usage->at(0).trials, 0);
+  EXPECT_EQ(usage->at(1).jobs, 2);
+  EXPECT_EQ(usage->at(1).trials, 3);
+  EXPECT_DOUBLE_EQ(usage->at(1).device_s, 0.09);
 }
 
 TEST_F(StoreTest, SeveralTrialsAreLeasedAtOnceAndThoseTakenAlreadyAreLeftOut) {
