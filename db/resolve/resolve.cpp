@@ -148,7 +148,7 @@ struct Resolver::Impl {
     if (best.status().code() != StatusCode::kNotFound) return best.status();
     if (!q.target.family->name_depends_on_compiler() || present_of(q.target).hardware.empty())
       return std::optional<TunedConfig>();
-    ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks());
+    ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks(q.constants));
     for (const std::string& name : names_of_same_vectors(q.asked.workload_key, q.target, tasks)) {
       best = store->best(q.asked.workload_key, name, templates_of(q.algorithms), options.count_outcomes,
                          q.constants);

@@ -133,6 +133,27 @@ TEST_F(Resolve, AMachineWhoseTargetHasAnotherNameKeepsItsAnswers) {
   EXPECT_EQ(asked_on(hardware, target("llvm -mcpu=haswell")).kind, AnswerKind::kDefault);
 }
 
+// Also where only cold times stand under the former name.
+TEST_F(Resolve, AMachineWhoseTargetHasAnotherNameKeepsItsColdAnswers) {
+  const Workload w = product(64, 64, 64);
+  const Target before = target("llvm -mcpu=rocketlake"), now = target("llvm -mcpu=icelake-server");
+  JobRow job = job_row("j1", {{w.key(), before.name()}});
+  job.tasks[0].constants = job.options.constants = Constants::kCold;
+  ASSERT_OK(store_->add_job(job));
+  std::vector<TrialRow> rows = {trial_row("j1", other_config(w, before))};
+  rows[0].template_name = "matmul_cpu";
+  rows[0].template_version = matmul().version();
+  ASSERT_OK(store_->add_trials(rows));
+  ASSERT_OK(store_->add_records({ok_record(rows[0].id, {700})}));
+  const Resolver resolver(store_.get(),
+                          {.present = [](const Target&) { return Present{.hardware = "cpu X"}; }});
+  const Answer cold = resolver.resolve(w, now, "", Constants::kCold).value();
+  EXPECT_EQ(cold.kind, AnswerKind::kExact) << cold.note;
+  EXPECT_EQ(cold.tuned->time_ns, 700);
+  EXPECT_NE(resolver.resolve(w, now).value().kind, AnswerKind::kExact)
+      << "a cold time answers no warm question";
+}
+
 // Measured on this machine, but for an older CPU: another kernel's time, and no name of this machine.
 TEST_F(Resolve, CodeOfAnOlderCpuMeasuredHereIsNotThisMachinesAnswer) {
   const Workload w = product(64, 64, 64);
