@@ -93,10 +93,9 @@ struct Resolver::Impl {
   const Store* store;
   ResolverOptions options;
 
-  // What was learned of an operator on a target, read once as long as nothing newer is stored.
+  // What was learned of an operator on a target, parsed once as long as nothing newer is stored.
   struct Learned {
-    int64_t looked_at = -1;  // last record id when the database was asked
-    int64_t row_id = 0;      // of the document; 0: none, or learned here
+    int64_t row_id = 0;  // of the document; 0: none, or learned here
     std::shared_ptr<const Knowledge> knowledge;
   };
   mutable std::mutex mutex;
@@ -149,7 +148,7 @@ struct Resolver::Impl {
     if (best.status().code() != StatusCode::kNotFound) return best.status();
     if (!q.target.family->name_depends_on_compiler() || present_of(q.target).hardware.empty())
       return std::optional<TunedConfig>();
-    ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks());
+    ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks(q.constants));
     for (const std::string& name : names_of_same_vectors(q.asked.workload_key, q.target, tasks)) {
       best = store->best(q.asked.workload_key, name, templates_of(q.algorithms), options.count_outcomes,
                          q.constants);
@@ -229,14 +228,12 @@ struct Resolver::Impl {
     return answer;
   }
 
-  // Null when nothing was learned.
+  // Null when nothing was learned. The newest document is asked for each time: one may be stored long after the last record.
   Result<std::shared_ptr<const Knowledge>> knowledge_of(std::string_view op, const Target& target) const {
-    ASSIGN_OR_RETURN(const int64_t last, store->last_record_id());
-    const std::lock_guard lock(mutex);
-    Learned& known = learned[{std::string(op), target.name()}];
-    if (known.looked_at == last) return known.knowledge;
     const Result<LearnedRow> row = store->learned(kPredictorKind, op, target.name());
     if (!row && row.status().code() != StatusCode::kNotFound) return row.status();
+    const std::lock_guard lock(mutex);
+    Learned& known = learned[{std::string(op), target.name()}];
     if (row && (known.row_id != row->id || known.knowledge == nullptr)) {
       Result<Knowledge> read = Knowledge::from_text(row->document);
       if (!read) return read.status().with_context(str("learned document ", row->id, ": "));
@@ -246,7 +243,6 @@ struct Resolver::Impl {
       ASSIGN_OR_RETURN(Knowledge made, learn(*store, op, target));
       known.knowledge = std::make_shared<const Knowledge>(std::move(made));
     }
-    known.looked_at = last;
     return known.knowledge;
   }
 

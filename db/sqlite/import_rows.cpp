@@ -53,6 +53,9 @@ class SqliteImporter final : public Importer {
     bool imported = false;
     // Of a job that import made of a pack: its trials by content.
     std::optional<std::unordered_map<int64_t, int64_t>> by_content;
+    // The trials that this import told of: number at home, number here. Two copies of a job that both went on have given one
+    // number to two trials, and a race means that of its own file.
+    std::vector<std::pair<int64_t, int64_t>> told;
   };
 
   Connection& c() { return *connection_; }
@@ -76,7 +79,7 @@ class SqliteImporter final : public Importer {
       const auto uid = uids.find(job.job_seq);
       const bool is_imported = uid != uids.end();
       std::string key = is_imported ? uid->second : job_uid(job.job);
-      jobs_.emplace(std::move(key), JobHere{std::move(job), is_imported, {}});
+      jobs_.emplace(std::move(key), JobHere{std::move(job), is_imported, {}, {}});
     }
     prepared_ = true;
     return Status::ok();
@@ -105,7 +108,7 @@ class SqliteImporter final : public Importer {
 
   // --- jobs ---
   Result<JobHere*> insert_job(const std::string& uid, const JobRow& job) {
-    JobHere here{.stored = {next_seq(), job}, .imported = true, .by_content = {}};
+    JobHere here{.stored = {next_seq(), job}, .imported = true, .by_content = {}, .told = {}};
     JobRow& row = here.stored.job;
     close(row);
     const std::string suffix =
@@ -297,17 +300,22 @@ class SqliteImporter final : public Importer {
     ASSIGN_OR_RETURN(const int64_t seq, find_trial(*job, in, home, content));
     if (seq == 0) {
       ASSIGN_OR_RETURN(const int64_t made, insert_trial(*job, in, task_index, home, content));
-      (void)made;
+      job->told.emplace_back(in.home_seq, made);
       return ImportedRow{};
     }
+    job->told.emplace_back(in.home_seq, seq);
     return in.record ? add_record(seq, in) : known();
   }
 
   // --- races ---
-  // The id here of the trial that has that id at home; empty: it is not here.
-  Result<std::string> trial_here(const JobHere& job, const std::string& home_id) {
+  // The id here of the trial that has that id at home; empty: it is not here, or the file has two of that number.
+  Result<std::string> trial_here(JobHere& job, const std::string& home_id) {
     const Result<int64_t> home = trial_seq(home_id);
     if (!home) return std::string();
+    if (!std::ranges::is_sorted(job.told)) std::ranges::sort(job.told);
+    const auto of_number = [](const std::pair<int64_t, int64_t>& told) { return told.first; };
+    if (const auto own = std::ranges::equal_range(job.told, *home, {}, of_number); !own.empty())
+      return own.front() == own.back() ? trial_id_text(own.front().second) : std::string();
     if (!job.imported) {
       ASSIGN_OR_RETURN(const SqlRow row, c().one(kTrialBySeq, {*home}));
       if (row.empty()) return std::string();
@@ -340,7 +348,7 @@ class SqliteImporter final : public Importer {
     for (RaceFinalist& f : race.finalists) RETURN_IF_ERROR(rename(f.trial_id));
     if (!race.default_trial_id.empty()) RETURN_IF_ERROR(rename(race.default_trial_id));
     if (!race.stored_trial_id.empty()) RETURN_IF_ERROR(rename(race.stored_trial_id));
-    if (!missing.empty()) return refused(str("its trial ", missing, " is not here"));
+    if (!missing.empty()) return refused(str("its trial ", missing, " is not here, or stands for two"));
     if (const Status numbers = check_race(race); !numbers) return refused(numbers.message());
     if (const std::optional<std::string> why = why_contradicts_samples(race))
       return refused(str("race of job ", race.job_id, ", task ", race.task_index, ": it says ", *why));

@@ -147,6 +147,39 @@ TEST_F(BlobStoreTest, BeyondTheLimitTheLeastRecentlyUsedGo) {
   EXPECT_LE(store_->bytes(), 4 * kMiB);
 }
 
+// The order of use outlives the process: files have the time when they were last read or written.
+TEST_F(BlobStoreTest, AfterARestartTheLeastRecentlyUsedGoFirst) {
+  namespace fs = std::filesystem;
+  for (size_t newest = 0; newest < 4; ++newest) {
+    open();
+    const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    std::vector<BlobName> names;
+    for (int i = 0; i < 4; ++i) {
+      const std::string bytes = bytes_of(40 + i, 1000);
+      put(bytes);
+      names.push_back(name_of(bytes));
+      fs::last_write_time(file(names.back()), hour_ago + std::chrono::seconds(i));
+    }
+    if (newest < 2) {
+      EXPECT_TRUE(store_->has(names[newest])) << "a use: now";
+    } else {
+      fs::last_write_time(file(names[newest]), hour_ago + std::chrono::seconds(10));
+    }
+    open(1000);
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(store_->has(names[i]), i == newest) << i << " of " << newest;
+  }
+}
+
+TEST_F(BlobStoreTest, APieceThatComesTwiceCountsOnce) {
+  const std::string bytes = bytes_of(6, 900);
+  const BlobName name = name_of(bytes);
+  EXPECT_EQ(*store_->write(name, 0, bytes.substr(0, 300)), 300);
+  EXPECT_EQ(*store_->write(name, 0, bytes.substr(0, 300)), 300) << "the answer to the first was lost";
+  EXPECT_EQ(*store_->write(name, 600, bytes.substr(600)), 300) << "a gap";
+  EXPECT_EQ(*store_->write(name, 300, bytes.substr(300)), 900);
+  EXPECT_EQ(get(name), bytes);
+}
+
 TEST_F(BlobStoreTest, FilesOfOthersAreLeftAlone) {
   const std::string other = (folder_.path() / "blobs" / "README").string();
   std::ofstream(other) << "mine";

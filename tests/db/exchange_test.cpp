@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "db/exchange/export_file.h"
+#include "db/exchange/identity.h"
 #include "db/exchange/import_file.h"
 #include "db/sqlite/sqlite.h"
 #include "tests/db/store_fixture.h"
@@ -432,6 +433,71 @@ TEST_F(ExchangeTest, TheSchemaDescribesEveryLineThatIsWritten) {
     }
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"job", "trial", "race", "foreign"}));
+}
+
+// Lines from before there were certificates: a winner's interval of 5 % to either side is one.
+TEST_F(ExchangeTest, ARaceOfALineWithoutACertificateIsJudgedByItsInterval) {
+  exported(home_, Format::kJsonLines);
+  const std::vector<std::string> lines = lines_of(contents(folder_.file("out")));
+  for (const auto& [low, high, certified] : {std::tuple(95.5, 105.0, true), std::tuple(94.0, 106.0, false)}) {
+    std::string text;
+    for (const std::string& line : lines) {
+      json j = json::parse(line);
+      if (j.at("kind") == "race") {
+        j.erase("certified"), j.erase("uncertified_why");
+        j["time_low_ns"] = low, j["time_high_ns"] = high;
+      }
+      text += j.dump() + "\n";
+    }
+    write(folder_.file("old.jsonl"), text);
+    const std::string db = folder_.file(str(low, ".db"));
+    ASSERT_EQ(imported(folder_.file("old.jsonl"), db).races.added, 1);
+    const auto races = must_open(db, Store::Mode::kRead)->races("j1");
+    ASSERT_TRUE(races.is_ok() && races->size() == 1) << races.message();
+    EXPECT_EQ(races->front().certified, certified) << low << " to " << high;
+    EXPECT_EQ(races->front().uncertified_why.empty(), certified);
+  }
+}
+
+TEST_F(ExchangeTest, EveryTaskOfAJobIsCheckedAndARefusedOneCostsItsRowsOnly) {
+  exported(home_, Format::kJsonLines);
+  const auto store = must_open(away_);
+  const auto report = import_file(
+      folder_.file("out"), *store, {.check_task = [](const JobRow::Task& task) {
+        return task.workload_key == "v1 other" ? invalid_argument("no such operator") : Status::ok();
+      }});
+  ASSERT_TRUE(report.is_ok()) << report.message();
+  EXPECT_EQ(report->jobs.added, 1) << "j2 alone: the second task of j1 is none";
+  EXPECT_EQ(report->trials.added, 4) << "two trials of that task are left out";
+  EXPECT_EQ(report->skipped, 3);
+  for (const auto& [line, why] : report->why) EXPECT_THAT(why, HasSubstr("no such operator"));
+}
+
+// The position in the file is a hint: parts of it may be missing.
+TEST(Identity, ATaskIsFoundByItsAlgorithmsToo) {
+  const JobRow job =
+      job_row("j1", {{"v1 w", "cpu", "direct"}, {"v1 w", "cpu", "winograd"}, {"v1 w", "gpu", ""}});
+  EXPECT_EQ(index_of(job, {"v1 w", "cpu", "winograd"}, 0), 1);
+  EXPECT_EQ(index_of(job, {"v1 w", "cpu", "direct"}, 2), 0);
+  EXPECT_EQ(index_of(job, {"v1 w", "gpu", ""}, 9), 2);
+  EXPECT_EQ(index_of(job, {"v1 w", "cpu", ""}, -1), 0) << "a file need not tell the algorithms";
+  EXPECT_EQ(index_of(job, {"v1 x", "cpu", ""}, 0), -1);
+}
+
+TEST_F(ExchangeTest, WhatAFormatHasNoPlaceForIsCountedAsLeftOut) {
+  {
+    const auto store = must_open(home_);
+    ForeignRecord foreign{.format = "t4", .task = "c", .time_ns = 5, .document = "{}"};
+    ASSERT_TRUE(store->exchange().importer({"x", "t4", ""})->add({ExchangeRow(foreign)}).is_ok());
+  }
+  const auto report = export_file(*must_open(home_, Store::Mode::kRead),
+                                  {.format = Format::kAutotvm, .path = folder_.file("a.log")});
+  ASSERT_TRUE(report.is_ok()) << report.message();
+  // A cancelled trial and one that was cut have no line there; nor has the record of T4.
+  EXPECT_EQ(report->lines + report->left_out, 7)
+      << "six of our own, with those that have no record, and one of T4";
+  EXPECT_EQ(report->foreign, 0);
+  EXPECT_EQ(report->trials, report->lines);
 }
 
 // --- AutoTVM ---

@@ -1,6 +1,7 @@
 // Records and races that cannot be: refused one by one, by every importer and by the store, and read where an
 // older program stored them.
 #include <gmock/gmock.h>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,16 @@ class ImplausibleTest : public testing::Test {
   TemporaryFolder folder_;
   const std::string db_ = folder_.file("away.db");
 };
+
+// A thousandth of a nanosecond, and 11.6 days: the bounds themselves can be, and nothing beyond.
+TEST(PlausibleCall, BoundsAreThoseThatAreTold) {
+  EXPECT_EQ(kPlausibleCall, "0.001 to 1e+15 ns a call");
+  for (const double ns : {0.001, 1.0, 1e15}) EXPECT_TRUE(is_plausible_call(ns)) << ns;
+  for (const double ns : {0.0, -1.0, 0.00099, 1.001e15, std::nan("")})
+    EXPECT_FALSE(is_plausible_call(ns)) << ns;
+  EXPECT_TRUE(is_plausible_or_none(0));
+  EXPECT_FALSE(is_plausible_or_none(0.00099));
+}
 
 TEST_F(ImplausibleTest, TimesOfOtherTunersAreRefusedByFieldAndBounds) {
   const std::string bounds(kPlausibleCall);

@@ -6,8 +6,10 @@
 #include <fstream>
 
 #include "compiler_core/base/random.h"
+#include "db/death.h"
 #include "db/exchange/diff.h"
 #include "db/exchange/merge.h"
+#include "db/quarantine.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner::exchange {
@@ -28,6 +30,24 @@ class MergeDiffTest : public testing::Test {
     record.sentinel_before_ns = record.sentinel_after_ns = sentinel_ns;
     ASSERT_OK(store->add_records({record}));
     ASSERT_OK(store->set_job_state(job, JobState::kFinished, ""));
+  }
+  // A certified race of j1's task, won by the first of `ids`.
+  static void raced(Store& store, const std::vector<std::string>& ids, double ns, int task_index = 0) {
+    RaceRow race{.job_id = "j1", .task_index = task_index, .winner_trial_id = ids[0], .tie_set = {ids[0]}};
+    for (size_t i = 0; i < ids.size(); ++i)
+      race.finalists.push_back({ids[i], {ns + static_cast<double>(i)}, {50}, {0}});
+    race.time_ns = race.time_low_ns = race.time_high_ns = ns;
+    race.environment = {"cpu X", "llvm 22", 1, "w1", "", "host1"};
+    race.finished_at_us = 1'700'000'002'000'000;
+    const Status added = store.add_race(race);
+    CHECK(added.is_ok()) << added.message();
+  }
+  // Config and time of the task's answer.
+  static std::pair<std::string, double> answer(const std::string& db,
+                                               const std::string& workload = "v1 one") {
+    const auto best = must_open(db, Store::Mode::kRead)->best(workload, "cpu one");
+    CHECK(best.is_ok()) << best.message();
+    return {best->config, best->time_ns};
   }
   static std::vector<double> around(double ns, double spread, uint64_t seed) {
     std::vector<double> samples;
@@ -115,8 +135,6 @@ TEST_F(MergeDiffTest, ASlowerTaskIsARegressionAndNoiseIsNot) {
   EXPECT_FALSE(diff({.threshold = 0.15}).regressed({.threshold = 0.15}));
 }
 
-// The promise of the confidence: of comparisons of equals, with the threshold at nothing, at most that share
-// of whole reports cries wolf.
 // One database is a copy of the other, or was merged from it: one measurement cannot differ from itself, however it scatters.
 TEST_F(MergeDiffTest, WhatRestsOnOneMeasurementIsTheSame) {
   measure(a_, "j1", "v1 one", {100, 140, 90, 130, 101});
@@ -148,6 +166,122 @@ TEST_F(MergeDiffTest, NamesOfTrialsStayWhenMoreOfTheirJobComes) {
   EXPECT_EQ(merged->best("v1 one", "cpu one")->trial_name, "j1.2");
 }
 
+// Both files have the job; one of them raced its tasks a second time. Whichever is merged into the other, that race answers.
+TEST_F(MergeDiffTest, ASecondRaceOfAJobThatBothHaveAnswersInBothDirections) {
+  std::vector<std::string> ids[2];
+  {
+    const auto store = must_open(a_);
+    ASSERT_OK(store->add_job(job_row("j1", {{"v1 one", "cpu one"}, {"v1 two", "cpu one"}})));
+    for (int task = 0; task < 2; ++task) {
+      ids[task] = add_trials(*store, "j1", {"a=1", "a=2"}, task);
+      for (const std::string& id : ids[task]) ASSERT_OK(store->add_records({ok_record(id, {100})}));
+      raced(*store, ids[task], 90, task);
+    }
+  }
+  ASSERT_TRUE(merge_databases({a_}, b_).is_ok());
+  {
+    const auto store = must_open(b_);
+    for (int task = 0; task < 2; ++task) raced(*store, {ids[task][1], ids[task][0]}, 95, task);
+  }
+  const std::pair<std::string, double> second("a=2", 95);
+  EXPECT_EQ(answer(a_), std::pair(std::string("a=1"), 90.0));
+  std::filesystem::copy_file(a_, c_);
+  const auto into_the_older = merge_databases({b_}, c_), into_the_newer = merge_databases({a_}, b_);
+  ASSERT_TRUE(into_the_older.is_ok() && into_the_newer.is_ok());
+  EXPECT_EQ(into_the_older->sources.front().races.added, 2);
+  EXPECT_EQ(into_the_older->sources.front().races.known, 2);
+  EXPECT_EQ(into_the_newer->sources.front().races.added, 0);
+  EXPECT_EQ(into_the_newer->sources.front().races.known, 2);
+  for (const std::string& db : {b_, c_}) {
+    EXPECT_EQ(answer(db, "v1 one"), second) << db;
+    EXPECT_EQ(answer(db, "v1 two"), second) << db;
+    EXPECT_EQ(must_open(db, Store::Mode::kRead)->races("j1")->size(), 4u) << db;
+  }
+}
+
+// Copies of a job that both went on give the same number to two trials. A race means that of its own file.
+TEST_F(MergeDiffTest, ARaceNamesItsOwnTrialsWhereBothCopiesOfAJobWentOn) {
+  measure(a_, "j1", "v1 one", {100});
+  ASSERT_TRUE(merge_databases({a_}, b_).is_ok());
+  for (const auto& [db, config, ns] : {std::tuple(a_, "a=10", 80.0), std::tuple(b_, "a=20", 70.0)}) {
+    const auto store = must_open(db);
+    const auto ids = add_trials(*store, "j1", {config});
+    ASSERT_OK(store->add_records({ok_record(ids[0], {ns})}));
+    raced(*store, {ids[0], store->trials("j1")->front().trial.id}, ns);
+  }
+  ASSERT_TRUE(merge_databases({a_, b_}, c_).is_ok());
+  EXPECT_EQ(answer(c_), std::pair(std::string("a=20"), 70.0));
+  const std::string other_way = folder_.file("d.db"), into_a_third = folder_.file("e.db");
+  ASSERT_TRUE(merge_databases({b_, a_}, other_way).is_ok());
+  EXPECT_EQ(answer(other_way), std::pair(std::string("a=20"), 70.0)) << "the faster of two that did not meet";
+  measure(into_a_third, "j9", "v1 other", {5});
+  for (int time = 0; time < 2; ++time) {
+    const auto report = merge_databases({a_, b_}, into_a_third);
+    ASSERT_TRUE(report.is_ok());
+    for (const ImportReport& source : report->sources) {
+      EXPECT_EQ(source.skipped, 0);
+      EXPECT_EQ(source.races.added, time == 0 ? 1 : 0);
+    }
+    EXPECT_EQ(answer(into_a_third), std::pair(std::string("a=20"), 70.0));
+  }
+}
+
+// A trial that was open in one file and measured in the other is measured; what was there first stays first.
+TEST_F(MergeDiffTest, RecordsOfATrialThatBothHaveAreAddedAndTheFirstStaysItsOwn) {
+  {
+    const auto store = must_open(a_);
+    ASSERT_OK(store->add_job(job_row("j1", {{"v1 one", "cpu one"}})));
+    const auto ids = add_trials(*store, "j1", {"a=1", "a=2"});
+    ASSERT_OK(store->add_records({ok_record(ids[0], {100})}));
+  }
+  ASSERT_TRUE(merge_databases({a_}, b_).is_ok());
+  {
+    const auto store = must_open(b_);
+    const auto trials = *store->trials("j1");
+    ASSERT_OK(store->add_records({ok_record(trials[0].trial.id, {60}), ok_record(trials[1].trial.id, {90})}));
+  }
+  std::filesystem::copy_file(a_, c_);
+  const auto older = merge_databases({b_}, c_), newer = merge_databases({a_}, b_);
+  ASSERT_TRUE(older.is_ok() && newer.is_ok());
+  EXPECT_EQ(older->sources.front().trials.added, 2);
+  EXPECT_EQ(older->sources.front().trials.known, 1);
+  EXPECT_EQ(newer->sources.front().trials.added, 0);
+  for (const std::string& db : {b_, c_}) {
+    const auto store = must_open(db, Store::Mode::kRead);
+    const auto trials = *store->trials("j1");
+    ASSERT_EQ(trials.size(), 2u) << db;
+    EXPECT_EQ(trials[0].record->run_ns, std::vector<double>{100}) << "the extra sample of 60 decides nothing";
+    EXPECT_EQ(store->records(trials[0].trial.id)->size(), 2u) << db;
+    ASSERT_TRUE(trials[1].record) << db;
+    EXPECT_EQ(trials[1].trial.state, TrialState::kDone) << db;
+    EXPECT_EQ(answer(db), std::pair(std::string("a=2"), 90.0)) << db;
+  }
+}
+
+// A copy has all that its source has; of the other sources, what is not a job, trial, record, race or foreign record stays behind.
+TEST_F(MergeDiffTest, OnlyTheFirstSourceBringsEventsLessonsQuarantineAndPoison) {
+  for (const std::string& db : {a_, b_}) {
+    measure(db, "j1", "v1 one", {100});
+    const auto store = must_open(db);
+    ASSERT_TRUE(store->add_event("j1", "{}").is_ok());
+    LearnedRow learned{.kind = "predictor", .op = "conv2d", .target = "cpu one", .document = db};
+    ASSERT_OK(store->add_learned(learned));
+    QuarantineRow impossible{.lease_id = store->trials("j1")->front().trial.id, .claimed_ns = 1, .why = db};
+    ASSERT_OK(store->add_quarantine(impossible));
+    std::vector<DeathRow> deaths = {{.workload_key = "v1 one", .target = "cpu one", .config = "a=1"}};
+    ASSERT_OK(store->add_deaths(deaths));
+  }
+  ASSERT_TRUE(merge_databases({a_, b_}, c_).is_ok());
+  const auto merged = must_open(c_, Store::Mode::kRead);
+  EXPECT_EQ(merged->events("j1", 0, 9)->size(), 1u);
+  EXPECT_EQ(merged->learned("predictor", "conv2d", "cpu one")->document, a_);
+  ASSERT_EQ(merged->quarantine("")->size(), 1u);
+  EXPECT_EQ(merged->quarantine("")->front().why, a_);
+  EXPECT_EQ(merged->deaths()->size(), 1u);
+}
+
+// The promise of the confidence: of comparisons of equals, with the threshold at nothing, at most that share
+// of whole reports cries wolf.
 TEST_F(MergeDiffTest, EqualsAreCalledDifferentAsRarelyAsTheConfidenceSays) {
   constexpr int kRounds = 400;
   int alarms = 0;
@@ -175,6 +309,32 @@ TEST_F(MergeDiffTest, DifferentHardwareIsComparedInSentinelsOrNotAtAll) {
   EXPECT_EQ(report.tasks[1].note,
             "hardware differs (\"cpu X\", \"cpu Y\") and the first has no times of the sentinel kernel");
   EXPECT_EQ(report.compared, 1);
+}
+
+// The confidence is that of all verdicts together: a change that alone is one is in doubt among many.
+TEST_F(MergeDiffTest, TheConfidenceIsSharedByAllTasks) {
+  const auto fill = [&](const std::string& db, double ns, int tasks) {
+    const auto store = must_open(db);
+    JobRow job = job_row("j1", {});
+    for (int i = 0; i < tasks; ++i) job.tasks.push_back({str("v1 task ", i), "cpu one"});
+    ASSERT_OK(store->add_job(job));
+    std::vector<MeasureRecord> records;
+    for (int i = 0; i < tasks; ++i)
+      records.push_back(
+          ok_record(add_trials(*store, "j1", {"a=1"}, i)[0], around(i == 0 ? ns : 1000, 0.03, 7)));
+    ASSERT_OK(store->add_records(records));
+  };
+  const std::string alone_a = folder_.file("alone_a.db"), alone_b = folder_.file("alone_b.db");
+  fill(alone_a, 1000, 1), fill(alone_b, 1070, 1);
+  fill(a_, 1000, 40), fill(b_, 1070, 40);
+  const auto alone =
+      diff_databases(*must_open(alone_a, Store::Mode::kRead), *must_open(alone_b, Store::Mode::kRead), {});
+  ASSERT_TRUE(alone.is_ok()) << alone.message();
+  EXPECT_EQ(alone->tasks.front().verdict, TaskDiff::Verdict::kSlower) << alone->tasks.front().low;
+  const DiffReport many = diff();
+  EXPECT_EQ(many.compared, 40);
+  EXPECT_EQ(many.tasks.front().verdict, TaskDiff::Verdict::kUnsure) << many.tasks.front().low;
+  EXPECT_EQ(many.tasks.front().ratio, alone->tasks.front().ratio);
 }
 
 TEST_F(MergeDiffTest, TooFewSamplesAreNoVerdict) {

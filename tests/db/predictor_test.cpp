@@ -71,7 +71,7 @@ Conv2dWorkload convolution() {
 TEST(TaskShape, EpiloguesAreOneShapeAndLayoutsAreNot) {
   const Conv2dWorkload plain = convolution();
   Conv2dWorkload full = plain, blocked = plain;
-  full.bias = full.residual = true;
+  full.bias = full.residual = full.scale = true;
   full.activation = Activation::kRelu;
   full.constant = {"bias", "weight"};
   blocked.layout = blocked.out_layout = "NCHW16c";

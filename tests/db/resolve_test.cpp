@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "db/learning/cover.h"
 #include "db/learning/knowledge.h"
+#include "db/learning/predictor.h"
 #include "db/resolve/nearest.h"
 #include "db/resolve/same_family.h"
 #include "tests/db/resolve_fixture.h"
@@ -129,6 +133,27 @@ TEST_F(Resolve, AMachineWhoseTargetHasAnotherNameKeepsItsAnswers) {
   EXPECT_EQ(asked_on(hardware, target("llvm -mcpu=haswell")).kind, AnswerKind::kDefault);
 }
 
+// Also where only cold times stand under the former name.
+TEST_F(Resolve, AMachineWhoseTargetHasAnotherNameKeepsItsColdAnswers) {
+  const Workload w = product(64, 64, 64);
+  const Target before = target("llvm -mcpu=rocketlake"), now = target("llvm -mcpu=icelake-server");
+  JobRow job = job_row("j1", {{w.key(), before.name()}});
+  job.tasks[0].constants = job.options.constants = Constants::kCold;
+  ASSERT_OK(store_->add_job(job));
+  std::vector<TrialRow> rows = {trial_row("j1", other_config(w, before))};
+  rows[0].template_name = "matmul_cpu";
+  rows[0].template_version = matmul().version();
+  ASSERT_OK(store_->add_trials(rows));
+  ASSERT_OK(store_->add_records({ok_record(rows[0].id, {700})}));
+  const Resolver resolver(store_.get(),
+                          {.present = [](const Target&) { return Present{.hardware = "cpu X"}; }});
+  const Answer cold = resolver.resolve(w, now, "", Constants::kCold).value();
+  EXPECT_EQ(cold.kind, AnswerKind::kExact) << cold.note;
+  EXPECT_EQ(cold.tuned->time_ns, 700);
+  EXPECT_NE(resolver.resolve(w, now).value().kind, AnswerKind::kExact)
+      << "a cold time answers no warm question";
+}
+
 // Measured on this machine, but for an older CPU: another kernel's time, and no name of this machine.
 TEST_F(Resolve, CodeOfAnOlderCpuMeasuredHereIsNotThisMachinesAnswer) {
   const Workload w = product(64, 64, 64);
@@ -240,6 +265,34 @@ TEST_F(Nearest, AConfigOfAnotherShapeIsUsedWhereItIsPredictedFaster) {
   // The formula agrees: it is faster than the default by far.
   const ConfigSpace& space = kernel->instance->space();
   EXPECT_LT(tile_time(kernel->config, space, 2), 0.8 * tile_time(space.at(space.default_index()), space, 2));
+}
+
+// A document may be stored after the last record: whoever asks again is answered from it.
+TEST_F(Nearest, AResolverThatLivesReadsANewerDocument) {
+  tune_shapes();
+  const Workload asked = product(80, 96, 64);
+  const Resolver resolver(store_.get());
+  EXPECT_EQ(resolver.resolve(asked, cpu_)->kind, AnswerKind::kDefault) << "nothing is learned yet";
+  ASSERT_TRUE(learn_and_store(*store_, "matmul", cpu_.name()).value());
+  EXPECT_EQ(resolver.resolve(asked, cpu_)->kind, AnswerKind::kNearest);
+
+  // The candidates: the default, then configs of other shapes, of the nearest first.
+  const Knowledge knowledge = learn(*store_, "matmul", cpu_).value();
+  const auto serving = serving_templates(asked, cpu_, "");
+  ASSERT_TRUE(serving) << serving.message();
+  const auto candidates = candidates_for(knowledge, asked, *serving);
+  ASSERT_GT(candidates.size(), 3u);
+  EXPECT_EQ(candidates[0].from, nullptr);
+  const VariantPredictor& predictor = knowledge.variants.begin()->second;
+  std::set<std::string> shapes;
+  double nearest = 0;
+  for (size_t i = 1; i < candidates.size(); ++i) {
+    const double distance = shape_distance(shape_of(asked), candidates[i].from->shape, predictor);
+    EXPECT_GE(distance, nearest);
+    nearest = distance;
+    shapes.insert(candidates[i].from->workload_key);
+  }
+  EXPECT_GE(shapes.size(), 6u) << "most of the 12 shapes have a config that no nearer one has";
 }
 
 TEST(FastestOf, OnlyWhatIsPredictedFasterAndIsTrustedReplacesTheDefault) {
@@ -389,6 +442,176 @@ TEST_F(Resolve, ACoverSetAnswersWhereNothingElseDoes) {
   EXPECT_DOUBLE_EQ(answer->predicted, 0.93);
   EXPECT_DOUBLE_EQ(answer->low, 0.8);
   EXPECT_THAT(answer->note, HasSubstr("serves 9 shapes"));
+}
+
+// How well it does on shapes that it was not made from is what an unknown shape may expect.
+TEST_F(Resolve, ACoverSetPromisesWhatItReachedOnShapesThatWereHidden) {
+  const Workload w = product(64, 64, 64);
+  LearnedRow row{.kind = "cover", .op = "matmul", .target = cpu_.name()};
+  row.document = str(R"({"version": 1, "op": "matmul", "target": ")", cpu_.name(),
+                     R"(", "configs": [{"template": "matmul_cpu", "template_version": )", matmul().version(),
+                     R"(, "config": ")", other_config(w, cpu_),
+                     R"("}], "tree": [{"use": 0}], "columns": 9, "worst": 0.8, "mean": 0.93, )",
+                     R"("left_out": {"columns": 9, "known": 7, "worst": 0.5, "mean": 0.75}})");
+  ASSERT_OK(store_->add_learned(row));
+  const Result<Answer> answer = Resolver(store_.get()).resolve(w, cpu_);
+  ASSERT_TRUE(answer) << answer.message();
+  EXPECT_EQ(answer->kind, AnswerKind::kPortable);
+  EXPECT_DOUBLE_EQ(answer->predicted, 0.75);
+  EXPECT_DOUBLE_EQ(answer->low, 0.5);
+}
+
+// A raced time stands beside a raced default, one trial's beside one trial's.
+TEST_F(Resolve, ARacedTimeIsNotComparedWithADefaultThatDidNotRace) {
+  const Workload w = product(64, 64, 64);
+  const auto instance = matmul().apply(w, cpu_);
+  const ConfigSpace& space = (*instance)->space();
+  const auto ids =
+      tuned(w, cpu_, {{space.at(space.default_index()).to_text(), 2000}, {other_config(w, cpu_), 1000}});
+  const Resolver resolver(store_.get(), {.count_outcomes = true});
+  EXPECT_EQ(resolver.resolve(w, cpu_)->tuned->default_time_ns, 2000);
+  RaceRow race{.job_id = "j1", .winner_trial_id = ids[1], .tie_set = {ids[1]}};
+  race.finalists = {{ids[1], {1100}, {50}, {0}}};
+  race.time_ns = race.time_low_ns = race.time_high_ns = 1100;
+  ASSERT_OK(store_->add_race(race));
+  const Answer raced = *resolver.resolve(w, cpu_);
+  EXPECT_EQ(raced.tuned->time_ns, 1100);
+  EXPECT_EQ(raced.tuned->default_time_ns, 0);
+}
+
+// The fastest config of a relative may be of an algorithm that was not asked for; then its next one serves.
+TEST_F(Resolve, ARelativeLendsAConfigOfAnAllowedAlgorithm) {
+  Conv2dWorkload conv;
+  conv.batch = 1, conv.in_channels = 8, conv.in_height = conv.in_width = 12, conv.out_channels = 16;
+  conv.kernel_height = conv.kernel_width = 3;
+  conv.padding = {1, 1, 1, 1};
+  conv.constant = {"weight"};
+  const Workload asked(conv);
+  conv.bias = true;
+  const Workload relative(conv);
+  ASSERT_OK(store_->add_job(job_row("j1", {{relative.key(), cpu_.name()}})));
+  double ns = 100;
+  std::string direct;
+  for (const char* const algorithm : {"winograd", "direct"}) {
+    const auto serving = serving_templates(relative, cpu_, algorithm);
+    ASSERT_TRUE(serving) << serving.message();
+    const ConfigSpace& space = serving->front().instance->space();
+    std::vector<TrialRow> rows = {trial_row("j1", space.at(space.default_index()).to_text())};
+    rows[0].template_name = direct = std::string(serving->front().schedule_template->name());
+    rows[0].template_version = serving->front().schedule_template->version();
+    ASSERT_OK(store_->add_trials(rows));
+    ASSERT_OK(store_->add_records({ok_record(rows[0].id, {ns})}));
+    ns *= 2;
+  }
+  const Result<Answer> answer = Resolver(store_.get()).resolve(asked, cpu_, "direct");
+  ASSERT_TRUE(answer) << answer.message();
+  EXPECT_EQ(answer->kind, AnswerKind::kSameFamily) << answer->note;
+  EXPECT_EQ(answer->template_name, direct);
+  EXPECT_EQ(answer->tuned->time_ns, 200);
+}
+
+class LessonRows : public Resolve {
+ protected:
+  struct Measured {
+    std::string config;
+    double ns = 0;
+    std::string hardware = "cpu X";
+    bool cut = false;
+    Outcome outcome = Outcome::kOk;
+    std::string template_name = "matmul_cpu";
+  };
+  void measure(const Workload& w, const std::vector<Measured>& all) {
+    const std::string job = str("j", ++jobs_);
+    ASSERT_OK(store_->add_job(job_row(job, {{w.key(), cpu_.name()}})));
+    std::vector<TrialRow> rows;
+    for (const Measured& m : all) {
+      rows.push_back(trial_row(job, m.config));
+      rows.back().template_name = m.template_name;
+      rows.back().template_version = matmul().version();
+    }
+    ASSERT_OK(store_->add_trials(rows));
+    std::vector<MeasureRecord> records;
+    for (size_t i = 0; i < all.size(); ++i) {
+      records.push_back(ok_record(rows[i].id, {}));
+      records.back().outcome = all[i].outcome;
+      if (all[i].outcome == Outcome::kOk) records.back().run_ns = {all[i].ns};
+      records.back().cut = all[i].cut;
+      records.back().environment.hardware = all[i].hardware;
+    }
+    ASSERT_OK(store_->add_records(records));
+  }
+};
+
+TEST_F(LessonRows, TimesOfAMachineAreComparedWithItsOwnAndWhatFailedIsWorst) {
+  const Workload w = product(64, 64, 64);
+  const auto instance = matmul().apply(w, cpu_);
+  const ConfigSpace& space = (*instance)->space();
+  std::vector<std::string> c;
+  for (ConfigIndex i = 0; i < 4; ++i) c.push_back(space.at(i).to_text());
+  measure(w, {{c[0], 100, "fast"},
+              {c[1], 200, "fast"},
+              {c[0], 1000, "slow"},
+              {c[1], 4000, "slow"},
+              {c[2], 500, "third", /*cut=*/true},
+              {c[3], 0, "fast", false, Outcome::kCrashed}});
+  const auto lessons = lesson_rows(*store_, "matmul", cpu_);
+  ASSERT_TRUE(lessons) << lessons.message();
+  ASSERT_EQ(lessons->size(), 1u);
+  std::multiset<double> fractions;
+  for (const Lesson& lesson : lessons->begin()->second.rows) fractions.insert(lesson.fraction);
+  // 100 / 100, 100 / 200, 1000 / 1000, 1000 / 4000, a crash. A bound alone is no time to compare with.
+  EXPECT_EQ(fractions, (std::multiset<double>{0, 0.25, 0.5, 1, 1}));
+}
+
+TEST_F(LessonRows, ThreeConfigsOfEveryTemplateAreKept) {
+  std::vector<Measured> all;
+  for (int i = 0; i < 5; ++i)
+    for (const char* const name : {"matmul_cpu", "other_cpu"})
+      all.push_back({str("a=", i), 100.0 + i, "cpu X", false, Outcome::kOk, name});
+  all.push_back({"a=0", 90, "cpu X"});  // the fastest again: one config, once
+  measure(product(64, 64, 64), all);
+  const Knowledge knowledge = learn(*store_, "matmul", cpu_).value();
+  ASSERT_EQ(knowledge.shapes.size(), 1u);
+  std::map<std::string, std::vector<std::string>> kept;
+  for (const TopConfig& top : knowledge.shapes[0].tops) kept[top.template_name].push_back(top.config);
+  const std::vector<std::string> fastest = {"a=0", "a=1", "a=2"};
+  EXPECT_EQ(kept["matmul_cpu"], fastest);
+  EXPECT_EQ(kept["other_cpu"], fastest);
+}
+
+TEST_F(LessonRows, OfManyTasksTheNewestTeach) {
+  JobRow job = job_row("j1", {});
+  for (int64_t m = 1; m <= 402; ++m) job.tasks.push_back({product(m, 64, 64).key(), cpu_.name()});
+  ASSERT_OK(store_->add_job(job));
+  std::vector<TrialRow> rows;
+  for (int i = 0; i < 402; ++i) rows.push_back(trial_row("j1", "a=1", i));
+  ASSERT_OK(store_->add_trials(rows));
+  std::vector<MeasureRecord> records;
+  for (const TrialRow& row : rows) records.push_back(ok_record(row.id, {100}));
+  ASSERT_OK(store_->add_records(records));
+  const Knowledge knowledge = learn(*store_, "matmul", cpu_).value();
+  ASSERT_EQ(knowledge.shapes.size(), 400u);
+  EXPECT_EQ(knowledge.shapes.front().workload_key, product(3, 64, 64).key());
+  EXPECT_EQ(knowledge.shapes.back().workload_key, product(402, 64, 64).key());
+}
+
+// Candidates are ordered by a score that is lower where the models disagree.
+TEST(VariantPredictor, DoubtLowersTheScore) {
+  std::vector<Lesson> rows;
+  for (int shape = 0; shape < 8; ++shape)
+    for (int knob = 0; knob < 6; ++knob)
+      rows.push_back({{{"knob", static_cast<float>(knob)}, {"log2 m", static_cast<float>(shape)}},
+                      shape,
+                      0.1 + 0.05 * ((shape * 5 + knob * 3) % 7)});
+  const auto predictor = VariantPredictor::learn(rows, /*calibrate=*/false);
+  ASSERT_TRUE(predictor) << predictor.message();
+  int doubtful = 0;
+  for (const Lesson& row : rows) {
+    const Prediction p = predictor->predict(row.facts);
+    EXPECT_LE(p.score, p.fraction * 1.000001);
+    doubtful += p.score < 0.99 * p.fraction ? 1 : 0;
+  }
+  EXPECT_GT(doubtful, 5);
 }
 
 TEST_F(Resolve, ADamagedLearnedDocumentIsAnErrorThatNamesIt) {

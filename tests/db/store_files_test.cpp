@@ -116,6 +116,14 @@ TEST_F(StoreFiles, OnlyTheFolderOfTheDefaultDatabaseIsMade) {
   ASSERT_EQ(::setenv("XDG_DATA_HOME", folder_.file("home").c_str(), 1), 0);
   must_open(default_db_path());
   EXPECT_TRUE(fs::exists(folder_.file("home/tuner/tuner.db")));
+  // A relative path in a variable counts for nothing, as the XDG rule has it.
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  ASSERT_EQ(::setenv("XDG_DATA_HOME", "data", 1), 0);
+  ASSERT_EQ(::setenv("HOME", "/home/me", 1), 0);
+  EXPECT_EQ(default_db_path(), "/home/me/.local/share/tuner/tuner.db");
+  ASSERT_EQ(::setenv("HOME", "me", 1), 0);
+  EXPECT_EQ(default_db_path(), "tuner.db");
+  ASSERT_EQ(::setenv("HOME", home.c_str(), 1), 0);
 }
 
 TEST_F(StoreFiles, ALinkIsTheDatabaseItLeadsTo) {

@@ -195,6 +195,12 @@ TEST_F(RacesTest, ARaceThatContradictsItselfIsRefused) {
   RaceRow stranger = race_of({ids[0], ids[1]});
   stranger.winner_trial_id = ids[2];
   EXPECT_THAT(store_->add_race(stranger).message(), HasSubstr("is no finalist"));
+  RaceRow tied = race_of({ids[0], ids[1]});
+  tied.tie_set.push_back(ids[2]);
+  EXPECT_THAT(store_->add_race(tied).message(), HasSubstr("one of its ties is no finalist"));
+  RaceRow no_time = race_of(ids);
+  no_time.finalists[2].other_ns = {1e20};
+  EXPECT_THAT(store_->add_race(no_time).message(), HasSubstr("a time of trial " + ids[2]));
   RaceRow uneven = race_of(ids);
   uneven.finalists[1].process.pop_back();
   EXPECT_THAT(store_->add_race(uneven).message(),
@@ -319,6 +325,11 @@ TEST_F(RacesTest, AWinnerMayBeSlowerByATie) {
   EXPECT_FALSE(why_contradicts_samples(race));
   for (double& ns : race.finalists[1].samples_ns) ns = 94;
   EXPECT_TRUE(why_contradicts_samples(race)) << "99 and more, and the other one may be faster by 5 %";
+  // One that left the race earlier was timed when the machine may have been calmer.
+  race.finalists[1].process = {0, 0, 0};
+  EXPECT_FALSE(why_contradicts_samples(race));
+  race.finalists[1].process = {0, 1, 1};
+  EXPECT_TRUE(why_contradicts_samples(race));
 }
 
 TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
@@ -462,6 +473,56 @@ TEST_F(RacesTest, UnderAnotherCompilerARaceThatIsNotCertifiedTakesTheOldCertific
   EXPECT_EQ(best->time_ns, 110);
   EXPECT_FALSE(best->certified);
   EXPECT_EQ(best->environment.toolchain, "llvm 23");
+}
+
+// Times under another compiler, machine or harness are not compared with those of before.
+TEST_F(RacesTest, AnotherMachineOrHarnessTakesTheOldCertificateAwayAndTheSameOneDoesNot) {
+  const Environment same = {"cpu X", "llvm 22", 1, "w1", "", "host1"};
+  for (const auto& [now, stays] :
+       {std::pair(same, true), std::pair(Environment{"cpu Y", "llvm 22", 1}, false),
+        std::pair(Environment{"cpu X", "llvm 22", 2}, false)}) {
+    store_.reset();
+    std::filesystem::remove(path_);
+    SetUp();
+    const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
+    measured(ids[0], 97), measured(ids[1], 99);
+    RaceRow certified = race_of(ids), later = race_of(ids);
+    ASSERT_OK(store_->add_race(certified));
+    later.certified = false;
+    later.environment = now;
+    ASSERT_OK(store_->add_race(later));
+    EXPECT_EQ(store_->best("v1 work", "cpu one")->certified, stays) << now.hardware << " " << now.harness_abi;
+  }
+}
+
+// What was measured after the race of another day is not what that race measured again.
+TEST_F(RacesTest, ARecordThatIsNewerThanTheUncertifiedRaceStands) {
+  const auto then = add_trials(*store_, "j1", {"a=1", "a=2"});
+  for (const std::string& id : then) {
+    MeasureRecord r = ok_record(id, {120});
+    r.environment.toolchain = "llvm 23";
+    ASSERT_OK(store_->add_records({r}));
+  }
+  RaceRow race = race_of(then);
+  race.certified = false;
+  race.environment.toolchain = "llvm 23";
+  ASSERT_OK(store_->add_race(race));
+  ASSERT_OK(store_->add_job(job_row("j2")));
+  const std::string now = add_trials(*store_, "j2", {"a=1"})[0];
+  measured(now, 97);
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, now);
+}
+
+// A time that was cut short is a bound, and no answer stays for a bound.
+TEST_F(RacesTest, AWinnerThatWasCutDoesNotStayTheAnswer) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
+  MeasureRecord cut = ok_record(ids[0], {100, 101, 99});
+  cut.cut = true;
+  ASSERT_OK(store_->add_records({cut, ok_record(ids[1], {99, 101, 100})}));
+  RaceRow race = race_of(ids);
+  race.certified = false;
+  ASSERT_OK(store_->add_race(race));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[1]);
 }
 
 TEST_F(RacesTest, ARaceThatDidNotMeasureAnOldRaceAgainLeavesItTheAnswer) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "db/death.h"
+#include "db/donor_sample.h"
 #include "db/quarantine.h"
 #include "tests/db/store_fixture.h"
 
@@ -227,6 +228,7 @@ TEST_F(StoreTest, ATrialRemembersWhichLifeOfWhichWorkerHadEachAttempt) {
   EXPECT_FALSE(was_granted(grants, 1, "w1", "i2")) << "another life of that worker";
   EXPECT_FALSE(was_granted(grants, 1, "w2", "i7")) << "another attempt";
   EXPECT_FALSE(was_granted(grants, 3, "w2", "i7"));
+  EXPECT_FALSE(was_granted(grants, 1, "w1", "")) << "nobody's life";
   EXPECT_TRUE(was_granted({{4, "w1", ""}}, 4, "w1", "i9")) << "a lease from before lives were written down";
 }
 
@@ -263,7 +265,10 @@ TEST_F(StoreTest, WhatCannotBeIsKeptApartAndReadByItsTrial) {
     EXPECT_EQ(store->add_quarantine(row).code(), StatusCode::kInvalidArgument);
   }
   const auto store = must_open(path_);
-  EXPECT_EQ(store->quarantine("")->size(), 2u);
+  const auto all = store->quarantine("");
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ(all->at(0).lease_id, "t5") << "oldest first";
+  EXPECT_EQ(all->at(1).lease_id, "t6");
   const auto found = store->quarantine("t5");
   ASSERT_TRUE(found.is_ok()) << found.message();
   ASSERT_EQ(found->size(), 1u);
@@ -273,6 +278,22 @@ TEST_F(StoreTest, WhatCannotBeIsKeptApartAndReadByItsTrial) {
   EXPECT_EQ(found->at(0).claimed_ns, 1e-3);
   EXPECT_EQ(found->at(0).why, "faster than any");
   EXPECT_EQ(found->at(0).received_at_us, 1'700'000'000'000'000);
+}
+
+// A third are the fastest, the others stand evenly over the rest; what failed comes last.
+TEST(DonorSample, AThirdAreTheFastestAndTheRestIsSpreadOverAll) {
+  std::vector<RankedRecord> records;
+  for (int64_t id = 12; id >= 1; --id)  // 1 is the fastest of ten; 11 was cut, 12 failed
+    records.push_back({.failed = id == 12,
+                       .cut = id == 11,
+                       .time_ns = id == 12   ? 0
+                                  : id == 11 ? 1
+                                             : 10 * static_cast<double>(id),
+                       .record_id = id});
+  EXPECT_EQ(donor_sample(records, 6), (std::vector<int64_t>{1, 2, 3, 5, 8, 10}));
+  EXPECT_EQ(donor_sample(records, 3), (std::vector<int64_t>{1, 2, 7}));
+  EXPECT_EQ(donor_sample(records, 100), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_TRUE(donor_sample({}, 5).empty());
 }
 
 TEST_F(StoreTest, ThePoisonLedgerKeepsItsLinesInOrder) {
@@ -312,6 +333,22 @@ TEST_F(StoreTest, AJobKeepsItsTenant) {
   EXPECT_EQ(store->job("j1")->tenant, "team-a");
   ASSERT_OK(store->set_job_state("j1", JobState::kRunning, ""));
   EXPECT_EQ(store->job("j1")->tenant, "team-a");
+  // What a tenant used: 30 ms of a device for each record, extra samples too, in seconds.
+  for (const char* id : {"j2", "j3"}) {
+    JobRow more = job_row(id);
+    more.tenant = "team-b";
+    ASSERT_OK(store->add_job(more));
+  }
+  const auto ids = add_trials(*store, "j2", {"a=1", "a=2"});
+  ASSERT_OK(store->add_records({ok_record(ids[0], {5}), ok_record(ids[0], {6}), ok_record(ids[1], {7})}));
+  const auto usage = store->usage();
+  ASSERT_TRUE(usage.is_ok()) << usage.message();
+  ASSERT_EQ(usage->size(), 2u);
+  EXPECT_EQ(usage->at(0).tenant, "team-a");
+  EXPECT_EQ(usage->at(0).trials, 0);
+  EXPECT_EQ(usage->at(1).jobs, 2);
+  EXPECT_EQ(usage->at(1).trials, 3);
+  EXPECT_DOUBLE_EQ(usage->at(1).device_s, 0.09);
 }
 
 TEST_F(StoreTest, SeveralTrialsAreLeasedAtOnceAndThoseTakenAlreadyAreLeftOut) {

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "compiler_core/codegen/compile.h"
+#include "db/sqlite/sqlite.h"
 #include "db/store.h"
 #include "templates/schedule_template.h"
 #include "tests/support/temporary_folder.h"
@@ -191,6 +192,66 @@ TEST_F(CliTest, JobsListsStateAndProgress) {
   EXPECT_EQ(jobs[0].at("tasks")[0].at("workload"), kKey);
 }
 
+// Cold times are the answers of tasks that ask for them, and of no others.
+TEST_F(CliTest, JobsListsTheAnswerOfATaskByItsConstants) {
+  fill_database();
+  {
+    auto store = Store::open(folder_ / "t.db", Store::Mode::kWrite);
+    ASSERT_TRUE(store.is_ok()) << store.message();
+    JobRow job{.id = "j2",
+               .request_id = "r2",
+               .tasks = {{kKey, host_target().name()}},
+               .trials = 1,
+               .search = "random"};
+    job.tasks[0].constants = job.options.constants = Constants::kCold;
+    ASSERT_TRUE((*store)->add_job(job).is_ok());
+    TrialWithRecord of = (*store)->trial(best_trial_).value();
+    std::vector<TrialRow> trials = {{.job_id = "j2",
+                                     .template_name = of.trial.template_name,
+                                     .template_version = of.trial.template_version,
+                                     .config = best_config_}};
+    ASSERT_TRUE((*store)->add_trials(trials).is_ok());
+    MeasureRecord record = *of.record;
+    record.trial_id = trials[0].id;
+    record.run_ns = {5000};
+    ASSERT_TRUE((*store)->add_records({record}).is_ok());
+  }
+  const json jobs = json::parse(tuner("jobs --db t.db --json").out);
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].at("tasks")[0].at("tuned").at("time_ns"), 1001);
+  EXPECT_EQ(jobs[1].at("tasks")[0].at("tuned").at("time_ns"), 5000);
+  EXPECT_EQ(jobs[1].at("tasks")[0].at("tuned").at("constants"), "cold");
+}
+
+// What --help calls the default is what is used.
+TEST_F(CliTest, ADiffIsByTwoPercentAndNinetyFivePercentSureUnlessTold) {
+  fill_database();
+  const std::string help = tuner("records diff --help").out;
+  EXPECT_THAT(help, HasSubstr("PERCENT:FLOAT in [0 - 1000] [2]"));
+  const json diff = json::parse(tuner("records diff t.db t.db --json").out);
+  EXPECT_EQ(diff.at("threshold"), 0.02);
+  EXPECT_EQ(diff.at("confidence"), 0.95);
+  const json told = json::parse(tuner("records diff t.db t.db --threshold 5 --confidence 90 --json").out);
+  EXPECT_EQ(told.at("threshold"), 0.05);
+  EXPECT_EQ(told.at("confidence"), 0.9);
+}
+
+TEST_F(CliTest, AMergeThatSkipsARowExits1AndTellsWhich) {
+  fill_database();
+  ASSERT_EQ(tuner("records merge t.db -o whole.db").exit_code, 0);
+  {
+    const auto file = db::Connection::open(folder_ / "t.db", db::Connection::Access::kReadWrite);
+    ASSERT_TRUE(file.is_ok()) << file.message();
+    ASSERT_TRUE((*file)->exec("UPDATE record SET time_ns = 7 WHERE outcome = 'crashed'").is_ok());
+  }
+  ASSERT_EQ(tuner("records export --db whole.db -o whole.jsonl").exit_code, 0);
+  ASSERT_EQ(tuner("records import whole.jsonl --db other.db").exit_code, 0);
+  const Outcome3 merged = tuner("records merge t.db -o other.db");
+  EXPECT_EQ(merged.exit_code, 1) << merged.out;
+  EXPECT_THAT(merged.out, HasSubstr("1 skipped"));
+  EXPECT_THAT(merged.err, HasSubstr("of table record is damaged"));
+}
+
 // Every key of a document, those of objects within too. What is by name (knobs, outcomes) has none.
 void add_keys(const json& document, std::set<std::string>& keys) {
   if (document.is_array())
@@ -337,6 +398,7 @@ TEST_F(CliTest, WhatIfStatesItsCoverageAndRefusesToConcludeFromTooFewRows) {
   EXPECT_THAT(few.out, HasSubstr("3 of "));
   EXPECT_THAT(few.out, HasSubstr("random: nothing can be concluded: "));
   EXPECT_THAT(few.out, HasSubstr("of its 96 proposals are recorded"));
+  EXPECT_THAT(few.out, HasSubstr("expected at least 90 %"));
   // Whoever accepts any coverage gets numbers, with it stated.
   const Outcome3 any =
       tuner("whatif j1 --strategy grid,random --trials 32 --seeds 3 --coverage 0 --db t.db --json");

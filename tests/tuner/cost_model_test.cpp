@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <random>
 
@@ -174,6 +175,45 @@ TEST(CostModel, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(model->fit(s.features, {}).is_ok());
   EXPECT_EQ(model->digest(), digest) << "a refused fit must leave the earlier one";
   EXPECT_TRUE(model->predict(s.features).is_ok());
+}
+
+TEST(CostModel, IsJudgedInWordsAndWithItsFigure) {
+  const std::pair<double, std::string> judged[] = {{0.71, "well (0.71"},
+                                                   {0.7, "well (0.70"},
+                                                   {0.69, "fairly (0.69"},
+                                                   {0.4, "fairly (0.40"},
+                                                   {0.39, "poorly (0.39"},
+                                                   {0.1, "poorly (0.10"},
+                                                   {0.09, "no better than chance (0.09"},
+                                                   {-0.8, "no better than chance (-0.80"}};
+  for (const auto& [correlation, how] : judged)
+    EXPECT_EQ(judged_text(correlation, 16), "the model ranks new candidates " + how + ", of 16 trials)");
+}
+
+// Two OpenMP threads on a busy host turn a fit of 20 ms into seconds.
+TEST(CostModel, FitsAndPredictsInTheThreadThatCallsIt) {
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                         std::filesystem::directory_iterator());
+  };
+  const Samples s = samples(256, 4);
+  const auto before = threads();
+  const auto model = make_xgboost_model({});
+  ASSERT_TRUE(model->fit(s.features, s.scores).is_ok());
+  ASSERT_TRUE(model->predict(s.features).is_ok());
+  EXPECT_EQ(threads(), before);
+}
+
+TEST(CostModel, AWeightCountsAsSoManyRows) {
+  const FeatureMatrix same{.columns = 1, .values = {1, 1, 1, 1}};
+  const std::vector<float> scores = {0, 0, 0, 1}, weights = {1, 1, 1, 9};
+  const auto answer = [&](std::span<const float> w) {
+    const auto model = make_xgboost_model({});
+    CHECK(model->fit(same, scores, w).is_ok());
+    return model->predict({.columns = 1, .values = {1}})->front();
+  };
+  EXPECT_NEAR(answer({}), 0.25, 0.06);
+  EXPECT_NEAR(answer(weights), 0.75, 0.06);
 }
 
 TEST(CostModel, RankCorrelationIsSpearmans) {

@@ -270,6 +270,32 @@ TEST_F(CoverDatabase, ChoosesByShapeAndCountsOnlyWhatWasMeasured) {
   EXPECT_EQ(j["left_out"]["places"], 6);
 }
 
+// Times with cold constants are of another kind, and a lost device says nothing of a config.
+TEST_F(CoverDatabase, ColdTimesAndLostDevicesCountForNothing) {
+  {
+    const std::unique_ptr<Store> store = must_open(db_);
+    JobRow cold = job_row("j2", {{key(8), "llvm -mcpu=haswell -threads=1"}});
+    cold.tasks[0].constants = cold.options.constants = Constants::kCold;
+    ASSERT_OK(store->add_job(cold));
+    for (const auto& [job, outcome] :
+         {std::pair("j2", Outcome::kOk), std::pair("j1", Outcome::kDeviceLost)}) {
+      TrialRow row = trial_row(job, config(outcome == Outcome::kOk ? 3 : 7));
+      row.template_name = "matmul_cpu";
+      row.template_version = find_template("matmul_cpu")->version();
+      std::vector<TrialRow> rows{row};
+      ASSERT_OK(store->add_trials(rows));
+      MeasureRecord record = ok_record(rows[0].id, {10});
+      record.outcome = outcome;
+      if (outcome != Outcome::kOk) record.run_ns.clear();
+      ASSERT_OK(store->add_records({record}));
+    }
+  }
+  const json j = cover_json("--op matmul --within 5 --db " + db_)["covers"][0];
+  EXPECT_EQ(j["configs_known"], 5) << "tiles of 1, 2, 5, 8 and 9";
+  for (const json& place : j["places"]) EXPECT_GE(place["best_ns"], 99);
+  EXPECT_EQ(j["configs"][0]["config"], (json{{"tile_m", 1}}));
+}
+
 TEST_F(CoverDatabase, KeepsADocumentATargetThatChoosesTheSame) {
   const Ended ended = cover("--op matmul --store --db " + db_);
   ASSERT_EQ(ended.exit_code, 0) << ended.err;

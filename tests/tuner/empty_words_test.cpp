@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <regex>
+#include <tuple>
 
 #include "tests/tuner/command_line.h"
 #include "tuner/cli/command.h"
@@ -64,6 +65,49 @@ TEST(EmptyWords, EveryOptionOfEveryCommandRefusesOne) {
   }
   EXPECT_GT(options, 150U) << "the walk found few";
   EXPECT_GT(places, 20U);
+}
+
+// Bounds belong to what is allowed; what is no number does not.
+TEST(Numbers, AreHeldAgainstTheirBoundsAndNanIsNone) {
+  const std::vector<std::string> simulate = {"simulate", "x.csv", "--trials"},
+                                 diff = {"records", "diff", "a", "b", "--threshold"},
+                                 pack = {"pack", "x.json", "-o", "y.pack", "--deadline"};
+  for (const char* right : {"1", "1000000"}) EXPECT_EQ(complaint(with(simulate, {right})), "") << right;
+  for (const char* wrong : {"0", "1000001", "-1", "1.5", "nan"})
+    EXPECT_NE(complaint(with(simulate, {wrong})), "") << wrong;
+  for (const char* right : {"0", "1000", "2.5"}) EXPECT_EQ(complaint(with(diff, {right})), "") << right;
+  for (const char* wrong : {"-0.001", "1000.1", "nan", "inf"})
+    EXPECT_NE(complaint(with(diff, {wrong})), "") << wrong;
+  EXPECT_EQ(complaint(with(pack, {"0.5"})), "");
+  for (const char* wrong : {"0", "-1", "nan"})
+    EXPECT_THAT(complaint(with(pack, {wrong})), HasSubstr(str("expected a number above 0, found ", wrong)));
+  for (const char* wrong : {"-1", "nan"})
+    EXPECT_NE(complaint({"whatif", "j1", "--strategy", "random", "--task", wrong}), "") << wrong;
+}
+
+// The defaults that pages and messages tell; what is shown is the variable that is used.
+TEST(Numbers, DefaultsAreThoseThatThePagesTell) {
+  CommandContext context;
+  const auto app = make_app(context);
+  const std::tuple<const char*, const char*, const char*> defaults[] = {
+      {"compile", "--time-limit", "600"},   {"compile", "--threads", "1"},
+      {"revalidate", "--budget", "300"},    {"revalidate", "--top", "8"},
+      {"serve", "--artifact-gib", "4"},     {"serve", "--log-format", "text"},
+      {"simulate", "--trials", "512"},      {"simulate", "--seeds", "10"},
+      {"simulate", "--in-flight", "8"},     {"simulate", "--warm-rows", "200"},
+      {"verify", "--samples", "100"},       {"whatif", "--coverage", "90"},
+      {"records diff", "--threshold", "2"}, {"records diff", "--confidence", "95"}};
+  size_t found = 0;
+  for (const CommandPath& command : commands_of(*app)) {
+    std::string name;
+    for (const std::string& word : command.words) name += (name.empty() ? "" : " ") + word;
+    for (const auto& [of, option, value] : defaults)
+      if (name == of) {
+        EXPECT_EQ(command.app->get_option(option)->get_default_str(), value) << name << " " << option;
+        ++found;
+      }
+  }
+  EXPECT_EQ(found, std::size(defaults));
 }
 
 TEST(EmptyWords, OneAmongSeveralValuesIsRefused) {

@@ -9,6 +9,7 @@
 
 #include "tests/tuner/analytic_task.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/study/task_estimate.h"
 
 namespace tuner::cli {
 namespace {
@@ -317,6 +318,35 @@ TEST(GainEstimate, ReadsRacesRoofsAndThatASpaceIsUsedUp) {
   EXPECT_NEAR(h->raced_last_ns, 890, 1e-9);
   EXPECT_EQ(h->lent_ns, 0) << "no other task can lend";
   EXPECT_NEAR(*gain_of(*h, Before::kDefault), 1 - 890 / raced, 1e-9);
+}
+
+// Of a task whose configs were all measured nothing is left to gain, but what staleness may cost.
+TEST(TaskEstimate, AStaleAnswerMayGainWhatItsCausesMayCost) {
+  tuner::TemporaryFolder folder;
+  const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  const JobRow::Task row{
+      "v1 elementwise rows=33 columns=777 scale=0 bias=1 residual=0 act=relu dtype=float32", kTarget, ""};
+  const auto all = static_cast<int>(make_task_space(row)->search.size());
+  add_search(*store, "j1", row, all);
+  std::vector<TrialRow> lost = {store->trial("j1.1")->trial};  // a lost device says nothing of a config
+  ASSERT_TRUE(store->add_trials(lost).is_ok());
+  MeasureRecord nothing{.trial_id = lost[0].id, .outcome = Outcome::kDeviceLost};
+  nothing.environment = store->trial("j1.1")->record->environment;
+  ASSERT_TRUE(store->add_records({nothing}).is_ok());
+  const GainEstimate estimate = GainEstimate::read(*store).value();
+  const CliTask task = task_from_keys(row.workload_key, row.target).value();
+  const auto told = estimate_task(*store, estimate, Resolver(store.get()), task, 3);
+  ASSERT_TRUE(told.is_ok()) << told.message();
+  EXPECT_EQ(told->uses, 3);
+  EXPECT_EQ(told->trials_so_far, all);
+  EXPECT_THAT(told->note, ::testing::HasSubstr("stale (compiler: llvm 1 codegen 1 then, "));
+  EXPECT_THAT(told->note, ::testing::HasSubstr("tuner revalidate may do"));
+  // The compiler may cost 2 %, the harness 1 %, and the device 10 % if this host is the target's machine.
+  ASSERT_TRUE(told->gain);
+  EXPECT_GE(told->gain->expected, 0.02);
+  EXPECT_LE(told->gain->expected, 0.1301);
+  EXPECT_DOUBLE_EQ(told->gain->high, 2 * told->gain->expected);
+  EXPECT_EQ(told->now_ns, 1000 - 10 * static_cast<double>(told->trials_so_far - 1));
 }
 
 TEST(GainEstimate, ReadsWhatTheNearestTaskWouldLend) {

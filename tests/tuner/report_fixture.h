@@ -31,7 +31,8 @@ class ReportTest : public ::testing::Test {
     ASSERT_TRUE(store_->add_job(job).is_ok());
   }
   // `n` configs of the task's space, whose time grows with the sum of their features; every 9th fails.
-  std::vector<std::string> measure(const std::string& job, int task_index, int n, uint64_t seed) {
+  std::vector<std::string> measure(const std::string& job, int task_index, int n, uint64_t seed,
+                                   const std::string& hardware = "machine", int64_t begin_us = 0) {
     const JobRow row = store_->job(job).value();
     const TaskSpace space = make_task_space(row.tasks[static_cast<size_t>(task_index)]).value();
     std::mt19937_64 random(seed);
@@ -66,12 +67,12 @@ class ReportTest : public ::testing::Test {
         r.run_ms = 12, r.peak_gflops = 200;
       }
       r.build_ms = 30;
-      r.environment = {.hardware = "machine",
+      r.environment = {.hardware = hardware,
                        .toolchain = "llvm 1 codegen 1",
                        .worker_id = "w",
                        .worker_incarnation = "1",
                        .host = "<b>host</b>"};
-      r.finished_at_us = 1'790'000'000'000'000 + static_cast<int64_t>(i) * 50'000;
+      r.finished_at_us = 1'790'000'000'000'000 + begin_us + static_cast<int64_t>(i) * 50'000;
       records.push_back(r);
       ids.push_back(trials[i].id);
     }

@@ -84,6 +84,23 @@ TEST_F(ReportTest, AnotherJobThatSearchedWithoutAModelIsTheBaseline) {
   EXPECT_THAT(facts("j2")["tasks"][1]["baseline"]["why"].get<std::string>(), HasSubstr("without a model"));
 }
 
+// Times of another machine do not compare.
+TEST_F(ReportTest, AJobOnAnotherMachineIsNoBaseline) {
+  add_job("j1", "bayesian", {{kMatmul, kTarget}});
+  measure("j1", 0, 64, 1);
+  add_job("j2", "annealing", {{kMatmul, kTarget}});
+  measure("j2", 0, 64, 2, "another machine");
+  EXPECT_FALSE(facts("j1")["tasks"][0]["baseline"].contains("source"));
+}
+
+// A job that was interrupted overnight did not take that night.
+TEST_F(ReportTest, APauseIsNoTimeOfTheSearch) {
+  add_job("j1", "bayesian", {{kMatmul, kTarget}});
+  measure("j1", 0, 20, 1);
+  measure("j1", 0, 20, 2, "machine", 3'600'000'000);
+  EXPECT_DOUBLE_EQ(facts("j1")["tasks"][0]["phases"]["wall_ms"], 2 * 19 * 50.0);
+}
+
 TEST_F(ReportTest, ATaskWithoutResultsAndAJobThatIsNotThereAreToldAsSuch) {
   add_job("j1", "bayesian", {{kMatmul, kTarget}});
   const ordered_json task = facts("j1")["tasks"][0];

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/db/store_fixture.h"
 #include "tuner/study/inner_loop.h"
 
 namespace tuner::cli {
@@ -100,6 +101,37 @@ TEST(InnerLoop, TheFunctionThatPacksIsLeftOut) {
 
 TEST(InnerLoop, NoneInStraightCode) {
   EXPECT_TRUE(busiest_inner_loop("f:\n\tvmovups\t(%rax), %zmm0\n\tretq\n").label.empty());
+}
+
+TEST(Roofline, OperandsLiveInTheSmallestLevelThatHoldsThem) {
+  const MachineRoofs machine{
+      .levels = {{"L1", 48 << 10, 400}, {"L2", 1 << 20, 200}, {"memory", int64_t{1} << 40, 20}}};
+  EXPECT_EQ(level_for(machine, 1).name, "L1");
+  EXPECT_EQ(level_for(machine, 48 << 10).name, "L1");
+  EXPECT_EQ(level_for(machine, (48 << 10) + 1).name, "L2");
+  EXPECT_EQ(level_for(machine, (1 << 20) + 1).name, "memory");
+  EXPECT_EQ(level_for(machine, int64_t{1} << 41).name, "memory") << "more than there is";
+}
+
+// Both halves in the order of arrival; the middle one of an odd number is of the first. A bound is no time.
+TEST(Roofline, ACourseComparesTheBestOfItsHalves) {
+  const TemporaryFolder folder;
+  const auto store = must_open(folder.file("t.db"));
+  const CliTask task =
+      task_from_keys("v1 matmul b=1 m=8 n=8 k=8 ta=0 tb=0 bias=0 act=none dtype=float32 const=none",
+                     "llvm -mcpu=haswell -threads=1")
+          .value();
+  ASSERT_OK(store->add_job(job_row("j1", {{task.key, task.target_name}})));
+  const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3", "a=4", "a=5", "a=6"});
+  std::vector<MeasureRecord> records;
+  for (const double ns : {90, 80, 70, 60, 65, 10}) records.push_back(ok_record(ids[records.size()], {ns}));
+  records.back().cut = true;
+  ASSERT_OK(store->add_records(records));
+  const auto course = search_course(task, *store);
+  ASSERT_TRUE(course.is_ok()) << course.message();
+  EXPECT_EQ(course->trials, 5);
+  EXPECT_EQ(course->best_ns, 60);
+  EXPECT_EQ(course->best_of_first_half_ns, 70);
 }
 
 TEST(Roofline, TheTemplateIsBlamedOnlyForASearchThatStalledFarBelowTheBound) {

@@ -10,6 +10,7 @@
 
 #include "tests/random_seed.h"
 #include "tests/tuner/measured_space.h"
+#include "tuner/search/bayesian.h"
 #include "tuner/search/breeding.h"
 #include "tuner/search/model_guided.h"
 #include "tuner/search/search_strategy.h"
@@ -189,6 +190,108 @@ TEST(SearchStrategies, UnknownNameListsTheKnownOnes) {
 }
 
 // --- a space too large to be ranked whole ---
+
+// One knob of the fastest config after the other, nearby values first. A bound is no time to go on from.
+TEST(CoordinateDescent, SweepsTheKnobsOfTheFastestOneByOne) {
+  MeasuredSpace m{.name = "sweep", .space = ConfigSpace(), .time_ns = {}};
+  static_cast<void>(m.space.choice("a", {1, 2, 3, 4, 5, 6, 7, 8}).try_first(3));
+  static_cast<void>(m.space.choice("b", {1, 2, 3, 4, 5, 6}).try_first(2));
+  static_cast<void>(m.space.choice("c", {1, 2, 3, 4}).try_first(4));
+  ASSERT_TRUE(m.space.seal().is_ok());
+  const SearchSpace space = m.search_space();
+  const auto search = strategy("coordinate-descent", space, 5);
+  const Config fastest = m.space.at(m.space.default_index());
+  std::set<ConfigIndex> taken;
+  std::vector<std::pair<size_t, int64_t>> swept;  // which knob, how far from the fastest's value
+  for (int trial = 0; trial < 60; ++trial) {
+    const std::vector<Candidate> one = search->propose(1);
+    ASSERT_EQ(one.size(), 1u);
+    ASSERT_TRUE(taken.insert(one[0].config).second);
+    // The default is the fastest; of the first sweep every result is a bound that looks faster still.
+    const bool is_start = trial < 7;
+    const Observation seen{
+        .candidate = one[0], .ok = true, .time_ns = is_start ? 100.0 + trial : 1.0, .cut = !is_start};
+    search->observe({&seen, 1});
+    if (is_start) continue;
+    const Config c = m.space.at(one[0].config);
+    std::vector<std::pair<size_t, int64_t>> differ;
+    for (size_t k = 0; k < 3; ++k) {
+      const std::string& knob = m.space.knobs()[k].name;
+      if (c.at(knob) != fastest.at(knob)) differ.emplace_back(k, std::abs(c.at(knob) - fastest.at(knob)));
+    }
+    if (differ.size() != 1) break;  // all of its knobs are swept: a new start
+    swept.push_back(differ[0]);
+  }
+  EXPECT_TRUE(std::is_sorted(swept.begin(), swept.end()));
+  size_t neighbours = 0;
+  for (const ConfigIndex near : m.space.neighbours(m.space.default_index())) neighbours += taken.count(near);
+  EXPECT_EQ(neighbours, 7u + 5u + 3u) << "every value of every knob";
+  EXPECT_GE(swept.size(), 15u - 6u) << "six starts may have been among them";
+}
+
+// The real defaults, as tuner/search/README.md tells them.
+TEST(SearchStrategies, DefaultsAreThoseOfThePage) {
+  EXPECT_EQ(kDefaultStrategy, "bayesian");
+  EXPECT_EQ(BayesianOptions{}.pool, 500u + 200u);
+  EXPECT_EQ(BayesianOptions{}.rank_whole, 16384u);
+  EXPECT_EQ(ModelGuidedOptions{}.rank_whole, 16384u);
+  EXPECT_EQ(ModelGuidedOptions{}.models, 4);
+  EXPECT_EQ(ModelGuidedOptions{}.batch, 8u);
+  EXPECT_EQ(ModelGuidedOptions{}.program_feature_budget, 16u);
+}
+
+// Fits are most of what a search thinks: `bayesian` waits for 16 new results (10 % of many), the trees alone for 8.
+TEST(ModelGuided, RefitsWhenEnoughResultsAreNew) {
+  const MeasuredSpace m = testing::rugged_space(1);
+  const SearchSpace space = m.search_space();
+  for (const auto& [name, gap] : {std::pair("bayesian", 16), std::pair("xgb-genetic", 8)}) {
+    const auto search = strategy(name, space, 3);
+    std::vector<int> refits;
+    std::string digest;
+    for (int trial = 0; trial < 66; ++trial) {
+      const std::vector<Candidate> one = search->propose(1);
+      ASSERT_EQ(one.size(), 1u);
+      if (search->model_digest() != digest) refits.push_back(trial);
+      digest = search->model_digest();
+      const Observation seen = m.measure(one[0]);
+      search->observe({&seen, 1});
+    }
+    ASSERT_GE(refits.size(), 3u) << name;
+    EXPECT_GE(refits[0], 16) << name << ": a random start";
+    for (size_t i = 1; i < refits.size(); ++i) EXPECT_EQ(refits[i] - refits[i - 1], gap) << name;
+  }
+}
+
+// Parents are the 20 fastest: with all of them in one corner of the space, so are nearly all children.
+TEST(Genetic, BreedsOfTheTwentyFastest) {
+  MeasuredSpace m{.name = "corner", .space = ConfigSpace(), .time_ns = {}};
+  std::vector<int64_t> values;
+  for (int64_t v = 0; v < 16; ++v) values.push_back(v);
+  for (const char* knob : {"a", "b", "c", "d", "e"}) static_cast<void>(m.space.choice(knob, values));
+  ASSERT_TRUE(m.space.seal().is_ok());
+  const SearchSpace space = m.search_space();
+  const auto search = strategy("genetic", space, 9);
+  std::mt19937_64 random(1);
+  const auto config = [&](int64_t least) {
+    std::map<std::string, int64_t> knobs;
+    for (const char* knob : {"a", "b", "c", "d", "e"})
+      knobs[knob] = least + static_cast<int64_t>(random() % 4);
+    return m.space.index_of(Config(knobs)).value();
+  };
+  std::vector<Observation> results;  // 20 fast ones in one corner between 200 slow ones in the other
+  for (int i = 0; i < 220; ++i)
+    results.push_back(
+        {.candidate = {0, config(i % 11 == 5 ? 12 : 0)}, .ok = true, .time_ns = i % 11 == 5 ? 10.0 : 99.0});
+  search->observe(results);
+  int near = 0;
+  for (const Candidate& c : search->propose(101)) {
+    const Config child = m.space.at(c.config);
+    int high = 0;
+    for (const auto& [name, value] : child.values()) high += value >= 12 ? 1 : 0;
+    near += high >= 3 ? 1 : 0;
+  }
+  EXPECT_GT(near, 85) << "the default, and one of twenty drawn from anywhere, are not";
+}
 
 TEST(LargeSpaces, CandidatesAreDrawnFromEverywhereAndAroundEachParent) {
   const MeasuredSpace m = testing::rugged_space(1);

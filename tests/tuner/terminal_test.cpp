@@ -8,7 +8,9 @@
 
 #include <sstream>
 
+#include "tests/db/store_fixture.h"
 #include "tuner/client/progress_view.h"
+#include "tuner/revalidate/verdict_text.h"
 
 namespace tuner::cli {
 namespace {
@@ -140,6 +142,59 @@ TEST(ProgressBar, ARaceSaysHowFarItIs) {
   race->mutable_course()->set_spoilt(2);
   EXPECT_THAT(progress_bar(p, 1, 79), HasSubstr("process 5 of at most 9  2 disturbed"));
   EXPECT_EQ(races_text(searching(), 1), "");
+}
+
+// --- what is said of a task that was measured again ---
+
+TunedConfig config_of(const std::string& config, double ns) {
+  return {.template_name = "toy_x86", .config = config, .template_version = 3, .time_ns = ns};
+}
+
+TEST(Verdict, IsKeptReplacedFailedOrUnfinished) {
+  const RevalidateItem item{.task = {"v1 work", "cpu one"}, .before = config_of("a=1", 100)};
+  RevalidateVerdict v;
+  EXPECT_EQ(ending(item, v), "unfinished");
+  v.after = config_of("a=1", 120);
+  EXPECT_EQ(ending(item, v), "unfinished") << "its job did not end: what the database answers is not of it";
+  v.finished = true;
+  EXPECT_EQ(ending(item, v), "kept");
+  v.after = config_of("a=2", 90);
+  EXPECT_EQ(ending(item, v), "replaced");
+  v.after = config_of("a=1", 90), v.after->template_version = 4;
+  EXPECT_EQ(ending(item, v), "replaced");
+  v.error = "every candidate crashed";
+  EXPECT_EQ(ending(item, v), "failed");
+  v.error.clear(), v.after.reset();
+  EXPECT_EQ(ending(item, v), "failed");
+  EXPECT_EQ(verdict_json(item, v)["after"], nullptr);
+  EXPECT_EQ(verdict_json(item, v)["before"]["time_ns"], 100);
+}
+
+// The old config's time now: that of its race, which may have found a tie; else its trial's.
+TEST(Verdict, TheOldConfigHasTheTimeOfItsRace) {
+  const TemporaryFolder folder;
+  const auto store = must_open(folder.file("t.db"));
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3"});
+  ASSERT_OK(
+      store->add_records({ok_record(ids[0], {150}), ok_record(ids[1], {110}), ok_record(ids[2], {160})}));
+  RaceRow race{.job_id = "j1", .winner_trial_id = ids[1], .tie_set = {ids[1], ids[0]}};
+  race.finalists = {{ids[0], {121}, {50}, {0}}, {ids[1], {120}, {50}, {0}}};
+  race.time_ns = race.time_low_ns = race.time_high_ns = 120;
+  ASSERT_OK(store->add_race(race));
+  const auto now = [&](const std::string& config) {
+    RevalidateVerdict v{.job_id = "j1"};
+    const Status looked =
+        look_up(*store, {.task = {"v1 work", "cpu one"}, .before = config_of(config, 100)}, v);
+    EXPECT_TRUE(looked.is_ok()) << looked.message();
+    return v;
+  };
+  EXPECT_NEAR(now("a=1").old_config_now_ns.value(), 121, 1e-9);
+  EXPECT_TRUE(now("a=1").tied);
+  EXPECT_EQ(now("a=2").old_config_now_ns, 120);
+  EXPECT_EQ(now("a=3").old_config_now_ns, 160) << "it did not race";
+  EXPECT_FALSE(now("a=3").tied);
+  EXPECT_FALSE(now("a=9").old_config_now_ns);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <random>
+#include <tuple>
 
 #include "compiler_core/base/percent.h"
 #include "tuner/text/facts.h"
@@ -96,6 +97,74 @@ TEST(TimeWords, HalfWidthAndIntervalAreOfOneRounding) {
     ASSERT_EQ(std::sscanf(words.certainty.c_str(), "certified to +- %lf", &width), 1) << words.certainty;
     EXPECT_NEAR(width, 100 * (high - low) / 2 / time, 0.11) << words.time << "; " << words.certainty;
   }
+}
+
+TEST(FormatTime, FourDigitsInTheUnitThatFits) {
+  EXPECT_EQ(format_time(0.5), "0.500 ns");
+  EXPECT_EQ(format_time(812), "812.0 ns");
+  EXPECT_EQ(format_time(1234), "1.234 us");
+  EXPECT_EQ(format_time(56.78e6), "56.78 ms");
+  EXPECT_EQ(format_time(2.345e9), "2.345 s");
+  EXPECT_EQ(format_time(7.2e12), "7200 s");
+  // What rounds up to the next unit is of the next unit.
+  EXPECT_EQ(format_time(999.94), "999.9 ns");
+  EXPECT_EQ(format_time(999.96), "1.000 us");
+  EXPECT_EQ(format_time(999'960), "1.000 ms");
+  EXPECT_EQ(format_time(9.9996), "10.00 ns");
+  EXPECT_EQ(format_time(99'996), "100.0 us");
+  // An interval is in the unit of its time.
+  EXPECT_EQ(format_time(1000, 900, 1'200'000), "1.000 us (95 %: 0.900 .. 1200 us)");
+}
+
+TEST(FormatRace, SaysHowItWasWonAndWhatItRestsOn) {
+  TunedConfig t;
+  EXPECT_EQ(format_race(t), "none that decides: the time is that of one trial");
+  t.race_id = 4, t.finalists = 9, t.tied = 3, t.won_by = WonBy::kSmallest;
+  t.regret_bound = 0.004, t.turns = 310, t.discarded = 12;
+  t.ratio = 2.135, t.ratio_low = 2.118, t.ratio_high = 2.152;
+  EXPECT_EQ(
+      format_race(t),
+      "9 finalists, 3 tie: the smallest code won the tie; at most 0.4 % slower than the fastest; 12 of 310 "
+      "turns disturbed and taken anew; 2.135 x pulse (95 %: 2.118 .. 2.152)");
+  t.finalists = t.tied = 1, t.turns = 0;
+  EXPECT_EQ(
+      format_race(t),
+      "1 finalist, one winner; at most 0.4 % slower than the fastest; 2.135 x pulse (95 %: 2.118 .. 2.152)");
+  const std::tuple<WonBy, int, const char*> ties[] = {{WonBy::kStored, 2, "the stored answer stays"},
+                                                      {WonBy::kStored, 1, "the stored answer won"},
+                                                      {WonBy::kDefault, 2, "the default config won the tie"},
+                                                      {WonBy::kOrder, 2, "the first by name won the tie"},
+                                                      {WonBy::kFastest, 2, "the fastest won"},
+                                                      {WonBy::kFastest, 1, ""}};
+  for (const auto& [won_by, tied, says] : ties) {
+    t.won_by = won_by, t.tied = tied;
+    EXPECT_EQ(format_tie(t), says);
+  }
+}
+
+TEST(FormatDay, IsInUtcWithMicrosecondsForPrograms) {
+  EXPECT_EQ(format_utc(1'700'000'000'123'456), "2023-11-14 22:13:20 UTC");
+  EXPECT_EQ(iso_utc(1'700'000'000'123'456), "2023-11-14T22:13:20.123456Z");
+  EXPECT_EQ(format_utc(0), "-");
+  EXPECT_EQ(iso_utc(0), "");
+  EXPECT_EQ(format_outcomes({{Outcome::kOk, 118}, {Outcome::kBuildError, 6}}), "118 ok, 6 build_error");
+  EXPECT_EQ(format_outcomes({}), "none");
+}
+
+TEST(TunedJson, NamesTheOtherTimeByItsConstantsAndTheTrialByItsName) {
+  TunedConfig t = certified(100, 99, 101);
+  t.other_time_ns = 250, t.trial_id = "t812", t.trial_name = "j3.17";
+  nlohmann::ordered_json j = tuned_json(t, 0);
+  EXPECT_EQ(j["constants"], "warm");
+  EXPECT_EQ(j["cold_time_ns"], 250);
+  EXPECT_FALSE(j.contains("warm_time_ns"));
+  EXPECT_EQ(j["half_width"], 0.01);
+  EXPECT_EQ(j["trial"], "j3.17");
+  t.constants = Constants::kCold, t.trial_name = "";
+  j = tuned_json(t, 0);
+  EXPECT_EQ(j["constants"], "cold");
+  EXPECT_EQ(j["warm_time_ns"], 250);
+  EXPECT_EQ(j["trial"], "t812");
 }
 
 constexpr char kPadded[] =

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "compiler_core/ir/visitor.h"
 #include "templates/schedule_template.h"
+#include "templates/space/knob.h"
 #include "tuner/verify/verify_emulated.h"
 
 namespace tuner::cli {
@@ -56,6 +60,33 @@ struct VerifyEmulated : ::testing::Test {
   VerifyData data;
   GpuProgram kernels;
 };
+
+TEST(DrawConfigs, TheDefaultComesFirstAndNoneTwice) {
+  ConfigSpace space;
+  static_cast<void>(space.choice("a", {1, 2, 3, 4, 5, 6}).try_first(4));
+  static_cast<void>(space.choice("b", {1, 2, 3, 4}).try_first(3));
+  ASSERT_TRUE(space.seal().is_ok());
+  ASSERT_EQ(space.size(), 24u);
+  std::mt19937_64 random(1);
+  const std::vector<ConfigIndex> some = draw_configs(space, 20, random);
+  ASSERT_EQ(some.size(), 20u);
+  EXPECT_EQ(some[0], space.default_index());
+  EXPECT_EQ(std::set<ConfigIndex>(some.begin(), some.end()).size(), 20u);
+  for (const uint64_t wanted : {uint64_t{24}, uint64_t{100}}) {
+    const std::vector<ConfigIndex> all = draw_configs(space, wanted, random);
+    EXPECT_EQ(std::set<ConfigIndex>(all.begin(), all.end()).size(), 24u) << wanted;
+    EXPECT_EQ(all.size(), 24u);
+  }
+}
+
+// Both sums are in double precision: they agree to nine digits in every element, the last one too.
+TEST_F(VerifyEmulated, TheOracleIsHeldAgainstEveryElement) {
+  EXPECT_TRUE(check_with_oracle(data.unscheduled, data).is_ok());
+  VerifyData other = data;
+  const size_t last = other.answers[0].size() - 1;
+  other.answers[0][last] += 1e-6 * (1 + std::abs(other.answers[0][last]));
+  EXPECT_THAT(check_with_oracle(data.unscheduled, other).message(), HasSubstr(str("[", last, "] is ")));
+}
 
 TEST_F(VerifyEmulated, RightKernelsHaveNoProblem) {
   EXPECT_EQ(problem(), "");

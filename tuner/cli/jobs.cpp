@@ -40,7 +40,8 @@ Result<std::vector<Listed>> read_file(const std::string& db) {
     Listed& listed = all.emplace_back(Listed{{job, done, {}}, states.name(job), states.message(job), {}});
     for (size_t i = 0; i < job.tasks.size(); ++i) {
       const JobRow::Task& task = job.tasks[i];
-      Result<TunedConfig> best = store->best(task.workload_key, task.target, templates_of(task.algorithms));
+      Result<TunedConfig> best = store->best(task.workload_key, task.target, templates_of(task.algorithms),
+                                             /*counted=*/true, task.constants);
       if (best)
         listed.tuned[i] = *std::move(best);
       else if (best.status().code() != StatusCode::kNotFound)

@@ -83,8 +83,29 @@ const Option& Option::in_range(uint64_t least, uint64_t most) const {
 const Option& Option::in_range(double least, double most) const {
   return option_->check(range(least, most)), *this;
 }
-const Option& Option::positive() const { return option_->check(CLI::PositiveNumber), *this; }
-const Option& Option::not_negative() const { return option_->check(CLI::NonNegativeNumber), *this; }
+
+namespace {
+
+// CLI11's own would let NaN pass.
+CLI::Validator number(bool (*right)(double), const std::string& expected, const CLI::Validator& described) {
+  const auto complaint = [=](std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && right(value)) return std::string();
+    return str("expected ", expected, ", found ", text);
+  };
+  return {complaint, described.get_description()};
+}
+
+}  // namespace
+
+const Option& Option::positive() const {
+  const auto right = [](double value) { return value > 0; };
+  return option_->check(number(right, "a number above 0", CLI::PositiveNumber)), *this;
+}
+const Option& Option::not_negative() const {
+  const auto right = [](double value) { return value >= 0; };
+  return option_->check(number(right, "a number of at least 0", CLI::NonNegativeNumber)), *this;
+}
 
 // CLI::Range would let NaN pass.
 const Option& Option::between_zero_and(double most) const {

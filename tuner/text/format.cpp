@@ -22,8 +22,9 @@ struct Unit {
 };
 Unit unit_of(double ns) {
   constexpr Unit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+  constexpr double kRoundsUp = 0.99995;  // of a unit: four digits make 1.000 of it
   for (const Unit& unit : kUnits)
-    if (ns >= unit.ns) return unit;
+    if (ns >= kRoundsUp * unit.ns) return unit;
   return kUnits[3];
 }
 
@@ -34,9 +35,13 @@ std::string print(const char* format, Args... args) {
   return text.data();
 }
 
-// Four significant digits without an exponent.
+// Four significant digits without an exponent; 9.9996 is 10.00.
 std::string number(double value) {
-  return print(value >= 1000 ? "%.0f" : value >= 100 ? "%.1f" : value >= 10 ? "%.2f" : "%.3f", value);
+  return print(value >= 999.95   ? "%.0f"
+               : value >= 99.995 ? "%.1f"
+               : value >= 9.9995 ? "%.2f"
+                                 : "%.3f",
+               value);
 }
 
 std::tm utc(int64_t us) {
