@@ -23,7 +23,8 @@ std::vector<Buffer> unpacked_args(const Program& program);
 // Runs `program` on `args`, one row-major vector for each of unpacked_args(program); outputs are resized and
 // filled. Packing, if any, runs first; without it the caller gives what is packed. Loop kinds do not matter,
 // except that a parallel or vectorized loop runs in reverse order, so that a dependence between iterations
-// shows. Infinity and NaN behave as in C; max(a, b) is a > b ? a : b.
+// shows. Infinity and NaN behave as IEEE 754 has them: of a NaN and a number a maximum or minimum is the NaN;
+// at_least(a, b) is a > b ? a : b.
 Status interpret(const Program& program, std::vector<std::vector<double>>& args);
 
 }  // namespace tuner

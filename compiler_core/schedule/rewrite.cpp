@@ -331,7 +331,8 @@ Var loop_by_label(const Stmt& root, std::string_view label) {
     return found.size() == 1 ? found[0]->var : nullptr;
   }
   for (const Stmt& loop : loops_named(root, label.substr(colon + 1)))
-    if (owner(loop)->name == label.substr(0, colon)) return loop->var;
+    if (const Buffer computed = owner(loop); computed != nullptr && computed->name == label.substr(0, colon))
+      return loop->var;
   return nullptr;
 }
 

@@ -13,7 +13,9 @@ namespace tuner {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // Made outside the list, as by a program of somebody else.
 class ToyFamily final : public TargetFamily {
@@ -142,9 +144,57 @@ TEST(Backend, ThisHostIsResolvedByTheOneThatKnowsIt) {
   EXPECT_EQ(cpu->threads, 2);
   EXPECT_FALSE(backend_of(*cpu).hardware_here(*cpu).empty());
   EXPECT_TRUE(backend_of(*cpu).hardware_here(*parse_target("llvm -mcpu=cortex-a72")).empty());
-  EXPECT_THAT(resolve_target("llvm -mcpu=notacpu").message(), HasSubstr("notacpu"));
+  EXPECT_THAT(resolve_target("llvm -mcpu=notacpu").message(),
+              StartsWith("target 'llvm -mcpu=notacpu': -mcpu=notacpu is not a CPU"));
   EXPECT_EQ(resolve_target("toy -size=2")->name(), "toy -size=2");
   EXPECT_THAT(resolve_target("cpu fast").message(), HasSubstr("found 'fast' after cpu"));
+}
+
+std::vector<std::string>& advice_told() {
+  static std::vector<std::string> told;
+  return told;
+}
+
+TEST(Backend, AdviceIsToldOfTargetsThatHaveAny) {
+  on_target_advice([](const std::string& advice) { advice_told().push_back(advice); });
+  for (const char* text : {"llvm -mcpu=haswell", "cuda -arch=sm_90a", "cuda -arch=sm_90", "toy -size=2"})
+    EXPECT_TRUE(resolve_target(text).is_ok()) << text;
+  on_target_advice(nullptr);
+  EXPECT_TRUE(resolve_target("cuda -arch=sm_90").is_ok());
+  EXPECT_THAT(advice_told(), ElementsAre(StartsWith("target \"cuda -arch=sm_90\": without the \"a\"")));
+}
+
+TEST(BackendDeathTest, ASecondOneOfAFamilyEndsTheProgram) {
+  EXPECT_DEATH(RegisterBackend again(toy_backend), "two back ends are registered for toy");
+}
+
+TEST(Backend, AManifestSaysAllOfABuffer) {
+  auto packed = std::make_shared<BufferNode>(
+      *make_buffer("w.packed", DType::kBFloat16, {4, 64, 64}, MemoryScope::kGlobal, BufferRole::kPacked));
+  packed->layout = "xor:8,8";
+  const std::vector<ArgInfo> infos = argument_infos(
+      {make_buffer("out", DType::kFloat32, {3, 5}, MemoryScope::kGlobal, BufferRole::kInOut), packed});
+  ASSERT_EQ(infos.size(), 2u);
+  EXPECT_EQ(infos[0].name, "out");
+  EXPECT_EQ(infos[0].role, "inout");
+  EXPECT_EQ(infos[0].shape, (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(infos[0].layout, "");
+  EXPECT_EQ(infos[0].bytes, 60);
+  EXPECT_EQ(infos[1].role, "packed");
+  EXPECT_EQ(infos[1].dtype, DType::kBFloat16);
+  EXPECT_EQ(infos[1].layout, "xor:8,8");
+  EXPECT_EQ(infos[1].bytes, 4 * 64 * 64 * 2);
+}
+
+TEST(Backend, AProgramUnderAnotherNamePacksUnderItToo) {
+  Program plain{.name = "conv"};
+  EXPECT_EQ(under_name(plain, "other").name, "other");
+  EXPECT_EQ(under_name(plain, "other").packing, nullptr);
+  plain.packing = std::make_shared<const Program>(Program{.name = "conv_pack"});
+  const Program named = under_name(plain, "tuner_lib_conv");
+  EXPECT_EQ(named.name, "tuner_lib_conv");
+  EXPECT_EQ(named.packing->name, "tuner_lib_conv_pack");
+  EXPECT_EQ(plain.packing->name, "conv_pack") << "the original stays";
 }
 
 TEST(Backend, AWorkerMeasuresWhatItsBackEndSays) {

@@ -3,7 +3,9 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 
+#include "compiler_core/codegen_cuda/cubin_cache.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "tests/random_seed.h"
 
@@ -156,6 +158,22 @@ TEST(CodegenCudaLog, ReportsEachKernel) {
   EXPECT_EQ(reports[1].kernel, "relu");
   EXPECT_EQ(reports[1].registers, 14);
   EXPECT_EQ(reports[1].spill_store_bytes, 0);
+}
+
+TEST(CubinCache, KeysTellSourceOptionsAndCompilerApart) {
+  const std::vector<std::string> options = {"--fmad=true", "-arch=sm_80"};
+  const std::string key = cuda::cache_key("text", options, {12, 8});
+  EXPECT_EQ(cuda::cache_key("text", options, {12, 8}), key);
+  const std::set<std::string> keys = {
+      key,
+      cuda::cache_key("other", options, {12, 8}),
+      cuda::cache_key("text", {"--fmad=true", "-arch=sm_90"}, {12, 8}),
+      cuda::cache_key("text", {"--fmad=true"}, {12, 8}),
+      cuda::cache_key("text", {"--fmad=true", "-arch=sm_80", "--define-macro=TUNER_TRAP_NS=1"}, {12, 8}),
+      cuda::cache_key("text", options, {12, 9}),
+      cuda::cache_key("text", options, {13, 8}),
+  };
+  EXPECT_EQ(keys.size(), 7u);
 }
 
 TEST(CodegenCudaLog, AnyTextIsRead) {

@@ -48,6 +48,14 @@ TEST(CodegenCudaFilter, StageARefusesTooManyThreadsAndTooLargeGrids) {
   EXPECT_THAT(check(k).message(), HasSubstr("grid 1 x 65536 x 1"));
   k.grid = {0, 1, 1};
   EXPECT_THAT(check(k).message(), HasSubstr("no size"));
+  k.grid = {1, 1, 65536};
+  EXPECT_THAT(check(k).message(), HasSubstr("grid 1 x 1 x 65536, at most 2147483647 x 65535 x 65535 there"));
+  k.grid = {65536, 65535, 65535};
+  EXPECT_TRUE(check(k).is_ok()) << check(k).message();
+  k.block = {1, 1, 65};
+  EXPECT_THAT(check(k).message(), HasSubstr("65 threads a block, at most 1024 (64 in z) there"));
+  k.block = {1, 1, 64};
+  EXPECT_TRUE(check(k).is_ok()) << check(k).message();
 }
 
 TEST(CodegenCudaFilter, StageARefusesSharedMemoryThatIsNotThere) {
@@ -75,6 +83,53 @@ TEST(CodegenCudaFilter, StageCRefusesBlocksThatDoNotFit) {
   k.shared_bytes = 120 << 10;
   k.min_blocks = 2;
   EXPECT_TRUE(check(k).is_ok()) << check(k).message();
+}
+
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": KiB of shared memory of a block and of a
+// multiprocessor, threads and blocks of a multiprocessor.
+TEST(CodegenCudaFilter, LimitsAreThoseOfTheProgrammingGuide) {
+  const struct {
+    const char* arch;
+    int64_t block_kib, sm_kib, threads, blocks;
+  } kRows[] = {{"sm_70", 96, 96, 2048, 32},    {"sm_75", 64, 64, 1024, 16},    {"sm_80", 163, 164, 2048, 32},
+               {"sm_86", 99, 100, 1536, 16},   {"sm_87", 163, 164, 1536, 16},  {"sm_89", 99, 100, 1536, 24},
+               {"sm_90", 227, 228, 2048, 32},  {"sm_90a", 227, 228, 2048, 32}, {"sm_100", 227, 228, 2048, 32},
+               {"sm_103", 227, 228, 2048, 32}, {"sm_120", 99, 100, 1536, 24}};
+  for (const auto& [arch, block_kib, sm_kib, threads, blocks] : kRows) {
+    const Target t = target(arch);
+    EXPECT_EQ(t.shared_bytes_per_block, block_kib * 1024) << arch;
+    EXPECT_EQ(t.shared_bytes_per_sm, sm_kib * 1024) << arch;
+    EXPECT_EQ(t.shared_bytes_reserved, (sm_kib - block_kib) * 1024) << arch;
+    EXPECT_EQ(t.threads_per_sm, threads) << arch;
+    EXPECT_EQ(t.blocks_per_sm, blocks) << arch;
+    EXPECT_EQ(t.registers_per_sm, 65536) << arch;
+    EXPECT_EQ(t.vector_registers(), 255) << arch;
+  }
+}
+
+// Data sheets, dense: TFLOP/s of TF32 (V100, T4's generation: float32), of 16 bits, TOP/s of int8.
+TEST(CodegenCudaFilter, PeaksAreAboveTheDataSheetsByType) {
+  const struct {
+    const char *arch, *card;
+    double wide, half, byte;
+  } kCards[] = {{"sm_70", "V100 SXM2", 15.7, 125, 62.8},    {"sm_75", "T4", 8.1, 65, 130},
+                {"sm_80", "A100", 156, 312, 624},           {"sm_86", "RTX 3090", 71, 142, 284},
+                {"sm_89", "RTX 4090", 165.2, 330.3, 660.6}, {"sm_90a", "H100 SXM", 494.7, 989.4, 1978.9},
+                {"sm_100", "B200", 1100, 2250, 4500},       {"sm_120", "RTX 5090", 209.5, 419, 838}};
+  for (const auto& [arch, card, wide, half, byte] : kCards) {
+    const Target t = target(arch);
+    const std::pair<DType, double> kTypes[] = {
+        {DType::kFloat32, wide}, {DType::kBFloat16, half}, {DType::kFloat16, half}, {DType::kInt8, byte}};
+    for (const auto& [dtype, tera] : kTypes) {
+      const auto limits = t.family->limits(t, dtype);
+      ASSERT_TRUE(limits.has_value()) << arch;
+      EXPECT_GE(limits->ops_per_ns, 1000 * tera) << card << ", " << dtype;
+      EXPECT_LE(limits->ops_per_ns, 4000 * tera) << card << ", " << dtype;
+      EXPECT_GE(limits->bytes_per_ns, 4'800) << "an H200's memory";
+      EXPECT_GT(limits->call_ns, 0);
+      EXPECT_LE(limits->call_ns, 1000) << "an empty kernel";
+    }
+  }
 }
 
 // As ptxas has it: 96 threads for 3 blocks are 9 warps, which count as 12.

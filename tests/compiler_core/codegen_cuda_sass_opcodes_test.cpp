@@ -124,5 +124,24 @@ TEST(CodegenCudaSassTable, IsSortedAndNamesEachOnce) {
   EXPECT_EQ(sass::find_opcode(0x7fe), nullptr);
 }
 
+// Kinds of what a verdict rests on, by the vendor's names; the last three bits of an opcode say where operands come from.
+TEST(CodegenCudaSassTable, KindsAreThoseOfTheNames) {
+  using sass::Op;
+  const std::map<std::string_view, Op> kinds = {
+      {"FFMA", Op::kFfma},      {"HMMA", Op::kMma},      {"IMMA", Op::kMma},        {"HGMMA", Op::kMma},
+      {"IDP", Op::kDot},        {"LDSM", Op::kLdsm},     {"LDS", Op::kLds32},       {"STS", Op::kSts32},
+      {"LDG", Op::kLdg32},      {"STG", Op::kStg},       {"LDGSTS", Op::kLdgsts},   {"LDL", Op::kLocalLoad},
+      {"STL", Op::kLocalStore}, {"BAR", Op::kBarrier},   {"SHFL", Op::kShuffle},    {"BRA", Op::kBranch},
+      {"NOP", Op::kNop},        {"IADD3", Op::kInteger}, {"ISETP", Op::kPredicate}, {"MOV", Op::kMove}};
+  size_t found = 0;
+  for (const sass::Opcode& opcode : sass::opcodes()) {
+    const auto kind = kinds.find(opcode.name);
+    if (kind == kinds.end()) continue;
+    EXPECT_EQ(opcode.op, kind->second) << opcode.name;
+    ++found;
+  }
+  EXPECT_EQ(found, kinds.size());
+}
+
 }  // namespace
 }  // namespace tuner::testing

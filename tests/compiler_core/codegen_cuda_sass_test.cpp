@@ -157,6 +157,62 @@ TEST(CodegenCudaSass, ALoopOfOneLoadWaitsForItself) {
   EXPECT_EQ(read(ahead).copies.at(0).serial, 0);
 }
 
+// A barrier in the loop ends the copy before the next iteration.
+TEST(CodegenCudaSass, ABarrierEndsWhatGoesRoundALoop) {
+  SassStream s;
+  const int head = s.load(0);
+  s.barrier();
+  s.use(0);
+  s.branch(head);
+  s.exit();
+  EXPECT_EQ(read(s).copies.at(0).serial, 0);
+}
+
+TEST(CodegenCudaSass, EachOfSixScoreboardsIsWaitedFor) {
+  for (int scoreboard = 0; scoreboard < 6; ++scoreboard) {
+    SassStream s;
+    for (int i = 0; i < 2; ++i) {
+      s.load(scoreboard);
+      s.store(scoreboard);
+    }
+    EXPECT_EQ(read(s).copies.at(0).serial, 1) << scoreboard;
+  }
+}
+
+TEST(CodegenCudaSass, TheHotLoopIsTheFirstOfTheBusiest) {
+  const auto loops_of =
+      [](const std::vector<std::pair<int, int>>& counts) {  // multiply-adds, products of tiles
+        SassStream s;
+        for (const auto& [ffma, hmma] : counts) {
+          const int head = s.integer();
+          for (int i = 0; i < ffma; ++i) s.ffma();
+          for (int i = 0; i < hmma; ++i) s.hmma();
+          s.branch(head);
+        }
+        s.exit();
+        return read(s).hot;
+      };
+  EXPECT_EQ(loops_of({{4, 0}, {8, 0}, {6, 0}}), 1);
+  EXPECT_EQ(loops_of({{8, 0}, {8, 0}}), 0) << "of equal ones the first";
+  EXPECT_EQ(loops_of({{100, 0}, {0, 1}}), 1) << "products of tiles count first";
+  EXPECT_EQ(loops_of({}), -1);
+}
+
+// Of each share its own kind over all instructions that do something, or over loads.
+TEST(CodegenCudaSass, SharesAreOfTheirOwnKind) {
+  sass::Mix mix;
+  mix[Op::kFfma] = 20, mix[Op::kDot] = 12, mix[Op::kMma] = 6;
+  mix[Op::kLds32] = 1, mix[Op::kLds128] = 1, mix[Op::kLdsm] = 3;
+  mix[Op::kInteger] = 7, mix[Op::kNop] = 50;
+  EXPECT_EQ(mix.all(), 50);
+  EXPECT_DOUBLE_EQ(mix.ffma_share(), 0.4);
+  EXPECT_DOUBLE_EQ(mix.dot_share(), 0.24);
+  EXPECT_DOUBLE_EQ(mix.mma_share(), 0.12);
+  EXPECT_DOUBLE_EQ(mix.ffma_a_shared_load(), 10);
+  EXPECT_DOUBLE_EQ(mix.dot_a_shared_load(), 6);
+  EXPECT_DOUBLE_EQ(mix.mma_a_load(), 2);
+}
+
 TEST(CodegenCudaSass, BranchesInsideACopyAreCounted) {
   SassStream s;
   s.load(0);

@@ -1,5 +1,6 @@
 // Machine code from Programs built by hand, compared with the oracle element by element.
 #include "compiler_core/codegen/cpu_backend.h"
+#include "compiler_core/codegen/library.h"
 #include "compiler_core/ir/prefetch.h"
 #include "tests/compiler_core/kernel_testing.h"
 
@@ -597,6 +598,34 @@ TEST(Codegen, PackingEntriesAreCompiledOnceAndNeverMixedUp) {
     ASSERT_EQ(kernel->pack_entry()(args, &runtime), 0);
     EXPECT_EQ(*last, static_cast<float>(pack_value));
   }
+}
+
+// One piece of memory serves both entries: packing may need more of it than the kernel.
+TEST(Codegen, TheWorkspaceIsThatOfTheLargerEntry) {
+  const auto through_scratch = [](const std::string& name, const Buffer& from, const Buffer& to) {
+    const Buffer t = scratch("t", {from->elements()});
+    return Program{
+        name,
+        {from, to},
+        make_allocate(t, make_seq({loop("i", from->elements(),
+                                        [&](Expr i) { return make_store(t, {i}, load(from, {i}) * 2); }),
+                                   loop("j", to->elements(), [&](Expr j) {
+                                     return make_store(to, {j}, load(t, {from->elements() - 1 - j}));
+                                   })}))};
+  };
+  const Buffer w = make_buffer("w", DType::kFloat32, {3000}, MemoryScope::kGlobal, BufferRole::kConstant);
+  const Buffer packed = make_buffer("p", DType::kFloat32, {100}, MemoryScope::kGlobal, BufferRole::kPacked);
+  Program p = through_scratch("kernel", packed, output("y", {100}));
+  const Result<Artifact> alone = compile(p, host_target());
+  p.packing = std::make_shared<const Program>(through_scratch("packing", w, packed));
+  const Result<Artifact> both = compile(p, host_target());
+  ASSERT_TRUE(alone.is_ok() && both.is_ok()) << alone.message() << both.message();
+  EXPECT_LT(alone->manifest.workspace_bytes, 3000 * 4);
+  EXPECT_GE(both->manifest.workspace_bytes, 3000 * 4);
+  const Result<CompiledObject> shipped = compile_object(p, host_target());
+  ASSERT_TRUE(shipped.is_ok()) << shipped.message();
+  EXPECT_GE(shipped->manifest.workspace_bytes, 3000 * 4);
+  EXPECT_TRUE(matches_oracle(p));
 }
 
 TEST(Codegen, WithoutTheMachineSchedulerTheAnswerIsTheSame) {

@@ -155,6 +155,70 @@ TEST(CpuFeatures, LibrariesForArmCoresNameTheirUnits) {
   EXPECT_THAT(sets_of("cortex-a76"), testing::ElementsAre("dotprod", "fullfp16"));
 }
 
+// GCC's names, as its manual lists them for each CPU; what a listed one implies is left out.
+TEST(CpuFeatures, LibrariesForX86NameWhatTheirCodeMayUse) {
+  const auto sets_of = [](const char* mcpu) {
+    return instruction_sets(parse_target(str("llvm -mcpu=", mcpu)).value()).value();
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(sets_of("x86-64"), IsEmpty());
+  EXPECT_THAT(sets_of("nehalem"), ElementsAre("sse4.2"));
+  EXPECT_THAT(sets_of("ivybridge"), ElementsAre("avx"));
+  EXPECT_THAT(sets_of("haswell"), ElementsAre("avx2", "fma", "bmi2"));
+  EXPECT_THAT(sets_of("skylake-avx512"),
+              ElementsAre("avx2", "fma", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"));
+  EXPECT_THAT(sets_of("cooperlake"), testing::IsSupersetOf({"avx512f", "avx512vnni", "avx512bf16"}));
+  EXPECT_THAT(sets_of("graniterapids"),
+              testing::IsSupersetOf({"avx512bf16", "amx-bf16", "amx-int8", "amx-fp16"}));
+  EXPECT_THAT(sets_of("alderlake"), testing::Contains("avxvnni"));
+}
+
+// What is sold: operations a cycle and clocks of the makers' manuals. A limit is above, and not by orders of magnitude.
+TEST(CpuFeatures, LimitsAreOfAllThreadsAndAboveWhatIsSold) {
+  const auto ops = [](const char* target, DType dtype) {
+    const Target t = parse_target(target).value();
+    const auto limits = t.family->limits(t, dtype);
+    EXPECT_TRUE(limits.has_value()) << target;
+    EXPECT_GT(limits->call_ns, 0);
+    EXPECT_LT(limits->call_ns, 1);
+    return limits.has_value() ? limits->ops_per_ns : 0;
+  };
+  const struct {
+    const char* target;
+    DType dtype;
+    double sold;  // GFLOP/s or GOP/s of one core
+  } kCores[] = {{"llvm -mcpu=haswell", DType::kFloat32, 32 * 4.4},
+                {"llvm -mcpu=znver5", DType::kFloat32, 96 * 5.7},
+                {"llvm -mcpu=some-new-cpu", DType::kFloat32, 96 * 5.7},
+                {"llvm -mcpu=sapphirerapids", DType::kInt8, 2048 * 3.8},
+                {"llvm -mcpu=neoverse-v2 -mtriple=aarch64-linux-gnu", DType::kFloat32, 32 * 3.4}};
+  for (const auto& [target, dtype, sold] : kCores) {
+    EXPECT_GE(ops(target, dtype), sold) << target;
+    EXPECT_LE(ops(target, dtype), 10 * sold) << target;
+    EXPECT_DOUBLE_EQ(ops(str(target, " -threads=24").c_str(), dtype), 24 * ops(target, dtype)) << target;
+  }
+  const Target one = parse_target("llvm -mcpu=znver5").value(),
+               many = parse_target("llvm -mcpu=znver5 -threads=8").value();
+  EXPECT_DOUBLE_EQ(many.family->limits(many, DType::kFloat32)->bytes_per_ns,
+                   8 * one.family->limits(one, DType::kFloat32)->bytes_per_ns);
+  const Target sme = parse_target("llvm -mcpu=apple-m1 -mtriple=aarch64-linux-gnu -mattr=+sme").value();
+  EXPECT_FALSE(sme.family->limits(sme, DType::kFloat32).has_value()) << "a unit that the table does not know";
+}
+
+TEST(CpuFeatures, ADeviceIsItsModelAndTheCachesOfACore) {
+  const TargetFamily& cpus = cpu_family();
+  EXPECT_EQ(cpus.device_of("AMD EPYC 26.2.1 microcode 0x1 | 2 cpus | L1d 48K L2 1024K | avx2"),
+            "AMD EPYC 26.2.1, L1d 48K L2 1024K");
+  EXPECT_EQ(cpus.device_of("Some CPU | 64 cpus | L1d 32K | L2 512K | avx2"), "Some CPU, L1d 32K, L2 512K");
+  EXPECT_EQ(cpus.device_of("Some CPU"), "Some CPU");
+  const auto same = [&](const char* a, const char* b) {
+    return cpus.same_processor(parse_target(a).value(), parse_target(b).value());
+  };
+  EXPECT_TRUE(same("llvm -mcpu=skylake", "llvm -mcpu=skylake -threads=4"));
+  EXPECT_FALSE(same("llvm -mcpu=skylake", "llvm -mcpu=skylake -mattr=+avx512f"));
+  EXPECT_FALSE(same("llvm -mcpu=skylake", "llvm -mcpu=haswell"));
+}
+
 // A worker without LLVM claims nothing that LLVM does not find here.
 TEST(CpuFeatures, UnitsFoundWithoutLlvmAreThere) {
   for (const std::string& unit : host_cpu_units()) EXPECT_TRUE(host_cpu_features().contains(unit)) << unit;

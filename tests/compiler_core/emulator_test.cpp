@@ -184,6 +184,44 @@ TEST(Emulator, RacesNameBothThreads) {
               Contains(HasSubstr("first element [0], thread 1 of block 0, after thread 0 of block 0")));
 }
 
+// Whoever stores read the element himself, before or after the other: the race is with the other.
+TEST(Emulator, AReaderBeforeTheStoringThreadReadIsARaceToo) {
+  for (const int64_t storing : {0, 1})
+    for (const bool reverse : {false, true}) {
+      Small p(2, 2);
+      const Buffer s = p.add_shared({2});
+      const GpuProgram program =
+          p.program(make_seq({make_store(s, {p.t()}, load(p.x, {p.t()})), barrier(),
+                              make_seq({make_store(p.y, {p.t()}, load(s, {Expr(0)})),
+                                        make_if(binary(BinaryOp::kEq, p.t(), storing),
+                                                make_store(s, {Expr(0)}, float_imm(1)))})}));
+      const EmulatedRun found = run(program, {.reverse_threads = reverse});
+      EXPECT_THAT(found.faults, ElementsAre(HasSubstr("race, 1 time: "))) << storing << reverse;
+    }
+}
+
+// Without a barrier behind the reads the next iteration's stores meet them.
+TEST(Emulator, TheEndOfAnIterationMeetsTheNextOne) {
+  for (const int64_t iterations : {1, 2}) {
+    Small p(32);
+    const Buffer s = p.add_shared({32});
+    const GpuProgram program = p.program(for_each("k", iterations, [&](const Expr& k) {
+      return make_seq({make_store(s, {p.t()}, load(p.x, {p.t()}) + cast(DType::kFloat32, k)), barrier(),
+                       make_store(p.y, {p.t()}, load(s, {bit_xor(p.t(), 1)}))});
+    }));
+    EXPECT_EQ(run(program).faults.empty(), iterations == 1);
+  }
+}
+
+// What happens most often stands first: a report may be cut.
+TEST(Emulator, TheMostFrequentFaultStandsFirst) {
+  Small p(32);
+  const GpuProgram program = p.program(make_seq(
+      {make_store(p.y, {p.t()}, load(p.x, {p.t() + 1})), make_store(p.y, {p.t()}, load(p.x, {p.t() + 5}))}));
+  EXPECT_THAT(run(program).faults,
+              ElementsAre(HasSubstr("out of bounds, 5 times"), HasSubstr("out of bounds, 1 time")));
+}
+
 TEST(Emulator, EveryBlockStartsWithNothingWritten) {
   Small p(64, 32, 2);
   const Buffer s = p.add_shared({32});

@@ -1,6 +1,7 @@
 // Where the shared buffers of a kernel lie: on each other where they are not needed at the same time.
 #include <gtest/gtest.h>
 
+#include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu_passes.h"
 
 namespace tuner {
@@ -123,6 +124,64 @@ TEST(GpuShared, GuardedCopiesHaveANowhere) {
 TEST(GpuShared, WhatNobodyTouchesIsPlacedToo) {
   const Buffer a = shared("a", 8192), b = shared("b", 8192);
   EXPECT_EQ(placed({a, b}, make_seq({write(a), read(a)})).offsets, (Offsets{0, 0}));
+}
+
+// Barriers of a kernel of 64 threads with one shared buffer.
+struct Block {
+  explicit Block(std::vector<int64_t> shape)
+      : tile(make_buffer("tile", DType::kFloat32, std::move(shape), MemoryScope::kShared)) {
+    kernel.name = "block";
+    kernel.block = {64, 1, 1};
+    kernel.thread_vars[0] = thread;
+    kernel.shared = {tile};
+    kernel.shared_offsets = {0};
+    kernel.shared_bytes = tile->bytes();
+  }
+  Stmt out(const Expr& value) const {
+    static const Buffer y =
+        make_buffer("y", DType::kFloat32, {64}, MemoryScope::kGlobal, BufferRole::kOutput);
+    return make_store(y, {t()}, value);
+  }
+  Expr t() const { return Expr(thread); }
+  int64_t barriers(const Stmt& body) const {
+    const Result<Stmt> inserted = gpu::insert_barriers(body, kernel);
+    EXPECT_TRUE(inserted.is_ok()) << inserted.message();
+    int64_t count = 0;
+    if (inserted) visit(*inserted, [&](const Stmt& s) { count += s->kind == StmtKind::kBarrier ? 1 : 0; });
+    return count;
+  }
+
+  Var thread = make_var("tx");
+  Buffer tile;
+  GpuKernel kernel;
+};
+
+// Of four stages one is stored and the one two further on is read: iterations meet first when two apart.
+TEST(GpuBarriers, StagesThatComeRoundAgainNeedABarrier) {
+  const Block b({4, 64});
+  const auto rounds = [&](int64_t iterations) {
+    const Var k = make_var("k");
+    const Stmt body = make_seq({make_store(b.tile, {floor_mod(k, 4), b.t()}, float_imm(1)),
+                                b.out(load(b.tile, {floor_mod(Expr(k) + 2, 4), Expr(63) - b.t()}))});
+    return b.barriers(make_for(k, iterations, body));
+  };
+  EXPECT_EQ(rounds(2), 0) << "neighbours are different stages";
+  EXPECT_EQ(rounds(3), 1);
+  EXPECT_EQ(rounds(8), 1);
+}
+
+// Four elements belong to each thread; the fifth is the next one's.
+TEST(GpuBarriers, APartBelongsToAThreadUpToTheNextOnes) {
+  const Block b({320});
+  const auto parts = [&](int64_t elements) {
+    const Var r = make_var("r");
+    const Expr element = b.t() * 4 + r;
+    return b.barriers(
+        make_for(r, elements,
+                 make_seq({make_store(b.tile, {element}, float_imm(1)), b.out(load(b.tile, {element}))})));
+  };
+  EXPECT_EQ(parts(4), 0);
+  EXPECT_EQ(parts(5), 2) << "before the load and before the next store";
 }
 
 }  // namespace

@@ -111,6 +111,8 @@ TEST(Layout, WhatItIsNotIsSaid) {
               HasSubstr("the last dimension, 16, is not a multiple of 32"));
   EXPECT_THAT(refusal("xor:8,4,"), HasSubstr("is not known"));
   EXPECT_THAT(refusal("pad:-1"), HasSubstr("padding in 0..1024"));
+  EXPECT_THAT(refusal("pad:1025"), HasSubstr("padding in 0..1024"));
+  EXPECT_EQ(refusal("pad:1024"), "");
   EXPECT_THAT(refusal("xor:8,4,3"), HasSubstr("must be powers of two"));
   EXPECT_THAT(refusal("xor:8,0"), HasSubstr("must be powers of two"));
   EXPECT_THAT(refusal("xor:8,8"), HasSubstr("the last dimension, 32, is not a multiple of 64"));

@@ -118,6 +118,24 @@ TEST(LowerPartition, AGuardOfTheFirstIterationIsDecidedToo) {
   EXPECT_EQ(text.find("k == 0"), std::string::npos) << text;
 }
 
+// Each iteration set apart is a copy of the body: nine at one end are too many.
+TEST(LowerPartition, AGuardThatReachesFarInStays) {
+  const auto of = [&](int64_t first) {
+    return partitioned(loop("o", 20, [&](Expr o) {
+      return loop("r", 2, [&](Expr r) {
+        return make_if(o + r >= first, make_store(y, {0, r}, float_imm(1)));
+      });
+    }));
+  };
+  EXPECT_EQ(of(9), R"(
+for o in 0..20
+  for r in 0..2
+    if o + r >= 9
+      y[0, r] = 1
+)");
+  EXPECT_EQ(of(2).find("o + r"), std::string::npos) << of(2);
+}
+
 TEST(LowerPartition, StopsCopyingAtTheLimitAndKeepsTheGuard) {
   const Stmt s = loop("o", 3, [&](Expr o) {
     return loop("r", 8, [&](Expr r) {

@@ -81,6 +81,14 @@ TEST(Oracle, ReportsAnIndexOutOfBounds) {
   const Program p{"wide", {x, y}, loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(x, {1, i})); })};
   EXPECT_EQ(error_of(p, {{1, 2, 3, 4, 5, 6}, {}}),
             "wide: x[1, 3] is out of bounds: dimension 1 is 3, index 3");
+  const Program before{"before", {x, y}, loop("i", 3, [&](Expr i) {
+                         return make_store(y, {i}, load(x, {1, i - 1}));
+                       })};
+  EXPECT_EQ(error_of(before, {{1, 2, 3, 4, 5, 6}, {}}),
+            "before: x[1, -1] is out of bounds: dimension 1 is 3, index -1");
+  const Program behind{
+      "behind", {y}, loop("i", 4, [&](Expr i) { return make_store(y, {i + 1}, float_imm(1)); })};
+  EXPECT_EQ(error_of(behind, {{}}), "behind: y[4] is out of bounds: dimension 0 is 4, index 4");
 }
 
 TEST(Oracle, ReportsAReadOfWhatWasNeverWritten) {
@@ -90,12 +98,84 @@ TEST(Oracle, ReportsAReadOfWhatWasNeverWritten) {
                                                 return make_store(y, {i}, load(t, {i}));
                                               })}))};
   EXPECT_EQ(error_of(p, {{}}), "hole: t[1] is read but was never written");
+  // What an iteration before has written is gone, and so is what was allocated, behind its block.
+  const Program again{"again", {y}, loop("i", 2, [&](Expr i) {
+                        return make_allocate(t, make_seq({make_if(i < 1, make_store(t, {0}, float_imm(1))),
+                                                          make_store(y, {i}, load(t, {0}))}));
+                      })};
+  EXPECT_EQ(error_of(again, {{}}), "again: t[0] is read but was never written");
+  const Program late{"late",
+                     {y},
+                     make_seq({make_allocate(t, make_store(t, {0}, float_imm(1))),
+                               make_store(y, {0}, load(t, {0})), make_store(y, {1}, float_imm(0))})};
+  EXPECT_EQ(error_of(late, {{}}), "late: t is neither an argument nor allocated where it is used");
+  const Program sum{"sum", {y}, loop("i", 2, [&](Expr i) {
+                      return make_reduce(y, {i}, ReduceOp::kSum, {}, float_imm(1), {});
+                    })};
+  EXPECT_EQ(error_of(sum, {{}}), "sum: y[0] is read but was never written");
 }
 
 TEST(Oracle, ReportsAnOutputNeverWritten) {
   const Buffer y = output("y", {2, 2});
   const Program p{"partial", {y}, loop("i", 2, [&](Expr i) { return make_store(y, {i, i}, float_imm(1)); })};
   EXPECT_EQ(error_of(p, {{}}), "partial: y[0, 1] was never written");
+}
+
+// The first output counts as the last one does.
+TEST(Oracle, EveryOutputIsFilledAndAskedFor) {
+  const Buffer first = output("first", {2}), second = output("second", {2});
+  const auto stores = [&](int64_t n) {
+    return Program{"two", {first, second}, loop("i", 2, [&](Expr i) {
+                     return make_seq({make_if(i < n, make_store(first, {i}, float_imm(3))),
+                                      make_store(second, {i}, float_imm(4))});
+                   })};
+  };
+  EXPECT_EQ(error_of(stores(1), {{}, {}}), "two: first[1] was never written");
+  std::vector<std::vector<double>> args{{}, {}};
+  ASSERT_TRUE(interpret(stores(2), args).is_ok());
+  EXPECT_EQ(args, (std::vector<std::vector<double>>{{3, 3}, {4, 4}}));
+}
+
+// Of a NaN and a number, on either side and in a reduction.
+TEST(Oracle, MaximaKeepNans) {
+  const Buffer x = input("x", {4}), y = output("y", {2, 4});
+  const auto value = [&](BinaryOp op) {
+    const Program p{"pairs", {x, y}, loop("i", 4, [&](Expr i) {
+                      return make_seq({make_store(y, {0, i}, binary(op, load(x, {i}), float_imm(1))),
+                                       make_store(y, {1, i}, binary(op, float_imm(1), load(x, {i})))});
+                    })};
+    std::vector<std::vector<double>> args{{NAN, 2, -INFINITY, INFINITY}, {}};
+    EXPECT_TRUE(interpret(p, args).is_ok());
+    std::string text;
+    for (const double v : args[1]) text += std::isnan(v) ? "nan " : str(v, " ");
+    return text;
+  };
+  EXPECT_EQ(value(BinaryOp::kMax), "nan 2 1 inf nan 2 1 inf ");
+  EXPECT_EQ(value(BinaryOp::kMin), "nan 1 -inf 1 nan 1 -inf 1 ");
+  EXPECT_EQ(value(BinaryOp::kAtLeast), "1 2 1 inf nan 2 1 inf ") << "a > b ? a : b";
+  for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+    te::Builder b("extreme");
+    const Buffer from = b.input("from", {3, 3});
+    b.reduce(
+        "to", {3}, {{"k", 3}}, op,
+        [&](auto i, auto r) {
+          return load(from, {i[0], r[0]});
+        },
+        BufferRole::kOutput);
+    std::vector<std::vector<double>> args{{NAN, 1, 2, 1, NAN, 2, 1, 2, NAN}, {}};
+    ASSERT_TRUE(interpret(b.finish(), args).is_ok());
+    for (const double v : args[1]) EXPECT_TRUE(std::isnan(v)) << v;
+  }
+}
+
+TEST(Oracle, HalvesAreRoundedToEven) {
+  const Buffer x = input("x", {6}), y = output("y", {6});
+  const Program p{"halves", {x, y}, loop("i", 6, [&](Expr i) {
+                    return make_store(y, {i}, unary(UnaryOp::kRound, load(x, {i})));
+                  })};
+  std::vector<std::vector<double>> args{{-2.5, -1.5, -0.5, 0.5, 1.5, 2.5}, {}};
+  ASSERT_TRUE(interpret(p, args).is_ok());
+  EXPECT_EQ(args[1], (std::vector<double>{-2, -2, 0, 0, 2, 2}));
 }
 
 // y[i] = y[i - 1] + 1 written as a parallel loop: backwards it reads what is not there yet.
@@ -107,7 +187,8 @@ TEST(Oracle, ParallelLoopsThatDependOnOrderShow) {
                    })};
   };
   EXPECT_EQ(error_of(chain(LoopKind::kSerial), {{}}), "");
-  EXPECT_EQ(error_of(chain(LoopKind::kParallel), {{}}), "chain: y[1] is read but was never written");
+  for (const LoopKind kind : {LoopKind::kParallel, LoopKind::kVectorized})
+    EXPECT_EQ(error_of(chain(kind), {{}}), "chain: y[1] is read but was never written");
 }
 
 // --- the compiled reference answer, held against the oracle ---
@@ -181,6 +262,11 @@ TEST(Reference, RefusesDataOfAnotherSize) {
   const Result<std::vector<std::vector<double>>> r = reference_answer(matmul_bias_gelu(2, 2, 2), {{1, 2, 3}});
   ASSERT_FALSE(r);
   EXPECT_EQ(r.message(), "reference of matmul: A: expected 4 elements, found 3");
+  const std::vector<float> four(4), two(2);
+  EXPECT_EQ(reference_answer(matmul_bias_gelu(2, 2, 2), {four, four, two, two}).message(),
+            "reference of matmul: expected 3 inputs, found 4");
+  EXPECT_EQ(reference_answer(matmul_bias_gelu(2, 2, 2), {four, four}).message(),
+            "reference of matmul: bias: expected 2 elements, found no data");
 }
 
 }  // namespace

@@ -141,5 +141,29 @@ TEST(ScheduleCarry, RefusesWhatAddsOtherwise) {
   }
 }
 
+// The last share of an uneven split has fewer terms: what it has not must change nothing.
+TEST(ScheduleRfactor, AnUnevenShareOfAMaximumBeginsBelowAllNumbers) {
+  for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kSum}) {
+    te::Builder b("extremes");
+    const Buffer x = b.input("x", {2, 5});
+    b.reduce("y", {2}, {{"k", 5}}, op,
+             [&](const te::Indices& i, const te::Indices& r) {
+               return load(x, {i[0], r[0]});
+             },
+             BufferRole::kOutput, {"i"});
+    Schedule s(b.finish());
+    const Tensor y = s.tensor("y");
+    s.rfactor(y, s.split(s.reduce_axes<1>(y)[0], 4).outer);
+    const auto program = s.finish();
+    ASSERT_TRUE(program.is_ok()) << program.message();
+    std::vector<std::vector<double>> args{{-5, -4, -3, -2, -6, 5, 4, 3, 2, 6}, {}};
+    ASSERT_TRUE(interpret(*program, args).is_ok());
+    const std::vector<double> expected = op == ReduceOp::kMax   ? std::vector<double>{-2, 6}
+                                         : op == ReduceOp::kMin ? std::vector<double>{-6, 2}
+                                                                : std::vector<double>{-20, 20};
+    EXPECT_EQ(args[1], expected);
+  }
+}
+
 }  // namespace
 }  // namespace tuner

@@ -159,6 +159,18 @@ TEST(ScheduleGpu, BindRefuses) {
       bound([](Schedule& s) { s.bind(s.reduce_axes<1>(s.tensor("acc"))[0], LoopKind::kThreadX); }),
       "bind(k, threadIdx.x): a reduce axis of extent 48; across threads it must be a power of two up to "
       "32 or a multiple of 32 up to 1024");
+  for (const auto& [extent, fits] : {std::pair<int64_t, bool>{16, true},
+                                     {32, true},
+                                     {96, true},
+                                     {1024, true},
+                                     {1056, false},
+                                     {2048, false},
+                                     {24, false}}) {
+    Schedule s(gpu_product(8, 8, extent));
+    const Tensor acc = s.tensor("acc");
+    s.bind(s.reduce_axes<1>(acc)[0], LoopKind::kThreadX);
+    EXPECT_EQ(refusal(s).find("a reduce axis of extent") == std::string::npos, fits) << extent;
+  }
   EXPECT_EQ(bound([](Schedule& s) {
               const auto [i, j] = s.axes<2>(s.tensor("out"));
               s.bind(i, LoopKind::kBlockX);
@@ -225,6 +237,22 @@ TEST(ScheduleGpu, SharedMemoryPrimitivesRefuse) {
   Schedule name = tiled_product(8, 8, 8);
   name.rename(name.axis("k.outer"), "two words");
   EXPECT_EQ(refusal(name), "rename(k.outer, two words): a name is a word without \" ,:(){}\"");
+  for (const std::string wrong : {"", "a:b", "a,b", "a(b", "a)b", "{a", "a}"}) {
+    Schedule other = tiled_product(8, 8, 8);
+    other.rename(other.axis("k.outer"), wrong);
+    EXPECT_EQ(refusal(other), "rename(k.outer, " + wrong + "): a name is a word without \" ,:(){}\"");
+  }
+}
+
+TEST(ScheduleGpu, LaunchBoundsAreOneTo32) {
+  const auto bounded = [](int blocks) {
+    Schedule s = tiled_product(8, 8, 8);
+    s.launch_bounds(blocks);
+    return refusal(s);
+  };
+  EXPECT_EQ(bounded(1), bounded(32));
+  EXPECT_EQ(bounded(0), "launch_bounds(0): blocks of a multiprocessor must be in 1..32");
+  EXPECT_EQ(bounded(33), "launch_bounds(33): blocks of a multiprocessor must be in 1..32");
 }
 
 }  // namespace

@@ -78,6 +78,21 @@ for p0 in 0..3
             "pack(A, {0/2, 0%2*2, 1}): dimension 0 in multiples of 2; only blocks are padded");
 }
 
+// 0 * x is not 0 for every x: an infinity beyond the edge would make a NaN of a sum.
+TEST(SchedulePack, APaddedReductionNeedsZerosOnBothSides) {
+  const auto padded = [](int64_t repeat_a, int64_t repeat_b) {
+    Schedule s(testing::matmul(2, 4, 6));
+    s.pack(s.tensor("A"), {{0}, {1, 4}, {1, 4, true, 1, repeat_a}});
+    s.pack(s.tensor("B"), {{0, 4}, {1}, {0, 4, true, 1, repeat_b}});
+    s.pad_reduction(s.reduce_axes<1>(s.tensor("C"))[0], 4);
+    return s.finish().message();
+  };
+  EXPECT_EQ(padded(0, 0), "");
+  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{2, 0}, {0, 2}, {2, 2}})
+    EXPECT_NE(padded(a, b).find("the terms from 6 on are not proved to be 0"), std::string::npos)
+        << a << ", " << b << ": " << padded(a, b);
+}
+
 // The zeros that the packing entry writes are known to a sum of bytes, too.
 TEST(SchedulePack, ASumOverZerosPackedAheadMayBePadded) {
   Schedule s(testing::typed_matmul(DType::kUInt8, DType::kInt8, 2, 4, 7));

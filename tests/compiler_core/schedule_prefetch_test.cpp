@@ -173,6 +173,15 @@ TEST(SchedulePrefetch, ReplaysFromItsText) {
   EXPECT_EQ(to_text(*again), to_text(p.s.program()));
 }
 
+// A loop around requests computes nothing, so no stage has it: a trace that says so is refused.
+TEST(SchedulePrefetch, LoopsOfRequestsBelongToNoStage) {
+  Product p;
+  p.s.prefetch(p.s.tensor("b"), p.acc, p.k, 4);
+  const auto again = replay(Product::program(), p.s.trace() + "unroll(y:j.outer.ahead)\n");
+  EXPECT_FALSE(again.is_ok());
+  EXPECT_NE(again.message().find("y:j.outer.ahead"), std::string::npos) << again.message();
+}
+
 TEST(SchedulePrefetch, RefusalsNameTheReason) {
   const auto refusal = [](const auto& call) {
     Product p;

@@ -73,6 +73,16 @@ TEST(ScheduleReorder, RefusesWhatStandsApart) {
     s.reorder({n, m});
     EXPECT_EQ(s.finish().message(), "reorder({n, m}): n is vectorized; reorder before");
   }
+  {
+    Schedule s(testing::matmul(8, 8, 4));
+    const auto [m, n] = s.axes<2>(s.tensor("C"));
+    const auto [k] = s.reduce_axes<1>(s.tensor("C"));
+    s.reorder({k, m, n});
+    s.vectorize(n);
+    s.vectorize_rows(m);
+    s.reorder({m, k});
+    EXPECT_EQ(s.finish().message(), "reorder({m, k}): m is vector_rows; reorder before");
+  }
 }
 
 }  // namespace

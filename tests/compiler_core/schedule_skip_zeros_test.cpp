@@ -91,6 +91,33 @@ for i in 0..4
 )");
 }
 
+// inf is not nothing to a maximum, nor -inf to a minimum: such terms stay.
+TEST(ScheduleSkipZeros, OfAMaximumOnlyMinusInfinityIsNothing) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto skipped = [](ReduceOp op, double otherwise) {
+    te::Builder b("extreme");
+    const Buffer x = b.input("x", {8});
+    b.reduce("out", {4}, {{"k", 3}}, op,
+             [&](const te::Indices& i, const te::Indices& k) {
+               const Expr at = i[0] * 2 + k[0];
+               return select(at < 8, load(x, {at}), float_imm(otherwise));
+             },
+             BufferRole::kOutput, {"i"});
+    Schedule s(b.finish());
+    const Tensor out = s.tensor("out");
+    s.decompose_reduction(out, s.reduce_axes<1>(out)[0]);
+    s.skip_zeros(out);
+    return loops(s).find("select") == std::string::npos;
+  };
+  EXPECT_TRUE(skipped(ReduceOp::kMax, -kInfinity));
+  EXPECT_TRUE(skipped(ReduceOp::kMin, kInfinity));
+  EXPECT_FALSE(skipped(ReduceOp::kMax, kInfinity));
+  EXPECT_FALSE(skipped(ReduceOp::kMin, -kInfinity));
+  EXPECT_FALSE(skipped(ReduceOp::kMax, 0));
+  EXPECT_TRUE(skipped(ReduceOp::kSum, 0));
+  EXPECT_FALSE(skipped(ReduceOp::kSum, -kInfinity));
+}
+
 TEST(ScheduleSkipZeros, RefusesWhatIsNoSumOrStillInitialisesItself) {
   PaddedConvolution p;
   Schedule early = p.s, copy = p.s;

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "compiler_core/analysis/regions.h"
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/oracle/oracle.h"
 #include "tests/compiler_core/tile_schedules.h"
@@ -90,6 +91,41 @@ TEST(ScheduleTensorize, TilesOfAnySizeAndTypeSumTheSame) {
   for (const DType a : {DType::kInt8, DType::kUInt8})
     for (const DType b : {DType::kInt8, DType::kUInt8})
       check(a, b, 21, 40, 70, {.rows = 11, .down = 2, .across = 1});
+}
+
+// A unit that can multiply but not load tiles: the sums, which only meet what is loaded, are loops, too.
+TEST(ScheduleTensorize, AFragmentIsRegistersForAllOrForNobody) {
+  const auto tile = [](const char* name, DType dtype, std::vector<int64_t> shape, MemoryScope scope) {
+    return make_buffer(name, dtype, std::move(shape), scope);
+  };
+  const Buffer c = tile("c", DType::kFloat32, {16, 16}, MemoryScope::kFragment);
+  const Buffer a = tile("a", DType::kBFloat16, {16, 32}, MemoryScope::kFragment);
+  const Buffer b = tile("b", DType::kBFloat16, {16, 16, 2}, MemoryScope::kFragment);
+  const Buffer x = make_buffer("x", DType::kBFloat16, {16, 32}, MemoryScope::kGlobal, BufferRole::kInput);
+  const auto use = [](const char* name, const std::vector<Buffer>& operands) {
+    auto s = std::make_shared<StmtNode>();
+    s->kind = StmtKind::kIntrinsic;
+    s->name = name;
+    for (const Buffer& o : operands)
+      s->operands.push_back(load(o, std::vector<Expr>(o->shape.size(), Expr(0))));
+    return Stmt(s);
+  };
+  Stmt body = make_seq({use("amx.zero.float32.16", {c}), use("amx.bfloat16.16", {c, a, b}),
+                        use("amx.load.bfloat16.16", {a, x})});
+  for (const Buffer& each : {c, a, b}) body = make_allocate(each, body);
+  const Program p{"tiles", {x}, body};
+  const auto left = [&](const std::function<bool(const Intrinsic&)>& keep) {
+    std::string found;
+    visit(with_meanings(p, keep).body, [&](const Stmt& s) {
+      if (s->kind == StmtKind::kIntrinsic) found += s->name + " ";
+      if (s->kind == StmtKind::kAllocate && s->buffer->scope == MemoryScope::kFragment)
+        found += s->buffer->name + " ";
+    });
+    return found;
+  };
+  EXPECT_EQ(left([](const Intrinsic&) { return true; }),
+            "b a c amx.zero.float32.16 amx.bfloat16.16 amx.load.bfloat16.16 ");
+  EXPECT_EQ(left([](const Intrinsic& i) { return !i.name.starts_with("amx.load"); }), "");
 }
 
 TEST(ScheduleTensorize, RegionsOfAStatementAreThoseOfItsTiles) {

@@ -97,6 +97,40 @@ TEST_F(Simplify, UsesWhatIsAssumed) {
   EXPECT_EQ(text(min(whole, 9)), "o*4 + r");
 }
 
+TEST_F(Simplify, AnExclusiveOrMayBeMoreThanBothSides) {
+  ranges.bind(i, 6), ranges.bind(r, 3);
+  const Expr both = bit_xor(i, r);  // 5 xor 2 is 7
+  EXPECT_EQ(text(both < 7), "xor(i, r) < 7");
+  EXPECT_EQ(text(both < 8), "true");
+  EXPECT_EQ(const_bounds(both, ranges), std::pair(int64_t{0}, int64_t{7}));
+  EXPECT_FALSE(const_bounds(bit_xor(Expr(i) - 1, r), ranges).has_value()) << "of a negative number: any";
+}
+
+TEST_F(Simplify, HalfAnIntervalIsNone) {
+  ranges.assume(Expr(f) >= 3);
+  EXPECT_FALSE(const_bounds(f, ranges).has_value());
+  EXPECT_EQ(text(Expr(f) >= 2), "true");
+  EXPECT_EQ(text(Expr(f) < 10), "f < 10");
+  ranges.assume(Expr(f) < 10);
+  EXPECT_EQ(const_bounds(f, ranges), std::pair(int64_t{3}, int64_t{9}));
+}
+
+TEST_F(Simplify, TheOtherBranchKnowsTheOpposite) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {8});
+  const auto set = [&](double value) { return make_store(x, {i}, float_imm(value)); };
+  const auto branches = [&](const Expr& condition, const Expr& inside, const Expr& otherwise) {
+    return to_text(
+        simplify(make_for(i, 8, make_if(condition, make_if(inside, set(1)), make_if(otherwise, set(2))))));
+  };
+  EXPECT_EQ(branches(Expr(i) < 4, Expr(i) < 6, Expr(i) >= 4),
+            "for i in 0..8\n  if i < 4\n    x[i] = 1\n  else\n    x[i] = 2\n");
+  // The first branch never runs: what is left is under the opposite.
+  EXPECT_EQ(branches(Expr(i) < 4, Expr(i) >= 5, Expr(i) >= 4), "for i in 0..8\n  if i >= 4\n    x[i] = 2\n");
+  // Of two conditions either may be the false one.
+  EXPECT_EQ(branches(Expr(i) >= 2 && Expr(i) < 4, Expr(i) < 6, Expr(i) < 2),
+            "for i in 0..8\n  if i >= 2 && i < 4\n    x[i] = 1\n  else\n    if i < 2\n      x[i] = 2\n");
+}
+
 TEST_F(Simplify, ValuesKeepTheirOperations) {
   const Buffer x = make_buffer("x", DType::kFloat32, {16});
   ranges.bind(i, 4);
@@ -285,6 +319,40 @@ class RandomExpressions {
   std::mt19937 random_;
   std::vector<std::pair<Var, int64_t>> vars_;
 };
+
+// Loads of blocks, in steps and apart, for every iteration of the loops outside and inside.
+TEST(SimplifyRandom, RegionsCoverEveryElement) {
+  for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/1000)) {
+    std::mt19937 random(seed);
+    const auto pick = [&](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    const Var o = make_var("o"), r = make_var("r"), q = make_var("q");
+    const int64_t extents[] = {pick(1, 5), pick(1, 6), pick(1, 4)};
+    const Buffer x = make_buffer("x", DType::kFloat32, {400}), y = make_buffer("y", DType::kFloat32, {6});
+    std::vector<Expr> indices;
+    const Expr inside = Expr(r) * pick(0, 6) + Expr(q) * pick(0, 6);
+    for (int64_t n = pick(1, 3); n > 0; --n)
+      indices.push_back(floor_div(Expr(o) * pick(0, 9) + inside + pick(0, 9), pick(1, 5)) + pick(0, 9));
+    Expr sum = load(x, {indices[0]});
+    for (size_t n = 1; n < indices.size(); ++n) sum = sum + load(x, {indices[n]});
+    const Stmt s = make_for(r, extents[1], make_for(q, extents[2], make_store(y, {r}, sum)));
+    RangeMap outer;
+    outer.bind(o, extents[0]);
+    const auto region = region_read(s, x, outer);
+    ASSERT_TRUE(region.has_value());
+    std::map<const VarNode*, int64_t> at;
+    for (at[o.get()] = 0; at[o.get()] < extents[0]; ++at[o.get()])
+      for (at[r.get()] = 0; at[r.get()] < extents[1]; ++at[r.get()])
+        for (at[q.get()] = 0; at[q.get()] < extents[2]; ++at[q.get()])
+          for (const Expr& index : indices) {
+            const int64_t from = evaluate(region->min[0], at), element = evaluate(index, at);
+            ASSERT_TRUE(from <= element && element < from + region->extent[0])
+                << to_text(s) << "element " << element << " with o=" << at[o.get()] << ", region from "
+                << to_text(region->min[0]) << ", " << region->extent[0] << " elements";
+          }
+  }
+}
 
 TEST(SimplifyRandom, KeepsEveryValue) {
   for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/4000)) RandomExpressions(seed).check();

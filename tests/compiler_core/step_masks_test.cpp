@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler_core/codegen_cuda/vector_access.h"
 #include "tests/compiler_core/gpu_kernels.h"
 
 namespace tuner::testing {
@@ -116,6 +117,36 @@ TEST(StepMasks, WhatIsNotKnownBeforeTheStepsStays) {
         EXPECT_EQ(to_text(kind).find("part"), std::string::npos) << to_text(kind);
     EXPECT_EQ(masks.size(), std::string_view(what) == "of a loop in the copy" ? 1u : 0u);
   }
+}
+
+// Whether the four lanes from 4i on decide alike, for every comparison and border, tried for each of them.
+TEST(VectorAccess, AGuardIsTheSameForAllLanesOnlyAtWholeVectors) {
+  const Var lane = make_var("lane"), i = make_var("i");
+  RangeMap ranges;
+  ranges.bind(lane, 4);
+  ranges.bind(i, 6);
+  const Expr at = Expr(i) * 4 + lane;
+  int alike = 0;
+  for (int64_t border = 0; border <= 24; ++border)
+    for (const BinaryOp op : {BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt, BinaryOp::kGe}) {
+      bool same = true;
+      for (int64_t vector = 0; vector < 6; ++vector)
+        for (int64_t l = 0; l < 4; ++l) {
+          const auto holds = [&](int64_t x) {
+            return op == BinaryOp::kLt   ? x < border
+                   : op == BinaryOp::kLe ? x <= border
+                   : op == BinaryOp::kGt ? x > border
+                                         : x >= border;
+          };
+          same = same && holds(vector * 4 + l) == holds(vector * 4);
+        }
+      const bool found = cuda::same_for_all_lanes(binary(op, at, border), lane, 4, ranges);
+      EXPECT_TRUE(same || !found) << to_text(binary(op, at, border)) << " is decided within a vector";
+      alike += found ? 1 : 0;
+    }
+  EXPECT_GE(alike, 20) << "borders at multiples of four";
+  EXPECT_TRUE(cuda::same_for_all_lanes(Expr(i) <= 3, lane, 4, ranges));
+  EXPECT_FALSE(cuda::same_for_all_lanes(Expr(i) < 3 && Expr(lane) < 3, lane, 4, ranges));
 }
 
 }  // namespace

@@ -59,6 +59,10 @@ TEST(Target, AnUnlistedCpuHasTheDefaults) {
   const Target t = *parse_target("llvm -mcpu=some-new-cpu");
   EXPECT_EQ(t.name(), "llvm -mcpu=some-new-cpu -threads=1");
   EXPECT_EQ(t.f32_lanes(), 4);
+  EXPECT_EQ(t.vector_registers(), 16);
+  EXPECT_EQ(t.l1d_bytes, 32 << 10);
+  EXPECT_EQ(t.l2_bytes, 1024 << 10);
+  EXPECT_EQ(t.l3_bytes, 8192 << 10);
 }
 
 TEST(Target, ErrorsNameTheWord) {
@@ -76,6 +80,9 @@ TEST(Target, ErrorsNameTheWord) {
             "error: target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");
   EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=0"),
             "error: target: -threads: expected a number in 1..4096, found \"0\"");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=4096"), "llvm -mcpu=haswell -threads=4096");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=4097"),
+            "error: target: -threads: expected a number in 1..4096, found \"4097\"");
   EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=2x"),
             "error: target: -threads: expected a number in 1..4096, found \"2x\"");
   EXPECT_EQ(canonical("llvm -mcpu=a;b"), "error: target: -mcpu: \"a;b\" is not a name");

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compiler_core/ir/visitor.h"
 #include "tests/compiler_core/programs.h"
 
@@ -64,6 +66,40 @@ TEST(Te, ReductionsOfIntegersStartAtTheEndsOfTheirType) {
   EXPECT_EQ(start(ReduceOp::kMin, DType::kUInt8), 255);
   EXPECT_EQ(start(ReduceOp::kMin, DType::kInt64), INT64_MAX);
   EXPECT_EQ(start(ReduceOp::kSum, DType::kInt32), 0);
+  EXPECT_EQ(start(ReduceOp::kMin, DType::kInt8), 127);
+  EXPECT_EQ(start(ReduceOp::kMax, DType::kUInt8), 0);
+  EXPECT_EQ(start(ReduceOp::kMax, DType::kInt32), -2147483648);
+  EXPECT_EQ(start(ReduceOp::kMin, DType::kInt32), 2147483647);
+  EXPECT_EQ(start(ReduceOp::kMax, DType::kInt64), INT64_MIN);
+}
+
+TEST(Te, ASumOverTwoAxesStartsOnce) {
+  te::Builder b("both");
+  const Buffer x = b.input("x", {2, 3});
+  b.reduce(
+      "y", {}, {{"r", 2}, {"s", 3}}, ReduceOp::kSum,
+      [&](const te::Indices& /*i*/, const te::Indices& r) { return load(x, r); }, BufferRole::kOutput);
+  EXPECT_EQ("\n" + to_text(b.finish().body), R"(
+reduce r in 0..2
+  reduce s in 0..3
+    y[] += x[r, s], from 0 when r == 0 && s == 0
+)");
+}
+
+// Outputs in their order, whatever is declared before or behind them.
+TEST(Te, OutputsAreLastInTheirOrder) {
+  te::Builder b("order");
+  const auto number = [](const te::Indices& i) { return cast(DType::kFloat32, i[0]); };
+  const Buffer held = b.in_out("held", {2}), a = b.input("a", {2});
+  b.compute("first", {2}, number, BufferRole::kOutput);
+  const Buffer c = b.constant("c", {2});
+  b.compute(
+      "held", {2}, [&](const te::Indices& i) { return load(held, i) + load(a, i); }, BufferRole::kOutput);
+  b.compute(
+      "last", {2}, [&](const te::Indices& i) { return load(c, i); }, BufferRole::kOutput);
+  std::string names;
+  for (const Buffer& arg : b.finish().args) names += arg->name + " ";
+  EXPECT_EQ(names, "a c held first last ");
 }
 
 TEST(Te, AResultOfAGivenTypeHasIt) {
@@ -131,6 +167,22 @@ TEST(Te, IndexConstantsFold) {
   EXPECT_EQ(to_text(floor_div(Expr(-7), 2)), "-4");
   EXPECT_EQ(to_text(floor_mod(Expr(-7), 2)), "1");
   EXPECT_EQ(to_text(floor_mod(Expr(i), 1)), "0");
+  EXPECT_EQ(to_text(Expr(0) - i), "0 - i");
+  EXPECT_EQ(to_text(Expr(0) * i + bit_xor(0, i) - 0), "i");
+}
+
+TEST(Te, ExpressionsAreEqualIfAllOfThemIs) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {4}), y = make_buffer("y", DType::kFloat32, {4});
+  const Var i = make_var("i"), j = make_var("i");
+  EXPECT_TRUE(equal(load(x, {Expr(i) + 1}), load(x, {Expr(i) + 1})));
+  EXPECT_FALSE(equal(load(x, {i}), load(y, {i}))) << "another tensor";
+  EXPECT_FALSE(equal(load(x, {i}), load(x, {j}))) << "another variable of the same name";
+  EXPECT_FALSE(equal(min(Expr(i), 3), max(Expr(i), 3)));
+  EXPECT_FALSE(equal(unary(UnaryOp::kExp, load(x, {i})), unary(UnaryOp::kLog, load(x, {i}))));
+  EXPECT_FALSE(equal(cast(DType::kInt8, load(x, {i})), cast(DType::kUInt8, load(x, {i}))));
+  EXPECT_FALSE(equal(int_imm(0, DType::kInt32), Expr(0)));
+  EXPECT_FALSE(equal(float_imm(0.5), float_imm(0.25)));
+  EXPECT_TRUE(equal(float_imm(NAN), float_imm(NAN)));
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "compiler_core/arith/simplify.h"
+#include "compiler_core/base/status.h"
 #include "compiler_core/ir/intrinsic.h"
 
 namespace tuner {
 namespace {
+
+using ::testing::HasSubstr;
 
 std::pair<int64_t, int64_t> at(const IntrinsicOperand& o, int64_t lane, int64_t reg) {
   std::pair<int64_t, int64_t> place;
@@ -114,6 +117,58 @@ TEST(WarpFragments, MatricesOfFloat32AreLoadedAsTheManualSays) {
       EXPECT_EQ(at(load.operands[0], lane, reg),
                 at(load.operands[1], 8 * (reg % 4) + lane / 4, reg / 4 * 4 + lane % 4))
           << "register " << reg << " of lane " << lane;
+}
+
+// tf32 has 10 bits of 23 behind the leading one: the other 13 are cleared, and go to the rest. The product of both rests, 2^-22 of
+// the whole, is left out.
+TEST(WarpFragments, ThreeTermsAreTheHighBitsAndTheRest) {
+  const std::string helper = find_intrinsic("mma.tf32x3.mk.kn")->cuda_helper;
+  for (const std::string of : {"a", "b"}) {
+    EXPECT_THAT(helper, HasSubstr(str("high_", of, "[i] = __int_as_float(__float_as_int(", of, "[i]) & ",
+                                      -(1 << 13), ");")));
+    EXPECT_THAT(helper, HasSubstr(str("rest_", of, "[i] = ", of, "[i] - high_", of, "[i];")));
+  }
+  size_t at = 0;
+  for (const char* step : {"_step(sums, rest_a, high_b);", "_step(sums, rest_a + 4, high_b + 2);",
+                           "_step(sums, high_a, rest_b);", "_step(sums, high_a + 4, rest_b + 2);",
+                           "_step(sums, high_a, high_b);", "_step(sums, high_a + 4, high_b + 2);"}) {
+    at = helper.find(step, at);
+    ASSERT_NE(at, std::string::npos) << step << " in its place of\n" << helper;
+  }
+  EXPECT_EQ(helper.find("rest_a, rest_b"), std::string::npos) << helper;
+  EXPECT_THAT(find_intrinsic("mma.tf32.mk.kn")->cuda_helper, HasSubstr("_step(c, a + 4, b + 2);"));
+}
+
+// Groups of W lanes meet at distances W / 2 and less; the functions are those that keep a NaN.
+TEST(WarpFragments, ButterfliesGoOverTheirOwnLanesAndKeepNans) {
+  EXPECT_EQ(find_intrinsic("warp_allreduce.sum.8")->cuda,
+            "for (int d = 4; d > 0; d /= 2) *$0 = *$0 + __shfl_xor_sync(0xffffffffu, *$0, d);");
+  EXPECT_EQ(find_intrinsic("warp_allreduce.max.32")->cuda,
+            "for (int d = 16; d > 0; d /= 2) *$0 = ieee_max(*$0, __shfl_xor_sync(0xffffffffu, *$0, d));");
+  EXPECT_THAT(find_intrinsic("warp_allreduce.min.2")->cuda,
+              HasSubstr("(int d = 1; d > 0; d /= 2) *$0 = ieee_min("));
+}
+
+// Intel's and Arm's names: tdp(b|f)(s|u)... of A and then B; usmmla of unsigned by signed.
+TEST(WarpFragments, TilesOfCpusNameTheFeaturesOfTheirInstructions) {
+  using ::testing::ElementsAre;
+  const struct {
+    const char *name, *llvm, *unit, *feature;
+  } kProducts[] = {{"amx.float16.16", "llvm.x86.tdpfp16ps", "amx-tile", "amx-fp16"},
+                   {"amx.bfloat16.3", "llvm.x86.tdpbf16ps", "amx-tile", "amx-bf16"},
+                   {"amx.uint8.int8.16", "llvm.x86.tdpbusd", "amx-tile", "amx-int8"},
+                   {"amx.int8.uint8.1", "llvm.x86.tdpbsud", "amx-tile", "amx-int8"},
+                   {"mmla.uint8.int8.2", "llvm.aarch64.neon.usmmla", "neon", "i8mm"},
+                   {"mmla.uint8.uint8.2", "llvm.aarch64.neon.ummla", "neon", "i8mm"},
+                   {"mmla.int8.int8.2", "llvm.aarch64.neon.smmla", "neon", "i8mm"},
+                   {"mmla.bfloat16.2", "llvm.aarch64.neon.bfmmla", "neon", "bf16"}};
+  for (const auto& [name, llvm, unit, feature] : kProducts) {
+    const Intrinsic* const i = find_intrinsic(name);
+    ASSERT_NE(i, nullptr) << name;
+    EXPECT_EQ(i->llvm, llvm) << name;
+    EXPECT_THAT(i->features, ElementsAre(unit, feature)) << name;
+  }
+  EXPECT_EQ(find_intrinsic("mmla.int8.uint8.2"), nullptr) << "there is no such instruction";
 }
 
 }  // namespace

@@ -259,6 +259,20 @@ TEST(Wgmma, SumsAreNobodysBeforeTheyHaveLanded) {
               HasSubstr("products of acc.fragment are started and never land"));
 }
 
+// "Matrix Descriptor Format": bits 0 to 13 the address, 16 to 29 the leading dimension's offset, 32 to 45 the stride's, all over
+// 16 bytes; 62 and 63 the swizzle, 1 for 128 bytes. And how many groups may be under way behind each wait.
+TEST(Wgmma, DescriptorsAreThoseOfTheManual) {
+  const Intrinsic& whole = *find_intrinsic("wgmma.bfloat16.128.mk.kn");
+  EXPECT_THAT(whole.cuda_shared_helper, HasSubstr(str("(at >> 4 & 0x3fff) | ", 64 * 128 / 16, "ull << 16 | ",
+                                                      8 * 128 / 16, "ull << 32 | 1ull << 62;")));
+  EXPECT_THAT(whole.cuda_shared_helper,
+              HasSubstr("void await_products() { asm volatile(\"wgmma.wait_group.sync.aligned 0;\""));
+  EXPECT_THAT(whole.cuda_shared_helper,
+              HasSubstr("void await_earlier_products() { asm volatile(\"wgmma.wait_group.sync.aligned 1;\""));
+  EXPECT_EQ(find_intrinsic("wgmma.landed.bfloat16.128.mk.kn")->cuda, "await_products();");
+  EXPECT_EQ(find_intrinsic("wgmma.landed_before.bfloat16.128.mk.kn")->cuda, "await_earlier_products();");
+}
+
 TEST(Wgmma, IsOfOneArchitecture) {
   const Result<GpuProgram> gpu = lowered({});
   ASSERT_TRUE(gpu) << gpu.message();

@@ -313,6 +313,31 @@ TEST(ConfigSpace, CrossoverTakesKnobsFromItsParents) {
   EXPECT_TRUE(mixed);
 }
 
+// Where the knob of one parent does not fit, that of the other does, and nothing else is taken.
+TEST(ConfigSpace, CrossoverAsksTheOtherParentFirst) {
+  ConfigSpace space;
+  const SplitKnob a = space.split("a", 50), b = space.split("b", 50);
+  space.require((a.inner() + b.inner()) % 2 == 0);
+  ASSERT_TRUE(space.seal().is_ok());
+  const auto index = [&](const char* text) { return *space.index_of(*config_from_text(text)); };
+  const ConfigIndex even = index("a=4 b=40"), odd = index("a=5 b=1");
+  std::mt19937_64 rng(4);
+  std::set<ConfigIndex> children;
+  for (int i = 0; i < 200; ++i) children.insert(space.crossover(even, odd, rng));
+  EXPECT_EQ(children, (std::set<ConfigIndex>{even, odd}));
+}
+
+TEST(ConfigSpace, RefusesMoreConfigsThanAnIndexCounts) {
+  const auto sealed = [](int knobs) {
+    ConfigSpace space;
+    for (int i = 0; i < knobs; ++i) space.split(str("k", i), 256);
+    const Status status = space.seal();
+    return status.is_ok() ? str(space.size()) : status.message();
+  };
+  EXPECT_EQ(sealed(7), str(uint64_t{1} << 56));
+  EXPECT_EQ(sealed(8), "config space: more than 2^62 valid configs; narrow knob k7");
+}
+
 TEST(ConfigSpace, SamplesUniformly) {
   // Very uneven: a = 1 leaves 60 values of b, a = 60 leaves one.
   ConfigSpace space;

@@ -182,5 +182,23 @@ TEST(Conv2dWinogradCpu, DataAhead) {
     }
 }
 
+// An error arrives behind the activation times its slope, at most 1.5 of hard_swish.
+TEST(Conv2dWinogradCpu, AnActivationWidensTheToleranceByItsSlope) {
+  Conv2dWorkload w = layer(64, 28, 28, 64);
+  for (const AnyTemplate* t : winograd_templates()) {
+    w.activation = Activation::kNone;
+    const Tolerance plain = t->tolerance(w);
+    EXPECT_GT(plain.absolute, 0);
+    for (const auto& [activation, slope] : {std::pair{Activation(Activation::kRelu), 1.0},
+                                            {Activation(Activation::kSilu), 1.1},
+                                            {Activation(Activation::kHardSwish), 1.5},
+                                            {Activation(Activation::kSigmoid), 1.0}}) {
+      w.activation = activation;
+      EXPECT_DOUBLE_EQ(t->tolerance(w).absolute, slope * plain.absolute) << t->name();
+      EXPECT_EQ(t->tolerance(w).relative, plain.relative);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tuner

@@ -175,5 +175,22 @@ TEST(MatmulCpu, LargerShapeOnce) {
   expect_configs_right(matmul_cpu(), matmul(127, 255, 3), cpu(512, 32), 3, 6);
 }
 
+// Sums, one vector of each column and a broadcast: what a tile needs, of what the CPU has.
+TEST(MatmulCpu, EveryTileFitsTheRegisters) {
+  for (const auto& [bits, registers] : {std::pair{512, 32}, {256, 16}, {128, 16}}) {
+    const auto instance = matmul_cpu().apply(matmul(96, 256, 64), cpu(bits, registers));
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    std::mt19937_64 rng(5);
+    int64_t most = 0;
+    for (int i = 0; i < 3000; ++i) {
+      const Config c = (*instance)->space().at((*instance)->space().sample(rng));
+      const int64_t vectors = c.at("tile_n") / (bits / 32);
+      most = std::max(most, c.at("tile_m") * vectors + vectors + 1);
+    }
+    EXPECT_LE(most, registers);
+    EXPECT_GE(most, registers - 2) << "no register is left unused for nothing";
+  }
+}
+
 }  // namespace
 }  // namespace tuner

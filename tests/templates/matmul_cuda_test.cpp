@@ -1,7 +1,9 @@
 // matmul_cuda: when it applies, its loops, and random configs on odd shapes, emulated, against the oracle.
 #include <gtest/gtest.h>
 
+#include "templates/cuda/cuda_schedule.h"
 #include "templates/registry/registry.h"
+#include "templates/space/int_expr.h"
 #include "tests/templates/gpu_template_check.h"
 
 namespace tuner {
@@ -170,6 +172,57 @@ TEST(MatmulCuda, EveryOperandForm) {
     w.batch = (form & 16) != 0 ? 3 : 1;
     expect_gpu_configs_right(matmul_cuda(), w, gpu("sm_80"), 1, static_cast<uint64_t>(form));
   }
+}
+
+// Tiles of both operands, of the next step too where they are double-buffered, for each block that is wished for.
+TEST(MatmulCuda, EveryConfigFitsSharedMemory) {
+  for (const auto& [arch, bytes] :
+       {std::pair{"sm_75", 64 << 10}, {"sm_86", 99 << 10}, {"sm_90", 227 << 10}}) {
+    const auto instance = matmul_cuda().apply(matmul(2048, 2048, 2048), gpu(arch));
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    std::mt19937_64 rng(7);
+    for (int i = 0; i < 3000; ++i) {
+      const Config c = space.at(space.sample(rng));
+      const int64_t block_m = c.at("warps_m") * c.at("lanes_m") * c.at("thread_m"),
+                    block_n = c.at("warps_n") * (32 / c.at("lanes_m")) * c.at("thread_n");
+      ASSERT_LE((block_m + block_n) * c.at("block_k") * 4 * (1 + c.at("double_buffer")) * c.at("min_blocks"),
+                bytes)
+          << space.describe(c);
+      ASSERT_LE(c.at("warps_m") * c.at("warps_n") * 32, 1024);
+    }
+  }
+}
+
+// 65,535 blocks in y and in z: more batches go into x, which takes 2^31 - 1.
+TEST(MatmulCuda, BatchesBeyondTheGridGoIntoItsFirstDimension) {
+  for (const int64_t batch : {65'535, 65'536, 300'000}) {
+    MatmulWorkload w = matmul(8, 8, 8);
+    w.batch = batch;
+    const auto instance = matmul_cuda().apply(w, gpu());
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const auto program =
+        (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+    ASSERT_TRUE(program.is_ok()) << program.message();
+    const auto lowered = lower_gpu(*program);
+    ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+    const auto& grid = lowered->kernels[0].grid;
+    EXPECT_LE(std::max(grid[1], grid[2]), 65'535);
+    EXPECT_GE(grid[0] * grid[1] * grid[2], batch);
+    EXPECT_EQ(grid[2], batch == 65'535 ? batch : 1);
+  }
+}
+
+// 65,536 registers of a multiprocessor, a multiple of 8 for each thread, 255 at most.
+TEST(MatmulCuda, RegistersAreDealtInEights) {
+  const auto limit = [](int64_t threads, int64_t blocks) {
+    return evaluate(*cuda::register_limit(gpu(), threads, blocks).node(), {});
+  };
+  EXPECT_EQ(limit(256, 1), 255);
+  EXPECT_EQ(limit(256, 2), 128);
+  EXPECT_EQ(limit(256, 3), 80);   // 85.3
+  EXPECT_EQ(limit(384, 1), 168);  // 170.7
+  EXPECT_EQ(limit(1024, 1), 64);
 }
 
 }  // namespace

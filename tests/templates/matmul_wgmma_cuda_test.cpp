@@ -168,6 +168,22 @@ TEST(MatmulWgmmaCuda, ProductsAreWaitedForBeforeTheirOperandsChange) {
               HasSubstr("products not started"));
 }
 
+// While products of a step run on, threads already copy: not to the stage that is read, so two are too few. TMA waits.
+TEST(MatmulWgmmaCuda, ProductsThatGoOnNeedAStageMore) {
+  const auto instance = matmul_wgmma_cuda().apply(matmul(1024, 1024, 2048), gpu());
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  std::mt19937_64 rng(9);
+  int by_threads = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Config c = space.at(space.sample(rng));
+    if (c.at("overlap") == 0 || c.at("tma") != 0) continue;
+    ASSERT_GE(c.at("stages"), 3) << space.describe(c);
+    ++by_threads;
+  }
+  EXPECT_GT(by_threads, 100);
+}
+
 TEST(MatmulWgmmaCuda, SchedulesReplayFromTheirText) {
   MatmulWorkload w = matmul(70, 56, 200);
   w.transpose_b = w.bias = true;

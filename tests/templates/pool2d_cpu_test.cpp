@@ -131,5 +131,19 @@ TEST(Pool2dCpu, DeclinesOtherTargets) {
             "needs a CPU target, got cuda -arch=sm_80");
 }
 
+// Rows by vectors of a tile, one that is read, one to spare.
+TEST(Pool2dCpu, EveryTileFitsTheRegisters) {
+  const auto instance = pool2d_cpu().apply(pool(8, 64, 256, 3, 1, 1), cpu(256, 16));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  std::mt19937_64 rng(6);
+  int64_t most = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const Config c = (*instance)->space().at((*instance)->space().sample(rng));
+    most = std::max(most, c.at("tile_ow") / 8 * c.at("tile_oh") + 2);
+  }
+  EXPECT_LE(most, 16);
+  EXPECT_GE(most, 14);
+}
+
 }  // namespace
 }  // namespace tuner

@@ -107,5 +107,22 @@ TEST(SoftmaxCuda, OddShapesAndRandomConfigs) {
         expect_gpu_configs_right(softmax_cuda(), SoftmaxWorkload{rows, columns}, gpu(), 8, ++seed));
 }
 
+// Rows of a block, each as long as its threads cover, in shared memory.
+TEST(SoftmaxCuda, RowsThatAreKeptFitSharedMemory) {
+  const auto instance = softmax_cuda().apply(SoftmaxWorkload{4096, 3000}, gpu("sm_86"));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  std::mt19937_64 rng(8);
+  int kept = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Config c = space.at(space.sample(rng));
+    if (c.at("kept") != 1) continue;  // registers, shared, nowhere
+    const int64_t covered = c.at("threads") * c.at("vector"), chunks = (3000 + covered - 1) / covered;
+    ASSERT_LE(c.at("rows") * chunks * covered * 4, 99 << 10) << space.describe(c);
+    ++kept;
+  }
+  EXPECT_GT(kept, 100);
+}
+
 }  // namespace
 }  // namespace tuner

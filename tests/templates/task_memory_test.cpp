@@ -37,6 +37,19 @@ TEST(TaskMemory, AnOutputInPlaceIsBoth) {
   EXPECT_EQ(m.making_bytes, (64 << 20) + 12 * 3'000'000 + 24 * 1'000'000);
 }
 
+// The reference keeps the padded image and the sums at the same time, in doubles.
+TEST(TaskMemory, PaddedImagesOfAConvolutionCount) {
+  const Conv2dWorkload w{.in_channels = 64,
+                         .in_height = 100,
+                         .in_width = 100,
+                         .out_channels = 16,
+                         .kernel_height = 3,
+                         .kernel_width = 3,
+                         .padding = {1, 1, 1, 1}};
+  const int64_t in = 640'000 + 64 * 16 * 9, out = 160'000, padded = int64_t{64} * 102 * 102;
+  EXPECT_EQ(task_memory(w).making_bytes, (64 << 20) + 12 * in + 16 * out + 8 * (padded + out));
+}
+
 TEST(TaskMemory, SaysWhatDoesNotFitAndWhatToDo) {
   const Workload w = product(60'000);
   EXPECT_TRUE(fits(w, {}));

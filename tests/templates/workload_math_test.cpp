@@ -282,6 +282,36 @@ TEST(WorkloadMath, ElementwiseAppliesThePartsThatAreWanted) {
   }
 }
 
+// Their formulas, as papers and ONNX have them, from numbers near 0 to those where exp overflows a float32.
+TEST(WorkloadMath, ActivationsAreTheirFormulas) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto gelu_tanh = [](double x) {
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  };
+  const std::pair<Activation, std::function<double(double)>> kFormulas[] = {
+      {Activation::kNone, [](double x) { return x; }},
+      {Activation::kRelu, [](double x) { return x > 0 ? x : 0; }},
+      {Activation::clip(-1.5F, 2), [](double x) { return std::clamp(x, -1.5, 2.0); }},
+      {Activation::leaky(0.25F), [](double x) { return x > 0 ? x : 0.25 * x; }},
+      {Activation::kSigmoid, sigmoid},
+      {Activation::kSilu, [&](double x) { return x * sigmoid(x); }},
+      {Activation::kHardSwish, [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
+      {Activation::kTanh, [](double x) { return std::tanh(x); }},
+      {Activation::kGelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
+      {Activation::kGeluTanh, gelu_tanh}};
+  EXPECT_EQ(std::size(kFormulas), static_cast<size_t>(kActivationKinds));
+  std::vector<double> numbers = {0, -0.0, 1e-6, -1e-6, 100, -100};
+  for (double x = -8; x <= 8; x += 0.375) numbers.push_back(x);
+  for (const auto& [activation, formula] : kFormulas) {
+    const ElementwiseWorkload w{.columns = std::ssize(numbers), .activation = activation};
+    std::vector<std::vector<double>> args{numbers, {}};
+    ASSERT_TRUE(interpret(Workload(w).compute(), args).is_ok());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_NEAR(args[1][i], formula(numbers[i]), 1e-7 * (1e-3 + std::abs(numbers[i])))
+          << activation_text(activation) << " of " << numbers[i];
+  }
+}
+
 TEST(WorkloadMath, MatmulIsTheSum) {
   for (int form = 0; form < 32; ++form) {
     SCOPED_TRACE(form);

@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "templates/workload/tolerance.h"
 #include "tests/random_seed.h"
 #include "tests/templates/random_epilogue.h"
 
@@ -114,6 +115,63 @@ TEST(WorkloadKey, ReadsBack) {
     EXPECT_EQ(back->bytes(), w.bytes());
     EXPECT_EQ(back->op_name(), w.op_name());
   }
+}
+
+// Whatever differs in two workloads differs in their keys, and comes back from them.
+TEST(WorkloadKey, EveryFieldIsTold) {
+  std::set<std::string> keys;
+  size_t count = 0;
+  const auto add = [&](const Workload& w) {
+    ASSERT_TRUE(validate(w).is_ok()) << validate(w).message();
+    EXPECT_TRUE(keys.insert(w.key()).second) << w.key() << " is the key of two workloads";
+    EXPECT_EQ(workload_from_key(w.key())->key(), w.key());
+    ++count;
+  };
+  Conv2dWorkload conv = resnet_last();
+  conv.kernel_height = conv.kernel_width = 2;
+  add(conv);
+  for (void (*change)(Conv2dWorkload&) : std::initializer_list<void (*)(Conv2dWorkload&)>{
+           [](auto& w) { w.batch = 2; },
+           [](auto& w) { w.in_channels = 256; },
+           [](auto& w) { w.in_height = 8; },
+           [](auto& w) { w.in_width = 8; },
+           [](auto& w) { w.out_channels = 256; },
+           [](auto& w) { w.kernel_height = 3; },
+           [](auto& w) { w.kernel_width = 3; },
+           [](auto& w) { w.stride[0] = 2; },
+           [](auto& w) { w.stride[1] = 2; },
+           [](auto& w) { w.padding[0] = 2; },
+           [](auto& w) { w.padding[1] = 2; },
+           [](auto& w) { w.padding[2] = 2; },
+           [](auto& w) { w.padding[3] = 2; },
+           [](auto& w) { w.dilation[0] = 2; },
+           [](auto& w) { w.dilation[1] = 2; },
+           [](auto& w) { w.groups = 2; },
+           [](auto& w) { w.bias = false; },
+           [](auto& w) { w.scale = true; },
+           [](auto& w) { w.residual = true; },
+           [](auto& w) { w.accumulate = true; },
+           [](auto& w) { w.activation = Activation::kSilu; },
+           [](auto& w) { w.activation = Activation::clip(0, 6.125F); },
+           [](auto& w) { w.activation = Activation::clip(0, 6.1251F); },
+           [](auto& w) { w.activation = Activation::leaky(0.1F); },
+           [](auto& w) { w.dtype = DType::kBFloat16; },
+           [](auto& w) { w.dtype = DType::kFloat16; },
+           [](auto& w) { w.dtype = DType::kFloat16, w.narrow_out = DType::kFloat16; },
+           [](auto& w) { w.allow_tf32 = true; },
+           [](auto& w) { w.layout = "NCHW8c"; },
+           [](auto& w) { w.out_layout = "NCHW8c"; },
+           [](auto& w) { w.constant = {}; },
+           [](auto& w) {
+             w.constant = {"bias", "weight"};
+           }}) {
+    Conv2dWorkload changed = conv;
+    change(changed);
+    add(changed);
+  }
+  for (const double epsilon : {1e-5, 1.2345e-5, 1.23451e-5, 0.1}) add(LayerNormWorkload{7, 13, epsilon});
+  for (const int64_t rows : {7, 8}) add(SoftmaxWorkload{rows, 14});
+  EXPECT_EQ(keys.size(), count);
 }
 
 // Keys that databases hold, as literal text: each reads as what it always said, and is written as it was.
@@ -287,6 +345,8 @@ TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
             "padding[3] (right): expected an integer from 0 to 2^31, found -1");
   EXPECT_EQ(why([](auto& w) { w.groups = 3; }),
             "groups: expected a divisor of the 512 input channels, found 3");
+  EXPECT_EQ(why([](auto& w) { w.groups = 64, w.out_channels = 96; }),
+            "groups: expected a divisor of the 96 output channels, found 64");
   EXPECT_EQ(why([](auto& w) { w.kernel_height = 10; }),
             "data[2] (height): 9 with padding, expected at least 10 for a kernel of 10 rows at dilation 1");
   EXPECT_EQ(why([](auto& w) { w.dilation[1] = 5; }),
@@ -549,6 +609,37 @@ TEST(Workload, MathHasArgumentsInFileOrder) {
   EXPECT_EQ(arguments(LayerNormWorkload{7, 13}), "x:input gamma:input beta:input out:output ");
   EXPECT_EQ(arguments(ElementwiseWorkload{7, 13, true, true, true}),
             "x:input scale:input bias:input residual:input out:output ");
+}
+
+// Eight standard deviations of the errors, worked out by hand from the text of tolerance.cpp: of n products of numbers from
+// [-1, 1) 8 * 2^-24 * n / (3 sqrt 2); of long sums no more than 1e-5 of the largest, or 0.42 of that.
+TEST(Tolerance, IsEightDeviationsByHand) {
+  const auto near = [](const Workload& w, double absolute, double relative) {
+    const Tolerance t = tolerance_of(w);
+    EXPECT_NEAR(t.absolute, absolute, 1e-4 * absolute) << w.key();
+    EXPECT_NEAR(t.relative, relative, 1e-4 * relative) << w.key();
+  };
+  for (const auto& [terms, absolute] : {std::pair<int64_t, double>{1, 1e-6},
+                                        {100, 1.12392e-5},
+                                        {10'000, 1.12392e-3},
+                                        {1'000'000, 4.72047e-2}})
+    near(MatmulWorkload{.m = 9, .n = 9, .k = terms}, absolute, 1e-5);
+  near(Conv2dWorkload{.in_channels = 100, .out_channels = 4, .kernel_height = 1, .groups = 4}, 2.80980e-6,
+       1e-5);
+  MatmulWorkload w{.k = 100, .dtype = DType::kBFloat16};
+  near(w, 1.12392e-5, 1e-5);
+  w.narrow_out = DType::kBFloat16;  // eight bits: half a last place is 2^-8
+  near(w, 1.12392e-5 * (1 + 1.0 / 256), 1e-5 + 1.0 / 256);
+  w.dtype = DType::kFloat16, w.narrow_out = DType::kFloat16;  // eleven bits, and steps of 2^-24
+  near(w, 1.12392e-5 * (1 + 1.0 / 2048) + 2.98023e-8, 1e-5 + 1.0 / 2048);
+  MatmulWorkload tf32{.k = 100, .allow_tf32 = true};  // 8 * 0.70 * 2^-10 * sqrt(100) / 3
+  near(tf32, 1.82292e-2 + 1.12392e-5, 1e-5);
+  MatmulWorkload steep{.k = 100, .activation = Activation::kHardSwish};
+  near(steep, 1.5 * 1.12392e-5, 1e-5);
+  near(ReduceWorkload{3, 1000, RowReduction::kSum}, 1.94669e-4, 1e-5);
+  near(ReduceWorkload{3, 10'000, RowReduction::kMean}, 2.38419e-7, 1e-5);
+  near(SoftmaxWorkload{3, 10'000}, 1e-10, 2.75307e-5);
+  near(LayerNormWorkload{3, 10'000}, 5.50615e-5, 1e-5);
 }
 
 }  // namespace
