@@ -42,7 +42,7 @@ for option in "$@"; do
     --tools) packages+=(groff-base iproute2) ;;
     --onnx-testdata) packages+=("${onnx_testdata[@]}") ;;
     --python) packages+=("${python[@]}") ;;
-    --lint) packages+=(clang-format clang-tidy) ;;
+    --lint) packages+=(clang-format clang-tidy python3-clang-22) ;;
     --looked-up) printf '%s\n' "${packages[@]}" "${peers[@]}" "${onnx_testdata[@]}" "${python[@]}"; exit 0 ;;
     *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --shells, --tools, --onnx-testdata, --python, --lint or --looked-up" >&2; exit 2 ;;
   esac
