@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh [--runner-only] [--cross] [--peers] [--emulator] [--browser] [--shells] [--onnx-testdata] [--python] [--lint] [--site]: installs what building needs on Debian 12, as root
+# install.sh [--runner-only] [--cross] [--peers] [--emulator] [--browser] [--shells] [--tools] [--onnx-testdata] [--python] [--lint] [--site]: installs what building needs on Debian 12, as root
 # or with sudo. Quick when nothing is missing. Used by build.sh and test.sh; runs on its own too.
 #   --runner-only  only what the programs of deploy/cross.sh need: no LLVM, XGBoost, SQLite, googletest
 #   --cross     also the cross compiler for AArch64, with which deploy/cross.sh builds
@@ -10,6 +10,7 @@
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 #   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
 #   --shells    also zsh and fish, in which a test completes commands
+#   --tools     also groff and iproute2, with which tests format manuals and make a network of two hosts
 #   --lint      also clang-format, clang-tidy and a Markdown parser, for check.sh, and libclang for tests/mutation/run
 #   --site      also MkDocs and what takes pictures, for site.sh
 #   --looked-up installs nothing: names the packages, optional ones too, on which it depends what CMake configures
@@ -39,12 +40,13 @@ for option in "$@"; do
     --emulator) packages+=(qemu-user) ;;
     --browser) packages+=(chromium) ;;
     --shells) packages+=(zsh fish) ;;
+    --tools) packages+=(groff-base iproute2) ;;
     --onnx-testdata) packages+=("${onnx_testdata[@]}") ;;
     --python) packages+=("${python[@]}") ;;
     --lint) packages+=(clang-format clang-tidy python3-clang-22 python3-markdown-it) ;;
     --site) packages+=(mkdocs mkdocs-material chromium tmux aha) ;;
     --looked-up) printf '%s\n' "${packages[@]}" "${peers[@]}" "${onnx_testdata[@]}" "${python[@]}"; exit 0 ;;
-    *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --shells, --onnx-testdata, --python, --lint, --site or --looked-up" >&2; exit 2 ;;
+    *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --shells, --tools, --onnx-testdata, --python, --lint, --site or --looked-up" >&2; exit 2 ;;
   esac
 done
 

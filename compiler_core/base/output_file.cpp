@@ -127,9 +127,11 @@ Result<OutputFile> OutputFile::open(const std::string& path) {
 
 Status OutputFile::open_beside(const std::string& target) {
   target_ = target;
-  fd_ = ::open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  // An unnamed file gets its name by way of /proc.
+  const bool can_name = ::access("/proc/self/fd", X_OK) == 0;
+  if (can_name) fd_ = ::open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   if (fd_ >= 0) return Status::ok();
-  if (!has_no_unnamed_files(errno)) return refused(path_, std::strerror(errno));
+  if (can_name && !has_no_unnamed_files(errno)) return refused(path_, std::strerror(errno));
   temporary_ = target + ".part";
   fd_ = ::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
   if (fd_ >= 0) return Status::ok();

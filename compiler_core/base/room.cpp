@@ -31,22 +31,19 @@ const char* absolute_path(const char* variable) {
   return value != nullptr && value[0] == '/' ? value : nullptr;
 }
 
-// What the control groups of this process (version 2) leave, from its own up to the root.
-int64_t left_in_groups() {
-  std::string group = text_of("/proc/self/cgroup");
-  if (!group.starts_with("0::/")) return INT64_MAX;
-  group = group.substr(3, group.find('\n') - 3);
+}  // namespace
+
+int64_t memory_left_in_groups(const std::string& root, std::string_view self) {
+  if (!self.starts_with("0::/")) return INT64_MAX;
   int64_t left = INT64_MAX;
-  for (fs::path path = group;; path = path.parent_path()) {
-    const fs::path folder = "/sys/fs/cgroup" + path.string();
+  for (fs::path path = self.substr(3, self.find('\n') - 3);; path = path.parent_path()) {
+    const fs::path folder = root + path.string();
     const int64_t most = number_at(text_of(folder / "memory.max"));  // "max": none
     const int64_t used = number_at(text_of(folder / "memory.current"));
     if (most >= 0 && used >= 0) left = std::min(left, std::max<int64_t>(most - used, 0));
     if (path == path.parent_path()) return left;
   }
 }
-
-}  // namespace
 
 std::string user_cache_folder() {
   if (const char* cache = absolute_path("XDG_CACHE_HOME")) return str(cache, "/tuner");
@@ -68,7 +65,8 @@ int64_t available_memory_in(std::string_view meminfo) {
 
 int64_t available_memory() {
   const int64_t of_system = available_memory_in(text_of("/proc/meminfo"));
-  return std::min(of_system < 0 ? INT64_MAX : of_system, left_in_groups());
+  return std::min(of_system < 0 ? INT64_MAX : of_system,
+                  memory_left_in_groups("/sys/fs/cgroup", text_of("/proc/self/cgroup")));
 }
 
 int64_t available_disk(const std::string& path) {

@@ -93,7 +93,9 @@ Result<DeviceLocks::Got> DeviceLocks::wait_for(FileLock& lock, const std::string
   auto look = stopped > 0 ? begin : begin + kLookAtHolder;
   auto runs_until = begin;  // when the holder, or what it started, was last seen to do something
   int64_t ticks = -1;
-  while (!lock.try_lock()) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool locked, lock.try_lock());
+    if (locked) break;
     if (wait.give_up && wait.give_up())
       return Status(StatusCode::kAborted, str("waiting for ", name, " was given up"));
     const auto now = steady_clock::now();
@@ -159,7 +161,12 @@ Result<DeviceLocks::Held> DeviceLocks::take(const Devices& devices, milliseconds
       unusable_ = found.message();
       return Held();
     }
-    RETURN_IF_ERROR(take_one(**found, name, wait, held.locks_));
+    const Status taken = take_one(**found, name, wait, held.locks_);
+    if (taken.code() == StatusCode::kFailed) {  // no locks there at all
+      unusable_ = taken.message();
+      return Held();
+    }
+    RETURN_IF_ERROR(taken);
   }
   return held;
 }

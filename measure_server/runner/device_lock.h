@@ -27,7 +27,7 @@ struct Devices {
 // This process's view of the locks. Used by one thread at a time.
 class DeviceLocks {
  public:
-  // Never fails: where the folder cannot be used, `unusable()` says why, and every lock is had at once.
+  // Never fails: where the folder cannot be used or has no locks, `unusable()` says why, and every lock is had at once.
   explicit DeviceLocks(std::string folder = default_folder());
   static std::string default_folder();
   const std::string& unusable() const { return unusable_; }

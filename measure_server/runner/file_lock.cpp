@@ -64,7 +64,11 @@ Result<FileLock> FileLock::open(const std::string& path, mode_t mode) {
   return lock;
 }
 
-bool FileLock::try_lock() { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+Result<bool> FileLock::try_lock() {
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK || errno == EINTR) return false;
+  return failed("lock file ", path_, ": cannot be locked on this file system: ", std::strerror(errno));
+}
 
 void FileLock::unlock() { (void)::flock(fd_, LOCK_UN); }
 

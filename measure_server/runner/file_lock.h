@@ -21,7 +21,9 @@ class FileLock {
   // a file of another user needs to be readable only. No link is followed.
   static Result<FileLock> open(const std::string& path, mode_t mode);
 
-  bool try_lock();  // true: this holds it now
+  // True: this holds it now; false: another has it. Failed: there are no locks on this file system (NFS without its lock
+  // service, some file systems of user space), which waiting does not change.
+  Result<bool> try_lock();
   void unlock();
   // True if the file at its path is still the one that is open, so that others lock the same one.
   bool is_current() const;

@@ -94,6 +94,9 @@ Result<std::unique_ptr<Spool>> Spool::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return failed("spool ", path, ": cannot be opened: ", errno_text());
   std::unique_ptr<Spool> spool(new Spool(path, fd));
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
+    return invalid_argument("spool ", path, ": cannot be locked on this file system: ", errno_text(),
+                            "; choose another folder with --work-dir");
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0)
     return Status(StatusCode::kAborted,
                   str("spool ", path, ": another worker uses this folder; give this one its own --work-dir"));

@@ -30,7 +30,11 @@ Result<FileLock> lock_folder(const std::string& path, bool& taken) {
     std::filesystem::create_directories(path, error);
     if (error) return failed("work folder ", path, ": ", error.message(), "; choose another with --work-dir");
     ASSIGN_OR_RETURN(FileLock lock, FileLock::open(lock_path(path), 0600));
-    taken = !lock.try_lock();
+    const Result<bool> locked = lock.try_lock();
+    if (!locked.is_ok())
+      return invalid_argument("work folder ", path, ": ", locked.message(),
+                              "; choose another with --work-dir");
+    taken = !*locked;
     // A folder that somebody has just removed as unused is made again.
     if (taken || lock.is_current()) return lock;
   }
@@ -121,7 +125,9 @@ bool work_folder_in_use(const std::string& path) {
   struct stat info {};
   if (::lstat(lock_path(path).c_str(), &info) != 0) return false;
   Result<FileLock> lock = FileLock::open(lock_path(path), 0600);
-  return lock.is_ok() && !lock->try_lock();
+  if (!lock.is_ok()) return false;
+  const Result<bool> locked = lock->try_lock();
+  return !locked.is_ok() || !*locked;  // where nobody can tell, it is
 }
 
 Status disk_takes(const std::string& folder, int64_t bytes) {

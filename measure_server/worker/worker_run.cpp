@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "compiler_core/target.h"
-#include "measure_server/runner/sampling.h"
 #include "measure_server/worker/machine_facts.h"
-#include "measure_server/worker/run_facts.h"
+#include "measure_server/worker/run_request.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
 #include "templates/workload/needed_work.h"
@@ -20,73 +19,13 @@ namespace {
 
 constexpr double kRaceMemoryDisturbed = 1.15;  // times the calm level
 constexpr double kTurnPatienceMs = 60;
-constexpr double kClearlySlower = 1.1;  // times the best: how much slower it is need not be known well
-constexpr int kDisturbedTries = 1;      // more, of a run that stayed disturbed for all its patience
+constexpr int kDisturbedTries = 1;  // more, of a run that stayed disturbed for all its patience
 // Disturbed runs in a row: who disturbs for so long will do so beside the next try, too.
 constexpr int kAlwaysDisturbed = 6;
 constexpr double kResignedMs = 10;  // how patient a run then still is
 
 // A GPU that fails its check is asked again after 2, 4 and 8 s: a warm child may have died of something else.
 constexpr int kDeviceTries = 4;
-
-// What the lease asks for, where it asks; all but the data and what changes from try to try.
-RunRequest request_for(const WorkerCore::Built& built) {
-  const v1::MeasureOptions& options = built.lease.options();
-  RunRequest request;
-  request.digest = built.digest;
-  if (options.min_repeat_ms() > 0) request.min_repeat_ms = options.min_repeat_ms();
-  if (options.repeats() > 0) request.repeats = options.repeats();
-  if (options.precision() != 0) request.precision = std::max(options.precision(), 0.0);
-  if (options.run_timeout_s() > 0) request.run_timeout_s = options.run_timeout_s();
-  if (options.memory_limit_bytes() > 0) request.memory_limit_bytes = options.memory_limit_bytes();
-  const double factor = options.cut_factor() == 0 ? 2 : options.cut_factor();
-  if (factor > 0 && built.best_ns > 0) {
-    request.cut_above_ns = factor * built.best_ns;
-    request.slow_above_ns = kClearlySlower * built.best_ns;
-  }
-  request.cold_constants = options.constants() == "cold";
-  return request;
-}
-
-void take_data(const BuildReply& data, RunRequest& request) {
-  const auto files = [](const std::vector<BuildReply::Data>& from) {
-    std::vector<RunRequest::Data> out;
-    for (const auto& d : from) out.push_back({d.arg, d.path});
-    return out;
-  };
-  request.inputs = files(data.inputs);
-  request.references = files(data.references);
-  request.others.clear();
-  for (const BuildReply::Set& set : data.others)
-    request.others.push_back({files(set.inputs), files(set.references)});
-}
-
-// What the runner found, into the record.
-void take_reply(const RunReply& reply, LineLimit& limit, v1::MeasureRecord& record) {
-  for (const std::string& name : add_facts(reply.facts, record))
-    if (const auto more = limit.say())
-      spdlog::warn("trial {}: the runner says \"{}\", which no record has{}", record.trial_id(), name, *more);
-  record.set_outcome(outcome_of(reply.outcome));
-  record.set_message(reply.message);
-  record.mutable_run_ns()->Add(reply.run_ns.begin(), reply.run_ns.end());
-  record.mutable_cpu_ns()->Add(reply.cpu_ns.begin(), reply.cpu_ns.end());
-  record.set_cut(reply.cut);
-  record.set_max_error(std::isfinite(reply.max_error) ? reply.max_error : 0);
-  record.set_sentinel_before_ns(reply.sentinel_before_ns);
-  record.set_sentinel_after_ns(reply.sentinel_after_ns);
-  record.set_memory_sentinel_before_ns(reply.memory_before_ns);
-  record.set_memory_sentinel_after_ns(reply.memory_after_ns);
-  record.set_run_ms(reply.run_ms);
-  record.set_check_ms(reply.check_ms);
-  record.set_isolation(reply.isolation);
-  if (!reply.device_state.empty()) record.set_device_state(reply.device_state);
-}
-
-// Slower than the best by more than any disturbance explains: how slow it is exactly need not be known.
-bool surely_slower(const RunReply& reply, double best_ns) {
-  if (reply.cut) return true;
-  return best_ns > 0 && !reply.run_ns.empty() && std::ranges::min(reply.run_ns) > kMostDisturbed * best_ns;
-}
 
 }  // namespace
 
@@ -161,7 +100,9 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
     device_sick = reply.status().code() == StatusCode::kUnavailable && on_device(lease);
   }
   if (!reply.is_ok()) return reply.status();
-  take_reply(*reply, fact_trouble_, record);
+  for (const std::string& name : take_reply(*reply, record))
+    if (const auto more = fact_trouble_.say())
+      spdlog::warn("trial {}: the runner says \"{}\", which no record has{}", record.trial_id(), name, *more);
   record.set_discarded(disturbed);
   if (built.direct) raise_peak(lease, record);
   return record;
@@ -221,14 +162,9 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
   }
   const Result<BuildReply> data = data_for(lease);
   if (!data.is_ok()) return data.status().with_context("no reference answer: ");
-  RunRequest base;
+  RunRequest base = heat_request_for(lease, entries.size());
   base.artifact_dir = shared_dir() + "/artifacts";
   take_data(*data, base);
-  if (lease.options().memory_limit_bytes() > 0)
-    base.memory_limit_bytes = lease.options().memory_limit_bytes();
-  // Of a whole heat, in which each finalist may take as long as a trial.
-  base.run_timeout_s = (lease.options().run_timeout_s() > 0 ? lease.options().run_timeout_s() : 10) *
-                       static_cast<double>(entries.size());
   base.cpus = runner_cpus(threads_of(lease.target()));
   if (on_device(lease)) put_on_device(base);
   CalmLevel& calm_pulse = this->calm_pulse(lease);

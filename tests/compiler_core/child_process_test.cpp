@@ -102,6 +102,15 @@ TEST_F(ChildProcess, ADeafOneDoesNotHearWhatAsksItToEndFromItsFirstMoment) {
   EXPECT_EQ(ending_text(end_program(*deaf, milliseconds(0))), "signal 9 (SIGKILL)");
 }
 
+// An innocent child may end by these; by the others it ends for what it did.
+TEST_F(ChildProcess, SignalsFromOutsideAreKnown) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGKILL, SIGXCPU})
+    EXPECT_TRUE(is_from_outside(signal)) << signal;
+  for (const int signal :
+       {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGPIPE, SIGXFSZ, SIGALRM})
+    EXPECT_FALSE(is_from_outside(signal)) << signal;
+}
+
 TEST_F(ChildProcess, WhatCannotBeStartedSaysWhy) {
   EXPECT_EQ(start_program({.path = "/nonexistent", .words = {"x"}}).message(),
             "/nonexistent: cannot be started: No such file or directory");

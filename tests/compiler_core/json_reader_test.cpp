@@ -163,6 +163,23 @@ TEST(JsonReader, ParsesWhatIsUnambiguousAndNotTooDeep) {
   EXPECT_EQ(parse(std::string(17, '[') + "1" + std::string(17, ']')).message(),
             "expected at most 16 levels of brackets, found more.");
   EXPECT_FALSE(parse(std::string(1 << 20, '[')));
+  // Half a million values, the bracket among them.
+  std::string many = "[0";
+  for (int i = 2; i < 500'000; ++i) many += ",0";
+  EXPECT_TRUE(parse(many + "]"));
+  EXPECT_THAT(parse(many + ",0]").message(), HasSubstr("500"));
+  EXPECT_EQ(parse(many + ",0]").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(JsonReader, QuotesOneShortLineOfWhatItFound) {
+  // 58 bytes behind the quote, and then a character of two bytes, which is not cut in half.
+  const std::string text = std::string(58, 'x') + "ö" + std::string(1'000, 'y');
+  EXPECT_EQ(refusal("{\"flag\":\"" + text + "\"}"),
+            "[3].flag: expected true or false, found \"" + std::string(58, 'x') + "....");
+  EXPECT_EQ(refusal(R"({"flag":"a\nb\u001b[2J"})"),
+            R"([3].flag: expected true or false, found "a\nb\u001b[2J".)");
+  EXPECT_EQ(one_line("a\nb\x1b[2J\x7f"), "a?b?[2J?");
+  EXPECT_EQ(one_line("größer"), "größer");
 }
 
 }  // namespace

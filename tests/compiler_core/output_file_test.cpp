@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -79,6 +81,27 @@ TEST_F(OutputFileTest, AProcessThatIsKilledLeavesNothing) {
   if (fd < 0) GTEST_SKIP() << "this file system has no files without a name";
   ::close(fd);
   EXPECT_THAT(names(), IsEmpty());
+}
+
+// An unnamed file gets its name by way of /proc.
+TEST_F(OutputFileTest, WithoutProcAFileIsWrittenWholeAllTheSame) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::umount2("/proc", MNT_DETACH) != 0)
+      ::_exit(2);
+    {
+      const Result<OutputFile> left = OutputFile::open(file("unfinished"));
+      if (!left.is_ok()) ::_exit(1);
+    }
+    ::_exit(write_file(file("a"), "whole").is_ok() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "only root unmounts /proc";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(text_of("a"), "whole");
+  EXPECT_THAT(names(), ElementsAre("a"));
 }
 
 TEST_F(OutputFileTest, AReplacedFileKeepsItsMode) {

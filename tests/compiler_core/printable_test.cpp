@@ -9,6 +9,8 @@ TEST(Printable, WritesOutWhatATerminalWouldObey) {
   EXPECT_EQ(printable("\x1b]0;x\x07"), "\\x1b]0;x\\x07");
   EXPECT_EQ(printable("a\nb\tc\rd"), "a\\x0ab\\x09c\\x0dd");
   EXPECT_EQ(printable("\x7f"), "\\x7f");
+  EXPECT_EQ(printable("\x1f "), "\\x1f ");
+  EXPECT_EQ(printable("\xc2\x80\xc2\x9f"), "\\x80\\x9f");
   EXPECT_EQ(printable("\xc2\x9b"
                       "2J"),
             "\\x9b2J")
@@ -24,6 +26,7 @@ TEST(Printable, LeavesTextAsItIs) {
 
 TEST(Printable, KeepsLinesWhereTheyAreMeant) {
   EXPECT_EQ(printable_lines("a\n\tb\x1b[2J\r"), "a\n\tb\\x1b[2J\\x0d");
+  EXPECT_EQ(printable_lines("\xc2\x9b"), "\\x9b");
 }
 
 }  // namespace

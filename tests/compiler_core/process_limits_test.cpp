@@ -59,5 +59,14 @@ TEST(ProcessLimits, WhatIsEnoughOrNotAskedForIsFine) {
   EXPECT_EQ(said(RLIMIT_AS, kGib, kGib, kDaemonNeeds), "");
 }
 
+// process_limits.h: a daemon has been seen with 30 files, a worker to hang with 1.05 GiB of addresses.
+TEST(ProcessLimits, DaemonsAndWorkersAskForWhatTheyHaveBeenSeenToNeed) {
+  EXPECT_NE(said(RLIMIT_NOFILE, 32, 32, kDaemonNeeds), "");
+  EXPECT_EQ(said(RLIMIT_NOFILE, 128, 128, kDaemonNeeds), "");
+  EXPECT_NE(said(RLIMIT_NOFILE, 32, 32, kWorkerNeeds), "");
+  EXPECT_NE(said(RLIMIT_AS, kGib + kGib / 4, kGib + kGib / 4, kWorkerNeeds), "");
+  EXPECT_EQ(said(RLIMIT_AS, 2 * kGib, 2 * kGib, kWorkerNeeds), "");
+}
+
 }  // namespace
 }  // namespace tuner

@@ -5,6 +5,9 @@
 
 #include <cstdlib>
 
+#include "compiler_core/base/output_file.h"
+#include "compiler_core/base/scratch_folder.h"
+
 namespace tuner {
 namespace {
 
@@ -13,6 +16,28 @@ TEST(Room, ReadsWhatTheKernelCallsAvailable) {
   EXPECT_EQ(available_memory_in("MemTotal:  100 kB\n"), -1);
   EXPECT_EQ(available_memory_in("MemAvailable: much"), -1);
   EXPECT_EQ(available_memory_in(""), -1);
+}
+
+TEST(Room, TheNarrowestControlGroupOfAllAroundUsCounts) {
+  const auto root = ScratchFolder::make("tuner-groups");
+  ASSERT_TRUE(root.is_ok()) << root.message();
+  const auto group = [&](const std::string& name, const std::string& most, const std::string& used) {
+    const std::string folder = (*root)->path() + name;
+    ASSERT_TRUE(make_folders(folder).is_ok());
+    ASSERT_TRUE(replace_file(folder + "/memory.max", most).is_ok());
+    ASSERT_TRUE(replace_file(folder + "/memory.current", used).is_ok());
+  };
+  group("/job", "1000\n", "700\n");
+  group("/job/step", "max\n", "600\n");
+  group("/job/step/task", "900\n", "100\n");
+  group("/full", "10\n", "12\n");
+  const auto left = [&](const char* self) { return memory_left_in_groups((*root)->path(), self); };
+  EXPECT_EQ(left("0::/job/step/task\n"), 300) << "the outermost has the least left";
+  EXPECT_EQ(left("0::/job/step\n"), 300);
+  EXPECT_EQ(left("0::/full\n"), 0) << "more used than allowed";
+  EXPECT_EQ(left("0::/other\n"), INT64_MAX);
+  EXPECT_EQ(left("4:memory:/job\n0::/job\n"), INT64_MAX) << "version 1";
+  EXPECT_EQ(left(""), INT64_MAX);
 }
 
 TEST(Room, ThisMachineHasSomeAndNotWithoutBound) {

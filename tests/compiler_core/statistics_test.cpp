@@ -25,8 +25,8 @@ TEST(Statistics, MedianAndItsIntervalOfKnownSamples) {
   for (int i = 1; i <= 101; ++i) samples.push_back(i);
   const Interval wide = median_interval(samples);
   // Order statistics give 41..61 as the exact 95 % interval of the median of 101 samples.
-  EXPECT_NEAR(wide.low, 41, 3);
-  EXPECT_NEAR(wide.high, 61, 3);
+  EXPECT_NEAR(wide.low, 41, 1);
+  EXPECT_NEAR(wide.high, 61, 1);
   EXPECT_EQ(wide.low, median_interval(samples).low);
 }
 

@@ -1,22 +1,29 @@
 #!/usr/bin/env bash
-# When build.sh configures: once, and again whenever the packages it looks up are other ones. Packages, apt and CMake are
-# played by small scripts, so this takes no time and changes nothing.
+# When build.sh configures: once, and again whenever the packages it looks up are other ones. How test.sh and .ci/run end: with ctest's
+# exit status and the skipped cases. Packages, apt, CMake and ctest are played by small scripts, so this takes no time and changes nothing.
 set -euo pipefail
 unset TUNER_WERROR  # as .ci/run exports it, and this test sets it itself
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-mkdir -p "$dir/tree/deploy" "$dir/bin"
-cp "$source_dir"/deploy/{build,install,run,test}.sh "$dir/tree/deploy/"
+mkdir -p "$dir/tree/deploy" "$dir/tree/.ci" "$dir/bin"
+cp "$source_dir"/deploy/{build,install,run,test}.sh "$source_dir/deploy/skipped_cases.py" "$dir/tree/deploy/"
+cp "$source_dir/.ci/run" "$dir/tree/.ci/"
+grep -E '^deploy/(run|test)[.]sh' "$source_dir/README.md" >"$dir/tree/README.md"
+printf '#!/bin/sh\necho "check.sh $*" >>"$FAKE/log"\n' >"$dir/tree/deploy/check.sh"
+printf '#!/bin/sh\necho "cross.sh $*" >>"$FAKE/log"\n[ ! -f "$FAKE/cross_fails" ]\n' >"$dir/tree/deploy/cross.sh"
+chmod +x "$dir"/tree/deploy/{check,cross}.sh
 export FAKE=$dir/state PATH=$dir/bin:$PATH
 mkdir -p "$FAKE"
 
 # state/packages has lines "name version"; state/log what was called.
 cat >"$dir/bin/dpkg-query" <<'END'
 #!/usr/bin/env bash
+declare -A versions
+while read -r name version; do versions[$name]=$version; done <"$FAKE/packages"
 all=1
 for name in "${@:3}"; do
-  version=$(sed -n "s/^$name //p" "$FAKE/packages")
+  version=${versions[$name]:-}
   if [[ -z $version ]]; then all=0
   elif [[ $2 == *Version* ]]; then echo "$name $version installed"; else echo "$name installed"; fi
 done
@@ -36,7 +43,17 @@ case "$*" in
   --preset*) echo "configure $*" >>"$FAKE/log"; [[ ! -f $FAKE/cmake_fails ]] || exit 1; touch "build/$2/build.ninja" ;;
 esac
 END
-printf '#!/bin/sh\nexit 0\n' | tee "$dir/bin/apt-cache" >"$dir/bin/ctest"
+printf '#!/bin/sh\nexit 0\n' >"$dir/bin/apt-cache"
+# One test that said what is in state/printed; -N lists tests only.
+cat >"$dir/bin/ctest" <<'END'
+#!/usr/bin/env bash
+echo "ctest $*" >>"$FAKE/log"
+[[ " $* " != *" -N "* ]] || exit 0
+mkdir -p "build/$2/Testing/Temporary"
+{ echo "1/1 Test: a/program"; echo "Output:"; cat "$FAKE/printed" 2>/dev/null; echo "<end of output>"; } >"build/$2/Testing/Temporary/LastTest.log"
+echo "100% tests passed, 0 tests failed out of 1"
+exit "$(cat "$FAKE/ctest_status" 2>/dev/null || echo 0)"
+END
 printf '#!/bin/sh\necho 0\n' >"$dir/bin/id"
 chmod +x "$dir"/bin/*
 touch "$FAKE/packages" "$FAKE/log"
@@ -96,6 +113,49 @@ expect 1 "after a failed configuration" deploy/build.sh release
 sed -i '/^libonnx-testdata/d' "$FAKE/packages"; touch "$FAKE/apt_fails"
 expect 0 "no libonnx-testdata to be had" deploy/test.sh
 grep -q 'no libonnx-testdata' "$dir/output" || fail "test.sh does not say that libonnx-testdata is missing"
+
+rm "$FAKE/apt_fails"
+
+# How test.sh ends: with ctest's exit status, below the list of what was skipped.
+ends() {
+  local status=$1 code=0; shift
+  "$@" >"$dir/output" 2>&1 || code=$?
+  [[ $code == "$status" ]] || fail "$*: exit status $code, expected $status: $(<"$dir/output")"
+}
+said() { grep -qxF -- "$1" "$dir/output" || fail "nobody said '$1': $(<"$dir/output")"; }
+ends 0 deploy/test.sh
+[[ $(tail -1 "$dir/output") == "test: no case was skipped" ]] || fail "the list is not the end: $(<"$dir/output")"
+printf 'skipped: A.B: no device\nskipped: nothing was built: deploy/cross.sh aarch64\n' >"$FAKE/printed"
+ends 0 deploy/test.sh --preset asan
+said "test: 1 case skipped here:"
+said "  a/program: A.B: no device"
+said "  a/program: nothing was built: deploy/cross.sh aarch64"
+echo 8 >"$FAKE/ctest_status"
+ends 8 deploy/test.sh
+said "  a/program: A.B: no device"
+# Tests that are only listed have skipped nothing, whatever ran before.
+ends 0 deploy/test.sh -N
+! grep -q 'A.B' "$dir/output" || fail "the list of an earlier run was printed"
+rm "$FAKE/ctest_status"
+
+# The programs of boards and what else Debian has are for the long suite; without them it goes on.
+! grep -q '^cross.sh' "$FAKE/log" || fail "the fast suite builds the programs of boards"
+ends 0 deploy/test.sh --suite long
+grep -qx 'cross.sh aarch64' "$FAKE/log" || fail "the long suite does not build the programs of boards"
+[[ $(grep '^ctest' "$FAKE/log" | tail -1) != *"-LE long"* ]] || fail "the long suite leaves out long tests"
+for package in libonnx-testdata python3-grpcio python3-setuptools qemu-user chromium zsh fish groff-base iproute2; do
+  grep -q "^$package " "$FAKE/packages" || fail "the long suite does not install $package"
+done
+touch "$FAKE/cross_fails"
+ends 0 deploy/test.sh --suite long
+said "test: no programs for aarch64: the tests of boards are skipped"
+
+# Continuous integration ends with what the tests said last, the cases that it did not run included.
+ends 0 .ci/run
+sed -n '/^ci: every step passed/,$p' "$dir/output" >"$dir/end"
+for line in "100% tests passed, 0 tests failed out of 1" "  a/program: A.B: no device" "  a/program: nothing was built: deploy/cross.sh aarch64"; do
+  grep -qxF -- "$line" "$dir/end" || fail ".ci/run does not end with '$line': $(<"$dir/end")"
+done
 
 # Options that are not known change nothing and leave no file behind.
 before=$(find . | sort)

@@ -9,6 +9,8 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/support"))
+import unit_tests  # noqa: E402
 
 
 def run(script: str, *words: str) -> subprocess.CompletedProcess:
@@ -103,4 +105,4 @@ class BuildCost(InAFolder):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unit_tests.main()

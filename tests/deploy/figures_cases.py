@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(SOURCE / "deploy"))
+sys.path[:0] = [str(SOURCE / "deploy"), str(SOURCE / "tests/support")]
 RESULTS = pathlib.Path("tests/bench/results")
 
 

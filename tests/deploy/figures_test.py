@@ -14,6 +14,7 @@ import unittest
 
 from figures_cases import RESULTS, SOURCE, copy_of_the_tree, figures, run, shape, summary
 
+import unit_tests
 from bench_figures import build, drawing, judge, markdown, pages, selection, summaries, tables
 from bench_figures.newest import Results
 from bench_figures.problems import Problem
@@ -504,4 +505,4 @@ class Use(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unit_tests.main()

@@ -6,7 +6,7 @@ build=${1:?the build folder}
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 grep -q 'build.sh" release installed$' "$source_dir/deploy/run.sh" ||
   { echo "FAILED: deploy/run.sh does not build the target installed" >&2; exit 1; }
-[[ -f $build/build.ninja ]] || { echo "skipped: $build is not built by ninja"; exit 0; }
+[[ -f $build/build.ninja ]] || { echo "skipped: $build is not built by ninja"; exit 77; }
 
 cd "$build"
 # `inputs` leaves out what the target names itself (ninja 1.11), `query` has it.

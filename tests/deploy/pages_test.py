@@ -8,6 +8,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+import unit_tests  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def run(script: str, *arguments) -> subprocess.CompletedProcess:
@@ -121,4 +123,4 @@ class Site(Folder):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unit_tests.main()

@@ -12,6 +12,7 @@ import unittest
 
 from figures_cases import figures, raw_cpu_result
 
+import unit_tests
 from bench_figures import judge, raw_results, rounding, summaries
 from bench_figures.problems import Problem
 
@@ -338,4 +339,4 @@ class Summarise(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unit_tests.main()

@@ -7,7 +7,7 @@ bin=${1:?the folder of the programs}
 skip() { echo "skipped: $*"; exit 77; }
 fail() { echo "FAILED: $*" >&2; tail -5 "$dir"/*.log >&2 || true; exit 1; }
 
-command -v ip >/dev/null || skip "there is no program ip (package iproute2)"
+command -v ip >/dev/null || skip "there is no program ip: deploy/install.sh --tools"
 [[ $(id -u) -eq 0 ]] || skip "only root makes network namespaces"
 id=$$
 daemon_host=tuner-d$id worker_host=tuner-w$id

@@ -1,5 +1,6 @@
 // One timed run on a core at a time, among all processes of a host: who holds it, who waits, who is next.
 #include "measure_server/runner/device_lock.h"
+#include "tests/support/refused_call.h"
 #include "tests/support/temporary_folder.h"
 
 #include <fcntl.h>
@@ -202,6 +203,18 @@ TEST_F(DeviceLock, AHostThatRefusesTheFolderGoesOnWithoutLocksAndSaysWhy) {
 }
 
 // It may be another account's, so it can be read only: opening a FIFO for reading waits for a writer.
+// Others cannot be kept away there: it is said at once, and nobody is waited for.
+TEST_F(DeviceLock, AFileSystemWithoutLocksIsSaidAndNobodyIsWaitedFor) {
+  EXPECT_TRUE(holds_where_refused(SYS_flock, ENOLCK, [&] {
+    DeviceLocks locks(folder_);
+    int asked = 0;
+    const auto held = locks.take({.cpus = {0, 1}, .gpu = "GPU-1"}, seconds(60), [&] { return ++asked > 0; });
+    const std::string text =
+        "lock file " + folder_ + "/cpu-0.turnstile: cannot be locked on this file system: ";
+    return held.is_ok() && asked == 0 && locks.unusable() == text + "No locks available";
+  }));
+}
+
 TEST_F(DeviceLock, B7AFifoInPlaceOfALockFileIsSaidAndHangsNobody) {
   ASSERT_EQ(::mkdir(folder_.c_str(), 0755), 0);
   ASSERT_EQ(::chmod(temporary_.path().c_str(), 0755), 0);

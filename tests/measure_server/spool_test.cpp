@@ -1,6 +1,7 @@
 // The spool: what was appended is there after a restart, whatever happened to the file's end or its middle.
 #include "measure_server/worker/spool.h"
 #include "tests/random_seed.h"
+#include "tests/support/refused_call.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -244,6 +245,17 @@ TEST_F(SpoolTest, ASecondWorkerIsRefusedAlsoAfterTheFileWasReplaced) {
     EXPECT_THAT(second.message(), HasSubstr("--work-dir"));
     ASSERT_TRUE(first->keep_only({record("a")}).is_ok());
   }
+}
+
+TEST_F(SpoolTest, AFileSystemWithoutLocksIsNoSecondWorker) {
+  EXPECT_TRUE(holds_where_refused(SYS_flock, ENOLCK, [&] {
+    const auto spool = Spool::open(path_);
+    return spool.status().code() == StatusCode::kInvalidArgument &&
+           spool.message() ==
+               "spool " + path_ +
+                   ": cannot be locked on this file system: No locks available; choose another "
+                   "folder with --work-dir";
+  }));
 }
 
 TEST_F(SpoolTest, AFileThatCannotGrowIsAnErrorAndTheFileStaysReadable) {

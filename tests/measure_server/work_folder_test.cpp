@@ -1,6 +1,7 @@
 // A worker's own folder: one owner at a time, and an id that stays over restarts and that nobody else has.
 #include "measure_server/worker/work_folder.h"
 #include "measure_server/worker/worker_identity.h"
+#include "tests/support/refused_call.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -100,6 +101,19 @@ TEST_F(WorkFolderTest, WorkersOnOneHostTakeTheNextFolderAndHaveIdsOfTheirOwn) {
   ASSERT_TRUE(restarted.is_ok()) << restarted.message();
   EXPECT_EQ(restarted->path(), path_ + "-2");
   EXPECT_EQ(id_in(*restarted), second) << "the second worker, back again";
+}
+
+TEST_F(WorkFolderTest, AFileSystemWithoutLocksIsNoWorkerInTheWay) {
+  EXPECT_TRUE(holds_where_refused(SYS_flock, ENOLCK, [&] {
+    const std::string path = temporary_.file("nfs");
+    const std::string text = "work folder " + path + ": lock file " + path +
+                             "/lock: cannot be locked on this file system: No locks available; choose "
+                             "another with --work-dir";
+    for (const auto& folder :
+         {WorkFolder::open(path, std::chrono::seconds(60)), WorkFolder::open_first_free(path)})
+      if (folder.status().code() != StatusCode::kInvalidArgument || folder.message() != text) return false;
+    return !std::filesystem::exists(path + "-2") && work_folder_in_use(path);  // and it is not removed as old
+  }));
 }
 
 TEST_F(WorkFolderTest, AFolderInUseIsKnownAsSuch) {

@@ -10,9 +10,10 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from mutation import Problem, drawing, folders, report, suite, trying  # noqa: E402 pylint: disable=wrong-import-position
+import unit_tests  # noqa: E402 pylint: disable=wrong-import-position
 
 CMAKE = """cmake_minimum_required(VERSION 3.25)
 project(made_up CXX)
@@ -196,4 +197,4 @@ class Shares(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unit_tests.main()

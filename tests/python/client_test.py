@@ -23,6 +23,8 @@ import tuner
 
 BIN = pathlib.Path(os.environ["TUNER_BIN_DIR"])
 SOURCE = pathlib.Path(os.environ["TUNER_SOURCE_DIR"])
+sys.path.insert(0, str(SOURCE / "tests/support"))
+import unit_tests  # noqa: E402
 JOB = {"op": "matmul", "a": [48, 64], "b": [64, 96], "search": "random",
        "measure": {"min_repeat_ms": 0.05, "repeats": 3}}
 
@@ -353,7 +355,7 @@ class Package(unittest.TestCase):
         try:
             import setuptools  # noqa: F401
         except ImportError:
-            self.skipTest("python3-setuptools is not installed")
+            self.skipTest("python3-setuptools is not installed: deploy/install.sh --python")
         with tempfile.TemporaryDirectory() as folder:
             built = subprocess.run([sys.executable, "setup.py", "-q", "build", "--build-base", folder + "/base",
                                     "--build-lib", folder + "/lib", "egg_info", "--egg-base", folder],
@@ -366,4 +368,4 @@ class Package(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unit_tests.main()

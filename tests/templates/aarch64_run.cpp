@@ -105,7 +105,7 @@ Status aarch64_tools() {
   for (const char* tool : {TUNER_LLVM_TOOLS "/llvm-mc", TUNER_LLVM_TOOLS "/ld.lld"})
     if (::access(tool, X_OK) != 0) return not_found(tool, " is not here");
   if (std::system("command -v qemu-aarch64 > /dev/null 2>&1") != 0)
-    return not_found("qemu-aarch64 is not here (package qemu-user)");
+    return not_found("qemu-aarch64 is not here: deploy/install.sh --emulator");
   return Status::ok();
 }
 

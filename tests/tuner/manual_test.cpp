@@ -99,7 +99,7 @@ TEST(ManualPages, AreWrittenWithoutAWarningForThreePrograms) {
     EXPECT_THAT(text, Not(HasSubstr(escaped(shell.folder().string())))) << name << ": a default of this home";
   EXPECT_THAT(pages.at("tuner-submit.1"), HasSubstr("Default: ~/.local/share/tuner/tuner.db"));
   EXPECT_THAT(pages.at("measure_server.1"), HasSubstr("=~/.cache/tuner/worker"));
-  if (shell.run("groff --version").exit_code != 0) GTEST_SKIP() << "no groff here";
+  if (shell.run("groff --version").exit_code != 0) GTEST_SKIP() << "no groff here: deploy/install.sh --tools";
   const CommandResult set =
       shell.run("for page in pages/*.1; do groff -man -Tutf8 -ww $page >/dev/null; done");
   EXPECT_EQ(set.exit_code, 0);

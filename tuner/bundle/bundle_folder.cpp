@@ -60,8 +60,11 @@ Result<std::unique_ptr<BundleFolder>> BundleFolder::open(const std::string& path
 Status BundleFolder::lock() {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd_ < 0) return invalid_argument("cannot be opened: ", std::strerror(errno));
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
-    return invalid_argument("another build is writing there; run this again when it is done");
+  const int error = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  if (error != 0 && error != EWOULDBLOCK)
+    return invalid_argument("cannot be locked on this file system: ", std::strerror(error),
+                            "; choose a folder on another one");
+  if (error != 0) return invalid_argument("another build is writing there; run this again when it is done");
   // Whoever left these is gone.
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored))

@@ -36,7 +36,7 @@ Result<std::string> help_of(const fs::path& program) {
 Status write_pages(const CLI::App& app, const fs::path& folder) {
   std::error_code error;
   const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
-  if (error) return failed("/proc/self/exe: ", error.message());
+  if (error) return failed("/proc/self/exe: ", error.message(), "; is /proc mounted?");
   std::vector<ManualPage> pages = manual_pages(app, TUNER_VERSION);
   for (const char* name : {"measure_server", "measure_runner", "runner"}) {
     ASSIGN_OR_RETURN(const std::string help, help_of(programs / name));

@@ -23,8 +23,9 @@ constexpr int kGiveUpAfter = 3;
 Result<std::string> find_measure_server() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return failed("/proc/self/exe: ", error.message(), "; is /proc mounted?");
   const fs::path program = self.parent_path() / "measure_server";
-  if (error || access(program.c_str(), X_OK) != 0)
+  if (access(program.c_str(), X_OK) != 0)
     return not_found(program.string(),
                      ": the worker is not there. It is built beside `tuner`: cmake --build --preset release");
   return program.string();
