@@ -209,8 +209,8 @@ TEST_F(DocumentationTest, Boards) {
   EXPECT_FALSE(shell_->read("out_board/include/app_kernels.h").empty());
 }
 
-TEST_F(DocumentationTest, Farm) {
-  follow("docs/farm.md");
+TEST_F(DocumentationTest, Gpus) {
+  follow("docs/gpus.md");
   EXPECT_FALSE(shell_->read("small.jsonl").empty());
 }
 

@@ -83,7 +83,7 @@ TEST_F(AdminTest, AFarmIsMadeOnceAndSaysWhatComesNext) {
   EXPECT_EQ(shell_.read("farm.db.identity/authority.pem"), authority);
 }
 
-// What docs/farm.md begins with, where nothing of ours was ever run.
+// How docs/farm.md begins a farm of several hosts, where nothing of ours was ever run.
 TEST_F(AdminTest, ItIsTheFirstCommandOnANewHost) {
   const CommandResult r = shell_.run("tuner admin ca && tuner admin list");
   EXPECT_EQ(r.exit_code, 0) << r.err;
