@@ -11,35 +11,30 @@ HEADS = {
     "shapes": "shapes",
     "mean": "geometric mean",
     "worst": "worst",
-    "limit": "share of the limit",
+    "limit": "share of the limit, %",
     "against": "against",
     "machine": "on",
     "measured": "measured",
     "scaling": "speed over one thread",
 }
-HEAD_OF_NETWORKS = [
-    "on",
-    "threads",
-    "convolutions",
-    "ours, ms",
-    "fastest library per layer, ms",
-    "speed",
-    "measured",
-]
+HEAD_OF_NETWORKS = ["on", "ours, ms", "fastest library per layer, ms", "speed", "measured"]
 HEAD_OF_MODELS = [
     "ours, ms",
-    "speed over ONNX Runtime",
-    "over oneDNN chained by hand, direct",
-    "by Winograd",
-    "first answer, ms, ours / ONNX Runtime",
-    "memory, MB, ours / ONNX Runtime",
-    "measured",
+    "over ONNX Runtime",
+    "over oneDNN, direct",
+    "over oneDNN, Winograd",
+    "first answer, ms",
+    "memory, MB",
 ]
-HEAD_OF_LOSSES = ["shape", "on", "speed (95 % interval)", "fastest peer", "measured"]
+HEAD_OF_LOSSES = ["shape", "on", "speed (95 % interval)", "fastest peer"]
 
 
 def _day(run: dict) -> str:
     return run["date"][:10] + (", busy" if run["busy"] else "")
+
+
+def _on(machine: str, threads: int) -> str:
+    return MACHINES[machine] + (f", {threads} threads" if threads > 1 else "")
 
 
 def _against(selection: Selection) -> str:
@@ -50,11 +45,21 @@ def _against(selection: Selection) -> str:
     return ", ".join(families) if len(families) < 3 else f"best of {len(families)} libraries"
 
 
-def _limit(selection: Selection) -> str:
+def _limit(selection: Selection) -> tuple:
+    """The range of percentages, and what they are of; two empty texts if there are none."""
     if not selection.row.limit:
-        return ""
+        return "", ""
     shares, of = selection.limit()
-    return f"{markdown.span([100 * share for share in shares])} % of {of}" if shares else ""
+    return (markdown.span([100 * share for share in shares]), of) if shares else ("", "")
+
+
+def _join_limits(rows: list) -> str:
+    """Makes a text of each row's "limit" and returns the head of the column, which has what all rows share."""
+    kinds = {of for _, of in (cells["limit"] for cells in rows) if of}
+    for cells in rows:
+        share, of = cells["limit"]
+        cells["limit"] = f"{share} of {of}" if share and len(kinds) > 1 else share
+    return f"% of {kinds.pop()}" if len(kinds) == 1 else HEADS["limit"]
 
 
 def _cells(selection: Selection) -> dict:
@@ -87,7 +92,7 @@ def _cells_of_model(results: Results, row: Row) -> dict:
                 "against": "ONNX Runtime",
                 "measured": _day(run),
             }
-            return of | {"machine": MACHINES[row.machine], "limit": "", "scaling": ""}
+            return of | {"machine": MACHINES[row.machine], "limit": ("", ""), "scaling": ""}
     raise Problem(
         f"tables: {row.label}: found no model {row.model} on {row.machine}, expected one of bench_model"
     )
@@ -101,10 +106,14 @@ def draw_speeds(results: Results, table: Table) -> str:
         else:
             selection = Selection(results, table, row)
             cells = _cells(selection)
-            runs += selection.runs
+            runs += [(selection.machine, run) for run in selection.runs]
             absent += selection.absent
-        rows.append([row.label] + [cells[column] for column in table.columns])
-    text = markdown.table([table.head] + [HEADS[column] for column in table.columns], rows)
+        rows.append({"label": row.label} | cells)
+    heads = HEADS | {"limit": _join_limits(rows)}
+    text = markdown.table(
+        [table.head] + [heads[column] for column in table.columns],
+        [[cells[column] for column in ("label", *table.columns)] for cells in rows],
+    )
     return text + ("\n\n" + _notes(runs, absent) if table.commands else "")
 
 
@@ -120,7 +129,7 @@ def draw_networks(results: Results, table: Table) -> str:
             )
         ours, peers = total["ours_ns"], total["best_peers_ns"]
         times = [f"{ours / 1e6:.2f}", f"{peers / 1e6:.2f}", speed(peers / ours)]
-        rows.append([row.label, MACHINES[row.machine], str(threads), str(total["layers"]), *times, _day(run)])
+        rows.append([row.label, _on(row.machine, threads), *times, _day(run)])
     return markdown.table([table.head, *HEAD_OF_NETWORKS], rows)
 
 
@@ -138,8 +147,8 @@ def draw_models(results: Results, table: Table) -> str:
             f"{model['first_ms']:.0f} / {first:.0f}",
             f"{model['peak_kb'] / 1e3:.0f} / {memory / 1e3:.0f}",
         ]
-        rows.append([*cells, _day(run)])
-        runs.append(run)
+        rows.append(cells)
+        runs.append((table.machine, run))
     if not rows:
         raise Problem(
             f"tables: {table.name}: found no model on {table.machine}, expected results of bench_model"
@@ -165,25 +174,39 @@ def draw_losses(results: Results, table: Table) -> str:
     for place in sorted(lost):
         machine, run, shape = lost[place]
         figure, low, high = shape["ratio"]
-        on = MACHINES[machine] + (f", {run['threads']} threads" if run["threads"] > 1 else "")
-        interval = f"{figure:.3f} ({low:.3f} to {high:.3f})"
-        rows.append([f"`{shape['set']}`", shape["name"], on, interval, shape["peer"], _day(run)])
+        interval = f"{figure:.3f} ({low:.3f}-{high:.3f})"
+        on = _on(machine, run["threads"])
+        rows.append([f"`{shape['set']}`", shape["name"], on, interval, shape["peer"]])
     return markdown.table([table.head, *HEAD_OF_LOSSES], rows) if rows else "None."
 
 
+def _joined(commands: list) -> str:
+    """Commands that differ in one word are told once."""
+    words = [command.split(" ") for command in commands]
+    differing = [values for values in zip(*words) if len(set(values)) > 1]
+    if len({len(of) for of in words}) > 1 or len(differing) != 1:
+        return ", ".join(f"`{command}`" for command in commands)
+    same = " ".join(values[0] if len(set(values)) == 1 else "X" for values in zip(*words))
+    return f"`{same}` with X = {', '.join(f'`{value}`' for value in differing[0])}"
+
+
 def _notes(runs: list, absent: list) -> str:
-    """Day, state of the machine, commands and libraries of each run; what has no figure, and why."""
-    commands = {}
-    for run in runs:
+    """Day, machine, commands and libraries of each (machine, run); what has no figure, and why."""
+    commands = {}  # (day and machine, what else is told) -> the commands
+    for machine, run in runs:
         told = [", ".join(libraries(run)), run.get("toolchain", ""), run["note"], run.get("stopped", "")]
-        alike = commands.setdefault((_day(run), "; ".join(text for text in told if text)), {})
-        alike[f"`{run['command']}`" if run["command"] else f"the run `{run['name']}`"] = None
+        place = f"{_day(run)}, {MACHINES[machine]}", "; ".join(text for text in told if text)
+        commands.setdefault(place, {})[run["command"] or f"the run {run['name']}"] = None
+    told_of = {}  # (day and machine, commands) -> what else is told
+    for (place, told), alike in sorted(commands.items(), key=lambda item: item[0]):
+        told_of.setdefault((place, _joined(list(alike))), []).extend([told] if told else [])
     items = []
-    for (day, told), alike in sorted(commands.items(), key=lambda item: item[0]):
-        items.append(f"{day}: {', '.join(alike)}" + (f" ({told})." if told else "."))
+    for (place, alike), told in told_of.items():
+        alone = f" ({told[0]})." if len(told) == 1 else ":" if told else "."
+        items.append((f"{place}: {alike}{alone}", told if len(told) > 1 else []))
     for _, shape in absent:
         why = shape.get("error") or "the cores were not free"
-        items.append(f"No figure for {shape['name']} of `{shape['set']}`: {why}.")
+        items.append((f"No figure for {shape['name']} of `{shape['set']}`: {why}.", []))
     return markdown.bullets(items)
 
 

@@ -45,4 +45,9 @@ def paragraph(text: str, first: str = "", rest: str = "") -> str:
 
 
 def bullets(items: list) -> str:
-    return "\n".join(paragraph(item, "- ", "  ") for item in items)
+    """Each item is a text and the texts below it."""
+    lines = []
+    for text, below in items:
+        lines.append(paragraph(text, "- ", "  "))
+        lines += [paragraph(of, "  - ", "    ") for of in below]
+    return "\n".join(lines)

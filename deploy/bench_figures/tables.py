@@ -42,7 +42,7 @@ class Table:
 
 
 PEAK, BANDWIDTH = "share_of_peak", "share_of_bandwidth"
-SPEEDS = ("shapes", "mean", "worst", "limit", "measured")
+SPEEDS = ("shapes", "mean", "worst", "limit")
 CUBES = ("64^3", "128^3", "256^3", "512^3", "1024^3", "2048^3")
 
 
@@ -75,40 +75,62 @@ def _products(dtype: str, suffix: str) -> tuple:
     )
 
 
-FLOAT32 = Table(
-    "zen5-float32",
+PRODUCTS = Table(
+    "zen5-products",
     "speeds",
-    "set of `bench_cpu`",
+    "matmul (set of `bench_cpu`)",
     SPEEDS,
     machine="zen5",
     rows=(
-        Row("`cubes`: matmul of 64 and 128 cubed", ("cubes",), names=CUBES[:2], limit=PEAK),
+        Row("64 and 128 cubed (`cubes`)", ("cubes",), names=CUBES[:2], limit=PEAK),
         Row(
-            "`cubes`, `bert`: matmul of 256 to 2048 cubed, BERT",
+            "256 to 2048 cubed, BERT (`cubes`, `bert`)",
             ("cubes", "bert"),
             ("matmul large", "matmul batched"),
             limit=PEAK,
         ),
-        Row("`skinny`: 1 and 8 rows", ("skinny",), ("matmul skinny",), limit=BANDWIDTH),
-        Row("`skinny`: 64 rows", ("skinny",), ("matmul few rows",), limit=PEAK),
-        Row("`skinny`: 49 and 197 rows, odd sizes", ("skinny",), ("matmul ragged",), limit=PEAK),
-        *_convolutions("resnet50", "NCHW", "NCHW in and out"),
-        *_convolutions("resnet50_blocked", "blocked", "channels in blocks, in and out"),
-        Row("`mobilenetv2_1x1`: NCHW", ("mobilenetv2_1x1",), limit=PEAK),
-        Row("`mobilenetv2_dw`: depthwise 3x3, NCHW", ("mobilenetv2_dw",), limit=BANDWIDTH),
-        Row("`mobilenetv2_dw_blocked`: depthwise 3x3, blocked", ("mobilenetv2_dw_blocked",), limit=BANDWIDTH),
-        Row("`rows`: softmax", ("rows",), ("rows softmax",), limit=BANDWIDTH),
-        Row("`rows`: layer norm", ("rows",), ("rows layer_norm",), limit=BANDWIDTH),
-        Row("`rows`: mean", ("rows",), ("rows mean",), limit=BANDWIDTH),
-        Row("`rows`: transpose", ("rows",), ("rows transpose",), limit=BANDWIDTH),
+        Row("1 and 8 rows (`skinny`)", ("skinny",), ("matmul skinny",), limit=BANDWIDTH),
+        Row("64 rows (`skinny`)", ("skinny",), ("matmul few rows",), limit=PEAK),
+        Row("49 and 197 rows, odd sizes (`skinny`)", ("skinny",), ("matmul ragged",), limit=PEAK),
+    ),
+)
+
+CONVOLUTIONS = Table(
+    "zen5-convolutions",
+    "speeds",
+    "ResNet-50's convolutions",
+    SPEEDS,
+    machine="zen5",
+    rows=(
+        *_convolutions("resnet50", "NCHW", "NCHW"),
+        *_convolutions("resnet50_blocked", "blocked", "channels in blocks"),
+    ),
+)
+
+SMALL_WORK = Table(
+    "zen5-small-work",
+    "speeds",
+    "kernels (set of `bench_cpu`)",
+    SPEEDS,
+    machine="zen5",
+    rows=(
+        Row("1x1 convolutions, NCHW (`mobilenetv2_1x1`)", ("mobilenetv2_1x1",), limit=PEAK),
+        Row("depthwise 3x3, NCHW (`mobilenetv2_dw`)", ("mobilenetv2_dw",), limit=BANDWIDTH),
         Row(
-            "`rows`: bias + ReLU, residual + ReLU",
+            "depthwise 3x3, blocked (`mobilenetv2_dw_blocked`)", ("mobilenetv2_dw_blocked",), limit=BANDWIDTH
+        ),
+        Row("softmax (`rows`)", ("rows",), ("rows softmax",), limit=BANDWIDTH),
+        Row("layer norm (`rows`)", ("rows",), ("rows layer_norm",), limit=BANDWIDTH),
+        Row("mean (`rows`)", ("rows",), ("rows mean",), limit=BANDWIDTH),
+        Row("transpose (`rows`)", ("rows",), ("rows transpose",), limit=BANDWIDTH),
+        Row(
+            "bias + ReLU, residual + ReLU (`rows`)",
             ("rows",),
             ("rows bias_relu", "rows add_relu"),
             limit=BANDWIDTH,
         ),
-        Row("`pooling`: NCHW", ("pooling",), ("pooling NCHW",), limit=BANDWIDTH),
-        Row("`pooling`: blocked", ("pooling",), ("pooling blocked",), limit=BANDWIDTH),
+        Row("pooling, NCHW (`pooling`)", ("pooling",), ("pooling NCHW",), limit=BANDWIDTH),
+        Row("pooling, blocked (`pooling`)", ("pooling",), ("pooling blocked",), limit=BANDWIDTH),
     ),
 )
 
@@ -134,8 +156,8 @@ INT8_CONVOLUTIONS = Table(
     SPEEDS,
     machine="zen5",
     rows=(
-        *_convolutions("resnet50_int8", "NCHW int8", "NCHW in and out"),
-        *_convolutions("resnet50_blocked_int8", "blocked int8", "channels in blocks, in and out"),
+        *_convolutions("resnet50_int8", "NCHW int8", "NCHW"),
+        *_convolutions("resnet50_blocked_int8", "blocked int8", "channels in blocks"),
     ),
 )
 
@@ -143,13 +165,13 @@ TWO_THREADS = Table(
     "zen5-two-threads",
     "speeds",
     "set of `bench_cpu`",
-    ("shapes", "mean", "worst", "scaling", "limit", "measured"),
+    ("shapes", "mean", "worst", "scaling", "limit"),
     machine="zen5",
     threads=2,
     rows=(
         Row("`bert`: projections and feed-forward", ("bert",), ("matmul large",), limit=PEAK),
         Row("`bert`: attention, 12 small ones", ("bert",), ("matmul batched",), limit=PEAK),
-        *_convolutions("resnet50_blocked", "blocked", "channels in blocks, in and out"),
+        *_convolutions("resnet50_blocked", "blocked", "channels in blocks"),
     ),
 )
 
@@ -162,9 +184,7 @@ AMX = Table(
     rows=(
         *_products("bfloat16", "bf16"),
         *_products("int8", "int8"),
-        *_convolutions(
-            "resnet50_blocked_int8", "blocked int8", "channels in blocks; a first look, 16 trials per shape"
-        ),
+        *_convolutions("resnet50_blocked_int8", "blocked int8", "channels in blocks, 16 trials per shape"),
     ),
 )
 
@@ -172,7 +192,7 @@ GPU = Table(
     "gpu",
     "speeds",
     "kernels",
-    ("against", "shapes", "mean", "worst", "limit", "measured"),
+    ("against", "shapes", "mean", "worst", "limit"),
     machine="h200",
     rows=(
         Row("matmul of float32, direct sums", ("products_f32",), limit=PEAK),
@@ -217,7 +237,9 @@ README = Table(
 
 TABLES = (
     README,
-    FLOAT32,
+    PRODUCTS,
+    CONVOLUTIONS,
+    SMALL_WORK,
     SMALL_TYPES,
     INT8_CONVOLUTIONS,
     TWO_THREADS,

@@ -64,7 +64,20 @@ class Figures(unittest.TestCase):
         direct = tables.Row("direct", ("net",), direct=True, limit=tables.PEAK)
         drawn = cells(results, table(ROW, direct, columns=("mean", "limit")))
         # half of the peak with Winograd's 500 ns are 0.2 of it in 1250 ns
-        self.assertEqual(drawn, [["all", "2.00", ""], ["direct", "**0.80**", "20 % of peak"]])
+        self.assertEqual(drawn, [["all", "2.00", ""], ["direct", "**0.80**", "20"]])
+
+    def test_the_head_says_what_shares_are_of_if_all_rows_agree(self):
+        shapes = [shape("a", 1000, {"fast": 1600}, share_of_bandwidth=0.9)]
+        results = Results([summary("2026-12-01", [run("r", "2026-12-01", shapes)])])
+        peak, reads = (tables.Row("row", ("net",), limit=limit) for limit in (tables.PEAK, tables.BANDWIDTH))
+        for rows, head, texts in (
+            ((peak, peak), "% of peak", ["50", "50"]),
+            ((reads, ROW), "% of read bandwidth", ["90", ""]),
+            ((peak, reads), "share of the limit, %", ["50 of peak", "90 of read bandwidth"]),
+        ):
+            drawn = table(*rows, columns=("limit",))
+            self.assertIn(f"| set | {head} |\n", drawing.draw(results, {}, drawn))
+            self.assertEqual([row[1] for row in cells(results, drawn)], texts)
 
     def test_shapes_without_free_cores_and_failed_ones_are_in_no_mean_and_are_told(self):
         free, taken = (
@@ -86,7 +99,7 @@ class Figures(unittest.TestCase):
         (total,) = judge.networks_of(run("r", "2026-12-01", layers))
         self.assertEqual((total["layers"], total["ours_ns"], total["best_peers_ns"]), (4, 3500, 6400))
 
-    def test_notes_name_day_command_libraries_and_busy_machines(self):
+    def test_notes_name_day_machine_command_libraries_and_whether_it_was_busy(self):
         results = Results(
             [
                 summary(
@@ -96,8 +109,40 @@ class Figures(unittest.TestCase):
             ]
         )
         self.assertIn(
-            "- 2026-12-01, busy: `bench_cpu r` (fast 1.0, other; llvm).",
+            "- 2026-12-01, busy, Zen 5: `bench_cpu r` (fast 1.0, other; llvm).",
             drawing.draw(results, {}, table(ROW)),
+        )
+
+    def notes(self, *runs) -> str:
+        """Of a table with a row per run, each (command, toolchain) with a set of its own."""
+        made = [
+            run(
+                f"r{i}",
+                "2026-12-01",
+                [shape("a", 10, {"fast": 11}, set_name=f"set{i}")],
+                command=command,
+                toolchain=toolchain,
+            )
+            for i, (command, toolchain) in enumerate(runs)
+        ]
+        rows = [tables.Row("row", (f"set{i}",)) for i in range(len(runs))]
+        return drawing.draw(Results([summary("2026-12-01", made)]), {}, table(*rows)).split("\n\n")[1]
+
+    def test_commands_that_differ_in_one_word_are_told_once(self):
+        self.assertEqual(
+            self.notes(("bench one --rounds 4", "llvm"), ("bench two --rounds 4", "llvm")),
+            "- 2026-12-01, Zen 5: `bench X --rounds 4` with X = `one`, `two` (fast 1.0; llvm).",
+        )
+        for other in ("bench two --rounds 5", "bench one --rounds 4 --quick"):
+            self.assertEqual(
+                self.notes(("bench one --rounds 4", "llvm"), (other, "llvm")),
+                f"- 2026-12-01, Zen 5: `bench one --rounds 4`, `{other}` (fast 1.0; llvm).",
+            )
+
+    def test_a_command_that_ran_with_several_compilers_has_a_line_for_each(self):
+        self.assertEqual(
+            self.notes(("bench", "old"), ("bench", "new")),
+            "- 2026-12-01, Zen 5: `bench`:\n  - fast 1.0; new\n  - fast 1.0; old",
         )
 
 
@@ -419,7 +464,9 @@ class Build(unittest.TestCase):
             log.write_text("\n".join(wrong))
             ran = figures("--record-build", log, root=root)
             self.assertEqual(ran.returncode, 2)
-            self.assertRegex(ran.stderr, r"\Afigures: .*log: found \d builds and \d runs of tests, expected 2 and some")
+            self.assertRegex(
+                ran.stderr, r"\Afigures: .*log: found \d builds and \d runs of tests, expected 2 and some"
+            )
 
     def test_minutes_come_with_machine_day_and_whether_it_was_busy(self):
         said = {
