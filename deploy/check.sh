@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh [--commits N | --all] [--minutes M] [BUILD_DIR]: format of everything, layering, structure, figures, lint of the .cpp files that differ from the last commit.
+# check.sh [--commits N | --all] [--minutes M] [BUILD_DIR]: format of everything, layering, structure, figures, prose, lint of the .cpp files that differ from the last commit.
 #   --commits N  lint of those changed in the last N commits (in more than #include and namespace lines), without Clang's static analyzer, which takes as long as the rest
 #   --minutes M  begin no file after M minutes of lint; those with the most changed lines come first, and what was left is listed
 #   --all        lint of every one; also ALL=1. Two hours on two cores
@@ -36,6 +36,9 @@ grep '^structure: ' <<<"$structure"
 "$root/deploy/build_cost.py" "$build" | sed 's/^build cost/check/'
 "$root/deploy/figures.py" --check "$build"
 echo "check: figures of README.md and docs/ are those of tests/bench/results"
+
+"$root/deploy/prose.py"
+echo "check: no sentence of README.md and docs/ is longer than 30 words"
 
 # A clone that is not deep enough is deepened; where that cannot be, the commits that are there count.
 have() { git rev-list --count --first-parent HEAD; }
