@@ -176,6 +176,25 @@ TEST_F(TerminalCli, AllCommandsFitOneScreen) {
   EXPECT_GE(commands, 25);
 }
 
+TEST_F(TerminalCli, HelpFitsEightyColumnsAndLosesNoWord) {
+  ASSERT_EQ(shell_.run("tuner manual -o man").exit_code, 0);
+  for (const auto& page : std::filesystem::directory_iterator(shell_.folder() / "man")) {
+    std::string command = page.path().stem();
+    if (!command.starts_with("tuner-")) continue;
+    std::ranges::replace(command, '-', ' ');
+    const std::string help = shell_.run(command + " --help").out;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
+  std::string text = shell_.run("tuner show --help").out;
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+  EXPECT_THAT(text, HasSubstr("Printthekernelunderthescheduleofthisfile(-isstandardinput)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("--asTEXT:{schedule,loops,space,llvm,asm,roofline,kernels,cuda,resources,sass,graph,plan,"
+                "layers,memory}=loopsWhattoprint."));
+}
+
 TEST_F(TerminalCli, StudiesKeepTheirOldSpelling) {
   for (const std::string study : {"simulate", "replay", "whatif"}) {
     const CommandResult now = shell_.run("tuner study " + study + " --help");

@@ -153,8 +153,8 @@ void add_build_command(Command app, CommandContext& context) {
   auto options = std::make_shared<BuildOptions>();
   const Command command = add_command(
       app, context, "build",
-      "Write the best known kernels as a library with a C header, for CMake, pkg-config or a plain compiler; "
-      "those of a GPU as cubins with launchers in C",
+      "Write the best known kernels as a library with a C header, for CMake, pkg-config or a plain compiler. "
+      "GPU kernels become cubins with launchers in C",
       [options] { return report(build(*options)); });
   add_job_file(command, options->files, "Job files; - is standard input").required();
   command.add_option("-o,--output", options->directory, "Folder to write into; created if it is missing")

@@ -136,8 +136,8 @@ void add_compile_command(Command app, CommandContext& context) {
       .show_default();
   command
       .add_option("--use", request.uses,
-                  "Let a function of a shared library take the place of a step, by the name of one of its "
-                  "nodes; it is checked and timed beside our kernel; may be given several times")
+                  "Use a function of a shared library for the step that has this node. It is checked, and "
+                  "timed beside our kernel. May be given several times")
       .type_name("NODE=FILE:FUNCTION");
   command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
   add_lock_option(command, options->lock);

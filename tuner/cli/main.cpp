@@ -59,7 +59,7 @@ int tuner_main(int argc, const char* const* argv) {
   } catch (const CLI::Success& help) {  // --help and --version print what they are asked for
     std::ostringstream text;
     app.exit(help, text, text);
-    std::cout << with_commands(text.str());
+    std::cout << wrapped_help(with_commands(text.str()));
   } catch (const CLI::ParseError& error) {
     return report(invalid_argument(wrong_use(app, argc, argv, error.what())));
   }

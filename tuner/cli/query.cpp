@@ -155,9 +155,10 @@ void add_query_command(Command app, CommandContext& context) {
                   "Ask about this operator without a file; with --all: list only this operator")
       .type_name("OP");
   command
-      .add_option("--constants", options->constants,
-                  "What the times of the answer mean: constants warm in the caches, or cold in memory (else "
-                  "what the file asks for: \"measure\": {\"constants\": ...}, warm by default)")
+      .add_option(
+          "--constants", options->constants,
+          "Whether times are with constants warm in the caches or cold in memory. Without it: what the "
+          "file asks for (\"measure\": {\"constants\": ...}), else warm")
       .one_of({"warm", "cold"});
   add_lock_option(command, options->lock);
   add_daemon_option(command, options->daemon, ": asks that daemon instead of a file");

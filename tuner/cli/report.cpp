@@ -56,9 +56,8 @@ void add_report_command(Command app, CommandContext& context) {
   auto options = std::make_shared<ReportCommandOptions>();
   const Command command = add_command(
       app, context, "report",
-      "Write a page about a job: how its search went beside one without a model, which knobs matter, what\n"
-      "failed, the finalists with their intervals, the roofline, where the time went. One file, opens "
-      "offline.\n"
+      "Write a page about a job: its search, the knobs that matter, failures, finalists with intervals, the\n"
+      "roofline, and where the time went. It is one file and opens offline.\n"
       "  tuner report j3 -o report.html",
       [options] { return run_report_command(*options); });
   command

@@ -157,11 +157,10 @@ void add_show_command(Command app, CommandContext& context) {
   command
       .add_option(
           "--as", options->as,
-          "What to print; space: the knobs to search and how many configs are valid; of CPU targets also "
-          "llvm, "
-          "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source), "
-          "resources and sass (the machine code's hot loop, with counts); of a model graph; of a compiled "
-          "one graph, plan, layers (times) and memory")
+          "What to print. Kernels: schedule, loops, space (knobs, number of valid configs), roofline. For a "
+          "CPU "
+          "also llvm and asm. For CUDA also kernels, cuda (the source), resources and sass (the hot loop, "
+          "with counts). A model: graph. A compiled model: graph, plan, layers (times), memory")
       .one_of(all_words())
       .show_default()
       .when_given([options] { options->as_given = true; });

@@ -196,10 +196,11 @@ void add_submit_command(Command app, CommandContext& context) {
   add_target_option(command, options->target);
   add_json_option(command, options->json);
   command
-      .add_option("--trials", options->trials_text,
-                  "trials per task on average (every task gets its default, then those that gain more get "
-                  "more), instead of the file's; all: every valid config with at least 9 samples, none cut "
-                  "short, in grid order unless --search says otherwise")
+      .add_option(
+          "--trials", options->trials_text,
+          "Trials per task on average, instead of the file's. Tasks that gain more get more. all: every "
+          "valid config, with at least 9 samples, none cut short, in grid order unless --search says "
+          "otherwise")
       .checked([](const std::string& text) {
         return text == "all" || trials_of(text)
                    ? std::string()
@@ -212,10 +213,10 @@ void add_submit_command(Command app, CommandContext& context) {
   command.add_option("--seed", options->seed, "seed of the search, instead of the file's")
       .when_given([options] { options->seed_given = true; });
   command
-      .add_option(
-          "--stop-below", options->stop_below_percent,
-          "end a task when its chance of gaining 1 % in its next 100 trials is below this many percent "
-          "(5 unless the file says otherwise); 0: never")
+      .add_option("--stop-below", options->stop_below_percent,
+                  "End a task when the chance that its next 100 trials gain 1 % is below this many percent. "
+                  "0: never. "
+                  "Without it: what the file says, else 5")
       .in_range(0.0, 100.0);
   command
       .add_option(

@@ -187,16 +187,14 @@ int run_whatif(const WhatifOptions& options) {
 
 void add_whatif_command(Command study, CommandContext& context) {
   auto options = std::make_shared<WhatifOptions>();
-  const Command command =
-      add_command(study, context, "whatif",
-                  "Play other search strategies on what was recorded of a job's task: no device needed.\n"
-                  "A proposal without a recorded row costs a trial and tells the strategy nothing; a "
-                  "strategy of which too\n"
-                  "few proposals are recorded gets no answer (exit code 1). A sweep (tuner submit FILE "
-                  "--trials all) has\n"
-                  "every row.\n"
-                  "  tuner study whatif j3 --strategy random,xgb-annealing --trials 128 --seeds 20",
-                  [options] { return run_whatif(*options); });
+  const Command command = add_command(
+      study, context, "whatif",
+      "Play other search strategies on what was recorded of a job's task: no device needed.\n"
+      "A proposal without a recorded row costs a trial and tells the strategy nothing. With too few\n"
+      "recorded proposals there is no answer (exit code 1). A sweep has every row:\n"
+      "  tuner submit FILE --trials all\n"
+      "  tuner study whatif j3 --strategy random,xgb-annealing --trials 128 --seeds 20",
+      [options] { return run_whatif(*options); });
   command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
   command.add_option("--strategy", options->strategies, "Strategies to play, with commas between")
       .required()

@@ -14,7 +14,42 @@ std::string padded(std::string_view text, size_t columns) {
   return std::string(text) + std::string(columns - std::min(columns, text.size()), ' ');
 }
 
+constexpr size_t kHelpColumns = 80, kDescriptionColumn = 30;  // CLI11's
+
+// Where the line goes on below itself: in the column of descriptions, or a little to the right of where it began.
+size_t indent_below(std::string_view line) {
+  const size_t begin = line.find_first_not_of(' ');
+  const bool described =
+      begin >= kDescriptionColumn || (line[kDescriptionColumn - 1] == ' ' && line[kDescriptionColumn] != ' ');
+  return described ? kDescriptionColumn : begin + 4;
+}
+
+void append_wrapped(std::string_view line, std::string& out) {
+  const size_t indent = line.size() > kHelpColumns ? indent_below(line) : 0;
+  std::string left(line);
+  while (left.size() > kHelpColumns) {
+    size_t end = left.rfind(' ', kHelpColumns);
+    if (end == std::string::npos || end <= indent)
+      end = left.rfind(',', kHelpColumns - 1) + 1;  // a long list of words
+    if (end <= indent) break;
+    out += left.substr(0, end) + "\n";
+    left = std::string(indent, ' ') + left.substr(std::min(left.find_first_not_of(' ', end), left.size()));
+  }
+  out += left;
+}
+
 }  // namespace
+
+std::string wrapped_help(std::string_view text) {
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    append_wrapped(text.substr(begin, end - begin), out);
+    if (end < text.size()) out += "\n";
+    begin = end + 1;
+  }
+  return out;
+}
 
 const std::vector<CommandGroup>& command_groups() {
   static const std::vector<CommandGroup> kGroups = {
