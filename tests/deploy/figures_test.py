@@ -274,7 +274,7 @@ class Pages(unittest.TestCase):
         readme = (SOURCE / "README.md").read_text()
         ours = {
             "docs/figures.md": (SOURCE / "docs/figures.md").read_text(),
-            "README.md": readme[readme.index("## Figures\n") : readme.index("## Where to read on")],
+            "README.md": readme[readme.index("## Results\n") : readme.index("## Where to go next")],
         }
         for page, text in ours.items():
             outside = re.sub(r"(?s)<!-- figures: .*?<!-- end -->", "", text)
