@@ -220,6 +220,10 @@ TEST_F(DocumentationTest, Boards) {
   EXPECT_FALSE(shell_->read("out_board/include/app_kernels.h").empty());
 }
 
+TEST_F(DocumentationTest, Farm) {
+  EXPECT_THAT(follow("docs/farm.md"), HasSubstr("TENANT")) << "what tenants have used";
+}
+
 TEST_F(DocumentationTest, Gpus) {
   follow("docs/gpus.md");
   EXPECT_FALSE(shell_->read("small.jsonl").empty());
