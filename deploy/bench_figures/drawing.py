@@ -98,9 +98,10 @@ def _cells_of_model(results: Results, row: Row) -> dict:
     )
 
 
-def draw_speeds(results: Results, table: Table) -> str:
+def _drawn_rows(results: Results, table: Table, of: tuple) -> tuple:
+    """The cells of some of the table's rows, the head of their limits, their (machine, run)s, and what is absent."""
     rows, runs, absent = [], [], []
-    for row in table.rows:
+    for row in of:
         if row.model:
             cells = _cells_of_model(results, row)
         else:
@@ -109,12 +110,39 @@ def draw_speeds(results: Results, table: Table) -> str:
             runs += [(selection.machine, run) for run in selection.runs]
             absent += selection.absent
         rows.append({"label": row.label} | cells)
-    heads = HEADS | {"limit": _join_limits(rows)}
+    return rows, _join_limits(rows), runs, absent
+
+
+def draw_speeds(results: Results, table: Table) -> str:
+    rows, limit, runs, absent = _drawn_rows(results, table, table.rows)
+    heads = HEADS | {"limit": limit}
     text = markdown.table(
         [table.head] + [heads[column] for column in table.columns],
         [[cells[column] for column in ("label", *table.columns)] for cells in rows],
     )
     return text + ("\n\n" + _notes(runs, absent) if table.commands else "")
+
+
+def draw_beside(results: Results, table: Table) -> str:
+    """Sets beside each other: their rows have the same labels in the same order."""
+    each = len(table.rows) // len(table.beside)
+    head, lines = [table.head, HEADS["shapes"]], []
+    all_runs, all_absent = [], []
+    for at, name in enumerate(table.beside):
+        rows, limit, runs, absent = _drawn_rows(results, table, table.rows[at * each : (at + 1) * each])
+        heads = HEADS | {"limit": limit}
+        first, *rest = [heads[column] for column in table.columns]
+        head += [f"{name}: {first}", *rest]
+        lines = lines or [[cells["label"], cells["shapes"]] for cells in rows]
+        for line, cells in zip(lines, rows):
+            if line[:2] != [cells["label"], cells["shapes"]]:
+                raise Problem(
+                    f"tables: {table.name}: {name}: found the row {cells['label']} of {cells['shapes']} shapes, "
+                    f"expected {line[0]} of {line[1]} as in {table.beside[0]}"
+                )
+            line += [cells[column] for column in table.columns]
+        all_runs, all_absent = all_runs + runs, all_absent + absent
+    return markdown.table(head, lines) + "\n\n" + _notes(all_runs, all_absent)
 
 
 def draw_networks(results: Results, table: Table) -> str:
@@ -226,7 +254,13 @@ def draw_build(build: dict) -> str:
     return markdown.paragraph(text)
 
 
-DRAWINGS = {"speeds": draw_speeds, "networks": draw_networks, "models": draw_models, "losses": draw_losses}
+DRAWINGS = {
+    "speeds": draw_speeds,
+    "beside": draw_beside,
+    "networks": draw_networks,
+    "models": draw_models,
+    "losses": draw_losses,
+}
 
 
 def draw(results: Results, build: dict, table: Table) -> str:

@@ -70,7 +70,7 @@ def libraries(run: dict) -> list:
 
 def selections(results: Results) -> list:
     """What all tables of speeds show."""
-    tables = [table for table in TABLES if table.kind == "speeds"]
+    tables = [table for table in TABLES if table.kind in ("speeds", "beside")]
     return [Selection(results, table, row) for table in tables for row in table.rows if not row.model]
 
 

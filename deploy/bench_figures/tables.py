@@ -34,8 +34,9 @@ class Table:
     name: str
     kind: str  # how it is drawn: a function of drawing.py
     head: str = ""  # of the first column
-    columns: tuple = ()  # of "speeds": mean, worst, limit, scaling, against, machine, measured, shapes
+    columns: tuple = ()  # of "speeds" and "beside": mean, worst, limit, scaling, against, machine, measured, shapes
     rows: tuple = ()
+    beside: tuple = ()  # of "beside": heads of the parts; `rows` has those of each part in turn
     machine: str = ""
     threads: int = 1
     commands: bool = True  # list below the table how each of its runs was made
@@ -43,6 +44,7 @@ class Table:
 
 PEAK, BANDWIDTH = "share_of_peak", "share_of_bandwidth"
 SPEEDS = ("shapes", "mean", "worst", "limit")
+BESIDE = ("mean", "worst", "limit")
 CUBES = ("64^3", "128^3", "256^3", "512^3", "1024^3", "2048^3")
 
 
@@ -53,7 +55,7 @@ def _convolutions(set_name: str, kind: str, of: str, limit: str = PEAK) -> tuple
         return Row(label, (set_name,), (f"conv {group} {kind}",), direct=direct, limit=limit)
 
     rows = (
-        Row(f"`{set_name}`: {of}", (set_name,), limit=limit),
+        Row(of, (set_name,), limit=limit),
         part("- 1x1, stride 1", "1x1 s1"),
         part("- 1x1, stride 2", "1x1 s2"),
         part("- 3x3, stride 1", "3x3 s1"),
@@ -97,13 +99,14 @@ PRODUCTS = Table(
 
 CONVOLUTIONS = Table(
     "zen5-convolutions",
-    "speeds",
-    "ResNet-50's convolutions",
-    SPEEDS,
+    "beside",
+    "convolutions of ResNet-50",
+    BESIDE,
     machine="zen5",
+    beside=("`resnet50`", "`resnet50_blocked`"),
     rows=(
-        *_convolutions("resnet50", "NCHW", "NCHW"),
-        *_convolutions("resnet50_blocked", "blocked", "channels in blocks"),
+        *_convolutions("resnet50", "NCHW", "all"),
+        *_convolutions("resnet50_blocked", "blocked", "all"),
     ),
 )
 
@@ -151,13 +154,14 @@ SMALL_TYPES = Table(
 
 INT8_CONVOLUTIONS = Table(
     "zen5-int8-convolutions",
-    "speeds",
-    "set of `bench_cpu`",
-    SPEEDS,
+    "beside",
+    "convolutions of ResNet-50",
+    BESIDE,
     machine="zen5",
+    beside=("`resnet50_int8`", "`resnet50_blocked_int8`"),
     rows=(
-        *_convolutions("resnet50_int8", "NCHW int8", "NCHW"),
-        *_convolutions("resnet50_blocked_int8", "blocked int8", "channels in blocks"),
+        *_convolutions("resnet50_int8", "NCHW int8", "all"),
+        *_convolutions("resnet50_blocked_int8", "blocked int8", "all"),
     ),
 )
 
@@ -171,7 +175,7 @@ TWO_THREADS = Table(
     rows=(
         Row("`bert`: projections and feed-forward", ("bert",), ("matmul large",), limit=PEAK),
         Row("`bert`: attention, 12 small ones", ("bert",), ("matmul batched",), limit=PEAK),
-        *_convolutions("resnet50_blocked", "blocked", "channels in blocks"),
+        *_convolutions("resnet50_blocked", "blocked", "`resnet50_blocked`: channels in blocks"),
     ),
 )
 
@@ -184,7 +188,9 @@ AMX = Table(
     rows=(
         *_products("bfloat16", "bf16"),
         *_products("int8", "int8"),
-        *_convolutions("resnet50_blocked_int8", "blocked int8", "channels in blocks, 16 trials per shape"),
+        *_convolutions(
+            "resnet50_blocked_int8", "blocked int8", "`resnet50_blocked_int8`: 16 trials per shape"
+        ),
     ),
 )
 

@@ -2,6 +2,7 @@
 and a damaged summary ends it with one line."""
 
 import copy
+import dataclasses
 import json
 import os
 import pathlib
@@ -112,6 +113,27 @@ class Figures(unittest.TestCase):
             "- 2026-12-01, busy, Zen 5: `bench_cpu r` (fast 1.0, other; llvm).",
             drawing.draw(results, {}, table(ROW)),
         )
+
+    def test_sets_stand_beside_each_other_row_by_row(self):
+        def drawn(second: str, *shapes_of_second) -> str:
+            shapes = [shape("a", 1000, {"fast": 1600}, set_name="one"), *shapes_of_second]
+            rows = (tables.Row("all", ("one",)), tables.Row(second, ("two",), limit=tables.PEAK))
+            both = table(*rows, columns=("mean", "limit"), beside=("first", "second"))
+            both = dataclasses.replace(both, kind="beside")
+            return drawing.draw(Results([summary("2026-12-01", [run("r", "2026-12-01", shapes)])]), {}, both)
+
+        shapes = [shape(name, 1000, {"fast": 900}, set_name="two") for name in "ab"]
+        self.assertEqual(
+            drawn("all", shapes[0]),
+            "| set | shapes | first: geometric mean | share of the limit, % | second: geometric mean | % of peak |\n"
+            "|---|---|---|---|---|---|\n"
+            "| all | 1 | 1.60 |  | **0.90** | 50 |\n\n"
+            "- 2026-12-01, Zen 5: `bench_cpu r` (fast 1.0; llvm).",
+        )
+        with self.assertRaisesRegex(Problem, "second: found the row other of 1 shapes, expected all of 1"):
+            drawn("other", shapes[0])
+        with self.assertRaisesRegex(Problem, "second: found the row all of 2 shapes, expected all of 1"):
+            drawn("all", *shapes)
 
     def notes(self, *runs) -> str:
         """Of a table with a row per run, each (command, toolchain) with a set of its own."""

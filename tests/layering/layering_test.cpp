@@ -1,5 +1,5 @@
 // Arrows between folders point one way. Reads every #include of ours and compares it with the table below,
-// which is the drawing in docs/architecture.md ("How the folders meet") as data. A new arrow is a decision:
+// which has the rules of docs/architecture.md ("How the folders meet") as data. A new arrow is a decision:
 // change the table, say why beside it.
 #include <gtest/gtest.h>
 
