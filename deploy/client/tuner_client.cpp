@@ -123,7 +123,8 @@ std::string name_of(v1::AnswerKind kind) {
 }
 
 Task task_of(const v1::TaskSpec& spec) {
-  return {spec.workload_key(), spec.target(), spec.algorithms(), std::max<int64_t>(1, spec.uses())};
+  return {spec.workload_key(), spec.target(), spec.algorithms(), std::max<int64_t>(1, spec.uses()),
+          spec.constants() == "cold" ? "cold" : ""};
 }
 
 template <class Specs>
@@ -373,6 +374,7 @@ std::vector<Answer> Client::query(const std::vector<Task>& tasks) const {
     request.mutable_task()->set_target(task.target);
     request.mutable_task()->set_algorithms(task.algorithms);
     request.mutable_task()->set_uses(task.uses);
+    request.mutable_task()->set_constants(task.constants);
     answers.push_back(answer_of(connection_->repeat(&v1::Jobs::Stub::Query, request, deadline).answer()));
   }
   return answers;

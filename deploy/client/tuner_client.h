@@ -85,6 +85,7 @@ struct Task {
   std::string workload, target;
   std::string algorithms;  ///< that candidates may use, with commas between; empty: any
   int64_t uses = 1;        ///< how often the whole that is tuned runs it
+  std::string constants;   ///< "cold": its times mean constants that are not in a cache; empty: warm
 };
 
 struct Job {

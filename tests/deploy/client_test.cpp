@@ -199,6 +199,25 @@ TEST_F(ClientTest, WhatIsWrongIsToldByItsKind) {
   }
 }
 
+// What a job file says of its constants goes with its task, whichever way the task is asked about.
+TEST_F(ClientTest, ATaskWithColdConstantsIsAskedAboutAsOne) {
+  const auto serve = daemon();
+  const Client client(address(), 30);
+  const auto file = [](const std::string& constants) {
+    return JobFile{R"({"op":"matmul","a":[8,8],"b":[8,8],"constant":["b"],"target":"llvm -mcpu=haswell",)"
+                   R"("measure":{"constants":")" +
+                   constants + "\"}}"};
+  };
+  for (const std::string constants : {"warm", "cold"}) {
+    const std::vector<Job> jobs = client.submit(file(constants), {.trials = 4});
+    ASSERT_EQ(jobs.size(), 1u);
+    EXPECT_EQ(jobs[0].tasks.at(0).constants, constants == "cold" ? "cold" : "");
+    for (const Answer& answer : {client.query(file(constants)).at(0), client.query(jobs[0].tasks).at(0)})
+      EXPECT_EQ(answer.note.find("with cold constants") != std::string::npos, constants == "cold")
+          << answer.note;
+  }
+}
+
 TEST_F(ClientTest, NobodyThereIsUnavailableAfterTheTimeLimit) {
   const auto start = std::chrono::steady_clock::now();
   const Client client("unix:" + folder_.file("nobody"), 1);

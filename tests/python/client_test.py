@@ -175,6 +175,15 @@ class Tuning(WithFarm):
         for job in jobs:
             self.client.wait(job, timeout_s=180)
 
+    def test_a_task_with_cold_constants_is_asked_about_as_one(self):
+        cold = dict(JOB, constant=["b"], measure=dict(JOB.get("measure", {}), constants="cold"))
+        job, = self.client.submit(cold, trials=2, fresh=True)
+        self.assertEqual(job.tasks[0].constants, "cold")
+        self.client.wait(job, timeout_s=180)
+        for asked in (cold, job.tasks[0]):
+            answer, = self.client.query(asked)
+            self.assertEqual(answer.kind, "exact", answer.note)
+
     def test_a_watch_goes_on_behind_a_daemon_that_was_restarted(self):
         job, = self.client.submit(dict(JOB, a=[40, 64]), trials=60, fresh=True)
         events, seen = [], threading.Event()

@@ -142,6 +142,31 @@ TEST_F(QueryCli, AllTunedTasksAreListedFilteredAsTableLinesAndCsv) {
   EXPECT_EQ(tuner(all + "--op softmax").exit_code, 1);
 }
 
+// A model's tasks are tuned with cold constants: they are as tuned as the others.
+TEST_F(QueryCli, TasksTunedWithColdConstantsAreListedBesideTheOthers) {
+  const JobRow::Task task{
+      .workload_key = product(8, 16, 32).key(), .target = cpu_.name(), .constants = Constants::kCold};
+  ASSERT_OK(store_->add_job(job_row("j9", {task})));
+  std::vector<TrialRow> rows{trial_row("j9", other_config(product(8, 16, 32), cpu_))};
+  ASSERT_OK(store_->add_trials(rows));
+  ASSERT_TRUE(store_->lease_trials({rows[0].id}, "w1").is_ok());
+  MeasureRecord record = ok_record(rows[0].id, {700, 707, 693});
+  record.options.constants = Constants::kCold;
+  ASSERT_OK(store_->add_records({record}));
+  close_store();
+  const std::string all = "query --db t.db --all --format ";
+  std::istringstream lines(tuner(all + "jsonl").out);
+  std::vector<std::string> constants;
+  for (std::string line; std::getline(lines, line);) constants.push_back(json::parse(line).at("constants"));
+  EXPECT_THAT(constants, ::testing::UnorderedElementsAre("warm", "cold"));
+  EXPECT_THAT(tuner(all + "table").out, HasSubstr("cold constants; not certified"));
+  const std::string csv = tuner(all + "csv").out;
+  EXPECT_THAT(csv.substr(0, csv.find('\n')), ::testing::EndsWith(",constants"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
+  EXPECT_THAT(csv, HasSubstr(",cold\n"));
+  EXPECT_THAT(csv, HasSubstr(",warm\n"));
+}
+
 TEST_F(QueryCli, ADaemonGivesTheSameAnswers) {
   close_store();
   const std::string address = "unix:" + folder_.file("d.sock");

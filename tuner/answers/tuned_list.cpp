@@ -53,7 +53,7 @@ void print_csv(const Row& row, bool first) {
     std::printf(
         "workload,target,time_ns,time_low_ns,time_high_ns,gflops,template,template_version,config,trial,"
         "trials,raced,"
-        "hardware,toolchain,when,stale\n");
+        "hardware,toolchain,when,stale,constants\n");
   std::array<char, 128> times{};
   // Of one trial there is no interval that a fresh process would lie in.
   if (t.certified)
@@ -61,12 +61,13 @@ void print_csv(const Row& row, bool first) {
                   t.time_high_ns, gflops(row));
   else
     std::snprintf(times.data(), times.size(), "%.17g,,,%.6g", t.time_ns, gflops(row));
-  std::printf("%s,%s,%s,%s,%d,%s,%s,%lld,%d,%s,%s,%s,%s\n", csv_field(t.workload_key).c_str(),
+  std::printf("%s,%s,%s,%s,%d,%s,%s,%lld,%d,%s,%s,%s,%s,%s\n", csv_field(t.workload_key).c_str(),
               csv_field(t.target).c_str(), times.data(), csv_field(t.template_name).c_str(),
               t.template_version, csv_field(t.config).c_str(), t.trial_name.c_str(),
               static_cast<long long>(t.trials), t.race_id != 0 ? 1 : 0,
               csv_field(t.environment.hardware).c_str(), csv_field(t.environment.toolchain).c_str(),
-              iso_utc(t.finished_at_us).c_str(), csv_field(row.staleness.reason).c_str());
+              iso_utc(t.finished_at_us).c_str(), csv_field(row.staleness.reason).c_str(),
+              std::string(constants_name(t.constants)).c_str());
 }
 
 // The least important columns make way on a narrow terminal; --json has everything.
@@ -91,9 +92,11 @@ std::vector<std::string> table_row(const Row& row) {
   std::snprintf(share.data(), share.size(), row.roofline_share > 0 ? "%.0f %%" : "-",
                 100 * row.roofline_share);
   std::snprintf(speed.data(), speed.size(), "%.1f", gflops(row));
-  const std::string state =
-      str(t.certified ? "" : "not certified", !t.certified && row.staleness.stale() ? "; " : "",
-          row.staleness.stale() ? "STALE: " : "", row.staleness.reason);
+  std::string state;
+  const auto say = [&](const std::string& words) { state += (state.empty() ? "" : "; ") + words; };
+  if (t.constants == Constants::kCold) say("cold constants");
+  if (!t.certified) say("not certified");
+  if (row.staleness.stale()) say("STALE: " + row.staleness.reason);
   return {format_time(t.time_ns),
           gained.data(),
           share.data(),
@@ -142,11 +145,15 @@ Status print_tuned(const Store& store, const TunedFilter& filter) {
   if (!filter.op.empty() && (", " + operator_names() + ",").find(", " + filter.op + ",") == std::string::npos)
     return invalid_argument("--op: found \"", filter.op, "\", expected one of ", operator_names());
 
-  ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store.tasks());
+  // A task may have been tuned for both kinds of times.
+  ASSIGN_OR_RETURN(std::vector<JobRow::Task> tasks, store.tasks(Constants::kWarm));
+  ASSIGN_OR_RETURN(const std::vector<JobRow::Task> cold, store.tasks(Constants::kCold));
+  tasks.insert(tasks.end(), cold.begin(), cold.end());
   std::vector<Row> rows;
   for (const JobRow::Task& task : tasks) {
     if (!task.workload_key.starts_with(prefix) || (!target.empty() && task.target != target)) continue;
-    Result<TunedConfig> best = store.best(task.workload_key, task.target);
+    Result<TunedConfig> best =
+        store.best(task.workload_key, task.target, {}, /*counted=*/true, task.constants);
     if (!best && best.status().code() == StatusCode::kNotFound) continue;
     if (!best) return best.status();
     if (best->finished_at_us < since_us) continue;

@@ -40,6 +40,7 @@ class Task:
     target: str
     algorithms: str = ""
     uses: int = 1
+    constants: str = ""            # "cold": its times mean constants that are not in a cache; empty: warm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,7 +265,7 @@ class Client:
         answers = []
         for task in tasks:
             spec = tuning_pb2.TaskSpec(workload_key=task.workload, target=task.target, algorithms=task.algorithms,
-                                       uses=task.uses)
+                                       uses=task.uses, constants=task.constants)
             reply = self._repeat(self._jobs.Query, tuning_pb2.QueryRequest(task=spec), deadline)
             answers.append(_answer(task, reply))
         return answers
@@ -336,7 +337,8 @@ class _Deadline:
 
 
 def _task(spec: Any) -> Task:
-    return Task(spec.workload_key, spec.target, spec.algorithms, max(1, spec.uses))
+    return Task(spec.workload_key, spec.target, spec.algorithms, max(1, spec.uses),
+                "cold" if spec.constants == "cold" else "")
 
 
 def _config(text: str) -> Dict[str, int]:
