@@ -189,6 +189,85 @@ TEST_F(ArtifactFiles, SavingTwiceIsSavingOnce) {
             2);  // no temporary file is left
 }
 
+// Field by field, as programs of other releases read it.
+TEST(Manifest, IsWrittenFieldByField) {
+  Manifest m = sample_cubin(3).manifest;
+  EXPECT_EQ(sample().manifest.to_json(),
+            R"({"abi_version":1,"args":[)"
+            R"({"bytes":24,"dtype":"float32","layout":"","name":"A","role":"input","shape":[2,3]},)"
+            R"({"bytes":8,"dtype":"float64","layout":"scalar","name":"C","role":"output","shape":[]}],)"
+            R"("digest":"","entry":"matmul","pack_args":[)"
+            R"({"bytes":5,"dtype":"int8","layout":"","name":"B","role":"constant","shape":[5]}],)"
+            R"("pack_entry":"matmul_pack","target":"llvm -mcpu=haswell -threads=2","threads":2,)"
+            R"("toolchain":"llvm 22.1.8 codegen 1","workspace_bytes":128,"workspace_bytes_per_thread":64})");
+  const std::string text = m.to_json();
+  EXPECT_THAT(text, HasSubstr(R"("launches":[{"block":[128,1,1],"blocks_per_sm":5,"grid":[3,2,1],)"
+                              R"("kernel":"matmul","params":[0,2,1],"registers":64,"shared_bytes":4096,)"
+                              R"("spill_bytes":8,"stack_bytes":16}])"));
+  EXPECT_THAT(text, HasSubstr(R"("workspaces":[1024])"));
+  const Result<Manifest> read = parse_manifest(text);
+  ASSERT_TRUE(read) << read.message();
+  const LaunchInfo& launch = read->launches.at(0);
+  EXPECT_EQ(launch.registers, 64);
+  EXPECT_EQ(launch.spill_bytes, 8);
+  EXPECT_EQ(launch.stack_bytes, 16);
+  EXPECT_EQ(launch.blocks_per_sm, 5);
+  EXPECT_EQ(launch.shared_bytes, 4096);
+  EXPECT_EQ(read->workspace_bytes, 128);
+  EXPECT_EQ(read->workspace_bytes_per_thread, 64);
+}
+
+// The right binary with the manifest of another one, and a manifest that was changed.
+TEST_F(ArtifactFiles, AManifestOfAnotherArtifactIsRefused) {
+  Artifact other = sample();
+  other.binary += "more";
+  const Result<std::string> digest = save_artifact(sample(), folder_), second = save_artifact(other, folder_);
+  ASSERT_TRUE(digest && second);
+  fs::copy_file(folder_ + "/" + *second + ".json", folder_ + "/" + *digest + ".json",
+                fs::copy_options::overwrite_existing);
+  EXPECT_THAT(load_artifact(folder_, *digest).message(), HasSubstr("the artifact is damaged"));
+
+  const Result<std::string> cubin = save_artifact(sample_cubin(3), folder_);
+  ASSERT_TRUE(cubin) << cubin.message();
+  std::ifstream in(folder_ + "/" + *cubin + ".json");
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  text.replace(text.find("[3,2,1]"), 7, "[4,2,1]");
+  std::ofstream(folder_ + "/" + *cubin + ".json") << text;
+  EXPECT_THAT(load_artifact(folder_, *cubin).message(), HasSubstr("the artifact is damaged"));
+}
+
+// A torso of a power loss, which nobody has looked at: a cache writes over it, a store believes what is there.
+TEST_F(ArtifactFiles, ACacheWritesOverATorso) {
+  const Result<std::string> digest = save_artifact(sample(), folder_);
+  ASSERT_TRUE(digest) << digest.message();
+  for (const std::string& file : artifact_files(folder_, *digest)) fs::resize_file(file, 7);
+  EXPECT_FALSE(load_artifact(folder_, *digest));
+  ASSERT_TRUE(save_artifact(sample(), folder_, Durability::kCached));
+  EXPECT_TRUE(load_artifact(folder_, *digest)) << load_artifact(folder_, *digest).message();
+}
+
+TEST_F(ArtifactFiles, RemovingTakesBothFilesOfEitherKind) {
+  for (const Artifact& a : {sample(), sample_cubin(2)}) {
+    const Result<std::string> digest = save_artifact(a, folder_);
+    ASSERT_TRUE(digest) << digest.message();
+    remove_artifact(folder_, *digest);
+    EXPECT_TRUE(fs::is_empty(folder_));
+  }
+}
+
+TEST(ArtifactBlob, ComesBackWholeAndOtherwiseIsRefused) {
+  for (const Artifact& a : {sample(), sample_cubin(2)}) {
+    const std::string blob = artifact_blob(a);
+    const Result<Artifact> back = parse_artifact_blob(blob);
+    ASSERT_TRUE(back) << back.message();
+    EXPECT_EQ(back->binary, a.binary);
+    EXPECT_EQ(back->manifest.entry, "matmul");
+    EXPECT_THAT(parse_artifact_blob(blob + "x").message(), HasSubstr("artifact: digest is "));
+    EXPECT_THAT(parse_artifact_blob(blob.substr(0, blob.find('\n'))).message(),
+                HasSubstr("without a newline"));
+  }
+}
+
 TEST_F(ArtifactFiles, DamageIsRefused) {
   const Result<std::string> digest = save_artifact(sample(), folder_);
   ASSERT_TRUE(digest) << digest.message();
@@ -232,6 +311,27 @@ TEST(KernelLoad, WhatIsNotASharedObjectIsRefused) {
   const Result<Kernel> kernel = Kernel::load(sample());
   ASSERT_FALSE(kernel);
   EXPECT_THAT(kernel.message(), HasSubstr("cannot load"));
+}
+
+class AnyLoader final : public KernelLoader {
+ public:
+  std::string_view kind() const override { return "any"; }
+  Result<LoadedKernel> load(const std::string& /*path*/, const Manifest& /*manifest*/) const override {
+    return LoadedKernel{.entry = [](void* const*, const tuner_runtime*) { return int32_t{-2}; }};
+  }
+};
+const AnyLoader kAnyLoader;
+const RegisterKernelLoader kAnyRegistered(kAnyLoader);
+
+// 128 bytes of the call and 64 of each thread, as sample() says.
+TEST(KernelLoad, SaysWhatWorkspaceACallNeedsAndWhyItRefuses) {
+  Manifest manifest = sample().manifest;
+  manifest.kind = "any";
+  const Result<Kernel> kernel = Kernel::load_file("none", manifest);
+  ASSERT_TRUE(kernel) << kernel.message();
+  EXPECT_EQ(kernel->workspace_bytes(1), 192);
+  EXPECT_EQ(kernel->workspace_bytes(3), 320);
+  EXPECT_EQ(kernel->call(nullptr, {}).message(), "matmul: returned -2 (no workspace given)");
 }
 
 // An ELF file by the words of its standard: a head, a section of code, one of data, one of code that takes no room in the file.

@@ -186,6 +186,125 @@ TEST(GraphPasses, AStepThatIsReadElsewhereKeepsThePatternApart) {
               ElementsAre("Sigmoid", "Mul"));
 }
 
+// Patterns with another number, or about another value, are none.
+TEST(GraphPasses, WhatOnlyLooksLikeACompositeStaysAsItIs) {
+  const auto found = [](const auto& write) {
+    Writer w;
+    const ValueId x = w.input({2, 4});
+    const std::vector<std::string> names = operators(optimized(w.finish({write(w, x)})));
+    return std::ranges::any_of(names, [](const std::string& op) {
+      return op == "Swish" || op == "HardSwish" || op == "Mish" || op == "Gelu" || op == "LayerNormalization";
+    });
+  };
+  const auto twice = [](Writer& w, ValueId v) { return w.add("Mul", {v, w.number(2)}); };
+  EXPECT_FALSE(found([&](Writer& w, ValueId x) {
+    return w.add("Mul", {twice(w, x), w.add("Sigmoid", {x})});
+  }));
+  EXPECT_FALSE(found([&](Writer& w, ValueId x) {
+    return w.add("Mul", {x, w.add("Sigmoid", {twice(w, x)})});
+  }));
+  EXPECT_FALSE(found([](Writer& w, ValueId x) {
+    return w.add("Mul", {x, w.add("HardSigmoid", {x})});  // alpha is 0.2
+  }));
+  EXPECT_FALSE(found([](Writer& w, ValueId x) {
+    const ValueId five = w.add("Clip", {w.add("Add", {x, w.number(3)}), w.number(0), w.number(5)});
+    return w.add("Div", {w.add("Mul", {x, five}), w.number(6)});
+  }));
+  EXPECT_FALSE(found([](Writer& w, ValueId x) {
+    const ValueId erf = w.add("Erf", {w.add("Div", {x, w.number(1.5)})});
+    return w.add("Mul", {w.add("Mul", {x, w.add("Add", {erf, w.number(1)})}), w.number(0.5)});
+  }));
+  // Normalized along one axis by the mean along another, or with means that lose their dimension.
+  const auto norm = [](Writer& w, ValueId x, Dims of_mean, Dims of_variance, int64_t last = 1) {
+    const ValueId d = w.add("Sub", {x, w.add("ReduceMean", {x}, {{"axes", of_mean}})});
+    const ValueId v = w.add("ReduceMean", {w.add("Mul", {d, d})}, {{"axes", of_variance}});
+    return w.add("Div", {w.add("Mul", {d, w.number(static_cast<double>(last))}),
+                         w.add("Sqrt", {w.add("Add", {v, w.number(1e-5)})})});
+  };
+  EXPECT_FALSE(found([&](Writer& w, ValueId x) { return norm(w, x, {1}, {0}); }));
+  EXPECT_FALSE(found([&](Writer& w, ValueId x) { return norm(w, x, {0}, {0}); }));
+}
+
+TEST(GraphPasses, ScalesGoIntoGemmsAndTransposedConvolutionsWhereTheyBelong) {
+  const auto kept = [](const auto& write) {
+    Writer w;
+    const Graph before = w.finish({write(w)}), graph = after(before, fold_scales);
+    std::vector<Numbers> inputs;
+    for (const ValueId in : before.inputs)
+      for (Numbers& x = inputs.emplace_back(); std::ssize(x) < before[in].type.elements();)
+        x.push_back(std::sin(static_cast<double>(1 + x.size())));
+    const auto expected = run_reference(before, inputs, interpret),
+               found = run_reference(graph, inputs, interpret);
+    EXPECT_TRUE(expected && found);
+    EXPECT_THAT((*found)[0], ::testing::Pointwise(::testing::DoubleNear(1e-5), (*expected)[0]));
+    return operators(graph);
+  };
+  for (const int64_t transposed : {0, 1})
+    EXPECT_THAT(
+        kept([&](Writer& w) {
+          const ValueId y =
+              w.add("Gemm", {w.input({3, 2}), w.constant({2, 2}, {1, 2, 3, 4}), w.constant({1}, {5})},
+                    {{"transB", transposed}});
+          return w.add("Add", {w.add("Mul", {y, w.constant({2}, {2, 10})}), w.constant({1, 2}, {1, -1})});
+        }),
+        ElementsAre("Gemm"));
+  // Weights stand as [channels, results / groups, ...]: of groups the second dimension is no result's.
+  for (const int64_t groups : {1, 2})
+    EXPECT_THAT(
+        kept([&](Writer& w) {
+          const ValueId y = w.add("ConvTranspose", {w.input({1, 2, 2}), w.constant({2, 2, 1}, {1, 2, 3, 4})},
+                                  {{"group", groups}});
+          return w.add("Mul", {y, w.constant({2 * groups, 1}, Numbers(static_cast<size_t>(2 * groups), 3))});
+        }).size(),
+        static_cast<size_t>(groups));
+  // A number a row is none a channel, a quotient turned over none at all.
+  EXPECT_THAT(kept([](Writer& w) {
+                const ValueId y = w.add("Gemm", {w.input({2, 2}), w.constant({2, 2}, {1, 2, 3, 4})});
+                return w.add("Mul", {y, w.constant({2, 1}, {2, 10})});
+              }),
+              ElementsAre("Gemm", "Mul"));
+  EXPECT_THAT(kept([](Writer& w) {
+                const ValueId y = w.add("Gemm", {w.input({2, 2}), w.constant({2, 2}, {1, 2, 3, 4})});
+                return w.add("Sub", {w.constant({2}, {2, 10}), y});
+              }),
+              ElementsAre("Gemm", "Sub"));
+}
+
+// Split makes as many parts as it has results; a Softmax of another operator set sums over other axes.
+TEST(GraphPasses, NodesOfOtherFormsAreNotEqual) {
+  Writer w;
+  const ValueId x = w.input({6});
+  const auto two = w.add_all("Split", {x}, {}, 2), three = w.add_all("Split", {x}, {}, 3);
+  const Graph graph = after(w.finish({two[0], three[0], three[2]}), merge_common);
+  EXPECT_THAT(operators(graph), ElementsAre("Split", "Split"));
+
+  GraphBuilder sets("sets", interpret);
+  const ValueId y = sets.input("y", {DType::kFloat32, {2, 2, 2}});
+  std::vector<ValueId> results;
+  for (const int64_t set : {11, 13, 13})
+    results.push_back(
+        sets.add({.name = "n", .op = "Softmax", .operator_set = set, .inputs = {y}}, {"s"})->front());
+  EXPECT_THAT(operators(after(sets.finish(results), merge_common)), ElementsAre("Softmax", "Softmax"));
+
+  // A result that nobody asked the first one for is computed.
+  Writer parts;
+  const ValueId z = parts.input({4});
+  const ValueId values = parts.add_all("TopK", {z, parts.list({2})}, {}, 2)[0],
+                places = parts.add_all("TopK", {z, parts.list({2})}, {}, 2)[1];
+  Graph asked = parts.finish({values, places});
+  for (size_t n = 0; n < 2; ++n) asked.nodes[n].outputs[1 - n] = kNoValue;
+  EXPECT_THAT(operators(after(asked, merge_common)), ElementsAre("TopK", "TopK"));
+}
+
+// What one node reads twice, or the model shows, is read by others than the pass sees at a glance.
+TEST(GraphPasses, ScalesStayBehindProductsThatAreShown) {
+  Writer w;
+  const ValueId x = w.input({1, 1, 2, 2}), conv = w.add("Conv", {x, w.constant({1, 1, 1, 1}, {3})});
+  const Graph graph = after(w.finish({w.add("Mul", {conv, w.number(2)}), conv}), fold_scales);
+  EXPECT_THAT(operators(graph), ElementsAre("Conv", "Mul"));
+  EXPECT_THAT((*run_reference(graph, {{1, 2, 3, 4}}, interpret))[1], ElementsAre(3, 6, 9, 12));
+}
+
 TEST(GraphPasses, StopAfterTheOneThatIsNamed) {
   Writer w;
   Graph graph = w.finish({w.add("Relu", {w.input({4})})});
@@ -228,6 +347,13 @@ TEST(GraphPasses, TransposedConvolutionsBecomePlainOnes) {
     ASSERT_TRUE(expected && found);
     EXPECT_THAT((*found)[0], ::testing::Pointwise(::testing::DoubleNear(1e-6), (*expected)[0]));
   }
+}
+
+TEST(GraphPasses, DilatedTransposedConvolutionsStay) {
+  Writer w;
+  const ValueId out = w.add("ConvTranspose", {w.input({1, 1, 3, 3}), w.constant({1, 1, 2, 2}, {1, 2, 3, 4})},
+                            {{"strides", Dims{2, 2}}, {"dilations", Dims{2, 2}}});
+  EXPECT_THAT(operators(after(w.finish({out}), split_transposed)), ElementsAre("ConvTranspose"));
 }
 
 // Every pass alone, and all in turn. Weights are rounded to float32 once more where scales are folded.

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compiler_core/graph/builder.h"
 #include "compiler_core/graph/operator.h"
 #include "compiler_core/graph/reference.h"
@@ -109,10 +111,37 @@ TEST(Graph, ConstantsKeepWhatTheirTypeHolds) {
   EXPECT_THAT(Constant::of(numbers, DType::kBool).integers(DType::kBool), ElementsAre(1, 1, 1, 0));
   EXPECT_THAT(Constant::of(std::vector<double>{1e300}, DType::kInt64).integers(DType::kInt64),
               ElementsAre(INT64_MAX));
+  EXPECT_THAT(Constant::of(std::vector<double>{-1e300, NAN}, DType::kInt64).integers(DType::kInt64),
+              ElementsAre(INT64_MIN, 0));
   EXPECT_THAT(Constant::of(std::vector<int64_t>{INT64_MIN, -1}, DType::kInt64).integers(DType::kInt64),
               ElementsAre(INT64_MIN, -1));
   EXPECT_THAT(Constant::of(std::vector<double>{0.1}, DType::kFloat32).numbers(DType::kFloat32),
               ElementsAre(static_cast<double>(0.1F)));
+}
+
+// What does not fit wraps around, as it does in machines.
+TEST(Graph, IntegersWrapAsTheirTypeHoldsThem) {
+  const auto sum = [](DType dtype, double x, double y) {
+    GraphBuilder b("sum", interpret);
+    const ValueId first = b.input("x", {dtype, {1}}), second = b.input("y", {dtype, {1}});
+    const auto answers = run_reference(b.finish({add(b, "Add", {first, second})}), {{x}, {y}}, interpret);
+    EXPECT_TRUE(answers.is_ok()) << answers.message();
+    return (*answers)[0][0];
+  };
+  EXPECT_EQ(sum(DType::kInt32, 2147483647, 1), -2147483648.0);
+  EXPECT_EQ(sum(DType::kInt8, 127, 2), -127);
+  EXPECT_EQ(sum(DType::kUInt8, 255, 2), 1);
+  EXPECT_EQ(sum(DType::kInt64, 4294967296, 1), 4294967297);
+}
+
+TEST(Graph, ATensorHasAtMost2To40Bytes) {
+  EXPECT_TRUE(check_size({DType::kFloat32, {1024, 1024, 1024, 256}}));
+  EXPECT_TRUE(check_size({DType::kInt8, {int64_t{1} << 40}}));
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1024, 1024, 1024, 257},
+                                            {int64_t{1} << 39},
+                                            {1 << 20, 1 << 20, 1 << 20, 1 << 20}})
+    EXPECT_THAT(check_size({DType::kFloat32, shape}).message(), HasSubstr("more than 2^40 bytes"));
+  EXPECT_THAT(check_size({DType::kFloat32, {3, 0}}).message(), HasSubstr("has no elements"));
 }
 
 // Each row says what it is; names are found, and no other.

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler_core/base/process_emulator.h"
+#include "compiler_core/runtime/tuner_model.h"
 #include "compiler_core/target.h"
 
 namespace tuner {
@@ -67,6 +70,23 @@ TEST(HostCpu, ThisHostHasACanonicalName) {
     EXPECT_EQ(target->emulated, is_emulated_process());
   }
   EXPECT_EQ(parse_target(host_cpu_target(2, "cortex-a72"))->mcpu, "cortex-a72");
+}
+
+// A built model asks by itself, in its header. Units as CPUID has them here, by another reader.
+TEST(HostCpu, HeadersOfModelsKnowTheUnitsThatLibrariesName) {
+#if defined(__x86_64__)
+  const std::vector<std::string> here = host_cpu_units();
+  const std::string names[] = {"sse4.2",   "avx",      "avx2",       "fma",        "bmi2",
+                               "avxvnni",  "avx512f",  "avx512bw",   "avx512dq",   "avx512vl",
+                               "amx-bf16", "amx-int8", "avx512vnni", "avx512bf16", "amx-fp16"};
+#else
+  const std::vector<std::string> here = host_arm_units();
+  const std::string names[] = {"bf16", "dotprod", "fullfp16", "i8mm", "sve", "sve2"};
+#endif
+  for (const std::string& name : names)
+    EXPECT_EQ(tuner_cpu_has(name.data(), name.size()) != 0, std::ranges::count(here, name) == 1) << name;
+  EXPECT_EQ(tuner_cpu_has("avx9000", 7), 0);
+  EXPECT_EQ(tuner_cpu_has("avx", 2), 0) << "a part of a name";
 }
 
 }  // namespace

@@ -60,6 +60,22 @@ TEST(ThreadPool, SharesAreContiguousAndEqualAndThreadZeroIsTheCaller) {
   EXPECT_EQ(zero, std::this_thread::get_id());
 }
 
+// Products of the extent and a thread's number are beyond 32 bits.
+TEST(ThreadPool, LargestLoopsAreCutIntoEqualShares) {
+  ThreadPool pool(4);
+  std::array<std::pair<int32_t, int32_t>, 4> shares{};
+  pool.parallel_for(
+      INT32_MAX,
+      [](void* to, int32_t begin, int32_t end, int32_t thread) {
+        (*static_cast<decltype(shares)*>(to))[static_cast<size_t>(thread)] = {begin, end};
+      },
+      &shares);
+  EXPECT_EQ(shares[0], std::pair(0, 536870911));
+  EXPECT_EQ(shares[1], std::pair(536870911, 1073741823));
+  EXPECT_EQ(shares[2], std::pair(1073741823, 1610612735));
+  EXPECT_EQ(shares[3], std::pair(1610612735, INT32_MAX));
+}
+
 TEST(ThreadPool, ManyShortLoopsAndLongPauses) {
   ThreadPool pool(3);
   std::atomic<int64_t> sum{0};

@@ -69,8 +69,17 @@ TEST(JudgeRounds, OneDisturbedRoundDecidesNothing) {
   EXPECT_EQ(judge_rounds(some, true).verdict, Verdict::kKept);
 }
 
+// deploy/runtime/README.md: 10 %, 4 to 16 rounds, 2 s, 512 MiB.
+TEST(JudgeRounds, LimitsAreThoseOfTheManual) {
+  EXPECT_EQ(judge_rounds(rounds(9, 1.11, 0), true).verdict, Verdict::kSlower);
+  EXPECT_EQ(judge_rounds(rounds(9, 1.09, 0), true).verdict, Verdict::kKept);
+  EXPECT_EQ(kMostRounds, 16);
+  EXPECT_EQ(FirstUseLimits().race_ns, 2e9);
+  EXPECT_EQ(FirstUseLimits().operand_bytes, int64_t{512} * 1024 * 1024);
+}
+
 TEST(JudgeRounds, FewRoundsAreNoVerdict) {
-  const FirstUse found = judge_rounds(rounds(kFewestRounds - 1, 5, 0), true);
+  const FirstUse found = judge_rounds(rounds(3, 5, 0), true);
   EXPECT_EQ(found.verdict, Verdict::kUndecided);
   EXPECT_EQ(found.why, "only 3 of at least 4 rounds fit the time for it");
   EXPECT_EQ(judge_rounds({}, true).verdict, Verdict::kUndecided);
@@ -102,7 +111,7 @@ TEST(RaceRounds, BothHaveATurnARoundAndTheOrderAlternates) {
 TEST(RaceRounds, GoesOnWhileItIsOpenButNotForEver) {
   Turns turns{.kernel_ns = 1120, .noise = 0.5};
   EXPECT_EQ(turns.race().verdict, Verdict::kKept);
-  EXPECT_EQ(turns.given.size(), 2u * kMostRounds);
+  EXPECT_EQ(turns.given.size(), 32u) << "16 rounds at most";
 }
 
 TEST(RaceRounds, EndsWithItsTime) {

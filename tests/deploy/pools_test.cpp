@@ -22,7 +22,7 @@ int32_t played(void* const* args, const tuner_runtime* rt) {
   Call& call = *static_cast<Call*>(args[0]);
   call.workspace = rt->workspace;
   call.threads = rt->num_threads;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!call.may_end && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   return rt->abi_version == TUNER_ABI_VERSION ? 0 : -1;
 }

@@ -48,7 +48,8 @@ class RuntimeTest : public ::testing::Test {
 
   // t.db gets a job with one measured trial: a config that packs, drawn at random, so neither the default nor
   // one that the resolver could guess. Returns it.
-  std::string tune(const std::string& json, int threads = 1, const std::string& digest = {}) {
+  std::string tune(const std::string& json, int threads = 1, const std::string& digest = {},
+                   Constants constants = Constants::kWarm) {
     const Workload workload = workload_of(json);
     const Target target = host_target(threads);
     const auto serving = templates_for(workload, target, "direct");
@@ -63,7 +64,7 @@ class RuntimeTest : public ::testing::Test {
     CHECK(store.is_ok()) << store.message();
     JobRow job{.id = str("j", ++jobs_),
                .request_id = str("r", jobs_),
-               .tasks = {{workload.key(), target.name()}},
+               .tasks = {{workload.key(), target.name(), "", 1, constants}},
                .trials = 1,
                .search = "random"};
     CHECK((*store)->add_job(job).is_ok()) << "add_job";

@@ -103,6 +103,15 @@ TEST_F(RuntimeLock, TheEnvironmentNamesAFileUnlessTheProgramDoes) {
   tuner_close(source);
 }
 
+// Times with constants in the caches and out of them have answers of their own.
+TEST_F(RuntimeLock, AnswersRestOnTheKindOfTimesThatIsAskedFor) {
+  tune(kMatmul, 1, {}, Constants::kCold);
+  EXPECT_THAT(found_config(open(path("t.db"), {.constants = "cold"}), kMatmul), StartsWith("exact "));
+  for (const char* warm : {"warm", static_cast<const char*>(nullptr)})
+    EXPECT_THAT(found_config(open(path("t.db"), {.constants = warm}), kMatmul),
+                ::testing::Not(StartsWith("exact ")));
+}
+
 TEST_F(RuntimeLock, WhatIsNotInTheFileIsNotFoundInOneLine) {
   const std::string file = lock(kMatmul, some_choice(kMatmul));
   tuner_source* source = open_default({.lock = file.c_str()});

@@ -95,7 +95,7 @@ TEST_F(RuntimeModel, AfterForkTheChildMakesContextsOfItsOwn) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    ::alarm(60);
+    ::alarm(20);
     const SmallModel::Memory memory(network_.input(1));
     const bool refused =
         tuner_model_run(context, memory.inputs().data(), memory.outputs().data()) == TUNER_INVALID &&

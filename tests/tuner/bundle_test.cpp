@@ -84,15 +84,19 @@ Program measured_program() {
 }
 
 // Records the default config as tuned, measured with the artifact of this digest.
-void record_default(const std::string& path, const std::string& digest) {
+void record_default(const std::string& path, const std::string& digest,
+                    Constants constants = Constants::kWarm) {
   const Result<Workload> workload = workload_from_key(kDenseKey);
   const Target target = host_target();
   const AnyTemplate* t = templates_for(*workload, target)->front();
   const auto instance = t->apply(*workload, target);
   auto store = Store::open(path, Store::Mode::kWrite);
   ASSERT_TRUE(store.is_ok()) << store.message();
-  JobRow job{
-      .id = "j1", .request_id = "r1", .tasks = {{kDenseKey, target.name()}}, .trials = 1, .search = "random"};
+  JobRow job{.id = "j1",
+             .request_id = "r1",
+             .tasks = {{kDenseKey, target.name(), "", 1, constants}},
+             .trials = 1,
+             .search = "random"};
   ASSERT_TRUE((*store)->add_job(job).is_ok());
   std::vector<TrialRow> trials(1);
   trials[0].job_id = "j1";
@@ -145,6 +149,18 @@ TEST_F(BundleTest, TheManifestSaysWhetherTheCodeIsTheMeasuredOne) {
   EXPECT_EQ(manifest("other").at("kernels")[0].at("same_code_as_measured"), false);
   EXPECT_THAT(other.err, HasSubstr("generates other code for the config than was measured"));
   EXPECT_THAT(other.err, ::testing::ContainsRegex("tuner rerun --db other.db t[0-9]+\n"));
+}
+
+// Warm and cold constants have times of their own, and so answers.
+TEST_F(BundleTest, TheAnswerIsOfTheKindOfTimesThatTheJobAsksFor) {
+  record_default(shell_.folder() / "cold.db", std::string(64, '0'), Constants::kCold);
+  write("cold.json",
+        str(std::string_view(kDense).substr(0, std::strlen(kDense) - 1), R"(,"constants":"cold"})"));
+  ASSERT_EQ(build("cold.json -o cold --db cold.db").exit_code, 0);
+  EXPECT_EQ(manifest("cold").at("kernels")[0].at("answer").at("kind"), "exact");
+  EXPECT_EQ(manifest("cold").at("kernels")[0].at("constants"), "cold");
+  ASSERT_EQ(build("dense.json -o warm --db cold.db").exit_code, 0);
+  EXPECT_NE(manifest("warm").at("kernels")[0].at("answer").at("kind"), "exact");
 }
 
 TEST_F(BundleTest, AFallbackIsSaidWithTheCommandThatEndsIt) {
@@ -314,6 +330,13 @@ TEST_F(BundleTest, ATaskThatStandsThereTwiceIsOneKernelUnlessItHasTwoNames) {
   EXPECT_EQ(manifest("twice").at("kernels").size(), 2u);
   EXPECT_THAT(shell_.run("nm -D out twice/lib/liblib.so 2>/dev/null || true").out,
               HasSubstr("tuner_lib_again"));
+}
+
+TEST_F(BundleTest, TheSameTaskByOtherAlgorithmsIsAnotherKernel) {
+  const std::string conv =
+      R"({"op":"conv2d","data":[1,4,8,8],"weight":[4,4,3,3],"target":"cpu","algorithms":)";
+  write("ways.json", str("[", conv, R"(["direct"]},)", conv, R"(["winograd"]}])"));
+  expect_refused("ways.json -o out", "two kernels have the name ");
 }
 
 TEST_F(BundleTest, ALibraryIsOfOneArchitectureAndSaysWhichCpuItNeeds) {

@@ -10,6 +10,8 @@
 #include "db/store.h"
 #include "templates/schedule_template.h"
 #include "tests/tuner/command_line.h"
+#include "tuner/bundle/bundle_package.h"
+#include "tuner/bundle/c_header.h"
 #include "tuner/bundle/c_signature.h"
 #include "tuner/study/present.h"
 
@@ -310,6 +312,48 @@ TEST(CSignature, WhatIsPackedOfOneConstantLiesSideBySide) {
   EXPECT_EQ(place(s.pack_args, s.copies[1].to), "b_packed");
   EXPECT_EQ(s.args[1].bytes, 5440 + 6000);
   EXPECT_EQ(s.args[2].bytes, 640);
+}
+
+std::string header_of(std::vector<std::string> instruction_sets, const std::string& target) {
+  BundleKernel kernel{.function = "soft"};
+  kernel.task.workload = *workload_from_key("v1 softmax rows=7 columns=19 dtype=float32");
+  kernel.task.target = *parse_target(target);
+  Manifest& m = kernel.code.manifest;
+  m.entry = "tuner_net_soft";
+  m.args = {arg("x", "input", 532), arg("out", "output", 532)};
+  m.workspace_bytes = 100;
+  m.workspace_bytes_per_thread = 3000;
+  kernel.code.instruction_sets = std::move(instruction_sets);
+  return c_header("net", {&kernel});
+}
+
+TEST(CHeader, RunsHereAsksForEveryInstructionSet) {
+  const std::string x86 =
+      header_of({"avx2", "fma", "bmi2", "avx512f", "avx512vl", "amx-int8"}, "llvm -mcpu=haswell");
+  for (const char* set : {"avx2", "fma", "bmi2", "avx512f", "avx512vl"})
+    EXPECT_THAT(x86, HasSubstr(str("__builtin_cpu_supports(\"", set, "\")")));
+  EXPECT_THAT(x86, HasSubstr("(tuner_tiles() & TUNER_TILES_INT8)"));
+  const std::string arm =
+      header_of({"bf16", "dotprod", "i8mm", "sve"}, "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu");
+  for (const char* unit : {"BF16", "DOTPROD", "I8MM", "SVE"})
+    EXPECT_THAT(arm, HasSubstr(str("(tuner_units() & TUNER_UNITS_", unit, ") != 0")));
+}
+
+TEST(CHeader, OneThreadNeedsTheSharedWorkspaceAndItsOwn) {
+  const std::string header = header_of({}, "llvm -mcpu=haswell");
+  EXPECT_THAT(header, HasSubstr("#define SOFT_WORKSPACE 100\n"));
+  EXPECT_THAT(header, HasSubstr("#define SOFT_WORKSPACE_PER_THREAD 3000\n"));
+  EXPECT_THAT(header, HasSubstr("#define SOFT_WORKSPACE_BYTES 3100\n"));
+}
+
+TEST(PkgConfig, AStaticLibraryNamesTheMathLibraryThatItNeeds) {
+  PackageText package{.name = "net", .about = "kernels", .shared = false, .math = true};
+  EXPECT_THAT(pkg_config(package), HasSubstr("Libs: -L${libdir} -lnet -lm -pthread\n"));
+  EXPECT_THAT(cmake_config(package), HasSubstr("INTERFACE_LINK_LIBRARIES \"Threads::Threads;m\""));
+  package.shared = true;
+  EXPECT_THAT(pkg_config(package), HasSubstr("Libs: -L${libdir} -lnet -pthread\nLibs.private: -lm\n"));
+  package.math = false;
+  EXPECT_THAT(pkg_config(package), Not(HasSubstr("-lm")));
 }
 
 TEST_F(CHeaderTest, NamesThatTheHeaderNeedsAreTaken) {

@@ -88,7 +88,10 @@ class Memory {
 // A step's result is NaN before its operands are fetched: kernels write while they read.
 std::vector<Numbers> carry_out(const ModelSteps& model, const MemoryPlan& plan,
                                const std::vector<Numbers>& inputs) {
-  EXPECT_EQ(testing::plan_fault(model, plan), "");
+  if (const std::string fault = testing::plan_fault(model, plan); !fault.empty()) {
+    ADD_FAILURE() << fault;
+    return {};
+  }
   Memory memory(model, plan, inputs);
   const graph::Evaluator evaluate = model_evaluator();
   for (const ModelStep& step : model.steps) {
@@ -238,6 +241,19 @@ class Writer {
     CHECK(made.is_ok()) << made.message();
     return made->at(0);
   }
+  std::vector<ValueId> add_all(const std::string& op, std::vector<ValueId> inputs,
+                               graph::Attributes attributes, int results) {
+    std::vector<std::string> names;
+    for (int k = 0; k < results; ++k) names.push_back(str("v", names_ + 1, "_", k));
+    auto made = builder_.add({.name = str("n", ++names_),
+                              .op = op,
+                              .attributes = std::move(attributes),
+                              .inputs = std::move(inputs),
+                              .outputs = {}},
+                             names);
+    CHECK(made.is_ok()) << made.message();
+    return *made;
+  }
   ValueId list(const std::vector<int64_t>& integers) {
     return builder_.constant(str("i", ++names_), {DType::kInt64, {std::ssize(integers)}},
                              graph::Constant::of(integers, DType::kInt64));
@@ -382,6 +398,52 @@ TEST(ModelPlan, PartsThatLieElsewhereAreCopied) {
   }
 }
 
+// A result has memory of its own, whatever it is: an input, a constant, another result, a view or a part of one.
+TEST(ModelPlan, EveryResultHasItsOwnMemory) {
+  for (const int form : {0, 1, 2, 3, 4, 5}) {
+    SCOPED_TRACE(form);
+    Writer w;
+    const ValueId x = w.input({1, 4, 8, 8}), y = w.conv(x),
+                  wide = w.add("Conv", {x, w.constant({8, 4, 1, 1})});
+    const auto part = [&](int64_t from) {
+      return w.add("Slice", {wide, w.list({from}), w.list({from + 4}), w.list({1})});
+    };
+    std::vector<ValueId> outputs = {y};
+    if (form == 0) outputs = {x, y};
+    if (form == 1) outputs = {y, y};
+    if (form == 2) outputs = {y, w.add("Reshape", {y, w.list({256})}), w.add("Identity", {y})};
+    if (form == 3) outputs = {part(4), part(0)};
+    if (form == 4) outputs = {wide, part(4)};
+    if (form == 5) outputs = {w.constant({1, 3}), y};
+    expect_right(w.finish(outputs));
+  }
+}
+
+// Parts of a value are no work where their elements stand together; others are moved. Places count from the end, too.
+TEST(ModelPlan, PartsThatStandTogetherAreRead) {
+  struct Case {
+    int64_t start, end, axis, step;
+    bool together;
+  };
+  for (const Case& c : {Case{4, 8, 1, 1, true}, Case{-4, 1000, -3, 1, true}, Case{0, 8, 1, 2, false},
+                        Case{-1, -1000, 1, -1, false}, Case{1, 3, 2, 1, false}}) {
+    SCOPED_TRACE(str(c.start, " to ", c.end, " of ", c.axis));
+    Writer w;
+    const ValueId wide = w.add("Conv", {w.input({1, 4, 8, 8}), w.constant({8, 4, 1, 1})});
+    const ValueId part =
+        w.add("Slice", {wide, w.list({c.start}), w.list({c.end}), w.list({c.axis}), w.list({c.step})});
+    const int64_t channels = c.axis == 2 || c.step == -1 ? 8 : 4;
+    const Planned p = expect_right(w.finish({w.add("Conv", {part, w.constant({4, channels, 1, 1})}), wide}));
+    EXPECT_EQ(p.model.steps.size(), c.together ? 2U : 3U);
+  }
+  Writer w;
+  const ValueId wide = w.add("Conv", {w.input({1, 4, 8, 8}), w.constant({12, 4, 1, 1})});
+  const auto parts = w.add_all("Split", {wide, w.list({4, 8})}, {{"axis", int64_t{-3}}}, 2);
+  const Planned p =
+      expect_right(w.finish({w.conv(parts[0]), w.add("Conv", {parts[1], w.constant({4, 8, 1, 1})})}));
+  EXPECT_EQ(p.model.steps.size(), 3U);
+}
+
 // Nor does a step get other templates for it: here none, as GPUs do not accumulate.
 TEST(ModelPlan, SumsStayApartWhereOtherTemplatesWouldServe) {
   Writer w;
@@ -412,6 +474,48 @@ TEST(ModelSteps, TakeInNumbersOfAChannel) {
   p = expect_right(behind.finish({y, behind.add("Tanh", {z})}));
   EXPECT_THAT(keys_of(p), ElementsAre(HasSubstr("bias=1 scale=1 act=relu post=activation,scale,bias dtype"),
                                       HasSubstr("bias=0 scale=1 residual=1 act=tanh dtype")));
+}
+
+// A border is the convolution's own padding only where it is of zeros, around the image, and nobody else reads it.
+TEST(ModelSteps, BordersThatAreNoPaddingStay) {
+  for (const int form : {0, 1, 2, 3, 4, 5}) {
+    SCOPED_TRACE(form);
+    Writer w;
+    const ValueId x = w.input({1, 4, 8, 8});
+    std::vector<int64_t> pads = {0, 0, 1, 2, 0, 0, 1, 0};
+    graph::Attributes mode;
+    if (form == 1) mode = {{"mode", std::string("reflect")}};
+    if (form == 2) pads[2] = -1;
+    if (form == 3) pads = {0, 2, 0, 0, 0, 2, 0, 0};
+    std::vector<ValueId> inputs = {x, w.list(pads)};
+    if (form == 4) inputs.push_back(w.constant({}, 1, 2));
+    const ValueId padded = w.add("Pad", inputs, mode);
+    const ValueId y = w.add("Conv", {padded, w.constant({4, form == 3 ? 8 : 4, 3, 3})});
+    std::vector<ValueId> outputs = {y};
+    if (form == 5) outputs.push_back(w.add("Relu", {padded}));
+    EXPECT_EQ(expect_right(w.finish(outputs)).model.steps.size(), form == 0 ? 1U : form == 5 ? 3U : 2U);
+  }
+}
+
+// A transposed operand that others read, a result added to itself, and one that is subtracted or divided by.
+TEST(ModelSteps, OperandsThatHaveOtherReadersOrAnotherOrderAreRight) {
+  for (const bool shown : {false, true}) {
+    Writer w;
+    const ValueId a = w.input({5, 6}), b = w.input({7, 6}), turned = w.add("Transpose", {b});
+    std::vector<ValueId> outputs = {w.add("MatMul", {a, turned})};
+    if (shown) outputs.push_back(w.add("Tanh", {turned}));
+    expect_right(w.finish(outputs));
+  }
+  for (const char* op : {"Add", "Mul", "Sub"}) {
+    Writer w;
+    const ValueId y = w.conv(w.input({1, 4, 8, 8}));
+    expect_right(w.finish({w.add(op, {y, y})}));
+  }
+  for (const char* op : {"Sub", "Div"}) {
+    Writer w;
+    const ValueId y = w.add("Sigmoid", {w.conv(w.input({1, 4, 8, 8}))});
+    expect_right(w.finish({w.add(op, {w.constant({4, 1, 1}, 1, 2), y})}));
+  }
 }
 
 // What is no number a channel, or has no room in the epilogue, is a step of its own.
