@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""make_model.py FILE: writes a small image classifier as an ONNX model (about 0.4 MB). It needs nothing but Python.
+"""make_model.py FILE: writes a small image classifier as an ONNX model (0.4 MB). It needs nothing but Python.
 
-It stands in for the export of a framework, such as torch.onnx.export(). The weights are random numbers from a fixed
-seed, so the scores mean nothing; the layers have the shapes of a real network.
+It stands in for the export of a framework, such as torch.onnx.export(). The weights are random numbers from a
+fixed seed, so the scores mean nothing. The layers have the shapes of a real network:
 
-    image float32[1, 3, 64, 64] -> Conv 3x3, 32 -> Relu -> Conv 3x3, 64, stride 2 -> Relu -> Conv 3x3, 128, stride 2 -> Relu
-    -> GlobalAveragePool -> Flatten -> Gemm, 10 -> Softmax -> scores float32[1, 10]
+    image float32[1, 3, 64, 64]
+    Conv 3x3 to 32 channels, Relu
+    Conv 3x3 to 64 channels with stride 2, Relu
+    Conv 3x3 to 128 channels with stride 2, Relu
+    GlobalAveragePool, Flatten, Gemm, Softmax
+    scores float32[1, 10]
 """
 
 import random
