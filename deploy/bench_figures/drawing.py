@@ -193,12 +193,12 @@ def draw_build(build: dict) -> str:
         round(n, -1)
         for n in (build["steps"]["installed"], build["steps"]["all"] - build["steps"]["installed"])
     )
-    text = f"The first build has about {first} steps, the tests about {rest} more."
+    text = f"The first build has about {first} steps. The tests need about {rest} more."
     if minutes := build.get("minutes"):
         when = f"{build['date']}, {build['machine']}" + (", a busy machine" if build["busy"] else "")
         text += (
-            f" On two cores the build takes {minutes['installed']:.0f} minutes, building the tests "
-            f"{minutes['all']:.0f}, running them {minutes['tests']:.0f} ({when})."
+            f" On two cores the build takes {minutes['installed']:.0f} minutes. Building the tests takes "
+            f"{minutes['all']:.0f} minutes more, and running them {minutes['tests']:.0f} ({when})."
         )
     return markdown.paragraph(text)
 

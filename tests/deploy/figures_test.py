@@ -389,7 +389,7 @@ class Build(unittest.TestCase):
         )
         self.assertEqual(figures("--record-steps", self.folder, root=root).returncode, 0)
         self.assertIn(
-            "The first build has about 20 steps, the tests about 10 more.", (root / "README.md").read_text()
+            "The first build has about 20 steps. The tests need about 10 more.", (root / "README.md").read_text()
         )
         self.assertEqual(figures("--check", self.folder, root=root).returncode, 0)
 
@@ -410,7 +410,7 @@ class Build(unittest.TestCase):
         kept = json.loads((root / "tests/bench/results/build.json").read_text())
         self.assertEqual(kept["minutes"], {"installed": 6.5, "all": 13.0, "tests": 10.0})
         self.assertFalse(kept["busy"])
-        self.assertIn("building the tests 13, running them 10", (root / "README.md").read_text())
+        self.assertIn("tests takes 13 minutes more, and running them 10", (root / "README.md").read_text())
         log.write_text("\n".join(lines).replace("700 s of CPU", "500 s of CPU"))
         self.assertEqual(figures("--record-build", log, root=root).returncode, 0)
         self.assertIn("a busy machine", (root / "README.md").read_text())
@@ -430,8 +430,9 @@ class Build(unittest.TestCase):
         }
         self.assertEqual(
             drawing.draw_build(said).replace("\n", " "),
-            "The first build has about 800 steps, the tests about 780 more. On two cores the build takes 12 "
-            "minutes, building the tests 9, running them 10 (2026-12-01, a CPU, a busy machine).",
+            "The first build has about 800 steps. The tests need about 780 more. On two cores the build takes 12 "
+            "minutes. Building the tests takes 9 minutes more, and running them 10 (2026-12-01, a CPU, a busy "
+            "machine).",
         )
 
     def measure(self, build_script: str) -> tuple:
