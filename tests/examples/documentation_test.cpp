@@ -202,7 +202,6 @@ TEST_F(DocumentationTest, Commands) {
 TEST_F(DocumentationTest, Models) {
   const std::string out = follow("docs/models.md");
   EXPECT_THAT(out, HasSubstr("whole, before/now: "));
-  EXPECT_THAT(out, HasSubstr(" and so on"));
   EXPECT_THAT(out, HasSubstr("my_layer of libmine.so takes "));
 }
 
