@@ -199,6 +199,60 @@ TEST_F(ClientTest, WhatIsWrongIsToldByItsKind) {
   }
 }
 
+// Nobody measures, so what a submission says is seen in which job it becomes and in what is refused.
+TEST_F(ClientTest, EachOptionOfASubmissionReachesTheDaemon) {
+  const auto serve = daemon();
+  const Client client(address(), 30);
+  const JobFile file{R"({"op":"matmul","a":[8,8],"b":[8,8]})"};
+  client::SubmitOptions options;
+  options.target = "llvm -mcpu=haswell";
+  options.trials = 4;
+  options.search = "random";
+  options.seed = 7;
+  const auto submit = [&] { return client.submit(file, options).at(0); };
+  const Job first = submit();
+  EXPECT_EQ(first.tasks.at(0).target, "llvm -mcpu=haswell -threads=1");
+  EXPECT_FALSE(first.continued);
+  const Job same = submit();
+  EXPECT_EQ(same.id, first.id);
+  EXPECT_TRUE(same.continued);
+  options.seed = 8;
+  EXPECT_NE(submit().id, first.id) << "another seed is another search";
+  options.seed = 7;
+  options.search = "grid";
+  EXPECT_NE(submit().id, first.id);
+  options.search = "random";
+  options.fresh = true;
+  const Job anew = submit();
+  EXPECT_NE(anew.id, first.id);
+  EXPECT_FALSE(anew.continued);
+  options.fresh = false;
+  options.stop_below_percent = 50;
+  options.time_limit_s = 1e9;
+  EXPECT_NO_THROW(submit()) << "per cent here, a share on the wire";
+  options.stop_below_percent = 101;
+  EXPECT_THROW(submit(), client::InvalidRequest);
+  options.stop_below_percent.reset();
+  options.time_limit_s = 2e9;
+  EXPECT_THROW(submit(), client::InvalidRequest);
+  options.time_limit_s.reset();
+  options.trials = 20'000'000;
+  EXPECT_THROW(submit(), client::InvalidRequest);
+
+  // Events are told from the one asked for on.
+  EXPECT_EQ(client.cancel(first.id), "cancelled");
+  std::vector<int64_t> all, later;
+  client.watch(first.id, [&](const Event& event) { return all.push_back(event.seq), true; });
+  ASSERT_GE(all.size(), 3u);
+  client.watch(first.id, [&](const Event& event) { return later.push_back(event.seq), true; },
+               {.after_seq = all[all.size() - 2]});
+  EXPECT_LT(later.size(), all.size());
+  EXPECT_GE(later.front(), all[all.size() - 2]);
+  int seen = 0;
+  client.watch(first.id, [&](const Event&) { return ++seen < 2; });
+  EXPECT_EQ(seen, 2) << "until the caller has enough";
+}
+
 // What a job file says of its constants goes with its task, whichever way the task is asked about.
 TEST_F(ClientTest, ATaskWithColdConstantsIsAskedAboutAsOne) {
   const auto serve = daemon();

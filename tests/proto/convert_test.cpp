@@ -89,6 +89,41 @@ TEST(Convert, EveryFieldOfARecordGoesThere) {
   EXPECT_EQ(values_of(*back), values_of(record));
 }
 
+// By the names of the messages, which peers of other releases know: what goes there and back by one description would not
+// notice two fields that have changed places.
+TEST(Convert, ARecordsFieldsStandUnderTheirNamesOnTheWire) {
+  const v1::MeasureRecord m = a_message();
+  EXPECT_EQ(m.trial_id(), "t7");
+  EXPECT_EQ(m.attempt(), 2);
+  EXPECT_EQ(m.outcome(), v1::OK);
+  EXPECT_EQ(m.message(), "note");
+  EXPECT_EQ(m.run_ns(1), 2.5);
+  EXPECT_EQ(m.cpu_ns(0), 1.25);
+  EXPECT_TRUE(m.cut());
+  EXPECT_EQ(m.sentinel_before_ns(), 10);
+  EXPECT_EQ(m.sentinel_after_ns(), 11);
+  EXPECT_EQ(m.memory_sentinel_before_ns(), 300);
+  EXPECT_EQ(m.memory_sentinel_after_ns(), 301);
+  EXPECT_EQ(m.build_ms(), 1);
+  EXPECT_EQ(m.run_ms(), 2);
+  EXPECT_EQ(m.queue_ms(), 3);
+  EXPECT_EQ(m.max_error(), 0.5);
+  EXPECT_EQ(m.peak_gflops(), 99);
+  EXPECT_EQ(m.read_gbps(), 21.5);
+  EXPECT_EQ(m.discarded(), 2);
+  EXPECT_EQ(m.environment().hardware(), "cpu");
+  EXPECT_EQ(m.environment().toolchain(), "llvm");
+  EXPECT_EQ(m.environment().worker_id(), "w");
+  EXPECT_EQ(m.environment().worker_incarnation(), "i");
+  EXPECT_EQ(m.environment().host(), "h");
+  EXPECT_EQ(m.options().min_repeat_ms(), 2);
+  EXPECT_EQ(m.options().repeats(), 3);
+  EXPECT_EQ(m.options().build_timeout_s(), 4);
+  EXPECT_EQ(m.options().run_timeout_s(), 5);
+  EXPECT_EQ(m.options().memory_limit_bytes(), 6);
+  EXPECT_EQ(m.options().precision(), 0.25);
+}
+
 TEST(Convert, EveryOutcomeAndJobStateComesBackTheSame) {
   for (int i = 1; i <= v1::Outcome_MAX; ++i) {
     const auto outcome = static_cast<Outcome>(i);
@@ -257,6 +292,146 @@ TEST(Convert, ATunedConfigComesBackTheSame) {
   EXPECT_THAT(from_proto(m).message(), HasSubstr("tuned.outcomes[1].outcome: "));
 }
 
+// Every figure another number, so that none takes another's place on either side.
+TEST(Convert, EveryFigureOfATunedConfigKeepsItsPlace) {
+  TunedConfig t{.workload_key = kKey,
+                .target = kTarget,
+                .template_name = "matmul_cpu",
+                .config = "a=1",
+                .trial_id = "t3"};
+  t.template_version = 2;
+  t.time_ns = 10, t.time_low_ns = 9, t.time_high_ns = 11;
+  t.race_id = 12;
+  t.ratio = 20, t.ratio_low = 19, t.ratio_high = 21, t.regret_bound = 0.3;
+  t.finalists = 7, t.tied = 3, t.turns = 30, t.discarded = 4;
+  t.won_by = WonBy::kStored;
+  t.uncertified_why = "too wide";
+  t.constants = Constants::kCold;
+  t.other_time_ns = 13, t.default_time_ns = 14, t.memory_ns = 15, t.read_gbps = 16, t.peak_gflops = 17;
+  t.default_trial_id = "t4";
+  v1::TunedConfig m;
+  to_proto(t, /*flops=*/1000, &m);
+  EXPECT_EQ(m.time_low_ns(), 9);
+  EXPECT_EQ(m.time_high_ns(), 11);
+  EXPECT_EQ(m.ratio(), 20);
+  EXPECT_EQ(m.ratio_low(), 19);
+  EXPECT_EQ(m.ratio_high(), 21);
+  EXPECT_EQ(m.finalists(), 7);
+  EXPECT_EQ(m.tied(), 3);
+  EXPECT_EQ(m.turns(), 30);
+  EXPECT_EQ(m.discarded(), 4);
+  EXPECT_FALSE(m.certified());
+  EXPECT_EQ(m.constants(), "cold");
+  EXPECT_EQ(m.other_time_ns(), 13);
+  EXPECT_EQ(m.default_time_ns(), 14);
+  EXPECT_EQ(m.default_trial(), "t4");
+  EXPECT_EQ(m.won_by(), "stored");
+  const Result<TunedConfig> read = from_proto(m);
+  ASSERT_TRUE(read.is_ok()) << read.message();
+  const TunedConfig& back = *read;
+  EXPECT_EQ(back.template_version, 2);
+  EXPECT_EQ(back.time_low_ns, 9);
+  EXPECT_EQ(back.race_id, 12);
+  EXPECT_EQ(back.ratio_low, 19);
+  EXPECT_EQ(back.ratio_high, 21);
+  EXPECT_EQ(back.regret_bound, 0.3);
+  EXPECT_EQ(back.finalists, 7);
+  EXPECT_EQ(back.tied, 3);
+  EXPECT_EQ(back.turns, 30);
+  EXPECT_EQ(back.discarded, 4);
+  EXPECT_EQ(back.won_by, WonBy::kStored);
+  EXPECT_FALSE(back.certified);
+  EXPECT_EQ(back.uncertified_why, "too wide");
+  EXPECT_EQ(back.constants, Constants::kCold);
+  EXPECT_EQ(back.other_time_ns, 13);
+  EXPECT_EQ(back.default_time_ns, 14);
+  EXPECT_EQ(back.memory_ns, 15);
+  EXPECT_EQ(back.read_gbps, 16);
+  EXPECT_EQ(back.peak_gflops, 17);
+  EXPECT_EQ(back.default_trial_id, "t4");
+}
+
+TEST(Convert, AnAnswerComesBackWithAllThatItSaysOfItself) {
+  Answer a{.kind = AnswerKind::kSameFamily,
+           .workload_key = kKey,
+           .target = kTarget,
+           .template_name = "matmul_cpu"};
+  a.template_version = 5;
+  a.config = "a=1";
+  a.known = true;
+  a.predicted = 0.5, a.low = 0.4, a.high = 0.6, a.predicted_default = 0.3;
+  a.rests_on = {{"t1", "workload 1", "target 1", 11, 1'000'000, "j1.1"},
+                {"t2", "workload 2", "target 2", 22, 2'000'000, "j1.2"}};
+  a.learned_shapes = 7, a.learned_records = 8;
+  a.stale = true, a.stale_reason = "compiler", a.note = "tune it";
+  v1::Answer m;
+  to_proto(a, /*flops=*/0, &m);
+  EXPECT_EQ(m.kind(), v1::SAME_FAMILY);
+  EXPECT_EQ(m.predicted(), 0.5);
+  EXPECT_EQ(m.low(), 0.4);
+  EXPECT_EQ(m.high(), 0.6);
+  EXPECT_EQ(m.predicted_default(), 0.3);
+  ASSERT_EQ(m.rests_on_size(), 2);
+  EXPECT_EQ(m.rests_on(1).trial_id(), "t2");
+  const Result<Answer> back = from_proto(m);
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->kind, AnswerKind::kSameFamily);
+  EXPECT_EQ(back->template_version, 5);
+  EXPECT_EQ(back->low, 0.4);
+  EXPECT_EQ(back->high, 0.6);
+  EXPECT_EQ(back->predicted_default, 0.3);
+  ASSERT_EQ(back->rests_on.size(), 2u);
+  EXPECT_EQ(back->rests_on[1].workload_key, "workload 2");
+  EXPECT_EQ(back->rests_on[1].target, "target 2");
+  EXPECT_EQ(back->rests_on[1].time_ns, 22);
+  EXPECT_EQ(back->rests_on[1].finished_at_us, 2'000'000);
+  EXPECT_EQ(back->rests_on[1].trial_name, "j1.2");
+  EXPECT_EQ(back->learned_shapes, 7);
+  EXPECT_EQ(back->learned_records, 8);
+  EXPECT_TRUE(back->known && back->stale && !back->tuned);
+  EXPECT_EQ(back->stale_reason, "compiler");
+  EXPECT_EQ(back->note, "tune it");
+  m.set_kind(v1::ANSWER_KIND_UNSPECIFIED);
+  EXPECT_EQ(from_proto(m).message(), "answer.kind: expected 1 to 5, found 0");
+}
+
+TEST(Convert, ASubmissionSaysHowToStopAndToMeasure) {
+  JobRow job{.request_id = "r",
+             .tasks = {{kKey, kTarget, "winograd", 5, Constants::kCold}},
+             .trials = 64,
+             .search = "grid"};
+  job.stop = {.below = 0.05, .time_limit_s = 90};
+  job.priority = 1;
+  job.options.repeats = 7;
+  v1::SubmitRequest m;
+  to_proto(job, /*fresh=*/true, &m);
+  EXPECT_TRUE(m.fresh());
+  const auto back = job_from_proto(m);
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->search, "grid");
+  EXPECT_EQ(back->stop.below, 0.05);
+  EXPECT_EQ(back->stop.time_limit_s, 90);
+  EXPECT_EQ(back->priority, 1);
+  EXPECT_EQ(back->options.repeats, 7);
+  EXPECT_EQ(back->tasks[0].algorithms, "winograd");
+  EXPECT_EQ(back->tasks[0].uses, 5);
+  EXPECT_EQ(back->tasks[0].constants, Constants::kCold);
+  m.mutable_stop()->set_below(5);
+  EXPECT_EQ(job_from_proto(m).message(), "submit.stop.below: expected a chance from 0 to 1, found 5");
+}
+
+// What one message may carry, in numbers: tests of limits count with them.
+TEST(Convert, TheLimitsOfMessagesAreTheseNumbers) {
+  EXPECT_EQ(kMaxSamples, 10'000);
+  EXPECT_EQ(kMaxResultsPerSync, 64);
+  EXPECT_EQ(kMaxRacesPerSync, 16);
+  EXPECT_EQ(kMaxFinalists, 64);
+  EXPECT_EQ(kMaxBases, 64);
+  EXPECT_EQ(kMaxHeldPerSync, 1'024);
+  EXPECT_EQ(kMaxTasksPerJob, 4'096);
+  EXPECT_EQ(kMaxTextBytes, 65'536u);
+}
+
 TEST(Convert, ALeaseComesBackTheSame) {
   TrialRow trial{
       .id = "t5", .template_name = "x", .template_version = 4, .config = "a=1", .attempt = 3, .fencing = 99};
@@ -287,6 +462,8 @@ TEST(Convert, AJobSummaryComesBackAsAJob) {
   job.message = "two tasks wait";
   job.tenant = "team-a";
   job.options.repeats = 7;
+  job.finished_at_us = 6'000'000;
+  job.priority = -1;
   v1::JobSummary m;
   to_proto(job, &m);
   const auto back = from_proto(m);
@@ -294,7 +471,11 @@ TEST(Convert, AJobSummaryComesBackAsAJob) {
   EXPECT_EQ(back->id, "j1");
   EXPECT_EQ(back->state, JobState::kRunning);
   EXPECT_EQ(back->submitted_at_us, 5'000'000);
-  EXPECT_EQ(back->finished_at_us, 0);
+  EXPECT_EQ(back->finished_at_us, 6'000'000);
+  EXPECT_EQ(back->priority, -1);
+  EXPECT_EQ(back->trials, 8);
+  EXPECT_EQ(back->search, "grid");
+  EXPECT_EQ(back->seed, 3u);
   EXPECT_EQ(back->message, "two tasks wait");
   EXPECT_EQ(back->tenant, "team-a");
   EXPECT_EQ(back->options.repeats, 7);

@@ -8,6 +8,7 @@
 #include "tests/random_seed.h"
 #include "tests/templates/random_epilogue.h"
 #include "tuner/jobs/job_file.h"
+#include "tuner/jobs/job_groups.h"
 
 namespace tuner::cli {
 namespace {
@@ -127,6 +128,57 @@ class Draw {
  private:
   std::mt19937_64 random_;
 };
+
+// Of one job are the tasks that are searched and measured alike in every respect.
+TEST(JobGroups, HoldWhatIsSearchedAndMeasuredAlike) {
+  const Workload softmax = SoftmaxWorkload{.rows = 7, .columns = 9};
+  const JobRow::Task task{softmax.key(), "llvm -mcpu=haswell -threads=1"};
+  const auto groups_with = [&](const auto& change) {
+    JobRow other{.trials = 64, .search = "random", .seed = 1};
+    std::vector<JobGroup> groups;
+    add_task(groups, other, task, softmax);
+    change(other);
+    add_task(groups, other, task, softmax);
+    return groups.size();
+  };
+  EXPECT_EQ(groups_with([](JobRow&) {}), 1u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.trials = 65; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.search = "grid"; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.seed = 2; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.stop.time_limit_s = 5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.stop.below = 0.5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.options.min_repeat_ms = 5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.options.repeats = 5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.options.build_timeout_s = 5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.options.run_timeout_s = 5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.options.memory_limit_bytes = 5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.options.precision = 0.5; }), 2u);
+  EXPECT_EQ(groups_with([](JobRow& j) { j.options.constants = Constants::kCold; }), 2u);
+}
+
+TEST(JobGroups, AddUpTheUsesOfARepeatedTask) {
+  const Workload softmax = SoftmaxWorkload{.rows = 7, .columns = 9};
+  const JobRow job{.trials = 64, .search = "random", .seed = 1};
+  std::vector<JobGroup> groups;
+  JobRow::Task task{softmax.key(), "llvm -mcpu=haswell -threads=1", "", 3};
+  add_task(groups, job, task, softmax);
+  add_task(groups, job, task, softmax);
+  for (const auto& change : {+[](JobRow::Task& t) { t.target = "cuda -arch=sm_90a"; },
+                             +[](JobRow::Task& t) { t.algorithms = "winograd"; },
+                             +[](JobRow::Task& t) { t.constants = Constants::kCold; }}) {
+    JobRow::Task other = task;
+    change(other);
+    add_task(groups, job, other, softmax);
+  }
+  ASSERT_EQ(groups.size(), 1u);
+  ASSERT_EQ(groups[0].job.tasks.size(), 4u) << "the others are tasks of their own";
+  EXPECT_EQ(groups[0].workloads.size(), 4u);
+  EXPECT_EQ(groups[0].job.tasks[0].uses, 6);
+  EXPECT_EQ(groups[0].job.tasks[3].uses, 3);
+  task.uses = 1'000'000'000;
+  add_task(groups, job, task, softmax);
+  EXPECT_EQ(groups[0].job.tasks[0].uses, 1'000'000'000) << "as many as a message carries";
+}
 
 TEST(JobText, EveryWorkloadReadsBackAsItself) {
   for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/2000)) {

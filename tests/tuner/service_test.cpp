@@ -8,8 +8,11 @@
 #include <set>
 #include <thread>
 
+#include "proto/grpc_status.h"
 #include "tests/support/http2_attack.h"
 #include "tests/tuner/served_daemon.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/client/job_list.h"
 #include "tuner/daemon/call_threads.h"
 #include "tuner/daemon/daemon_host.h"
 
@@ -341,6 +344,65 @@ TEST(Defaults, AreThoseOfThePages) {
   EXPECT_EQ(calls.most_heavy, 64u);
   EXPECT_EQ(calls.heavy_bytes, 16'777'216u);
   EXPECT_EQ(calls.most_long, 160);
+}
+
+// More jobs than fit one message: the client asks until it has all of them.
+TEST(Client, ListsAllJobsHoweverManyThereAre) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  constexpr int kJobs = 75;
+  for (int i = 1; i <= kJobs; ++i) {
+    JobRow job{.id = str("j", i),
+               .tasks = {{kAnalyticKey, testing::kAnalyticTarget}},
+               .trials = i,
+               .search = "random"};
+    job.request_id = job.id;
+    ASSERT_TRUE(daemon.store->add_job(job).is_ok());
+    ASSERT_TRUE(daemon.store->set_job_state(job.id, JobState::kFailed, std::string(60'000, 'x')).is_ok());
+  }
+  const Result<DaemonClient> client = DaemonClient::connect({.daemon = daemon.server->addresses()[0]});
+  ASSERT_TRUE(client.is_ok()) << client.message();
+  const Result<std::vector<ListedJob>> jobs = listed_jobs(*client, /*counted=*/false);
+  ASSERT_TRUE(jobs.is_ok()) << jobs.message();
+  ASSERT_EQ(jobs->size(), static_cast<size_t>(kJobs));
+  for (int i = 0; i < kJobs; ++i) EXPECT_EQ((*jobs)[static_cast<size_t>(i)].job.trials, i + 1);
+}
+
+TEST(Client, TellsWhatIsWrongByItsKind) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  const Result<DaemonClient> client = DaemonClient::connect({.daemon = daemon.server->addresses()[0]});
+  ASSERT_TRUE(client.is_ok()) << client.message();
+  EXPECT_EQ(client->cancel("j99").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(client->rerun("t99").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(client->drain("nobody").message(),
+            "worker nobody is not here; `tuner workers` lists those that are");
+  JobRow job{.tasks = {{kAnalyticKey, testing::kAnalyticTarget}}, .trials = 8, .search = "luck"};
+  EXPECT_EQ(client->submit(job, false).status().code(), StatusCode::kInvalidArgument);
+  job.search = "random";
+  const Result<v1::SubmitReply> first = client->submit(job, /*fresh=*/true),
+                                second = client->submit(job, /*fresh=*/true);
+  EXPECT_NE(first.value().job_id(), second.value().job_id()) << "each has a request id of its own";
+}
+
+// The pairs that clients of other releases know, in both directions.
+TEST(GrpcStatus, HasTheCodesOfTheWire) {
+  using grpc::StatusCode;
+  constexpr auto kText = "why";
+  for (const auto& [ours, wire] :
+       {std::pair(tuner::StatusCode::kInvalidArgument, StatusCode::INVALID_ARGUMENT),
+        std::pair(tuner::StatusCode::kNotFound, StatusCode::NOT_FOUND),
+        std::pair(tuner::StatusCode::kUnavailable, StatusCode::UNAVAILABLE),
+        std::pair(tuner::StatusCode::kDeadlineExceeded, StatusCode::DEADLINE_EXCEEDED),
+        std::pair(tuner::StatusCode::kAborted, StatusCode::FAILED_PRECONDITION),
+        std::pair(tuner::StatusCode::kFailed, StatusCode::RESOURCE_EXHAUSTED)}) {
+    EXPECT_EQ(to_grpc(Status(ours, kText)).error_code(), wire);
+    EXPECT_EQ(to_grpc(Status(ours, kText)).error_message(), kText);
+    EXPECT_EQ(from_grpc(grpc::Status(wire, kText), "farm").code(), ours);
+  }
+  EXPECT_EQ(from_grpc(grpc::Status(StatusCode::UNAVAILABLE, kText), "farm").message(), "farm: why");
+  EXPECT_EQ(from_grpc(grpc::Status(StatusCode::PERMISSION_DENIED, kText), "farm").message(), "farm: why");
+  EXPECT_TRUE(from_grpc(to_grpc(Status::ok()), "farm").is_ok());
 }
 
 // As the server announces it: 100 streams of a connection, and headers of 16 KiB.

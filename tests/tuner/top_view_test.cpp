@@ -14,6 +14,9 @@
 #include <stdexcept>
 
 #include "compiler_core/base/status.h"
+#include "tuner/client/progress_view.h"
+#include "tuner/client/top_json.h"
+#include "tuner/client/worker_list.h"
 
 namespace tuner {
 namespace {
@@ -149,6 +152,118 @@ TEST(TopFrame, NothingOfAPeerMovesTheCursor) {
   for (const char c : frame(look, 200, 24))
     EXPECT_TRUE(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f)) << int{c};
   EXPECT_THAT(frame(look, 200, 24), Not(HasSubstr("\xc2\x9b")));
+}
+
+// Each figure another number, under its own name.
+TEST(TopJson, EachFigureStandsUnderItsName) {
+  TopLook look{.daemon = "here", .trials_per_second = 1.5};
+  v1::DaemonSummary* const d = look.list.mutable_daemon();
+  d->set_queued(32);
+  d->set_leased(8);
+  d->set_oldest_queued_s(1.25);
+  d->set_results(4711);
+  d->set_up_s(3725.5);
+  v1::TenantSummary* const t = d->add_tenants();
+  t->set_tenant("vision");
+  t->set_weight(2.5);
+  t->set_device_s(3.5);
+  t->set_leased(4);
+  t->set_queued(5);
+  v1::JobSummary* const job = look.list.add_jobs();
+  job->set_job_id("j7");
+  job->set_state(v1::FINISHED);
+  job->set_task_count(3);
+  v1::Progress* const p = job->mutable_progress();
+  p->set_trials_done(120);
+  p->set_trials_total(1000);
+  p->set_trials_per_second(8.5);
+  p->set_best_ns(53.5);
+  p->set_eta_s(108.5);
+  p->add_races();
+  v1::WorkerSummary* const w = look.workers.add_workers();
+  w->set_worker_id("w1");
+  w->set_host("vm");
+  w->set_leases(6);
+  w->set_trials_done(1200);
+  w->set_silent_s(0.5);
+  w->set_unfit("no room");
+  w->set_paused_s(29.5);
+  w->set_paused_why("it is slower");
+  w->set_quarantined(9);
+  w->set_other_release("older");
+  w->set_orders(11);
+  w->set_kind(v1::RUNNER);
+  w->add_targets("a");
+  w->add_targets("b");
+  const std::string top = top_json(look), workers = workers_json(look.workers);
+  for (const char* line : {R"("address": "here")",
+                           R"("up_s": 3725.5)",
+                           R"("queued": 32)",
+                           R"("oldest_queued_s": 1.25)",
+                           R"("leased": 8)",
+                           R"("results": 4711)",
+                           R"("trials_per_s": 1.5)",
+                           R"("tenant": "vision")",
+                           R"("weight": 2.5)",
+                           R"("device_s": 3.5)",
+                           R"("leases": 4)",
+                           R"("queued": 5)",
+                           R"("job": "j7")",
+                           R"("state": "finished")",
+                           R"("task_count": 3)",
+                           R"("trials_done": 120)",
+                           R"("trials_total": 1000)",
+                           R"("trials_per_s": 8.5)",
+                           R"("best_ns": 53.5)",
+                           R"("left_s": 108.5)",
+                           R"("races": 1)"})
+    EXPECT_THAT(top, HasSubstr(line));
+  for (const char* line :
+       {R"("worker": "w1")", R"("host": "vm")", R"("leases": 6)", R"("trials_done": 1200)",
+        R"("silent_s": 0.5)", R"("unfit": "no room")", R"("paused_s": 29.5)",
+        R"("paused_why": "it is slower")", R"("quarantined": 9)", R"("other_release": "older")"}) {
+    EXPECT_THAT(top, HasSubstr(line));
+    EXPECT_THAT(workers, HasSubstr(line));
+  }
+  for (const char* line : {R"("kind": "runner")", R"("orders": 11)", R"("away": false)", R"("b")"})
+    EXPECT_THAT(workers, HasSubstr(line));
+}
+
+TEST(WorkersText, SaysWhyAWorkerGetsNothingAndLeavesOutWhoIsLongGone) {
+  v1::ListWorkersReply reply;
+  v1::WorkerSummary* const w = reply.add_workers();
+  w->set_worker_id("w1");
+  w->set_host("vm");
+  w->set_leases(6);
+  w->set_trials_done(1200);
+  w->set_silent_s(600);
+  w->set_paused_s(29.5);
+  w->set_paused_why("it is slower");
+  w->set_quarantined(9);
+  reply.add_workers()->set_silent_s(600.5);
+  EXPECT_EQ(workers_text(reply, 0),
+            "w1 on vm: here, 6 leases, 1200 trials done, last heard of 10 min ago\n"
+            "  gets nothing for 29 s: it is slower\n"
+            "  sent 9 results that cannot be; tuner show TRIAL tells them\n"
+            "1 not heard of for more than 10 minutes: tuner workers --all\n");
+}
+
+TEST(BestSoFar, SaysTimeSpeedAndShareOfThePeak) {
+  v1::Progress p;
+  EXPECT_EQ(best_so_far(p), "no right answer yet");
+  p.set_best_ns(1'234'000);
+  EXPECT_EQ(best_so_far(p), "1.234 ms");
+  p.set_best_gflops(123.4);
+  EXPECT_EQ(best_so_far(p), "1.234 ms, 123.4 GFLOP/s");
+  p.set_peak_gflops(173.8);
+  EXPECT_EQ(best_so_far(p), "1.234 ms, 123.4 GFLOP/s (71 % of the peak of 173.8)");
+  for (const auto& [outcome, count] :
+       {std::pair(v1::OK, 117), std::pair(v1::CRASHED, 0), std::pair(v1::BUILD_ERROR, 7)}) {
+    v1::OutcomeCount* const o = p.add_outcomes();
+    o->set_outcome(outcome);
+    o->set_count(count);
+  }
+  EXPECT_EQ(outcome_counts(p.outcomes()), "117 ok, 7 build_error");
 }
 
 TEST(TrialRate, IsOfTheLastTenSecondsAndBeginsWithWhatJobsSay) {
