@@ -69,6 +69,8 @@ TEST(AnswerLock, ATaskIsFoundByTargetWorkloadConstantsAndAlgorithms) {
   EXPECT_EQ(found(asked(kDense, "llvm -mcpu=znver5 -threads=1")), "none");
   // Nothing is constant there, so there is one kind of time.
   EXPECT_EQ(found(asked(kPlain, kHaswell, "", Constants::kCold)), found(asked(kPlain)));
+  const std::string plain = str(kHaswell, " | ", kPlain, " | cold | any | matmul_dot_cpu v12 | tile_m=1\n");
+  EXPECT_NE(parsed("tuner-lock 1\n" + plain).find(asked(kPlain)), nullptr) << "written by a hand";
 }
 
 // Order of entries, options and knobs, blanks, ends of lines: none of it means anything.

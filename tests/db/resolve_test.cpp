@@ -275,6 +275,9 @@ TEST_F(Nearest, AResolverThatLivesReadsANewerDocument) {
   EXPECT_EQ(resolver.resolve(asked, cpu_)->kind, AnswerKind::kDefault) << "nothing is learned yet";
   ASSERT_TRUE(learn_and_store(*store_, "matmul", cpu_.name()).value());
   EXPECT_EQ(resolver.resolve(asked, cpu_)->kind, AnswerKind::kNearest);
+  LearnedRow newest{.kind = "predictor", .op = "matmul", .target = cpu_.name(), .document = "none"};
+  ASSERT_OK(store_->add_learned(newest));
+  EXPECT_FALSE(resolver.resolve(asked, cpu_).is_ok()) << "the newest document, which is damaged, is read";
 
   // The candidates: the default, then configs of other shapes, of the nearest first.
   const Knowledge knowledge = learn(*store_, "matmul", cpu_).value();

@@ -227,7 +227,7 @@ TEST_F(CliTest, JobsListsTheAnswerOfATaskByItsConstants) {
 TEST_F(CliTest, ADiffIsByTwoPercentAndNinetyFivePercentSureUnlessTold) {
   fill_database();
   const std::string help = tuner("records diff --help").out;
-  EXPECT_THAT(help, HasSubstr("PERCENT:FLOAT in [0 - 1000] [2]"));
+  EXPECT_THAT(help, HasSubstr("PERCENT:FLOAT in [0 - 1000]=2\n"));
   const json diff = json::parse(tuner("records diff t.db t.db --json").out);
   EXPECT_EQ(diff.at("threshold"), 0.02);
   EXPECT_EQ(diff.at("confidence"), 0.95);

@@ -50,6 +50,21 @@ TEST(GaussianProcess, IsSureWhereItWasShownAndUnsureFarAway) {
   EXPECT_LT(3 * posterior.deviation(0), posterior.deviation(1));
 }
 
+// Of values ten times as large the deviations are larger, too; a few rows of an expected amplitude count with them.
+TEST(PoolPosterior, DeviationsAreInTheUnitOfTheValues) {
+  Samples train = samples(40, 5);
+  const Samples pool = samples(1, 6);
+  const auto deviation = [&](float unit) {
+    std::vector<float> y;
+    for (const float value : train.y) y.push_back(unit * value);
+    GaussianProcess gp(3, 0);
+    gp.fit(train.inputs, y);
+    return PoolPosterior(gp, pool.inputs).deviation(0);
+  };
+  EXPECT_GT(deviation(10), 4 * deviation(1));
+  EXPECT_LT(deviation(10), 10.01 * deviation(1));
+}
+
 TEST(PoolPosterior, RowsAddedOneByOneAreRowsFittedTogether) {
   const Samples all = samples(40, 3), pool = samples(50, 4);
   std::vector<size_t> head(30), tail(10);
