@@ -37,6 +37,26 @@ class QueryCli : public ResolveFixture {
     std::ofstream(folder_.file("far.json")) << R"({"op":"softmax","rows":8,"columns":64})";
   }
   void close_store() { store_.reset(); }
+  // cold.json: one more task, tuned for constants that are in no cache.
+  void tuned_cold() {
+    std::ofstream(folder_.file("cold.json"))
+        << R"({"op":"matmul","a":[8,32],"b":[32,16],"constant":["b"],"measure":{"constants":"cold"}})";
+    MatmulWorkload w;
+    w.m = 8, w.n = 16, w.k = 32;
+    w.constant = {"b"};
+    const Workload workload = w;
+    const JobRow::Task task{
+        .workload_key = workload.key(), .target = cpu_.name(), .constants = Constants::kCold};
+    ASSERT_OK(store_->add_job(job_row("j9", {task})));
+    std::vector<TrialRow> rows{trial_row("j9", other_config(workload, cpu_))};
+    rows[0].template_name = "matmul_cpu";
+    rows[0].template_version = matmul().version();
+    ASSERT_OK(store_->add_trials(rows));
+    ASSERT_TRUE(store_->lease_trials({rows[0].id}, "w1").is_ok());
+    MeasureRecord record = ok_record(rows[0].id, {700, 707, 693});
+    record.options.constants = Constants::kCold;
+    ASSERT_OK(store_->add_records({record}));
+  }
   Ended tuner(const std::string& arguments) {
     const std::string line =
         str("cd ", folder_.path().string(), " && XDG_DATA_HOME=", folder_.path().string(), "/data ",
@@ -144,15 +164,7 @@ TEST_F(QueryCli, AllTunedTasksAreListedFilteredAsTableLinesAndCsv) {
 
 // A model's tasks are tuned with cold constants: they are as tuned as the others.
 TEST_F(QueryCli, TasksTunedWithColdConstantsAreListedBesideTheOthers) {
-  const JobRow::Task task{
-      .workload_key = product(8, 16, 32).key(), .target = cpu_.name(), .constants = Constants::kCold};
-  ASSERT_OK(store_->add_job(job_row("j9", {task})));
-  std::vector<TrialRow> rows{trial_row("j9", other_config(product(8, 16, 32), cpu_))};
-  ASSERT_OK(store_->add_trials(rows));
-  ASSERT_TRUE(store_->lease_trials({rows[0].id}, "w1").is_ok());
-  MeasureRecord record = ok_record(rows[0].id, {700, 707, 693});
-  record.options.constants = Constants::kCold;
-  ASSERT_OK(store_->add_records({record}));
+  tuned_cold();
   close_store();
   const std::string all = "query --db t.db --all --format ";
   std::istringstream lines(tuner(all + "jsonl").out);
@@ -168,6 +180,7 @@ TEST_F(QueryCli, TasksTunedWithColdConstantsAreListedBesideTheOthers) {
 }
 
 TEST_F(QueryCli, ADaemonGivesTheSameAnswers) {
+  tuned_cold();
   close_store();
   const std::string address = "unix:" + folder_.file("d.sock");
   testing::Process daemon(
@@ -176,7 +189,7 @@ TEST_F(QueryCli, ADaemonGivesTheSameAnswers) {
   ASSERT_TRUE(testing::eventually(std::chrono::seconds(30), [&] {
     return std::filesystem::exists(folder_.file("d.sock"));
   })) << daemon.err();
-  for (const char* file : {"tuned.json", "plain.json"}) {
+  for (const char* file : {"tuned.json", "plain.json", "cold.json"}) {
     const Ended there = tuner(str("query ", file, " --json --daemon ", address, " --target ", kHaswell));
     ASSERT_EQ(there.exit_code, 0) << there.err;
     const json from_daemon = json::parse(there.out), from_file = json::parse(query(str(file, " --json")).out);
