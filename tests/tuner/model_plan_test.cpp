@@ -330,7 +330,7 @@ TEST(ModelPlan, ResidualsThatAreNeededStay) {
   const auto some = [](const graph::Graph& network) {
     EXPECT_THAT(keys_of(expect_right(network)), ::testing::Contains(HasSubstr("residual=1")));
   };
-  for (const int form : {0, 1, 2, 3, 4, 5}) {
+  for (const int form : {0, 1, 2, 3, 4, 5, 6}) {
     SCOPED_TRACE(form);
     Writer w;
     const ValueId in = w.input({1, 4, 8, 8}), x = w.conv(in);
@@ -341,6 +341,8 @@ TEST(ModelPlan, ResidualsThatAreNeededStay) {
       outputs = {w.add("Mul", {w.conv(sum), x})};
     } else if (form == 1) {  // a result
       outputs = {w.conv(w.add("Add", {branch, x})), x};
+    } else if (form == 6) {  // the same under another shape
+      outputs = {w.conv(w.add("Add", {branch, x})), w.add("Reshape", {x, w.list({256})})};
     } else if (form == 2) {  // an input
       outputs = {w.conv(w.add("Add", {branch, in}))};
     } else if (form == 3) {  // a constant
@@ -400,7 +402,7 @@ TEST(ModelPlan, PartsThatLieElsewhereAreCopied) {
 
 // A result has memory of its own, whatever it is: an input, a constant, another result, a view or a part of one.
 TEST(ModelPlan, EveryResultHasItsOwnMemory) {
-  for (const int form : {0, 1, 2, 3, 4, 5}) {
+  for (const int form : {0, 1, 2, 3, 4, 5, 6, 7}) {
     SCOPED_TRACE(form);
     Writer w;
     const ValueId x = w.input({1, 4, 8, 8}), y = w.conv(x),
@@ -415,6 +417,8 @@ TEST(ModelPlan, EveryResultHasItsOwnMemory) {
     if (form == 3) outputs = {part(4), part(0)};
     if (form == 4) outputs = {wide, part(4)};
     if (form == 5) outputs = {w.constant({1, 3}), y};
+    if (form == 6) outputs = {w.add("Relu", {y}), y};  // an epilogue would swallow y
+    if (form == 7) outputs = {w.add("Tanh", {w.add("Add", {y, w.constant({4, 1, 1})})}), part(0), wide};
     expect_right(w.finish(outputs));
   }
 }
