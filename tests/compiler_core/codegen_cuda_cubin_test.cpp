@@ -107,6 +107,23 @@ TEST(CodegenCudaCubin, RefusesOtherFilesNamingTheOffset) {
   EXPECT_EQ(read_cubin(elf).message(), "cubin: offset 18: an ELF file, but not for a CUDA device");
 }
 
+// Of a word that stands once, replaced by another one of its length.
+TEST(CodegenCudaCubin, RefusesAttributesThatAreNone) {
+  const auto with = [](const std::string& there, const std::string& instead) {
+    std::string elf = small_cubin();
+    elf.replace(elf.find(there), there.size(), instead);
+    return read_cubin(elf).message();
+  };
+  const std::string registers = attribute(0x2f, words({1, 14}));
+  EXPECT_EQ(with(registers, "\x05" + registers.substr(1)), "cubin: .nv.info: offset 0: not an attribute");
+  EXPECT_EQ(with(registers, std::string(1, '\0') + registers.substr(1)),
+            "cubin: .nv.info: offset 0: not an attribute");
+  EXPECT_EQ(with(registers, attribute(0x2f, words({1, (1u << 30) + 1}))),
+            "cubin: .nv.info: relu: found 1073741825 registers or bytes");
+  EXPECT_EQ(with(registers, attribute(0x2f, words({2, 14}))),
+            "cubin: .nv.info: names symbol 2, which is not there");
+}
+
 TEST(CodegenCudaCubin, EveryTruncationIsAnErrorOrTheWhole) {
   const std::string whole = small_cubin();
   for (size_t n = 0; n < whole.size(); ++n) {

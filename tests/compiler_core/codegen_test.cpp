@@ -628,6 +628,48 @@ TEST(Codegen, TheWorkspaceIsThatOfTheLargerEntry) {
   EXPECT_TRUE(matches_oracle(p));
 }
 
+TEST(Codegen, NamesBecomeSymbolsOrAreRefused) {
+  Program p = doubling(4, kVector);
+  for (const char* wrong : {"", "2x", "a b", "a-b", "a.b", ".default", "a.default.default"}) {
+    p.name = wrong;
+    EXPECT_EQ(
+        compile(p, host_target()).message(),
+        str("program name '", wrong, "': expected a C identifier, because it becomes the entry's symbol"));
+  }
+  for (const char* right : {"x2", "_", "Z_9", "a.default"}) {
+    p.name = right;
+    EXPECT_TRUE(compile(p, host_target()).is_ok()) << compile(p, host_target()).message();
+  }
+  EXPECT_EQ(write_archive({}).message(), "an archive of no objects");
+}
+
+// Vectors of 8 numbers from y[i * step + first] on: y begins at a multiple of 64 bytes, and what can be told of the place is a power
+// of two that divides both.
+TEST(Codegen, NoVectorIsSaidToBeBetterAlignedThanItIs) {
+  const auto least = [](int64_t step, int64_t first) {
+    const Buffer y = output("y", {20'000});
+    const Program p{"fill", {y}, loop("i", 1000, [&](Expr i) {
+                      return loop("lane", 8, kVector, [&](Expr lane) {
+                        return make_store(y, {i * step + lane + first}, float_imm(1));
+                      });
+                    })};
+    const Result<std::string> text = emit_llvm(p, *parse_target("llvm -mcpu=haswell"), {.as_written = true});
+    EXPECT_TRUE(text.is_ok()) << text.message();
+    int found = 64;
+    for (size_t at = 0; (at = text->find("store <8 x float>", at)) != std::string::npos; ++at)
+      found = std::min(found, std::stoi(text->substr(text->find(", align ", at) + 8)));
+    return found;
+  };
+  EXPECT_EQ(least(8, 0), 32);
+  EXPECT_EQ(least(16, 0), 32) << "never more than a vector";
+  EXPECT_EQ(least(8, 4), 16);
+  EXPECT_EQ(least(8, 1), 4);
+  EXPECT_EQ(least(4, 0), 16);
+  EXPECT_EQ(least(6, 0), 8);
+  EXPECT_EQ(least(6, 1), 4);
+  EXPECT_EQ(least(7, 0), 4);
+}
+
 TEST(Codegen, WithoutTheMachineSchedulerTheAnswerIsTheSame) {
   const Program p = tiled_matmul(8, 32, 20, 4, 16, false);
   std::vector<std::vector<double>> expected = random_args(p, 3), found = expected;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "compiler_core/lower/gpu_passes.h"
 #include "tests/compiler_core/gpu_schedules.h"
 
 namespace tuner {
@@ -191,6 +192,38 @@ kernel product_out(out, acc.partial) grid (4, 1, 1) block (4, 1, 1)
     acc[0, 0] = acc[0, 0] + acc.partial[k.outer, bx, tx]
   out[bx, tx] = max(acc[0, 0], 0)
 )");
+}
+
+// What was begun before the loop is not known in it: a thread's part begins with what changes nothing.
+TEST(LowerGpu, PartsOfAReductionBeginWithItsIdentity) {
+  const auto parts = [](ReduceOp op) {
+    const Buffer x = make_buffer("x", DType::kFloat32, {64}), y = make_buffer("y", DType::kFloat32, {1});
+    const Var t = make_var("t");
+    const Result<Stmt> lowered =
+        gpu::lower_cross_thread(make_for(t, 64, make_reduce(y, {0}, op, {}, load(x, {Expr(t)}), {}),
+                                         AxisKind::kReduce, LoopKind::kThreadX),
+                                {64, 1, 1});
+    return lowered ? to_text(*lowered) : lowered.message();
+  };
+  EXPECT_THAT(parts(ReduceOp::kSum), ::testing::HasSubstr("y.part[0] = 0\n"));
+  EXPECT_THAT(parts(ReduceOp::kMax), ::testing::HasSubstr("y.part[0] = -inf\n"));
+  EXPECT_THAT(parts(ReduceOp::kMin), ::testing::HasSubstr("y.part[0] = inf\n"));
+}
+
+// 17 rows of 19: a block of 256 threads, and one of which the last 189 have nothing to do.
+TEST(LowerGpu, PackingEndsWithTheLastElement) {
+  Schedule s(testing::matmul(4, 19, 17));
+  s.pack(s.tensor("B"), {{1}, {0}});
+  const auto [i, j] = s.axes<2>(s.tensor("C"));
+  s.bind(i, LoopKind::kBlockX);
+  s.bind(j, LoopKind::kThreadX);
+  const auto program = s.finish();
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  const auto gpu = lower_gpu(*program);
+  ASSERT_TRUE(gpu.is_ok()) << gpu.message();
+  const std::string text = to_text(*gpu->packing);
+  EXPECT_THAT(text, ::testing::HasSubstr("grid (2, 1, 1) block (256, 1, 1)"));
+  EXPECT_THAT(text, ::testing::HasSubstr("if bx*256 + tx < 323\n"));
 }
 
 // A constant in blocks of 3 columns: its kernel runs once, a thread an element, zeros behind the last column.

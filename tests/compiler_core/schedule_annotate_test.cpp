@@ -202,6 +202,8 @@ TEST(ScheduleTrace, ABadLineIsNamed) {
             "line 2 \"spilt(i.inner, 2)\": no primitive is called \"spilt\"");
   EXPECT_EQ(replay(p, "split(i)").message(), "line 1 \"split(i)\": split takes 2 arguments, found 1");
   EXPECT_EQ(replay(p, "split(i, x)").message(), "line 1 \"split(i, x)\": expected a number, found \"x\"");
+  EXPECT_EQ(replay(p, "double_buffer(y, i, both)").message(),
+            "line 1 \"double_buffer(y, i, both)\": expected registers or direct, found \"both\"");
   EXPECT_EQ(replay(p, "unroll(q)").message(),
             "line 1 \"unroll(q)\": axis(q): no axis, or more than one, has this name; tensor:axis tells them "
             "apart");

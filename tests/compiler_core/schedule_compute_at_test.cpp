@@ -160,9 +160,14 @@ TEST(ScheduleComputeAt, RefusesReadersOutsideTheAxis) {
   const Buffer t = b.compute("t", {4}, [&](const te::Indices& i) { return load(x, i) + 1; });
   b.compute("y", {4}, [&](const te::Indices& i) { return load(t, i); }, BufferRole::kOutput, {"i"});
   b.compute("z", {4}, [&](const te::Indices& i) { return load(t, i); }, BufferRole::kOutput, {"j"});
-  Schedule s(b.finish());
+  b.compute("apart", {4}, [&](const te::Indices& i) { return load(x, i); }, BufferRole::kOutput, {"k"});
+  const Program program = b.finish();
+  Schedule s(program);
   s.compute_at(s.tensor("t"), s.axes<1>(s.tensor("y"))[0]);
   EXPECT_EQ(s.finish().message(), "compute_at(t, i): a reader of t stands outside this axis");
+  Schedule nobody(program);
+  nobody.compute_at(nobody.tensor("t"), nobody.axes<1>(nobody.tensor("apart"))[0]);
+  EXPECT_EQ(nobody.finish().message(), "compute_at(t, k): nothing under this axis reads t");
 }
 
 TEST(ScheduleComputeAt, RefusesOutputsOwnAxesAndSplitProducers) {

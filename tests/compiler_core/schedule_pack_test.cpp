@@ -215,6 +215,9 @@ TEST(SchedulePack, RefusesWhatNobodyReads) {
   Schedule s(testing::matmul(2, 8, 3));
   s.pack(s.tensor("C"), {{0}, {1}});
   EXPECT_EQ(s.finish().message(), "pack(C, {0, 1}): nothing reads C");
+  Schedule twice(testing::matmul(2, 8, 3));
+  twice.pack(twice.pack(twice.tensor("B"), {{1}, {0}}), {{0}, {1}});
+  EXPECT_EQ(twice.finish().message(), "pack(B.packed, {0, 1}): B.packed is packed already");
 }
 
 }  // namespace

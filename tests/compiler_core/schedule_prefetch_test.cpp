@@ -138,6 +138,37 @@ TEST(SchedulePrefetch, NextPanelsReplayAndChangeNoValue) {
   const auto again = replay(Panels::program(5), p.s.trace());
   ASSERT_TRUE(again.is_ok()) << again.message();
   EXPECT_EQ(to_text(*again), to_text(p.s.program()));
+  std::vector<std::vector<double>> plain(3), asked;
+  for (int i = 0; i < 5 * 12; ++i) plain[0].push_back(i);
+  for (int i = 0; i < 12 * 32; ++i) plain[1].push_back(i % 7);
+  asked = plain;
+  ASSERT_TRUE(interpret(Panels::program(5), plain).is_ok());
+  const Status status = interpret(*again, asked);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(asked, plain);
+}
+
+// 16 numbers of 4 bytes are a line of 64, which one request brings.
+TEST(SchedulePrefetch, ALineIsAskedForOnce) {
+  const auto asked = [](int64_t terms) {
+    te::Builder builder("products");
+    const Buffer a = builder.input("a", {5, terms}), b = builder.constant("b", {terms, 4});
+    builder.reduce("y", {5, 4}, {{"k", terms}}, ReduceOp::kSum,
+                   [&](const te::Indices& i, const te::Indices& r) {
+                     return load(a, {i[0], r[0]}) * load(b, {r[0], i[1]});
+                   },
+                   BufferRole::kOutput, {"t", "j"});
+    Schedule s(builder.finish());
+    const Tensor y = s.tensor("y");
+    const auto [t, j] = s.axes<2>(y);
+    const auto [outer, inner] = s.split(j, 2);
+    s.prefetch_next(s.tensor("a"), y, t, outer, inner);
+    EXPECT_FALSE(s.refused()) << s.finish().message();
+    return to_text(s.program().body);
+  };
+  EXPECT_NE(asked(16).find("for j.inner in 0..2\n      prefetch.l2(a[t + 1, 0])\n"), std::string::npos)
+      << asked(16);
+  EXPECT_NE(asked(17).find("j.outer.ahead in 0..9"), std::string::npos) << asked(17);
 }
 
 TEST(SchedulePrefetch, RefusalsOfNextPanelsNameTheReason) {
@@ -156,6 +187,8 @@ TEST(SchedulePrefetch, RefusalsOfNextPanelsNameTheReason) {
             "prefetch_next(b.packed, y, j.inner.outer, j.inner.outer): the axis is unrolled; only a serial "
             "one has a "
             "next iteration");
+  EXPECT_EQ(refusal([](Panels& p) { p.s.prefetch_next(p.panels, p.acc, p.panel, p.tile, p.v); }),
+            "prefetch_next(b.packed, y, j.outer, t, j.inner.outer): j.inner.outer is unrolled, not serial");
   EXPECT_EQ(refusal([](Panels& p) { p.s.prefetch_next(p.acc, p.acc, p.panel, p.tile); }),
             "prefetch_next(y, y, j.outer, t): y does not read y");
   Panels whole(2, 4);

@@ -397,6 +397,8 @@ TEST(TensorCopy, RefusesByName) {
   EXPECT_THAT(
       described(tensor_copy(l.copy(tile({2, 64, 64}, "xor:8,4"), array({300, 200}), row, column), l.ranges)),
       HasSubstr("tile with layout \"xor:8,4\" has element"));
+  EXPECT_EQ(described(tensor_copy(l.copy(swizzled, array({300, 200}), row, floor_div(column, 3)), l.ranges)),
+            "loop column does not go through x in even steps: (block*64 + column)//3");
   // Rows between the pieces: a box for each, which begins where a swizzle does not.
   EXPECT_EQ(
       described(tensor_copy(l.copy(tile({3, 65, 64}, "xor:8,8"), array({300, 200}), row, column), l.ranges)),

@@ -124,6 +124,9 @@ TEST_F(Simplify, TheOtherBranchKnowsTheOpposite) {
   };
   EXPECT_EQ(branches(Expr(i) < 4, Expr(i) < 6, Expr(i) >= 4),
             "for i in 0..8\n  if i < 4\n    x[i] = 1\n  else\n    x[i] = 2\n");
+  EXPECT_EQ(branches(Expr(i) < 4, Expr(i) < 6, Expr(i) >= 5),
+            "for i in 0..8\n  if i < 4\n    x[i] = 1\n  else\n    if i >= 5\n      x[i] = 2\n")
+      << "it may be 4";
   // The first branch never runs: what is left is under the opposite.
   EXPECT_EQ(branches(Expr(i) < 4, Expr(i) >= 5, Expr(i) >= 4), "for i in 0..8\n  if i >= 4\n    x[i] = 2\n");
   // Of two conditions either may be the false one.
@@ -321,6 +324,24 @@ class RandomExpressions {
 };
 
 // Loads of blocks, in steps and apart, for every iteration of the loops outside and inside.
+// Two accesses some elements apart, in either order.
+TEST(SimplifyRegions, ReachToTheFurthestAccess) {
+  const Var o = make_var("o"), r = make_var("r");
+  const Buffer x = make_buffer("x", DType::kFloat32, {400}), y = make_buffer("y", DType::kFloat32, {3});
+  RangeMap outer;
+  outer.bind(o, 5);
+  const auto read = [&](int64_t first, int64_t second) {
+    const Expr place = Expr(o) * 4 + r;
+    const auto region = region_read(
+        make_for(r, 3, make_store(y, {r}, load(x, {place + first}) + load(x, {place + second}))), x, outer);
+    return region ? to_text(region->min[0]) + ", " + std::to_string(region->extent[0]) : "none";
+  };
+  EXPECT_EQ(read(0, 10), "o*4, 13");
+  EXPECT_EQ(read(10, 0), "o*4, 13");
+  EXPECT_EQ(read(0, 1), "o*4, 4");
+  EXPECT_EQ(read(0, 0), "o*4, 3");
+}
+
 TEST(SimplifyRandom, RegionsCoverEveryElement) {
   for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/1000)) {
     std::mt19937 random(seed);

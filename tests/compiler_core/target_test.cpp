@@ -42,6 +42,12 @@ TEST(Target, KnowsWhatTemplatesAsk) {
   EXPECT_EQ(zen5.f32_lanes(), 16);
   EXPECT_EQ(zen5.vector_registers(), 32);
   EXPECT_EQ(zen5.l1d_bytes, 48 << 10);
+  EXPECT_EQ(zen5.l2_bytes, 1 << 20);
+  EXPECT_EQ(zen5.l3_bytes, 32 << 20);
+  const Target sapphire = *parse_target("llvm -mcpu=sapphirerapids");
+  EXPECT_EQ(sapphire.l1d_bytes, 48 << 10);
+  EXPECT_EQ(sapphire.l2_bytes, 2 << 20);
+  EXPECT_EQ(sapphire.l3_bytes, 30 << 20);
   const Target arm = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu");
   EXPECT_FALSE(arm.is_x86());
   EXPECT_EQ(arm.f32_lanes(), 4);

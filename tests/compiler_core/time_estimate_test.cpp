@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/device_rates.h"
 #include "compiler_core/codegen_cuda/warp_access.h"
 #include "compiler_core/codegen_cuda/warp_work.h"
 #include "tests/compiler_core/gpu_kernels.h"
@@ -231,6 +232,36 @@ TEST(TimeEstimate, ADotProductIsOneInstruction) {
   EXPECT_EQ(floats.arithmetic, 64000);
   EXPECT_EQ(dots.instructions(), floats.instructions());
   EXPECT_NEAR((ns(sums(true)) - kLaunchNs) / (ns(sums(false)) - kLaunchNs), 2, 0.2);
+}
+
+// Boost rates of the vendor's data sheets: float32 (TFLOP/s), dense tensor cores (16-bit floats with float32 sums; bytes), memory in
+// GB/s, the second cache in MB. A zero: its data sheet says nothing that the estimate takes.
+TEST(TimeEstimate, DevicesHaveTheRatesOfTheirDataSheets) {
+  struct Sheet {
+    const char* arch;
+    double float32, halves, bytes, memory, l2_mib;
+  };
+  for (const Sheet& d : {Sheet{"sm_70", 15.7, 125, 0, 900, 6}, Sheet{"sm_75", 8.1, 65, 130, 320, 4},
+                         Sheet{"sm_80", 19.5, 312, 624, 2039, 40}, Sheet{"sm_86", 35.6, 71, 284, 936, 6},
+                         Sheet{"sm_89", 82.6, 165.2, 660.6, 1008, 72}, Sheet{"sm_90", 67, 0, 0, 0, 0},
+                         Sheet{"sm_120", 104.8, 209.5, 838, 1792, 96}}) {
+    SCOPED_TRACE(d.arch);
+    const cuda::DeviceRates& rates = cuda::device_rates(target(d.arch));
+    const double clocks = rates.multiprocessors * rates.clock_ghz / 1000;  // 10^12 a second
+    const double tiles = 4 * 2 * 16 * 8 * clocks;  // operations of one product of a tile
+    const auto is = [](double found, double sheet) {
+      if (sheet > 0) {
+        EXPECT_NEAR(found / sheet, 1, 0.025) << found << " for " << sheet;
+      }
+    };
+    is(rates.fp32_lanes * 2 * clocks, d.float32);
+    is(16 * tiles / rates.mma.halves, d.halves);
+    is(32 * tiles / rates.mma.bytes, d.bytes);
+    is(rates.dram_gb_per_s, d.memory);
+    is(static_cast<double>(rates.l2_bytes >> 20), d.l2_mib);
+  }
+  EXPECT_EQ(cuda::device_rates(target("sm_90a")).device, "H200");
+  EXPECT_EQ(cuda::device_rates(target("sm_120")).device, "RTX 5090");
 }
 
 TEST(TimeEstimate, FasterDevicesAreFaster) {

@@ -10,6 +10,7 @@
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu.h"
+#include "compiler_core/lower/gpu_passes.h"
 #include "tests/compiler_core/warp_tile_schedules.h"
 
 namespace tuner {
@@ -257,6 +258,27 @@ TEST(Wgmma, SumsAreNobodysBeforeTheyHaveLanded) {
   broken.body = without(broken.body, "wgmma.store");
   EXPECT_THAT(lower_gpu(broken).status().message(),
               HasSubstr("products of acc.fragment are started and never land"));
+}
+
+// What stands before the start in one iteration stands behind it in the next one.
+TEST(Wgmma, SumsUnderWayAreMetByTheNextIteration) {
+  const Result<Program> whole = group_product({.k = 256, .stages = 3}).finish();
+  ASSERT_TRUE(whole) << whole.message();
+  Stmt start, landed;
+  visit(whole->body, [&](const Stmt& s) {
+    if (s->name.starts_with("wgmma.start.")) start = s;
+    if (s->name.starts_with("wgmma.landed.")) landed = s;
+  });
+  ASSERT_TRUE(start != nullptr && landed != nullptr);
+  const Buffer sums = start->operands[0]->buffer;
+  const Stmt clear = make_store(sums, std::vector<Expr>(sums->shape.size(), Expr(0)), float_imm(0));
+  const auto repeated = [&](int64_t iterations) {
+    const Stmt body = make_for(make_var("step"), iterations, make_seq({clear, start}));
+    return gpu::check_units(make_seq({body, landed}), GpuKernel{.name = "steps"}).message();
+  };
+  EXPECT_EQ(repeated(1), "");
+  EXPECT_THAT(repeated(2),
+              HasSubstr("kernel steps: acc.fragment is touched before its products have landed"));
 }
 
 // "Matrix Descriptor Format": bits 0 to 13 the address, 16 to 29 the leading dimension's offset, 32 to 45 the stride's, all over

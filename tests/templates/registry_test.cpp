@@ -116,5 +116,296 @@ TEST(Registry, ChannelsInnermostAreDeclinedForThoseThatDoNotKnowThem) {
   }
 }
 
+// The names of those that serve each workload, a line each; each changes fields of a usual one.
+template <class W>
+std::string served(const char* target, const W& usual,
+                   const std::vector<std::pair<const char*, void (*)(W&)>>& cases) {
+  std::string text = "\n";
+  for (const auto& [what, change] : cases) {
+    W w = usual;
+    change(w);
+    EXPECT_EQ(validate(w).message(), "") << what;
+    text += std::string(what) + ":";
+    if (const auto serving = templates_for(w, *parse_target(target)))
+      for (const AnyTemplate* t : *serving) text += " " + std::string(t->name());
+    text += "\n";
+  }
+  return text;
+}
+
+// What the heads of the templates' files say that they serve and decline.
+TEST(Registry, ConvolutionsAreServedByWhoKnowsAllTheirFields) {
+  using W = Conv2dWorkload;
+  const W usual{.in_channels = 64,
+                .in_height = 14,
+                .in_width = 14,
+                .out_channels = 64,
+                .kernel_height = 3,
+                .kernel_width = 3,
+                .padding = {1, 1, 1, 1},
+                .constant = {"weight"}};
+  const std::vector<std::pair<const char*, void (*)(W&)>> cases{
+      {"3 x 3", [](W&) {}},
+      {"1 x 1", [](W& w) { w.kernel_height = w.kernel_width = 1, w.padding = {}; }},
+      {"1 x 1 padded",
+       [](W& w) {
+         w.kernel_height = w.kernel_width = 1, w.padding = {0, 0, 0, 1};
+       }},
+      {"1 x 3", [](W& w) { w.kernel_height = 1; }},
+      {"3 x 1", [](W& w) { w.kernel_width = 1; }},
+      {"stride right",
+       [](W& w) {
+         w.stride = {1, 2};
+       }},
+      {"dilation down",
+       [](W& w) {
+         w.dilation = {2, 1};
+       }},
+      {"weights given", [](W& w) { w.constant = {}; }},
+      {"two groups", [](W& w) { w.groups = 2; }},
+      {"depthwise", [](W& w) { w.groups = 64; }},
+      {"depthwise twice", [](W& w) { w.groups = 64, w.out_channels = 128; }},
+      {"accumulate", [](W& w) { w.accumulate = true; }},
+      {"bfloat16", [](W& w) { w.dtype = DType::kBFloat16; }},
+      {"bfloat16 1 x 1",
+       [](W& w) { w.dtype = DType::kBFloat16, w.kernel_height = w.kernel_width = 1, w.padding = {}; }},
+      {"bfloat16 depthwise", [](W& w) { w.dtype = DType::kBFloat16, w.groups = 64; }},
+      {"bfloat16 depthwise accumulate",
+       [](W& w) { w.dtype = DType::kBFloat16, w.groups = 64, w.accumulate = true; }},
+      {"int8", [](W& w) { w.dtype = DType::kInt8; }},
+      {"int8 of 3",
+       [](W& w) { w.dtype = DType::kInt8, w.in_channels = 3, w.kernel_height = w.kernel_width = 7; }},
+      {"int8 of 3 dilated",
+       [](W& w) {
+         w.dtype = DType::kInt8, w.in_channels = 3, w.kernel_height = w.kernel_width = 7, w.dilation = {1, 2},
+         w.padding = {6, 6, 6, 6};
+       }},
+      {"tf32", [](W& w) { w.allow_tf32 = true; }},
+      {"NCHW8c in", [](W& w) { w.layout = "NCHW8c"; }},
+      {"NCHW8c out", [](W& w) { w.out_layout = "NCHW8c"; }},
+      {"NCHW8c depthwise", [](W& w) { w.layout = w.out_layout = "NCHW8c", w.groups = 64; }},
+      {"NHWC in", [](W& w) { w.layout = "NHWC"; }},
+      {"NHWC out", [](W& w) { w.out_layout = "NHWC"; }},
+      {"NHWC", [](W& w) { w.layout = w.out_layout = "NHWC"; }},
+      {"NHWC depthwise", [](W& w) { w.layout = w.out_layout = "NHWC", w.groups = 64; }},
+      {"NHWC bfloat16", [](W& w) { w.layout = w.out_layout = "NHWC", w.dtype = DType::kBFloat16; }},
+      {"NHWC tf32", [](W& w) { w.layout = w.out_layout = "NHWC", w.allow_tf32 = true; }},
+      {"NHWC accumulate", [](W& w) { w.layout = w.out_layout = "NHWC", w.accumulate = true; }},
+      {"three channels", [](W& w) { w.in_channels = 3; }},
+  };
+  EXPECT_EQ(served("llvm -mcpu=haswell", usual, cases), R"(
+3 x 3: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+1 x 1: conv2d_direct_cpu conv2d_1x1_pixels_cpu conv2d_1x1_channels_cpu
+1 x 1 padded: conv2d_direct_cpu
+1 x 3: conv2d_direct_cpu
+3 x 1: conv2d_direct_cpu
+stride right: conv2d_direct_cpu
+dilation down: conv2d_direct_cpu
+weights given: conv2d_direct_cpu
+two groups: conv2d_direct_cpu
+depthwise: depthwise_conv2d_cpu
+depthwise twice: conv2d_direct_cpu
+accumulate: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+bfloat16: conv2d_direct_cpu
+bfloat16 1 x 1: conv2d_direct_cpu conv2d_1x1_pixels_cpu conv2d_1x1_channels_cpu
+bfloat16 depthwise: depthwise_conv2d_dot_cpu depthwise_conv2d_cpu
+bfloat16 depthwise accumulate: depthwise_conv2d_cpu
+int8: conv2d_direct_cpu
+int8 of 3: conv2d_rows_dot_cpu conv2d_direct_cpu
+int8 of 3 dilated: conv2d_direct_cpu
+tf32: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NCHW8c in: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NCHW8c out: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NCHW8c depthwise: depthwise_conv2d_cpu
+NHWC in:
+NHWC out:
+NHWC:
+NHWC depthwise:
+NHWC bfloat16:
+NHWC tf32:
+NHWC accumulate:
+three channels: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+)");
+  EXPECT_EQ(served("llvm -mcpu=sapphirerapids", usual, cases), R"(
+3 x 3: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+1 x 1: conv2d_direct_cpu conv2d_1x1_pixels_cpu conv2d_1x1_channels_cpu
+1 x 1 padded: conv2d_direct_cpu
+1 x 3: conv2d_direct_cpu
+3 x 1: conv2d_direct_cpu
+stride right: conv2d_direct_cpu
+dilation down: conv2d_direct_cpu
+weights given: conv2d_direct_cpu
+two groups: conv2d_direct_cpu
+depthwise: depthwise_conv2d_cpu
+depthwise twice: conv2d_direct_cpu
+accumulate: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+bfloat16: conv2d_tile_cpu conv2d_direct_cpu
+bfloat16 1 x 1: conv2d_tile_cpu conv2d_direct_cpu conv2d_1x1_pixels_cpu conv2d_1x1_channels_cpu
+bfloat16 depthwise: depthwise_conv2d_dot_cpu depthwise_conv2d_cpu
+bfloat16 depthwise accumulate: depthwise_conv2d_cpu
+int8: conv2d_tile_cpu conv2d_direct_cpu
+int8 of 3: conv2d_tile_cpu conv2d_rows_dot_cpu conv2d_direct_cpu
+int8 of 3 dilated: conv2d_tile_cpu conv2d_direct_cpu
+tf32: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NCHW8c in: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NCHW8c out: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NCHW8c depthwise: depthwise_conv2d_cpu
+NHWC in:
+NHWC out:
+NHWC:
+NHWC depthwise:
+NHWC bfloat16:
+NHWC tf32:
+NHWC accumulate:
+three channels: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+)");
+  EXPECT_EQ(served("cuda -arch=sm_80", usual, cases), R"(
+3 x 3: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+1 x 1: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+1 x 1 padded: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+1 x 3: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+3 x 1: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+stride right: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+dilation down: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+weights given: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+two groups:
+depthwise: depthwise_conv2d_nchw_cuda
+depthwise twice: depthwise_conv2d_nchw_cuda
+accumulate:
+bfloat16:
+bfloat16 1 x 1:
+bfloat16 depthwise:
+bfloat16 depthwise accumulate:
+int8:
+int8 of 3:
+int8 of 3 dilated:
+tf32: conv2d_nchw_cuda conv2d_implicit_gemm_cuda
+NCHW8c in:
+NCHW8c out:
+NCHW8c depthwise:
+NHWC in:
+NHWC out:
+NHWC: conv2d_nhwc_tf32x3_cuda
+NHWC depthwise: depthwise_conv2d_nhwc_cuda
+NHWC bfloat16: conv2d_nhwc_mma_cuda
+NHWC tf32: conv2d_nhwc_tf32_cuda
+NHWC accumulate:
+three channels: conv2d_nchw_cuda
+)");
+}
+
+TEST(Registry, ProductsAreServedByWhoKnowsAllTheirFields) {
+  using W = MatmulWorkload;
+  const W usual{.m = 512, .n = 512, .k = 512};
+  const std::vector<std::pair<const char*, void (*)(W&)>> cases{
+      {"float32", [](W&) {}},
+      {"tf32", [](W& w) { w.allow_tf32 = true; }},
+      {"batch", [](W& w) { w.batch = 3; }},
+      {"vector", [](W& w) { w.m = 1; }},
+      {"one column", [](W& w) { w.n = 1; }},
+      {"one term", [](W& w) { w.k = 1; }},
+      {"transposed a", [](W& w) { w.transpose_a = true; }},
+      {"accumulate", [](W& w) { w.accumulate = true; }},
+      {"bfloat16", [](W& w) { w.dtype = DType::kBFloat16; }},
+      {"bfloat16 transposed a", [](W& w) { w.dtype = DType::kBFloat16, w.transpose_a = true; }},
+      {"bfloat16 accumulate", [](W& w) { w.dtype = DType::kBFloat16, w.accumulate = true; }},
+      {"bfloat16 of 3 columns", [](W& w) { w.dtype = DType::kBFloat16, w.n = 3; }},
+      {"int8", [](W& w) { w.dtype = DType::kInt8; }},
+      {"int8 transposed b", [](W& w) { w.dtype = DType::kInt8, w.transpose_b = true; }},
+      {"int8 transposed both", [](W& w) { w.dtype = DType::kInt8, w.transpose_a = w.transpose_b = true; }},
+      {"int8 constant b", [](W& w) { w.dtype = DType::kInt8, w.constant = {"b"}; }},
+  };
+  EXPECT_EQ(served("llvm -mcpu=haswell", usual, cases), R"(
+float32: matmul_cpu
+tf32: matmul_cpu
+batch: matmul_cpu
+vector: matmul_cpu
+one column: matmul_cpu
+one term: matmul_cpu
+transposed a: matmul_cpu
+accumulate: matmul_cpu
+bfloat16: matmul_cpu matmul_dot_cpu
+bfloat16 transposed a: matmul_cpu matmul_dot_cpu
+bfloat16 accumulate: matmul_cpu matmul_dot_cpu
+bfloat16 of 3 columns: matmul_cpu matmul_dot_cpu
+int8: matmul_dot_cpu
+int8 transposed b: matmul_dot_cpu
+int8 transposed both: matmul_dot_cpu
+int8 constant b: matmul_dot_cpu
+)");
+  EXPECT_EQ(served("llvm -mcpu=sapphirerapids", usual, cases), R"(
+float32: matmul_cpu
+tf32: matmul_cpu
+batch: matmul_cpu
+vector: matmul_cpu
+one column: matmul_cpu
+one term: matmul_cpu
+transposed a: matmul_cpu
+accumulate: matmul_cpu
+bfloat16: matmul_tile_cpu matmul_dot_cpu matmul_cpu
+bfloat16 transposed a: matmul_tile_cpu matmul_dot_cpu matmul_cpu
+bfloat16 accumulate: matmul_tile_cpu matmul_dot_cpu matmul_cpu
+bfloat16 of 3 columns: matmul_tile_cpu matmul_dot_cpu matmul_cpu
+int8: matmul_tile_cpu matmul_dot_cpu
+int8 transposed b: matmul_tile_cpu matmul_dot_cpu
+int8 transposed both: matmul_tile_cpu matmul_dot_cpu
+int8 constant b: matmul_tile_cpu matmul_dot_cpu
+)");
+  EXPECT_EQ(served("cuda -arch=sm_75", usual, cases), R"(
+float32: matmul_cuda
+tf32: matmul_cuda
+batch: matmul_cuda
+vector: matmul_cuda
+one column: matmul_cuda
+one term: matmul_cuda
+transposed a: matmul_cuda
+accumulate:
+bfloat16: matmul_cuda
+bfloat16 transposed a: matmul_cuda
+bfloat16 accumulate:
+bfloat16 of 3 columns: matmul_cuda
+int8: matmul_dp4a_cuda
+int8 transposed b: matmul_dp4a_cuda
+int8 transposed both: matmul_dp4a_cuda
+int8 constant b: matmul_dp4a_cuda
+)");
+  EXPECT_EQ(served("cuda -arch=sm_80", usual, cases), R"(
+float32: matmul_cuda matmul_tf32x3_cuda
+tf32: matmul_tf32_cuda matmul_cuda
+batch: matmul_cuda matmul_tf32x3_cuda
+vector: matmul_cuda
+one column: matmul_cuda
+one term: matmul_cuda
+transposed a: matmul_cuda matmul_tf32x3_cuda
+accumulate:
+bfloat16: matmul_mma_cuda
+bfloat16 transposed a: matmul_mma_cuda
+bfloat16 accumulate:
+bfloat16 of 3 columns: matmul_mma_cuda
+int8: matmul_dp4a_cuda
+int8 transposed b: matmul_mma_cuda matmul_dp4a_cuda
+int8 transposed both: matmul_dp4a_cuda
+int8 constant b: matmul_mma_cuda matmul_dp4a_cuda
+)");
+  EXPECT_EQ(served("cuda -arch=sm_90a", usual, cases), R"(
+float32: matmul_cuda matmul_tf32x3_cuda
+tf32: matmul_tf32_cuda matmul_cuda
+batch: matmul_cuda matmul_tf32x3_cuda
+vector: matmul_cuda
+one column: matmul_cuda
+one term: matmul_cuda
+transposed a: matmul_cuda matmul_tf32x3_cuda
+accumulate:
+bfloat16: matmul_wgmma_cuda matmul_mma_cuda
+bfloat16 transposed a: matmul_wgmma_cuda matmul_mma_cuda
+bfloat16 accumulate:
+bfloat16 of 3 columns: matmul_mma_cuda
+int8: matmul_dp4a_cuda
+int8 transposed b: matmul_mma_cuda matmul_dp4a_cuda
+int8 transposed both: matmul_dp4a_cuda
+int8 constant b: matmul_mma_cuda matmul_dp4a_cuda
+)");
+}
+
 }  // namespace
 }  // namespace tuner

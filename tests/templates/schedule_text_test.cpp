@@ -2,6 +2,7 @@
 // Program, for every template, its default and random configs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -118,6 +119,73 @@ TEST(ScheduleText, ReplaysToTheSameProgramForEveryTemplate) {
   for (const AnyTemplate* t : all_templates())
     EXPECT_TRUE(shown.contains(std::string(t->name())))
         << t->name() << " serves none of these workloads; add one";
+}
+
+// What is tried before any tuning, and how much there is to try. A line that changes is a change that users meet: their untuned kernels,
+// the records of which the version says what they mean.
+TEST(ScheduleText, EveryTemplateBeginsWithTheConfigWrittenDown) {
+  std::string found = "\n";
+  for (const AnyTemplate* t : all_templates()) {
+    std::string line;
+    for (const char* target_text : {"llvm -mcpu=haswell -threads=2", "llvm -mcpu=sapphirerapids -threads=1",
+                                    "cuda -arch=sm_80", "cuda -arch=sm_90a"}) {
+      const Target target = parse_target(target_text).value();
+      for (const Workload& workload : workloads()) {
+        if (!line.empty() || !t->supports(workload, target).yes) continue;
+        const auto instance = t->apply(workload, target);
+        EXPECT_TRUE(instance.is_ok()) << instance.message();
+        if (!instance) continue;
+        const ConfigSpace& space = (*instance)->space();
+        std::string words(t->name());
+        std::ranges::replace(words, '_', ' ');
+        line = str(words, ", version ", t->version(), ", of ", space.size(), ": ",
+                   space.describe(space.at(space.default_index())), "\n");
+      }
+    }
+    found += line;
+  }
+  EXPECT_EQ(found, R"(
+matmul cpu, version 3, of 3132: block_k=0 block_m=0 narrow_panels=no next_panel=no pack_a=plain pack_b=panel prefetch_b=0 tile_m=6 tile_n=16 unroll_k=1
+matmul tile cpu, version 3, of 24: across=2 block_k=0 block_m=0 down=2 next_panel=no pack_a=no rows=12
+matmul dot cpu, version 3, of 798: block_m=0 narrow_panels=no next_panel=no pack_a=no prefetch_b=0 tile_m=4 tile_n=16 unroll_k=1
+conv2d tile cpu, version 2, of 24: across=2 block=0 down=2 next_panel=no pack_block=no rows=16
+conv2d rows dot cpu, version 1, of 13: tile_oc=8 tile_ow=10
+conv2d direct cpu, version 3, of 10226: block_ic=16 block_oh=0 narrow_panels=no next_panel=yes tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=1 unroll_kw=no
+depthwise conv2d dot cpu, version 1, of 6: block_rows=7 tile_p=56
+depthwise conv2d cpu, version 1, of 8: tile_oh=1 tile_ow=8 unroll_kh=no
+conv2d 1x1 pixels cpu, version 1, of 840: block_oc=0 pack_data=yes tile_oc=6 tile_p=16 unroll_ic=1
+conv2d 1x1 channels cpu, version 2, of 1242: block_p=0 narrow_panels=no next_panel=yes tile_oc=16 tile_p=6 unroll_ic=1
+conv2d winograd2 cpu, version 4, of 96: data_ahead=yes group=5 next_panel=no oc_share=2 order=panels_outer tile_rows=7 unroll_ic=1 vectors=1
+conv2d winograd2x4 cpu, version 4, of 66: data_ahead=yes group=5 next_panel=no oc_share=2 order=panels_outer tile_rows=7 unroll_ic=1 vectors=1
+conv2d winograd4 cpu, version 4, of 132: data_ahead=yes group=4 next_panel=no oc_share=2 order=panels_outer tile_rows=4 unroll_ic=1 vectors=1
+conv2d winograd5 cpu, version 4, of 54: data_ahead=yes group=5 next_panel=no oc_share=2 order=panels_outer tile_rows=3 unroll_ic=1 vectors=1
+conv2d winograd6 cpu, version 4, of 54: data_ahead=yes group=5 next_panel=no oc_share=2 order=panels_outer tile_rows=3 unroll_ic=1 vectors=1
+pool2d cpu, version 2, of 8: tile_oh=4 tile_ow=8 unroll_kw=yes vectors=1
+softmax cpu, version 2, of 16: in_registers=no prefetch_rows=no rows=4 vectors=4
+layer norm cpu, version 1, of 16: rows=4 vectors=4
+reduce cpu, version 1, of 16: blocks=1 rows=4 vectors=8
+transpose cpu, version 1, of 36: block_columns=4 block_rows=4 order=along_out order_in_block=along_out
+elementwise cpu, version 1, of 4: vectors=4
+program cpu, version 1, of 16: fuse_axes=yes inline_all=no rows=1 vectors=2
+matmul tf32 cuda, version 3, of 18900: ahead=yes block_k=32 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=4 unroll_stages=no warps_m=2 warps_n=2
+matmul cuda, version 4, of 1123016: block_k=8 double_buffer=yes group_m=1 lanes_m=8 layout_a=pad layout_b=plain min_blocks=2 rows_a=1 rows_b=1 split_k=1 strided_m=no strided_n=no thread_m=2 thread_n=2 unroll_k=8 unroll_stages=no vector_a=2 vector_b=1 warps_m=2 warps_n=2
+matmul wgmma cuda, version 2, of 8: columns=64 group_m=1 groups_m=1 groups_n=1 min_blocks=1 overlap=no split_k=1 stages=2 steps=1 tma=yes
+matmul mma cuda, version 3, of 7584: ahead=yes block_k=32 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=4 unroll_stages=no warps_m=2 warps_n=2
+matmul dp4a cuda, version 2, of 168090: block_k=8 double_buffer=yes group_m=1 lanes_m=8 layout_a=pad layout_b=plain min_blocks=1 rows_a=1 rows_b=1 split_k=1 strided_m=no strided_n=no thread_m=2 thread_n=2 unroll_k=8 unroll_stages=yes vector_a=2 vector_b=1 warps_m=2 warps_n=2
+matmul tf32x3 cuda, version 3, of 6618: ahead=no block_k=16 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=2 unroll_stages=no warps_m=1 warps_n=1
+conv2d nchw cuda, version 4, of 5588676: double_buffer=no inner_f=1 inner_x=1 inner_y=1 keep_rows=no kernel_outer=no layout_weight=plain min_blocks=1 pixels_in_warp=no split_ic=1 threads_f=8 threads_x=4 threads_y=4 tile_ic=16 tile_kh=3 tile_kw=3 unroll_ic=1 unroll_kh=yes vthread_f=1 vthread_x=1
+conv2d implicit gemm cuda, version 4, of 204042: block_k=16 double_buffer=yes group_m=1 lanes_m=8 layout_a=plain layout_b=plain min_blocks=2 rows_a=1 rows_b=1 split_k=1 strided_m=no strided_n=no thread_m=2 thread_n=2 unroll_k=16 unroll_stages=no vector_a=4 vector_b=1 warps_m=2 warps_n=2
+conv2d nhwc mma cuda, version 3, of 363732: ahead=yes block_k=32 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=2 tiles_n=4 unroll_stages=no warps_m=2 warps_n=2
+conv2d nhwc tf32 cuda, version 3, of 239055: ahead=yes block_k=32 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=4 unroll_stages=no warps_m=2 warps_n=2
+conv2d nhwc tf32x3 cuda, version 3, of 206679: ahead=no block_k=16 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=2 unroll_stages=no warps_m=1 warps_n=1
+depthwise conv2d nchw cuda, version 1, of 17312: channels=2 inner_x=1 inner_y=1 min_blocks=1 rows_first=yes shared=no threads_x=8 threads_y=8 unroll_kh=yes
+depthwise conv2d nhwc cuda, version 1, of 76696: channels_first=yes inner_x=1 inner_y=1 min_blocks=1 threads_c=8 threads_x=16 threads_y=1 unroll_kh=yes vector=4
+softmax cuda, version 1, of 547: kept=registers loads=1 rows=4 threads=8 vector=4
+layer norm cuda, version 1, of 518: kept=registers loads=1 rows=4 threads=8 vector=4
+reduce cuda, version 1, of 231: loads=4 rows=4 splits=1 threads=8 vector=4
+transpose cuda, version 1, of 144: order=along_x threads=256 tile_columns=32 tile_rows=32 vector_in=4 vector_out=4
+elementwise cuda, version 1, of 48: loads=1 threads=256 vector=4
+)");
 }
 
 }  // namespace

@@ -52,6 +52,29 @@ TEST(WorkloadJson, GlobalPoolingIsWrittenWithItsKernel) {
             R"({"op":"pool2d","data":[1,8,7,5],"kernel":[7,5],"pooling":"max"})");
 }
 
+// What a text leaves out, and numbers that stand for two.
+TEST(WorkloadJson, WhatIsLeftOutIsAsUsual) {
+  const auto key = [](const char* text) {
+    const Result<Workload> read = workload_from_json(text);
+    return read ? read->key() : read.message();
+  };
+  EXPECT_EQ(key(R"({"op":"matmul","a":[2,16],"b":[16,8]})"),
+            "v1 matmul b=1 m=2 n=8 k=16 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+  EXPECT_EQ(
+      key(R"({"op":"conv2d","data":[1,3,9,8],"weight":[4,3,2,1],"padding":[1,2],"stride":[3,1]})"),
+      "v1 conv2d n=1 ic=3 ih=9 iw=8 oc=4 kh=2 kw=1 stride=3,1 pad=1,2,1,2 dil=1,1 groups=1 bias=0 act=none "
+      "dtype=float32 layout=NCHW const=none");
+  EXPECT_EQ(
+      key(R"({"op":"conv2d","data":[1,8,9,8],"weight":[4,8,2,1],"layout":"NHWC","dtype":"int8"})"),
+      "v1 conv2d n=1 ic=8 ih=9 iw=8 oc=4 kh=2 kw=1 stride=1,1 pad=0,0,0,0 dil=1,1 groups=1 bias=0 act=none "
+      "dtype=int8 layout=NHWC const=none");
+  EXPECT_EQ(key(R"({"op":"pool2d","data":[1,8,7,5],"kernel":[3,2],"padding":[1,0],"pooling":"average"})"),
+            "v1 pool2d n=1 c=8 ih=7 iw=5 kh=3 kw=2 stride=1,1 pad=1,0,1,0 pooling=average dtype=float32 "
+            "layout=NCHW");
+  EXPECT_EQ(key(R"({"op":"layer_norm","rows":12,"columns":768})"),
+            "v1 layer_norm rows=12 columns=768 eps=1e-05 dtype=float32");
+}
+
 TEST(WorkloadJson, TheFirstThingWrongIsNamed) {
   EXPECT_EQ(workload_from_json(R"({"op":"softmax","rows":0,"columns":4})").message(),
             "rows: expected an integer from 1 to 2147483648, found 0.");

@@ -152,7 +152,7 @@ TEST(WorkloadKey, EveryFieldIsTold) {
            [](auto& w) { w.residual = true; },
            [](auto& w) { w.accumulate = true; },
            [](auto& w) { w.activation = Activation::kSilu; },
-           [](auto& w) { w.activation = Activation::clip(0, 6.125F); },
+           [](auto& w) { w.activation = Activation::clip(0, 6.1252F); },
            [](auto& w) { w.activation = Activation::clip(0, 6.1251F); },
            [](auto& w) { w.activation = Activation::leaky(0.1F); },
            [](auto& w) { w.dtype = DType::kBFloat16; },
@@ -169,7 +169,7 @@ TEST(WorkloadKey, EveryFieldIsTold) {
     change(changed);
     add(changed);
   }
-  for (const double epsilon : {1e-5, 1.2345e-5, 1.23451e-5, 0.1}) add(LayerNormWorkload{7, 13, epsilon});
+  for (const double epsilon : {1e-5, 1.23451e-5, 1.23452e-5, 0.1}) add(LayerNormWorkload{7, 13, epsilon});
   for (const int64_t rows : {7, 8}) add(SoftmaxWorkload{rows, 14});
   EXPECT_EQ(keys.size(), count);
 }
@@ -640,6 +640,22 @@ TEST(Tolerance, IsEightDeviationsByHand) {
   near(ReduceWorkload{3, 10'000, RowReduction::kMean}, 2.38419e-7, 1e-5);
   near(SoftmaxWorkload{3, 10'000}, 1e-10, 2.75307e-5);
   near(LayerNormWorkload{3, 10'000}, 5.50615e-5, 1e-5);
+}
+
+// Numbers of an activation, of a pair and of a pooling, as a program may give them.
+TEST(WorkloadKey, RefusesNumbersThatMeanNothing) {
+  const auto with = [](const Activation& a) {
+    return validate(Workload(MatmulWorkload{.m = 1, .n = 1, .k = 1, .activation = a})).message();
+  };
+  const std::string why = "activation: expected finite numbers, for clip the lower one first, found ";
+  EXPECT_EQ(with({ActivationKind::kClip, 0, 6}), "");
+  EXPECT_EQ(with({ActivationKind::kClip, 6, 6}), "");
+  EXPECT_EQ(with({ActivationKind::kClip, 6, 0}), why + "clip:6:0");
+  EXPECT_EQ(with({ActivationKind::kClip, 0, -1}), why + "clip:0:-1");
+  EXPECT_THAT(with({ActivationKind::kClip, 0, INFINITY}), HasSubstr(why));
+  EXPECT_THAT(with({ActivationKind::kLeaky, NAN}), HasSubstr(why));
+  EXPECT_THAT(with({ActivationKind::kLeaky, 0.5, 1}), HasSubstr(why)) << "a second number";
+  EXPECT_THAT(with({ActivationKind::kRelu, 1}), HasSubstr(why)) << "a number that it does not have";
 }
 
 }  // namespace
