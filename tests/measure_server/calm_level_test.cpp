@@ -72,9 +72,9 @@ TEST(CalmLevel, IsKeptForTheNextStartOnTheSameHardware) {
   EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 123.5);
   EXPECT_EQ(CalmLevel(path, "cpu Y", 1.10).ns(), 0);
   namespace fs = std::filesystem;
-  fs::last_write_time(path, fs::file_time_type::clock::now() - CalmLevel::kNews + std::chrono::minutes(1));
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(29));
   EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 123.5);
-  fs::last_write_time(path, fs::file_time_type::clock::now() - CalmLevel::kNews - std::chrono::minutes(1));
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(31));
   EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 0) << "neighbours of then are no measure";
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -133,6 +134,22 @@ TEST_F(DeviceLock, DisjointSetsRunAtOnce) {
   EXPECT_TRUE(theirs.take({.cpus = {1}, .gpu = "GPU-2"}, milliseconds(0)).is_ok());
   EXPECT_FALSE(theirs.take({.cpus = {1}, .gpu = "GPU-1"}, milliseconds(0)).is_ok());
   EXPECT_TRUE(theirs.take({.cpus = {1}}, milliseconds(0)).is_ok()) << "what a failed try had is free again";
+}
+
+// A run that is not pinned may be anywhere.
+TEST_F(DeviceLock, WithoutCpusAllThatTheProcessMayUseAreTaken) {
+  DeviceLocks ours(folder_), theirs(folder_);
+  const auto held = ours.take({}, milliseconds(0));
+  ASSERT_TRUE(held.is_ok()) << held.message();
+  cpu_set_t usable;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof usable, &usable), 0);
+  int tried = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE && tried < 64; ++cpu) {
+    if (!CPU_ISSET(cpu, &usable)) continue;
+    ++tried;
+    EXPECT_FALSE(theirs.take({.cpus = {cpu}}, milliseconds(0)).is_ok()) << cpu;
+  }
+  EXPECT_GE(tried, 1);
 }
 
 TEST_F(DeviceLock, AWaitHasAnEndAndNamesWhoHasTheCore) {

@@ -159,6 +159,19 @@ TEST_P(ForgedTimes, ASlowClockIsFoundWithOneSetOfInputsForCallsOfAnyLength) {
   }
 }
 
+// The wall clock is right: what the kernel says of its CPU time shows it.
+TEST_P(ForgedTimes, AClockOfCpuTimeThatIsSlowIsFound) {
+  const std::string clock = slow_clock(0.7);
+  const size_t first_line = clock.find("long r = syscall");
+  const std::string of_cpu = "if (id == CLOCK_MONOTONIC) return syscall(SYS_clock_gettime, id, t);";
+  const RunReply r = run_on_two(str("static int begun; patch(); struct timespec t;"
+                                    "if (!begun++) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);",
+                                    "for (int i = 0; i < 8; ++i)", kWork, "return doubling_right(args);"),
+                                str(clock.substr(0, first_line), of_cpu, clock.substr(first_line)));
+  EXPECT_EQ(r.outcome, "crashed") << r.message;
+  EXPECT_THAT(r.message, HasSubstr("of CPU time, ours "));
+}
+
 TEST_P(ForgedTimes, EndsBeforeItsLastTurnWasGiven) {
   const RunReply r = run_on_two("doubling_right(args); _exit(0);");
   EXPECT_EQ(r.outcome, "crashed");

@@ -90,5 +90,44 @@ TEST_F(InPlaceCandidate, ItsDataMustBeThere) {
   EXPECT_THAT(runner->run(r).message(), HasSubstr("no data file for inout out"));
 }
 
+// A kernel of two outputs, twice and three times x.
+class TwoOutputs : public CandidateTest {
+ protected:
+  RunReply run_both(const std::string& body) {
+    Manifest m = doubling_manifest();
+    m.args.push_back(m.args[1]);
+    m.args[2].name = "thrice";
+    std::vector<float> x(kCount);
+    std::ifstream(dir_ / "x.f32", std::ios::binary).read(reinterpret_cast<char*>(x.data()), kCount * 4);
+    std::vector<double> answer;
+    for (const float v : x) answer.push_back(3.0 * v);
+    EXPECT_TRUE(write_reference(dir_ / "thrice.ref", answer, {4, 8, 40}, ReferenceKind::kFull).is_ok());
+    RunRequest r =
+        request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) {"
+                      "  const float* x = args[0]; float* thrice = args[2]; static int calls; ++calls;"
+                      "  doubling_right(args); for (int i = 0; i < N; ++i) thrice[i] = 3 * x[i];" +
+                          body + " return 0; }",
+                      m));
+    r.references.push_back({"thrice", (dir_ / "thrice.ref").string()});
+    return run(r);
+  }
+};
+
+TEST_F(TwoOutputs, AreBothRight) {
+  const RunReply r = run_both("");
+  EXPECT_EQ(r.outcome, "ok") << r.message;
+}
+
+TEST_F(TwoOutputs, AWrongSecondOneIsFoundWheneverItIsWrong) {
+  for (const char* const when : {"1", "calls > 1"}) {
+    const RunReply r = run_both(str("if (", when, ") thrice[N - 1] += 1;"));
+    EXPECT_EQ(r.outcome, "wrong_answer") << when;
+    EXPECT_THAT(r.message, HasSubstr("thrice[3, 7, 39] is ")) << when;
+  }
+  const RunReply beside = run_both("thrice[-1] = 1;");
+  EXPECT_EQ(beside.outcome, "crashed");
+  EXPECT_THAT(beside.message, HasSubstr("thrice"));
+}
+
 }  // namespace
 }  // namespace tuner

@@ -94,6 +94,14 @@ TEST_F(ReferenceFile, APartIsComparedFromAPlaceThatIsDrawn) {
   int found = 0;
   for (uint64_t from = 0; from <= 90; ++from) found += right(10, from) ? 0 : 1;
   EXPECT_EQ(found, 10) << "the places from 33 to 42";
+  out[42] -= 1;
+  for (const size_t end : {size_t{0}, size_t{99}}) {
+    out[end] += 1;
+    found = 0;
+    for (uint64_t from = 0; from <= 90; ++from) found += right(10, from) ? 0 : 1;
+    EXPECT_EQ(found, 1) << "the first and the last element are in one part of the 91 each: " << end;
+    out[end] -= 1;
+  }
 }
 
 TEST_F(ReferenceFile, FullHoldsEveryElement) {

@@ -135,6 +135,19 @@ TEST(MeasureLimits, B2TheRunnerRefusesWhatLiesBeyondAndLetsAHeatTakeEachFinalist
   EXPECT_FALSE(by_race("run_timeout_s", 601, 64).is_ok());
 }
 
+TEST(MeasureLimits, AHeatHasSoManyTurnsAndFinalists) {
+  const auto asked = [](int rounds, size_t finalists) {
+    RaceRequest race{.base = run_request("repeats", 9), .rounds = rounds};
+    race.candidates.resize(finalists, {.digest = std::string(64, 'b')});
+    return parse_runner_message(to_json(race)).status();
+  };
+  EXPECT_TRUE(asked(500, 64).is_ok()) << asked(500, 64).message();
+  EXPECT_FALSE(asked(501, 64).is_ok());
+  EXPECT_FALSE(asked(0, 64).is_ok());
+  EXPECT_FALSE(asked(500, 65).is_ok());
+  EXPECT_FALSE(asked(500, 0).is_ok());
+}
+
 TEST(MeasureLimits, B2JobsOfAnEarlierReleaseAreMeasuredWithinTheLimits) {
   FarmByHand farm;
   const std::string worker = farm.enter("w1");
@@ -205,6 +218,24 @@ TEST(MeasureLimits, B2ALeaseHasALongestTime) {
   ASSERT_EQ(again.leases_size(), 1) << "another worker has it next";
   EXPECT_EQ(again.leases(0).trial_id(), leased.leases(0).trial_id());
   EXPECT_EQ(again.leases(0).attempt(), 2);
+}
+
+// Behind others of its worker a lease waits an hour, and what it may take itself.
+TEST(MeasureLimits, B2ALeaseThatNeverBeginsGoesToAnotherAfterAnHour) {
+  FarmByHand farm;
+  const std::string worker = farm.enter("w1");
+  farm.submit(1);
+  const v1::SyncReply leased = farm.sync(worker, 1);
+  ASSERT_EQ(leased.leases_size(), 1);
+  v1::SyncRequest waits;
+  FarmByHand::add_held(leased.leases(0), v1::WAITING, waits);
+  int64_t took_s = 0;
+  for (bool revoked = false; took_s < 10'000 && !revoked; took_s += 2) {
+    farm.clock.now += 2'000;
+    revoked = farm.sync(worker, 1, waits).revoked_size() > 0;
+  }
+  EXPECT_GE(took_s, 3'600);
+  EXPECT_LE(took_s, 3'600 + 960);
 }
 
 }  // namespace
