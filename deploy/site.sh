@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # site.sh [FOLDER]: builds the documentation as a static site with search in FOLDER (build/site), checks its links, and takes the
-# pictures of a report and of `tuner top` with the programs of build/release. Open FOLDER/index.html; no server is needed.
+# pictures of a report and of `tuner top` with the programs of build/release. Open FOLDER/index.html; the search
+# needs a web server, for instance `python3 -m http.server -d FOLDER`.
 # install.sh --site installs what this runs (MkDocs with the Material theme, Chromium, tmux, aha).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-[[ $# -le 1 && ${1:-} != -* ]] || { [[ ${1:-} == -h || ${1:-} == --help ]] && { sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0; }; echo "site: expected one folder at most" >&2; exit 2; }
+[[ $# -le 1 && ${1:-} != -* ]] || { [[ ${1:-} == -h || ${1:-} == --help ]] && { sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0; }; echo "site: expected one folder at most" >&2; exit 2; }
 out=$(realpath -m "${1:-$root/build/site}")
 if [[ -e $out && ! -f $out/.tuner_site && -n $(ls -A "$out" 2>/dev/null) ]]; then
   echo "site: $out is not empty and no site that this script made; name another folder" >&2

@@ -11,6 +11,7 @@ import sys
 
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]*)(#[^)\s]*)?\)")
 PICTURE = re.compile(r"^<!-- picture: ([a-z_]+), (.*?) -->$", re.MULTILINE)
+FENCE = re.compile(r"^```(\w+)(?: \S+)?$", re.MULTILINE)  # "```json job.json" names a file for a test
 AS_IT_IS = (".md", ".png", ".html", ".json", ".txt")
 
 
@@ -52,6 +53,7 @@ def main() -> int:
             return f"{head}{new}{anchor})"
 
         text = without_code(LINK, turned, (root / page).read_text(encoding="utf-8"))
+        text = FENCE.sub(r"\n```\1", text)
         up = "../" * page.count("/")
         text = PICTURE.sub(lambda m: f"![{m.group(2)}]({up}pictures/{m.group(1)}.png)" if (stage / "pictures" / f"{m.group(1)}.png").is_file() else "", text)
         (stage / page).parent.mkdir(parents=True, exist_ok=True)

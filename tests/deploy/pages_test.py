@@ -93,7 +93,7 @@ class Site(Folder):
         self.write("tree/README.md", "[a](docs/a.md#part) [f](db) [c](db/x.h) [out](https://example.org/x) [self](#part)\n"
                    "<!-- picture: report, A report -->\n<!-- picture: none, Not there -->\n```\n[no link](nowhere)\n```\n")
         self.write("tree/docs/a.md", "# Part\n[up](../README.md)\n")
-        self.write("tree/db/README.md", "")
+        self.write("tree/db/README.md", "```json job.json\n{}\n```\n")
         self.write("tree/db/x.h", "int x;\n")
         self.write("stage/pictures/report.png", "")
         said = run("site/stage.py", self.folder / "tree", self.folder / "stage")
@@ -101,6 +101,7 @@ class Site(Folder):
         self.assertEqual((self.folder / "stage/README.md").read_text(),
                          "[a](docs/a.md#part) [f](db/README.md) [c](db/x.h.txt) [out](https://example.org/x) [self](#part)\n"
                          "![A report](pictures/report.png)\n\n```\n[no link](nowhere)\n```\n")
+        self.assertEqual((self.folder / "stage/db/README.md").read_text(), "\n```json\n{}\n```\n")
         self.assertEqual((self.folder / "stage/db/x.h.txt").read_text(), "int x;\n")
         self.write("tree/docs/a.md", "[a](b.md) [b](../../outside.md) [c](../docs)\n")
         said = run("site/stage.py", self.folder / "tree", self.folder / "stage")
