@@ -274,8 +274,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Shells, ::testing::Values("bash", "zsh", "fish"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Shells, OfferCommandsAndOptions) {
-  EXPECT_THAT(offered("tuner re"),
-              UnorderedElementsAre("records", "report", "rerun", "revalidate"));
+  EXPECT_THAT(offered("tuner re"), UnorderedElementsAre("records", "report", "rerun", "revalidate"));
   EXPECT_THAT(offered("tuner records "), UnorderedElementsAre("check", "diff", "export", "import", "merge"));
   EXPECT_THAT(offered("tuner "), Not(Contains("complete")));
   EXPECT_THAT(offered("tuner submit --tr"), ElementsAre("--trials"));

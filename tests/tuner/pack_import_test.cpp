@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kWorkload[] = "v1 softmax rows=9 columns=70 dtype=float32", kTarget[] = "llvm -mcpu=haswell -threads=1";
+constexpr char kWorkload[] = "v1 softmax rows=9 columns=70 dtype=float32",
+               kTarget[] = "llvm -mcpu=haswell -threads=1";
 
 // A line as run-pack writes it.
 json line(const std::string& config, int round, double ns) {
