@@ -69,7 +69,7 @@ TEST(EmptyWords, EveryOptionOfEveryCommandRefusesOne) {
 
 // Bounds belong to what is allowed; what is no number does not.
 TEST(Numbers, AreHeldAgainstTheirBoundsAndNanIsNone) {
-  const std::vector<std::string> simulate = {"simulate", "x.csv", "--trials"},
+  const std::vector<std::string> simulate = {"study", "simulate", "x.csv", "--trials"},
                                  diff = {"records", "diff", "a", "b", "--threshold"},
                                  pack = {"pack", "x.json", "-o", "y.pack", "--deadline"};
   for (const char* right : {"1", "1000000"}) EXPECT_EQ(complaint(with(simulate, {right})), "") << right;
@@ -82,7 +82,7 @@ TEST(Numbers, AreHeldAgainstTheirBoundsAndNanIsNone) {
   for (const char* wrong : {"0", "-1", "nan"})
     EXPECT_THAT(complaint(with(pack, {wrong})), HasSubstr(str("expected a number above 0, found ", wrong)));
   for (const char* wrong : {"-1", "nan"})
-    EXPECT_NE(complaint({"whatif", "j1", "--strategy", "random", "--task", wrong}), "") << wrong;
+    EXPECT_NE(complaint({"study", "whatif", "j1", "--strategy", "random", "--task", wrong}), "") << wrong;
 }
 
 // The defaults that pages and messages tell; what is shown is the variable that is used.
@@ -90,13 +90,13 @@ TEST(Numbers, DefaultsAreThoseThatThePagesTell) {
   CommandContext context;
   const auto app = make_app(context);
   const std::tuple<const char*, const char*, const char*> defaults[] = {
-      {"compile", "--time-limit", "600"},   {"compile", "--threads", "1"},
-      {"revalidate", "--budget", "300"},    {"revalidate", "--top", "8"},
-      {"serve", "--artifact-gib", "4"},     {"serve", "--log-format", "text"},
-      {"simulate", "--trials", "512"},      {"simulate", "--seeds", "10"},
-      {"simulate", "--in-flight", "8"},     {"simulate", "--warm-rows", "200"},
-      {"verify", "--samples", "100"},       {"whatif", "--coverage", "90"},
-      {"records diff", "--threshold", "2"}, {"records diff", "--confidence", "95"}};
+      {"compile", "--time-limit", "600"},     {"compile", "--threads", "1"},
+      {"revalidate", "--budget", "300"},      {"revalidate", "--top", "8"},
+      {"serve", "--artifact-gib", "4"},       {"serve", "--log-format", "text"},
+      {"study simulate", "--trials", "512"},  {"study simulate", "--seeds", "10"},
+      {"study simulate", "--in-flight", "8"}, {"study simulate", "--warm-rows", "200"},
+      {"verify", "--samples", "100"},         {"study whatif", "--coverage", "90"},
+      {"records diff", "--threshold", "2"},   {"records diff", "--confidence", "95"}};
   size_t found = 0;
   for (const CommandPath& command : commands_of(*app)) {
     std::string name;
