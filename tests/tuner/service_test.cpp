@@ -350,14 +350,15 @@ TEST(Defaults, AreThoseOfThePages) {
 TEST(Client, ListsAllJobsHoweverManyThereAre) {
   TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
-  constexpr int kJobs = 9;
+  constexpr int kJobs = 11;
   for (int i = 1; i <= kJobs; ++i) {
     JobRow job{.id = str("j", i),
                .tasks = {{kAnalyticKey, testing::kAnalyticTarget}},
                .trials = i,
                .search = "random"};
     job.request_id = job.id;
-    job.tasks.resize(4'096, job.tasks[0]);  // half a MiB of the list
+    job.tasks[0].algorithms = std::string(60'000, 'x');
+    job.tasks.resize(8, job.tasks[0]);  // half a MiB of the list
     ASSERT_TRUE(daemon.store->add_job(job).is_ok());
   }
   const Result<DaemonClient> client = DaemonClient::connect({.daemon = daemon.server->addresses()[0]});
