@@ -48,6 +48,15 @@ TEST(GraphFragment, TextSaysShapesOperatorsOperandsAndAttributes) {
             "in=float32[1,4,2] Transpose(0){perm=[0;2;1]} Concat(1,float32[1,2,1](0.5;-1)){axis=-1}");
 }
 
+// However many numbers it has: without them there would be no type.
+TEST(GraphFragment, AConstantThatDecidesAShapeIsPartOfIt) {
+  GraphWriter w;
+  Dims shape(17, 1);
+  shape[3] = 4;
+  EXPECT_EQ(text_of(w.finish({w.add("Reshape", {w.input({4}), w.list(shape)})})),
+            "in=float32[4] Reshape(0,int64[17](1;1;1;4;1;1;1;1;1;1;1;1;1;1;1;1;1))");
+}
+
 // Names, order of nodes, and nodes that nobody asked for, make no difference.
 TEST(GraphFragment, EqualFragmentsHaveEqualText) {
   const auto made = [](bool other) {

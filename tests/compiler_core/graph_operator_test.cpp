@@ -123,6 +123,15 @@ TEST(GraphOperator, EveryReductionTakesItsAxesAsInputSince18) {
   }
 }
 
+TEST(GraphOperator, IntegersHaveSizesAndBatchesHaveLimits) {
+  const Operand integers{{DType::kInt32, {2}}, {-3, 4}}, row = floats({1, 2}, {5, 6});
+  EXPECT_THAT(run(18, "ReduceL1", {integers}).numbers, ElementsAre(7));
+  EXPECT_THAT(run(13, "Abs", {integers}).numbers, ElementsAre(3, 4));
+  // Of indices with one dimension none is left for a batch.
+  EXPECT_THAT(run(13, "GatherND", {row, list({1})}, {{"batch_dims", of(1)}}).refusal,
+              HasSubstr("do not fit"));
+}
+
 TEST(GraphOperator, ReduceMaxTakesTruthValuesSince20) {
   const Operand truths{{DType::kBool, {2, 2}}, {0, 0, 0, 1}};
   EXPECT_THAT(run(20, "ReduceMax", {truths, list({1})}).numbers, ElementsAre(0, 1));

@@ -78,6 +78,7 @@ TEST(Graph, RefusesWhatTheTableDoesNotServe) {
   };
   EXPECT_EQ(refusal("Add", {x, y}), "node n1 (Add): shapes [2, 3] and [4] do not broadcast");
   EXPECT_EQ(refusal("Add", {x}), "node n1 (Add): input 1 is missing");
+  EXPECT_EQ(refusal("Sum", {x, kNoValue, x}), "node n1 (Sum): input 1 is missing");
   EXPECT_EQ(refusal("Add", {x, x, x}), "node n1 (Add): 3 inputs, expected at most 2");
   EXPECT_EQ(refusal("NonZero", {x}), "node n1 (NonZero): this operator is not served");
   EXPECT_EQ(refusal("Reshape", {x, n}),

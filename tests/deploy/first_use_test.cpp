@@ -183,6 +183,8 @@ TEST_F(KeptVerdicts, AKernelIsRacedOnce) {
   EXPECT_EQ(races_, 1);
   ask(verdicts_, "a\nc\n", slower_);
   EXPECT_EQ(races_, 2) << "another machine or kernel";
+  EXPECT_EQ(fs::status(verdicts_.file("a\nb\n") + ".lock").permissions(), fs::perms(0600))
+      << "its owner's only";
 }
 
 TEST_F(KeptVerdicts, TheReasonIsKeptInOneLine) {

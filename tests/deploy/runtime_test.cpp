@@ -132,6 +132,7 @@ TEST_F(RuntimeApiTest, AnOperandThatCannotBeIsNamed) {
   EXPECT_THAT(tuner_last_error(), HasSubstr("has constant operands: give them to tuner_pack first"));
   std::vector<const void*> constants(4, nullptr);
   tuner_packed* packed = nullptr;
+  EXPECT_EQ(tuner_pack(f, nullptr, &packed), TUNER_INVALID);
   EXPECT_EQ(tuner_pack(f, constants.data(), &packed), TUNER_INVALID);
   EXPECT_STREQ(tuner_last_error(), "operand 1 (b): expected the constant's 7548 bytes, found NULL");
   ASSERT_EQ(tuner_pack(f, operands.constants(), &packed), TUNER_OK) << tuner_last_error();

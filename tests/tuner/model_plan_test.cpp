@@ -268,8 +268,8 @@ class Writer {
 };
 
 // The plan computes what the network does, for numbers from -1 to 1.
-Planned expect_right(const graph::Graph& network, const Target& target = a_cpu()) {
-  Planned p = planned(network, target);
+Planned expect_right(const graph::Graph& network, const Target& target = a_cpu(), bool blocks = false) {
+  Planned p = planned(network, target, blocks);
   std::vector<Numbers> inputs;
   std::mt19937 random(first_seed(12));
   for (const ValueId v : network.inputs)
@@ -287,6 +287,20 @@ std::vector<std::string> keys_of(const Planned& p) {
   std::vector<std::string> keys;
   for (const ModelStep& step : p.model.steps) keys.push_back(step.workload.key());
   return keys;
+}
+
+// What is added to a sum in blocks is moved into blocks, whether there is a bias before it or not.
+TEST(ModelLayouts, ResidualsLieAsTheirSumsDo) {
+  const Target target = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu");  // 4 lanes
+  for (const bool bias : {false, true}) {
+    Writer w;
+    std::vector<ValueId> operands = {w.input({1, 4, 8, 8}), w.constant({4, 4, 1, 1})};
+    if (bias) operands.push_back(w.constant({4}));
+    const ValueId sum = w.add("Add", {w.add("Conv", operands), w.input({1, 4, 8, 8})});
+    const Planned p = expect_right(w.finish({w.conv(sum)}), target, /*blocks=*/true);
+    EXPECT_THAT(keys_of(p), ::testing::Contains(HasSubstr("out_layout=NCHW4c")));
+    EXPECT_EQ(p.model.steps.size(), 3U) << "one of them moves the residual";
+  }
 }
 
 constexpr int64_t kImage = 4 * 8 * 8 * 4;  // bytes
@@ -446,6 +460,19 @@ TEST(ModelPlan, PartsThatStandTogetherAreRead) {
   const Planned p =
       expect_right(w.finish({w.conv(parts[0]), w.add("Conv", {parts[1], w.constant({4, 8, 1, 1})})}));
   EXPECT_EQ(p.model.steps.size(), 3U);
+}
+
+// A sum that lies on a residual is one itself: it is needed until its own last reader.
+TEST(ModelPlan, ASumThatIsReadLaterIsNotAddedTo) {
+  Writer w;
+  const ValueId x = w.conv(w.input({1, 4, 8, 8}));
+  const ValueId first = w.add("Add", {w.conv(w.add("Tanh", {w.conv(x)})), x});
+  const ValueId second = w.add("Add", {w.conv(w.add("Tanh", {w.conv(first)})), first});
+  const Planned p = expect_right(w.finish({w.add("Mul", {w.conv(w.add("Relu", {second})), first})}));
+  const std::vector<std::string> keys = keys_of(p);
+  EXPECT_EQ(
+      std::ranges::count_if(keys, [](const auto& k) { return k.find("accumulate=1") != std::string::npos; }),
+      1);
 }
 
 // Nor does a step get other templates for it: here none, as GPUs do not accumulate.

@@ -91,6 +91,38 @@ TEST(ModelReader, OpenExtentsAreClosedByOptions) {
   EXPECT_EQ(open.message(), "input \"x\": extent 0 (N) is open. Give it: --batch N, or --dim N=N");
 }
 
+// A size that no tensor has is told with its place; the largest one is not refused for its extent.
+TEST(ModelReader, ExtentsOfInputsHaveLimits) {
+  const auto with = [](int64_t extent) {
+    return refusal([&](onnx::ModelProto& m) {
+      auto& tensor = *m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+      tensor.mutable_shape()->mutable_dim(1)->set_dim_value(extent);
+    });
+  };
+  for (const int64_t extent : {int64_t{-1}, int64_t{0}, (int64_t{1} << 31) + 1})
+    EXPECT_EQ(with(extent), str("input \"x\": extent 1 is ", extent, ", expected 1 to 2147483648"));
+  EXPECT_EQ(with(int64_t{1} << 31).find("input \"x\": extent"), std::string::npos);
+}
+
+// Exporters write a constant without elements for an input that is not given.
+TEST(ModelReader, AConstantWithoutElementsIsNone) {
+  EXPECT_EQ(refusal([](onnx::ModelProto& m) {
+              auto& graph = *m.mutable_graph();
+              auto& constant = *graph.add_node();
+              constant.set_op_type("Constant");
+              constant.add_output("none");
+              auto& value = *constant.add_attribute();
+              value.set_name("value");
+              value.set_type(onnx::AttributeProto::TENSOR);
+              value.mutable_t()->set_data_type(onnx::TensorProto::FLOAT);
+              value.mutable_t()->add_dims(0);
+              graph.mutable_node(1)->set_op_type("Clip");
+              graph.mutable_node(1)->set_input(1, "none");
+              graph.mutable_node()->SwapElements(1, 2);
+            }),
+            "");
+}
+
 TEST(ModelReader, AnInputMayBeAConstant) {
   ModelOptions options{.extents = {}};
   options.constants["x"] = {
