@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <set>
 
+#include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/runtime/kernel_loader.h"
 #include "compiler_core/te/te.h"
 
@@ -216,6 +218,27 @@ TEST(Backend, AWorkerMeasuresWhatItsBackEndSays) {
   EXPECT_TRUE(toy_backend.measures(toy_one, toy_one, {}, 1));
   EXPECT_FALSE(toy_backend.measures(toy_two, toy_one, {}, 1));
   EXPECT_FALSE(cpus.measures(toy_one, here, {}, 1));
+}
+
+// Two kernels of a library are told apart by these endings: "dense" and "dense_pack" could not both be in it.
+TEST(Backend, EachNameOfALaunchersHeaderHasAnEndingOfTheList) {
+  Manifest m;
+  m.kind = binary_kind::kCubin, m.entry = "dense", m.pack_entry = "dense_pack";
+  m.target = "cuda -arch=sm_90a", m.abi_version = 2;
+  m.args = {{.name = "w.packed", .role = "packed", .shape = {8}, .bytes = 32},
+            {.name = "y", .role = "output", .shape = {8}, .bytes = 32}};
+  m.launches = {{.kernel = "dense", .block = {8, 1, 1}, .params = {0, 1}}};
+  m.pack_args = {{.name = "w", .role = "constant", .shape = {8}, .bytes = 32}, m.args[0]};
+  m.pack_launches = {{.kernel = "dense_pack", .block = {8, 1, 1}, .params = {0, 1}}};
+  const std::string header = cuda_launcher(m, "dense", "a layer").header;
+  std::set<std::string> found;
+  const auto in_word = [&](size_t i) { return std::isalnum(header[i]) != 0 || header[i] == '_'; };
+  for (size_t at = 0; (at = header.find("dense_", at)) != std::string::npos; ++at) {
+    const size_t end = header.find_first_not_of("abcdefghijklmnopqrstuvwxyz", at + 6);
+    if (!in_word(at - 1) && !in_word(end)) found.insert(header.substr(at + 5, end - at - 5));
+  }
+  const auto endings = backend_of(*parse_target("cuda -arch=sm_90a")).identifier_endings();
+  EXPECT_THAT(found, ::testing::UnorderedElementsAreArray(endings.begin(), endings.end()));
 }
 
 TEST(Backend, EveryFormIsAText) {

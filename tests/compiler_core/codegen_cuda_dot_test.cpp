@@ -4,6 +4,7 @@
 
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/dot_words.h"
 #include "compiler_core/oracle/oracle.h"
 #include "tests/compiler_core/programs.h"
 
@@ -70,6 +71,20 @@ TEST(CodegenCudaDot, WhatIsNoInstructionIsRefused) {
             "kernel matmul: the dot product along k.inner stores C[bx, tx] + float32(A[bx, k.outer*2 + "
             "k.inner]) * float32(B[k.outer*2 + k.inner, tx]), 2 times; expected 4 products of bytes, cast to "
             "int32, added to C");
+}
+
+TEST(CodegenCudaDot, AWordHasFourTerms) {
+  const Buffer a = make_buffer("a", DType::kUInt8, {8}), b = make_buffer("b", DType::kInt8, {8}),
+               sum = make_buffer("sum", DType::kInt32, {1});
+  const auto terms = [&](int64_t n) {
+    const Var r = make_var("r");
+    const Expr product = cast(DType::kInt32, load(a, {Expr(r)})) * cast(DType::kInt32, load(b, {Expr(r)}));
+    return cuda::dot_words(*make_for(r, n, make_store(sum, {0}, load(sum, {0}) + product)), RangeMap())
+        .message();
+  };
+  EXPECT_EQ(terms(4), "");
+  for (const int64_t other : {2, 3, 8})
+    EXPECT_THAT(terms(other), HasSubstr(str(other, " times; expected 4 products of bytes")));
 }
 
 }  // namespace

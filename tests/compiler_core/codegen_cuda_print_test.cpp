@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/describe.h"
+#include "compiler_core/codegen_cuda/names.h"
 #include "tests/compiler_core/gpu_kernels.h"
 
 namespace tuner::testing {
@@ -324,6 +326,33 @@ TEST(CodegenCudaPrint, RefusesWhatItCannotWrite) {
   unknown->name = "no_such";
   half.kernels[0].body = unknown;
   EXPECT_EQ(cuda::check_printable(half).message(), "kernel kernel: intrinsic no_such is not one of GPUs");
+}
+
+// "a name beginning with an underscore is reserved": the C++ standard, of names at file scope; keywords and helpers are taken.
+TEST(CodegenCudaPrint, NamesAreIdentifiersThatNobodyElseHas) {
+  EXPECT_EQ(cuda::identifier("a.b:c"), "a_b_c");
+  EXPECT_EQ(cuda::identifier("_x"), "v_x");
+  EXPECT_EQ(cuda::identifier("7x"), "v7x");
+  EXPECT_EQ(cuda::identifier(""), "v");
+  cuda::Names names;
+  EXPECT_EQ(names.declare("float"), "float_1");
+  EXPECT_EQ(names.declare("float16_bits"), "float16_bits_1");
+  EXPECT_EQ(names.declare("dot_int8_uint8"), "dot_int8_uint8_1");
+  EXPECT_EQ(names.declare("sum"), "sum");
+  EXPECT_EQ(names.declare("sum"), "sum_1");
+}
+
+TEST(CodegenCudaPrint, CommentsSayWhichExtremeItIs) {
+  const Buffer x = input("x", {8}), most = registers("most", {1});
+  const Var r = make_var("r");
+  const auto said = [&](BinaryOp op) {
+    return cuda::describe_nest(
+        make_for(r, 8, make_store(most, {0}, binary(op, load(most, {0}), load(x, {Expr(r)})))));
+  };
+  EXPECT_THAT(said(BinaryOp::kMax),
+              HasSubstr("most becomes the largest of itself and x: 8 comparisons a thread"));
+  EXPECT_THAT(said(BinaryOp::kMin),
+              HasSubstr("most becomes the smallest of itself and x: 8 comparisons a thread"));
 }
 
 }  // namespace

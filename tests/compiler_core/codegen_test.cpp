@@ -643,6 +643,18 @@ TEST(Codegen, NamesBecomeSymbolsOrAreRefused) {
   EXPECT_EQ(write_archive({}).message(), "an archive of no objects");
 }
 
+TEST(Codegen, WhatOnlyGpusHaveIsRefused) {
+  const Buffer y = output("y", {4}), shared = scratch("t", {4}, MemoryScope::kShared);
+  const auto why = [&](const Stmt& body) { return compile({"p", {y}, body}, host_target()).message(); };
+  const Stmt store = loop("i", 4, [&](Expr i) { return make_store(y, {i}, float_imm(1)); });
+  EXPECT_THAT(why(make_seq({make_barrier(MemoryScope::kShared), store})),
+              HasSubstr("barriers and asynchronous copies are GPU statements"));
+  EXPECT_THAT(why(make_allocate(shared, make_seq({make_store(shared, {0}, float_imm(1)), store}))),
+              HasSubstr("buffer t is in shared memory, which a CPU does not have"));
+  EXPECT_THAT(compile(doubling(4, kVector), *parse_target("cuda -arch=sm_80")).message(),
+              HasSubstr("target cuda -arch=sm_80: expected a CPU, found a GPU"));
+}
+
 // Vectors of 8 numbers from y[i * step + first] on: y begins at a multiple of 64 bytes, and what can be told of the place is a power
 // of two that divides both.
 TEST(Codegen, NoVectorIsSaidToBeBetterAlignedThanItIs) {

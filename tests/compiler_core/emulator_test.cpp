@@ -358,6 +358,10 @@ TEST(Emulator, RefusesWhatNoGpuWouldRunSayingWhere) {
               HasSubstr("stores to x, which is an input"));
   Small large(32, 2048);
   EXPECT_THAT(message(large.program(copy)), HasSubstr("block dimension 0 is 2048"));
+  GpuProgram misplaced = p.program(copy);
+  misplaced.kernels[0].shared = {make_buffer("t", DType::kFloat32, {4}, MemoryScope::kShared)};
+  misplaced.kernels[0].shared_offsets = {};
+  EXPECT_THAT(message(misplaced), HasSubstr("1 shared buffers have 0 places"));
   GpuProgram unknown = p.program(copy);
   unknown.kernels[0].params.pop_back();
   EXPECT_THAT(message(unknown), HasSubstr("y (global) is neither a parameter"));

@@ -184,5 +184,28 @@ TEST(GpuBarriers, APartBelongsToAThreadUpToTheNextOnes) {
   EXPECT_EQ(parts(5), 2) << "before the load and before the next store";
 }
 
+// Of a guarded copy and a store all threads make the copy: what others see is stored under the guard still, a constant, too.
+TEST(GpuGuards, StoresThatOthersSeeStayUnderTheirGuard) {
+  const Block b({64});
+  const Buffer x = make_buffer("x", DType::kFloat32, {64}), y = make_buffer("y", DType::kFloat32, {4}),
+               own = make_buffer("own", DType::kFloat32, {1}, MemoryScope::kRegister);
+  const auto sunk = [&](const Stmt& other) {
+    const Stmt copy = make_store(b.tile, {b.t()}, load(x, {b.t()}));
+    return to_text(gpu::sink_thread_guards(make_if(b.t() < 4, make_seq({copy, other})), b.kernel));
+  };
+  EXPECT_EQ(sunk(make_store(y, {b.t()}, float_imm(0))), "tile[tx] = x[tx]\nif tx < 4\n  y[tx] = 0\n");
+  EXPECT_EQ(sunk(make_store(own, {0}, float_imm(0))), "tile[tx] = x[tx]\nown[0] = 0\n");
+}
+
+TEST(GpuGuards, GuardsThatReadMemoryAreAskedAgain) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {1}), y = make_buffer("y", DType::kFloat32, {1});
+  const auto both = [&](const Expr& guard) {
+    return to_text(gpu::merge_equal_guards(make_seq({make_if(guard, make_store(x, {0}, float_imm(2))),
+                                                     make_if(guard, make_store(y, {0}, float_imm(1)))})));
+  };
+  EXPECT_EQ(both(load(x, {0}) < float_imm(1)), "if x[0] < 1\n  x[0] = 2\nif x[0] < 1\n  y[0] = 1\n");
+  EXPECT_EQ(both(Expr(make_var("t")) < 4), "if t < 4\n  x[0] = 2\n  y[0] = 1\n");
+}
+
 }  // namespace
 }  // namespace tuner

@@ -222,6 +222,22 @@ for i in 0..8
 )");
 }
 
+TEST(ScheduleInline, NoReductionIsOneExpression) {
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin}) {
+    te::Builder b("rows");
+    const Buffer x = b.input("x", {4, 3});
+    const Buffer all = b.reduce("all", {4}, {{"k", 3}}, op, [&](const te::Indices& i, const te::Indices& r) {
+      return load(x, {i[0], r[0]});
+    });
+    b.compute(
+        "y", {4}, [&](const te::Indices& i) { return load(all, i); }, BufferRole::kOutput);
+    Schedule s(b.finish());
+    s.inline_compute(s.tensor("all"));
+    EXPECT_EQ(s.finish().message(),
+              "inline_compute(all): all is a reduction; its value is not one expression");
+  }
+}
+
 TEST(ScheduleInline, PaddingGoesIntoTheConvolution) {
   Schedule s(testing::conv2d({.h = 3, .w = 3, .kh = 2, .kw = 1, .padding = 1}));
   s.inline_compute(s.tensor("data_pad"));

@@ -330,16 +330,19 @@ TEST(SimplifyRegions, ReachToTheFurthestAccess) {
   const Buffer x = make_buffer("x", DType::kFloat32, {400}), y = make_buffer("y", DType::kFloat32, {3});
   RangeMap outer;
   outer.bind(o, 5);
-  const auto read = [&](int64_t first, int64_t second) {
+  const auto read = [&](int64_t first, int64_t second, int64_t block = 1) {
     const Expr place = Expr(o) * 4 + r;
-    const auto region = region_read(
-        make_for(r, 3, make_store(y, {r}, load(x, {place + first}) + load(x, {place + second}))), x, outer);
+    const Expr sum = load(x, {floor_div(place + first, block)}) + load(x, {floor_div(place + second, block)});
+    const auto region = region_read(make_for(r, 3, make_store(y, {r}, sum)), x, outer);
     return region ? to_text(region->min[0]) + ", " + std::to_string(region->extent[0]) : "none";
   };
   EXPECT_EQ(read(0, 10), "o*4, 13");
   EXPECT_EQ(read(10, 0), "o*4, 13");
   EXPECT_EQ(read(0, 1), "o*4, 4");
   EXPECT_EQ(read(0, 0), "o*4, 3");
+  // Three neighbours from a multiple of four on are in one block of four.
+  EXPECT_EQ(read(0, 40, 4), "o, 11");
+  EXPECT_EQ(read(40, 0, 4), "o, 11");
 }
 
 TEST(SimplifyRandom, RegionsCoverEveryElement) {

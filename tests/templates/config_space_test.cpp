@@ -244,6 +244,23 @@ struct RandomSpace {
   bool usable() const { return sealed.is_ok(); }
 };
 
+// Of 16 pairs three have a product below 8/3.
+TEST(ConfigSpace, BoundsOfMultiplesAreRoundedToTheInside) {
+  const auto count = [](int64_t factor, bool at_most, int64_t bound, int64_t first) {
+    ConfigSpace space;
+    const ChoiceKnob x = space.choice("x", {1, 2, 3, 4}).try_first(first),
+                     y = space.choice("y", {1, 2, 3, 4}).try_first(first);
+    const IntExpr multiple = x * y * factor;
+    space.require(at_most ? multiple <= bound : multiple >= bound);
+    EXPECT_EQ(space.seal().message(), "");
+    return space.size();
+  };
+  EXPECT_EQ(count(3, false, 8, 4), 13u);
+  EXPECT_EQ(count(3, true, 8, 1), 3u);
+  EXPECT_EQ(count(-3, true, -8, 4), 13u);
+  EXPECT_EQ(count(-3, false, -8, 1), 3u);
+}
+
 TEST(ConfigSpace, HoldsExactlyTheValidConfigs) {
   const RandomSeed seed(20240);
   std::mt19937_64 rng(seed);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "templates/cpu/conv2d_cpu_tile.h"
 #include "templates/registry/registry.h"
 
 namespace tuner {
@@ -405,6 +406,22 @@ int8 transposed b: matmul_mma_cuda matmul_dp4a_cuda
 int8 transposed both: matmul_dp4a_cuda
 int8 constant b: matmul_mma_cuda matmul_dp4a_cuda
 )");
+}
+
+// How far the last window's last tap lies beyond the image: 10 + 2 - 2 of rows 0 to 8, 6 + 4 - 2 of columns, or 8 + 4 - 2.
+TEST(Conv2dCpuTile, RowsAndColumnsHaveBordersOfTheirOwn) {
+  Conv2dWorkload w{
+      .in_height = 9, .in_width = 9, .kernel_height = 3, .kernel_width = 3, .padding = {2, 2, 2, 2}};
+  w.dilation = {1, 2};
+  w.stride = {1, 3};
+  EXPECT_EQ(conv2d_cpu::rows_border(w).high, 2);
+  EXPECT_EQ(conv2d_cpu::columns_border(w).high, 0);
+  w.stride = {1, 1};
+  w.padding = {0, 2, 0, 2};
+  EXPECT_EQ(conv2d_cpu::rows_border(w).low, 0);
+  EXPECT_EQ(conv2d_cpu::rows_border(w).high, 0);
+  EXPECT_EQ(conv2d_cpu::columns_border(w).low, 2);
+  EXPECT_EQ(conv2d_cpu::columns_border(w).high, 2);
 }
 
 }  // namespace

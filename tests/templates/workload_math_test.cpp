@@ -122,6 +122,21 @@ TEST(WorkloadMath, Pool2dIsTheMaximumOrTheAverage) {
         }
 }
 
+// Windows that reach beyond the image below and right alone: the last ones have 2, 2 and 1 elements of 4.
+TEST(WorkloadMath, AnAverageIsOfWhatLiesInTheImageOnEachSide) {
+  Pool2dWorkload w{.in_height = 2, .in_width = 2, .kernel_height = 2, .kernel_width = 2};
+  w.padding = {0, 0, 1, 1};
+  w.pooling = Pooling::kAverage;
+  const auto averages = [&] {
+    std::vector<std::vector<double>> args{{1, 2, 3, 4}, {}};
+    EXPECT_TRUE(interpret(Workload(w).compute(), args).is_ok());
+    return args[1];
+  };
+  EXPECT_EQ(averages(), (std::vector<double>{2.5, 3, 3.5, 4}));
+  w.count_include_pad = true;
+  EXPECT_EQ(averages(), (std::vector<double>{2.5, 1.5, 1.75, 1}));
+}
+
 // Channels in blocks are the same numbers elsewhere.
 TEST(WorkloadMath, Pool2dOfABlockedLayout) {
   Pool2dWorkload w{.batch = 2, .channels = 8, .in_height = 5, .in_width = 4};
