@@ -30,10 +30,13 @@ TEST(Room, TheNarrowestControlGroupOfAllAroundUsCounts) {
   group("/job", "1000\n", "700\n");
   group("/job/step", "max\n", "600\n");
   group("/job/step/task", "900\n", "100\n");
+  group("/wide", "1000\n", "0\n");
+  group("/wide/narrow", "100\n", "60\n");
   group("/full", "10\n", "12\n");
   const auto left = [&](const char* self) { return memory_left_in_groups((*root)->path(), self); };
   EXPECT_EQ(left("0::/job/step/task\n"), 300) << "the outermost has the least left";
   EXPECT_EQ(left("0::/job/step\n"), 300);
+  EXPECT_EQ(left("0::/wide/narrow\n"), 40) << "the innermost has the least left";
   EXPECT_EQ(left("0::/full\n"), 0) << "more used than allowed";
   EXPECT_EQ(left("0::/other\n"), INT64_MAX);
   EXPECT_EQ(left("4:memory:/job\n0::/job\n"), INT64_MAX) << "version 1";

@@ -131,6 +131,16 @@ TEST(EmptyWords, NothingBehindAnEqualSignIsNoRequestForTheNextWord) {
 
 TEST(EmptyWords, CompletionIsAskedWithThem) { EXPECT_EQ(complaint({"complete", "--", "tuner", ""}), ""); }
 
+// What docs/how_we_measure.md and the READMEs say, where nobody says otherwise.
+TEST(WorkersDefaults, AreWhatTheManualsSay) {
+  const CommandLine line(TUNER_BIN_DIR);
+  for (const std::string program : {"measure_server", "measure_runner"}) {
+    const std::string help = line.run("env -u TUNER_CACHE_GIB " + program + " --help").out;
+    EXPECT_THAT(help, HasSubstr("--cache-gib FLOAT:FLOAT in [0 - 1e+06]=4 (Env:TUNER_CACHE_GIB)")) << program;
+    EXPECT_THAT(help, HasSubstr("=none")) << "any isolation: " << program;
+  }
+}
+
 // Their options as --help lists them.
 TEST(EmptyWords, WorkersRefuseThem) {
   const CommandLine line(TUNER_BIN_DIR);
