@@ -91,6 +91,12 @@ TEST_F(ReportTest, AJobOnAnotherMachineIsNoBaseline) {
   add_job("j2", "annealing", {{kMatmul, kTarget}});
   measure("j2", 0, 64, 2, "another machine");
   EXPECT_FALSE(facts("j1")["tasks"][0]["baseline"].contains("source"));
+  // Nor is one that ended long before.
+  add_job("j3", "annealing", {{kMatmul, kTarget}});
+  measure("j3", 0, 31, 3);
+  EXPECT_FALSE(facts("j1")["tasks"][0]["baseline"].contains("source")) << "31 trials beside 64";
+  measure("j3", 0, 1, 4);
+  EXPECT_EQ(facts("j1")["tasks"][0]["baseline"]["source"], "annealing, measured: job j3");
 }
 
 // A job that was interrupted overnight did not take that night.

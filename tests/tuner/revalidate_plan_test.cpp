@@ -69,6 +69,8 @@ TEST_F(RevalidatePlanTest, TheLargestExpectedLossOfAllUsesComesFirst) {
   tuned("template", kHere, 500, "llvm 22 codegen 3", /*version=*/7);  // 5 % of 500 against 2 % of 1000
   EXPECT_THAT(names(plan()), ElementsAre("often", "template", "long", "short"));
   EXPECT_EQ(plan().items[0].task.uses, 30);
+  tuned("often", kHere, 100, "llvm 22 codegen 2", 1, /*uses=*/2);  // a later job that uses it less
+  EXPECT_EQ(plan().items[0].task.uses, 30) << "the most of all jobs";
   EXPECT_EQ(plan().items[2].staleness.reason, "compiler: llvm 22 codegen 2 then, llvm 22 codegen 3 now");
 }
 

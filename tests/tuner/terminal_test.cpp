@@ -175,7 +175,10 @@ TEST(Verdict, TheOldConfigHasTheTimeOfItsRace) {
   const TemporaryFolder folder;
   const auto store = must_open(folder.file("t.db"));
   ASSERT_OK(store->add_job(job_row("j1")));
-  const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3"});
+  const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3", "a=4"});
+  MeasureRecord wrong = ok_record(ids[3], {});
+  wrong.outcome = Outcome::kWrongAnswer;
+  ASSERT_OK(store->add_records({wrong}));
   ASSERT_OK(
       store->add_records({ok_record(ids[0], {150}), ok_record(ids[1], {110}), ok_record(ids[2], {160})}));
   RaceRow race{.job_id = "j1", .winner_trial_id = ids[1], .tie_set = {ids[1], ids[0]}};
@@ -194,6 +197,7 @@ TEST(Verdict, TheOldConfigHasTheTimeOfItsRace) {
   EXPECT_EQ(now("a=2").old_config_now_ns, 120);
   EXPECT_EQ(now("a=3").old_config_now_ns, 160) << "it did not race";
   EXPECT_FALSE(now("a=3").tied);
+  EXPECT_FALSE(now("a=4").old_config_now_ns) << "it gives no right answer any more";
   EXPECT_FALSE(now("a=9").old_config_now_ns);
 }
 
