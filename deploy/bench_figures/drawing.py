@@ -244,7 +244,7 @@ def draw_build(build: dict) -> str:
         round(n, -1)
         for n in (build["steps"]["installed"], build["steps"]["all"] - build["steps"]["installed"])
     )
-    text = f"The first build runs about {first} compile and link steps. The tests need about {rest} more."
+    text = f"The first build runs about {first} compile and link steps. The tests need about {rest} more steps."
     if minutes := build.get("minutes"):
         when = f"{build['date']}, {build['machine']}" + (", a busy machine" if build["busy"] else "")
         text += (

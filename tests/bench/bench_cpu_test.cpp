@@ -1,6 +1,5 @@
 // bench_cpu's figures on contestants that are made up: who is compared with whom, shares of the ceilings,
 // means, sums; and that what it submits for tuning is what it times.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>

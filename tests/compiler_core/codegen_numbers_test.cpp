@@ -2,7 +2,7 @@
 #include "compiler_core/codegen/cpu_backend.h"
 #include "tests/compiler_core/kernel_testing.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace tuner {
 namespace {

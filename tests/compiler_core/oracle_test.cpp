@@ -1,7 +1,7 @@
 // The oracle: values, and the reports of what a compiled kernel would hide.
 #include "tests/compiler_core/kernel_testing.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/te/te.h"

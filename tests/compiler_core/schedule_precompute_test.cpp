@@ -1,5 +1,5 @@
 // precompute: stages made of a constant alone go to the packing entry.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "compiler_core/oracle/oracle.h"
 #include "tests/compiler_core/programs.h"

@@ -1,5 +1,4 @@
 // Tensor maps: what is refused, by name; and the same decided by a second mind, which encodes and copies boxes by the manuals' words.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>

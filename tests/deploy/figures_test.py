@@ -457,7 +457,7 @@ class Build(unittest.TestCase):
         )
         self.assertEqual(figures("--record-steps", self.folder, root=root).returncode, 0)
         self.assertIn(
-            "The first build runs about 20 compile and link steps. The tests need about 10 more.", (root / "README.md").read_text()
+            "The first build runs about 20 compile and link steps. The tests need about 10 more steps.", (root / "README.md").read_text()
         )
         self.assertEqual(figures("--check", self.folder, root=root).returncode, 0)
 
@@ -501,7 +501,7 @@ class Build(unittest.TestCase):
         }
         self.assertEqual(
             drawing.draw_build(said).replace("\n", " "),
-            "The first build runs about 800 compile and link steps. The tests need about 780 more. On two cores the "
+            "The first build runs about 800 compile and link steps. The tests need about 780 more steps. On two cores the "
             "first build takes 12 minutes. Building the tests takes 9 minutes, running them 10 minutes "
             "(2026-12-01, a CPU, a busy machine).",
         )

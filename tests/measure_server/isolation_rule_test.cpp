@@ -1,7 +1,6 @@
 // Which workers may run candidates, by whom they work for and by what this host offers.
 #include "measure_server/worker/isolation_rule.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace tuner {

@@ -3,7 +3,6 @@
 #include "measure_server/runner/jail.h"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <linux/futex.h>

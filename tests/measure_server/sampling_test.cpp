@@ -1,7 +1,6 @@
 // When enough samples have been taken: the stated precision, the candidate that is clearly too slow, neither.
 #include "measure_server/runner/sampling.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,7 +1,6 @@
 // The data of a task, made by several workers of a host at once: one of them wins, whole.
 #include "measure_server/worker/task_data.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

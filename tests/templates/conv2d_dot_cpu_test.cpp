@@ -1,6 +1,5 @@
 // Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu, depthwise_conv2d_cpu): what
 // they decline, their loops, and random configs on odd shapes, interpreted and compiled.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "templates/registry/registry.h"

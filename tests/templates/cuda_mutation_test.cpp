@@ -1,6 +1,5 @@
 // Damage to kernels that really come out of the CUDA templates: whatever place it hits, it must be caught, by
 // the emulator's checks or by a wrong answer. The undamaged kernels report nothing. Each template has a case.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Epilogues: every activation, and parts in any order, in every template of products for CPUs; interpreted, lowered and
 // as machine code of this host. And how far a right answer may be off behind each activation.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>

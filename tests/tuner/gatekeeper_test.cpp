@@ -2,7 +2,6 @@
 // looks at it.
 #include "tuner/identity/gatekeeper.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 // kill -9 of the whole process tree of `tuner submit`, three times in the middle of a 500-trial job, then
 // finish: no recorded trial is lost or measured twice.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tuner/real_job.h"

@@ -1,5 +1,4 @@
 // The memory of a compiled model: processes that run it share its weights, and each has an arena of its own, no more.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // A worker that lies about a race: what cannot be decides nothing, and another worker races again.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Tensors of files, cut and changed anywhere: each is read or refused in one line.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <fstream>
 

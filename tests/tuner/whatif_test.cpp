@@ -1,7 +1,6 @@
 // Other searches, played on recorded rows.
 #include "tuner/study/whatif_play.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tuner/analytic_task.h"
