@@ -222,6 +222,18 @@ TEST_F(RunPack, AHostThatTakesNoneOfTheKernelsMakesNoFailedTrials) {
   EXPECT_EQ(results_of(2).size(), 3u);
 }
 
+TEST_F(RunPack, AKernelThatIsRefusedWhereOthersRanIsAFailedTrial) {
+  Pack pack = pack_of({gpu("doubling ns=4000"), gpu("doubling", "NOCUBIN")});
+  pack.plan.rounds.resize(1);
+  ASSERT_TRUE(write_pack(pack, (dir_ / "a.pack").string()).is_ok());
+  const Ended ended =
+      run_pack("", str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " TUNER_LIBNVML=", TUNER_FAKE_CUDA));
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_EQ(results_of(0).size(), 1u);
+  ASSERT_EQ(results_of(1).size(), 1u);
+  EXPECT_EQ(results_of(1)[0]["outcome"], "build_error");
+}
+
 TEST_F(RunPack, AColdDriverMayTakeLongerToStartThanLater) {
   const std::string cold = str("TUNER_FAKE_CUDA_SLOW=3:", (dir_ / "warm").string());
   // Three seconds are within the first start's six, beyond the one of later starts.
