@@ -250,6 +250,8 @@ TEST_F(CliTest, AMergeThatSkipsARowExits1AndTellsWhich) {
   EXPECT_EQ(merged.exit_code, 1) << merged.out;
   EXPECT_THAT(merged.out, HasSubstr("1 skipped"));
   EXPECT_THAT(merged.err, HasSubstr("of table record is damaged"));
+  EXPECT_EQ(tuner("records check --db t.db").exit_code, 1);
+  EXPECT_EQ(tuner("records check --db whole.db").exit_code, 0);
 }
 
 // Every key of a document, those of objects within too. What is by name (knobs, outcomes) has none.
