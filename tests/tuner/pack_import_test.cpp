@@ -118,7 +118,8 @@ TEST_F(PackImport, EmptiedCachesAreShownWithTheTime) {
   for (const auto& [config, state] : {std::pair("rows=1", "caches: cold"), std::pair("rows=2", "")}) {
     const auto trials = store_->trials("import-aaaaaaaa");
     ASSERT_TRUE(trials.is_ok());
-    const auto at = std::ranges::find_if(*trials, [&](const auto& t) { return t.trial.config == config; });
+    const auto at =
+        std::ranges::find_if(*trials, [&, name = config](const auto& t) { return t.trial.config == name; });
     ASSERT_NE(at, trials->end());
     EXPECT_EQ(store_->records(at->trial.id)->front().device_state, state);
   }
