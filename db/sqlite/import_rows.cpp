@@ -1,5 +1,6 @@
 // Rows that come from elsewhere: recognised or stored.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 
@@ -314,8 +315,9 @@ class SqliteImporter final : public Importer {
     if (!home) return std::string();
     if (!std::ranges::is_sorted(job.told)) std::ranges::sort(job.told);
     const auto of_number = [](const std::pair<int64_t, int64_t>& told) { return told.first; };
-    if (const auto own = std::ranges::equal_range(job.told, *home, {}, of_number); !own.empty())
-      return own.front() == own.back() ? trial_id_text(own.front().second) : std::string();
+    const auto first = std::ranges::lower_bound(job.told, *home, {}, of_number);
+    const auto last = std::ranges::upper_bound(job.told, *home, {}, of_number);
+    if (first != last) return *first == *std::prev(last) ? trial_id_text(first->second) : std::string();
     if (!job.imported) {
       ASSIGN_OR_RETURN(const SqlRow row, c().one(kTrialBySeq, {*home}));
       if (row.empty()) return std::string();

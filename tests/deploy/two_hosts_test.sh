@@ -30,6 +30,7 @@ on_worker() { ip netns exec "$worker_host" env HOME="$dir/w" XDG_RUNTIME_DIR="$d
 # For what stays: the number of the process is then the program's own.
 stay_on_daemon() { exec ip netns exec "$daemon_host" env HOME="$dir/d" XDG_RUNTIME_DIR="$dir/d" XDG_CACHE_HOME="$dir/d/cache" "$@"; }
 stay_on_worker() { exec ip netns exec "$worker_host" env HOME="$dir/w" XDG_RUNTIME_DIR="$dir/w" XDG_CACHE_HOME="$dir/w/cache" "$@"; }
+on_daemon true 2>"$dir/why" || skip "no command runs in a network namespace here: $(<"$dir/why")"  # as in a chroot
 mkdir -p "$dir/d" "$dir/w"
 on_daemon ip link set lo up
 on_worker ip link set lo up

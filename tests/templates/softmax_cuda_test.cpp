@@ -1,5 +1,4 @@
 // softmax_cuda: when it applies, its loops, and random configs on odd shapes in the emulator.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "templates/registry/registry.h"
@@ -7,8 +6,6 @@
 
 namespace tuner {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(SoftmaxCuda, DeclinesWithTheReason) {
   const AnyTemplate& t = softmax_cuda();
