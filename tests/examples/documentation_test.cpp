@@ -115,7 +115,7 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner show model.onnx --batch 1 --dim sequence=128", kModel},
       {"deploy/install.sh --peers", kHour},
       {"deploy/build.sh release bench_cpu", kHour},
-      {"build/release/bin/bench_cpu --tune 80 --rounds 40 --set cubes bert", kHour},
+      {"build/release/bin/bench_cpu --tune 80 --rounds 40 --set cubes,bert --json RAW.json", kHour},
   };
   return commands;
 }
