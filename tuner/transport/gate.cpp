@@ -30,6 +30,7 @@ constexpr int kAcceptsPerTurn = 64;
 constexpr int64_t kTickMs = 100;         // deadlines of connections are looked at this often
 constexpr int64_t kMayBeSilentMs = 200;  // so old, a client that has not spoken gives way to others
 constexpr int64_t kOutOfRoomMs = 100;    // pause of accepting when the system has no room for a socket at all
+constexpr int64_t kPacedMs = 10'000;     // so long after a closing that could not be charged (may_accept())
 constexpr int64_t kQuietLogMs = 10'000;  // lines of one kind are this far apart
 
 int64_t steady_ms() {
@@ -74,7 +75,8 @@ class EpollGate final : public Gate {
       : house_(limits, std::move(handover), tls, steady_ms()),
         most_(limits.connections > 0 ? limits.connections : most_connections(descriptor_limit())),
         accepts_(limits.accepts, steady_ms()),
-        penalties_({limits.accepts.per_s / 2, limits.accepts.burst / 2}, steady_ms()) {}
+        penalties_({limits.accepts.per_s / 2, limits.accepts.burst / 2}, steady_ms()),
+        paced_({limits.accepts.per_s, limits.accepts.burst / 10}, steady_ms()) {}
   ~EpollGate() override {
     stop();
     for (const int fd : {house_.epoll, wake_.fd, reserve_})
@@ -108,6 +110,7 @@ class EpollGate final : public Gate {
   void accept_some(const Relay::Side& listener);
   bool accept_with_reserve(const Relay::Side& listener);
   void take(int fd, bool tls);
+  bool may_accept();
   void pause_accepting(int64_t ms);
   void tick();
   void resume_paused();
@@ -119,6 +122,7 @@ class EpollGate final : public Gate {
   const int most_;
   TokenBucket accepts_;
   TokenBucket penalties_;  // what closed connections may take of it
+  TokenBucket paced_;      // holds besides until paced_until_ms_
   std::vector<std::string> addresses_;
   std::vector<Listener> listeners_;
   std::vector<Relay::Side> listening_;  // what epoll knows of each listener
@@ -128,6 +132,7 @@ class EpollGate final : public Gate {
   // The thread's.
   int64_t now_ms_ = 0, last_tick_ms_ = 0;
   int64_t accept_again_ms_ = 0;  // 0: accepting is not paused
+  int64_t paced_until_ms_ = 0;
   std::vector<std::unique_ptr<Relay>> relays_;
   std::vector<std::unique_ptr<Relay>> ended_;  // freed after the turn: events of it may name them
   std::vector<Relay*> paused_;
@@ -231,12 +236,19 @@ void EpollGate::on_event(Relay::Side& side, uint32_t events) {
     paused_.push_back(&relay);
 }
 
+// The server frees a connection's calls some time after it was closed. So while clients come back as fast as they are closed,
+// those that may come at once are fewer: else hundreds of connections are served and being freed at the same time.
+bool EpollGate::may_accept() {
+  if (now_ms_ < paced_until_ms_ && !paced_.take(now_ms_)) return false;
+  return accepts_.take(now_ms_);
+}
+
 // Takes what waits in the kernel's queue, at the rate that is allowed.
 void EpollGate::accept_some(const Relay::Side& listener) {
   // Sides stand in the order of their listeners.
   const bool tls = listeners_[static_cast<size_t>(&listener - listening_.data())].is_tls();
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    if (!accepts_.take(now_ms_)) {
+    if (!may_accept()) {
       add(house_.counters.accept_pauses);
       log_.say(
           kTooFast, now_ms_,
@@ -248,7 +260,10 @@ void EpollGate::accept_some(const Relay::Side& listener) {
       take(fd, tls);
       continue;
     }
-    if (errno == EAGAIN) return accepts_.give(1);
+    if (errno == EAGAIN) {
+      paced_.give(1);
+      return accepts_.give(1);
+    }
     if (errno == EMFILE || errno == ENFILE) {
       if (!accept_with_reserve(listener)) return pause_accepting(kOutOfRoomMs);
     } else if (errno == ENOBUFS || errno == ENOMEM) {
@@ -323,7 +338,10 @@ void EpollGate::resume_paused() {
 
 // What a connection has cost that was closed for cause. Whose it was is not known, so others pay, too: within bounds.
 void EpollGate::punish() {
-  if (penalties_.wait_ms(now_ms_) > 0) return;
+  if (penalties_.wait_ms(now_ms_) > 0) {
+    paced_until_ms_ = now_ms_ + kPacedMs;
+    return;
+  }
   penalties_.spend(now_ms_, house_.limits.closing_costs);
   accepts_.spend(now_ms_, house_.limits.closing_costs);
 }

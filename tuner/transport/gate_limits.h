@@ -25,7 +25,8 @@ struct GateLimits {
   // once.
   Rate accepts = {500, 2'000};
   // A connection that the guard closes after the server has heard of it costs as much of that as so many new ones. All such
-  // costs together take half of `accepts` at most: the other half is there for those who did nothing.
+  // costs together take half of `accepts` at most: the other half is there for those who did nothing. While more are closed
+  // than can be charged, a tenth of the burst may come at once.
   double closing_costs = 25;
   // A client that does not read while there are bytes for it, or a half-closed connection without any bytes,
   // is closed after this.
