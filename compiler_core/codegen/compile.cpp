@@ -22,7 +22,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 9;
+constexpr int kCodegenVersion = 10;
 
 struct Compiled {
   // The context must outlive the module.

@@ -38,6 +38,14 @@ llvm::Value* Emitter::any_nan(const std::vector<llvm::Value*>& terms) {
   return found;
 }
 
+// x, or a NaN: the bits of a NaN are or-ed into it. A select would become a load under a mask, and loads behind that wait on Zen 5.
+llvm::Value* Emitter::nan_if(llvm::Value* found, llvm::Value* x) {
+  llvm::Type* bits = b_.getIntNTy(x->getType()->getPrimitiveSizeInBits());
+  llvm::Value* nan = b_.CreateBitCast(llvm::ConstantFP::getNaN(x->getType()), bits);
+  llvm::Value* mask = b_.CreateAnd(b_.CreateSExt(found, bits), nan);
+  return b_.CreateBitCast(b_.CreateOr(b_.CreateBitCast(x, bits), mask), x->getType());
+}
+
 llvm::Value* Emitter::reduced_lanes(ReduceOp op, llvm::Value* v) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
   if (vector == nullptr) return v;
@@ -99,7 +107,7 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
   terms.push_back(emit_load(store->buffer, store->indices));
   all = reduced(op, terms.back(), all);
   if (op != ReduceOp::kSum)
-    all = b_.CreateSelect(any_nan(terms), llvm::ConstantFP::getNaN(all->getType()), all);
+    all = nan_if(any_nan(terms), all);
   b_.CreateAlignedStore(all, p, align);
 }
 

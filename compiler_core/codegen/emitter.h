@@ -183,6 +183,7 @@ class Emitter {
   void emit_lane_reduction(const StmtNode& s);
   llvm::Value* reduced(ReduceOp op, llvm::Value* a, llvm::Value* b);
   llvm::Value* any_nan(const std::vector<llvm::Value*>& terms);
+  llvm::Value* nan_if(llvm::Value* found, llvm::Value* x);
   llvm::Value* reduced_lanes(ReduceOp op, llvm::Value* v);  // of a vector, or the scalar itself
 
   // --- emit_expr.cpp: values ---

@@ -36,7 +36,7 @@ void combine_lanes(Schedule& s, const Tensor& total) {
   s.vectorize(lanes);
 }
 
-void compute_lanes(Schedule& s, const Tensor& sums, Axis row) {
+void compute_lanes(Schedule& s, const Tensor& sums, Axis row, const std::optional<Ahead>& ahead) {
   compute_in_rows(s, sums, row);
   std::vector<Axis> order = s.spatial_axes(sums);  // lane[, row]
   const auto [step] = s.reduce_axes<1>(sums);
@@ -47,14 +47,19 @@ void compute_lanes(Schedule& s, const Tensor& sums, Axis row) {
   s.reorder(order);
   s.decompose_reduction(sums, step);
   s.skip_zeros(sums);  // the last step of a row may be shorter
-  s.vectorize(lane);
+  if (!ahead.has_value()) return s.vectorize(lane);
+  const auto [vector, own] = s.split(lane, ahead->lanes);  // a vector is a line: each is asked for
+  s.unroll(vector);
+  s.vectorize(own);
+  s.prefetch(ahead->of, sums, step, ahead->steps);
 }
 
-void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, Axis block) {
+void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, Axis block,
+                   const std::optional<Ahead>& ahead) {
   compute_in_rows(s, total, block);
   combine_lanes(s, total);
   const std::vector<Axis> rows = s.spatial_axes(total);
-  if (!s.refused()) compute_lanes(s, sums, rows.back());
+  if (!s.refused()) compute_lanes(s, sums, rows.back(), ahead);
 }
 
 void compute_in_rows(Schedule& s, const Tensor& t, Axis block) {

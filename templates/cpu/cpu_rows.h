@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "compiler_core/schedule/schedule.h"
 #include "compiler_core/target.h"
@@ -40,11 +41,19 @@ ChoiceKnob declare_rows(ConfigSpace& space, int64_t rows, int64_t first);
 Tensor sums_of_lanes(Schedule& s, const Tensor& total, int64_t wide);
 // Schedules the loop of `total`, which combines the lanes.
 void combine_lanes(Schedule& s, const Tensor& total);
+// What a reduction asks the caches for: the elements of `of` that it reads `steps` steps later, of the next rows at a
+// row's end. Rows that come from memory pay for it: a CPU's own prefetchers end at a page (4 KiB).
+struct Ahead {
+  Tensor of;
+  int64_t lanes;  // of a vector
+  int64_t steps;
+};
 // Schedules the loops of `sums` (made by sums_of_lanes), in registers inside `row`.
-void compute_lanes(Schedule& s, const Tensor& sums, Axis row);
+void compute_lanes(Schedule& s, const Tensor& sums, Axis row, const std::optional<Ahead>& ahead = {});
 // Schedules both for each row of the block, with `total` in registers inside `block`. Call it for the last
 // reduction of the rows first.
-void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, Axis block);
+void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, Axis block,
+                   const std::optional<Ahead>& ahead = {});
 // Keeps one value of each row in registers.
 void compute_in_rows(Schedule& s, const Tensor& t, Axis block);
 // Keeps rows that are computed and read several times: in registers, or in memory that stays in the cache.

@@ -21,6 +21,7 @@
   TEMPLATE(conv2d_winograd4_cpu) \
   TEMPLATE(conv2d_winograd5_cpu) \
   TEMPLATE(conv2d_winograd6_cpu) \
+  TEMPLATE(pool2d_rows_cpu) \
   TEMPLATE(pool2d_cpu) \
   TEMPLATE(softmax_cpu) \
   TEMPLATE(layer_norm_cpu) \

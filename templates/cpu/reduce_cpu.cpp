@@ -14,14 +14,14 @@ namespace tuner {
 namespace {
 
 struct ReduceKnobs {
-  ChoiceKnob vectors, rows, blocks;
+  ChoiceKnob vectors, rows, blocks, ahead;
 };
 
 class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, ReduceKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "reduce_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const ReduceWorkload& w, const Target& t) const override {
     return cpu::supports_rows(t, w.dtype);
@@ -32,12 +32,16 @@ class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, ReduceKnobs> {
     const bool shares_first = few_rows && w.columns >= kWorthSharing;
     ReduceKnobs k{
         .vectors = cpu::declare_vectors(space, t, w.columns, 8),
-        .rows = cpu::declare_rows(space, w.rows, shares_first ? 1 : 4),
+        .rows = cpu::declare_rows(space, w.rows, 1),
         // Parts of a row for the threads to share.
         .blocks =
             space.choice("blocks", {1, t.threads, 4 * t.threads}).try_first(shares_first ? t.threads : 1),
+        // KiB between what is read and what is asked for; 0: nothing is.
+        .ahead = space.choice("ahead", {0, 1, 2, 4, 8, 16}).try_first(0),
     };
-    space.require(k.blocks == 1 || k.rows == 1);
+    // The second cache is fast enough.
+    if (w.rows * w.columns <= kNear) space.require(k.ahead == 0);
+    space.require(k.blocks == 1 || (k.rows == 1 && k.ahead == 0));
     if (!few_rows) space.require(k.blocks == 1);
     space.require(k.blocks == 1 || k.blocks * k.vectors * t.f32_lanes() <= w.columns);
     return k;
@@ -53,7 +57,10 @@ class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, ReduceKnobs> {
     if (blocks == 1) {
       const Tensor lanes = cpu::sums_of_lanes(s, acc, wide);
       const Axis block = s.split(row, c[k.rows]).outer;
-      cpu::compute_total(s, acc, lanes, block);
+      std::optional<cpu::Ahead> ahead;
+      if (c[k.ahead] > 0)
+        ahead = {s.tensor("x"), t.f32_lanes(), std::max<int64_t>(c[k.ahead] * kFloatsPerKib / wide, 1)};
+      cpu::compute_total(s, acc, lanes, block, ahead);
       if (t.threads > 1) s.parallel(block);
       return;
     }
@@ -71,6 +78,8 @@ class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, ReduceKnobs> {
  private:
   // Columns from which another thread is worth waking: about 4 us of reading from L3.
   static constexpr int64_t kWorthSharing = 131072;
+  static constexpr int64_t kFloatsPerKib = 256;
+  static constexpr int64_t kNear = int64_t{1} << 18;  // elements in 1 MiB
 };
 
 }  // namespace

@@ -45,6 +45,9 @@ Epilogue declare_unpacked_epilogue(te::Builder& b, Conv2dWorkload w);
 Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const te::Indices& at);
 // pooling_math.cpp
 Program math_of(const Pool2dWorkload& w);
+// The same in one reduction over a window, or in two: over its columns in the stage "rows", then over its rows.
+enum class PoolOrder : uint8_t { kTogether, kColumnsThenRows };
+Program pool2d_in(PoolOrder order, const Pool2dWorkload& w);
 // row_math.cpp
 Program math_of(const SoftmaxWorkload& w);
 // The same with one division per row: row_scale = 1 / row_sum, out = exps * row_scale.

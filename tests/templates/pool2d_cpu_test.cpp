@@ -125,6 +125,67 @@ kernel pool2d(input data float32[2, 2, 4, 16], output out float32[2, 2, 4, 16])
 )");
 }
 
+TEST(Pool2dRowsCpu, RandomConfigs) {
+  uint64_t seed = 1;
+  int tried = 0;
+  for (const Pool2dWorkload& w : shapes())
+    for (const Target& target : {cpu(512, 32), cpu(256, 16, 2), cpu(128, 16)})
+      for (const Pool2dWorkload& each : {w, averaged(w), averaged(w, true)}) {
+        if (!pool2d_rows_cpu().supports(Workload(each), target).yes) continue;
+        ASSERT_NO_FATAL_FAILURE(expect_configs_right(pool2d_rows_cpu(), each, target, 3, seed++));
+        ++tried;
+      }
+  EXPECT_EQ(tried, 6 * 9) << "of the shapes above six have windows that share rows";
+}
+
+// Three rows of the image, each once, serve two rows of the output.
+TEST(Pool2dRowsCpu, Loops) {
+  const auto instance = pool2d_rows_cpu().apply(pool(2, 5, 17, 2, 1, 0, "NCHW"), cpu(512, 32, 1));
+  const Result<Program> program = (*instance)->instantiate(config_from_text("tile_oh=2 tile_ow=16").value());
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_EQ("\n" + to_text(*program), R"(
+kernel pool2d(input data float32[2, 2, 5, 17], output out float32[2, 2, 4, 16])
+  for n in 0..2
+    for c in 0..2
+      for oh.outer in 0..2
+        for ow.outer in 0..1
+          allocate acc float32[1, 1, 2, 16] register
+          allocate rows float32[1, 1, 3, 16] register
+          for n.init in 0..1
+            for c.init in 0..1
+              unrolled ih.init in 0..3
+                vectorized ow.init in 0..16
+                  rows[0, 0, ih.init, ow.init] = -inf
+          unrolled reduce kw in 0..2
+            for n_1 in 0..1
+              for c_1 in 0..1
+                unrolled ih in 0..3
+                  vectorized ow in 0..16
+                    rows[0, 0, ih, ow] max= data[n, c, oh.outer*2 + ih, ow + kw]
+          for n.init in 0..1
+            for c.init in 0..1
+              unrolled oh.init in 0..2
+                vectorized ow.init in 0..16
+                  acc[0, 0, oh.init, ow.init] = -inf
+          unrolled reduce kh in 0..2
+            for n_1 in 0..1
+              for c_1 in 0..1
+                unrolled oh in 0..2
+                  vectorized ow in 0..16
+                    acc[0, 0, oh, ow] max= rows[0, 0, oh + kh, ow]
+          unrolled oh.inner in 0..2
+            vectorized ow.inner in 0..16
+              out[n, c, oh.outer*2 + oh.inner, ow.inner] = acc[0, 0, oh.inner, ow.inner]
+)");
+}
+
+TEST(Pool2dRowsCpu, DeclinesWindowsThatShareNoRows) {
+  EXPECT_EQ(pool2d_rows_cpu().supports(Workload(pool(1, 8, 8, 2, 2, 0)), cpu(512, 32)).reason,
+            "needs windows that share rows, got 2 rows each and a stride of 2 in an output of 4");
+  EXPECT_EQ(pool2d_rows_cpu().supports(Workload(pool(1, 20, 20, 8, 1, 0)), cpu(512, 32)).reason,
+            "needs windows of 2 to 7 columns and at most 7 rows, got 8x8");
+}
+
 TEST(Pool2dCpu, DeclinesOtherTargets) {
   const Target gpu = parse_target("cuda -arch=sm_80").value();
   EXPECT_EQ(pool2d_cpu().supports(Workload(pool(1, 4, 4, 2, 2, 0)), gpu).reason,
@@ -140,6 +201,20 @@ TEST(Pool2dCpu, EveryTileFitsTheRegisters) {
   for (int i = 0; i < 2000; ++i) {
     const Config c = (*instance)->space().at((*instance)->space().sample(rng));
     most = std::max(most, c.at("tile_ow") / 8 * c.at("tile_oh") + 2);
+  }
+  EXPECT_LE(most, 16);
+  EXPECT_GE(most, 14);
+}
+
+// Two registers a pixel: 16 channels of 256 bits. Rows of the image by pixels, and two others.
+TEST(Pool2dRowsCpu, EveryTileFitsTheRegisters) {
+  const auto instance = pool2d_rows_cpu().apply(pool(16, 64, 64, 3, 1, 1, "NCHW16c"), cpu(256, 16));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  int64_t most = 0;
+  for (uint64_t i = 0; i < space.size(); ++i) {
+    const Config c = space.at(i);
+    most = std::max(most, (c.at("tile_oh") + 2) * c.at("tile_ow") * 2 + 2);
   }
   EXPECT_LE(most, 16);
   EXPECT_GE(most, 14);

@@ -129,7 +129,7 @@ kernel softmax(input x float32[6, 100], output out float32[6, 100])
 )");
 }
 TEST(RowTemplatesCpu, ReduceLoops) {
-  EXPECT_EQ(loops_of(reduce_cpu(), ReduceWorkload{2, 1000}, "vectors=2 rows=1 blocks=2"), R"(
+  EXPECT_EQ(loops_of(reduce_cpu(), ReduceWorkload{2, 1000}, "vectors=2 rows=1 blocks=2 ahead=0"), R"(
 kernel reduce(input x float32[2, 1000], output out float32[2])
   allocate acc.partial float32[2, 2]
   parallel j.outer.i.fused in 0..4
@@ -154,6 +154,47 @@ kernel reduce(input x float32[2, 1000], output out float32[2])
         acc[0] += acc.partial[j.outer, i], from 0 when j.outer == 0
     out[i] = acc[0]
 )");
+}
+// A step is two lines; 1 KiB lies eight steps ahead, in the next row at a row's end.
+TEST(RowTemplatesCpu, ReduceLoopsThatAskAhead) {
+  EXPECT_EQ(loops_of(reduce_cpu(), ReduceWorkload{1030, 256}, "vectors=2 rows=1 blocks=1 ahead=1"), R"(
+kernel reduce(input x float32[1030, 256], output out float32[1030])
+  parallel i.outer in 0..1030
+    allocate acc float32[1] register
+    for i in 0..1
+      allocate acc.partial float32[32, 1] register
+      acc[0] = 0
+      for i.init in 0..1
+        unrolled j.inner.init.outer in 0..2
+          vectorized j.inner.init.inner in 0..16
+            acc.partial[j.inner.init.outer*16 + j.inner.init.inner, 0] = 0
+      reduce j.outer in 0..8
+        unrolled j.inner.outer.ahead in 0..2
+          prefetch(x[i.outer, (j.outer + 8)*32 + j.inner.outer.ahead*16])
+        for i_1 in 0..1
+          unrolled j.inner.outer in 0..2
+            vectorized j.inner.inner in 0..16
+              acc.partial[j.inner.outer*16 + j.inner.inner, 0] += x[i.outer, j.outer*32 + j.inner.outer*16 + j.inner.inner]
+      vectorized reduce j.inner in 0..32
+        acc[0] += acc.partial[j.inner, 0]
+    for i.inner in 0..1
+      out[i.outer] = acc[0]
+)");
+}
+TEST(RowTemplatesCpu, OnlyWholeRowsOfLargeMatricesAskAhead) {
+  const auto most_ahead = [](const ReduceWorkload& w, bool in_blocks) {
+    const auto instance = reduce_cpu().apply(w, cpu(512, 32, 2));
+    EXPECT_TRUE(instance.is_ok()) << instance.message();
+    int64_t most = -1;
+    for (uint64_t i = 0; instance.is_ok() && i < (*instance)->space().size(); ++i) {
+      const Config c = (*instance)->space().at(i);
+      if ((c.at("blocks") > 1) == in_blocks) most = std::max(most, c.at("ahead"));
+    }
+    return most;
+  };
+  EXPECT_EQ(most_ahead({2, 1 << 18}, false), 16);
+  EXPECT_EQ(most_ahead({2, 1 << 18}, true), 0);
+  EXPECT_EQ(most_ahead({1024, 256}, false), 0) << "1 MiB is near";
 }
 TEST(RowTemplatesCpu, TransposeLoops) {
   EXPECT_EQ(loops_of(transpose_cpu(), TransposeWorkload{100, 64},

@@ -160,10 +160,11 @@ conv2d winograd2x4 cpu, version 4, of 66: data_ahead=yes group=5 next_panel=no o
 conv2d winograd4 cpu, version 4, of 132: data_ahead=yes group=4 next_panel=no oc_share=2 order=panels_outer tile_rows=4 unroll_ic=1 vectors=1
 conv2d winograd5 cpu, version 4, of 54: data_ahead=yes group=5 next_panel=no oc_share=2 order=panels_outer tile_rows=3 unroll_ic=1 vectors=1
 conv2d winograd6 cpu, version 4, of 54: data_ahead=yes group=5 next_panel=no oc_share=2 order=panels_outer tile_rows=3 unroll_ic=1 vectors=1
+pool2d rows cpu, version 1, of 5: tile_oh=4 tile_ow=8
 pool2d cpu, version 2, of 8: tile_oh=4 tile_ow=8 unroll_kw=yes vectors=1
 softmax cpu, version 2, of 16: in_registers=no prefetch_rows=no rows=4 vectors=4
 layer norm cpu, version 1, of 16: rows=4 vectors=4
-reduce cpu, version 1, of 16: blocks=1 rows=4 vectors=8
+reduce cpu, version 2, of 16: ahead=0 blocks=1 rows=1 vectors=8
 transpose cpu, version 1, of 36: block_columns=4 block_rows=4 order=along_out order_in_block=along_out
 elementwise cpu, version 1, of 4: vectors=4
 program cpu, version 1, of 16: fuse_axes=yes inline_all=no rows=1 vectors=2
