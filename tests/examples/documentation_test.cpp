@@ -37,7 +37,6 @@ constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tu
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
 constexpr char kVerify[] = "a program of the reader's: tests/deploy/runtime_verify_test";
-constexpr char kModel[] = "a model with extents of these names: tests/tuner/model_reader_test";
 constexpr char kHour[] = "libraries of others, and an hour";
 
 // Commands that are not run here, and why.
@@ -112,7 +111,6 @@ const std::map<std::string, std::string>& not_run_here() {
       {"TUNER_VERIFY=1 ./app", kVerify},
       {"tuner extract model.onnx -o tasks.json --batch 1",
        "a model of the reader's: tests/tuner/extract_test"},
-      {"tuner show model.onnx --batch 1 --dim sequence=128", kModel},
       {"deploy/install.sh --peers", kHour},
       {"deploy/build.sh release bench_cpu", kHour},
       {"build/release/bin/bench_cpu --tune 80 --rounds 40 --set cubes,bert --json RAW.json", kHour},

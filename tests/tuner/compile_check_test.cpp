@@ -143,7 +143,7 @@ TEST_F(CompileCheck, TheJobWeighsKernelsByTheStepsThatRunThem) {
     EXPECT_EQ(task.target, "llvm -mcpu=haswell -threads=3");
     EXPECT_EQ(task.algorithms, "direct");
   }
-  EXPECT_EQ(CompileRequest().trials, 128) << "docs/models.md";
+  EXPECT_EQ(CompileRequest().trials, 128) << "docs/models_reference.md";
   EXPECT_EQ(CompileRequest().time_limit_s, 600);
 }
 
