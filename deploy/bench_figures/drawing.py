@@ -241,19 +241,18 @@ def draw_losses(results: Results, table: Table) -> str:
 
 
 def draw_build(build: dict) -> str:
-    """The sentence of README.md on what a first build takes."""
-    first, rest = (
-        round(n, -1)
-        for n in (build["steps"]["installed"], build["steps"]["all"] - build["steps"]["installed"])
-    )
-    text = f"The first build runs about {first} compile and link steps. The tests need about {rest} more steps."
+    """The sentence of README.md on what a first build takes: minutes, or steps where nobody took the minutes."""
     if minutes := build.get("minutes"):
         when = f"{build['date']}, {build['machine']}" + (", a busy machine" if build["busy"] else "")
-        text += (
-            f" On two cores the first build takes {minutes['installed']:.0f} minutes. Building the tests takes "
-            f"{minutes['all']:.0f} minutes, running them {minutes['tests']:.0f} minutes ({when})."
+        return markdown.paragraph(
+            f"On two cores the first build takes {minutes['installed']:.0f} minutes. Building the tests takes "
+            f"{minutes['all']:.0f} more minutes, running them {minutes['tests']:.0f} minutes ({when})."
         )
-    return markdown.paragraph(text)
+    first, all_steps = (build["steps"][key] for key in ("installed", "all"))
+    return markdown.paragraph(
+        f"The first build runs about {round(first, -1)} compile and link steps. "
+        f"The tests need about {round(all_steps - first, -1)} more steps."
+    )
 
 
 DRAWINGS = {
