@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""figures.py: fills the tables of README.md and docs/*.md from the summaries in tests/bench/results.
+"""figures.py: fills the tables of README.md, docs/*.md and tests/bench/RESULTS.md from the summaries in
+tests/bench/results.
 
     deploy/figures.py                  rewrites the pages
     deploy/figures.py --check [DIR]    prints what would change, exit code 1 if anything would; with a build
@@ -77,7 +78,8 @@ def parse(words: list) -> argparse.Namespace:
 
 
 def page_paths(root: pathlib.Path) -> list:
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    pages_of_docs = sorted((root / "docs").glob("*.md"))
+    return [root / "README.md", *pages_of_docs, root / "tests" / "bench" / "RESULTS.md"]
 
 
 def filled_pages(root: pathlib.Path) -> list:

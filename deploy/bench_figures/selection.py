@@ -56,7 +56,7 @@ class Selection:
                     shape[key] * shape["ns"]["ours"] / judge.fastest(shape, ours=True, direct_only=True)
                 )
         ceilings = " or ".join(sorted(set(self.values("ceiling"))))
-        return shares, ceilings or ("read bandwidth" if key == BANDWIDTH else "peak")
+        return shares, ceilings or ("reads" if key == BANDWIDTH else "peak")
 
 
 def libraries(run: dict) -> list:
@@ -70,8 +70,8 @@ def libraries(run: dict) -> list:
 
 def selections(results: Results) -> list:
     """What all tables of speeds show."""
-    tables = [table for table in TABLES if table.kind in ("speeds", "beside")]
-    return [Selection(results, table, row) for table in tables for row in table.rows if not row.model]
+    tables = [table for table in TABLES if table.kind in ("speeds", "beside", "networks")]
+    return [Selection(results, table, row) for table in tables for row in table.rows if row.sets]
 
 
 def check_all_is_shown(results: Results) -> None:

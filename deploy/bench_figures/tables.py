@@ -6,9 +6,9 @@ new table is one entry of TABLES, a new row one Row. newest.py says which result
 from dataclasses import dataclass
 
 # What a machine is called in a table, in the order of the table of losses.
-MACHINES = {"zen5": "Zen 5", "intel-amx": "Intel, AMX", "h200": "H200"}
+MACHINES = {"zen5": "Zen 5", "intel-amx": "Xeon", "h200": "H200"}
 
-# A loss of this much and more is a row of the table of losses.
+# A speed below this is a loss.
 LOSS_BELOW = 1.0
 
 
@@ -17,7 +17,7 @@ class Row:
     """Shapes of one line: those of the sets, or of some of their groups, or some of them by name."""
 
     label: str
-    sets: tuple
+    sets: tuple  # () in a part of "beside" that has no such shapes: its cells are "-"
     groups: tuple = ()
     names: tuple = ()
     direct: bool = False  # direct algorithms on both sides, instead of any algorithm
@@ -34,12 +34,13 @@ class Table:
     name: str
     kind: str  # how it is drawn: a function of drawing.py
     head: str = ""  # of the first column
-    columns: tuple = ()  # of "speeds" and "beside": mean, worst, limit, scaling, against, machine, measured, shapes
+    columns: tuple = ()  # of "speeds" and "beside": the keys of HEADS in drawing.py
     rows: tuple = ()
     beside: tuple = ()  # of "beside": heads of the parts; `rows` has those of each part in turn
     machine: str = ""
     threads: int = 1
     commands: bool = True  # list below the table how each of its runs was made
+    libraries: bool = True  # the list names the libraries, too
 
 
 PEAK, BANDWIDTH = "share_of_peak", "share_of_bandwidth"
@@ -48,39 +49,44 @@ BESIDE = ("mean", "worst", "limit")
 CUBES = ("64^3", "128^3", "256^3", "512^3", "1024^3", "2048^3")
 
 
-def _convolutions(set_name: str, kind: str, of: str, limit: str = PEAK) -> tuple:
+def _convolutions(set_name: str, kind: str, machine: str, threads: int = 1) -> tuple:
     """The rows of one set of ResNet-50's convolutions. Its groups end with `kind`: "NCHW", "blocked int8"."""
 
     def part(label: str, group: str, direct: bool = False) -> Row:
-        return Row(label, (set_name,), (f"conv {group} {kind}",), direct=direct, limit=limit)
+        group = f"conv {group} {kind}"
+        return Row(label, (set_name,), (group,), direct=direct, machine=machine, threads=threads)
 
-    rows = (
-        Row(of, (set_name,), limit=limit),
-        part("- 1x1, stride 1", "1x1 s1"),
-        part("- 1x1, stride 2", "1x1 s2"),
-        part("- 3x3, stride 1", "3x3 s1"),
+    direct = "3x3, stride 1, direct on both sides"
+    return (
+        part("1x1, stride 1", "1x1 s1"),
+        part("1x1, stride 2", "1x1 s2"),
+        part("3x3, stride 1", "3x3 s1"),
+        # integers have direct algorithms only
+        Row(direct, ()) if "int8" in kind else part(direct, "3x3 s1", direct=True),
+        part("3x3, stride 2", "3x3 s2"),
+        part("7x7, stride 2", "7x7 s2"),
     )
-    if "int8" not in kind:  # integers have direct algorithms only
-        rows += (part("- 3x3, stride 1, direct on both sides", "3x3 s1", direct=True),)
-    return rows + (part("- 3x3, stride 2", "3x3 s2"), part("- 7x7, stride 2", "7x7 s2"))
 
 
-def _products(dtype: str, suffix: str) -> tuple:
+def _products(dtype: str, suffix: str, machine: str) -> tuple:
     """The rows of products of one small type."""
     cubes, bert = f"cubes_{suffix}", f"bert_{suffix}"
-    large = (f"matmul large {dtype}",)
+
+    def part(label: str, set_name: str, **of) -> Row:
+        return Row(f"{dtype}, {label}", (set_name,), limit=PEAK, machine=machine, **of)
+
     return (
-        Row(f"{dtype}, 64 and 128 cubed", (cubes,), names=CUBES[:2], limit=PEAK),
-        Row(f"{dtype}, 256 to 2048 cubed", (cubes,), names=CUBES[2:], limit=PEAK),
-        Row(f"{dtype}, BERT's projections and feed-forward", (bert,), large, limit=PEAK),
-        Row(f"{dtype}, BERT's attention: 12 small ones", (bert,), (f"matmul batched {dtype}",), limit=PEAK),
+        part("64 and 128 cubed", cubes, names=CUBES[:2]),
+        part("256 to 2048 cubed", cubes, names=CUBES[2:]),
+        part("BERT's projections and feed-forward", bert, groups=(f"matmul large {dtype}",)),
+        part("BERT's attention (12 heads)", bert, groups=(f"matmul batched {dtype}",)),
     )
 
 
 PRODUCTS = Table(
     "zen5-products",
     "speeds",
-    "matmul (set of `bench_cpu`)",
+    "matmul (set)",
     SPEEDS,
     machine="zen5",
     rows=(
@@ -97,23 +103,10 @@ PRODUCTS = Table(
     ),
 )
 
-CONVOLUTIONS = Table(
-    "zen5-convolutions",
-    "beside",
-    "convolutions of ResNet-50",
-    BESIDE,
-    machine="zen5",
-    beside=("`resnet50`", "`resnet50_blocked`"),
-    rows=(
-        *_convolutions("resnet50", "NCHW", "all"),
-        *_convolutions("resnet50_blocked", "blocked", "all"),
-    ),
-)
-
 SMALL_WORK = Table(
     "zen5-small-work",
     "speeds",
-    "kernels (set of `bench_cpu`)",
+    "kernels (set)",
     SPEEDS,
     machine="zen5",
     rows=(
@@ -137,60 +130,73 @@ SMALL_WORK = Table(
     ),
 )
 
-SMALL_TYPES = Table(
-    "zen5-small-types",
-    "speeds",
-    "matmul",
-    SPEEDS,
-    machine="zen5",
-    rows=(
-        *_products("bfloat16", "bf16"),
-        *_products("int8", "int8"),
-        Row(
-            "int8 scaled into uint8 (`cubes_uint8`, `bert_uint8`)", ("cubes_uint8", "bert_uint8"), limit=PEAK
-        ),
-    ),
-)
+SCALED = "int8 scaled into uint8"
 
-INT8_CONVOLUTIONS = Table(
-    "zen5-int8-convolutions",
+SMALL_TYPES = Table(
+    "small-types",
     "beside",
-    "convolutions of ResNet-50",
+    "matmul",
     BESIDE,
-    machine="zen5",
-    beside=("`resnet50_int8`", "`resnet50_blocked_int8`"),
+    beside=("Zen 5", "Xeon"),
     rows=(
-        *_convolutions("resnet50_int8", "NCHW int8", "all"),
-        *_convolutions("resnet50_blocked_int8", "blocked int8", "all"),
+        *_products("bfloat16", "bf16", "zen5"),
+        *_products("int8", "int8", "zen5"),
+        Row(SCALED, ("cubes_uint8", "bert_uint8"), limit=PEAK, machine="zen5"),
+        *_products("bfloat16", "bf16", "intel-amx"),
+        *_products("int8", "int8", "intel-amx"),
+        Row(SCALED, ()),
     ),
 )
 
 TWO_THREADS = Table(
     "zen5-two-threads",
     "speeds",
-    "set of `bench_cpu`",
+    "set",
     ("shapes", "mean", "worst", "scaling", "limit"),
     machine="zen5",
     threads=2,
     rows=(
         Row("`bert`: projections and feed-forward", ("bert",), ("matmul large",), limit=PEAK),
-        Row("`bert`: attention, 12 small ones", ("bert",), ("matmul batched",), limit=PEAK),
-        *_convolutions("resnet50_blocked", "blocked", "`resnet50_blocked`: channels in blocks"),
+        Row("`bert`: attention (12 heads)", ("bert",), ("matmul batched",), limit=PEAK),
+        Row("`resnet50_blocked`", ("resnet50_blocked",), limit=PEAK),
     ),
 )
 
-AMX = Table(
-    "amx",
-    "speeds",
-    "matmul, convolutions",
-    SPEEDS,
-    machine="intel-amx",
+NETWORKS = Table(
+    "networks",
+    "networks",
+    "set",
     rows=(
-        *_products("bfloat16", "bf16"),
-        *_products("int8", "int8"),
-        *_convolutions(
-            "resnet50_blocked_int8", "blocked int8", "`resnet50_blocked_int8`: 16 trials per shape"
-        ),
+        Row("`resnet50`", ("resnet50",), limit=PEAK, machine="zen5"),
+        Row("`resnet50_blocked`", ("resnet50_blocked",), limit=PEAK, machine="zen5"),
+        Row("`resnet50_blocked`", ("resnet50_blocked",), limit=PEAK, machine="zen5", threads=2),
+        Row("`resnet50_int8`", ("resnet50_int8",), limit=PEAK, machine="zen5"),
+        Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), limit=PEAK, machine="zen5"),
+        Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), limit=PEAK, machine="intel-amx"),
+    ),
+)
+
+CONVOLUTIONS = Table(
+    "convolutions",
+    "beside",
+    "convolutions",
+    ("both",),
+    commands=False,
+    beside=(
+        "`resnet50`",
+        "`resnet50_blocked`",
+        "the same, 2 threads",
+        "`resnet50_int8`",
+        "`resnet50_blocked_int8`",
+        "the same, Xeon",
+    ),
+    rows=(
+        *_convolutions("resnet50", "NCHW", "zen5"),
+        *_convolutions("resnet50_blocked", "blocked", "zen5"),
+        *_convolutions("resnet50_blocked", "blocked", "zen5", threads=2),
+        *_convolutions("resnet50_int8", "NCHW int8", "zen5"),
+        *_convolutions("resnet50_blocked_int8", "blocked int8", "zen5"),
+        *_convolutions("resnet50_blocked_int8", "blocked int8", "intel-amx"),
     ),
 )
 
@@ -200,6 +206,7 @@ GPU = Table(
     "kernels",
     ("against", "shapes", "mean", "worst", "limit"),
     machine="h200",
+    libraries=False,
     rows=(
         Row("matmul of float32, direct sums", ("products_f32",), limit=PEAK),
         Row("- as three products of TF32 (`tf32x3`)", ("products_tf32x3",), limit=PEAK),
@@ -244,29 +251,16 @@ README = Table(
 TABLES = (
     README,
     PRODUCTS,
-    CONVOLUTIONS,
     SMALL_WORK,
     SMALL_TYPES,
-    INT8_CONVOLUTIONS,
     TWO_THREADS,
-    AMX,
+    NETWORKS,
+    CONVOLUTIONS,
     GPU,
-    Table(
-        "networks",
-        "networks",
-        "set of `bench_cpu`",
-        rows=(
-            Row("`resnet50`", ("resnet50",), machine="zen5"),
-            Row("`resnet50_blocked`", ("resnet50_blocked",), machine="zen5"),
-            Row("`resnet50_blocked`", ("resnet50_blocked",), machine="zen5", threads=2),
-            Row("`resnet50_int8`", ("resnet50_int8",), machine="zen5"),
-            Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), machine="zen5"),
-            Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), machine="intel-amx"),
-        ),
-    ),
-    Table("models-zen5", "models", "model", machine="zen5"),
-    Table("models-intel-amx", "models", "model", machine="intel-amx"),
+    Table("models", "models", "model"),
     Table("losses", "losses", "set"),
+    Table("every-loss", "every loss", "set"),
+    Table("runs", "runs"),
     Table("build", "build"),
 )
 

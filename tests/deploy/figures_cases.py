@@ -24,10 +24,11 @@ def figures(*words, root: pathlib.Path = None, **environment) -> subprocess.Comp
 
 
 def copy_of_the_tree(folder: pathlib.Path) -> pathlib.Path:
-    """README.md, docs/*.md and the results, as they are committed."""
+    """README.md, docs/*.md, tests/bench/RESULTS.md and the results, as they are committed."""
     (folder / RESULTS).mkdir(parents=True)
     (folder / "docs").mkdir()
-    shutil.copy(SOURCE / "README.md", folder)
+    for page in ("README.md", "tests/bench/RESULTS.md"):
+        shutil.copy(SOURCE / page, folder / page)
     for page in (SOURCE / "docs").glob("*.md"):
         shutil.copy(page, folder / "docs")
     for result in (SOURCE / RESULTS).glob("*.json"):

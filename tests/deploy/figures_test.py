@@ -73,8 +73,8 @@ class Figures(unittest.TestCase):
         peak, reads = (tables.Row("row", ("net",), limit=limit) for limit in (tables.PEAK, tables.BANDWIDTH))
         for rows, head, texts in (
             ((peak, peak), "% of peak", ["50", "50"]),
-            ((reads, ROW), "% of read bandwidth", ["90", ""]),
-            ((peak, reads), "share of the limit, %", ["50 of peak", "90 of read bandwidth"]),
+            ((reads, ROW), "% of reads", ["90", ""]),
+            ((peak, reads), "share, %", ["50 of peak", "90 of reads"]),
         ):
             drawn = table(*rows, columns=("limit",))
             self.assertIn(f"| set | {head} |\n", drawing.draw(results, {}, drawn))
@@ -110,7 +110,7 @@ class Figures(unittest.TestCase):
             ]
         )
         self.assertIn(
-            "- 2026-12-01, busy, Zen 5: `bench_cpu r` (fast 1.0, other; llvm).",
+            "- 2026-12-01, busy, Zen 5: `bench_cpu r` (fast, other).",
             drawing.draw(results, {}, table(ROW)),
         )
 
@@ -125,10 +125,10 @@ class Figures(unittest.TestCase):
         shapes = [shape(name, 1000, {"fast": 900}, set_name="two") for name in "ab"]
         self.assertEqual(
             drawn("all", shapes[0]),
-            "| set | shapes | first: geometric mean | share of the limit, % | second: geometric mean | % of peak |\n"
+            "| set | shapes | first: geometric mean | share, % | second: geometric mean | % of peak |\n"
             "|---|---|---|---|---|---|\n"
             "| all | 1 | 1.60 |  | **0.90** | 50 |\n\n"
-            "- 2026-12-01, Zen 5: `bench_cpu r` (fast 1.0; llvm).",
+            "- 2026-12-01, Zen 5: `bench_cpu r` (fast).",
         )
         with self.assertRaisesRegex(Problem, "second: found the row other of 1 shapes, expected all of 1"):
             drawn("other", shapes[0])
@@ -136,35 +136,87 @@ class Figures(unittest.TestCase):
             drawn("all", *shapes)
 
     def notes(self, *runs) -> str:
-        """Of a table with a row per run, each (command, toolchain) with a set of its own."""
+        """Of a table with a row per run, each (command, library) with a set of its own."""
         made = [
-            run(
-                f"r{i}",
-                "2026-12-01",
-                [shape("a", 10, {"fast": 11}, set_name=f"set{i}")],
-                command=command,
-                toolchain=toolchain,
-            )
-            for i, (command, toolchain) in enumerate(runs)
+            run(f"r{i}", "2026-12-01", [shape("a", 10, {library: 11}, set_name=f"set{i}")], command=command)
+            for i, (command, library) in enumerate(runs)
         ]
         rows = [tables.Row("row", (f"set{i}",)) for i in range(len(runs))]
         return drawing.draw(Results([summary("2026-12-01", made)]), {}, table(*rows)).split("\n\n")[1]
 
-    def test_commands_that_differ_in_one_word_are_told_once(self):
+    def test_commands_that_differ_in_their_sets_are_told_once(self):
+        first, second = "bench --set one --rounds 4", "bench --set two --rounds 4"
         self.assertEqual(
-            self.notes(("bench one --rounds 4", "llvm"), ("bench two --rounds 4", "llvm")),
-            "- 2026-12-01, Zen 5: `bench X --rounds 4` with X = `one`, `two` (fast 1.0; llvm).",
+            self.notes((first, "fast"), (second, "fast")),
+            "- 2026-12-01, Zen 5: `bench --set X --rounds 4`, X = `one`, `two` (fast).",
         )
-        for other in ("bench two --rounds 5", "bench one --rounds 4 --quick"):
+        self.assertEqual(
+            self.notes((first, "fast"), (second, "slow"), ("bench --set three --rounds 4", "fast")),
+            "- 2026-12-01, Zen 5: `bench --set X --rounds 4`, X = `one`, `three` (fast); `two` (slow).",
+        )
+        for other in ("bench --set two --rounds 5", "bench --set one --rounds 4 --quick"):
             self.assertEqual(
-                self.notes(("bench one --rounds 4", "llvm"), (other, "llvm")),
-                f"- 2026-12-01, Zen 5: `bench one --rounds 4`, `{other}` (fast 1.0; llvm).",
+                sorted(self.notes((first, "fast"), (other, "fast")).split("\n")),
+                sorted(f"- 2026-12-01, Zen 5: `{command}` (fast)." for command in (first, other)),
             )
 
-    def test_a_command_that_ran_with_several_compilers_has_a_line_for_each(self):
+    def test_a_command_that_ran_with_several_libraries_has_a_line_for_each(self):
         self.assertEqual(
             self.notes(("bench", "old"), ("bench", "new")),
-            "- 2026-12-01, Zen 5: `bench`:\n  - fast 1.0; new\n  - fast 1.0; old",
+            "- 2026-12-01, Zen 5: `bench`:\n  - old\n  - new",
+        )
+
+    def test_a_run_that_stopped_early_says_so_below_its_table(self):
+        stopped = run("r", "2026-12-01", [shape("a", 10, {"fast": 11})], stopped="a deadline")
+        self.assertIn(
+            "- 2026-12-01, Zen 5: `bench_cpu r` (fast; `net` stopped early: a deadline).",
+            drawing.draw(Results([summary("2026-12-01", [stopped])]), {}, table(ROW)),
+        )
+
+    def test_a_part_without_such_shapes_has_dashes(self):
+        shapes = [shape("a", 1000, {"fast": 1600})]
+        results = Results([summary("2026-12-01", [run("r", "2026-12-01", shapes)])])
+        for rows in ((ROW, tables.Row("all", ())), (tables.Row("all", ()), ROW)):
+            both = table(*rows, columns=("both",), beside=("first", "second"))
+            drawn = cells(results, dataclasses.replace(both, kind="beside"))
+            self.assertEqual(sorted(drawn[0][2:]), ["-", "1.60 (1.60)"])
+
+    def test_a_network_has_the_figures_of_its_shapes_beside_its_sum(self):
+        # 2 / 1 and 9 / 10: the mean is sqrt(1.8); the sum is (3 * 2000 + 900) / (3 * 1000 + 1000) us
+        layers = [
+            shape("a", 1e6, {"fast": 2e6}, uses=3, workload="v1 conv2d x", share_of_peak=0.9),
+            shape("b", 1e6, {"fast": 9e5}, workload="v1 conv2d x", share_of_peak=0.4),
+        ]
+        results = Results([summary("2026-12-01", [run("r", "2026-12-01", layers)])])
+        drawn = dataclasses.replace(table(tables.Row("sum", ("net",), limit=tables.PEAK)), kind="networks")
+        self.assertEqual(
+            cells(results, drawn), [["sum", "Zen 5", "1.34", "**0.90**", "40-90", "4.00", "6.90", "1.73"]]
+        )
+
+    def test_of_several_ways_to_use_a_library_the_faster_one_counts(self):
+        def model(name: str, note: str, **more) -> dict:
+            peers = [
+                {"name": way, "ratio": ratio, "first_ms": 70, "peak_kb": 9000}
+                for way, ratio in (("defaults", 1.5), ("all", 1.4))
+            ]
+            of = {"name": name, "ns": 3e6, "first_ms": 14, "peak_kb": 8000, "peers": peers} | more
+            kept = run(name, "2026-12-01", [], models=[of], note=note, command=f"bench_model {name}.onnx DIR")
+            return {key: value for key, value in kept.items() if key != "shapes"}
+
+        chains = [{"name": "oneDNN", "ratio": 1.3}, {"name": "oneDNN Winograd", "ratio": 0.95}]
+        runs = [model("net", "usual"), model("vgg", "usual", chains=chains), model("yolo", "short")]
+        drawn = dataclasses.replace(table(), kind="models")
+        results = Results([summary("2026-12-01", runs)])
+        self.assertEqual(
+            cells(results, drawn)[:2],
+            [
+                ["`net`", "Zen 5", "3.00", "1.40", "-", "14/70", "8/9"],
+                ["`vgg`", "Zen 5", "3.00", "1.40", "**0.95**", "14/70", "8/9"],
+            ],
+        )
+        self.assertIn(
+            "- 2026-12-01, Zen 5: `bench_model MODEL.onnx DIR`:\n  - usual\n  - `yolo`: short",
+            drawing.draw(results, {}, drawn),
         )
 
 
@@ -252,12 +304,33 @@ class Pages(unittest.TestCase):
         self.assertEqual((self.root / "README.md").read_text(), before)
         self.assertEqual(figures("--check", root=self.root).returncode, 0)
 
-    def test_a_row_that_is_left_out_of_the_losses_is_found(self):
-        row = re.search(r"\| `cubes` \| 64\^3 .*\n", (self.root / "docs/figures.md").read_text())[0]
-        self.change("docs/figures.md", row, "")
-        ran = figures("--check", root=self.root)
-        self.assertEqual(ran.returncode, 1)
-        self.assertIn(f"+{row}", ran.stdout)
+    def test_a_loss_that_is_left_out_is_found(self):
+        for page, row in (
+            ("docs/figures.md", r"\| `cubes` \| Zen 5 \| 2 of 6 .*\n"),
+            ("tests/bench/RESULTS.md", r"\| `cubes` \| 64\^3 .*\n"),
+        ):
+            row = re.search(row, (self.root / page).read_text())[0]
+            self.change(page, row, "")
+            ran = figures("--check", root=self.root)
+            self.assertEqual(ran.returncode, 1)
+            self.assertIn(f"+{row}", ran.stdout)
+
+    def test_every_loss_is_counted_and_the_worst_are_named(self):
+        """Each row of RESULTS.md counts in the row of its set in figures.md, which names the three worst."""
+        every = (self.root / "tests/bench/RESULTS.md").read_text()
+        rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| (0\.\d+) \(", every, re.MULTILINE)
+        self.assertGreater(len(rows), 30)
+        counted = re.findall(
+            r"^\| `(\w+)` \| ([^|]+) \| (\d+) of \d+ \| (.*) \|$",
+            (self.root / "docs/figures.md").read_text(),
+            re.MULTILINE,
+        )
+        self.assertEqual(sum(int(count) for _, _, count, _ in counted), len(rows))
+        for name, machine, count, worst in counted:
+            of = [(float(figure), shape) for own, shape, on, figure in rows if (own, on) == (name, machine)]
+            self.assertEqual(len(of), int(count))
+            for figure, of_name in sorted(of)[:3]:
+                self.assertRegex(worst, rf"{re.escape(of_name)} \*\*({figure:.2f}|{figure:.3f})\*\*")
 
     def test_a_newer_result_makes_the_pages_differ(self):
         path = self.root / RESULTS / "2026-11-27-zen5.json"
@@ -287,7 +360,7 @@ class Pages(unittest.TestCase):
                 pages.fill("p", text, fill)
 
     def test_a_table_that_stands_in_no_page_is_a_line(self):
-        self.change("docs/figures.md", "<!-- figures: losses -->", "<!-- figures: amx -->")
+        self.change("docs/figures.md", "<!-- figures: losses -->", "<!-- figures: gpu -->")
         ran = figures("--check", root=self.root)
         self.assertEqual(ran.returncode, 2)
         self.assertIn("found no page with losses", ran.stderr)
@@ -456,9 +529,8 @@ class Build(unittest.TestCase):
             r"build\.json: installed: found \d+ steps, but the build graph has 20; deploy/figures\.py",
         )
         self.assertEqual(figures("--record-steps", self.folder, root=root).returncode, 0)
-        self.assertIn(
-            "The first build runs about 20 compile and link steps. The tests need about 10 more steps.", (root / "README.md").read_text()
-        )
+        kept = json.loads((root / "tests/bench/results/build.json").read_text())
+        self.assertEqual(kept["steps"], {"installed": 20, "all": 30})
         self.assertEqual(figures("--check", self.folder, root=root).returncode, 0)
 
     def test_minutes_are_taken_from_what_ci_printed(self):
@@ -479,7 +551,7 @@ class Build(unittest.TestCase):
         self.assertEqual(kept["minutes"], {"installed": 6.5, "all": 13.0, "tests": 10.0})
         self.assertFalse(kept["busy"])
         text = (root / "README.md").read_text().replace("\n", " ")
-        self.assertIn("Building the tests takes 13 minutes, running them 10 minutes", text)
+        self.assertIn("Building the tests takes 13 more minutes, running them 10 minutes", text)
         log.write_text("\n".join(lines).replace("700 s of CPU", "500 s of CPU"))
         self.assertEqual(figures("--record-build", log, root=root).returncode, 0)
         self.assertIn("a busy machine", (root / "README.md").read_text().replace("\n", " "))
@@ -501,9 +573,13 @@ class Build(unittest.TestCase):
         }
         self.assertEqual(
             drawing.draw_build(said).replace("\n", " "),
-            "The first build runs about 800 compile and link steps. The tests need about 780 more steps. On two cores the "
-            "first build takes 12 minutes. Building the tests takes 9 minutes, running them 10 minutes "
-            "(2026-12-01, a CPU, a busy machine).",
+            "On two cores the first build takes 12 minutes. Building the tests takes 9 more minutes, running them "
+            "10 minutes (2026-12-01, a CPU, a busy machine).",
+        )
+        del said["minutes"]
+        self.assertEqual(
+            drawing.draw_build(said).replace("\n", " "),
+            "The first build runs about 800 compile and link steps. The tests need about 780 more steps.",
         )
 
     def measure(self, build_script: str) -> tuple:
