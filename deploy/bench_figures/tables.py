@@ -56,7 +56,7 @@ def _convolutions(set_name: str, kind: str, machine: str, threads: int = 1) -> t
         group = f"conv {group} {kind}"
         return Row(label, (set_name,), (group,), direct=direct, machine=machine, threads=threads)
 
-    direct = "3x3, stride 1, direct on both sides"
+    direct = "3x3, stride 1, both without Winograd"
     return (
         part("1x1, stride 1", "1x1 s1"),
         part("1x1, stride 2", "1x1 s2"),
