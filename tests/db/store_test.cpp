@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
+#include "db/damage.h"
 #include "db/death.h"
 #include "db/donor_sample.h"
 #include "db/quarantine.h"
@@ -631,9 +634,31 @@ TEST_F(StoreTest, AServersUrlIsRefusedAndPathsWithAColonAreNot) {
               url + ": databases on a server are not served yet, expected the path of a file");
   }
   EXPECT_EQ(copy_database(path_, url).code(), StatusCode::kInvalidArgument);
-  const std::string odd = folder_.file("a:b.db");
-  must_open(odd);
-  EXPECT_EQ(must_open(odd, Store::Mode::kRead)->where(), odd);
+  EXPECT_EQ(copy_database(url, path_).code(), StatusCode::kInvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  // A scheme has no slash before its colon: here a folder's name ends in one.
+  ASSERT_TRUE(std::filesystem::create_directory(folder_.file("old:")));
+  for (const char* name : {"a:b.db", "old://c.db"}) {
+    const std::string odd = folder_.file(name);
+    must_open(odd);
+    EXPECT_EQ(must_open(odd, Store::Mode::kRead)->where(), odd);
+  }
+}
+
+TEST_F(StoreTest, OneFileHasOneWriterAndAnyNumberOfReaders) {
+  const auto writer = must_open(path_);
+  const auto first = must_open(path_, Store::Mode::kRead), second = must_open(path_, Store::Mode::kRead);
+  EXPECT_FALSE(Store::open(path_, Store::Mode::kWrite).is_ok()) << "a second writer";
+}
+
+TEST_F(StoreTest, OnlyAFileThatWasADatabaseIsDamaged) {
+  must_open(path_);
+  EXPECT_FALSE(is_damaged_database(path_));
+  EXPECT_FALSE(is_damaged_database("postgresql://tuner@db.example/tuner"));
+  std::filesystem::resize_file(path_, 3000);  // its first page is 4096 bytes
+  EXPECT_TRUE(is_damaged_database(path_));
+  std::ofstream(path_) << "a letter\n";
+  EXPECT_FALSE(is_damaged_database(path_));
 }
 
 TEST_F(StoreTest, ReadersSeeAWritersRowsWhileItIsOpenAndAfter) {

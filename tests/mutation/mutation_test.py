@@ -117,7 +117,19 @@ class Project(unittest.TestCase):
         self.list(fault("n >= low()", "n > low()"))
         said = self.run_it()
         self.assertEqual(said.returncode, 2)
-        self.assertIn("db/limits failed without a fault", said.stderr)
+        self.assertIn("db/limits failed without a fault", said.stdout)
+        self.assertIn("every test of db fails without a fault", said.stderr)
+
+    def test_a_test_that_fails_without_a_fault_judges_nothing(self):
+        (self.root / "tests/broken_test.cpp").write_text("int main() { return 1; }\n")
+        (self.root / "db/CMakeLists.txt").write_text(
+            DB_CMAKE + "add_executable(broken_test ../tests/broken_test.cpp)\nadd_test(NAME db/broken COMMAND broken_test)\n")
+        (self.root / "tests/mutation/folders/db.toml").write_text(
+            LIST.replace('["db', '["db/broken", "db') + fault("n >= low()", "n > low()") + fault("n < high()", "n <= high()"))
+        said = self.run_it()
+        self.assertEqual(said.returncode, 1, said.stdout + said.stderr)
+        self.assertEqual([(f["how"], f["test"]) for f in self.report()["faults"]], [("killed", "db/limits"), ("survived", "")])
+        self.assertIn("db/broken fails without a fault and judged nothing", said.stdout)
 
     def test_drawn_faults_are_the_same_for_a_seed(self):
         try:

@@ -27,9 +27,10 @@ class Test:
     alone: bool
     skip_code: int
     target: str  # what Ninja must build for it; "": the programs
+    named: tuple = ()  # programs of the build that its environment names
 
     def targets(self) -> list:
-        return [self.target] if self.target else list(PROGRAMS)
+        return [self.target, *self.named] if self.target else [*PROGRAMS, *self.named]
 
 
 ADD_TEST = re.compile(r"^add_test\(\[=\[(.*?)\]=\] (.*)\)$", re.MULTILINE)
@@ -52,15 +53,17 @@ def read_suite(build: pathlib.Path) -> dict:
         if not command:
             continue
         target = os.path.relpath(command[0], build)
+        environment = dict(line.split("=", 1) for line in properties.get("ENVIRONMENT", []))
         suite[test["name"]] = Test(
             name=test["name"],
             command=command,
-            environment=dict(line.split("=", 1) for line in properties.get("ENVIRONMENT", [])),
+            environment=environment,
             folder=properties.get("WORKING_DIRECTORY", str(build)),
             seconds=float(properties.get("TIMEOUT", 300)),
             alone=bool(properties.get("RUN_SERIAL", False)),
             skip_code=int(properties.get("SKIP_RETURN_CODE", -1)),
             target="" if target.startswith("..") else target,
+            named=tuple(os.path.relpath(value, build) for value in environment.values() if value.startswith(f"{build}/") and not os.path.isdir(value)),
         )
     return suite
 
