@@ -41,12 +41,18 @@ def read_commands(build: pathlib.Path) -> dict:
     return {name: shlex.split(words) for path in build.rglob("CTestTestfile.cmake") for name, words in ADD_TEST.findall(path.read_text())}
 
 
+def made_files(build: pathlib.Path) -> set:
+    """What Ninja can make, by its path in the build folder."""
+    said = subprocess.run(["ninja", "-C", str(build), "-t", "targets", "all"], capture_output=True, text=True, check=False)
+    return {line.rsplit(":", 1)[0] for line in said.stdout.splitlines()}
+
+
 def read_suite(build: pathlib.Path) -> dict:
     """Name -> Test."""
     said = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], capture_output=True, text=True, check=False)
     if said.returncode != 0:
         raise Problem(f"ctest cannot list the tests of {build}: {said.stderr.strip()[:200]}")
-    suite, commands = {}, read_commands(build)
+    suite, commands, made = {}, read_commands(build), made_files(build)
     for test in json.loads(said.stdout)["tests"]:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
         command = commands.get(test["name"]) or test.get("command")
@@ -63,7 +69,7 @@ def read_suite(build: pathlib.Path) -> dict:
             alone=bool(properties.get("RUN_SERIAL", False)),
             skip_code=int(properties.get("SKIP_RETURN_CODE", -1)),
             target="" if target.startswith("..") else target,
-            named=tuple(os.path.relpath(value, build) for value in environment.values() if value.startswith(f"{build}/") and not os.path.isdir(value)),
+            named=tuple(path for path in (os.path.relpath(value, build) for value in environment.values()) if path in made),
         )
     return suite
 
