@@ -20,6 +20,11 @@ Result<Artifact> Backend::compile_emulated(const Program& /*program*/, const Tar
   return invalid_argument("kernels for \"", target.name(), "\" cannot be emulated");
 }
 
+Result<std::string> Backend::text_after(std::string_view /*last*/, const Program& /*program*/,
+                                        const Target& target) const {
+  return invalid_argument("the passes of \"", target.name(), "\" are not shown");
+}
+
 Result<std::string> Backend::compile_helper(const std::string& /*source*/, const Target& target) const {
   return invalid_argument("no helper is compiled for \"", target.name(), "\"");
 }

@@ -116,6 +116,12 @@ class Backend {
   // `form`: the name of one of forms(). Errors as compile().
   virtual Result<std::string> text(std::string_view form, const Program& program,
                                    const Target& target) const = 0;
+  // The names of its lowering passes, in order; `tuner show --after` takes them. Empty: it shows none.
+  virtual std::vector<std::string_view> passes() const { return {}; }
+  // The loops behind `last`, one of passes(), and all passes before it; for a GPU one text per kernel. Behind
+  // the last pass they are what code is generated from. Errors as compile().
+  virtual Result<std::string> text_after(std::string_view last, const Program& program,
+                                         const Target& target) const;
 
   // Compiles a text of the device's own language that is no Program: helpers that run beside kernels. Requires
   // compiles_helpers(). Errors as compile().

@@ -47,12 +47,13 @@ Status check_name(const std::string& name) {
 }
 
 // Intrinsics that the machine has no instruction for become the loops that they mean.
-Result<Program> lowered_for(const Program& program, const Machine& machine, const CompileOptions& options) {
+Result<Program> lowered_for(const Program& program, const Machine& machine, const CompileOptions& options,
+                            std::string_view last = {}) {
   if (options.as_written) return program;
   const Program own = with_meanings(program, [&](const Intrinsic& i) {
     return std::ranges::all_of(i.features, [&](const auto& f) { return machine.has_feature(f); });
   });
-  return lower(own, options.max_unrolled_stores);
+  return lower(own, options.max_unrolled_stores, last);
 }
 
 std::string pack_entry_of(const Program& program) { return program.name + "_pack"; }
@@ -145,6 +146,17 @@ class PackingObjects {
 };
 
 }  // namespace
+
+Result<Program> lower_for(const Program& program, const Target& target, std::string_view last,
+                          const CompileOptions& options) {
+  ASSIGN_OR_RETURN(const Machine* machine, Machine::of(target));
+  ASSIGN_OR_RETURN(Program lowered, lowered_for(program, *machine, options, last));
+  if (program.packing != nullptr) {
+    ASSIGN_OR_RETURN(Program packing, lowered_for(*program.packing, *machine, options, last));
+    lowered.packing = std::make_shared<const Program>(std::move(packing));
+  }
+  return lowered;
+}
 
 Result<CompiledObject> compile_object(const Program& program, const Target& target,
                                       const CompileOptions& options) {

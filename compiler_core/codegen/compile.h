@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/status.h"
@@ -27,6 +28,11 @@ struct CompileOptions {
 // Lowers, generates code and links. InvalidConfig when the Program cannot be compiled (unrolled too far,
 // register buffer with a variable index...); Internal when LLVM's verifier finds our bug.
 Result<Artifact> compile(const Program& program, const Target& target, const CompileOptions& options = {});
+
+// The Program, and its packing, as the passes of lower/lower.h up to and with `last` leave them; empty: all,
+// which is what code is generated from. InvalidConfig as compile().
+Result<Program> lower_for(const Program& program, const Target& target, std::string_view last = {},
+                          const CompileOptions& options = {});
 
 // What `tuner show` and `tuner build --emit` print.
 Result<std::string> emit_llvm(const Program& program, const Target& target,

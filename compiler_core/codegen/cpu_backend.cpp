@@ -8,6 +8,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen/library.h"
+#include "compiler_core/lower/lower.h"
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/cpu_hardware.h"
 #include "compiler_core/runtime/dot_peak.h"
@@ -103,6 +104,16 @@ class CpuBackend final : public Backend {
   Result<std::string> text(std::string_view form, const Program& program,
                            const Target& target) const override {
     return form == "llvm" ? emit_llvm(program, target) : emit_asm(program, target);
+  }
+  std::vector<std::string_view> passes() const override {
+    std::vector<std::string_view> names;
+    for (const LoweringPass& pass : lowering_passes()) names.push_back(pass.name);
+    return names;
+  }
+  Result<std::string> text_after(std::string_view last, const Program& program,
+                                 const Target& target) const override {
+    ASSIGN_OR_RETURN(const Program lowered, lower_for(program, target, last));
+    return to_text(lowered);
   }
 
   bool has_roofs() const override { return true; }

@@ -112,6 +112,16 @@ class CudaBackend final : public Backend {
     ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
     return to_text(lowered);
   }
+  std::vector<std::string_view> passes() const override {
+    std::vector<std::string_view> names;
+    for (const GpuLoweringPass& pass : gpu_lowering_passes()) names.push_back(pass.name);
+    return names;
+  }
+  Result<std::string> text_after(std::string_view last, const Program& program,
+                                 const Target& /*target*/) const override {
+    ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program, last));
+    return to_text(lowered);
+  }
 
   bool emulates() const override { return true; }
   Result<Artifact> compile_emulated(const Program& program, const Target& target) const override {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
 
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
@@ -55,6 +56,12 @@ Stmt plain_stores(const Stmt& body) {
   return lower_reductions(p).body;
 }
 
+Result<Stmt> simplify_kernel(const Stmt& body, const GpuKernel& kernel) {
+  Stmt simple = simplify(body, kernel_ranges(kernel));
+  if (simple == nullptr) return invalid_config("kernel ", kernel.name, " computes nothing");
+  return simple;
+}
+
 // Global buffers the kernel touches, of `candidates` in their order.
 std::vector<Buffer> touched(const Stmt& body, const std::vector<Buffer>& candidates) {
   std::set<Buffer> found;
@@ -76,44 +83,114 @@ bool is_used(const Stmt& body, const Var& var) {
   return found;
 }
 
-Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const Root& root) {
-  GpuKernel kernel;
-  kernel.name =
-      root.nests.size() == 1 ? program.name : str(program.name, "_", identifier(last_stored(nest)->name));
-  kernel.min_blocks = program.min_blocks;
+// Leaves the parameters, and the variables of blocks and threads, that the body uses. Tiles of a warp use
+// threadIdx.x, as lanes.
+void drop_unused(const Stmt& body, GpuKernel& kernel) {
+  kernel.params = touched(body, kernel.params);
+  for (Var& var : kernel.block_vars)
+    if (var != nullptr && !is_used(body, var)) var = nullptr;
+  for (size_t d = 0; d < kernel.thread_vars.size(); ++d) {
+    const bool is_lane = d == 0 && gpu::has_warp_tiles(body);
+    if (!is_lane && !is_used(body, kernel.thread_vars[d])) kernel.thread_vars[d] = nullptr;
+  }
+}
+
+// A pass in the form of the table: it makes a body of a body, which may fail, or checks it, or fills in the
+// kernel.
+template <auto pass>
+Status on_kernel(GpuKernel& kernel) {
+  const Stmt body = kernel.body;
+  const auto run = [&] {
+    if constexpr (std::is_invocable_v<decltype(pass), const Stmt&>)
+      return pass(body);
+    else
+      return pass(body, kernel);
+  };
+  if constexpr (std::is_void_v<decltype(run())>) {
+    run();
+  } else if constexpr (std::is_same_v<decltype(run()), Status>) {
+    return run();
+  } else {
+    ASSIGN_OR_RETURN(kernel.body, Result<Stmt>(run()));
+  }
+  return Status::ok();
+}
+
+constexpr GpuLoweringPass kGpuPasses[] = {
+    // First: all others know registers, and nothing of fragments.
+    {"fragments", on_kernel<gpu::lower_fragments>},
+    // Before cross-thread and virtual-threads, which judge the loops between an axis and its stores.
+    {"single-iterations", on_kernel<gpu::drop_single_iterations>},
+    // Before axes, behind which no loop says that threads share a sum; before reductions, for the operator.
+    {"cross-thread", on_kernel<gpu::lower_cross_thread>},
+    // Again: for two warps, cross-thread sums up in a loop of one iteration.
+    {"single-iterations-2", on_kernel<gpu::drop_single_iterations>},
+    // Before virtual-threads, which repeats unrolled loops as a whole and goes inside serial ones.
+    {"register-loops", on_kernel<gpu::unroll_register_loops>},
+    // Before axes: it knows the copies that a block shares by the thread loops around them.
+    {"virtual-threads", on_kernel<gpu::inject_virtual_threads>},
+    {"axes", on_kernel<gpu::bind_axes>},
+    // Behind axes, which brings guards on the thread; before barriers, which may not stand under one.
+    {"thread-guards", on_kernel<gpu::sink_thread_guards>},
+    // Behind axes: the thread's index tells its part.
+    {"registers", on_kernel<gpu::privatize_registers>},
+    // Behind cross-thread and thread-guards, which treat a reduction unlike a store; before simplify, as it
+    // brings guards.
+    {"reductions", on_kernel<plain_stores>},
+    {"hoist-shared", on_kernel<gpu::hoist_shared>},
+    // The passes from here on read indices and guards in canonical form, under the ranges of blocks and
+    // threads.
+    {"simplify", on_kernel<simplify_kernel>},
+    // Before copies, which loads ahead what stands under one guard.
+    {"equal-guards", on_kernel<gpu::merge_equal_guards>},
+    {"copies", on_kernel<gpu::overlap_copies>},
+    // Folds the conditions that copies joined.
+    {"simplify-2", on_kernel<simplify_kernel>},
+    // Before place-shared and barriers, which treat what the copy engine does unlike stores of threads.
+    {"fetches", on_kernel<gpu::lower_fetches>},
+    // Checks: behind all that changes indices.
+    {"check-warp-tiles", on_kernel<gpu::check_warp_tiles>},
+    {"check-units", on_kernel<gpu::check_units>},
+    // Before barriers: buffers that lie on each other need some.
+    {"place-shared", on_kernel<gpu::place_shared>},
+    // Behind all that moves or makes accesses.
+    {"barriers", on_kernel<gpu::insert_barriers>},
+    // Last: what the passes left unused is known now, such as a buffer that only the copy engine reads.
+    {"drop-unused", on_kernel<drop_unused>},
+};
+
+// `name`: of the kernel. `global`: the buffers that it may touch.
+Result<GpuKernel> lower_kernel(const Stmt& nest, std::string name, const Program& program,
+                               std::vector<Buffer> global, std::string_view last) {
   if (!has_axis(nest, gpu::block_axis) && !has_axis(nest, gpu::thread_axis))
     return invalid_config("the nest of ", last_stored(nest)->name,
                           " is bound neither to blocks nor to threads");
-  ASSIGN_OR_RETURN(Stmt body, gpu::lower_fragments(nest));
-  ASSIGN_OR_RETURN(body,
-                   gpu::lower_cross_thread(gpu::drop_single_iterations(body), gpu::thread_extents(nest)));
-  body = gpu::inject_virtual_threads(gpu::unroll_register_loops(gpu::drop_single_iterations(body)));
-  ASSIGN_OR_RETURN(body, gpu::bind_axes(body, kernel));
-  body = gpu::sink_thread_guards(body, kernel);
-  body = plain_stores(gpu::privatize_registers(body, kernel));
-  body = simplify(gpu::hoist_shared(body, kernel), kernel_ranges(kernel));
-  if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
-  body = simplify(gpu::overlap_copies(gpu::merge_equal_guards(body), kernel), kernel_ranges(kernel));
-  ASSIGN_OR_RETURN(body, gpu::lower_fetches(body, kernel));
-  RETURN_IF_ERROR(gpu::check_warp_tiles(body, kernel));
-  RETURN_IF_ERROR(gpu::check_units(body, kernel));
-  gpu::place_shared(body, kernel);
-  ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(body, kernel));
-  std::vector<Buffer> global = program.args;
-  global.insert(global.end(), root.between.begin(), root.between.end());
-  kernel.params = touched(kernel.body, global);
-  for (Var& var : kernel.block_vars)
-    if (var != nullptr && !is_used(kernel.body, var)) var = nullptr;
-  for (size_t d = 0; d < kernel.thread_vars.size(); ++d) {
-    const bool is_lane = d == 0 && gpu::has_warp_tiles(kernel.body);
-    if (!is_lane && !is_used(kernel.body, kernel.thread_vars[d])) kernel.thread_vars[d] = nullptr;
+  GpuKernel kernel{.name = std::move(name), .params = std::move(global)};
+  kernel.min_blocks = program.min_blocks;
+  kernel.body = nest;
+  for (const GpuLoweringPass& pass : kGpuPasses) {
+    RETURN_IF_ERROR(pass.run(kernel));
+    if (pass.name == last) break;
   }
   return kernel;
 }
 
+// A name that none of the kernels before it has.
+std::string name_of(const Stmt& nest, const Program& program, size_t nests,
+                    const std::vector<GpuKernel>& before) {
+  std::string name = nests == 1 ? program.name : str(program.name, "_", identifier(last_stored(nest)->name));
+  for (const GpuKernel& other : before)
+    if (other.name == name) name = str(name, "_", before.size());
+  return name;
+}
+
 }  // namespace
 
-Result<GpuProgram> lower_gpu(const Program& program) {
+std::span<const GpuLoweringPass> gpu_lowering_passes() { return kGpuPasses; }
+
+Result<GpuProgram> lower_gpu(const Program& program, std::string_view last) {
+  CHECK(last.empty() || std::ranges::find(kGpuPasses, last, &GpuLoweringPass::name) != std::end(kGpuPasses))
+      << "no pass is called " << last;
   for (const Buffer& arg : program.args)
     if (arg->role == BufferRole::kInOut)
       return invalid_config(
@@ -123,7 +200,7 @@ Result<GpuProgram> lower_gpu(const Program& program) {
   GpuProgram result{.name = program.name, .args = program.args};
   if (program.packing != nullptr) {
     ASSIGN_OR_RETURN(const Program packing, gpu::bind_packing(*program.packing));
-    ASSIGN_OR_RETURN(GpuProgram lowered, lower_gpu(packing));
+    ASSIGN_OR_RETURN(GpuProgram lowered, lower_gpu(packing, last));
     result.packing = std::make_shared<const GpuProgram>(std::move(lowered));
   }
   Root root;
@@ -134,10 +211,12 @@ Result<GpuProgram> lower_gpu(const Program& program) {
                             " memory but lives between kernels; compute_at it inside one");
     result.workspace.push_back(b);
   }
+  std::vector<Buffer> global = program.args;
+  global.insert(global.end(), root.between.begin(), root.between.end());
   for (const Stmt& nest : root.nests) {
-    ASSIGN_OR_RETURN(GpuKernel kernel, lower_kernel(nest, program, root));
-    for (const GpuKernel& other : result.kernels)
-      if (other.name == kernel.name) kernel.name = str(kernel.name, "_", result.kernels.size());
+    ASSIGN_OR_RETURN(
+        GpuKernel kernel,
+        lower_kernel(nest, name_of(nest, program, root.nests.size(), result.kernels), program, global, last));
     result.kernels.push_back(std::move(kernel));
   }
   return result;
@@ -199,7 +278,9 @@ std::string to_text(const GpuKernel& kernel) {
     const BufferNode& b = *kernel.shared[i];
     text += str("  shared ", b.name, " ", dtype_name(b.dtype), "[");
     for (size_t d = 0; d < b.shape.size(); ++d) text += (d == 0 ? "" : ", ") + std::to_string(b.shape[d]);
-    text += str("]", b.layout.empty() ? "" : " layout " + b.layout, " at ", kernel.shared_offsets[i], "\n");
+    text += str("]", b.layout.empty() ? "" : " layout " + b.layout);
+    if (i < kernel.shared_offsets.size()) text += str(" at ", kernel.shared_offsets[i]);
+    text += "\n";
   }
   for (size_t i = 0; i < kernel.tensor_maps.size(); ++i)
     text += str("  map ", i, " of ", kernel.tensor_maps[i].buffer->name, ": ",

@@ -29,7 +29,9 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler_core/arith/simplify.h"
@@ -84,9 +86,17 @@ GpuProgram packing_alone(const GpuProgram& packing);
 // Of what constant an argument of the main program is packed; null if it is none of packing's.
 Buffer packed_source(const GpuProgram& packing, const Buffer& packed);
 
+struct GpuLoweringPass {
+  std::string_view name;  // "barriers": of `tuner show --after`; one that runs again is "simplify-2"
+  Status (*run)(GpuKernel& kernel);
+};
+// What lower_gpu() runs on each kernel, in this order. Names are unique.
+std::span<const GpuLoweringPass> gpu_lowering_passes();
+
 // Lowers a GPU schedule. InvalidConfig names the loop or buffer that is not one (a nest not bound to blocks,
-// a barrier under a thread's guard, a packing entry that does more than move elements...).
-Result<GpuProgram> lower_gpu(const Program& program);
+// a barrier under a thread's guard, a packing entry that does more than move elements...). `last`: the name
+// of a pass, behind which each kernel stays as it is, for people to look at; empty: all run.
+Result<GpuProgram> lower_gpu(const Program& program, std::string_view last = {});
 
 // Whether a byte of shared memory belongs to both, two different buffers of kernel.shared.
 bool lie_on_each_other(const GpuKernel& kernel, const Buffer& a, const Buffer& b);

@@ -175,8 +175,8 @@ class CrossThread {
 
 }  // namespace
 
-Result<Stmt> lower_cross_thread(const Stmt& body, const Extents& threads) {
-  CrossThread pass(threads);
+Result<Stmt> lower_cross_thread(const Stmt& body) {
+  CrossThread pass(thread_extents(body));
   Stmt result = pass.visit(body);
   RETURN_IF_ERROR(pass.status());
   return result;

@@ -1,4 +1,4 @@
-// The passes of lower_gpu, each on the body of one kernel. Internal to lower/.
+// The passes of lower_gpu, each on the body of one kernel; gpu.cpp has their order. Internal to lower/.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ Status check_units(const Stmt& body, const GpuKernel& kernel);
 
 // Turns reduce loops bound to threadIdx.x into a sum in a register of each thread, combined over warps and
 // the block. Thread loops stay.
-Result<Stmt> lower_cross_thread(const Stmt& body, const Extents& threads);
+Result<Stmt> lower_cross_thread(const Stmt& body);
 
 // Moves virtual thread loops inside.
 Stmt inject_virtual_threads(const Stmt& body);

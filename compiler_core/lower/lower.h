@@ -13,8 +13,12 @@
 //                      indexes registers or fragments, because these need constant indices
 //   simplify           bounds-aware simplification of indices and guards; removes dead branches
 //
-// All are pure; any thread may call them. A Program without anything left to run has a null body.
+// All are pure; any thread may call them. A Program without anything left to run has a null body. The table
+// in lower.cpp has their order, and why.
 #pragma once
+
+#include <span>
+#include <string_view>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/stmt.h"
@@ -29,8 +33,16 @@ Program partition_loops(const Program& program, int64_t max_stores = 4096);
 Result<Program> unroll_loops(const Program& program, int64_t max_stores);
 Program simplify_program(const Program& program);
 
-// Runs all of the above in order. InvalidConfig also for an output that lies on an operand and is not read and written
-// as analysis/in_place.h asks. The packing Program is not touched: it is lowered on its own.
-Result<Program> lower(const Program& program, int64_t max_unrolled_stores);
+struct LoweringPass {
+  std::string_view name;  // "partition": of `tuner show --after`; one that runs again is "simplify-2"
+  Result<Program> (*run)(const Program& program, int64_t max_stores);
+};
+// What lower() runs, in this order. Names are unique.
+std::span<const LoweringPass> lowering_passes();
+
+// Runs the passes up to and with the one named `last`, which is one of them, or empty: all. InvalidConfig
+// also for an output that lies on an operand and is not read and written as analysis/in_place.h asks. The
+// packing Program is not touched: it is lowered on its own.
+Result<Program> lower(const Program& program, int64_t max_unrolled_stores, std::string_view last = {});
 
 }  // namespace tuner

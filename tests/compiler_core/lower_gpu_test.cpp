@@ -1,14 +1,22 @@
-// lower_gpu: kernels as one thread sees them; where barriers stand; what is refused.
+// lower_gpu: kernels as one thread sees them; where barriers stand; what is refused; what each pass does.
 #include "compiler_core/lower/gpu.h"
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <set>
+
 #include "compiler_core/lower/gpu_passes.h"
+#include "compiler_core/lower/lower.h"
 #include "tests/compiler_core/gpu_schedules.h"
+#include "tests/compiler_core/warp_tile_schedules.h"
 
 namespace tuner {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::tiled_product;
 
 std::string lowered(const Schedule& s) {
@@ -199,10 +207,8 @@ TEST(LowerGpu, PartsOfAReductionBeginWithItsIdentity) {
   const auto parts = [](ReduceOp op) {
     const Buffer x = make_buffer("x", DType::kFloat32, {64}), y = make_buffer("y", DType::kFloat32, {1});
     const Var t = make_var("t");
-    const Result<Stmt> lowered =
-        gpu::lower_cross_thread(make_for(t, 64, make_reduce(y, {0}, op, {}, load(x, {Expr(t)}), {}),
-                                         AxisKind::kReduce, LoopKind::kThreadX),
-                                {64, 1, 1});
+    const Result<Stmt> lowered = gpu::lower_cross_thread(make_for(
+        t, 64, make_reduce(y, {0}, op, {}, load(x, {Expr(t)}), {}), AxisKind::kReduce, LoopKind::kThreadX));
     return lowered ? to_text(*lowered) : lowered.message();
   };
   EXPECT_THAT(parts(ReduceOp::kSum), ::testing::HasSubstr("y.part[0] = 0\n"));
@@ -276,6 +282,148 @@ TEST(LowerGpu, Refuses) {
   block_inside.bind(block_inside.split(i, 2).inner, LoopKind::kBlockX);
   EXPECT_EQ(lowered(block_inside),
             "block axis i.inner stands inside serial loop i.outer; reorder it outside");
+}
+
+// What a pass changes: a text that stands there before it, and one that stands there behind it.
+struct Change {
+  std::string_view pass;
+  Schedule of;
+  std::string before, behind;
+};
+
+// y[i] = x[i], or z[i] from the sixth element on; a thread has four.
+Schedule either() {
+  te::Builder b("either");
+  const Buffer x = b.input("x", {8}), z = b.input("z", {8});
+  b.compute(
+      "y", {8}, [&](const te::Indices& i) { return select(i[0] < 5, load(x, i), load(z, i)); },
+      BufferRole::kOutput);
+  Schedule s(b.finish());
+  const auto [thread, each] = s.split(s.axes<1>(s.tensor("y"))[0], 4);
+  s.bind(thread, LoopKind::kThreadX);
+  s.unroll(each);
+  return s;
+}
+
+std::vector<Change> changes() {
+  const Schedule tiled = tiled_product(6, 8, 6);
+  const Schedule twice = tiled_product(8, 8, 8, {.virtual_threads = true});
+  const Schedule ahead = tiled_product(6, 8, 6, {.double_buffer = true});
+  const Schedule rows = testing::row_shares(2, 128, 64, 1), fetched = testing::fetched_product();
+  return {
+      {"fragments", testing::warp_product(testing::half_product(DType::kFloat16, 33, 32, 64, true), {}),
+       "acc.fragment float32[32, 16] fragment\n", "acc.fragment float32[16] register\n"},
+      {"single-iterations", tiled, "      vthread j.inner.outer in 0..1\n        threadIdx.x thread",
+       "    blockIdx.x j.outer in 0..1\n      threadIdx.x thread"},
+      {"cross-thread", rows, "threadIdx.x reduce c.inner", "warp_allreduce.sum.32(total.part[0])"},
+      {"single-iterations-2", rows, "unrolled warp in 0..1", "total.part[0] += total.warps[row.inner, 1]"},
+      {"register-loops", tiled, " for i in 0..2", " unrolled i in 0..2"},
+      {"virtual-threads", twice, "vthread j.inner.outer", "acc float32[2, 2, 2] register"},
+      {"axes", tiled, "threadIdx.x", "grid (1, 2, 1) block (8, 1, 1)"},
+      {"thread-guards", testing::row_shares(5, 20, 16, 2),
+       "(total.part[0])\n    total[0] = ", "(total.part[0])\n    if bx*2 + ty < 5\n"},
+      {"registers", ahead, "b.packed.staged float32[4, 8] register",
+       "b.packed.staged float32[4, 1] register"},
+      {"reductions", tiled, "acc[i, j] += ", "acc[i, j] = acc[i, j] + "},
+      {"hoist-shared", tiled, "allocate a.packed float32[1, 1, 4, 4] shared",
+       "\n  shared a.packed float32[1, 1, 4, 4]\n"},
+      {"simplify", rows, "total.warps[ty, tx//32]", "total.warps[0, tx//32]"},
+      {"equal-guards", ahead, "tx], 0)\n    if k.outer < 1\n", "tx], 0)\n      unrolled p0"},
+      {"copies", tiled, "a.packed[0, 0, p0.p1.p2.p3.fused.outer*2 + tx//4, tx%4] = select(",
+       "a.packed[0, 0, p0.p1.p2.p3.fused.outer*2 + tx//4, tx%4] = a.ahead[]"},
+      {"simplify-2", either(), "select(!(", " >= 5, z["},
+      {"fetches", fetched, "for p2 in 0..4", "= map 0 of a at [0, by*4]"},
+      {"place-shared", tiled, "b.packed float32[1, 1, 4, 8]\n", "b.packed float32[1, 1, 4, 8] at 64\n"},
+      {"barriers", tiled, "tx] = b.ahead[]\n    reduce k.inner", "tx] = b.ahead[]\n    barrier shared\n"},
+      {"drop-unused", fetched, "kernel product(a, b, out)", "kernel product(out)"},
+  };
+}
+
+std::string lowered_until(const Schedule& s, std::string_view last) {
+  const Result<Program> program = s.finish();
+  if (!program) return program.message();
+  const Result<GpuProgram> gpu = lower_gpu(*program, last);
+  return gpu ? to_text(*gpu) : gpu.message();
+}
+
+TEST(GpuLoweringPasses, EachChangesTheKernelThatItIsFor) {
+  const std::vector<Change> all = changes();
+  std::string before;
+  for (const GpuLoweringPass& pass : gpu_lowering_passes()) {
+    SCOPED_TRACE(pass.name);
+    const auto change = std::ranges::find(all, pass.name, &Change::pass);
+    if (pass.name.starts_with("check-")) {
+      EXPECT_EQ(lowered_until(all[0].of, pass.name), lowered_until(all[0].of, before));
+    } else if (change == all.end()) {
+      ADD_FAILURE() << "no kernel shows what it does";
+    } else {
+      const std::string earlier =
+          before.empty() ? to_text(*change->of.finish()) : lowered_until(change->of, before);
+      const std::string later = lowered_until(change->of, pass.name);
+      EXPECT_THAT(earlier, AllOf(HasSubstr(change->before), Not(HasSubstr(change->behind))));
+      EXPECT_THAT(later, AllOf(HasSubstr(change->behind), Not(HasSubstr(change->before))));
+    }
+    before = pass.name;
+  }
+  for (const Change& change : all)
+    EXPECT_NE(std::ranges::find(gpu_lowering_passes(), change.pass, &GpuLoweringPass::name),
+              gpu_lowering_passes().end())
+        << change.pass << " does not run";
+}
+
+TEST(GpuLoweringPasses, BehindTheLastOneIsTheWhole) {
+  for (const Change& change : changes())
+    EXPECT_EQ("\n" + lowered_until(change.of, gpu_lowering_passes().back().name), lowered(change.of));
+}
+
+TEST(GpuLoweringPasses, EveryKernelAndThePackingStopAtTheSamePass) {
+  Schedule s(testing::matmul(4, 19, 17));
+  s.pack(s.tensor("B"), {{1}, {0}});
+  const auto [i, j] = s.axes<2>(s.tensor("C"));
+  s.bind(i, LoopKind::kBlockX);
+  s.bind(j, LoopKind::kThreadX);
+  const auto parts = [&](std::string_view last) {
+    const std::string text = lowered_until(s, last);
+    const size_t packing = text.find("once before:\n");
+    return packing == std::string::npos ? std::pair(text, std::string())
+                                        : std::pair(text.substr(0, packing), text.substr(packing));
+  };
+  const auto [kernel, packing] = parts("virtual-threads");
+  EXPECT_THAT(kernel, HasSubstr("threadIdx.x n in 0..19"));
+  EXPECT_THAT(packing, HasSubstr("threadIdx.x "));
+  const auto [bound_kernel, bound_packing] = parts("axes");
+  EXPECT_THAT(bound_kernel, AllOf(HasSubstr("C[bx, tx]"), Not(HasSubstr("threadIdx.x"))));
+  EXPECT_THAT(bound_packing, AllOf(HasSubstr("bx*256 + tx"), Not(HasSubstr("threadIdx.x"))));
+}
+
+// The names in the first column of a table of a page, below the heading that begins so.
+std::vector<std::string> first_column(const std::string& page, const std::string& heading) {
+  std::ifstream in(std::string(TUNER_SOURCE_DIR) + "/" + page);
+  std::vector<std::string> names;
+  bool below = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("#")) below = line.starts_with(heading);
+    if (below && line.starts_with("| `")) names.push_back(line.substr(3, line.find('`', 3) - 3));
+  }
+  return names;
+}
+
+TEST(LoweringPasses, ThePageListsThoseThatRunInTheirOrder) {
+  const auto names = [](const auto& passes) {
+    std::vector<std::string> result;
+    for (const auto& pass : passes) result.emplace_back(pass.name);
+    return result;
+  };
+  const std::string page = "compiler_core/lower/README.md";
+  EXPECT_EQ(first_column(page, "# lower"), names(lowering_passes()));
+  EXPECT_EQ(first_column(page, "## For GPUs"), names(gpu_lowering_passes()));
+}
+
+TEST(LoweringPasses, NamesAreUnique) {
+  std::set<std::string_view> cpu, gpu;
+  for (const LoweringPass& pass : lowering_passes()) EXPECT_TRUE(cpu.insert(pass.name).second) << pass.name;
+  for (const GpuLoweringPass& pass : gpu_lowering_passes())
+    EXPECT_TRUE(gpu.insert(pass.name).second) << pass.name;
 }
 
 }  // namespace

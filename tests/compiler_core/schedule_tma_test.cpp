@@ -18,44 +18,8 @@ using testing::gpu_product;
 using ::testing::HasSubstr;
 using testing::loops;
 
-struct Options {
-  int64_t m = 9, n = 8, k = 20;
-  int64_t stages = 3;  // 0: no pipeline
-  bool tma_a = true, tma_b = true;
-  std::string layout_a;
-};
-
-// A product in blocks of 4 x 8, a thread an element; tiles of 4 x 8 of a and 8 x 8 of b, in steps of 8.
-Schedule product(const Options& o = {}) {
-  Schedule s(gpu_product(o.m, o.n, o.k));
-  const Tensor out = s.tensor("out"), acc = s.tensor("acc");
-  const Tensor a = s.pack(s.tensor("a"), {{0, 4}, {1, 8}, {0, 4, true}, {1, 8, true}});
-  const Tensor b = s.pack(s.tensor("b"), {{0, 8}, {1, 8}, {0, 8, true}, {1, 8, true}});
-  s.set_scope(a, MemoryScope::kShared);
-  s.set_scope(b, MemoryScope::kShared);
-  s.set_scope(acc, MemoryScope::kRegister);
-  const auto [sum] = s.reduce_axes<1>(acc);
-  s.pad_reduction(sum, 8);
-  const auto [i, j] = s.axes<2>(out);
-  const auto [by, row] = s.split(i, 4);
-  const auto [bx, column] = s.split(j, 8);
-  s.reorder({by, bx, row, column});
-  s.bind(by, LoopKind::kBlockY);
-  s.bind(bx, LoopKind::kBlockX);
-  s.bind(row, LoopKind::kThreadY);
-  s.bind(column, LoopKind::kThreadX);
-  s.compute_at(acc, column);
-  const auto [acc_i, acc_j] = s.inner_axes<2>(acc);
-  const auto [k_outer, k_inner] = s.split(sum, 8);
-  s.reorder({k_outer, k_inner, acc_i, acc_j});
-  s.decompose_reduction(acc, k_outer);
-  for (const Tensor& tile : {a, b}) s.compute_at(tile, k_outer);
-  if (o.tma_a) s.copy_by_tma(a);
-  if (o.tma_b) s.copy_by_tma(b);
-  if (o.stages > 0) s.pipeline({a, b}, k_outer, o.stages);
-  if (!o.layout_a.empty()) s.set_layout(a, o.layout_a);
-  return s;
-}
+using Options = testing::FetchedOptions;
+Schedule product(const Options& o = {}) { return testing::fetched_product(o); }
 
 TEST(ScheduleTma, AFetchMeansItsLoops) {
   const std::string text = loops(product({.m = 8, .n = 8, .k = 16, .stages = 0}));

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/lower/lower.h"
 #include "db/sqlite/sqlite.h"
 #include "db/store.h"
 #include "templates/schedule_template.h"
@@ -23,6 +24,7 @@ namespace tuner {
 namespace {
 
 using nlohmann::json;
+using testing::Contains;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -458,6 +460,70 @@ TEST_F(CliTest, ShowPrintsEveryFormOfTheDefaultAndOfTheTunedKernel) {
   EXPECT_EQ(trial.exit_code, 0) << trial.err;
   EXPECT_THAT(trial.out, HasSubstr(best_config_));
   EXPECT_EQ(tuner("show t99999 --db t.db").exit_code, 1);
+}
+
+// What stands behind the last pass, compiled as it stands, is the code of the kernel.
+TEST_F(CliTest, AfterTheLastPassShowPrintsWhatCodeIsGeneratedFrom) {
+  const Target target = host_target();
+  const Workload workload = *workload_from_key(kKey);
+  const auto instance = templates_for(workload, target)->front()->apply(workload, target);
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const Program program =
+      *(*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+  ASSERT_NE(program.packing, nullptr);
+  const Program lowered = *lower_for(program, target);
+  EXPECT_EQ(*emit_asm(lowered, target, {.as_written = true}), *emit_asm(program, target));
+  const Outcome3 all = tuner("show conv.json --after all");
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr(str(", ", lowering_passes().back().name, "\n", to_text(lowered))));
+  for (const LoweringPass& pass : lowering_passes())
+    EXPECT_EQ(to_text(*lower_for(program, target, pass.name)->packing),
+              to_text(*lower(*program.packing, CompileOptions().max_unrolled_stores, pass.name)))
+        << pass.name;
+
+  const auto code_of = [](const std::string& text) {
+    return text.substr(std::min(text.find("\nkernel "), text.size()));
+  };
+  const std::string on_gpu = "show conv.json --target 'cuda -arch=sm_80'";
+  const Outcome3 kernels = tuner(on_gpu + " --as kernels");
+  EXPECT_THAT(kernels.out, HasSubstr("barrier shared")) << kernels.err;
+  EXPECT_EQ(code_of(tuner(on_gpu + " --after drop-unused").out), code_of(kernels.out));
+}
+
+// Every name that the help lists is taken, by the targets that it is listed for, and by no others.
+TEST_F(CliTest, TheHelpListsThePassesOfEachKindOfTarget) {
+  std::string help = tuner("show --help").out;
+  help.erase(std::unique(help.begin(), help.end(),
+                         [](char a, char b) { return std::isspace(a) && std::isspace(b); }),
+             help.end());
+  std::ranges::replace(help, '\n', ' ');
+  const auto listed = [&](const std::string& kind) {
+    const size_t begin = help.find("on " + kind + " targets ");
+    EXPECT_NE(begin, std::string::npos) << help;
+    std::istringstream words(help.substr(begin + kind.size() + 12));
+    std::vector<std::string> names;
+    for (std::string word; words >> word;) {
+      names.push_back(word.substr(0, word.find_first_of(",;.")));
+      if (!word.ends_with(',')) break;
+    }
+    return names;
+  };
+  const std::vector<std::string> cpu = listed("llvm"), gpu = listed("cuda");
+  EXPECT_THAT(cpu, Contains("unroll"));
+  EXPECT_THAT(gpu, Contains("barriers"));
+  for (const auto& [names, others, target] :
+       {std::tuple(cpu, gpu, std::string("cpu")), std::tuple(gpu, cpu, std::string("cuda -arch=sm_80"))}) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const Outcome3 shown = tuner(str("show conv.json --target '", target, "' --after ", names[i]));
+      EXPECT_EQ(shown.exit_code, 0) << names[i] << ": " << shown.err;
+      EXPECT_THAT(shown.out,
+                  HasSubstr(str("# after pass ", i + 1, " of ", names.size(), ", ", names[i], "\n")));
+    }
+    for (const std::string& other : others) {
+      if (std::ranges::find(names, other) != names.end()) continue;
+      EXPECT_EQ(tuner(str("show conv.json --target '", target, "' --after ", other)).exit_code, 2) << other;
+    }
+  }
 }
 
 TEST_F(CliTest, APrintedScheduleReplaysAndAChangedOneChangesTheLoops) {

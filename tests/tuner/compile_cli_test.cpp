@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 using testing::CommandResult;
 using testing::eventually;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Process;
 
 // Folders and files, as a whole: nothing may be left behind.
@@ -132,6 +133,17 @@ TEST_P(EachNetwork, IsCompiledCheckedAndRun) {
 
 INSTANTIATE_TEST_SUITE_P(All, EachNetwork, ::testing::ValuesIn(testing::network_names()),
                          [](const auto& network) { return network.param; });
+
+TEST_F(CompileCommand, ShowPrintsAModelsGraphAfterItsPasses) {
+  save("resnet50");
+  const std::string plain = tuner("show resnet50.onnx").out;
+  EXPECT_THAT(plain, HasSubstr("BatchNormalization"));
+  EXPECT_THAT(tuner("show resnet50.onnx --after plain-gemms").out, HasSubstr("BatchNormalization"));
+  const CommandResult folded = tuner("show resnet50.onnx --after fold-scales");
+  EXPECT_EQ(folded.exit_code, 0) << folded.err;
+  EXPECT_THAT(folded.out, Not(HasSubstr("BatchNormalization")));
+  EXPECT_EQ(tuner("show resnet50.onnx --after all").out, tuner("show resnet50.onnx --after drop-dead").out);
+}
 
 // An extracted job, once submitted, holds answers for each step that is compiled: the same workloads, equally often.
 TEST_F(CompileCommand, ExtractListsTheStepsThatAreCompiled) {

@@ -56,6 +56,11 @@ class CompletionRules : public ::testing::Test {
   Words asked_;
 };
 
+TEST_F(CompletionRules, APassOfSeveralKindsOfTargetsIsOfferedOnce) {
+  EXPECT_THAT(words({"show", "conv.json", "--after", "simplify"}),
+              UnorderedElementsAre("simplify", "simplify-2", "simplify-3"));
+}
+
 TEST_F(CompletionRules, CommandsComeFirstAndHiddenOnesNever) {
   EXPECT_THAT(words({"re"}), ElementsAre("records", "report", "rerun", "revalidate"));
   EXPECT_THAT(words({""}), Not(Contains("complete")));
@@ -307,6 +312,7 @@ TEST_P(Shells, OfferStrategiesOperatorsLayoutsPassesAndLists) {
   EXPECT_THAT(offered("tuner extract model.onnx --layout NC"),
               UnorderedElementsAre("NCHW", "NCHW4c", "NCHW8c", "NCHW16c"));
   EXPECT_THAT(offered("tuner show model.onnx --after fold-s"), ElementsAre("fold-scales"));
+  EXPECT_THAT(offered("tuner show conv.json --after thread-"), ElementsAre("thread-guards"));
   EXPECT_THAT(offered("tuner compile model.onnx --algorithms direct,w"), ElementsAre("direct,winograd"));
 }
 

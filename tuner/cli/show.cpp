@@ -1,6 +1,6 @@
 // tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR, assembler, or what bounds it
 // (roofline); for a GPU its lowered kernels, CUDA source, resources or machine code. Or the space that is
-// searched for it.
+// searched for it. --after shows the loops, or a model's graph, behind a pass.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -25,10 +25,10 @@ namespace tuner::cli {
 namespace {
 
 struct ShowOptions {
-  std::string what, as = "loops", db, target;
-  ModelView model;
+  std::string what, db, target;
+  KernelView kernel;
+  ModelView model;  // without `as` and `after`, which are the kernel's, too
   bool as_given = false;
-  std::string replay;  // file with a schedule, as --as schedule prints it; empty: the kernel's own
 };
 
 // Whether the text has this form and is no file.
@@ -48,7 +48,7 @@ std::vector<std::string> all_words() {
 }
 
 Status show(const CliTask& task, const ChosenKernel& kernel, const ShowOptions& options, const Store* store) {
-  ASSIGN_OR_RETURN(const std::string text, kernel_text(task, kernel, options.as, options.replay, store));
+  ASSIGN_OR_RETURN(const std::string text, kernel_text(task, kernel, options.kernel, store));
   if (!kernel.note.empty())
     std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), with_commands(kernel.note).c_str());
   std::printf("%s", text.c_str());
@@ -59,7 +59,7 @@ Status show_trial(const ShowOptions& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.db, Store::Mode::kRead));
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store->trial(options.what));
   ASSIGN_OR_RETURN(const CliTask task, task_from_keys(trial.task.workload_key, trial.task.target));
-  if (options.as == "space") {
+  if (options.kernel.as == "space") {
     ASSIGN_OR_RETURN(const std::string text, space_text(task));
     std::printf("%s", text.c_str());
     return Status::ok();
@@ -88,8 +88,10 @@ Status show_trial(const ShowOptions& options) {
 Status show_file(const ShowOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.what, options.target));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
+  if (options.kernel.as != "space")
+    for (const CliTask& task : tasks) RETURN_IF_ERROR(check_view(task, options.kernel));
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (options.as == "space") {
+    if (options.kernel.as == "space") {
       ASSIGN_OR_RETURN(const std::string text, space_text(tasks[i]));
       std::printf("%s%s", i > 0 ? "\n" : "", text.c_str());
       continue;
@@ -103,7 +105,8 @@ Status show_file(const ShowOptions& options) {
 
 Status show_model(const ShowOptions& options) {
   ModelView view = options.model;
-  if (options.as_given) view.as = options.as;
+  view.after = options.kernel.after;
+  if (options.as_given) view.as = options.kernel.as;
   ASSIGN_OR_RETURN(const ModelText shown, model_text(options.what, view));
   std::printf("%s", shown.text.c_str());
   if (!shown.note.empty()) std::fprintf(stderr, "%s\n", shown.note.c_str());
@@ -116,8 +119,8 @@ Status show_compiled(const ShowOptions& options) {
         options.what, ": is a folder, expected a job file, or a folder with plan.json (a compiled model)");
   ASSIGN_OR_RETURN(const CompiledPlan plan, read_plan(options.what));
   ASSIGN_OR_RETURN(const std::string text,
-                   compiled_text(plan, options.as_given ? options.as : "plan", text_width()));
-  if (!options.model.is_default())
+                   compiled_text(plan, options.as_given ? options.kernel.as : "plan", text_width()));
+  if (!options.model.is_default() || !options.kernel.after.empty())
     return invalid_argument("--after, --batch, --dim: not for a compiled model; found ", options.what);
   std::printf("%s", text.c_str());
   return Status::ok();
@@ -127,12 +130,14 @@ Status show_what(const ShowOptions& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(options.what, ignored)) return show_compiled(options);
   if (options.what.ends_with(".onnx")) return show_model(options);
-  if (options.as == "graph" || !options.model.is_default())
-    return invalid_argument(
-        "--as graph, --after, --batch, --dim: for a file whose name ends with .onnx; found ", options.what);
-  if (std::ranges::find(compiled_views(), options.as) != compiled_views().end())
-    return invalid_argument("--as ", options.as, ": for the folder of a compiled model; found ",
+  if (options.kernel.as == "graph" || !options.model.is_default())
+    return invalid_argument("--as graph, --batch, --dim: for a file whose name ends with .onnx; found ",
                             options.what);
+  if (std::ranges::find(compiled_views(), options.kernel.as) != compiled_views().end())
+    return invalid_argument("--as ", options.kernel.as, ": for the folder of a compiled model; found ",
+                            options.what);
+  if (options.kernel.as == "space" && !options.kernel.after.empty())
+    return invalid_argument("--after: found --as space, expected loops");
   if (is_trial(options.what)) return show_trial(options);
   if (is_job(options.what))
     return invalid_argument(options.what, ": is a job, expected one of its trials, such as ", options.what,
@@ -156,24 +161,24 @@ void add_show_command(Command app, CommandContext& context) {
       .required();
   command
       .add_option(
-          "--as", options->as,
+          "--as", options->kernel.as,
           "What to print. Kernels: schedule, loops, space (knobs, number of valid configs), roofline. For a "
-          "CPU "
-          "also llvm and asm. For CUDA also kernels, cuda (the source), resources and sass (the hot loop, "
-          "with counts). A model: graph. A compiled model: graph, plan, layers (times), memory")
+          "CPU also llvm and asm. For CUDA also kernels, cuda (the source), resources and sass (the hot "
+          "loop, with counts). A model: graph. A compiled model: graph, plan, layers (times), memory")
       .one_of(all_words())
       .show_default()
       .when_given([options] { options->as_given = true; });
   command
-      .add_option(
-          "--after", options->model.after,
-          str("Of a model: its graph after this pass and those before it: ", pass_names(), ", or all"))
+      .add_option("--after", options->kernel.after,
+                  str("Print what this pass and those before it leave, or all. Passes of a kernel, whose "
+                      "loops are printed: ",
+                      kernel_passes_text(), ". Passes of a model, whose graph is printed: ", pass_names()))
       .type_name("PASS")
-      .offers(offer_words_in(pass_names() + " all"));
+      .offers(offer_words_in(str(kernel_pass_names(), ", ", pass_names(), ", all")));
   add_extent_options(command, options->model.batch, options->model.dims);
   command
       .add_option(
-          "--replay", options->replay,
+          "--replay", options->kernel.replay_file,
           "Print the kernel under the schedule of this file (- is standard input), in the form that --as "
           "schedule prints: to see what a change of it does")
       .type_name("SCHEDULE");

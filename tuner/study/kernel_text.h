@@ -13,10 +13,24 @@ namespace tuner {
 // Every form that some target has: schedule, loops, roofline, and those of the back ends.
 std::vector<std::string> kernel_forms();
 
-// The kernel in the form `as`, under a heading of comments. `replay_file`: a schedule to print it under instead of its own, in
-// the form that `as` schedule has; empty: its own. `store`: where a roofline reads the course of the search; may be null.
-// InvalidArgument: the target has no such form, or the schedule cannot be read or replayed.
-Result<std::string> kernel_text(const CliTask& task, const ChosenKernel& kernel, const std::string& as,
-                                const std::string& replay_file, const Store* store);
+// The lowering passes of some target, each once: "reductions, simplify, ...".
+std::string kernel_pass_names();
+// Which targets have which, for help: "on llvm targets reductions, ...; on cuda targets fragments, ...".
+std::string kernel_passes_text();
+
+struct KernelView {
+  std::string as = "loops";  // a form
+  std::string after;         // a pass of lowering, or "all": the loops behind it; empty: as scheduled
+  std::string
+      replay_file;  // a schedule to print it under, in the form that `as` schedule has; empty: its own
+};
+
+// InvalidArgument: the task's target has no such form or pass, or the two do not go together.
+Status check_view(const CliTask& task, const KernelView& view);
+
+// The kernel as `view` says, under a heading of comments. `store`: where a roofline reads the course of the
+// search; may be null. InvalidArgument: check_view(), or the schedule cannot be read or replayed.
+Result<std::string> kernel_text(const CliTask& task, const ChosenKernel& kernel, const KernelView& view,
+                                const Store* store);
 
 }  // namespace tuner
