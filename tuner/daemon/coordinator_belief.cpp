@@ -18,11 +18,11 @@ Status Coordinator::load_distrust() {
   constexpr int64_t kDayUs = 86'400'000'000;
   ASSIGN_OR_RETURN(const std::vector<DeathRow> deaths, store_.deaths());
   ASSIGN_OR_RETURN(const std::vector<QuarantineRow> quarantine, store_.quarantine(""));
-  const std::lock_guard lock(mutex_);
-  for (const DeathRow& line : deaths) (void)ledger_.take(line);
+  const Locked farm(farm_);
+  for (const DeathRow& line : deaths) (void)farm->ledger.take(line);
   for (const QuarantineRow& row : quarantine)
     if (options_.wall_us() - row.received_at_us < kDayUs)
-      workers_.remember_quarantined(row.worker_id, row.why, clock_.now_ms());
+      farm->workers.remember_quarantined(row.worker_id, row.why, clock_.now_ms());
   return Status::ok();
 }
 
@@ -60,10 +60,10 @@ Result<bool> Coordinator::is_of_its_sender(Incoming& result) {
     record.environment.worker_incarnation = sender.incarnation;
     std::optional<LeaseTable::Claim> claim;
     {
-      const std::lock_guard lock(mutex_);
-      claim = leases_.claim(record.trial_id, record.attempt, sender, clock_.now_ms());
+      const Locked farm(farm_);
+      claim = farm->leases.claim(record.trial_id, record.attempt, sender, clock_.now_ms());
       if (claim && claim->granted) {
-        const Work& work = leases_.find(record.trial_id)->work;
+        const Work& work = farm->leases.find(record.trial_id)->work;
         result.claim = *claim;
         result.repeats = work.options.repeats;
         result.facts = facts_of(work.task);
@@ -139,13 +139,13 @@ Status Coordinator::quarantine(SyncCall& call, const QuarantineRow& row, bool cu
   if (const auto more = quarantine_log_.say())
     spdlog::warn("a result of worker {} for {} cannot be and is in quarantine: {}{}", call.life.worker_id, id,
                  row.why, *more);
-  const std::lock_guard lock(mutex_);
-  const int64_t pause = workers_.count_quarantined(call.session(), row.why, clock_.now_ms());
+  const Locked farm(farm_);
+  const int64_t pause = farm->workers.count_quarantined(call.session(), row.why, clock_.now_ms());
   if (pause > 0)
     spdlog::warn("worker {} gets nothing for {} s: it sends results that cannot be", call.life.worker_id,
                  pause / 1000);
   if (!current) return Status::ok();
-  if (auto loss = leases_.fault(row.lease_id, call.life.worker_id, "its result cannot be: " + row.why)) {
+  if (auto loss = farm->leases.fault(row.lease_id, call.life.worker_id, "its result cannot be: " + row.why)) {
     metrics_.lost(LostWhy::kFault, 1);
     losses.push_back(*std::move(loss));
   }
@@ -174,12 +174,12 @@ std::optional<bool> Coordinator::take_impossible_race(SyncCall& call, const v1::
 }
 
 // A worker whose machine has become slower is left alone until it is calm.
-void Coordinator::note_pace_locked(const Incoming& result) {
+void Coordinator::note_pace(FarmState& farm, const Incoming& result) {
   const MeasureRecord& r = result.record;
   if (!result.facts.on_host || !result.claim.current) return;
   const double sentinel_ns = std::min(r.sentinel_before_ns, r.sentinel_after_ns);
   const std::string& worker = result.call->life.worker_id;
-  switch (workers_.observe_sentinel(result.call->session(), sentinel_ns, clock_.now_ms())) {
+  switch (farm.workers.observe_sentinel(result.call->session(), sentinel_ns, clock_.now_ms())) {
     case Standing::News::kSlower:
       spdlog::warn("worker {} has become slower; it gets little until it is calm", worker);
       break;
@@ -201,15 +201,15 @@ void Coordinator::note_pace_locked(const Incoming& result) {
 void Coordinator::take_deaths(std::vector<LeaseTable::Loss>& losses) {
   std::vector<DeathRow> lines;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     for (LeaseTable::Loss& loss : losses) {
-      const LeaseTable::Trial* const trial = leases_.find(loss.trial_id);
+      const LeaseTable::Trial* const trial = farm->leases.find(loss.trial_id);
       if (!loss.death || trial == nullptr || trial->work.kind != WorkKind::kTrial) continue;
       const Work work = trial->work;
       const auto& [life, running, alone] = *loss.death;
       lines.push_back(PoisonLedger::line(work, life, running ? DeathPhase::kRunning : DeathPhase::kBuilding,
                                          alone, options_.wall_us()));
-      if (!ledger_.take(lines.back())) continue;
+      if (!farm->ledger.take(lines.back())) continue;
       lines.push_back(
           PoisonLedger::line(work, life, DeathPhase::kPoison, /*alone=*/false, options_.wall_us()));
       metrics_.configs_poisoned.add();
@@ -217,9 +217,9 @@ void Coordinator::take_deaths(std::vector<LeaseTable::Loss>& losses) {
     // Those of this call that it was decided on, and others of the same config, which wait.
     if (!lines.empty())
       for (LeaseTable::Loss& loss : losses) {
-        const LeaseTable::Trial* const trial = leases_.find(loss.trial_id);
+        const LeaseTable::Trial* const trial = farm->leases.find(loss.trial_id);
         if (trial == nullptr || trial->work.kind != WorkKind::kTrial) continue;
-        if (auto why = ledger_.verdict(trial->work)) {
+        if (auto why = farm->ledger.verdict(trial->work)) {
           loss.retry = false;
           loss.message = *std::move(why);
         }
@@ -231,16 +231,16 @@ void Coordinator::take_deaths(std::vector<LeaseTable::Loss>& losses) {
     if (const auto more = disk_log_.say())
       spdlog::error("the poison ledger is not written: {}{}", shown(stored.message()), *more);
   if (!poison) return;
-  const std::lock_guard lock(mutex_);
-  for (const std::string& id : leases_.find_all([&](const LeaseTable::Trial& trial) {
-         return trial.work.kind == WorkKind::kTrial && ledger_.verdict(trial.work).has_value();
+  const Locked farm(farm_);
+  for (const std::string& id : farm->leases.find_all([&](const LeaseTable::Trial& trial) {
+         return trial.work.kind == WorkKind::kTrial && farm->ledger.verdict(trial.work).has_value();
        })) {
     if (std::ranges::find(losses, id, &LeaseTable::Loss::trial_id) != losses.end()) continue;
-    const LeaseTable::Trial& trial = *leases_.find(id);
+    const LeaseTable::Trial& trial = *farm->leases.find(id);
     losses.push_back({.trial_id = id,
                       .attempt = std::max(trial.attempt, 1),
                       .retry = false,
-                      .message = *ledger_.verdict(trial.work)});
+                      .message = *farm->ledger.verdict(trial.work)});
   }
 }
 
@@ -248,8 +248,8 @@ void Coordinator::take_deaths(std::vector<LeaseTable::Loss>& losses) {
 void Coordinator::take_survivors(std::vector<DeathRow> lines) {
   if (lines.empty()) return;
   {
-    const std::lock_guard lock(mutex_);
-    for (const DeathRow& line : lines) (void)ledger_.take(line);
+    const Locked farm(farm_);
+    for (const DeathRow& line : lines) (void)farm->ledger.take(line);
   }
   if (const Status stored = store_.add_deaths(lines); !stored)
     if (const auto more = disk_log_.say())
@@ -257,16 +257,17 @@ void Coordinator::take_survivors(std::vector<DeathRow> lines) {
 }
 
 // Of new or stored trials those whose config is poison: each is to end without a worker.
-std::vector<LeaseTable::Loss> Coordinator::poisoned_locked(const std::vector<TrialRow>& rows,
-                                                           const Job& job) const {
+std::vector<LeaseTable::Loss> Coordinator::poisoned_among(const FarmState& farm,
+                                                          const std::vector<TrialRow>& rows,
+                                                          const Job& job) const {
   std::vector<LeaseTable::Loss> poisoned;
-  if (ledger_.empty()) return poisoned;
+  if (farm.ledger.empty()) return poisoned;
   for (const TrialRow& row : rows) {
     const Work work{.task = job.row().tasks[static_cast<size_t>(row.task_index)],
                     .template_name = row.template_name,
                     .config = row.config,
                     .template_version = row.template_version};
-    if (auto why = ledger_.verdict(work))
+    if (auto why = farm.ledger.verdict(work))
       poisoned.push_back({.trial_id = row.id,
                           .attempt = std::max(row.attempt, 1),
                           .retry = false,

@@ -37,19 +37,19 @@ Status Coordinator::check_kind(WorkerKind kind) const {
 Status Coordinator::read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
   ASSIGN_OR_RETURN(const BlobName name, from_proto(request.blob(), "blob"));
   {
-    const std::lock_guard lock(mutex_);
-    const WorkerLife* const life = workers_.life(request.session());
+    const Locked farm(farm_);
+    const WorkerLife* const life = farm->workers.life(request.session());
     if (life == nullptr) return {StatusCode::kAborted, "unknown session; register again and keep your work"};
-    const WorkerLife* const owner = leases_.owner(request.trial_id());
-    if (owner == nullptr || *owner != *life || !builds_.names(request.trial_id(), name))
+    const WorkerLife* const owner = farm->leases.owner(request.trial_id());
+    if (owner == nullptr || *owner != *life || !farm->builds.names(request.trial_id(), name))
       return unavailable("blob ", name.sha256, " is not named by lease ", shown(request.trial_id()),
                          " of worker ", life->worker_id);
   }
   Result<std::string> bytes = options_.blobs->read(name, request.offset(), kBlobChunk);
   if (bytes) return reply->set_bytes(*std::move(bytes)), Status::ok();
   if (bytes.status().code() == StatusCode::kNotFound) {
-    const std::lock_guard lock(mutex_);
-    builds_.lost_blob(name, clock_.now_ms());
+    const Locked farm(farm_);
+    farm->builds.lost_blob(name, clock_.now_ms());
   }
   wake_desk();
   return bytes.status();
@@ -60,10 +60,10 @@ Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlo
   if (std::ssize(request.bytes()) > kBlobChunk)
     return invalid_argument("bytes: found ", request.bytes().size(), ", expected at most ", kBlobChunk);
   {
-    const std::lock_guard lock(mutex_);
-    const WorkerLife* const life = workers_.life(request.session());
+    const Locked farm(farm_);
+    const WorkerLife* const life = farm->workers.life(request.session());
     if (life == nullptr) return {StatusCode::kAborted, "unknown session; register again and keep your work"};
-    if (!builds_.holds(*life, request.order_id()))
+    if (!farm->builds.holds(*life, request.order_id()))
       return unavailable("worker ", life->worker_id, " does not hold order ", shown(request.order_id()));
   }
   ASSIGN_OR_RETURN(const int64_t have, options_.blobs->write(name, request.offset(), request.bytes()));
@@ -73,11 +73,11 @@ Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlo
 
 // --- orders ---
 
-bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) const {
+bool Coordinator::is_usable(const FarmState& farm, const BuildNeed& need, const Made& made) const {
   CompilerNeed any = need.compiler();
   any.wanted = {};
-  if (!made.toolchain.empty() && workers_.some_build(any, clock_.now_ms()) &&
-      !workers_.has_toolchain(any.family, made.toolchain, clock_.now_ms()))
+  if (!made.toolchain.empty() && farm.workers.some_build(any, clock_.now_ms()) &&
+      !farm.workers.has_toolchain(any.family, made.toolchain, clock_.now_ms()))
     return false;  // of a builder of before
   return suits_driver(need, made) && std::ranges::all_of(made.blobs(), [&](const BlobName& blob) {
            return options_.blobs->seems_to_have(blob);
@@ -85,34 +85,34 @@ bool Coordinator::is_usable_locked(const BuildNeed& need, const Made& made) cons
 }
 
 // What the lease needs is ordered; what of it is known already is not made again.
-void Coordinator::want_locked(const std::string& trial_id) {
-  const LeaseTable::Trial* const trial = leases_.find(trial_id);
-  if (trial == nullptr || builds_.wants(trial_id)) return;
-  const WorkerLife* const owner = leases_.owner(trial_id);
+void Coordinator::want(FarmState& farm, const std::string& trial_id) {
+  const LeaseTable::Trial* const trial = farm.leases.find(trial_id);
+  if (trial == nullptr || farm.builds.wants(trial_id)) return;
+  const WorkerLife* const owner = farm.leases.owner(trial_id);
   const double limit_s =
       trial->work.options.build_timeout_s > 0 ? trial->work.options.build_timeout_s : kBuildLimitS;
-  builds_.want(
-      trial_id, needs_to_build(*trial, owner == nullptr ? 0 : workers_.cuda_driver(owner->worker_id)),
+  farm.builds.want(
+      trial_id, needs_to_build(*trial, owner == nullptr ? 0 : farm.workers.cuda_driver(owner->worker_id)),
       limit_s, clock_.now_ms(),
-      [this](const BuildNeed& need, const Made& made) { return is_usable_locked(need, made); },
-      [this](const std::string& id, const BuildNeed& need) { return recall_locked(id, need); });
+      [&](const BuildNeed& need, const Made& made) { return is_usable(farm, need, made); },
+      [&](const std::string& id, const BuildNeed& need) { return recall(farm, id, need); });
 }
 
 // What a daemon of before, or this one long ago, was told of the order. Artifacts only of compilers that are here: runners come back before
 // builders, and what an older compiler made would be taken for theirs.
-std::optional<Made> Coordinator::recall_locked(const std::string& id, const BuildNeed& need) {
+std::optional<Made> Coordinator::recall(FarmState& farm, const std::string& id, const BuildNeed& need) {
   v1::Built built;
   const std::optional<std::string> bytes = options_.made == nullptr ? std::nullopt : options_.made->find(id);
   if (!bytes || !built.ParseFromString(*bytes)) return std::nullopt;
   Result<Made> made = from_proto(built, "made");
   if (!made || made->data.empty() == need.data) return std::nullopt;
-  if (!need.data && !workers_.has_toolchain(need.compiler().family, made->toolchain, clock_.now_ms()))
+  if (!need.data && !farm.workers.has_toolchain(need.compiler().family, made->toolchain, clock_.now_ms()))
     return std::nullopt;
   return *std::move(made);
 }
 
 // Kept over restarts is what was made. What could not be made is tried again: another release may make it.
-void Coordinator::remember_locked(const std::string& id, const Made& made) {
+void Coordinator::remember(const std::string& id, const Made& made) {
   if (options_.made == nullptr || made.outcome != "ok") return;
   v1::Built built;
   to_proto(made, &built);
@@ -123,22 +123,22 @@ void Coordinator::remember_locked(const std::string& id, const Made& made) {
     spdlog::warn("what builders made is forgotten at the next start: {}{}", kept.message(), *more);
 }
 
-bool Coordinator::nobody_makes_locked(const BuildNeed& need) const {
-  return !workers_.some_build(need.compiler(), clock_.now_ms());
+bool Coordinator::nobody_makes(const FarmState& farm, const BuildNeed& need) const {
+  return !farm.workers.some_build(need.compiler(), clock_.now_ms());
 }
 
 // --- with a Sync ---
 
 // What a new Sync of a runner says of leases that await their builds. It comes after the heartbeat, by which a lease of a daemon of before
 // is taken up.
-void Coordinator::take_awaits_locked(SyncCall& call) {
-  if (workers_.kind(call.session()) != WorkerKind::kRunner) return;
+void Coordinator::take_awaits(FarmState& farm, SyncCall& call) {
+  if (farm.workers.kind(call.session()) != WorkerKind::kRunner) return;
   for (const v1::HeldLease& held : call.request->held()) {
-    const LeaseTable::Trial* const trial = leases_.find(held.trial_id());
+    const LeaseTable::Trial* const trial = farm.leases.find(held.trial_id());
     if (!held.awaits_build() || trial == nullptr) continue;  // one that is not known is revoked
-    const WorkerLife* const owner = leases_.owner(held.trial_id());
+    const WorkerLife* const owner = farm.leases.owner(held.trial_id());
     if (owner != nullptr && *owner == call.life && trial->fencing == held.fencing()) {
-      want_locked(held.trial_id());  // the daemon may be a new one
+      want(farm, held.trial_id());  // the daemon may be a new one
       call.awaits.insert(held.trial_id());
       continue;
     }
@@ -150,21 +150,22 @@ void Coordinator::take_awaits_locked(SyncCall& call) {
 }
 
 // What a new Sync of a builder says of its orders.
-void Coordinator::take_builds_locked(SyncCall& call) {
+void Coordinator::take_builds(FarmState& farm, SyncCall& call) {
   const v1::SyncRequest& request = *call.request;
-  if (workers_.kind(call.session()) != WorkerKind::kBuilder) return;
-  for (int i = 0; i < request.built_size(); ++i) take_built_locked(call, request.built(i), i);
-  for (const std::string& id : request.returned_builds()) builds_.give_back(id, call.life);
+  if (farm.workers.kind(call.session()) != WorkerKind::kBuilder) return;
+  for (int i = 0; i < request.built_size(); ++i) take_built(farm, call, request.built(i), i);
+  for (const std::string& id : request.returned_builds()) farm.builds.give_back(id, call.life);
   call.builds = held_of(request.builds());
   call.build_slots = request.unfit().empty()
                          ? std::clamp(request.free_builds(), 0, kMaxBuildsPerSync - request.builds_size())
                          : 0;
-  const Builds::Heartbeat beat = builds_.heartbeat(call.life, call.builds, /*first=*/true, clock_.now_ms());
+  const Builds::Heartbeat beat =
+      farm.builds.heartbeat(call.life, call.builds, /*first=*/true, clock_.now_ms());
   for (const std::string& id : beat.stop) call.reply->add_stop_builds(id);
   for (const Builds::Order& order : beat.missing) to_proto(order, call.reply->add_orders());
 }
 
-void Coordinator::take_built_locked(SyncCall& call, const v1::BuildDone& done, int index) {
+void Coordinator::take_built(FarmState& farm, SyncCall& call, const v1::BuildDone& done, int index) {
   const LogAbout about({.worker = call.life.worker_id});
   const int64_t now = clock_.now_ms();
   call.reply->add_build_acks(done.id());
@@ -173,62 +174,62 @@ void Coordinator::take_built_locked(SyncCall& call, const v1::BuildDone& done, i
     if (const auto more = refused_log_.say())
       spdlog::error("an answer of builder {} is refused: {}{}", call.life.worker_id, shown(made.message()),
                     *more);
-    return builds_.could_not(done.id(), call.life, "its answer was refused", now);
+    return farm.builds.could_not(done.id(), call.life, "its answer was refused", now);
   }
-  if (made->outcome == "unable") return builds_.could_not(done.id(), call.life, made->message, now);
-  const std::optional<BuildNeed> need = builds_.need_of(done.id());
+  if (made->outcome == "unable") return farm.builds.could_not(done.id(), call.life, made->message, now);
+  const std::optional<BuildNeed> need = farm.builds.need_of(done.id());
   if (made->outcome == kOtherVersion) {
-    if (need && workers_.note_lacks(call.session(), need->wanted, done.found_version()))
+    if (need && farm.workers.note_lacks(call.session(), need->wanted, done.found_version()))
       spdlog::warn("{}", lacks_line(call.life.worker_id, {{need->wanted, done.found_version()}}));
-    return builds_.could_not(done.id(), call.life, made->message, now);
+    return farm.builds.could_not(done.id(), call.life, made->message, now);
   }
   if (need && made->outcome == "ok" && (made->data.empty() == need->data || !suits_driver(*need, *made)))
-    return builds_.could_not(done.id(), call.life, "it made something else than was ordered", now);
+    return farm.builds.could_not(done.id(), call.life, "it made something else than was ordered", now);
   for (const BlobName& blob : made->blobs())
     if (!options_.blobs->has(blob))
-      return builds_.could_not(done.id(), call.life, "what it made did not arrive", now);
-  if (!builds_.done(done.id(), *made)) return;
-  workers_.count_trial(call.session());
-  remember_locked(done.id(), *made);
+      return farm.builds.could_not(done.id(), call.life, "what it made did not arrive", now);
+  if (!farm.builds.done(done.id(), *made)) return;
+  farm.workers.count_trial(call.session());
+  remember(done.id(), *made);
 }
 
 // A few times a second.
-void Coordinator::look_after_builds_locked() {
+void Coordinator::look_after_builds(FarmState& farm) {
   if (options_.blobs == nullptr) return;
   const int64_t now = clock_.now_ms();
   for (const auto& [session, call] : waiting_)
-    if (!call->builds.empty() && workers_.check(session, call->number, now) == Workers::Call::kCurrent)
-      (void)builds_.heartbeat(call->life, call->builds, /*first=*/false, now);
-  builds_.forget_if([&](const std::string& trial) { return leases_.owner(trial) == nullptr; });
-  builds_.expire(now);
+    if (!call->builds.empty() && farm.workers.check(session, call->number, now) == Workers::Call::kCurrent)
+      (void)farm.builds.heartbeat(call->life, call->builds, /*first=*/false, now);
+  farm.builds.forget_if([&](const std::string& trial) { return farm.leases.owner(trial) == nullptr; });
+  farm.builds.expire(now);
 }
 
 void Coordinator::serve_builds(const Calls& arrived) {
   if (options_.blobs == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  for (const auto& [session, call] : waiting_) serve_builds_locked(*call);
-  for (const std::unique_ptr<SyncCall>& call : arrived) serve_builds_locked(*call);
+  const Locked farm(farm_);
+  for (const auto& [session, call] : waiting_) serve_builds(*farm, *call);
+  for (const std::unique_ptr<SyncCall>& call : arrived) serve_builds(*farm, *call);
 }
 
 // Orders to a builder that has room; to a runner what its leases await.
-void Coordinator::serve_builds_locked(SyncCall& call) {
+void Coordinator::serve_builds(FarmState& farm, SyncCall& call) {
   if (call.answered || call.gone) return;
   if (call.build_slots > 0) {
     const Builds::Asker asker{
-        .makes = [&](const BuildNeed& need) { return workers_.builds(call.session(), need.compiler()); },
+        .makes = [&](const BuildNeed& need) { return farm.workers.builds(call.session(), need.compiler()); },
         .others =
             [&](const BuildNeed& need, const std::set<std::string>& except) {
-              return workers_.some_build(need.compiler(), clock_.now_ms(), except);
+              return farm.workers.some_build(need.compiler(), clock_.now_ms(), except);
             }};
     for (const Builds::Order& order :
-         builds_.take(call.life, static_cast<size_t>(call.build_slots), asker, clock_.now_ms())) {
+         farm.builds.take(call.life, static_cast<size_t>(call.build_slots), asker, clock_.now_ms())) {
       to_proto(order, call.reply->add_orders());
       --call.build_slots;
     }
   }
   std::erase_if(call.awaits, [&](const std::string& trial_id) {
-    const LeaseTable::Trial* const trial = leases_.find(trial_id);
-    const std::vector<const Made*> answers = builds_.answers(trial_id);
+    const LeaseTable::Trial* const trial = farm.leases.find(trial_id);
+    const std::vector<const Made*> answers = farm.builds.answers(trial_id);
     if (trial == nullptr || answers.empty()) return trial == nullptr;
     to_proto(*trial, answers, call.reply->add_built());
     return true;
@@ -238,19 +239,19 @@ void Coordinator::serve_builds_locked(SyncCall& call) {
 // --- for people ---
 
 // Leases of the job that wait because no builder is here that makes what they need. Said once while it lasts.
-std::string Coordinator::builder_to_tell_locked(Run& run) const {
-  const auto makes_nobody = [&](const BuildNeed& need) { return nobody_makes_locked(need); };
-  const std::optional<int64_t> oldest = builds_.oldest_ms(makes_nobody);
+std::string Coordinator::builder_to_tell(const FarmState& farm, Run& run) const {
+  const auto makes_nobody = [&](const BuildNeed& need) { return nobody_makes(farm, need); };
+  const std::optional<int64_t> oldest = farm.builds.oldest_ms(makes_nobody);
   if (!oldest) return run.builder_told = false, "";
   if (run.builder_told || clock_.now_ms() - *oldest < options_.no_worker_hint_ms) return "";
-  for (const auto& [need, trials] : builds_.waiting_of(makes_nobody)) {
+  for (const auto& [need, trials] : farm.builds.waiting_of(makes_nobody)) {
     const bool ours = std::ranges::any_of(trials, [&](const std::string& id) {
-      const LeaseTable::Trial* const trial = leases_.find(id);
+      const LeaseTable::Trial* const trial = farm.leases.find(id);
       return trial != nullptr && trial->job_id == run.job->id();
     });
     if (!ours) continue;
     run.builder_told = true;
-    const WorkerLife* const runner = leases_.owner(*trials.begin());
+    const WorkerLife* const runner = farm.leases.owner(*trials.begin());
     return str("runner ", runner == nullptr ? "" : runner->worker_id,
                " waits for a builder: none is here that compiles for \"", need.compiler().family, "\"",
                toolkit_text(need.newest_toolkit),

@@ -34,16 +34,16 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   std::vector<LeaseTable::Loss> losses;
   std::vector<Lack> lacks;
   {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return stopped_locked();
+    const Locked farm(farm_);
+    if (farm->stopping) return farm->stopped();
     const std::string session = options_.make_session();
     ASSIGN_OR_RETURN(const std::vector<WorkerLife> ended,
-                     workers_.enter(session, std::move(offer), clock_.now_ms()));
+                     farm->workers.enter(session, std::move(offer), clock_.now_ms()));
     for (const WorkerLife& life : ended) {
-      for (LeaseTable::Loss& loss : leases_.worker_lost(life)) losses.push_back(std::move(loss));
-      builds_.builder_lost(life, clock_.now_ms());
+      for (LeaseTable::Loss& loss : farm->leases.worker_lost(life)) losses.push_back(std::move(loss));
+      farm->builds.builder_lost(life, clock_.now_ms());
     }
-    lacks = workers_.lacks(session);
+    lacks = farm->workers.lacks(session);
     reply->set_session(session);
     reply->set_lease_ttl_ms(options_.leases.ttl_ms);
   }
@@ -59,12 +59,12 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
 
 Status Coordinator::drain(const v1::DrainRequest& request, v1::DrainReply* reply) {
   {
-    const std::lock_guard lock(mutex_);
-    const WorkerLife* const life = workers_.drain(request.worker_id());
+    const Locked farm(farm_);
+    const WorkerLife* const life = farm->workers.drain(request.worker_id());
     if (life == nullptr)
       return not_found("worker ", shown(request.worker_id()),
                        " is not here; `tuner workers` lists those that are");
-    reply->set_leases(static_cast<int>(leases_.leases_of(*life)));
+    reply->set_leases(static_cast<int>(farm->leases.leases_of(*life)));
   }
   spdlog::info("worker {} drains", shown(request.worker_id()));
   wake_desk();
@@ -93,8 +93,8 @@ std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls)
                       *more);
       add_ack(message.trial_id(), message.attempt(), call->reply);
       metrics_.results_refused.add();
-      const std::lock_guard lock(mutex_);
-      leases_.drop(message.trial_id(), call->life);
+      const Locked farm(farm_);
+      farm->leases.drop(message.trial_id(), call->life);
     }
   }
   return results;
@@ -161,14 +161,14 @@ void Coordinator::accept_results(const Calls& calls) {
   const double store_ms = storing.elapsed_ms() / static_cast<double>(std::max<size_t>(all.size(), 1));
   std::vector<DeathRow> survived;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     for (const Incoming* const r : all) {
       if (!r->stored && r->known) {
-        leases_.renew(r->record.trial_id, r->call->life, clock_.now_ms());
+        farm->leases.renew(r->record.trial_id, r->call->life, clock_.now_ms());
         continue;
       }
       add_ack(r->record.trial_id, r->record.attempt, r->call->reply);
-      if (r->known) close_locked(*r, store_ms, survived);
+      if (r->known) close(*farm, *r, store_ms, survived);
     }
     for (const auto& [again, stored] : repeated)
       if (stored->stored || !stored->known)
@@ -188,15 +188,15 @@ bool Coordinator::take_failure(const Incoming& result, std::vector<LeaseTable::L
   metrics_.device_lost.add();
   const std::string id = shown(record.trial_id);
   const LogAbout about({.trial = id, .worker = call.life.worker_id, .attempt = record.attempt});
-  const std::lock_guard lock(mutex_);
-  if (reruns_.find(record.trial_id) != nullptr) return false;
-  const int64_t pause = result.refused ? 0 : workers_.count_failure(call.session(), clock_.now_ms());
+  const Locked farm(farm_);
+  if (farm->reruns.find(record.trial_id) != nullptr) return false;
+  const int64_t pause = result.refused ? 0 : farm->workers.count_failure(call.session(), clock_.now_ms());
   if (pause > 0)
     spdlog::warn("worker {} gets nothing for {} s: it keeps failing to measure; the last: {}",
                  call.life.worker_id, pause / 1000, shown(record.message));
-  const LeaseTable::Trial* const trial = leases_.find(record.trial_id);
+  const LeaseTable::Trial* const trial = farm->leases.find(record.trial_id);
   if (trial != nullptr && trial->attempt == record.attempt)
-    if (auto loss = leases_.fault(record.trial_id, call.life.worker_id, shown(record.message))) {
+    if (auto loss = farm->leases.fault(record.trial_id, call.life.worker_id, shown(record.message))) {
       metrics_.lost(LostWhy::kFault, 1);
       losses.push_back(*std::move(loss));
     }
@@ -204,22 +204,23 @@ bool Coordinator::take_failure(const Incoming& result, std::vector<LeaseTable::L
   return true;
 }
 
-void Coordinator::close_locked(const Incoming& result, double store_ms, std::vector<DeathRow>& survived) {
+void Coordinator::close(FarmState& farm, const Incoming& result, double store_ms,
+                        std::vector<DeathRow>& survived) {
   const MeasureRecord& record = result.record;
   const std::string& id = record.trial_id;
-  workers_.count_trial(result.call->session());
-  note_pace_locked(result);
-  ledger_.count_result(options_.wall_us());
-  if (const LeaseTable::Trial* const trial = leases_.find(id);
-      trial != nullptr && ledger_.suspects(trial->work))
+  farm.workers.count_trial(result.call->session());
+  note_pace(farm, result);
+  farm.ledger.count_result(options_.wall_us());
+  if (const LeaseTable::Trial* const trial = farm.leases.find(id);
+      trial != nullptr && farm.ledger.suspects(trial->work))
     survived.push_back(PoisonLedger::line(trial->work, result.call->life, DeathPhase::kSurvived,
                                           /*alone=*/false, options_.wall_us()));
-  if (reruns_.find(id) != nullptr) {
-    if (reruns_.take(record)) leases_.close(id, record.run_ms);
+  if (farm.reruns.find(id) != nullptr) {
+    if (farm.reruns.take(record)) farm.leases.close(id, record.run_ms);
     return;
   }
-  const std::optional<std::string> job_id = leases_.close(id, record.run_ms);
-  const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr;
+  const std::optional<std::string> job_id = farm.leases.close(id, record.run_ms);
+  const std::shared_ptr<Job> job = job_id ? farm.jobs.find(*job_id) : nullptr;
   const LogAbout about({.job = job_id ? *job_id : std::string_view(),
                         .trial = id,
                         .worker = result.call->life.worker_id,
@@ -229,7 +230,7 @@ void Coordinator::close_locked(const Incoming& result, double store_ms, std::vec
   if (job == nullptr) return;
   job->results_came();
   job->count_costs(record, result.check_ms, store_ms);
-  wake_search_locked(*job_id);
+  wake_search(farm, *job_id);
 }
 
 // Stores results of races, then tells the searches. What cannot be stored stays unacknowledged and comes
@@ -249,12 +250,13 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
   Work work;
   const WorkerLife sender = sender_of(message.environment(), call.life);
   {
-    const std::lock_guard lock(mutex_);
-    const Races::Race* const race = races_.under_way(id);
+    const Locked farm(farm_);
+    const Races::Race* const race = farm->races.under_way(id);
     if (race == nullptr) return true;
     if (sender.worker_id == call.life.worker_id)
-      claim = leases_.claim(id, message.attempt(), sender, clock_.now_ms()).value_or(LeaseTable::Claim{});
-    if (const LeaseTable::Trial* const open = leases_.find(id)) work = open->work;
+      claim =
+          farm->leases.claim(id, message.attempt(), sender, clock_.now_ms()).value_or(LeaseTable::Claim{});
+    if (const LeaseTable::Trial* const open = farm->leases.find(id)) work = open->work;
     of_job = !race->job_id.empty();
     row.job_id = race->job_id;
     row.task_index = race->task_index;
@@ -289,31 +291,32 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
       note_commit(stored);
       if (const auto more = disk_log_.say())
         spdlog::error("{} is not stored: {}{}", shown(id), shown(stored.message()), *more);
-      const std::lock_guard lock(mutex_);
-      leases_.renew(id, call.life, clock_.now_ms());
+      const Locked farm(farm_);
+      farm->leases.renew(id, call.life, clock_.now_ms());
       return false;
     }
   }
-  const std::lock_guard lock(mutex_);
-  if (races_.under_way(id) == nullptr) return true;
+  const Locked farm(farm_);
+  if (farm->races.under_way(id) == nullptr) return true;
   metrics_.races_ended.add();
-  leases_.close(id);
+  farm->leases.close(id);
   if (error.empty())
-    races_.won(id, row);
+    farm->races.won(id, row);
   else
-    races_.failed(id, error);
-  wake_search_locked(row.job_id);
+    farm->races.failed(id, error);
+  wake_search(*farm, row.job_id);
   return true;
 }
 
 // How far the races are that this worker runs.
-void Coordinator::take_courses_locked(const SyncCall& call) {
+void Coordinator::take_courses(FarmState& farm, const SyncCall& call) {
   for (const v1::HeldLease& held : call.request->held()) {
-    const WorkerLife* const owner = leases_.owner(held.trial_id());
+    const WorkerLife* const owner = farm.leases.owner(held.trial_id());
     if (owner == nullptr || *owner != call.life || !held.has_race() ||
-        !races_.take_course(held.trial_id(), from_proto(held.race())))
+        !farm.races.take_course(held.trial_id(), from_proto(held.race())))
       continue;
-    if (const std::shared_ptr<Job> job = jobs_.find(races_.find(held.trial_id())->job_id)) job->note_race();
+    if (const std::shared_ptr<Job> job = farm.jobs.find(farm.races.find(held.trial_id())->job_id))
+      job->note_race();
     news_.notify_all();
   }
 }
@@ -327,13 +330,14 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
   for (const LeaseTable::Loss& loss : losses) {
     std::shared_ptr<Job> job;
     {
-      const std::lock_guard lock(mutex_);
-      if (reruns_.find(loss.trial_id) != nullptr) {
-        reruns_.fail(loss.trial_id, loss.message);  // the caller decides whether to try again
+      const Locked farm(farm_);
+      if (farm->reruns.find(loss.trial_id) != nullptr) {
+        farm->reruns.fail(loss.trial_id, loss.message);  // the caller decides whether to try again
         news_.notify_all();
         continue;
       }
-      if (const LeaseTable::Trial* const trial = leases_.find(loss.trial_id)) job = jobs_.find(trial->job_id);
+      if (const LeaseTable::Trial* const trial = farm->leases.find(loss.trial_id))
+        job = farm->jobs.find(trial->job_id);
     }
     if (lose_race(loss)) continue;
     if (loss.retry)
@@ -347,8 +351,8 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
       if (const auto more = disk_log_.say())
         spdlog::warn("{} lost trials stay as they are: {}{}", attempts.size(), requeued.message(), *more);
   {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, attempt] : attempts) leases_.requeued(id);
+    const Locked farm(farm_);
+    for (const auto& [id, attempt] : attempts) farm->leases.requeued(id);
   }
   wake_desk();
   for (const auto& [job, lost] : told) {
@@ -377,8 +381,8 @@ std::string Coordinator::with_trial_name(std::string text, const std::string& tr
 bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
   bool of_job = false;
   {
-    const std::lock_guard lock(mutex_);
-    const Races::Race* const race = races_.find(loss.trial_id);
+    const Locked farm(farm_);
+    const Races::Race* const race = farm->races.find(loss.trial_id);
     if (race == nullptr) return false;
     of_job = !race->job_id.empty();
   }
@@ -389,18 +393,18 @@ bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
                                      : store_.end_race(loss.trial_id, nullptr, loss.message);
     if (!stored) spdlog::warn("{} stays as it is: {}", loss.trial_id, stored.message());
   }
-  const std::lock_guard lock(mutex_);
+  const Locked farm(farm_);
   if (loss.retry) {
-    leases_.requeued(loss.trial_id);
+    farm->leases.requeued(loss.trial_id);
     wake_desk();
     return true;
   }
   metrics_.races_ended.add();
-  const Races::Race* const race = races_.find(loss.trial_id);
+  const Races::Race* const race = farm->races.find(loss.trial_id);
   const std::string job_id = race == nullptr ? "" : race->job_id;
-  leases_.close(loss.trial_id);
-  races_.failed(loss.trial_id, loss.message);
-  wake_search_locked(job_id);
+  farm->leases.close(loss.trial_id);
+  farm->races.failed(loss.trial_id, loss.message);
+  wake_search(*farm, job_id);
   news_.notify_all();
   return true;
 }
@@ -420,11 +424,11 @@ bool Coordinator::give_up_trial(const LeaseTable::Loss& loss) {
     return false;
   }
   metrics_.trials_given_up.add();
-  const std::lock_guard lock(mutex_);
-  const std::optional<std::string> job_id = leases_.close(loss.trial_id);
-  if (const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr) {
+  const Locked farm(farm_);
+  const std::optional<std::string> job_id = farm->leases.close(loss.trial_id);
+  if (const std::shared_ptr<Job> job = job_id ? farm->jobs.find(*job_id) : nullptr) {
     job->results_came();
-    wake_search_locked(*job_id);
+    wake_search(*farm, *job_id);
   }
   return true;
 }
