@@ -37,7 +37,8 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       answers_(store, options_.present),
       events_(store),
       learner_(store),
-      farm_(options_) {}
+      farm_(options_),
+      build_office_(farm_, clock_, options_, [this] { wake_desk(); }) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 

@@ -33,15 +33,13 @@
 #include "compiler_core/base/line_limit.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
-#include "db/blobs/blob_store.h"
-#include "db/blobs/made_index.h"
 #include "db/death.h"
 #include "db/open_race.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
 #include "tuner/daemon/answers.h"
-#include "tuner/daemon/builds.h"
+#include "tuner/daemon/build_office.h"
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator_options.h"
 #include "tuner/daemon/event_log.h"
@@ -106,8 +104,12 @@ class Coordinator {
 
   // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed: as the
   // store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the order.
-  Status read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply);
-  Status write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply);
+  Status read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
+    return build_office_.read_blob(request, reply);
+  }
+  Status write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply) {
+    return build_office_.write_blob(request, reply);
+  }
 
   // The worker finishes what it holds, gets nothing more, and ends. NotFound: it is not here.
   Status drain(const v1::DrainRequest& request, v1::DrainReply* reply);
@@ -192,7 +194,7 @@ class Coordinator {
                   const Needs& needs, const Cancelled& cancelled);
 
   // coordinator_sync.cpp: the desk
-  using Calls = std::vector<std::unique_ptr<SyncCall>>;
+  using Calls = SyncCalls;
   using Reserved = std::vector<std::pair<SyncCall*, LeaseTable::Trial>>;
   using StoredLeases = std::map<std::string, std::pair<int, int64_t>>;  // attempt and token, by trial
   void wake_desk();
@@ -249,21 +251,6 @@ class Coordinator {
   std::vector<std::string> unbuildable_to_tell(const FarmState& farm, Run& run,
                                                std::vector<LeaseTable::Loss>& lost) const;
   void look_at_releases(Run& run);
-
-  // coordinator_builds.cpp: builders here, runners there
-  Status check_kind(WorkerKind kind) const;
-  void take_builds(FarmState& farm, SyncCall& call);
-  void take_awaits(FarmState& farm, SyncCall& call);
-  void take_built(FarmState& farm, SyncCall& call, const v1::BuildDone& done, int index);
-  void want(FarmState& farm, const std::string& trial_id);
-  bool is_usable(const FarmState& farm, const BuildNeed& need, const Made& made) const;
-  std::optional<Made> recall(FarmState& farm, const std::string& id, const BuildNeed& need);
-  void remember(const std::string& id, const Made& made);
-  void look_after_builds(FarmState& farm);
-  void serve_builds(const Calls& arrived);
-  void serve_builds(FarmState& farm, SyncCall& call);
-  bool nobody_makes(const FarmState& farm, const BuildNeed& need) const;
-  std::string builder_to_tell(const FarmState& farm, Run& run) const;
 
   // coordinator_belief.cpp: what of it counts
   struct TaskFacts {
@@ -329,6 +316,7 @@ class Coordinator {
   std::mutex submit_mutex_;       // one submit decides at a time; taken before the farm's
   int64_t last_job_number_ = -1;  // under submit_mutex_; -1: not read yet
   Guarded<FarmState> farm_;
+  BuildOffice build_office_;
   std::condition_variable search_;  // for the search threads: a job has been woken
   std::condition_variable news_;    // for watchers, cancel and rerun
 
@@ -338,7 +326,7 @@ class Coordinator {
   Guarded<Inbox> inbox_;
   std::condition_variable desk_;
   // The desk thread's own: Syncs that wait, by session, and since when it has not looked after leases.
-  std::map<std::string, std::unique_ptr<SyncCall>> waiting_;
+  WaitingSyncs waiting_;
   Calls finished_;  // in this turn: their callers are told at its end
   int64_t looked_ms_ = 0;
   LineLimit disk_log_, refused_log_, not_leased_log_, quarantine_log_;

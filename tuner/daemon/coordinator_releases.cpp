@@ -137,7 +137,9 @@ void Coordinator::look_at_releases(Run& run) {
     const Locked farm(farm_);
     lines = lacks_to_tell(*farm, run);
     for (std::string& line : unbuildable_to_tell(*farm, run, lost)) lines.push_back(std::move(line));
-    if (std::string line = builder_to_tell(*farm, run); !line.empty()) lines.push_back(std::move(line));
+    if (std::string line = build_office_.builder_to_tell(*farm, run.job->id(), run.builder_told);
+        !line.empty())
+      lines.push_back(std::move(line));
   }
   for (const LeaseTable::Loss& loss : lost) (void)give_up_trial(loss);  // what the disk refuses comes again
   for (const std::string& line : lines) {

@@ -161,12 +161,12 @@ void Coordinator::desk_turn(Calls arrived, const std::set<uint64_t>& gone) {
     for (const std::unique_ptr<SyncCall>& call : arrived) {
       if (call->answered || !speaks(*farm, *call)) continue;
       take_heartbeat(*farm, *call, /*first=*/true);
-      take_awaits(*farm, *call);
+      build_office_.take_awaits(*farm, *call);
       if (!call->gone) calls.push_back(call.get());
     }
   }
   lease_to(calls);
-  serve_builds(arrived);
+  build_office_.serve(waiting_, arrived);
   finish_or_wait(std::move(arrived));
 }
 
@@ -252,7 +252,7 @@ bool Coordinator::begin_call(FarmState& farm, SyncCall& call, std::vector<LeaseT
     farm.builds.forget(held.trial_id);
     add_ack(held.trial_id, held.attempt, call.reply);
   }
-  take_builds(farm, call);
+  build_office_.take_builds(farm, call);
   return true;
 }
 
@@ -269,7 +269,7 @@ void Coordinator::look_after_leases() {
         farm->leases.heartbeat(call->life, call->held, now);
     }
     losses = farm->leases.expire(now);
-    look_after_builds(*farm);
+    build_office_.look_after(*farm, waiting_);
   }
   metrics_.lost(LostWhy::kExpired, losses.size());
   handle_losses(losses);
@@ -378,7 +378,7 @@ void Coordinator::lease_to(const std::vector<SyncCall*>& calls) {
 void Coordinator::deliver(FarmState& farm, const std::string& trial_id, SyncCall& call) {
   to_proto(*farm.leases.find(trial_id), call.reply->add_leases());
   if (farm.workers.kind(call.session()) != WorkerKind::kRunner) return;
-  want(farm, trial_id);
+  build_office_.want(farm, trial_id);
   call.awaits.insert(trial_id);
 }
 

@@ -29,7 +29,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
                                     Workers::Registrar registrar) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
   offer.registrar = std::move(registrar);
-  RETURN_IF_ERROR(check_kind(offer.kind));
+  RETURN_IF_ERROR(build_office_.check_kind(offer.kind));
   const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;
   std::vector<Lack> lacks;

@@ -1,5 +1,5 @@
-// Builders here, runners there: what leases of runners need is ordered, goes to builders, and comes back with the runner's next Sync.
-// All of it happens in the desk's turns but for the bytes, which have calls of their own.
+#include "tuner/daemon/build_office.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -7,8 +7,9 @@
 
 #include "compiler_core/runtime/cuda_fit.h"
 #include "tuner/daemon/build_messages.h"
-#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/log_lines.h"
 #include "tuner/daemon/messages.h"
+#include "tuner/daemon/releases.h"
 
 namespace tuner {
 namespace {
@@ -24,7 +25,11 @@ bool suits_driver(const BuildNeed& need, const Made& made) {
 
 }  // namespace
 
-Status Coordinator::check_kind(WorkerKind kind) const {
+BuildOffice::BuildOffice(Guarded<FarmState>& farm, const Clock& clock, const CoordinatorOptions& options,
+                         std::function<void()> wake_desk)
+    : farm_(farm), clock_(clock), options_(options), wake_desk_(std::move(wake_desk)) {}
+
+Status BuildOffice::check_kind(WorkerKind kind) const {
   if (kind == WorkerKind::kFull || options_.blobs != nullptr) return Status::ok();
   return invalid_argument(
       "this daemon keeps no artifacts, so it has no use for builders and runners; it is one that a command "
@@ -34,7 +39,7 @@ Status Coordinator::check_kind(WorkerKind kind) const {
 
 // --- the bytes ---
 
-Status Coordinator::read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
+Status BuildOffice::read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
   ASSIGN_OR_RETURN(const BlobName name, from_proto(request.blob(), "blob"));
   {
     const Locked farm(farm_);
@@ -51,11 +56,11 @@ Status Coordinator::read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobRe
     const Locked farm(farm_);
     farm->builds.lost_blob(name, clock_.now_ms());
   }
-  wake_desk();
+  wake_desk_();
   return bytes.status();
 }
 
-Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply) {
+Status BuildOffice::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply) {
   ASSIGN_OR_RETURN(const BlobName name, from_proto(request.blob(), "blob"));
   if (std::ssize(request.bytes()) > kBlobChunk)
     return invalid_argument("bytes: found ", request.bytes().size(), ", expected at most ", kBlobChunk);
@@ -73,7 +78,7 @@ Status Coordinator::write_blob(const v1::WriteBlobRequest& request, v1::WriteBlo
 
 // --- orders ---
 
-bool Coordinator::is_usable(const FarmState& farm, const BuildNeed& need, const Made& made) const {
+bool BuildOffice::is_usable(const FarmState& farm, const BuildNeed& need, const Made& made) const {
   CompilerNeed any = need.compiler();
   any.wanted = {};
   if (!made.toolchain.empty() && farm.workers.some_build(any, clock_.now_ms()) &&
@@ -84,8 +89,7 @@ bool Coordinator::is_usable(const FarmState& farm, const BuildNeed& need, const 
          });
 }
 
-// What the lease needs is ordered; what of it is known already is not made again.
-void Coordinator::want(FarmState& farm, const std::string& trial_id) {
+void BuildOffice::want(FarmState& farm, const std::string& trial_id) {
   const LeaseTable::Trial* const trial = farm.leases.find(trial_id);
   if (trial == nullptr || farm.builds.wants(trial_id)) return;
   const WorkerLife* const owner = farm.leases.owner(trial_id);
@@ -98,9 +102,10 @@ void Coordinator::want(FarmState& farm, const std::string& trial_id) {
       [&](const std::string& id, const BuildNeed& need) { return recall(farm, id, need); });
 }
 
-// What a daemon of before, or this one long ago, was told of the order. Artifacts only of compilers that are here: runners come back before
-// builders, and what an older compiler made would be taken for theirs.
-std::optional<Made> Coordinator::recall(FarmState& farm, const std::string& id, const BuildNeed& need) {
+// What a daemon of before, or this one long ago, was told of the order. Artifacts only of compilers that are
+// here: runners come back before builders, and what an older compiler made would be taken for theirs.
+std::optional<Made> BuildOffice::recall(const FarmState& farm, const std::string& id,
+                                        const BuildNeed& need) const {
   v1::Built built;
   const std::optional<std::string> bytes = options_.made == nullptr ? std::nullopt : options_.made->find(id);
   if (!bytes || !built.ParseFromString(*bytes)) return std::nullopt;
@@ -112,7 +117,7 @@ std::optional<Made> Coordinator::recall(FarmState& farm, const std::string& id, 
 }
 
 // Kept over restarts is what was made. What could not be made is tried again: another release may make it.
-void Coordinator::remember(const std::string& id, const Made& made) {
+void BuildOffice::remember(const std::string& id, const Made& made) {
   if (options_.made == nullptr || made.outcome != "ok") return;
   v1::Built built;
   to_proto(made, &built);
@@ -123,15 +128,9 @@ void Coordinator::remember(const std::string& id, const Made& made) {
     spdlog::warn("what builders made is forgotten at the next start: {}{}", kept.message(), *more);
 }
 
-bool Coordinator::nobody_makes(const FarmState& farm, const BuildNeed& need) const {
-  return !farm.workers.some_build(need.compiler(), clock_.now_ms());
-}
-
 // --- with a Sync ---
 
-// What a new Sync of a runner says of leases that await their builds. It comes after the heartbeat, by which a lease of a daemon of before
-// is taken up.
-void Coordinator::take_awaits(FarmState& farm, SyncCall& call) {
+void BuildOffice::take_awaits(FarmState& farm, SyncCall& call) {
   if (farm.workers.kind(call.session()) != WorkerKind::kRunner) return;
   for (const v1::HeldLease& held : call.request->held()) {
     const LeaseTable::Trial* const trial = farm.leases.find(held.trial_id());
@@ -142,15 +141,15 @@ void Coordinator::take_awaits(FarmState& farm, SyncCall& call) {
       call.awaits.insert(held.trial_id());
       continue;
     }
-    // It has run out. Others go on as they are, for their results are welcome; of this one there will be none.
+    // It has run out. Others go on as they are, for their results are welcome; of this one there will be
+    // none.
     v1::Ack* const revoked = call.reply->add_revoked();
     revoked->set_trial_id(held.trial_id());
     revoked->set_attempt(held.attempt());
   }
 }
 
-// What a new Sync of a builder says of its orders.
-void Coordinator::take_builds(FarmState& farm, SyncCall& call) {
+void BuildOffice::take_builds(FarmState& farm, SyncCall& call) {
   const v1::SyncRequest& request = *call.request;
   if (farm.workers.kind(call.session()) != WorkerKind::kBuilder) return;
   for (int i = 0; i < request.built_size(); ++i) take_built(farm, call, request.built(i), i);
@@ -165,7 +164,7 @@ void Coordinator::take_builds(FarmState& farm, SyncCall& call) {
   for (const Builds::Order& order : beat.missing) to_proto(order, call.reply->add_orders());
 }
 
-void Coordinator::take_built(FarmState& farm, SyncCall& call, const v1::BuildDone& done, int index) {
+void BuildOffice::take_built(FarmState& farm, const SyncCall& call, const v1::BuildDone& done, int index) {
   const LogAbout about({.worker = call.life.worker_id});
   const int64_t now = clock_.now_ms();
   call.reply->add_build_acks(done.id());
@@ -193,26 +192,24 @@ void Coordinator::take_built(FarmState& farm, SyncCall& call, const v1::BuildDon
   remember(done.id(), *made);
 }
 
-// A few times a second.
-void Coordinator::look_after_builds(FarmState& farm) {
+void BuildOffice::look_after(FarmState& farm, const WaitingSyncs& waiting) {
   if (options_.blobs == nullptr) return;
   const int64_t now = clock_.now_ms();
-  for (const auto& [session, call] : waiting_)
+  for (const auto& [session, call] : waiting)
     if (!call->builds.empty() && farm.workers.check(session, call->number, now) == Workers::Call::kCurrent)
       (void)farm.builds.heartbeat(call->life, call->builds, /*first=*/false, now);
   farm.builds.forget_if([&](const std::string& trial) { return farm.leases.owner(trial) == nullptr; });
   farm.builds.expire(now);
 }
 
-void Coordinator::serve_builds(const Calls& arrived) {
+void BuildOffice::serve(const WaitingSyncs& waiting, const SyncCalls& arrived) {
   if (options_.blobs == nullptr) return;
   const Locked farm(farm_);
-  for (const auto& [session, call] : waiting_) serve_builds(*farm, *call);
-  for (const std::unique_ptr<SyncCall>& call : arrived) serve_builds(*farm, *call);
+  for (const auto& [session, call] : waiting) serve(*farm, *call);
+  for (const std::unique_ptr<SyncCall>& call : arrived) serve(*farm, *call);
 }
 
-// Orders to a builder that has room; to a runner what its leases await.
-void Coordinator::serve_builds(FarmState& farm, SyncCall& call) {
+void BuildOffice::serve(FarmState& farm, SyncCall& call) const {
   if (call.answered || call.gone) return;
   if (call.build_slots > 0) {
     const Builds::Asker asker{
@@ -238,19 +235,20 @@ void Coordinator::serve_builds(FarmState& farm, SyncCall& call) {
 
 // --- for people ---
 
-// Leases of the job that wait because no builder is here that makes what they need. Said once while it lasts.
-std::string Coordinator::builder_to_tell(const FarmState& farm, Run& run) const {
-  const auto makes_nobody = [&](const BuildNeed& need) { return nobody_makes(farm, need); };
+std::string BuildOffice::builder_to_tell(const FarmState& farm, const std::string& job_id, bool& told) const {
+  const auto makes_nobody = [&](const BuildNeed& need) {
+    return !farm.workers.some_build(need.compiler(), clock_.now_ms());
+  };
   const std::optional<int64_t> oldest = farm.builds.oldest_ms(makes_nobody);
-  if (!oldest) return run.builder_told = false, "";
-  if (run.builder_told || clock_.now_ms() - *oldest < options_.no_worker_hint_ms) return "";
+  if (!oldest) return told = false, "";
+  if (told || clock_.now_ms() - *oldest < options_.no_worker_hint_ms) return "";
   for (const auto& [need, trials] : farm.builds.waiting_of(makes_nobody)) {
     const bool ours = std::ranges::any_of(trials, [&](const std::string& id) {
       const LeaseTable::Trial* const trial = farm.leases.find(id);
-      return trial != nullptr && trial->job_id == run.job->id();
+      return trial != nullptr && trial->job_id == job_id;
     });
     if (!ours) continue;
-    run.builder_told = true;
+    told = true;
     const WorkerLife* const runner = farm.leases.owner(*trials.begin());
     return str("runner ", runner == nullptr ? "" : runner->worker_id,
                " waits for a builder: none is here that compiles for \"", need.compiler().family, "\"",
