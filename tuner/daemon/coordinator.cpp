@@ -38,12 +38,14 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       events_(store),
       learner_(store),
       farm_(options_),
-      build_office_(farm_, clock_, options_, [this] { wake_desk(); }) {}
+      build_office_(farm_, clock_, options_, [this] { wake_desk(); }),
+      referee_(store, farm_, clock_, options_, metrics_) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
 Status Coordinator::start() {
-  RETURN_IF_ERROR(load_distrust());
+  RETURN_IF_ERROR(load_deaths());
+  RETURN_IF_ERROR(referee_.load());
   if (options_.resume_jobs) {
     ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());
     for (const JobRow& row : jobs) {

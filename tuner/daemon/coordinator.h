@@ -26,7 +26,6 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "compiler_core/base/clock.h"
@@ -45,16 +44,17 @@
 #include "tuner/daemon/event_log.h"
 #include "tuner/daemon/farm_state.h"
 #include "tuner/daemon/finalists.h"
+#include "tuner/daemon/incoming.h"
 #include "tuner/daemon/job_runner.h"
 #include "tuner/daemon/jobs.h"
 #include "tuner/daemon/learner.h"
 #include "tuner/daemon/lease_table.h"
 #include "tuner/daemon/locked.h"
 #include "tuner/daemon/log_lines.h"
-#include "tuner/daemon/machine_bound.h"
 #include "tuner/daemon/metrics.h"
 #include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/races.h"
+#include "tuner/daemon/referee.h"
 #include "tuner/daemon/releases.h"
 #include "tuner/daemon/reruns.h"
 #include "tuner/daemon/shares.h"
@@ -65,8 +65,6 @@
 #include "tuning.pb.h"
 
 namespace tuner {
-
-struct QuarantineRow;
 
 class Coordinator {
  public:
@@ -227,7 +225,6 @@ class Coordinator {
 
   // coordinator_workers.cpp: what workers tell
   void accept_results(const Calls& calls);
-  struct Incoming;
   std::vector<Incoming> read_results(const Calls& calls);
   void store_results(std::span<Incoming* const> results);
   bool take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
@@ -235,11 +232,6 @@ class Coordinator {
   void accept_races(SyncCall& call);
   bool accept_race(SyncCall& call, const v1::RaceResult& message);
   void take_courses(FarmState& farm, const SyncCall& call);
-  void handle_losses(std::vector<LeaseTable::Loss> losses);
-  std::string with_trial_name(std::string text, const std::string& trial_id) const;
-  bool lose_race(const LeaseTable::Loss& loss);
-  bool give_up_trial(const LeaseTable::Loss& loss);
-  void refuse_not_leased(const SyncCall& call, const std::string& id, int attempt, std::string_view why);
 
   // coordinator_releases.cpp: workers of another release
   std::optional<Lack> take_lack(FarmState& farm, const SyncCall& call, const v1::HeldLease& returned);
@@ -252,21 +244,12 @@ class Coordinator {
                                                std::vector<LeaseTable::Loss>& lost) const;
   void look_at_releases(Run& run);
 
-  // coordinator_belief.cpp: what of it counts
-  struct TaskFacts {
-    MachineBound bound;
-    bool on_host = false;  // its sentinels are those of the worker's CPU
-  };
-  const TaskFacts& facts_of(const JobRow::Task& task);
-  Result<bool> is_of_its_sender(Incoming& result);
-  Result<bool> is_of_its_sender_by_the_store(Incoming& result);
-  bool take_impossible(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
-  Status quarantine(SyncCall& call, const QuarantineRow& row, bool current,
-                    std::vector<LeaseTable::Loss>& losses);
-  std::optional<bool> take_impossible_race(SyncCall& call, const v1::RaceResult& message, const RaceRow& row,
-                                           const Work& work, const LeaseTable::Claim& claim);
-  void note_pace(FarmState& farm, const Incoming& result);
-  Status load_distrust();
+  // coordinator_losses.cpp: what was lost, and whom configs have killed
+  void handle_losses(std::vector<LeaseTable::Loss> losses);
+  std::string with_trial_name(std::string text, const std::string& trial_id) const;
+  bool lose_race(const LeaseTable::Loss& loss);
+  bool give_up_trial(const LeaseTable::Loss& loss);
+  Status load_deaths();
   void take_deaths(std::vector<LeaseTable::Loss>& losses);
   void take_survivors(std::vector<DeathRow> lines);
   std::vector<LeaseTable::Loss> poisoned_among(const FarmState& farm, const std::vector<TrialRow>& rows,
@@ -317,6 +300,7 @@ class Coordinator {
   int64_t last_job_number_ = -1;  // under submit_mutex_; -1: not read yet
   Guarded<FarmState> farm_;
   BuildOffice build_office_;
+  Referee referee_;
   std::condition_variable search_;  // for the search threads: a job has been woken
   std::condition_variable news_;    // for watchers, cancel and rerun
 
@@ -329,8 +313,7 @@ class Coordinator {
   WaitingSyncs waiting_;
   Calls finished_;  // in this turn: their callers are told at its end
   int64_t looked_ms_ = 0;
-  LineLimit disk_log_, refused_log_, not_leased_log_, quarantine_log_;
-  std::unordered_map<std::string, TaskFacts> facts_;
+  LineLimit disk_log_, refused_log_;
   std::thread desk_thread_;
 };
 

@@ -1,4 +1,4 @@
-// What workers tell the coordinator: that they are there, results, races, and what they lost.
+// What workers tell the coordinator: that they are there, results, and races.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ Status Coordinator::drain(const v1::DrainRequest& request, v1::DrainReply* reply
   return Status::ok();
 }
 
-std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls) {
+std::vector<Incoming> Coordinator::read_results(const Calls& calls) {
   std::vector<Incoming> results;
   for (const std::unique_ptr<SyncCall>& call : calls) {
     if (call->answered) continue;
@@ -142,8 +142,8 @@ void Coordinator::accept_results(const Calls& calls) {
   if (results.empty()) return;
   std::vector<LeaseTable::Loss> losses;
   std::erase_if(results, [&](Incoming& r) {
-    const Result<bool> believed = is_of_its_sender(r);
-    return !believed || !*believed || take_impossible(r, losses) || take_failure(r, losses);
+    const Result<bool> believed = referee_.is_of_its_sender(r);
+    return !believed || !*believed || referee_.take_impossible(r, losses) || take_failure(r, losses);
   });
   // One result of an attempt is enough. What comes with it once more is acknowledged when that is stored.
   std::map<std::pair<std::string_view, int>, const Incoming*> first;
@@ -209,7 +209,7 @@ void Coordinator::close(FarmState& farm, const Incoming& result, double store_ms
   const MeasureRecord& record = result.record;
   const std::string& id = record.trial_id;
   farm.workers.count_trial(result.call->session());
-  note_pace(farm, result);
+  referee_.note_pace(farm, result);
   farm.ledger.count_result(options_.wall_us());
   if (const LeaseTable::Trial* const trial = farm.leases.find(id);
       trial != nullptr && farm.ledger.suspects(trial->work))
@@ -262,7 +262,7 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
     row.task_index = race->task_index;
   }
   if (!claim.granted)
-    return refuse_not_leased(call, id, message.attempt(), "it did not have that attempt of the race"), true;
+    return referee_.refuse(call, id, message.attempt(), "it did not have that attempt of the race"), true;
   std::string error = message.error();
   const std::string job_id = row.job_id, shown_id = shown(id);
   const LogAbout about({.job = job_id, .race = shown_id, .attempt = message.attempt()});
@@ -275,7 +275,11 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
       result->environment.worker_id = sender.worker_id;
       result->environment.worker_incarnation = sender.incarnation;
       row = *std::move(result);
-      if (const auto taken = take_impossible_race(call, message, row, work, claim)) return *taken;
+      std::vector<LeaseTable::Loss> losses;
+      if (const auto taken = referee_.take_impossible(call, message, row, work, claim, losses)) {
+        handle_losses(std::move(losses));
+        return *taken;
+      }
     } else {
       spdlog::error("a race's result is refused: {}", shown(result.message()));
       error = result.message();
@@ -319,118 +323,6 @@ void Coordinator::take_courses(FarmState& farm, const SyncCall& call) {
       job->note_race();
     news_.notify_all();
   }
-}
-
-// Leases that were lost: the store first, in one commit, then another worker may have them.
-void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
-  if (losses.empty()) return;
-  take_deaths(losses);
-  std::vector<std::pair<std::string, int>> attempts;
-  std::map<std::shared_ptr<Job>, std::vector<const LeaseTable::Loss*>> told;
-  for (const LeaseTable::Loss& loss : losses) {
-    std::shared_ptr<Job> job;
-    {
-      const Locked farm(farm_);
-      if (farm->reruns.find(loss.trial_id) != nullptr) {
-        farm->reruns.fail(loss.trial_id, loss.message);  // the caller decides whether to try again
-        news_.notify_all();
-        continue;
-      }
-      if (const LeaseTable::Trial* const trial = farm->leases.find(loss.trial_id))
-        job = farm->jobs.find(trial->job_id);
-    }
-    if (lose_race(loss)) continue;
-    if (loss.retry)
-      attempts.emplace_back(loss.trial_id, loss.attempt);
-    else if (!give_up_trial(loss))
-      continue;
-    if (job != nullptr && !loss.told_anyway) told[job].push_back(&loss);
-  }
-  if (!attempts.empty())
-    if (const Result<int64_t> requeued = store_.requeue_trials(attempts); !requeued)
-      if (const auto more = disk_log_.say())
-        spdlog::warn("{} lost trials stay as they are: {}{}", attempts.size(), requeued.message(), *more);
-  {
-    const Locked farm(farm_);
-    for (const auto& [id, attempt] : attempts) farm->leases.requeued(id);
-  }
-  wake_desk();
-  for (const auto& [job, lost] : told) {
-    const std::string text = lost.size() == 1
-                                 ? lost[0]->message
-                                 : str(lost.size(), " trials were lost; the first: ", lost[0]->message);
-    const bool one = lost.size() == 1;
-    const LogAbout about({.job = job->id(),
-                          .trial = one ? lost[0]->trial_id : std::string_view(),
-                          .attempt = one ? lost[0]->attempt : 0});
-    spdlog::warn("{}", text);
-    tell(*job, with_trial_name(text, lost[0]->trial_id));
-  }
-}
-
-// Logs name trials by id, as leases and workers do; who watches a job sees the names that people use.
-std::string Coordinator::with_trial_name(std::string text, const std::string& trial_id) const {
-  const std::string by_id = str("trial ", trial_id, " ");
-  const size_t at = text.find(by_id);
-  const Result<TrialWithRecord> trial = store_.trial(trial_id);
-  if (at == std::string::npos || !trial) return text;
-  return text.replace(at, by_id.size(), str("trial ", trial->trial.name(), " "));
-}
-
-// A race is given to another worker, or ends. False: it is no race.
-bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
-  bool of_job = false;
-  {
-    const Locked farm(farm_);
-    const Races::Race* const race = farm->races.find(loss.trial_id);
-    if (race == nullptr) return false;
-    of_job = !race->job_id.empty();
-  }
-  const LogAbout about({.race = loss.trial_id, .attempt = loss.attempt});
-  spdlog::warn("{}", loss.message);
-  if (of_job) {
-    const Status stored = loss.retry ? store_.requeue_race(loss.trial_id, loss.attempt)
-                                     : store_.end_race(loss.trial_id, nullptr, loss.message);
-    if (!stored) spdlog::warn("{} stays as it is: {}", loss.trial_id, stored.message());
-  }
-  const Locked farm(farm_);
-  if (loss.retry) {
-    farm->leases.requeued(loss.trial_id);
-    wake_desk();
-    return true;
-  }
-  metrics_.races_ended.add();
-  const Races::Race* const race = farm->races.find(loss.trial_id);
-  const std::string job_id = race == nullptr ? "" : race->job_id;
-  farm->leases.close(loss.trial_id);
-  farm->races.failed(loss.trial_id, loss.message);
-  wake_search(*farm, job_id);
-  news_.notify_all();
-  return true;
-}
-
-// Its record says that the device is lost. False: the disk refuses it.
-bool Coordinator::give_up_trial(const LeaseTable::Loss& loss) {
-  const LogAbout about({.trial = loss.trial_id, .attempt = loss.attempt});
-  MeasureRecord record;
-  record.trial_id = loss.trial_id;
-  record.attempt = loss.attempt;
-  record.outcome = Outcome::kDeviceLost;
-  record.message = loss.message;
-  record.finished_at_us = options_.wall_us();
-  if (const Status added = store_.add_records({record}); !added) {
-    if (const auto more = disk_log_.say())
-      spdlog::error("trial {}: {}{}", loss.trial_id, added.message(), *more);
-    return false;
-  }
-  metrics_.trials_given_up.add();
-  const Locked farm(farm_);
-  const std::optional<std::string> job_id = farm->leases.close(loss.trial_id);
-  if (const std::shared_ptr<Job> job = job_id ? farm->jobs.find(*job_id) : nullptr) {
-    job->results_came();
-    wake_search(*farm, *job_id);
-  }
-  return true;
 }
 
 }  // namespace tuner
