@@ -6,7 +6,9 @@
 #include <set>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
+#include "tuner/daemon/job_news.h"
 
 namespace tuner {
 namespace {
@@ -134,6 +136,49 @@ TEST_F(StoreTrouble, IsToldToWhoeverWatchesOnceAndItsEndToo) {
   send(session, results, 2);
   farm.work(session);
   watcher.join();
+}
+
+// The news alone: a farm's state and a store, no coordinator.
+class JobNewsAlone : public ::testing::Test {
+ protected:
+  struct : Clock {
+    int64_t now = 1'000'000;
+    int64_t now_ms() const override { return now; }
+  } clock_;
+  TemporaryFolder folder_;
+  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
+  const CoordinatorOptions options_;
+  Guarded<FarmState> farm_{options_};
+  DaemonMetrics metrics_;
+  JobNews news_{*store_, farm_, clock_, metrics_};
+};
+
+TEST_F(JobNewsAlone, WhoIsWokenFindsTheEventInTheStore) {
+  const JobRow row{.id = "j1", .tasks = {{"v1 work", "cpu"}}, .search = "random"};
+  ASSERT_TRUE(store_->add_job(row).is_ok());
+  Job job(row, 1, clock_.now);
+  const int64_t seen = job.event_version();
+  const std::jthread search([&] { news_.tell(job, "it begins"); });
+  {
+    Locked farm(farm_);
+    ASSERT_TRUE(news_.wait(farm, std::chrono::seconds(60), [&] { return job.event_version() != seen; }));
+  }
+  const std::vector<v1::JobEvent> events = news_.after("j1", 0).value();
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].message(), "it begins");
+}
+
+TEST_F(JobNewsAlone, TroubleOfTheStoreIsToldUntilCommitsHaveSucceededForAWhile) {
+  const auto trouble = [&] { return std::string(Locked(farm_)->store_trouble.now(clock_.now)); };
+  news_.note_commit(Status::ok());
+  EXPECT_EQ(trouble(), "");
+  clock_.now += 10;
+  news_.note_commit(failed("the disk is full"));
+  EXPECT_EQ(trouble(), "the disk is full");
+  clock_.now += 60'000;
+  EXPECT_EQ(trouble(), "the disk is full") << "nothing has been stored since";
+  news_.note_commit(Status::ok());
+  EXPECT_EQ(trouble(), "");
 }
 
 }  // namespace

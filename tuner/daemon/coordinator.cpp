@@ -35,9 +35,9 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       clock_(clock),
       options_(std::move(options)),
       answers_(store, options_.present),
-      events_(store),
       learner_(store),
       farm_(options_),
+      news_(store, farm_, clock_, metrics_),
       build_office_(farm_, clock_, options_, [this] { wake_desk(); }),
       referee_(store, farm_, clock_, options_, metrics_) {}
 
@@ -103,7 +103,7 @@ void Coordinator::stop(const std::string& reason) {
     farm->stopping = true;
   }
   search_.notify_all();
-  news_.notify_all();
+  news_.notify();
   for (std::thread& thread : search_threads_) thread.join();
   if (!search_threads_.empty()) interrupt_jobs();
   search_threads_.clear();
@@ -247,19 +247,11 @@ Status Coordinator::continue_job(JobRow existing, const JobRow& wanted, v1::Subm
   return Status::ok();
 }
 
-// Stores the event first; then watchers look for it.
-void Coordinator::tell(Job& job, const std::string& message, const v1::TunedConfig* tuned, JobState state) {
-  events_.add(job.id(), state, message, tuned);
-  const Locked farm(farm_);
-  job.note_event();
-  news_.notify_all();
-}
-
 // Sends the job's events behind `after`, which grows with them.
 Status Coordinator::send_events(const std::string& job_id, bool ended, const Send& send,
                                 int64_t& after) const {
   while (true) {
-    ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events, events_.after(job_id, after));
+    ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events, news_.after(job_id, after));
     if (events.empty()) return Status::ok();
     for (v1::JobEvent& event : events) {
       after = event.seq();
@@ -285,15 +277,6 @@ bool Coordinator::send_store_trouble(int64_t after, const Send& send, std::strin
                                  : str("results cannot be stored: ", told,
                                        ". The job waits, and goes on when they can; workers keep them"));
   return send(event);
-}
-
-void Coordinator::note_commit(const Status& committed) {
-  metrics_.commit_failed = !committed;
-  const Locked farm(farm_);
-  (committed ? farm->store_trouble.stored_ms : farm->store_trouble.at_ms) = clock_.now_ms();
-  if (committed) return;
-  farm->store_trouble.reason = committed.message();
-  news_.notify_all();
 }
 
 // The job as the store has it, when this daemon does not know it; else as it was.
@@ -358,7 +341,7 @@ Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, con
     if (cancelled()) return reader_has_gone();
     const std::shared_ptr<const Job> job = farm->jobs.find(row.id);
     if (job == nullptr || job->event_version() != events_seen || farm->stopping) continue;
-    farm.wait_for(news_, job->progress_version() != progress_seen ? milliseconds(kProgressEveryMs) : kLook);
+    news_.wait(farm, job->progress_version() != progress_seen ? milliseconds(kProgressEveryMs) : kLook);
   }
 }
 
@@ -370,7 +353,7 @@ Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* re
       job->ask_to_cancel();
       wake_search(*farm, job->id());
       const bool done =
-          farm.wait_for(news_, milliseconds(kCancelLimitMs), [&] { return job->ended() || farm->stopping; });
+          news_.wait(farm, milliseconds(kCancelLimitMs), [&] { return job->ended() || farm->stopping; });
       if (!done)
         return Status(StatusCode::kDeadlineExceeded,
                       str("job ", row.id, " has not stopped within ", kCancelLimitMs / 1000, " s"));

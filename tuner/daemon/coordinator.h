@@ -41,10 +41,10 @@
 #include "tuner/daemon/build_office.h"
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator_options.h"
-#include "tuner/daemon/event_log.h"
 #include "tuner/daemon/farm_state.h"
 #include "tuner/daemon/finalists.h"
 #include "tuner/daemon/incoming.h"
+#include "tuner/daemon/job_news.h"
 #include "tuner/daemon/job_runner.h"
 #include "tuner/daemon/jobs.h"
 #include "tuner/daemon/learner.h"
@@ -180,12 +180,9 @@ class Coordinator {
   void add_job(FarmState& farm, JobRow row, int trials);
   Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;
   bool send_store_trouble(int64_t after, const Send& send, std::string& told) const;
-  void note_commit(const Status& committed);
   Result<JobRow> known_job(const JobRow& as_was) const;
   Result<JobRow> job_in(const Scope& scope, const std::string& job_id) const;
   Status has_room_for_job(const JobRow& wanted) const;
-  void tell(Job& job, const std::string& message, const v1::TunedConfig* tuned = nullptr,
-            JobState state = JobState::kRunning);
 
   // coordinator_again.cpp: measurements that somebody waits for
   Status wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended, const TrialWithRecord& trial,
@@ -292,17 +289,16 @@ class Coordinator {
   const Clock& clock_;
   const CoordinatorOptions options_;
   const Answers answers_;
-  EventLog events_;
   Learner learner_;
   DaemonMetrics metrics_;
 
   std::mutex submit_mutex_;       // one submit decides at a time; taken before the farm's
   int64_t last_job_number_ = -1;  // under submit_mutex_; -1: not read yet
   Guarded<FarmState> farm_;
+  JobNews news_;
   BuildOffice build_office_;
   Referee referee_;
   std::condition_variable search_;  // for the search threads: a job has been woken
-  std::condition_variable news_;    // for watchers, cancel and rerun
 
   Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id
   std::vector<std::thread> search_threads_;

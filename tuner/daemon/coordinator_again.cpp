@@ -32,7 +32,7 @@ Status Coordinator::wait_for(Locked<FarmState>& farm, const std::function<bool()
           StatusCode::kDeadlineExceeded,
           str("trial ", trial.trial.name(), ": no worker measured it within ", options_.rerun_limit_ms / 1000,
               " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
-    farm.wait_for(news_, kLookAtCaller);
+    news_.wait(farm, kLookAtCaller);
   }
   return Status::ok();
 }

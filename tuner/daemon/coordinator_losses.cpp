@@ -21,7 +21,7 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
       const Locked farm(farm_);
       if (farm->reruns.find(loss.trial_id) != nullptr) {
         farm->reruns.fail(loss.trial_id, loss.message);  // the caller decides whether to try again
-        news_.notify_all();
+        news_.notify();
         continue;
       }
       if (const LeaseTable::Trial* const trial = farm->leases.find(loss.trial_id))
@@ -52,7 +52,7 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
                           .trial = one ? lost[0]->trial_id : std::string_view(),
                           .attempt = one ? lost[0]->attempt : 0});
     spdlog::warn("{}", text);
-    tell(*job, with_trial_name(text, lost[0]->trial_id));
+    news_.tell(*job, with_trial_name(text, lost[0]->trial_id));
   }
 }
 
@@ -93,7 +93,7 @@ bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
   farm->leases.close(loss.trial_id);
   farm->races.failed(loss.trial_id, loss.message);
   wake_search(*farm, job_id);
-  news_.notify_all();
+  news_.notify();
   return true;
 }
 

@@ -45,11 +45,11 @@ void Coordinator::announce(const Run& run, int task_index, const std::string& no
   Job& job = *run.job;
   const Result<v1::TunedConfig> tuned =
       answers_.tuned(job.row().tasks[static_cast<size_t>(task_index)], job.flops(task_index));
-  if (!tuned) return tell(job, str("task ", task_index + 1, ": ", tuned.message()));
-  tell(job,
-       str("task ", task_index + 1, " of ", job.row().tasks.size(), " is tuned", note.empty() ? "" : "; ",
-           note),
-       &*tuned);
+  if (!tuned) return news_.tell(job, str("task ", task_index + 1, ": ", tuned.message()));
+  news_.tell(job,
+             str("task ", task_index + 1, " of ", job.row().tasks.size(), " is tuned",
+                 note.empty() ? "" : "; ", note),
+             &*tuned);
 }
 
 // The task has had its last trial: starts its race, or says at once what is known where none can be.
@@ -66,7 +66,7 @@ void Coordinator::end_task(Run& run, int task_index) {
   const Status started = start_race(run, task_index, *finalists);
   if (!started) return announce(run, task_index, started.message());
   wake_desk();
-  tell(*run.job, str("task ", task_index + 1, ": ", finalists->trials.size(), " finalists race"));
+  news_.tell(*run.job, str("task ", task_index + 1, ": ", finalists->trials.size(), " finalists race"));
 }
 
 bool Coordinator::races_already(const Run& run, int task_index) const {
@@ -267,8 +267,8 @@ void Coordinator::watch_time_limit(Run& run) {
     if (!run.time_limit.ends_search(untried ? 0 : races_to_come(run), untried, clock_.now_ms())) return;
     run.out_of_time = true;
     run.runner->end_proposals();
-    tell(*run.job, str("the search ends for the time limit of ", run.time_limit.limit_s(),
-                       " s: trials that have begun are finished, then the best race"));
+    news_.tell(*run.job, str("the search ends for the time limit of ", run.time_limit.limit_s(),
+                             " s: trials that have begun are finished, then the best race"));
   }
   std::vector<std::string> withdrawn;
   {

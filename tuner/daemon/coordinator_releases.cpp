@@ -144,7 +144,7 @@ void Coordinator::look_at_releases(Run& run) {
   for (const LeaseTable::Loss& loss : lost) (void)give_up_trial(loss);  // what the disk refuses comes again
   for (const std::string& line : lines) {
     spdlog::warn("{}", line);
-    tell(*run.job, line);
+    news_.tell(*run.job, line);
   }
 }
 

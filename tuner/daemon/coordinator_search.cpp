@@ -124,9 +124,9 @@ Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
   queue_trials(*job, run->runner->open_trials());
   RETURN_IF_ERROR(resume_races(job->id()));
   const JobProgress begun = run->runner->progress();
-  tell(*job, begun.trials_done > 0
-                 ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
-                 : str("searches with ", job->row().search, ", seed ", job->row().seed));
+  news_.tell(*job, begun.trials_done > 0
+                       ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
+                       : str("searches with ", job->row().search, ", seed ", job->row().seed));
   return Status::ok();
 }
 
@@ -157,11 +157,11 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   const Result<std::vector<TrialRow>> proposed = run.runner->propose(low_water);
   if (!proposed) return end_job(*job, JobState::kFailed, proposed.message());
   if (const Status* const trouble = run.runner->store_trouble())
-    note_commit(*trouble);
+    news_.note_commit(*trouble);
   else if (!proposed->empty())
-    note_commit(Status::ok());
+    news_.note_commit(Status::ok());
   queue_trials(*job, *proposed);
-  for (const std::string& note : run.runner->take_notes()) tell(*job, note);
+  for (const std::string& note : run.runner->take_notes()) news_.tell(*job, note);
   report(run, new_results);
   look_at_releases(run);
 
@@ -268,14 +268,14 @@ void Coordinator::report(Run& run, size_t new_results) {
   {
     const Locked farm(farm_);
     const int64_t now = clock_.now_ms();
-    if (job.take_progress(progress, cost, best_ns, new_results, now)) news_.notify_all();
+    if (job.take_progress(progress, cost, best_ns, new_results, now)) news_.notify();
     const size_t open = run.runner->open_count() + farm->races.of_job(job.id()).size();
     // Watchers are told of the store (send_store_trouble).
     if (farm->store_trouble.now(now).empty() && job.may_wait_in_vain(open, options_.no_worker_hint_ms, now))
       hint = nobody_measures(*farm, job);
     if (!hint.empty()) job.told_that_it_waits();
   }
-  if (!hint.empty()) tell(job, hint);
+  if (!hint.empty()) news_.tell(job, hint);
 }
 
 // Empty when workers that are here measure all of the job's targets, and some of them take work.
@@ -317,7 +317,7 @@ void Coordinator::end_job(Job& job, JobState state, const std::string& message) 
   }
   if (const Status s = store_.set_job_state(job.id(), state, message); !s)
     spdlog::error("job {}: {}", job.id(), s.message());
-  tell(job, message.empty() ? std::string(job_state_name(state)) : message, nullptr, state);
+  news_.tell(job, message.empty() ? std::string(job_state_name(state)) : message, nullptr, state);
   spdlog::info("job {} {}{}{}", job.id(), job_state_name(state), message.empty() ? "" : ": ", message);
   {
     const Locked farm(farm_);
@@ -325,7 +325,7 @@ void Coordinator::end_job(Job& job, JobState state, const std::string& message) 
     farm->races.forget_job(job.id());
     job.set_state(state);  // from here on it may be submitted again
   }
-  news_.notify_all();
+  news_.notify();
   wake_desk();
   const Locked runs(runs_);
   runs->erase(job.id());

@@ -388,7 +388,7 @@ double Coordinator::store_leases(const std::vector<LeaseWish>& wishes, StoredLea
   const Stopwatch storing;
   const Result<std::vector<TrialRow>> rows = store_.lease_trials(wishes);
   metrics_.lease_commit_s.observe(storing.elapsed_ms() / 1000);
-  note_commit(rows.status());
+  news_.note_commit(rows.status());
   if (!rows) {
     if (const auto more = disk_log_.say())
       spdlog::error("{} trials cannot be leased: {}{}", wishes.size(), rows.message(), *more);

@@ -122,14 +122,14 @@ void Coordinator::store_results(std::span<Incoming* const> results) {
     r->known = status.code() != StatusCode::kNotFound;
   }
   if (status) {
-    note_commit(status);
+    news_.note_commit(status);
     for (const MeasureRecord& record : records)
       metrics_.results.at(static_cast<size_t>(record.outcome)).add();
     return;
   }
   if (status.code() != StatusCode::kNotFound) {
     metrics_.results_not_stored.add();
-    if (status.code() != StatusCode::kInvalidArgument) note_commit(status);
+    if (status.code() != StatusCode::kInvalidArgument) news_.note_commit(status);
   }
   if (const auto more = disk_log_.say())
     spdlog::error("the result of trial {} is not stored: {}{}", first, shown(status.message()), *more);
@@ -174,7 +174,7 @@ void Coordinator::accept_results(const Calls& calls) {
       if (stored->stored || !stored->known)
         add_ack(again->record.trial_id, again->record.attempt, again->call->reply);
   }
-  news_.notify_all();
+  news_.notify();
   take_survivors(std::move(survived));
   handle_losses(std::move(losses));
 }
@@ -238,7 +238,7 @@ void Coordinator::close(FarmState& farm, const Incoming& result, double store_ms
 void Coordinator::accept_races(SyncCall& call) {
   for (const v1::RaceResult& result : call.request->races())
     if (accept_race(call, result)) add_ack(result.race_id(), result.attempt(), call.reply);
-  news_.notify_all();
+  news_.notify();
 }
 
 // False: the disk refuses it. The result of a race that nobody knows, or that has ended, is done with.
@@ -292,7 +292,7 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
       stored = store_.end_race(id, nullptr, error);
     }
     if (!stored && stored.code() != StatusCode::kNotFound) {
-      note_commit(stored);
+      news_.note_commit(stored);
       if (const auto more = disk_log_.say())
         spdlog::error("{} is not stored: {}{}", shown(id), shown(stored.message()), *more);
       const Locked farm(farm_);
@@ -321,7 +321,7 @@ void Coordinator::take_courses(FarmState& farm, const SyncCall& call) {
       continue;
     if (const std::shared_ptr<Job> job = farm.jobs.find(farm.races.find(held.trial_id())->job_id))
       job->note_race();
-    news_.notify_all();
+    news_.notify();
   }
 }
 
