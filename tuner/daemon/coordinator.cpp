@@ -39,12 +39,15 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       farm_(options_),
       news_(store, farm_, clock_, metrics_),
       build_office_(farm_, clock_, options_, [this] { wake_desk(); }),
-      referee_(store, farm_, clock_, options_, metrics_) {}
+      referee_(store, farm_, clock_, options_, metrics_),
+      loss_office_(store, farm_, options_, metrics_, news_,
+                   {.desk = [this] { wake_desk(); },
+                    .search = [this](FarmState& farm, const std::string& id) { wake_search(farm, id); }}) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
 Status Coordinator::start() {
-  RETURN_IF_ERROR(load_deaths());
+  RETURN_IF_ERROR(loss_office_.load());
   RETURN_IF_ERROR(referee_.load());
   if (options_.resume_jobs) {
     ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());

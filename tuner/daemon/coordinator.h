@@ -51,6 +51,7 @@
 #include "tuner/daemon/lease_table.h"
 #include "tuner/daemon/locked.h"
 #include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/loss_office.h"
 #include "tuner/daemon/metrics.h"
 #include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/races.h"
@@ -241,17 +242,6 @@ class Coordinator {
                                                std::vector<LeaseTable::Loss>& lost) const;
   void look_at_releases(Run& run);
 
-  // coordinator_losses.cpp: what was lost, and whom configs have killed
-  void handle_losses(std::vector<LeaseTable::Loss> losses);
-  std::string with_trial_name(std::string text, const std::string& trial_id) const;
-  bool lose_race(const LeaseTable::Loss& loss);
-  bool give_up_trial(const LeaseTable::Loss& loss);
-  Status load_deaths();
-  void take_deaths(std::vector<LeaseTable::Loss>& losses);
-  void take_survivors(std::vector<DeathRow> lines);
-  std::vector<LeaseTable::Loss> poisoned_among(const FarmState& farm, const std::vector<TrialRow>& rows,
-                                               const Job& job) const;
-
   // coordinator_search.cpp: the search threads
   void search_loop();
   void tick(FarmState& farm);
@@ -298,6 +288,7 @@ class Coordinator {
   JobNews news_;
   BuildOffice build_office_;
   Referee referee_;
+  LossOffice loss_office_;
   std::condition_variable search_;  // for the search threads: a job has been woken
 
   Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id

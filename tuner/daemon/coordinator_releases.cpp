@@ -141,7 +141,8 @@ void Coordinator::look_at_releases(Run& run) {
         !line.empty())
       lines.push_back(std::move(line));
   }
-  for (const LeaseTable::Loss& loss : lost) (void)give_up_trial(loss);  // what the disk refuses comes again
+  for (const LeaseTable::Loss& loss : lost)
+    (void)loss_office_.give_up(loss);  // what the disk refuses comes again
   for (const std::string& line : lines) {
     spdlog::warn("{}", line);
     news_.tell(*run.job, line);

@@ -217,7 +217,7 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
   std::vector<LeaseTable::Loss> poisoned;
   {
     const Locked farm(farm_);
-    poisoned = poisoned_among(*farm, rows, job);
+    poisoned = LossOffice::poisoned_among(*farm, rows, job);
     for (const TrialRow& row : rows) {
       if (std::ranges::find(poisoned, row.id, &LeaseTable::Loss::trial_id) != poisoned.end()) continue;
       Work work{.kind = WorkKind::kTrial,
@@ -248,7 +248,7 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
     }
   }
   for (const LeaseTable::Loss& loss : poisoned)
-    if (give_up_trial(loss)) {
+    if (loss_office_.give_up(loss)) {
       const Locked farm(farm_);
       job.results_came();
       wake_search(*farm, job.id());

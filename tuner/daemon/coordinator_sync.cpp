@@ -208,7 +208,7 @@ void Coordinator::begin_calls(Calls& arrived) {
     }
   }
   metrics_.lost(LostWhy::kGivenBack, losses.size());
-  handle_losses(losses);
+  loss_office_.handle(losses);
 }
 
 // False: the session is unknown, and the call answered.
@@ -272,7 +272,7 @@ void Coordinator::look_after_leases() {
     build_office_.look_after(*farm, waiting_);
   }
   metrics_.lost(LostWhy::kExpired, losses.size());
-  handle_losses(losses);
+  loss_office_.handle(losses);
 }
 
 // False: the call does not speak for its worker any more, and is answered.

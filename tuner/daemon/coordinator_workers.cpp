@@ -53,7 +53,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   spdlog::info("worker {} is here, from {}", request.worker_id(), host);
   if (!impossible.empty()) spdlog::warn("worker {} gets nothing: {}", request.worker_id(), shown(impossible));
   if (!lacks.empty()) spdlog::warn("{}", lacks_line(request.worker_id(), lacks));
-  handle_losses(losses);
+  loss_office_.handle(losses);
   return Status::ok();
 }
 
@@ -175,8 +175,8 @@ void Coordinator::accept_results(const Calls& calls) {
         add_ack(again->record.trial_id, again->record.attempt, again->call->reply);
   }
   news_.notify();
-  take_survivors(std::move(survived));
-  handle_losses(std::move(losses));
+  loss_office_.survived(std::move(survived));
+  loss_office_.handle(std::move(losses));
 }
 
 // A worker that could not measure a trial blames no trial: another worker is to have it first. What a runner refuses
@@ -277,7 +277,7 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
       row = *std::move(result);
       std::vector<LeaseTable::Loss> losses;
       if (const auto taken = referee_.take_impossible(call, message, row, work, claim, losses)) {
-        handle_losses(std::move(losses));
+        loss_office_.handle(std::move(losses));
         return *taken;
       }
     } else {

@@ -1,16 +1,20 @@
-// Leases that were lost, and whom configs have killed: what becomes of trials and races, and the ledger's lines.
+#include "tuner/daemon/loss_office.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/log_lines.h"
 #include "tuner/daemon/messages.h"
 
 namespace tuner {
 
-// Leases that were lost: the store first, in one commit, then another worker may have them.
-void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
+LossOffice::LossOffice(Store& store, Guarded<FarmState>& farm, const CoordinatorOptions& options,
+                       DaemonMetrics& metrics, JobNews& news, Wake wake)
+    : store_(store), farm_(farm), options_(options), metrics_(metrics), news_(news), wake_(std::move(wake)) {}
+
+void LossOffice::handle(Losses losses) {
   if (losses.empty()) return;
   take_deaths(losses);
   std::vector<std::pair<std::string, int>> attempts;
@@ -30,7 +34,7 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
     if (lose_race(loss)) continue;
     if (loss.retry)
       attempts.emplace_back(loss.trial_id, loss.attempt);
-    else if (!give_up_trial(loss))
+    else if (!give_up(loss))
       continue;
     if (job != nullptr && !loss.told_anyway) told[job].push_back(&loss);
   }
@@ -42,7 +46,7 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
     const Locked farm(farm_);
     for (const auto& [id, attempt] : attempts) farm->leases.requeued(id);
   }
-  wake_desk();
+  wake_.desk();
   for (const auto& [job, lost] : told) {
     const std::string text = lost.size() == 1
                                  ? lost[0]->message
@@ -57,7 +61,7 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
 }
 
 // Logs name trials by id, as leases and workers do; who watches a job sees the names that people use.
-std::string Coordinator::with_trial_name(std::string text, const std::string& trial_id) const {
+std::string LossOffice::with_trial_name(std::string text, const std::string& trial_id) const {
   const std::string by_id = str("trial ", trial_id, " ");
   const size_t at = text.find(by_id);
   const Result<TrialWithRecord> trial = store_.trial(trial_id);
@@ -66,7 +70,7 @@ std::string Coordinator::with_trial_name(std::string text, const std::string& tr
 }
 
 // A race is given to another worker, or ends. False: it is no race.
-bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
+bool LossOffice::lose_race(const LeaseTable::Loss& loss) {
   bool of_job = false;
   {
     const Locked farm(farm_);
@@ -84,7 +88,7 @@ bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
   const Locked farm(farm_);
   if (loss.retry) {
     farm->leases.requeued(loss.trial_id);
-    wake_desk();
+    wake_.desk();
     return true;
   }
   metrics_.races_ended.add();
@@ -92,13 +96,12 @@ bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
   const std::string job_id = race == nullptr ? "" : race->job_id;
   farm->leases.close(loss.trial_id);
   farm->races.failed(loss.trial_id, loss.message);
-  wake_search(*farm, job_id);
+  wake_.search(*farm, job_id);
   news_.notify();
   return true;
 }
 
-// Its record says that the device is lost. False: the disk refuses it.
-bool Coordinator::give_up_trial(const LeaseTable::Loss& loss) {
+bool LossOffice::give_up(const LeaseTable::Loss& loss) {
   const LogAbout about({.trial = loss.trial_id, .attempt = loss.attempt});
   MeasureRecord record;
   record.trial_id = loss.trial_id;
@@ -116,15 +119,14 @@ bool Coordinator::give_up_trial(const LeaseTable::Loss& loss) {
   const std::optional<std::string> job_id = farm->leases.close(loss.trial_id);
   if (const std::shared_ptr<Job> job = job_id ? farm->jobs.find(*job_id) : nullptr) {
     job->results_came();
-    wake_search(*farm, *job_id);
+    wake_.search(*farm, *job_id);
   }
   return true;
 }
 
 // --- the poison ledger ---
 
-// What earlier daemons on this database found out.
-Status Coordinator::load_deaths() {
+Status LossOffice::load() {
   ASSIGN_OR_RETURN(const std::vector<DeathRow> deaths, store_.deaths());
   const Locked farm(farm_);
   for (const DeathRow& line : deaths) (void)farm->ledger.take(line);
@@ -133,7 +135,7 @@ Status Coordinator::load_deaths() {
 
 // Writes down who was lost while it built or ran what; a config that is poison by that is not tried again, in
 // whatever job.
-void Coordinator::take_deaths(std::vector<LeaseTable::Loss>& losses) {
+void LossOffice::take_deaths(Losses& losses) {
   std::vector<DeathRow> lines;
   {
     const Locked farm(farm_);
@@ -179,8 +181,7 @@ void Coordinator::take_deaths(std::vector<LeaseTable::Loss>& losses) {
   }
 }
 
-// A result came of configs that workers had died at.
-void Coordinator::take_survivors(std::vector<DeathRow> lines) {
+void LossOffice::survived(std::vector<DeathRow> lines) {
   if (lines.empty()) return;
   {
     const Locked farm(farm_);
@@ -191,11 +192,9 @@ void Coordinator::take_survivors(std::vector<DeathRow> lines) {
       spdlog::error("the poison ledger is not written: {}{}", shown(stored.message()), *more);
 }
 
-// Of new or stored trials those whose config is poison: each is to end without a worker.
-std::vector<LeaseTable::Loss> Coordinator::poisoned_among(const FarmState& farm,
-                                                          const std::vector<TrialRow>& rows,
-                                                          const Job& job) const {
-  std::vector<LeaseTable::Loss> poisoned;
+LossOffice::Losses LossOffice::poisoned_among(const FarmState& farm, const std::vector<TrialRow>& rows,
+                                              const Job& job) {
+  Losses poisoned;
   if (farm.ledger.empty()) return poisoned;
   for (const TrialRow& row : rows) {
     const Work work{.task = job.row().tasks[static_cast<size_t>(row.task_index)],
