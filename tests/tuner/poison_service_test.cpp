@@ -208,5 +208,28 @@ TEST_F(LossOfficeAlone, WhatTheStoreDoesNotTakeStaysLeased) {
   EXPECT_TRUE(searches_woken_.empty());
 }
 
+TEST_F(LossOfficeAlone, JobsHearOfOneMishapInTheOrderOfTheirIds) {
+  const std::vector<std::string> jobs{"j5", "j3", "j7",
+                                      "j2", "j6", "j4"};  // as they are made, and lie in memory
+  LossOffice::Losses losses;
+  for (const std::string& id : jobs) {
+    const JobRow row{
+        .id = id, .tasks = {{testing::kAnalyticKey, testing::kAnalyticTarget}}, .search = "random"};
+    ASSERT_TRUE(store_->add_job(row).is_ok());
+    const Locked farm(farm_);
+    farm->jobs.add(row, 1, clock_.now);
+    farm->leases.enqueue({.id = "t of " + id, .job_id = id, .work = {.task = row.tasks[0]}});
+    losses.push_back({.trial_id = "t of " + id, .attempt = 1, .retry = true, .message = "lost"});
+  }
+  office_.handle(losses);
+  std::vector<int64_t> order;
+  for (const char* const id : {"j2", "j3", "j4", "j5", "j6", "j7"}) {
+    const std::vector<v1::JobEvent> events = news_.after(id, 0).value();
+    ASSERT_EQ(events.size(), 1);
+    order.push_back(events[0].seq());
+  }
+  EXPECT_THAT(order, ::testing::WhenSorted(::testing::ElementsAreArray(order)));
+}
+
 }  // namespace
 }  // namespace tuner

@@ -18,7 +18,8 @@ void LossOffice::handle(Losses losses) {
   if (losses.empty()) return;
   take_deaths(losses);
   std::vector<std::pair<std::string, int>> attempts;
-  std::map<std::shared_ptr<Job>, std::vector<const LeaseTable::Loss*>> told;
+  const auto by_id = [](const auto& a, const auto& b) { return a->id() < b->id(); };
+  std::map<std::shared_ptr<Job>, std::vector<const LeaseTable::Loss*>, decltype(by_id)> told(by_id);
   for (const LeaseTable::Loss& loss : losses) {
     std::shared_ptr<Job> job;
     {
