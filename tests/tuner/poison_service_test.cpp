@@ -4,8 +4,8 @@
 #include <spdlog/spdlog.h>
 
 #include "db/death.h"
-#include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
+#include "tests/tuner/farm_room.h"
 #include "tuner/daemon/loss_office.h"
 
 namespace tuner {
@@ -116,31 +116,9 @@ TEST_F(PoisonService, OnAFarmThatIsNotKnownYetTwoDeathsBlameNobody) {
   EXPECT_NE(farm.store->trial(lease.trial_id())->record->outcome, Outcome::kDeviceLost);
 }
 
-// The office of losses alone: a farm's state and a store, no coordinator. Worker "w" has attempt 1 of the job's trial.
-class LossOfficeAlone : public ::testing::Test {
+// The office of losses alone.
+class LossOfficeAlone : public testing::FarmRoom {
  protected:
-  LossOfficeAlone() {
-    const JobRow row{
-        .id = "j1", .tasks = {{testing::kAnalyticKey, testing::kAnalyticTarget}}, .search = "random"};
-    EXPECT_TRUE(store_->add_job(row).is_ok());
-    std::vector<TrialRow> trials{{.job_id = "j1", .template_name = "t", .config = "a=1"}};
-    EXPECT_TRUE(store_->add_trials(trials).is_ok());
-    trial_ = trials[0].id;
-    const TrialRow leased =
-        store_->lease_trials({LeaseWish{trial_, life_.worker_id, life_.incarnation}}).value()[0];
-    const Locked farm(farm_);
-    farm->jobs.add(row, 1, clock_.now);
-    farm->leases.enqueue({.id = trial_,
-                          .job_id = "j1",
-                          .work = {.task = row.tasks[0], .template_name = "t", .config = "a=1"}});
-    const LeaseTable::Asker asker{.worker_id = life_.worker_id,
-                                  .incarnation = life_.incarnation,
-                                  .serves = [](const Needs&) { return true; },
-                                  .others = [](const Needs&, const std::set<std::string>&) { return false; }};
-    EXPECT_EQ(farm->leases.reserve(asker, {}, 1).size(), 1);
-    EXPECT_TRUE(farm->leases.grant(trial_, life_, leased.attempt, leased.fencing, clock_.now));
-  }
-  TrialRow row() const { return store_->trial(trial_)->trial; }
   size_t queued() const { return Locked(farm_)->leases.queued(); }
   std::vector<std::string> told() const {
     std::vector<std::string> lines;
@@ -148,29 +126,7 @@ class LossOfficeAlone : public ::testing::Test {
     for (const v1::JobEvent& event : events) lines.push_back(event.message());
     return lines;
   }
-
-  const WorkerLife life_{"w", "1"};
-  struct : Clock {
-    int64_t now = 1'000'000;
-    int64_t now_ms() const override { return now; }
-  } clock_;
-  TemporaryFolder folder_;
-  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
-  const CoordinatorOptions options_;
-  Guarded<FarmState> farm_{options_};
-  DaemonMetrics metrics_;
-  JobNews news_{*store_, farm_, clock_, metrics_};
-  int desk_woken_ = 0;
-  std::vector<std::string> searches_woken_;
-  LossOffice office_{
-      *store_,
-      farm_,
-      options_,
-      metrics_,
-      news_,
-      {.desk = [this] { ++desk_woken_; },
-       .search = [this](FarmState&, const std::string& job) { searches_woken_.push_back(job); }}};
-  std::string trial_;
+  LossOffice office_{*store_, farm_, options_, metrics_, news_, wake()};
 };
 
 TEST_F(LossOfficeAlone, ALostTrialIsTriedAgainOnceTheStoreSaysSo) {
@@ -187,23 +143,22 @@ TEST_F(LossOfficeAlone, ALostTrialIsTriedAgainOnceTheStoreSaysSo) {
   EXPECT_EQ(queued(), 1);
   EXPECT_EQ(desk_woken_, 1);
   EXPECT_EQ(told().size(), 1);
-  EXPECT_TRUE(store_->records(trial_)->empty());
+  EXPECT_TRUE(records().empty());
 }
 
 TEST_F(LossOfficeAlone, ATrialThatIsGivenUpHasOneRecordAndItsSearchHearsOfIt) {
   EXPECT_TRUE(office_.give_up({.trial_id = trial_, .attempt = 1, .message = "too often"}));
-  const std::vector<MeasureRecord> records = store_->records(trial_).value();
-  ASSERT_EQ(records.size(), 1);
-  EXPECT_EQ(records[0].outcome, Outcome::kDeviceLost);
-  EXPECT_EQ(records[0].message, "too often");
-  EXPECT_EQ(Locked(farm_)->leases.find(trial_), nullptr);
+  ASSERT_EQ(records().size(), 1);
+  EXPECT_EQ(records()[0].outcome, Outcome::kDeviceLost);
+  EXPECT_EQ(records()[0].message, "too often");
+  EXPECT_FALSE(is_open());
   EXPECT_TRUE(Locked(farm_)->jobs.find("j1")->take_results());
   EXPECT_EQ(searches_woken_, std::vector<std::string>{"j1"});
 }
 
 TEST_F(LossOfficeAlone, WhatTheStoreDoesNotTakeStaysLeased) {
   EXPECT_FALSE(office_.give_up({.trial_id = "t99", .attempt = 1, .message = "of no such trial"}));
-  EXPECT_NE(Locked(farm_)->leases.find(trial_), nullptr);
+  EXPECT_TRUE(is_open());
   EXPECT_EQ(metrics_.trials_given_up.value(), 0);
   EXPECT_TRUE(searches_woken_.empty());
 }

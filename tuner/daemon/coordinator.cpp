@@ -40,9 +40,8 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       news_(store, farm_, clock_, metrics_),
       build_office_(farm_, clock_, options_, [this] { wake_desk(); }),
       referee_(store, farm_, clock_, options_, metrics_),
-      loss_office_(store, farm_, options_, metrics_, news_,
-                   {.desk = [this] { wake_desk(); },
-                    .search = [this](FarmState& farm, const std::string& id) { wake_search(farm, id); }}) {}
+      loss_office_(store, farm_, options_, metrics_, news_, wake()),
+      result_intake_({store, farm_, clock_, options_, metrics_, referee_, loss_office_, news_}, wake()) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
@@ -116,6 +115,12 @@ void Coordinator::stop(const std::string& reason) {
   }
   desk_.notify_one();
   if (desk_thread_.joinable()) desk_thread_.join();
+}
+
+// How the rooms wake this one's threads.
+Wake Coordinator::wake() {
+  return {.desk = [this] { wake_desk(); },
+          .search = [this](FarmState& farm, const std::string& id) { wake_search(farm, id); }};
 }
 
 void Coordinator::wake_search(FarmState& farm, const std::string& job_id) {

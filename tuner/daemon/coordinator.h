@@ -23,7 +23,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,7 +42,6 @@
 #include "tuner/daemon/coordinator_options.h"
 #include "tuner/daemon/farm_state.h"
 #include "tuner/daemon/finalists.h"
-#include "tuner/daemon/incoming.h"
 #include "tuner/daemon/job_news.h"
 #include "tuner/daemon/job_runner.h"
 #include "tuner/daemon/jobs.h"
@@ -58,6 +56,7 @@
 #include "tuner/daemon/referee.h"
 #include "tuner/daemon/releases.h"
 #include "tuner/daemon/reruns.h"
+#include "tuner/daemon/result_intake.h"
 #include "tuner/daemon/shares.h"
 #include "tuner/daemon/sync_call.h"
 #include "tuner/daemon/time_limit.h"
@@ -166,6 +165,7 @@ class Coordinator {
 
   // What takes a FarmState& runs under its lock; all else takes the lock itself.
   Status stopped() const { return Locked(farm_)->stopped(); }
+  Wake wake();
   void wake_search(FarmState& farm, const std::string& job_id);
 
   // coordinator_seen.cpp: what of it all is shown
@@ -222,13 +222,6 @@ class Coordinator {
   void add_best_times(const FarmState& farm, SyncCall& call) const;
 
   // coordinator_workers.cpp: what workers tell
-  void accept_results(const Calls& calls);
-  std::vector<Incoming> read_results(const Calls& calls);
-  void store_results(std::span<Incoming* const> results);
-  bool take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
-  void close(FarmState& farm, const Incoming& result, double store_ms, std::vector<DeathRow>& survived);
-  void accept_races(SyncCall& call);
-  bool accept_race(SyncCall& call, const v1::RaceResult& message);
   void take_courses(FarmState& farm, const SyncCall& call);
 
   // coordinator_releases.cpp: workers of another release
@@ -289,6 +282,7 @@ class Coordinator {
   BuildOffice build_office_;
   Referee referee_;
   LossOffice loss_office_;
+  ResultIntake result_intake_;
   std::condition_variable search_;  // for the search threads: a job has been woken
 
   Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id
@@ -300,7 +294,7 @@ class Coordinator {
   WaitingSyncs waiting_;
   Calls finished_;  // in this turn: their callers are told at its end
   int64_t looked_ms_ = 0;
-  LineLimit disk_log_, refused_log_;
+  LineLimit disk_log_;
   std::thread desk_thread_;
 };
 

@@ -1,7 +1,7 @@
 // The desk: one thread that answers Syncs, all that have come together in one turn.
 //
 //   begin    who speaks, what it holds, gives back, and how its races stand
-//   results  all in one commit, then acknowledged (coordinator_workers.cpp)
+//   results  all in one commit, then acknowledged (result_intake.h)
 //   leases   what each may have is chosen, all in one commit, then granted
 //   answer   those with news; the others wait here as values until there is some
 //
@@ -147,9 +147,7 @@ void Coordinator::turn() {
 void Coordinator::desk_turn(Calls arrived, const std::set<uint64_t>& gone) {
   drop_gone(gone, arrived);
   begin_calls(arrived);
-  accept_results(arrived);
-  for (const std::unique_ptr<SyncCall>& call : arrived)
-    if (!call->answered && call->request->races_size() > 0) accept_races(*call);
+  result_intake_.accept(arrived);
   look_after_leases();
   std::vector<SyncCall*> calls;
   {
