@@ -2,13 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tuner/client/worker_list.h"
+#include "tuner/daemon/build_office.h"
 
 namespace tuner {
 namespace {
@@ -16,6 +21,8 @@ namespace {
 using testing::FarmByHand;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kAnalyticKey;
+using testing::kAnalyticTarget;
 using testing::kAnalyticTemplates;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
@@ -426,6 +433,147 @@ TEST_F(BuildService, TheListTellsWhoIsAwayAndLeavesOutWhoLeft) {
             "no worker is connected. Start one: measure_server --daemon ADDRESS\n"
             "2 not heard of for more than 10 minutes: tuner workers --all\n");
   EXPECT_THAT(workers_text(reply, 0, /*all=*/true), HasSubstr("last heard of 2 h 0 min ago"));
+}
+
+// The office alone: a farm's state, no store, no coordinator, no thread.
+class BuildOfficeAlone : public ::testing::Test {
+ protected:
+  BuildOfficeAlone() {
+    const Locked farm(farm_);
+    const Workers::Offer builder{.life = builder_life_,
+                                 .templates = {{"t", 1}},
+                                 .kind = WorkerKind::kBuilder,
+                                 .compilers = {{"llvm", "llvm 22"}}};
+    EXPECT_TRUE(farm->workers.enter("builder", builder, clock_.now));
+    EXPECT_TRUE(farm->workers.enter(
+        "runner", {.life = runner_life_, .targets = {kAnalyticTarget}, .kind = WorkerKind::kRunner},
+        clock_.now));
+    farm->leases.enqueue({.id = "t1",
+                          .job_id = "j1",
+                          .work = {.task = {.workload_key = kAnalyticKey, .target = kAnalyticTarget},
+                                   .template_name = "t",
+                                   .config = "c",
+                                   .template_version = 1}});
+    const LeaseTable::Asker asker{.worker_id = runner_life_.worker_id,
+                                  .incarnation = runner_life_.incarnation,
+                                  .serves = [](const Needs&) { return true; },
+                                  .others = [](const Needs&, const std::set<std::string>&) { return false; }};
+    EXPECT_THAT(farm->leases.reserve(asker, {}, 1), SizeIs(1));
+    EXPECT_TRUE(farm->leases.grant("t1", runner_life_, 1, 1, clock_.now));
+    office_.want(*farm, "t1");
+  }
+
+  // A Sync of the builder: the orders that it is given, and the answers that are acknowledged.
+  v1::SyncReply sync(int free, const std::vector<v1::BuildDone>& built = {}) {
+    v1::SyncRequest request;
+    request.set_session("builder");
+    request.set_free_builds(free);
+    for (const v1::BuildDone& done : built) {
+      *request.add_built() = done;
+      held_.erase(done.id());
+    }
+    for (const std::string& id : held_) request.add_builds()->set_id(id);
+    v1::SyncReply reply;
+    SyncCalls calls;
+    calls.push_back(std::make_unique<SyncCall>());
+    calls[0]->request = &request;
+    calls[0]->reply = &reply;
+    calls[0]->life = builder_life_;
+    office_.take_builds(*Locked(farm_), *calls[0]);
+    office_.serve({}, calls);
+    for (const v1::BuildOrder& order : reply.orders()) held_.insert(order.id());
+    return reply;
+  }
+  Status write(const std::string& session, const std::string& order, const std::string& bytes) {
+    v1::WriteBlobRequest request;
+    request.set_session(session);
+    request.set_order_id(order);
+    request.mutable_blob()->set_sha256(sha256_hex(bytes));
+    request.mutable_blob()->set_bytes(std::ssize(bytes));
+    request.set_bytes(bytes);
+    v1::WriteBlobReply reply;
+    return office_.write_blob(request, &reply);
+  }
+  Status read(const std::string& session, const std::string& trial, const std::string& bytes) {
+    v1::ReadBlobRequest request;
+    request.set_session(session);
+    request.set_trial_id(trial);
+    request.mutable_blob()->set_sha256(sha256_hex(bytes));
+    request.mutable_blob()->set_bytes(std::ssize(bytes));
+    v1::ReadBlobReply reply;
+    return office_.read_blob(request, &reply);
+  }
+  static v1::BuildDone artifact(const std::string& order, const std::string& bytes) {
+    v1::BuildDone done;
+    done.set_id(order);
+    done.mutable_built()->set_outcome("ok");
+    done.mutable_built()->set_toolchain("llvm 22");
+    done.mutable_built()->mutable_artifact()->set_sha256(sha256_hex(bytes));
+    done.mutable_built()->mutable_artifact()->set_bytes(std::ssize(bytes));
+    return done;
+  }
+
+  // The two orders of the lease: an artifact, and the task's data.
+  std::pair<std::string, std::string> orders() {
+    const v1::SyncReply reply = sync(8);
+    EXPECT_EQ(reply.orders_size(), 2);
+    const bool data_first = reply.orders(0).data();
+    return {reply.orders(data_first ? 1 : 0).id(), reply.orders(data_first ? 0 : 1).id()};
+  }
+  static v1::BuildDone data(const std::string& order, const std::string& bytes) {
+    v1::BuildDone done;
+    done.set_id(order);
+    done.mutable_built()->set_outcome("ok");
+    v1::Reference* const reference = done.mutable_built()->add_data()->add_references();
+    reference->set_arg("c");
+    reference->mutable_blob()->set_sha256(sha256_hex(bytes));
+    reference->mutable_blob()->set_bytes(std::ssize(bytes));
+    return done;
+  }
+
+  std::set<std::string> held_;  // by the builder
+  const WorkerLife builder_life_{"b1", "1"}, runner_life_{"r1", "1"};
+  struct : Clock {
+    int64_t now = 1'000'000;
+    int64_t now_ms() const override { return now; }
+  } clock_;
+  TemporaryFolder folder_;
+  std::unique_ptr<BlobStore> blobs_ = BlobStore::open(folder_.file("artifacts"), int64_t{1} << 30).value();
+  const CoordinatorOptions options_{.templates = {{"t", 1}}, .blobs = blobs_.get()};
+  Guarded<FarmState> farm_{options_};
+  int woken_ = 0;
+  BuildOffice office_{farm_, clock_, options_, [this] { ++woken_; }};
+};
+
+TEST_F(BuildOfficeAlone, WhatABuilderSaysCountsOnceItsBytesHaveArrived) {
+  const auto [order, data_order] = orders();
+  EXPECT_THAT(sync(0, {artifact(order, "bytes")}).build_acks(), SizeIs(1));
+  EXPECT_EQ(Locked(farm_)->builds.waiting(), 1) << "its bytes never came: the order waits again";
+  EXPECT_THAT(sync(8).orders(), SizeIs(1));
+  ASSERT_TRUE(write("builder", order, "bytes").is_ok());
+  ASSERT_TRUE(write("builder", data_order, "answer").is_ok());
+  EXPECT_THAT(sync(0, {artifact(order, "bytes"), data(data_order, "answer")}).build_acks(), SizeIs(2));
+  EXPECT_EQ(Locked(farm_)->builds.waiting(), 0);
+  EXPECT_THAT(Locked(farm_)->builds.answers("t1"), SizeIs(2));
+}
+
+TEST_F(BuildOfficeAlone, BytesGoToWhoseLeaseNamesThemAndComeFromWhoHoldsTheOrder) {
+  const auto [order, data_order] = orders();
+  EXPECT_EQ(write("nobody", order, "bytes").code(), StatusCode::kAborted);
+  EXPECT_EQ(write("runner", order, "bytes").code(), StatusCode::kUnavailable);
+  ASSERT_TRUE(write("builder", order, "bytes").is_ok());
+  ASSERT_TRUE(write("builder", data_order, "answer").is_ok());
+  EXPECT_EQ(read("runner", "t1", "bytes").code(), StatusCode::kUnavailable) << "not said to be made";
+  sync(0, {artifact(order, "bytes"), data(data_order, "answer")});
+  EXPECT_TRUE(read("runner", "t1", "bytes").is_ok());
+  EXPECT_EQ(read("runner", "t1", "other").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(read("builder", "t1", "bytes").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(read("nobody", "t1", "bytes").code(), StatusCode::kAborted);
+  EXPECT_EQ(woken_, 0);
+  ASSERT_TRUE(std::filesystem::remove(folder_.path() / "artifacts" / sha256_hex("bytes")));
+  EXPECT_EQ(read("runner", "t1", "bytes").code(), StatusCode::kNotFound);
+  EXPECT_EQ(woken_, 1) << "the desk is to give it to a builder once more";
+  EXPECT_EQ(Locked(farm_)->builds.waiting(), 1);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
-// A config that kills workers: found out on the farm, known to every job, also after a restart.
+// A config that kills workers: found out on the farm, known to every job, also after a restart. And the office of
+// losses alone.
 #include <gmock/gmock.h>
 #include <spdlog/spdlog.h>
 
 #include "db/death.h"
 #include "tests/tuner/farm_by_hand.h"
+#include "tests/tuner/farm_room.h"
+#include "tuner/daemon/loss_office.h"
 
 namespace tuner {
 namespace {
@@ -111,6 +114,76 @@ TEST_F(PoisonService, OnAFarmThatIsNotKnownYetTwoDeathsBlameNobody) {
   farm.work(farm.enter("steady"));
   ASSERT_TRUE(farm.store->trial(lease.trial_id())->record);
   EXPECT_NE(farm.store->trial(lease.trial_id())->record->outcome, Outcome::kDeviceLost);
+}
+
+// The office of losses alone.
+class LossOfficeAlone : public testing::FarmRoom {
+ protected:
+  size_t queued() const { return Locked(farm_)->leases.queued(); }
+  std::vector<std::string> told() const {
+    std::vector<std::string> lines;
+    const std::vector<v1::JobEvent> events = news_.after("j1", 0).value();
+    for (const v1::JobEvent& event : events) lines.push_back(event.message());
+    return lines;
+  }
+  LossOffice office_{*store_, farm_, options_, metrics_, news_, wake()};
+};
+
+TEST_F(LossOfficeAlone, ALostTrialIsTriedAgainOnceTheStoreSaysSo) {
+  LossOffice::Losses losses;
+  {
+    const Locked farm(farm_);
+    losses = farm->leases.worker_lost(life_);
+  }
+  ASSERT_EQ(losses.size(), 1);
+  EXPECT_EQ(row().state, TrialState::kLeased);
+  EXPECT_EQ(queued(), 0) << "not before the store knows";
+  office_.handle(losses);
+  EXPECT_EQ(row().state, TrialState::kQueued);
+  EXPECT_EQ(queued(), 1);
+  EXPECT_EQ(desk_woken_, 1);
+  EXPECT_EQ(told().size(), 1);
+  EXPECT_TRUE(records().empty());
+}
+
+TEST_F(LossOfficeAlone, ATrialThatIsGivenUpHasOneRecordAndItsSearchHearsOfIt) {
+  EXPECT_TRUE(office_.give_up({.trial_id = trial_, .attempt = 1, .message = "too often"}));
+  ASSERT_EQ(records().size(), 1);
+  EXPECT_EQ(records()[0].outcome, Outcome::kDeviceLost);
+  EXPECT_EQ(records()[0].message, "too often");
+  EXPECT_FALSE(is_open());
+  EXPECT_TRUE(Locked(farm_)->jobs.find("j1")->take_results());
+  EXPECT_EQ(searches_woken_, std::vector<std::string>{"j1"});
+}
+
+TEST_F(LossOfficeAlone, WhatTheStoreDoesNotTakeStaysLeased) {
+  EXPECT_FALSE(office_.give_up({.trial_id = "t99", .attempt = 1, .message = "of no such trial"}));
+  EXPECT_TRUE(is_open());
+  EXPECT_EQ(metrics_.trials_given_up.value(), 0);
+  EXPECT_TRUE(searches_woken_.empty());
+}
+
+TEST_F(LossOfficeAlone, JobsHearOfOneMishapInTheOrderOfTheirIds) {
+  const std::vector<std::string> jobs{"j5", "j3", "j7",
+                                      "j2", "j6", "j4"};  // as they are made, and lie in memory
+  LossOffice::Losses losses;
+  for (const std::string& id : jobs) {
+    const JobRow row{
+        .id = id, .tasks = {{testing::kAnalyticKey, testing::kAnalyticTarget}}, .search = "random"};
+    ASSERT_TRUE(store_->add_job(row).is_ok());
+    const Locked farm(farm_);
+    farm->jobs.add(row, 1, clock_.now);
+    farm->leases.enqueue({.id = "t of " + id, .job_id = id, .work = {.task = row.tasks[0]}});
+    losses.push_back({.trial_id = "t of " + id, .attempt = 1, .retry = true, .message = "lost"});
+  }
+  office_.handle(losses);
+  std::vector<int64_t> order;
+  for (const char* const id : {"j2", "j3", "j4", "j5", "j6", "j7"}) {
+    const std::vector<v1::JobEvent> events = news_.after(id, 0).value();
+    ASSERT_EQ(events.size(), 1);
+    order.push_back(events[0].seq());
+  }
+  EXPECT_THAT(order, ::testing::WhenSorted(::testing::ElementsAreArray(order)));
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
-// A worker that lies about a race: what cannot be decides nothing, and another worker races again.
+// A worker that lies about a race: what cannot be decides nothing, and another worker races again. And the
+// referee alone, who says which results are believed.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
 #include <functional>
 
 #include "db/quarantine.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
+#include "tuner/daemon/referee.h"
 
 namespace tuner {
 namespace {
@@ -178,6 +181,93 @@ TEST(BeliefInRaces, ARaceSurvivesARestartAndIsTakenFromTheLifeThatHadIt) {
   farm.sync(farm.enter("holder", "1", true), 0, result);
   EXPECT_EQ(farm.store->races(job)->size(), 1u);
   spdlog::set_level(spdlog::level::info);
+}
+
+// The referee alone: a farm's state and a store, no coordinator, no thread. Worker "w" has attempt 1 of trial "t1".
+class RefereeAlone : public ::testing::Test {
+ protected:
+  RefereeAlone() {
+    const Locked farm(farm_);
+    EXPECT_TRUE(farm->workers.enter("session", {.life = life_, .targets = {kAnalyticTarget}}, clock_.now));
+    farm->leases.enqueue({.id = "t1",
+                          .job_id = "j1",
+                          .work = {.task = {.workload_key = kAnalyticKey, .target = kAnalyticTarget}}});
+    const LeaseTable::Asker asker{.worker_id = life_.worker_id,
+                                  .incarnation = life_.incarnation,
+                                  .serves = [](const Needs&) { return true; },
+                                  .others = [](const Needs&, const std::set<std::string>&) { return false; }};
+    EXPECT_EQ(farm->leases.reserve(asker, {}, 1).size(), 1);
+    EXPECT_TRUE(farm->leases.grant("t1", life_, 1, 1, clock_.now));
+    request_.set_session("session");
+    call_.request = &request_;
+    call_.reply = &reply_;
+    call_.life = life_;
+    clock_.now += 5'000;
+  }
+  Incoming result(int attempt, double ns) {
+    Incoming result{.call = &call_};
+    result.record.trial_id = "t1";
+    result.record.attempt = attempt;
+    result.record.run_ns = {ns, ns, ns};
+    result.record.cpu_ns = result.record.run_ns;
+    return result;
+  }
+  std::vector<QuarantineRow> quarantine() const { return store_->quarantine("").value(); }
+
+  const WorkerLife life_{"w", "1"};
+  struct : Clock {
+    int64_t now = 1'000'000;
+    int64_t now_ms() const override { return now; }
+  } clock_;
+  TemporaryFolder folder_;
+  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
+  const CoordinatorOptions options_;
+  Guarded<FarmState> farm_{options_};
+  DaemonMetrics metrics_;
+  Referee referee_{*store_, farm_, clock_, options_, metrics_};
+  v1::SyncRequest request_;
+  v1::SyncReply reply_;
+  SyncCall call_;
+  Referee::Losses losses_;
+};
+
+TEST_F(RefereeAlone, BelievesWhoHadTheAttemptAndSaysWhatItWasMeasuredUnder) {
+  Incoming own = result(1, 1'000);
+  const Result<bool> its = referee_.is_of_its_sender(own);
+  EXPECT_TRUE(its && *its);
+  EXPECT_EQ(own.record.environment.worker_id, "w") << "whose it is the session says";
+  EXPECT_TRUE(own.claim.current);
+  EXPECT_EQ(own.claim.held_ms, 5'000);
+  EXPECT_FALSE(referee_.take_impossible(own, losses_));
+  EXPECT_EQ(reply_.acks_size(), 0) << "it is not stored yet";
+  EXPECT_TRUE(losses_.empty());
+}
+
+TEST_F(RefereeAlone, AResultOfAnAttemptThatItsSenderDidNotHaveIsAcknowledgedAndCountsNowhere) {
+  Incoming later = result(2, 1'000), others = result(1, 1'000), unknown = result(1, 1'000);
+  others.record.environment.worker_id = "somebody else";
+  unknown.record.trial_id = "t9";
+  for (Incoming* const r : {&later, &others, &unknown}) {
+    const Result<bool> its = referee_.is_of_its_sender(*r);
+    EXPECT_TRUE(its && !*its);
+  }
+  EXPECT_EQ(reply_.acks_size(), 3) << "else they come again and again";
+  EXPECT_EQ(metrics_.results_not_leased.value(), 3);
+  EXPECT_NE(Locked(farm_)->leases.find("t1"), nullptr) << "the trial is still to be measured";
+}
+
+TEST_F(RefereeAlone, WhatCannotBeIsKeptForPeopleAndItsLeaseGoesToAnotherWorker) {
+  Incoming lie = result(1, 0.001);
+  ASSERT_TRUE(referee_.is_of_its_sender(lie).value());
+  EXPECT_TRUE(referee_.take_impossible(lie, losses_));
+  ASSERT_EQ(quarantine().size(), 1);
+  EXPECT_EQ(quarantine()[0].worker_id, "w");
+  EXPECT_EQ(quarantine()[0].lease_id, "t1");
+  ASSERT_EQ(losses_.size(), 1);
+  EXPECT_EQ(losses_[0].trial_id, "t1");
+  EXPECT_TRUE(losses_[0].retry);
+  EXPECT_EQ(reply_.acks_size(), 1);
+  EXPECT_EQ(metrics_.results_quarantined.value(), 1);
 }
 
 }  // namespace

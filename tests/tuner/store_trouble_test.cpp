@@ -6,7 +6,11 @@
 #include <set>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
+#include "tests/tuner/farm_room.h"
+#include "tuner/daemon/job_news.h"
+#include "tuner/daemon/result_intake.h"
 
 namespace tuner {
 namespace {
@@ -134,6 +138,109 @@ TEST_F(StoreTrouble, IsToldToWhoeverWatchesOnceAndItsEndToo) {
   send(session, results, 2);
   farm.work(session);
   watcher.join();
+}
+
+// The news alone: a farm's state and a store, no coordinator.
+class JobNewsAlone : public ::testing::Test {
+ protected:
+  struct : Clock {
+    int64_t now = 1'000'000;
+    int64_t now_ms() const override { return now; }
+  } clock_;
+  TemporaryFolder folder_;
+  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
+  const CoordinatorOptions options_;
+  Guarded<FarmState> farm_{options_};
+  DaemonMetrics metrics_;
+  JobNews news_{*store_, farm_, clock_, metrics_};
+};
+
+TEST_F(JobNewsAlone, WhoIsWokenFindsTheEventInTheStore) {
+  const JobRow row{.id = "j1", .tasks = {{"v1 work", "cpu"}}, .search = "random"};
+  ASSERT_TRUE(store_->add_job(row).is_ok());
+  Job job(row, 1, clock_.now);
+  const int64_t seen = job.event_version();
+  const std::jthread search([&] { news_.tell(job, "it begins"); });
+  {
+    Locked farm(farm_);
+    ASSERT_TRUE(news_.wait(farm, std::chrono::seconds(60), [&] { return job.event_version() != seen; }));
+  }
+  const std::vector<v1::JobEvent> events = news_.after("j1", 0).value();
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].message(), "it begins");
+}
+
+TEST_F(JobNewsAlone, TroubleOfTheStoreIsToldUntilCommitsHaveSucceededForAWhile) {
+  const auto trouble = [&] { return std::string(Locked(farm_)->store_trouble.now(clock_.now)); };
+  news_.note_commit(Status::ok());
+  EXPECT_EQ(trouble(), "");
+  clock_.now += 10;
+  news_.note_commit(failed("the disk is full"));
+  EXPECT_EQ(trouble(), "the disk is full");
+  clock_.now += 60'000;
+  EXPECT_EQ(trouble(), "the disk is full") << "nothing has been stored since";
+  news_.note_commit(Status::ok());
+  EXPECT_EQ(trouble(), "");
+}
+
+// The intake of results alone.
+class ResultIntakeAlone : public testing::FarmRoom {
+ protected:
+  // The worker brings its result so many times in one Sync. Returns how many acknowledgements it gets.
+  int bring(int times, int attempt = 1) {
+    v1::SyncRequest request;
+    request.set_session("session");
+    for (int i = 0; i < times; ++i) {
+      v1::MeasureRecord& result = *request.add_results();
+      result.set_trial_id(trial_);
+      result.set_attempt(attempt);
+      result.set_outcome(v1::OK);
+      for (const double ns : {900, 1'000, 1'100}) result.add_run_ns(ns);
+      result.mutable_environment()->set_hardware("h");
+      result.mutable_environment()->set_harness_abi(1);
+    }
+    v1::SyncReply reply;
+    SyncCalls calls;
+    calls.push_back(std::make_unique<SyncCall>());
+    calls[0]->request = &request;
+    calls[0]->reply = &reply;
+    calls[0]->life = life_;
+    clock_.now += 1'000;
+    intake_.accept(calls);
+    return reply.acks_size();
+  }
+  Referee referee_{*store_, farm_, clock_, options_, metrics_};
+  LossOffice losses_{*store_, farm_, options_, metrics_, news_, wake()};
+  ResultIntake intake_{{*store_, farm_, clock_, options_, metrics_, referee_, losses_, news_}, wake()};
+};
+
+TEST_F(ResultIntakeAlone, AResultIsStoredOnceHoweverOftenItComesAndIsAcknowledgedEachTime) {
+  EXPECT_EQ(bring(2), 2);
+  EXPECT_THAT(records(), SizeIs(1));
+  EXPECT_FALSE(is_open());
+  EXPECT_THAT(searches_woken_, SizeIs(1));
+  EXPECT_EQ(bring(1), 1) << "its acknowledgement got lost";
+  EXPECT_THAT(records(), SizeIs(1));
+  EXPECT_THAT(searches_woken_, SizeIs(1)) << "nothing new";
+}
+
+TEST_F(ResultIntakeAlone, WhatTheDiskRefusesIsNotAcknowledgedAndStaysTheWorkersUntilItComesAgain) {
+  const Refusal refusal(folder_.file("db"), "record");
+  EXPECT_EQ(bring(1), 0);
+  EXPECT_TRUE(is_open());
+  EXPECT_TRUE(searches_woken_.empty());
+  EXPECT_EQ(metrics_.results_not_stored.value(), 1);
+  EXPECT_NE(Locked(farm_)->store_trouble.now(clock_.now), "");
+  refusal.end();
+  EXPECT_EQ(bring(1), 1);
+  EXPECT_THAT(records(), SizeIs(1));
+  EXPECT_FALSE(is_open());
+}
+
+TEST_F(ResultIntakeAlone, AnAttemptThatTheWorkerNeverHadIsAcknowledgedAndStoredNowhere) {
+  EXPECT_EQ(bring(1, /*attempt=*/2), 1);
+  EXPECT_TRUE(records().empty());
+  EXPECT_TRUE(is_open());
 }
 
 }  // namespace

@@ -1,13 +1,20 @@
-// Which job is thought about next; and which threads answer calls that block.
+// Which job is thought about next; which threads answer calls that block; and what only a lock leads to.
 #include "tuner/daemon/turns.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <latch>
+#include <map>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
 
 #include "tuner/daemon/call_threads.h"
+#include "tuner/daemon/locked.h"
 
 namespace tuner {
 namespace {
@@ -98,6 +105,43 @@ TEST(CallThreads, TurnAwayWhatIsBeyondTheirBounds) {
   EXPECT_FALSE(threads.run_heavy([] {}, 1)) << "one waits already";
   go.count_down();
   threads.join();
+}
+
+// A guarded value by itself: no member, no operator and no conversion leads to it.
+template <typename G>
+concept ReachedWithoutLock = requires(G guarded) {
+  *guarded;
+}
+|| requires(G guarded) { guarded.operator->(); }
+|| requires(G guarded) { guarded.value_; };
+using Names = std::map<std::string, int>;
+static_assert(!ReachedWithoutLock<Guarded<Names>&> && !std::is_convertible_v<Guarded<Names>&, Names&>);
+static_assert(!std::is_copy_constructible_v<Guarded<Names>> && !std::is_copy_constructible_v<Locked<Names>>);
+// Who may only read the whole may only read the value.
+static_assert(std::is_same_v<decltype(*Locked(std::declval<const Guarded<Names>&>())), const Names&>);
+
+TEST(Locked, ThreadsThatCountTogetherLoseNothing) {
+  constexpr int kThreads = 4, kRounds = 20'000;
+  Guarded<Names> counts;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) ++(*Locked(counts))["all"];
+    });
+  threads.clear();  // joins
+  EXPECT_EQ(Locked(counts)->at("all"), kThreads * kRounds);
+}
+
+TEST(Locked, GivesTheLockAwayWhileItWaitsAndHasItAgainAfterwards) {
+  Guarded<Names> names;
+  std::condition_variable news;
+  Locked waiting(names);
+  std::jthread other([&] {
+    (*Locked(names))["told"] = 1;  // possible only while the other waits
+    news.notify_all();
+  });
+  EXPECT_TRUE(waiting.wait_for(news, std::chrono::seconds(60), [&] { return waiting->contains("told"); }));
+  EXPECT_EQ(waiting->size(), 1);
 }
 
 }  // namespace

@@ -35,33 +35,41 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       clock_(clock),
       options_(std::move(options)),
       answers_(store, options_.present),
-      events_(store),
       learner_(store),
-      leases_(options_.leases),
-      workers_(options_.leases.ttl_ms, options_.take_over_ms, options_.templates),
-      races_(options_.race_wait_ms) {}
+      farm_(options_),
+      news_(store, farm_, clock_, metrics_),
+      build_office_(farm_, clock_, options_, [this] { wake_desk(); }),
+      referee_(store, farm_, clock_, options_, metrics_),
+      loss_office_(store, farm_, options_, metrics_, news_, wake()),
+      result_intake_({store, farm_, clock_, options_, metrics_, referee_, loss_office_, news_}, wake()) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
 Status Coordinator::start() {
-  RETURN_IF_ERROR(load_distrust());
+  RETURN_IF_ERROR(loss_office_.load());
+  RETURN_IF_ERROR(referee_.load());
   if (options_.resume_jobs) {
     ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());
     for (const JobRow& row : jobs) {
       if (has_ended(row.state)) continue;
       std::shared_ptr<Job> job;
       {
-        const std::lock_guard lock(mutex_);
-        add_job_locked(row, row.trials);
-        job = jobs_.find(row.id);
+        const Locked farm(farm_);
+        add_job(*farm, row, row.trials);
+        job = farm->jobs.find(row.id);
       }
       // Before any worker can speak: the leases of one that lived through the restart must be known.
       RETURN_IF_ERROR(queue_open_trials(*job));
       RETURN_IF_ERROR(resume_races(row.id));
     }
   }
-  looked_ms_ = ticked_ms_ = started_ms_ = clock_.now_ms();
-  metrics_.desk_turned_ms = metrics_.search_turned_ms = started_ms_;
+  const int64_t now = clock_.now_ms();
+  {
+    const Locked farm(farm_);
+    farm->ticked_ms = farm->started_ms = now;
+  }
+  looked_ms_ = now;
+  metrics_.desk_turned_ms = metrics_.search_turned_ms = now;
   if (options_.by_hand) return Status::ok();
   desk_thread_ = std::thread([this] { desk_loop(); });
   const int cpus = static_cast<int>(cpus_of_this_thread().size());
@@ -92,33 +100,39 @@ Status Coordinator::queue_open_trials(Job& job) {
 
 void Coordinator::stop(const std::string& reason) {
   {
-    const std::lock_guard lock(mutex_);
-    if (!stopping_) stop_reason_ = reason;
-    stopping_ = true;
+    const Locked farm(farm_);
+    if (!farm->stopping) farm->stop_reason = reason;
+    farm->stopping = true;
   }
   search_.notify_all();
-  news_.notify_all();
+  news_.notify();
   for (std::thread& thread : search_threads_) thread.join();
   if (!search_threads_.empty()) interrupt_jobs();
   search_threads_.clear();
   {
-    const std::lock_guard lock(desk_mutex_);
-    desk_stopping_ = true;
+    const Locked inbox(inbox_);
+    inbox->stopping = true;
   }
   desk_.notify_one();
   if (desk_thread_.joinable()) desk_thread_.join();
 }
 
-void Coordinator::wake_search_locked(const std::string& job_id) {
-  turns_.wake(job_id);
+// How the rooms wake this one's threads.
+Wake Coordinator::wake() {
+  return {.desk = [this] { wake_desk(); },
+          .search = [this](FarmState& farm, const std::string& id) { wake_search(farm, id); }};
+}
+
+void Coordinator::wake_search(FarmState& farm, const std::string& job_id) {
+  farm.turns.wake(job_id);
   search_.notify_one();
 }
 
-void Coordinator::add_job_locked(JobRow row, int trials) {
+void Coordinator::add_job(FarmState& farm, JobRow row, int trials) {
   const std::string id = row.id;
   row.options = limited(row.options);  // an earlier release may have let in more
-  jobs_.add(std::move(row), trials, clock_.now_ms());
-  wake_search_locked(id);
+  farm.jobs.add(std::move(row), trials, clock_.now_ms());
+  wake_search(farm, id);
 }
 
 // The stored job, if the caller may see it.
@@ -130,10 +144,10 @@ Result<JobRow> Coordinator::job_in(const Scope& scope, const std::string& job_id
 }
 
 Status Coordinator::has_room_for_job(const JobRow& wanted) const {
-  const std::lock_guard lock(mutex_);
-  const int most = leases_.shares().of(wanted.tenant).most_jobs;
+  const Locked farm(farm_);
+  const int most = farm->leases.shares().of(wanted.tenant).most_jobs;
   int open = 0;
-  for (const auto& [id, job] : jobs_.all())
+  for (const auto& [id, job] : farm->jobs.all())
     open += !job->ended() && job->row().tenant == wanted.tenant ? 1 : 0;
   if (most == 0 || open < most) return Status::ok();
   return failed("tenant ", wanted.tenant, " has ", open, " unfinished jobs, and may have ", most,
@@ -141,8 +155,8 @@ Status Coordinator::has_room_for_job(const JobRow& wanted) const {
 }
 
 void Coordinator::set_shares(ShareByTenant shares) {
-  const std::lock_guard lock(mutex_);
-  leases_.set_shares(std::move(shares));
+  const Locked farm(farm_);
+  farm->leases.set_shares(std::move(shares));
 }
 
 Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope) {
@@ -195,15 +209,15 @@ Status Coordinator::start_new_job(JobRow wanted, v1::SubmitReply* reply) {
   wanted.submitted_at_us = options_.wall_us();
   wanted.state = JobState::kQueued;
   RETURN_IF_ERROR(store_.add_job(wanted));
-  const std::lock_guard lock(mutex_);
-  if (stopping_) return stopped_locked();
+  const Locked farm(farm_);
+  if (farm->stopping) return farm->stopped();
   reply->set_job_id(wanted.id);
   const int trials = wanted.trials;
   {
     const LogAbout about({.job = wanted.id, .request = wanted.request_id});
     spdlog::info("job {} is submitted: {} tasks, {} trials each", wanted.id, wanted.tasks.size(), trials);
   }
-  add_job_locked(std::move(wanted), trials);
+  add_job(*farm, std::move(wanted), trials);
   return Status::ok();
 }
 
@@ -211,9 +225,9 @@ Status Coordinator::continue_job(JobRow existing, const JobRow& wanted, v1::Subm
   reply->set_job_id(existing.id);
   reply->set_continued(true);
   {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return stopped_locked();
-    const std::shared_ptr<Job> running = jobs_.find(existing.id);
+    const Locked farm(farm_);
+    if (farm->stopping) return farm->stopped();
+    const std::shared_ptr<Job> running = farm->jobs.find(existing.id);
     if (running != nullptr && !running->ended()) {
       if (wanted.trials <= running->trials()) return Status::ok();  // joins it
       return Status(StatusCode::kAborted,
@@ -236,24 +250,16 @@ Status Coordinator::continue_job(JobRow existing, const JobRow& wanted, v1::Subm
     const LogAbout about({.job = existing.id, .request = wanted.request_id});
     spdlog::info("job {} is continued, with {} trials each", existing.id, wanted.trials);
   }
-  const std::lock_guard lock(mutex_);
-  add_job_locked(std::move(existing), wanted.trials);
+  const Locked farm(farm_);
+  add_job(*farm, std::move(existing), wanted.trials);
   return Status::ok();
-}
-
-// Stores the event first; then watchers look for it.
-void Coordinator::tell(Job& job, const std::string& message, const v1::TunedConfig* tuned, JobState state) {
-  events_.add(job.id(), state, message, tuned);
-  const std::lock_guard lock(mutex_);
-  job.note_event();
-  news_.notify_all();
 }
 
 // Sends the job's events behind `after`, which grows with them.
 Status Coordinator::send_events(const std::string& job_id, bool ended, const Send& send,
                                 int64_t& after) const {
   while (true) {
-    ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events, events_.after(job_id, after));
+    ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events, news_.after(job_id, after));
     if (events.empty()) return Status::ok();
     for (v1::JobEvent& event : events) {
       after = event.seq();
@@ -268,8 +274,8 @@ Status Coordinator::send_events(const std::string& job_id, bool ended, const Sen
 bool Coordinator::send_store_trouble(int64_t after, const Send& send, std::string& told) const {
   v1::JobEvent event;
   {
-    const std::lock_guard lock(mutex_);
-    const std::string_view trouble = store_trouble_.now(clock_.now_ms());
+    const Locked farm(farm_);
+    const std::string_view trouble = farm->store_trouble.now(clock_.now_ms());
     if (told == trouble) return true;
     told = trouble;
   }
@@ -281,20 +287,11 @@ bool Coordinator::send_store_trouble(int64_t after, const Send& send, std::strin
   return send(event);
 }
 
-void Coordinator::note_commit(const Status& committed) {
-  metrics_.commit_failed = !committed;
-  const std::lock_guard lock(mutex_);
-  (committed ? store_trouble_.stored_ms : store_trouble_.at_ms) = clock_.now_ms();
-  if (committed) return;
-  store_trouble_.reason = committed.message();
-  news_.notify_all();
-}
-
 // The job as the store has it, when this daemon does not know it; else as it was.
 Result<JobRow> Coordinator::known_job(const JobRow& as_was) const {
   {
-    const std::lock_guard lock(mutex_);
-    if (jobs_.find(as_was.id) != nullptr) return as_was;
+    const Locked farm(farm_);
+    if (farm->jobs.find(as_was.id) != nullptr) return as_was;
   }
   return store_.job(as_was.id);
 }
@@ -310,9 +307,9 @@ Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, con
     ASSIGN_OR_RETURN(row, known_job(row));
     bool ended = has_ended(row.state), stopping = false;
     {
-      const std::lock_guard lock(mutex_);
-      stopping = stopping_;
-      const std::shared_ptr<const Job> job = jobs_.find(row.id);
+      const Locked farm(farm_);
+      stopping = farm->stopping;
+      const std::shared_ptr<const Job> job = farm->jobs.find(row.id);
       if (job == nullptr && !ended)
         return not_found("job ", row.id, " is ", job_state_name(row.state),
                          " and no daemon runs it. Submit its file again to continue");
@@ -323,7 +320,7 @@ Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, con
         if (job->progress_version() != progress_seen && due) {
           progress.set_state(job->state() == JobState::kQueued ? v1::QUEUED : v1::JOB_RUNNING);
           to_proto(job->report(), progress.mutable_progress());
-          for (const Races::Race* race : races_.of_job(row.id))
+          for (const Races::Race* race : farm->races.of_job(row.id))
             if (!race->ended) to_proto(*race, progress.mutable_progress()->add_races());
           progress_seen = job->progress_version();
         }
@@ -347,31 +344,32 @@ Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, con
       last.set_message(row.message);
       return send(last) ? Status::ok() : reader_has_gone();
     }
-    std::unique_lock lock(mutex_);
-    if (stopping_ && stopping) return stopped_locked();
+    Locked farm(farm_);
+    if (farm->stopping && stopping) return farm->stopped();
     if (cancelled()) return reader_has_gone();
-    const std::shared_ptr<const Job> job = jobs_.find(row.id);
-    if (job == nullptr || job->event_version() != events_seen || stopping_) continue;
-    news_.wait_for(lock, job->progress_version() != progress_seen ? milliseconds(kProgressEveryMs) : kLook);
+    const std::shared_ptr<const Job> job = farm->jobs.find(row.id);
+    if (job == nullptr || job->event_version() != events_seen || farm->stopping) continue;
+    news_.wait(farm, job->progress_version() != progress_seen ? milliseconds(kProgressEveryMs) : kLook);
   }
 }
 
 Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* reply, const Scope& scope) {
   ASSIGN_OR_RETURN(JobRow row, job_in(scope, request.job_id()));
-  std::unique_lock lock(mutex_);
-  if (const std::shared_ptr<Job> job = jobs_.find(row.id); job != nullptr && !job->ended()) {
-    job->ask_to_cancel();
-    wake_search_locked(job->id());
-    const bool done =
-        news_.wait_for(lock, milliseconds(kCancelLimitMs), [&] { return job->ended() || stopping_; });
-    if (!done)
-      return Status(StatusCode::kDeadlineExceeded,
-                    str("job ", row.id, " has not stopped within ", kCancelLimitMs / 1000, " s"));
-    if (!job->ended()) return stopped_locked();
-    reply->set_state(to_proto(job->state()));
-    return Status::ok();
+  {
+    Locked farm(farm_);
+    if (const std::shared_ptr<Job> job = farm->jobs.find(row.id); job != nullptr && !job->ended()) {
+      job->ask_to_cancel();
+      wake_search(*farm, job->id());
+      const bool done =
+          news_.wait(farm, milliseconds(kCancelLimitMs), [&] { return job->ended() || farm->stopping; });
+      if (!done)
+        return Status(StatusCode::kDeadlineExceeded,
+                      str("job ", row.id, " has not stopped within ", kCancelLimitMs / 1000, " s"));
+      if (!job->ended()) return farm->stopped();
+      reply->set_state(to_proto(job->state()));
+      return Status::ok();
+    }
   }
-  lock.unlock();
   if (!has_ended(row.state)) {
     RETURN_IF_ERROR(store_.cancel_open_trials(row.id));
     RETURN_IF_ERROR(store_.set_job_state(row.id, JobState::kCancelled, "cancelled"));
@@ -384,8 +382,8 @@ Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* re
 Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::ReadJobFileReply* reply) const {
   std::map<std::string, int> cpus;
   {
-    const std::lock_guard lock(mutex_);
-    cpus = workers_.cpus(clock_.now_ms());
+    const Locked farm(farm_);
+    cpus = farm->workers.cpus(clock_.now_ms());
   }
   return read_job_text(request, cpus, reply);
 }

@@ -1,18 +1,8 @@
 // Coordinator: the daemon but for the wire. It owns what the daemon knows of one database's jobs, and says in
-// which order things happen: the store first, then the parts below, then whoever waits.
+// which order things happen: the store first, then the tables, then whoever waits.
 //
-//   leases_    what is queued, and which worker may measure what until when      lease_table.h
-//   workers_   who has registered, and what each can measure                     workers.h
-//   jobs_      where each job stands                                             jobs.h
-//   races_     races and remeasurements that are under way                       races.h
-//   reruns_    trials measured again for somebody who waits                      reruns.h
-//   builds_    what runners need made, and which builder makes it                builds.h
-//   ledger_    configs that workers died of                                      poison_ledger.h
-//   runs_      how each job is searched: runner, time limit, races to come       job_runner.h
-//
-// The parts are plain tables: they know no clock, disk, thread or message. One lock, mutex_, is around all
-// but runs_; it is held neither while the disk writes nor while a search thinks. Two kinds of threads do what
-// nobody waits for by a call of his own:
+// What it knows is a FarmState: plain tables under one lock (farm_state.h), which is held neither while the
+// disk writes nor while a search thinks. Two kinds of threads do what nobody waits for by a call of his own:
 //
 //   the desk     one thread; answers Syncs, all that have come together in one turn: their results are one
 //                commit, their leases another. A Sync without news waits as a value, not as a thread
@@ -33,39 +23,40 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/line_limit.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
-#include "db/blobs/blob_store.h"
-#include "db/blobs/made_index.h"
 #include "db/death.h"
 #include "db/open_race.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
 #include "tuner/daemon/answers.h"
-#include "tuner/daemon/builds.h"
+#include "tuner/daemon/build_office.h"
 #include "tuner/daemon/clock.h"
-#include "tuner/daemon/event_log.h"
+#include "tuner/daemon/coordinator_options.h"
+#include "tuner/daemon/farm_state.h"
 #include "tuner/daemon/finalists.h"
+#include "tuner/daemon/job_news.h"
 #include "tuner/daemon/job_runner.h"
 #include "tuner/daemon/jobs.h"
 #include "tuner/daemon/learner.h"
 #include "tuner/daemon/lease_table.h"
+#include "tuner/daemon/locked.h"
 #include "tuner/daemon/log_lines.h"
-#include "tuner/daemon/machine_bound.h"
+#include "tuner/daemon/loss_office.h"
 #include "tuner/daemon/metrics.h"
 #include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/races.h"
+#include "tuner/daemon/referee.h"
 #include "tuner/daemon/releases.h"
 #include "tuner/daemon/reruns.h"
+#include "tuner/daemon/result_intake.h"
 #include "tuner/daemon/shares.h"
 #include "tuner/daemon/sync_call.h"
 #include "tuner/daemon/time_limit.h"
@@ -74,37 +65,6 @@
 #include "tuning.pb.h"
 
 namespace tuner {
-
-struct QuarantineRow;
-
-// A name that nobody guesses: 32 hexadecimal digits.
-std::string random_session();
-
-struct CoordinatorOptions {
-  LeaseOptions leases;
-  int search_threads = 0;        // 0: one for each CPU that the search may use, at most four
-  bool resume_jobs = false;      // take up the store's unfinished jobs at start
-  int64_t max_wait_ms = 20'000;  // longest Sync
-  int64_t take_over_ms = 5'000;  // a worker silent for so long may lose its id to another process
-  int64_t no_worker_hint_ms = 5'000;
-  int64_t rerun_limit_ms = 300'000;
-  RaceOptions race;
-  int64_t race_wait_ms = 30'000;  // for a worker that can race, when the last one has gone
-  TaskSpaceFactory make_space = make_task_space;
-  std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
-  std::vector<TemplateVersion> templates = own_templates();  // of this daemon's release
-  StrategyFactory make_search = make_strategy;
-  // Both outlive the coordinator. Without the first: no builders and no runners (an embedded daemon); without the second what is known
-  // of builds ends with the daemon.
-  BlobStore* blobs = nullptr;
-  MadeIndex* made = nullptr;
-  // Simulations (tests/sim): no threads of its own, turn() does their work; the same names and times again.
-  bool by_hand = false;
-  std::function<std::string()> make_session = random_session;
-  std::function<int64_t()> wall_us = wall_time_us;
-  // What a record of the target would say today, by which Query judges what is stale (ResolverOptions).
-  std::function<Present(const Target& target)> present;
-};
 
 class Coordinator {
  public:
@@ -142,8 +102,12 @@ class Coordinator {
 
   // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed: as the
   // store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the order.
-  Status read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply);
-  Status write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply);
+  Status read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
+    return build_office_.read_blob(request, reply);
+  }
+  Status write_blob(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply) {
+    return build_office_.write_blob(request, reply);
+  }
 
   // The worker finishes what it holds, gets nothing more, and ends. NotFound: it is not here.
   Status drain(const v1::DrainRequest& request, v1::DrainReply* reply);
@@ -199,140 +163,91 @@ class Coordinator {
     bool builder_told = false;                 // that leases of it wait for a builder
   };
 
-  // Names end in _locked where mutex_ must be held.
-  Status stopped_locked() const { return unavailable(stop_reason_); }
-  void wake_search_locked(const std::string& job_id);
+  // What takes a FarmState& runs under its lock; all else takes the lock itself.
+  Status stopped() const { return Locked(farm_)->stopped(); }
+  Wake wake();
+  void wake_search(FarmState& farm, const std::string& job_id);
 
   // coordinator_seen.cpp: what of it all is shown
   void list_known(const Scope& scope, v1::ListReply* reply) const;
-  DaemonNow now_locked() const;
-  void add_tenants_locked(const Scope& scope, v1::DaemonSummary& daemon) const;
+  DaemonNow now_of(const FarmState& farm) const;
+  void add_tenants(const FarmState& farm, const Scope& scope, v1::DaemonSummary& daemon) const;
 
   // coordinator.cpp: what clients ask for
   Result<std::optional<JobRow>> earlier_job(const JobRow& wanted, bool fresh) const;
   Status start_new_job(JobRow wanted, v1::SubmitReply* reply);
   Status continue_job(JobRow existing, const JobRow& wanted, v1::SubmitReply* reply);
   Result<std::string> next_job_id();
-  void add_job_locked(JobRow row, int trials);
-  // Why a commit failed lately. On a disk that is nearly full some writes fail, and some do not.
-  struct StoreTrouble {
-    std::string reason;
-    int64_t at_ms = 0, stored_ms = 0;  // the latest failure; the latest commit that succeeded
-    std::string_view now(int64_t now_ms) const {
-      constexpr int64_t kLatelyMs = 5'000;
-      return now_ms - at_ms < kLatelyMs || stored_ms <= at_ms ? std::string_view(reason) : std::string_view();
-    }
-  };
+  void add_job(FarmState& farm, JobRow row, int trials);
   Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;
   bool send_store_trouble(int64_t after, const Send& send, std::string& told) const;
-  void note_commit(const Status& committed);
   Result<JobRow> known_job(const JobRow& as_was) const;
   Result<JobRow> job_in(const Scope& scope, const std::string& job_id) const;
   Status has_room_for_job(const JobRow& wanted) const;
-  void tell(Job& job, const std::string& message, const v1::TunedConfig* tuned = nullptr,
-            JobState state = JobState::kRunning);
 
   // coordinator_again.cpp: measurements that somebody waits for
-  Status wait_for_locked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ended,
-                         const TrialWithRecord& trial, const Needs& needs, const Cancelled& cancelled);
+  Status wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended, const TrialWithRecord& trial,
+                  const Needs& needs, const Cancelled& cancelled);
 
   // coordinator_sync.cpp: the desk
-  using Calls = std::vector<std::unique_ptr<SyncCall>>;
+  using Calls = SyncCalls;
   using Reserved = std::vector<std::pair<SyncCall*, LeaseTable::Trial>>;
   using StoredLeases = std::map<std::string, std::pair<int, int64_t>>;  // attempt and token, by trial
   void wake_desk();
   void desk_loop();
   struct DeskWork;
-  DeskWork take_desk_work_locked();
+  // What has come for the desk since its last turn. Taken inside the lock of the farm, never around it.
+  struct Inbox {
+    Calls arrived;
+    std::set<uint64_t> gone;
+    bool woken = false, stopping = false, stopped = false;
+    uint64_t last_call = 0;
+    bool some() const { return !arrived.empty() || !gone.empty() || woken; }
+    DeskWork take();
+  };
   void desk_turn(Calls arrived, const std::set<uint64_t>& gone);
   void drop_gone(const std::set<uint64_t>& gone, Calls& arrived);
   void begin_calls(Calls& arrived);
-  bool begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss>& losses);
+  bool begin_call(FarmState& farm, SyncCall& call, std::vector<LeaseTable::Loss>& losses);
   void look_after_leases();
-  bool speaks_locked(SyncCall& call);
-  void tell_revoked_locked();
-  void take_heartbeat_locked(SyncCall& call, bool first);
-  void reserve_locked(SyncCall& call, Reserved& reserved);
+  bool speaks(FarmState& farm, SyncCall& call);
+  void tell_revoked(FarmState& farm);
+  void take_heartbeat(FarmState& farm, SyncCall& call, bool first);
+  void reserve(FarmState& farm, SyncCall& call, Reserved& reserved);
   void lease_to(const std::vector<SyncCall*>& calls);
-  void deliver_locked(const std::string& trial_id, SyncCall& call);
+  void deliver(FarmState& farm, const std::string& trial_id, SyncCall& call);
   double store_leases(const std::vector<LeaseWish>& wishes, StoredLeases& stored);
   void store_race_lease(const SyncCall& call, const LeaseTable::Trial& race, StoredLeases& stored);
   void finish_or_wait(Calls arrived);
-  void add_best_times_locked(SyncCall& call) const;
+  void add_best_times(const FarmState& farm, SyncCall& call) const;
 
   // coordinator_workers.cpp: what workers tell
-  void accept_results(const Calls& calls);
-  struct Incoming;
-  std::vector<Incoming> read_results(const Calls& calls);
-  void store_results(std::span<Incoming* const> results);
-  bool take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
-  void close_locked(const Incoming& result, double store_ms, std::vector<DeathRow>& survived);
-  void accept_races(SyncCall& call);
-  bool accept_race(SyncCall& call, const v1::RaceResult& message);
-  void take_courses_locked(const SyncCall& call);
-  void handle_losses(std::vector<LeaseTable::Loss> losses);
-  std::string with_trial_name(std::string text, const std::string& trial_id) const;
-  bool lose_race(const LeaseTable::Loss& loss);
-  bool give_up_trial(const LeaseTable::Loss& loss);
-  void refuse_not_leased(const SyncCall& call, const std::string& id, int attempt, std::string_view why);
+  void take_courses(FarmState& farm, const SyncCall& call);
 
   // coordinator_releases.cpp: workers of another release
-  std::optional<Lack> take_lack_locked(const SyncCall& call, const v1::HeldLease& returned);
+  std::optional<Lack> take_lack(FarmState& farm, const SyncCall& call, const v1::HeldLease& returned);
   bool is_own(const TemplateVersion& wanted) const;
-  bool nobody_builds_locked(const Needs& needs) const;
-  std::vector<LeaseQueue::JobLine> unbuildable_locked(const Job& job) const;
-  std::string why_unbuildable_locked(const Needs& needs) const;
-  std::vector<std::string> lacks_to_tell_locked(Run& run) const;
-  std::vector<std::string> unbuildable_to_tell_locked(Run& run, std::vector<LeaseTable::Loss>& lost) const;
+  bool nobody_builds(const FarmState& farm, const Needs& needs) const;
+  std::vector<LeaseQueue::JobLine> unbuildable_of(const FarmState& farm, const Job& job) const;
+  std::string why_unbuildable(const FarmState& farm, const Needs& needs) const;
+  std::vector<std::string> lacks_to_tell(const FarmState& farm, Run& run) const;
+  std::vector<std::string> unbuildable_to_tell(const FarmState& farm, Run& run,
+                                               std::vector<LeaseTable::Loss>& lost) const;
   void look_at_releases(Run& run);
-
-  // coordinator_builds.cpp: builders here, runners there
-  Status check_kind(WorkerKind kind) const;
-  void take_builds_locked(SyncCall& call);
-  void take_awaits_locked(SyncCall& call);
-  void take_built_locked(SyncCall& call, const v1::BuildDone& done, int index);
-  void want_locked(const std::string& trial_id);
-  bool is_usable_locked(const BuildNeed& need, const Made& made) const;
-  std::optional<Made> recall_locked(const std::string& id, const BuildNeed& need);
-  void remember_locked(const std::string& id, const Made& made);
-  void look_after_builds_locked();
-  void serve_builds(const Calls& arrived);
-  void serve_builds_locked(SyncCall& call);
-  bool nobody_makes_locked(const BuildNeed& need) const;
-  std::string builder_to_tell_locked(Run& run) const;
-
-  // coordinator_belief.cpp: what of it counts
-  struct TaskFacts {
-    MachineBound bound;
-    bool on_host = false;  // its sentinels are those of the worker's CPU
-  };
-  const TaskFacts& facts_of(const JobRow::Task& task);
-  Result<bool> is_of_its_sender(Incoming& result);
-  Result<bool> is_of_its_sender_by_the_store(Incoming& result);
-  bool take_impossible(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
-  Status quarantine(SyncCall& call, const QuarantineRow& row, bool current,
-                    std::vector<LeaseTable::Loss>& losses);
-  std::optional<bool> take_impossible_race(SyncCall& call, const v1::RaceResult& message, const RaceRow& row,
-                                           const Work& work, const LeaseTable::Claim& claim);
-  void note_pace_locked(const Incoming& result);
-  Status load_distrust();
-  void take_deaths(std::vector<LeaseTable::Loss>& losses);
-  void take_survivors(std::vector<DeathRow> lines);
-  std::vector<LeaseTable::Loss> poisoned_locked(const std::vector<TrialRow>& rows, const Job& job) const;
 
   // coordinator_search.cpp: the search threads
   void search_loop();
-  void tick_locked();
-  bool take_turn(std::unique_lock<std::mutex>& lock);
+  void tick(FarmState& farm);
+  bool take_turn();
   void interrupt_jobs();
   void step(const std::shared_ptr<Job>& job);
   Status begin_run(const std::shared_ptr<Job>& job);
   std::shared_ptr<Run> run_of(const std::string& job_id) const;
-  size_t low_water_locked(const Job& job) const;
+  size_t low_water_of(const FarmState& farm, const Job& job) const;
   Status queue_open_trials(Job& job);
   void queue_trials(Job& job, const std::vector<TrialRow>& rows);
   void report(Run& run, size_t new_results);
-  std::string nobody_measures_locked(const Job& job);
+  std::string nobody_measures(FarmState& farm, const Job& job);
   void conclude(const Run& run);
   void end_job(Job& job, JobState state, const std::string& message);
 
@@ -343,7 +258,7 @@ class Coordinator {
   Result<bool> nothing_to_race(const Run& run, int task_index, const TunedConfig& best) const;
   bool races_already(const Run& run, int task_index) const;
   Status start_race(const Run& run, int task_index, Finalists& finalists);
-  Status check_racers_locked(const JobRow::Task& task, Finalists& finalists) const;
+  Status check_racers(const FarmState& farm, const JobRow::Task& task, Finalists& finalists) const;
   void queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists);
   void end_open_races(const std::string& job_id);
   void announce(const Run& run, int task_index, const std::string& note);
@@ -357,46 +272,29 @@ class Coordinator {
   const Clock& clock_;
   const CoordinatorOptions options_;
   const Answers answers_;
-  EventLog events_;
   Learner learner_;
   DaemonMetrics metrics_;
 
-  std::mutex submit_mutex_;       // one submit decides at a time; taken before mutex_
+  std::mutex submit_mutex_;       // one submit decides at a time; taken before the farm's
   int64_t last_job_number_ = -1;  // under submit_mutex_; -1: not read yet
-  mutable std::mutex mutex_;
+  Guarded<FarmState> farm_;
+  JobNews news_;
+  BuildOffice build_office_;
+  Referee referee_;
+  LossOffice loss_office_;
+  ResultIntake result_intake_;
   std::condition_variable search_;  // for the search threads: a job has been woken
-  std::condition_variable news_;    // for watchers, cancel and rerun
-  LeaseTable leases_;
-  Workers workers_;
-  Jobs jobs_;
-  Races races_;
-  Reruns reruns_;
-  PoisonLedger ledger_;
-  Builds builds_;
-  Turns turns_;
-  bool stopping_ = false;
-  std::string stop_reason_;
-  StoreTrouble store_trouble_;
-  int64_t started_ms_ = 0;
-  int64_t ticked_ms_ = 0;  // when all running jobs were last woken
 
-  mutable std::mutex runs_mutex_;
-  std::map<std::string, std::shared_ptr<Run>> runs_;  // by job id
+  Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id
   std::vector<std::thread> search_threads_;
 
-  // What has come for the desk since its last turn. Taken inside mutex_, never around it.
-  std::mutex desk_mutex_;
+  Guarded<Inbox> inbox_;
   std::condition_variable desk_;
-  Calls arrived_;
-  std::set<uint64_t> gone_;
-  bool desk_woken_ = false, desk_stopping_ = false, desk_stopped_ = false;
-  uint64_t last_call_ = 0;
   // The desk thread's own: Syncs that wait, by session, and since when it has not looked after leases.
-  std::map<std::string, std::unique_ptr<SyncCall>> waiting_;
+  WaitingSyncs waiting_;
   Calls finished_;  // in this turn: their callers are told at its end
   int64_t looked_ms_ = 0;
-  LineLimit disk_log_, refused_log_, not_leased_log_, quarantine_log_;
-  std::unordered_map<std::string, TaskFacts> facts_;
+  LineLimit disk_log_;
   std::thread desk_thread_;
 };
 

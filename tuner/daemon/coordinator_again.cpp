@@ -19,21 +19,20 @@ constexpr std::chrono::milliseconds kLookAtCaller{
 }  // namespace
 
 // Waits until `ended`, which is asked under the lock.
-Status Coordinator::wait_for_locked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ended,
-                                    const TrialWithRecord& trial, const Needs& needs,
-                                    const Cancelled& cancelled) {
+Status Coordinator::wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended,
+                             const TrialWithRecord& trial, const Needs& needs, const Cancelled& cancelled) {
   const int64_t limit = clock_.now_ms() + options_.rerun_limit_ms;
   while (!ended()) {
-    if (stopping_) return stopped_locked();
+    if (farm->stopping) return farm->stopped();
     if (cancelled()) return Status(StatusCode::kAborted, "the caller has gone");
-    if (const std::string why = why_unbuildable_locked(needs); !why.empty())
+    if (const std::string why = why_unbuildable(*farm, needs); !why.empty())
       return failed("trial ", trial.trial.name(), ": ", why);
     if (clock_.now_ms() >= limit)
       return Status(
           StatusCode::kDeadlineExceeded,
           str("trial ", trial.trial.name(), ": no worker measured it within ", options_.rerun_limit_ms / 1000,
               " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
-    news_.wait_for(lock, kLookAtCaller);
+    news_.wait(farm, kLookAtCaller);
   }
   return Status::ok();
 }
@@ -60,25 +59,25 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   const Needs needs = needs_of(work);
   const std::string as_job = "rerun " + id;
 
-  std::unique_lock lock(mutex_);
-  if (stopping_) return stopped_locked();
+  Locked farm(farm_);
+  if (farm->stopping) return farm->stopped();
   const int attempt = Reruns::attempt_at(options_.wall_us());
-  if (reruns_.find(id) != nullptr ||
-      leases_.enqueue_again({.id = id,
-                             .job_id = as_job,
-                             .tenant = job.tenant,
-                             .work = std::move(work),
-                             .attempt = attempt,
-                             .fencing = trial.trial.fencing}) == LeaseTable::Added::kKnownAlready)
+  if (farm->reruns.find(id) != nullptr ||
+      farm->leases.enqueue_again({.id = id,
+                                  .job_id = as_job,
+                                  .tenant = job.tenant,
+                                  .work = std::move(work),
+                                  .attempt = attempt,
+                                  .fencing = trial.trial.fencing}) == LeaseTable::Added::kKnownAlready)
     return Status(StatusCode::kAborted, str("trial ", trial.trial.name(),
                                             " is being measured right now; try again when that is done"));
-  reruns_.begin(id);
+  farm->reruns.begin(id);
   wake_desk();
-  Status status = wait_for_locked(
-      lock, [&] { return reruns_.find(id)->ended(); }, trial, needs, cancelled);
-  const Reruns::Rerun again = *reruns_.find(id);
-  reruns_.end(id);
-  leases_.forget_job(as_job);
+  Status status = wait_for(
+      farm, [&] { return farm->reruns.find(id)->ended(); }, trial, needs, cancelled);
+  const Reruns::Rerun again = *farm->reruns.find(id);
+  farm->reruns.end(id);
+  farm->leases.forget_job(as_job);
   if (!status) return status;
   if (!again.error.empty()) return failed("trial ", trial.trial.name(), ": ", again.error);
   to_proto(*again.record, reply);
@@ -103,16 +102,16 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
   work.options.constants = work.race.constants;
   const Needs needs = needs_of(work);
 
-  std::unique_lock lock(mutex_);
-  if (stopping_) return stopped_locked();
-  leases_.enqueue_again({.id = id, .job_id = id, .tenant = job.tenant, .work = std::move(work)});
-  races_.begin(id, {.needs = needs}, clock_.now_ms());
+  Locked farm(farm_);
+  if (farm->stopping) return farm->stopped();
+  farm->leases.enqueue_again({.id = id, .job_id = id, .tenant = job.tenant, .work = std::move(work)});
+  farm->races.begin(id, {.needs = needs}, clock_.now_ms());
   wake_desk();
-  Status status = wait_for_locked(
-      lock, [&] { return races_.find(id)->ended; }, trial, needs, cancelled);
-  const Races::Race race = *races_.find(id);
-  races_.forget(id);
-  leases_.forget_job(id);
+  Status status = wait_for(
+      farm, [&] { return farm->races.find(id)->ended; }, trial, needs, cancelled);
+  const Races::Race race = *farm->races.find(id);
+  farm->races.forget(id);
+  farm->leases.forget_job(id);
   if (!status) return status;
   if (!race.error.empty()) return failed("trial ", trial.trial.name(), ": ", race.error);
   to_proto(*race.result, reply);

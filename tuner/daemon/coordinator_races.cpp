@@ -45,11 +45,11 @@ void Coordinator::announce(const Run& run, int task_index, const std::string& no
   Job& job = *run.job;
   const Result<v1::TunedConfig> tuned =
       answers_.tuned(job.row().tasks[static_cast<size_t>(task_index)], job.flops(task_index));
-  if (!tuned) return tell(job, str("task ", task_index + 1, ": ", tuned.message()));
-  tell(job,
-       str("task ", task_index + 1, " of ", job.row().tasks.size(), " is tuned", note.empty() ? "" : "; ",
-           note),
-       &*tuned);
+  if (!tuned) return news_.tell(job, str("task ", task_index + 1, ": ", tuned.message()));
+  news_.tell(job,
+             str("task ", task_index + 1, " of ", job.row().tasks.size(), " is tuned",
+                 note.empty() ? "" : "; ", note),
+             &*tuned);
 }
 
 // The task has had its last trial: starts its race, or says at once what is known where none can be.
@@ -66,37 +66,38 @@ void Coordinator::end_task(Run& run, int task_index) {
   const Status started = start_race(run, task_index, *finalists);
   if (!started) return announce(run, task_index, started.message());
   wake_desk();
-  tell(*run.job, str("task ", task_index + 1, ": ", finalists->trials.size(), " finalists race"));
+  news_.tell(*run.job, str("task ", task_index + 1, ": ", finalists->trials.size(), " finalists race"));
 }
 
 bool Coordinator::races_already(const Run& run, int task_index) const {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(races_.of_job(run.job->id()),
+  const Locked farm(farm_);
+  return std::ranges::any_of(farm->races.of_job(run.job->id()),
                              [&](const Races::Race* race) { return race->task_index == task_index; });
 }
 
 // Whether a worker here can race them. What was tuned with a template of an earlier release, which nobody has any
 // more, does not race.
-Status Coordinator::check_racers_locked(const JobRow::Task& task, Finalists& finalists) const {
+Status Coordinator::check_racers(const FarmState& farm, const JobRow::Task& task,
+                                 Finalists& finalists) const {
   const int64_t now = clock_.now_ms();
   const Needs any{.kind = WorkKind::kRace, .target = task.target};
   // Right after a start workers are still on their way back.
-  const bool all_away =
-      !workers_.others_serve({.target = task.target}, {}, now) && now - started_ms_ <= options_.race_wait_ms;
-  if (workers_.serving(any, now) == 0)
+  const bool all_away = !farm.workers.others_serve({.target = task.target}, {}, now) &&
+                        now - farm.started_ms <= options_.race_wait_ms;
+  if (farm.workers.serving(any, now) == 0)
     return all_away ? Status::ok()
                     : unavailable("not raced: no worker here can; its time is that of one trial");
   std::erase_if(finalists.trials, [&](const TrialRow& t) {
     const TemplateVersion its{t.template_name, t.template_version};
     return !is_own(its) &&
-           nobody_builds_locked({.kind = WorkKind::kRace, .target = task.target, .templates = {its}});
+           nobody_builds(farm, {.kind = WorkKind::kRace, .target = task.target, .templates = {its}});
   });
   for (std::string* role : {&finalists.default_trial_id, &finalists.stored_trial_id})
     if (std::ranges::find(finalists.trials, *role, &TrialRow::id) == finalists.trials.end()) role->clear();
   const Needs needs = needs_of({.kind = WorkKind::kRace, .task = task, .finalists = finalists.trials});
   // A builder that is away is waited for, as any worker is.
-  const bool builder_away = !workers_.waiting_for_builder(needs, now).empty();
-  if (finalists.trials.empty() || (workers_.serving(needs, now) == 0 && !builder_away))
+  const bool builder_away = !farm.workers.waiting_for_builder(needs, now).empty();
+  if (finalists.trials.empty() || (farm.workers.serving(needs, now) == 0 && !builder_away))
     return unavailable(
         "not raced: no worker here has the templates of all finalists; its time is that of one trial");
   return Status::ok();
@@ -106,8 +107,8 @@ Status Coordinator::check_racers_locked(const JobRow::Task& task, Finalists& fin
 Status Coordinator::start_race(const Run& run, int task_index, Finalists& finalists) {
   const Job& job = *run.job;
   {
-    const std::lock_guard lock(mutex_);
-    RETURN_IF_ERROR(check_racers_locked(job.row().tasks[static_cast<size_t>(task_index)], finalists));
+    const Locked farm(farm_);
+    RETURN_IF_ERROR(check_racers(*farm, job.row().tasks[static_cast<size_t>(task_index)], finalists));
   }
   OpenRaceRow row{.id = Races::id_of(str("race ", job.id(), "/", task_index + 1), options_.wall_us()),
                   .job_id = job.id(),
@@ -142,19 +143,19 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
                                .attempt = row.attempt,
                                .fencing = row.fencing,
                                .grants = row.grants};
-  const std::lock_guard lock(mutex_);
+  const Locked farm(farm_);
   const int64_t now = clock_.now_ms();
   const LeaseTable::Added added = row.state == TrialState::kLeased
-                                      ? leases_.restore_leased(race, row.worker_id, now)
-                                      : leases_.enqueue_again(race);
+                                      ? farm->leases.restore_leased(race, row.worker_id, now)
+                                      : farm->leases.enqueue_again(race);
   if (added != LeaseTable::Added::kNew) return;
-  races_.begin(row.id,
-               {.job_id = job.id(),
-                .task_index = row.task_index,
-                .needs = needs,
-                .limit_s = row.options.limit_s,
-                .course = {.finalists = static_cast<int>(finalists.size())}},
-               now);
+  farm->races.begin(row.id,
+                    {.job_id = job.id(),
+                     .task_index = row.task_index,
+                     .needs = needs,
+                     .limit_s = row.options.limit_s,
+                     .course = {.finalists = static_cast<int>(finalists.size())}},
+                    now);
   job.note_race();
 }
 
@@ -162,8 +163,8 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
 Status Coordinator::resume_races(const std::string& job_id) {
   std::shared_ptr<Job> job;
   {
-    const std::lock_guard lock(mutex_);
-    job = jobs_.find(job_id);
+    const Locked farm(farm_);
+    job = farm->jobs.find(job_id);
   }
   ASSIGN_OR_RETURN(std::vector<OpenRaceRow> races, store_.open_races(job_id));
   for (OpenRaceRow& race : races) {
@@ -200,19 +201,19 @@ void Coordinator::step_races(Run& run) {
   std::vector<std::string> given_up;
   int64_t now = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     now = clock_.now_ms();
-    const auto served = [&](const Needs& needs) { return workers_.serving(needs, now) > 0; };
-    given_up = races_.give_up_unserved(run.job->id(), served, now);
-    for (const std::string& id : given_up) leases_.close(id);
+    const auto served = [&](const Needs& needs) { return farm->workers.serving(needs, now) > 0; };
+    given_up = farm->races.give_up_unserved(run.job->id(), served, now);
+    for (const std::string& id : given_up) farm->leases.close(id);
     // Those that a worker has are finished. Others would wait for as long as no worker takes anything.
     if (run.time_limit.is_over(now))
-      for (const std::string& id : leases_.withdraw(run.job->id(), WorkKind::kRace)) {
-        leases_.close(id);  // should its result come all the same
-        races_.failed(id, "no worker took it within the time limit");
+      for (const std::string& id : farm->leases.withdraw(run.job->id(), WorkKind::kRace)) {
+        farm->leases.close(id);  // should its result come all the same
+        farm->races.failed(id, "no worker took it within the time limit");
         given_up.push_back(id);
       }
-    ended = races_.take_ended(run.job->id());
+    ended = farm->races.take_ended(run.job->id());
     if (!ended.empty()) run.job->note_race();
   }
   for (const std::string& id : given_up)
@@ -233,13 +234,13 @@ void Coordinator::step_races(Run& run) {
 int64_t Coordinator::races_to_come(const Run& run) {
   const std::vector<JobRow::Task>& tasks = run.job->row().tasks;
   const int64_t now = clock_.now_ms();
-  const std::lock_guard lock(mutex_);
+  const Locked farm(farm_);
   int64_t races = 0;
   for (size_t i = 0; i < tasks.size(); ++i) {
     const int index = static_cast<int>(i);
     if (run.runner->trials_done(index) < 2 || run.done_racing.contains(index)) continue;
     const Needs needs{.kind = WorkKind::kRace, .target = tasks[i].target};
-    races += is_raced(tasks[i].target) && workers_.serving(needs, now) > 0 ? 1 : 0;
+    races += is_raced(tasks[i].target) && farm->workers.serving(needs, now) > 0 ? 1 : 0;
   }
   return races;
 }
@@ -266,13 +267,13 @@ void Coordinator::watch_time_limit(Run& run) {
     if (!run.time_limit.ends_search(untried ? 0 : races_to_come(run), untried, clock_.now_ms())) return;
     run.out_of_time = true;
     run.runner->end_proposals();
-    tell(*run.job, str("the search ends for the time limit of ", run.time_limit.limit_s(),
-                       " s: trials that have begun are finished, then the best race"));
+    news_.tell(*run.job, str("the search ends for the time limit of ", run.time_limit.limit_s(),
+                             " s: trials that have begun are finished, then the best race"));
   }
   std::vector<std::string> withdrawn;
   {
-    const std::lock_guard lock(mutex_);
-    withdrawn = leases_.withdraw(run.job->id());
+    const Locked farm(farm_);
+    withdrawn = farm->leases.withdraw(run.job->id());
   }
   run.runner->withdraw(withdrawn);
 }
@@ -282,7 +283,7 @@ void Coordinator::watch_time_limit(Run& run) {
 bool Coordinator::begin_races(Run& run) {
   const JobRunner& runner = *run.runner;
   const std::vector<JobRow::Task>& tasks = run.job->row().tasks;
-  const auto under_way_locked = [&] { return std::ssize(races_.of_job(run.job->id())); };
+  const auto under_way = [&](const FarmState& farm) { return std::ssize(farm.races.of_job(run.job->id())); };
   while (!run.to_race.empty()) {
     // What a race of this task may save; one that has only its default has nothing to choose from.
     const auto rank = [&](int index) {
@@ -297,10 +298,10 @@ bool Coordinator::begin_races(Run& run) {
     if (!runner.finished() && (!worth || run.out_of_time)) break;
     int racers = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const Locked farm(farm_);
       const Needs needs{.kind = WorkKind::kRace, .target = tasks[static_cast<size_t>(index)].target};
-      racers = std::max(workers_.serving(needs, clock_.now_ms()), 1);
-      if (under_way_locked() >= racers) break;
+      racers = std::max(farm->workers.serving(needs, clock_.now_ms()), 1);
+      if (under_way(*farm) >= racers) break;
     }
     run.race.limit_s =
         run.time_limit.race_limit_s(worth ? races_to_come(run) : std::ssize(run.to_race), racers,
@@ -309,8 +310,8 @@ bool Coordinator::begin_races(Run& run) {
     run.done_racing.insert(index);
     end_task(run, index);
   }
-  const std::lock_guard lock(mutex_);
-  return under_way_locked() > 0;
+  const Locked farm(farm_);
+  return under_way(*farm) > 0;
 }
 
 }  // namespace tuner

@@ -17,13 +17,14 @@ constexpr size_t kMostTold = 3;  // workers named in one line, or with a line of
 }  // namespace
 
 // A worker gives work back that its programs cannot build. Nothing if it is given back for another reason.
-std::optional<Lack> Coordinator::take_lack_locked(const SyncCall& call, const v1::HeldLease& returned) {
-  const LeaseTable::Trial* const trial = leases_.find(returned.trial_id());
+std::optional<Lack> Coordinator::take_lack(FarmState& farm, const SyncCall& call,
+                                           const v1::HeldLease& returned) {
+  const LeaseTable::Trial* const trial = farm.leases.find(returned.trial_id());
   if (!returned.has_found() || trial == nullptr) return std::nullopt;
   for (const TemplateVersion& wanted : needs_of(trial->work).templates) {
     if (wanted.name != returned.found().name() || wanted.version == returned.found().version()) continue;
     const Lack lack{wanted, std::max(returned.found().version(), 0)};
-    if (workers_.note_lacks(call.session(), wanted, lack.found))
+    if (farm.workers.note_lacks(call.session(), wanted, lack.found))
       spdlog::warn("{}", lacks_line(call.life.worker_id, {lack}));
     return lack;
   }
@@ -36,33 +37,33 @@ bool Coordinator::is_own(const TemplateVersion& wanted) const {
 }
 
 // Workers are here that measure all else of it, and each lacks a template.
-bool Coordinator::nobody_builds_locked(const Needs& needs) const {
+bool Coordinator::nobody_builds(const FarmState& farm, const Needs& needs) const {
   const int64_t now = clock_.now_ms();
-  return !workers_.some_serve(needs, now) &&
-         workers_.some_serve({.kind = needs.kind, .target = needs.target}, now);
+  return !farm.workers.some_serve(needs, now) &&
+         farm.workers.some_serve({.kind = needs.kind, .target = needs.target}, now);
 }
 
 // Queued trials of the job that nobody here can build. Races end by themselves (Races::give_up_unserved).
-std::vector<LeaseQueue::JobLine> Coordinator::unbuildable_locked(const Job& job) const {
-  std::vector<LeaseQueue::JobLine> lines = leases_.waiting_of(job.id());
+std::vector<LeaseQueue::JobLine> Coordinator::unbuildable_of(const FarmState& farm, const Job& job) const {
+  std::vector<LeaseQueue::JobLine> lines = farm.leases.waiting_of(job.id());
   std::erase_if(lines, [&](const LeaseQueue::JobLine& line) {
-    return line.needs.kind == WorkKind::kRace || !nobody_builds_locked(line.needs);
+    return line.needs.kind == WorkKind::kRace || !nobody_builds(farm, line.needs);
   });
   return lines;
 }
 
 // Why work that somebody waits for would wait for ever. Empty: a worker here has what it needs.
-std::string Coordinator::why_unbuildable_locked(const Needs& needs) const {
-  if (!nobody_builds_locked(needs)) return "";
-  const std::vector<std::string> runners = workers_.waiting_for_builder(needs, clock_.now_ms());
+std::string Coordinator::why_unbuildable(const FarmState& farm, const Needs& needs) const {
+  if (!nobody_builds(farm, needs)) return "";
+  const std::vector<std::string> runners = farm.workers.waiting_for_builder(needs, clock_.now_ms());
   if (!runners.empty())
     return str("no builder is here for runner ", runners.front(), runners.size() > 1 ? ", ..." : "",
                ": it needs one that compiles \"", needs.target, "\"",
-               toolkit_text(newest_toolkit_for(needs.target, workers_.cuda_driver(runners.front()))),
+               toolkit_text(newest_toolkit_for(needs.target, farm.workers.cuda_driver(runners.front()))),
                " with template ", needs.templates.front().name, " version ", needs.templates.front().version);
   std::string found;
   size_t named = 0;
-  const auto lacking = workers_.lacking(needs, clock_.now_ms());
+  const auto lacking = farm.workers.lacking(needs, clock_.now_ms());
   for (const auto& [worker, lacks] : lacking) {
     if (++named > kMostTold) break;
     found += str(found.empty() ? "" : ", ", worker, ": ", version_text(lacks.front().found));
@@ -73,16 +74,16 @@ std::string Coordinator::why_unbuildable_locked(const Needs& needs) const {
 }
 
 // One line for each worker that lacks what the job uses, when it has come or was found out.
-std::vector<std::string> Coordinator::lacks_to_tell_locked(Run& run) const {
+std::vector<std::string> Coordinator::lacks_to_tell(const FarmState& farm, Run& run) const {
   std::vector<std::string> lines;
   const std::set<Needs>& needs = run.runner->needs();
-  if (run.news_seen == workers_.news() && run.needs_seen == needs.size()) return lines;
-  run.news_seen = workers_.news();
+  if (run.news_seen == farm.workers.news() && run.needs_seen == needs.size()) return lines;
+  run.news_seen = farm.workers.news();
   run.needs_seen = needs.size();
   std::map<std::string, std::set<Lack>> news;
   for (const Needs& one : needs) {
     if (!is_own(one.templates.front())) continue;
-    for (const auto& [worker, lacks] : workers_.lacking(one, clock_.now_ms()))
+    for (const auto& [worker, lacks] : farm.workers.lacking(one, clock_.now_ms()))
       for (const Lack& lack : lacks)
         if (run.lacks_told.emplace(worker, lack).second) news[worker].insert(lack);
   }
@@ -99,10 +100,10 @@ std::vector<std::string> Coordinator::lacks_to_tell_locked(Run& run) const {
 
 // What nobody has been able to build for a while: the job says so once, and waits. What this daemon's release has not
 // either, trials of an earlier release, is given up: `lost`.
-std::vector<std::string> Coordinator::unbuildable_to_tell_locked(Run& run,
-                                                                 std::vector<LeaseTable::Loss>& lost) const {
+std::vector<std::string> Coordinator::unbuildable_to_tell(const FarmState& farm, Run& run,
+                                                          std::vector<LeaseTable::Loss>& lost) const {
   std::vector<std::string> lines;
-  const std::vector<LeaseQueue::JobLine> unbuildable = unbuildable_locked(*run.job);
+  const std::vector<LeaseQueue::JobLine> unbuildable = unbuildable_of(farm, *run.job);
   std::erase_if(run.unbuildable, [&](const auto& known) {
     return std::ranges::find(unbuildable, known.first, &LeaseQueue::JobLine::needs) == unbuildable.end();
   });
@@ -112,13 +113,13 @@ std::vector<std::string> Coordinator::unbuildable_to_tell_locked(Run& run,
     if (clock_.now_ms() - known.since_ms < options_.no_worker_hint_ms) continue;
     const bool waits = is_own(line.needs.templates.front());
     if (waits && known.told) continue;
-    const std::string why = why_unbuildable_locked(line.needs);
+    const std::string why = why_unbuildable(farm, line.needs);
     const std::string given_up = str("given up: ", why, ", nor has this daemon's release");
     if (!waits)
-      for (const std::string& id : leases_.waiting_of(run.job->id(), line.needs))
-        lost.push_back({.trial_id = id, .attempt = leases_.find(id)->attempt, .message = given_up});
+      for (const std::string& id : farm.leases.waiting_of(run.job->id(), line.needs))
+        lost.push_back({.trial_id = id, .attempt = farm.leases.find(id)->attempt, .message = given_up});
     if (std::exchange(known.told, true)) continue;
-    if (waits && !workers_.waiting_for_builder(line.needs, clock_.now_ms()).empty())
+    if (waits && !farm.workers.waiting_for_builder(line.needs, clock_.now_ms()).empty())
       lines.push_back(why + ". Its trials wait; start one: measure_server --kind builder --daemon ADDRESS");
     else if (waits)
       lines.push_back(why +
@@ -133,15 +134,18 @@ void Coordinator::look_at_releases(Run& run) {
   std::vector<std::string> lines;
   std::vector<LeaseTable::Loss> lost;
   {
-    const std::lock_guard lock(mutex_);
-    lines = lacks_to_tell_locked(run);
-    for (std::string& line : unbuildable_to_tell_locked(run, lost)) lines.push_back(std::move(line));
-    if (std::string line = builder_to_tell_locked(run); !line.empty()) lines.push_back(std::move(line));
+    const Locked farm(farm_);
+    lines = lacks_to_tell(*farm, run);
+    for (std::string& line : unbuildable_to_tell(*farm, run, lost)) lines.push_back(std::move(line));
+    if (std::string line = build_office_.builder_to_tell(*farm, run.job->id(), run.builder_told);
+        !line.empty())
+      lines.push_back(std::move(line));
   }
-  for (const LeaseTable::Loss& loss : lost) (void)give_up_trial(loss);  // what the disk refuses comes again
+  for (const LeaseTable::Loss& loss : lost)
+    (void)loss_office_.give_up(loss);  // what the disk refuses comes again
   for (const std::string& line : lines) {
     spdlog::warn("{}", line);
-    tell(*run.job, line);
+    news_.tell(*run.job, line);
   }
 }
 

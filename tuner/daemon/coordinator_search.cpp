@@ -19,36 +19,46 @@ constexpr size_t kMostOpen = 4096;      // per job: proposals made long before t
 }  // namespace
 
 void Coordinator::search_loop() {
-  std::unique_lock lock(mutex_);
   while (true) {
-    search_.wait_for(lock, kTick, [&] { return turns_.some_wait() || stopping_; });
-    if (stopping_) return;
-    metrics_.search_turned_ms = clock_.now_ms();
-    tick_locked();
-    if (take_turn(lock) && turns_.some_wait()) search_.notify_one();
+    {
+      Locked farm(farm_);
+      farm.wait_for(search_, kTick, [&] { return farm->turns.some_wait() || farm->stopping; });
+      if (farm->stopping) return;
+      metrics_.search_turned_ms = clock_.now_ms();
+      tick(*farm);
+    }
+    if (!take_turn()) continue;
+    const Locked farm(farm_);
+    if (farm->turns.some_wait()) search_.notify_one();
   }
 }
 
 // A few times a second every job has a turn: time passes for races and limits.
-void Coordinator::tick_locked() {
+void Coordinator::tick(FarmState& farm) {
   const int64_t now = clock_.now_ms();
-  if (now - ticked_ms_ < kTick.count()) return;
-  ticked_ms_ = now;
-  for (const std::shared_ptr<Job>& job : jobs_.running()) turns_.wake(job->id());
+  if (now - farm.ticked_ms < kTick.count()) return;
+  farm.ticked_ms = now;
+  for (const std::shared_ptr<Job>& job : farm.jobs.running()) farm.turns.wake(job->id());
 }
 
 // False: no job waits for one.
-bool Coordinator::take_turn(std::unique_lock<std::mutex>& lock) {
-  const std::optional<std::string> id = turns_.begin();
-  if (!id) return false;
-  if (const std::shared_ptr<Job> job = jobs_.find(*id); job != nullptr && !job->ended()) {
-    lock.unlock();
+bool Coordinator::take_turn() {
+  std::optional<std::string> id;
+  std::shared_ptr<Job> job;
+  {
+    const Locked farm(farm_);
+    id = farm->turns.begin();
+    if (!id) return false;
+    job = farm->jobs.find(*id);
+    if (job != nullptr && job->ended()) job = nullptr;
+  }
+  if (job != nullptr) {
     const Stopwatch turn;
     step(job);
     metrics_.search_turn_s.observe(turn.elapsed_ms() / 1000);
-    lock.lock();
   }
-  turns_.end(*id);
+  const Locked farm(farm_);
+  farm->turns.end(*id);
   return true;
 }
 
@@ -56,8 +66,8 @@ bool Coordinator::take_turn(std::unique_lock<std::mutex>& lock) {
 void Coordinator::interrupt_jobs() {
   std::vector<std::shared_ptr<Job>> running;
   {
-    const std::lock_guard lock(mutex_);
-    running = jobs_.running();
+    const Locked farm(farm_);
+    running = farm->jobs.running();
   }
   for (const std::shared_ptr<Job>& job : running) {
     const LogAbout about({.job = job->id()});
@@ -69,25 +79,25 @@ void Coordinator::interrupt_jobs() {
 }
 
 std::shared_ptr<Coordinator::Run> Coordinator::run_of(const std::string& job_id) const {
-  const std::lock_guard lock(runs_mutex_);
-  const auto found = runs_.find(job_id);
-  return found == runs_.end() ? nullptr : found->second;
+  const Locked runs(runs_);
+  const auto found = runs->find(job_id);
+  return found == runs->end() ? nullptr : found->second;
 }
 
-size_t Coordinator::low_water_locked(const Job& job) const {
+size_t Coordinator::low_water_of(const FarmState& farm, const Job& job) const {
   const std::string& tenant = job.row().tenant;
   // Twice what the workers hold: while one batch is measured the search thinks about the next. Tenants share it by
   // their weights, the jobs of a tenant alike.
   const auto held = static_cast<double>(
-      std::max(static_cast<size_t>(workers_.capacity(clock_.now_ms())), kDefaultCapacity));
+      std::max(static_cast<size_t>(farm.workers.capacity(clock_.now_ms())), kDefaultCapacity));
   std::map<std::string, int> jobs{{tenant, 0}};
-  for (const std::shared_ptr<Job>& job : jobs_.running()) ++jobs[job->row().tenant];
+  for (const std::shared_ptr<Job>& job : farm.jobs.running()) ++jobs[job->row().tenant];
   double weights = 0;
-  for (const auto& [name, count] : jobs) weights += leases_.shares().of(name).weight;
-  const double part = leases_.shares().of(tenant).weight / weights / std::max(jobs[tenant], 1);
+  for (const auto& [name, count] : jobs) weights += farm.leases.shares().of(name).weight;
+  const double part = farm.leases.shares().of(tenant).weight / weights / std::max(jobs[tenant], 1);
   // What nobody here can build waits beside what is measured, not in its place.
   size_t beside = 0;
-  for (const LeaseQueue::JobLine& line : unbuildable_locked(job)) beside += line.count;
+  for (const LeaseQueue::JobLine& line : unbuildable_of(farm, job)) beside += line.count;
   return std::min(kMostOpen,
                   beside + std::max<size_t>(static_cast<size_t>(2 * held * part), 2 * kDefaultCapacity));
 }
@@ -99,7 +109,7 @@ Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
   RETURN_IF_ERROR(store_.set_job_state(job->id(), JobState::kRunning, ""));
   RETURN_IF_ERROR(runner->start());
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     job->set_state(JobState::kRunning);
   }
   const auto run = std::make_shared<Run>();
@@ -108,15 +118,15 @@ Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
           .time_limit = TimeLimit(job->row().stop.time_limit_s, clock_.now_ms(), job->row().stop.time_used_s),
           .race = options_.race};
   {
-    const std::lock_guard lock(runs_mutex_);
-    runs_[job->id()] = run;
+    const Locked runs(runs_);
+    (*runs)[job->id()] = run;
   }
   queue_trials(*job, run->runner->open_trials());
   RETURN_IF_ERROR(resume_races(job->id()));
   const JobProgress begun = run->runner->progress();
-  tell(*job, begun.trials_done > 0
-                 ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
-                 : str("searches with ", job->row().search, ", seed ", job->row().seed));
+  news_.tell(*job, begun.trials_done > 0
+                       ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
+                       : str("searches with ", job->row().search, ", seed ", job->row().seed));
   return Status::ok();
 }
 
@@ -126,9 +136,9 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   size_t low_water = 0;
   bool cancel = false, results_came = false;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     results_came = job->take_results();
-    low_water = low_water_locked(*job);
+    low_water = low_water_of(*farm, *job);
     cancel = job->cancel_asked();
   }
   if (cancel) return end_job(*job, JobState::kCancelled, "cancelled");
@@ -147,11 +157,11 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   const Result<std::vector<TrialRow>> proposed = run.runner->propose(low_water);
   if (!proposed) return end_job(*job, JobState::kFailed, proposed.message());
   if (const Status* const trouble = run.runner->store_trouble())
-    note_commit(*trouble);
+    news_.note_commit(*trouble);
   else if (!proposed->empty())
-    note_commit(Status::ok());
+    news_.note_commit(Status::ok());
   queue_trials(*job, *proposed);
-  for (const std::string& note : run.runner->take_notes()) tell(*job, note);
+  for (const std::string& note : run.runner->take_notes()) news_.tell(*job, note);
   report(run, new_results);
   look_at_releases(run);
 
@@ -204,42 +214,44 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
       if (row.state == TrialState::kLeased)
         if (const Status s = store_.requeue_trial(row.id, row.attempt); !s)
           spdlog::warn("trial {}: {}", row.id, s.message());
-  std::unique_lock lock(mutex_);
-  std::vector<LeaseTable::Loss> poisoned = poisoned_locked(rows, job);
-  for (const TrialRow& row : rows) {
-    if (std::ranges::find(poisoned, row.id, &LeaseTable::Loss::trial_id) != poisoned.end()) continue;
-    Work work{.kind = WorkKind::kTrial,
-              .task = job.row().tasks[static_cast<size_t>(row.task_index)],
-              .options = job.row().options,
-              .task_index = row.task_index,
-              .template_name = row.template_name,
-              .config = row.config,
-              .template_version = row.template_version};
-    work.options.constants = work.task.constants;
-    const bool suspect = ledger_.suspects(work);
-    const LeaseTable::Trial trial{.id = row.id,
-                                  .job_id = job.id(),
-                                  .tenant = job.row().tenant,
-                                  .priority = job.row().priority,
-                                  .work = std::move(work),
-                                  .attempt = row.attempt,
-                                  .fencing = row.fencing,
-                                  .grants = row.grants,
-                                  .suspect = suspect};
-    const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
-    const LeaseTable::Added added =
-        may_live ? leases_.restore_leased(trial, row.worker_id, clock_.now_ms()) : leases_.enqueue(trial);
-    if (added != LeaseTable::Added::kResultCame) continue;
-    job.results_came();
-    wake_search_locked(job.id());
-  }
-  lock.unlock();
-  for (const LeaseTable::Loss& loss : poisoned)
-    if (give_up_trial(loss)) {
-      lock.lock();
+  std::vector<LeaseTable::Loss> poisoned;
+  {
+    const Locked farm(farm_);
+    poisoned = LossOffice::poisoned_among(*farm, rows, job);
+    for (const TrialRow& row : rows) {
+      if (std::ranges::find(poisoned, row.id, &LeaseTable::Loss::trial_id) != poisoned.end()) continue;
+      Work work{.kind = WorkKind::kTrial,
+                .task = job.row().tasks[static_cast<size_t>(row.task_index)],
+                .options = job.row().options,
+                .task_index = row.task_index,
+                .template_name = row.template_name,
+                .config = row.config,
+                .template_version = row.template_version};
+      work.options.constants = work.task.constants;
+      const bool suspect = farm->ledger.suspects(work);
+      const LeaseTable::Trial trial{.id = row.id,
+                                    .job_id = job.id(),
+                                    .tenant = job.row().tenant,
+                                    .priority = job.row().priority,
+                                    .work = std::move(work),
+                                    .attempt = row.attempt,
+                                    .fencing = row.fencing,
+                                    .grants = row.grants,
+                                    .suspect = suspect};
+      const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
+      const LeaseTable::Added added = may_live
+                                          ? farm->leases.restore_leased(trial, row.worker_id, clock_.now_ms())
+                                          : farm->leases.enqueue(trial);
+      if (added != LeaseTable::Added::kResultCame) continue;
       job.results_came();
-      wake_search_locked(job.id());
-      lock.unlock();
+      wake_search(*farm, job.id());
+    }
+  }
+  for (const LeaseTable::Loss& loss : poisoned)
+    if (loss_office_.give_up(loss)) {
+      const Locked farm(farm_);
+      job.results_came();
+      wake_search(*farm, job.id());
     }
   wake_desk();
 }
@@ -254,30 +266,30 @@ void Coordinator::report(Run& run, size_t new_results) {
   const SearchCost cost = run.runner->take_spent();
   std::string hint;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     const int64_t now = clock_.now_ms();
-    if (job.take_progress(progress, cost, best_ns, new_results, now)) news_.notify_all();
-    const size_t open = run.runner->open_count() + races_.of_job(job.id()).size();
+    if (job.take_progress(progress, cost, best_ns, new_results, now)) news_.notify();
+    const size_t open = run.runner->open_count() + farm->races.of_job(job.id()).size();
     // Watchers are told of the store (send_store_trouble).
-    if (store_trouble_.now(now).empty() && job.may_wait_in_vain(open, options_.no_worker_hint_ms, now))
-      hint = nobody_measures_locked(job);
+    if (farm->store_trouble.now(now).empty() && job.may_wait_in_vain(open, options_.no_worker_hint_ms, now))
+      hint = nobody_measures(*farm, job);
     if (!hint.empty()) job.told_that_it_waits();
   }
-  if (!hint.empty()) tell(job, hint);
+  if (!hint.empty()) news_.tell(job, hint);
 }
 
 // Empty when workers that are here measure all of the job's targets, and some of them take work.
-std::string Coordinator::nobody_measures_locked(const Job& job) {
+std::string Coordinator::nobody_measures(FarmState& farm, const Job& job) {
   const int64_t now = clock_.now_ms();
   for (const JobRow::Task& task : job.row().tasks) {
-    if (workers_.some_serve({.target = task.target}, now)) {
-      const std::string unfit = workers_.all_unfit({.target = task.target}, now);
+    if (farm.workers.some_serve({.target = task.target}, now)) {
+      const std::string unfit = farm.workers.all_unfit({.target = task.target}, now);
       if (unfit.empty()) continue;
       return str("no worker takes work of \"", task.target, "\" now (", unfit,
                  "). The job goes on when one does");
     }
     std::string offered, away;
-    for (const Workers::Entry& worker : workers_.list(now))
+    for (const Workers::Entry& worker : farm.workers.list(now))
       for (const std::string& target : worker.offer.targets) {
         if (worker.here)
           offered += str(offered.empty() ? "" : "; ", worker.offer.life.worker_id, ": ", target);
@@ -305,18 +317,18 @@ void Coordinator::end_job(Job& job, JobState state, const std::string& message) 
   }
   if (const Status s = store_.set_job_state(job.id(), state, message); !s)
     spdlog::error("job {}: {}", job.id(), s.message());
-  tell(job, message.empty() ? std::string(job_state_name(state)) : message, nullptr, state);
+  news_.tell(job, message.empty() ? std::string(job_state_name(state)) : message, nullptr, state);
   spdlog::info("job {} {}{}{}", job.id(), job_state_name(state), message.empty() ? "" : ": ", message);
   {
-    const std::lock_guard lock(mutex_);
-    leases_.forget_job(job.id());
-    races_.forget_job(job.id());
+    const Locked farm(farm_);
+    farm->leases.forget_job(job.id());
+    farm->races.forget_job(job.id());
     job.set_state(state);  // from here on it may be submitted again
   }
-  news_.notify_all();
+  news_.notify();
   wake_desk();
-  const std::lock_guard lock(runs_mutex_);
-  runs_.erase(job.id());
+  const Locked runs(runs_);
+  runs->erase(job.id());
 }
 
 }  // namespace tuner

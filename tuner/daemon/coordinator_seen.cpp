@@ -16,8 +16,8 @@ Status Coordinator::list(const v1::ListRequest& request, v1::ListReply* reply, c
 
 // From memory alone: it is asked every second, beside thousands of Syncs.
 void Coordinator::list_known(const Scope& scope, v1::ListReply* reply) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [id, job] : jobs_.all()) {
+  const Locked farm(farm_);
+  for (const auto& [id, job] : farm->jobs.all()) {
     if (scope && job->row().tenant != *scope) continue;
     v1::JobSummary* const out = reply->add_jobs();
     out->set_job_id(id);
@@ -35,68 +35,68 @@ void Coordinator::list_known(const Scope& scope, v1::ListReply* reply) const {
     progress->clear_phases();
     out->set_trials_done(progress->trials_done());
     out->set_best_gflops(progress->best_gflops());
-    for (const Races::Race* race : races_.of_job(id))
+    for (const Races::Race* race : farm->races.of_job(id))
       if (!race->ended) to_proto(*race, progress->add_races());
   }
-  const DaemonNow now = now_locked();
+  const DaemonNow now = now_of(*farm);
   v1::DaemonSummary* const daemon = reply->mutable_daemon();
   daemon->set_queued(static_cast<int64_t>(now.queued));
   daemon->set_leased(static_cast<int64_t>(now.leased));
   daemon->set_oldest_queued_s(now.oldest_queued_s);
   daemon->set_results(static_cast<int64_t>(metrics_.results_stored()));
   daemon->set_up_s(now.up_s);
-  add_tenants_locked(scope, *daemon);
+  add_tenants(*farm, scope, *daemon);
 }
 
 // Tenants that have something, or had. A farm without tenants has one without a name, which nobody wants to see.
-void Coordinator::add_tenants_locked(const Scope& scope, v1::DaemonSummary& daemon) const {
+void Coordinator::add_tenants(const FarmState& farm, const Scope& scope, v1::DaemonSummary& daemon) const {
   std::map<std::string, v1::TenantSummary> tenants;
-  for (const auto& [tenant, use] : leases_.shares().uses()) {
+  for (const auto& [tenant, use] : farm.leases.shares().uses()) {
     v1::TenantSummary& out = tenants[tenant];
     out.set_device_s(use.device_ms / 1000);
     out.set_leased(use.leases);
   }
-  for (const auto& [tenant, count] : leases_.waiting_by_tenant()) tenants[tenant].set_queued(count);
+  for (const auto& [tenant, count] : farm.leases.waiting_by_tenant()) tenants[tenant].set_queued(count);
   if (tenants.size() == 1 && tenants.begin()->first.empty()) return;
   for (auto& [tenant, out] : tenants) {
     if (scope && tenant != *scope) continue;
     out.set_tenant(tenant);
-    out.set_weight(leases_.shares().of(tenant).weight);
+    out.set_weight(farm.leases.shares().of(tenant).weight);
     *daemon.add_tenants() = std::move(out);
   }
 }
 
 Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
-  const std::lock_guard lock(mutex_);
-  for (const Workers::Entry& worker : workers_.list(clock_.now_ms())) {
+  const Locked farm(farm_);
+  for (const Workers::Entry& worker : farm->workers.list(clock_.now_ms())) {
     v1::WorkerSummary* const summary = reply->add_workers();
-    to_proto(worker, leases_.leases_of(worker.offer.life), summary);
-    summary->set_orders(static_cast<int>(builds_.orders_of(worker.offer.life)));
+    to_proto(worker, farm->leases.leases_of(worker.offer.life), summary);
+    summary->set_orders(static_cast<int>(farm->builds.orders_of(worker.offer.life)));
   }
   return Status::ok();
 }
 
 DaemonNow Coordinator::now() const {
-  const std::lock_guard lock(mutex_);
-  return now_locked();
+  const Locked farm(farm_);
+  return now_of(*farm);
 }
 
-DaemonNow Coordinator::now_locked() const {
+DaemonNow Coordinator::now_of(const FarmState& farm) const {
   const int64_t ms = clock_.now_ms();
   DaemonNow now;
-  now.queued = leases_.queued();
-  now.leased = leases_.leased();
-  now.oldest_queued_s = static_cast<double>(ms - leases_.oldest_queued_ms(ms)) / 1000;
-  now.races_open = races_.open_races();
-  now.orders_waiting = builds_.waiting();
-  now.orders_at_builders = builds_.at_builders();
+  now.queued = farm.leases.queued();
+  now.leased = farm.leases.leased();
+  now.oldest_queued_s = static_cast<double>(ms - farm.leases.oldest_queued_ms(ms)) / 1000;
+  now.races_open = farm.races.open_races();
+  now.orders_waiting = farm.builds.waiting();
+  now.orders_at_builders = farm.builds.at_builders();
   if (options_.blobs != nullptr) now.artifact_bytes = options_.blobs->bytes();
-  now.up_s = static_cast<double>(ms - started_ms_) / 1000;
-  for (const auto& [id, job] : jobs_.all()) {
+  now.up_s = static_cast<double>(ms - farm.started_ms) / 1000;
+  for (const auto& [id, job] : farm.jobs.all()) {
     now.jobs_queued += job->state() == JobState::kQueued ? 1 : 0;
     now.jobs_running += job->state() == JobState::kRunning ? 1 : 0;
   }
-  for (const Workers::Entry& worker : workers_.list(ms)) {
+  for (const Workers::Entry& worker : farm.workers.list(ms)) {
     if (!worker.here)
       ++now.workers_silent;
     else if (!worker.unfit.empty())

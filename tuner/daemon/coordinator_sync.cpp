@@ -1,7 +1,7 @@
 // The desk: one thread that answers Syncs, all that have come together in one turn.
 //
 //   begin    who speaks, what it holds, gives back, and how its races stand
-//   results  all in one commit, then acknowledged (coordinator_workers.cpp)
+//   results  all in one commit, then acknowledged (result_intake.h)
 //   leases   what each may have is chosen, all in one commit, then granted
 //   answer   those with news; the others wait here as values until there is some
 //
@@ -49,40 +49,44 @@ Status check_sizes(const v1::SyncRequest& request) {
 }  // namespace
 
 uint64_t Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done) {
-  std::unique_lock lock(desk_mutex_);
-  const uint64_t id = ++last_call_;
-  if (desk_stopped_) {
-    lock.unlock();
-    done(unavailable(stop_reason_));  // written before desk_stopped_
-    return id;
+  uint64_t id = 0;
+  bool refused = false;
+  {
+    const Locked inbox(inbox_);
+    id = ++inbox->last_call;
+    refused = inbox->stopped;
+    if (!refused) {
+      auto call = std::make_unique<SyncCall>();
+      call->id = id;
+      call->request = &request;
+      call->reply = reply;
+      call->done = std::move(done);
+      inbox->arrived.push_back(std::move(call));
+    }
   }
-  auto call = std::make_unique<SyncCall>();
-  call->id = id;
-  call->request = &request;
-  call->reply = reply;
-  call->done = std::move(done);
-  arrived_.push_back(std::move(call));
-  lock.unlock();
-  desk_.notify_one();
+  if (refused)
+    done(stopped());
+  else
+    desk_.notify_one();
   return id;
 }
 
 void Coordinator::cancel_sync(uint64_t call) {
   {
-    const std::lock_guard lock(desk_mutex_);
-    const auto found = std::ranges::find(arrived_, call, [](const auto& c) { return c->id; });
-    if (found != arrived_.end())
+    const Locked inbox(inbox_);
+    const auto found = std::ranges::find(inbox->arrived, call, [](const auto& c) { return c->id; });
+    if (found != inbox->arrived.end())
       (*found)->gone = true;
     else
-      gone_.insert(call);  // it waits, or is being answered
+      inbox->gone.insert(call);  // it waits, or is being answered
   }
   desk_.notify_one();
 }
 
 void Coordinator::wake_desk() {
   {
-    const std::lock_guard lock(desk_mutex_);
-    desk_woken_ = true;
+    const Locked inbox(inbox_);
+    inbox->woken = true;
   }
   desk_.notify_one();
 }
@@ -93,29 +97,29 @@ struct Coordinator::DeskWork {
   bool last = false;  // the daemon stops, and nothing is left
 };
 
-Coordinator::DeskWork Coordinator::take_desk_work_locked() {
+Coordinator::DeskWork Coordinator::Inbox::take() {
   DeskWork work;
-  const auto taken = static_cast<std::ptrdiff_t>(std::min(arrived_.size(), kMostCalls));
-  work.arrived.assign(std::make_move_iterator(arrived_.begin()),
-                      std::make_move_iterator(arrived_.begin() + taken));
-  arrived_.erase(arrived_.begin(), arrived_.begin() + taken);
-  work.gone = std::exchange(gone_, {});
-  desk_woken_ = false;
-  work.last = desk_stopped_ = desk_stopping_ && arrived_.empty();
+  const auto taken = static_cast<std::ptrdiff_t>(std::min(arrived.size(), kMostCalls));
+  work.arrived.assign(std::make_move_iterator(arrived.begin()),
+                      std::make_move_iterator(arrived.begin() + taken));
+  arrived.erase(arrived.begin(), arrived.begin() + taken);
+  work.gone = std::exchange(gone, {});
+  woken = false;
+  work.last = stopped = stopping && arrived.empty();
   return work;
 }
 
 void Coordinator::desk_loop() {
   for (bool last = false; !last;) {
+    int64_t until = looked_ms_ + kLookMs;
+    for (const auto& [session, call] : waiting_) until = std::min(until, call->deadline_ms);
+    const int64_t pause = std::clamp<int64_t>(until - clock_.now_ms(), 0, kLookMs);
     DeskWork work;
     {
-      std::unique_lock lock(desk_mutex_);
-      int64_t until = looked_ms_ + kLookMs;
-      for (const auto& [session, call] : waiting_) until = std::min(until, call->deadline_ms);
-      const int64_t pause = std::clamp<int64_t>(until - clock_.now_ms(), 0, kLookMs);
-      desk_.wait_for(lock, std::chrono::milliseconds(pause),
-                     [&] { return !arrived_.empty() || !gone_.empty() || desk_woken_ || desk_stopping_; });
-      work = take_desk_work_locked();
+      Locked inbox(inbox_);
+      inbox.wait_for(desk_, std::chrono::milliseconds(pause),
+                     [&] { return inbox->some() || inbox->stopping; });
+      work = inbox->take();
     }
     last = work.last;
     metrics_.desk_turned_ms = clock_.now_ms();
@@ -128,56 +132,49 @@ void Coordinator::desk_loop() {
 
 void Coordinator::turn() {
   for (bool some = true; some;) {
-    DeskWork work;
-    {
-      const std::lock_guard lock(desk_mutex_);
-      work = take_desk_work_locked();
-    }
+    DeskWork work = Locked(inbox_)->take();
     desk_turn(std::move(work.arrived), work.gone);
     {
-      std::unique_lock lock(mutex_);
-      tick_locked();
-      while (take_turn(lock)) {
-      }
+      const Locked farm(farm_);
+      tick(*farm);
     }
-    const std::lock_guard lock(desk_mutex_);
-    some = !arrived_.empty() || !gone_.empty() || desk_woken_;
+    while (take_turn()) {
+    }
+    some = Locked(inbox_)->some();
   }
 }
 
 void Coordinator::desk_turn(Calls arrived, const std::set<uint64_t>& gone) {
   drop_gone(gone, arrived);
   begin_calls(arrived);
-  accept_results(arrived);
-  for (const std::unique_ptr<SyncCall>& call : arrived)
-    if (!call->answered && call->request->races_size() > 0) accept_races(*call);
+  result_intake_.accept(arrived);
   look_after_leases();
   std::vector<SyncCall*> calls;
   {
-    const std::lock_guard lock(mutex_);
-    tell_revoked_locked();
-    if (leases_.queued() > 0)
+    const Locked farm(farm_);
+    tell_revoked(*farm);
+    if (farm->leases.queued() > 0)
       for (const auto& [session, call] : waiting_) calls.push_back(call.get());
     std::ranges::sort(calls, {}, &SyncCall::id);  // who has waited longest chooses first
     for (const std::unique_ptr<SyncCall>& call : arrived) {
-      if (call->answered || !speaks_locked(*call)) continue;
-      take_heartbeat_locked(*call, /*first=*/true);
-      take_awaits_locked(*call);
+      if (call->answered || !speaks(*farm, *call)) continue;
+      take_heartbeat(*farm, *call, /*first=*/true);
+      build_office_.take_awaits(*farm, *call);
       if (!call->gone) calls.push_back(call.get());
     }
   }
   lease_to(calls);
-  serve_builds(arrived);
+  build_office_.serve(waiting_, arrived);
   finish_or_wait(std::move(arrived));
 }
 
 // Callers that have gone: nobody would hear of new leases. One that brings results is taken in first: they
 // are worth having whoever hears of it.
 void Coordinator::drop_gone(const std::set<uint64_t>& gone, Calls& arrived) {
-  const std::lock_guard lock(mutex_);
+  const Locked farm(farm_);
   const auto drop = [&](SyncCall& call) {
     call.gone = true;
-    workers_.connection_closed(call.session());
+    farm->workers.connection_closed(call.session());
     const v1::SyncRequest& brings = *call.request;
     if (brings.results_size() + brings.races_size() + brings.built_size() == 0 ||
         waiting_.contains(call.session()))
@@ -193,14 +190,14 @@ void Coordinator::drop_gone(const std::set<uint64_t>& gone, Calls& arrived) {
 void Coordinator::begin_calls(Calls& arrived) {
   std::vector<LeaseTable::Loss> losses;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     for (const std::unique_ptr<SyncCall>& call : arrived) {
       if (call->answered) continue;
       if (const Status sizes = check_sizes(*call->request); !sizes) {
         call->answer(sizes);
         continue;
       }
-      if (!begin_call_locked(*call, losses)) continue;
+      if (!begin_call(*farm, *call, losses)) continue;
       const auto older = waiting_.find(call->session());
       if (older == waiting_.end()) continue;
       older->second->answer(Status(StatusCode::kDeadlineExceeded, "a newer Sync took over"));
@@ -209,32 +206,32 @@ void Coordinator::begin_calls(Calls& arrived) {
     }
   }
   metrics_.lost(LostWhy::kGivenBack, losses.size());
-  handle_losses(losses);
+  loss_office_.handle(losses);
 }
 
 // False: the session is unknown, and the call answered.
-bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss>& losses) {
+bool Coordinator::begin_call(FarmState& farm, SyncCall& call, std::vector<LeaseTable::Loss>& losses) {
   const v1::SyncRequest& request = *call.request;
   const int64_t now = clock_.now_ms();
   // It may ask for as many as it could name in one Sync.
   const int slots = std::clamp(request.free_slots(), 0, kMaxHeldPerSync - request.held_size());
   const int capacity = request.unfit().empty() ? slots + request.held_size() : 0;
-  const std::optional<uint64_t> number = workers_.begin_sync(call.session(), capacity, now);
+  const std::optional<uint64_t> number = farm.workers.begin_sync(call.session(), capacity, now);
   if (!number) return call.answer(unknown_session()), false;
   if (request.leaves()) {
-    spdlog::info("worker {} has left", workers_.life(call.session())->worker_id);
-    workers_.leave(call.session());
+    spdlog::info("worker {} has left", farm.workers.life(call.session())->worker_id);
+    farm.workers.leave(call.session());
     return call.answer(Status::ok()), false;
   }
   call.number = *number;
-  call.life = *workers_.life(call.session());
+  call.life = *farm.workers.life(call.session());
   call.held = held_of(request.held());
   for (const LeaseTable::Held& held : call.held) call.held_ids.insert(held.trial_id);
   call.deadline_ms = now + std::clamp<int64_t>(request.wait_ms(), 0, options_.max_wait_ms);
   call.slots = slots;
-  take_courses_locked(call);
+  take_courses(farm, call);
   const LogAbout about({.worker = call.life.worker_id});
-  if (workers_.set_unfit(call.session(), shown(request.unfit()))) {
+  if (farm.workers.set_unfit(call.session(), shown(request.unfit()))) {
     if (request.unfit().empty())
       spdlog::info("worker {} is fit again", call.life.worker_id);
     else
@@ -243,17 +240,17 @@ bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss
   const std::vector<LeaseTable::Held> returned = held_of(request.returned());
   for (int i = 0; i < request.returned_size(); ++i) {
     const LeaseTable::Held& held = returned[static_cast<size_t>(i)];
-    const std::optional<Lack> lack = take_lack_locked(call, request.returned(i));
+    const std::optional<Lack> lack = take_lack(farm, call, request.returned(i));
     std::string why = request.unfit().empty() ? "it could not begin" : shown(request.unfit());
     if (lack) why = "it " + lacks_text({*lack});
-    if (std::optional<LeaseTable::Loss> loss = leases_.give_back(call.life, held, why)) {
+    if (std::optional<LeaseTable::Loss> loss = farm.leases.give_back(call.life, held, why)) {
       loss->told_anyway = lack.has_value();
       losses.push_back(*std::move(loss));
     }
-    builds_.forget(held.trial_id);
+    farm.builds.forget(held.trial_id);
     add_ack(held.trial_id, held.attempt, call.reply);
   }
-  take_builds_locked(call);
+  build_office_.take_builds(farm, call);
   return true;
 }
 
@@ -261,24 +258,24 @@ bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss
 void Coordinator::look_after_leases() {
   std::vector<LeaseTable::Loss> losses;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     const int64_t now = clock_.now_ms();
     if (now - looked_ms_ < kLookMs) return;
     looked_ms_ = now;
     for (const auto& [session, call] : waiting_) {
-      if (workers_.check(session, call->number, now) == Workers::Call::kCurrent && !call->held.empty())
-        leases_.heartbeat(call->life, call->held, now);
+      if (farm->workers.check(session, call->number, now) == Workers::Call::kCurrent && !call->held.empty())
+        farm->leases.heartbeat(call->life, call->held, now);
     }
-    losses = leases_.expire(now);
-    look_after_builds_locked();
+    losses = farm->leases.expire(now);
+    build_office_.look_after(*farm, waiting_);
   }
   metrics_.lost(LostWhy::kExpired, losses.size());
-  handle_losses(losses);
+  loss_office_.handle(losses);
 }
 
 // False: the call does not speak for its worker any more, and is answered.
-bool Coordinator::speaks_locked(SyncCall& call) {
-  switch (workers_.check(call.session(), call.number, clock_.now_ms())) {
+bool Coordinator::speaks(FarmState& farm, SyncCall& call) {
+  switch (farm.workers.check(call.session(), call.number, clock_.now_ms())) {
     case Workers::Call::kUnknown:
       return call.answer(unknown_session()), false;
     case Workers::Call::kOvertaken:
@@ -290,16 +287,17 @@ bool Coordinator::speaks_locked(SyncCall& call) {
 }
 
 // Waiting workers whose leases others have closed, or that were registered anew by another call.
-void Coordinator::tell_revoked_locked() {
-  const std::set<WorkerLife> owners = leases_.take_revoked();
+void Coordinator::tell_revoked(FarmState& farm) {
+  const std::set<WorkerLife> owners = farm.leases.take_revoked();
   for (const auto& [session, call] : waiting_)
-    if (speaks_locked(*call) && owners.contains(call->life)) take_heartbeat_locked(*call, /*first=*/false);
+    if (speaks(farm, *call) && owners.contains(call->life)) take_heartbeat(farm, *call, /*first=*/false);
 }
 
-void Coordinator::take_heartbeat_locked(SyncCall& call, bool first) {
+void Coordinator::take_heartbeat(FarmState& farm, SyncCall& call, bool first) {
   // A worker that still has results to send may have some of leases that it does not name.
   const bool complete = first && call.request->results_size() < kMaxResultsPerSync;
-  const LeaseTable::Heartbeat heartbeat = leases_.heartbeat(call.life, call.held, clock_.now_ms(), complete);
+  const LeaseTable::Heartbeat heartbeat =
+      farm.leases.heartbeat(call.life, call.held, clock_.now_ms(), complete);
   for (const LeaseTable::Held& h : heartbeat.revoked) {
     v1::Ack* revoked = call.reply->add_revoked();
     revoked->set_trial_id(h.trial_id);
@@ -307,23 +305,23 @@ void Coordinator::take_heartbeat_locked(SyncCall& call, bool first) {
   }
   // Leases whose reply got lost are delivered again, before this call leases more itself.
   if (!complete) return;
-  for (const std::string& id : heartbeat.missing) deliver_locked(id, call);
+  for (const std::string& id : heartbeat.missing) deliver(farm, id, call);
   call.slots -= static_cast<int>(heartbeat.missing.size());
 }
 
-void Coordinator::reserve_locked(SyncCall& call, Reserved& reserved) {
-  if (call.answered || call.slots <= 0 || leases_.queued() == 0) return;
+void Coordinator::reserve(FarmState& farm, SyncCall& call, Reserved& reserved) {
+  if (call.answered || call.slots <= 0 || farm.leases.queued() == 0) return;
   const int64_t now = clock_.now_ms();
   const LeaseTable::Asker asker{
       .worker_id = call.life.worker_id,
       .incarnation = call.life.incarnation,
-      .serves = [&](const Needs& needs) { return workers_.serves(call.session(), needs); },
+      .serves = [&](const Needs& needs) { return farm.workers.serves(call.session(), needs); },
       .others =
           [&](const Needs& needs, const std::set<std::string>& except) {
-            return workers_.others_serve(needs, except, now);
+            return farm.workers.others_serve(needs, except, now);
           }};
-  const int n = std::min(call.slots, workers_.allowance(call.session(), now));
-  for (LeaseTable::Trial& trial : leases_.reserve(asker, call.held_ids, static_cast<size_t>(n)))
+  const int n = std::min(call.slots, farm.workers.allowance(call.session(), now));
+  for (LeaseTable::Trial& trial : farm.leases.reserve(asker, call.held_ids, static_cast<size_t>(n)))
     reserved.emplace_back(&call, std::move(trial));
 }
 
@@ -333,9 +331,9 @@ void Coordinator::lease_to(const std::vector<SyncCall*>& calls) {
   std::vector<LeaseWish> wishes;
   StoredLeases stored;  // attempt and token of what the store has leased
   {
-    const std::lock_guard lock(mutex_);
-    if (!stopping_)
-      for (SyncCall* const call : calls) reserve_locked(*call, reserved);
+    const Locked farm(farm_);
+    if (!farm->stopping)
+      for (SyncCall* const call : calls) reserve(*farm, *call, reserved);
   }
   for (const auto& [call, trial] : reserved)
     if (trial.work.kind == WorkKind::kTrial)
@@ -345,21 +343,21 @@ void Coordinator::lease_to(const std::vector<SyncCall*>& calls) {
   for (const auto& [call, trial] : reserved)
     if (trial.work.kind == WorkKind::kRace && trial.in_store()) store_race_lease(*call, trial, stored);
 
-  const std::lock_guard lock(mutex_);
+  const Locked farm(farm_);
   for (const auto& [call, trial] : reserved) {
     std::pair<int, int64_t> lease{trial.attempt + 1, trial.fencing + 1};
     if (trial.in_store()) {
       const auto row = stored.find(trial.id);
       if (row == stored.end()) {
         // Closed meanwhile, and close() has forgotten it or will; or the disk: try again later.
-        leases_.release(trial.id);
+        farm->leases.release(trial.id);
         continue;
       }
       lease = row->second;
     }
-    if (!leases_.grant(trial.id, call->life, lease.first, lease.second, clock_.now_ms())) continue;
+    if (!farm->leases.grant(trial.id, call->life, lease.first, lease.second, clock_.now_ms())) continue;
     metrics_.leases_granted.add();
-    const std::shared_ptr<Job> job = jobs_.find(trial.job_id);
+    const std::shared_ptr<Job> job = farm->jobs.find(trial.job_id);
     const bool is_race = trial.work.kind == WorkKind::kRace;
     const LogAbout about({.job = trial.job_id,
                           .trial = is_race ? std::string_view() : trial.id,
@@ -368,17 +366,17 @@ void Coordinator::lease_to(const std::vector<SyncCall*>& calls) {
                           .race = is_race ? trial.id : std::string_view(),
                           .attempt = lease.first});
     spdlog::debug("{} is leased to {}", trial.id, call->life.worker_id);
-    if (is_race) races_.leased(trial.id, clock_.now_ms());
+    if (is_race) farm->races.leased(trial.id, clock_.now_ms());
     if (job) job->count_lease(store_ms);
-    builds_.forget(trial.id);  // what it wanted of an earlier attempt
-    deliver_locked(trial.id, *call);
+    farm->builds.forget(trial.id);  // what it wanted of an earlier attempt
+    deliver(*farm, trial.id, *call);
   }
 }
 
-void Coordinator::deliver_locked(const std::string& trial_id, SyncCall& call) {
-  to_proto(*leases_.find(trial_id), call.reply->add_leases());
-  if (workers_.kind(call.session()) != WorkerKind::kRunner) return;
-  want_locked(trial_id);
+void Coordinator::deliver(FarmState& farm, const std::string& trial_id, SyncCall& call) {
+  to_proto(*farm.leases.find(trial_id), call.reply->add_leases());
+  if (farm.workers.kind(call.session()) != WorkerKind::kRunner) return;
+  build_office_.want(farm, trial_id);
   call.awaits.insert(trial_id);
 }
 
@@ -388,7 +386,7 @@ double Coordinator::store_leases(const std::vector<LeaseWish>& wishes, StoredLea
   const Stopwatch storing;
   const Result<std::vector<TrialRow>> rows = store_.lease_trials(wishes);
   metrics_.lease_commit_s.observe(storing.elapsed_ms() / 1000);
-  note_commit(rows.status());
+  news_.note_commit(rows.status());
   if (!rows) {
     if (const auto more = disk_log_.say())
       spdlog::error("{} trials cannot be leased: {}{}", wishes.size(), rows.message(), *more);
@@ -411,18 +409,18 @@ void Coordinator::store_race_lease(const SyncCall& call, const LeaseTable::Trial
 // Answers the calls with news, those whose time is over and all when the daemon stops; the others wait.
 void Coordinator::finish_or_wait(Calls arrived) {
   {
-    const std::lock_guard lock(mutex_);
+    const Locked farm(farm_);
     const int64_t now = clock_.now_ms();
     const auto finish = [&](std::unique_ptr<SyncCall>& call) {
       if (!call->answered) {
-        const Workers::Drain drain = workers_.take_drain(call->session());
+        const Workers::Drain drain = farm->workers.take_drain(call->session());
         call->reply->set_drain(drain != Workers::Drain::kNo);
         if (drain == Workers::Drain::kNews) call->deadline_ms = now;
-        if (!stopping_ && !call->gone && !call->has_news() && now < call->deadline_ms) return false;
-        add_best_times_locked(*call);
+        if (!farm->stopping && !call->gone && !call->has_news() && now < call->deadline_ms) return false;
+        add_best_times(*farm, *call);
         // A worker outlives its daemon: it keeps its work and tries again. But what was stored is
         // acknowledged.
-        call->answer(stopping_ && call->reply->acks_size() == 0 ? stopped_locked() : Status::ok());
+        call->answer(farm->stopping && call->reply->acks_size() == 0 ? farm->stopped() : Status::ok());
       }
       finished_.push_back(std::move(call));
       return true;
@@ -442,12 +440,12 @@ void Coordinator::finish_or_wait(Calls arrived) {
 }
 
 // The best times known of the tasks that the worker has leases of: they cut hopeless candidates.
-void Coordinator::add_best_times_locked(SyncCall& call) const {
+void Coordinator::add_best_times(const FarmState& farm, SyncCall& call) const {
   std::set<std::pair<std::string, int>> told;
   const auto add = [&](const std::string& trial_id) -> double {
-    const LeaseTable::Trial* const trial = leases_.find(trial_id);
+    const LeaseTable::Trial* const trial = farm.leases.find(trial_id);
     if (trial == nullptr || trial->work.kind != WorkKind::kTrial) return 0;
-    const std::shared_ptr<const Job> job = jobs_.find(trial->job_id);
+    const std::shared_ptr<const Job> job = farm.jobs.find(trial->job_id);
     if (job == nullptr) return 0;
     const auto best = job->best_ns().find(trial->work.task_index);
     if (best == job->best_ns().end()) return 0;

@@ -1,15 +1,12 @@
-// What workers tell the coordinator: that they are there, results, races, and what they lost.
+// What workers tell the coordinator: that they are there, and how far their races are. Results: result_intake.h.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <random>
-#include <span>
 #include <utility>
 
-#include "compiler_core/base/clock.h"
 #include "proto/convert.h"
 #include "tuner/daemon/coordinator.h"
-#include "tuner/daemon/incoming.h"
 #include "tuner/daemon/messages.h"
 
 namespace tuner {
@@ -29,21 +26,21 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
                                     Workers::Registrar registrar) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
   offer.registrar = std::move(registrar);
-  RETURN_IF_ERROR(check_kind(offer.kind));
+  RETURN_IF_ERROR(build_office_.check_kind(offer.kind));
   const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;
   std::vector<Lack> lacks;
   {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return stopped_locked();
+    const Locked farm(farm_);
+    if (farm->stopping) return farm->stopped();
     const std::string session = options_.make_session();
     ASSIGN_OR_RETURN(const std::vector<WorkerLife> ended,
-                     workers_.enter(session, std::move(offer), clock_.now_ms()));
+                     farm->workers.enter(session, std::move(offer), clock_.now_ms()));
     for (const WorkerLife& life : ended) {
-      for (LeaseTable::Loss& loss : leases_.worker_lost(life)) losses.push_back(std::move(loss));
-      builds_.builder_lost(life, clock_.now_ms());
+      for (LeaseTable::Loss& loss : farm->leases.worker_lost(life)) losses.push_back(std::move(loss));
+      farm->builds.builder_lost(life, clock_.now_ms());
     }
-    lacks = workers_.lacks(session);
+    lacks = farm->workers.lacks(session);
     reply->set_session(session);
     reply->set_lease_ttl_ms(options_.leases.ttl_ms);
   }
@@ -53,380 +50,35 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   spdlog::info("worker {} is here, from {}", request.worker_id(), host);
   if (!impossible.empty()) spdlog::warn("worker {} gets nothing: {}", request.worker_id(), shown(impossible));
   if (!lacks.empty()) spdlog::warn("{}", lacks_line(request.worker_id(), lacks));
-  handle_losses(losses);
+  loss_office_.handle(losses);
   return Status::ok();
 }
 
 Status Coordinator::drain(const v1::DrainRequest& request, v1::DrainReply* reply) {
   {
-    const std::lock_guard lock(mutex_);
-    const WorkerLife* const life = workers_.drain(request.worker_id());
+    const Locked farm(farm_);
+    const WorkerLife* const life = farm->workers.drain(request.worker_id());
     if (life == nullptr)
       return not_found("worker ", shown(request.worker_id()),
                        " is not here; `tuner workers` lists those that are");
-    reply->set_leases(static_cast<int>(leases_.leases_of(*life)));
+    reply->set_leases(static_cast<int>(farm->leases.leases_of(*life)));
   }
   spdlog::info("worker {} drains", shown(request.worker_id()));
   wake_desk();
   return Status::ok();
 }
 
-std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls) {
-  std::vector<Incoming> results;
-  for (const std::unique_ptr<SyncCall>& call : calls) {
-    if (call->answered) continue;
-    for (int i = 0; i < call->request->results_size(); ++i) {
-      const v1::MeasureRecord& message = call->request->results(i);
-      Result<MeasureRecord> record = from_proto(message, str("results[", i, "]"));
-      if (record) {
-        results.push_back({.call = call.get(),
-                           .record = *std::move(record),
-                           .check_ms = message.check_ms(),
-                           .refused = message.refused()});
-        continue;
-      }
-      // Sent again it would be no better: let the worker forget it, and have the trial run again.
-      const std::string trial = shown(message.trial_id());
-      const LogAbout about({.trial = trial, .worker = call->life.worker_id, .attempt = message.attempt()});
-      if (const auto more = refused_log_.say())
-        spdlog::error("a result of worker {} is refused: {}{}", call->life.worker_id, shown(record.message()),
-                      *more);
-      add_ack(message.trial_id(), message.attempt(), call->reply);
-      metrics_.results_refused.add();
-      const std::lock_guard lock(mutex_);
-      leases_.drop(message.trial_id(), call->life);
-    }
-  }
-  return results;
-}
-
-// One commit for all; if that is refused, halves, so that one bad record costs the others little.
-void Coordinator::store_results(std::span<Incoming* const> results) {
-  if (results.empty()) return;
-  std::vector<MeasureRecord> records;
-  records.reserve(results.size());
-  for (const Incoming* const r : results) records.push_back(r->record);
-  const std::string first = shown(records[0].trial_id);
-  const LogAbout about(
-      {.trial = first, .worker = results[0]->call->life.worker_id, .attempt = records[0].attempt});
-  const Stopwatch storing;
-  const Status status = store_.add_records(records);
-  metrics_.result_commit_s.observe(storing.elapsed_ms() / 1000);
-  if (!status && results.size() > 1) {
-    store_results(results.first(results.size() / 2));
-    store_results(results.subspan(results.size() / 2));
-    return;
-  }
-  for (Incoming* const r : results) {
-    r->stored = status.is_ok();
-    r->known = status.code() != StatusCode::kNotFound;
-  }
-  if (status) {
-    note_commit(status);
-    for (const MeasureRecord& record : records)
-      metrics_.results.at(static_cast<size_t>(record.outcome)).add();
-    return;
-  }
-  if (status.code() != StatusCode::kNotFound) {
-    metrics_.results_not_stored.add();
-    if (status.code() != StatusCode::kInvalidArgument) note_commit(status);
-  }
-  if (const auto more = disk_log_.say())
-    spdlog::error("the result of trial {} is not stored: {}{}", first, shown(status.message()), *more);
-}
-
-// Stores the results, then tells the searches. Fills acks; what could not be stored stays unacknowledged and
-// comes again.
-void Coordinator::accept_results(const Calls& calls) {
-  std::vector<Incoming> results = read_results(calls);
-  if (results.empty()) return;
-  std::vector<LeaseTable::Loss> losses;
-  std::erase_if(results, [&](Incoming& r) {
-    const Result<bool> believed = is_of_its_sender(r);
-    return !believed || !*believed || take_impossible(r, losses) || take_failure(r, losses);
-  });
-  // One result of an attempt is enough. What comes with it once more is acknowledged when that is stored.
-  std::map<std::pair<std::string_view, int>, const Incoming*> first;
-  std::vector<std::pair<const Incoming*, const Incoming*>> repeated;
-  std::vector<Incoming*> all;
-  for (Incoming& r : results) {
-    const auto [it, is_new] = first.try_emplace({r.record.trial_id, r.record.attempt}, &r);
-    if (is_new)
-      all.push_back(&r);
-    else
-      repeated.emplace_back(&r, it->second);
-  }
-  const Stopwatch storing;
-  store_results(all);
-  const double store_ms = storing.elapsed_ms() / static_cast<double>(std::max<size_t>(all.size(), 1));
-  std::vector<DeathRow> survived;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Incoming* const r : all) {
-      if (!r->stored && r->known) {
-        leases_.renew(r->record.trial_id, r->call->life, clock_.now_ms());
-        continue;
-      }
-      add_ack(r->record.trial_id, r->record.attempt, r->call->reply);
-      if (r->known) close_locked(*r, store_ms, survived);
-    }
-    for (const auto& [again, stored] : repeated)
-      if (stored->stored || !stored->known)
-        add_ack(again->record.trial_id, again->record.attempt, again->call->reply);
-  }
-  news_.notify_all();
-  take_survivors(std::move(survived));
-  handle_losses(std::move(losses));
-}
-
-// A worker that could not measure a trial blames no trial: another worker is to have it first. What a runner refuses
-// is a fault of the trial alone, and of no worker. False: it is a result like others.
-bool Coordinator::take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses) {
-  const MeasureRecord& record = result.record;
-  if (record.outcome != Outcome::kDeviceLost) return false;
-  const SyncCall& call = *result.call;
-  metrics_.device_lost.add();
-  const std::string id = shown(record.trial_id);
-  const LogAbout about({.trial = id, .worker = call.life.worker_id, .attempt = record.attempt});
-  const std::lock_guard lock(mutex_);
-  if (reruns_.find(record.trial_id) != nullptr) return false;
-  const int64_t pause = result.refused ? 0 : workers_.count_failure(call.session(), clock_.now_ms());
-  if (pause > 0)
-    spdlog::warn("worker {} gets nothing for {} s: it keeps failing to measure; the last: {}",
-                 call.life.worker_id, pause / 1000, shown(record.message));
-  const LeaseTable::Trial* const trial = leases_.find(record.trial_id);
-  if (trial != nullptr && trial->attempt == record.attempt)
-    if (auto loss = leases_.fault(record.trial_id, call.life.worker_id, shown(record.message))) {
-      metrics_.lost(LostWhy::kFault, 1);
-      losses.push_back(*std::move(loss));
-    }
-  add_ack(record.trial_id, record.attempt, call.reply);
-  return true;
-}
-
-void Coordinator::close_locked(const Incoming& result, double store_ms, std::vector<DeathRow>& survived) {
-  const MeasureRecord& record = result.record;
-  const std::string& id = record.trial_id;
-  workers_.count_trial(result.call->session());
-  note_pace_locked(result);
-  ledger_.count_result(options_.wall_us());
-  if (const LeaseTable::Trial* const trial = leases_.find(id);
-      trial != nullptr && ledger_.suspects(trial->work))
-    survived.push_back(PoisonLedger::line(trial->work, result.call->life, DeathPhase::kSurvived,
-                                          /*alone=*/false, options_.wall_us()));
-  if (reruns_.find(id) != nullptr) {
-    if (reruns_.take(record)) leases_.close(id, record.run_ms);
-    return;
-  }
-  const std::optional<std::string> job_id = leases_.close(id, record.run_ms);
-  const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr;
-  const LogAbout about({.job = job_id ? *job_id : std::string_view(),
-                        .trial = id,
-                        .worker = result.call->life.worker_id,
-                        .request = job ? job->row().request_id : std::string_view(),
-                        .attempt = record.attempt});
-  spdlog::debug("the result of {} is stored: {}", id, outcome_name(record.outcome));
-  if (job == nullptr) return;
-  job->results_came();
-  job->count_costs(record, result.check_ms, store_ms);
-  wake_search_locked(*job_id);
-}
-
-// Stores results of races, then tells the searches. What cannot be stored stays unacknowledged and comes
-// again.
-void Coordinator::accept_races(SyncCall& call) {
-  for (const v1::RaceResult& result : call.request->races())
-    if (accept_race(call, result)) add_ack(result.race_id(), result.attempt(), call.reply);
-  news_.notify_all();
-}
-
-// False: the disk refuses it. The result of a race that nobody knows, or that has ended, is done with.
-bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
-  const std::string& id = message.race_id();
-  RaceRow row;
-  bool of_job = false;
-  LeaseTable::Claim claim;
-  Work work;
-  const WorkerLife sender = sender_of(message.environment(), call.life);
-  {
-    const std::lock_guard lock(mutex_);
-    const Races::Race* const race = races_.under_way(id);
-    if (race == nullptr) return true;
-    if (sender.worker_id == call.life.worker_id)
-      claim = leases_.claim(id, message.attempt(), sender, clock_.now_ms()).value_or(LeaseTable::Claim{});
-    if (const LeaseTable::Trial* const open = leases_.find(id)) work = open->work;
-    of_job = !race->job_id.empty();
-    row.job_id = race->job_id;
-    row.task_index = race->task_index;
-  }
-  if (!claim.granted)
-    return refuse_not_leased(call, id, message.attempt(), "it did not have that attempt of the race"), true;
-  std::string error = message.error();
-  const std::string job_id = row.job_id, shown_id = shown(id);
-  const LogAbout about({.job = job_id, .race = shown_id, .attempt = message.attempt()});
-  if (error.empty()) {
-    Result<RaceRow> result = from_proto(message, "race");
-    if (result) {
-      result->job_id = row.job_id;
-      result->task_index = row.task_index;
-      result->finished_at_us = options_.wall_us();
-      result->environment.worker_id = sender.worker_id;
-      result->environment.worker_incarnation = sender.incarnation;
-      row = *std::move(result);
-      if (const auto taken = take_impossible_race(call, message, row, work, claim)) return *taken;
-    } else {
-      spdlog::error("a race's result is refused: {}", shown(result.message()));
-      error = result.message();
-    }
-  }
-  if (of_job) {
-    Status stored = store_.end_race(id, error.empty() ? &row : nullptr, error);
-    if (stored.code() == StatusCode::kInvalidArgument) {
-      error = stored.message();
-      stored = store_.end_race(id, nullptr, error);
-    }
-    if (!stored && stored.code() != StatusCode::kNotFound) {
-      note_commit(stored);
-      if (const auto more = disk_log_.say())
-        spdlog::error("{} is not stored: {}{}", shown(id), shown(stored.message()), *more);
-      const std::lock_guard lock(mutex_);
-      leases_.renew(id, call.life, clock_.now_ms());
-      return false;
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  if (races_.under_way(id) == nullptr) return true;
-  metrics_.races_ended.add();
-  leases_.close(id);
-  if (error.empty())
-    races_.won(id, row);
-  else
-    races_.failed(id, error);
-  wake_search_locked(row.job_id);
-  return true;
-}
-
 // How far the races are that this worker runs.
-void Coordinator::take_courses_locked(const SyncCall& call) {
+void Coordinator::take_courses(FarmState& farm, const SyncCall& call) {
   for (const v1::HeldLease& held : call.request->held()) {
-    const WorkerLife* const owner = leases_.owner(held.trial_id());
+    const WorkerLife* const owner = farm.leases.owner(held.trial_id());
     if (owner == nullptr || *owner != call.life || !held.has_race() ||
-        !races_.take_course(held.trial_id(), from_proto(held.race())))
+        !farm.races.take_course(held.trial_id(), from_proto(held.race())))
       continue;
-    if (const std::shared_ptr<Job> job = jobs_.find(races_.find(held.trial_id())->job_id)) job->note_race();
-    news_.notify_all();
+    if (const std::shared_ptr<Job> job = farm.jobs.find(farm.races.find(held.trial_id())->job_id))
+      job->note_race();
+    news_.notify();
   }
-}
-
-// Leases that were lost: the store first, in one commit, then another worker may have them.
-void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
-  if (losses.empty()) return;
-  take_deaths(losses);
-  std::vector<std::pair<std::string, int>> attempts;
-  std::map<std::shared_ptr<Job>, std::vector<const LeaseTable::Loss*>> told;
-  for (const LeaseTable::Loss& loss : losses) {
-    std::shared_ptr<Job> job;
-    {
-      const std::lock_guard lock(mutex_);
-      if (reruns_.find(loss.trial_id) != nullptr) {
-        reruns_.fail(loss.trial_id, loss.message);  // the caller decides whether to try again
-        news_.notify_all();
-        continue;
-      }
-      if (const LeaseTable::Trial* const trial = leases_.find(loss.trial_id)) job = jobs_.find(trial->job_id);
-    }
-    if (lose_race(loss)) continue;
-    if (loss.retry)
-      attempts.emplace_back(loss.trial_id, loss.attempt);
-    else if (!give_up_trial(loss))
-      continue;
-    if (job != nullptr && !loss.told_anyway) told[job].push_back(&loss);
-  }
-  if (!attempts.empty())
-    if (const Result<int64_t> requeued = store_.requeue_trials(attempts); !requeued)
-      if (const auto more = disk_log_.say())
-        spdlog::warn("{} lost trials stay as they are: {}{}", attempts.size(), requeued.message(), *more);
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, attempt] : attempts) leases_.requeued(id);
-  }
-  wake_desk();
-  for (const auto& [job, lost] : told) {
-    const std::string text = lost.size() == 1
-                                 ? lost[0]->message
-                                 : str(lost.size(), " trials were lost; the first: ", lost[0]->message);
-    const bool one = lost.size() == 1;
-    const LogAbout about({.job = job->id(),
-                          .trial = one ? lost[0]->trial_id : std::string_view(),
-                          .attempt = one ? lost[0]->attempt : 0});
-    spdlog::warn("{}", text);
-    tell(*job, with_trial_name(text, lost[0]->trial_id));
-  }
-}
-
-// Logs name trials by id, as leases and workers do; who watches a job sees the names that people use.
-std::string Coordinator::with_trial_name(std::string text, const std::string& trial_id) const {
-  const std::string by_id = str("trial ", trial_id, " ");
-  const size_t at = text.find(by_id);
-  const Result<TrialWithRecord> trial = store_.trial(trial_id);
-  if (at == std::string::npos || !trial) return text;
-  return text.replace(at, by_id.size(), str("trial ", trial->trial.name(), " "));
-}
-
-// A race is given to another worker, or ends. False: it is no race.
-bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
-  bool of_job = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const Races::Race* const race = races_.find(loss.trial_id);
-    if (race == nullptr) return false;
-    of_job = !race->job_id.empty();
-  }
-  const LogAbout about({.race = loss.trial_id, .attempt = loss.attempt});
-  spdlog::warn("{}", loss.message);
-  if (of_job) {
-    const Status stored = loss.retry ? store_.requeue_race(loss.trial_id, loss.attempt)
-                                     : store_.end_race(loss.trial_id, nullptr, loss.message);
-    if (!stored) spdlog::warn("{} stays as it is: {}", loss.trial_id, stored.message());
-  }
-  const std::lock_guard lock(mutex_);
-  if (loss.retry) {
-    leases_.requeued(loss.trial_id);
-    wake_desk();
-    return true;
-  }
-  metrics_.races_ended.add();
-  const Races::Race* const race = races_.find(loss.trial_id);
-  const std::string job_id = race == nullptr ? "" : race->job_id;
-  leases_.close(loss.trial_id);
-  races_.failed(loss.trial_id, loss.message);
-  wake_search_locked(job_id);
-  news_.notify_all();
-  return true;
-}
-
-// Its record says that the device is lost. False: the disk refuses it.
-bool Coordinator::give_up_trial(const LeaseTable::Loss& loss) {
-  const LogAbout about({.trial = loss.trial_id, .attempt = loss.attempt});
-  MeasureRecord record;
-  record.trial_id = loss.trial_id;
-  record.attempt = loss.attempt;
-  record.outcome = Outcome::kDeviceLost;
-  record.message = loss.message;
-  record.finished_at_us = options_.wall_us();
-  if (const Status added = store_.add_records({record}); !added) {
-    if (const auto more = disk_log_.say())
-      spdlog::error("trial {}: {}{}", loss.trial_id, added.message(), *more);
-    return false;
-  }
-  metrics_.trials_given_up.add();
-  const std::lock_guard lock(mutex_);
-  const std::optional<std::string> job_id = leases_.close(loss.trial_id);
-  if (const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr) {
-    job->results_came();
-    wake_search_locked(*job_id);
-  }
-  return true;
 }
 
 }  // namespace tuner

@@ -1,18 +1,26 @@
-// Incoming: a result on its way into the store. For the files of the coordinator only.
+// Incoming: a result on its way into the store.
 #pragma once
 
 #include "db/records.h"
 #include "proto/convert.h"
-#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/lease_table.h"
+#include "tuner/daemon/machine_bound.h"
+#include "tuner/daemon/sync_call.h"
 
 namespace tuner {
 
-struct Coordinator::Incoming {
+// What the results of a task are judged by.
+struct TaskFacts {
+  MachineBound bound;
+  bool on_host = false;  // its sentinels are those of the worker's CPU
+};
+
+struct Incoming {
   SyncCall* call = nullptr;
   MeasureRecord record;
   double check_ms = 0;
   bool refused = false;  // not measured, and its worker is not to blame: the request was wrong
-  // Filled when it is believed (coordinator_belief.cpp): its claim, and what is known of its task.
+  // Filled when it is believed (referee.h): its claim, and what is known of its task.
   LeaseTable::Claim claim;
   TaskFacts facts;
   int repeats = 0;

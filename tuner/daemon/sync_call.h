@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,7 +32,8 @@ struct SyncCall {
   int64_t deadline_ms = 0;
   int slots = 0;    // leases it has room for
   WorkerLife life;  // who called
-  // Of a builder: orders that it has, and how many more it would take. Of a runner: leases that await what is made for them.
+  // Of a builder: orders that it has, and how many more it would take. Of a runner: leases that await what is
+  // made for them.
   std::vector<Builds::Held> builds;
   int build_slots = 0;
   std::set<std::string> awaits;
@@ -50,5 +53,8 @@ struct SyncCall {
     status = std::move(with);
   }
 };
+
+using SyncCalls = std::vector<std::unique_ptr<SyncCall>>;               // that have come together
+using WaitingSyncs = std::map<std::string, std::unique_ptr<SyncCall>>;  // without news so far, by session
 
 }  // namespace tuner
