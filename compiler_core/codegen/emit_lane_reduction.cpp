@@ -106,8 +106,7 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
   const llvm::Align align(static_cast<uint64_t>(dtype_bytes(store->buffer->dtype)));
   terms.push_back(emit_load(store->buffer, store->indices));
   all = reduced(op, terms.back(), all);
-  if (op != ReduceOp::kSum)
-    all = nan_if(any_nan(terms), all);
+  if (op != ReduceOp::kSum) all = nan_if(any_nan(terms), all);
   b_.CreateAlignedStore(all, p, align);
 }
 
