@@ -36,7 +36,7 @@ void combine_lanes(Schedule& s, const Tensor& total) {
   s.vectorize(lanes);
 }
 
-void compute_lanes(Schedule& s, const Tensor& sums, Axis row, const std::optional<Ahead>& ahead) {
+void compute_lanes(Schedule& s, const Tensor& sums, const Axis& row, const std::optional<Ahead>& ahead) {
   compute_in_rows(s, sums, row);
   std::vector<Axis> order = s.spatial_axes(sums);  // lane[, row]
   const auto [step] = s.reduce_axes<1>(sums);
@@ -54,7 +54,7 @@ void compute_lanes(Schedule& s, const Tensor& sums, Axis row, const std::optiona
   s.prefetch(ahead->of, sums, step, ahead->steps);
 }
 
-void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, Axis block,
+void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, const Axis& block,
                    const std::optional<Ahead>& ahead) {
   compute_in_rows(s, total, block);
   combine_lanes(s, total);
@@ -62,12 +62,12 @@ void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, Axis bl
   if (!s.refused()) compute_lanes(s, sums, rows.back(), ahead);
 }
 
-void compute_in_rows(Schedule& s, const Tensor& t, Axis block) {
+void compute_in_rows(Schedule& s, const Tensor& t, const Axis& block) {
   s.set_scope(t, MemoryScope::kRegister);
   s.compute_at(t, block);
 }
 
-void keep_rows(Schedule& s, const Tensor& t, Axis block, int64_t wide, bool in_registers) {
+void keep_rows(Schedule& s, const Tensor& t, const Axis& block, int64_t wide, bool in_registers) {
   if (in_registers) s.set_scope(t, MemoryScope::kRegister);
   s.compute_at(t, block);
   const std::vector<Axis> axes = s.spatial_axes(t);
@@ -75,13 +75,13 @@ void keep_rows(Schedule& s, const Tensor& t, Axis block, int64_t wide, bool in_r
   step_columns(s, axes.back(), wide);
 }
 
-Axis step_columns(Schedule& s, Axis columns, int64_t wide) {
+Axis step_columns(Schedule& s, const Axis& columns, int64_t wide) {
   const auto [step, lane] = s.split(columns, wide);
   s.vectorize(lane);
   return step;
 }
 
-void share_blocks(Schedule& s, const Target& t, Axis rows, Axis steps) {
+void share_blocks(Schedule& s, const Target& t, const Axis& rows, const Axis& steps) {
   if (t.threads == 1) return;
   constexpr int64_t kShares = 8;  // for each thread, so that they end together
   const int64_t wanted = kShares * t.threads;

@@ -49,20 +49,20 @@ struct Ahead {
   int64_t steps;
 };
 // Schedules the loops of `sums` (made by sums_of_lanes), in registers inside `row`.
-void compute_lanes(Schedule& s, const Tensor& sums, Axis row, const std::optional<Ahead>& ahead = {});
+void compute_lanes(Schedule& s, const Tensor& sums, const Axis& row, const std::optional<Ahead>& ahead = {});
 // Schedules both for each row of the block, with `total` in registers inside `block`. Call it for the last
 // reduction of the rows first.
-void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, Axis block,
+void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, const Axis& block,
                    const std::optional<Ahead>& ahead = {});
 // Keeps one value of each row in registers.
-void compute_in_rows(Schedule& s, const Tensor& t, Axis block);
+void compute_in_rows(Schedule& s, const Tensor& t, const Axis& block);
 // Keeps rows that are computed and read several times: in registers, or in memory that stays in the cache.
-void keep_rows(Schedule& s, const Tensor& t, Axis block, int64_t wide, bool in_registers);
+void keep_rows(Schedule& s, const Tensor& t, const Axis& block, int64_t wide, bool in_registers);
 // Splits a stage's loop over columns into steps; all steps are unrolled if the row is in registers. Returns
 // the loop of the steps.
-Axis step_columns(Schedule& s, Axis columns, int64_t wide);
+Axis step_columns(Schedule& s, const Axis& columns, int64_t wide);
 // Shares the rows [rows, columns] of `out` among the threads; if there are few rows, also blocks of their
 // columns. `steps` comes from step_columns. Only for templates that need no value of a whole row.
-void share_blocks(Schedule& s, const Target& t, Axis rows, Axis steps);
+void share_blocks(Schedule& s, const Target& t, const Axis& rows, const Axis& steps);
 
 }  // namespace tuner::cpu

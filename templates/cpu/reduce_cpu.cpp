@@ -28,14 +28,14 @@ class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, ReduceKnobs> {
   }
 
   ReduceKnobs declare(ConfigSpace& space, const ReduceWorkload& w, const Target& t) const override {
-    const bool few_rows = t.threads > 1 && w.rows < 8 * t.threads;
+    const bool few_rows = t.threads > 1 && w.rows < int64_t{8} * t.threads;
     const bool shares_first = few_rows && w.columns >= kWorthSharing;
     ReduceKnobs k{
         .vectors = cpu::declare_vectors(space, t, w.columns, 8),
         .rows = cpu::declare_rows(space, w.rows, 1),
         // Parts of a row for the threads to share.
-        .blocks =
-            space.choice("blocks", {1, t.threads, 4 * t.threads}).try_first(shares_first ? t.threads : 1),
+        .blocks = space.choice("blocks", {1, t.threads, int64_t{4} * t.threads})
+                      .try_first(shares_first ? t.threads : 1),
         // KiB between what is read and what is asked for; 0: nothing is.
         .ahead = space.choice("ahead", {0, 1, 2, 4, 8, 16}).try_first(0),
     };

@@ -1,4 +1,5 @@
 // The math of pooling.
+#include <array>
 #include <limits>
 
 #include "compiler_core/te/te.h"
@@ -113,7 +114,7 @@ class Windows {
 
 Program pool2d_in(PoolOrder order, const Pool2dWorkload& w) {
   te::Builder b("pool2d", w.dtype);
-  const auto [top, left, bottom, right] = w.padding;
+  const std::array<int64_t, 4>& padding = w.padding;  // top, left, bottom, right
   const std::vector<int64_t> shape =
       image_shape(w.layout, w.batch, w.channels, w.out_height(), w.out_width());
   std::vector<std::string> names = {"n", "c", "oh", "ow"};
@@ -121,7 +122,7 @@ Program pool2d_in(PoolOrder order, const Pool2dWorkload& w) {
   if (shape.size() > 4) names.push_back("cb");
   const size_t row = row_dimension(w), column = row + 1;
   const Buffer acc = Windows(b, w, names).reduced(order);
-  const bool same_count = w.count_include_pad || top + left + bottom + right == 0;
+  const bool same_count = w.count_include_pad || padding == std::array<int64_t, 4>{};
   b.compute(
       "out", shape,
       [&](const Indices& i) {
@@ -132,8 +133,10 @@ Program pool2d_in(PoolOrder order, const Pool2dWorkload& w) {
         // Factors, not a division of each element: one depends on the row alone, and the other is known ahead
         // where a tile of the row is.
         const Expr one = float_imm(1, w.dtype);
-        const Expr rows = count_inside(i[row], w.stride[0], top, bottom, w.kernel_height, w.in_height),
-                   columns = count_inside(i[column], w.stride[1], left, right, w.kernel_width, w.in_width);
+        const Expr rows = count_inside(i[row], w.stride[0], padding[0], padding[2], w.kernel_height,
+                                       w.in_height),
+                   columns = count_inside(i[column], w.stride[1], padding[1], padding[3], w.kernel_width,
+                                          w.in_width);
         return all * (one / cast(w.dtype, rows) * (one / cast(w.dtype, columns)));
       },
       BufferRole::kOutput, names);

@@ -149,7 +149,7 @@ class JobNewsAlone : public ::testing::Test {
   } clock_;
   TemporaryFolder folder_;
   std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
-  const CoordinatorOptions options_;
+  const CoordinatorOptions options_{};
   Guarded<FarmState> farm_{options_};
   DaemonMetrics metrics_;
   JobNews news_{*store_, farm_, clock_, metrics_};

@@ -49,23 +49,19 @@ Status check_sizes(const v1::SyncRequest& request) {
 }  // namespace
 
 uint64_t Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done) {
+  auto call = std::make_unique<SyncCall>();
+  call->request = &request;
+  call->reply = reply;
+  call->done = std::move(done);
   uint64_t id = 0;
-  bool refused = false;
+  std::unique_ptr<SyncCall> refused;
   {
     const Locked inbox(inbox_);
-    id = ++inbox->last_call;
-    refused = inbox->stopped;
-    if (!refused) {
-      auto call = std::make_unique<SyncCall>();
-      call->id = id;
-      call->request = &request;
-      call->reply = reply;
-      call->done = std::move(done);
-      inbox->arrived.push_back(std::move(call));
-    }
+    id = call->id = ++inbox->last_call;
+    (inbox->stopped ? refused : inbox->arrived.emplace_back()) = std::move(call);
   }
   if (refused)
-    done(stopped());
+    refused->done(stopped());
   else
     desk_.notify_one();
   return id;
