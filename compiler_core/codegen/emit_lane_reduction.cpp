@@ -38,7 +38,8 @@ llvm::Value* Emitter::any_nan(const std::vector<llvm::Value*>& terms) {
   return found;
 }
 
-// x, or a NaN: the bits of a NaN are or-ed into it. A select would become a load under a mask, and loads behind that wait on Zen 5.
+// x, or a NaN: the bits of a NaN are or-ed into it. A select would become a load under a mask, with which short
+// rows take longer on Zen 5 (tests/bench/HISTORY.md, "What NaNs cost").
 llvm::Value* Emitter::nan_if(llvm::Value* found, llvm::Value* x) {
   llvm::Type* bits = b_.getIntNTy(x->getType()->getPrimitiveSizeInBits());
   llvm::Value* nan = b_.CreateBitCast(llvm::ConstantFP::getNaN(x->getType()), bits);

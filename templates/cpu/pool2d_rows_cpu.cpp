@@ -3,8 +3,8 @@
 //   rows[n, c, ih, ow] = max or sum over kw of data[n, c, ih - top, ow*sw + kw - left]
 //   out[n, c, oh, ow]  = max or average over kh of rows[n, c, oh*sh + kh, ow]
 //
-// The windows of neighbouring rows of the output share what `rows` holds: for 3x3 with stride 1 and a tile of 4 rows,
-// 20 operations in place of 36.
+// The windows of neighbouring rows of the output share what `rows` holds: for 3x3 with stride 1 and a tile of
+// 4 rows, 20 operations in place of 36.
 //
 //   parallel n, c, block of rows
 //     for ow_outer
@@ -14,7 +14,8 @@
 //         vectorized ow_inner
 //       write the tile
 //
-// Declines types other than float32, windows that do not overlap vertically, and windows too large to be written out.
+// Declines types other than float32, windows that do not overlap vertically, and windows too large to be
+// written out.
 #include <algorithm>
 
 #include "templates/cpu/cpu_rows.h"
@@ -46,7 +47,8 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
                       " rows, got ", w.kernel_height, "x", w.kernel_width);
     if (most_rows(w, t) < w.kernel_height)
       return declined("needs registers for ", w.kernel_height, " rows, got ", most_rows(w, t));
-    return supported();
+    // Of blocks, windows read neighbours without a shuffle: there pool2d_cpu's default is the faster one (3x3, stride 2).
+    return channel_block(w.layout) > 1 ? supported_as_second() : supported();
   }
 
   Pool2dRowsKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {

@@ -20,8 +20,8 @@ Expr count_inside(const Expr& out, int64_t stride, int64_t before, int64_t after
 // Which dimension of an image its rows are.
 size_t row_dimension(const Pool2dWorkload& w) { return is_channels_last(w.layout) ? 1 : 2; }
 
-// The reduction of windows. Elements beyond the image are those a select replaces by what changes nothing, so that a schedule
-// may skip them.
+// The reduction of windows. Elements beyond the image are those a select replaces by what changes nothing, so
+// that a schedule may skip them.
 class Windows {
  public:
   Windows(te::Builder& builder, const Pool2dWorkload& w, std::vector<std::string> names)
@@ -32,8 +32,8 @@ class Windows {
         names_(std::move(names)),
         data_(b_.input("data", image_shape(w.layout, w.batch, w.channels, w.in_height, w.in_width))) {}
 
-  // "acc", of out's shape. All of a window in one reduction; or in two, over its columns first: "rows" [.., ih with what
-  // surrounds the image, ow].
+  // "acc", of out's shape. All of a window in one reduction; or in two, over its columns first: "rows"
+  // [.., ih with what surrounds the image, ow].
   Buffer reduced(PoolOrder order) {
     if (order == PoolOrder::kColumnsThenRows) return columns_then_rows();
     const ReduceAxes window = {{"kh", w_.kernel_height}, {"kw", w_.kernel_width}};
@@ -72,7 +72,8 @@ class Windows {
     return names;
   }
 
-  // Where a window's element lies in the image, and where that is in a buffer whose other dimensions are those of i.
+  // Where a window's element lies in the image, and where that is in a buffer whose other dimensions are those
+  // of i.
   Expr row_at(const Expr& oh, const Expr& kh) const { return oh * w_.stride[0] + kh - w_.padding[0]; }
   Expr column_at(const Expr& ow, const Expr& kw) const { return ow * w_.stride[1] + kw - w_.padding[1]; }
   Indices at(Indices i, const Expr& row, const Expr& column) const {

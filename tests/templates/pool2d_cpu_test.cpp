@@ -179,6 +179,13 @@ kernel pool2d(input data float32[2, 2, 5, 17], output out float32[2, 2, 4, 16])
 )");
 }
 
+TEST(Pool2dRowsCpu, GivesTheDefaultConfigWherePixelsLieSideBySide) {
+  EXPECT_FALSE(pool2d_rows_cpu().supports(Workload(pool(16, 8, 8, 3, 2, 1, "NCHW")), cpu(512, 32)).as_second);
+  const Support blocked =
+      pool2d_rows_cpu().supports(Workload(pool(16, 8, 8, 3, 2, 1, "NCHW16c")), cpu(512, 32));
+  EXPECT_TRUE(blocked.yes && blocked.as_second);
+}
+
 TEST(Pool2dRowsCpu, DeclinesWindowsThatShareNoRows) {
   EXPECT_EQ(pool2d_rows_cpu().supports(Workload(pool(1, 8, 8, 2, 2, 0)), cpu(512, 32)).reason,
             "needs windows that share rows, got 2 rows each and a stride of 2 in an output of 4");

@@ -1,5 +1,6 @@
-// FarmRoom: what a room of the coordinator stands in (tuner/daemon/README.md): a farm's state and a store, without a
-// coordinator and without threads. Worker "w" has attempt 1 of trial `trial_`, the only one of job j1.
+// What a room of the coordinator stands in (tuner/daemon/README.md): a farm's state and a store, without a
+// coordinator and without threads. EmptyFarm: nobody is there. FarmRoom: worker "w" has attempt 1 of trial
+// `trial_`, the only one of job j1.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +18,20 @@
 
 namespace tuner::testing {
 
-class FarmRoom : public ::testing::Test {
+class EmptyFarm : public ::testing::Test {
+ protected:
+  struct : Clock {
+    int64_t now = 1'000'000;
+    int64_t now_ms() const override { return now; }
+  } clock_;
+  TemporaryFolder folder_;
+  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
+  const CoordinatorOptions options_{};
+  Guarded<FarmState> farm_{options_};
+  DaemonMetrics metrics_;
+};
+
+class FarmRoom : public EmptyFarm {
  protected:
   FarmRoom() {
     const JobRow row{.id = "j1", .tasks = {{kAnalyticKey, kAnalyticTarget}}, .search = "random"};
@@ -49,15 +63,6 @@ class FarmRoom : public ::testing::Test {
   bool is_open() const { return Locked(farm_)->leases.find(trial_) != nullptr; }
 
   const WorkerLife life_{"w", "1"};
-  struct : Clock {
-    int64_t now = 1'000'000;
-    int64_t now_ms() const override { return now; }
-  } clock_;
-  TemporaryFolder folder_;
-  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
-  const CoordinatorOptions options_;
-  Guarded<FarmState> farm_{options_};
-  DaemonMetrics metrics_;
   JobNews news_{*store_, farm_, clock_, metrics_};
   int desk_woken_ = 0;
   std::vector<std::string> searches_woken_;  // ids of jobs

@@ -638,15 +638,11 @@ TEST(GateHttp2, AConnectionThatTheServerHeardOfAndTheGuardClosesCostsNewOnes) {
   }
 }
 
-// Half of the new connections stay there for those who did nothing, however many are closed for cause.
-TEST(GateHttp2, ClosedConnectionsCostOthersHalfOfTheNewOnesAtMost) {
-  GateLimits limits;
-  limits.accepts = {0.001, 100};  // so slow that none comes back during the test
-  limits.closing_costs = 25;
-  Service service({"127.0.0.1:0"}, limits, echo);
+// Attackers one after the other, each closed for cause once the server has heard of it.
+void close_attackers(Service& service, int count) {
   std::string settings;
   for (int i = 0; i < 200; ++i) settings += testing::http2::settings();  // more than may come at once
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < count; ++i) {
     Http2Attack attacker(service.address());
     attacker.send(testing::http2::preface() + testing::http2::settings());
     ASSERT_TRUE(within(2s, [&] { return service.handed_over() == i + 1; }))
@@ -654,26 +650,28 @@ TEST(GateHttp2, ClosedConnectionsCostOthersHalfOfTheNewOnesAtMost) {
     attacker.send(settings);
     EXPECT_TRUE(attacker.closes_within(kLimit));
   }
+}
+
+// Half of the new connections stay there for those who did nothing, however many are closed for cause.
+TEST(GateHttp2, ClosedConnectionsCostOthersHalfOfTheNewOnesAtMost) {
+  GateLimits limits;
+  limits.accepts = {0.001, 100};  // so slow that none comes back during the test
+  limits.closing_costs = 25;
+  Service service({"127.0.0.1:0"}, limits, echo);
+  ASSERT_NO_FATAL_FAILURE(close_attackers(service, 8));
   EXPECT_EQ(service.gate().stats().accepted, 8u);
   EXPECT_EQ(service.gate().stats().accept_pauses, 0u);
 }
 
-// The server frees what a closed connection began some time later: who comes back at once must not find the whole burst.
+// The server frees what a closed connection began some time later: who comes back at once must not find the
+// whole burst.
 TEST(GateHttp2, WhileMoreAreClosedThanPayATenthOfTheBurstComesAtOnce) {
   GateLimits limits;
   limits.accepts = {0.001, 400};  // so slow that none comes back during the test
   limits.closing_costs = 150;
   Service service({"127.0.0.1:0"}, limits, echo);
-  std::string settings;
-  for (int i = 0; i < 200; ++i) settings += testing::http2::settings();  // more than may come at once
   // 200 may be charged: the first two closings do that, the third finds a debt. 97 of 400 are left then.
-  for (int i = 0; i < 3; ++i) {
-    Http2Attack attacker(service.address());
-    attacker.send(testing::http2::preface() + testing::http2::settings());
-    ASSERT_TRUE(within(2s, [&] { return service.handed_over() == i + 1; })) << i;
-    attacker.send(settings);
-    ASSERT_TRUE(attacker.closes_within(kLimit));
-  }
+  ASSERT_NO_FATAL_FAILURE(close_attackers(service, 3));
   EXPECT_EQ(service.gate().stats().accept_pauses, 0u);
   std::vector<Socket> clients;
   for (int i = 0; i < 60; ++i) clients.push_back(dial(service.address()));

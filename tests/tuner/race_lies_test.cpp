@@ -8,6 +8,7 @@
 #include "db/quarantine.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
+#include "tests/tuner/farm_room.h"
 #include "tuner/daemon/referee.h"
 
 namespace tuner {
@@ -184,7 +185,7 @@ TEST(BeliefInRaces, ARaceSurvivesARestartAndIsTakenFromTheLifeThatHadIt) {
 }
 
 // The referee alone: a farm's state and a store, no coordinator, no thread. Worker "w" has attempt 1 of trial "t1".
-class RefereeAlone : public ::testing::Test {
+class RefereeAlone : public testing::EmptyFarm {
  protected:
   RefereeAlone() {
     const Locked farm(farm_);
@@ -215,15 +216,6 @@ class RefereeAlone : public ::testing::Test {
   std::vector<QuarantineRow> quarantine() const { return store_->quarantine("").value(); }
 
   const WorkerLife life_{"w", "1"};
-  struct : Clock {
-    int64_t now = 1'000'000;
-    int64_t now_ms() const override { return now; }
-  } clock_;
-  TemporaryFolder folder_;
-  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
-  const CoordinatorOptions options_;
-  Guarded<FarmState> farm_{options_};
-  DaemonMetrics metrics_;
   Referee referee_{*store_, farm_, clock_, options_, metrics_};
   v1::SyncRequest request_;
   v1::SyncReply reply_;

@@ -141,17 +141,8 @@ TEST_F(StoreTrouble, IsToldToWhoeverWatchesOnceAndItsEndToo) {
 }
 
 // The news alone: a farm's state and a store, no coordinator.
-class JobNewsAlone : public ::testing::Test {
+class JobNewsAlone : public testing::EmptyFarm {
  protected:
-  struct : Clock {
-    int64_t now = 1'000'000;
-    int64_t now_ms() const override { return now; }
-  } clock_;
-  TemporaryFolder folder_;
-  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
-  const CoordinatorOptions options_{};
-  Guarded<FarmState> farm_{options_};
-  DaemonMetrics metrics_;
   JobNews news_{*store_, farm_, clock_, metrics_};
 };
 

@@ -13,16 +13,7 @@
 
 namespace tuner {
 
-ResultIntake::ResultIntake(Parts parts, Wake wake)
-    : store_(parts.store),
-      farm_(parts.farm),
-      clock_(parts.clock),
-      options_(parts.options),
-      metrics_(parts.metrics),
-      referee_(parts.referee),
-      loss_office_(parts.losses),
-      news_(parts.news),
-      wake_(std::move(wake)) {}
+ResultIntake::ResultIntake(Parts parts, Wake wake) : of_(parts), wake_(std::move(wake)) {}
 
 void ResultIntake::accept(const SyncCalls& calls) {
   accept_results(calls);
@@ -51,8 +42,8 @@ std::vector<Incoming> ResultIntake::read_results(const SyncCalls& calls) {
         spdlog::error("a result of worker {} is refused: {}{}", call->life.worker_id, shown(record.message()),
                       *more);
       add_ack(message.trial_id(), message.attempt(), call->reply);
-      metrics_.results_refused.add();
-      const Locked farm(farm_);
+      of_.metrics.results_refused.add();
+      const Locked farm(of_.farm);
       farm->leases.drop(message.trial_id(), call->life);
     }
   }
@@ -69,8 +60,8 @@ void ResultIntake::store_results(std::span<Incoming* const> results) {
   const LogAbout about(
       {.trial = first, .worker = results[0]->call->life.worker_id, .attempt = records[0].attempt});
   const Stopwatch storing;
-  const Status status = store_.add_records(records);
-  metrics_.result_commit_s.observe(storing.elapsed_ms() / 1000);
+  const Status status = of_.store.add_records(records);
+  of_.metrics.result_commit_s.observe(storing.elapsed_ms() / 1000);
   if (!status && results.size() > 1) {
     store_results(results.first(results.size() / 2));
     store_results(results.subspan(results.size() / 2));
@@ -81,14 +72,14 @@ void ResultIntake::store_results(std::span<Incoming* const> results) {
     r->known = status.code() != StatusCode::kNotFound;
   }
   if (status) {
-    news_.note_commit(status);
+    of_.news.note_commit(status);
     for (const MeasureRecord& record : records)
-      metrics_.results.at(static_cast<size_t>(record.outcome)).add();
+      of_.metrics.results.at(static_cast<size_t>(record.outcome)).add();
     return;
   }
   if (status.code() != StatusCode::kNotFound) {
-    metrics_.results_not_stored.add();
-    if (status.code() != StatusCode::kInvalidArgument) news_.note_commit(status);
+    of_.metrics.results_not_stored.add();
+    if (status.code() != StatusCode::kInvalidArgument) of_.news.note_commit(status);
   }
   if (const auto more = disk_log_.say())
     spdlog::error("the result of trial {} is not stored: {}{}", first, shown(status.message()), *more);
@@ -101,8 +92,8 @@ void ResultIntake::accept_results(const SyncCalls& calls) {
   if (results.empty()) return;
   std::vector<LeaseTable::Loss> losses;
   std::erase_if(results, [&](Incoming& r) {
-    const Result<bool> believed = referee_.is_of_its_sender(r);
-    return !believed || !*believed || referee_.take_impossible(r, losses) || take_failure(r, losses);
+    const Result<bool> believed = of_.referee.is_of_its_sender(r);
+    return !believed || !*believed || of_.referee.take_impossible(r, losses) || take_failure(r, losses);
   });
   // One result of an attempt is enough. What comes with it once more is acknowledged when that is stored.
   std::map<std::pair<std::string_view, int>, const Incoming*> first;
@@ -120,10 +111,10 @@ void ResultIntake::accept_results(const SyncCalls& calls) {
   const double store_ms = storing.elapsed_ms() / static_cast<double>(std::max<size_t>(all.size(), 1));
   std::vector<DeathRow> survived;
   {
-    const Locked farm(farm_);
+    const Locked farm(of_.farm);
     for (const Incoming* const r : all) {
       if (!r->stored && r->known) {
-        farm->leases.renew(r->record.trial_id, r->call->life, clock_.now_ms());
+        farm->leases.renew(r->record.trial_id, r->call->life, of_.clock.now_ms());
         continue;
       }
       add_ack(r->record.trial_id, r->record.attempt, r->call->reply);
@@ -133,9 +124,9 @@ void ResultIntake::accept_results(const SyncCalls& calls) {
       if (stored->stored || !stored->known)
         add_ack(again->record.trial_id, again->record.attempt, again->call->reply);
   }
-  news_.notify();
-  loss_office_.survived(std::move(survived));
-  loss_office_.handle(std::move(losses));
+  of_.news.notify();
+  of_.losses.survived(std::move(survived));
+  of_.losses.handle(std::move(losses));
 }
 
 // A worker that could not measure a trial blames no trial: another worker is to have it first. What a runner refuses
@@ -144,19 +135,19 @@ bool ResultIntake::take_failure(const Incoming& result, std::vector<LeaseTable::
   const MeasureRecord& record = result.record;
   if (record.outcome != Outcome::kDeviceLost) return false;
   const SyncCall& call = *result.call;
-  metrics_.device_lost.add();
+  of_.metrics.device_lost.add();
   const std::string id = shown(record.trial_id);
   const LogAbout about({.trial = id, .worker = call.life.worker_id, .attempt = record.attempt});
-  const Locked farm(farm_);
+  const Locked farm(of_.farm);
   if (farm->reruns.find(record.trial_id) != nullptr) return false;
-  const int64_t pause = result.refused ? 0 : farm->workers.count_failure(call.session(), clock_.now_ms());
+  const int64_t pause = result.refused ? 0 : farm->workers.count_failure(call.session(), of_.clock.now_ms());
   if (pause > 0)
     spdlog::warn("worker {} gets nothing for {} s: it keeps failing to measure; the last: {}",
                  call.life.worker_id, pause / 1000, shown(record.message));
   const LeaseTable::Trial* const trial = farm->leases.find(record.trial_id);
   if (trial != nullptr && trial->attempt == record.attempt)
     if (auto loss = farm->leases.fault(record.trial_id, call.life.worker_id, shown(record.message))) {
-      metrics_.lost(LostWhy::kFault, 1);
+      of_.metrics.lost(LostWhy::kFault, 1);
       losses.push_back(*std::move(loss));
     }
   add_ack(record.trial_id, record.attempt, call.reply);
@@ -168,12 +159,12 @@ void ResultIntake::close(FarmState& farm, const Incoming& result, double store_m
   const MeasureRecord& record = result.record;
   const std::string& id = record.trial_id;
   farm.workers.count_trial(result.call->session());
-  referee_.note_pace(farm, result);
-  farm.ledger.count_result(options_.wall_us());
+  of_.referee.note_pace(farm, result);
+  farm.ledger.count_result(of_.options.wall_us());
   if (const LeaseTable::Trial* const trial = farm.leases.find(id);
       trial != nullptr && farm.ledger.suspects(trial->work))
     survived.push_back(PoisonLedger::line(trial->work, result.call->life, DeathPhase::kSurvived,
-                                          /*alone=*/false, options_.wall_us()));
+                                          /*alone=*/false, of_.options.wall_us()));
   if (farm.reruns.find(id) != nullptr) {
     if (farm.reruns.take(record)) farm.leases.close(id, record.run_ms);
     return;
@@ -197,7 +188,7 @@ void ResultIntake::close(FarmState& farm, const Incoming& result, double store_m
 void ResultIntake::accept_races(SyncCall& call) {
   for (const v1::RaceResult& result : call.request->races())
     if (accept_race(call, result)) add_ack(result.race_id(), result.attempt(), call.reply);
-  news_.notify();
+  of_.news.notify();
 }
 
 // False: the disk refuses it. The result of a race that nobody knows, or that has ended, is done with.
@@ -209,19 +200,19 @@ bool ResultIntake::accept_race(SyncCall& call, const v1::RaceResult& message) {
   Work work;
   const WorkerLife sender = sender_of(message.environment(), call.life);
   {
-    const Locked farm(farm_);
+    const Locked farm(of_.farm);
     const Races::Race* const race = farm->races.under_way(id);
     if (race == nullptr) return true;
     if (sender.worker_id == call.life.worker_id)
       claim =
-          farm->leases.claim(id, message.attempt(), sender, clock_.now_ms()).value_or(LeaseTable::Claim{});
+          farm->leases.claim(id, message.attempt(), sender, of_.clock.now_ms()).value_or(LeaseTable::Claim{});
     if (const LeaseTable::Trial* const open = farm->leases.find(id)) work = open->work;
     of_job = !race->job_id.empty();
     row.job_id = race->job_id;
     row.task_index = race->task_index;
   }
   if (!claim.granted)
-    return referee_.refuse(call, id, message.attempt(), "it did not have that attempt of the race"), true;
+    return of_.referee.refuse(call, id, message.attempt(), "it did not have that attempt of the race"), true;
   std::string error = message.error();
   const std::string job_id = row.job_id, shown_id = shown(id);
   const LogAbout about({.job = job_id, .race = shown_id, .attempt = message.attempt()});
@@ -230,13 +221,13 @@ bool ResultIntake::accept_race(SyncCall& call, const v1::RaceResult& message) {
     if (result) {
       result->job_id = row.job_id;
       result->task_index = row.task_index;
-      result->finished_at_us = options_.wall_us();
+      result->finished_at_us = of_.options.wall_us();
       result->environment.worker_id = sender.worker_id;
       result->environment.worker_incarnation = sender.incarnation;
       row = *std::move(result);
       std::vector<LeaseTable::Loss> losses;
-      if (const auto taken = referee_.take_impossible(call, message, row, work, claim, losses)) {
-        loss_office_.handle(std::move(losses));
+      if (const auto taken = of_.referee.take_impossible(call, message, row, work, claim, losses)) {
+        of_.losses.handle(std::move(losses));
         return *taken;
       }
     } else {
@@ -245,23 +236,23 @@ bool ResultIntake::accept_race(SyncCall& call, const v1::RaceResult& message) {
     }
   }
   if (of_job) {
-    Status stored = store_.end_race(id, error.empty() ? &row : nullptr, error);
+    Status stored = of_.store.end_race(id, error.empty() ? &row : nullptr, error);
     if (stored.code() == StatusCode::kInvalidArgument) {
       error = stored.message();
-      stored = store_.end_race(id, nullptr, error);
+      stored = of_.store.end_race(id, nullptr, error);
     }
     if (!stored && stored.code() != StatusCode::kNotFound) {
-      news_.note_commit(stored);
+      of_.news.note_commit(stored);
       if (const auto more = disk_log_.say())
         spdlog::error("{} is not stored: {}{}", shown(id), shown(stored.message()), *more);
-      const Locked farm(farm_);
-      farm->leases.renew(id, call.life, clock_.now_ms());
+      const Locked farm(of_.farm);
+      farm->leases.renew(id, call.life, of_.clock.now_ms());
       return false;
     }
   }
-  const Locked farm(farm_);
+  const Locked farm(of_.farm);
   if (farm->races.under_way(id) == nullptr) return true;
-  metrics_.races_ended.add();
+  of_.metrics.races_ended.add();
   farm->leases.close(id);
   if (error.empty())
     farm->races.won(id, row);

@@ -54,14 +54,7 @@ class ResultIntake {
   void accept_races(SyncCall& call);
   bool accept_race(SyncCall& call, const v1::RaceResult& message);
 
-  Store& store_;
-  Guarded<FarmState>& farm_;
-  const Clock& clock_;
-  const CoordinatorOptions& options_;
-  DaemonMetrics& metrics_;
-  Referee& referee_;
-  LossOffice& loss_office_;
-  JobNews& news_;
+  const Parts of_;
   const Wake wake_;
   LineLimit disk_log_, refused_log_;
 };

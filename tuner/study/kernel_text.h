@@ -21,8 +21,8 @@ std::string kernel_passes_text();
 struct KernelView {
   std::string as = "loops";  // a form
   std::string after;         // a pass of lowering, or "all": the loops behind it; empty: as scheduled
-  std::string
-      replay_file;  // a schedule to print it under, in the form that `as` schedule has; empty: its own
+  // A schedule to print it under, in the form that `as` schedule has; empty: its own.
+  std::string replay_file;
 };
 
 // InvalidArgument: the task's target has no such form or pass, or the two do not go together.

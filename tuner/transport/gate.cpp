@@ -236,8 +236,8 @@ void EpollGate::on_event(Relay::Side& side, uint32_t events) {
     paused_.push_back(&relay);
 }
 
-// The server frees a connection's calls some time after it was closed. So while clients come back as fast as they are closed,
-// those that may come at once are fewer: else hundreds of connections are served and being freed at the same time.
+// The server frees a connection's calls some time after it was closed. So while clients come back as fast as
+// they are closed, fewer may come at once. Otherwise hundreds of connections would be served and freed at a time.
 bool EpollGate::may_accept() {
   if (now_ms_ < paced_until_ms_ && !paced_.take(now_ms_)) return false;
   return accepts_.take(now_ms_);
