@@ -18,6 +18,14 @@ int64_t quotient(int64_t a, int64_t b) {
 
 int64_t modulo(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : floor_remainder(a, b); }
 
+int64_t power(int64_t a, int64_t b) {
+  if (b < 0) return 0;
+  if (a >= -1 && a <= 1) return b == 0 ? 1 : a == -1 && b % 2 == 0 ? 1 : a;
+  __int128 product = 1;
+  for (int64_t i = 0; i < b && product == saturate(product); ++i) product *= a;
+  return saturate(product);
+}
+
 IntRange truth(bool can_be_false, bool can_be_true) { return {can_be_false ? 0 : 1, can_be_true ? 1 : 0}; }
 
 IntRange corners(IntOp op, IntRange a, IntRange b) {
@@ -40,6 +48,8 @@ int64_t apply(IntOp op, int64_t a, int64_t b) {
       return quotient(a, b);
     case IntOp::kMod:
       return modulo(a, b);
+    case IntOp::kPow:
+      return power(a, b);
     case IntOp::kMin:
       return std::min(a, b);
     case IntOp::kMax:
@@ -88,6 +98,13 @@ IntRange apply(IntOp op, IntRange a, IntRange b) {
     case IntOp::kMod:
       if (b.lo > 0 && a.lo >= 0) return a.hi < b.lo ? a : IntRange{0, std::min(a.hi, b.hi - 1)};
       return {std::min<int64_t>(b.lo, 0), std::max<int64_t>(b.hi, 0)};
+    case IntOp::kPow: {
+      if (a.lo >= 1 && b.lo >= 0) return corners(op, a, b);
+      // No power is larger than that of the largest number; of 0 it may be 0 or 1, of a negative one of either sign.
+      const int64_t size = std::max(a.hi, apply(IntOp::kSub, 0, a.lo));
+      const int64_t most = std::max<int64_t>(1, apply(op, size, b.hi));
+      return {a.lo >= 0 ? 0 : apply(IntOp::kSub, -1, most), most};
+    }
     case IntOp::kLt:
       return truth(a.hi >= b.lo, a.lo < b.hi);
     case IntOp::kLe:
@@ -148,6 +165,10 @@ Printed print(const IntExprNode& e, const std::vector<KnobInfo>& knobs) {
       sign = " / ";
       strength = 6;
       break;
+    case IntOp::kPow:
+      sign = " ** ";
+      strength = 7;
+      break;
     case IntOp::kMod:
       sign = " % ";
       strength = 6;
@@ -186,7 +207,8 @@ Printed print(const IntExprNode& e, const std::vector<KnobInfo>& knobs) {
       break;
   }
   const auto wrap = [](const Printed& p, bool needed) { return needed ? "(" + p.text + ")" : p.text; };
-  return {wrap(a, a.strength < strength) + sign + wrap(b, b.strength <= strength), strength};
+  const bool from_the_right = e.op == IntOp::kPow;
+  return {wrap(a, a.strength < strength + (from_the_right ? 1 : 0)) + sign + wrap(b, b.strength <= strength), strength};
 }
 
 }  // namespace

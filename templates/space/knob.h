@@ -27,6 +27,7 @@ enum class IntOp : uint8_t {
   kMul,
   kDiv,
   kMod,
+  kPow,  // x ** y; 0 where y is negative
   kMin,
   kMax,
   kLt,
@@ -63,6 +64,7 @@ inline IntExpr operator-(const IntExpr& a, const IntExpr& b) { return int_expr(I
 inline IntExpr operator*(const IntExpr& a, const IntExpr& b) { return int_expr(IntOp::kMul, a, b); }
 inline IntExpr operator/(const IntExpr& a, const IntExpr& b) { return int_expr(IntOp::kDiv, a, b); }
 inline IntExpr operator%(const IntExpr& a, const IntExpr& b) { return int_expr(IntOp::kMod, a, b); }
+inline IntExpr pow(const IntExpr& a, const IntExpr& b) { return int_expr(IntOp::kPow, a, b); }
 inline IntExpr min(const IntExpr& a, const IntExpr& b) { return int_expr(IntOp::kMin, a, b); }
 inline IntExpr max(const IntExpr& a, const IntExpr& b) { return int_expr(IntOp::kMax, a, b); }
 inline IntExpr operator<(const IntExpr& a, const IntExpr& b) { return int_expr(IntOp::kLt, a, b); }

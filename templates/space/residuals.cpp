@@ -315,6 +315,7 @@ int Residuals::substitute(int e, int choice) {
     case Kind::kMul:
     case Kind::kDiv:
     case Kind::kMod:
+    case Kind::kPow:
     case Kind::kMin:
     case Kind::kMax:
       result = binary(op_of(n.kind), parts[0], parts[1]);

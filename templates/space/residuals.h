@@ -36,6 +36,7 @@ class Residuals {
     kMul,
     kDiv,
     kMod,
+    kPow,
     kMin,
     kMax,  // numbers
     kLe,
