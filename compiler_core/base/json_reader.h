@@ -94,6 +94,10 @@ class Reader {
   void refuse(const std::string& key, const Args&... args) {
     if (!failed()) status_ = invalid_argument(prefix_, key, ": ", args...);
   }
+  // Sets the error "PREFIX MESSAGE": of a check of the whole object, whose message begins with a key.
+  void refuse_all(const Status& checked) {
+    if (!failed()) status_ = checked.with_context(prefix_);
+  }
   // Takes over the error of an object inside this one; its message names the whole path.
   void adopt(const Status& inner) {
     if (!failed()) status_ = inner;

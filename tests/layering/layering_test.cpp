@@ -81,6 +81,9 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule", "templates/space",
       "templates/workload"}},
     {"templates/space", {"compiler_core/base"}},
+    // What names a kernel's document is what names an artifact.
+    {"templates/source_kernel",
+     {"compiler_core/base", "compiler_core/artifact/artifact.h", "templates/space"}},
     // The workload `program` is a fragment of a graph.
     {"templates/workload",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",

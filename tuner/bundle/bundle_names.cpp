@@ -3,7 +3,7 @@
 #include <map>
 
 #include "tuner/bundle/bundle.h"
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 
 namespace tuner {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 
 namespace tuner {
 namespace {

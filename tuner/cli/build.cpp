@@ -10,7 +10,7 @@
 #include "tuner/bundle/bundle.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/cli/command.h"
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 #include "tuner/jobs/locked_tasks.h"
 #include "tuner/study/present.h"
 #include "tuner/text/facts.h"

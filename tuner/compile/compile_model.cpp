@@ -17,7 +17,7 @@
 #include "compiler_core/runtime/kernel.h"
 #include "db/resolve/resolve.h"
 #include "tuner/bundle/bundle_folder.h"
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/jobs/job_groups.h"
 #include "tuner/jobs/locked_tasks.h"

@@ -10,7 +10,7 @@
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/workload_json.h"
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner {

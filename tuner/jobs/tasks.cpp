@@ -7,7 +7,7 @@
 #include "compiler_core/base/room.h"
 #include "compiler_core/graph/graph.h"
 #include "templates/workload/task_memory.h"
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 
 namespace tuner {
 

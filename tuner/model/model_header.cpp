@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tuner/bundle/c_header.h"
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 #include "tuner/model/model_table.h"
 
 namespace tuner {

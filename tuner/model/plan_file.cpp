@@ -6,7 +6,7 @@
 #include "compiler_core/base/json_reader.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/model_library.h"
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 #include "tuner/model/model_run.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"

@@ -1,4 +1,4 @@
-#include "tuner/jobs/c_names.h"
+#include "compiler_core/base/c_names.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 namespace tuner {
 namespace {
 
-constexpr size_t kLongest = 200;
+constexpr size_t kLongestName = 200;
 
 // Of C11 and C++20, sorted.
 constexpr auto kKeywords = std::to_array<std::string_view>({"alignas",
@@ -113,8 +113,8 @@ Status check_c_name(std::string_view name) {
   constexpr std::string_view kExpected =
       "expected a name for C: letters, digits and underscores, starting with a letter";
   if (name.empty()) return invalid_argument(kExpected, ", found nothing");
-  if (name.size() > kLongest)
-    return invalid_argument("expected a name of at most ", kLongest, " letters, found ", name.size());
+  if (name.size() > kLongestName)
+    return invalid_argument("expected a name of at most ", kLongestName, " letters, found ", name.size());
   if (!is_letter(name[0]) || !std::ranges::all_of(name, is_part)) return invalid_argument(kExpected);
   if (is_keyword(name)) return invalid_argument("\"", name, "\" is a keyword of C or C++");
   if (name.starts_with("tuner_")) return invalid_argument("names that start with tuner_ are taken");
@@ -123,7 +123,7 @@ Status check_c_name(std::string_view name) {
 
 std::string as_c_name(std::string_view text) {
   std::string name;
-  for (const char c : text.substr(0, kLongest - 2)) name += is_part(c) ? c : '_';
+  for (const char c : text.substr(0, kLongestName - 2)) name += is_part(c) ? c : '_';
   if (name.empty() || !is_letter(name[0]) || name.starts_with("tuner_")) name = "k_" + name;
   return is_keyword(name) ? name + "_" : name;
 }

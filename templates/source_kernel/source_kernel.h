@@ -1,0 +1,101 @@
+// SourceKernel: a kernel that its user wrote in C or C++, with knobs, as a job file describes it (docs/own_kernels.md).
+//
+// A value that has been checked: expressions parse and name what exists, shapes fit, names are names of C, flags are allowed, the
+// default is valid. It is immutable and shared; any thread may read it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/dtype.h"
+#include "compiler_core/base/status.h"
+#include "templates/space/config_space.h"
+#include "templates/space/formula.h"
+
+namespace tuner {
+
+enum class SourceLanguage : uint8_t { kC, kCxx };
+std::string_view language_name(SourceLanguage language);  // "c", "c++"
+
+// A file of the job's folder, or of a folder below it.
+struct SourceFile {
+  std::string name;  // relative, "/" between folders, no ".."
+  std::string text;  // or bytes: of a .npy file
+};
+
+// What a buffer holds before a call. Where it is an output, that is the poison of every run, and this is not asked.
+enum class ContentsKind : uint8_t { kRandom, kZeros, kIota, kFile };
+struct Contents {
+  ContentsKind kind = ContentsKind::kRandom;
+  double low = -1, high = 1;  // of kRandom: evenly from [low, high); integers: both included
+  std::string file;           // of kFile: a .npy of the argument's type and shape
+};
+
+enum class SourceRole : uint8_t { kIn, kOut, kInOut };
+
+// An argument of the function, in its order.
+struct SourceArgument {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  bool scalar = false;
+  // Of a buffer: row-major.
+  SourceRole role = SourceRole::kIn;
+  std::vector<int64_t> shape;
+  Contents contents;
+  double absolute = 0, relative = 0;  // of an output: |out - reference| <= absolute + relative * |reference|
+  // Of a scalar: `integer`, or `number` if dtype is a type of floats.
+  int64_t integer = 0;
+  double number = 0;
+
+  int64_t elements() const;
+};
+
+// A knob: numbers, ascending, or words.
+struct SourceKnob {
+  std::string name;
+  std::vector<int64_t> numbers;
+  std::vector<std::string> words;
+  size_t first = 0;  // place of the value to try first
+
+  size_t size() const { return words.empty() ? numbers.size() : words.size(); }
+  // As it reaches the source.
+  std::string text(size_t place) const { return words.empty() ? std::to_string(numbers[place]) : words[place]; }
+};
+
+// What the right answer is.
+enum class ReferenceFrom : uint8_t { kFunction, kArrays, kDefaultConfig };
+struct SourceReference {
+  ReferenceFrom from = ReferenceFrom::kDefaultConfig;
+  std::string source, function;               // kFunction: a file of `files`, and its function with the same arguments
+  std::map<std::string, std::string> arrays;  // kArrays: a .npy file for each output
+};
+
+struct SourceKernel {
+  SourceLanguage language = SourceLanguage::kC;
+  std::string source, function;   // the file, and the function in it
+  std::vector<SourceFile> files;  // the source and what it includes from the user's folders; the reference's; arrays. By name
+  std::map<std::string, int64_t> sizes;
+  std::vector<SourceArgument> arguments;
+  std::vector<SourceKnob> knobs;  // by name
+  std::vector<Formula> constraints;
+  std::string compiler;            // a name of the operator's list: "cc"
+  std::vector<std::string> flags;  // {NAME} stands for a knob or size
+  int64_t flops = 0, bytes = 0;    // of a call; 0: not said
+  SourceReference reference;
+
+  const SourceFile* file(std::string_view name) const;
+  // Declares knobs and constraints. InvalidArgument: an expression that the space cannot have.
+  Status declare(ConfigSpace& space) const;
+  // One config's words of a compiler's command line, by name: "-DTILE=8", ... Sizes are not among them: a macro `n` would replace a
+  // parameter `n`. A flag may define one: "-DN={n}".
+  std::vector<std::string> definitions(const Config& config) const;
+  // The flags with the config's values put in.
+  std::vector<std::string> flags_of(const Config& config) const;
+};
+
+}  // namespace tuner
