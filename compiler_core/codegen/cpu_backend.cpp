@@ -8,6 +8,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen/library.h"
+#include "compiler_core/foreign/compile_foreign.h"
 #include "compiler_core/lower/lower.h"
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/cpu_hardware.h"
@@ -95,6 +96,7 @@ class CpuBackend final : public Backend {
 
   Result<Artifact> compile(const Program& program, const Target& target,
                            const std::string& /*cache*/) const override {
+    if (program.foreign != nullptr) return compile_foreign(program, target.name(), target.threads);
     return tuner::compile(program, target);
   }
   std::span<const CodeForm> forms() const override {
@@ -103,6 +105,7 @@ class CpuBackend final : public Backend {
   }
   Result<std::string> text(std::string_view form, const Program& program,
                            const Target& target) const override {
+    if (program.foreign != nullptr) return form == "llvm" ? foreign_entry(program) : foreign_assembly(program);
     return form == "llvm" ? emit_llvm(program, target) : emit_asm(program, target);
   }
   std::vector<std::string_view> passes() const override {

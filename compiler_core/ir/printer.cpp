@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/ir/stmt.h"
 
 namespace tuner {
@@ -275,7 +276,29 @@ class Printer {
 
 }  // namespace
 
+namespace {
+
+// The call as its user would write it, and what it is made from.
+std::string foreign_text(const Program& program) {
+  const ForeignCode& code = *program.foreign;
+  std::string text = "// " + code.source + ", by " + code.compiler;
+  for (const std::string& word : code.words) text += " " + word;
+  text += "\n" + code.function + "(";
+  for (size_t i = 0; i < code.arguments.size(); ++i) {
+    std::string argument = code.arguments[i];
+    if (const size_t open = argument.find('{'); open != std::string::npos) {
+      const size_t close = argument.find('}', open);
+      argument = program.args.at(std::stoul(argument.substr(open + 1, close - open - 1)))->name;
+    }
+    text += (i == 0 ? "" : ", ") + argument;
+  }
+  return text + ")\n";
+}
+
+}  // namespace
+
 std::string to_text(const Program& program) {
+  if (program.foreign != nullptr) return foreign_text(program);
   Printer printer;
   printer.program(program, "kernel");
   if (program.packing != nullptr) printer.program(*program.packing, "packing");

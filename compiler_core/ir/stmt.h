@@ -149,6 +149,8 @@ struct Program {
   std::shared_ptr<const Program> packing;
   int min_blocks = 0;  // GPU: blocks that should fit a multiprocessor at once (__launch_bounds__); 0: no
                        // preference
+  // A user's text that computes the same; then there is no body and no packing (foreign_code.h).
+  std::shared_ptr<const struct ForeignCode> foreign;
 };
 
 // Prints loops as text, one statement per line, two spaces per level. Tests compare it, and `tuner show --as

@@ -56,11 +56,14 @@ const std::vector<Rule> kRules = {
     {"compiler_core/codegen_cuda/cuda_backend.cpp",
      {"compiler_core/backend.h", "compiler_core/host_spelling.h", "compiler_core/codegen",
       "compiler_core/codegen_cuda", "compiler_core/lower", "compiler_core/runtime"}},
+    // Texts of users, by compilers of the host: no lowering, no LLVM.
+    {"compiler_core/foreign",
+     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/ir", "compiler_core/artifact"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.
     {"compiler_core/codegen",
-     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
+     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir", "compiler_core/foreign",
       "compiler_core/arith", "compiler_core/analysis", "compiler_core/lower", "compiler_core/te",
       "compiler_core/schedule", "compiler_core/artifact", "compiler_core/runtime"}},
     // emulated_run compiles what fission makes of a GPU Program and runs it in process, or interprets it.

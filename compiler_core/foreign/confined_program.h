@@ -1,0 +1,40 @@
+// Runs a program that may read the system's folders and its own, and write its own only.
+//
+// By Landlock: for the process and all that it starts, from before its first instruction. It sees no network (where the kernel has
+// that, 6.7), can gain no rights, and has limits for time, memory, files and output.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+struct ConfinedProgram {
+  std::string path;                   // absolute
+  std::vector<std::string> words;     // argv, its own name first
+  std::string folder;                 // where it runs; it may read and write here
+  std::vector<std::string> readable;  // further files and folders that it may read and execute
+  std::chrono::milliseconds deadline{60'000};
+  int64_t memory_bytes = int64_t{4} << 30;  // addresses of each process
+  int64_t file_bytes = int64_t{256} << 20;  // of each file it writes
+  size_t output_bytes = size_t{64} << 10;   // of what it says; the rest is read and dropped
+};
+
+struct ConfinedEnd {
+  int status = 0;  // as waitpid() gives it
+  bool timed_out = false;
+  std::string output;  // of both its outputs
+};
+
+// OK if this host can confine programs; Unavailable with the reason.
+Status can_confine();
+
+// Runs it to its end. What it started and left behind in its process group is killed. Failed: it could not be started or confined;
+// nothing ran then. `confine` false: without Landlock, for code of this process's own user.
+Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine = true);
+
+}  // namespace tuner

@@ -1,0 +1,189 @@
+// Sources of users as kernels: what is compiled computes what the text says, and neither compiler nor text gets at what is not theirs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "compiler_core/foreign/compile_foreign.h"
+#include "compiler_core/foreign/compilers.h"
+#include "compiler_core/foreign/confined_program.h"
+#include "compiler_core/ir/foreign_code.h"
+#include "compiler_core/runtime/kernel.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tuner {
+namespace {
+
+using ::testing::HasSubstr;
+
+Buffer buffer(const std::string& name, BufferRole role, int64_t n, DType dtype = DType::kFloat32) {
+  return make_buffer(name, dtype, {n}, MemoryScope::kGlobal, role);
+}
+
+constexpr const char* kScale = "#include \"scale.h\"\nstatic void scale(const float* in, float* out, int n) {\n  for (int i = 0; i < n; ++i) out[i] = in[i] * FACTOR + OFFSET;\n}\n";
+
+Program scale(const std::string& text = kScale, bool cxx = false) {
+  ForeignCode code{.files = std::make_shared<std::vector<ForeignCode::File>>(std::vector<ForeignCode::File>{{"scale.c", text}, {"scale.h", "#define OFFSET 1\n"}}),
+                   .cxx = cxx,
+                   .compiler = cxx ? "c++" : "cc",
+                   .words = {"-O3", "-DFACTOR=3"},
+                   .source = "scale.c",
+                   .function = "scale",
+                   .arguments = {"(const float*){0}", "(float*){1}", "(int32_t)5"}};
+  Program program{.name = "kernel_of_test", .args = {buffer("in", BufferRole::kInput, 5), buffer("out", BufferRole::kOutput, 5)}};
+  program.foreign = std::make_shared<const ForeignCode>(std::move(code));
+  return program;
+}
+
+std::string refusal(const Program& program) {
+  const Result<Artifact> artifact = compile_foreign(program, "llvm -mcpu=x86-64", 1);
+  EXPECT_FALSE(artifact.is_ok());
+  if (!artifact.is_ok()) {
+    EXPECT_EQ(artifact.status().code(), StatusCode::kInvalidConfig) << artifact.message();
+  }
+  return artifact.is_ok() ? "" : artifact.message();
+}
+
+class Foreign : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const Status able = can_confine(); !able) GTEST_SKIP() << able.message();
+    if (const Result<Compiler> compiler = find_compiler("cc"); !compiler) GTEST_SKIP() << compiler.message();
+  }
+};
+
+TEST_F(Foreign, WhatIsCompiledComputesWhatTheTextSays) {
+  for (const bool cxx : {false, true}) {
+    const Result<Artifact> artifact = compile_foreign(scale(kScale, cxx), "llvm -mcpu=x86-64", 1);
+    ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+    EXPECT_THAT(artifact->manifest.toolchain, HasSubstr("source "));
+    const Result<Kernel> kernel = Kernel::load(*artifact);
+    ASSERT_TRUE(kernel.is_ok()) << kernel.message();
+    float in[5] = {1, 2, 3, 4, 5}, out[5] = {};
+    void* args[] = {in, out};
+    ASSERT_TRUE(kernel->call(args, {}).is_ok());
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(out[i], in[i] * 3 + 1);
+    // The same text is the same bytes, in whatever folder it was compiled.
+    EXPECT_EQ(compile_foreign(scale(kScale, cxx), "llvm -mcpu=x86-64", 1)->binary, artifact->binary);
+  }
+  EXPECT_EQ(to_text(scale()), "// scale.c, by cc -O3 -DFACTOR=3\nscale(in, out, (int32_t)5)\n");
+  EXPECT_THAT(*foreign_assembly(scale()), HasSubstr("kernel_of_test"));
+}
+
+TEST_F(Foreign, WhatTheCompilerRefusesIsToldInItsWords) {
+  EXPECT_THAT(refusal(scale("void scale(const float* in, float* out, int n) { out[0] = in[0] + oops; }")), HasSubstr("scale.c:1:"));
+  EXPECT_THAT(refusal(scale("void other(void) {}")), HasSubstr("scale"));
+  EXPECT_THAT(refusal(scale("void scale(const double* in, float* out, int n) {}")), HasSubstr("incompatible pointer type"));
+  EXPECT_THAT(refusal(scale("void gone(int); void scale(const float* in, float* out, int n) { gone(n); }")), HasSubstr("gone"));
+  EXPECT_THAT(refusal(scale("#error \x1b[2J cleared\n")), HasSubstr("\\x1b"));
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += "#warning a long line that says little but says it again and again\n#error more\n";
+  EXPECT_LE(refusal(scale(many)).size(), 5000u);
+  Program unknown = scale();
+  ForeignCode code = *unknown.foreign;
+  code.compiler = "tcc";
+  unknown.foreign = std::make_shared<const ForeignCode>(code);
+  const Result<Artifact> none = compile_foreign(unknown, "llvm -mcpu=x86-64", 1);
+  EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(none.message(), HasSubstr("is not on this host's list (cc, c++)"));
+}
+
+// Every way of a text to a file of the host's that its author did not bring.
+TEST_F(Foreign, ATextReadsNoFileOfTheHosts) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("secret.h")) << "#define SECRET 12345\n";
+  const std::string path = folder.file("secret.h"), body = "\nvoid scale(const float* in, float* out, int n) {}\n";
+  for (const std::string& text :
+       {"#include \"" + path + "\"" + body, "#define WHERE \"" + path + "\"\n#include WHERE" + body, "#include <../../.." + path + ">" + body,
+        "__asm__(\".incbin \\\"" + path + "\\\"\");" + body, "__asm__(\".include \\\"" + path + "\\\"\");" + body,
+        std::string("#include \"/etc/passwd\"") + body, std::string("__asm__(\".incbin \\\"/etc/passwd\\\"\");") + body,
+        std::string("#include \"/proc/self/environ\"") + body}) {
+    const std::string message = refusal(scale(text));
+    EXPECT_EQ(message.find("12345"), std::string::npos) << text;
+    EXPECT_EQ(message.find("root:"), std::string::npos) << text;
+  }
+}
+
+// --- any program ---
+
+ConfinedProgram shell(const TemporaryFolder& folder, const std::string& script) {
+  return {.path = "/bin/sh", .words = {"sh", "-c", script}, .folder = folder.path(), .deadline = std::chrono::seconds(20)};
+}
+
+TEST_F(Foreign, AConfinedProgramWritesItsFolderAndNothingElse) {
+  const TemporaryFolder folder, other;
+  std::ofstream(other.file("there")) << "theirs";
+  const std::string there = other.file("there"), fresh = other.file("fresh");
+  const Result<ConfinedEnd> end = run_confined(
+      shell(folder, "echo mine > made; cat made; cat " + there + "; echo x > " + fresh + "; echo x >> " + there + "; ls " + other.path().string() +
+                        "; rm -f " + there + "; ln -s " + there + " link; cat link; echo x > /dev/null && echo null; id -u; echo $TMPDIR $SECRET"));
+  ASSERT_TRUE(end.is_ok()) << end.message();
+  EXPECT_THAT(end->output, HasSubstr("mine\n"));
+  EXPECT_EQ(end->output.find("theirs"), std::string::npos) << end->output;
+  EXPECT_THAT(end->output, HasSubstr("null\n"));
+  EXPECT_THAT(end->output, HasSubstr(folder.path().string()));
+  EXPECT_FALSE(std::filesystem::exists(fresh));
+  std::ifstream in(there);
+  std::string text;
+  std::getline(in, text);
+  EXPECT_EQ(text, "theirs");
+}
+
+TEST_F(Foreign, AConfinedProgramHasAnEnd) {
+  const TemporaryFolder folder;
+  ConfinedProgram hanging = shell(folder, "sleep 100 & sleep 100 & echo $$; wait");
+  hanging.deadline = std::chrono::milliseconds(300);
+  const Result<ConfinedEnd> end = run_confined(hanging);
+  ASSERT_TRUE(end.is_ok());
+  EXPECT_TRUE(end->timed_out);
+  // All that it started is gone: nobody is left in its process group.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (::kill(-std::stoi(end->output), 0) == 0 && std::chrono::steady_clock::now() < until) ::usleep(10'000);
+  EXPECT_NE(::kill(-std::stoi(end->output), 0), 0);
+
+  ConfinedProgram large = shell(folder, "head -c 1000000 /dev/zero > file; echo $?; while :; do echo yes; done");
+  large.file_bytes = 4096;
+  large.output_bytes = 100;
+  large.deadline = std::chrono::milliseconds(500);
+  const Result<ConfinedEnd> loud = run_confined(large);
+  ASSERT_TRUE(loud.is_ok());
+  EXPECT_TRUE(loud->timed_out);
+  EXPECT_EQ(loud->output.size(), 100u);
+  EXPECT_LE(std::filesystem::file_size(folder.path() / "file"), 4096u);
+}
+
+TEST_F(Foreign, HowItEndedIsTold) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(WEXITSTATUS(run_confined(shell(folder, "exit 3"))->status), 3);
+  EXPECT_EQ(WTERMSIG(run_confined(shell(folder, "kill -9 $$"))->status), SIGKILL);
+  ConfinedProgram gone = shell(folder, "");
+  gone.path = "/usr/bin/there-is-no-such-program";
+  EXPECT_THAT(run_confined(gone).message(), HasSubstr("cannot be started: exec: No such file or directory"));
+}
+
+// --- the operator's list ---
+
+TEST_F(Foreign, CompilersComeFromTheOperatorsList) {
+  const TemporaryFolder folder;
+  const std::string script = folder.file("mycc");
+  std::ofstream(script) << "#!/bin/sh\necho 'mycc 7'\n";
+  ::chmod(script.c_str(), 0755);
+  ASSERT_EQ(::setenv("TUNER_COMPILERS", ("mycc=" + script + ",cc").c_str(), 1), 0);
+  EXPECT_EQ(find_compiler("mycc")->version, "mycc 7");
+  EXPECT_TRUE(find_compiler("cc").is_ok());
+  EXPECT_EQ(find_compiler("c++").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(listed_compilers(), (std::vector<std::string>{"mycc", "cc"}));
+  std::ofstream(script) << "#!/bin/sh\necho 'mycc 8, which is newer'\n";
+  EXPECT_EQ(find_compiler("mycc")->version, "mycc 8, which is newer");
+  ::unsetenv("TUNER_COMPILERS");
+  EXPECT_EQ(listed_compilers(), (std::vector<std::string>{"cc", "c++"}));
+}
+
+}  // namespace
+}  // namespace tuner
