@@ -73,6 +73,10 @@ struct Manifest {
   std::string target;     // canonical name
   std::string toolchain;  // "llvm 22.1.8 codegen 1"
   std::string digest;     // artifact_digest()
+  // Of code that a user's compiler made: the system's libraries it needs, by soname (may_be_needed()); and whether it starts threads of
+  // its own, up to `threads` at a time, in place of taking the host's.
+  std::vector<std::string> libraries;
+  bool own_threads = false;
   // Cubins only: what to launch, in order, on one stream; and the bytes of uninitialised device memory that
   // the caller must provide.
   std::vector<LaunchInfo> launches;
@@ -103,6 +107,10 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
 // of a shared object.
 std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest);
 void remove_artifact(const std::string& directory, const std::string& digest);
+// The sonames of the shared libraries that it needs; none of a file that is no ELF file of 64 bits, or is damaged.
+std::vector<std::string> needed_libraries(std::string_view binary);
+// True of the libraries that kernels may need: those of C, C++, their math and OpenMP. Each is on any host that has compilers.
+bool may_be_needed(std::string_view soname);
 // Bytes of instructions in a binary: its sections that may be executed. 0: it is no ELF file of 64 bits, or is damaged.
 int64_t code_bytes(std::string_view binary);
 

@@ -218,6 +218,8 @@ std::string Manifest::to_json() const {
             {"pack_args", json::array()}};
   for (const ArgInfo& a : args) j["args"].push_back(arg_to_json(a));
   for (const ArgInfo& a : pack_args) j["pack_args"].push_back(arg_to_json(a));
+  if (!libraries.empty()) j["libraries"] = libraries;
+  if (own_threads) j["own_threads"] = true;
   if (kind != binary_kind::kSharedObject) j["kind"] = kind;
   if (kind == binary_kind::kCubin) {
     j["workspaces"] = workspaces;
@@ -225,6 +227,13 @@ std::string Manifest::to_json() const {
     for (const LaunchInfo& l : pack_launches) j["pack_launches"].push_back(launch_to_json(l));
   }
   return j.dump();
+}
+
+bool may_be_needed(std::string_view soname) {
+  static constexpr std::string_view kKnown[] = {"libc.so.6",      "libm.so.6",     "libmvec.so.1",  "libpthread.so.0", "libstdc++.so.6",
+                                                "libgcc_s.so.1",  "libgomp.so.1",  "libomp.so.5",   "libatomic.so.1",  "ld-linux-x86-64.so.2",
+                                                "ld-linux-aarch64.so.1"};
+  return std::ranges::find(kKnown, soname) != std::end(kKnown);
 }
 
 Result<Manifest> parse_manifest(std::string_view text) {
@@ -247,6 +256,13 @@ Result<Manifest> parse_manifest(std::string_view text) {
       "args", [&](Reader& each) { m.args.push_back(read_arg(each)); }, kRequired);
   in.read_objects(
       "pack_args", [&](Reader& each) { m.pack_args.push_back(read_arg(each)); }, kRequired);
+  if (const json* libraries = in.list("libraries"))
+    for (const json& each : *libraries) {
+      const std::string name = each.is_string() ? each.get<std::string>() : "";
+      if (!may_be_needed(name)) in.refuse("libraries", "found ", found(each), ", which no kernel may need.");
+      m.libraries.push_back(name);
+    }
+  in.read("own_threads", m.own_threads);
   read_kind(in, m);
   if (m.entry.empty()) in.refuse("entry", "expected a symbol, found nothing");
   RETURN_IF_ERROR(in.status());

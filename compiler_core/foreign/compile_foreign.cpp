@@ -94,6 +94,10 @@ Result<Artifact> compile_foreign(const Program& program, const std::string& targ
   Artifact artifact;
   ASSIGN_OR_RETURN(artifact.manifest.toolchain, foreign_toolchain(program));
   ASSIGN_OR_RETURN(artifact.binary, compiled(program, {"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
+  artifact.manifest.libraries = needed_libraries(artifact.binary);
+  for (const std::string& library : artifact.manifest.libraries)
+    if (!may_be_needed(library)) return invalid_config("it needs ", printable(library), "; kernels may need the libraries of C, C++ and OpenMP");
+  artifact.manifest.own_threads = threads > 1;
   artifact.manifest.entry = program.name;
   artifact.manifest.args = argument_infos(program.args);
   artifact.manifest.threads = threads;

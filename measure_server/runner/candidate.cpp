@@ -1,5 +1,6 @@
 #include "measure_server/runner/candidate.h"
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -286,18 +287,36 @@ class Child {
     return (status.is_ok() || setup_failed(status.message())) && map_others();
   }
 
+  // The system's libraries that it needs come in while the host's files can be seen. OpenMP's takes as many threads as the target has.
+  bool load_libraries() {
+    if (m_.own_threads) ::setenv("OMP_NUM_THREADS", std::to_string(m_.threads).c_str(), 1);
+    for (const std::string& library : m_.libraries)
+      if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) return load_failed(str("this host has no ", library));
+    return true;
+  }
+
+  // Threads that a candidate starts inherit where this one may run.
+  static bool run_on(const std::vector<int>& cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus) CPU_SET(static_cast<size_t>(cpu), &set);
+    return cpus.empty() || ::sched_setaffinity(0, sizeof set, &set) == 0;
+  }
+
   bool load() {
+    if (!load_libraries()) return false;
     if (!plan_.jail->enter(plan_.runner, plan_.shared_object->fd()))
       return setup_failed("the child cannot be kept apart from this host as it was before");
     const std::vector<int>& cpus = plan_.request->cpus;
     try {
-      pool_ = std::make_unique<ThreadPool>(m_.threads, cpus);
+      pool_ = m_.own_threads ? std::make_unique<ThreadPool>(1, std::vector<int>()) : std::make_unique<ThreadPool>(m_.threads, cpus);
     } catch (const std::system_error& e) {
       return setup_failed(str("the kernel's ", m_.threads, " threads cannot be started: ", e.what()));
     }
     rt_ = pool_->runtime(workspace_.data());
     wake_threads();  // a thread that has not begun yet would make system calls of libc's that are not listed
-    if (!plan_.jail->shut(&report_.asked_for_shared))
+    if (m_.own_threads && !run_on(cpus)) return setup_failed("its CPUs cannot be chosen");
+    if (!plan_.jail->shut(&report_.asked_for_shared, m_.own_threads))
       return setup_failed("the filter of system calls is refused");
 
     enter(Phase::kLoading);

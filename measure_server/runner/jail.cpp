@@ -32,6 +32,8 @@ constexpr int kAllNamespaces =
 
 // Ids that neither distributions nor systemd give to anybody (60578 to 61183). Runners that live at one time
 // draw different ones, as a rule.
+constexpr rlim_t kMostThreads = 4096;  // of a candidate that starts its own
+
 uid_t unused_uid() { return 60'600 + static_cast<uid_t>(getpid()) % 500; }
 
 void limit(__rlimit_resource resource, rlim_t value) {
@@ -125,6 +127,7 @@ std::unique_ptr<Jail> Jail::make(Isolation at_most, std::set<std::string> withou
   for (const JailRule& r : jail_rules())
     if (without.count(r.name) != 0) rule = r.name;
   jail->filter_ = JailFilter(rule, unchecked);
+  jail->filter_with_threads_ = JailFilter(rule, unchecked, /*own_threads=*/true);
   jail->without_ = std::move(without);
   return jail;
 }
@@ -219,11 +222,12 @@ bool Jail::enter(pid_t runner, int keep_fd) const {
   return true;
 }
 
-bool Jail::shut(uint32_t* asked_for_shared) {
-  if (has("processes")) limit(RLIMIT_NPROC, 0);
+bool Jail::shut(uint32_t* asked_for_shared, bool own_threads) {
+  // The limit counts threads as well. Where the filter is, it lets no process through.
+  if (has("processes") && (!own_threads || level_ == Isolation::kNone)) limit(RLIMIT_NPROC, own_threads ? kMostThreads : 0);
   if (level_ == Isolation::kNone || !has("seccomp")) return true;
   handle_traps(asked_for_shared);
-  return filter_.install() == 0;
+  return (own_threads ? filter_with_threads_ : filter_).install() == 0;
 }
 
 bool descriptors_untouched() {

@@ -55,8 +55,9 @@ class Jail {
   bool enter(pid_t runner, int keep_fd) const;
   // In the child, once its threads run: from here on no process or thread is started, no thread moves to
   // another CPU, and (from level process on) only listed system calls are made. False: the filter is refused.
-  // `asked_for_shared`: becomes 1 when it asks for memory that the limit of memory does not see.
-  bool shut(uint32_t* asked_for_shared = nullptr);
+  // `asked_for_shared`: becomes 1 when it asks for memory that the limit of memory does not see. `own_threads`: it may start threads
+  // (no processes), which the limit of memory bounds.
+  bool shut(uint32_t* asked_for_shared = nullptr, bool own_threads = false);
 
  private:
   Jail() = default;
@@ -68,7 +69,7 @@ class Jail {
   Isolation level_ = Isolation::kNone;
   uid_t uid_ = 0;  // of candidates; 0: that of the runner, which is not root
   std::unique_ptr<Namespaces> namespaces_;
-  JailFilter filter_;
+  JailFilter filter_, filter_with_threads_;
   std::set<std::string> without_;
 };
 

@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -29,6 +30,10 @@ constexpr unsigned kArch = AUDIT_ARCH_AARCH64;
 
 constexpr uint32_t kRefused = SECCOMP_RET_ERRNO | EPERM;
 
+// What pthread_create() of glibc asks for.
+constexpr uint32_t kThread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
+                             CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+
 // The low half of an argument; every checked one is an int. Both architectures are little-endian.
 constexpr uint32_t argument_offset(int i) {
   return static_cast<uint32_t>(offsetof(seccomp_data, args)) + 8 * static_cast<uint32_t>(i);
@@ -36,8 +41,8 @@ constexpr uint32_t argument_offset(int i) {
 
 }  // namespace
 
-// What is called most comes first. Threads are started before the filter is there, so nothing here makes one,
-// and none is pinned elsewhere.
+// What is called most comes first. The host's threads are started before the filter is there, so nothing here makes one, and none is
+// pinned elsewhere; a candidate with threads of its own makes those that glibc makes: of this process, with all its flags.
 const std::vector<JailRule>& jail_rules() {
   using enum JailRule::Kind;
   static const std::vector<JailRule> rules = {
@@ -76,17 +81,24 @@ const std::vector<JailRule>& jail_rules() {
       {"rt_sigreturn", SYS_rt_sigreturn, kAllowed, "the end of our handler of traps"},
       {"restart_syscall", SYS_restart_syscall, kAllowed, "a wait goes on after SIGSTOP and SIGCONT"},
       {"exit_group", SYS_exit_group, kAllowed, "the end"},
+      // The flags are in memory, where no filter sees them; glibc then takes clone.
+      {.name = "clone3", .number = SYS_clone3, .kind = kUnknown, .needed_for = "threads", .for_threads = true},
+      {.name = "clone", .number = SYS_clone, .kind = kAllowedIf, .needed_for = "threads", .values = {kThread}, .for_threads = true},
+      {.name = "set_robust_list", .number = SYS_set_robust_list, .kind = kAllowed, .needed_for = "threads", .for_threads = true},
+      {.name = "rseq", .number = SYS_rseq, .kind = kAllowed, .needed_for = "threads", .for_threads = true},
+      {.name = "sched_yield", .number = SYS_sched_yield, .kind = kAllowed, .needed_for = "threads that spin", .for_threads = true},
+      {.name = "exit", .number = SYS_exit, .kind = kAllowed, .needed_for = "threads", .for_threads = true},
   };
   return rules;
 }
 
-JailFilter::JailFilter(std::string_view without, std::string_view unchecked) {
+JailFilter::JailFilter(std::string_view without, std::string_view unchecked, bool own_threads) {
   add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
   add(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0);
   add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
   add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
   for (const JailRule& rule : jail_rules())
-    if (rule.name != without) add_rule(rule, /*checked=*/rule.name != unchecked);
+    if (rule.name != without && (own_threads || !rule.for_threads)) add_rule(rule, /*checked=*/rule.name != unchecked);
   add(BPF_RET | BPF_K, kRefused);
 }
 
@@ -96,7 +108,9 @@ void JailFilter::add(unsigned short op, uint32_t k, uint8_t yes, uint8_t no) {
 
 void JailFilter::add_rule(const JailRule& rule, bool checked) {
   if (rule.kind != JailRule::kAllowedIf || !checked) {
-    const uint32_t answer = rule.kind == JailRule::kTrapped && checked ? SECCOMP_RET_TRAP : SECCOMP_RET_ALLOW;
+    const uint32_t answer = rule.kind == JailRule::kUnknown            ? SECCOMP_RET_ERRNO | ENOSYS
+                            : rule.kind == JailRule::kTrapped && checked ? SECCOMP_RET_TRAP
+                                                                         : SECCOMP_RET_ALLOW;
     add(BPF_JMP | BPF_JEQ | BPF_K, rule.number, 0, 1);
     add(BPF_RET | BPF_K, answer);
     return;

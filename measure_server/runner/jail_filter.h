@@ -22,6 +22,7 @@ struct JailRule {
     kAllowed,
     kAllowedIf,  // only with the argument checked below
     kTrapped,    // answered by our own handler, see handle_traps()
+    kUnknown,    // as on a kernel that does not have it
   };
   const char* name;  // of the system call
   unsigned number;
@@ -33,6 +34,7 @@ struct JailRule {
   std::vector<uint32_t> values = {};
   bool self = false;
   bool trapped_otherwise = false;  // another argument is answered by our handler, not refused
+  bool for_threads = false;        // only of candidates that start threads of their own
 };
 
 // Every rule of the jail.
@@ -42,7 +44,8 @@ const std::vector<JailRule>& jail_rules();
 // left out, and of one whose argument is not checked; empty: none.
 class JailFilter {
  public:
-  explicit JailFilter(std::string_view without = "", std::string_view unchecked = "");
+  // `own_threads`: for a candidate that may start threads.
+  explicit JailFilter(std::string_view without = "", std::string_view unchecked = "", bool own_threads = false);
   // Installs it for all threads of this process, for good. Sets no_new_privs, which it needs. SPEC_ALLOW is
   // set: the default turns on a mitigation (SSBD) that slows the code being timed. Returns 0 or errno.
   int install();

@@ -19,6 +19,8 @@
 #include <cerrno>
 #include <functional>
 #include <map>
+#include <system_error>
+#include <thread>
 
 namespace tuner {
 namespace {
@@ -40,16 +42,18 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-Seen in_jail(Jail& jail, const Attempt& attempt) {
-  static long* const result =
-      static_cast<long*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+// What an attempt has come to, where this process sees it.
+long* const result =
+    static_cast<long*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+
+Seen in_jail(Jail& jail, const Attempt& attempt, bool own_threads = false) {
   *result = -1;
   const pid_t runner = getpid();
   const int binary = memfd_create("candidate", 0);
   const pid_t child = jail.fork_child();
   if (child == 0) {
     self = getpid();
-    if (jail.enter(runner, binary) && jail.shut()) *result = attempt();
+    if (jail.enter(runner, binary) && jail.shut(nullptr, own_threads)) *result = attempt();
     _exit(0);
   }
   Seen seen;
@@ -77,9 +81,9 @@ class JailTest : public testing::Test {
   bool has(const char* piece) const { return found_.piece(piece)->missing.empty(); }
   // Level strict where it is to be had, else process.
   static Seen with(std::set<std::string> without, const Attempt& attempt, const std::string& unchecked = "",
-                   Isolation at_most = Isolation::kStrict) {
+                   Isolation at_most = Isolation::kStrict, bool own_threads = false) {
     const std::unique_ptr<Jail> jail = Jail::make(at_most, std::move(without), unchecked);
-    return in_jail(*jail, attempt);
+    return in_jail(*jail, attempt, own_threads);
   }
   IsolationFound found_;
 };
@@ -124,6 +128,27 @@ const std::map<std::string, Attempt> kUses = {
     {"restart_syscall", [] { return syscall(SYS_restart_syscall) < 0 && errno == EINTR ? 0L : 1L; }},
     // The process ends by it after each attempt.
     {"exit_group", [] { return 0L; }},
+    // Of candidates that start threads.
+    {"clone3", [] { return syscall(SYS_clone3, nullptr, 0) < 0 && errno == ENOSYS ? 0L : 1L; }},
+    {"clone",
+     [] {
+       try {
+         std::thread([] {}).join();
+         return 0L;
+       } catch (const std::system_error&) {
+         return 1L;
+       }
+     }},
+    {"set_robust_list", [] { return did(syscall(SYS_set_robust_list, nullptr, 24)); }},
+    // The process has one already.
+    {"rseq", [] { return did(syscall(SYS_rseq, page, 32, 0, 0)) == EPERM ? 1L : 0L; }},
+    {"sched_yield", [] { return did(syscall(SYS_sched_yield)); }},
+    {"exit",
+     [] {
+       *result = 0;
+       syscall(SYS_exit, 0);
+       return 1L;
+     }},
 };
 
 TEST_F(JailTest, EverySystemCallThatIsListedIsNeeded) {
@@ -131,8 +156,14 @@ TEST_F(JailTest, EverySystemCallThatIsListedIsNeeded) {
   for (const JailRule& rule : jail_rules()) {
     SCOPED_TRACE(rule.name);
     ASSERT_TRUE(kUses.contains(rule.name)) << "a rule that no test needs";
-    EXPECT_EQ(with({}, kUses.at(rule.name)), kWorks);
-    EXPECT_NE(with({rule.name}, kUses.at(rule.name)), kWorks);
+    const auto seen = [&](std::set<std::string> without, bool own_threads) {
+      return with(std::move(without), kUses.at(rule.name), "", Isolation::kStrict, own_threads);
+    };
+    EXPECT_EQ(seen({}, rule.for_threads), kWorks);
+    EXPECT_NE(seen({rule.name}, rule.for_threads), kWorks);
+    if (rule.for_threads) {
+      EXPECT_NE(seen({}, false), kWorks) << "a candidate without threads of its own";
+    }
   }
 }
 
@@ -152,16 +183,25 @@ const std::map<std::string, Attempt> kAttacks = {
     {"kill", [] { return refused(syscall(SYS_kill, 1, 0)); }},
     {"openat", [] { return refused(syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY)); }},
     {"newfstatat", [] { return refused(syscall(SYS_newfstatat, AT_FDCWD, "/", page, 0)); }},
+    {"clone",
+     [] {
+       const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+       if (child == 0) _exit(0);
+       return refused(child);
+     }},
 };
 
 TEST_F(JailTest, EveryCheckOfAnArgumentKeepsSomethingOut) {
   if (found_.level != Isolation::kStrict) GTEST_SKIP() << "level strict: " << found_.why_not_more();
   for (const JailRule& rule : jail_rules()) {
-    if (rule.kind == JailRule::kAllowed) continue;
+    if (rule.kind == JailRule::kAllowed || rule.kind == JailRule::kUnknown) continue;
     SCOPED_TRACE(rule.name);
     ASSERT_TRUE(kAttacks.contains(rule.name)) << "a check that no test needs";
-    EXPECT_EQ(with({}, kAttacks.at(rule.name)), kWorks);
-    EXPECT_NE(with({}, kAttacks.at(rule.name), /*unchecked=*/rule.name), kWorks);
+    const auto seen = [&](const char* unchecked) {
+      return with({}, kAttacks.at(rule.name), unchecked, Isolation::kStrict, rule.for_threads);
+    };
+    EXPECT_EQ(seen(""), kWorks);
+    EXPECT_NE(seen(rule.name), kWorks);
   }
 }
 
