@@ -40,23 +40,17 @@ std::string with_operands(const std::string& argument) {
 
 std::string entry_file(const ForeignCode& code) { return code.cxx ? "tuner_entry.cpp" : "tuner_entry.c"; }
 
-// What a compiler said, for a person: its first 4 KiB, where the first errors are.
-std::string said(const std::string& output) {
-  std::string text = printable_lines(output.substr(0, kMostSaid));
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
-// Runs the compiler over the entry in a folder of its own and reads the file that it makes.
-Result<std::string> compiled(const Program& program, const std::vector<std::string>& mode, const std::string& made) {
+// Runs the compiler over the entry, with `behind` after it, in a folder of its own. `made`: the file that it makes there.
+Result<std::unique_ptr<ScratchFolder>> compiled(const Program& program, const std::string& behind, const std::vector<std::string>& mode,
+                                                const std::string& made) {
   const ForeignCode& code = *program.foreign;
   ASSIGN_OR_RETURN(const Compiler compiler, find_compiler(code.compiler));
-  ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-source"));
+  ASSIGN_OR_RETURN(auto folder, ScratchFolder::make("tuner-source"));
   for (const ForeignCode::File& file : *code.files) {
     RETURN_IF_ERROR(make_folders(fs::path(folder->file(file.name)).parent_path()));
     RETURN_IF_ERROR(replace_file(folder->file(file.name), file.text));
   }
-  RETURN_IF_ERROR(replace_file(folder->file(entry_file(code)), foreign_entry(program)));
+  RETURN_IF_ERROR(replace_file(folder->file(entry_file(code)), foreign_entry(program) + behind));
   ConfinedProgram run{.path = compiler.path, .words = {code.compiler}, .folder = folder->path(), .readable = {fs::path(compiler.path).parent_path()}};
   // Before the user's words, which may say otherwise.
   for (const char* word : {"-O2", "-fPIC", "-fvisibility=hidden"}) run.words.emplace_back(word);
@@ -67,17 +61,35 @@ Result<std::string> compiled(const Program& program, const std::vector<std::stri
   for (const char* word : {"-fdiagnostics-color=never", "-I."}) run.words.emplace_back(word);
   run.words.insert(run.words.end(), mode.begin(), mode.end());
   for (const std::string& word : {entry_file(code), std::string("-o"), made}) run.words.push_back(word);
-  if (made.ends_with(".so")) run.words.emplace_back("-lm");
+  if (!made.ends_with(".s")) run.words.emplace_back("-lm");
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
   if (end.timed_out)
-    return invalid_config(code.compiler, " did not end within ", run.deadline.count() / 1000, " s", end.output.empty() ? "" : "\n", said(end.output));
+    return invalid_config(code.compiler, " did not end within ", run.deadline.count() / 1000, " s", end.output.empty() ? "" : "\n", said_by(end.output));
   if (end.status != 0)
     return invalid_config(code.compiler, WIFSIGNALED(end.status) ? " was ended by " + signal_text(WTERMSIG(end.status)) : " refuses it",
-                          end.output.empty() ? "" : ":\n", said(end.output));
+                          end.output.empty() ? "" : ":\n", said_by(end.output));
+  return folder;
+}
+
+// The same, and the file's content.
+Result<std::string> compiled_file(const Program& program, const std::vector<std::string>& mode, const std::string& made) {
+  ASSIGN_OR_RETURN(const auto folder, compiled(program, "", mode, made));
   return read_whole(folder->file(made), kMostBinary);
 }
 
 }  // namespace
+
+std::string said_by(const std::string& output) {
+  std::string text = printable_lines(output.substr(0, kMostSaid));
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+Result<ForeignProgram> compile_foreign_program(const Program& program, const std::string& main_text) {
+  ASSIGN_OR_RETURN(auto folder, compiled(program, main_text, {}, "program"));
+  std::string path = folder->file("program");
+  return ForeignProgram{std::move(folder), std::move(path)};
+}
 
 std::string foreign_entry(const Program& program) {
   const ForeignCode& code = *program.foreign;
@@ -93,7 +105,7 @@ Result<Artifact> compile_foreign(const Program& program, const std::string& targ
   CHECK(program.foreign != nullptr) << program.name << " has loops";
   Artifact artifact;
   ASSIGN_OR_RETURN(artifact.manifest.toolchain, foreign_toolchain(program));
-  ASSIGN_OR_RETURN(artifact.binary, compiled(program, {"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
+  ASSIGN_OR_RETURN(artifact.binary, compiled_file(program, {"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
   artifact.manifest.libraries = needed_libraries(artifact.binary);
   for (const std::string& library : artifact.manifest.libraries)
     if (!may_be_needed(library)) return invalid_config("it needs ", printable(library), "; kernels may need the libraries of C, C++ and OpenMP");
@@ -111,6 +123,6 @@ Result<std::string> foreign_toolchain(const Program& program) {
   return str("source ", compiler.version);
 }
 
-Result<std::string> foreign_assembly(const Program& program) { return compiled(program, {"-S", "-fno-asynchronous-unwind-tables"}, "kernel.s"); }
+Result<std::string> foreign_assembly(const Program& program) { return compiled_file(program, {"-S", "-fno-asynchronous-unwind-tables"}, "kernel.s"); }
 
 }  // namespace tuner

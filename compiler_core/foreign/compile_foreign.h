@@ -1,9 +1,11 @@
 // From a Program whose code is a user's text to an artifact.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/stmt.h"
 
@@ -18,6 +20,16 @@ Result<Artifact> compile_foreign(const Program& program, const std::string& targ
 
 // "gcc 12.2.0 ...": of records that this code makes here. Errors as above.
 Result<std::string> foreign_toolchain(const Program& program);
+
+// A program of the entry with `main_text` behind it, in a folder that goes with it.
+struct ForeignProgram {
+  std::unique_ptr<ScratchFolder> folder;
+  std::string path;
+};
+Result<ForeignProgram> compile_foreign_program(const Program& program, const std::string& main_text);
+
+// What a program of a user's, or a compiler, said, for a person: its first 4 KiB without control characters.
+std::string said_by(const std::string& output);
 
 // The assembly of it, for people.
 Result<std::string> foreign_assembly(const Program& program);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 namespace tuner {
@@ -24,6 +25,8 @@ using std::chrono::steady_clock;
 
 // Of newer headers than Debian 12's.
 constexpr uint64_t kTruncate = uint64_t{1} << 14, kIoctl = uint64_t{1} << 15;
+// Ids that neither distributions nor systemd give to anybody (60578 to 61183).
+constexpr uid_t kNobodys = 60'600;
 constexpr uint64_t kAnyNetwork = 3;
 constexpr uint64_t kScoped = 3;  // no signals to others, no abstract sockets
 struct RulesetAttributes {
@@ -91,7 +94,17 @@ struct Prepared {
   std::vector<char*> words, environment;
   std::vector<std::string> texts;
   int rules = -1;
+  uid_t user = 0;  // 0: as it is
 };
+
+// The folder and all in it become that user's.
+Status give_to(const std::string& folder, uid_t user) {
+  std::error_code error;
+  if (::lchown(folder.c_str(), user, user) != 0) return failed(folder, ": ", std::strerror(errno));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error))
+    if (::lchown(entry.path().c_str(), user, user) != 0) return failed(entry.path().string(), ": ", std::strerror(errno));
+  return error ? failed(folder, ": ", error.message()) : Status::ok();
+}
 
 void limit(int resource, int64_t most) {
   rlimit now{};
@@ -128,6 +141,12 @@ void limit(int resource, int64_t most) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, 256);
   limit(RLIMIT_CPU, program.deadline.count() / 1000 + 2);
+  // Privileges go with root; groups first.
+  if (prepared.user != 0 && (::syscall(SYS_setgroups, 0, nullptr) != 0 || ::syscall(SYS_setresgid, prepared.user, prepared.user, prepared.user) != 0 ||
+                             ::syscall(SYS_setresuid, prepared.user, prepared.user, prepared.user) != 0))
+    refuse(9);
+  // The change of user clears it.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) refuse(2);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) refuse(6);
   if (rules >= 0 && ::syscall(SYS_landlock_restrict_self, rules, 0) != 0) refuse(7);
   if (rules >= 0) ::close(rules);
@@ -170,6 +189,11 @@ Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
   for (const char* text : {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}) prepared.texts.emplace_back(text);
   prepared.texts.push_back("TMPDIR=" + program.folder);
   prepared.texts.push_back("HOME=" + program.folder);
+  prepared.texts.insert(prepared.texts.end(), program.environment.begin(), program.environment.end());
+  if (program.untrusted && ::geteuid() == 0) {
+    prepared.user = kNobodys + static_cast<uid_t>(::getpid()) % 500;
+    RETURN_IF_ERROR(give_to(program.folder, prepared.user));
+  }
   for (size_t i = 0; i < prepared.texts.size(); ++i)
     (i < program.words.size() ? prepared.words : prepared.environment).push_back(prepared.texts[i].data());
   prepared.words.push_back(nullptr);
@@ -200,8 +224,8 @@ Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
   }
   int refused[2];
   if (::read(told_out.fd(), refused, sizeof refused) != sizeof refused) return end;
-  static constexpr const char* kSteps[] = {"", "setsid", "parent's death", "/dev/null", "descriptors", "chdir", "no_new_privs", "landlock_restrict_self", "exec"};
-  return failed(program.path, ": cannot be started: ", kSteps[std::clamp(refused[0], 0, 8)], ": ", std::strerror(refused[1]));
+  static constexpr const char* kSteps[] = {"", "setsid", "parent's death", "/dev/null", "descriptors", "chdir", "no_new_privs", "landlock_restrict_self", "exec", "another user"};
+  return failed(program.path, ": cannot be started: ", kSteps[std::clamp(refused[0], 0, 9)], ": ", std::strerror(refused[1]));
 }
 
 }  // namespace tuner

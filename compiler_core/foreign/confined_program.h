@@ -22,6 +22,9 @@ struct ConfinedProgram {
   int64_t memory_bytes = int64_t{4} << 30;  // addresses of each process
   int64_t file_bytes = int64_t{256} << 20;  // of each file it writes
   size_t output_bytes = size_t{64} << 10;   // of what it says; the rest is read and dropped
+  std::vector<std::string> environment;     // NAME=VALUE, beside PATH, LC_ALL, TMPDIR and HOME
+  // Code of a stranger's. Where we are root, it runs as a user that nobody else is, to whom the folder is given.
+  bool untrusted = false;
 };
 
 struct ConfinedEnd {

@@ -44,8 +44,10 @@ json to_json(const SourceArgument& a) {
   out["shape"] = a.shape;
   out["role"] = word(a.role, kRoles);
   out["contents"] = word(a.contents.kind, kContents);
-  out["low"] = a.contents.low;
-  out["high"] = a.contents.high;
+  if (a.contents.has_range) {
+    out["low"] = a.contents.low;
+    out["high"] = a.contents.high;
+  }
   out["file"] = a.contents.file;
   out["absolute"] = a.absolute;
   out["relative"] = a.relative;
@@ -73,6 +75,7 @@ SourceArgument read_argument(Reader& in) {
   }
   read_word(in, "role", a.role, kRoles);
   read_word(in, "contents", a.contents.kind, kContents);
+  a.contents.has_range = in.get("low") != nullptr;
   in.read("low", a.contents.low);
   in.read("high", a.contents.high);
   in.read("file", a.contents.file);

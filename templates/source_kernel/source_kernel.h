@@ -32,7 +32,9 @@ struct SourceFile {
 enum class ContentsKind : uint8_t { kRandom, kZeros, kIota, kFile };
 struct Contents {
   ContentsKind kind = ContentsKind::kRandom;
-  double low = -1, high = 1;  // of kRandom: evenly from [low, high); integers: both included
+  // Of kRandom: evenly from [low, high); of integers, both included. Without a range: [-1, 1), all of int8 and uint8, -1000 to 1000.
+  bool has_range = false;
+  double low = 0, high = 0;
   std::string file;           // of kFile: a .npy of the argument's type and shape
 };
 

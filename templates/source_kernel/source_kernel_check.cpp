@@ -1,5 +1,6 @@
 // What must hold of a kernel, whether a person or another program describes it.
 #include <algorithm>
+#include <cmath>
 #include <regex>
 #include <set>
 
@@ -85,11 +86,27 @@ class Checker {
         if (bytes > kMostOperandBytes) return at(key, "shape: the buffer is larger than 2^40 bytes");
       }
       all += bytes;
+      RETURN_IF_ERROR(range(key, a));
       outputs += a.role == SourceRole::kIn ? 0 : 1;
     }
     if (outputs == 0) return at("arguments", "expected a buffer of role \"out\" or \"inout\", found none: nothing could be checked");
     if (all > kMostOperandBytes) return at("arguments", "the buffers are larger than 2^40 bytes together");
     return Status::ok();
+  }
+  // A range holds numbers of the type.
+  static Status range(const std::string& key, const SourceArgument& a) {
+    if (!a.contents.has_range) return Status::ok();
+    const auto [least, most] = a.dtype == DType::kBool      ? std::pair(0.0, 1.0)
+                               : a.dtype == DType::kInt8    ? std::pair(-128.0, 127.0)
+                               : a.dtype == DType::kUInt8   ? std::pair(0.0, 255.0)
+                               : a.dtype == DType::kInt32   ? std::pair(-0x1p31, 0x1p31 - 1)
+                               : a.dtype == DType::kInt64   ? std::pair(-0x1p53, 0x1p53)
+                               : a.dtype == DType::kFloat16 ? std::pair(-65504.0, 65504.0)
+                               : a.dtype == DType::kFloat64 ? std::pair(-1e300, 1e300)
+                                                            : std::pair(-3e38, 3e38);
+    const double low = a.contents.low, high = a.contents.high;
+    if (low >= least && high <= most && low <= high && (is_float(a.dtype) || std::floor(high) >= std::ceil(low))) return Status::ok();
+    return at(key, "contents: expected numbers of ", dtype_name(a.dtype), ", found ", low, " to ", high);
   }
   static Status scalar(const std::string& key, const SourceArgument& a) {
     const auto fits = [&](int64_t low, int64_t high) -> Status {

@@ -180,6 +180,7 @@ class KernelReader {
       range.read("from", a.contents.low, json_input::kRequired);
       range.read("to", a.contents.high, json_input::kRequired);
       in.adopt(range.finish());
+      a.contents.has_range = true;
       if (!(a.contents.low <= a.contents.high)) in.refuse("contents", "expected from <= to, found ", found(*contents), ".");
       return;
     }

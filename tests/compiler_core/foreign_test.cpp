@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "compiler_core/foreign/compile_foreign.h"
 #include "compiler_core/foreign/compilers.h"
 #include "compiler_core/foreign/confined_program.h"
+#include "compiler_core/foreign/run_foreign.h"
 #include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/support/temporary_folder.h"
@@ -49,6 +51,9 @@ std::string refusal(const Program& program) {
   }
   return artifact.is_ok() ? "" : artifact.message();
 }
+
+// Rules for networks are in Linux 6.7 and newer.
+bool landlock_network() { return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1U) >= 4; }
 
 class Foreign : public ::testing::Test {
  protected:
@@ -107,6 +112,70 @@ TEST_F(Foreign, ATextReadsNoFileOfTheHosts) {
     const std::string message = refusal(scale(text));
     EXPECT_EQ(message.find("12345"), std::string::npos) << text;
     EXPECT_EQ(message.find("root:"), std::string::npos) << text;
+  }
+}
+
+// --- one run, for an answer ---
+
+std::vector<std::string> bytes_of(const std::vector<float>& numbers) {
+  return {std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float))};
+}
+
+TEST_F(Foreign, OneRunGivesItsAnswer) {
+  const auto answers = run_foreign(scale(), bytes_of({1, 2, 3, 4, 5}));
+  ASSERT_TRUE(answers.is_ok()) << answers.message();
+  ASSERT_EQ(answers->size(), 1u);
+  EXPECT_EQ((*answers)[0], bytes_of({4, 7, 10, 13, 16})[0]);
+  // What is not written is seen.
+  const auto none = run_foreign(scale("void scale(const float* in, float* out, int n) {}"), bytes_of({1, 2, 3, 4, 5}));
+  EXPECT_EQ((*none)[0], std::string(20, '\xff'));
+  EXPECT_EQ(run_foreign(scale(kScale, /*cxx=*/true), bytes_of({1, 2, 3, 4, 5}))->at(0), answers->at(0));
+}
+
+TEST_F(Foreign, ARunThatGoesWrongIsToldWithWhatItPrinted) {
+  const auto wrong = [](const std::string& body) {
+    ForeignRun run;
+    run.deadline = std::chrono::milliseconds(1500);
+    const auto answers =
+        run_foreign(scale("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n#include <signal.h>\n#include <sys/socket.h>\n"
+                          "void scale(const float* in, float* out, int n) {" + body + "}"),
+                    bytes_of({1, 2, 3, 4, 5}), run);
+    EXPECT_FALSE(answers.is_ok());
+    return answers.message();
+  };
+  EXPECT_THAT(wrong("*(volatile int*)0 = 1;"), HasSubstr("scale did not end well: signal 11 (SIGSEGV)"));
+  EXPECT_THAT(wrong("puts(\"here \\x1b[2J\"); fflush(stdout); abort();"), HasSubstr("it printed: here \\x1b[2J"));
+  EXPECT_THAT(wrong("for (;;) pause();"), HasSubstr("scale did not end within 1 s"));
+  EXPECT_THAT(wrong("remove(\"tuner_operand_1\"); _exit(0);"), HasSubstr("tuner_operand_1"));
+}
+
+// What it could do to the host, each told by what it leaves in its answer.
+TEST_F(Foreign, ARunTouchesNothingOfTheHosts) {
+  const TemporaryFolder folder;
+  const std::string there = folder.file("there");
+  std::ofstream(there) << "theirs";
+  ::chmod(folder.path().c_str(), 0777);
+  ::chmod(there.c_str(), 0666);
+  const auto answers = run_foreign(
+      scale(str("#include <errno.h>\n#include <fcntl.h>\n#include <signal.h>\n#include <sys/mount.h>\n#include <sys/socket.h>\n#include <netinet/in.h>\n"
+                "#include <arpa/inet.h>\n#include <unistd.h>\n"
+                "void scale(const float* in, float* out, int n) {"
+                "  out[0] = open(\"", there, "\", O_RDONLY) >= 0;"
+                "  out[1] = open(\"", there, "\", O_WRONLY) >= 0 || unlink(\"", there, "\") == 0;"
+                "  out[2] = kill(", ::getpid(), ", 0) == 0;"
+                "  out[3] = geteuid() == 0 || mount(\"none\", \"/usr\", \"tmpfs\", 0, 0) == 0;"
+                "  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(INADDR_LOOPBACK)}};"
+                "  const int s = socket(AF_INET, SOCK_STREAM, 0); errno = 0;"
+                "  out[4] = connect(s, (struct sockaddr*)&a, sizeof a) == 0 || errno == ECONNREFUSED; }")),
+      bytes_of({1, 2, 3, 4, 5}));
+  ASSERT_TRUE(answers.is_ok()) << answers.message();
+  const auto* const out = reinterpret_cast<const float*>(answers->at(0).data());
+  EXPECT_EQ(out[0], 0) << "it read a file";
+  EXPECT_EQ(out[1], 0) << "it wrote a file";
+  EXPECT_EQ(out[2], 0) << "it may send signals";
+  EXPECT_EQ(out[3], 0) << "it is root";
+  if (landlock_network()) {
+    EXPECT_EQ(out[4], 0) << "it has a network";
   }
 }
 

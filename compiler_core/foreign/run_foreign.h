@@ -1,0 +1,23 @@
+// Runs a user's function once, for its answer: as a program of its own that sees nothing but its operands.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/stmt.h"
+
+namespace tuner {
+
+struct ForeignRun {
+  std::chrono::milliseconds deadline{60'000};
+  int threads = 1;  // what OpenMP's kernels take
+};
+
+// `given`: the bytes of the arguments of role input, constant and inout, in their order. Returns those of the outputs (output, inout), in
+// their order; what the function does not write is 0xFF in each byte. Requires program.foreign. InvalidConfig: it does not compile,
+// crashes, or does not end; the message says which, with what it printed. Errors of this host as run_confined().
+Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given, const ForeignRun& run = {});
+
+}  // namespace tuner
