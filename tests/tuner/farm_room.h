@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/store.h"
@@ -20,13 +21,15 @@ namespace tuner::testing {
 
 class EmptyFarm : public ::testing::Test {
  protected:
+  explicit EmptyFarm(CoordinatorOptions options = {}) : options_(std::move(options)) {}
+
   struct : Clock {
     int64_t now = 1'000'000;
     int64_t now_ms() const override { return now; }
   } clock_;
   TemporaryFolder folder_;
   std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
-  const CoordinatorOptions options_{};
+  const CoordinatorOptions options_;
   Guarded<FarmState> farm_{options_};
   DaemonMetrics metrics_;
 };

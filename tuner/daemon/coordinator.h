@@ -40,6 +40,7 @@
 #include "tuner/daemon/build_office.h"
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator_options.h"
+#include "tuner/daemon/farm_releases.h"
 #include "tuner/daemon/farm_state.h"
 #include "tuner/daemon/finalists.h"
 #include "tuner/daemon/job_news.h"
@@ -54,7 +55,6 @@
 #include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/races.h"
 #include "tuner/daemon/referee.h"
-#include "tuner/daemon/releases.h"
 #include "tuner/daemon/reruns.h"
 #include "tuner/daemon/result_intake.h"
 #include "tuner/daemon/shares.h"
@@ -151,16 +151,8 @@ class Coordinator {
     std::vector<int> to_race;   // under a time limit: tasks that ended and wait for their race
     std::set<int> done_racing;  // tasks whose race has begun, or was left out
     RaceOptions race;           // of the next race; limit_s <= 0: there is no time for it
-    // Workers of other releases: what was looked at, and what the job was told.
-    int64_t news_seen = -1;
-    size_t needs_seen = 0;
-    std::set<std::pair<std::string, Lack>> lacks_told;  // by worker id
-    struct Unbuildable {
-      int64_t since_ms = 0;
-      bool told = false;
-    };
-    std::map<Needs, Unbuildable> unbuildable;  // queued, and nobody here has its template
-    bool builder_told = false;                 // that leases of it wait for a builder
+    ReleasesTold releases_told;
+    bool builder_told = false;  // that leases of it wait for a builder
   };
 
   // What takes a FarmState& runs under its lock; all else takes the lock itself.
@@ -224,17 +216,6 @@ class Coordinator {
   // coordinator_workers.cpp: what workers tell
   void take_courses(FarmState& farm, const SyncCall& call);
 
-  // coordinator_releases.cpp: workers of another release
-  std::optional<Lack> take_lack(FarmState& farm, const SyncCall& call, const v1::HeldLease& returned);
-  bool is_own(const TemplateVersion& wanted) const;
-  bool nobody_builds(const FarmState& farm, const Needs& needs) const;
-  std::vector<LeaseQueue::JobLine> unbuildable_of(const FarmState& farm, const Job& job) const;
-  std::string why_unbuildable(const FarmState& farm, const Needs& needs) const;
-  std::vector<std::string> lacks_to_tell(const FarmState& farm, Run& run) const;
-  std::vector<std::string> unbuildable_to_tell(const FarmState& farm, Run& run,
-                                               std::vector<LeaseTable::Loss>& lost) const;
-  void look_at_releases(Run& run);
-
   // coordinator_search.cpp: the search threads
   void search_loop();
   void tick(FarmState& farm);
@@ -248,6 +229,7 @@ class Coordinator {
   void queue_trials(Job& job, const std::vector<TrialRow>& rows);
   void report(Run& run, size_t new_results);
   std::string nobody_measures(FarmState& farm, const Job& job);
+  void look_at_releases(Run& run);
   void conclude(const Run& run);
   void end_job(Job& job, JobState state, const std::string& message);
 

@@ -25,7 +25,7 @@ Status Coordinator::wait_for(Locked<FarmState>& farm, const std::function<bool()
   while (!ended()) {
     if (farm->stopping) return farm->stopped();
     if (cancelled()) return Status(StatusCode::kAborted, "the caller has gone");
-    if (const std::string why = why_unbuildable(*farm, needs); !why.empty())
+    if (const std::string why = why_unbuildable(*farm, needs, clock_.now_ms()); !why.empty())
       return failed("trial ", trial.trial.name(), ": ", why);
     if (clock_.now_ms() >= limit)
       return Status(

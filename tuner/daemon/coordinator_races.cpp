@@ -89,8 +89,8 @@ Status Coordinator::check_racers(const FarmState& farm, const JobRow::Task& task
                     : unavailable("not raced: no worker here can; its time is that of one trial");
   std::erase_if(finalists.trials, [&](const TrialRow& t) {
     const TemplateVersion its{t.template_name, t.template_version};
-    return !is_own(its) &&
-           nobody_builds(farm, {.kind = WorkKind::kRace, .target = task.target, .templates = {its}});
+    return !has_template(options_.templates, its) &&
+           nobody_builds(farm, {.kind = WorkKind::kRace, .target = task.target, .templates = {its}}, now);
   });
   for (std::string* role : {&finalists.default_trial_id, &finalists.stored_trial_id})
     if (std::ranges::find(finalists.trials, *role, &TrialRow::id) == finalists.trials.end()) role->clear();

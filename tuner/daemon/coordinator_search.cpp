@@ -97,7 +97,8 @@ size_t Coordinator::low_water_of(const FarmState& farm, const Job& job) const {
   const double part = farm.leases.shares().of(tenant).weight / weights / std::max(jobs[tenant], 1);
   // What nobody here can build waits beside what is measured, not in its place.
   size_t beside = 0;
-  for (const LeaseQueue::JobLine& line : unbuildable_of(farm, job)) beside += line.count;
+  for (const LeaseQueue::JobLine& line : unbuildable_of(farm, job.id(), clock_.now_ms()))
+    beside += line.count;
   return std::min(kMostOpen,
                   beside + std::max<size_t>(static_cast<size_t>(2 * held * part), 2 * kDefaultCapacity));
 }
@@ -173,6 +174,29 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   }
   step_races(run);
   if (!begin_races(run) && run.to_race.empty() && run.runner->finished()) conclude(run);
+}
+
+// What the job is told of workers of other releases, and what becomes of trials that nobody can build.
+void Coordinator::look_at_releases(Run& run) {
+  std::vector<std::string> lines;
+  std::vector<LeaseTable::Loss> lost;
+  {
+    const Locked farm(farm_);
+    const int64_t now = clock_.now_ms();
+    lines = lacks_to_tell(*farm, run.runner->needs(), options_.templates, now, run.releases_told);
+    for (std::string& line :
+         unbuildable_to_tell(*farm, run.job->id(), options_, now, run.releases_told, lost))
+      lines.push_back(std::move(line));
+    if (std::string line = build_office_.builder_to_tell(*farm, run.job->id(), run.builder_told);
+        !line.empty())
+      lines.push_back(std::move(line));
+  }
+  for (const LeaseTable::Loss& loss : lost)
+    (void)loss_office_.give_up(loss);  // what the disk refuses comes again
+  for (const std::string& line : lines) {
+    spdlog::warn("{}", line);
+    news_.tell(*run.job, line);
+  }
 }
 
 // Trials and races are over: says what came of the job.
