@@ -36,7 +36,7 @@ class EmptyFarm : public ::testing::Test {
 
 class FarmRoom : public EmptyFarm {
  protected:
-  FarmRoom() {
+  explicit FarmRoom(CoordinatorOptions options = {}) : EmptyFarm(std::move(options)) {
     const JobRow row{.id = "j1", .tasks = {{kAnalyticKey, kAnalyticTarget}}, .search = "random"};
     EXPECT_TRUE(store_->add_job(row).is_ok());
     std::vector<TrialRow> trials{{.job_id = "j1", .template_name = "t", .config = "a=1"}};
@@ -60,6 +60,14 @@ class FarmRoom : public EmptyFarm {
   Wake wake() {
     return {.desk = [this] { ++desk_woken_; },
             .search = [this](FarmState&, const std::string& job) { searches_woken_.push_back(job); }};
+  }
+  // One more trial of j1, which waits. Returns its id.
+  std::string queue_trial(const std::string& config) {
+    std::vector<TrialRow> rows{{.job_id = "j1", .template_name = "t", .config = config}};
+    EXPECT_TRUE(store_->add_trials(rows).is_ok());
+    const Work work{.task = {kAnalyticKey, kAnalyticTarget}, .template_name = "t", .config = config};
+    Locked(farm_)->leases.enqueue({.id = rows[0].id, .job_id = "j1", .work = work});
+    return rows[0].id;
   }
   TrialRow row() const { return store_->trial(trial_)->trial; }
   std::vector<MeasureRecord> records() const { return store_->records(trial_).value(); }

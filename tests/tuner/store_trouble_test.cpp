@@ -10,6 +10,7 @@
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
 #include "tuner/daemon/job_news.h"
+#include "tuner/daemon/leasing.h"
 #include "tuner/daemon/result_intake.h"
 
 namespace tuner {
@@ -21,8 +22,9 @@ using ::testing::SizeIs;
 // Another connection makes the database refuse every row of a table, as SQLite itself does where there is no room.
 class Refusal {
  public:
-  Refusal(std::string database, const std::string& table) : database_(std::move(database)) {
-    run(str("CREATE TRIGGER full BEFORE INSERT ON ", table,
+  Refusal(std::string database, const std::string& table, const char* what = "INSERT")
+      : database_(std::move(database)) {
+    run(str("CREATE TRIGGER full BEFORE ", what, " ON ", table,
             " BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"));
   }
   void end() const { run("DROP TRIGGER full"); }
@@ -232,6 +234,85 @@ TEST_F(ResultIntakeAlone, AnAttemptThatTheWorkerNeverHadIsAcknowledgedAndStoredN
   EXPECT_EQ(bring(1, /*attempt=*/2), 1);
   EXPECT_TRUE(records().empty());
   EXPECT_TRUE(is_open());
+}
+
+// What Syncs are given, of a farm's state and a store alone.
+class LeasingAlone : public testing::FarmRoom {
+ protected:
+  LeasingAlone() {
+    request_.set_session("session");
+    call_ = {.id = 1, .request = &request_, .reply = &reply_, .slots = 2, .life = life_};
+  }
+  size_t queued() const { return Locked(farm_)->leases.queued(); }
+
+  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  Leasing leasing_{{*store_, farm_, clock_, metrics_, news_, builds_}};
+  v1::SyncRequest request_;
+  v1::SyncReply reply_;
+  SyncCall call_;
+};
+
+TEST_F(LeasingAlone, AWorkerGetsAsManyAsItHasRoomForAndTheStoreSaysWhoseTheyAre) {
+  for (const char* config : {"b=1", "b=2", "b=3"}) queue_trial(config);
+  leasing_.lease_to({&call_});
+  ASSERT_EQ(reply_.leases_size(), 2);
+  EXPECT_EQ(queued(), 1);
+  for (const v1::Lease& lease : reply_.leases()) {
+    const TrialRow row = store_->trial(lease.trial_id())->trial;
+    EXPECT_EQ(row.state, TrialState::kLeased);
+    EXPECT_EQ(row.worker_id, life_.worker_id);
+    EXPECT_EQ(row.attempt, lease.attempt());
+    EXPECT_EQ(row.fencing, lease.fencing());
+  }
+}
+
+TEST_F(LeasingAlone, WhatTheDiskDoesNotTakeAsLeasedIsSentToNobodyAndWaitsOn) {
+  queue_trial("b=1");
+  const Refusal refusal(folder_.file("db"), "trial", "UPDATE");
+  leasing_.lease_to({&call_});
+  EXPECT_EQ(reply_.leases_size(), 0);
+  EXPECT_EQ(queued(), 1);
+  EXPECT_NE(Locked(farm_)->store_trouble.now(clock_.now), "");
+  refusal.end();
+  leasing_.lease_to({&call_});
+  EXPECT_EQ(reply_.leases_size(), 1);
+}
+
+TEST_F(LeasingAlone, ALeaseWhoseReplyGotLostIsGivenAgainInPlaceOfANewOne) {
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/false);
+  EXPECT_EQ(reply_.leases_size(), 0) << "a call that waits has said before what it holds";
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/true);
+  ASSERT_EQ(reply_.leases_size(), 1);
+  EXPECT_EQ(reply_.leases(0).trial_id(), trial_);
+  EXPECT_EQ(reply_.leases(0).attempt(), 1);
+  EXPECT_EQ(call_.slots, 1);
+}
+
+TEST_F(LeasingAlone, AWorkerIsToldOfALeaseThatOthersHaveClosed) {
+  call_.held = {{.trial_id = trial_, .attempt = 1, .fencing = 1}};
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/true);
+  EXPECT_EQ(reply_.revoked_size(), 0);
+  Locked(farm_)->leases.close(trial_);
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/false);
+  ASSERT_EQ(reply_.revoked_size(), 1);
+  EXPECT_EQ(reply_.revoked(0).trial_id(), trial_);
+}
+
+TEST_F(LeasingAlone, TheBestTimeOfATaskIsToldOnceAndStandsInEachOfItsLeases) {
+  queue_trial("b=1");
+  queue_trial("b=2");
+  leasing_.lease_to({&call_});
+  ASSERT_EQ(reply_.leases_size(), 2);
+  {
+    const Locked farm(farm_);
+    leasing_.add_best_times(*farm, call_);
+    EXPECT_EQ(reply_.best_size(), 0) << "nothing is known";
+    farm->jobs.find("j1")->take_progress({}, {}, {1'500}, 1, clock_.now);
+    leasing_.add_best_times(*farm, call_);
+  }
+  ASSERT_EQ(reply_.best_size(), 1);
+  EXPECT_EQ(reply_.best(0).best_ns(), 1'500);
+  for (const v1::Lease& lease : reply_.leases()) EXPECT_EQ(lease.best_ns(), 1'500);
 }
 
 }  // namespace

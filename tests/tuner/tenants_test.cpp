@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "tests/tuner/farm_by_hand.h"
+#include "tests/tuner/farm_room.h"
+#include "tuner/daemon/desk.h"
 
 namespace tuner {
 namespace {
@@ -333,6 +335,138 @@ TEST(Drain, AWorkerThatIsNotThereIsNamed) {
   const Status status = farm.coordinator->drain(drain, &reply);
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_EQ(status.message(), "worker nobody is not here; `tuner workers` lists those that are");
+}
+
+// The desk, of a farm's state and a store alone.
+class DeskAlone : public testing::FarmRoom {
+ protected:
+  DeskAlone() : FarmRoom({.by_hand = true}) { desk_.start(); }
+  struct Call {
+    v1::SyncRequest request;
+    v1::SyncReply reply;
+    std::vector<Status> answers;
+    uint64_t id = 0;
+  };
+  // A Sync that holds trial_, so that nothing is news, and waits ten seconds at most.
+  void begin(Call& call, const std::string& session = "session") {
+    call.request.set_session(session);
+    call.request.set_free_slots(1);
+    call.request.set_wait_ms(10'000);
+    v1::HeldLease& held = *call.request.add_held();
+    held.set_trial_id(trial_);
+    held.set_attempt(1);
+    held.set_fencing(1);
+    call.id = desk_.sync(call.request, &call.reply,
+                         [&call](const Status& status) { call.answers.push_back(status); });
+  }
+
+  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  Referee referee_{*store_, farm_, clock_, options_, metrics_};
+  LossOffice losses_{*store_, farm_, options_, metrics_, news_, wake()};
+  ResultIntake results_{{*store_, farm_, clock_, options_, metrics_, referee_, losses_, news_}, wake()};
+  Leasing leasing_{{*store_, farm_, clock_, metrics_, news_, builds_}};
+  Desk desk_{{farm_, clock_, options_, metrics_, news_, builds_, losses_, results_, leasing_}};
+};
+
+TEST_F(DeskAlone, ASyncWithoutNewsWaitsForWorkAndIsAnsweredOnce) {
+  Call call;
+  begin(call);
+  EXPECT_TRUE(desk_.some_came());
+  desk_.turn();
+  EXPECT_FALSE(desk_.some_came());
+  EXPECT_TRUE(call.answers.empty());
+  queue_trial("b=1");
+  desk_.wake();
+  EXPECT_TRUE(desk_.some_came());
+  desk_.turn();
+  desk_.turn();
+  ASSERT_EQ(call.answers.size(), 1u);
+  EXPECT_TRUE(call.answers[0].is_ok());
+  EXPECT_EQ(call.reply.leases_size(), 1);
+}
+
+TEST_F(DeskAlone, ASyncIsAnsweredWhenItsTimeIsOverAndWhatItHoldsHasLivedOnMeanwhile) {
+  Call call;
+  begin(call);
+  desk_.turn();
+  for (int i = 0; i < 39; ++i) clock_.now += 250, desk_.turn();
+  EXPECT_TRUE(call.answers.empty());
+  clock_.now += 250;
+  desk_.turn();
+  ASSERT_EQ(call.answers.size(), 1u);
+  EXPECT_EQ(call.reply.leases_size() + call.reply.revoked_size(), 0);
+  EXPECT_EQ(Locked(farm_)->leases.leased(), 1) << "its lease has not run out, which takes 8 s";
+  for (int i = 0; i < 40; ++i) clock_.now += 250, desk_.turn();
+  EXPECT_EQ(Locked(farm_)->leases.leased(), 0) << "nobody waits any more";
+  EXPECT_EQ(row().state, TrialState::kQueued);
+}
+
+TEST_F(DeskAlone, ANewerSyncOfTheSessionTakesOver) {
+  Call older, newer;
+  begin(older);
+  desk_.turn();
+  begin(newer);
+  desk_.turn();
+  ASSERT_EQ(older.answers.size(), 1u);
+  EXPECT_EQ(older.answers[0].code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(newer.answers.empty());
+  newer.answers.clear();
+  desk_.cancel_sync(newer.id);
+  desk_.turn();
+}
+
+TEST_F(DeskAlone, ACallerThatHasGoneIsLeasedNothing) {
+  Call waits, comes;
+  begin(waits);
+  desk_.turn();
+  desk_.cancel_sync(waits.id);
+  queue_trial("b=1");
+  desk_.turn();
+  ASSERT_EQ(waits.answers.size(), 1u);
+  EXPECT_EQ(waits.answers[0].code(), StatusCode::kAborted);
+  begin(comes);
+  desk_.cancel_sync(comes.id);
+  desk_.turn();
+  ASSERT_EQ(comes.answers.size(), 1u);
+  EXPECT_EQ(Locked(farm_)->leases.queued(), 1);
+}
+
+TEST_F(DeskAlone, AnUnknownSessionIsToRegisterAgain) {
+  Call call;
+  begin(call, "yesterday's");
+  desk_.turn();
+  ASSERT_EQ(call.answers.size(), 1u);
+  EXPECT_EQ(call.answers[0].code(), StatusCode::kAborted);
+  EXPECT_THAT(call.answers[0].message(), ::testing::HasSubstr("register again"));
+}
+
+TEST_F(DeskAlone, StoppingAnswersWhoWaitsAndRefusesWhoComesLater) {
+  CoordinatorOptions threaded = options_;
+  threaded.by_hand = false;
+  Desk desk({farm_, clock_, threaded, metrics_, news_, builds_, losses_, results_, leasing_});
+  desk.start();
+  v1::SyncRequest request;
+  request.set_session("session");
+  request.set_wait_ms(10'000);
+  request.add_held()->set_trial_id(trial_);
+  request.mutable_held(0)->set_attempt(1);
+  request.mutable_held(0)->set_fencing(1);
+  v1::SyncReply reply;
+  std::vector<Status> answers;
+  const auto done = [&](const Status& status) { answers.push_back(status); };
+  desk.sync(request, &reply, done);
+  {
+    const Locked farm(farm_);
+    farm->stop_reason = "closing time";
+    farm->stopping = true;
+  }
+  desk.stop();
+  desk.sync(request, &reply, done);
+  ASSERT_EQ(answers.size(), 2u);
+  for (const Status& status : answers) {
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(status.message(), "closing time");
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Start, stop, and jobs as clients see them. Workers: coordinator_sync.cpp and coordinator_workers.cpp; the
+// Start, stop, and jobs as clients see them. Workers: desk.h and coordinator_workers.cpp; the
 // search: coordinator_search.cpp.
 #include "tuner/daemon/coordinator.h"
 
@@ -41,7 +41,10 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       build_office_(farm_, clock_, options_, [this] { wake_desk(); }),
       referee_(store, farm_, clock_, options_, metrics_),
       loss_office_(store, farm_, options_, metrics_, news_, wake()),
-      result_intake_({store, farm_, clock_, options_, metrics_, referee_, loss_office_, news_}, wake()) {}
+      result_intake_({store, farm_, clock_, options_, metrics_, referee_, loss_office_, news_}, wake()),
+      leasing_({store, farm_, clock_, metrics_, news_, build_office_}),
+      desk_({farm_, clock_, options_, metrics_, news_, build_office_, loss_office_, result_intake_,
+             leasing_}) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
@@ -68,10 +71,9 @@ Status Coordinator::start() {
     const Locked farm(farm_);
     farm->ticked_ms = farm->started_ms = now;
   }
-  looked_ms_ = now;
-  metrics_.desk_turned_ms = metrics_.search_turned_ms = now;
+  metrics_.search_turned_ms = now;
+  desk_.start();
   if (options_.by_hand) return Status::ok();
-  desk_thread_ = std::thread([this] { desk_loop(); });
   const int cpus = static_cast<int>(cpus_of_this_thread().size());
   const int threads =
       options_.search_threads > 0 ? options_.search_threads : std::min(cpus, kMostSearchThreads);
@@ -109,12 +111,20 @@ void Coordinator::stop(const std::string& reason) {
   for (std::thread& thread : search_threads_) thread.join();
   if (!search_threads_.empty()) interrupt_jobs();
   search_threads_.clear();
-  {
-    const Locked inbox(inbox_);
-    inbox->stopping = true;
+  desk_.stop();
+}
+
+void Coordinator::turn() {
+  for (bool some = true; some;) {
+    desk_.turn();
+    {
+      const Locked farm(farm_);
+      tick(*farm);
+    }
+    while (take_turn()) {
+    }
+    some = desk_.some_came();
   }
-  desk_.notify_one();
-  if (desk_thread_.joinable()) desk_thread_.join();
 }
 
 // How the rooms wake this one's threads.

@@ -40,6 +40,7 @@
 #include "tuner/daemon/build_office.h"
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator_options.h"
+#include "tuner/daemon/desk.h"
 #include "tuner/daemon/farm_releases.h"
 #include "tuner/daemon/farm_state.h"
 #include "tuner/daemon/finalists.h"
@@ -48,6 +49,7 @@
 #include "tuner/daemon/jobs.h"
 #include "tuner/daemon/learner.h"
 #include "tuner/daemon/lease_table.h"
+#include "tuner/daemon/leasing.h"
 #include "tuner/daemon/locked.h"
 #include "tuner/daemon/log_lines.h"
 #include "tuner/daemon/loss_office.h"
@@ -95,10 +97,12 @@ class Coordinator {
                          Workers::Registrar registrar = {});
   // Answers at once if there is news, else after request.wait_ms, by calling `done` once, from any thread.
   // Both messages must live until then. Returns a name for cancel_sync().
-  uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done);
+  uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done) {
+    return desk_.sync(request, reply, std::move(done));
+  }
   // The caller of that Sync has gone, and its connection with it: it is answered soon, to nobody. No effect
   // on one that is answered.
-  void cancel_sync(uint64_t call);
+  void cancel_sync(uint64_t call) { desk_.cancel_sync(call); }
 
   // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed: as the
   // store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the order.
@@ -156,8 +160,8 @@ class Coordinator {
   };
 
   // What takes a FarmState& runs under its lock; all else takes the lock itself.
-  Status stopped() const { return Locked(farm_)->stopped(); }
   Wake wake();
+  void wake_desk() { desk_.wake(); }
   void wake_search(FarmState& farm, const std::string& job_id);
 
   // coordinator_seen.cpp: what of it all is shown
@@ -180,41 +184,6 @@ class Coordinator {
   // coordinator_again.cpp: measurements that somebody waits for
   Status wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended, const TrialWithRecord& trial,
                   const Needs& needs, const Cancelled& cancelled);
-
-  // coordinator_sync.cpp: the desk
-  using Calls = SyncCalls;
-  using Reserved = std::vector<std::pair<SyncCall*, LeaseTable::Trial>>;
-  using StoredLeases = std::map<std::string, std::pair<int, int64_t>>;  // attempt and token, by trial
-  void wake_desk();
-  void desk_loop();
-  struct DeskWork;
-  // What has come for the desk since its last turn. Taken inside the lock of the farm, never around it.
-  struct Inbox {
-    Calls arrived;
-    std::set<uint64_t> gone;
-    bool woken = false, stopping = false, stopped = false;
-    uint64_t last_call = 0;
-    bool some() const { return !arrived.empty() || !gone.empty() || woken; }
-    DeskWork take();
-  };
-  void desk_turn(Calls arrived, const std::set<uint64_t>& gone);
-  void drop_gone(const std::set<uint64_t>& gone, Calls& arrived);
-  void begin_calls(Calls& arrived);
-  bool begin_call(FarmState& farm, SyncCall& call, std::vector<LeaseTable::Loss>& losses);
-  void look_after_leases();
-  bool speaks(FarmState& farm, SyncCall& call);
-  void tell_revoked(FarmState& farm);
-  void take_heartbeat(FarmState& farm, SyncCall& call, bool first);
-  void reserve(FarmState& farm, SyncCall& call, Reserved& reserved);
-  void lease_to(const std::vector<SyncCall*>& calls);
-  void deliver(FarmState& farm, const std::string& trial_id, SyncCall& call);
-  double store_leases(const std::vector<LeaseWish>& wishes, StoredLeases& stored);
-  void store_race_lease(const SyncCall& call, const LeaseTable::Trial& race, StoredLeases& stored);
-  void finish_or_wait(Calls arrived);
-  void add_best_times(const FarmState& farm, SyncCall& call) const;
-
-  // coordinator_workers.cpp: what workers tell
-  void take_courses(FarmState& farm, const SyncCall& call);
 
   // coordinator_search.cpp: the search threads
   void search_loop();
@@ -265,19 +234,13 @@ class Coordinator {
   Referee referee_;
   LossOffice loss_office_;
   ResultIntake result_intake_;
+  Leasing leasing_;
+  Desk desk_;
   std::condition_variable search_;  // for the search threads: a job has been woken
 
   Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id
   std::vector<std::thread> search_threads_;
-
-  Guarded<Inbox> inbox_;
-  std::condition_variable desk_;
-  // The desk thread's own: Syncs that wait, by session, and since when it has not looked after leases.
-  WaitingSyncs waiting_;
-  Calls finished_;  // in this turn: their callers are told at its end
-  int64_t looked_ms_ = 0;
   LineLimit disk_log_;
-  std::thread desk_thread_;
 };
 
 }  // namespace tuner

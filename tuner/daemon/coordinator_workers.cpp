@@ -1,4 +1,4 @@
-// What workers tell the coordinator: that they are there, and how far their races are. Results: result_intake.h.
+// Workers come, and are sent away. All else that they tell comes by the desk (desk.h).
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -66,19 +66,6 @@ Status Coordinator::drain(const v1::DrainRequest& request, v1::DrainReply* reply
   spdlog::info("worker {} drains", shown(request.worker_id()));
   wake_desk();
   return Status::ok();
-}
-
-// How far the races are that this worker runs.
-void Coordinator::take_courses(FarmState& farm, const SyncCall& call) {
-  for (const v1::HeldLease& held : call.request->held()) {
-    const WorkerLife* const owner = farm.leases.owner(held.trial_id());
-    if (owner == nullptr || *owner != call.life || !held.has_race() ||
-        !farm.races.take_course(held.trial_id(), from_proto(held.race())))
-      continue;
-    if (const std::shared_ptr<Job> job = farm.jobs.find(farm.races.find(held.trial_id())->job_id))
-      job->note_race();
-    news_.notify();
-  }
 }
 
 }  // namespace tuner

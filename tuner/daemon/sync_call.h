@@ -1,4 +1,4 @@
-// SyncCall: one Sync, from its arrival until it is answered. The desk (coordinator_sync.cpp) owns it.
+// SyncCall: one Sync, from its arrival until it is answered. The desk (desk.h) owns it.
 #pragma once
 
 #include <cstdint>
