@@ -43,8 +43,9 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       loss_office_(store, farm_, options_, metrics_, news_, wake()),
       result_intake_({store, farm_, clock_, options_, metrics_, referee_, loss_office_, news_}, wake()),
       leasing_({store, farm_, clock_, metrics_, news_, build_office_}),
-      desk_({farm_, clock_, options_, metrics_, news_, build_office_, loss_office_, result_intake_,
-             leasing_}) {}
+      desk_(
+          {farm_, clock_, options_, metrics_, news_, build_office_, loss_office_, result_intake_, leasing_}),
+      race_office_({store, farm_, clock_, options_, news_, answers_}, wake()) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
@@ -63,7 +64,7 @@ Status Coordinator::start() {
       }
       // Before any worker can speak: the leases of one that lived through the restart must be known.
       RETURN_IF_ERROR(queue_open_trials(*job));
-      RETURN_IF_ERROR(resume_races(row.id));
+      RETURN_IF_ERROR(race_office_.resume_races(row.id));
     }
   }
   const int64_t now = clock_.now_ms();

@@ -28,11 +28,9 @@
 #include <vector>
 
 #include "compiler_core/base/clock.h"
-#include "compiler_core/base/line_limit.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
 #include "db/death.h"
-#include "db/open_race.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
@@ -43,7 +41,6 @@
 #include "tuner/daemon/desk.h"
 #include "tuner/daemon/farm_releases.h"
 #include "tuner/daemon/farm_state.h"
-#include "tuner/daemon/finalists.h"
 #include "tuner/daemon/job_news.h"
 #include "tuner/daemon/job_runner.h"
 #include "tuner/daemon/jobs.h"
@@ -55,13 +52,13 @@
 #include "tuner/daemon/loss_office.h"
 #include "tuner/daemon/metrics.h"
 #include "tuner/daemon/poison_ledger.h"
-#include "tuner/daemon/races.h"
+#include "tuner/daemon/race_office.h"
 #include "tuner/daemon/referee.h"
 #include "tuner/daemon/reruns.h"
 #include "tuner/daemon/result_intake.h"
+#include "tuner/daemon/run.h"
 #include "tuner/daemon/shares.h"
 #include "tuner/daemon/sync_call.h"
-#include "tuner/daemon/time_limit.h"
 #include "tuner/daemon/turns.h"
 #include "tuner/daemon/workers.h"
 #include "tuning.pb.h"
@@ -146,19 +143,6 @@ class Coordinator {
   DaemonNow now() const;
 
  private:
-  // How a job is searched in this run. Touched only by the thread that has the job's turn.
-  struct Run {
-    std::shared_ptr<Job> job;
-    std::unique_ptr<JobRunner> runner;
-    TimeLimit time_limit;
-    bool out_of_time = false;   // nothing more is proposed
-    std::vector<int> to_race;   // under a time limit: tasks that ended and wait for their race
-    std::set<int> done_racing;  // tasks whose race has begun, or was left out
-    RaceOptions race;           // of the next race; limit_s <= 0: there is no time for it
-    ReleasesTold releases_told;
-    bool builder_told = false;  // that leases of it wait for a builder
-  };
-
   // What takes a FarmState& runs under its lock; all else takes the lock itself.
   Wake wake();
   void wake_desk() { desk_.wake(); }
@@ -202,23 +186,6 @@ class Coordinator {
   void conclude(const Run& run);
   void end_job(Job& job, JobState state, const std::string& message);
 
-  // coordinator_races.cpp: a search thread, after a task's last trial
-  Status resume_races(const std::string& job_id);
-  void end_task(Run& run, int task_index);
-  Result<Finalists> finalists_of(const Run& run, int task_index, const TunedConfig& best) const;
-  Result<bool> nothing_to_race(const Run& run, int task_index, const TunedConfig& best) const;
-  bool races_already(const Run& run, int task_index) const;
-  Status start_race(const Run& run, int task_index, Finalists& finalists);
-  Status check_racers(const FarmState& farm, const JobRow::Task& task, Finalists& finalists) const;
-  void queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists);
-  void end_open_races(const std::string& job_id);
-  void announce(const Run& run, int task_index, const std::string& note);
-  void step_races(Run& run);
-  void store_time_used(Run& run);
-  void watch_time_limit(Run& run);
-  int64_t races_to_come(const Run& run);
-  bool begin_races(Run& run);
-
   Store& store_;
   const Clock& clock_;
   const CoordinatorOptions options_;
@@ -236,11 +203,11 @@ class Coordinator {
   ResultIntake result_intake_;
   Leasing leasing_;
   Desk desk_;
+  RaceOffice race_office_;
   std::condition_variable search_;  // for the search threads: a job has been woken
 
   Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id
   std::vector<std::thread> search_threads_;
-  LineLimit disk_log_;
 };
 
 }  // namespace tuner

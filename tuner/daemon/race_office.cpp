@@ -1,9 +1,5 @@
-// Races: after a task's last trial its best candidates are leased together to one worker, which measures them
-// against each other. The result decides what Store::best answers. All of this is done by the thread that has
-// the job's turn.
-//
-// A race is a row before a worker may have it (db/open_race.h), and so is each of its leases. So a daemon that
-// is started anew goes on with it, and takes its result from a worker that lived through the restart.
+#include "tuner/daemon/race_office.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -15,12 +11,23 @@
 #include "db/resolve/default_time.h"
 #include "proto/convert.h"
 #include "templates/workload/workload.h"
-#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/farm_releases.h"
+#include "tuner/daemon/finalists.h"
+#include "tuner/daemon/log_lines.h"
 #include "tuner/search/known_best.h"
 
 namespace tuner {
 
-Result<Finalists> Coordinator::finalists_of(const Run& run, int task_index, const TunedConfig& best) const {
+RaceOffice::RaceOffice(Parts parts, Wake wake)
+    : store_(parts.store),
+      farm_(parts.farm),
+      clock_(parts.clock),
+      options_(parts.options),
+      news_(parts.news),
+      answers_(parts.answers),
+      wake_(std::move(wake)) {}
+
+Result<Finalists> RaceOffice::finalists_of(const Run& run, int task_index, const TunedConfig& best) const {
   ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store_.trials(run.job->id()));
   ASSIGN_OR_RETURN(const TrialWithRecord known, store_.trial(best.trial_id));
   ASSIGN_OR_RETURN(const std::vector<ProposalRow> proposals, store_.proposals(run.job->id()));
@@ -35,13 +42,13 @@ Result<Finalists> Coordinator::finalists_of(const Run& run, int task_index, cons
 }
 
 // What is measured again in order to be believed again races again.
-Result<bool> Coordinator::nothing_to_race(const Run& run, int task_index, const TunedConfig& best) const {
+Result<bool> RaceOffice::nothing_to_race(const Run& run, int task_index, const TunedConfig& best) const {
   if (!best.certified || run.job->row().search == kKnownBestStrategy) return false;
   ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_.trials(run.job->id()));
   return is_settled(trials, task_index, best);
 }
 
-void Coordinator::announce(const Run& run, int task_index, const std::string& note) {
+void RaceOffice::announce(const Run& run, int task_index, const std::string& note) {
   Job& job = *run.job;
   const Result<v1::TunedConfig> tuned =
       answers_.tuned(job.row().tasks[static_cast<size_t>(task_index)], job.flops(task_index));
@@ -52,8 +59,7 @@ void Coordinator::announce(const Run& run, int task_index, const std::string& no
              &*tuned);
 }
 
-// The task has had its last trial: starts its race, or says at once what is known where none can be.
-void Coordinator::end_task(Run& run, int task_index) {
+void RaceOffice::end_task(Run& run, int task_index) {
   if (races_already(run, task_index)) return;  // since before a restart
   const JobRow::Task& task = run.job->row().tasks[static_cast<size_t>(task_index)];
   const Result<TunedConfig> best = answers_.best_of(task);
@@ -65,11 +71,11 @@ void Coordinator::end_task(Run& run, int task_index) {
   if (!finalists) return announce(run, task_index, finalists.message());
   const Status started = start_race(run, task_index, *finalists);
   if (!started) return announce(run, task_index, started.message());
-  wake_desk();
+  wake_.desk();
   news_.tell(*run.job, str("task ", task_index + 1, ": ", finalists->trials.size(), " finalists race"));
 }
 
-bool Coordinator::races_already(const Run& run, int task_index) const {
+bool RaceOffice::races_already(const Run& run, int task_index) const {
   const Locked farm(farm_);
   return std::ranges::any_of(farm->races.of_job(run.job->id()),
                              [&](const Races::Race* race) { return race->task_index == task_index; });
@@ -77,8 +83,7 @@ bool Coordinator::races_already(const Run& run, int task_index) const {
 
 // Whether a worker here can race them. What was tuned with a template of an earlier release, which nobody has any
 // more, does not race.
-Status Coordinator::check_racers(const FarmState& farm, const JobRow::Task& task,
-                                 Finalists& finalists) const {
+Status RaceOffice::check_racers(const FarmState& farm, const JobRow::Task& task, Finalists& finalists) const {
   const int64_t now = clock_.now_ms();
   const Needs any{.kind = WorkKind::kRace, .target = task.target};
   // Right after a start workers are still on their way back.
@@ -104,7 +109,7 @@ Status Coordinator::check_racers(const FarmState& farm, const JobRow::Task& task
 }
 
 // An error says why the task is not raced, for people.
-Status Coordinator::start_race(const Run& run, int task_index, Finalists& finalists) {
+Status RaceOffice::start_race(const Run& run, int task_index, Finalists& finalists) {
   const Job& job = *run.job;
   {
     const Locked farm(farm_);
@@ -124,7 +129,7 @@ Status Coordinator::start_race(const Run& run, int task_index, Finalists& finali
 }
 
 // Makes a stored race leasable.
-void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists) {
+void RaceOffice::queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists) {
   const JobRow::Task& task = job.row().tasks[static_cast<size_t>(row.task_index)];
   Work work{.kind = WorkKind::kRace,
             .task = task,
@@ -159,8 +164,7 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
   job.note_race();
 }
 
-// Goes on with the races that the store knows of the job and this daemon does not.
-Status Coordinator::resume_races(const std::string& job_id) {
+Status RaceOffice::resume_races(const std::string& job_id) {
   std::shared_ptr<Job> job;
   {
     const Locked farm(farm_);
@@ -181,12 +185,11 @@ Status Coordinator::resume_races(const std::string& job_id) {
     }
     queue_race(*job, race, finalists);
   }
-  wake_desk();
+  wake_.desk();
   return Status::ok();
 }
 
-// A job that ends leaves no race behind that its continuation would run.
-void Coordinator::end_open_races(const std::string& job_id) {
+void RaceOffice::end_open_races(const std::string& job_id) {
   const Result<std::vector<OpenRaceRow>> races = store_.open_races(job_id);
   const LogAbout about({.job = job_id});
   if (!races) return spdlog::error("job {}: {}", job_id, races.message());
@@ -195,8 +198,7 @@ void Coordinator::end_open_races(const std::string& job_id) {
       spdlog::error("{}: {}", race.id, ended.message());
 }
 
-// Tells what races of the job have ended.
-void Coordinator::step_races(Run& run) {
+void RaceOffice::step_races(Run& run) {
   std::vector<Races::Race> ended;
   std::vector<std::string> given_up;
   int64_t now = 0;
@@ -231,7 +233,7 @@ void Coordinator::step_races(Run& run) {
 }
 
 // Tasks whose race is worth time to wait for: they have more than their default to race.
-int64_t Coordinator::races_to_come(const Run& run) {
+int64_t RaceOffice::races_to_come(const Run& run) {
   const std::vector<JobRow::Task>& tasks = run.job->row().tasks;
   const int64_t now = clock_.now_ms();
   const Locked farm(farm_);
@@ -245,8 +247,7 @@ int64_t Coordinator::races_to_come(const Run& run) {
   return races;
 }
 
-// So that a restart of the daemon goes on with the time that is left.
-void Coordinator::store_time_used(Run& run) {
+void RaceOffice::store_time_used(Run& run) {
   const int64_t now = clock_.now_ms();
   if (!run.time_limit.is_to_be_stored(now)) return;
   run.time_limit.stored(now);
@@ -258,9 +259,7 @@ void Coordinator::store_time_used(Run& run) {
       spdlog::error("job {}: its time is not stored: {}{}", run.job->id(), kept.message(), *more);
 }
 
-// When the time for trials is over, queued ones are withdrawn, those that a worker lost as well, and those
-// with a worker are finished. Withdrawn ones stay open in the store until the job ends.
-void Coordinator::watch_time_limit(Run& run) {
+void RaceOffice::watch_time_limit(Run& run) {
   if (!run.time_limit.exists() || run.runner->finished()) return;
   if (!run.out_of_time) {
     const bool untried = run.runner->some_task_is_untried();
@@ -278,9 +277,7 @@ void Coordinator::watch_time_limit(Run& run) {
   run.runner->withdraw(withdrawn);
 }
 
-// Under a time limit races begin one a worker, the task with the most time to save first. True: races of the
-// job are under way.
-bool Coordinator::begin_races(Run& run) {
+bool RaceOffice::begin_races(Run& run) {
   const JobRunner& runner = *run.runner;
   const std::vector<JobRow::Task>& tasks = run.job->row().tasks;
   const auto under_way = [&](const FarmState& farm) { return std::ssize(farm.races.of_job(run.job->id())); };
