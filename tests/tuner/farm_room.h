@@ -59,7 +59,7 @@ class FarmRoom : public EmptyFarm {
   }
   Wake wake() {
     return {.desk = [this] { ++desk_woken_; },
-            .search = [this](FarmState&, const std::string& job) { searches_woken_.push_back(job); }};
+            .search = [this](const std::string& job) { searches_woken_.push_back(job); }};
   }
   // One more trial of j1, which waits. Returns its id.
   std::string queue_trial(const std::string& config) {

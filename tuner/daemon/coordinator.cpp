@@ -1,5 +1,5 @@
 // Start, stop, and jobs as clients see them. Workers: desk.h and coordinator_workers.cpp; the
-// search: coordinator_search.cpp.
+// search: search_threads.h.
 #include "tuner/daemon/coordinator.h"
 
 #include <spdlog/spdlog.h>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "compiler_core/base/clock.h"
-#include "compiler_core/base/cpu_affinity.h"
 #include "db/options_limits.h"
 #include "proto/convert.h"
 #include "templates/workload/task_memory.h"
@@ -24,7 +23,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook{250};         // how often a blocked call looks whether its caller has gone
 constexpr int64_t kProgressEveryMs = 100;  // to one watcher
 constexpr int64_t kCancelLimitMs = 30'000;
-constexpr int kMostSearchThreads = 4;
 
 Status reader_has_gone() { return Status(StatusCode::kAborted, "the reader has gone"); }
 
@@ -45,7 +43,10 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       leasing_({store, farm_, clock_, metrics_, news_, build_office_}),
       desk_(
           {farm_, clock_, options_, metrics_, news_, build_office_, loss_office_, result_intake_, leasing_}),
-      race_office_({store, farm_, clock_, options_, news_, answers_}, wake()) {}
+      race_office_({store, farm_, clock_, options_, news_, answers_}, wake()),
+      search_({store, farm_, clock_, options_, metrics_, news_, answers_, learner_, build_office_,
+               loss_office_, race_office_},
+              [this] { wake_desk(); }) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
@@ -63,41 +64,13 @@ Status Coordinator::start() {
         job = farm->jobs.find(row.id);
       }
       // Before any worker can speak: the leases of one that lived through the restart must be known.
-      RETURN_IF_ERROR(queue_open_trials(*job));
+      RETURN_IF_ERROR(search_.queue_open_trials(*job));
       RETURN_IF_ERROR(race_office_.resume_races(row.id));
     }
   }
-  const int64_t now = clock_.now_ms();
-  {
-    const Locked farm(farm_);
-    farm->ticked_ms = farm->started_ms = now;
-  }
-  metrics_.search_turned_ms = now;
+  Locked(farm_)->started_ms = clock_.now_ms();
   desk_.start();
-  if (options_.by_hand) return Status::ok();
-  const int cpus = static_cast<int>(cpus_of_this_thread().size());
-  const int threads =
-      options_.search_threads > 0 ? options_.search_threads : std::min(cpus, kMostSearchThreads);
-  for (int i = 0; i < std::max(threads, 1); ++i) search_threads_.emplace_back([this] { search_loop(); });
-  return Status::ok();
-}
-
-// Page by page: a job may have had a million trials, and few of them are open.
-Status Coordinator::queue_open_trials(Job& job) {
-  constexpr int64_t kPage = 1024;
-  TrialQuery query{.job = job.id(), .limit = kPage, .open = true};
-  size_t open = 0;
-  while (true) {
-    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> page, store_.trials(query));
-    std::vector<TrialRow> rows;
-    for (const TrialWithRecord& t : page) rows.push_back(t.trial);
-    queue_trials(job, rows);
-    open += rows.size();
-    if (std::ssize(page) < kPage) break;
-    query.after = page.back().trial.seq;
-  }
-  const LogAbout about({.job = job.id(), .request = job.row().request_id});
-  spdlog::info("job {} goes on: {} open trials", job.id(), open);
+  search_.start();
   return Status::ok();
 }
 
@@ -107,22 +80,16 @@ void Coordinator::stop(const std::string& reason) {
     if (!farm->stopping) farm->stop_reason = reason;
     farm->stopping = true;
   }
-  search_.notify_all();
   news_.notify();
-  for (std::thread& thread : search_threads_) thread.join();
-  if (!search_threads_.empty()) interrupt_jobs();
-  search_threads_.clear();
+  search_.stop();
   desk_.stop();
 }
 
 void Coordinator::turn() {
   for (bool some = true; some;) {
     desk_.turn();
-    {
-      const Locked farm(farm_);
-      tick(*farm);
-    }
-    while (take_turn()) {
+    search_.tick();
+    while (search_.take_turn()) {
     }
     some = desk_.some_came();
   }
@@ -130,20 +97,14 @@ void Coordinator::turn() {
 
 // How the rooms wake this one's threads.
 Wake Coordinator::wake() {
-  return {.desk = [this] { wake_desk(); },
-          .search = [this](FarmState& farm, const std::string& id) { wake_search(farm, id); }};
-}
-
-void Coordinator::wake_search(FarmState& farm, const std::string& job_id) {
-  farm.turns.wake(job_id);
-  search_.notify_one();
+  return {.desk = [this] { wake_desk(); }, .search = [this](const std::string& id) { search_.wake(id); }};
 }
 
 void Coordinator::add_job(FarmState& farm, JobRow row, int trials) {
   const std::string id = row.id;
   row.options = limited(row.options);  // an earlier release may have let in more
   farm.jobs.add(std::move(row), trials, clock_.now_ms());
-  wake_search(farm, id);
+  search_.wake(id);
 }
 
 // The stored job, if the caller may see it.
@@ -370,7 +331,7 @@ Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* re
     Locked farm(farm_);
     if (const std::shared_ptr<Job> job = farm->jobs.find(row.id); job != nullptr && !job->ended()) {
       job->ask_to_cancel();
-      wake_search(*farm, job->id());
+      search_.wake(job->id());
       const bool done =
           news_.wait(farm, milliseconds(kCancelLimitMs), [&] { return job->ended() || farm->stopping; });
       if (!done)

@@ -15,22 +15,17 @@
 // maps it to FAILED_PRECONDITION).
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
-#include "db/death.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
@@ -39,27 +34,20 @@
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator_options.h"
 #include "tuner/daemon/desk.h"
-#include "tuner/daemon/farm_releases.h"
 #include "tuner/daemon/farm_state.h"
 #include "tuner/daemon/job_news.h"
-#include "tuner/daemon/job_runner.h"
 #include "tuner/daemon/jobs.h"
 #include "tuner/daemon/learner.h"
-#include "tuner/daemon/lease_table.h"
 #include "tuner/daemon/leasing.h"
 #include "tuner/daemon/locked.h"
-#include "tuner/daemon/log_lines.h"
 #include "tuner/daemon/loss_office.h"
 #include "tuner/daemon/metrics.h"
-#include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/race_office.h"
 #include "tuner/daemon/referee.h"
-#include "tuner/daemon/reruns.h"
 #include "tuner/daemon/result_intake.h"
-#include "tuner/daemon/run.h"
+#include "tuner/daemon/search_threads.h"
 #include "tuner/daemon/shares.h"
 #include "tuner/daemon/sync_call.h"
-#include "tuner/daemon/turns.h"
 #include "tuner/daemon/workers.h"
 #include "tuning.pb.h"
 
@@ -146,7 +134,6 @@ class Coordinator {
   // What takes a FarmState& runs under its lock; all else takes the lock itself.
   Wake wake();
   void wake_desk() { desk_.wake(); }
-  void wake_search(FarmState& farm, const std::string& job_id);
 
   // coordinator_seen.cpp: what of it all is shown
   void list_known(const Scope& scope, v1::ListReply* reply) const;
@@ -169,23 +156,6 @@ class Coordinator {
   Status wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended, const TrialWithRecord& trial,
                   const Needs& needs, const Cancelled& cancelled);
 
-  // coordinator_search.cpp: the search threads
-  void search_loop();
-  void tick(FarmState& farm);
-  bool take_turn();
-  void interrupt_jobs();
-  void step(const std::shared_ptr<Job>& job);
-  Status begin_run(const std::shared_ptr<Job>& job);
-  std::shared_ptr<Run> run_of(const std::string& job_id) const;
-  size_t low_water_of(const FarmState& farm, const Job& job) const;
-  Status queue_open_trials(Job& job);
-  void queue_trials(Job& job, const std::vector<TrialRow>& rows);
-  void report(Run& run, size_t new_results);
-  std::string nobody_measures(FarmState& farm, const Job& job);
-  void look_at_releases(Run& run);
-  void conclude(const Run& run);
-  void end_job(Job& job, JobState state, const std::string& message);
-
   Store& store_;
   const Clock& clock_;
   const CoordinatorOptions options_;
@@ -204,10 +174,7 @@ class Coordinator {
   Leasing leasing_;
   Desk desk_;
   RaceOffice race_office_;
-  std::condition_variable search_;  // for the search threads: a job has been woken
-
-  Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id
-  std::vector<std::thread> search_threads_;
+  SearchThreads search_;
 };
 
 }  // namespace tuner

@@ -17,7 +17,6 @@
 #include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/races.h"
 #include "tuner/daemon/reruns.h"
-#include "tuner/daemon/turns.h"
 #include "tuner/daemon/workers.h"
 
 namespace tuner {
@@ -45,11 +44,9 @@ struct FarmState {
   Reruns reruns;        // trials measured again for somebody who waits
   PoisonLedger ledger;  // configs that workers died of
   Builds builds;        // what runners need made, and which builder makes it
-  Turns turns;          // which job is thought about next
 
   StoreTrouble store_trouble;
   int64_t started_ms = 0;
-  int64_t ticked_ms = 0;  // when all running jobs were last woken
 
   bool stopping = false;
   std::string stop_reason;

@@ -97,7 +97,7 @@ bool LossOffice::lose_race(const LeaseTable::Loss& loss) {
   const std::string job_id = race == nullptr ? "" : race->job_id;
   farm->leases.close(loss.trial_id);
   farm->races.failed(loss.trial_id, loss.message);
-  wake_.search(*farm, job_id);
+  wake_.search(job_id);
   news_.notify();
   return true;
 }
@@ -120,7 +120,7 @@ bool LossOffice::give_up(const LeaseTable::Loss& loss) {
   const std::optional<std::string> job_id = farm->leases.close(loss.trial_id);
   if (const std::shared_ptr<Job> job = job_id ? farm->jobs.find(*job_id) : nullptr) {
     job->results_came();
-    wake_.search(*farm, *job_id);
+    wake_.search(*job_id);
   }
   return true;
 }

@@ -180,7 +180,7 @@ void ResultIntake::close(FarmState& farm, const Incoming& result, double store_m
   if (job == nullptr) return;
   job->results_came();
   job->count_costs(record, result.check_ms, store_ms);
-  wake_.search(farm, *job_id);
+  wake_.search(*job_id);
 }
 
 // Stores results of races, then tells the searches. What cannot be stored stays unacknowledged and comes
@@ -258,7 +258,7 @@ bool ResultIntake::accept_race(SyncCall& call, const v1::RaceResult& message) {
     farm->races.won(id, row);
   else
     farm->races.failed(id, error);
-  wake_.search(*farm, row.job_id);
+  wake_.search(row.job_id);
   return true;
 }
 

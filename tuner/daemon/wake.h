@@ -1,5 +1,5 @@
 // Wake: how a room of the coordinator wakes threads that it does not know. Both may be called with the lock
-// of the farm or without it; the second needs it.
+// of the farm or without it.
 #pragma once
 
 #include <functional>
@@ -7,11 +7,9 @@
 
 namespace tuner {
 
-struct FarmState;
-
 struct Wake {
-  std::function<void()> desk;  // something may be leased or answered
-  std::function<void(FarmState& farm, const std::string& job_id)> search;  // the job needs a turn
+  std::function<void()> desk;                             // something may be leased or answered
+  std::function<void(const std::string& job_id)> search;  // the job needs a turn
 };
 
 }  // namespace tuner
