@@ -8,10 +8,8 @@
 #include "proto/convert.h"
 #include "tests/db/resolve_fixture.h"
 #include "tests/tuner/analytic_task.h"
-#include "tests/tuner/farm_room.h"
 #include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
-#include "tuner/daemon/race_office.h"
 
 namespace tuner {
 namespace {
@@ -511,113 +509,6 @@ TEST_F(KnownAnswers, WhereNothingIsKnownTheSearchBeginsAfterTheDefault) {
   EXPECT_EQ(race.default_trial(), trials()[0].id);
   const std::vector<ProposalRow> proposals = store_->proposals(job_).value();
   for (const ProposalRow& p : proposals) EXPECT_GT(p.asked, 0);
-}
-
-// The office of races, of a farm's state and a store alone: job j1 has had its trials, all of them right.
-class RaceOfficeAlone : public testing::FarmRoom {
- protected:
-  RaceOfficeAlone() {
-    std::vector<TrialRow> rows;
-    for (const char* config : {"a=2", "a=3"})
-      rows.push_back({.job_id = "j1", .template_name = "t", .config = config});
-    EXPECT_TRUE(store_->add_trials(rows).is_ok());
-    double ns = 1'000;
-    for (const std::string& id : {trial_, rows[0].id, rows[1].id}) {
-      MeasureRecord record{.trial_id = id, .attempt = 1, .run_ns = {ns, ns, ns}};
-      record.environment = {.hardware = "formula", .toolchain = "none", .host = "h"};
-      record.finished_at_us = 1;
-      EXPECT_TRUE(store_->add_records({record}).is_ok());
-      ns += 1;
-    }
-    const Locked farm(farm_);
-    farm->leases.close(trial_);
-    farm->started_ms = clock_.now - options_.race_wait_ms - 1;
-    run_.job = farm->jobs.find("j1");
-    run_.race = options_.race;
-  }
-  void enter_racer() {
-    EXPECT_TRUE(Locked(farm_)->workers.enter(
-        "racer", {.life = {"r", "1"}, .targets = {kAnalyticTarget}, .races = true}, clock_.now));
-  }
-  size_t queued() const { return Locked(farm_)->leases.queued(); }
-  std::vector<OpenRaceRow> open_races() const { return store_->open_races("j1").value(); }
-  std::string last_event() const {
-    const std::vector<v1::JobEvent> events = news_.after("j1", 0).value();
-    return events.empty() ? "" : events.back().message();
-  }
-  RaceOffice office(Guarded<FarmState>& farm) {
-    return RaceOffice({*store_, farm, clock_, options_, news_, answers_}, wake());
-  }
-
-  const Answers answers_{*store_, nullptr};
-  tuner::Run run_;
-};
-
-TEST_F(RaceOfficeAlone, ATaskRacesOnceAndItsRaceIsStoredWithTheFinalistsThatTheLeaseHas) {
-  enter_racer();
-  RaceOffice races = office(farm_);
-  races.end_task(run_, 0);
-  EXPECT_EQ(last_event(), "task 1: 3 finalists race");
-  EXPECT_EQ(desk_woken_, 1);
-  ASSERT_THAT(open_races(), SizeIs(1));
-  const OpenRaceRow row = open_races()[0];
-  ASSERT_EQ(queued(), 1);
-  {
-    const Locked farm(farm_);
-    const LeaseTable::Trial* const lease = farm->leases.find(row.id);
-    ASSERT_NE(lease, nullptr);
-    EXPECT_EQ(lease->work.kind, WorkKind::kRace);
-    std::vector<std::string> leased;
-    for (const TrialRow& finalist : lease->work.finalists) leased.push_back(finalist.id);
-    EXPECT_EQ(leased, row.finalists);
-    EXPECT_EQ(leased.front(), trial_) << "the fastest comes first";
-  }
-  races.end_task(run_, 0);
-  EXPECT_THAT(open_races(), SizeIs(1));
-  EXPECT_EQ(queued(), 1);
-}
-
-TEST_F(RaceOfficeAlone, WhereNobodyRacesOrNoTimeIsLeftTheTrialsTimesStand) {
-  RaceOffice races = office(farm_);
-  races.end_task(run_, 0);
-  EXPECT_THAT(last_event(), HasSubstr("not raced: no worker here can"));
-  enter_racer();
-  run_.race.limit_s = 0;
-  races.end_task(run_, 0);
-  EXPECT_THAT(last_event(), HasSubstr("not raced: the time limit"));
-  EXPECT_EQ(queued(), 0);
-  EXPECT_THAT(open_races(), SizeIs(0));
-}
-
-TEST_F(RaceOfficeAlone, AfterARestartTheStoredRaceGoesOnOnce) {
-  enter_racer();
-  office(farm_).end_task(run_, 0);
-  Guarded<FarmState> anew{options_};
-  Locked(anew)->jobs.add(run_.job->row(), 1, clock_.now);
-  RaceOffice races = office(anew);
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(races.resume_races("j1").is_ok());
-    const Locked farm(anew);
-    EXPECT_EQ(farm->leases.queued(), 1);
-    EXPECT_THAT(farm->races.of_job("j1"), SizeIs(1));
-  }
-  races.end_open_races("j1");
-  EXPECT_THAT(open_races(), SizeIs(0)) << "its job has ended: nobody would go on with it";
-}
-
-TEST_F(RaceOfficeAlone, WhatNoWorkerHasTakenWhenTheTimeIsOverIsWithdrawnAndItsTaskTold) {
-  enter_racer();
-  RaceOffice races = office(farm_);
-  run_.time_limit = TimeLimit(/*limit_s=*/10, clock_.now);
-  races.end_task(run_, 0);
-  races.step_races(run_);
-  EXPECT_EQ(queued(), 1) << "there is time";
-  clock_.now += 10'000;
-  EXPECT_TRUE(Locked(farm_)->workers.begin_sync("racer", 1, clock_.now));
-  races.step_races(run_);
-  EXPECT_EQ(queued(), 0);
-  EXPECT_THAT(open_races(), SizeIs(0));
-  EXPECT_THAT(last_event(), HasSubstr("its race has no result (no worker took it within the time limit)"));
 }
 
 }  // namespace

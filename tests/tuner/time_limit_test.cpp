@@ -11,10 +11,9 @@
 
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
-#include "tests/tuner/farm_room.h"
+#include "tests/tuner/search_room.h"
 #include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
-#include "tuner/daemon/search_threads.h"
 #include "tuner/daemon/time_limit.h"
 
 namespace tuner {
@@ -362,24 +361,13 @@ TEST(TimeLimit, TasksThatHadTrialsButNoRightAnswerAreStillAFailure) {
   EXPECT_THAT(job.message, HasSubstr(" of 31 tasks were not reached within the time limit of 20 s"));
 }
 
-// Turns of jobs, of a farm's state and a store alone: job j1 wants 20 trials, and no worker is there.
-class SearchAlone : public testing::EmptyFarm {
+// Turns of jobs: job j1 wants 20 trials, and no worker is there.
+class SearchAlone : public testing::SearchRoom {
  protected:
-  static CoordinatorOptions options(bool by_hand) {
-    return {.search_threads = 2,
-            .no_worker_hint_ms = 5'000,
-            .make_space = [](const JobRow::Task&) { return analytic_space(6); },
-            .by_hand = by_hand};
-  }
-  explicit SearchAlone(bool by_hand = true) : EmptyFarm(options(by_hand)) {
+  explicit SearchAlone(bool by_hand = true) : SearchRoom(by_hand) {
     EXPECT_TRUE(store_->add_job(row_).is_ok());
     Locked(farm_)->jobs.add(row_, row_.trials, clock_.now);
     search_.start();
-  }
-  std::shared_ptr<Job> job() const { return Locked(farm_)->jobs.find("j1"); }
-  size_t queued() const { return Locked(farm_)->leases.queued(); }
-  std::vector<TrialWithRecord> open_trials() const {
-    return store_->trials(TrialQuery{.job = "j1", .open = true}).value();
   }
   std::string events() const {
     std::string text;
@@ -391,18 +379,6 @@ class SearchAlone : public testing::EmptyFarm {
 
   const JobRow row_{
       .id = "j1", .tasks = {{testing::kAnalyticKey, kAnalyticTarget}}, .trials = 20, .search = "random"};
-  int desk_woken_ = 0;
-  const Answers answers_{*store_, nullptr};
-  Learner learner_{*store_};
-  JobNews news_{*store_, farm_, clock_, metrics_};
-  BuildOffice builds_{farm_, clock_, options_, [] {}};
-  const Wake wake_{.desk = [this] { ++desk_woken_; },
-                   .search = [this](const std::string& id) { search_.wake(id); }};
-  LossOffice losses_{*store_, farm_, options_, metrics_, news_, wake_};
-  RaceOffice races_{{*store_, farm_, clock_, options_, news_, answers_}, wake_};
-  SearchThreads search_{
-      {*store_, farm_, clock_, options_, metrics_, news_, answers_, learner_, builds_, losses_, races_},
-      wake_.desk};
 };
 
 TEST_F(SearchAlone, AJobThatIsWokenHasOneTurnAfterWhichWhatIsStoredMayBeLeased) {
@@ -411,10 +387,10 @@ TEST_F(SearchAlone, AJobThatIsWokenHasOneTurnAfterWhichWhatIsStoredMayBeLeased) 
   search_.wake("j1");
   EXPECT_TRUE(search_.take_turn());
   EXPECT_FALSE(search_.take_turn());
-  EXPECT_EQ(job()->state(), JobState::kRunning);
+  EXPECT_EQ(job("j1")->state(), JobState::kRunning);
   EXPECT_EQ(store_->job("j1")->state, JobState::kRunning);
   EXPECT_GT(queued(), 0);
-  EXPECT_EQ(open_trials().size(), queued());
+  EXPECT_EQ(open_trials("j1").size(), queued());
   EXPECT_GT(desk_woken_, 0);
 }
 
@@ -431,12 +407,12 @@ TEST_F(SearchAlone, JobsThatRunHaveATurnFourTimesASecond) {
 
 TEST_F(SearchAlone, ACancelledJobEndsWithItsTurnAndLeavesNothingOpen) {
   ASSERT_TRUE(turn());
-  job()->ask_to_cancel();
+  job("j1")->ask_to_cancel();
   ASSERT_TRUE(turn());
-  EXPECT_EQ(job()->state(), JobState::kCancelled);
+  EXPECT_EQ(job("j1")->state(), JobState::kCancelled);
   EXPECT_EQ(store_->job("j1")->state, JobState::kCancelled);
   EXPECT_EQ(queued(), 0);
-  EXPECT_TRUE(open_trials().empty());
+  EXPECT_TRUE(open_trials("j1").empty());
   EXPECT_THAT(events(), HasSubstr("cancelled"));
 }
 
@@ -460,7 +436,7 @@ TEST_F(SearchAlone, WhatWasOpenBeforeARestartMayBeLeasedBeforeTheFirstTurn) {
     farm->leases.forget_job("j1");
     ASSERT_EQ(farm->leases.queued(), 0);
   }
-  ASSERT_TRUE(search_.queue_open_trials(*job()).is_ok());
+  ASSERT_TRUE(search_.queue_open_trials(*job("j1")).is_ok());
   EXPECT_EQ(queued(), before);
 }
 

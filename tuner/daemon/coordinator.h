@@ -1,14 +1,9 @@
-// Coordinator: the daemon but for the wire. It owns what the daemon knows of one database's jobs, and says in
-// which order things happen: the store first, then the tables, then whoever waits.
+// Coordinator: the daemon but for the wire. A front for its rooms, which are its members in the order in
+// which one may call another (README.md, "Rooms"); what it knows of one database's jobs is a FarmState, plain
+// tables under one lock. Two kinds of threads do what nobody waits for by a call of his own:
 //
-// What it knows is a FarmState: plain tables under one lock (farm_state.h), which is held neither while the
-// disk writes nor while a search thinks. Two kinds of threads do what nobody waits for by a call of his own:
-//
-//   the desk     one thread; answers Syncs, all that have come together in one turn: their results are one
-//                commit, their leases another. A Sync without news waits as a value, not as a thread
-//                (sync_call.h). It also takes back leases that ran out.
-//   the search   a few threads; each takes the turn of one job (turns.h): results in, proposals out, races,
-//                the end. A job's search is never called concurrently.
+//   the desk     one thread; answers Syncs, all that have come together in one turn (desk.h)
+//   the search   a few threads; each takes the turn of one job (search_threads.h)
 //
 // Methods take and fill the messages of proto/, may be called from any thread, and block no longer than they
 // say. Error codes are those of Status; kAborted means "this session is unknown, register again" (server.cpp
@@ -16,17 +11,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "compiler_core/base/clock.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/target.h"
-#include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
 #include "tuner/daemon/answers.h"
@@ -35,19 +23,24 @@
 #include "tuner/daemon/coordinator_options.h"
 #include "tuner/daemon/desk.h"
 #include "tuner/daemon/farm_state.h"
+#include "tuner/daemon/job_desk.h"
 #include "tuner/daemon/job_news.h"
-#include "tuner/daemon/jobs.h"
 #include "tuner/daemon/learner.h"
 #include "tuner/daemon/leasing.h"
 #include "tuner/daemon/locked.h"
 #include "tuner/daemon/loss_office.h"
+#include "tuner/daemon/measure_again.h"
 #include "tuner/daemon/metrics.h"
 #include "tuner/daemon/race_office.h"
+#include "tuner/daemon/reception.h"
 #include "tuner/daemon/referee.h"
 #include "tuner/daemon/result_intake.h"
 #include "tuner/daemon/search_threads.h"
 #include "tuner/daemon/shares.h"
 #include "tuner/daemon/sync_call.h"
+#include "tuner/daemon/wake.h"
+#include "tuner/daemon/watch_desk.h"
+#include "tuner/daemon/work.h"
 #include "tuner/daemon/workers.h"
 #include "tuning.pb.h"
 
@@ -67,10 +60,10 @@ class Coordinator {
   // continued. Calling it twice is fine.
   void stop(const std::string& reason);
 
-  using Cancelled = std::function<bool()>;  // asked about four times a second: has the caller gone?
+  using Cancelled = tuner::Cancelled;
 
-  // By hand: answers the Syncs that have come, and gives every job that was woken a turn, until there is nothing
-  // left to do at this moment of the clock. One thread calls it.
+  // By hand: answers the Syncs that have come, and gives every job that was woken a turn, until there is
+  // nothing left to do at this moment of the clock. One thread calls it.
   void turn();
 
   // Waits until the lessons of ended jobs about other shapes are stored, at most limit_s. False on timeout.
@@ -79,7 +72,9 @@ class Coordinator {
   // --- workers ---
   // Aborted: another process with this id is here.
   Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
-                         Workers::Registrar registrar = {});
+                         Workers::Registrar registrar = {}) {
+    return reception_.register_worker(request, reply, std::move(registrar));
+  }
   // Answers at once if there is news, else after request.wait_ms, by calling `done` once, from any thread.
   // Both messages must live until then. Returns a name for cancel_sync().
   uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done) {
@@ -89,8 +84,9 @@ class Coordinator {
   // on one that is answered.
   void cancel_sync(uint64_t call) { desk_.cancel_sync(call); }
 
-  // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed: as the
-  // store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the order.
+  // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed:
+  // as the store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the
+  // order.
   Status read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
     return build_office_.read_blob(request, reply);
   }
@@ -99,21 +95,33 @@ class Coordinator {
   }
 
   // The worker finishes what it holds, gets nothing more, and ends. NotFound: it is not here.
-  Status drain(const v1::DrainRequest& request, v1::DrainReply* reply);
+  Status drain(const v1::DrainRequest& request, v1::DrainReply* reply) {
+    return reception_.drain(request, reply);
+  }
 
   // --- jobs ---
-  // `scope`: whose job it will be, and whose jobs are there for the caller. NotFound: no such job in it. Aborted: the
-  // tenant has as many jobs as it may.
-  Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope = {});
+  // `scope`: whose job it will be, and whose jobs are there for the caller. NotFound: no such job in it.
+  // Aborted: the tenant has as many jobs as it may.
+  Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope = {}) {
+    return job_desk_.submit(request, reply, scope);
+  }
   // Sends events until the job ends; `send` returns false when the reader is gone.
-  using Send = std::function<bool(const v1::JobEvent&)>;
+  using Send = WatchDesk::Send;
   Status watch(const v1::WatchRequest& request, const Send& send, const Cancelled& cancelled,
-               const Scope& scope = {});
-  Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply, const Scope& scope = {});
+               const Scope& scope = {}) {
+    return watch_desk_.watch(request, send, cancelled, scope);
+  }
+  Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply, const Scope& scope = {}) {
+    return job_desk_.cancel(request, reply, scope);
+  }
   Status rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply, const Cancelled& cancelled,
-               const Scope& scope = {});
+               const Scope& scope = {}) {
+    return measure_again_.rerun(request, reply, cancelled, scope);
+  }
   Status remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply, const Cancelled& cancelled,
-                   const Scope& scope = {});
+                   const Scope& scope = {}) {
+    return measure_again_.remeasure(request, reply, cancelled, scope);
+  }
 
   // From now on: what tenants may have.
   void set_shares(ShareByTenant shares);
@@ -131,40 +139,15 @@ class Coordinator {
   DaemonNow now() const;
 
  private:
-  // What takes a FarmState& runs under its lock; all else takes the lock itself.
+  // How the rooms wake the threads of others.
   Wake wake();
-  void wake_desk() { desk_.wake(); }
 
-  // coordinator_seen.cpp: what of it all is shown
-  void list_known(const Scope& scope, v1::ListReply* reply) const;
-  DaemonNow now_of(const FarmState& farm) const;
-  void add_tenants(const FarmState& farm, const Scope& scope, v1::DaemonSummary& daemon) const;
-
-  // coordinator.cpp: what clients ask for
-  Result<std::optional<JobRow>> earlier_job(const JobRow& wanted, bool fresh) const;
-  Status start_new_job(JobRow wanted, v1::SubmitReply* reply);
-  Status continue_job(JobRow existing, const JobRow& wanted, v1::SubmitReply* reply);
-  Result<std::string> next_job_id();
-  void add_job(FarmState& farm, JobRow row, int trials);
-  Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;
-  bool send_store_trouble(int64_t after, const Send& send, std::string& told) const;
-  Result<JobRow> known_job(const JobRow& as_was) const;
-  Result<JobRow> job_in(const Scope& scope, const std::string& job_id) const;
-  Status has_room_for_job(const JobRow& wanted) const;
-
-  // coordinator_again.cpp: measurements that somebody waits for
-  Status wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended, const TrialWithRecord& trial,
-                  const Needs& needs, const Cancelled& cancelled);
-
-  Store& store_;
   const Clock& clock_;
   const CoordinatorOptions options_;
   const Answers answers_;
   Learner learner_;
   DaemonMetrics metrics_;
 
-  std::mutex submit_mutex_;       // one submit decides at a time; taken before the farm's
-  int64_t last_job_number_ = -1;  // under submit_mutex_; -1: not read yet
   Guarded<FarmState> farm_;
   JobNews news_;
   BuildOffice build_office_;
@@ -175,6 +158,10 @@ class Coordinator {
   Desk desk_;
   RaceOffice race_office_;
   SearchThreads search_;
+  Reception reception_;
+  JobDesk job_desk_;
+  WatchDesk watch_desk_;
+  MeasureAgain measure_again_;
 };
 
 }  // namespace tuner

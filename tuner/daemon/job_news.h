@@ -23,6 +23,8 @@
 
 namespace tuner {
 
+using Cancelled = std::function<bool()>;  // asked about four times a second: has the caller gone?
+
 class JobNews {
  public:
   // All of these outlive it.

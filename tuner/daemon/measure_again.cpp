@@ -1,13 +1,13 @@
-// Measurements that somebody waits for: a trial measured again (tuner rerun), and a trial's config measured
-// in fresh processes beside the sentinel (tuner verify --times).
+#include "tuner/daemon/measure_again.h"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "compiler_core/base/clock.h"
 #include "db/options_limits.h"
 #include "proto/convert.h"
-#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/farm_releases.h"
+#include "tuner/daemon/job_desk.h"
 #include "tuner/daemon/messages.h"
 
 namespace tuner {
@@ -19,8 +19,8 @@ constexpr std::chrono::milliseconds kLookAtCaller{
 }  // namespace
 
 // Waits until `ended`, which is asked under the lock.
-Status Coordinator::wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended,
-                             const TrialWithRecord& trial, const Needs& needs, const Cancelled& cancelled) {
+Status MeasureAgain::wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended,
+                              const TrialWithRecord& trial, const Needs& needs, const Cancelled& cancelled) {
   const int64_t limit = clock_.now_ms() + options_.rerun_limit_ms;
   while (!ended()) {
     if (farm->stopping) return farm->stopped();
@@ -37,14 +37,14 @@ Status Coordinator::wait_for(Locked<FarmState>& farm, const std::function<bool()
   return Status::ok();
 }
 
-Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply,
-                          const Cancelled& cancelled, const Scope& scope) {
+Status MeasureAgain::rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply,
+                           const Cancelled& cancelled, const Scope& scope) {
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
   const std::string& id = trial.trial.id;
   if (!trial.record)
     return invalid_argument("trial ", trial.trial.name(),
                             " has no result yet, so it cannot be measured again; see tuner jobs");
-  ASSIGN_OR_RETURN(const JobRow job, job_in(scope, trial.trial.job_id));
+  ASSIGN_OR_RETURN(const JobRow job, job_in(store_, scope, trial.trial.job_id));
   Work work{.kind = WorkKind::kRerun,
             .task = trial.task,
             .options = trial.record->options,
@@ -72,7 +72,7 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
     return Status(StatusCode::kAborted, str("trial ", trial.trial.name(),
                                             " is being measured right now; try again when that is done"));
   farm->reruns.begin(id);
-  wake_desk();
+  wake_desk_();
   Status status = wait_for(
       farm, [&] { return farm->reruns.find(id)->ended(); }, trial, needs, cancelled);
   const Reruns::Rerun again = *farm->reruns.find(id);
@@ -84,10 +84,10 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   return Status::ok();
 }
 
-Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply,
-                              const Cancelled& cancelled, const Scope& scope) {
+Status MeasureAgain::remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply,
+                               const Cancelled& cancelled, const Scope& scope) {
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
-  ASSIGN_OR_RETURN(const JobRow job, job_in(scope, trial.trial.job_id));
+  ASSIGN_OR_RETURN(const JobRow job, job_in(store_, scope, trial.trial.job_id));
   RETURN_IF_ERROR(parse_target(trial.task.target).status());
   if (!is_raced(trial.task.target))
     return invalid_argument("trial ", trial.trial.name(), " is of \"", trial.task.target,
@@ -106,7 +106,7 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
   if (farm->stopping) return farm->stopped();
   farm->leases.enqueue_again({.id = id, .job_id = id, .tenant = job.tenant, .work = std::move(work)});
   farm->races.begin(id, {.needs = needs}, clock_.now_ms());
-  wake_desk();
+  wake_desk_();
   Status status = wait_for(
       farm, [&] { return farm->races.find(id)->ended; }, trial, needs, cancelled);
   const Races::Race race = *farm->races.find(id);

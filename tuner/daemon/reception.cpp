@@ -1,4 +1,5 @@
-// Workers come, and are sent away. All else that they tell comes by the desk (desk.h).
+#include "tuner/daemon/reception.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -6,8 +7,9 @@
 #include <utility>
 
 #include "proto/convert.h"
-#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/log_lines.h"
 #include "tuner/daemon/messages.h"
+#include "tuner/daemon/releases.h"
 
 namespace tuner {
 
@@ -22,41 +24,41 @@ std::string random_session() {
   return text;
 }
 
-Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
-                                    Workers::Registrar registrar) {
+Status Reception::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
+                                  Workers::Registrar registrar) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
   offer.registrar = std::move(registrar);
-  RETURN_IF_ERROR(build_office_.check_kind(offer.kind));
+  RETURN_IF_ERROR(of_.builds.check_kind(offer.kind));
   const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;
   std::vector<Lack> lacks;
   {
-    const Locked farm(farm_);
+    const Locked farm(of_.farm);
     if (farm->stopping) return farm->stopped();
-    const std::string session = options_.make_session();
+    const std::string session = of_.options.make_session();
     ASSIGN_OR_RETURN(const std::vector<WorkerLife> ended,
-                     farm->workers.enter(session, std::move(offer), clock_.now_ms()));
+                     farm->workers.enter(session, std::move(offer), of_.clock.now_ms()));
     for (const WorkerLife& life : ended) {
       for (LeaseTable::Loss& loss : farm->leases.worker_lost(life)) losses.push_back(std::move(loss));
-      farm->builds.builder_lost(life, clock_.now_ms());
+      farm->builds.builder_lost(life, of_.clock.now_ms());
     }
     lacks = farm->workers.lacks(session);
     reply->set_session(session);
-    reply->set_lease_ttl_ms(options_.leases.ttl_ms);
+    reply->set_lease_ttl_ms(of_.options.leases.ttl_ms);
   }
-  metrics_.lost(LostWhy::kWorkerLost, losses.size());
-  wake_desk();  // its older Syncs do not speak for it any more
+  of_.metrics.lost(LostWhy::kWorkerLost, losses.size());
+  wake_desk_();  // its older Syncs do not speak for it any more
   const LogAbout about({.worker = request.worker_id()});
   spdlog::info("worker {} is here, from {}", request.worker_id(), host);
   if (!impossible.empty()) spdlog::warn("worker {} gets nothing: {}", request.worker_id(), shown(impossible));
   if (!lacks.empty()) spdlog::warn("{}", lacks_line(request.worker_id(), lacks));
-  loss_office_.handle(losses);
+  of_.losses.handle(losses);
   return Status::ok();
 }
 
-Status Coordinator::drain(const v1::DrainRequest& request, v1::DrainReply* reply) {
+Status Reception::drain(const v1::DrainRequest& request, v1::DrainReply* reply) {
   {
-    const Locked farm(farm_);
+    const Locked farm(of_.farm);
     const WorkerLife* const life = farm->workers.drain(request.worker_id());
     if (life == nullptr)
       return not_found("worker ", shown(request.worker_id()),
@@ -64,7 +66,7 @@ Status Coordinator::drain(const v1::DrainRequest& request, v1::DrainReply* reply
     reply->set_leases(static_cast<int>(farm->leases.leases_of(*life)));
   }
   spdlog::info("worker {} drains", shown(request.worker_id()));
-  wake_desk();
+  wake_desk_();
   return Status::ok();
 }
 
