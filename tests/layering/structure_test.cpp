@@ -119,6 +119,21 @@ TEST(Structure, TheCoordinatorIsAFront) {
   EXPECT_GT(methods, 15u) << "the class was not found";
 }
 
+// A room of the daemon is read in one go.
+TEST(Structure, RoomsHaveHeadersOfAHundredLines) {
+  size_t longest = 0, rooms = 0;
+  std::vector<std::string> places;
+  for (const SourceFile& file : sources()) {
+    if (!file.path.starts_with("tuner/daemon/rooms/") || !file.path.ends_with(".h")) continue;
+    ++rooms;
+    longest = std::max(longest, file.lines.size());
+    if (file.lines.size() > 100) places.push_back(file.path);
+  }
+  print_row("lines of the longest header of a room", longest, 100);
+  EXPECT_TRUE(places.empty()) << listed(places);
+  EXPECT_GT(rooms, 10u) << "the rooms were not found";
+}
+
 // What differs from device to device stands behind compiler_core/backend.h. The folders of back ends may ask, as may
 // templates, which are of one kind of device each.
 TEST(Structure, OnlyBackEndsAskForTheKindOfDevice) {

@@ -1,5 +1,5 @@
 // What a machine can do at most, and which results cannot be.
-#include "tuner/daemon/belief.h"
+#include "tuner/daemon/tables/belief.h"
 
 #include <gmock/gmock.h>
 

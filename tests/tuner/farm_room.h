@@ -14,8 +14,8 @@
 #include "db/store.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/analytic_task.h"
-#include "tuner/daemon/job_news.h"
-#include "tuner/daemon/wake.h"
+#include "tuner/daemon/rooms/job_news.h"
+#include "tuner/daemon/rooms/wake.h"
 
 namespace tuner::testing {
 

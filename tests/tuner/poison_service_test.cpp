@@ -9,9 +9,9 @@
 #include "db/death.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
-#include "tuner/daemon/loss_office.h"
-#include "tuner/daemon/measure_again.h"
-#include "tuner/daemon/reception.h"
+#include "tuner/daemon/rooms/loss_office.h"
+#include "tuner/daemon/rooms/measure_again.h"
+#include "tuner/daemon/rooms/reception.h"
 
 namespace tuner {
 namespace {

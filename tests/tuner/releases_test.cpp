@@ -1,6 +1,6 @@
 // Workers of another release: they get nothing that they cannot build, nobody is blamed for it, all else goes on, and
 // people are told once.
-#include "tuner/daemon/releases.h"
+#include "tuner/daemon/edge/releases.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
 #include "tuner/client/worker_list.h"
-#include "tuner/daemon/farm_releases.h"
+#include "tuner/daemon/rooms/farm_releases.h"
 
 namespace tuner {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/tuner/farm_room.h"
-#include "tuner/daemon/search_threads.h"
+#include "tuner/daemon/rooms/search_threads.h"
 
 namespace tuner::testing {
 

@@ -9,11 +9,11 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
-#include "tuner/daemon/job_news.h"
-#include "tuner/daemon/leasing.h"
-#include "tuner/daemon/race_office.h"
-#include "tuner/daemon/result_intake.h"
-#include "tuner/daemon/watch_desk.h"
+#include "tuner/daemon/rooms/job_news.h"
+#include "tuner/daemon/rooms/leasing.h"
+#include "tuner/daemon/rooms/race_office.h"
+#include "tuner/daemon/rooms/result_intake.h"
+#include "tuner/daemon/rooms/watch_desk.h"
 
 namespace tuner {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/search_room.h"
-#include "tuner/daemon/desk.h"
-#include "tuner/daemon/farm_view.h"
-#include "tuner/daemon/job_desk.h"
+#include "tuner/daemon/rooms/desk.h"
+#include "tuner/daemon/rooms/farm_view.h"
+#include "tuner/daemon/rooms/job_desk.h"
 
 namespace tuner {
 namespace {

@@ -14,7 +14,7 @@
 #include "tests/tuner/search_room.h"
 #include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
-#include "tuner/daemon/time_limit.h"
+#include "tuner/daemon/tables/time_limit.h"
 
 namespace tuner {
 namespace {

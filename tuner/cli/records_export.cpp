@@ -14,7 +14,7 @@
 #include "db/exchange/text_output.h"
 #include "templates/workload/workload.h"
 #include "tuner/cli/records_commands.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/study/space_export.h"
 #include "tuner/study/task_records.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "tuner/daemon/farm_view.h"
-#include "tuner/daemon/job_file_call.h"
+#include "tuner/daemon/edge/job_file_call.h"
+#include "tuner/daemon/rooms/farm_view.h"
 
 namespace tuner {
 
