@@ -12,14 +12,14 @@ void KernelPrinter::define_array(const IndexNames::Named& n, RangeMap& ranges) {
   inside.bind(n.over->var, n.over->extent);
   const auto bounds = const_bounds(n.value, inside);
   const bool fits = bounds.has_value() && bounds->first > INT32_MIN && bounds->second < INT32_MAX;
-  line(str(fits ? "int " : "long long ", name, "[", n.over->extent, "];  // of each round: ", n.about));
-  line("#pragma unroll");
+  text_.line(str(fits ? "int " : "long long ", name, "[", n.over->extent, "];  // of each round: ", n.about));
+  text_.line("#pragma unroll");
   names_.open();
   const std::string round = names_.declare(n.over->var, n.over->var->name);
-  open(str("for (int ", round, " = 0; ", round, " < ", n.over->extent, "; ++", round, ")"));
+  text_.open(str("for (int ", round, " = 0; ", round, " < ", n.over->extent, "; ++", round, ")"));
   name_elements(n.over->var, round);
-  line(str(name, "[", round, "] = ", expr_text_.index(n.value, inside), ";"));
-  close();
+  text_.line(str(name, "[", round, "] = ", expr_text_.index(n.value, inside), ";"));
+  text_.close();
   names_.close();
   if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
   if (!fits) expr_text_.is_wide(n.var);
@@ -29,25 +29,25 @@ void KernelPrinter::define_array(const IndexNames::Named& n, RangeMap& ranges) {
 
 void KernelPrinter::define_mask(const StepMask& mask, const RangeMap& ranges) {
   const std::string name = names_.declare(mask.name);
-  line(str("unsigned ", name, "[", mask.over->extent, "];  // of each round: a bit for each of ",
-           mask.kinds.size(), " kinds of steps"));
-  line("#pragma unroll");
+  text_.line(str("unsigned ", name, "[", mask.over->extent, "];  // of each round: a bit for each of ",
+                 mask.kinds.size(), " kinds of steps"));
+  text_.line("#pragma unroll");
   names_.open();
   index_names_.look_ahead(true);
   const std::string round = names_.declare(mask.over->var, mask.over->var->name);
-  open(str("for (int ", round, " = 0; ", round, " < ", mask.over->extent, "; ++", round, ")"));
+  text_.open(str("for (int ", round, " = 0; ", round, " < ", mask.over->extent, "; ++", round, ")"));
   RangeMap inside = ranges;
   inside.bind(mask.over->var, mask.over->extent);
   name_elements(mask.over->var, round);
-  line(str(name, "[", round, "] = 0;"));
+  text_.line(str(name, "[", round, "] = 0;"));
   for (size_t kind = 0; kind < mask.kinds.size(); ++kind) {
     int64_t always = 0;
     const std::string condition = is_const_int(mask.kinds[kind], &always) && always != 0
                                       ? ""
-                                      : str("if (", value(mask.kinds[kind], inside), ") ");
-    line(str(condition, name, "[", round, "] |= ", uint32_t{1} << kind, "u;"));
+                                      : str("if (", places_.value(mask.kinds[kind], inside), ") ");
+    text_.line(str(condition, name, "[", round, "] |= ", uint32_t{1} << kind, "u;"));
   }
-  close();
+  text_.close();
   names_.close();
   index_names_.look_ahead(false);
   array_names_[mask.var.get()] = name;
