@@ -115,7 +115,7 @@ const std::vector<Rule> kRules = {
     // A daemon measures, records tell what is stale.
     {"tuner/revalidate",
      {"compiler_core", "db", "templates", "tuner/client", "tuner/daemon", "tuner/jobs", "tuner/search",
-      "tuner/study", "tuner/text"}},
+      "tuner/study", "tuner/text", "tuner/verify"}},
     {"tuner/text", {"compiler_core", "db", "templates"}},
     {"tuner/command_line", {"compiler_core/base", "tuner/text"}},
     {"tuner/jobs", {"compiler_core", "db", "templates", "tuner/search"}},

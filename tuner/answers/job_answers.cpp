@@ -1,4 +1,4 @@
-#include "tuner/cli/submit_view.h"
+#include "tuner/answers/job_answers.h"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include "tuner/text/terminal.h"
 #include "tuner/text/time_words.h"
 
-namespace tuner::cli {
+namespace tuner {
 namespace {
 
 // What a trial costs, phase by phase.
@@ -176,4 +176,4 @@ void say_ending(const JobOutcome& out) {
     std::fprintf(stderr, "tuner: job %s: %s\n", out.job_id.c_str(), with_commands(out.message).c_str());
 }
 
-}  // namespace tuner::cli
+}  // namespace tuner

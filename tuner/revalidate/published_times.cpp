@@ -1,4 +1,4 @@
-#include "tuner/cli/verify_times.h"
+#include "tuner/revalidate/published_times.h"
 
 #include <unistd.h>
 
@@ -10,8 +10,6 @@
 #include <thread>
 
 #include "compiler_core/base/printable.h"
-#include "tuner/cli/command.h"
-#include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/text/facts.h"
@@ -19,7 +17,7 @@
 #include "tuner/text/terminal.h"
 #include "tuner/verify/published.h"
 
-namespace tuner::cli {
+namespace tuner {
 namespace {
 
 // A published answer, and the measurements that are to tell whether its time is true.
@@ -81,49 +79,43 @@ void print(const Counts& counts) {
 
 }  // namespace
 
-int verify_times(const TimesOptions& options, int verbose) {
-  log_to_stderr(verbose > 0 ? spdlog::level::info : spdlog::level::err);
-  const Result<std::vector<CliTask>> tasks = read_tasks(options.file, options.target);
-  if (!tasks) return report(tasks.status());
+Result<bool> verify_times(const std::vector<CliTask>& tasks, const TimesOptions& options) {
   const bool remote = !options.daemon.empty();
-  for (const CliTask& task : *tasks)
-    if (const Status here = remote ? Status::ok() : measurable_here(task.target_name); !here)
-      return report(here);
-  const Result<DaemonClient> client =
-      DaemonClient::connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote});
-  if (!client) return report(client.status());
+  for (const CliTask& task : tasks)
+    if (!remote) RETURN_IF_ERROR(measurable_here(task.target_name));
+  ASSIGN_OR_RETURN(
+      const DaemonClient client,
+      DaemonClient::connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote}));
 
   Counts counts;
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   std::set<std::string> seen;
-  for (const CliTask& task : *tasks) {
+  for (const CliTask& task : tasks) {
     if (!seen.insert(task.key + "|" + task.target_name).second) continue;  // the same layer twice
-    const Result<std::optional<TunedConfig>> best =
-        client->tuned({task.key, task.target_name, task.algorithms, 1, task.constants});
-    if (!best) return report(best.status());
-    if (!*best || !(*best)->certified || (*best)->constants != task.constants) {
+    ASSIGN_OR_RETURN(const std::optional<TunedConfig> best,
+                     client.tuned({task.key, task.target_name, task.algorithms, 1, task.constants}));
+    if (!best || !best->certified || best->constants != task.constants) {
       ++counts.unraced;
       std::fprintf(stderr, "tuner: %s on \"%s\" has no certified time%s%s. To tune: %s\n", task.key.c_str(),
-                   task.target_name.c_str(), *best ? ": " : "",
-                   *best ? printable((*best)->uncertified_why).c_str() : "",
+                   task.target_name.c_str(), best ? ": " : "",
+                   best ? printable(best->uncertified_why).c_str() : "",
                    command_line("submit " + shell_quoted(options.file)).c_str());
       continue;
     }
-    JudgedAnswer judged{.task = task, .published = **best};
-    if (const Status measured = measure(*client, options.processes, judged); !measured)
-      return report(measured);
+    JudgedAnswer judged{.task = task, .published = *best};
+    RETURN_IF_ERROR(measure(client, options.processes, judged));
     counts.add(judged.verdict);
     if (options.json)
       document.push_back(to_json(judged));
     else
       print(judged);
   }
-  client->stop_host("the times are verified");
+  client.stop_host("the times are verified");
   if (options.json)
     std::printf("%s\n", pretty(document).c_str());
   else
     print(counts);
-  return counts.unraced > 0 || counts.inside < counts.judged() ? kExitFailed : kExitDone;
+  return counts.unraced == 0 && counts.inside == counts.judged();
 }
 
-}  // namespace tuner::cli
+}  // namespace tuner

@@ -1,4 +1,4 @@
-// The output of `tuner submit` about a job that has ended, for people and as JSON.
+// What a job that has ended came to, for people and as JSON: the output of `tuner submit`.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "tuner/client/job_run.h"
 #include "tuner/jobs/job_groups.h"
 
-namespace tuner::cli {
+namespace tuner {
 
 // Returns the facts of the job and its tasks; docs/json.md lists the keys.
 nlohmann::json job_json(const JobGroup& group, const JobOutcome& out);
@@ -19,4 +19,4 @@ void say_interrupted(const JobOutcome& out, const std::string& again);
 // Says on stderr how the job ended, if its answers do not show that.
 void say_ending(const JobOutcome& out);
 
-}  // namespace tuner::cli
+}  // namespace tuner
