@@ -160,6 +160,38 @@ TEST(Structure, RoomsHaveHeadersOfAHundredLines) {
   EXPECT_GT(rooms, 10u) << "the rooms were not found";
 }
 
+// An operator is its header, its source, its place in the list of operators, and its source's line for CMake. The templates
+// that serve it and the importer that finds it in networks are work of their own.
+TEST(Structure, AnOperatorStandsInFourFiles) {
+  constexpr size_t kMostFiles = 4;
+  const std::string room = "templates/workload/operators/";
+  const std::regex workload(R"(^struct ([A-Z]\w*Workload) \{)");
+  const std::vector<SourceFile> files = read_files(kProgram, {".h", ".cpp", ".txt", ".proto", ".sql"});
+  size_t operators = 0, most = 0;
+  for (const SourceFile& header : files) {
+    std::smatch match;
+    const auto names_one = [&](const std::string& line) { return std::regex_search(line, match, workload); };
+    if (!header.path.starts_with(room) || std::ranges::none_of(header.lines, names_one)) continue;
+    ++operators;
+    const std::string name = match[1], source = "operators/" + fs::path(header.path).stem().string() + ".";
+    std::vector<std::string> places;
+    for (const SourceFile& file : files) {
+      if (file.path.starts_with("templates/cpu/") || file.path.starts_with("templates/cuda/") ||
+          file.path.starts_with("tuner/model/"))
+        continue;
+      if (std::ranges::any_of(file.lines, [&](const std::string& line) {
+            return line.find(name) != std::string::npos || line.find(source) != std::string::npos;
+          }))
+        places.push_back(file.path);
+    }
+    most = std::max(most, places.size());
+    EXPECT_LE(places.size(), kMostFiles) << name << " is named in" << listed(places);
+    EXPECT_GE(places.size(), 3u) << name << " is not found any more";
+  }
+  print_row("product files that name an operator, besides templates and importer", most, kMostFiles);
+  EXPECT_GE(operators, 9u) << "operators are not found any more";
+}
+
 // What differs from device to device stands behind compiler_core/backend.h. The folders of back ends may ask, as may
 // templates, which are of one kind of device each.
 TEST(Structure, OnlyBackEndsAskForTheKindOfDevice) {

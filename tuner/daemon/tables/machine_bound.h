@@ -4,13 +4,12 @@
 // above what a real kernel reaches (DeviceLimits: twice the fastest CPU, 1.5 times the data sheet of a GPU), and a
 // time below it is no lucky measurement.
 //
-// Operations are counted so that no algorithm does fewer. For a convolution that is one multiplication and one
+// Operations (Workload::least_operations()) are counted so that no algorithm does fewer. For a convolution that is one multiplication and one
 // addition for each output and input channel (Winograd's minimal filtering: F(m, r) takes m + r - 1
 // multiplications for m outputs, which is at least one each). Bytes are those that every kernel must touch.
 #pragma once
 
 #include "db/records.h"
-#include "templates/workload/workload.h"
 
 namespace tuner {
 
@@ -23,9 +22,5 @@ struct MachineBound {
 
 // Of a call of this task. Unknown keys and targets give a bound that only holds against nonsense.
 MachineBound machine_bound(const JobRow::Task& task);
-
-// Operations that every kernel for the workload does, and bytes that it touches. For tests.
-double least_operations(const Workload& workload);
-double least_bytes(const Workload& workload);
 
 }  // namespace tuner

@@ -1,4 +1,5 @@
-// The workload `program`: a fragment of a network's graph as one kernel. Its key is the fragment's text.
+#include "templates/workload/operators/program.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,8 +7,8 @@
 
 #include "compiler_core/graph/fragment.h"
 #include "compiler_core/ir/visitor.h"
-#include "templates/workload/tolerance.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/limits.h"
+#include "templates/workload/parts/operator.h"
 
 namespace tuner {
 namespace {
@@ -32,9 +33,8 @@ double operations(const Expr& e) {
   return n + (counts && is_float(e->dtype) ? 1 : 0);
 }
 
-// --- how far a right answer may be off ---
-// What is known of a value: its range, and that what float32 makes of it is at most `absolute` + `relative` * |value| from what
-// exact numbers make.
+// --- how far a right answer may be off --- What is known of a value: its range, and that what float32 makes
+// of it is at most `absolute` + `relative` * |value| from what exact numbers make.
 struct Known {
   double low = 0, high = 0, absolute = 0, relative = 0;
 
@@ -97,8 +97,8 @@ class ErrorBounds {
     });
     return n;
   }
-  // Roundings of a sum are independent: eight of their standard deviations are never reached (tolerance.cpp). What terms
-  // are off by may all be of one sign.
+  // Roundings of a sum are independent: eight of their standard deviations are never reached (tolerance.cpp).
+  // What terms are off by may all be of one sign.
   static Known sum(const Known& term, double n) {
     const double rounding = 8 * kUnit * n * std::sqrt(n / 3) * term.size();
     return {n * term.low, n * term.high, n * term.error() + (n > 1 ? rounding : 0), 0};
@@ -261,49 +261,70 @@ class ErrorBounds {
   std::map<Var, int64_t> extents_;
 };
 
-}  // namespace
-
-Result<Workload> program_workload(graph::Graph fragment) {
-  ProgramWorkload w;
+// Returns what its graph says of a program: its text, its type and its operations, which are counted once:
+// flops() is asked for often.
+Status set_fragment(ProgramWorkload& w, graph::Graph fragment) {
   w.text = graph::fragment_text(fragment);
   w.dtype = fragment[fragment.outputs[0]].type.dtype;
   w.fragment = std::make_shared<const graph::Graph>(std::move(fragment));
-  // Counted once: flops() is asked for often.
   double count = 0;
-  visit_stores(math_of(w).body, 1, [&](const StmtNode& store, double times) {
+  visit_stores(graph::program_of(*w.fragment).body, 1, [&](const StmtNode& store, double times) {
     count += times * (operations(store.value) + (store.reduce != ReduceOp::kNone ? 1 : 0));
   });
   if (count > 0x1p62) return invalid_argument("program: expected at most 2^62 operations, found more");
   w.flops = static_cast<int64_t>(count);
-  Workload workload(std::move(w));
-  RETURN_IF_ERROR(validate(workload));
-  return workload;
-}
-
-Result<Workload> program_from_text(std::string_view text) {
-  ASSIGN_OR_RETURN(graph::Graph fragment, graph::fragment_from_text(text));
-  return program_workload(std::move(fragment));
-}
-
-Program math_of(const ProgramWorkload& w) { return graph::program_of(*w.fragment); }
-
-// Bounds of ranges hold for every operand drawn; where they say nothing (a quotient by a number that may be 0, with a rounded
-// dividend) there is no bound that a right kernel keeps, and what is asked of it is that it is near.
-Tolerance tolerance_of_program(const ProgramWorkload& w) {
-  constexpr Tolerance kNear{1e-4, 1e-3};
-  const Known known = ErrorBounds().of(math_of(w));
-  if (!std::isfinite(known.absolute) || !std::isfinite(known.relative) || known.relative > 0.1) return kNear;
-  return {2 * known.absolute, 2 * known.relative};
-}
-
-Status check_program(const ProgramWorkload& w) {
-  if (w.fragment == nullptr) return invalid_argument("text: a program needs one");
-  constexpr int64_t kMostBytes = int64_t{1} << 40;
-  for (const graph::Value& value : w.fragment->values)
-    if (value.type.bytes() >= kMostBytes)
-      return invalid_argument("text: expected tensors of fewer than 2^40 bytes, found ",
-                              graph::to_text(value.type));
   return Status::ok();
+}
+
+class ProgramFacts final : public OperatorFacts<ProgramWorkload> {
+ public:
+  void describe(ProgramWorkload& w, WorkloadFields& f) const override {
+    f.text({.word = "text"}, w.text, [&w](const std::string& text) -> Status {
+      ASSIGN_OR_RETURN(graph::Graph fragment, graph::fragment_from_text(text));
+      RETURN_IF_ERROR(set_fragment(w, std::move(fragment)));
+      return w.facts().check(w);
+    });
+  }
+  Status check(const ProgramWorkload& w) const override {
+    if (w.fragment == nullptr) return invalid_argument("text: a program needs one");
+    for (const graph::Value& value : w.fragment->values)
+      if (value.type.bytes() >= kMaxTensorBytes)
+        return invalid_argument("text: expected tensors of fewer than 2^40 bytes, found ",
+                                graph::to_text(value.type));
+    return Status::ok();
+  }
+
+  Program math(const ProgramWorkload& w) const override { return graph::program_of(*w.fragment); }
+  // Bounds of ranges hold for every operand drawn; where they say nothing (a quotient by a number that may be
+  // 0, with a rounded dividend) there is no bound that a right kernel keeps, and what is asked of it is that
+  // it is near.
+  Tolerance tolerance(const ProgramWorkload& w) const override {
+    constexpr Tolerance kNear{1e-4, 1e-3};
+    const Known known = ErrorBounds().of(math(w));
+    if (!std::isfinite(known.absolute) || !std::isfinite(known.relative) || known.relative > 0.1)
+      return kNear;
+    return {2 * known.absolute, 2 * known.relative};
+  }
+  int64_t flops(const ProgramWorkload& w) const override { return w.flops; }
+
+  // Programs have no family of shapes: what was learned of one says nothing of another.
+  TaskShape shape(const ProgramWorkload& w) const override { return {str(w.kOp, " ", w.text), {}}; }
+  // The operator that gives the result says most.
+  std::string shape_name(const ProgramWorkload& w) const override { return w.fragment->nodes.back().op; }
+};
+
+}  // namespace
+
+const OperatorFacts<ProgramWorkload>& ProgramWorkload::facts() {
+  static const ProgramFacts facts;
+  return facts;
+}
+
+Result<ProgramWorkload> program_of_fragment(graph::Graph fragment) {
+  ProgramWorkload w;
+  RETURN_IF_ERROR(set_fragment(w, std::move(fragment)));
+  RETURN_IF_ERROR(w.facts().check(w));
+  return w;
 }
 
 }  // namespace tuner

@@ -1,14 +1,18 @@
-// The math of pooling.
-#include <array>
+#include "templates/workload/operators/pool2d.h"
+
+#include <algorithm>
 #include <limits>
 
+#include "compiler_core/graph/pool_window.h"
 #include "compiler_core/te/te.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/checks.h"
+#include "templates/workload/parts/operator.h"
+#include "templates/workload/parts/rounding.h"
 
 namespace tuner {
 namespace {
 
-using te::Indices;
+constexpr std::string_view kPoolingNames[] = {"max", "average"};
 
 // Elements of the image that a window along one dimension has: its end less its beginning, both clamped.
 Expr count_inside(const Expr& out, int64_t stride, int64_t before, int64_t after, int64_t kernel,
@@ -72,8 +76,8 @@ class Windows {
     return names;
   }
 
-  // Where a window's element lies in the image, and where that is in a buffer whose other dimensions are those
-  // of i.
+  // Where a window's element lies in the image, and where that is in a buffer whose other dimensions are
+  // those of i.
   Expr row_at(const Expr& oh, const Expr& kh) const { return oh * w_.stride[0] + kh - w_.padding[0]; }
   Expr column_at(const Expr& ow, const Expr& kw) const { return ow * w_.stride[1] + kw - w_.padding[1]; }
   Indices at(Indices i, const Expr& row, const Expr& column) const {
@@ -111,7 +115,107 @@ class Windows {
   const Buffer data_;
 };
 
+// Each window has an element of the image.
+Status check_windows(const Pool2dWorkload& w) {
+  constexpr std::string_view kSides[] = {"padding[0] (top)", "padding[1] (left)", "padding[2] (bottom)",
+                                         "padding[3] (right)"};
+  for (size_t i = 0; i < 2; ++i) {
+    const graph::PoolWindow along{.extent = i == 0 ? w.in_height : w.in_width,
+                                  .kernel = i == 0 ? w.kernel_height : w.kernel_width,
+                                  .stride = w.stride[i],
+                                  .before = w.padding[i],
+                                  .behind = w.padding[i + 2],
+                                  .windows = i == 0 ? w.out_height() : w.out_width()};
+    RETURN_IF_ERROR(check_pool_window(
+        along, {std::string(kSides[i]), std::string(kSides[i + 2]), i == 0 ? "rows" : "columns"}));
+  }
+  return Status::ok();
+}
+
+class Pool2dFacts final : public OperatorFacts<Pool2dWorkload> {
+ public:
+  void describe(Pool2dWorkload& w, WorkloadFields& f) const override {
+    f.shape({.json = "data", .order = "[batch, channels, height, width]"},
+            {{"n", "data[0] (batch)", w.batch},
+             {"c", "data[1] (channels)", w.channels},
+             {"ih", "data[2] (height)", w.in_height},
+             {"iw", "data[3] (width)", w.in_width}});
+    if (f.reads_shapes()) w.kernel_height = w.in_height, w.kernel_width = w.in_width;  // unless said: global
+    f.shape({.json = "kernel", .order = "[height, width]", .required = false},
+            {{"kh", "kernel[0] (height)", w.kernel_height}, {"kw", "kernel[1] (width)", w.kernel_width}});
+    f.pair({.word = "stride"}, w.stride);
+    f.sides({.word = "pad", .json = "padding"}, w.padding);
+    f.choice_of({.word = "pooling"}, kPoolingNames, w.pooling);
+    f.flag({.word = "include_pad", .json = "count_include_pad", .may_lack = true}, w.count_include_pad);
+    static constexpr DType kServed[] = {DType::kFloat32};
+    f.type({.word = "dtype"}, w.dtype, kServed, DType::kFloat32);
+    f.layout({.word = "layout"}, w.layout, "NCHW");
+  }
+
+  Status check(const Pool2dWorkload& w) const override {
+    const int64_t height = w.in_height + w.padding[0] + w.padding[2],
+                  width = w.in_width + w.padding[1] + w.padding[3];
+    if (height < w.kernel_height)
+      return invalid_argument("data[2] (height): ", height, " with padding, expected at least ",
+                              w.kernel_height, ", the rows of the kernel");
+    if (width < w.kernel_width)
+      return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", w.kernel_width,
+                              ", the columns of the kernel");
+    RETURN_IF_ERROR(check_windows(w));
+    if (w.count_include_pad && w.pooling == Pooling::kMax)
+      return invalid_argument("count_include_pad: expected only with pooling average, found it with max");
+    RETURN_IF_ERROR(float32_only(w.dtype));
+    RETURN_IF_ERROR(check_layout("layout", w.layout, "", w.channels));
+    RETURN_IF_ERROR(shape_fits("data", {w.batch, w.channels, height, width}, w.dtype));
+    return countable({w.batch, w.channels, w.out_height(), w.out_width(), w.kernel_height, w.kernel_width});
+  }
+
+  Program math(const Pool2dWorkload& w) const override { return pool2d_in(PoolOrder::kTogether, w); }
+  // The largest of numbers is one of them; an average errs as its sum does, divided, and by what a mean may.
+  Tolerance tolerance(const Pool2dWorkload& w) const override {
+    if (w.pooling == Pooling::kMax) return {0, 0};
+    const int64_t terms = w.kernel_height * w.kernel_width;
+    return {std::max(4 * kRounding, value_sum_error(terms) / static_cast<double>(terms)), kRelativeTolerance};
+  }
+
+  int64_t flops(const Pool2dWorkload& w) const override {
+    return w.batch * w.channels * w.out_height() * w.out_width() * w.kernel_height * w.kernel_width;
+  }
+  // Windows may leave out elements of the image, but every output is written.
+  double least_bytes(const Pool2dWorkload& w) const override {
+    double n = dtype_bytes(w.dtype);
+    for (const int64_t factor : {w.batch, w.channels, w.out_height(), w.out_width()})
+      n *= static_cast<double>(factor);
+    return n;
+  }
+
+  TaskShape shape(const Pool2dWorkload& w) const override {
+    return {str(w.kOp, " pooling=", pooling_name(w.pooling), " dtype=", dtype_name(w.dtype),
+                " layout=", w.layout),
+            {{"n", w.batch},
+             {"c", w.channels},
+             {"oh", w.out_height()},
+             {"ow", w.out_width()},
+             {"kh", w.kernel_height},
+             {"kw", w.kernel_width},
+             {"sh", w.stride[0]},
+             {"sw", w.stride[1]},
+             {"pad", 1 + *std::ranges::max_element(w.padding)}}};
+  }
+  std::string shape_name(const Pool2dWorkload& w) const override {
+    return str(w.batch, "x", w.channels, "x", w.in_height, "x", w.in_width, "_", w.kernel_height, "x",
+               w.kernel_width);
+  }
+};
+
 }  // namespace
+
+std::string_view pooling_name(Pooling p) { return kPoolingNames[static_cast<size_t>(p)]; }
+
+const OperatorFacts<Pool2dWorkload>& Pool2dWorkload::facts() {
+  static const Pool2dFacts facts;
+  return facts;
+}
 
 Program pool2d_in(PoolOrder order, const Pool2dWorkload& w) {
   te::Builder b("pool2d", w.dtype);
@@ -143,7 +247,5 @@ Program pool2d_in(PoolOrder order, const Pool2dWorkload& w) {
       BufferRole::kOutput, names);
   return b.finish();
 }
-
-Program math_of(const Pool2dWorkload& w) { return pool2d_in(PoolOrder::kTogether, w); }
 
 }  // namespace tuner

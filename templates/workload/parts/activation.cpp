@@ -1,4 +1,4 @@
-#include "templates/workload/activation.h"
+#include "templates/workload/parts/activation.h"
 
 #include <algorithm>
 #include <array>
