@@ -1,4 +1,5 @@
-// One kernel as CUDA C++: statements, loops, comments. print.cpp puts kernels into a file.
+// KernelPrinter: one kernel as CUDA C++: its frame, statements and loops. PlaceText writes elements and addresses,
+// PrintedLines lines and comments. print.cpp puts kernels into a file.
 #pragma once
 
 #include <map>
@@ -12,6 +13,8 @@
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "compiler_core/codegen_cuda/index_names.h"
 #include "compiler_core/codegen_cuda/names.h"
+#include "compiler_core/codegen_cuda/place_text.h"
+#include "compiler_core/codegen_cuda/printed_lines.h"
 #include "compiler_core/codegen_cuda/step_masks.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/lower/gpu.h"
@@ -57,7 +60,6 @@ class KernelPrinter {
   std::string looked_up(const IndexNames::Named& n, const RangeMap& ranges);
   std::string table(const std::string& wanted, const char* type, const std::string& values,
                     const std::string& about);
-  void drop_unused_names();
 
   // --- statements. `told`: a comment above says what this nest does ---
   void stmt(const Stmt& s, const RangeMap& ranges, bool told);
@@ -134,27 +136,14 @@ class KernelPrinter {
   // --- dot products (dot_words.cpp) ---
   void dot(const StmtNode& s, const RangeMap& ranges);
 
-  // Indices with their names, swizzled buffers as flat ones: what expr_text_ prints.
-  Expr named(const Expr& e, const RangeMap& ranges) const;
-  std::pair<Buffer, std::vector<Expr>> named_place(const Buffer& buffer, const std::vector<Expr>& indices,
-                                                   const RangeMap& ranges) const;
-  std::string element(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
-  std::string address(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
-  std::string value(const Expr& e, const RangeMap& ranges);
-  RangeMap assuming(const RangeMap& ranges, const Expr& condition) const;
-
-  void line(std::string_view text);
-  void long_line(std::string_view text);
-  void comment(std::string_view words);  // on lines of its own, wrapped
-  void open(std::string_view text);      // "text {", indented from here, a scope for names
-  void close();
-
   const GpuKernel& kernel_;
   std::vector<StepMask> masks_;
   Stmt body_;
   IndexNames index_names_;
   Names names_;
   ExprText expr_text_;
+  PlaceText places_;
+  PrintedLines text_;
   std::map<const StmtNode*, std::string> barrier_comments_;
   bool fences_tiles_ = false;           // a unit reads by itself what threads wrote to shared memory
   bool fetches_ = false;                // by TMA
@@ -165,21 +154,13 @@ class KernelPrinter {
     Expr fixed;  // of its place
     std::string name;
   };
-  std::vector<UnitTile> unit_tiles_;          // named before the loop around
-  std::set<const VarNode*> tile_inner_;       // variables of that loop, and of those below it
-  bool in_run_ = false;                       // of its statements
-  std::map<const BufferNode*, Buffer> flat_;  // of IndexNames::is_flat() buffers: one dimension, plain
-  struct Definition {
-    std::string name;
-    size_t begin, length;  // of its line in out_
-  };
-  std::vector<Definition> definitions_;
+  std::vector<UnitTile> unit_tiles_;         // named before the loop around
+  std::set<const VarNode*> tile_inner_;      // variables of that loop, and of those below it
+  bool in_run_ = false;                      // of its statements
   std::vector<std::pair<Var, Var>> arrays_;  // what is one over rounds, and their loop's variable
   std::map<const VarNode*, std::string> array_names_, bits_tables_;
   std::set<const BufferNode*> stored_;  // by the kernel
-  std::set<const VarNode*> serial_;     // loops around that are not unrolled
-  std::string out_, tables_;
-  int depth_ = 0;
+  std::string tables_;
   bool copies_ = false;  // in the body of an asynchronous copy
   std::string guard_;    // that stores to shared memory ask; empty: none
   std::string nowhere_;  // the name of the kernel's shared_nowhere

@@ -70,10 +70,26 @@ TEST_F(MigrationTest, AStepThatFailsLeavesTheFileAsItWas) {
   EXPECT_FALSE(connection_->all("SELECT age FROM pet").is_ok());
 }
 
-TEST_F(MigrationTest, AVersionWithoutAStepIsRefused) {
+TEST_F(MigrationTest, AFileThatIsOlderThanTheOldestStepIsRefusedByReadersAndWritersWithoutTouchingIt) {
   make_version_1();
-  EXPECT_THAT(prepare_schema(*connection_, {kCreate3, 3, {}}).message(),
-              HasSubstr("older than any this program can migrate"));
+  constexpr Migration kLast[] = {kSteps[1]};
+  EXPECT_THAT(prepare_schema(*connection_, {kCreate3, 3, kLast}).message(),
+              HasSubstr("has schema version 1, this program opens 2 to 3"));
+  EXPECT_EQ(version(), 1);
+  const std::string path = folder_.file("older.db");
+  must_open(path);
+  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec("PRAGMA user_version = 5"));
+  for (const auto mode : {Store::Mode::kRead, Store::Mode::kWrite}) {
+    const auto store = Store::open(path, mode);
+    EXPECT_EQ(store.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(
+        store.message(),
+        str(path, ": has schema version 5, this program opens 6 to ", kSchemaVersion,
+            ": written by an older tuner. Export its records with that one (records export), import them "
+            "here into a new file (records import), and give that file with --db"));
+  }
+  EXPECT_EQ(*(*Connection::open(path, Connection::Access::kReadOnly))->one("PRAGMA user_version"),
+            SqlRow{int64_t{5}});
 }
 
 TEST_F(MigrationTest, ANewerFileIsRefusedByReadersAndWritersWithoutTouchingIt) {
@@ -116,90 +132,59 @@ std::map<std::string, std::string> schema_of(Connection& connection) {
   return schema;
 }
 
-TEST_F(MigrationTest, AFileOfVersion1BecomesWhatAFreshOneIsAndKeepsEveryRow) {
-  const std::string path = folder_.file("one.db"), fresh = folder_.file("fresh.db");
-  std::ifstream file(TUNER_SOURCE_DIR "/tests/db/version_1.sql");
+void make_file_of(int version, const std::string& path) {
+  std::ifstream file(str(TUNER_SOURCE_DIR "/tests/db/version_", version, ".sql"));
   const std::string sql{std::istreambuf_iterator<char>(file), {}};
   ASSERT_FALSE(sql.empty());
   ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
-  EXPECT_THAT(Store::open(path, Store::Mode::kRead).message(),
-              HasSubstr(str("has schema version 1, this program reads ", kSchemaVersion,
-                            ". The next `tuner submit` or `tuner serve`")));
-  {
-    const auto store = must_open(path);
-    const auto trials = store->trials("j1");  // every row read is checked against its checksum
-    ASSERT_TRUE(trials.is_ok()) << trials.message();
-    ASSERT_EQ(trials->size(), 3u);
-    EXPECT_EQ((*trials)[0].trial.config, "a=1");
-    EXPECT_EQ((*trials)[0].record->run_ns, (std::vector<double>{1000.5, 1001, 999.25}));
-    EXPECT_EQ((*trials)[0].record_id, 8);
-    EXPECT_EQ((*trials)[1].record->outcome, Outcome::kWrongAnswer);
-    EXPECT_EQ((*trials)[2].trial.state, TrialState::kQueued);
-    EXPECT_EQ(store->job("j1")->tasks[1].algorithms, "direct");
-    EXPECT_EQ(store->job("j1")->options.precision, 0.02);
-    ASSERT_OK(
-        store->set_job_state("j1", JobState::kQueued, ""));  // written anew, with a checksum of this version
-    EXPECT_EQ(store->job("j1")->options.precision, 0.02);
-    EXPECT_EQ(store->best("v1 work", "cpu one")->config, "a=1");
-    EXPECT_EQ(store->events("j1", 0, 10)->size(), 1u);
-    // What it proposed before version 2 nobody wrote down; new rows go beside the old ones.
-    EXPECT_TRUE(store->proposals("j1")->empty());
-    std::vector<TrialRow> more = {trial_row("j1", "a=4")};
-    ProposalRow proposal{.job_id = "j1", .asked = 1, .observed_record_id = 9};
-    ASSERT_OK(store->add_trials(more, &proposal));
-    EXPECT_EQ(more[0].seq, 11);  // the counter went on
-  }
-  must_open(fresh);
-  EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
-            schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
 }
 
-TEST_F(MigrationTest, AFileOfVersion2BecomesWhatAFreshOneIsAndKeepsEveryRow) {
-  const std::string path = folder_.file("two.db"), fresh = folder_.file("fresh.db");
-  std::ifstream file(TUNER_SOURCE_DIR "/tests/db/version_2.sql");
-  const std::string sql{std::istreambuf_iterator<char>(file), {}};
-  ASSERT_FALSE(sql.empty());
-  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
-  EXPECT_THAT(Store::open(path, Store::Mode::kRead).message(), HasSubstr("has schema version 2"));
-  {
-    const auto store = must_open(path);
-    const auto trials = store->trials("j1");
-    ASSERT_TRUE(trials.is_ok()) << trials.message();
-    ASSERT_EQ(trials->size(), 2u);
-    EXPECT_EQ((*trials)[0].record->run_ns, (std::vector<double>{1000.5, 1001.5, 999.5}));
-    const auto proposals = store->proposals("j1");
-    ASSERT_TRUE(proposals.is_ok()) << proposals.message();
-    ASSERT_EQ(proposals->size(), 1u);
-    EXPECT_EQ((*proposals)[0].first_trial_seq, 3);
-    EXPECT_EQ(store->best("v1 work", "cpu one")->config, "a=2");  // by its race
-    EXPECT_EQ(store->best("v1 work", "cpu one")->race_id, 8);
-    EXPECT_EQ(store->find_job(store->job("j1")->tasks, "random", ~uint64_t{0})->id, "j1");
-    LearnedRow learned{.kind = "predictor", .document = "{}"};
-    ASSERT_OK(store->add_learned(learned));
-    EXPECT_EQ(learned.id, 10);  // the counter went on
-  }
-  must_open(fresh);
-  EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
-            schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
+// The file was made by the commit before this test; what it answered is written down here.
+void expect_answers_of_version_7(const Store& store) {
+  const auto trials = store.trials("j1");  // every row read is checked against its checksum
+  ASSERT_TRUE(trials.is_ok()) << trials.message();
+  ASSERT_EQ(trials->size(), 6u);
+  EXPECT_EQ((*trials)[0].trial.config, "a=1 b=2");
+  EXPECT_EQ((*trials)[0].record->run_ns, (std::vector<double>{1000.5, 0.30000000000000004, 999}));
+  EXPECT_EQ(store.records((*trials)[0].trial.id)->size(), 2u);
+  EXPECT_EQ((*trials)[2].record->outcome, Outcome::kWrongAnswer);
+  EXPECT_EQ((*trials)[2].record->message, "out[0, 3] is 1.25, reference \"1.5\"");
+  EXPECT_EQ((*trials)[3].trial.state, TrialState::kQueued);
+  EXPECT_TRUE((*trials)[4].record->cut);
+  EXPECT_EQ((*trials)[5].trial.state, TrialState::kLeased);
+  EXPECT_EQ((*trials)[5].trial.grants, (std::vector<Grant>{{1, "w1", ""}}));
+  EXPECT_EQ(store.job("j1")->tasks[1].algorithms, "direct");
+  EXPECT_EQ(store.job("j2")->tasks[0].constants, Constants::kCold);
+  const auto raced = store.best("v1 work", "cpu one");
+  ASSERT_TRUE(raced.is_ok()) << raced.message();
+  EXPECT_EQ(raced->config, "a=2 b=-3");
+  EXPECT_EQ(raced->race_id, 18);
+  EXPECT_EQ(raced->time_ns, 100);
+  const auto cold = store.best("v1 work", "cpu one", {}, true, Constants::kCold);
+  ASSERT_TRUE(cold.is_ok()) << cold.message();
+  EXPECT_EQ(cold->config, "a=7");
+  EXPECT_EQ(cold->time_ns, 500);
+  EXPECT_EQ(*store.race_grants("race j1/2"), (std::vector<Grant>{{1, "w2", "inc2"}}));
+  EXPECT_EQ(store.open_races("j1")->size(), 1u);
+  ASSERT_EQ(store.quarantine("")->size(), 1u);
+  EXPECT_EQ(store.quarantine("t6")->at(0).why, "no machine is as fast");
+  ASSERT_EQ(store.deaths()->size(), 1u);
+  EXPECT_EQ(store.deaths()->at(0).config, "a=5");
+  EXPECT_EQ(store.learned("predictor", "work", "cpu one")->until_record_id, 17);
+  EXPECT_EQ(store.events("j1", 0, 10)->size(), 1u);
+  EXPECT_TRUE(store.check_integrity()->damage.empty());
 }
 
-TEST_F(MigrationTest, AFileOfVersion3BecomesWhatAFreshOneIsAndKeepsEveryRow) {
-  const std::string path = folder_.file("three.db"), fresh = folder_.file("fresh.db");
-  std::ifstream file(TUNER_SOURCE_DIR "/tests/db/version_3.sql");
-  const std::string sql{std::istreambuf_iterator<char>(file), {}};
-  ASSERT_FALSE(sql.empty());
-  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
-  EXPECT_THAT(Store::open(path, Store::Mode::kRead).message(), HasSubstr("has schema version 3"));
+TEST_F(MigrationTest, AFileOfTheCommitBeforeGivesTheAnswersThatItGaveThere) {
+  const std::string path = folder_.file("seven.db"), fresh = folder_.file("fresh.db");
+  make_file_of(7, path);
+  if (kSchemaVersion == 7) expect_answers_of_version_7(*must_open(path, Store::Mode::kRead));
   {
     const auto store = must_open(path);
-    const auto trials = store->trials("j1");
-    ASSERT_TRUE(trials.is_ok()) << trials.message();
-    ASSERT_EQ(trials->size(), 5u);
-    EXPECT_EQ(store->records((*trials)[0].trial.id)->size(), 2u);
-    EXPECT_EQ(store->best("v1 work", "cpu one")->race_id, 18);
-    const std::vector<MeasureRecord> known = *store->records((*trials)[0].trial.id);
-    ASSERT_OK(store->add_records(known));  // recognised: what they say is what they said
-    EXPECT_EQ(store->records((*trials)[0].trial.id)->size(), 2u);
+    expect_answers_of_version_7(*store);
+    std::vector<TrialRow> more = {trial_row("j1", "a=9")};
+    ASSERT_OK(store->add_trials(more));
+    EXPECT_EQ(more[0].seq, 27);  // the counter went on
   }
   must_open(fresh);
   EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
@@ -208,11 +193,10 @@ TEST_F(MigrationTest, AFileOfVersion3BecomesWhatAFreshOneIsAndKeepsEveryRow) {
 
 TEST_F(MigrationTest, AFileOfVersion6BecomesWhatAFreshOneIsAndKeepsWhoHasWhichLease) {
   const std::string path = folder_.file("six.db"), fresh = folder_.file("fresh.db");
-  std::ifstream file(TUNER_SOURCE_DIR "/tests/db/version_6.sql");
-  const std::string sql{std::istreambuf_iterator<char>(file), {}};
-  ASSERT_FALSE(sql.empty());
-  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
-  EXPECT_THAT(Store::open(path, Store::Mode::kRead).message(), HasSubstr("has schema version 6"));
+  make_file_of(6, path);
+  EXPECT_THAT(Store::open(path, Store::Mode::kRead).message(),
+              HasSubstr(str("has schema version 6, this program reads ", kSchemaVersion,
+                            ". The next `tuner submit` or `tuner serve`")));
   {
     const auto store = must_open(path);
     const auto trials = store->trials("j1");
@@ -238,6 +222,18 @@ TEST_F(MigrationTest, AFileOfVersion6BecomesWhatAFreshOneIsAndKeepsWhoHasWhichLe
   must_open(fresh);
   EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
             schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
+}
+
+TEST_F(MigrationTest, WhatWasDamagedBeforeStaysDamaged) {
+  const std::string path = folder_.file("six.db");
+  make_file_of(6, path);
+  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))
+                ->exec("UPDATE record SET build_ms = 1; UPDATE trial SET config = 'a=9' WHERE seq = 4"));
+  const auto store = must_open(path);
+  const auto report = store->check_integrity();
+  ASSERT_TRUE(report.is_ok()) << report.message();
+  EXPECT_THAT(report->damage, testing::UnorderedElementsAre(HasSubstr("row 8 of table record is damaged"),
+                                                            HasSubstr("row 4 of table trial is damaged")));
 }
 
 // Columns are added before the checksum; damage and indexes stay.

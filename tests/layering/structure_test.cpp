@@ -30,13 +30,39 @@ const std::vector<SourceFile>& sources() {
   return files;
 }
 
-TEST(Structure, VerbsAreThin) {
-  size_t lines = 0;
-  for (const SourceFile& file : sources())
-    if (file.path.starts_with("tuner/cli/")) lines += file.lines.size();
-  print_row("lines of tuner/cli", lines, 5'500);
-  EXPECT_LE(lines, 5'500u) << "a verb reads options, calls a room beside tuner/cli, and tells";
-  EXPECT_GT(lines, 1'000u) << "the tree was not found below " << TUNER_SOURCE_DIR;
+// What tuner/cli has beside verbs: the program, what verbs share, and lists of subcommands.
+bool is_shared_by_verbs(const std::string& name) {
+  static const std::set<std::string> kShared = {"app.cpp",  "command.cpp", "command.h",  "log.h",
+                                                "main.cpp", "main.h",      "program.cpp"};
+  return kShared.contains(name) || name.ends_with("_commands.h");
+}
+
+// A verb is a file that defines one function add_NAME(Command ...). Beside verbs there are no files of helpers: else a verb could
+// be long by being two files.
+TEST(Structure, AVerbIsAnAdapter) {
+  constexpr size_t kMostLines = 200;
+  const std::regex adds(R"(^void add_\w+\(Command [^;]*\{$)");
+  size_t verbs = 0, longest = 0;
+  std::vector<std::string> longer, others;
+  for (const SourceFile& file : sources()) {
+    if (!file.path.starts_with("tuner/cli/")) continue;
+    longest = std::max(longest, file.lines.size());
+    if (file.lines.size() > kMostLines)
+      longer.push_back(file.path + ": " + std::to_string(file.lines.size()) + " lines");
+    if (is_shared_by_verbs(fs::path(file.path).filename())) continue;
+    const auto added = std::ranges::count_if(
+        file.lines, [&](const std::string& line) { return std::regex_search(line, adds); });
+    if (added == 1)
+      ++verbs;
+    else
+      others.push_back(file.path + " adds " + std::to_string(added) + " commands");
+  }
+  print_row("lines of the longest verb of tuner/cli", longest, kMostLines);
+  EXPECT_TRUE(longer.empty()) << "a verb reads options, calls a room beside tuner/cli, and tells"
+                              << listed(longer);
+  print_row("files of tuner/cli that are no verb", others.size(), 0);
+  EXPECT_TRUE(others.empty()) << "what helps a verb stands where its subject is" << listed(others);
+  EXPECT_GT(verbs, 30u) << "the tree was not found below " << TUNER_SOURCE_DIR;
 }
 
 // A folder that is read by what it reads cannot be understood, built or tested alone.
@@ -92,6 +118,78 @@ TEST(Structure, ACpuTemplateIsListedTwice) {
   print_row("lines outside its file and its test that name the template transpose_cpu", places.size(), 2);
   EXPECT_LE(places.size(), 2u) << listed(places);
   EXPECT_GE(places.size(), 1u) << "the template has gone; name another one here";
+}
+
+// Methods that a class declares, constructors and operators included, deleted ones not: clang-format puts the head of each
+// at two spaces, and what goes on from it further in.
+size_t methods_of(const std::string& name) {
+  const std::regex head(R"(^  [A-Za-z~][^=(]*\()"), other(R"(^  (using|return|static_assert|friend)\b)");
+  size_t count = 0;
+  for (const SourceFile& file : sources()) {
+    bool inside = false;
+    for (const std::string& line : file.lines) {
+      if (line.starts_with("class " + name + " ") && line.ends_with("{")) inside = true;
+      if (line == "};") inside = false;
+      count += inside && std::regex_search(line, head) && !std::regex_search(line, other) &&
+               line.find("= delete") == std::string::npos;
+    }
+  }
+  return count;
+}
+
+// The daemon's rooms do the work (tuner/daemon/README.md); the coordinator starts them and hands calls on.
+TEST(Structure, TheCoordinatorIsAFront) {
+  const size_t methods = methods_of("Coordinator");
+  print_row("methods of Coordinator", methods, 25);
+  EXPECT_LE(methods, 25u) << "a new call belongs to a room, with one line here";
+  EXPECT_GT(methods, 15u) << "the class was not found";
+}
+
+// A room of the daemon is read in one go.
+TEST(Structure, RoomsHaveHeadersOfAHundredLines) {
+  size_t longest = 0, rooms = 0;
+  std::vector<std::string> places;
+  for (const SourceFile& file : sources()) {
+    if (!file.path.starts_with("tuner/daemon/rooms/") || !file.path.ends_with(".h")) continue;
+    ++rooms;
+    longest = std::max(longest, file.lines.size());
+    if (file.lines.size() > 100) places.push_back(file.path);
+  }
+  print_row("lines of the longest header of a room", longest, 100);
+  EXPECT_TRUE(places.empty()) << listed(places);
+  EXPECT_GT(rooms, 10u) << "the rooms were not found";
+}
+
+// An operator is its header, its source, its place in the list of operators, and its source's line for CMake. The templates
+// that serve it and the importer that finds it in networks are work of their own.
+TEST(Structure, AnOperatorStandsInFourFiles) {
+  constexpr size_t kMostFiles = 4;
+  const std::string room = "templates/workload/operators/";
+  const std::regex workload(R"(^struct ([A-Z]\w*Workload) \{)");
+  const std::vector<SourceFile> files = read_files(kProgram, {".h", ".cpp", ".txt", ".proto", ".sql"});
+  size_t operators = 0, most = 0;
+  for (const SourceFile& header : files) {
+    std::smatch match;
+    const auto names_one = [&](const std::string& line) { return std::regex_search(line, match, workload); };
+    if (!header.path.starts_with(room) || std::ranges::none_of(header.lines, names_one)) continue;
+    ++operators;
+    const std::string name = match[1], source = "operators/" + fs::path(header.path).stem().string() + ".";
+    std::vector<std::string> places;
+    for (const SourceFile& file : files) {
+      if (file.path.starts_with("templates/cpu/") || file.path.starts_with("templates/cuda/") ||
+          file.path.starts_with("tuner/model/"))
+        continue;
+      if (std::ranges::any_of(file.lines, [&](const std::string& line) {
+            return line.find(name) != std::string::npos || line.find(source) != std::string::npos;
+          }))
+        places.push_back(file.path);
+    }
+    most = std::max(most, places.size());
+    EXPECT_LE(places.size(), kMostFiles) << name << " is named in" << listed(places);
+    EXPECT_GE(places.size(), 3u) << name << " is not found any more";
+  }
+  print_row("product files that name an operator, besides templates and importer", most, kMostFiles);
+  EXPECT_GE(operators, 9u) << "operators are not found any more";
 }
 
 // What differs from device to device stands behind compiler_core/backend.h. The folders of back ends may ask, as may

@@ -151,6 +151,8 @@ class BadInputFolder {
     }
     line_.write("damaged.db", line_.read("good.db").replace(100, 8000, std::string(8000, 'Z')));
     line_.write("cut.db", line_.read("good.db").substr(0, 5000));
+    // The version of the schema stands in bytes 60 to 63.
+    line_.write("older.db", line_.read("good.db").replace(63, 1, "\5"));
     line_.write("empty.db", "");
   }
 

@@ -5,18 +5,12 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
-#include <optional>
-#include <stop_token>
 
 #include "compiler_core/base/output_file.h"
 #include "db/store.h"
-#include "tuner/cli/command.h"
-#include "tuner/client/daemon_client.h"
-#include "tuner/command_line/interrupt.h"
+#include "tuner/cli/admin_commands.h"
 #include "tuner/identity/give_out.h"
 #include "tuner/identity/listing.h"
-#include "tuner/study/usage.h"
-#include "tuner/text/row_progress.h"
 #include "tuner/text/terminal.h"
 
 namespace tuner::cli {
@@ -28,7 +22,7 @@ using identity::IdentityFolder;
 constexpr int kAuthorityDays = 3650, kDaemonDays = 825, kWorkerDays = 365, kTokenDays = 90, kMostDays = 3650;
 
 struct AdminOptions {
-  std::string db, identity, daemon;
+  std::string db, identity;
   identity::Wish wish;
   double weight = 0;           // 0: not given
   int leases = -1, jobs = -1;  // negative: not given
@@ -94,40 +88,6 @@ int set_share(const AdminOptions& options) {
   return kExitDone;
 }
 
-int drain(const AdminOptions& options) {
-  const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
-  const Result<int> leases = client ? client->drain(options.wish.name) : Result<int>(client.status());
-  if (!leases) return report(leases.status());
-  std::printf("%s: finishes %d leases, then ends\n", options.wish.name.c_str(), *leases);
-  return kExitDone;
-}
-
-int show_usage(const AdminOptions& options) {
-  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
-  if (!store) return report(store.status());
-  const Result<std::string> text =
-      options.json ? usage_json(**store) : usage_text(**store, terminal_width(STDOUT_FILENO));
-  if (!text) return report(text.status());
-  std::printf("%s", text->c_str());
-  return kExitDone;
-}
-
-int back_up(const AdminOptions& options) {
-  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
-  if (!store) return report(store.status());
-  catch_interrupts();
-  std::stop_source stop;
-  std::optional<RowProgress> progress(std::in_place, "copied", "pages");
-  const Status copied = (*store)->backup(options.wish.output, stop.get_token(), [&](int64_t pages, int64_t) {
-    (*progress)(pages);
-    if (interrupted()) stop.request_stop();
-  });
-  progress.reset();  // what is said next has the line to itself
-  if (!copied) return report(copied);
-  std::printf("%s: a copy of %s as it was at this moment\n", options.wish.output.c_str(), options.db.c_str());
-  return kExitDone;
-}
-
 int list(const AdminOptions& options) {
   const Result<IdentityFolder> folder = IdentityFolder::open(options.folder());
   if (!folder) return report(folder.status());
@@ -151,7 +111,7 @@ Command add_act(Command admin, CommandContext& context, const char* name, const 
   return act;
 }
 
-void add_days(Command act, AdminOptions& options, int usual) {
+void offer_days(Command act, AdminOptions& options, int usual) {
   options.wish.days = usual;
   act.add_option("--days", options.wish.days, "For how many days it is good")
       .in_range(1, kMostDays)
@@ -167,7 +127,7 @@ Command add_let_in(Command admin, CommandContext& context, const char* name, con
   act.add_option("-o,--output", options->wish.output, "Credentials file to write; - is stdout")
       .type_name("FILE")
       .required();
-  add_days(act, *options, days);
+  offer_days(act, *options, days);
   return act;
 }
 
@@ -182,7 +142,7 @@ void add_admin_command(Command app, CommandContext& context) {
   const Command ca = add_act(admin, context, "ca", "Makes the farm's authority and the daemon's certificate",
                              make_authority, options);
   ca.add_flag("--renew", options->renew, "A new certificate for the daemon, from the same authority");
-  add_days(ca, *options, kDaemonDays);
+  offer_days(ca, *options, kDaemonDays);
 
   options = made();
   options->wish.kind = Entry::Kind::kWorker;
@@ -218,22 +178,9 @@ void add_admin_command(Command app, CommandContext& context) {
   share.add_option("--jobs", options->jobs, "Unfinished jobs at once; 0: no limit, as at first")
       .in_range(0, 1'000'000);
 
-  options = made();
-  add_json_option(add_act(admin, context, "usage", "What each tenant has used, by a database's records",
-                          show_usage, options),
-                  options->json);
-
-  options = made();
-  add_act(admin, context, "backup", "Copies a database, also one that a daemon writes at this moment",
-          back_up, options)
-      .add_option("FILE", options->wish.output, "The copy; a name that is not there yet")
-      .required();
-
-  options = made();
-  const Command drained =
-      add_act(admin, context, "drain", "Lets a worker finish what it holds, and end", drain, options);
-  drained.add_option("WORKER", options->wish.name, "As tuner workers calls it").required();
-  add_daemon_option(drained, options->daemon, "; else the one that runs on the database");
+  add_admin_usage(admin, context);
+  add_admin_backup(admin, context);
+  add_admin_drain(admin, context);
 
   options = made();
   add_json_option(add_act(admin, context, "list", "Lists whom the daemon lets in", list, options),

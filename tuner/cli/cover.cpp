@@ -11,8 +11,8 @@
 #include "tuner/study/cover_header.h"
 #include "tuner/study/cover_json.h"
 #include "tuner/study/cover_problem.h"
+#include "tuner/study/cover_text.h"
 #include "tuner/text/facts.h"
-#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 namespace {
@@ -28,8 +28,6 @@ struct CoverOptions {
   bool store = false, json = false;
 };
 
-using Covers = std::vector<std::pair<CoverProblem, CoverSolution>>;
-
 CoverWish wish_of(const CoverOptions& options) {
   CoverWish wish{.most = options.k > 0 ? options.k : kMostConfigs};
   if (options.within_percent >= 0)
@@ -37,15 +35,6 @@ CoverWish wish_of(const CoverOptions& options) {
   else if (options.k == 0)
     wish.level = 1 - kWithinPercent / 100;
   return wish;
-}
-
-Result<CoverProblem> read_spaces(const CoverOptions& options) {
-  std::vector<RecordedSpace> spaces;
-  for (const std::string& path : options.spaces) {
-    ASSIGN_OR_RETURN(RecordedSpace space, read_recorded_space(path));
-    spaces.push_back(std::move(space));
-  }
-  return problem_of_spaces(spaces);
 }
 
 Result<CoverProblems> read_store(const CoverOptions& options, const Store& store) {
@@ -63,61 +52,13 @@ Result<CoverProblems> read_store(const CoverOptions& options, const Store& store
   return problems_of_store(store, scope);
 }
 
-void print(const CoverProblem& p, const CoverSolution& s, const CoverWish& wish) {
-  const size_t size = s.set.rows.size();
-  std::printf(
-      "%s: %zu of %zu configs serve %zu places: worst %.1f %%, mean %.1f %% of the fastest known there\n",
-      p.op.c_str(), size, p.configs.size(), p.places.size(), 100 * s.worst, 100 * s.mean);
-  if (s.set.is_optimal())
-    std::printf("  no set of %zu has a better worst case\n", size);
-  else
-    std::printf("  the search was not exhaustive: a set of %zu may reach %.1f %%\n", size, 100 * s.set.bound);
-  if (wish.level && is_reached(s, wish))
-    std::printf(s.at_least == static_cast<int>(size)
-                    ? "  no smaller set is within %.4g %% everywhere\n"
-                    : "  within %.4g %% everywhere; a smaller set may be, too\n",
-                100 * (1 - *wish.level));
-  for (size_t k = 0; k < s.worst_of_fewer.size(); ++k)
-    std::printf("%s%zu: %.1f %%", k == 0 ? "  worst of fewer configs: " : ", ", k + 1,
-                100 * s.worst_of_fewer[k]);
-  if (!s.worst_of_fewer.empty()) std::printf("\n");
-  for (size_t i = 0; i < size; ++i) {
-    const CoverConfig& c = p.configs[static_cast<size_t>(s.set.rows[i])];
-    const std::string mark = algorithm_mark(c.template_name);
-    std::printf("  config %zu  %s%s%s  %s\n", i + 1,
-                c.template_name == "recorded" ? "" : c.template_name.c_str(), mark.empty() ? "" : ", ",
-                mark.c_str(), c.config.c_str());
-  }
-  std::printf("  which one\n%s  at each place\n", tree_text(s.tree, "    ").c_str());
-  for (size_t c = 0; c < p.places.size(); ++c)
-    std::printf("    %5.1f %%  config %d  %s\n", 100 * s.score[c], s.use[c] + 1, p.places[c].name.c_str());
-  if (s.unknown_pairs > 0)
-    std::printf("  %d of %zu pairs of a config and a place were never measured and count as 0\n",
-                s.unknown_pairs, size * p.places.size());
-  if (s.left_out.known > 0)
-    std::printf(
-        "  places it was not made from (each left out in turn): worst %.1f %%, mean %.1f %%; %d of %d were "
-        "measured\n",
-        100 * s.left_out.worst, 100 * s.left_out.mean, s.left_out.known, s.left_out.columns);
-  if (p.outdated > 0)
-    std::printf("  %lld records left out: of templates or versions this program does not have\n",
-                static_cast<long long>(p.outdated));
-}
-
 Status save(const CoverOptions& options, const Covers& covers) {
-  const Result<std::unique_ptr<Store>> opened = Store::open(options.db, Store::Mode::kWrite);
-  if (!opened) return with_way_to_write(opened.status(), options.db);
-  Store* const store = opened->get();
-  for (const auto& [problem, solution] : covers)
-    for (const Cover& cover : covers_to_store(problem, solution)) {
-      LearnedRow row{.kind = "cover",
-                     .op = cover.op,
-                     .target = cover.target,
-                     .until_record_id = problem.until_record_id,
-                     .document = cover_to_json(cover)};
-      RETURN_IF_ERROR(store->add_learned(row));
-      std::fprintf(stderr, "stored: %s on %s\n", cover.op.c_str(), cover.target.c_str());
-    }
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kWrite);
+  if (!store) return with_way_to_write(store.status(), options.db);
+  for (const auto& [problem, solution] : covers) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> stored, store_covers(**store, problem, solution));
+    for (const std::string& each : stored) std::fprintf(stderr, "stored: %s\n", each.c_str());
+  }
   return Status::ok();
 }
 
@@ -155,7 +96,9 @@ int run_cover(const CoverOptions& options) {
   std::vector<CoverProblem> problems;
   std::vector<std::string> unmeasured;
   if (!options.spaces.empty()) {
-    Result<CoverProblem> problem = read_spaces(options);
+    const Result<std::vector<RecordedSpace>> spaces = read_recorded_spaces(options.spaces);
+    Result<CoverProblem> problem =
+        spaces ? problem_of_spaces(*spaces) : Result<CoverProblem>(spaces.status());
     if (!problem) return report(invalid_argument(problem.message()));
     problems.push_back(*std::move(problem));
   } else {
@@ -168,14 +111,7 @@ int run_cover(const CoverOptions& options) {
     problems = std::move(read->problems);
     unmeasured = std::move(read->unmeasured);
   }
-  constexpr size_t kMostNamed = 3;
-  for (size_t i = 0; i < unmeasured.size() && i < kMostNamed; ++i)
-    std::fprintf(stderr, "tuner: left out, nothing measured: %s\n", unmeasured[i].c_str());
-  if (unmeasured.size() > kMostNamed)
-    std::fprintf(stderr, "tuner: left out, nothing measured: %zu more\n", unmeasured.size() - kMostNamed);
-  if (!unmeasured.empty())
-    std::fprintf(stderr, "To measure them: %s\n",
-                 command_line("submit " + shell_quoted(options.tasks)).c_str());
+  std::fprintf(stderr, "%s", unmeasured_text(unmeasured, options.tasks).c_str());
   if (problems.empty())
     return report(not_found("no timed config of ", options.op.empty() ? options.tasks : options.op,
                             options.targets.empty() ? "" : " on these targets", " in ", options.db,
@@ -199,11 +135,10 @@ int run_cover(const CoverOptions& options) {
     if (const Status s = save(options, covers); !s) return report(s);
 
   if (options.json) {
-    nlohmann::ordered_json document = nlohmann::ordered_json::array();
-    for (const auto& [problem, solution] : covers) document.push_back(solution_json(problem, solution, wish));
-    std::printf("%s\n", pretty({{"covers", document}, {"unmeasured", unmeasured}}).c_str());
+    std::printf("%s\n", pretty(covers_json(covers, unmeasured, wish)).c_str());
   } else if (options.output != "-") {
-    for (const auto& [problem, solution] : covers) print(problem, solution, wish);
+    for (const auto& [problem, solution] : covers)
+      std::printf("%s", cover_text(problem, solution, wish).c_str());
     if (!options.output.empty()) std::printf("written: %s\n", options.output.c_str());
   }
   if (!reached)

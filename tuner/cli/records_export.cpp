@@ -1,20 +1,16 @@
 // tuner records export: every measured trial as a line (JSON, AutoTVM's log, CSV) or in a T4 document, or a
 // task's configs as a recorded space.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "compiler_core/backend.h"
-#include "compiler_core/base/clock.h"
 #include "compiler_core/base/output_file.h"
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
-#include "templates/workload/workload.h"
 #include "tuner/cli/records_commands.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
+#include "tuner/jobs/record_scope.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/study/space_export.h"
 #include "tuner/study/task_records.h"
@@ -25,27 +21,27 @@ namespace tuner::cli {
 namespace {
 
 struct RecordsExportOptions {
-  std::string db, job, file, target, hardware, op, since, format, output = "-";
-  int task = -1;
+  RecordScope scope;
+  std::string db, job, hardware, since, format, output = "-";
   bool space = false, own = false, foreign = false, json = false;
 };
 
 Result<TaskRecords> records_asked_for(const RecordsExportOptions& options, const Store& store) {
-  if (!options.job.empty()) return records_of_job(store, options.job, options.task, options.hardware);
-  ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
+  if (!options.job.empty()) return records_of_job(store, options.job, options.scope.task, options.hardware);
+  ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.scope.file, options.scope.target));
   const auto n = static_cast<int>(tasks.size());
-  if (options.task < 0 && n > 1)
-    return invalid_argument(options.file, " has ", n, " tasks; choose one: --task 0 to ", n - 1);
-  if (options.task >= n)
-    return invalid_argument("--task: found ", options.task, ", expected 0 to ", n - 1, ", the entries of ",
-                            options.file);
-  const CliTask& task = tasks[static_cast<size_t>(std::max(options.task, 0))];
+  if (options.scope.task < 0 && n > 1)
+    return invalid_argument(options.scope.file, " has ", n, " tasks; choose one: --task 0 to ", n - 1);
+  if (options.scope.task >= n)
+    return invalid_argument("--task: found ", options.scope.task, ", expected 0 to ", n - 1,
+                            ", the entries of ", options.scope.file);
+  const CliTask& task = tasks[static_cast<size_t>(std::max(options.scope.task, 0))];
   return records_of_task(store, {task.key, task.target_name, task.algorithms}, options.hardware);
 }
 
 // A recorded space, and on stderr how much of the space it is.
 int run_export_space(const RecordsExportOptions& options) {
-  if (options.job.empty() == options.file.empty())
+  if (options.job.empty() == options.scope.file.empty())
     return report(invalid_argument("--space: expected a job file or --job JOB, found ",
                                    options.job.empty() ? "neither" : "both"));
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
@@ -76,66 +72,6 @@ int run_export_space(const RecordsExportOptions& options) {
   return kExitDone;
 }
 
-// "2026-11-20", "2026-11-20T21:10:08Z", or "90m", "12h", "7d" before now.
-Result<int64_t> time_of(const std::string& text) {
-  char* end = nullptr;
-  const double amount = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const double unit_s = unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
-  if (unit_s > 0 && amount >= 0 && end != text.c_str() && amount * unit_s < 1e10)
-    return wall_time_us() - static_cast<int64_t>(amount * unit_s * 1e6);
-  if (const std::optional<int64_t> us = tuner::time_from_text(text); us && !text.empty()) return *us;
-  return invalid_argument("--since: found \"", text,
-                          "\", expected 2026-11-20, 2026-11-20T21:10:08Z, 90m, 12h or 7d");
-}
-
-// Which tasks are asked for: those of the job file, of an operator, of a target.
-Status choose_tasks(const RecordsExportOptions& options, ExchangeFilter& filter) {
-  std::vector<CliTask> of_file;
-  std::string target = options.target;
-  if (!options.file.empty()) {
-    ASSIGN_OR_RETURN(of_file, read_tasks(options.file, options.target));
-    const auto n = static_cast<int>(of_file.size());
-    if (options.task >= n)
-      return invalid_argument("--task: found ", options.task, ", expected 0 to ", n - 1, ", the entries of ",
-                              options.file);
-    if (options.task >= 0) of_file = {of_file[static_cast<size_t>(options.task)]};
-    target.clear();  // it stands in the tasks
-  } else if (options.task >= 0) {
-    return invalid_argument("--task chooses a task of FILE, which is not given");
-  } else if (!target.empty()) {
-    Result<Target> resolved = resolve_target(target);
-    if (!resolved) return resolved.status().with_context("--target: ");
-    target = resolved->name();
-  }
-  if (of_file.empty() && target.empty() && options.op.empty()) return Status::ok();
-  struct Wanted {
-    std::vector<std::pair<std::string, std::string>> tasks;
-    std::string op, target;
-  };
-  auto wanted = std::make_shared<Wanted>();
-  for (const CliTask& task : of_file) wanted->tasks.emplace_back(task.key, task.target_name);
-  wanted->op = options.op;
-  wanted->target = target;
-  filter.task = [wanted](const JobRow::Task& task) {
-    if (!wanted->target.empty() && task.target != wanted->target) return false;
-    if (!wanted->tasks.empty() && std::find(wanted->tasks.begin(), wanted->tasks.end(),
-                                            std::pair(task.workload_key, task.target)) == wanted->tasks.end())
-      return false;
-    if (wanted->op.empty()) return true;
-    const Result<Workload> workload = workload_from_key(task.workload_key);
-    return workload && workload->op_name() == wanted->op;
-  };
-  // The tasks of other tuners are in their words: an operator is looked for in them, a job file cannot name
-  // them.
-  const bool by_file = !of_file.empty();
-  filter.foreign_task = [wanted, by_file](const ForeignRecord& record) {
-    return !by_file && (wanted->target.empty() || record.target == wanted->target) &&
-           (wanted->op.empty() || record.task.find(wanted->op) != std::string::npos);
-  };
-  return Status::ok();
-}
-
 void tell_damaged(const RecordsExportOptions& options, const exchange::ExportReport& done) {
   for (const std::string& why : done.why)
     std::fprintf(stderr, "tuner: %s: %s\n", options.db.c_str(), why.c_str());
@@ -147,7 +83,7 @@ void tell_damaged(const RecordsExportOptions& options, const exchange::ExportRep
 }
 
 int run_export(const RecordsExportOptions& options) {
-  if (const Status s = check_output(options.output, {&options.file, 1}); !s) return report(s);
+  if (const Status s = check_output(options.output, {&options.scope.file, 1}); !s) return report(s);
   if (options.space) return run_export_space(options);
   exchange::ExportOptions wanted{.path = options.output, .progress = {}};
   if (!options.format.empty()) {
@@ -166,11 +102,11 @@ int run_export(const RecordsExportOptions& options) {
   filter.foreign = !options.own;
   wanted.foreign_table = options.foreign;
   if (!options.since.empty()) {
-    const Result<int64_t> since = time_of(options.since);
+    const Result<int64_t> since = since_from_text(options.since);
     if (!since) return report(since.status());
     filter.since_us = *since;
   }
-  if (const Status chosen = choose_tasks(options, filter); !chosen) return report(chosen);
+  if (const Status chosen = select_tasks(options.scope, filter); !chosen) return report(chosen);
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
   exchange::ExportReport done;
@@ -210,12 +146,14 @@ void add_records_export(Command records, CommandContext& context) {
       "Print every record as a line of JSON (db/records_format.md), or in another tuner's form; or "
       "(--space) one task's configs as a table that tuner study simulate searches",
       [options] { return run_export(*options); });
-  add_job_file(command, options->file, "Only the tasks of this job file");
-  command.add_option("--task", options->task, "Only this task of FILE (with --space: or of the job), from 0")
+  add_job_file(command, options->scope.file, "Only the tasks of this job file");
+  command
+      .add_option("--task", options->scope.task,
+                  "Only this task of FILE (with --space: or of the job), from 0")
       .not_negative()
       .type_name("N");
   command.add_option("--job", options->job, "Only the trials of this job").type_name("JOB");
-  command.add_option("--op", options->op, "Only this operator: conv2d, matmul ...").type_name("OP");
+  command.add_option("--op", options->scope.op, "Only this operator: conv2d, matmul ...").type_name("OP");
   command
       .add_option("--since", options->since,
                   "Only records that finished since: 2026-11-20, or 90m, 12h, 7d ago")
@@ -228,7 +166,7 @@ void add_records_export(Command records, CommandContext& context) {
       "--space", options->space,
       "One task as a recorded space: CSV with one row per config: knobs, time_ms, status, samples_ms");
   command.add_option("--hardware", options->hardware, "With --space: records of this machine only");
-  add_target_option(command, options->target);
+  add_target_option(command, options->scope.target);
   command
       .add_option("-o,--output", options->output, "File to write (compressed if *.gz); - is standard output")
       .type_name("PATH");

@@ -1,6 +1,5 @@
 // tuner submit FILE: tunes every workload of a job file and says what came out.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,16 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "compiler_core/backend.h"
 #include "proto/convert.h"
+#include "tuner/answers/job_answers.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/submit_view.h"
 #include "tuner/client/job_run.h"
 #include "tuner/command_line/interrupt.h"
 #include "tuner/jobs/job_file.h"
-#include "tuner/jobs/job_groups.h"
-#include "tuner/jobs/space_text.h"
+#include "tuner/jobs/job_wish.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/search/search_strategy.h"
 #include "tuner/text/hint.h"
@@ -35,63 +32,20 @@ struct SubmitOptions {
   double stop_below_percent = -1;  // negative: the file's
   double time_limit_s = -1;        // negative: the file's
 
-  bool every_config() const { return trials_text == "all"; }
-};
-
-// "12" -> 12; nothing when it is no number of trials.
-std::optional<int> trials_of(const std::string& text) {
-  const auto* end = text.data() + text.size();
-  int n = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, n);
-  return error == std::errc() && stop == end && n >= 1 && n <= kMaxTrialsPerTask ? std::optional(n)
-                                                                                 : std::nullopt;
-}
-
-// --trials all: a sweep. Every valid config, with all its samples, however well its time is known before: a
-// sweep is there to be searched again later (tuner study simulate), where a bound of a slow config is not enough.
-Status make_sweep(const CliTask& task, JobRow& job) {
-  constexpr int kSamples = 9;
-  ASSIGN_OR_RETURN(const uint64_t size, space_size(task));
-  if (size > kMaxTrialsPerTask)
-    return invalid_argument("--trials all: ", task.key, " has ", size, " valid configs, expected at most ",
-                            kMaxTrialsPerTask, "; give a number of trials, or a smaller shape");
-  job.trials = static_cast<int>(size);
-  job.stop.below = 0;
-  job.options.cut_factor = -1;
-  job.options.precision = 0;
-  job.options.repeats = std::max(job.options.repeats, kSamples);
-  return Status::ok();
-}
-
-Result<std::vector<JobGroup>> groups_of(const SubmitOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(options.file));
-  std::vector<JobGroup> groups;
-  for (const JobEntry& entry : entries) {
-    Result<Target> target = resolve_target(options.target.empty() ? entry.target : options.target);
-    if (!target)
-      return target.status().with_context(options.target.empty() ? options.file + ": target: "
-                                                                 : "--target: ");
-    JobRow job;
-    job.trials = trials_of(options.trials_text).value_or(entry.trials);
-    job.search = !options.search.empty() ? options.search : options.every_config() ? "grid" : entry.search;
-    job.seed = options.seed_given ? options.seed : entry.seed;
-    job.options = entry.measure;
-    job.stop = entry.stop;
-    job.priority = options.priority == "high"  ? kMostPriority
-                   : options.priority == "low" ? kLeastPriority
-                                               : 0;
-    if (options.stop_below_percent >= 0) job.stop.below = options.stop_below_percent / 100;
-    if (options.time_limit_s >= 0) job.stop.time_limit_s = options.time_limit_s;
-    const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms, entry.uses,
-                            constants_of(entry)};
-    if (options.every_config())
-      RETURN_IF_ERROR(
-          make_sweep({entry.workload, *target, task.workload_key, task.target, task.algorithms}, job));
-    add_task(groups, job, task, entry.workload);
+  JobWish wish() const {
+    JobWish w{.target = target,
+              .search = search,
+              .trials = trials_from_text(trials_text),
+              .every_config = trials_text == "all",
+              .priority = priority == "high"  ? kMostPriority
+                          : priority == "low" ? kLeastPriority
+                                              : 0};
+    if (seed_given) w.seed = seed;
+    if (stop_below_percent >= 0) w.stop_below = stop_below_percent / 100;
+    if (time_limit_s >= 0) w.time_limit_s = time_limit_s;
+    return w;
   }
-  for (JobGroup& group : groups) group.job.request_id = new_request_id();
-  return groups;
-}
+};
 
 // What can be told to be wrong before anything is measured.
 Status check(const SubmitOptions& options, const std::vector<JobGroup>& groups) {
@@ -133,9 +87,10 @@ void say_next(const SubmitOptions& options, const std::string& file) {
 
 int run(const SubmitOptions& options) {
   if (const Status s = check_search(options.search); !s) return report(s);
-  const Result<std::vector<JobGroup>> groups = groups_of(options);
+  Result<std::vector<JobGroup>> groups = wished_groups(options.file, options.wish());
   if (!groups) return report(groups.status());
   if (const Status s = check(options, *groups); !s) return report(s);
+  for (JobGroup& group : *groups) group.job.request_id = new_request_id();
 
   const std::string file = shell_quoted(options.file), again = command_line("submit " + file);
   int exit_code = kExitDone;
@@ -202,7 +157,7 @@ void add_submit_command(Command app, CommandContext& context) {
           "valid config, with at least 9 samples, none cut short, in grid order unless --search says "
           "otherwise")
       .checked([](const std::string& text) {
-        return text == "all" || trials_of(text)
+        return text == "all" || trials_from_text(text)
                    ? std::string()
                    : str("expected 1 to ", kMaxTrialsPerTask, ", or all; found ", text);
       })

@@ -1,190 +1,59 @@
-// tuner verify FILE: random valid configs of every template that serves a task, built, run and compared with
-// the reference answer: in the runner's jail, or, where the back end emulates its kernels, in the emulator,
-// which also reports races, accesses out of bounds and the like; the device is not needed. With --times: verify_times.h.
-#include <algorithm>
-#include <cstdio>
+// tuner verify FILE: are random configs right (tuner/verify/verify_tasks.h), or, with --times, are published times true
+// (tuner/revalidate/published_times.h)?
 #include <memory>
-#include <random>
 
-#include "compiler_core/backend.h"
-#include "compiler_core/lower/gpu.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/verify_times.h"
+#include "tuner/cli/log.h"
 #include "tuner/jobs/tasks.h"
-#include "tuner/text/terminal.h"
+#include "tuner/revalidate/published_times.h"
 #include "tuner/verify/published.h"
-#include "tuner/verify/verify_data.h"
-#include "tuner/verify/verify_emulated.h"
-#include "tuner/verify/verify_run.h"
+#include "tuner/verify/verify_tasks.h"
 
 namespace tuner::cli {
 
 namespace {
 
-struct VerifyOptions {
-  std::string file, target;
-  uint64_t samples = 100, seed = 0;
-  bool oracle = false;
+struct Options {
+  std::string target;
+  VerifyOptions configs;
+  bool times_asked = false;
   TimesOptions times;
 };
 
-// Above this many multiply-adds the interpreter would take minutes a config.
-constexpr int64_t kOracleFlops = 2'000'000;
-
-class Verifier {
- public:
-  Verifier(const VerifyOptions& options, int verbose) : options_(options), verbose_(verbose) {}
-
-  Status verify(const CliTask& task) {
-    ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
-                     templates_for(task.workload, task.target, task.algorithms));
-    emulates_ = backend_of(task.target).emulates();
-    if (emulates_) RETURN_IF_ERROR(check_emulation_size(task.workload));
-    ASSIGN_OR_RETURN(const VerifyData data, make_verify_data(task.workload, options_.seed));
-    if (!emulates_) {
-      if (runs_ == nullptr) {
-        ASSIGN_OR_RETURN(runs_, RunVerifier::make());
-      }
-      RETURN_IF_ERROR(runs_->begin(task.workload, data));
-    }
-    const bool oracle = options_.oracle && task.workload.flops() <= kOracleFlops;
-    if (options_.oracle && !oracle)
-      std::fprintf(stderr,
-                   "tuner: %s: too large for the interpreter (%s operations, at most %s): checked against "
-                   "the compiled reference only\n",
-                   task.key.c_str(), std::to_string(task.workload.flops()).c_str(),
-                   std::to_string(kOracleFlops).c_str());
-    if (oracle)
-      RETURN_IF_ERROR(
-          check_with_oracle(data.unscheduled, data).with_context("the reference answer itself: "));
-    for (const AnyTemplate* schedule_template : serving) {
-      ASSIGN_OR_RETURN(const std::unique_ptr<TemplateInstance> instance,
-                       schedule_template->apply(task.workload, task.target));
-      RETURN_IF_ERROR(verify_template(task, data, *schedule_template, *instance, oracle));
-    }
-    return Status::ok();
+int run_verify(Options& options, int verbose) {
+  const Result<std::vector<CliTask>> tasks = read_tasks(options.configs.file, options.target);
+  if (!tasks) return report(tasks.status());
+  if (options.times_asked) {
+    log_to_stderr(verbose > 0 ? spdlog::level::info : spdlog::level::err);
+    options.times.file = options.configs.file;
+    const Result<bool> inside = verify_times(*tasks, options.times);
+    if (!inside) return report(inside.status());
+    return *inside ? kExitDone : kExitFailed;
   }
-
-  int64_t failures() const { return failures_; }
-  int64_t configs() const { return configs_; }
-  int64_t not_checked() const { return not_checked_; }
-
- private:
-  Status verify_template(const CliTask& task, const VerifyData& data, const AnyTemplate& schedule_template,
-                         const TemplateInstance& instance, bool oracle) {
-    std::mt19937_64 random(options_.seed);
-    const std::vector<ConfigIndex> drawn = draw_configs(instance.space(), options_.samples, random);
-    std::printf("%s\n  %s: %zu of %s configs, seed %s\n", on_a_line(task.key).c_str(),
-                std::string(schedule_template.name()).c_str(), drawn.size(),
-                std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
-    const Tolerance allowed = emulates_ ? data.tolerance : schedule_template.tolerance(task.workload);
-    std::printf("  algorithm %s: right when |error| <= %.1e + %.0e * |reference|\n",
-                std::string(schedule_template.algorithm()).c_str(), allowed.absolute, allowed.relative);
-    if (runs_ != nullptr) runs_->allow(allowed);
-    const int64_t work = emulates_ ? emulation_work(task.workload) : 0;
-    if (work > kWholeWork)
-      std::printf(
-          "  a sample of the blocks where there is one kernel: %s operations and moves, all up to %s\n",
-          std::to_string(work).c_str(), std::to_string(kWholeWork).c_str());
-    int64_t failed_here = 0, skipped_here = 0;
-    for (size_t i = 0; i < drawn.size(); ++i) {
-      const Config config = instance.space().at(drawn[i]);
-      ASSIGN_OR_RETURN(const ConfigVerdict verdict, judge(task, data, instance, config, oracle));
-      if (!verdict.not_checked.empty()) {
-        ++skipped_here;
-        std::printf("  NOT CHECKED %s\n    %s\n", config.to_text().c_str(), verdict.not_checked.c_str());
-      } else if (++configs_; !verdict.problem.empty()) {
-        ++failed_here;
-        std::printf("  FAILED %s\n    %s\n", config.to_text().c_str(), verdict.problem.c_str());
-      } else if (verbose_ > 0) {
-        std::fprintf(stderr, "  right  %s\n", config.to_text().c_str());
-      }
-      if ((i + 1) % 25 == 0 || i + 1 == drawn.size()) {
-        std::printf("  %zu of %zu compared, %s wrong\n", i + 1 - static_cast<size_t>(skipped_here),
-                    drawn.size(), std::to_string(failed_here).c_str());
-        std::fflush(stdout);
-      }
-    }
-    failures_ += failed_here;
-    not_checked_ += skipped_here;
-    return Status::ok();
-  }
-
-  // What one config showed. An error: it could not be found out.
-  Result<ConfigVerdict> judge(const CliTask& task, const VerifyData& data, const TemplateInstance& instance,
-                              const Config& config, bool oracle) {
-    const Result<Program> program = instance.instantiate(config);
-    if (!program) return ConfigVerdict{.problem = "schedule: " + program.message()};
-    if (oracle)
-      if (const Status right = check_with_oracle(*program, data); !right)
-        return ConfigVerdict{.problem = "oracle: " + right.message()};
-    if (!emulates_) {
-      ASSIGN_OR_RETURN(std::string problem, runs_->problem_of(*program, task.target));
-      return ConfigVerdict{.problem = std::move(problem)};
-    }
-    const Result<GpuProgram> kernels = lower_gpu(*program);
-    if (!kernels) return ConfigVerdict{.problem = "lower: " + kernels.message()};
-    const int64_t work = emulation_work(task.workload);
-    return verify_kernels(*kernels, data, work, oracle && work <= kInterpretedWork);
-  }
-
-  const VerifyOptions& options_;
-  const int verbose_;
-  std::unique_ptr<RunVerifier> runs_;  // made when the first task needs it
-  bool emulates_ = false;              // of the task at hand
-  int64_t failures_ = 0, configs_ = 0, not_checked_ = 0;
-};
-
-Status verify(const VerifyOptions& options, int verbose, int64_t& failures) {
-  ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
-  for (const CliTask& task : tasks)
-    if (!backend_of(task.target).emulates()) RETURN_IF_ERROR(measurable_here(task.target_name));
-  for (const CliTask& task : tasks)
-    RETURN_IF_ERROR(fits_here(task.workload, MeasureOptions().memory_limit_bytes, /*this_machine=*/true)
-                        .with_context(options.file + ": "));
-  Verifier verifier(options, verbose);
-  for (const CliTask& task : tasks) RETURN_IF_ERROR(verifier.verify(task));
-  failures = verifier.failures();
-  std::printf("%s configs compared, %s wrong", std::to_string(verifier.configs()).c_str(),
-              std::to_string(failures).c_str());
-  if (verifier.not_checked() > 0)
-    std::printf("; %s not checked: verify a smaller shape too",
-                std::to_string(verifier.not_checked()).c_str());
-  std::printf("\n");
-  if (verifier.configs() == 0)
-    return invalid_argument(options.file, ": nothing could be checked; verify a smaller shape");
-  return Status::ok();
-}
-
-int run_verify(VerifyOptions& options, int verbose) {
-  if (options.times.asked) {
-    options.times.file = options.file;
-    options.times.target = options.target;
-    return verify_times(options.times, verbose);
-  }
-  int64_t failures = 0;
-  if (const Status status = verify(options, verbose, failures); !status) return report(status);
-  return failures > 0 ? kExitFailed : kExitDone;
+  options.configs.verbose = verbose > 0;
+  const Result<int64_t> wrong = verify_tasks(*tasks, options.configs);
+  if (!wrong) return report(wrong.status());
+  return *wrong > 0 ? kExitFailed : kExitDone;
 }
 
 }  // namespace
 
 void add_verify_command(Command app, CommandContext& context) {
-  auto options = std::make_shared<VerifyOptions>();
+  auto options = std::make_shared<Options>();
   const Command command =
       add_command(app, context, "verify",
                   "Run random configs of every template (CUDA: emulated) and compare their answers",
                   [options, &context] { return run_verify(*options, context.verbose); });
-  add_job_file(command, options->file, "Job file; - is standard input").required();
-  command.add_option("--samples", options->samples, "Configs of each template and task")
+  add_job_file(command, options->configs.file, "Job file; - is standard input").required();
+  command.add_option("--samples", options->configs.samples, "Configs of each template and task")
       .in_range(uint64_t{1}, uint64_t{1'000'000})
       .show_default();
-  command.add_option("--seed", options->seed, "Draws other configs and other inputs").show_default();
-  command.add_flag("--oracle", options->oracle,
+  command.add_option("--seed", options->configs.seed, "Draws other configs and other inputs").show_default();
+  command.add_flag("--oracle", options->configs.oracle,
                    "Also run every schedule in the plain interpreter, where the shape is small enough");
   add_target_option(command, options->target);
   const Option times =
-      command.add_flag("--times", options->times.asked,
+      command.add_flag("--times", options->times_asked,
                        "Instead measure the tuned kernels again in fresh processes: inside their "
                        "published intervals?");
   command.add_option("--processes", options->times.processes, "With --times: processes of each kernel")

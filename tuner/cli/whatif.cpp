@@ -1,16 +1,15 @@
 // tuner study whatif JOB --strategy S: what another search would have found, from recorded rows alone.
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <sstream>
 
 #include "tuner/cli/study_commands.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/study/whatif_play.h"
+#include "tuner/study/whatif_text.h"
 #include "tuner/text/facts.h"
-#include "tuner/text/hint.h"
 #include "tuner/text/terminal.h"
 
 namespace tuner::cli {
@@ -40,88 +39,6 @@ Result<std::vector<std::string>> strategies_of(const std::string& text) {
   return names;
 }
 
-// What the job itself found: its results in the order they came, as one run.
-Result<WhatIfResult> run_of_job(const Store& store, const std::string& job, int task, double optimum_ns) {
-  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store.trials(job));
-  std::erase_if(trials, [&](const TrialWithRecord& t) { return !t.record || t.trial.task_index != task; });
-  std::sort(trials.begin(), trials.end(),
-            [](const TrialWithRecord& a, const TrialWithRecord& b) { return a.record_id < b.record_id; });
-  WhatIfRun run;
-  double best = 0;
-  for (const TrialWithRecord& t : trials) {
-    const double time = t.record->outcome == Outcome::kOk && !t.record->cut ? record_time_ns(*t.record) : 0;
-    if (time > 0 && (best == 0 || time < best)) best = time;
-    run.share.push_back(best > 0 ? std::min(1.0, optimum_ns / best) : 0);
-  }
-  run.proposed = run.recorded = static_cast<int64_t>(run.share.size());
-  return WhatIfResult{{std::move(run)}};
-}
-
-std::vector<size_t> marks_up_to(size_t trials) {
-  std::vector<size_t> marks;
-  for (size_t mark = 32; mark < trials; mark *= 2) marks.push_back(mark);
-  marks.push_back(trials);
-  return marks;
-}
-
-struct Line {
-  std::string name;
-  WhatIfResult result;
-  bool concludes = true;  // enough of its proposals are recorded
-};
-
-void print_table(const std::vector<Line>& lines, const std::vector<size_t>& marks,
-                 const WhatifOptions& options) {
-  std::printf("%-20s", "% of the best, after");
-  for (const size_t mark : marks) std::printf("  %16s", std::to_string(mark).c_str());
-  std::printf("   recorded proposals\n");
-  for (const Line& line : lines) {
-    if (!line.concludes) continue;
-    std::printf("%-20s", line.name.c_str());
-    const bool several = line.result.runs.size() > 1;
-    for (const size_t mark : marks) {
-      const WhatIfMark m = mark_after(line.result, mark);
-      char text[48];
-      if (several)
-        std::snprintf(text, sizeof text, "%.1f [%.1f %.1f]", 100 * m.mean, 100 * m.low, 100 * m.high);
-      else
-        std::snprintf(text, sizeof text, "%.1f", 100 * m.mean);
-      std::printf("  %16s", text);
-    }
-    std::printf("   %.1f %%\n", 100 * line.result.coverage());
-    if (!several) continue;
-    std::printf("%-20s", "  worst seed");
-    for (const size_t mark : marks) std::printf("  %16.1f", 100 * mark_after(line.result, mark).worst);
-    std::printf("\n");
-  }
-  for (const Line& line : lines)
-    if (!line.concludes)
-      std::printf(
-          "%s: nothing can be concluded: %s of its %s proposals are recorded (%.1f %%), expected at least "
-          "%g %%. More rows: %s; or --coverage PERCENT\n",
-          line.name.c_str(), std::to_string(line.result.recorded()).c_str(),
-          std::to_string(line.result.proposed()).c_str(), 100 * line.result.coverage(),
-          options.least_coverage, command_line("submit FILE --trials all").c_str());
-}
-
-nlohmann::ordered_json line_json(const Line& line, const std::vector<size_t>& marks) {
-  nlohmann::ordered_json j{{"strategy", line.name},
-                           {"proposals", line.result.proposed()},
-                           {"recorded", line.result.recorded()},
-                           {"coverage", line.result.coverage()},
-                           {"concludes", line.concludes}};
-  if (!line.concludes) return j;
-  j["after"] = nlohmann::ordered_json::array();
-  for (const size_t mark : marks) {
-    const WhatIfMark m = mark_after(line.result, mark);
-    j["after"].push_back({{"trials", mark},
-                          {"share_mean", m.mean},
-                          {"share_interval", {m.low, m.high}},
-                          {"share_worst", m.worst}});
-  }
-  return j;
-}
-
 int run_whatif(const WhatifOptions& options) {
   const Result<std::vector<std::string>> names = strategies_of(options.strategies);
   if (!names) return report(names.status());
@@ -148,8 +65,8 @@ int run_whatif(const WhatifOptions& options) {
                             ": no config of its task was timed to the end, so there is "
                             "nothing to play on"));
 
-  std::vector<Line> lines;
-  Result<WhatIfResult> own = run_of_job(**store, options.job, std::max(options.task, 0), optimum);
+  std::vector<WhatIfLine> lines;
+  Result<WhatIfResult> own = found_by_job(**store, options.job, std::max(options.task, 0), optimum);
   if (!own) return report(own.status());
   lines.push_back({str("job ", job->id, ": ", job->search), *std::move(own), true});
   bool all_conclude = true;
@@ -160,7 +77,7 @@ int run_whatif(const WhatifOptions& options) {
     all_conclude = all_conclude && concludes;
     lines.push_back({name, *std::move(played), concludes});
   }
-  const std::vector<size_t> marks = marks_up_to(options.play.trials);
+  const std::vector<size_t> marks = whatif_marks(options.play.trials);
   if (options.json) {
     nlohmann::ordered_json j{{"workload", records->task.workload_key},
                              {"target", records->task.target},
@@ -171,14 +88,14 @@ int run_whatif(const WhatifOptions& options) {
                              {"batch", options.play.batch},
                              {"least_coverage", options.least_coverage / 100},
                              {"lines", nlohmann::ordered_json::array()}};
-    for (const Line& line : lines) j["lines"].push_back(line_json(line, marks));
+    for (const WhatIfLine& line : lines) j["lines"].push_back(whatif_json(line, marks));
     std::printf("%s\n", pretty(j).c_str());
   } else {
     std::printf("%s\non %s\n%s of %s valid configs are recorded, %s timed in full; the best takes %.4g us\n",
                 on_a_line(records->task.workload_key).c_str(), records->task.target.c_str(),
                 std::to_string(records->rows.size()).c_str(), std::to_string(space->search.size()).c_str(),
                 std::to_string(timed).c_str(), optimum / 1000);
-    print_table(lines, marks, options);
+    std::printf("%s", whatif_text(lines, marks, options.least_coverage).c_str());
   }
   return all_conclude ? kExitDone : kExitFailed;
 }

@@ -308,4 +308,13 @@ PriorTask RecordedSpace::drawn_rows(size_t rows, uint64_t seed) const {
 
 Result<RecordedSpace> read_recorded_space(const std::string& path) { return Reader(path).read(); }
 
+Result<std::vector<RecordedSpace>> read_recorded_spaces(const std::vector<std::string>& paths) {
+  std::vector<RecordedSpace> spaces;
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(RecordedSpace space, read_recorded_space(path));
+    spaces.push_back(std::move(space));
+  }
+  return spaces;
+}
+
 }  // namespace tuner

@@ -39,5 +39,6 @@ struct RecordedSpace {
 
 // InvalidArgument names the line: an unreadable cell, a config given twice, no knob column, or no row.
 Result<RecordedSpace> read_recorded_space(const std::string& path);
+Result<std::vector<RecordedSpace>> read_recorded_spaces(const std::vector<std::string>& paths);
 
 }  // namespace tuner

@@ -56,4 +56,11 @@ nlohmann::ordered_json solution_json(const CoverProblem& p, const CoverSolution&
   return j;
 }
 
+nlohmann::ordered_json covers_json(const Covers& covers, const std::vector<std::string>& unmeasured,
+                                   const CoverWish& wish) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& [problem, solution] : covers) list.push_back(solution_json(problem, solution, wish));
+  return {{"covers", list}, {"unmeasured", unmeasured}};
+}
+
 }  // namespace tuner

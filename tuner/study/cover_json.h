@@ -12,5 +12,8 @@ bool is_reached(const CoverSolution& solution, const CoverWish& wish);
 
 nlohmann::ordered_json solution_json(const CoverProblem& problem, const CoverSolution& solution,
                                      const CoverWish& wish);
+using Covers = std::vector<std::pair<CoverProblem, CoverSolution>>;
+nlohmann::ordered_json covers_json(const Covers& covers, const std::vector<std::string>& unmeasured,
+                                   const CoverWish& wish);
 
 }  // namespace tuner

@@ -299,4 +299,19 @@ std::vector<Cover> covers_to_store(const CoverProblem& problem, const CoverSolut
   return out;
 }
 
+Result<std::vector<std::string>> store_covers(Store& store, const CoverProblem& problem,
+                                              const CoverSolution& solution) {
+  std::vector<std::string> stored;
+  for (const Cover& cover : covers_to_store(problem, solution)) {
+    LearnedRow row{.kind = "cover",
+                   .op = cover.op,
+                   .target = cover.target,
+                   .until_record_id = problem.until_record_id,
+                   .document = cover_to_json(cover)};
+    RETURN_IF_ERROR(store.add_learned(row));
+    stored.push_back(str(cover.op, " on ", cover.target));
+  }
+  return stored;
+}
+
 }  // namespace tuner

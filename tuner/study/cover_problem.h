@@ -74,5 +74,8 @@ CoverSolution solve(const CoverProblem& problem, const CoverWish& wish);
 
 // Returns the documents to store: one per target. Only for problems of a database.
 std::vector<Cover> covers_to_store(const CoverProblem& problem, const CoverSolution& solution);
+// Stores them, and returns what each serves: "conv2d on TARGET".
+Result<std::vector<std::string>> store_covers(Store& store, const CoverProblem& problem,
+                                              const CoverSolution& solution);
 
 }  // namespace tuner

@@ -87,4 +87,27 @@ WhatIfMark mark_after(const WhatIfResult& result, size_t trials) {
   return mark;
 }
 
+Result<WhatIfResult> found_by_job(const Store& store, const std::string& job, int task, double optimum_ns) {
+  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store.trials(job));
+  std::erase_if(trials, [&](const TrialWithRecord& t) { return !t.record || t.trial.task_index != task; });
+  std::sort(trials.begin(), trials.end(),
+            [](const TrialWithRecord& a, const TrialWithRecord& b) { return a.record_id < b.record_id; });
+  WhatIfRun run;
+  double best = 0;
+  for (const TrialWithRecord& t : trials) {
+    const double time = t.record->outcome == Outcome::kOk && !t.record->cut ? record_time_ns(*t.record) : 0;
+    if (time > 0 && (best == 0 || time < best)) best = time;
+    run.share.push_back(best > 0 ? std::min(1.0, optimum_ns / best) : 0);
+  }
+  run.proposed = run.recorded = static_cast<int64_t>(run.share.size());
+  return WhatIfResult{{std::move(run)}};
+}
+
+std::vector<size_t> whatif_marks(size_t trials) {
+  std::vector<size_t> marks;
+  for (size_t mark = 32; mark < trials; mark *= 2) marks.push_back(mark);
+  marks.push_back(trials);
+  return marks;
+}
+
 }  // namespace tuner

@@ -37,6 +37,12 @@ struct WhatIfResult {
 Result<WhatIfResult> play_whatif(const SearchSpace& space, const TaskRecords& records,
                                  std::string_view strategy, const WhatIfOptions& options);
 
+// What a task of a job itself found: its results in the order they came, as one run. `optimum_ns`: the task's best recorded time.
+Result<WhatIfResult> found_by_job(const Store& store, const std::string& job, int task, double optimum_ns);
+
+// The numbers of trials at which results are told: 32, 64, ... and all.
+std::vector<size_t> whatif_marks(size_t trials);
+
 // The share after `trials` trials over the runs (a shorter run counts with its last): its mean, 95 % interval
 // (Student's t; with one run, all of 0 to 1), and smallest value.
 struct WhatIfMark {

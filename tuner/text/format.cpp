@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -55,6 +56,19 @@ std::tm utc(int64_t us) {
 double printed(double value) { return std::atof(number(value).c_str()); }
 
 }  // namespace
+
+void append_format(std::string& out, const char* format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  const int length = std::vsnprintf(nullptr, 0, format, arguments);
+  va_end(arguments);
+  const size_t at = out.size();
+  out.resize(at + static_cast<size_t>(std::max(length, 0)) + 1);  // vsnprintf ends with a 0
+  std::vsnprintf(out.data() + at, out.size() - at, format, again);
+  va_end(again);
+  out.pop_back();
+}
 
 std::string fixed(double value, int digits) { return print("%.*f", digits, value); }
 

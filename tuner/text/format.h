@@ -10,6 +10,8 @@
 
 namespace tuner {
 
+// printf to the end of `out`.
+__attribute__((format(printf, 2, 3))) void append_format(std::string& out, const char* format, ...);
 // The value with so many digits behind the point: fixed(2.135, 1) is "2.1".
 std::string fixed(double value, int digits);
 // "812 ns", "1.234 us", "56.78 ms", "2.345 s": four digits.
