@@ -28,7 +28,8 @@
   TEMPLATE(reduce_cpu) \
   TEMPLATE(transpose_cpu) \
   TEMPLATE(elementwise_cpu) \
-  TEMPLATE(program_cpu)
+  TEMPLATE(program_cpu) \
+  TEMPLATE(source_kernel_cpu)
 // clang-format on
 
 namespace tuner {

@@ -86,7 +86,7 @@ const std::vector<Rule> kRules = {
     {"templates/space", {"compiler_core/base"}},
     // What names a kernel's document is what names an artifact.
     {"templates/source_kernel",
-     {"compiler_core/base", "compiler_core/artifact/artifact.h", "templates/space"}},
+     {"compiler_core/base", "compiler_core/artifact/artifact.h", "compiler_core/ir", "templates/space"}},
     // The workload `program` is a fragment of a graph.
     {"templates/workload",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",

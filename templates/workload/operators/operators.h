@@ -5,6 +5,7 @@
 
 #include "templates/workload/operators/conv2d.h"
 #include "templates/workload/operators/elementwise.h"
+#include "templates/workload/operators/kernel.h"
 #include "templates/workload/operators/layer_norm.h"
 #include "templates/workload/operators/matmul.h"
 #include "templates/workload/operators/pool2d.h"
@@ -18,6 +19,6 @@ namespace tuner {
 // In the order in which messages name them. The first is what a Workload is before it is set.
 using AnyOperator =
     std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload, LayerNormWorkload,
-                 ReduceWorkload, TransposeWorkload, ElementwiseWorkload, ProgramWorkload>;
+                 ReduceWorkload, TransposeWorkload, ElementwiseWorkload, ProgramWorkload, KernelWorkload>;
 
 }  // namespace tuner

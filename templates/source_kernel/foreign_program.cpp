@@ -1,0 +1,91 @@
+#include "templates/source_kernel/foreign_program.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "compiler_core/ir/foreign_code.h"
+
+namespace tuner {
+namespace {
+
+std::string_view c_type(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return "_Bool";
+    case DType::kInt8:
+      return "int8_t";
+    case DType::kUInt8:
+      return "uint8_t";
+    case DType::kInt32:
+      return "int32_t";
+    case DType::kInt64:
+      return "int64_t";
+    case DType::kFloat16:
+      return "_Float16";
+    case DType::kBFloat16:  // its bits: not every compiler has the type
+      return "uint16_t";
+    case DType::kFloat32:
+      return "float";
+    case DType::kFloat64:
+      return "double";
+  }
+  return "void";
+}
+
+// A literal of exactly this value.
+std::string number_text(double number, DType dtype) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", number);
+  return str("(", c_type(dtype), ")", text);
+}
+
+std::string argument_text(const SourceArgument& a, size_t operand, SourceLanguage language) {
+  const std::string type = a.dtype == DType::kBool && language == SourceLanguage::kCxx ? "bool" : std::string(c_type(a.dtype));
+  if (!a.scalar) return str("(", a.role == SourceRole::kIn ? "const " : "", type, "*){", operand, "}");
+  if (is_float(a.dtype)) return number_text(a.number, a.dtype);
+  // The least number of 64 bits has no literal.
+  return a.integer == INT64_MIN ? "INT64_MIN" : str("(", type, ")", a.integer, a.dtype == DType::kInt64 ? "LL" : "");
+}
+
+BufferRole role_of(SourceRole role) {
+  return role == SourceRole::kIn ? BufferRole::kInput : role == SourceRole::kOut ? BufferRole::kOutput : BufferRole::kInOut;
+}
+
+Program called(const SourceKernel& kernel, const std::string& source, const std::string& function, const Config& config) {
+  Program program{.name = "tuner_kernel"};
+  auto files = std::make_shared<std::vector<ForeignCode::File>>();
+  for (const SourceFile& file : kernel.files)
+    if (!file.name.ends_with(".npy")) files->push_back({file.name, file.text});
+  ForeignCode code{.files = std::move(files),
+                   .cxx = kernel.language == SourceLanguage::kCxx,
+                   .compiler = kernel.compiler,
+                   .words = kernel.flags_of(config),
+                   .source = source,
+                   .function = function};
+  for (std::string& word : kernel.definitions(config)) code.words.push_back(std::move(word));
+  for (const SourceArgument& a : kernel.arguments) {
+    code.arguments.push_back(argument_text(a, program.args.size(), kernel.language));
+    if (!a.scalar) program.args.push_back(make_buffer(a.name, a.dtype, a.shape, MemoryScope::kGlobal, role_of(a.role)));
+  }
+  program.foreign = std::make_shared<const ForeignCode>(std::move(code));
+  return program;
+}
+
+}  // namespace
+
+Config default_config(const SourceKernel& kernel) {
+  std::map<std::string, int64_t> values;
+  for (const SourceKnob& knob : kernel.knobs)
+    values[knob.name] = knob.words.empty() ? knob.numbers[knob.first] : static_cast<int64_t>(knob.first);
+  return Config(std::move(values));
+}
+
+Program program_of(const SourceKernel& kernel, const Config& config) { return called(kernel, kernel.source, kernel.function, config); }
+
+Program reference_program(const SourceKernel& kernel) {
+  const Config config = default_config(kernel);
+  if (kernel.reference.from != ReferenceFrom::kFunction) return program_of(kernel, config);
+  return called(kernel, kernel.reference.source, kernel.reference.function, config);
+}
+
+}  // namespace tuner
