@@ -1,4 +1,4 @@
-#include "deploy/runtime/messages.h"
+#include "deploy/runtime/say_once.h"
 
 #include <cstdio>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "db/file_lock.h"
+#include "db/writer_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -47,14 +47,14 @@ std::string holder_of(int fd) {
 
 }  // namespace
 
-Result<FileLock> FileLock::acquire(const std::string& path) {
+Result<WriterLock> WriterLock::acquire(const std::string& path) {
   // is_held() of another process holds it for an instant: not the first try decides.
   constexpr int kTries = 10;
   for (int tried = 1;; ++tried) {
     bool made = false;
     const int fd = open_lock(path, made);
     if (fd < 0) return failed(path, ": the lock file cannot be opened: ", std::strerror(errno));
-    FileLock lock(path, fd, made);
+    WriterLock lock(path, fd, made);
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
       if (!is_still_named(fd, path)) continue;
       const std::string pid = std::to_string(::getpid()) + "\n";
@@ -69,7 +69,7 @@ Result<FileLock> FileLock::acquire(const std::string& path) {
   }
 }
 
-bool FileLock::is_held(const std::string& path) {
+bool WriterLock::is_held(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno != ENOENT;  // not ours to look at: suppose that it is
   const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
@@ -77,7 +77,7 @@ bool FileLock::is_held(const std::string& path) {
   return held;
 }
 
-void FileLock::undo() {
+void WriterLock::undo() {
   if (made_ && fd_ >= 0) ::unlink(path_.c_str());
 }
 
@@ -88,10 +88,10 @@ Result<std::string> lock_file_of(const std::string& database) {
 
 bool has_writer(const std::string& database) {
   const Result<std::string> lock = lock_file_of(database);
-  return lock && FileLock::is_held(*lock);
+  return lock && WriterLock::is_held(*lock);
 }
 
-FileLock::~FileLock() {
+WriterLock::~WriterLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 

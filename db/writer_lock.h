@@ -1,4 +1,4 @@
-// FileLock: the OS lock that keeps a second writing process out of a database.
+// WriterLock: the OS lock that keeps a second writing process out of a database.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@ namespace tuner::db {
 
 // Held from acquire() until it is destroyed or the process ends, for whatever reason. Programs that this
 // process starts do not inherit it.
-class FileLock {
+class WriterLock {
  public:
   // Aborted: another process holds the lock; the message names its pid.
-  static Result<FileLock> acquire(const std::string& path);
+  static Result<WriterLock> acquire(const std::string& path);
   // True if some process holds the lock now. Creates no file and needs no write permission.
   static bool is_held(const std::string& path);
-  FileLock(FileLock&& other) noexcept
+  WriterLock(WriterLock&& other) noexcept
       : path_(std::move(other.path_)), made_(other.made_), fd_(std::exchange(other.fd_, -1)) {}
-  FileLock& operator=(FileLock&&) = delete;
-  ~FileLock();
+  WriterLock& operator=(WriterLock&&) = delete;
+  ~WriterLock();
 
   // Removes the file again if acquire() created it and the lock turned out not to be needed.
   void undo();
 
  private:
-  FileLock(std::string path, int fd, bool made) : path_(std::move(path)), made_(made), fd_(fd) {}
+  WriterLock(std::string path, int fd, bool made) : path_(std::move(path)), made_(made), fd_(fd) {}
   std::string path_;
   bool made_;
   int fd_;
