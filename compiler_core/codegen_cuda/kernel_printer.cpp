@@ -59,6 +59,7 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
       expr_text_(names_),
       places_(names_, index_names_, expr_text_),
       text_(names_),
+      rounds_(kernel.name, masks_, {names_, index_names_, expr_text_, places_, text_}),
       barrier_comments_(describe_barriers(body_)),
       fences_tiles_(threads_write_tiles(body_)),
       fetches_(fetches_by_itself(body_)) {
@@ -82,7 +83,7 @@ std::string KernelPrinter::print() {
   stmt(body_, ranges, false);
   text_.close();
   text_.drop_unused_definitions();
-  return tables_ + text_.text();
+  return rounds_.tables() + text_.text();
 }
 
 void KernelPrinter::head_comment() {
@@ -172,19 +173,14 @@ void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
   for (const IndexNames::Named& n : index_names_.defined_in(loop)) {
     const auto bounds = const_bounds(n.value, ranges);
     const bool fits = bounds.has_value() && bounds->first > INT32_MIN && bounds->second < INT32_MAX;
-    const std::string text = n.values.empty() ? expr_text_.index(n.value, ranges) : looked_up(n, ranges);
+    const std::string text =
+        n.values.empty() ? expr_text_.index(n.value, ranges) : rounds_.looked_up(n, ranges);
     if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
     if (!fits) expr_text_.is_wide(n.var);
     const std::string& name = names_.declare(n.var, n.var->name);
     text_.definition(name, str("const ", fits ? "int " : "long long ", name, " = ", text, ";  // ",
                                with_c_names(n.about)));
   }
-}
-
-void KernelPrinter::define_arrays(const VarNode* loop, RangeMap& ranges) {
-  for (const IndexNames::Named& n : index_names_.defined_before(loop)) define_array(n, ranges);
-  for (const StepMask& mask : masks_)
-    if (mask.before == loop) define_mask(mask, ranges);
 }
 
 void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
@@ -231,7 +227,7 @@ void KernelPrinter::loop(const Stmt& s, const RangeMap& ranges, bool told) {
 void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told) {
   const bool unrolled = prints_unrolled(*s);
   RangeMap inside = ranges;
-  define_arrays(s->var.get(), inside);
+  rounds_.define_before(s->var.get(), inside);
   if (!told && !unrolled) text_.comment(describe_loop(*s));
   const std::vector<UnitTile> tiles_around = unit_tiles_;
   if (!unrolled) name_unit_tiles(*s, ranges);
@@ -241,8 +237,7 @@ void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told
   const std::string name = names_.declare(s->var, s->var->name);
   text_.open(str("for (int ", name, " = 0; ", name, " < ", s->extent, "; ++", name, ")"));
   inside.bind(s->var, s->extent);
-  name_elements(s->var, name);
-  name_bits(s->var, name, inside);
+  rounds_.begin(s->var, name, inside);
   define_names(s->var.get(), inside);
   if (!unrolled) places_.enter_loop(s->var);
   stmt(s->body, inside, told);

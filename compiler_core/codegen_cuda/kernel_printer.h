@@ -15,6 +15,7 @@
 #include "compiler_core/codegen_cuda/names.h"
 #include "compiler_core/codegen_cuda/place_text.h"
 #include "compiler_core/codegen_cuda/printed_lines.h"
+#include "compiler_core/codegen_cuda/round_variables.h"
 #include "compiler_core/codegen_cuda/step_masks.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/lower/gpu.h"
@@ -49,17 +50,6 @@ class KernelPrinter {
   void define_indices(RangeMap& ranges);
   void define_shared();
   void define_names(const VarNode* loop, RangeMap& ranges);
-  void define_arrays(const VarNode* loop, RangeMap& ranges);
-  void define_array(const IndexNames::Named& array, RangeMap& ranges);
-  void define_mask(const StepMask& mask, const RangeMap& ranges);
-  // In the loop of rounds: what the arrays' elements are called, and the bits of a mask in this step.
-  void name_elements(const Var& rounds, const std::string& round);
-  void name_bits(const Var& rounds, const std::string& round, RangeMap& ranges);
-  std::string step_text(const Steps& steps, const RangeMap& ranges);
-  std::string bits_table(const StepMask& mask);
-  std::string looked_up(const IndexNames::Named& n, const RangeMap& ranges);
-  std::string table(const std::string& wanted, const char* type, const std::string& values,
-                    const std::string& about);
 
   // --- statements. `told`: a comment above says what this nest does ---
   void stmt(const Stmt& s, const RangeMap& ranges, bool told);
@@ -144,6 +134,7 @@ class KernelPrinter {
   ExprText expr_text_;
   PlaceText places_;
   PrintedLines text_;
+  RoundVariables rounds_;
   std::map<const StmtNode*, std::string> barrier_comments_;
   bool fences_tiles_ = false;           // a unit reads by itself what threads wrote to shared memory
   bool fetches_ = false;                // by TMA
@@ -154,16 +145,13 @@ class KernelPrinter {
     Expr fixed;  // of its place
     std::string name;
   };
-  std::vector<UnitTile> unit_tiles_;         // named before the loop around
-  std::set<const VarNode*> tile_inner_;      // variables of that loop, and of those below it
-  bool in_run_ = false;                      // of its statements
-  std::vector<std::pair<Var, Var>> arrays_;  // what is one over rounds, and their loop's variable
-  std::map<const VarNode*, std::string> array_names_, bits_tables_;
-  std::set<const BufferNode*> stored_;  // by the kernel
-  std::string tables_;
-  bool copies_ = false;  // in the body of an asynchronous copy
-  std::string guard_;    // that stores to shared memory ask; empty: none
-  std::string nowhere_;  // the name of the kernel's shared_nowhere
+  std::vector<UnitTile> unit_tiles_;     // named before the loop around
+  std::set<const VarNode*> tile_inner_;  // variables of that loop, and of those below it
+  bool in_run_ = false;                  // of its statements
+  std::set<const BufferNode*> stored_;   // by the kernel
+  bool copies_ = false;                  // in the body of an asynchronous copy
+  std::string guard_;                    // that stores to shared memory ask; empty: none
+  std::string nowhere_;                  // the name of the kernel's shared_nowhere
   bool uses_load_if_ = false, uses_store_if_ = false;
   std::set<int64_t> async_bytes_;
   std::set<size_t> fetched_ranks_;

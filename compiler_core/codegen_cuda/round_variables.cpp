@@ -1,12 +1,23 @@
-// What the rounds of a copy keep in registers over all steps: arrays of index sums, masks of conditions.
+#include "compiler_core/codegen_cuda/round_variables.h"
+
 #include <cstdint>
 
 #include "compiler_core/base/status.h"
-#include "compiler_core/codegen_cuda/kernel_printer.h"
 
 namespace tuner::cuda {
 
-void KernelPrinter::define_array(const IndexNames::Named& n, RangeMap& ranges) {
+void RoundVariables::define_before(const VarNode* loop, RangeMap& ranges) {
+  for (const IndexNames::Named& n : index_names_.defined_before(loop)) define_array(n, ranges);
+  for (const StepMask& mask : masks_)
+    if (mask.before == loop) define_mask(mask, ranges);
+}
+
+void RoundVariables::begin(const Var& rounds, const std::string& round, RangeMap& ranges) {
+  name_elements(rounds, round);
+  name_bits(rounds, round, ranges);
+}
+
+void RoundVariables::define_array(const IndexNames::Named& n, RangeMap& ranges) {
   const std::string name = names_.declare(n.var->name);
   RangeMap inside = ranges;
   inside.bind(n.over->var, n.over->extent);
@@ -27,7 +38,7 @@ void KernelPrinter::define_array(const IndexNames::Named& n, RangeMap& ranges) {
   arrays_.emplace_back(n.var, n.over->var);
 }
 
-void KernelPrinter::define_mask(const StepMask& mask, const RangeMap& ranges) {
+void RoundVariables::define_mask(const StepMask& mask, const RangeMap& ranges) {
   const std::string name = names_.declare(mask.name);
   text_.line(str("unsigned ", name, "[", mask.over->extent, "];  // of each round: a bit for each of ",
                  mask.kinds.size(), " kinds of steps"));
@@ -54,12 +65,12 @@ void KernelPrinter::define_mask(const StepMask& mask, const RangeMap& ranges) {
   bits_tables_[mask.var.get()] = bits_table(mask);
 }
 
-void KernelPrinter::name_elements(const Var& rounds, const std::string& round) {
+void RoundVariables::name_elements(const Var& rounds, const std::string& round) {
   for (const auto& [array, over] : arrays_)
     if (over == rounds) names_.alias(array, str(array_names_.at(array.get()), "[", round, "]"));
 }
 
-void KernelPrinter::name_bits(const Var& rounds, const std::string& round, RangeMap& ranges) {
+void RoundVariables::name_bits(const Var& rounds, const std::string& round, RangeMap& ranges) {
   for (const StepMask& mask : masks_) {
     if (mask.over->var != rounds) continue;
     ranges.bind(mask.var, 0, INT32_MAX);  // compared with 0 alone
@@ -68,28 +79,27 @@ void KernelPrinter::name_bits(const Var& rounds, const std::string& round, Range
   }
 }
 
-std::string KernelPrinter::bits_table(const StepMask& mask) {
+std::string RoundVariables::bits_table(const StepMask& mask) {
   std::string bits;
   for (const int64_t kind : mask.kind_of_step)
     bits += str(bits.empty() ? "" : ", ", uint32_t{1} << kind, "u");
   return table(mask.name, "unsigned", bits, "which bit of " + mask.name + " it asks for");
 }
 
-// The element of a table that this step has.
-std::string KernelPrinter::looked_up(const IndexNames::Named& n, const RangeMap& ranges) {
+std::string RoundVariables::looked_up(const IndexNames::Named& n, const RangeMap& ranges) {
   std::string values;
   for (const int64_t v : n.values) values += str(values.empty() ? "" : ", ", v);
   return str(table(n.var->name, "int", values, n.about), "[", step_text(n.steps, ranges), "]");
 }
 
-std::string KernelPrinter::step_text(const Steps& steps, const RangeMap& ranges) {
+std::string RoundVariables::step_text(const Steps& steps, const RangeMap& ranges) {
   return expr_text_.index(simplify(step_number(steps), ranges), ranges);
 }
 
 // In front of the kernel, in constant memory. Returns its name.
-std::string KernelPrinter::table(const std::string& wanted, const char* type, const std::string& values,
-                                 const std::string& about) {
-  const std::string name = names_.declare(str(kernel_.name, "_", wanted));
+std::string RoundVariables::table(const std::string& wanted, const char* type, const std::string& values,
+                                  const std::string& about) {
+  const std::string name = names_.declare(str(kernel_, "_", wanted));
   names_.reserve(name);
   std::string text =
       str("// Of each step: ", about, ".\nstatic __constant__ ", type, " ", name, "[] = {", values, "};\n");

@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/layering/tree.h"
@@ -273,6 +274,98 @@ TEST(Structure, FunctionsAreFound) {
   EXPECT_EQ(found[0].first, 2u);
   EXPECT_EQ(found[0].lines, 4u);
   EXPECT_EQ(found[1].lines, 4u);
+}
+
+// Declarations of functions in the body of a class, its constructors and destructor among them, `= delete` left out. Those of
+// types that the class declares do not count.
+std::vector<std::string> methods_of(const SourceFile& file, const std::string& name) {
+  const std::regex comment("//.*"), quoted(R"("(\\.|[^"\\])*")"),
+      access(R"(^\s*(public|private|protected):)"), argument_list("<[^<>]*>"),
+      no_function(R"(^(using|friend|static_assert|struct|class|enum|union)\b)"),
+      head("^class " + name + R"(\b[^;]*\{)");
+  std::string text;
+  for (const std::string& line : file.lines) {
+    const std::string code = std::regex_replace(std::regex_replace(line, comment, ""), quoted, "");
+    if (text.empty() && !std::regex_search(code, head)) continue;
+    text += code + "\n";
+  }
+  std::vector<std::string> found;
+  std::string statement;  // the bodies of functions and types left out
+  const auto end_statement = [&] {
+    std::string declared = std::regex_replace(statement, access, "");
+    for (std::string before; before != declared;)
+      before = std::exchange(declared, std::regex_replace(declared, argument_list, ""));
+    declared.erase(0, declared.find_first_not_of(" \n"));
+    const std::string until_value = declared.substr(0, declared.find_first_of("={"));
+    if (until_value.find('(') != std::string::npos && !std::regex_search(declared, no_function) &&
+        declared.find("= delete") == std::string::npos)
+      found.push_back(until_value);
+    statement.clear();
+  };
+  int depth = 0;
+  for (size_t i = text.find('{'); i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '{' && depth++ == 0) continue;
+    if (c == '}' && --depth == 0) break;
+    if (depth == 1 || (c == '{' && depth == 2)) statement += c;
+    const bool ends_body = c == '}' && depth == 1 && text[text.find_first_not_of(" \n", i + 1)] != ';';
+    if (depth == 1 && (c == ';' || ends_body)) end_statement();
+  }
+  return found;
+}
+
+// A class that does everything is one that nobody can read, test or change alone. Interfaces that many call (Schedule, Store)
+// are as large as what they offer.
+TEST(Structure, AClassHasOneSubject) {
+  const struct {
+    const char *name, *file;
+    size_t most;
+  } classes[] = {{"Coordinator", "tuner/daemon/coordinator.h", 96},
+                 {"Emitter", "compiler_core/codegen/emitter.h", 60},
+                 {"KernelPrinter", "compiler_core/codegen_cuda/kernel_printer.h", 60}};
+  for (const auto& c : classes) {
+    const auto file = std::ranges::find(sources(), c.file, &SourceFile::path);
+    ASSERT_NE(file, sources().end()) << c.file << " has gone: name the class's new file here";
+    const std::vector<std::string> methods = methods_of(*file, c.name);
+    print_row((std::string("methods of ") + c.name).c_str(), methods.size(), c.most);
+    EXPECT_LE(methods.size(), c.most) << listed(methods);
+    EXPECT_GE(methods.size(), 5u) << "methods of " << c.name << " are not found any more";
+  }
+}
+
+TEST(Structure, MethodsAreFound) {
+  const SourceFile file{"x.h",
+                        {"class Forward;",
+                         "class A : private B {",
+                         " public:",
+                         "  explicit A(int x) : x_(x) {}",
+                         "  A(const A&) = delete;",
+                         "  ~A();",
+                         "  bool is(int y = f(1)) const { return y == x_; }",
+                         "  void told(std::function<void(int)> tell,",
+                         "            int more);",
+                         "  // not() this",
+                         "  struct Inner {",
+                         "    int g() { return 1; }",
+                         "  };",
+                         "  using F = int();",
+                         "",
+                         " private:",
+                         "  friend void h();",
+                         "  std::function<void(int)> tell_;",
+                         "  int x_ = f(2), z_{g(3)};",
+                         "  template <class T>",
+                         "  int t(T x) {",
+                         "    if (x) {",
+                         "    }",
+                         "    return 1;",
+                         "  }",
+                         "};",
+                         "class C {",
+                         "  void other();",
+                         "};"}};
+  EXPECT_EQ(methods_of(file, "A").size(), 5u) << listed(methods_of(file, "A"));
+  EXPECT_EQ(methods_of(file, "C").size(), 1u);
 }
 
 // What stood in several places before compiler_core/base had it.

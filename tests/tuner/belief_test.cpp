@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "compiler_core/target.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {
