@@ -109,15 +109,32 @@ std::vector<std::vector<float>> given_values(const Workload& workload, const Pro
   return values;
 }
 
-Status write_inputs(const Program& program, const std::vector<std::vector<float>>& values, bool others,
-                    const TaskData::Files& files) {
+Result<std::vector<std::string>> given_bytes(const Workload& workload, const Program& program, uint64_t seed, uint64_t other_seed) {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (!is_given(arg->role)) continue;
+    const uint64_t drawn = other_seed != 0 && arg->role == BufferRole::kInput ? other_seed : seed;
+    if (std::optional<Result<std::string>> brought = workload.operand(i, drawn)) {
+      ASSIGN_OR_RETURN(std::string bytes, *std::move(brought));
+      all.push_back(std::move(bytes));
+      continue;
+    }
+    std::vector<float> values = random_values(drawn, static_cast<int>(i), arg->elements(), arg->dtype);
+    for (float& value : values) value *= drawn_factor(workload, arg->name);
+    all.push_back(element_bytes(values, arg->dtype));
+  }
+  return all;
+}
+
+Status write_inputs(const Program& program, const std::vector<std::string>& bytes, bool others, const TaskData::Files& files) {
   if (!files.empty()) RETURN_IF_ERROR(make_folders(fs::path(files.front().second).parent_path()));
   size_t next_value = 0, next_file = 0;
   for (const Buffer& arg : program.args) {
     if (!is_given(arg->role)) continue;
-    const std::vector<float>& of_arg = values.at(next_value++);
+    const std::string& of_arg = bytes.at(next_value++);
     if (others && arg->role != BufferRole::kInput) continue;
-    RETURN_IF_ERROR(replace_file(files.at(next_file++).second, element_bytes(of_arg, arg->dtype)));
+    RETURN_IF_ERROR(replace_file(files.at(next_file++).second, of_arg));
   }
   return Status::ok();
 }

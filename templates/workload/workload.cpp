@@ -89,6 +89,14 @@ std::string Workload::shape_name() const {
   return std::visit([](const auto& w) { return w.facts().shape_name(w); }, op_);
 }
 
+std::optional<Result<std::string>> Workload::operand(size_t place, uint64_t seed) const {
+  return std::visit([&](const auto& w) { return w.facts().operand(w, place, seed); }, op_);
+}
+
+std::optional<Result<std::string>> Workload::answer(size_t place) const {
+  return std::visit([&](const auto& w) { return w.facts().answer(w, place); }, op_);
+}
+
 Program Workload::compute() const {
   return std::visit([](const auto& w) { return w.facts().math(w); }, op_);
 }

@@ -24,6 +24,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -80,6 +81,12 @@ class Workload {
   // zero_point, residual_scale and residual_zero_point follow bias, whatever the order of their epilogue;
   // with `accumulate` out is in and out.
   Program compute() const;
+
+  // The bytes of argument `place` of compute() before a call, where the operator says what they are; nothing: numbers are drawn
+  // (tolerance.h). The right answer for an output, where it is brought and not computed. InvalidArgument: a file that was brought is
+  // not of the argument's type and shape.
+  std::optional<Result<std::string>> operand(size_t place, uint64_t seed) const;
+  std::optional<Result<std::string>> answer(size_t place) const;
 
  private:
   Op op_;

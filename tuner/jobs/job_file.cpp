@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/input_file.h"
@@ -9,6 +10,7 @@
 #include "compiler_core/host_spelling.h"
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
+#include "templates/source_kernel/source_kernel_json.h"
 #include "templates/workload/workload_json.h"
 #include "compiler_core/base/c_names.h"
 #include "tuner/search/search_strategy.h"
@@ -82,10 +84,22 @@ void read_algorithms(ObjectReader& in, std::string& algorithms) {
   algorithms = *canonical;
 }
 
-Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
+// A kernel of the user's: its files are beside the job file. One that this program knows may be named by its key instead.
+Workload read_any_workload(ObjectReader& in, const json& object, const JobFolder* folder) {
+  if (!object.is_object() || object.value("op", json()) != "kernel" || object.contains("key")) return read_workload(in);
+  in.get("op");
+  if (folder == nullptr) {
+    in.refuse("source", "the files of a kernel are not here; hand the job file over by its path.");
+    return {};
+  }
+  std::shared_ptr<const SourceKernel> kernel = read_source_kernel(in, *folder);
+  return kernel == nullptr ? Workload() : Workload(kernel_workload(std::move(kernel)));
+}
+
+Result<JobEntry> read_entry(const json& object, const std::string& prefix, const JobFolder* folder) {
   ObjectReader in(object, prefix);
   JobEntry entry;
-  entry.workload = read_workload(in);
+  entry.workload = read_any_workload(in, object, folder);
   read_target(in, entry.target);
   read_limited(in, kJobTrials, entry.trials);
   read_limited(in, kJobUses, entry.uses);
@@ -110,14 +124,14 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   return entry;
 }
 
-Result<std::vector<JobEntry>> read_document(std::string_view text) {
+Result<std::vector<JobEntry>> read_document(std::string_view text, const JobFolder* folder) {
   if (text.starts_with("tuner-lock "))
     return invalid_argument(
         "is a lock file, expected a job file. To use its configs: --lock, beside a job file");
   ASSIGN_OR_RETURN(const json document, json_input::parse(text));
   std::vector<JobEntry> entries;
   if (!document.is_array()) {
-    ASSIGN_OR_RETURN(JobEntry entry, read_entry(document, ""));
+    ASSIGN_OR_RETURN(JobEntry entry, read_entry(document, "", folder));
     entries.push_back(std::move(entry));
     return entries;
   }
@@ -125,7 +139,7 @@ Result<std::vector<JobEntry>> read_document(std::string_view text) {
   if (document.size() > kMaxEntries)
     return invalid_argument("expected at most ", kMaxEntries, " entries, found ", document.size(), ".");
   for (size_t i = 0; i < document.size(); ++i) {
-    ASSIGN_OR_RETURN(JobEntry entry, read_entry(document[i], str("[", i, "].")));
+    ASSIGN_OR_RETURN(JobEntry entry, read_entry(document[i], str("[", i, "]."), folder));
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -141,8 +155,8 @@ bool is_search_name(std::string_view name) {
   return std::ranges::find(strategy_names(), name) != strategy_names().end();
 }
 
-Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name) {
-  Result<std::vector<JobEntry>> entries = read_document(text);
+Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name, const JobFolder* folder) {
+  Result<std::vector<JobEntry>> entries = read_document(text, folder);
   if (!entries)
     return Status(StatusCode::kInvalidArgument, json_input::one_line(str(name, ": ", entries.message())));
   return entries;
@@ -151,7 +165,9 @@ Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_
 Result<std::vector<JobEntry>> read_job_file(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text,
                    read_file(path, "a job file such as examples/conv2d.json", kMaxFileBytes));
-  return parse_job_text(text, path == "-" ? "standard input" : path);
+  const std::unique_ptr<JobFolder> folder =
+      job_folder(path == "-" ? "." : std::filesystem::path(path).parent_path().string());
+  return parse_job_text(text, path == "-" ? "standard input" : path, folder.get());
 }
 
 }  // namespace tuner

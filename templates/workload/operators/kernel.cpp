@@ -4,6 +4,7 @@
 
 #include "templates/source_kernel/foreign_program.h"
 #include "templates/source_kernel/known_kernels.h"
+#include "templates/source_kernel/operands.h"
 #include "templates/workload/parts/operator.h"
 
 namespace tuner {
@@ -55,6 +56,19 @@ class KernelFacts final : public OperatorFacts<KernelWorkload> {
   }
 
   Program math(const KernelWorkload& w) const override { return reference_program(*w.kernel); }
+  // Scalars are no operands of the Program.
+  static size_t argument_of(const SourceKernel& kernel, size_t place) {
+    for (size_t i = 0, buffers = 0; i < kernel.arguments.size(); ++i)
+      if (!kernel.arguments[i].scalar && buffers++ == place) return i;
+    return kernel.arguments.size();
+  }
+  std::optional<Result<std::string>> operand(const KernelWorkload& w, size_t place, uint64_t seed) const override {
+    return operand_bytes(*w.kernel, argument_of(*w.kernel, place), seed);
+  }
+  std::optional<Result<std::string>> answer(const KernelWorkload& w, size_t place) const override {
+    if (w.kernel->reference.from != ReferenceFrom::kArrays) return std::nullopt;
+    return given_answer(*w.kernel, argument_of(*w.kernel, place));
+  }
   Tolerance tolerance(const KernelWorkload& w) const override {
     Tolerance all;
     for (const SourceArgument& a : w.kernel->arguments)
