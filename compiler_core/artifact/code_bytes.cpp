@@ -17,8 +17,8 @@ bool read_at(std::string_view binary, uint64_t at, T& to) {
 }
 
 bool read_head(std::string_view binary, Elf64_Ehdr& head) {
-  return read_at(binary, 0, head) && std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == ELFCLASS64 &&
-         head.e_ident[EI_DATA] == ELFDATA2LSB;
+  return read_at(binary, 0, head) && std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+         head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_ident[EI_DATA] == ELFDATA2LSB;
 }
 
 }  // namespace
@@ -33,7 +33,9 @@ std::vector<std::string> needed_libraries(std::string_view binary) {
     if (section.sh_type != SHT_DYNAMIC) continue;
     if (!read_at(binary, head.e_shoff + uint64_t{section.sh_link} * sizeof texts, texts)) return {};
     Elf64_Dyn entry;
-    for (uint64_t at = 0; at + sizeof entry <= section.sh_size && read_at(binary, section.sh_offset + at, entry); at += sizeof entry) {
+    for (uint64_t at = 0;
+         at + sizeof entry <= section.sh_size && read_at(binary, section.sh_offset + at, entry);
+         at += sizeof entry) {
       if (entry.d_tag == DT_NULL) break;
       const uint64_t place = texts.sh_offset + entry.d_un.d_val;
       if (entry.d_tag != DT_NEEDED || place >= binary.size()) continue;

@@ -230,8 +230,16 @@ std::string Manifest::to_json() const {
 }
 
 bool may_be_needed(std::string_view soname) {
-  static constexpr std::string_view kKnown[] = {"libc.so.6",      "libm.so.6",     "libmvec.so.1",  "libpthread.so.0", "libstdc++.so.6",
-                                                "libgcc_s.so.1",  "libgomp.so.1",  "libomp.so.5",   "libatomic.so.1",  "ld-linux-x86-64.so.2",
+  static constexpr std::string_view kKnown[] = {"libc.so.6",
+                                                "libm.so.6",
+                                                "libmvec.so.1",
+                                                "libpthread.so.0",
+                                                "libstdc++.so.6",
+                                                "libgcc_s.so.1",
+                                                "libgomp.so.1",
+                                                "libomp.so.5",
+                                                "libatomic.so.1",
+                                                "ld-linux-x86-64.so.2",
                                                 "ld-linux-aarch64.so.1"};
   return std::ranges::find(kKnown, soname) != std::end(kKnown);
 }

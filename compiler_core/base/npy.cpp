@@ -69,8 +69,8 @@ Result<NpyArray> parse_npy(std::string_view file, DType dtype) {
     return invalid_argument("is in Fortran order; write it with numpy.ascontiguousarray()");
   const std::string_view expected = npy_type(dtype);
   if (type->starts_with('>') && dtype_bytes(dtype) > 1)
-    return invalid_argument("has big-endian elements (", *type, "), expected ", expected, "; write it with astype('",
-                            expected, "')");
+    return invalid_argument("has big-endian elements (", *type, "), expected ", expected,
+                            "; write it with astype('", expected, "')");
   if (type->substr(1) != expected.substr(1))
     return invalid_argument("has elements of type ", *type, ", expected ", expected);
   return NpyArray{*shape, file.substr(begin + length)};

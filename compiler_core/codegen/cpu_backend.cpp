@@ -105,7 +105,8 @@ class CpuBackend final : public Backend {
   }
   Result<std::string> text(std::string_view form, const Program& program,
                            const Target& target) const override {
-    if (program.foreign != nullptr) return form == "llvm" ? foreign_entry(program) : foreign_assembly(program);
+    if (program.foreign != nullptr)
+      return form == "llvm" ? foreign_entry(program) : foreign_assembly(program);
     return form == "llvm" ? emit_llvm(program, target) : emit_asm(program, target);
   }
   std::vector<std::string_view> passes() const override {

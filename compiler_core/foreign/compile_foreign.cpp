@@ -41,7 +41,8 @@ std::string with_operands(const std::string& argument) {
 std::string entry_file(const ForeignCode& code) { return code.cxx ? "tuner_entry.cpp" : "tuner_entry.c"; }
 
 // Runs the compiler over the entry, with `behind` after it, in a folder of its own. `made`: the file that it makes there.
-Result<std::unique_ptr<ScratchFolder>> compiled(const Program& program, const std::string& behind, const std::vector<std::string>& mode,
+Result<std::unique_ptr<ScratchFolder>> compiled(const Program& program, const std::string& behind,
+                                                const std::vector<std::string>& mode,
                                                 const std::string& made) {
   const ForeignCode& code = *program.foreign;
   ASSIGN_OR_RETURN(const Compiler compiler, find_compiler(code.compiler));
@@ -51,11 +52,15 @@ Result<std::unique_ptr<ScratchFolder>> compiled(const Program& program, const st
     RETURN_IF_ERROR(replace_file(folder->file(file.name), file.text));
   }
   RETURN_IF_ERROR(replace_file(folder->file(entry_file(code)), foreign_entry(program) + behind));
-  ConfinedProgram run{.path = compiler.path, .words = {code.compiler}, .folder = folder->path(), .readable = {fs::path(compiler.path).parent_path()}};
+  ConfinedProgram run{.path = compiler.path,
+                      .words = {code.compiler},
+                      .folder = folder->path(),
+                      .readable = {fs::path(compiler.path).parent_path()}};
   // Before the user's words, which may say otherwise.
   for (const char* word : {"-O2", "-fPIC", "-fvisibility=hidden"}) run.words.emplace_back(word);
   if (!code.cxx)
-    for (const char* word : {"-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"})
+    for (const char* word : {"-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types",
+                             "-Werror=int-conversion"})
       run.words.emplace_back(word);
   run.words.insert(run.words.end(), code.words.begin(), code.words.end());
   for (const char* word : {"-fdiagnostics-color=never", "-I."}) run.words.emplace_back(word);
@@ -64,15 +69,19 @@ Result<std::unique_ptr<ScratchFolder>> compiled(const Program& program, const st
   if (!made.ends_with(".s")) run.words.emplace_back("-lm");
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
   if (end.timed_out)
-    return invalid_config(code.compiler, " did not end within ", run.deadline.count() / 1000, " s", end.output.empty() ? "" : "\n", said_by(end.output));
+    return invalid_config(code.compiler, " did not end within ", run.deadline.count() / 1000, " s",
+                          end.output.empty() ? "" : "\n", said_by(end.output));
   if (end.status != 0)
-    return invalid_config(code.compiler, WIFSIGNALED(end.status) ? " was ended by " + signal_text(WTERMSIG(end.status)) : " refuses it",
-                          end.output.empty() ? "" : ":\n", said_by(end.output));
+    return invalid_config(
+        code.compiler,
+        WIFSIGNALED(end.status) ? " was ended by " + signal_text(WTERMSIG(end.status)) : " refuses it",
+        end.output.empty() ? "" : ":\n", said_by(end.output));
   return folder;
 }
 
 // The same, and the file's content.
-Result<std::string> compiled_file(const Program& program, const std::vector<std::string>& mode, const std::string& made) {
+Result<std::string> compiled_file(const Program& program, const std::vector<std::string>& mode,
+                                  const std::string& made) {
   ASSIGN_OR_RETURN(const auto folder, compiled(program, "", mode, made));
   return read_whole(folder->file(made), kMostBinary);
 }
@@ -94,21 +103,27 @@ Result<ForeignProgram> compile_foreign_program(const Program& program, const std
 std::string foreign_entry(const Program& program) {
   const ForeignCode& code = *program.foreign;
   std::string call = code.function + "(";
-  for (size_t i = 0; i < code.arguments.size(); ++i) call += (i == 0 ? "" : ", ") + with_operands(code.arguments[i]);
+  for (size_t i = 0; i < code.arguments.size(); ++i)
+    call += (i == 0 ? "" : ", ") + with_operands(code.arguments[i]);
   // The user's text comes first, as he wrote it for a file of its own.
   return str("#include \"", code.source, "\"\n#include <stdint.h>\n", code.cxx ? "extern \"C\" " : "",
              "__attribute__((visibility(\"default\"))) int32_t ", program.name,
-             "(void* const* tuner_args, const void* tuner_rt) {\n  (void)tuner_rt;\n  ", call, ");\n  return 0;\n}\n");
+             "(void* const* tuner_args, const void* tuner_rt) {\n  (void)tuner_rt;\n  ", call,
+             ");\n  return 0;\n}\n");
 }
 
 Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads) {
   CHECK(program.foreign != nullptr) << program.name << " has loops";
   Artifact artifact;
   ASSIGN_OR_RETURN(artifact.manifest.toolchain, foreign_toolchain(program));
-  ASSIGN_OR_RETURN(artifact.binary, compiled_file(program, {"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
+  ASSIGN_OR_RETURN(
+      artifact.binary,
+      compiled_file(program, {"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
   artifact.manifest.libraries = needed_libraries(artifact.binary);
   for (const std::string& library : artifact.manifest.libraries)
-    if (!may_be_needed(library)) return invalid_config("it needs ", printable(library), "; kernels may need the libraries of C, C++ and OpenMP");
+    if (!may_be_needed(library))
+      return invalid_config("it needs ", printable(library),
+                            "; kernels may need the libraries of C, C++ and OpenMP");
   artifact.manifest.own_threads = threads > 1;
   artifact.manifest.entry = program.name;
   artifact.manifest.args = argument_infos(program.args);
@@ -123,6 +138,8 @@ Result<std::string> foreign_toolchain(const Program& program) {
   return str("source ", compiler.version);
 }
 
-Result<std::string> foreign_assembly(const Program& program) { return compiled_file(program, {"-S", "-fno-asynchronous-unwind-tables"}, "kernel.s"); }
+Result<std::string> foreign_assembly(const Program& program) {
+  return compiled_file(program, {"-S", "-fno-asynchronous-unwind-tables"}, "kernel.s");
+}
 
 }  // namespace tuner

@@ -32,14 +32,16 @@ std::vector<Listed> list() {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     const size_t equals = std::min(entry.find('='), entry.size());
     if (equals == 0) continue;
-    all.push_back({std::string(entry.substr(0, equals)), std::string(entry.substr(std::min(equals + 1, entry.size())))});
+    all.push_back({std::string(entry.substr(0, equals)),
+                   std::string(entry.substr(std::min(equals + 1, entry.size())))});
   }
   return all;
 }
 
 std::string path_of(const Listed& listed) {
   std::vector<std::string> places = {listed.path};
-  if (listed.path.empty()) places = {"/usr/local/bin/" + listed.name, "/usr/bin/" + listed.name, "/bin/" + listed.name};
+  if (listed.path.empty())
+    places = {"/usr/local/bin/" + listed.name, "/usr/bin/" + listed.name, "/bin/" + listed.name};
   for (const std::string& place : places) {
     std::error_code error;
     const fs::path path = fs::canonical(place, error);
@@ -56,7 +58,8 @@ Result<std::string> version_of(const std::string& path) {
                                 .readable = {fs::path(path).parent_path()},
                                 .deadline = std::chrono::seconds(20)};
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(program, can_confine().is_ok()));
-  if (end.timed_out || end.status != 0) return failed(path, " --version did not end well: ", printable(end.output.substr(0, 200)));
+  if (end.timed_out || end.status != 0)
+    return failed(path, " --version did not end well: ", printable(end.output.substr(0, 200)));
   return printable(end.output.substr(0, std::min<size_t>(end.output.find('\n'), 200)));
 }
 
@@ -85,7 +88,8 @@ Result<Compiler> find_compiler(std::string_view name) {
   ::stat(found.path.c_str(), &info);
   static std::mutex mutex;
   static std::map<std::string, std::string> versions;
-  const std::string key = str(found.path, "|", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec, "|", info.st_size);
+  const std::string key =
+      str(found.path, "|", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec, "|", info.st_size);
   const std::lock_guard lock(mutex);
   if (const auto known = versions.find(key); known != versions.end()) {
     found.version = known->second;

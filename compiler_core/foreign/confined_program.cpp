@@ -33,7 +33,10 @@ struct RulesetAttributes {
   uint64_t handled_files = 0, handled_network = 0, scoped = 0;
 };
 
-int landlock_version() { return static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)); }
+int landlock_version() {
+  return static_cast<int>(
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION));
+}
 
 class File {
  public:
@@ -51,8 +54,10 @@ class File {
   int fd_;
 };
 
-constexpr uint64_t kRead = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kIoctl;
+constexpr uint64_t kRead =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
+                              LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kIoctl;
 
 // The right to files below `path`; a path that is not there gives none.
 Status allow(int ruleset, const std::string& path, uint64_t access, uint64_t handled) {
@@ -74,16 +79,23 @@ Result<int> rules_for(const ConfinedProgram& program) {
   if (version >= 2) handled |= LANDLOCK_ACCESS_FS_REFER;
   if (version >= 3) handled |= kTruncate;
   if (version >= 5) handled |= kIoctl;
-  RulesetAttributes all{.handled_files = handled, .handled_network = version >= 4 ? kAnyNetwork : 0, .scoped = version >= 6 ? kScoped : 0};
+  RulesetAttributes all{.handled_files = handled,
+                        .handled_network = version >= 4 ? kAnyNetwork : 0,
+                        .scoped = version >= 6 ? kScoped : 0};
   const size_t size = version >= 6 ? sizeof all : version >= 4 ? 16 : 8;
   const int ruleset = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &all, size, 0));
   if (ruleset < 0) return failed("landlock_create_ruleset: ", std::strerror(errno));
-  Status allowed = allow(ruleset, program.folder, handled & ~uint64_t{LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK}, handled);
-  for (const char* path : {"/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"})
+  Status allowed =
+      allow(ruleset, program.folder,
+            handled & ~uint64_t{LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK}, handled);
+  for (const char* path :
+       {"/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"})
     if (allowed) allowed = allow(ruleset, path, kRead, handled);
   for (const std::string& path : program.readable)
     if (allowed) allowed = allow(ruleset, path, kRead, handled);
-  if (allowed) allowed = allow(ruleset, "/dev/null", LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE, handled);
+  if (allowed)
+    allowed =
+        allow(ruleset, "/dev/null", LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE, handled);
   if (allowed) return ruleset;
   ::close(ruleset);
   return allowed;
@@ -102,7 +114,8 @@ Status give_to(const std::string& folder, uid_t user) {
   std::error_code error;
   if (::lchown(folder.c_str(), user, user) != 0) return failed(folder, ": ", std::strerror(errno));
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error))
-    if (::lchown(entry.path().c_str(), user, user) != 0) return failed(entry.path().string(), ": ", std::strerror(errno));
+    if (::lchown(entry.path().c_str(), user, user) != 0)
+      return failed(entry.path().string(), ": ", std::strerror(errno));
   return error ? failed(folder, ": ", error.message()) : Status::ok();
 }
 
@@ -114,7 +127,8 @@ void limit(int resource, int64_t most) {
 }
 
 // In the child. Where a step is refused, its number and errno are told, and nothing has run.
-[[noreturn]] void become(const ConfinedProgram& program, const Prepared& prepared, pid_t parent, int output, int told) {
+[[noreturn]] void become(const ConfinedProgram& program, const Prepared& prepared, pid_t parent, int output,
+                         int told) {
   const auto refuse = [&told](int step) {
     const int what[2] = {step, errno};
     [[maybe_unused]] const ssize_t n = ::write(told, what, sizeof what);
@@ -131,7 +145,8 @@ void limit(int resource, int64_t most) {
   const int confined = prepared.rules < 0 ? -1 : ::fcntl(prepared.rules, F_DUPFD, 10);
   const int null = ::open("/dev/null", O_RDWR);
   if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(said, 1) < 0 || ::dup2(said, 2) < 0) refuse(3);
-  if (::dup2(refused, 3) < 0 || ::fcntl(3, F_SETFD, FD_CLOEXEC) != 0) refuse(4);  // closes with exec: all went well
+  if (::dup2(refused, 3) < 0 || ::fcntl(3, F_SETFD, FD_CLOEXEC) != 0)
+    refuse(4);  // closes with exec: all went well
   told = 3;
   const int rules = confined < 0 ? -1 : ::dup2(confined, 4);
   ::syscall(SYS_close_range, rules < 0 ? 4 : 5, ~0U, 0);
@@ -142,7 +157,8 @@ void limit(int resource, int64_t most) {
   limit(RLIMIT_NOFILE, 256);
   limit(RLIMIT_CPU, program.deadline.count() / 1000 + 2);
   // Privileges go with root; groups first.
-  if (prepared.user != 0 && (::syscall(SYS_setgroups, 0, nullptr) != 0 || ::syscall(SYS_setresgid, prepared.user, prepared.user, prepared.user) != 0 ||
+  if (prepared.user != 0 && (::syscall(SYS_setgroups, 0, nullptr) != 0 ||
+                             ::syscall(SYS_setresgid, prepared.user, prepared.user, prepared.user) != 0 ||
                              ::syscall(SYS_setresuid, prepared.user, prepared.user, prepared.user) != 0))
     refuse(9);
   // The change of user clears it.
@@ -168,7 +184,8 @@ bool listen(int output, pid_t pid, const ConfinedProgram& program, ConfinedEnd& 
     char piece[4096];
     if (open && wait[1].revents != 0) {
       const ssize_t n = ::read(output, piece, sizeof piece);
-      if (n > 0) end.output.append(piece, std::min(static_cast<size_t>(n), program.output_bytes - end.output.size()));
+      if (n > 0)
+        end.output.append(piece, std::min(static_cast<size_t>(n), program.output_bytes - end.output.size()));
       open = n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
       continue;  // all that was said before it ended is read first
     }
@@ -180,13 +197,16 @@ bool listen(int output, pid_t pid, const ConfinedProgram& program, ConfinedEnd& 
 
 Status can_confine() {
   if (landlock_version() >= 1) return Status::ok();
-  return unavailable("this kernel has no Landlock (", std::strerror(errno), "): compilers cannot be confined; Linux 5.13 or newer, booted with lsm=landlock, has it");
+  return unavailable(
+      "this kernel has no Landlock (", std::strerror(errno),
+      "): compilers cannot be confined; Linux 5.13 or newer, booted with lsm=landlock, has it");
 }
 
 Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
   Prepared prepared;
   prepared.texts = program.words;
-  for (const char* text : {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}) prepared.texts.emplace_back(text);
+  for (const char* text : {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"})
+    prepared.texts.emplace_back(text);
   prepared.texts.push_back("TMPDIR=" + program.folder);
   prepared.texts.push_back("HOME=" + program.folder);
   prepared.texts.insert(prepared.texts.end(), program.environment.begin(), program.environment.end());
@@ -224,8 +244,11 @@ Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
   }
   int refused[2];
   if (::read(told_out.fd(), refused, sizeof refused) != sizeof refused) return end;
-  static constexpr const char* kSteps[] = {"", "setsid", "parent's death", "/dev/null", "descriptors", "chdir", "no_new_privs", "landlock_restrict_self", "exec", "another user"};
-  return failed(program.path, ": cannot be started: ", kSteps[std::clamp(refused[0], 0, 9)], ": ", std::strerror(refused[1]));
+  static constexpr const char* kSteps[] = {
+      "",      "setsid",       "parent's death",         "/dev/null", "descriptors",
+      "chdir", "no_new_privs", "landlock_restrict_self", "exec",      "another user"};
+  return failed(program.path, ": cannot be started: ", kSteps[std::clamp(refused[0], 0, 9)], ": ",
+                std::strerror(refused[1]));
 }
 
 }  // namespace tuner

@@ -37,39 +37,54 @@ int main(void) {
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
     text += str("  tuner_args[", i, "] = tuner_buffer(", arg->bytes(), ");\n");
-    if (is_given(arg->role)) text += str("  tuner_file(\"", operand_file(i), "\", \"rb\", tuner_args[", i, "], ", arg->bytes(), ");\n");
+    if (is_given(arg->role))
+      text +=
+          str("  tuner_file(\"", operand_file(i), "\", \"rb\", tuner_args[", i, "], ", arg->bytes(), ");\n");
   }
   text += str("  if (", program.name, "(tuner_args, NULL) != 0) exit(103);\n");
   for (size_t i = 0; i < program.args.size(); ++i)
     if (is_result(program.args[i]->role))
-      text += str("  tuner_file(\"", operand_file(i), "\", \"wb\", tuner_args[", i, "], ", program.args[i]->bytes(), ");\n");
+      text += str("  tuner_file(\"", operand_file(i), "\", \"wb\", tuner_args[", i, "], ",
+                  program.args[i]->bytes(), ");\n");
   return text + "  return 0;\n}\n";
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given, const ForeignRun& asked) {
+Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given,
+                                             const ForeignRun& asked) {
   ASSIGN_OR_RETURN(const ForeignProgram made, compile_foreign_program(program, main_program(program)));
   int64_t bytes = 0;
   size_t next = 0;
   for (size_t i = 0; i < program.args.size(); ++i) {
     bytes += program.args[i]->bytes();
-    if (is_given(program.args[i]->role)) RETURN_IF_ERROR(replace_file(made.folder->file(operand_file(i)), given.at(next++)));
+    if (is_given(program.args[i]->role))
+      RETURN_IF_ERROR(replace_file(made.folder->file(operand_file(i)), given.at(next++)));
   }
-  ConfinedProgram run{.path = made.path, .words = {"reference"}, .folder = made.folder->path(), .deadline = asked.deadline, .untrusted = true};
+  ConfinedProgram run{.path = made.path,
+                      .words = {"reference"},
+                      .folder = made.folder->path(),
+                      .deadline = asked.deadline,
+                      .untrusted = true};
   run.environment = {str("OMP_NUM_THREADS=", asked.threads)};
   run.memory_bytes += 2 * bytes;
   run.file_bytes += bytes;
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
   const std::string printed = end.output.empty() ? "" : "; it printed: " + said_by(end.output);
-  if (end.timed_out) return invalid_config(program.foreign->function, " did not end within ", asked.deadline.count() / 1000, " s", printed);
-  if (end.status != 0) return invalid_config(program.foreign->function, " did not end well: ", ending_text(end.status), printed);
+  if (end.timed_out)
+    return invalid_config(program.foreign->function, " did not end within ", asked.deadline.count() / 1000,
+                          " s", printed);
+  if (end.status != 0)
+    return invalid_config(program.foreign->function, " did not end well: ", ending_text(end.status), printed);
   std::vector<std::string> answers;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
     if (!is_result(arg->role)) continue;
-    ASSIGN_OR_RETURN(std::string answer, read_whole(made.folder->file(operand_file(i)), static_cast<size_t>(arg->bytes()) + 1));
-    if (std::ssize(answer) != arg->bytes()) return invalid_config(program.foreign->function, " left ", answer.size(), " bytes of ", arg->name, ", expected ", arg->bytes());
+    ASSIGN_OR_RETURN(std::string answer,
+                     read_whole(made.folder->file(operand_file(i)), static_cast<size_t>(arg->bytes()) + 1));
+    if (std::ssize(answer) != arg->bytes())
+      return invalid_config(program.foreign->function, " left ", answer.size(), " bytes of ", arg->name,
+                            ", expected ", arg->bytes());
     answers.push_back(std::move(answer));
   }
   return answers;

@@ -18,6 +18,7 @@ struct ForeignRun {
 // `given`: the bytes of the arguments of role input, constant and inout, in their order. Returns those of the outputs (output, inout), in
 // their order; what the function does not write is 0xFF in each byte. Requires program.foreign. InvalidConfig: it does not compile,
 // crashes, or does not end; the message says which, with what it printed. Errors of this host as run_confined().
-Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given, const ForeignRun& run = {});
+Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given,
+                                             const ForeignRun& run = {});
 
 }  // namespace tuner

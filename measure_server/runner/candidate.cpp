@@ -291,7 +291,8 @@ class Child {
   bool load_libraries() {
     if (m_.own_threads) ::setenv("OMP_NUM_THREADS", std::to_string(m_.threads).c_str(), 1);
     for (const std::string& library : m_.libraries)
-      if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) return load_failed(str("this host has no ", library));
+      if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+        return load_failed(str("this host has no ", library));
     return true;
   }
 
@@ -309,7 +310,8 @@ class Child {
       return setup_failed("the child cannot be kept apart from this host as it was before");
     const std::vector<int>& cpus = plan_.request->cpus;
     try {
-      pool_ = m_.own_threads ? std::make_unique<ThreadPool>(1, std::vector<int>()) : std::make_unique<ThreadPool>(m_.threads, cpus);
+      pool_ = m_.own_threads ? std::make_unique<ThreadPool>(1, std::vector<int>())
+                             : std::make_unique<ThreadPool>(m_.threads, cpus);
     } catch (const std::system_error& e) {
       return setup_failed(str("the kernel's ", m_.threads, " threads cannot be started: ", e.what()));
     }

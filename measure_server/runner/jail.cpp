@@ -224,7 +224,8 @@ bool Jail::enter(pid_t runner, int keep_fd) const {
 
 bool Jail::shut(uint32_t* asked_for_shared, bool own_threads) {
   // The limit counts threads as well. Where the filter is, it lets no process through.
-  if (has("processes") && (!own_threads || level_ == Isolation::kNone)) limit(RLIMIT_NPROC, own_threads ? kMostThreads : 0);
+  if (has("processes") && (!own_threads || level_ == Isolation::kNone))
+    limit(RLIMIT_NPROC, own_threads ? kMostThreads : 0);
   if (level_ == Isolation::kNone || !has("seccomp")) return true;
   handle_traps(asked_for_shared);
   return (own_threads ? filter_with_threads_ : filter_).install() == 0;

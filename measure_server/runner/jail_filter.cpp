@@ -31,8 +31,8 @@ constexpr unsigned kArch = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kRefused = SECCOMP_RET_ERRNO | EPERM;
 
 // What pthread_create() of glibc asks for.
-constexpr uint32_t kThread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
-                             CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+constexpr uint32_t kThread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                             CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
 
 // The low half of an argument; every checked one is an int. Both architectures are little-endian.
 constexpr uint32_t argument_offset(int i) {
@@ -82,11 +82,28 @@ const std::vector<JailRule>& jail_rules() {
       {"restart_syscall", SYS_restart_syscall, kAllowed, "a wait goes on after SIGSTOP and SIGCONT"},
       {"exit_group", SYS_exit_group, kAllowed, "the end"},
       // The flags are in memory, where no filter sees them; glibc then takes clone.
-      {.name = "clone3", .number = SYS_clone3, .kind = kUnknown, .needed_for = "threads", .for_threads = true},
-      {.name = "clone", .number = SYS_clone, .kind = kAllowedIf, .needed_for = "threads", .values = {kThread}, .for_threads = true},
-      {.name = "set_robust_list", .number = SYS_set_robust_list, .kind = kAllowed, .needed_for = "threads", .for_threads = true},
+      {.name = "clone3",
+       .number = SYS_clone3,
+       .kind = kUnknown,
+       .needed_for = "threads",
+       .for_threads = true},
+      {.name = "clone",
+       .number = SYS_clone,
+       .kind = kAllowedIf,
+       .needed_for = "threads",
+       .values = {kThread},
+       .for_threads = true},
+      {.name = "set_robust_list",
+       .number = SYS_set_robust_list,
+       .kind = kAllowed,
+       .needed_for = "threads",
+       .for_threads = true},
       {.name = "rseq", .number = SYS_rseq, .kind = kAllowed, .needed_for = "threads", .for_threads = true},
-      {.name = "sched_yield", .number = SYS_sched_yield, .kind = kAllowed, .needed_for = "threads that spin", .for_threads = true},
+      {.name = "sched_yield",
+       .number = SYS_sched_yield,
+       .kind = kAllowed,
+       .needed_for = "threads that spin",
+       .for_threads = true},
       {.name = "exit", .number = SYS_exit, .kind = kAllowed, .needed_for = "threads", .for_threads = true},
   };
   return rules;
@@ -98,7 +115,8 @@ JailFilter::JailFilter(std::string_view without, std::string_view unchecked, boo
   add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
   add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
   for (const JailRule& rule : jail_rules())
-    if (rule.name != without && (own_threads || !rule.for_threads)) add_rule(rule, /*checked=*/rule.name != unchecked);
+    if (rule.name != without && (own_threads || !rule.for_threads))
+      add_rule(rule, /*checked=*/rule.name != unchecked);
   add(BPF_RET | BPF_K, kRefused);
 }
 
@@ -108,7 +126,7 @@ void JailFilter::add(unsigned short op, uint32_t k, uint8_t yes, uint8_t no) {
 
 void JailFilter::add_rule(const JailRule& rule, bool checked) {
   if (rule.kind != JailRule::kAllowedIf || !checked) {
-    const uint32_t answer = rule.kind == JailRule::kUnknown            ? SECCOMP_RET_ERRNO | ENOSYS
+    const uint32_t answer = rule.kind == JailRule::kUnknown              ? SECCOMP_RET_ERRNO | ENOSYS
                             : rule.kind == JailRule::kTrapped && checked ? SECCOMP_RET_TRAP
                                                                          : SECCOMP_RET_ALLOW;
     add(BPF_JMP | BPF_JEQ | BPF_K, rule.number, 0, 1);

@@ -45,7 +45,8 @@ const std::vector<JailRule>& jail_rules();
 class JailFilter {
  public:
   // `own_threads`: for a candidate that may start threads.
-  explicit JailFilter(std::string_view without = "", std::string_view unchecked = "", bool own_threads = false);
+  explicit JailFilter(std::string_view without = "", std::string_view unchecked = "",
+                      bool own_threads = false);
   // Installs it for all threads of this process, for good. Sets no_new_privs, which it needs. SPEC_ALLOW is
   // set: the default turns on a mitigation (SSBD) that slows the code being timed. Returns 0 or errno.
   int install();

@@ -142,7 +142,8 @@ Result<BuildReply> RemoteBuilds::data(const BuildRequest& request, const v1::Bui
       const v1::DataSet& set = built.data(i);
       const TaskData::Files& inputs = other ? made.others[0].inputs : made.inputs;
       const uint64_t other_seed = other ? set.seed() : 0;
-      ASSIGN_OR_RETURN(const std::vector<std::string> bytes, given_bytes(workload, program, request.input_seed, other_seed));
+      ASSIGN_OR_RETURN(const std::vector<std::string> bytes,
+                       given_bytes(workload, program, request.input_seed, other_seed));
       RETURN_IF_ERROR(write_inputs(program, bytes, other, inputs));
       RETURN_IF_ERROR(check_inputs(set, inputs));
       RETURN_IF_ERROR(fetch_references(request, set, other ? made.others[0].references : made.references));

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <random>
 
-#include "compiler_core/base/output_file.h"
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/output_file.h"
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/foreign/run_foreign.h"
 #include "measure_server/runner/reference_file.h"
@@ -43,7 +43,8 @@ Status make(const Workload& workload, const Program& program, int threads, uint6
   if (program.foreign != nullptr) {
     ASSIGN_OR_RETURN(answers, foreign_answers(workload, program, given, threads));
   } else {
-    ASSIGN_OR_RETURN(answers, reference_answer(program, given_values(workload, program, seed, other_seed), threads));
+    ASSIGN_OR_RETURN(answers,
+                     reference_answer(program, given_values(workload, program, seed, other_seed), threads));
   }
   const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
                                  ? ReferenceKind::kChecksums

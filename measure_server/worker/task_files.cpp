@@ -109,7 +109,8 @@ std::vector<std::vector<float>> given_values(const Workload& workload, const Pro
   return values;
 }
 
-Result<std::vector<std::string>> given_bytes(const Workload& workload, const Program& program, uint64_t seed, uint64_t other_seed) {
+Result<std::vector<std::string>> given_bytes(const Workload& workload, const Program& program, uint64_t seed,
+                                             uint64_t other_seed) {
   std::vector<std::string> all;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
@@ -127,7 +128,8 @@ Result<std::vector<std::string>> given_bytes(const Workload& workload, const Pro
   return all;
 }
 
-Status write_inputs(const Program& program, const std::vector<std::string>& bytes, bool others, const TaskData::Files& files) {
+Status write_inputs(const Program& program, const std::vector<std::string>& bytes, bool others,
+                    const TaskData::Files& files) {
   if (!files.empty()) RETURN_IF_ERROR(make_folders(fs::path(files.front().second).parent_path()));
   size_t next_value = 0, next_file = 0;
   for (const Buffer& arg : program.args) {

@@ -43,9 +43,11 @@ bool is_complete(const Workload& workload, TaskData& data);
 std::vector<std::vector<float>> given_values(const Workload& workload, const Program& program, uint64_t seed,
                                              uint64_t other_seed = 0);
 // The same as bytes, of an operator that says what its operands are, too. InvalidArgument: what it brings is of another type or shape.
-Result<std::vector<std::string>> given_bytes(const Workload& workload, const Program& program, uint64_t seed, uint64_t other_seed = 0);
+Result<std::vector<std::string>> given_bytes(const Workload& workload, const Program& program, uint64_t seed,
+                                             uint64_t other_seed = 0);
 // Makes the folder and writes the inputs among these.
-Status write_inputs(const Program& program, const std::vector<std::string>& bytes, bool others, const TaskData::Files& files);
+Status write_inputs(const Program& program, const std::vector<std::string>& bytes, bool others,
+                    const TaskData::Files& files);
 // Data in the making: `data` in a folder beside its own, which no other process looks into, for all workers of a host share that place,
 // and each draws a seed of its own for the others. What was not put in its place is removed with this.
 class TaskDataMaking {

@@ -18,6 +18,7 @@ Status check_flag(std::string_view flag);
 // The names in braces of "-O{LEVEL}", in order. InvalidArgument: a brace without its other.
 Result<std::vector<std::string>> names_in_flag(std::string_view flag);
 // The flag with each {NAME} replaced by what `text_of` says of it. Requires names_in_flag(flag).
-std::string expanded_flag(std::string_view flag, const std::function<std::string(const std::string& name)>& text_of);
+std::string expanded_flag(std::string_view flag,
+                          const std::function<std::string(const std::string& name)>& text_of);
 
 }  // namespace tuner

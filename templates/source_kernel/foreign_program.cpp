@@ -40,18 +40,23 @@ std::string number_text(double number, DType dtype) {
 }
 
 std::string argument_text(const SourceArgument& a, size_t operand, SourceLanguage language) {
-  const std::string type = a.dtype == DType::kBool && language == SourceLanguage::kCxx ? "bool" : std::string(c_type(a.dtype));
+  const std::string type =
+      a.dtype == DType::kBool && language == SourceLanguage::kCxx ? "bool" : std::string(c_type(a.dtype));
   if (!a.scalar) return str("(", a.role == SourceRole::kIn ? "const " : "", type, "*){", operand, "}");
   if (is_float(a.dtype)) return number_text(a.number, a.dtype);
   // The least number of 64 bits has no literal.
-  return a.integer == INT64_MIN ? "INT64_MIN" : str("(", type, ")", a.integer, a.dtype == DType::kInt64 ? "LL" : "");
+  return a.integer == INT64_MIN ? "INT64_MIN"
+                                : str("(", type, ")", a.integer, a.dtype == DType::kInt64 ? "LL" : "");
 }
 
 BufferRole role_of(SourceRole role) {
-  return role == SourceRole::kIn ? BufferRole::kInput : role == SourceRole::kOut ? BufferRole::kOutput : BufferRole::kInOut;
+  return role == SourceRole::kIn    ? BufferRole::kInput
+         : role == SourceRole::kOut ? BufferRole::kOutput
+                                    : BufferRole::kInOut;
 }
 
-Program called(const SourceKernel& kernel, const std::string& source, const std::string& function, const Config& config) {
+Program called(const SourceKernel& kernel, const std::string& source, const std::string& function,
+               const Config& config) {
   Program program{.name = "tuner_kernel"};
   auto files = std::make_shared<std::vector<ForeignCode::File>>();
   for (const SourceFile& file : kernel.files)
@@ -65,7 +70,8 @@ Program called(const SourceKernel& kernel, const std::string& source, const std:
   for (std::string& word : kernel.definitions(config)) code.words.push_back(std::move(word));
   for (const SourceArgument& a : kernel.arguments) {
     code.arguments.push_back(argument_text(a, program.args.size(), kernel.language));
-    if (!a.scalar) program.args.push_back(make_buffer(a.name, a.dtype, a.shape, MemoryScope::kGlobal, role_of(a.role)));
+    if (!a.scalar)
+      program.args.push_back(make_buffer(a.name, a.dtype, a.shape, MemoryScope::kGlobal, role_of(a.role)));
   }
   program.foreign = std::make_shared<const ForeignCode>(std::move(code));
   return program;
@@ -80,7 +86,9 @@ Config default_config(const SourceKernel& kernel) {
   return Config(std::move(values));
 }
 
-Program program_of(const SourceKernel& kernel, const Config& config) { return called(kernel, kernel.source, kernel.function, config); }
+Program program_of(const SourceKernel& kernel, const Config& config) {
+  return called(kernel, kernel.source, kernel.function, config);
+}
 
 Program reference_program(const SourceKernel& kernel) {
   const Config config = default_config(kernel);

@@ -18,10 +18,12 @@ class FolderHere final : public JobFolder {
   }
   Result<std::string> read(const std::string& name, size_t most_bytes) const override {
     std::error_code error;
-    const fs::path folder = fs::weakly_canonical(path_, error), file = fs::weakly_canonical(path_ / name, error);
+    const fs::path folder = fs::weakly_canonical(path_, error),
+                   file = fs::weakly_canonical(path_ / name, error);
     const auto [end, ignored] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
     if (error || end != folder.end())
-      return invalid_argument("\"", name, "\" leads out of the job file's folder by a link; expected a file in it, or below it");
+      return invalid_argument(
+          "\"", name, "\" leads out of the job file's folder by a link; expected a file in it, or below it");
     return read_file((path_ / name).string(), "a file that the job file names", most_bytes);
   }
 

@@ -42,8 +42,10 @@ Result<std::shared_ptr<const SourceKernel>> find_kernel(std::string_view digest)
   std::vector<KernelSource::Look> sources;
   {
     const std::lock_guard lock(known().mutex);
-    if (const auto found = known().by_digest.find(digest); found != known().by_digest.end()) return found->second;
-    for (auto source = known().sources.rbegin(); source != known().sources.rend(); ++source) sources.push_back(source->second);
+    if (const auto found = known().by_digest.find(digest); found != known().by_digest.end())
+      return found->second;
+    for (auto source = known().sources.rbegin(); source != known().sources.rend(); ++source)
+      sources.push_back(source->second);
   }
   for (const KernelSource::Look& look : sources) {
     const Result<std::string> document = look(std::string(digest));

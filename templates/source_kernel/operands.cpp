@@ -11,7 +11,8 @@
 namespace tuner {
 namespace {
 
-Result<std::string> array_of(const SourceKernel& kernel, const SourceArgument& argument, const std::string& name) {
+Result<std::string> array_of(const SourceKernel& kernel, const SourceArgument& argument,
+                             const std::string& name) {
   const SourceFile* const file = kernel.file(name);
   if (file == nullptr) return invalid_argument("there is no file ", name);
   const Result<NpyArray> array = parse_npy(file->text, argument.dtype);
@@ -52,16 +53,19 @@ double rounded(double x, DType dtype) {
 
 // One of [low, high): for floats of 53 random bits; for integers with `high`, too.
 double drawn(uint64_t random, double low, double high, DType dtype) {
-  if (is_float(dtype)) return rounded(low + (high - low) * (static_cast<double>(random >> 11) * 0x1p-53), dtype);
+  if (is_float(dtype))
+    return rounded(low + (high - low) * (static_cast<double>(random >> 11) * 0x1p-53), dtype);
   const auto first = static_cast<int64_t>(std::ceil(low)), last = static_cast<int64_t>(std::floor(high));
   const auto choices = static_cast<uint64_t>(last - first) + 1;
-  return static_cast<double>(first + static_cast<int64_t>(static_cast<uint64_t>((static_cast<unsigned __int128>(random) * choices) >> 64)));
+  return static_cast<double>(first + static_cast<int64_t>(static_cast<uint64_t>(
+                                         (static_cast<unsigned __int128>(random) * choices) >> 64)));
 }
 
 }  // namespace
 
 bool follows_seed(const SourceArgument& argument) {
-  return !argument.scalar && argument.role != SourceRole::kOut && argument.contents.kind == ContentsKind::kRandom;
+  return !argument.scalar && argument.role != SourceRole::kOut &&
+         argument.contents.kind == ContentsKind::kRandom;
 }
 
 Result<std::string> operand_bytes(const SourceKernel& kernel, size_t place, uint64_t seed) {
@@ -70,11 +74,18 @@ Result<std::string> operand_bytes(const SourceKernel& kernel, size_t place, uint
   std::vector<double> numbers(static_cast<size_t>(a.elements()), 0);
   if (a.contents.kind == ContentsKind::kIota) {
     // As far as the type counts: then from 0 again.
-    const int64_t most = a.dtype == DType::kInt8 ? 128 : a.dtype == DType::kBool ? 2 : dtype_bytes(a.dtype) == 1 ? 256 : a.dtype == DType::kBFloat16 ? 256 : dtype_bytes(a.dtype) == 2 ? 2048 : int64_t{1} << 24;
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(static_cast<int64_t>(i) % most);
+    const int64_t most = a.dtype == DType::kInt8       ? 128
+                         : a.dtype == DType::kBool     ? 2
+                         : dtype_bytes(a.dtype) == 1   ? 256
+                         : a.dtype == DType::kBFloat16 ? 256
+                         : dtype_bytes(a.dtype) == 2   ? 2048
+                                                       : int64_t{1} << 24;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<double>(static_cast<int64_t>(i) % most);
   } else if (a.contents.kind == ContentsKind::kRandom) {
     uint64_t state = seed * 0x2545f4914f6cdd1dU + place + 1;
-    const auto [low, high] = a.contents.has_range ? std::pair(a.contents.low, a.contents.high) : usual_range(a.dtype);
+    const auto [low, high] =
+        a.contents.has_range ? std::pair(a.contents.low, a.contents.high) : usual_range(a.dtype);
     for (double& number : numbers) number = drawn(next_random(state), low, high, a.dtype);
   }
   std::string bytes(static_cast<size_t>(a.elements() * dtype_bytes(a.dtype)), '\0');

@@ -70,7 +70,8 @@ SourceArgument read_argument(Reader& in) {
   }
   const json* shape = in.list("shape", json_input::kRequired);
   for (size_t i = 0; shape != nullptr && i < shape->size() && !in.failed(); ++i) {
-    if (!(*shape)[i].is_number_integer() || shape->size() > 8) return in.refuse("shape", "expected extents."), a;
+    if (!(*shape)[i].is_number_integer() || shape->size() > 8)
+      return in.refuse("shape", "expected extents."), a;
     a.shape.push_back((*shape)[i].get<int64_t>());
   }
   read_word(in, "role", a.role, kRoles);
@@ -151,17 +152,20 @@ void read_texts(Reader& in, const std::string& key, std::vector<std::string>& te
 }
 
 Status read_files(Reader& in, std::string_view bytes, SourceKernel& k) {
-  in.read_objects("files", [&](Reader& file) {
-    SourceFile one;
-    size_t length = 0;
-    file.read("name", one.name, json_input::kRequired);
-    file.read("bytes", length, 0, int64_t{1} << 40, json_input::kRequired);
-    if (file.failed()) return;
-    if (length > bytes.size()) return file.refuse("bytes", "the document is torn.");
-    one.text = bytes.substr(0, length);
-    bytes.remove_prefix(length);
-    k.files.push_back(std::move(one));
-  }, json_input::kRequired);
+  in.read_objects(
+      "files",
+      [&](Reader& file) {
+        SourceFile one;
+        size_t length = 0;
+        file.read("name", one.name, json_input::kRequired);
+        file.read("bytes", length, 0, int64_t{1} << 40, json_input::kRequired);
+        if (file.failed()) return;
+        if (length > bytes.size()) return file.refuse("bytes", "the document is torn.");
+        one.text = bytes.substr(0, length);
+        bytes.remove_prefix(length);
+        k.files.push_back(std::move(one));
+      },
+      json_input::kRequired);
   if (!in.failed() && !bytes.empty()) in.refuse("files", bytes.size(), " bytes belong to no file.");
   if (!in.failed() && (!std::ranges::is_sorted(k.files, {}, &SourceFile::name) ||
                        std::ranges::adjacent_find(k.files, {}, &SourceFile::name) != k.files.end()))
@@ -182,7 +186,8 @@ std::string source_digest(const SourceKernel& kernel) {
 }
 
 Result<std::shared_ptr<const SourceKernel>> parse_source_document(std::string_view bytes) {
-  if (!bytes.starts_with(kHead)) return invalid_argument("expected a kernel's document, which begins with \"tuner-kernel 1\"");
+  if (!bytes.starts_with(kHead))
+    return invalid_argument("expected a kernel's document, which begins with \"tuner-kernel 1\"");
   bytes.remove_prefix(kHead.size());
   const size_t end = bytes.find('\n');
   if (end == std::string_view::npos) return invalid_argument("a kernel's document is torn");
@@ -202,19 +207,24 @@ Result<std::shared_ptr<const SourceKernel>> parse_source_document(std::string_vi
   read_texts(in, "flags", k->flags);
   in.read("flops", k->flops, 0, INT64_MAX);
   in.read("bytes", k->bytes, 0, INT64_MAX);
-  in.read_objects("arguments", [&](Reader& one) { k->arguments.push_back(read_argument(one)); }, json_input::kRequired);
-  in.read_objects("knobs", [&](Reader& one) { k->knobs.push_back(read_knob(one)); }, json_input::kRequired);
+  in.read_objects(
+      "arguments", [&](Reader& one) { k->arguments.push_back(read_argument(one)); }, json_input::kRequired);
+  in.read_objects(
+      "knobs", [&](Reader& one) { k->knobs.push_back(read_knob(one)); }, json_input::kRequired);
   std::vector<std::string> constraints;
   read_texts(in, "constraints", constraints);
-  in.read_object("reference", [&](Reader& reference) {
-    read_word(reference, "from", k->reference.from, kFrom);
-    reference.read("source", k->reference.source);
-    reference.read("function", k->reference.function);
-    const json* arrays = reference.get("arrays");
-    if (arrays == nullptr || !arrays->is_object()) return;
-    for (const auto& [output, file] : arrays->items())
-      if (file.is_string()) k->reference.arrays[output] = file.get<std::string>();
-  }, json_input::kRequired);
+  in.read_object(
+      "reference",
+      [&](Reader& reference) {
+        read_word(reference, "from", k->reference.from, kFrom);
+        reference.read("source", k->reference.source);
+        reference.read("function", k->reference.function);
+        const json* arrays = reference.get("arrays");
+        if (arrays == nullptr || !arrays->is_object()) return;
+        for (const auto& [output, file] : arrays->items())
+          if (file.is_string()) k->reference.arrays[output] = file.get<std::string>();
+      },
+      json_input::kRequired);
   RETURN_IF_ERROR(read_files(in, bytes.substr(end + 1), *k));
   for (const std::string& text : constraints) {
     ASSIGN_OR_RETURN(Formula formula, Formula::parse(text));

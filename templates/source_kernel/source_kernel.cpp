@@ -6,7 +6,9 @@
 
 namespace tuner {
 
-std::string_view language_name(SourceLanguage language) { return language == SourceLanguage::kC ? "c" : "c++"; }
+std::string_view language_name(SourceLanguage language) {
+  return language == SourceLanguage::kC ? "c" : "c++";
+}
 
 int64_t SourceArgument::elements() const {
   int64_t all = 1;
@@ -37,7 +39,9 @@ Status SourceKernel::declare(ConfigSpace& space) const {
   };
   for (size_t i = 0; i < constraints.size(); ++i) {
     const Result<IntExpr> expr = constraints[i].over(known);
-    if (!expr) return invalid_argument("constraints[", i, "]: ", expr.message(), "; in \"", constraints[i].text(), "\"");
+    if (!expr)
+      return invalid_argument("constraints[", i, "]: ", expr.message(), "; in \"", constraints[i].text(),
+                              "\"");
     space.require(*expr);
   }
   return Status::ok();

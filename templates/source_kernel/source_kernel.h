@@ -35,7 +35,7 @@ struct Contents {
   // Of kRandom: evenly from [low, high); of integers, both included. Without a range: [-1, 1), all of int8 and uint8, -1000 to 1000.
   bool has_range = false;
   double low = 0, high = 0;
-  std::string file;           // of kFile: a .npy of the argument's type and shape
+  std::string file;  // of kFile: a .npy of the argument's type and shape
 };
 
 enum class SourceRole : uint8_t { kIn, kOut, kInOut };
@@ -66,21 +66,24 @@ struct SourceKnob {
 
   size_t size() const { return words.empty() ? numbers.size() : words.size(); }
   // As it reaches the source.
-  std::string text(size_t place) const { return words.empty() ? std::to_string(numbers[place]) : words[place]; }
+  std::string text(size_t place) const {
+    return words.empty() ? std::to_string(numbers[place]) : words[place];
+  }
 };
 
 // What the right answer is.
 enum class ReferenceFrom : uint8_t { kFunction, kArrays, kDefaultConfig };
 struct SourceReference {
   ReferenceFrom from = ReferenceFrom::kDefaultConfig;
-  std::string source, function;               // kFunction: a file of `files`, and its function with the same arguments
+  std::string source, function;  // kFunction: a file of `files`, and its function with the same arguments
   std::map<std::string, std::string> arrays;  // kArrays: a .npy file for each output
 };
 
 struct SourceKernel {
   SourceLanguage language = SourceLanguage::kC;
-  std::string source, function;   // the file, and the function in it
-  std::vector<SourceFile> files;  // the source and what it includes from the user's folders; the reference's; arrays. By name
+  std::string source, function;  // the file, and the function in it
+  std::vector<SourceFile>
+      files;  // the source and what it includes from the user's folders; the reference's; arrays. By name
   std::map<std::string, int64_t> sizes;
   std::vector<SourceArgument> arguments;
   std::vector<SourceKnob> knobs;  // by name

@@ -13,7 +13,8 @@ namespace tuner {
 namespace {
 
 constexpr int64_t kMostOperandBytes = int64_t{1} << 40;
-constexpr size_t kMostArguments = 64, kMostKnobs = 64, kMostConstraints = 256, kMostFlags = 64, kMostFlagForms = 4096;
+constexpr size_t kMostArguments = 64, kMostKnobs = 64, kMostConstraints = 256, kMostFlags = 64,
+                 kMostFlagForms = 4096;
 constexpr size_t kMostBytes = size_t{64} << 20;
 
 template <class... Args>
@@ -39,10 +40,12 @@ class Checker {
   // A function's name may have namespaces before it in C++.
   Status function_name(std::string_view key, const std::string& name) const {
     std::string_view rest = name;
-    for (size_t colons; k_.language == SourceLanguage::kCxx && (colons = rest.find("::")) != std::string_view::npos;
+    for (size_t colons;
+         k_.language == SourceLanguage::kCxx && (colons = rest.find("::")) != std::string_view::npos;
          rest.remove_prefix(colons + 2))
       RETURN_IF_ERROR(check_c_name(rest.substr(0, colons)).with_context(str(key, ": ")));
-    if (const Status right = check_c_name(rest); !right) return at(key, right.message(), ", found \"", printable(name.substr(0, 80)), "\"");
+    if (const Status right = check_c_name(rest); !right)
+      return at(key, right.message(), ", found \"", printable(name.substr(0, 80)), "\"");
     return Status::ok();
   }
   // Names that meet in expressions or in the text are different ones.
@@ -50,9 +53,12 @@ class Checker {
     RETURN_IF_ERROR(function_name("function", k_.function));
     std::set<std::string> taken;
     const auto take = [&](const std::string& key, const std::string& name) -> Status {
-      if (const Status right = check_c_name(name); !right) return at(key, right.message(), ", found \"", printable(name.substr(0, 80)), "\"");
-      if (name == "min" || name == "max") return at(key, "\"", name, "\" is a function of expressions; give it another name");
-      if (!taken.insert(name).second) return at(key, "the name is taken: sizes, knobs and arguments need names of their own");
+      if (const Status right = check_c_name(name); !right)
+        return at(key, right.message(), ", found \"", printable(name.substr(0, 80)), "\"");
+      if (name == "min" || name == "max")
+        return at(key, "\"", name, "\" is a function of expressions; give it another name");
+      if (!taken.insert(name).second)
+        return at(key, "the name is taken: sizes, knobs and arguments need names of their own");
       return Status::ok();
     };
     // An argument may be called as the size that it passes on.
@@ -60,10 +66,12 @@ class Checker {
     for (const SourceKnob& knob : k_.knobs) {
       RETURN_IF_ERROR(take("knobs." + knob.name, knob.name));
       if (knob.name == k_.function || k_.sizes.contains(knob.name))
-        return at("knobs." + knob.name, "the name is taken: the macro would replace the function or size of this name");
+        return at("knobs." + knob.name,
+                  "the name is taken: the macro would replace the function or size of this name");
     }
     for (const auto& [name, value] : k_.sizes)
-      if (const Status right = check_c_name(name); !right) return at("sizes." + printable(name.substr(0, 80)), right.message());
+      if (const Status right = check_c_name(name); !right)
+        return at("sizes." + printable(name.substr(0, 80)), right.message());
     return Status::ok();
   }
 
@@ -89,7 +97,9 @@ class Checker {
       RETURN_IF_ERROR(range(key, a));
       outputs += a.role == SourceRole::kIn ? 0 : 1;
     }
-    if (outputs == 0) return at("arguments", "expected a buffer of role \"out\" or \"inout\", found none: nothing could be checked");
+    if (outputs == 0)
+      return at("arguments",
+                "expected a buffer of role \"out\" or \"inout\", found none: nothing could be checked");
     if (all > kMostOperandBytes) return at("arguments", "the buffers are larger than 2^40 bytes together");
     return Status::ok();
   }
@@ -105,7 +115,9 @@ class Checker {
                                : a.dtype == DType::kFloat64 ? std::pair(-1e300, 1e300)
                                                             : std::pair(-3e38, 3e38);
     const double low = a.contents.low, high = a.contents.high;
-    if (low >= least && high <= most && low <= high && (is_float(a.dtype) || std::floor(high) >= std::ceil(low))) return Status::ok();
+    if (low >= least && high <= most && low <= high &&
+        (is_float(a.dtype) || std::floor(high) >= std::ceil(low)))
+      return Status::ok();
     return at(key, "contents: expected numbers of ", dtype_name(a.dtype), ", found ", low, " to ", high);
   }
   static Status scalar(const std::string& key, const SourceArgument& a) {
@@ -124,25 +136,30 @@ class Checker {
         return fits(INT32_MIN, INT32_MAX);
       case DType::kFloat16:
       case DType::kBFloat16:
-        return at(key, "a scalar is of bool, int8, uint8, int32, int64, float32 or float64, found ", dtype_name(a.dtype));
+        return at(key, "a scalar is of bool, int8, uint8, int32, int64, float32 or float64, found ",
+                  dtype_name(a.dtype));
       default:
         return Status::ok();
     }
   }
 
   Status knobs() const {
-    if (k_.knobs.size() > kMostKnobs) return at("knobs", "expected at most ", kMostKnobs, ", found ", k_.knobs.size());
-    if (k_.constraints.size() > kMostConstraints) return at("constraints", "expected at most ", kMostConstraints);
+    if (k_.knobs.size() > kMostKnobs)
+      return at("knobs", "expected at most ", kMostKnobs, ", found ", k_.knobs.size());
+    if (k_.constraints.size() > kMostConstraints)
+      return at("constraints", "expected at most ", kMostConstraints);
     static const std::regex word(R"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}|-[0-9.][0-9.e+-]{0,30})");
     for (const SourceKnob& knob : k_.knobs) {
       std::set<std::string> seen;
       for (size_t i = 0; i < knob.size(); ++i) {
         const std::string text = knob.text(i);
         if (!knob.words.empty() && !std::regex_match(text, word))
-          return at("knobs." + knob.name, "expected words of letters, digits, _ . + and -, found \"", printable(text.substr(0, 80)), "\"");
+          return at("knobs." + knob.name, "expected words of letters, digits, _ . + and -, found \"",
+                    printable(text.substr(0, 80)), "\"");
         if (!seen.insert(text).second) return at("knobs." + knob.name, "the value ", text, " is there twice");
       }
-      if (knob.size() == 0 || knob.first >= knob.size()) return at("knobs." + knob.name, "expected at least one value");
+      if (knob.size() == 0 || knob.first >= knob.size())
+        return at("knobs." + knob.name, "expected at least one value");
     }
     return Status::ok();
   }
@@ -150,8 +167,10 @@ class Checker {
   Status compiler() const {
     static const std::regex name(R"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63})");
     if (!std::regex_match(k_.compiler, name))
-      return at("compiler", "expected a name such as \"cc\", found \"", printable(k_.compiler.substr(0, 80)), "\"");
-    if (k_.flags.size() > kMostFlags) return at("flags", "expected at most ", kMostFlags, ", found ", k_.flags.size());
+      return at("compiler", "expected a name such as \"cc\", found \"", printable(k_.compiler.substr(0, 80)),
+                "\"");
+    if (k_.flags.size() > kMostFlags)
+      return at("flags", "expected at most ", kMostFlags, ", found ", k_.flags.size());
     for (size_t i = 0; i < k_.flags.size(); ++i) {
       const std::string key = str("flags[", i, "]");
       const Result<std::vector<std::string>> used = names_in_flag(k_.flags[i]);
@@ -159,7 +178,8 @@ class Checker {
       std::vector<const SourceKnob*> with;
       for (const std::string& each : *used) {
         const auto knob = std::ranges::find(k_.knobs, each, &SourceKnob::name);
-        if (knob == k_.knobs.end() && !k_.sizes.contains(each)) return at(key, "there is no knob and no size {", printable(each.substr(0, 80)), "}");
+        if (knob == k_.knobs.end() && !k_.sizes.contains(each))
+          return at(key, "there is no knob and no size {", printable(each.substr(0, 80)), "}");
         if (knob != k_.knobs.end() && std::ranges::find(with, &*knob) == with.end()) with.push_back(&*knob);
       }
       RETURN_IF_ERROR(flag_forms(key, k_.flags[i], with));
@@ -167,10 +187,12 @@ class Checker {
     return Status::ok();
   }
   // A flag is allowed in whatever form its knobs give it.
-  Status flag_forms(const std::string& key, const std::string& flag, const std::vector<const SourceKnob*>& with) const {
+  Status flag_forms(const std::string& key, const std::string& flag,
+                    const std::vector<const SourceKnob*>& with) const {
     size_t forms = 1;
     for (const SourceKnob* knob : with) forms *= std::min(knob->size(), kMostFlagForms);
-    if (with.size() > 3 || forms > kMostFlagForms) return at(key, "its knobs give it more than ", kMostFlagForms, " forms");
+    if (with.size() > 3 || forms > kMostFlagForms)
+      return at(key, "its knobs give it more than ", kMostFlagForms, " forms");
     for (size_t form = 0; form < forms; ++form) {
       const std::string text = expanded_flag(flag, [&](const std::string& name) {
         size_t rest = form;
@@ -189,7 +211,8 @@ class Checker {
     if (k_.reference.from == ReferenceFrom::kFunction) {
       RETURN_IF_ERROR(function_name("reference.function", k_.reference.function));
       if (k_.reference.source == k_.source && k_.reference.function == k_.function)
-        return at("reference", "the kernel is its own reference; write \"default\" if its default config is right");
+        return at("reference",
+                  "the kernel is its own reference; write \"default\" if its default config is right");
     }
     if (k_.reference.from != ReferenceFrom::kArrays) return Status::ok();
     for (const SourceArgument& a : k_.arguments)
@@ -209,12 +232,15 @@ class Checker {
       RETURN_IF_ERROR(check_file_name(file.name));
       bytes += file.text.size();
     }
-    if (bytes > kMostBytes) return at("source", "the files have more than ", kMostBytes >> 20, " MiB together");
+    if (bytes > kMostBytes)
+      return at("source", "the files have more than ", kMostBytes >> 20, " MiB together");
     const auto needed = [&](std::string_view key, const std::string& name) -> Status {
-      return k_.file(name) == nullptr ? at(key, "there is no file ", printable(name.substr(0, 200))) : Status::ok();
+      return k_.file(name) == nullptr ? at(key, "there is no file ", printable(name.substr(0, 200)))
+                                      : Status::ok();
     };
     RETURN_IF_ERROR(needed("source", k_.source));
-    if (k_.reference.from == ReferenceFrom::kFunction) RETURN_IF_ERROR(needed("reference.source", k_.reference.source));
+    if (k_.reference.from == ReferenceFrom::kFunction)
+      RETURN_IF_ERROR(needed("reference.source", k_.reference.source));
     for (const auto& [output, name] : k_.reference.arrays) RETURN_IF_ERROR(needed("reference.files", name));
     for (const SourceArgument& a : k_.arguments)
       if (a.contents.kind == ContentsKind::kFile) RETURN_IF_ERROR(needed("arguments", a.contents.file));
@@ -235,10 +261,12 @@ class Checker {
 
 Status check_file_name(const std::string& name) {
   const auto refused = [&](std::string_view why) {
-    return invalid_argument("\"", printable(name.substr(0, 200)), "\" ", why, "; expected a file of the job file's folder, or below it");
+    return invalid_argument("\"", printable(name.substr(0, 200)), "\" ", why,
+                            "; expected a file of the job file's folder, or below it");
   };
   if (name.empty() || name.size() > 200) return refused("is no name of 1 to 200 characters");
-  if (printable(name) != name || name.find('\\') != std::string::npos) return refused("has characters that are no text");
+  if (printable(name) != name || name.find('\\') != std::string::npos)
+    return refused("has characters that are no text");
   if (name.starts_with('/')) return refused("is an absolute path");
   for (size_t at = 0; at <= name.size();) {
     const size_t end = std::min(name.find('/', at), name.size());

@@ -94,7 +94,8 @@ class KernelReader {
   void read_language() {
     std::string language = "c";
     in_.read("language", language);
-    if (language != "c" && language != "c++") in_.refuse("language", "expected \"c\" or \"c++\", found ", found(json(language)), ".");
+    if (language != "c" && language != "c++")
+      in_.refuse("language", "expected \"c\" or \"c++\", found ", found(json(language)), ".");
     k_.language = language == "c++" ? SourceLanguage::kCxx : SourceLanguage::kC;
     in_.read("source", k_.source, json_input::kRequired);
     in_.read("function", k_.function, json_input::kRequired);
@@ -103,7 +104,8 @@ class KernelReader {
     const json* sizes = object("sizes", "of names and integers: {\"n\": 1024}");
     if (sizes == nullptr) return;
     for (const auto& [name, value] : sizes->items()) {
-      if (!value.is_number_integer() || value.get<double>() < 0 || value.get<double>() > static_cast<double>(int64_t{1} << 40))
+      if (!value.is_number_integer() || value.get<double>() < 0 ||
+          value.get<double>() > static_cast<double>(int64_t{1} << 40))
         return in_.refuse("sizes." + name, "expected an integer from 0 to 2^40, found ", found(value), ".");
       k_.sizes[name] = value.get<int64_t>();
     }
@@ -119,7 +121,8 @@ class KernelReader {
     const json* list = in_.list("arguments", json_input::kRequired);
     for (size_t i = 0; list != nullptr && i < list->size() && !in_.failed(); ++i) {
       const std::string key = str("arguments[", i, "]");
-      if (!(*list)[i].is_object()) return in_.refuse(key, "expected an object, found ", found((*list)[i]), ".");
+      if (!(*list)[i].is_object())
+        return in_.refuse(key, "expected an object, found ", found((*list)[i]), ".");
       Reader one((*list)[i], "");
       const Status read = read_argument(one);
       if (!read) return in_.refuse(key, read.message());
@@ -132,11 +135,15 @@ class KernelReader {
     in.read("type", type, json_input::kRequired);
     const std::optional<DType> dtype = dtype_from_name(type);
     if (!in.failed() && !dtype)
-      in.refuse("type", "expected one of bool, int8, uint8, int32, int64, float16, bfloat16, float32, float64, found ", found(json(type)), ".");
+      in.refuse(
+          "type",
+          "expected one of bool, int8, uint8, int32, int64, float16, bfloat16, float32, float64, found ",
+          found(json(type)), ".");
     a.dtype = dtype.value_or(DType::kFloat32);
     const json *shape = in.get("shape"), *value = in.get("value");
     if (!in.failed() && (shape == nullptr) == (value == nullptr))
-      in.refuse("shape", "expected either \"shape\", of a buffer, or \"value\", of a scalar, found ", shape == nullptr ? "neither." : "both.");
+      in.refuse("shape", "expected either \"shape\", of a buffer, or \"value\", of a scalar, found ",
+                shape == nullptr ? "neither." : "both.");
     a.scalar = value != nullptr;
     if (!in.failed()) a.scalar ? read_scalar(in, *value, a) : read_buffer(in, *shape, a);
     RETURN_IF_ERROR(in.finish());
@@ -154,17 +161,21 @@ class KernelReader {
   void read_buffer(Reader& in, const json& shape, SourceArgument& a) {
     if (!shape.is_array() || shape.empty() || shape.size() > 8)
       return in.refuse("shape", "expected a list of 1 to 8 extents, found ", found(shape), ".");
-    for (size_t i = 0; i < shape.size() && !in.failed(); ++i) a.shape.push_back(number(in, str("shape[", i, "]"), shape[i]));
+    for (size_t i = 0; i < shape.size() && !in.failed(); ++i)
+      a.shape.push_back(number(in, str("shape[", i, "]"), shape[i]));
     std::string role = "in";
     in.read("role", role);
-    if (role != "in" && role != "out" && role != "inout") in.refuse("role", "expected \"in\", \"out\" or \"inout\", found ", found(json(role)), ".");
+    if (role != "in" && role != "out" && role != "inout")
+      in.refuse("role", "expected \"in\", \"out\" or \"inout\", found ", found(json(role)), ".");
     a.role = role == "in" ? SourceRole::kIn : role == "out" ? SourceRole::kOut : SourceRole::kInOut;
     read_contents(in, a);
     a.absolute = a.relative = usual_tolerance(a.dtype);
     const json* tolerance = in.get("tolerance");
     if (tolerance == nullptr) return;
     if (a.role == SourceRole::kIn) return in.refuse("tolerance", "is of outputs, and the role is \"in\".");
-    if (!tolerance->is_object()) return in.refuse("tolerance", "expected {\"absolute\": A, \"relative\": R}, found ", found(*tolerance), ".");
+    if (!tolerance->is_object())
+      return in.refuse("tolerance", "expected {\"absolute\": A, \"relative\": R}, found ", found(*tolerance),
+                       ".");
     a.absolute = a.relative = 0;
     Reader t(*tolerance, "tolerance.");
     t.read_at_least("absolute", a.absolute, 0);
@@ -181,16 +192,22 @@ class KernelReader {
       range.read("to", a.contents.high, json_input::kRequired);
       in.adopt(range.finish());
       a.contents.has_range = true;
-      if (!(a.contents.low <= a.contents.high)) in.refuse("contents", "expected from <= to, found ", found(*contents), ".");
+      if (!(a.contents.low <= a.contents.high))
+        in.refuse("contents", "expected from <= to, found ", found(*contents), ".");
       return;
     }
     const std::string word = contents->is_string() ? contents->get<std::string>() : "";
     if (word.ends_with(".npy")) {
       a.contents = {.kind = ContentsKind::kFile, .file = word};
     } else if (word == "random" || word == "zeros" || word == "iota") {
-      a.contents.kind = word == "random" ? ContentsKind::kRandom : word == "zeros" ? ContentsKind::kZeros : ContentsKind::kIota;
+      a.contents.kind = word == "random"  ? ContentsKind::kRandom
+                        : word == "zeros" ? ContentsKind::kZeros
+                                          : ContentsKind::kIota;
     } else {
-      in.refuse("contents", "expected \"random\", \"zeros\", \"iota\", {\"from\": A, \"to\": B} or a file NAME.npy, found ", found(*contents), ".");
+      in.refuse(
+          "contents",
+          "expected \"random\", \"zeros\", \"iota\", {\"from\": A, \"to\": B} or a file NAME.npy, found ",
+          found(*contents), ".");
     }
   }
 
@@ -205,7 +222,8 @@ class KernelReader {
       else if (values.is_object())
         read_range("knobs." + name, values, knob);
       else
-        in_.refuse("knobs." + name, "expected a list of values, or {\"from\": A, \"to\": B}, found ", found(values), ".");
+        in_.refuse("knobs." + name, "expected a list of values, or {\"from\": A, \"to\": B}, found ",
+                   found(values), ".");
       if (in_.failed()) return;
       k_.knobs.push_back(std::move(knob));
     }
@@ -216,7 +234,8 @@ class KernelReader {
     const bool integers = std::ranges::all_of(values, [](const json& v) { return v.is_number_integer(); });
     for (const json& v : values) {
       if (!v.is_number() && !v.is_string())
-        return in_.refuse(key, "expected integers, numbers or words, found ", found(v), v.is_boolean() ? "; write 0 and 1." : ".");
+        return in_.refuse(key, "expected integers, numbers or words, found ", found(v),
+                          v.is_boolean() ? "; write 0 and 1." : ".");
       if (v.is_number_unsigned() && v.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
         return in_.refuse(key, "expected integers of 64 bits, found ", found(v), ".");
       if (integers)
@@ -237,17 +256,20 @@ class KernelReader {
     in.read("to", to, from, most, json_input::kRequired);
     in.read("step", step, 1, most);
     in.read("powers_of", power, 2, 1024);
-    if (range.contains("step") && range.contains("powers_of")) in.refuse("powers_of", "expected either this or \"step\".");
+    if (range.contains("step") && range.contains("powers_of"))
+      in.refuse("powers_of", "expected either this or \"step\".");
     in_.refuse_all(in.finish());
     if (in_.failed()) return;
     if (power > 0) {
       for (__int128 v = 1; v <= to; v *= power)
         if (v >= from) knob.numbers.push_back(static_cast<int64_t>(v));
     } else {
-      for (__int128 v = from; v <= to && knob.numbers.size() <= kMostValues; v += step) knob.numbers.push_back(static_cast<int64_t>(v));
+      for (__int128 v = from; v <= to && knob.numbers.size() <= kMostValues; v += step)
+        knob.numbers.push_back(static_cast<int64_t>(v));
     }
     if (knob.numbers.empty() || knob.numbers.size() > kMostValues)
-      in_.refuse(key, "expected 1 to ", kMostValues, " values, found ", knob.numbers.empty() ? "none" : "more", ".");
+      in_.refuse(key, "expected 1 to ", kMostValues, " values, found ",
+                 knob.numbers.empty() ? "none" : "more", ".");
   }
   void read_default() {
     const json* values = object("default", "of knobs and values: {\"TILE\": 8}");
@@ -258,7 +280,8 @@ class KernelReader {
       const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
       size_t place = 0;
       while (place < knob->size() && knob->text(place) != text) ++place;
-      if (place == knob->size()) return in_.refuse("default." + name, "expected a value of the knob, found ", found(value), ".");
+      if (place == knob->size())
+        return in_.refuse("default." + name, "expected a value of the knob, found ", found(value), ".");
       knob->first = place;
     }
   }
@@ -289,16 +312,20 @@ class KernelReader {
     const json* reference = in_.get("reference");
     if (reference == nullptr || *reference == "default") return;
     if (!reference->is_object())
-      return in_.refuse("reference", "expected \"default\", {\"source\": FILE, \"function\": NAME} or {\"files\": {OUTPUT: FILE.npy}}, found ",
+      return in_.refuse("reference",
+                        "expected \"default\", {\"source\": FILE, \"function\": NAME} or {\"files\": "
+                        "{OUTPUT: FILE.npy}}, found ",
                         found(*reference), ".");
     Reader in(*reference, "reference.");
     if (reference->contains("files")) {
       k_.reference.from = ReferenceFrom::kArrays;
       const json* files = in.get("files");
-      if (files != nullptr && !files->is_object()) in.refuse("files", "expected {OUTPUT: FILE.npy}, found ", found(*files), ".");
+      if (files != nullptr && !files->is_object())
+        in.refuse("files", "expected {OUTPUT: FILE.npy}, found ", found(*files), ".");
       if (files != nullptr && files->is_object())
         for (const auto& [output, file] : files->items()) {
-          if (!file.is_string()) in.refuse("files." + output, "expected the name of a file, found ", found(file), ".");
+          if (!file.is_string())
+            in.refuse("files." + output, "expected the name of a file, found ", found(file), ".");
           if (file.is_string()) k_.reference.arrays[output] = file.get<std::string>();
         }
     } else {
@@ -315,7 +342,8 @@ class KernelReader {
     std::vector<std::string> listed;
     if (const json* include = in_.list("include"))
       for (const json& name : *include) {
-        if (!name.is_string()) return in_.refuse("include", "expected names of files, found ", found(name), ".");
+        if (!name.is_string())
+          return in_.refuse("include", "expected names of files, found ", found(name), ".");
         listed.push_back(name.get<std::string>());
       }
     if (in_.failed()) return;
@@ -329,7 +357,8 @@ class KernelReader {
   }
   void add_array(const std::string& key, const std::string& name) {
     if (in_.failed() || k_.file(name) != nullptr) return;
-    Result<std::string> bytes = check_file_name(name) ? folder_.read(name, kMostArrayBytes) : check_file_name(name);
+    Result<std::string> bytes =
+        check_file_name(name) ? folder_.read(name, kMostArrayBytes) : check_file_name(name);
     if (!bytes) return in_.refuse(key, bytes.message());
     k_.files.push_back({name, *std::move(bytes)});
   }

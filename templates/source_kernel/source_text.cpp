@@ -7,7 +7,10 @@ namespace tuner {
 namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
-bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (static_cast<unsigned char>(c) & 0x80) != 0; }
+bool in_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+         (static_cast<unsigned char>(c) & 0x80) != 0;
+}
 
 enum class PieceKind : uint8_t { kBlanks, kNewline, kComment, kLiteral, kWord, kSign };
 struct Piece {
@@ -81,11 +84,13 @@ class Pieces {
   }
   // The longest operator that begins here.
   void sign(Piece& piece) {
-    static constexpr std::string_view kLong[] = {"<=>", "<<=", ">>=", "...", "->*", "##", "<<", ">>", "<=", ">=", "==", "!=", "&&",
-                                                 "||",  "++",  "--",  "+=",  "-=",  "*=", "/=", "%=", "&=", "|=", "^=", "->", ".*",
-                                                 "::"};
+    static constexpr std::string_view kLong[] = {
+        "<=>", "<<=", ">>=", "...", "->*", "##", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+        "++",  "--",  "+=",  "-=",  "*=",  "/=", "%=", "&=", "|=", "^=", "->", ".*", "::"};
     take(piece);
-    while (!at_end() && std::ranges::any_of(kLong, [&](std::string_view all) { return all.starts_with(piece.text + text_[place_]); }))
+    while (!at_end() && std::ranges::any_of(kLong, [&](std::string_view all) {
+      return all.starts_with(piece.text + text_[place_]);
+    }))
       take(piece);
   }
   void literal(Piece& piece, char quote) {
@@ -103,14 +108,16 @@ class Pieces {
     const bool number = std::isdigit(static_cast<unsigned char>(text_[place_])) != 0;
     while (!at_end() && (in_name(text_[place_]) || (number && goes_on_number(piece.text)))) take(piece);
     static constexpr std::string_view kRaw[] = {"R", "LR", "uR", "UR", "u8R"};
-    if (!at_end() && text_[place_] == '"' && std::ranges::find(kRaw, piece.text) != std::end(kRaw)) raw(piece);
+    if (!at_end() && text_[place_] == '"' && std::ranges::find(kRaw, piece.text) != std::end(kRaw))
+      raw(piece);
   }
   bool goes_on_number(const std::string& before) const {
     const char c = text_[place_];
     if (c == '.') return true;
     if (c == '\'') return place_ + 1 < text_.size() && in_name(text_[place_ + 1]);
     const char last = before.empty() ? ' ' : before.back();
-    return (c == '+' || c == '-') && std::string_view("eEpP").find(last) != std::string_view::npos && !before.starts_with("0x");
+    return (c == '+' || c == '-') && std::string_view("eEpP").find(last) != std::string_view::npos &&
+           !before.starts_with("0x");
   }
   // R"name( ... )name": nothing in it is special, lines are not spliced.
   void raw(Piece& piece) {
@@ -139,8 +146,8 @@ class Pieces {
 std::string normalized_source(std::string_view text) {
   std::string out;
   Piece last{.kind = PieceKind::kNewline, .text = {}};
-  bool apart = false;      // white space, or a comment, came before
-  std::string line;        // what the line has so far: words of a directive matter
+  bool apart = false;  // white space, or a comment, came before
+  std::string line;    // what the line has so far: words of a directive matter
   Pieces pieces(text);
   for (Piece piece; pieces.next(piece);) {
     if (piece.kind == PieceKind::kNewline) {
@@ -181,7 +188,8 @@ std::vector<SourceInclude> quoted_includes(std::string_view text) {
   for (Piece piece; pieces.next(piece);) {
     if (piece.kind == PieceKind::kNewline) {
       before.clear();
-    } else if (piece.kind == PieceKind::kLiteral && (before == "#include" || before == "#include_next" || before == "#embed") &&
+    } else if (piece.kind == PieceKind::kLiteral &&
+               (before == "#include" || before == "#include_next" || before == "#embed") &&
                piece.text.size() >= 2 && piece.text.front() == '"') {
       found.push_back({piece.text.substr(1, piece.text.size() - 2), piece.line});
       before.clear();

@@ -26,7 +26,8 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Result<Node> all() {
-    if (text_.size() > kMostBytes) return invalid_argument("expected at most ", kMostBytes, " bytes, found ", text_.size());
+    if (text_.size() > kMostBytes)
+      return invalid_argument("expected at most ", kMostBytes, " bytes, found ", text_.size());
     Node root = disjunction();
     if (error_ && place_ < text_.size()) refuse("an operator or the end");
     if (!error_) return error_;
@@ -36,14 +37,16 @@ class Parser {
  private:
   // --- characters ---
   void skip_blanks() {
-    while (place_ < text_.size() && (text_[place_] == ' ' || text_[place_] == '\t' || text_[place_] == '\n')) ++place_;
+    while (place_ < text_.size() && (text_[place_] == ' ' || text_[place_] == '\t' || text_[place_] == '\n'))
+      ++place_;
   }
   bool next_is(std::string_view sign) {
     skip_blanks();
     return text_.substr(place_).starts_with(sign);
   }
   bool next_is_word(std::string_view word) {
-    return next_is(word) && (place_ + word.size() == text_.size() || !goes_on_name(text_[place_ + word.size()]));
+    return next_is(word) &&
+           (place_ + word.size() == text_.size() || !goes_on_name(text_[place_ + word.size()]));
   }
   bool take(std::string_view sign) {
     if (!next_is(sign)) return false;
@@ -67,7 +70,8 @@ class Parser {
     return std::string(text_.substr(place_, std::min<size_t>(end - place_, 40)));
   }
   Node refuse(const std::string& expected) {
-    if (error_) error_ = invalid_argument("column ", place_ + 1, ": expected ", expected, ", found ", found());
+    if (error_)
+      error_ = invalid_argument("column ", place_ + 1, ": expected ", expected, ", found ", found());
     return std::make_shared<FormulaNode>();
   }
   Node refuse_at(size_t column, const std::string& what) {
@@ -95,7 +99,8 @@ class Parser {
 
   // --- levels, weakest first ---
   Node disjunction() {
-    if (++level_ > kMostLevels) return refuse_at(column(), str("expected at most ", kMostLevels, " levels of parentheses"));
+    if (++level_ > kMostLevels)
+      return refuse_at(column(), str("expected at most ", kMostLevels, " levels of parentheses"));
     Node left = conjunction();
     for (size_t at = column(); error_ && (take("||") || take_word("or")); at = column())
       left = logic(FormulaKind::kOr, at, {left, conjunction()});
@@ -218,7 +223,8 @@ class Parser {
   }
   Node word(size_t at, char quote) {
     const size_t end = text_.find(quote, place_ + 1);
-    if (end == std::string_view::npos) return refuse_at(at, "expected a word in quotes, found no second quote");
+    if (end == std::string_view::npos)
+      return refuse_at(at, "expected a word in quotes, found no second quote");
     FormulaNode made{.kind = FormulaKind::kWord, .column = at};
     made.text = text_.substr(place_ + 1, end - place_ - 1);
     place_ = end + 1;
@@ -228,11 +234,13 @@ class Parser {
     size_t end = place_;
     while (end < text_.size() && goes_on_name(text_[end])) ++end;
     const std::string_view found_name = text_.substr(place_, end - place_);
-    if (found_name == "and" || found_name == "or" || found_name == "not") return refuse("a number, a name or (");
+    if (found_name == "and" || found_name == "or" || found_name == "not")
+      return refuse("a number, a name or (");
     place_ = end;
     if ((found_name == "min" || found_name == "max") && next_is("("))
       return extreme(at, found_name == "min" ? IntOp::kMin : IntOp::kMax);
-    if (next_is("(")) return refuse_at(at, str("expected min or max before (, found ", found_name.substr(0, 40)));
+    if (next_is("("))
+      return refuse_at(at, str("expected min or max before (, found ", found_name.substr(0, 40)));
     FormulaNode made{.kind = FormulaKind::kName, .column = at};
     made.text = found_name;
     return node(std::move(made));
@@ -252,7 +260,8 @@ class Parser {
 };
 
 void collect_names(const FormulaNode& node, std::vector<std::string>& names) {
-  if (node.kind == FormulaKind::kName && std::ranges::find(names, node.text) == names.end()) names.push_back(node.text);
+  if (node.kind == FormulaKind::kName && std::ranges::find(names, node.text) == names.end())
+    names.push_back(node.text);
   for (const auto& operand : node.operands) collect_names(*operand, names);
 }
 

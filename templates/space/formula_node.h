@@ -25,9 +25,9 @@ struct FormulaNode {
   FormulaKind kind = FormulaKind::kNumber;
   IntOp op = IntOp::kConst;
   int64_t number = 0;
-  std::string text;   // of a name or word
+  std::string text;        // of a name or word
   int64_t operations = 1;  // to evaluate it: what is read twice, as the middle of a < b < c, counts twice
-  size_t column = 1;  // where it, or its sign, begins in the text; counted from 1
+  size_t column = 1;       // where it, or its sign, begins in the text; counted from 1
   std::vector<std::shared_ptr<const FormulaNode>> operands;
 };
 

@@ -81,7 +81,8 @@ class Evaluation {
   }
   Result<int64_t> number(const FormulaNode& node) const {
     ASSIGN_OR_RETURN(const Formula::Value value, of(node));
-    if (const auto* word = std::get_if<std::string>(&value)) return at(node, "expected a number, found the word \"", *word, "\"");
+    if (const auto* word = std::get_if<std::string>(&value))
+      return at(node, "expected a number, found the word \"", *word, "\"");
     return std::get<int64_t>(value);
   }
 
@@ -147,20 +148,24 @@ class Translation {
     const std::optional<Formula::InSpace> found = space_(node.text);
     if (!found) return unknown(node);
     if (!found->labels.empty())
-      return at(node, node.text, " is a word: compare it with one of its values, ", node.text, " == \"", found->labels[0], "\"");
+      return at(node, node.text, " is a word: compare it with one of its values, ", node.text, " == \"",
+                found->labels[0], "\"");
     const auto [low, high] = std::ranges::minmax(found->candidates);
     return Part{found->expr, {low, high}};
   }
   // name == "word", either way round.
-  Result<Part> word_comparison(const FormulaNode& node, const FormulaNode& named, const FormulaNode& word) const {
+  Result<Part> word_comparison(const FormulaNode& node, const FormulaNode& named,
+                               const FormulaNode& word) const {
     if (named.kind != FormulaKind::kName) return at(word, "a word can only be compared with a name");
     const std::optional<Formula::InSpace> found = space_(named.text);
     if (!found) return unknown(named);
-    if (found->labels.empty()) return at(word, "the values of ", named.text, " are numbers, found the word \"", word.text, "\"");
+    if (found->labels.empty())
+      return at(word, "the values of ", named.text, " are numbers, found the word \"", word.text, "\"");
     const auto place = std::ranges::find(found->labels, word.text);
     if (place == found->labels.end()) {
       std::string labels;
-      for (const std::string& label : found->labels) labels += (labels.empty() ? "\"" : ", \"") + label + "\"";
+      for (const std::string& label : found->labels)
+        labels += (labels.empty() ? "\"" : ", \"") + label + "\"";
       return at(word, "expected a value of ", named.text, ", one of ", labels, "; found \"", word.text, "\"");
     }
     const IntExpr position(static_cast<int64_t>(place - found->labels.begin()));

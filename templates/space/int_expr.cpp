@@ -208,7 +208,8 @@ Printed print(const IntExprNode& e, const std::vector<KnobInfo>& knobs) {
   }
   const auto wrap = [](const Printed& p, bool needed) { return needed ? "(" + p.text + ")" : p.text; };
   const bool from_the_right = e.op == IntOp::kPow;
-  return {wrap(a, a.strength < strength + (from_the_right ? 1 : 0)) + sign + wrap(b, b.strength <= strength), strength};
+  return {wrap(a, a.strength < strength + (from_the_right ? 1 : 0)) + sign + wrap(b, b.strength <= strength),
+          strength};
 }
 
 }  // namespace

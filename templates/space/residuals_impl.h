@@ -24,8 +24,8 @@ inline bool sum_is_safe(IntRange a, IntRange b) {
 inline constexpr std::pair<IntOp, Residuals::Kind> kWritten[] = {
     {IntOp::kAdd, Residuals::Kind::kAdd}, {IntOp::kSub, Residuals::Kind::kSub},
     {IntOp::kMul, Residuals::Kind::kMul}, {IntOp::kDiv, Residuals::Kind::kDiv},
-    {IntOp::kMod, Residuals::Kind::kMod}, {IntOp::kPow, Residuals::Kind::kPow}, {IntOp::kMin, Residuals::Kind::kMin},
-    {IntOp::kMax, Residuals::Kind::kMax}};
+    {IntOp::kMod, Residuals::Kind::kMod}, {IntOp::kPow, Residuals::Kind::kPow},
+    {IntOp::kMin, Residuals::Kind::kMin}, {IntOp::kMax, Residuals::Kind::kMax}};
 inline Residuals::Kind kind_of(IntOp op) {
   for (const auto& [known, kind] : kWritten)
     if (known == op) return kind;

@@ -28,17 +28,21 @@ Buffer buffer(const std::string& name, BufferRole role, int64_t n, DType dtype =
   return make_buffer(name, dtype, {n}, MemoryScope::kGlobal, role);
 }
 
-constexpr const char* kScale = "#include \"scale.h\"\nstatic void scale(const float* in, float* out, int n) {\n  for (int i = 0; i < n; ++i) out[i] = in[i] * FACTOR + OFFSET;\n}\n";
+constexpr const char* kScale =
+    "#include \"scale.h\"\nstatic void scale(const float* in, float* out, int n) {\n  for (int i = 0; i < n; "
+    "++i) out[i] = in[i] * FACTOR + OFFSET;\n}\n";
 
 Program scale(const std::string& text = kScale, bool cxx = false) {
-  ForeignCode code{.files = std::make_shared<std::vector<ForeignCode::File>>(std::vector<ForeignCode::File>{{"scale.c", text}, {"scale.h", "#define OFFSET 1\n"}}),
+  ForeignCode code{.files = std::make_shared<std::vector<ForeignCode::File>>(
+                       std::vector<ForeignCode::File>{{"scale.c", text}, {"scale.h", "#define OFFSET 1\n"}}),
                    .cxx = cxx,
                    .compiler = cxx ? "c++" : "cc",
                    .words = {"-O3", "-DFACTOR=3"},
                    .source = "scale.c",
                    .function = "scale",
                    .arguments = {"(const float*){0}", "(float*){1}", "(int32_t)5"}};
-  Program program{.name = "kernel_of_test", .args = {buffer("in", BufferRole::kInput, 5), buffer("out", BufferRole::kOutput, 5)}};
+  Program program{.name = "kernel_of_test",
+                  .args = {buffer("in", BufferRole::kInput, 5), buffer("out", BufferRole::kOutput, 5)}};
   program.foreign = std::make_shared<const ForeignCode>(std::move(code));
   return program;
 }
@@ -82,13 +86,17 @@ TEST_F(Foreign, WhatIsCompiledComputesWhatTheTextSays) {
 }
 
 TEST_F(Foreign, WhatTheCompilerRefusesIsToldInItsWords) {
-  EXPECT_THAT(refusal(scale("void scale(const float* in, float* out, int n) { out[0] = in[0] + oops; }")), HasSubstr("scale.c:1:"));
+  EXPECT_THAT(refusal(scale("void scale(const float* in, float* out, int n) { out[0] = in[0] + oops; }")),
+              HasSubstr("scale.c:1:"));
   EXPECT_THAT(refusal(scale("void other(void) {}")), HasSubstr("scale"));
-  EXPECT_THAT(refusal(scale("void scale(const double* in, float* out, int n) {}")), HasSubstr("incompatible pointer type"));
-  EXPECT_THAT(refusal(scale("void gone(int); void scale(const float* in, float* out, int n) { gone(n); }")), HasSubstr("gone"));
+  EXPECT_THAT(refusal(scale("void scale(const double* in, float* out, int n) {}")),
+              HasSubstr("incompatible pointer type"));
+  EXPECT_THAT(refusal(scale("void gone(int); void scale(const float* in, float* out, int n) { gone(n); }")),
+              HasSubstr("gone"));
   EXPECT_THAT(refusal(scale("#error \x1b[2J cleared\n")), HasSubstr("\\x1b"));
   std::string many;
-  for (int i = 0; i < 2000; ++i) many += "#warning a long line that says little but says it again and again\n#error more\n";
+  for (int i = 0; i < 2000; ++i)
+    many += "#warning a long line that says little but says it again and again\n#error more\n";
   EXPECT_LE(refusal(scale(many)).size(), 5000u);
   Program unknown = scale();
   ForeignCode code = *unknown.foreign;
@@ -103,11 +111,13 @@ TEST_F(Foreign, WhatTheCompilerRefusesIsToldInItsWords) {
 TEST_F(Foreign, ATextReadsNoFileOfTheHosts) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("secret.h")) << "#define SECRET 12345\n";
-  const std::string path = folder.file("secret.h"), body = "\nvoid scale(const float* in, float* out, int n) {}\n";
+  const std::string path = folder.file("secret.h"),
+                    body = "\nvoid scale(const float* in, float* out, int n) {}\n";
   for (const std::string& text :
-       {"#include \"" + path + "\"" + body, "#define WHERE \"" + path + "\"\n#include WHERE" + body, "#include <../../.." + path + ">" + body,
-        "__asm__(\".incbin \\\"" + path + "\\\"\");" + body, "__asm__(\".include \\\"" + path + "\\\"\");" + body,
-        std::string("#include \"/etc/passwd\"") + body, std::string("__asm__(\".incbin \\\"/etc/passwd\\\"\");") + body,
+       {"#include \"" + path + "\"" + body, "#define WHERE \"" + path + "\"\n#include WHERE" + body,
+        "#include <../../.." + path + ">" + body, "__asm__(\".incbin \\\"" + path + "\\\"\");" + body,
+        "__asm__(\".include \\\"" + path + "\\\"\");" + body, std::string("#include \"/etc/passwd\"") + body,
+        std::string("__asm__(\".incbin \\\"/etc/passwd\\\"\");") + body,
         std::string("#include \"/proc/self/environ\"") + body}) {
     const std::string message = refusal(scale(text));
     EXPECT_EQ(message.find("12345"), std::string::npos) << text;
@@ -127,7 +137,8 @@ TEST_F(Foreign, OneRunGivesItsAnswer) {
   ASSERT_EQ(answers->size(), 1u);
   EXPECT_EQ((*answers)[0], bytes_of({4, 7, 10, 13, 16})[0]);
   // What is not written is seen.
-  const auto none = run_foreign(scale("void scale(const float* in, float* out, int n) {}"), bytes_of({1, 2, 3, 4, 5}));
+  const auto none =
+      run_foreign(scale("void scale(const float* in, float* out, int n) {}"), bytes_of({1, 2, 3, 4, 5}));
   EXPECT_EQ((*none)[0], std::string(20, '\xff'));
   EXPECT_EQ(run_foreign(scale(kScale, /*cxx=*/true), bytes_of({1, 2, 3, 4, 5}))->at(0), answers->at(0));
 }
@@ -136,15 +147,17 @@ TEST_F(Foreign, ARunThatGoesWrongIsToldWithWhatItPrinted) {
   const auto wrong = [](const std::string& body) {
     ForeignRun run;
     run.deadline = std::chrono::milliseconds(1500);
-    const auto answers =
-        run_foreign(scale("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n#include <signal.h>\n#include <sys/socket.h>\n"
-                          "void scale(const float* in, float* out, int n) {" + body + "}"),
-                    bytes_of({1, 2, 3, 4, 5}), run);
+    const auto answers = run_foreign(scale("#include <stdio.h>\n#include <stdlib.h>\n#include "
+                                           "<unistd.h>\n#include <signal.h>\n#include <sys/socket.h>\n"
+                                           "void scale(const float* in, float* out, int n) {" +
+                                           body + "}"),
+                                     bytes_of({1, 2, 3, 4, 5}), run);
     EXPECT_FALSE(answers.is_ok());
     return answers.message();
   };
   EXPECT_THAT(wrong("*(volatile int*)0 = 1;"), HasSubstr("scale did not end well: signal 11 (SIGSEGV)"));
-  EXPECT_THAT(wrong("puts(\"here \\x1b[2J\"); fflush(stdout); abort();"), HasSubstr("it printed: here \\x1b[2J"));
+  EXPECT_THAT(wrong("puts(\"here \\x1b[2J\"); fflush(stdout); abort();"),
+              HasSubstr("it printed: here \\x1b[2J"));
   EXPECT_THAT(wrong("for (;;) pause();"), HasSubstr("scale did not end within 1 s"));
   EXPECT_THAT(wrong("remove(\"tuner_operand_1\"); _exit(0);"), HasSubstr("tuner_operand_1"));
 }
@@ -157,14 +170,22 @@ TEST_F(Foreign, ARunTouchesNothingOfTheHosts) {
   ::chmod(folder.path().c_str(), 0777);
   ::chmod(there.c_str(), 0666);
   const auto answers = run_foreign(
-      scale(str("#include <errno.h>\n#include <fcntl.h>\n#include <signal.h>\n#include <sys/mount.h>\n#include <sys/socket.h>\n#include <netinet/in.h>\n"
+      scale(str("#include <errno.h>\n#include <fcntl.h>\n#include <signal.h>\n#include "
+                "<sys/mount.h>\n#include <sys/socket.h>\n#include <netinet/in.h>\n"
                 "#include <arpa/inet.h>\n#include <unistd.h>\n"
                 "void scale(const float* in, float* out, int n) {"
-                "  out[0] = open(\"", there, "\", O_RDONLY) >= 0;"
-                "  out[1] = open(\"", there, "\", O_WRONLY) >= 0 || unlink(\"", there, "\") == 0;"
-                "  out[2] = kill(", ::getpid(), ", 0) == 0;"
+                "  out[0] = open(\"",
+                there,
+                "\", O_RDONLY) >= 0;"
+                "  out[1] = open(\"",
+                there, "\", O_WRONLY) >= 0 || unlink(\"", there,
+                "\") == 0;"
+                "  out[2] = kill(",
+                ::getpid(),
+                ", 0) == 0;"
                 "  out[3] = geteuid() == 0 || mount(\"none\", \"/usr\", \"tmpfs\", 0, 0) == 0;"
-                "  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(INADDR_LOOPBACK)}};"
+                "  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = "
+                "{htonl(INADDR_LOOPBACK)}};"
                 "  const int s = socket(AF_INET, SOCK_STREAM, 0); errno = 0;"
                 "  out[4] = connect(s, (struct sockaddr*)&a, sizeof a) == 0 || errno == ECONNREFUSED; }")),
       bytes_of({1, 2, 3, 4, 5}));
@@ -182,7 +203,10 @@ TEST_F(Foreign, ARunTouchesNothingOfTheHosts) {
 // --- any program ---
 
 ConfinedProgram shell(const TemporaryFolder& folder, const std::string& script) {
-  return {.path = "/bin/sh", .words = {"sh", "-c", script}, .folder = folder.path(), .deadline = std::chrono::seconds(20)};
+  return {.path = "/bin/sh",
+          .words = {"sh", "-c", script},
+          .folder = folder.path(),
+          .deadline = std::chrono::seconds(20)};
 }
 
 TEST_F(Foreign, AConfinedProgramWritesItsFolderAndNothingElse) {
@@ -190,8 +214,9 @@ TEST_F(Foreign, AConfinedProgramWritesItsFolderAndNothingElse) {
   std::ofstream(other.file("there")) << "theirs";
   const std::string there = other.file("there"), fresh = other.file("fresh");
   const Result<ConfinedEnd> end = run_confined(
-      shell(folder, "echo mine > made; cat made; cat " + there + "; echo x > " + fresh + "; echo x >> " + there + "; ls " + other.path().string() +
-                        "; rm -f " + there + "; ln -s " + there + " link; cat link; echo x > /dev/null && echo null; id -u; echo $TMPDIR $SECRET"));
+      shell(folder, "echo mine > made; cat made; cat " + there + "; echo x > " + fresh + "; echo x >> " +
+                        there + "; ls " + other.path().string() + "; rm -f " + there + "; ln -s " + there +
+                        " link; cat link; echo x > /dev/null && echo null; id -u; echo $TMPDIR $SECRET"));
   ASSERT_TRUE(end.is_ok()) << end.message();
   EXPECT_THAT(end->output, HasSubstr("mine\n"));
   EXPECT_EQ(end->output.find("theirs"), std::string::npos) << end->output;
@@ -213,10 +238,12 @@ TEST_F(Foreign, AConfinedProgramHasAnEnd) {
   EXPECT_TRUE(end->timed_out);
   // All that it started is gone: nobody is left in its process group.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (::kill(-std::stoi(end->output), 0) == 0 && std::chrono::steady_clock::now() < until) ::usleep(10'000);
+  while (::kill(-std::stoi(end->output), 0) == 0 && std::chrono::steady_clock::now() < until)
+    ::usleep(10'000);
   EXPECT_NE(::kill(-std::stoi(end->output), 0), 0);
 
-  ConfinedProgram large = shell(folder, "head -c 1000000 /dev/zero > file; echo $?; while :; do echo yes; done");
+  ConfinedProgram large =
+      shell(folder, "head -c 1000000 /dev/zero > file; echo $?; while :; do echo yes; done");
   large.file_bytes = 4096;
   large.output_bytes = 100;
   large.deadline = std::chrono::milliseconds(500);

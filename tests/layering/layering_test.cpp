@@ -63,9 +63,9 @@ const std::vector<Rule> kRules = {
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.
     {"compiler_core/codegen",
-     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir", "compiler_core/foreign",
-      "compiler_core/arith", "compiler_core/analysis", "compiler_core/lower", "compiler_core/te",
-      "compiler_core/schedule", "compiler_core/artifact", "compiler_core/runtime"}},
+     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
+      "compiler_core/foreign", "compiler_core/arith", "compiler_core/analysis", "compiler_core/lower",
+      "compiler_core/te", "compiler_core/schedule", "compiler_core/artifact", "compiler_core/runtime"}},
     // emulated_run compiles what fission makes of a GPU Program and runs it in process, or interprets it.
     {"compiler_core/codegen/emulated_run.h",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/lower",

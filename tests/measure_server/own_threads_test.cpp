@@ -20,9 +20,10 @@ class OwnThreads : public HostileTest, public testing::WithParamInterface<Isolat
   RunReply run_threaded(const std::string& before, const std::string& body, bool own_threads = true) {
     Manifest m = threaded(doubling_manifest());
     m.own_threads = own_threads;
-    return run(request(build("#include <pthread.h>\n#include <errno.h>\n" + before +
-                                 "\nint32_t doubling(void* const* args, const tuner_runtime* rt) {" + body + "\n}",
-                             m)));
+    return run(
+        request(build("#include <pthread.h>\n#include <errno.h>\n" + before +
+                          "\nint32_t doubling(void* const* args, const tuner_runtime* rt) {" + body + "\n}",
+                      m)));
   }
 };
 
@@ -42,19 +43,23 @@ static void share(void* data) {
 
 TEST_P(OwnThreads, OpenMpTeamsAreMeasured) {
   for (const char* threads : {"0", "2", "1", "4"}) {
-    const RunReply reply = run_threaded(kTeam, std::string("GOMP_parallel(share, (void*)args, ") + threads + ", 0); return 0;");
+    const RunReply reply =
+        run_threaded(kTeam, std::string("GOMP_parallel(share, (void*)args, ") + threads + ", 0); return 0;");
     EXPECT_EQ(reply.outcome, "ok") << threads << ": " << reply.message;
     EXPECT_FALSE(reply.run_ns.empty());
   }
   // As many as the target has, unless the kernel says otherwise.
-  const RunReply two = run_threaded(kTeam + std::string("static int seen; static void count(void* p) { if (omp_get_thread_num() == 0) seen = omp_get_num_threads(); }"),
-                                    "GOMP_parallel(count, 0, 0, 0); if (seen != 2) return 7; return doubling_right(args);");
+  const RunReply two =
+      run_threaded(kTeam + std::string("static int seen; static void count(void* p) { if "
+                                       "(omp_get_thread_num() == 0) seen = omp_get_num_threads(); }"),
+                   "GOMP_parallel(count, 0, 0, 0); if (seen != 2) return 7; return doubling_right(args);");
   EXPECT_EQ(two.outcome, "ok") << two.message;
 }
 
 TEST_P(OwnThreads, ThreadsMayComeAndGo) {
   const RunReply reply = run_threaded(
-      "static void* half(void* data) { void* const* args = data; const float* x = args[0]; float* out = args[1];"
+      "static void* half(void* data) { void* const* args = data; const float* x = args[0]; float* out = "
+      "args[1];"
       " for (int i = N / 2; i < N; ++i) out[i] = 2 * x[i]; return 0; }",
       "pthread_t other; if (pthread_create(&other, 0, half, (void*)args) != 0) return 5;"
       "const float* x = args[0]; float* out = args[1]; for (int i = 0; i < N / 2; ++i) out[i] = 2 * x[i];"
@@ -66,14 +71,17 @@ TEST_P(OwnThreads, ThreadsMayComeAndGo) {
 TEST_P(OwnThreads, OthersMayNotStartAny) {
   if (level() == Isolation::kNone) GTEST_SKIP() << "level none has no filter";
   const RunReply reply = run_threaded("static void* nothing(void* p) { return p; }",
-                                      "pthread_t other; if (pthread_create(&other, 0, nothing, 0) == 0) return 5; return doubling_right(args);",
+                                      "pthread_t other; if (pthread_create(&other, 0, nothing, 0) == 0) "
+                                      "return 5; return doubling_right(args);",
                                       /*own_threads=*/false);
   EXPECT_EQ(reply.outcome, "ok") << reply.message;
 }
 
 TEST_P(OwnThreads, NobodyStartsAProcess) {
   if (level() == Isolation::kNone) GTEST_SKIP() << "level none has no filter";
-  const RunReply reply = run_threaded("", "const int child = fork(); if (child == 0) _exit(0); if (child > 0) return 5; return doubling_right(args);");
+  const RunReply reply = run_threaded("",
+                                      "const int child = fork(); if (child == 0) _exit(0); if (child > 0) "
+                                      "return 5; return doubling_right(args);");
   EXPECT_EQ(reply.outcome, "ok") << reply.message;
 }
 
@@ -83,9 +91,12 @@ TEST_P(OwnThreads, TheyStayOnTheCpusThatWereAskedFor) {
   int last = 0;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(static_cast<size_t>(cpu), &here)) last = cpu;
-  RunRequest r = request(build(str("#include <pthread.h>\nstatic int wrong;\nstatic void* look(void* p) { cpu_set_t set; sched_getaffinity(0, sizeof set, &set);"
-                                   " if (CPU_COUNT(&set) != 1 || !CPU_ISSET(", last, ", &set)) wrong = 1; return p; }\n",
-                                   "int32_t doubling(void* const* args, const tuner_runtime* rt) { pthread_t other; if (pthread_create(&other, 0, look, 0) != 0) return 5;"
+  RunRequest r = request(build(str("#include <pthread.h>\nstatic int wrong;\nstatic void* look(void* p) { "
+                                   "cpu_set_t set; sched_getaffinity(0, sizeof set, &set);"
+                                   " if (CPU_COUNT(&set) != 1 || !CPU_ISSET(",
+                                   last, ", &set)) wrong = 1; return p; }\n",
+                                   "int32_t doubling(void* const* args, const tuner_runtime* rt) { pthread_t "
+                                   "other; if (pthread_create(&other, 0, look, 0) != 0) return 5;"
                                    " pthread_join(other, 0); return wrong ? 6 : doubling_right(args); }"),
                                threaded(doubling_manifest())));
   r.cpus = {last};
@@ -102,12 +113,14 @@ constexpr const char* kOtherLoader = "ld-linux-x86-64.so.2";
 TEST_P(OwnThreads, ALibraryThatIsNotHereIsTold) {
   Manifest m = threaded(doubling_manifest());
   m.libraries = {kOtherLoader};
-  const RunReply reply = run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { return doubling_right(args); }", m)));
+  const RunReply reply = run(request(build(
+      "int32_t doubling(void* const* args, const tuner_runtime* rt) { return doubling_right(args); }", m)));
   EXPECT_EQ(reply.outcome, "build_error");
   EXPECT_THAT(reply.message, testing::HasSubstr(str("this host has no ", kOtherLoader)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, OwnThreads, testing::Values(Isolation::kNone, Isolation::kProcess, Isolation::kStrict),
+INSTANTIATE_TEST_SUITE_P(Levels, OwnThreads,
+                         testing::Values(Isolation::kNone, Isolation::kProcess, Isolation::kStrict),
                          [](const auto& info) { return std::string(isolation_name(info.param)); });
 
 }  // namespace

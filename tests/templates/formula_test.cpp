@@ -32,7 +32,8 @@ Result<int64_t> value(std::string_view text, const Names& names = {}) {
 }
 
 TEST(Formula, MeansWhatItsTextSays) {
-  const Names names = {{"n", int64_t{100}}, {"tile", int64_t{8}}, {"zero", int64_t{0}}, {"layout", std::string("nhwc")}};
+  const Names names = {
+      {"n", int64_t{100}}, {"tile", int64_t{8}}, {"zero", int64_t{0}}, {"layout", std::string("nhwc")}};
   const struct {
     const char* text;
     int64_t expected;
@@ -131,8 +132,8 @@ TEST(Formula, LargeTextsAreRefusedAtOnce) {
   std::string parentheses(70, '('), signs(70, '-'), powers, nots, sums = "1";
   for (int i = 0; i < 70; ++i) powers += "1**", nots += "not ";
   for (int i = 0; i < 513; ++i) sums += "+1";
-  for (const std::string& text : {chains, parentheses + "1" + std::string(70, ')'), signs + "1", powers + "1", nots + "1",
-                                  sums, std::string(5000, ' ') + "1"}) {
+  for (const std::string& text : {chains, parentheses + "1" + std::string(70, ')'), signs + "1", powers + "1",
+                                  nots + "1", sums, std::string(5000, ' ') + "1"}) {
     const Result<Formula> found = Formula::parse(text);
     ASSERT_FALSE(found.is_ok()) << text;
     EXPECT_NE(found.message().find("expected at most"), std::string::npos) << found.message();
@@ -162,7 +163,7 @@ class Drawn {
       case 4:
         return inner() + " < " + inner() + " <= " + inner();
       default:
-        static constexpr const char* kSigns[] = {" + ", " - ", " * ", " // ", " % ", " < ", " <= ",
+        static constexpr const char* kSigns[] = {" + ", " - ",  " * ",  " // ", " % ",   " < ", " <= ",
                                                  " > ", " >= ", " == ", " != ", " and ", " or "};
         return inner() + kSigns[below(std::size(kSigns))] + inner();
     }
@@ -204,7 +205,10 @@ TEST(Formula, IsWorthWhatPythonSays) {
   in.close();
   program.close();
   const std::string where = folder.path().string();
-  ASSERT_EQ(std::system(str("python3 ", where, "/evaluate.py ", where, "/in > ", where, "/out 2>", where, "/errors").c_str()), 0);
+  ASSERT_EQ(
+      std::system(str("python3 ", where, "/evaluate.py ", where, "/in > ", where, "/out 2>", where, "/errors")
+                      .c_str()),
+      0);
   std::ifstream out(folder.path() / "out");
   const Names names = {{"a", int64_t{0}}, {"b", int64_t{3}}, {"c", int64_t{-5}}, {"d", int64_t{64}}};
   size_t agreed = 0;
@@ -291,7 +295,8 @@ TEST(Formula, WhatASpaceCannotHaveIsRefused) {
       {"2 ** (tile - 1) < 3", "column 3: the power may be negative: it is -1 at least"},
       {"2 ** tile < 9", ""},
       {"layout == \"nhwc\"", ""},
-      {"layout == \"NHWC\"", "column 11: expected a value of layout, one of \"nchw\", \"nhwc\"; found \"NHWC\""},
+      {"layout == \"NHWC\"",
+       "column 11: expected a value of layout, one of \"nchw\", \"nhwc\"; found \"NHWC\""},
       {"layout == 1", "column 1: layout is a word: compare it with one of its values, layout == \"nchw\""},
       {"tile == \"nhwc\"", "column 9: the values of tile are numbers, found the word \"nhwc\""},
       {"\"a\" == \"a\"", "column 8: a word can only be compared with a name"},
@@ -301,7 +306,8 @@ TEST(Formula, WhatASpaceCannotHaveIsRefused) {
     const Result<IntExpr> found = Formula::parse(c.text)->over(in_space);
     EXPECT_EQ(found.is_ok() ? "" : found.message(), c.message) << c.text;
   }
-  space.require(*Formula::parse("layout == \"nhwc\" and tile != 0 and n % tile == 0 or 2 ** tile == 1")->over(in_space));
+  space.require(*Formula::parse("layout == \"nhwc\" and tile != 0 and n % tile == 0 or 2 ** tile == 1")
+                     ->over(in_space));
   ASSERT_TRUE(space.seal().is_ok());
   EXPECT_EQ(space.size(), 4u);  // nhwc with 1 and 4, both layouts with 0
 }

@@ -34,7 +34,10 @@ std::shared_ptr<const SourceKernel> example(const std::string& change = "{}") {
 TEST(KernelWorkload, ItsKeyIsReadBackWhereItsSourceIsKnown) {
   const Workload workload(kernel_workload(example()));
   const std::string key = workload.key(), digest = source_digest(*example());
-  EXPECT_EQ(key, "v1 kernel stencil height=480 width=640 in=float32[482,642] out=out:float32[480,640] height=int64:480 width=int64:640 source=" + digest);
+  EXPECT_EQ(key,
+            "v1 kernel stencil height=480 width=640 in=float32[482,642] out=out:float32[480,640] "
+            "height=int64:480 width=int64:640 source=" +
+                digest);
   const Result<Workload> back = workload_from_key(key);
   ASSERT_TRUE(back.is_ok()) << back.message();
   EXPECT_EQ(back->key(), key);
@@ -63,7 +66,8 @@ TEST(KernelWorkload, ASourceElsewhereIsAskedFor) {
 
 TEST(KernelWorkload, ConfigsOfItsTemplateComputeWhatTheReferenceDoes) {
   if (const Status able = can_confine(); !able) GTEST_SKIP() << able.message();
-  const auto kernel = example(R"({"sizes": {"height": 21, "width": 37}, "flags": ["-O3", "-mprefer-vector-width={WIDTH}"]})");
+  const auto kernel =
+      example(R"({"sizes": {"height": 21, "width": 37}, "flags": ["-O3", "-mprefer-vector-width={WIDTH}"]})");
   const Workload workload(kernel_workload(kernel));
   const Target target = parse_target("llvm -mcpu=x86-64-v3").value();
   const auto templates = templates_for(workload, target);
@@ -97,7 +101,8 @@ TEST(KernelWorkload, ConfigsOfItsTemplateComputeWhatTheReferenceDoes) {
     std::string given = in;
     void* args[] = {given.data(), out.data()};
     ASSERT_TRUE(loaded->call(args, {}).is_ok());
-    for (size_t k = 0; k < out.size(); ++k) ASSERT_NEAR(out[k], right[k], 1e-5) << config.to_text() << " at " << k;
+    for (size_t k = 0; k < out.size(); ++k)
+      ASSERT_NEAR(out[k], right[k], 1e-5) << config.to_text() << " at " << k;
   }
   EXPECT_FALSE((*instance)->instantiate(Config(std::map<std::string, int64_t>{{"TILE_X", 7}})).is_ok());
 }

@@ -33,7 +33,8 @@ class Files final : public JobFolder {
 
 Files stencil_files() {
   Files files;
-  files.texts["stencil.c"] = "#include <stdint.h>\n#include \"inner/tile.h\"\nvoid stencil(const float* in, float* out, int n) {}\n";
+  files.texts["stencil.c"] =
+      "#include <stdint.h>\n#include \"inner/tile.h\"\nvoid stencil(const float* in, float* out, int n) {}\n";
   files.texts["inner/tile.h"] = "#include \"more.h\"\n#define T TILE\n";
   files.texts["inner/more.h"] = "#pragma once\n";
   files.texts["plain.c"] = "#include \"inner/more.h\"\nvoid plain(const float* in, float* out, int n) {}\n";
@@ -92,7 +93,8 @@ TEST(SourceKernel, AnEntryIsReadAsItsKeysSay) {
   EXPECT_EQ(space.size(), 9u * 4 * 2 * 2);
   const Config first = space.at(space.default_index());
   EXPECT_EQ(space.describe(first), "BLOCK=8 ORDER=rows SCALE=0.5 TILE=8 UNROLL=2");
-  EXPECT_THAT(k.definitions(first), ElementsAre("-DBLOCK=8", "-DORDER=rows", "-DSCALE=0.5", "-DTILE=8", "-DUNROLL=2"));
+  EXPECT_THAT(k.definitions(first),
+              ElementsAre("-DBLOCK=8", "-DORDER=rows", "-DSCALE=0.5", "-DTILE=8", "-DUNROLL=2"));
   EXPECT_THAT(k.flags_of(first), ElementsAre("-O3", "-DN=40", "-DORDER_rows=1"));
 }
 
@@ -104,12 +106,14 @@ TEST(SourceKernel, WhatIsWrongIsOneLineWithItsKey) {
   } cases[] = {
       {"/language", "\"fortran\"", R"(language: expected "c" or "c++", found "fortran".)"},
       {"/source", "\"none.c\"", "source: none.c: cannot be read"},
-      {"/source", "\"/etc/passwd\"", R"(source: "/etc/passwd" is an absolute path; expected a file of the job file's folder)"},
+      {"/source", "\"/etc/passwd\"",
+       R"(source: "/etc/passwd" is an absolute path; expected a file of the job file's folder)"},
       {"/source", "\"../up.c\"", R"("../up.c" leads out of the folder)"},
       {"/source", "\"a//b.c\"", "has an empty part"},
       {"/source", "\"a\\u001b[2J.c\"", R"("a\x1b[2J.c" has characters that are no text)"},
       {"/source", "7", "source: expected"},
-      {"/function", "\"2d\"", R"(function: expected a name for C: letters, digits and underscores, starting with a letter, found "2d")"},
+      {"/function", "\"2d\"",
+       R"(function: expected a name for C: letters, digits and underscores, starting with a letter, found "2d")"},
       {"/function", "\"while\"", "is a keyword of C or C++"},
       {"/function", "\"f(); system\"", "function: expected a name for C"},
       {"/sizes/height", "-1", "sizes.height: expected an integer from 0 to 2^40, found -1."},
@@ -121,7 +125,8 @@ TEST(SourceKernel, WhatIsWrongIsOneLineWithItsKey) {
       {"/arguments", "{}", "arguments: expected a list"},
       {"/arguments/0", "3", "arguments[0]: expected an object, found 3."},
       {"/arguments/0/type", "\"float\"", "arguments[0]: type: expected one of bool, int8"},
-      {"/arguments/0/shape/0", "\"hight + 2\"", "column 1: unknown name hight; known are the sizes height, width; found \"hight + 2\"."},
+      {"/arguments/0/shape/0", "\"hight + 2\"",
+       "column 1: unknown name hight; known are the sizes height, width; found \"hight + 2\"."},
       {"/arguments/0/shape/0", "\"height // (width - 40)\"", "column 8: division by zero"},
       {"/arguments/0/shape/0", "\"height ** 20\"", "the value does not fit 64 bits"},
       {"/arguments/0/shape/0", "1.5", "expected an integer or an expression in quotes"},
@@ -138,7 +143,8 @@ TEST(SourceKernel, WhatIsWrongIsOneLineWithItsKey) {
       {"/arguments/1/role", "\"in\"", "tolerance: is of outputs, and the role is \"in\"."},
       {"/arguments/1/tolerance/absolute", "-1", "tolerance.absolute: expected"},
       {"/arguments/2/value", "\"height * 1000000000\"", "30000000000 does not fit int32"},
-      {"/arguments/2/shape", "[4]", "expected either \"shape\", of a buffer, or \"value\", of a scalar, found both."},
+      {"/arguments/2/shape", "[4]",
+       "expected either \"shape\", of a buffer, or \"value\", of a scalar, found both."},
       {"/arguments/2/type", "\"float16\"", "a scalar is of bool, int8"},
       {"/arguments/2/vlaue", "3", "vlaue"},
       {"/knobs", "[1]", "knobs: expected an object"},
@@ -152,14 +158,19 @@ TEST(SourceKernel, WhatIsWrongIsOneLineWithItsKey) {
       {"/knobs/TILE", "[18446744073709551615]", "knobs.TILE: expected integers of 64 bits"},
       {"/knobs/TILE", "{\"from\": 4, \"to\": 2}", "knobs.TILE.to: expected"},
       {"/knobs/TILE", "{\"from\": 1, \"to\": 100000}", "knobs.TILE: expected 1 to 4096 values, found more."},
-      {"/knobs/TILE", "{\"from\": 5, \"to\": 7, \"powers_of\": 2}", "knobs.TILE: expected 1 to 4096 values, found none."},
-      {"/knobs/TILE", "{\"from\": 1, \"to\": 8, \"step\": 2, \"powers_of\": 2}", "expected either this or \"step\""},
-      {"/knobs/ORDER", R"(["a\"b"])", R"(knobs.ORDER: expected words of letters, digits, _ . + and -, found "a"b")"},
+      {"/knobs/TILE", "{\"from\": 5, \"to\": 7, \"powers_of\": 2}",
+       "knobs.TILE: expected 1 to 4096 values, found none."},
+      {"/knobs/TILE", "{\"from\": 1, \"to\": 8, \"step\": 2, \"powers_of\": 2}",
+       "expected either this or \"step\""},
+      {"/knobs/ORDER", R"(["a\"b"])",
+       R"(knobs.ORDER: expected words of letters, digits, _ . + and -, found "a"b")"},
       {"/knobs/ORDER", "[\"1;system(0)\"]", "knobs.ORDER: expected words of letters"},
       {"/knobs/ORDER", "[\"a b\"]", "knobs.ORDER: expected words of letters"},
       {"/knobs/ORDER", "[\"columns\"]", "one of \"columns\"; found \"rows\""},
-      {"/constraints/0", "\"TILE * UNROL <= 16\"", "constraints[0]: column 8: unknown name UNROL; in \"TILE * UNROL <= 16\""},
-      {"/constraints/0", "\"TILE / UNROLL\"", "constraints[0]: column 6: expected // (a quotient rounded down), found /"},
+      {"/constraints/0", "\"TILE * UNROL <= 16\"",
+       "constraints[0]: column 8: unknown name UNROL; in \"TILE * UNROL <= 16\""},
+      {"/constraints/0", "\"TILE / UNROLL\"",
+       "constraints[0]: column 6: expected // (a quotient rounded down), found /"},
       {"/constraints/0", "\"TILE % (UNROLL - 1) == 0\"", "the divisor may be 0"},
       {"/constraints/0", "\"TILE > 8\"", "knobs: "},
       {"/constraints/0", "7", "constraints[0]: expected an expression in quotes"},
@@ -179,8 +190,10 @@ TEST(SourceKernel, WhatIsWrongIsOneLineWithItsKey) {
       {"/reference", "\"plain\"", "reference: expected \"default\""},
       {"/reference/source", "\"gone.c\"", "reference.source: gone.c: cannot be read"},
       {"/reference", "{\"function\": \"stencil\"}", "reference: the kernel is its own reference"},
-      {"/reference", "{\"files\": {}}", "reference.files: expected a file for each output, found none for out"},
-      {"/reference", "{\"files\": {\"out\": \"start.npy\", \"n\": \"start.npy\"}}", "reference.files: there is no output \"n\""},
+      {"/reference", "{\"files\": {}}",
+       "reference.files: expected a file for each output, found none for out"},
+      {"/reference", "{\"files\": {\"out\": \"start.npy\", \"n\": \"start.npy\"}}",
+       "reference.files: there is no output \"n\""},
       {"/sources", "\"a.c\"", "sources"},
   };
   ASSERT_TRUE(read(whole).is_ok());
@@ -200,9 +213,12 @@ TEST(SourceKernel, FilesStayInTheirFolderAndHaveAnEnd) {
   const struct {
     const char *name, *text, *message;
   } cases[] = {
-      {"stencil.c", "#include \"/etc/passwd\"\n", "stencil.c:1: #include \"/etc/passwd\": \"/etc/passwd\" is an absolute path"},
-      {"stencil.c", "\n#include \"../x.h\"\n", "stencil.c:2: #include \"../x.h\": \"../x.h\" leads out of the folder"},
-      {"inner/more.h", "#include \"tile.h\"\n", "inner/tile.h includes inner/more.h includes inner/tile.h: a circle."},
+      {"stencil.c", "#include \"/etc/passwd\"\n",
+       "stencil.c:1: #include \"/etc/passwd\": \"/etc/passwd\" is an absolute path"},
+      {"stencil.c", "\n#include \"../x.h\"\n",
+       "stencil.c:2: #include \"../x.h\": \"../x.h\" leads out of the folder"},
+      {"inner/more.h", "#include \"tile.h\"\n",
+       "inner/tile.h includes inner/more.h includes inner/tile.h: a circle."},
       {"stencil.c", "#include \"stencil.c\"\n", "stencil.c includes stencil.c: a circle."},
   };
   for (const auto& c : cases) {
@@ -235,23 +251,95 @@ TEST(SourceKernel, AFolderOfThisMachineHasNoWayOut) {
   const auto folder = job_folder(outside.file("job"));
   EXPECT_EQ(*folder->read("a.c", 100), "int a;");
   for (const char* name : {"link.c", "inner/up/secret.c"})
-    EXPECT_THAT(folder->read(name, 100).message(), HasSubstr("leads out of the job file's folder by a link")) << name;
+    EXPECT_THAT(folder->read(name, 100).message(), HasSubstr("leads out of the job file's folder by a link"))
+        << name;
   EXPECT_THAT(folder->read("a.c", 3).message(), HasSubstr("a.c"));
   EXPECT_FALSE(folder->read("inner", 100).is_ok());
 }
 
 TEST(SourceKernel, FlagsThatOnlyOptimiseAreAllowed) {
-  for (const char* flag : {"-O3", "-Ofast", "-march=native", "-mavx512f", "-mprefer-vector-width=512", "-std=c++20", "-std=gnu11", "-funroll-loops",
-                           "-fno-tree-vectorize", "-ffast-math", "-fopenmp", "-fopenmp-simd", "-ffp-contract=fast", "-DA=1", "-DB", "-UB", "-Wall",
-                           "-Wno-unused", "--param=max-unroll-times=4", "-pthread", "-lm", "-fvect-cost-model=dynamic", "-fschedule-insns2",
-                           "-finline-limit=100", "-fprefetch-loop-arrays", "-fslp-vectorize", "-fno-math-errno"})
+  for (const char* flag : {"-O3",
+                           "-Ofast",
+                           "-march=native",
+                           "-mavx512f",
+                           "-mprefer-vector-width=512",
+                           "-std=c++20",
+                           "-std=gnu11",
+                           "-funroll-loops",
+                           "-fno-tree-vectorize",
+                           "-ffast-math",
+                           "-fopenmp",
+                           "-fopenmp-simd",
+                           "-ffp-contract=fast",
+                           "-DA=1",
+                           "-DB",
+                           "-UB",
+                           "-Wall",
+                           "-Wno-unused",
+                           "--param=max-unroll-times=4",
+                           "-pthread",
+                           "-lm",
+                           "-fvect-cost-model=dynamic",
+                           "-fschedule-insns2",
+                           "-finline-limit=100",
+                           "-fprefetch-loop-arrays",
+                           "-fslp-vectorize",
+                           "-fno-math-errno"})
     EXPECT_TRUE(check_flag(flag).is_ok()) << flag;
-  for (const char* flag : {"", "-o", "-o/tmp/x", "-oout", "-I/etc", "-include", "-B/tmp", "-wrapper", "@file", "-fplugin=a.so", "-fplugin-arg-a-b=c",
-                           "-specs=x", "-Wl,-rpath,/", "-Wp,-MD,x", "-Wa,-a", "-x", "-E", "-S", "-M", "-MD", "-MF", "-save-temps", "-fdump-tree-all",
-                           "-fprofile-generate", "-fprofile-use=/etc/passwd", "-fauto-profile", "-fopt-info=x", "-fsanitize=address",
-                           "-fuse-ld=gold", "-flto", "-L/tmp", "-l:x.a", "-lc", "-T", "-Xlinker", "-fstack-usage", "-fcallgraph-info",
-                           "-ftree-dump-x", "-D1", "-DA=\"b\"", "-DA=$(x)", "-DA=a;b", "-O3 -o x", "-std=c++20\n", "stencil.c", "-", "--help",
-                           "-fmodules-ts", "-fdirectives-only", "-iquote/etc", "-isystem", "-imacros", "-idirafter", "-mrecord-gcc-switches\x1b"})
+  for (const char* flag : {"",
+                           "-o",
+                           "-o/tmp/x",
+                           "-oout",
+                           "-I/etc",
+                           "-include",
+                           "-B/tmp",
+                           "-wrapper",
+                           "@file",
+                           "-fplugin=a.so",
+                           "-fplugin-arg-a-b=c",
+                           "-specs=x",
+                           "-Wl,-rpath,/",
+                           "-Wp,-MD,x",
+                           "-Wa,-a",
+                           "-x",
+                           "-E",
+                           "-S",
+                           "-M",
+                           "-MD",
+                           "-MF",
+                           "-save-temps",
+                           "-fdump-tree-all",
+                           "-fprofile-generate",
+                           "-fprofile-use=/etc/passwd",
+                           "-fauto-profile",
+                           "-fopt-info=x",
+                           "-fsanitize=address",
+                           "-fuse-ld=gold",
+                           "-flto",
+                           "-L/tmp",
+                           "-l:x.a",
+                           "-lc",
+                           "-T",
+                           "-Xlinker",
+                           "-fstack-usage",
+                           "-fcallgraph-info",
+                           "-ftree-dump-x",
+                           "-D1",
+                           "-DA=\"b\"",
+                           "-DA=$(x)",
+                           "-DA=a;b",
+                           "-O3 -o x",
+                           "-std=c++20\n",
+                           "stencil.c",
+                           "-",
+                           "--help",
+                           "-fmodules-ts",
+                           "-fdirectives-only",
+                           "-iquote/etc",
+                           "-isystem",
+                           "-imacros",
+                           "-idirafter",
+                           "-mrecord-gcc-switches\x1b"})
     EXPECT_FALSE(check_flag(flag).is_ok()) << flag;
   EXPECT_FALSE(check_flag(std::string("-D") + std::string(1000, 'a')).is_ok());
 }
@@ -271,7 +359,9 @@ TEST(SourceKernel, ADocumentIsReadBackAsItWas) {
 TEST(SourceKernel, ADigestTellsApartWhatMayChangeAnAnswer) {
   const std::string plain = source_digest(**read(stencil()));
   Files spaced = stencil_files();
-  spaced.texts["stencil.c"] = "/* a comment */\n#include <stdint.h>\n#include \"inner/tile.h\"\n\nvoid stencil( const float *in, float *out, int n ) { }";
+  spaced.texts["stencil.c"] =
+      "/* a comment */\n#include <stdint.h>\n#include \"inner/tile.h\"\n\nvoid stencil( const float *in, "
+      "float *out, int n ) { }";
   EXPECT_EQ(source_digest(**read(stencil(), spaced)), plain);
   for (const char* name : {"stencil.c", "inner/tile.h", "inner/more.h", "plain.c"}) {
     Files changed = stencil_files();
@@ -279,10 +369,18 @@ TEST(SourceKernel, ADigestTellsApartWhatMayChangeAnAnswer) {
     EXPECT_NE(source_digest(**read(stencil(), changed)), plain) << name;
   }
   const std::pair<const char*, const char*> changes[] = {
-      {"/sizes/width", "41"},          {"/arguments/0/type", "\"float64\""}, {"/arguments/0/contents", "\"zeros\""},
-      {"/arguments/3/value", "0.5"},   {"/arguments/1/tolerance", "{}"},     {"/knobs/TILE", "[8, 2]"},
-      {"/constraints/0", "\"TILE<2**9\""}, {"/default/UNROLL", "1"},         {"/flags/0", "\"-O2\""},
-      {"/compiler", "\"clang\""},      {"/language", "\"c++\""},             {"/flops", "1"},
+      {"/sizes/width", "41"},
+      {"/arguments/0/type", "\"float64\""},
+      {"/arguments/0/contents", "\"zeros\""},
+      {"/arguments/3/value", "0.5"},
+      {"/arguments/1/tolerance", "{}"},
+      {"/knobs/TILE", "[8, 2]"},
+      {"/constraints/0", "\"TILE<2**9\""},
+      {"/default/UNROLL", "1"},
+      {"/flags/0", "\"-O2\""},
+      {"/compiler", "\"clang\""},
+      {"/language", "\"c++\""},
+      {"/flops", "1"},
       {"/reference", "\"default\""},
   };
   std::set<std::string> all = {plain};
@@ -298,7 +396,8 @@ TEST(SourceKernel, ADigestTellsApartWhatMayChangeAnAnswer) {
 // Documents come from clients and from files: whatever they say, they are refused in one line or are valid.
 TEST(SourceKernel, DamagedDocumentsAreRefusedOrValid) {
   const std::string whole = source_document(**read(stencil()));
-  for (size_t length = 0; length < whole.size(); length += 7) EXPECT_FALSE(parse_source_document(whole.substr(0, length)).is_ok()) << length;
+  for (size_t length = 0; length < whole.size(); length += 7)
+    EXPECT_FALSE(parse_source_document(whole.substr(0, length)).is_ok()) << length;
   size_t refused = 0;
   Seeds seeds(81, 400);
   for (const uint32_t seed : seeds) {

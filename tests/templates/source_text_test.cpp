@@ -8,12 +8,16 @@ namespace tuner {
 namespace {
 
 TEST(SourceText, WhiteSpaceAndCommentsDoNotCount) {
-  const std::string plain = "#define F(x) ((x)+1)\nint f(int a,int b){return F(a)- -b/2;}\nconst char*s=\"a  b\";\n";
+  const std::string plain =
+      "#define F(x) ((x)+1)\nint f(int a,int b){return F(a)- -b/2;}\nconst char*s=\"a  b\";\n";
   const char* const same[] = {
-      "#define F(x) ((x) + 1) // adds one\nint f(int a, int b) {\n  return F(a) - -b / 2; /* half */\n}\n\nconst char* s = \"a  b\";",
-      "// a head\n\n#  define F(x) ((x)\\\n+1)\r\nint f(int a,int b)\r\n{ return F(a)- -b/2; }\nconst char *s\n=\n\"a  b\";\n\n",
+      "#define F(x) ((x) + 1) // adds one\nint f(int a, int b) {\n  return F(a) - -b / 2; /* half "
+      "*/\n}\n\nconst char* s = \"a  b\";",
+      "// a head\n\n#  define F(x) ((x)\\\n+1)\r\nint f(int a,int b)\r\n{ return F(a)- -b/2; }\nconst char "
+      "*s\n=\n\"a  b\";\n\n",
       "/* two\nlines */ #define F(x)((x)+1)\nint f(int/**/a,int b){return F(a)- -b/2;}const char*s=\"a  b\";",
-      "#define F(x) ((x)+1)\nin\\\nt f(int a,int b){return F(a)- -b/\\\n2;}\nconst char*s=\"a  b\"; // the end \\\n goes on",
+      "#define F(x) ((x)+1)\nin\\\nt f(int a,int b){return F(a)- -b/\\\n2;}\nconst char*s=\"a  b\"; // the "
+      "end \\\n goes on",
   };
   for (const char* text : same) EXPECT_EQ(normalized_source(text), normalized_source(plain)) << text;
 }
@@ -38,12 +42,14 @@ TEST(SourceText, WhatChangesTheMeaningCounts) {
       {"x; // %RANGE% T tile 1:4:1", "x; // %RANGE% T tile 1:8:1"},
       {"x; // %RANGE% T tile 1:4:1", "x;"},
   };
-  for (const auto& [a, b] : different) EXPECT_NE(normalized_source(a), normalized_source(b)) << a << " and " << b;
+  for (const auto& [a, b] : different)
+    EXPECT_NE(normalized_source(a), normalized_source(b)) << a << " and " << b;
 }
 
 TEST(SourceText, AnythingIsReadToItsEnd) {
-  for (const char* text : {"\"open", "'open\nx", "/* open", "R\"(open", "R\"a-name-of-more-than-16-bytes(x)\"", "\\", "// \\", "#", "",
-                           "\\\n\\\n", "1'", "#include \"", "\xff\xfe", "/", "/\\\n*", "a/\\\n/b\nc"})
+  for (const char* text :
+       {"\"open", "'open\nx", "/* open", "R\"(open", "R\"a-name-of-more-than-16-bytes(x)\"", "\\", "// \\",
+        "#", "", "\\\n\\\n", "1'", "#include \"", "\xff\xfe", "/", "/\\\n*", "a/\\\n/b\nc"})
     EXPECT_LE(normalized_source(text).size(), 2 * std::string_view(text).size() + 2) << text;
   EXPECT_EQ(normalized_source("a/\\\n/b\nc"), "a c\n");
   EXPECT_EQ(normalized_source(std::string("a\0b", 3)), normalized_source(std::string("a \0 b", 5)));

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/c_names.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/mapped_file.h"
 #include "compiler_core/base/output_file.h"
-#include "compiler_core/base/c_names.h"
 
 namespace tuner {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "tuner/bundle/bundle.h"
 #include "compiler_core/base/c_names.h"
+#include "tuner/bundle/bundle.h"
 
 namespace tuner {
 namespace {

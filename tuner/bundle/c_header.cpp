@@ -3,8 +3,8 @@
 #include <cctype>
 #include <sstream>
 
-#include "tuner/bundle/c_signature.h"
 #include "compiler_core/base/c_names.h"
+#include "tuner/bundle/c_signature.h"
 
 namespace tuner {
 

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "compiler_core/base/c_names.h"
 #include "tuner/answers/lock_update.h"
 #include "tuner/bundle/bundle.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/cli/command.h"
-#include "compiler_core/base/c_names.h"
 #include "tuner/jobs/locked_tasks.h"
 #include "tuner/study/present.h"
 #include "tuner/text/facts.h"

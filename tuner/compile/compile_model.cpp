@@ -10,6 +10,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/backend.h"
+#include "compiler_core/base/c_names.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/mapped_file.h"
 #include "compiler_core/graph/passes.h"
@@ -17,7 +18,6 @@
 #include "compiler_core/runtime/kernel.h"
 #include "db/resolve/resolve.h"
 #include "tuner/bundle/bundle_folder.h"
-#include "compiler_core/base/c_names.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/jobs/job_groups.h"
 #include "tuner/jobs/locked_tasks.h"

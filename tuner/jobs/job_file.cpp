@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/c_names.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/measure_limits.h"
 #include "compiler_core/host_spelling.h"
@@ -12,7 +13,6 @@
 #include "templates/schedule_template.h"
 #include "templates/source_kernel/source_kernel_json.h"
 #include "templates/workload/workload_json.h"
-#include "compiler_core/base/c_names.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner {
@@ -86,7 +86,8 @@ void read_algorithms(ObjectReader& in, std::string& algorithms) {
 
 // A kernel of the user's: its files are beside the job file. One that this program knows may be named by its key instead.
 Workload read_any_workload(ObjectReader& in, const json& object, const JobFolder* folder) {
-  if (!object.is_object() || object.value("op", json()) != "kernel" || object.contains("key")) return read_workload(in);
+  if (!object.is_object() || object.value("op", json()) != "kernel" || object.contains("key"))
+    return read_workload(in);
   in.get("op");
   if (folder == nullptr) {
     in.refuse("source", "the files of a kernel are not here; hand the job file over by its path.");
@@ -155,7 +156,8 @@ bool is_search_name(std::string_view name) {
   return std::ranges::find(strategy_names(), name) != strategy_names().end();
 }
 
-Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name, const JobFolder* folder) {
+Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name,
+                                             const JobFolder* folder) {
   Result<std::vector<JobEntry>> entries = read_document(text, folder);
   if (!entries)
     return Status(StatusCode::kInvalidArgument, json_input::one_line(str(name, ": ", entries.message())));

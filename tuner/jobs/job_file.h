@@ -40,7 +40,8 @@ class JobFolder;
 
 // Returns the entries, at least one. InvalidArgument otherwise. `name` stands for the file in messages. `folder`: of the files that
 // entries name; null: they are not here, and such an entry is refused.
-Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name, const JobFolder* folder = nullptr);
+Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name,
+                                             const JobFolder* folder = nullptr);
 // Never returns NotFound: a missing file is the user's mistake, InvalidArgument. `-` reads standard input.
 Result<std::vector<JobEntry>> read_job_file(const std::string& path);
 

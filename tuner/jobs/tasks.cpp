@@ -4,10 +4,10 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/backend.h"
+#include "compiler_core/base/c_names.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/graph/graph.h"
 #include "templates/workload/task_memory.h"
-#include "compiler_core/base/c_names.h"
 
 namespace tuner {
 

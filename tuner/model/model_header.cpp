@@ -3,8 +3,8 @@
 #include <set>
 #include <sstream>
 
-#include "tuner/bundle/c_header.h"
 #include "compiler_core/base/c_names.h"
+#include "tuner/bundle/c_header.h"
 #include "tuner/model/model_table.h"
 
 namespace tuner {

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "bundle/runtime_header.h"  // generated
+#include "compiler_core/base/c_names.h"
 #include "compiler_core/base/mapped_file.h"
 #include "compiler_core/codegen/library.h"
 #include "tuner/bundle/bundle_package.h"
-#include "compiler_core/base/c_names.h"
 #include "tuner/model/model_header.h"
 #include "tuner/model/model_table.h"
 #include "tuner/model/placed_model.h"

@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
+#include "compiler_core/base/c_names.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/json_reader.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/model_library.h"
-#include "compiler_core/base/c_names.h"
 #include "tuner/model/model_run.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"

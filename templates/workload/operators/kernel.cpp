@@ -15,7 +15,8 @@ constexpr std::string_view kSource = " source=";
 std::string argument_text(const SourceArgument& a) {
   if (a.scalar) {
     // A scalar of floats stands in the digest; here a person reads what tells tasks apart.
-    return str(a.name, "=", dtype_name(a.dtype), ":", is_float(a.dtype) ? shortest_text(a.number) : std::to_string(a.integer));
+    return str(a.name, "=", dtype_name(a.dtype), ":",
+               is_float(a.dtype) ? shortest_text(a.number) : std::to_string(a.integer));
   }
   static constexpr std::string_view kRoles[] = {"", "out:", "inout:"};
   std::string shape;
@@ -32,7 +33,8 @@ std::string text_of(const SourceKernel& kernel, std::string_view digest) {
 
 Status set_kernel(KernelWorkload& w, std::shared_ptr<const SourceKernel> kernel, std::string_view digest) {
   w.text = text_of(*kernel, digest);
-  const auto out = std::ranges::find_if(kernel->arguments, [](const SourceArgument& a) { return !a.scalar && a.role != SourceRole::kIn; });
+  const auto out = std::ranges::find_if(
+      kernel->arguments, [](const SourceArgument& a) { return !a.scalar && a.role != SourceRole::kIn; });
   w.dtype = out->dtype;
   w.kernel = std::move(kernel);
   return Status::ok();
@@ -62,7 +64,8 @@ class KernelFacts final : public OperatorFacts<KernelWorkload> {
       if (!kernel.arguments[i].scalar && buffers++ == place) return i;
     return kernel.arguments.size();
   }
-  std::optional<Result<std::string>> operand(const KernelWorkload& w, size_t place, uint64_t seed) const override {
+  std::optional<Result<std::string>> operand(const KernelWorkload& w, size_t place,
+                                             uint64_t seed) const override {
     return operand_bytes(*w.kernel, argument_of(*w.kernel, place), seed);
   }
   std::optional<Result<std::string>> answer(const KernelWorkload& w, size_t place) const override {

@@ -56,8 +56,13 @@ class OperatorFacts {
   virtual bool shares_errors() const { return false; }
   // The bytes of an argument before a call, where the operator says what they are; else numbers are drawn. `place`: of math()'s
   // arguments. And the right answer for an output, where it is brought and not computed.
-  virtual std::optional<Result<std::string>> operand(const W& /*w*/, size_t /*place*/, uint64_t /*seed*/) const { return std::nullopt; }
-  virtual std::optional<Result<std::string>> answer(const W& /*w*/, size_t /*place*/) const { return std::nullopt; }
+  virtual std::optional<Result<std::string>> operand(const W& /*w*/, size_t /*place*/,
+                                                     uint64_t /*seed*/) const {
+    return std::nullopt;
+  }
+  virtual std::optional<Result<std::string>> answer(const W& /*w*/, size_t /*place*/) const {
+    return std::nullopt;
+  }
   // What drawn elements of an operand are multiplied by (tolerance.h).
   virtual float drawn_factor(const W& /*w*/, std::string_view /*operand*/) const { return 1; }
 
