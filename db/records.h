@@ -305,13 +305,13 @@ struct TunedConfig {
   int64_t finished_at_us = 0;
 };
 
-// A document computed from records: a predictor, a cover set.
+// A document computed from records, as a predictor or a cover set, or one that keys of tasks name.
 struct LearnedRow {
   int64_t id = 0;
   std::string kind;        // "predictor", "cover": its writer defines the document
   std::string op, target;  // operator and target it is about; empty: several
   int64_t until_record_id = 0;
-  std::string document;  // JSON
+  std::string document;  // JSON; of kind "source": bytes (db/resolve/documents.h)
   int64_t made_at_us = 0;
 };
 
