@@ -161,6 +161,8 @@ TEST_F(RacesTest, ARaceUnderWayOutlivesTheProcessWithItsLeases) {
   EXPECT_EQ(next->attempt, 2);
   EXPECT_GT(next->fencing, leased->fencing) << "tokens grow over a restart, too";
   EXPECT_EQ(next->grants, (std::vector<Grant>{{1, "w1", "i1"}, {2, "w2", "i2"}}));
+  EXPECT_EQ(store_->requeue_race("race j1/1", 1).code(), StatusCode::kNotFound) << "w1's lease is not w2's";
+  EXPECT_EQ(store_->open_races("j1")->at(0).worker_id, "w2");
   ASSERT_OK(store_->end_race("race j1/1", nullptr, "no worker could run it"));
   EXPECT_EQ(*store_->race_grants("race j1/1"), next->grants) << "also when it has ended: results come late";
   EXPECT_EQ(store_->race_grants("race j9/1").status().code(), StatusCode::kNotFound);

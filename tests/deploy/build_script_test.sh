@@ -109,6 +109,12 @@ rm build/release/configured_with; touch "$FAKE/cmake_fails"
 rm "$FAKE/cmake_fails"
 expect 1 "after a failed configuration" deploy/build.sh release
 
+# Nor is it taken for the one before it: what that one asked for is configured anew.
+touch "$FAKE/cmake_fails"
+! TUNER_WERROR=ON deploy/build.sh release >/dev/null 2>&1 || fail "a failed configuration was taken for a good one"
+rm "$FAKE/cmake_fails"
+expect 1 "after another configuration failed" deploy/build.sh release
+
 # Optional packages that cannot be had: test.sh goes on without them, and what is configured is what is there.
 sed -i '/^libonnx-testdata/d' "$FAKE/packages"; touch "$FAKE/apt_fails"
 expect 0 "no libonnx-testdata to be had" deploy/test.sh

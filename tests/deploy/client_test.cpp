@@ -126,13 +126,17 @@ TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
     const std::vector<Job> again = client.submit({kJob}, same);
     EXPECT_EQ(again.at(0).id, jobs.at(0).id) << "no second job";
   });
+  int64_t latest = 0;
   client.watch(
       jobs.at(0).id,
-      [&](const Event&) {
+      [&](const Event& event) {
         ++events;
+        EXPECT_GE(event.seq, latest) << "told again after the break";
+        latest = std::max(latest, event.seq);
         return true;
       },
       options);
+  EXPECT_GT(latest, 0);
   resubmitter.join();
   client.wait(client.submit({kJob}, same).at(0), 240);
   EXPECT_EQ(client.jobs().at(0).state, "finished");

@@ -320,6 +320,24 @@ TEST(GainEstimate, ReadsRacesRoofsAndThatASpaceIsUsedUp) {
   EXPECT_NEAR(*gain_of(*h, Before::kDefault), 1 - 890 / raced, 1e-9);
 }
 
+TEST(GainEstimate, ALostDeviceIsNoTrialOfTheSearch) {
+  tuner::TemporaryFolder folder;
+  const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  const JobRow::Task task = matmul(64);
+  add_search(*store, "j1", task, 5);
+  ASSERT_TRUE(store->add_job({.id = "j2", .request_id = "j2", .tasks = {task}, .trials = 1}).is_ok());
+  std::vector<TrialRow> lost = {store->trial("j1.1")->trial};
+  lost[0].id.clear();
+  lost[0].job_id = "j2";
+  ASSERT_TRUE(store->add_trials(lost).is_ok());
+  MeasureRecord nothing{.trial_id = lost[0].id, .outcome = Outcome::kDeviceLost};
+  nothing.environment = store->trial("j1.1")->record->environment;
+  ASSERT_TRUE(store->add_records({nothing}).is_ok());
+  const auto estimate = GainEstimate::read(*store);
+  ASSERT_TRUE(estimate.is_ok()) << estimate.message();
+  EXPECT_EQ(estimate->history_of(task)->trials(), 5);
+}
+
 // Of a task whose configs were all measured nothing is left to gain, but what staleness may cost.
 TEST(TaskEstimate, AStaleAnswerMayGainWhatItsCausesMayCost) {
   tuner::TemporaryFolder folder;

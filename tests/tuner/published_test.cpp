@@ -69,6 +69,17 @@ TEST(Published, AClockExplainsAsMuchAsItChanged) {
   EXPECT_EQ(verdict(published(), again(0.94e6, 950)), kInside);
 }
 
+// Its pulses were of another kind: what they took says nothing of the clock.
+TEST(Published, TheRatioOfAnotherHarnessSaysNothingOfTheClock) {
+  TunedConfig before = published();
+  before.environment.harness_abi = 5;
+  RaceRow now = again(1.06e6, 1050);
+  now.environment.harness_abi = 5;
+  EXPECT_NEAR(clock_now(before, now), 1000.0 / 1050, 1e-9);
+  now.environment.harness_abi = 6;
+  EXPECT_EQ(clock_now(before, now), 1);
+}
+
 TEST(Published, MemoryExplainsAsMuchAsItChangedAndBeyondThatNothingIsSaid) {
   EXPECT_EQ(verdict(published(), again(1.06e6, 1000, 64e3)), kInside);
   EXPECT_EQ(verdict(published(), again(1.09e6, 1000, 64e3)), kOutside) << "more than the sentinel";
