@@ -80,7 +80,7 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
     running_.erase(lease.trial_id());
     // Timed while something else slowed the machine down, for longer than its patience: once more. After that
     // it stands as it is, and its sentinels say so.
-    const bool slowed = reply.is_ok() && reply->outcome == "ok" && !on_device(lease) &&
+    const bool slowed = reply.is_ok() && reply->outcome == Outcome::kOk && !on_device(lease) &&
                         (2 * static_cast<size_t>(reply->disturbed) > reply->run_ns.size() ||
                          calm_memory_->disturbed(std::max(reply->memory_before_ns, reply->memory_after_ns)));
     disturbed_in_a_row_ = slowed ? disturbed_in_a_row_ + 1 : 0;
