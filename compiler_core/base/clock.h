@@ -1,5 +1,5 @@
 // Time: wall time for people and files, also as text; and a steady clock, for limits. (Tests that need a
-// clock standing still use tuner/daemon/clock.h.)
+// clock standing still use tuner/daemon/rooms/clock.h.)
 #pragma once
 
 #include <chrono>

@@ -8,6 +8,7 @@
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/backend.h"
 #include "compiler_core/codegen/cpu_features.h"
+#include "compiler_core/codegen/emitter.h"
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/codegen/machine.h"
 #include "compiler_core/lower/lower.h"
@@ -18,6 +19,7 @@ namespace tuner {
 namespace {
 
 using codegen::Emitter;
+using codegen::IrWriter;
 using codegen::Machine;
 using codegen::Workspace;
 
@@ -60,6 +62,11 @@ std::string pack_entry_of(const Program& program) { return program.name + "_pack
 
 enum class Part { kAll, kKernel, kPacking };
 
+Result<Workspace> emit_into(const Compiled& c, const Program& lowered, const std::string& entry) {
+  IrWriter ir(*c.module, c.machine->traits());
+  return Emitter(ir).emit(lowered, entry);
+}
+
 // As the emitter leaves it.
 Result<Compiled> emitted(const Program& program, Part part, const Target& target,
                          const CompileOptions& options) {
@@ -71,12 +78,11 @@ Result<Compiled> emitted(const Program& program, Part part, const Target& target
   c.machine->prepare(*c.module);
   if (part != Part::kPacking) {
     ASSIGN_OR_RETURN(const Program lowered, lowered_for(program, *c.machine, options));
-    ASSIGN_OR_RETURN(c.workspace, Emitter(*c.module, c.machine->traits()).emit(lowered, program.name));
+    ASSIGN_OR_RETURN(c.workspace, emit_into(c, lowered, program.name));
   }
   if (program.packing != nullptr && part != Part::kKernel) {
     ASSIGN_OR_RETURN(const Program packing, lowered_for(*program.packing, *c.machine, options));
-    ASSIGN_OR_RETURN(const Workspace w,
-                     Emitter(*c.module, c.machine->traits()).emit(packing, pack_entry_of(program)));
+    ASSIGN_OR_RETURN(const Workspace w, emit_into(c, packing, pack_entry_of(program)));
     c.workspace.join(w);
   }
   return c;

@@ -96,15 +96,15 @@ void Emitter::call(llvm::Intrinsic::ID id, const std::vector<llvm::Value*>& argu
 }
 
 void Emitter::emit_region(const Stmt& body, const std::function<void()>& emit_body) {
-  region_.has_tiles = uses_tiles(body);
+  scope_.region.has_tiles = uses_tiles(body);
   configure_tiles();
   emit_body();
-  if (region_.has_tiles) call(llvm::Intrinsic::x86_tilerelease, {});
+  if (scope_.region.has_tiles) call(llvm::Intrinsic::x86_tilerelease, {});
   b_.CreateRetVoid();
 }
 
 void Emitter::configure_tiles() {
-  if (region_.has_tiles) call(llvm::Intrinsic::x86_ldtilecfg, {tile_config_});
+  if (scope_.region.has_tiles) call(llvm::Intrinsic::x86_ldtilecfg, {tile_config_});
 }
 
 // Which tile of its fragment begins at `element`.
@@ -125,7 +125,7 @@ int64_t Emitter::tile_number(const IntrinsicOperand& operand, const ExprNode& el
 
 void Emitter::emit_intrinsic(const StmtNode& s) {
   if (!is_tile_intrinsic(s)) return refuse("intrinsic ", s.name, " is a GPU statement");
-  if (lane_var_ != nullptr) return refuse("intrinsic ", s.name, " stands inside a vectorized loop");
+  if (lanes_.var != nullptr) return refuse("intrinsic ", s.name, " stands inside a vectorized loop");
   const Intrinsic& intrinsic = *find_intrinsic(s.name);
   if (is_on_vectors(intrinsic)) return emit_vector_intrinsic(s, intrinsic);
   std::vector<llvm::Value*> arguments;
@@ -139,7 +139,8 @@ void Emitter::emit_intrinsic(const StmtNode& s) {
     }
     const std::vector<int64_t>& shape = element.buffer->shape;
     const size_t first = shape.size() - intrinsic.operands[o].shape.size();
-    arguments.push_back(pointer(element.buffer, analyze(element.buffer, element.operands)));
+    arguments.push_back(
+        addresses_.pointer(element.buffer, addresses_.analyze(element.buffer, element.operands)));
     arguments.push_back(int_of(product(shape, first + 1) * dtype_bytes(element.buffer->dtype)));
   }
   const llvm::Intrinsic::ID id = llvm::Intrinsic::lookupIntrinsicID(intrinsic.llvm);

@@ -4,27 +4,27 @@
 #include <array>
 #include <numbers>
 
-#include "compiler_core/codegen/emitter.h"
+#include "compiler_core/codegen/emit_math.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace tuner::codegen {
 
-llvm::Value* Emitter::number(llvm::Value* like, double value) {
+llvm::Value* MathEmitter::number(llvm::Value* like, double value) {
   return llvm::ConstantFP::get(like->getType(), value);
 }
 
-llvm::Value* Emitter::fused(llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+llvm::Value* MathEmitter::fused(llvm::Value* a, llvm::Value* b, llvm::Value* c) {
   if (!machine_.has_fma) return b_.CreateFAdd(b_.CreateFMul(a, b), c);
   return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
-llvm::Value* Emitter::horner(llvm::Value* x, std::initializer_list<double> coefficients) {
+llvm::Value* MathEmitter::horner(llvm::Value* x, std::initializer_list<double> coefficients) {
   llvm::Value* sum = nullptr;
   for (const double c : coefficients) sum = sum == nullptr ? number(x, c) : fused(sum, x, number(x, c));
   return sum;
 }
 
-llvm::Value* Emitter::per_lane_call(const char* symbol, std::span<llvm::Value* const> operands) {
+llvm::Value* MathEmitter::per_lane_call(const char* symbol, std::span<llvm::Value* const> operands) {
   const std::vector<llvm::Type*> types(operands.size(), b_.getDoubleTy());
   llvm::FunctionCallee f = module_.getOrInsertFunction(
       symbol, llvm::FunctionType::get(b_.getDoubleTy(), types, /*isVarArg=*/false));
@@ -40,14 +40,14 @@ llvm::Value* Emitter::per_lane_call(const char* symbol, std::span<llvm::Value* c
   return result;
 }
 
-llvm::Value* Emitter::in_type(llvm::Type* scalar, llvm::Value* x) {
+llvm::Value* MathEmitter::in_type(llvm::Type* scalar, llvm::Value* x) {
   llvm::Type* type = scalar;
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
     type = llvm::FixedVectorType::get(scalar, vector->getNumElements());
   return b_.CreateFPCast(x, type);
 }
 
-llvm::Value* Emitter::power(llvm::Value* a, llvm::Value* b) {
+llvm::Value* MathEmitter::power(llvm::Value* a, llvm::Value* b) {
   const std::array operands{in_type(b_.getDoubleTy(), a), in_type(b_.getDoubleTy(), b)};
   return b_.CreateFPCast(per_lane_call("pow", operands), a->getType());
 }
@@ -63,7 +63,7 @@ const char* library_function(UnaryOp op) {
 
 }  // namespace
 
-llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
+llvm::Value* MathEmitter::math(UnaryOp op, llvm::Value* x) {
   llvm::Type* type = x->getType();
   if (op == UnaryOp::kSqrt) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
   if (op == UnaryOp::kRsqrt)
@@ -108,7 +108,7 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
 
 // Where no instruction rounds, adding 2^23 (to doubles 2^52) does: the sum has no place for fractions. A
 // number of that size has none itself.
-llvm::Value* Emitter::rounded(llvm::Value* x) {
+llvm::Value* MathEmitter::rounded(llvm::Value* x) {
   if (machine_.has_fma) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
   llvm::Value* large = number(x, x->getType()->getScalarType()->isDoubleTy() ? 0x1p52 : 0x1p23);
   llvm::Value* of_its_sign = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
@@ -117,7 +117,7 @@ llvm::Value* Emitter::rounded(llvm::Value* x) {
   return b_.CreateSelect(b_.CreateFCmpOLT(size, large), whole, x);
 }
 
-llvm::Value* Emitter::tf32(llvm::Value* x) {
+llvm::Value* MathEmitter::tf32(llvm::Value* x) {
   llvm::Type* bits = b_.getInt32Ty();
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
     bits = llvm::FixedVectorType::get(bits, vector->getNumElements());
@@ -127,7 +127,7 @@ llvm::Value* Emitter::tf32(llvm::Value* x) {
 
 // e^x = 2^n * e^r, |r| <= ln(2)/2. Beyond the bounds x is clamped to, the last product is 0 or infinite by
 // itself; max and min are such that a NaN passes. 14 instructions of a vector with vscalefps.
-llvm::Value* Emitter::exp32(llvm::Value* x) {
+llvm::Value* MathEmitter::exp32(llvm::Value* x) {
   llvm::Value *most = number(x, 89), *least = number(x, -104);
   x = b_.CreateSelect(b_.CreateFCmpOLT(most, x), most, x);
   x = b_.CreateSelect(b_.CreateFCmpOGT(least, x), least, x);
@@ -144,7 +144,7 @@ llvm::Value* Emitter::exp32(llvm::Value* x) {
 }
 
 // y * 2^n, right below the normal range too. The low bits of `shifted` hold the integer n.
-llvm::Value* Emitter::times_power_of_two(llvm::Value* y, llvm::Value* n, llvm::Value* shifted) {
+llvm::Value* MathEmitter::times_power_of_two(llvm::Value* y, llvm::Value* n, llvm::Value* shifted) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
   const unsigned lanes = vector == nullptr ? 1 : vector->getNumElements();
   if (machine_.has_scale && (lanes == 4 || lanes == 8 || lanes == 16)) {
@@ -171,7 +171,7 @@ llvm::Value* Emitter::times_power_of_two(llvm::Value* y, llvm::Value* n, llvm::V
 }
 
 // log(x) = n * ln(2) + log(m), m in [sqrt(1/2), sqrt(2)).
-llvm::Value* Emitter::log32(llvm::Value* x) {
+llvm::Value* MathEmitter::log32(llvm::Value* x) {
   llvm::Type* ints = b_.getInt32Ty();
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
     ints = llvm::FixedVectorType::get(ints, vector->getNumElements());
@@ -200,7 +200,7 @@ llvm::Value* Emitter::log32(llvm::Value* x) {
   return b_.CreateSelect(b_.CreateFCmpULT(x, number(x, 0)), llvm::ConstantFP::getNaN(x->getType()), y);
 }
 
-llvm::Value* Emitter::tanh32(llvm::Value* x) {
+llvm::Value* MathEmitter::tanh32(llvm::Value* x) {
   llvm::Value* a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   llvm::Value* z = b_.CreateFMul(x, x);
   llvm::Value* p = horner(
@@ -212,7 +212,7 @@ llvm::Value* Emitter::tanh32(llvm::Value* x) {
   return b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.625)), near, far);
 }
 
-llvm::Value* Emitter::erf32(llvm::Value* x) {
+llvm::Value* MathEmitter::erf32(llvm::Value* x) {
   llvm::Value* a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   llvm::Value* z = b_.CreateFMul(x, x);
   llvm::Value* near = b_.CreateFMul(

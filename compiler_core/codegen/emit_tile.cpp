@@ -198,8 +198,8 @@ class Transpose {
 
 // The part `s` of the tile's body; `guards` stand around it.
 void Emitter::emit_tile(const StmtNode& rows, const Stmt& s, std::vector<Expr>& guards) {
-  if (lane_var_ != nullptr)
-    return refuse("vector rows ", rows.var->name, " stand inside vectorized ", lane_var_->name);
+  if (lanes_.var != nullptr)
+    return refuse("vector rows ", rows.var->name, " stand inside vectorized ", lanes_.var->name);
   switch (s->kind) {
     case StmtKind::kSeq:
       for (const Stmt& child : s->stmts) emit_tile(rows, child, guards);
@@ -222,14 +222,14 @@ void Emitter::emit_tile(const StmtNode& rows, const Stmt& s, std::vector<Expr>& 
   const StmtNode &across = turned ? *s : rows, &along = turned ? rows : *s;
   const int64_t whole = machine_.vector_bits / 32;
   for (Piece lane{0, 0, 0}; lane.begin < along.extent; lane.begin += lane.lanes) {
-    lane = next_piece(lane.begin, along.extent, whole);
+    lane = lanes_.next_piece(lane.begin, along.extent, whole);
     for (Piece row{0, 0, 0}; row.begin < across.extent; row.begin += row.lanes) {
-      row = next_piece(row.begin, across.extent, lane.lanes);
+      row = lanes_.next_piece(row.begin, across.extent, lane.lanes);
       emit_tile_block({across.var, along.var, row, lane}, s->body, guards);
     }
   }
-  ranges_.bind(rows.var, rows.extent);
-  ranges_.bind(s->var, s->extent);
+  scope_.ranges.bind(rows.var, rows.extent);
+  scope_.ranges.bind(s->var, s->extent);
 }
 
 void Emitter::emit_tile_block(const Tile& tile, const Stmt& s, std::vector<Expr>& guards) {
@@ -266,23 +266,23 @@ void Emitter::emit_tile_block(const Tile& tile, const Stmt& s, std::vector<Expr>
 
 void Emitter::at_row(const Tile& tile, int64_t row) {
   if (tile.lane.lanes > 1)
-    run_along(tile.lanes, tile.lane);
+    lanes_.run_along(tile.lanes, tile.lane);
   else
-    run_at(tile.lanes, tile.lane.begin);
-  run_at(tile.rows, tile.row.begin + row);
-  tile_row_ = static_cast<size_t>(row);
+    lanes_.run_at(tile.lanes, tile.lane.begin);
+  lanes_.run_at(tile.rows, tile.row.begin + row);
+  transposed_.row = static_cast<size_t>(row);
 }
 
 void Emitter::at_lane(const Tile& tile, int64_t lane) {
-  run_along(tile.rows, tile.row);
-  run_at(tile.lanes, tile.lane.begin + lane);
+  lanes_.run_along(tile.rows, tile.row);
+  lanes_.run_at(tile.lanes, tile.lane.begin + lane);
 }
 
 void Emitter::leave_tile(const Tile& tile) {
-  leave_lanes();
-  vars_.erase(tile.rows.get());
-  vars_.erase(tile.lanes.get());
-  tile_loads_.clear();
+  lanes_.leave();
+  scope_.vars.erase(tile.rows.get());
+  scope_.vars.erase(tile.lanes.get());
+  transposed_.vectors.clear();
 }
 
 // Neighbours along the rows, but not along the lanes; and rows long enough to be worth a transpose: one or
@@ -290,26 +290,26 @@ void Emitter::leave_tile(const Tile& tile) {
 bool Emitter::is_across(const Tile& tile, const Buffer& buffer, const std::vector<Expr>& indices) {
   const int64_t least = machine_.has_scatter && dtype_bytes(buffer->dtype) >= 4 ? 3 : 2;
   if (buffer->dtype == DType::kBool || tile.row.lanes < least) return false;
-  run_along(tile.rows, tile.row);
-  ranges_.bind(tile.lanes, tile.lane.begin, tile.lane.begin + tile.lane.active);
-  const bool by_rows = analyze(buffer, indices).kind == Access::kContiguous;
-  run_along(tile.lanes, tile.lane);
-  ranges_.bind(tile.rows, tile.row.begin, tile.row.begin + tile.row.active);
-  const bool by_lanes = analyze(buffer, indices).kind != Access::kStrided;
-  leave_lanes();
+  lanes_.run_along(tile.rows, tile.row);
+  scope_.ranges.bind(tile.lanes, tile.lane.begin, tile.lane.begin + tile.lane.active);
+  const bool by_rows = addresses_.analyze(buffer, indices).kind == Access::kContiguous;
+  lanes_.run_along(tile.lanes, tile.lane);
+  scope_.ranges.bind(tile.rows, tile.row.begin, tile.row.begin + tile.row.active);
+  const bool by_lanes = addresses_.analyze(buffer, indices).kind != Access::kStrided;
+  lanes_.leave();
   return by_rows && !by_lanes;
 }
 
 // Restricts the lanes that run to those for which all conditions hold; false when none is left.
 bool Emitter::mask_by(const std::vector<Expr>& conditions) {
-  mask_ = nullptr;
+  lanes_.mask = nullptr;
   for (const Expr& condition : conditions) {
-    llvm::Value* holds = emit(condition);
+    llvm::Value* holds = values_.emit(condition);
     if (const auto* known = llvm::dyn_cast<llvm::Constant>(holds)) {
       if (known->isNullValue()) return false;
       if (known->isAllOnesValue()) continue;
     }
-    mask_ = with_mask(holds);
+    lanes_.mask = lanes_.with_mask(holds);
   }
   return true;
 }
@@ -329,7 +329,7 @@ void Emitter::load_across(const Tile& tile, const Expr& value, std::vector<Expr>
     return;
   }
   if (!is_across(tile, value->buffer, value->operands)) return;
-  if (const auto [known, is_new] = tile_loads_.try_emplace(&*value); !is_new) {
+  if (const auto [known, is_new] = transposed_.vectors.try_emplace(&*value); !is_new) {
     known->second
         .clear();  // one expression at two places, perhaps under two conditions: read where it stands
     return;
@@ -340,19 +340,14 @@ void Emitter::load_across(const Tile& tile, const Expr& value, std::vector<Expr>
     llvm::Value* vector = llvm::PoisonValue::get(type);
     if (lane < tile.lane.active) {
       at_lane(tile, lane);
-      vector = mask_by(conditions) ? emit_load(value->buffer, value->operands)
+      vector = mask_by(conditions) ? values_.emit_load(value->buffer, value->operands)
                                    : llvm::Constant::getNullValue(type);
-      mask_ = nullptr;
+      lanes_.mask = nullptr;
     }
     vectors.push_back(vector);
   }
-  leave_lanes();
-  tile_loads_[&*value] = Transpose(b_, machine_).to_rows(std::move(vectors), tile.row.lanes);
-}
-
-llvm::Value* Emitter::transposed(const Expr& load) const {
-  const auto found = tile_loads_.find(&*load);
-  return found == tile_loads_.end() || found->second.empty() ? nullptr : found->second[tile_row_];
+  lanes_.leave();
+  transposed_.vectors[&*value] = Transpose(b_, machine_).to_rows(std::move(vectors), tile.row.lanes);
 }
 
 // The lanes' rows lie one after the other in memory, whole: 16 pixels of 4 channels, say.
@@ -361,14 +356,14 @@ bool Emitter::is_one_piece(const Tile& tile, const StmtNode& store) {
       tile.lane.active != tile.lane.lanes || (tile.row.lanes != 2 && tile.row.lanes != 4))
     return false;
   at_row(tile, 0);
-  const Access along = analyze(store.buffer, store.indices);
-  leave_lanes();
+  const Access along = addresses_.analyze(store.buffer, store.indices);
+  lanes_.leave();
   return along.kind == Access::kStrided && along.affine() && along.stride == tile.row.lanes;
 }
 
 // `parts` one after the other, from where `first` begins.
 void Emitter::store_woven(const Buffer& buffer, const Access& first, const std::vector<llvm::Value*>& parts) {
-  llvm::Value* p = pointer(buffer, first);
+  llvm::Value* p = addresses_.pointer(buffer, first);
   const llvm::Align align(static_cast<uint64_t>(dtype_bytes(buffer->dtype)));
   for (llvm::Value* part : parts) {
     b_.CreateAlignedStore(part, p, align);
@@ -385,24 +380,25 @@ void Emitter::store_across(const Tile& tile, const Stmt& store, const std::vecto
     llvm::Value* vector = llvm::PoisonValue::get(type);
     if (row < tile.row.active) {
       at_row(tile, row);
-      if (mask_by(guards)) vector = widen(emit(store->value));
-      mask_ = nullptr;
+      if (mask_by(guards)) vector = lanes_.widen(values_.emit(store->value));
+      lanes_.mask = nullptr;
     }
     vectors.push_back(vector);
   }
   if (guards.empty() && is_one_piece(tile, *store)) {
     at_lane(tile, 0);
-    const Access first = analyze(store->buffer, store->indices);
+    const Access first = addresses_.analyze(store->buffer, store->indices);
     store_woven(store->buffer, first, Transpose(b_, machine_).woven(std::move(vectors)));
     return leave_tile(tile);
   }
   vectors = Transpose(b_, machine_).to_lanes(std::move(vectors), tile.lane.lanes);
   for (int64_t lane = 0; lane < tile.lane.active; ++lane) {
     at_lane(tile, lane);
-    const Access access = analyze(store->buffer, store->indices);
-    if (store->buffer->scope == MemoryScope::kRegister && !register_offset(store->buffer, access)) break;
+    const Access access = addresses_.analyze(store->buffer, store->indices);
+    if (store->buffer->scope == MemoryScope::kRegister && !addresses_.register_offset(store->buffer, access))
+      break;
     if (mask_by(guards)) store_contiguous(store->buffer, access, vectors[static_cast<size_t>(lane)]);
-    mask_ = nullptr;
+    lanes_.mask = nullptr;
   }
   leave_tile(tile);
 }

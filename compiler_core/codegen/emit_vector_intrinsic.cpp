@@ -30,8 +30,8 @@ llvm::Type* Emitter::vector_tile_type(DType dtype) {
 }
 
 llvm::Value* Emitter::vector_tile(const IntrinsicOperand& operand, const ExprNode& element) {
-  const auto fragment = region_.fragments.find(element.buffer.get());
-  if (fragment == region_.fragments.end()) {
+  const auto fragment = scope_.region.fragments.find(element.buffer.get());
+  if (fragment == scope_.region.fragments.end()) {
     refuse("fragment ", element.buffer->name, " is allocated outside the parallel loop that uses it");
     return llvm::PoisonValue::get(b_.getPtrTy());
   }
@@ -42,7 +42,7 @@ llvm::Value* Emitter::vector_tile(const IntrinsicOperand& operand, const ExprNod
 llvm::Value* Emitter::load_rows(const IntrinsicOperand& operand, const ExprNode& element) {
   const int64_t bytes = row_bytes_of(operand), distance = distance_of(operand, element);
   const llvm::Align align(static_cast<uint64_t>(dtype_bytes(operand.dtype)));
-  llvm::Value* p = pointer(element.buffer, analyze(element.buffer, element.operands));
+  llvm::Value* p = addresses_.pointer(element.buffer, addresses_.analyze(element.buffer, element.operands));
   llvm::Type* type = vector_tile_type(operand.dtype);
   if (operand.shape[0] == 1 || distance == bytes) return b_.CreateAlignedLoad(type, p, align);
   llvm::Type* row = b_.getIntNTy(static_cast<unsigned>(8 * bytes));
@@ -58,7 +58,7 @@ llvm::Value* Emitter::load_rows(const IntrinsicOperand& operand, const ExprNode&
 void Emitter::store_rows(llvm::Value* vector, const IntrinsicOperand& operand, const ExprNode& element) {
   const int64_t bytes = row_bytes_of(operand), distance = distance_of(operand, element);
   const llvm::Align align(static_cast<uint64_t>(dtype_bytes(operand.dtype)));
-  llvm::Value* p = pointer(element.buffer, analyze(element.buffer, element.operands));
+  llvm::Value* p = addresses_.pointer(element.buffer, addresses_.analyze(element.buffer, element.operands));
   if (operand.shape[0] == 1 || distance == bytes) {
     b_.CreateAlignedStore(vector, p, align);
     return;

@@ -41,12 +41,20 @@ int64_t element_bytes(const Stmt& body) {
 
 }  // namespace
 
+Emitter::Emitter(IrWriter& ir)
+    : IrPart(ir),
+      lanes_(ir, scope_),
+      math_(ir),
+      dots_(ir, lanes_, math_),
+      addresses_(ir, scope_, lanes_, [this](const Expr& e) { return values_.emit(e); }),
+      values_(ir, scope_, lanes_, math_, addresses_, transposed_) {}
+
 Result<Workspace> Emitter::emit(const Program& program, const std::string& name) {
-  program_name_ = program.name;
+  ir_.program_name = program.name;
   assign_slots(program);
   plan_tiles(program.body);
   emit_entry(program, name);
-  if (!status_.is_ok()) return status_;
+  if (!ir_.status.is_ok()) return ir_.status;
   return workspace_;
 }
 
@@ -101,7 +109,7 @@ llvm::Function* Emitter::make_region(const std::string& name, bool per_thread, s
   params.push_back(b_.getPtrTy());
   for (size_t i = 0; i < captured + extra; ++i) params.push_back(b_.getInt64Ty());
   llvm::Function* f = make_function(name, b_.getVoidTy(), params, false);
-  region_ = {.function = f, .in_parallel = per_thread};
+  scope_.region = {.function = f, .in_parallel = per_thread};
   size_t p = 0;
   for (const Slot& slot : slots_) {
     if (slot.per_thread && !per_thread) continue;
@@ -109,9 +117,9 @@ llvm::Function* Emitter::make_region(const std::string& name, bool per_thread, s
     arg->setName(slot.buffer->name);
     arg->addAttr(llvm::Attribute::NoAlias);
     arg->addAttr(llvm::Attribute::getWithAlignment(module_.getContext(), llvm::Align(64)));
-    region_.buffers[slot.buffer.get()] = arg;
+    scope_.region.buffers[slot.buffer.get()] = arg;
   }
-  region_.runtime = f->getArg(static_cast<unsigned>(n_buffers));
+  scope_.region.runtime = f->getArg(static_cast<unsigned>(n_buffers));
   b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", f));
   return f;
 }
@@ -157,7 +165,7 @@ void Emitter::emit_entry(const Program& program, const std::string& name) {
 }
 
 void Emitter::emit(const Stmt& s) {
-  if (s == nullptr || !status_.is_ok()) return;
+  if (s == nullptr || !ir_.status.is_ok()) return;
   switch (s->kind) {
     case StmtKind::kFor:
       emit_for(*s);
@@ -187,12 +195,12 @@ void Emitter::emit(const Stmt& s) {
 
 void Emitter::emit_for(const StmtNode& s) {
   if (s.extent <= 0) return;
-  ranges_.bind(s.var, s.extent);
+  scope_.ranges.bind(s.var, s.extent);
   switch (s.loop) {
     case LoopKind::kSerial:
     case LoopKind::kUnrolled:  // written out by lowering; what is left has one iteration
       if (s.extent == 1) {
-        vars_[s.var.get()] = {int_of(0), depth_};
+        scope_.vars[s.var.get()] = {int_of(0), scope_.depth};
         emit(s.body);
       } else {
         emit_loop(s, int_of(0), int_of(s.extent));
@@ -222,23 +230,23 @@ void Emitter::emit_for(const StmtNode& s) {
 void Emitter::emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end) {
   llvm::LLVMContext& context = module_.getContext();
   llvm::BasicBlock* before = b_.GetInsertBlock();
-  auto* loop = llvm::BasicBlock::Create(context, s.var->name, region_.function);
+  auto* loop = llvm::BasicBlock::Create(context, s.var->name, scope_.region.function);
   b_.CreateBr(loop);
   b_.SetInsertPoint(loop);
   llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2, s.var->name);
   i->addIncoming(begin, before);
-  vars_[s.var.get()] = {i, ++depth_};
-  Loop open{.variable = i, .before = before, .last = nullptr, .sums = {}, .steps = {}};
-  region_.loops.push_back(&open);
+  scope_.vars[s.var.get()] = {i, ++scope_.depth};
+  OpenLoop open{.variable = i, .before = before, .last = nullptr, .sums = {}, .steps = {}};
+  scope_.region.loops.push_back(&open);
   emit(s.body);
-  region_.loops.pop_back();
-  --depth_;
-  for (const Loop::Step& step : open.steps)
+  scope_.region.loops.pop_back();
+  --scope_.depth;
+  for (const OpenLoop::Step& step : open.steps)
     step.pointer->addIncoming(b_.CreateGEP(step.element, step.pointer, int_of(step.coefficient)),
                               b_.GetInsertBlock());
   llvm::Value* next = b_.CreateAdd(i, int_of(1), "", /*nuw=*/true, /*nsw=*/true);
   i->addIncoming(next, b_.GetInsertBlock());
-  auto* after = llvm::BasicBlock::Create(context, s.var->name + ".end", region_.function);
+  auto* after = llvm::BasicBlock::Create(context, s.var->name + ".end", scope_.region.function);
   llvm::BranchInst* latch = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, after);
   // Unrolling is decided by the schedule.
   llvm::MDNode* disable =
@@ -250,89 +258,55 @@ void Emitter::emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end)
 }
 
 void Emitter::emit_vectorized(const StmtNode& s) {
-  if (lane_var_ != nullptr)
-    return refuse("vectorized loop ", s.var->name, " stands inside vectorized ", lane_var_->name);
+  if (lanes_.var != nullptr)
+    return refuse("vectorized loop ", s.var->name, " stands inside vectorized ", lanes_.var->name);
   if (s.extent > kMostLanes)
     return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes,
                   ", split it");
   if (s.axis == AxisKind::kReduce) return emit_lane_reduction(s);
   const int64_t whole = machine_.vector_bits / (8 * element_bytes(s.body));
   for (int64_t begin = 0; begin < s.extent;) {
-    const Piece piece = next_piece(begin, s.extent, whole);
+    const Piece piece = lanes_.next_piece(begin, s.extent, whole);
     emit_piece(s, piece);
     begin += piece.lanes;
   }
-  ranges_.bind(s.var, s.extent);
-}
-
-// Whole vectors, then what is left: one masked vector where masks are cheap, shorter vectors where they are
-// not.
-Emitter::Piece Emitter::next_piece(int64_t begin, int64_t end, int64_t whole) const {
-  const int64_t left = end - begin;
-  if (left >= whole) return {begin, whole, whole};
-  const bool has_masks = machine_.vector_bits >= 256;
-  const auto shorter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)));
-  const int64_t lanes = has_masks && shorter != left ? 2 * shorter : shorter;
-  return {begin, lanes, std::min(lanes, left)};
-}
-
-void Emitter::run_along(const Var& var, const Piece& piece) {
-  ranges_.bind(var, piece.begin, piece.begin + piece.active);
-  lane_var_ = var;
-  lane_begin_ = piece.begin;
-  lanes_ = piece.lanes;
-  piece_mask_ = nullptr;
-  if (piece.active == piece.lanes) return;
-  llvm::SmallVector<llvm::Constant*> exists;
-  for (int64_t lane = 0; lane < piece.lanes; ++lane) exists.push_back(b_.getInt1(lane < piece.active));
-  piece_mask_ = llvm::ConstantVector::get(exists);
-}
-
-void Emitter::run_at(const Var& var, int64_t value) {
-  ranges_.bind(var, value, value + 1);
-  vars_[var.get()] = {int_of(value), depth_};
-}
-
-void Emitter::leave_lanes() {
-  lane_var_ = nullptr;
-  lanes_ = 0;
-  piece_mask_ = nullptr;
+  scope_.ranges.bind(s.var, s.extent);
 }
 
 void Emitter::emit_piece(const StmtNode& s, const Piece& piece) {
   if (piece.lanes == 1)
-    run_at(s.var, piece.begin);
+    lanes_.run_at(s.var, piece.begin);
   else
-    run_along(s.var, piece);
+    lanes_.run_along(s.var, piece);
   emit(s.body);
-  leave_lanes();
-  vars_.erase(s.var.get());
+  lanes_.leave();
+  scope_.vars.erase(s.var.get());
 }
 
 void Emitter::emit_parallel(const StmtNode& s) {
-  if (region_.in_parallel || lane_var_ != nullptr)
+  if (scope_.region.in_parallel || lanes_.var != nullptr)
     return refuse("parallel loop ", s.var->name, " stands inside a parallel or vectorized loop");
   if (s.extent > INT32_MAX)
     return refuse("parallel loop ", s.var->name, " has ", s.extent, " iterations; at most 2^31 - 1");
-  // Register buffers of the caller are its own: a share cannot see them. Loop variables around are handed
+  // Register buffers of the caller are its own: a share cannot see them. OpenLoop variables around are handed
   // over.
   std::vector<Var> captured;
   visit_exprs(s.body, [&](const Expr& e) {
-    if (e->kind == ExprKind::kVar && vars_.contains(e->var.get()) &&
+    if (e->kind == ExprKind::kVar && scope_.vars.contains(e->var.get()) &&
         std::find(captured.begin(), captured.end(), e->var) == captured.end())
       captured.push_back(e->var);
   });
   const std::string name =
-      str(region_.function->getName().str().substr(0, region_.function->getName().find('.')), ".parallel",
-          regions_++);
-  const Region caller = region_;
-  const auto caller_vars = vars_;
+      str(scope_.region.function->getName().str().substr(0, scope_.region.function->getName().find('.')),
+          ".parallel", regions_++);
+  const Region caller = scope_.region;
+  const auto caller_vars = scope_.vars;
   const auto resume = b_.saveIP();
   llvm::Function* share = make_share(s, name + ".body", captured);
   int64_t words = 0;
   llvm::Function* task = make_task(name, share, captured.size(), words);
-  region_ = caller;
-  vars_ = caller_vars;
+  scope_.region = caller;
+  scope_.vars = caller_vars;
   b_.restoreIP(resume);
   call_parallel_for(s.extent, task, captured, words);
   configure_tiles();  // this thread's share released them
@@ -344,8 +318,9 @@ llvm::Function* Emitter::make_share(const StmtNode& s, const std::string& name,
   const auto param = [&](size_t from_end) {
     return share->getArg(static_cast<unsigned>(share->arg_size() - from_end));
   };
-  vars_.clear();
-  for (size_t i = 0; i < captured.size(); ++i) vars_[captured[i].get()] = {param(2 + captured.size() - i), 0};
+  scope_.vars.clear();
+  for (size_t i = 0; i < captured.size(); ++i)
+    scope_.vars[captured[i].get()] = {param(2 + captured.size() - i), 0};
   llvm::Value *begin = param(2), *end = param(1);
   emit_region(s.body, [&] { emit_loop(s, begin, end); });
   return share;
@@ -392,50 +367,50 @@ llvm::Function* Emitter::make_task(const std::string& name, llvm::Function* shar
 
 void Emitter::call_parallel_for(int64_t extent, llvm::Function* task, const std::vector<Var>& captured,
                                 int64_t words) {
-  llvm::BasicBlock& first = region_.function->getEntryBlock();
+  llvm::BasicBlock& first = scope_.region.function->getEntryBlock();
   llvm::IRBuilder<> at_entry(&first, first.begin());
   llvm::Value* closure =
       at_entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(words)));
   int64_t at = 0;
   const auto pack = [&](llvm::Value* v) { b_.CreateStore(v, b_.CreatePtrAdd(closure, int_of(8 * at++))); };
   for (const Slot& slot : slots_)
-    if (!slot.per_thread) pack(region_.buffers.at(slot.buffer.get()));
-  pack(region_.runtime);
-  for (const Var& v : captured) pack(vars_.at(v.get()).value);
+    if (!slot.per_thread) pack(scope_.region.buffers.at(slot.buffer.get()));
+  pack(scope_.region.runtime);
+  for (const Var& v : captured) pack(scope_.vars.at(v.get()).value);
   llvm::Value* parallel_for =
-      b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kParallelFor)));
-  llvm::Value* pool = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kPool)));
+      b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(scope_.region.runtime, int_of(kParallelFor)));
+  llvm::Value* pool = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(scope_.region.runtime, int_of(kPool)));
   auto* type = llvm::FunctionType::get(b_.getVoidTy(),
                                        {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
   b_.CreateCall(type, parallel_for, {pool, b_.getInt32(static_cast<uint32_t>(extent)), task, closure});
 }
 
 void Emitter::emit_if(const StmtNode& s) {
-  if (lane_var_ != nullptr && depends_on_lane(s.condition)) {
-    llvm::Value* outer = mask_;
-    llvm::Value* condition = emit(s.condition);
+  if (lanes_.var != nullptr && lanes_.depends(s.condition)) {
+    llvm::Value* outer = lanes_.mask;
+    llvm::Value* condition = values_.emit(s.condition);
     const auto run = [&](llvm::Value* lanes, const Stmt& body) {
       const auto* known = llvm::dyn_cast<llvm::Constant>(lanes);
       if (known != nullptr && known->isNullValue()) return;
-      if (known == nullptr || !known->isAllOnesValue()) mask_ = with_mask(lanes);
+      if (known == nullptr || !known->isAllOnesValue()) lanes_.mask = lanes_.with_mask(lanes);
       emit(body);
-      mask_ = outer;
+      lanes_.mask = outer;
     };
     run(condition, s.body);
     if (s.else_body != nullptr) run(b_.CreateNot(condition), s.else_body);
     return;
   }
   llvm::LLVMContext& context = module_.getContext();
-  llvm::Value* condition = emit(s.condition);
+  llvm::Value* condition = values_.emit(s.condition);
   // A guard of a tile's row is often decided by the number of the row: no blocks for what is known.
   if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
     emit(known->isZero() ? s.else_body : s.body);
     return;
   }
-  auto* then_block = llvm::BasicBlock::Create(context, "then", region_.function);
+  auto* then_block = llvm::BasicBlock::Create(context, "then", scope_.region.function);
   auto* else_block =
-      s.else_body == nullptr ? nullptr : llvm::BasicBlock::Create(context, "else", region_.function);
-  auto* after = llvm::BasicBlock::Create(context, "endif", region_.function);
+      s.else_body == nullptr ? nullptr : llvm::BasicBlock::Create(context, "else", scope_.region.function);
+  auto* after = llvm::BasicBlock::Create(context, "endif", scope_.region.function);
   b_.CreateCondBr(condition, then_block, else_block == nullptr ? after : else_block);
   b_.SetInsertPoint(then_block);
   emit(s.body);
@@ -452,7 +427,7 @@ void Emitter::emit_allocate(const StmtNode& s) {
   const Buffer& buffer = s.buffer;
   if (buffer->scope == MemoryScope::kRegister) {
     // At the function's entry, so that SROA sees it; a masked vector may lie partly past the last element.
-    llvm::BasicBlock& first = region_.function->getEntryBlock();
+    llvm::BasicBlock& first = scope_.region.function->getEntryBlock();
     llvm::IRBuilder<> at_entry(&first, first.begin());
     uint64_t elements = 1;
     for (size_t d = 0; d < buffer->shape.size(); ++d)
@@ -461,11 +436,11 @@ void Emitter::emit_allocate(const StmtNode& s) {
     auto* memory = at_entry.CreateAlloca(llvm::ArrayType::get(memory_type(buffer->dtype), elements), nullptr,
                                          buffer->name);
     memory->setAlignment(llvm::Align(64));
-    region_.buffers[buffer.get()] = memory;
+    scope_.region.buffers[buffer.get()] = memory;
   } else if (const auto tiles = tiles_.find(buffer.get()); tiles != tiles_.end() && tiles->second.rows == 0) {
-    llvm::BasicBlock& first = region_.function->getEntryBlock();
+    llvm::BasicBlock& first = scope_.region.function->getEntryBlock();
     llvm::IRBuilder<> at_entry(&first, first.begin());
-    region_.fragments[buffer.get()] = at_entry.CreateAlloca(
+    scope_.region.fragments[buffer.get()] = at_entry.CreateAlloca(
         llvm::ArrayType::get(vector_tile_type(buffer->dtype), static_cast<uint64_t>(tiles->second.count)),
         nullptr, buffer->name);
   } else if (buffer->scope != MemoryScope::kGlobal && tiles == tiles_.end()) {
@@ -474,29 +449,5 @@ void Emitter::emit_allocate(const StmtNode& s) {
   }
   emit(s.body);
 }
-
-llvm::Type* Emitter::type_of(DType t) {
-  switch (t) {
-    case DType::kBool:
-      return b_.getInt1Ty();
-    case DType::kInt8:
-    case DType::kUInt8:
-      return b_.getInt8Ty();
-    case DType::kInt32:
-      return b_.getInt32Ty();
-    case DType::kInt64:
-      return b_.getInt64Ty();
-    case DType::kFloat16:  // their bits: targets without the type would round each copy by a library call
-    case DType::kBFloat16:
-      return b_.getInt16Ty();
-    case DType::kFloat32:
-      return b_.getFloatTy();
-    case DType::kFloat64:
-      return b_.getDoubleTy();
-  }
-  return nullptr;
-}
-
-llvm::Type* Emitter::memory_type(DType t) { return t == DType::kBool ? b_.getInt8Ty() : type_of(t); }
 
 }  // namespace tuner::codegen

@@ -36,7 +36,7 @@ void initialize_llvm() {
     llvm::InitializeAllTargets();
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
-    // The emitter computes addresses where they change (emit_access.cpp); looking for better ones takes 15 %
+    // The emitter computes addresses where they change (addresses.cpp); looking for better ones takes 15 %
     // of the time to compile. LLVM has no other switch for it. Its initial value, as every link resets options to theirs
     // (LLD): set otherwise, the second kernel of a process would be compiled otherwise than the first.
     auto& options = llvm::cl::getRegisteredOptions();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "compiler_core/codegen/emitter.h"
+#include "compiler_core/codegen/machine_traits.h"
 #include "compiler_core/target.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Target/TargetMachine.h"

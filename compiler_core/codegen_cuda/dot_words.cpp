@@ -78,11 +78,11 @@ Status check_dots(const GpuKernel& kernel) { return check_below(kernel.body, ker
 void KernelPrinter::dot(const StmtNode& s, const RangeMap& ranges) {
   const Result<DotWords> words = dot_words(s, ranges);
   CHECK(words.is_ok()) << words.message();
-  const auto place = [&](const Expr& e) { return element(e->buffer, e->operands, ranges); };
+  const auto place = [&](const Expr& e) { return places_.element(e->buffer, e->operands, ranges); };
   dot_types_.insert({words->a->dtype, words->b->dtype});
   const std::string sum = place(words->acc);
-  line(str(sum, " = ", helper_name(words->a->dtype, words->b->dtype), "(", sum, ", *(const unsigned*)&",
-           place(words->a), ", *(const unsigned*)&", place(words->b), ");"));
+  text_.line(str(sum, " = ", helper_name(words->a->dtype, words->b->dtype), "(", sum, ", *(const unsigned*)&",
+                 place(words->a), ", *(const unsigned*)&", place(words->b), ");"));
 }
 
 std::string dot_helper(DType a, DType b) {

@@ -16,7 +16,6 @@
 namespace tuner::cuda {
 namespace {
 
-constexpr size_t kColumns = 110;
 constexpr char kDimensions[] = "xyz";
 
 std::set<const BufferNode*> stored_buffers(const Stmt& body) {
@@ -45,26 +44,6 @@ void reserve_intrinsic_words(const Stmt& body, Names& names) {
   });
 }
 
-// The blank before `width` to break a statement at: outside the most parentheses, then furthest right; after
-// a comma or before an operator. npos: none.
-size_t best_break(std::string_view text, size_t width) {
-  size_t best = std::string_view::npos;
-  int best_depth = 0, depth = 0;
-  for (size_t i = 0; i + 2 < text.size() && i <= width; ++i) {
-    if (text[i] == '(' || text[i] == '[') ++depth;
-    if (text[i] == ')' || text[i] == ']') --depth;
-    if (text[i] != ' ' || i < width / 3) continue;
-    // An operator stands alone: *(const float4*)... is none.
-    const bool before_operator =
-        std::string_view("+-*/%?:&|^<>").find(text[i + 1]) != std::string_view::npos &&
-        (text[i + 2] == ' ' || text[i + 1] == text[i + 2]);
-    const bool after_assignment = text[i - 1] == '=' && text[i - 2] == ' ';
-    if (text[i - 1] != ',' && !before_operator && !after_assignment) continue;
-    if (best == std::string_view::npos || depth <= best_depth) best = i, best_depth = depth;
-  }
-  return best;
-}
-
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
     text.replace(at, what.size(), by);
@@ -78,6 +57,9 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
       body_(with_step_masks(simplified_body(kernel), kernel, masks_)),
       index_names_(kernel, body_),
       expr_text_(names_),
+      places_(names_, index_names_, expr_text_),
+      text_(names_),
+      rounds_(kernel.name, masks_, {names_, index_names_, expr_text_, places_, text_}),
       barrier_comments_(describe_barriers(body_)),
       fences_tiles_(threads_write_tiles(body_)),
       fetches_(fetches_by_itself(body_)) {
@@ -86,15 +68,8 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
   names_.reserve("store_if");
   stored_ = stored_buffers(body_);
   reserve_intrinsic_words(body_, names_);
-  const auto declare = [&](const Buffer& b) {
-    const std::string name = names_.declare(b);
-    if (!index_names_.is_flat(b)) return;
-    const Buffer flat = make_buffer(b->name, b->dtype, {storage_elements(*b)}, b->scope);
-    flat_[b.get()] = flat;
-    names_.alias(flat, name);
-  };
-  for (const Buffer& b : kernel.params) declare(b);
-  for (const Buffer& b : kernel.shared) declare(b);
+  for (const Buffer& b : kernel.params) places_.declare(b);
+  for (const Buffer& b : kernel.shared) places_.declare(b);
   for (const KernelTensorMap& m : kernel.tensor_maps)
     map_names_.push_back(names_.declare(m.buffer->name + ".map"));
 }
@@ -106,18 +81,18 @@ std::string KernelPrinter::print() {
   define_shared();
   define_indices(ranges);
   stmt(body_, ranges, false);
-  close();
-  drop_unused_names();
-  return tables_ + out_;
+  text_.close();
+  text_.drop_unused_definitions();
+  return rounds_.tables() + text_.text();
 }
 
 void KernelPrinter::head_comment() {
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
-  line(str("// ", kernel_.name, ": ", kernel_.grid[0], " x ", kernel_.grid[1], " x ", kernel_.grid[2],
-           " blocks of ", kernel_.block[0], " x ", kernel_.block[1], " x ", kernel_.block[2], " = ", threads,
-           " threads"));
+  text_.line(str("// ", kernel_.name, ": ", kernel_.grid[0], " x ", kernel_.grid[1], " x ", kernel_.grid[2],
+                 " blocks of ", kernel_.block[0], " x ", kernel_.block[1], " x ", kernel_.block[2], " = ",
+                 threads, " threads"));
   for (const std::string& output : describe_block_output(kernel_, body_))
-    comment(str("  a block computes ", output));
+    text_.comment(str("  a block computes ", output));
   describe_memory();
 }
 
@@ -125,20 +100,21 @@ void KernelPrinter::describe_memory() {
   for (size_t i = 0; i < kernel_.shared.size(); ++i) {
     const BufferNode& b = *kernel_.shared[i];
     const int64_t bytes = storage_elements(b) * dtype_bytes(b.dtype);
-    comment(str("  shared memory: ", names_.of(kernel_.shared[i]), " ", describe_shape(b),
-                b.layout.empty() ? "" : ", layout " + b.layout, ", ", bytes, " bytes at ",
-                kernel_.shared_offsets[i]));
+    text_.comment(str("  shared memory: ", names_.of(kernel_.shared[i]), " ", describe_shape(b),
+                      b.layout.empty() ? "" : ", layout " + b.layout, ", ", bytes, " bytes at ",
+                      kernel_.shared_offsets[i]));
   }
-  if (kernel_.shared_bytes > 0) comment(str("  shared memory of a block: ", kernel_.shared_bytes, " bytes"));
+  if (kernel_.shared_bytes > 0)
+    text_.comment(str("  shared memory of a block: ", kernel_.shared_bytes, " bytes"));
   for (size_t i = 0; i < kernel_.tensor_maps.size(); ++i)
-    comment(str("  ", map_names_[i], ": ", kernel_.tensor_maps[i].buffer->name, " as ",
-                to_text(kernel_.tensor_maps[i].map), ", the innermost dimension first"));
+    text_.comment(str("  ", map_names_[i], ": ", kernel_.tensor_maps[i].buffer->name, " as ",
+                      to_text(kernel_.tensor_maps[i].map), ", the innermost dimension first"));
   std::string registers;
   visit(body_, [&](const Stmt& s) {
     if (s->kind == StmtKind::kAllocate)
       registers += str(registers.empty() ? "" : ", ", s->buffer->name, " ", s->buffer->elements());
   });
-  if (!registers.empty()) comment("  registers of a thread for: " + registers);
+  if (!registers.empty()) text_.comment("  registers of a thread for: " + registers);
 }
 
 void KernelPrinter::signature() {
@@ -151,25 +127,26 @@ void KernelPrinter::signature() {
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
   const std::string bounds =
       kernel_.min_blocks > 0 ? str(threads, ", ", kernel_.min_blocks) : std::to_string(threads);
-  line(str("extern \"C\" __global__ void __launch_bounds__(", bounds, ")"));
-  open(str(kernel_.name, "(", parameters, ")"));
+  text_.line(str("extern \"C\" __global__ void __launch_bounds__(", bounds, ")"));
+  text_.open(str(kernel_.name, "(", parameters, ")"));
 }
 
 void KernelPrinter::define_shared() {
   if (kernel_.shared.empty()) return;
-  line(str("extern __shared__ __align__(", shared_alignment(body_), ") unsigned char shared_memory[];"));
+  text_.line(
+      str("extern __shared__ __align__(", shared_alignment(body_), ") unsigned char shared_memory[];"));
   for (size_t i = 0; i < kernel_.shared.size(); ++i) {
     const Buffer& b = kernel_.shared[i];
     const std::string start = kernel_.shared_offsets[i] == 0
                                   ? "shared_memory"
                                   : str("(shared_memory + ", kernel_.shared_offsets[i], ")");
-    line(str(c_type(b->dtype), "* const ", names_.of(b), " = (", c_type(b->dtype), "*)", start, ";  // ",
-             describe_shape(*b), b->layout.empty() ? "" : ", layout " + b->layout));
+    text_.line(str(c_type(b->dtype), "* const ", names_.of(b), " = (", c_type(b->dtype), "*)", start,
+                   ";  // ", describe_shape(*b), b->layout.empty() ? "" : ", layout " + b->layout));
   }
   if (kernel_.shared_nowhere < 0) return;
   nowhere_ = names_.declare("nowhere");
-  line(str("unsigned char* const ", nowhere_, " = shared_memory + ", kernel_.shared_nowhere,
-           ";  // where stores go that do not count"));
+  text_.line(str("unsigned char* const ", nowhere_, " = shared_memory + ", kernel_.shared_nowhere,
+                 ";  // where stores go that do not count"));
 }
 
 void KernelPrinter::define_indices(RangeMap& ranges) {
@@ -179,11 +156,11 @@ void KernelPrinter::define_indices(RangeMap& ranges) {
       if (vars[d] == nullptr || sizes[d] == 1) continue;  // of size 1: the ranges make it 0
       const std::string& name = names_.declare(vars[d], vars[d]->name);
       if (d > 0 && vars == kernel_.thread_vars && has_uniform_rows())
-        line(str("const int ", name, " = __shfl_sync(0xffffffffu, (int)", source, ".", kDimensions[d],
-                 ", 0);  // 0..", sizes[d] - 1,
-                 ", the same in all lanes of a warp, which the compiler is told so"));
+        text_.line(str("const int ", name, " = __shfl_sync(0xffffffffu, (int)", source, ".", kDimensions[d],
+                       ", 0);  // 0..", sizes[d] - 1,
+                       ", the same in all lanes of a warp, which the compiler is told so"));
       else
-        line(str("const int ", name, " = ", source, ".", kDimensions[d], ";  // 0..", sizes[d] - 1));
+        text_.line(str("const int ", name, " = ", source, ".", kDimensions[d], ";  // 0..", sizes[d] - 1));
     }
   };
   define("blockIdx", kernel_.block_vars, kernel_.grid);
@@ -192,37 +169,18 @@ void KernelPrinter::define_indices(RangeMap& ranges) {
   define_names(nullptr, ranges);
 }
 
-// Names that nothing mentions in the end: what they were for found a longer name that holds them.
-void KernelPrinter::drop_unused_names() {
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  for (auto d = definitions_.rbegin(); d != definitions_.rend(); ++d) {
-    int mentions = 0;
-    for (size_t at = out_.find(d->name); at != std::string::npos; at = out_.find(d->name, at + 1)) {
-      const size_t end = at + d->name.size();
-      mentions += (at == 0 || !is_word(out_[at - 1])) && (end == out_.size() || !is_word(out_[end]));
-    }
-    if (mentions == 1) out_.erase(d->begin, d->length);  // from the back: those before keep their places
-  }
-}
-
 void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
   for (const IndexNames::Named& n : index_names_.defined_in(loop)) {
     const auto bounds = const_bounds(n.value, ranges);
     const bool fits = bounds.has_value() && bounds->first > INT32_MIN && bounds->second < INT32_MAX;
-    const std::string text = n.values.empty() ? expr_text_.index(n.value, ranges) : looked_up(n, ranges);
+    const std::string text =
+        n.values.empty() ? expr_text_.index(n.value, ranges) : rounds_.looked_up(n, ranges);
     if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
     if (!fits) expr_text_.is_wide(n.var);
     const std::string& name = names_.declare(n.var, n.var->name);
-    const size_t begin = out_.size();
-    line(str("const ", fits ? "int " : "long long ", name, " = ", text, ";  // ", with_c_names(n.about)));
-    definitions_.push_back({name, begin, out_.size() - begin});
+    text_.definition(name, str("const ", fits ? "int " : "long long ", name, " = ", text, ";  // ",
+                               with_c_names(n.about)));
   }
-}
-
-void KernelPrinter::define_arrays(const VarNode* loop, RangeMap& ranges) {
-  for (const IndexNames::Named& n : index_names_.defined_before(loop)) define_array(n, ranges);
-  for (const StepMask& mask : masks_)
-    if (mask.before == loop) define_mask(mask, ranges);
 }
 
 void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
@@ -230,7 +188,7 @@ void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
   if (!in_run_ && is_unit_run(s)) return unit_run(s, ranges, told);
   const bool is_nest = s->kind == StmtKind::kFor || s->kind == StmtKind::kStore || s->kind == StmtKind::kIf;
   if (!told && is_nest && only_store(s) != nullptr) {
-    comment(describe_nest(s));
+    text_.comment(describe_nest(s));
     told = true;
   }
   switch (s->kind) {
@@ -269,25 +227,24 @@ void KernelPrinter::loop(const Stmt& s, const RangeMap& ranges, bool told) {
 void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told) {
   const bool unrolled = prints_unrolled(*s);
   RangeMap inside = ranges;
-  define_arrays(s->var.get(), inside);
-  if (!told && !unrolled) comment(describe_loop(*s));
+  rounds_.define_before(s->var.get(), inside);
+  if (!told && !unrolled) text_.comment(describe_loop(*s));
   const std::vector<UnitTile> tiles_around = unit_tiles_;
   if (!unrolled) name_unit_tiles(*s, ranges);
   const std::optional<Stages> stages = unrolled ? std::nullopt : begin_stages(*s);  // counters
-  line(unrolled ? "#pragma unroll" : "#pragma unroll 1");
+  text_.line(unrolled ? "#pragma unroll" : "#pragma unroll 1");
   names_.open();
   const std::string name = names_.declare(s->var, s->var->name);
-  open(str("for (int ", name, " = 0; ", name, " < ", s->extent, "; ++", name, ")"));
+  text_.open(str("for (int ", name, " = 0; ", name, " < ", s->extent, "; ++", name, ")"));
   inside.bind(s->var, s->extent);
-  name_elements(s->var, name);
-  name_bits(s->var, name, inside);
+  rounds_.begin(s->var, name, inside);
   define_names(s->var.get(), inside);
-  if (!unrolled) serial_.insert(s->var.get());
+  if (!unrolled) places_.enter_loop(s->var);
   stmt(s->body, inside, told);
-  serial_.erase(s->var.get());
+  places_.leave_loop(s->var);
   if (stages.has_value()) end_stages(*stages);
   unit_tiles_ = tiles_around;
-  close();
+  text_.close();
   names_.close();
 }
 
@@ -296,45 +253,39 @@ void KernelPrinter::guard(const Stmt& s, const RangeMap& ranges, bool told) {
   if (only_lands(s->body) && s->else_body == nullptr) return stmt(s->body, ranges, told);
   if (is_first_thread_alone(*s)) {
     open_guard(str(warp_, " == 0 && elect_one()"), "one thread of the block");
-    stmt(s->body, assuming(ranges, s->condition), told);
-    return close();
+    stmt(s->body, places_.assuming(ranges, s->condition), told);
+    return text_.close();
   }
   const std::string why = describe_guard(*s, kernel_, ranges);
   if (is_store_if(s, ranges)) {
     const std::string around = begin_stores(simplify(s->condition, ranges), why, ranges);
-    stmt(s->body, assuming(ranges, s->condition), told);
+    stmt(s->body, places_.assuming(ranges, s->condition), told);
     guard_ = around;
     return;
   }
-  open_guard(value(s->condition, ranges), why);
-  stmt(s->body, assuming(ranges, s->condition), told);
+  open_guard(places_.value(s->condition, ranges), why);
+  stmt(s->body, places_.assuming(ranges, s->condition), told);
   if (s->else_body != nullptr) {
-    close();
-    out_.pop_back();  // "}" and its line feed: the else goes on there
-    out_ += " else {\n";
-    ++depth_;
-    names_.open();
-    stmt(s->else_body, assuming(ranges, simplify(unary(UnaryOp::kNot, s->condition), ranges)), told);
+    text_.open_else();
+    stmt(s->else_body, places_.assuming(ranges, simplify(unary(UnaryOp::kNot, s->condition), ranges)), told);
   }
-  close();
+  text_.close();
 }
 
 void KernelPrinter::open_guard(const std::string& condition, const std::string& why) {
-  line(str("if (", condition, ") {  // ", with_c_names(why)));
-  ++depth_;
-  names_.open();
+  text_.open(str("if (", condition, ")"), with_c_names(why));
 }
 
 void KernelPrinter::store(const StmtNode& s, const RangeMap& ranges) {
-  const std::string target = element(s.buffer, s.indices, ranges);
+  const std::string target = places_.element(s.buffer, s.indices, ranges);
   // x = x + y is how the IR says it; x += y is what people write.
   const Expr& v = s.value;
   if (v->kind == ExprKind::kBinary && v->binary_op == BinaryOp::kAdd &&
       v->operands[0]->kind == ExprKind::kLoad && equal(v->operands[0], load(s.buffer, s.indices)))
-    return line(str(target, " += ", value(v->operands[1], ranges), ";"));
-  const Expr named_value = named(simplify(v, ranges), ranges);
+    return text_.line(str(target, " += ", places_.value(v->operands[1], ranges), ";"));
+  const Expr named_value = places_.named(simplify(v, ranges), ranges);
   const std::optional<std::string> loaded = guarded_load(named_value, ranges);
-  line(stored(target, loaded ? *loaded : expr_text_.value(named_value, ranges)));
+  text_.line(stored(target, loaded ? *loaded : expr_text_.value(named_value, ranges)));
 }
 
 // The text has no scope of its own for an allocation: its name stays taken until the braces around it end.
@@ -345,8 +296,8 @@ void KernelPrinter::allocate(const Stmt& s, const RangeMap& ranges) {
   // Small elements lie together in registers, for matrix units and for vectors.
   const bool together = dtype_bytes(b->dtype) < 4 && b->elements() > 1;
   const char* const aligned = lies_in_words(*b) ? "__align__(16) " : together ? "__align__(4) " : "";
-  line(str(aligned, c_type(b->dtype), " ", name, size, ";  // ",
-           b->elements() == 1 ? "one" : describe_shape(*b), ", in registers"));
+  text_.line(str(aligned, c_type(b->dtype), " ", name, size, ";  // ",
+                 b->elements() == 1 ? "one" : describe_shape(*b), ", in registers"));
   stmt(s->body, ranges, false);
 }
 
@@ -361,19 +312,20 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
     const bool in_memory = o.place == IntrinsicOperand::Place::kShared && o.unit_place == nullptr;
     for (int64_t run = in_memory ? o.registers - o.run : 0; run > 0; run -= o.run)
       text = replaced(std::move(text), str(place, ":", run),
-                      str("(&", element(operand->buffer, of_lane(o, operand, run), ranges), ")"));
+                      str("(&", places_.element(operand->buffer, of_lane(o, operand, run), ranges), ")"));
     const std::vector<Expr> first = of_lane(o, operand, 0);
-    text = replaced(std::move(text), str("*", place), element(operand->buffer, first, ranges));
+    text = replaced(std::move(text), str("*", place), places_.element(operand->buffer, first, ranges));
     // Of several places those of all iterations would take too many registers.
-    const std::string at = in_memory && o.registers > o.run ? "&" + element(operand->buffer, first, ranges)
-                           : *o.unit_address != '\0'        ? unit_tile(o, operand, ranges)
-                                                            : address(operand->buffer, first, ranges);
+    const std::string at = in_memory && o.registers > o.run
+                               ? "&" + places_.element(operand->buffer, first, ranges)
+                           : *o.unit_address != '\0' ? unit_tile(o, operand, ranges)
+                                                     : places_.address(operand->buffer, first, ranges);
     text = replaced(std::move(text), place, str("(", at, ")"));
-    operands =
-        str(element(operand->buffer, operand->operands, ranges), operands.empty() ? "" : ", ", operands);
+    operands = str(places_.element(operand->buffer, operand->operands, ranges), operands.empty() ? "" : ", ",
+                   operands);
   }
-  comment(str(s.name, " of ", operands, ": ", i->threads, " threads together"));
-  line(text);
+  text_.comment(str(s.name, " of ", operands, ": ", i->threads, " threads together"));
+  text_.line(text);
 }
 
 // Where a lane goes for its element `reg` of an operand.
@@ -385,136 +337,12 @@ std::vector<Expr> KernelPrinter::of_lane(const IntrinsicOperand& o, const Expr& 
 
 void KernelPrinter::barrier(const Stmt& s) {
   if (fences_tiles_)
-    line(
+    text_.line(
         "asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");  // what this thread wrote is "
         "there for tensor cores");
   CHECK(s->scope == MemoryScope::kShared || s->scope == MemoryScope::kRegister) << "a barrier of a cluster";
-  line(str(s->scope == MemoryScope::kShared ? "__syncthreads();" : "__syncwarp();", "  // ",
-           with_c_names(barrier_comments_.at(s.get()))));
-}
-
-// --- names and text ---
-
-Expr KernelPrinter::named(const Expr& e, const RangeMap& ranges) const {
-  if (e->dtype == DType::kInt64 && e->kind != ExprKind::kLoad && e->kind != ExprKind::kCast &&
-      e->kind != ExprKind::kSelect)
-    return index_names_.apply(e, ranges);
-  if (e->kind == ExprKind::kLoad) {
-    auto [buffer, indices] = named_place(e->buffer, e->operands, ranges);
-    return load(buffer, std::move(indices));
-  }
-  if (e->kind == ExprKind::kSelect) {
-    const RangeMap inside = assuming(ranges, e->operands[0]);
-    return select(named(e->operands[0], ranges), named(simplify(e->operands[1], inside), inside),
-                  named(e->operands[2], ranges));
-  }
-  return map_children(e, [&](const Expr& operand) { return named(operand, ranges); });
-}
-
-std::pair<Buffer, std::vector<Expr>> KernelPrinter::named_place(const Buffer& buffer,
-                                                                const std::vector<Expr>& indices,
-                                                                const RangeMap& ranges) const {
-  if (const auto flat = flat_.find(buffer.get()); flat != flat_.end())
-    return {flat->second, {index_names_.apply_offset(buffer, indices, ranges)}};
-  std::vector<Expr> result;
-  for (const Expr& index : indices) result.push_back(named(simplify(index, ranges), ranges));
-  return {buffer, std::move(result)};
-}
-
-std::string KernelPrinter::element(const Buffer& buffer, const std::vector<Expr>& indices,
-                                   const RangeMap& ranges) {
-  const auto [place, named_indices] = named_place(buffer, indices, ranges);
-  return expr_text_.element(place, named_indices, ranges);
-}
-
-// "&a[place] + k % 4 * 4096": what a serial loop changes stands behind the address of all its iterations, which is computed
-// before it then, with one addition left in it. Of sums within the brackets the compiler keeps the number of an element.
-std::string KernelPrinter::address(const Buffer& buffer, const std::vector<Expr>& indices,
-                                   const RangeMap& ranges) {
-  if (buffer->scope != MemoryScope::kShared || serial_.empty()) return "&" + element(buffer, indices, ranges);
-  const auto [place, at] = named_place(buffer, indices, ranges);
-  LinearForm fixed = linear_form(storage_offset(*place, at), ranges), changing;
-  std::erase_if(fixed.terms, [&](const std::pair<Expr, int64_t>& term) {
-    bool changes = false;
-    visit(term.first, [&](const Expr& e) {
-      changes = changes || (e->kind == ExprKind::kVar && serial_.contains(e->var.get()));
-    });
-    if (changes) changing.terms.push_back(term);
-    return changes;
-  });
-  if (changing.terms.empty() || fixed.terms.empty()) return "&" + element(buffer, indices, ranges);
-  return str("&", names_.of(place), "[", expr_text_.index(to_expr(fixed), ranges), "] + ",
-             expr_text_.index(to_expr(changing), ranges));
-}
-
-std::string KernelPrinter::value(const Expr& e, const RangeMap& ranges) {
-  return expr_text_.value(named(simplify(e, ranges), ranges), ranges);
-}
-
-// What holds is known of the indices and of the names that stand for parts of them.
-RangeMap KernelPrinter::assuming(const RangeMap& ranges, const Expr& condition) const {
-  RangeMap inside = ranges;
-  inside.assume(condition);
-  const Expr with_names = named(condition, ranges);
-  if (!equal(with_names, condition)) inside.assume(with_names);
-  return inside;
-}
-
-void KernelPrinter::line(std::string_view text) {
-  const size_t indent = static_cast<size_t>(depth_) * 2;
-  if (indent + text.size() > kColumns) return long_line(text);
-  out_.append(indent, ' ');
-  out_ += text;
-  out_ += '\n';
-}
-
-// A remark behind the statement goes on lines above it; the statement is broken after a comma or before an
-// operator.
-void KernelPrinter::long_line(std::string_view text) {
-  if (const size_t remark = text.rfind("  // "); remark != std::string_view::npos) {
-    comment(text.substr(remark + 5));
-    return line(text.substr(0, remark));
-  }
-  size_t indent = static_cast<size_t>(depth_) * 2;
-  while (indent + text.size() > kColumns) {
-    const size_t width = kColumns - indent;
-    const size_t end = best_break(text, width);
-    if (end == std::string_view::npos) break;
-    out_ += str(std::string(indent, ' '), text.substr(0, end), "\n");
-    text.remove_prefix(end + 1);
-    indent = static_cast<size_t>(depth_) * 2 + 4;
-  }
-  out_ += str(std::string(indent, ' '), text, "\n");
-}
-
-void KernelPrinter::comment(std::string_view words) {
-  const std::string names = with_c_names(std::string(words));
-  std::string_view text = names;
-  const size_t indent = text.find_first_not_of(' ');
-  size_t hanging = 0;  // blanks before a line that goes on
-  while (!text.empty()) {
-    const size_t width = kColumns - static_cast<size_t>(depth_) * 2 - 3 - hanging;
-    size_t end = text.size();
-    if (end > width) {
-      end = text.rfind(' ', width);
-      if (end == std::string_view::npos || end <= indent) end = std::min(text.find(' ', width), text.size());
-    }
-    line(str("// ", std::string(hanging, ' '), text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    hanging = indent + 2;
-  }
-}
-
-void KernelPrinter::open(std::string_view text) {
-  line(str(text, " {"));
-  ++depth_;
-  names_.open();
-}
-
-void KernelPrinter::close() {
-  names_.close();
-  --depth_;
-  line("}");
+  text_.line(str(s->scope == MemoryScope::kShared ? "__syncthreads();" : "__syncwarp();", "  // ",
+                 with_c_names(barrier_comments_.at(s.get()))));
 }
 
 }  // namespace tuner::cuda

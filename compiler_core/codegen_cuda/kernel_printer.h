@@ -1,4 +1,5 @@
-// One kernel as CUDA C++: statements, loops, comments. print.cpp puts kernels into a file.
+// KernelPrinter: one kernel as CUDA C++: its frame, statements and loops. PlaceText writes elements and addresses,
+// PrintedLines lines and comments. print.cpp puts kernels into a file.
 #pragma once
 
 #include <map>
@@ -12,6 +13,9 @@
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "compiler_core/codegen_cuda/index_names.h"
 #include "compiler_core/codegen_cuda/names.h"
+#include "compiler_core/codegen_cuda/place_text.h"
+#include "compiler_core/codegen_cuda/printed_lines.h"
+#include "compiler_core/codegen_cuda/round_variables.h"
 #include "compiler_core/codegen_cuda/step_masks.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/lower/gpu.h"
@@ -46,18 +50,6 @@ class KernelPrinter {
   void define_indices(RangeMap& ranges);
   void define_shared();
   void define_names(const VarNode* loop, RangeMap& ranges);
-  void define_arrays(const VarNode* loop, RangeMap& ranges);
-  void define_array(const IndexNames::Named& array, RangeMap& ranges);
-  void define_mask(const StepMask& mask, const RangeMap& ranges);
-  // In the loop of rounds: what the arrays' elements are called, and the bits of a mask in this step.
-  void name_elements(const Var& rounds, const std::string& round);
-  void name_bits(const Var& rounds, const std::string& round, RangeMap& ranges);
-  std::string step_text(const Steps& steps, const RangeMap& ranges);
-  std::string bits_table(const StepMask& mask);
-  std::string looked_up(const IndexNames::Named& n, const RangeMap& ranges);
-  std::string table(const std::string& wanted, const char* type, const std::string& values,
-                    const std::string& about);
-  void drop_unused_names();
 
   // --- statements. `told`: a comment above says what this nest does ---
   void stmt(const Stmt& s, const RangeMap& ranges, bool told);
@@ -134,27 +126,15 @@ class KernelPrinter {
   // --- dot products (dot_words.cpp) ---
   void dot(const StmtNode& s, const RangeMap& ranges);
 
-  // Indices with their names, swizzled buffers as flat ones: what expr_text_ prints.
-  Expr named(const Expr& e, const RangeMap& ranges) const;
-  std::pair<Buffer, std::vector<Expr>> named_place(const Buffer& buffer, const std::vector<Expr>& indices,
-                                                   const RangeMap& ranges) const;
-  std::string element(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
-  std::string address(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
-  std::string value(const Expr& e, const RangeMap& ranges);
-  RangeMap assuming(const RangeMap& ranges, const Expr& condition) const;
-
-  void line(std::string_view text);
-  void long_line(std::string_view text);
-  void comment(std::string_view words);  // on lines of its own, wrapped
-  void open(std::string_view text);      // "text {", indented from here, a scope for names
-  void close();
-
   const GpuKernel& kernel_;
   std::vector<StepMask> masks_;
   Stmt body_;
   IndexNames index_names_;
   Names names_;
   ExprText expr_text_;
+  PlaceText places_;
+  PrintedLines text_;
+  RoundVariables rounds_;
   std::map<const StmtNode*, std::string> barrier_comments_;
   bool fences_tiles_ = false;           // a unit reads by itself what threads wrote to shared memory
   bool fetches_ = false;                // by TMA
@@ -165,24 +145,13 @@ class KernelPrinter {
     Expr fixed;  // of its place
     std::string name;
   };
-  std::vector<UnitTile> unit_tiles_;          // named before the loop around
-  std::set<const VarNode*> tile_inner_;       // variables of that loop, and of those below it
-  bool in_run_ = false;                       // of its statements
-  std::map<const BufferNode*, Buffer> flat_;  // of IndexNames::is_flat() buffers: one dimension, plain
-  struct Definition {
-    std::string name;
-    size_t begin, length;  // of its line in out_
-  };
-  std::vector<Definition> definitions_;
-  std::vector<std::pair<Var, Var>> arrays_;  // what is one over rounds, and their loop's variable
-  std::map<const VarNode*, std::string> array_names_, bits_tables_;
-  std::set<const BufferNode*> stored_;  // by the kernel
-  std::set<const VarNode*> serial_;     // loops around that are not unrolled
-  std::string out_, tables_;
-  int depth_ = 0;
-  bool copies_ = false;  // in the body of an asynchronous copy
-  std::string guard_;    // that stores to shared memory ask; empty: none
-  std::string nowhere_;  // the name of the kernel's shared_nowhere
+  std::vector<UnitTile> unit_tiles_;     // named before the loop around
+  std::set<const VarNode*> tile_inner_;  // variables of that loop, and of those below it
+  bool in_run_ = false;                  // of its statements
+  std::set<const BufferNode*> stored_;   // by the kernel
+  bool copies_ = false;                  // in the body of an asynchronous copy
+  std::string guard_;                    // that stores to shared memory ask; empty: none
+  std::string nowhere_;                  // the name of the kernel's shared_nowhere
   bool uses_load_if_ = false, uses_store_if_ = false;
   std::set<int64_t> async_bytes_;
   std::set<size_t> fetched_ranks_;

@@ -8,15 +8,16 @@ namespace tuner::cuda {
 
 void KernelPrinter::async(const Stmt& s, const RangeMap& ranges) {
   if (!is_async(*s, "copy") && !is_async(*s, "commit") && !is_async(*s, "wait")) return engine(*s, ranges);
-  if (is_async(*s, "commit")) return line("asm volatile(\"cp.async.commit_group;\");  // the copies so far");
+  if (is_async(*s, "commit"))
+    return text_.line("asm volatile(\"cp.async.commit_group;\");  // the copies so far");
   if (is_async(*s, "wait")) {
     int64_t in_flight = 0;
     CHECK(is_const_int(s->operands[0], &in_flight)) << to_text(s);
-    return line(str("asm volatile(\"cp.async.wait_group ", in_flight, ";\" ::: \"memory\");  // ",
-                    in_flight == 0 ? std::string("all copies of this thread are there")
-                                   : str("all but the latest ", in_flight, " groups are there")));
+    return text_.line(str("asm volatile(\"cp.async.wait_group ", in_flight, ";\" ::: \"memory\");  // ",
+                          in_flight == 0 ? std::string("all copies of this thread are there")
+                                         : str("all but the latest ", in_flight, " groups are there")));
   }
-  comment("asynchronously, what the block reads in a later step:");
+  text_.comment("asynchronously, what the block reads in a later step:");
   copies_ = true;
   stmt(s->body, ranges, false);
   copies_ = false;
@@ -36,11 +37,11 @@ void KernelPrinter::async_lanes(const Stmt& s, const Var& lane, int64_t lanes, c
   if (s->kind == StmtKind::kStore) return async_store(*s, lane, lanes, ranges);
   CHECK(s->kind == StmtKind::kIf && s->else_body == nullptr) << to_text(s);
   const Expr condition = simplify(substitute(s->condition, {{lane, Expr(0)}}), ranges);
-  open_guard(value(condition, ranges), describe_guard(*s, kernel_, ranges));
-  RangeMap inside = assuming(ranges, condition);
+  open_guard(places_.value(condition, ranges), describe_guard(*s, kernel_, ranges));
+  RangeMap inside = places_.assuming(ranges, condition);
   inside.assume(s->condition);
   async_lanes(s->body, lane, lanes, inside);
-  close();
+  text_.close();
 }
 
 void KernelPrinter::async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges) {
@@ -50,12 +51,13 @@ void KernelPrinter::async_store(const StmtNode& s, const Var& lane, int64_t lane
   std::vector<Expr> to;
   for (const Expr& index : s.indices)
     to.push_back(lane == nullptr ? index : simplify(substitute(index, {{lane, Expr(0)}}), ranges));
-  const RangeMap inside = vector->condition.defined() ? assuming(ranges, vector->condition) : ranges;
+  const RangeMap inside = vector->condition.defined() ? places_.assuming(ranges, vector->condition) : ranges;
   const std::string bytes = std::to_string(vector->bytes);
-  const std::string read =
-      vector->condition.defined() ? str("(", value(vector->condition, ranges), ") ? ", bytes, " : 0") : bytes;
-  line(str("copy_async_", bytes, "(&", element(s.buffer, to, ranges), ", &",
-           element(vector->load->buffer, vector->load->operands, inside), ", ", read, ");"));
+  const std::string read = vector->condition.defined()
+                               ? str("(", places_.value(vector->condition, ranges), ") ? ", bytes, " : 0")
+                               : bytes;
+  text_.line(str("copy_async_", bytes, "(&", places_.element(s.buffer, to, ranges), ", &",
+                 places_.element(vector->load->buffer, vector->load->operands, inside), ", ", read, ");"));
 }
 
 std::string async_helper(int64_t bytes) {

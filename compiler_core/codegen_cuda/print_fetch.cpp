@@ -49,8 +49,8 @@ void KernelPrinter::define_warp() {
     thread = str("threadIdx.y * ", kernel_.block[0], " + ", thread);
   if (kernel_.block[2] > 1)
     thread = str("threadIdx.z * ", kernel_.block[0] * kernel_.block[1], " + ", thread);
-  line(str("const int ", warp_, " = __shfl_sync(0xffffffffu, (int)(", thread, ") / ", kWarp, ", 0);  // 0..",
-           threads / kWarp - 1));
+  text_.line(str("const int ", warp_, " = __shfl_sync(0xffffffffu, (int)(", thread, ") / ", kWarp,
+                 ", 0);  // 0..", threads / kWarp - 1));
 }
 
 // if (the first thread) what the engine is asked for: any thread of the first warp may do it, as long as it is always the same.
@@ -90,19 +90,19 @@ std::optional<KernelPrinter::Stages> KernelPrinter::begin_stages(const StmtNode&
     expr_text_.alias(e, name);
     text += str(text == "int " ? "" : ", ", name, " = ", first);
   };
-  comment(str("stage: ", to_text(s.stage), "; stage_before: ", to_text(s.before),
-              "; parity: ", to_text(s.parity)));
+  text_.comment(str("stage: ", to_text(s.stage), "; stage_before: ", to_text(s.before),
+                    "; parity: ", to_text(s.parity)));
   begin(s.stage, "stage", 0, s.stage_name);
   if (mentions(loop.body, s.before)) begin(s.before, "stage_before", s.count - 1, s.before_name);
   if (mentions(loop.body, s.parity)) begin(s.parity, "parity", 0, s.parity_name);
-  line(text + ";");
+  text_.line(text + ";");
   return s;
 }
 
 void KernelPrinter::end_stages(const Stages& s) {
-  if (!s.before_name.empty()) line(str(s.before_name, " = ", s.stage_name, ";"));
-  line(str("if (++", s.stage_name, " == ", s.count, ") ", s.stage_name, " = 0",
-           s.parity_name.empty() ? "" : str(", ", s.parity_name, " ^= 1"), ";"));
+  if (!s.before_name.empty()) text_.line(str(s.before_name, " = ", s.stage_name, ";"));
+  text_.line(str("if (++", s.stage_name, " == ", s.count, ") ", s.stage_name, " = 0",
+                 s.parity_name.empty() ? "" : str(", ", s.parity_name, " ^= 1"), ";"));
   for (const Expr& e : {s.stage, s.before, s.parity}) expr_text_.forget(e);
 }
 
@@ -137,9 +137,9 @@ void KernelPrinter::name_unit_tiles(const StmtNode& loop, const RangeMap& ranges
           unit_tiles_, [&](const UnitTile& t) { return t.buffer == buffer && equal(t.fixed, fixed); });
       if (known) continue;
       const std::string name = names_.declare(buffer->name + ".tile");
-      line(str("unsigned long long ", name, " = ", operand.unit_address, "(", names_.of(buffer), " + ",
-               expr_text_.index(index_names_.apply(fixed, ranges), ranges), ");"));
-      line(str("asm(\"\" : \"+l\"(", name, "));  // made here, and not again in each step"));
+      text_.line(str("unsigned long long ", name, " = ", operand.unit_address, "(", names_.of(buffer), " + ",
+                     expr_text_.index(index_names_.apply(fixed, ranges), ranges), ");"));
+      text_.line(str("asm(\"\" : \"+l\"(", name, "));  // made here, and not again in each step"));
       unit_tiles_.push_back({buffer, fixed, name});
     }
   });
@@ -159,34 +159,36 @@ std::string KernelPrinter::unit_tile(const IntrinsicOperand& o, const Expr& oper
     if (steps.terms.empty()) return tile.name;
     return str(tile.name, " + ", expr_text_.index(index_names_.apply(to_expr(steps), ranges), ranges));
   }
-  return str(o.unit_address, "(", address(operand->buffer, operand->operands, ranges), ")");
+  return str(o.unit_address, "(", places_.address(operand->buffer, operand->operands, ranges), ")");
 }
 
 void KernelPrinter::engine(const StmtNode& s, const RangeMap& ranges) {
   if (s.name == "fetch") return fetch(s, ranges);
   const Expr& barrier = s.operands[0];
-  const std::string at = "&" + element(barrier->buffer, barrier->operands, ranges);
+  const std::string at = "&" + places_.element(barrier->buffer, barrier->operands, ranges);
   if (s.name == "init") {
-    for (const std::string& map : map_names_) line(str("prefetch_map(&", map, ");"));
-    return line(str("begin_arrivals(", at, ", ", barrier->buffer->elements(), ", ",
-                    value(s.operands[1], ranges), ");  // barriers for ", barrier->buffer->elements(),
-                    " stages"));
+    for (const std::string& map : map_names_) text_.line(str("prefetch_map(&", map, ");"));
+    return text_.line(str("begin_arrivals(", at, ", ", barrier->buffer->elements(), ", ",
+                          places_.value(s.operands[1], ranges), ");  // barriers for ",
+                          barrier->buffer->elements(), " stages"));
   }
   if (s.name == "expect")
-    return line(
-        str("expect_bytes(", at, ", ", value(s.operands[1], ranges), ");  // of all boxes of a stage"));
+    return text_.line(str("expect_bytes(", at, ", ", places_.value(s.operands[1], ranges),
+                          ");  // of all boxes of a stage"));
   CHECK(s.name == "await") << s.name;
-  line(str("await_phase(", at, ", ", value(s.operands[1], ranges), ");  // until what was fetched is there"));
+  text_.line(str("await_phase(", at, ", ", places_.value(s.operands[1], ranges),
+                 ");  // until what was fetched is there"));
 }
 
 void KernelPrinter::fetch(const StmtNode& s, const RangeMap& ranges) {
   if (!s.value.defined()) {
     const Expr &at = s.operands[0], &to = s.operands[1], &from = s.operands[2];
     fetched_ranks_.insert(0);
-    return line(str("fetch_bytes(", address(to->buffer, to->operands, ranges), ", &",
-                    element(from->buffer, from->operands, ranges), ", ", value(s.operands[3], ranges), ", &",
-                    element(at->buffer, at->operands, ranges), ");  // of ", from->buffer->name,
-                    ", as it lies"));
+    return text_.line(str("fetch_bytes(", places_.address(to->buffer, to->operands, ranges), ", &",
+                          places_.element(from->buffer, from->operands, ranges), ", ",
+                          places_.value(s.operands[3], ranges), ", &",
+                          places_.element(at->buffer, at->operands, ranges), ");  // of ", from->buffer->name,
+                          ", as it lies"));
   }
   int64_t number = 0;
   CHECK(is_const_int(s.value, &number)) << "not a map's number";
@@ -194,11 +196,11 @@ void KernelPrinter::fetch(const StmtNode& s, const RangeMap& ranges) {
   fetched_ranks_.insert(map.rank());
   const Expr &barrier = s.operands[0], &to = s.operands[1];
   std::string coordinates;
-  for (const Expr& c : s.indices) coordinates += str(", ", value(c, ranges));
-  line(str("fetch_box_", map.rank(), "(", address(to->buffer, to->operands, ranges), ", &",
-           map_names_.at(static_cast<size_t>(number)), coordinates, ", &",
-           element(barrier->buffer, barrier->operands, ranges), ");  // ", map.box_bytes(), " bytes of ",
-           s.buffer->name));
+  for (const Expr& c : s.indices) coordinates += str(", ", places_.value(c, ranges));
+  text_.line(str("fetch_box_", map.rank(), "(", places_.address(to->buffer, to->operands, ranges), ", &",
+                 map_names_.at(static_cast<size_t>(number)), coordinates, ", &",
+                 places_.element(barrier->buffer, barrier->operands, ranges), ");  // ", map.box_bytes(),
+                 " bytes of ", s.buffer->name));
 }
 
 const char* barrier_helpers() {

@@ -97,10 +97,10 @@ bool KernelPrinter::is_store_if(const Stmt& guard, const RangeMap& ranges) const
 
 std::string KernelPrinter::begin_stores(const Expr& condition, const std::string& why,
                                         const RangeMap& ranges) {
-  const std::string holds = without_branch(named(condition, ranges), ranges);
+  const std::string holds = without_branch(places_.named(condition, ranges), ranges);
   const std::string name = names_.declare("inside");
-  line(str("const bool ", name, " = ", guard_.empty() ? "" : str(guard_, " & "), holds, ";  // ",
-           with_c_names(why)));
+  text_.line(str("const bool ", name, " = ", guard_.empty() ? "" : str(guard_, " & "), holds, ";  // ",
+                 with_c_names(why)));
   return std::exchange(guard_, name);
 }
 

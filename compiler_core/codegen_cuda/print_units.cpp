@@ -64,11 +64,11 @@ void KernelPrinter::unit_run(const Stmt& s, const RangeMap& ranges, bool told) {
   visit(s, [&](const Stmt& child) {
     if (child->kind == StmtKind::kIntrinsic) unit = find_intrinsic(child->name);
   });
-  line(unit->cuda_begin);
+  text_.line(unit->cuda_begin);
   in_run_ = true;
   stmt(s, ranges, told);
   in_run_ = false;
-  line(unit->cuda_end);
+  text_.line(unit->cuda_end);
 }
 
 }  // namespace tuner::cuda

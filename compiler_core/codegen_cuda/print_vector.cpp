@@ -147,7 +147,7 @@ void KernelPrinter::vector_stmt(const Stmt& s, const Var& lane, int64_t lanes, c
   if (s->kind == StmtKind::kStore) return vector_store(*s, lane, lanes, ranges);
   const Expr condition = simplify(in_lane(s->condition, lane, 0), ranges);
   const std::string why = describe_guard(*s, kernel_, ranges);
-  RangeMap inside = assuming(ranges, condition);
+  RangeMap inside = places_.assuming(ranges, condition);
   inside.assume(s->condition);
   if (is_store_if(s, ranges)) {
     const std::string around = begin_stores(condition, why, ranges);
@@ -155,9 +155,9 @@ void KernelPrinter::vector_stmt(const Stmt& s, const Var& lane, int64_t lanes, c
     guard_ = around;
     return;
   }
-  open_guard(value(condition, ranges), why);
+  open_guard(places_.value(condition, ranges), why);
   vector_stmt(s->body, lane, lanes, inside);
-  close();
+  text_.close();
 }
 
 // Loads that a vector can do, each with the conditions of the selects it stands in. A load under a condition
@@ -201,7 +201,7 @@ std::vector<KernelPrinter::VectorLoad> KernelPrinter::vector_loads(const Expr& v
 
 std::string KernelPrinter::vector_address(const Buffer& buffer, const std::vector<Expr>& indices,
                                           const Var& lane, const RangeMap& ranges, const std::string& type) {
-  return str("*(", type, "*)&", element(buffer, in_lane(indices, lane, 0), ranges));
+  return str("*(", type, "*)&", places_.element(buffer, in_lane(indices, lane, 0), ranges));
 }
 
 void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges) {
@@ -212,13 +212,13 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
     const Expr condition =
         l.condition.defined() ? simplify(in_lane(l.condition, lane, 0), ranges) : bool_imm(true);
     const bool always = condition->kind == ExprKind::kIntImm && condition->int_value != 0;
-    const RangeMap inside = always ? ranges : assuming(ranges, condition);
+    const RangeMap inside = always ? ranges : places_.assuming(ranges, condition);
     const std::string memory =
         vector_address(l.load->buffer, l.load->operands, lane, inside, "const " + type);
     if (always) return memory;
     const std::vector<std::string> zeros(static_cast<size_t>(lanes), constant_text(0, l.load->dtype));
     const std::string zero = type == "unsigned" ? "0u" : made_vector(l.load->dtype, zeros);
-    const Expr holds = named(condition, ranges);
+    const Expr holds = places_.named(condition, ranges);
     if (is_load_if(l.load->buffer, in_lane(l.load->operands, lane, 0), holds, ranges))
       return load_if(holds, memory.substr(1), zero, ranges);
     return str("(", expr_text_.value(holds, ranges), ") ? ", memory, " : ", zero);
@@ -229,7 +229,8 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
   const bool is_load = v->kind == ExprKind::kLoad;
   if (whole && loads.size() == 1 && (is_load || is_zero_padded(v)) && s.buffer->dtype == v->dtype) {
     const std::string moved = moved_type(v->dtype, lanes);
-    return line(stored(vector_address(s.buffer, s.indices, lane, ranges, moved), loaded(loads[0], moved)));
+    return text_.line(
+        stored(vector_address(s.buffer, s.indices, lane, ranges, moved), loaded(loads[0], moved)));
   }
 
   std::vector<std::pair<VectorLoad, Buffer>> vectors;
@@ -237,18 +238,20 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
     const Buffer vector =
         make_buffer(l.load->buffer->name + "_lanes", l.load->dtype, {lanes}, MemoryScope::kRegister);
     const std::string type = vector_type(vector->dtype, lanes), memory = loaded(l, type);
-    line(str("const ", type, " ", names_.declare(vector), " = ", memory, ";"));
+    text_.line(str("const ", type, " ", names_.declare(vector), " = ", memory, ";"));
     expr_text_.name_vector(vector);
     vectors.emplace_back(l, vector);
   }
   const Expr with = with_vectors(s.value, vectors, lane);
   std::vector<std::string> values;
-  for (int64_t i = 0; i < lanes; ++i) values.push_back(value(in_lane(with, lane, i), ranges));
+  for (int64_t i = 0; i < lanes; ++i) values.push_back(places_.value(in_lane(with, lane, i), ranges));
   if (whole) {
-    line(stored(vector_address(s.buffer, s.indices, lane, ranges, to), made_vector(s.buffer->dtype, values)));
+    text_.line(
+        stored(vector_address(s.buffer, s.indices, lane, ranges, to), made_vector(s.buffer->dtype, values)));
   } else {
     for (int64_t i = 0; i < lanes; ++i)
-      line(stored(element(s.buffer, in_lane(s.indices, lane, i), ranges), values[static_cast<size_t>(i)]));
+      text_.line(stored(places_.element(s.buffer, in_lane(s.indices, lane, i), ranges),
+                        values[static_cast<size_t>(i)]));
   }
 }
 

@@ -1,23 +1,14 @@
-// TaskShape: a workload as others compare it: its dimensions as numbers, and the words that must be equal
-// before a config of one workload means anything for another.
+// Workloads as others compare them: by their TaskShape, which their operators say.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
+#include "templates/workload/parts/operator.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {
 
-struct TaskShape {
-  // Operator, types, layouts, transposes, packed operands: "conv2d dtype=float32 layout=NCHW const=weight".
-  std::string variant;
-  // The real dimensions, each at least 1: of a convolution the output channels, output height, ..., and also
-  // strides and groups. An operator always has the same names in the same order.
-  std::vector<std::pair<std::string_view, int64_t>> dimensions;
-};
 TaskShape shape_of(const Workload& workload);
 
 // Returns the key without the epilogue (bias, residual, activation). It is equal for workloads that differ

@@ -169,7 +169,7 @@ CREATE TABLE quarantine (
 CREATE INDEX quarantine_lease ON quarantine (lease_id, quarantine_id);
 
 -- The poison ledger: workers that were lost while they built or ran a config, and configs that were measured after that.
--- What the lines of a config say together tells whether it is sent to workers again (tuner/daemon/poison_ledger.h).
+-- What the lines of a config say together tells whether it is sent to workers again (tuner/daemon/tables/poison_ledger.h).
 CREATE TABLE poison (
   poison_id           INTEGER PRIMARY KEY,
   workload_key        TEXT NOT NULL,

@@ -172,7 +172,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& 
   RETURN_IF_ERROR(refuse_hard_links(path));
   RETURN_IF_ERROR(refuse_shared_filesystem(folder.string()));
   RETURN_IF_ERROR(check_contents(path, real));
-  Result<FileLock> lock = FileLock::acquire(real + "-lock");
+  Result<WriterLock> lock = WriterLock::acquire(real + "-lock");
   if (!lock && lock.status().code() == StatusCode::kAborted)
     return Status(StatusCode::kAborted,
                   str(path, ": is open for writing already: ", lock.message(),

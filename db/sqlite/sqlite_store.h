@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "db/exchange/exchange_store.h"
-#include "db/file_lock.h"
+#include "db/writer_lock.h"
 #include "db/sqlite/rows.h"
 #include "db/sqlite/sqlite.h"
 #include "db/sqlite/writer.h"
@@ -131,7 +131,7 @@ class SqliteStore final : public Store, public ExchangeStore {
 
   std::string path_;
   Connection::Access reading_;
-  std::optional<FileLock> lock_;
+  std::optional<WriterLock> lock_;
   int64_t last_seq_ = 0;
   std::unique_ptr<Writer> writer_;  // null if opened for reading
   mutable std::mutex readers_mutex_;

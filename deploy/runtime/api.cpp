@@ -11,7 +11,7 @@
 #include "deploy/runtime/capture.h"
 #include "deploy/runtime/function.h"
 #include "deploy/runtime/kernel_cache.h"
-#include "deploy/runtime/messages.h"
+#include "deploy/runtime/say_once.h"
 #include "deploy/runtime/source.h"
 #include "deploy/runtime/tuner_runtime_api.h"
 #include "deploy/runtime/verify.h"

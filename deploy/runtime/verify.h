@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "deploy/runtime/function.h"
-#include "deploy/runtime/messages.h"
+#include "deploy/runtime/say_once.h"
 #include "deploy/runtime/source.h"
 #include "deploy/runtime/verdicts.h"
 

@@ -148,7 +148,7 @@ class Worker {
   const Served* served(const std::string& target) const;
   const std::string& host_target() const { return served_.front().target; }
   bool on_device(const v1::Lease& lease) const;
-  void wait_for_device(const v1::Lease& lease, int tries);
+  void wait_for_device(const v1::Lease& lease, std::chrono::seconds limit);
   const std::string& work_dir() const { return folder_->path(); }
 
   const WorkerOptions options_;
@@ -169,12 +169,13 @@ class Worker {
   std::unique_ptr<RunnerClient> runner_;
   // What pulses (per task) and the memory sentinel take on a calm machine. Only the run thread uses them.
   CalmLevel& calm_pulse(const v1::Lease& lease);
+  void observe(const RunReply& reply, CalmLevel& calm_pulse);
   void forget_old_pulses() const;
   std::map<std::string, CalmLevel> calm_pulses_;
   std::unique_ptr<CalmLevel> calm_memory_, calm_sentinel_;
   const DeviceInfo* device_ = nullptr;    // the GPU that targets are on; null: none
   std::unique_ptr<CalmLevel> calm_copy_;  // of the GPU's sentinel; null: no target is on a GPU
-  int disturbed_in_a_row_ = 0;            // how many of the latest runs, without a gap
+  int disturbed_in_a_row_ = 0;            // the latest runs that stayed disturbed (try_policy.h)
   std::unique_ptr<ResultWriter> writer_;  // while run() runs
   Compiler beside_, instead_;  // build beside runs, and instead of runs; the second is null on one core
   std::vector<std::unique_ptr<Compiler>> fetchers_;  // of a runner, beside beside_

@@ -10,6 +10,7 @@
 #include "compiler_core/target.h"
 #include "measure_server/worker/machine_facts.h"
 #include "measure_server/worker/run_request.h"
+#include "measure_server/worker/try_policy.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
 #include "templates/workload/needed_work.h"
@@ -19,13 +20,6 @@ namespace {
 
 constexpr double kRaceMemoryDisturbed = 1.15;  // times the calm level
 constexpr double kTurnPatienceMs = 60;
-constexpr int kDisturbedTries = 1;  // more, of a run that stayed disturbed for all its patience
-// Disturbed runs in a row: who disturbs for so long will do so beside the next try, too.
-constexpr int kAlwaysDisturbed = 6;
-constexpr double kResignedMs = 10;  // how patient a run then still is
-
-// A GPU that fails its check is asked again after 2, 4 and 8 s: a warm child may have died of something else.
-constexpr int kDeviceTries = 4;
 
 }  // namespace
 
@@ -44,21 +38,19 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
   const double patience_ms = request.patience_ms;
 
   Result<RunReply> reply = failed("not run");
-  const int tries = on_device(lease) ? kDeviceTries : kInfrastructureTries;
-  bool device_sick = false;
-  int disturbed = 0;
-  for (int i = 0; i < tries && !stopped_; ++i) {
-    if (device_sick) wait_for_device(lease, i);
+  TryPolicy tries(on_device(lease), disturbed_in_a_row_);
+  while (tries.may_try() && !stopped_) {
+    if (tries.wait() > std::chrono::seconds(0)) wait_for_device(lease, tries.wait());
     const Result<BuildReply> data = data_for(lease);
     if (!data.is_ok()) {
       reply = data.status();
+      tries.failed_before_run();
       continue;
     }
     take_data(*data, request);
     request.check = {built.absolute, built.relative};
     request.calm_pulse_ns = calm_pulse.ns();
-    request.patience_ms =
-        disturbed_in_a_row_ > kAlwaysDisturbed ? std::min(patience_ms, kResignedMs) : patience_ms;
+    request.patience_ms = tries.patience_ms(patience_ms);
     request.id = next_request_++;
     {
       std::lock_guard lock(mutex_);
@@ -69,43 +61,35 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
       reply = Status(StatusCode::kAborted, "revoked");
     else
       reply = runner_->run(request);
-    if (reply.is_ok() && !on_device(lease)) {
-      calm_pulse.observe(reply->pulse_ns);
-      calm_memory_->observe(reply->memory_before_ns);
-      calm_memory_->observe(reply->memory_after_ns);
-      calm_sentinel_->observe(reply->sentinel_before_ns);
-      calm_sentinel_->observe(reply->sentinel_after_ns);
-    }
+    if (reply.is_ok() && !on_device(lease)) observe(*reply, calm_pulse);
     std::lock_guard lock(mutex_);
     running_.erase(lease.trial_id());
-    // Timed while something else slowed the machine down, for longer than its patience: once more. After that
-    // it stands as it is, and its sentinels say so.
-    const bool slowed = reply.is_ok() && reply->outcome == Outcome::kOk && !on_device(lease) &&
-                        (2 * static_cast<size_t>(reply->disturbed) > reply->run_ns.size() ||
-                         calm_memory_->disturbed(std::max(reply->memory_before_ns, reply->memory_after_ns)));
-    disturbed_in_a_row_ = slowed ? disturbed_in_a_row_ + 1 : 0;
-    if (slowed && !surely_slower(*reply, built.best_ns) && disturbed < kDisturbedTries &&
-        disturbed_in_a_row_ <= kAlwaysDisturbed) {
-      ++disturbed;
-      --i;
-      continue;
-    }
-    if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()) ||
-        reply.status().code() == StatusCode::kInvalidArgument)
-      break;
+    const bool memory_disturbed =
+        reply.is_ok() && calm_memory_->disturbed(std::max(reply->memory_before_ns, reply->memory_after_ns));
+    const TryPolicy::Verdict verdict = tries.after(reply, memory_disturbed, built.best_ns);
+    disturbed_in_a_row_ = tries.disturbed_in_a_row();
+    if (verdict == TryPolicy::Verdict::kStands) break;
+    if (verdict == TryPolicy::Verdict::kDisturbed) continue;
     if (const auto more = run_trouble_.say())
       spdlog::warn("trial {}: {}{}", lease.trial_id(), reply.message(), *more);
     // Perhaps its data is gone or damaged: look again, and make it anew if so.
     data_.erase(data_key(lease));
-    device_sick = reply.status().code() == StatusCode::kUnavailable && on_device(lease);
   }
   if (!reply.is_ok()) return reply.status();
   for (const std::string& name : take_reply(*reply, record))
     if (const auto more = fact_trouble_.say())
       spdlog::warn("trial {}: the runner says \"{}\", which no record has{}", record.trial_id(), name, *more);
-  record.set_discarded(disturbed);
+  record.set_discarded(tries.discarded());
   if (built.direct) raise_peak(lease, record);
   return record;
+}
+
+void Worker::observe(const RunReply& reply, CalmLevel& calm_pulse) {
+  calm_pulse.observe(reply.pulse_ns);
+  calm_memory_->observe(reply.memory_before_ns);
+  calm_memory_->observe(reply.memory_after_ns);
+  calm_sentinel_->observe(reply.sentinel_before_ns);
+  calm_sentinel_->observe(reply.sentinel_after_ns);
 }
 
 double Worker::peak_of(DType dtype, int threads) const {
@@ -190,9 +174,7 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
         }
       std::lock_guard lock(mutex_);
       running_.erase(lease.trial_id());
-      if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()) ||
-          reply.status().code() == StatusCode::kInvalidArgument)
-        break;
+      if (reply.is_ok() || stands(reply.status())) break;
       if (const auto more = race_trouble_.say())
         spdlog::warn("{}: {}{}", lease.trial_id(), reply.message(), *more);
     }
@@ -212,9 +194,9 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
 }
 
 // Nothing of the lease runs meanwhile.
-void Worker::wait_for_device(const v1::Lease& lease, int tries) {
+void Worker::wait_for_device(const v1::Lease& lease, std::chrono::seconds limit) {
   core_->wait_for_device(lease, true);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1 << std::min(tries, 4));
+  const auto end = std::chrono::steady_clock::now() + limit;
   while (!stopped_ && core_->holds(lease) && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   core_->wait_for_device(lease, false);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/product_math.h"
 
 namespace tuner {
 namespace {

@@ -24,10 +24,10 @@
 //   data packed   [N][IC/D][H][W][D], where it is NCHW: by a stage before; zeros fill up the last group
 #include <algorithm>
 
+#include "compiler_core/te/te.h"
 #include "templates/cpu/conv2d_cpu_tile.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
-#include "templates/workload/workload_math.h"
 
 namespace tuner {
 

@@ -24,7 +24,7 @@
 #include "compiler_core/base/int_math.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/product_math.h"
 
 namespace tuner {
 namespace {

@@ -33,7 +33,7 @@
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 #include "templates/cpu/cpu_tiles.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/product_math.h"
 
 namespace tuner {
 namespace {

@@ -28,10 +28,10 @@
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"
+#include "compiler_core/te/te.h"
 #include "templates/cpu/conv2d_winograd_math.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
-#include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/te/te.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/product_math.h"
 
 namespace tuner {
 namespace {

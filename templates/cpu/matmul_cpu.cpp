@@ -25,9 +25,9 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler_core/te/te.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
-#include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {

@@ -18,9 +18,9 @@
 // written out.
 #include <algorithm>
 
+#include "compiler_core/te/te.h"
 #include "templates/cpu/cpu_rows.h"
 #include "templates/cpu/cpu_templates.h"
-#include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {

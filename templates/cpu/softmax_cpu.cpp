@@ -11,9 +11,9 @@
 //
 // One division a row in place of one an element. Few rows are not shared among threads: a row is the work of
 // one. Declines types other than float32.
+#include "compiler_core/te/te.h"
 #include "templates/cpu/cpu_rows.h"
 #include "templates/cpu/cpu_templates.h"
-#include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {

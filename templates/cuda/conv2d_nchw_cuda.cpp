@@ -29,7 +29,7 @@
 #include "templates/cuda/conv2d_cuda_tile.h"
 #include "templates/cuda/cuda_schedule.h"
 #include "templates/cuda/cuda_templates.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/product_math.h"
 
 namespace tuner {
 namespace {

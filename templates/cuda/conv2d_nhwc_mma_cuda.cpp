@@ -22,7 +22,7 @@
 #include "compiler_core/te/te.h"
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/mma_schedule.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/product_math.h"
 
 namespace tuner {
 namespace {

@@ -24,7 +24,7 @@
 #include "compiler_core/te/te.h"
 #include "templates/cuda/cuda_schedule.h"
 #include "templates/cuda/cuda_templates.h"
-#include "templates/workload/workload_math.h"
+#include "templates/workload/parts/product_math.h"
 
 namespace tuner {
 namespace {

@@ -1,7 +1,5 @@
 #include "templates/cuda/matmul_mma.h"
 
-#include "templates/workload/workload_math.h"
-
 namespace tuner::cuda {
 namespace {
 

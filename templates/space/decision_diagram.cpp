@@ -88,7 +88,7 @@ class DecisionDiagram::Builder {
   End run() {
     tree_.nodes_.push_back({0, 0, 1});  // the end of every path
     State state;
-    for (const int e : start_)
+    for (const ResidualId e : start_)
       if (!add(e, state)) return End::kNothingValid;
     tidy(state);
     tree_.root_ = visit(0, state);
@@ -102,11 +102,12 @@ class DecisionDiagram::Builder {
   }
 
  private:
+  enum class MaskId : int32_t { kNone = -1 };  // a set of candidates: its place in masks_
   // What a prefix leaves: residual constraints over several knobs, and for each knob that is restricted the
   // set of its candidates.
   struct State {
-    std::vector<int> constraints;              // ids in residuals_
-    std::vector<std::pair<int, int>> allowed;  // layer, id in masks_
+    std::vector<ResidualId> constraints;
+    std::vector<std::pair<int, MaskId>> allowed;  // layer, its candidates
     void clear() {
       constraints.clear();
       allowed.clear();
@@ -115,9 +116,9 @@ class DecisionDiagram::Builder {
   using Mask = std::vector<int64_t>;
 
   // False when `e` can no longer hold.
-  bool add(int e, State& state) {
+  bool add(ResidualId e, State& state) {
     if (residuals_.is_conjunction(e)) {
-      for (const int part : residuals_.operands(e))
+      for (const ResidualId part : residuals_.operands(e))
         if (!add(part, state)) return false;
       return true;
     }
@@ -127,16 +128,16 @@ class DecisionDiagram::Builder {
     return true;
   }
 
-  bool restrict(int layer, int mask, State& state) {
+  bool restrict(int layer, MaskId mask, State& state) {
     for (auto& [known, id] : state.allowed)
-      if (known == layer) return (id = both(id, mask)) >= 0;
+      if (known == layer) return (id = both(id, mask)) != MaskId::kNone;
     state.allowed.emplace_back(layer, mask);
     return true;
   }
 
-  int mask_of_table(int e) {
-    if (static_cast<size_t>(e) >= mask_of_.size()) mask_of_.resize(residuals_.nodes(), -1);
-    if (mask_of_[static_cast<size_t>(e)] < 0) {
+  MaskId mask_of_table(ResidualId e) {
+    if (static_cast<size_t>(e) >= mask_of_.size()) mask_of_.resize(residuals_.nodes(), MaskId::kNone);
+    if (mask_of_[static_cast<size_t>(e)] == MaskId::kNone) {
       const auto width = static_cast<size_t>(widths_[static_cast<size_t>(residuals_.first_layer(e))]);
       Mask mask((width + 63) / 64, 0);
       for (size_t c = 0; c < width; ++c)
@@ -145,21 +146,23 @@ class DecisionDiagram::Builder {
     }
     return mask_of_[static_cast<size_t>(e)];
   }
-  int mask_id(const Mask& mask) {
+  MaskId mask_id(const Mask& mask) {
     const auto [id, fresh] = mask_ids_.insert(mask);
     if (fresh) masks_.push_back(mask);
-    return id;
+    return static_cast<MaskId>(id);
   }
-  // Candidates in both sets; -1: none.
-  int both(int a, int b) {
+  const Mask& set_of(MaskId id) const { return masks_[static_cast<size_t>(id)]; }
+  // Candidates in both sets; kNone: there are none.
+  MaskId both(MaskId a, MaskId b) {
     if (a == b) return a;
     const uint64_t key = static_cast<uint64_t>(std::min(a, b)) << 32 | static_cast<uint64_t>(std::max(a, b));
-    const auto [found, fresh] = both_.emplace(key, -1);
+    const auto [found, fresh] = both_.emplace(key, MaskId::kNone);
     if (fresh) {
-      Mask mask(masks_[a].size());
+      Mask common(set_of(a).size());
       bool some = false;
-      for (size_t w = 0; w < mask.size(); ++w) some = (mask[w] = masks_[a][w] & masks_[b][w]) != 0 || some;
-      if (some) found->second = mask_id(mask);
+      for (size_t w = 0; w < common.size(); ++w)
+        some = (common[w] = set_of(a)[w] & set_of(b)[w]) != 0 || some;
+      if (some) found->second = mask_id(common);
     }
     return found->second;
   }
@@ -174,8 +177,9 @@ class DecisionDiagram::Builder {
   int32_t visit(int layer, const State& state) {
     if (layer == static_cast<int>(tree_.order_.size())) return 0;
     words_.clear();
-    for (const int e : state.constraints) words_.push_back(e);
-    for (const auto& [at, mask] : state.allowed) words_.push_back(-(int64_t{at} << 32) - mask - 1);
+    for (const ResidualId e : state.constraints) words_.push_back(static_cast<int64_t>(e));
+    for (const auto& [at, mask] : state.allowed)
+      words_.push_back(-(int64_t{at} << 32) - static_cast<int64_t>(mask) - 1);
     Memo& memo = memo_[static_cast<size_t>(layer)];
     const auto [state_id, fresh] = memo.states.insert(words_);
     if (!fresh) return memo.nodes[static_cast<size_t>(state_id)];
@@ -184,12 +188,12 @@ class DecisionDiagram::Builder {
     Frame& here = frames_[static_cast<size_t>(layer)];
     here.live.clear();
     here.rest.clear();
-    for (const int e : state.constraints)
+    for (const ResidualId e : state.constraints)
       (residuals_.first_layer(e) == layer ? here.live : here.rest.constraints).push_back(e);
     bool restricted = false;
     for (const auto& each : state.allowed) {
       if (each.first == layer) {
-        here.allowed = masks_[static_cast<size_t>(each.second)];
+        here.allowed = set_of(each.second);
         restricted = true;
       } else {
         here.rest.allowed.push_back(each);
@@ -260,8 +264,8 @@ class DecisionDiagram::Builder {
 
   // What a visit of a layer works on, kept from visit to visit: there is one at a time.
   struct Frame {
-    std::vector<int> live;  // constraints that this layer decides on
-    State rest, next;       // what it does not decide; what a choice leaves
+    std::vector<ResidualId> live;  // constraints that this layer decides on
+    State rest, next;              // what it does not decide; what a choice leaves
     Mask allowed;
     std::vector<Edge> edges;
   };
@@ -272,11 +276,12 @@ class DecisionDiagram::Builder {
 
   Residuals residuals_;
   int64_t max_decisions_, decisions_ = 0;
-  std::vector<int> start_, widths_;
+  std::vector<ResidualId> start_;
+  std::vector<int> widths_;
   std::vector<Mask> masks_;
   diagram::WordLists mask_ids_;
-  std::vector<int> mask_of_;  // of a table; -1: none yet
-  std::unordered_map<uint64_t, int> both_;
+  std::vector<MaskId> mask_of_;  // of a table; kNone: none yet
+  std::unordered_map<uint64_t, MaskId> both_;
   std::vector<Memo> memo_;
   std::vector<Frame> frames_;
   std::vector<int64_t> words_;                            // a key on its way into a WordLists

@@ -6,6 +6,21 @@
 //   comparisons                        f <= t, f >= t, f == t, f != t, with t moved to a value that f can take
 //   (c * f + d) % m                    c and d reduced modulo m
 //
+// tile_m * tile_n <= 24, where tile_m (layer 0) is 1, 2 or 4, and tile_n (layer 1) is 2, 4 or 8:
+//
+//   imported           kLe 8              tile_n = 2 * {1, 2, 4}, so 12 is the bound of what is left; that product
+//                        |                takes 1, 2, 4, 8 and 16, so 8 is the bound that it can reach
+//                    kProduct 1
+//                .-------+-------.
+//       kTable, layer 0    kTable, layer 1        each node has an id; operands are ids
+//          {1, 2, 4}          {1, 2, 4}
+//
+//   tile_m = 4      kTable, layer 1  {1, 1, 0}    one knob is left: which of its candidates may be taken
+//   tile_m = 2      kConst 1                      the knobs that are left are free
+//
+// tile_m * tile_n < 25 is imported with the same id, and tile_m = 1 gives the same id as tile_m = 2. In the diagram
+// the prefixes tile_m = 1 and tile_m = 2 are therefore one node.
+//
 // Knobs are numbered by layer, the order in which they will be decided; substitute() decides the first layer
 // that an expression reads. Arithmetic that could exceed 62 bits is kept as written, so that it saturates as
 // knob.h promises.
@@ -22,6 +37,9 @@
 #include "templates/space/knob.h"
 
 namespace tuner {
+
+// An expression in normal form. Two of one Residuals that are equal are the same expression.
+enum class ResidualId : int32_t { kNone = -1 };
 
 class Residuals {
  public:
@@ -51,20 +69,20 @@ class Residuals {
       : candidates_(std::move(candidates)) {}
 
   // Imports `e` as a truth value: 1 where e is not 0, else 0. `layer_of` is indexed by knob position.
-  int import_constraint(const IntExprNode& e, const std::vector<int>& layer_of) {
+  ResidualId import_constraint(const IntExprNode& e, const std::vector<int>& layer_of) {
     return truth(import(e, layer_of));
   }
   // Returns `e` with the knob of first_layer(e) set to its candidate number `choice`.
-  int substitute(int e, int choice);
+  ResidualId substitute(ResidualId e, int choice);
 
-  bool is_constant(int e) const { return nodes_[e].kind == Kind::kConst; }
-  int64_t constant_value(int e) const { return nodes_[e].value; }
+  bool is_constant(ResidualId e) const { return node(e).kind == Kind::kConst; }
+  int64_t constant_value(ResidualId e) const { return node(e).value; }
   // True if `e` reads a single knob; table() then has its value for each choice.
-  bool is_table(int e) const { return nodes_[e].kind == Kind::kTable; }
-  const int64_t* table(int e) const { return words_.data() + nodes_[e].first; }
-  int first_layer(int e) const { return nodes_[e].first_layer; }  // INT_MAX for a constant
-  bool is_conjunction(int e) const { return nodes_[e].kind == Kind::kAnd; }
-  std::vector<int> operands(int e) const;
+  bool is_table(ResidualId e) const { return node(e).kind == Kind::kTable; }
+  const int64_t* table(ResidualId e) const { return words_.data() + node(e).first; }
+  int first_layer(ResidualId e) const { return node(e).first_layer; }  // INT_MAX for a constant
+  bool is_conjunction(ResidualId e) const { return node(e).kind == Kind::kAnd; }
+  std::vector<ResidualId> operands(ResidualId e) const;
   size_t nodes() const { return nodes_.size(); }
 
  private:
@@ -79,42 +97,47 @@ class Residuals {
     IntRange range{0, 0};
     int64_t substituted = -1;  // where its results begin in substituted_; -1: not computed yet
     int32_t values = -1;       // position in value_sets_; -1: not computed yet, -2: too many
-    int32_t bare = -1;         // a sum without addend, a product with coefficient 1; -1: not computed yet
+    ResidualId bare =
+        ResidualId::kNone;  // a sum without addend, a product with coefficient 1; kNone: not computed yet
   };
 
-  int import(const IntExprNode& e, const std::vector<int>& layer_of);
-  int constant(int64_t v);
-  int table_node(int layer, const std::vector<int64_t>& values);
-  int sum(const std::vector<int>& terms, int64_t addend);
-  int product(const std::vector<int>& factors, int64_t coefficient);
-  int scaled(int e, int64_t coefficient);
-  int bare(int e);
-  int binary(IntOp op, int a, int b);
-  int modulo(int a, int b);
-  int compare(Kind kind, int a, int b);
-  int compare_with(Kind kind, int f, int64_t t);
-  int connect(Kind kind, const std::vector<int>& parts);
-  int truth(int e);
-  int negated(int e);
+  ResidualId import(const IntExprNode& e, const std::vector<int>& layer_of);
+  ResidualId constant(int64_t v);
+  ResidualId table_node(int layer, const std::vector<int64_t>& values);
+  ResidualId sum(const std::vector<ResidualId>& terms, int64_t addend);
+  ResidualId product(const std::vector<ResidualId>& factors, int64_t coefficient);
+  ResidualId scaled(ResidualId e, int64_t coefficient);
+  ResidualId bare(ResidualId e);
+  ResidualId binary(IntOp op, ResidualId a, ResidualId b);
+  ResidualId modulo(ResidualId a, ResidualId b);
+  ResidualId compare(Kind kind, ResidualId a, ResidualId b);
+  ResidualId compare_with(Kind kind, ResidualId f, int64_t t);
+  ResidualId connect(Kind kind, const std::vector<ResidualId>& parts);
+  ResidualId truth(ResidualId e);
+  ResidualId negated(ResidualId e);
 
-  // If `operands` (constants aside) read one common layer, returns the operation as a table; -1 if they read
-  // several.
+  // If `operands` (constants aside) read one common layer, returns the operation as a table; kNone if they
+  // read several.
   template <class F>
-  int tabulate(std::initializer_list<int> operands, F value_of);
-  int64_t at(int e, int choice) const {
-    return nodes_[e].kind == Kind::kConst ? nodes_[e].value : words_[nodes_[e].first + choice];
+  ResidualId tabulate(std::initializer_list<ResidualId> operands, F value_of);
+  int64_t at(ResidualId e, int choice) const {
+    return node(e).kind == Kind::kConst ? node(e).value : words_[node(e).first + choice];
   }
-  int intern(Node node, const std::vector<int64_t>& words);
+  // New nodes move those that are there: a reference lasts until the next one is made.
+  Node& node(ResidualId e) { return nodes_[static_cast<size_t>(e)]; }
+  const Node& node(ResidualId e) const { return nodes_[static_cast<size_t>(e)]; }
+  static std::vector<int64_t> words_of(const std::vector<ResidualId>& ids);
+  ResidualId intern(Node made, const std::vector<int64_t>& words);
   // Returns the values that `e` may take, ascending, possibly more; nullptr: too many to list.
-  const std::vector<int64_t>* values_of(int e);
-  void sort_by_knob(std::vector<int>& nodes) const;
+  const std::vector<int64_t>* values_of(ResidualId e);
+  void sort_by_knob(std::vector<ResidualId>& ids) const;
 
   std::vector<const std::vector<int64_t>*> candidates_;
   std::vector<Node> nodes_;
   std::vector<int64_t> words_;
-  std::vector<int32_t> substituted_;
+  std::vector<ResidualId> substituted_;
   std::vector<std::vector<int64_t>> value_sets_;
-  std::unordered_multimap<uint64_t, int> ids_;
+  std::unordered_multimap<uint64_t, ResidualId> ids_;
 };
 
 // Hashes n words, for tables of interned nodes.

@@ -40,11 +40,11 @@ inline IntOp op_of(Residuals::Kind kind) {
 }
 
 template <class F>
-int Residuals::tabulate(std::initializer_list<int> operands, F value_of) {
+ResidualId Residuals::tabulate(std::initializer_list<ResidualId> operands, F value_of) {
   uint64_t layers = 0;
-  for (const int e : operands) layers |= nodes_[e].layers;
+  for (const ResidualId e : operands) layers |= node(e).layers;
   if (layers == 0) return constant(value_of(0));
-  if ((layers & (layers - 1)) != 0) return -1;
+  if ((layers & (layers - 1)) != 0) return ResidualId::kNone;
   const int layer = __builtin_ctzll(layers);
   std::vector<int64_t> values(candidates_[layer]->size());
   for (size_t c = 0; c < values.size(); ++c) values[c] = value_of(static_cast<int>(c));

@@ -45,12 +45,12 @@ std::vector<int64_t> combined(IntOp op, const std::vector<int64_t>& a, const std
 
 }  // namespace
 
-const std::vector<int64_t>* Residuals::values_of(int e) {
-  if (nodes_[e].values == -2) return nullptr;
-  if (nodes_[e].values >= 0) return &value_sets_[nodes_[e].values];
-  nodes_[e].values = -2;
+const std::vector<int64_t>* Residuals::values_of(ResidualId e) {
+  if (node(e).values == -2) return nullptr;
+  if (node(e).values >= 0) return &value_sets_[node(e).values];
+  node(e).values = -2;
   std::vector<int64_t> values;
-  const Node n = nodes_[e];
+  const Node n = node(e);
   if (n.kind == Kind::kTable) {
     values.assign(words_.begin() + n.first, words_.begin() + n.first + n.count);
     std::sort(values.begin(), values.end());
@@ -58,16 +58,16 @@ const std::vector<int64_t>* Residuals::values_of(int e) {
   } else if (n.kind == Kind::kSum || n.kind == Kind::kProduct) {
     values = {n.value};
     const IntOp op = n.kind == Kind::kSum ? IntOp::kAdd : IntOp::kMul;
-    for (const int part : operands(e)) {
+    for (const ResidualId part : operands(e)) {
       const std::vector<int64_t>* more = values_of(part);
       if (more == nullptr) return nullptr;
       values = combined(op, values, *more);
       if (values.empty()) return nullptr;
     }
   } else if (n.kind < Kind::kLe) {
-    const std::vector<int> parts = operands(e);
+    const std::vector<ResidualId> parts = operands(e);
     const IntOp op = op_of(n.kind);
-    const auto listed = [&](int part) {
+    const auto listed = [&](ResidualId part) {
       if (is_constant(part)) return std::vector<int64_t>{constant_value(part)};
       const std::vector<int64_t>* found = values_of(part);
       return found == nullptr ? std::vector<int64_t>{} : *found;
@@ -78,14 +78,14 @@ const std::vector<int64_t>* Residuals::values_of(int e) {
     values = {0, 1};
   }
   if (values.empty() || values.size() > kMostValues) return nullptr;
-  nodes_[e].values = static_cast<int32_t>(value_sets_.size());
+  node(e).values = static_cast<int32_t>(value_sets_.size());
   value_sets_.push_back(std::move(values));
   return &value_sets_.back();
 }
 
-int Residuals::compare(Kind kind, int a, int b) {
-  if (nodes_[b].kind == Kind::kConst) return compare_with(kind, a, nodes_[b].value);
-  const IntRange ra = nodes_[a].range, rb = nodes_[b].range;
+ResidualId Residuals::compare(Kind kind, ResidualId a, ResidualId b) {
+  if (node(b).kind == Kind::kConst) return compare_with(kind, a, node(b).value);
+  const IntRange ra = node(a).range, rb = node(b).range;
   if (sum_is_safe(ra, rb)) return compare_with(kind, sum({a, scaled(b, -1)}, 0), 0);
   const auto holds = [&](int64_t x, int64_t y) {
     return int64_t{kind == Kind::kLe   ? x <= y
@@ -93,23 +93,26 @@ int Residuals::compare(Kind kind, int a, int b) {
                    : kind == Kind::kEq ? x == y
                                        : x != y};
   };
-  if (const int t = tabulate({a, b}, [&](int c) { return holds(at(a, c), at(b, c)); }); t >= 0) return t;
+  if (const ResidualId t = tabulate({a, b}, [&](int c) { return holds(at(a, c), at(b, c)); });
+      t != ResidualId::kNone)
+    return t;
   // As written, between expressions that are too large to subtract.
-  Node n{.kind = kind, .layers = nodes_[a].layers | nodes_[b].layers, .range = {0, 1}};
+  Node n{.kind = kind, .layers = node(a).layers | node(b).layers, .range = {0, 1}};
   n.first_layer = __builtin_ctzll(n.layers);
-  return intern(n, {a, b});
+  return intern(n, words_of({a, b}));
 }
 
-int Residuals::compare_with(Kind kind, int f, int64_t t) {
+ResidualId Residuals::compare_with(Kind kind, ResidualId f, int64_t t) {
   const IntOp op = kind == Kind::kEq ? IntOp::kEq : kind == Kind::kNe ? IntOp::kNe : IntOp::kLe;
   const auto holds = [&](int64_t v) { return kind == Kind::kGe ? int64_t{v >= t} : apply(op, v, t); };
-  if (const int e = tabulate({f}, [&](int c) { return holds(at(f, c)); }); e >= 0) return e;
-  const Node n = nodes_[f];
+  if (const ResidualId e = tabulate({f}, [&](int c) { return holds(at(f, c)); }); e != ResidualId::kNone)
+    return e;
+  const Node n = node(f);
   const bool flat = t > -kSafe && t < kSafe;
   if (n.kind == Kind::kSum && flat && n.value != 0) return compare_with(kind, bare(f), t - n.value);
   if (n.kind == Kind::kProduct && flat && n.value != 1) {
     const int64_t c = n.value;
-    const int rest = bare(f);
+    const ResidualId rest = bare(f);
     if (kind == Kind::kEq || kind == Kind::kNe)
       return t % c != 0 ? constant(kind == Kind::kNe ? 1 : 0) : compare_with(kind, rest, t / c);
     // c * f <= t is f <= floor(t / c), of a negative c f >= ceil(t / c).
@@ -139,13 +142,13 @@ int Residuals::compare_with(Kind kind, int f, int64_t t) {
       return constant(kind == Kind::kNe ? 1 : 0);
     }
   }
-  Node c{.kind = kind, .value = t, .layers = nodes_[f].layers, .range = {0, 1}};
-  c.first_layer = nodes_[f].first_layer;
-  return intern(c, {f});
+  Node c{.kind = kind, .value = t, .layers = node(f).layers, .range = {0, 1}};
+  c.first_layer = node(f).first_layer;
+  return intern(c, words_of({f}));
 }
 
-int Residuals::negated(int e) {
-  const Node n = nodes_[e];
+ResidualId Residuals::negated(ResidualId e) {
+  const Node n = node(e);
   if (n.kind == Kind::kConst) return constant(n.value == 0 ? 1 : 0);
   if (n.count == 1 && n.kind == Kind::kLe && n.value < INT64_MAX)
     return compare_with(Kind::kGe, operands(e)[0], n.value + 1);
@@ -154,54 +157,53 @@ int Residuals::negated(int e) {
   if (n.count == 1 && n.kind == Kind::kEq) return compare_with(Kind::kNe, operands(e)[0], n.value);
   if (n.count == 1 && n.kind == Kind::kNe) return compare_with(Kind::kEq, operands(e)[0], n.value);
   if (n.kind == Kind::kAnd || n.kind == Kind::kOr) {
-    std::vector<int> parts;
-    for (const int part : operands(e)) parts.push_back(negated(part));
+    std::vector<ResidualId> parts;
+    for (const ResidualId part : operands(e)) parts.push_back(negated(part));
     return connect(n.kind == Kind::kAnd ? Kind::kOr : Kind::kAnd, parts);
   }
   return compare_with(Kind::kEq, e, 0);
 }
 
-int Residuals::truth(int e) {
-  const Node& n = nodes_[e];
+ResidualId Residuals::truth(ResidualId e) {
+  const Node& n = node(e);
   if (n.kind >= Kind::kLe) return e;
   if (n.kind == Kind::kTable && n.range.lo == 0 && n.range.hi == 1) return e;
   return compare_with(Kind::kNe, e, 0);
 }
 
 // All or any of truths.
-int Residuals::connect(Kind kind, const std::vector<int>& parts) {
+ResidualId Residuals::connect(Kind kind, const std::vector<ResidualId>& parts) {
   const int64_t decides = kind == Kind::kAnd ? 0 : 1;  // one such part says it all
-  std::vector<int> flat;
-  for (const int p : parts) {
-    const Node& n = nodes_[p];
+  std::vector<ResidualId> flat;
+  for (const ResidualId p : parts) {
+    const Node& n = node(p);
     if (n.kind == Kind::kConst) {
       if (n.value == decides) return constant(decides);
     } else if (n.kind == kind) {
-      for (const int each : operands(p)) flat.push_back(each);
+      for (const ResidualId each : operands(p)) flat.push_back(each);
     } else {
       flat.push_back(p);
     }
   }
   // Tables of one knob are one table.
-  std::vector<int> merged;
+  std::vector<ResidualId> merged;
   std::vector<bool> used(flat.size(), false);
   for (size_t i = 0; i < flat.size(); ++i) {
     if (used[i]) continue;
-    int e = flat[i];
-    if (nodes_[e].kind == Kind::kTable) {
+    ResidualId e = flat[i];
+    if (node(e).kind == Kind::kTable) {
       for (size_t j = i + 1; j < flat.size(); ++j) {
-        if (nodes_[flat[j]].kind != Kind::kTable ||
-            nodes_[flat[j]].first_layer != nodes_[flat[i]].first_layer)
+        if (node(flat[j]).kind != Kind::kTable || node(flat[j]).first_layer != node(flat[i]).first_layer)
           continue;
         used[j] = true;
-        const int a = e, b = flat[j];
-        if (nodes_[a].kind == Kind::kConst) continue;
+        const ResidualId a = e, b = flat[j];
+        if (node(a).kind == Kind::kConst) continue;
         e = tabulate({a, b}, [&](int c) {
           return apply(kind == Kind::kAnd ? IntOp::kAnd : IntOp::kOr, at(a, c), at(b, c));
         });
       }
-      if (nodes_[e].kind == Kind::kConst) {
-        if (nodes_[e].value == decides) return constant(decides);
+      if (node(e).kind == Kind::kConst) {
+        if (node(e).value == decides) return constant(decides);
         continue;
       }
     }
@@ -212,9 +214,9 @@ int Residuals::connect(Kind kind, const std::vector<int>& parts) {
   merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
   if (merged.size() == 1) return merged[0];
   Node n{.kind = kind, .range = {0, 1}};
-  for (const int e : merged) n.layers |= nodes_[e].layers;
+  for (const ResidualId e : merged) n.layers |= node(e).layers;
   n.first_layer = __builtin_ctzll(n.layers);
-  return intern(n, {merged.begin(), merged.end()});
+  return intern(n, words_of(merged));
 }
 
 }  // namespace tuner

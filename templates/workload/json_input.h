@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "compiler_core/base/json_reader.h"
-#include "templates/workload/limits.h"
+#include "templates/workload/parts/limits.h"
 
 namespace tuner::json_input {
 

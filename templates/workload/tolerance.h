@@ -6,16 +6,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "templates/workload/parts/operator.h"
+#include "templates/workload/parts/rounding.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {
 
 struct WinogradTile;  // winograd_math.h
-
-// An element is right when |out - reference| <= absolute + relative * |reference|.
-struct Tolerance {
-  double absolute = 0, relative = 0;
-};
 
 // Returns a tolerance loose enough that no right kernel is refused, whatever its order of sums and its
 // rounding of exp and square roots, and as tight as that allows. Exact (0, 0) if nothing is rounded. It is
@@ -30,12 +27,8 @@ bool shares_errors(const Workload& workload);
 // what 8 bits hold, for n from 1 to 2^16, in place of being 0 or saturated all of them.
 float drawn_factor(const Workload& workload, std::string_view operand);
 
-// Returns the absolute part for outputs that are each a sum of `terms` products. Up to 70,000 terms it is at
-// most 1e-5 of the largest output.
-double product_sum_tolerance(int64_t terms);
-
-// The same for a 3x3 convolution by Winograd's F(m, 3), m = 2, 4, 5, 6 in each dimension, over `channels`; and
-// its share of the largest output.
+// Returns the absolute part (product_sum_tolerance() of parts/rounding.h) for a 3x3 convolution by Winograd's
+// F(m, 3), m = 2, 4, 5, 6 in each dimension, over `channels`; and its share of the largest output.
 double winograd_tolerance(WinogradTile tile, int64_t channels);
 double winograd_relative_error(WinogradTile tile, int64_t channels);
 constexpr double kMostWinogradError = 5e-5;  // a template declines if its answers may be further off

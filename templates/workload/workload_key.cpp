@@ -1,10 +1,12 @@
-// The canonical text of a workload, both ways.
+// The canonical text of a workload, both ways, from what its operator describes.
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <sstream>
 
+#include "templates/workload/parts/operator.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {
@@ -12,192 +14,86 @@ namespace {
 
 constexpr std::string_view kVersion = "v1";
 
-template <class W, class Fields>
-void describe_types(W& w, Fields& f) {
-  f("dtype", w.dtype);
-  f.unless("allow_tf32", w.allow_tf32, false);
-  const DType usual = sum_dtype(w.dtype);
-  DType out = w.out_dtype();
-  f.unless("out_dtype", out, usual);
-  w.narrow_out = out == usual ? std::nullopt : std::optional(out);
-}
-
-// residual=1, or residual=last behind the activation.
-enum class Residual : uint8_t { kNone, kFirst, kLast };
-std::ostream& operator<<(std::ostream& out, Residual r) {
-  return out << (r == Residual::kNone ? "0" : r == Residual::kFirst ? "1" : "last");
-}
-
-// The order of the parts of an epilogue: post=scale,bias,activation.
-struct Order {
-  std::vector<EpiloguePart> parts;
-  friend bool operator==(const Order&, const Order&) = default;
-};
-std::ostream& operator<<(std::ostream& out, const Order& order) {
-  for (size_t i = 0; i < order.parts.size(); ++i)
-    out << (i == 0 ? "" : ",") << epilogue_part_name(order.parts[i]);
-  return out;
-}
-
-// What residual=last says of a workload whose other words are known.
 template <class W>
-std::vector<EpiloguePart> residual_last_order(W w) {
-  w.post.clear();
-  std::vector<EpiloguePart> parts = epilogue_parts(w);
-  std::erase(parts, EpiloguePart::kResidual);
-  parts.push_back(EpiloguePart::kResidual);
-  return parts;
+constexpr bool kKeyIsText = requires {
+  W::kKeyIsText;
+};
+
+template <class List>
+std::string joined(const List& list) {
+  std::string text;
+  for (const auto& item : list) text += str(text.empty() ? "" : ",", item);
+  return text;
+}
+std::string joined(const std::vector<EpiloguePart>& parts) {
+  std::string text;
+  for (const EpiloguePart part : parts) text += str(text.empty() ? "" : ",", epilogue_part_name(part));
+  return text;
 }
 
-template <class W, class Fields>
-void describe_epilogue(W& w, Fields& f) {
-  f("bias", w.bias);
-  f.unless("scale", w.scale, false);
-  Residual residual = !w.residual             ? Residual::kNone
-                      : adds_residual_last(w) ? Residual::kLast
-                                              : Residual::kFirst;
-  f.unless("residual", residual, Residual::kNone);
-  w.residual = residual != Residual::kNone;
-  f.unless("accumulate", w.accumulate, false);
-  f("act", w.activation);
-  const bool last = residual == Residual::kLast;
-  Order order{last ? std::vector<EpiloguePart>() : w.post};
-  if (!last) f.unless("post", order, Order());
-  w.post = last ? residual_last_order(w) : order.parts;
+std::string_view word_of(ResidualPlace place) {
+  return place == ResidualPlace::kNone ? "0" : place == ResidualPlace::kUsual ? "1" : "last";
 }
 
-// The words of each operator's key, in order: one list, for writing and for reading.
-template <class Fields>
-void describe(MatmulWorkload& w, Fields& f) {
-  f("b", w.batch);
-  f("m", w.m);
-  f("n", w.n);
-  f("k", w.k);
-  f("ta", w.transpose_a);
-  f("tb", w.transpose_b);
-  describe_epilogue(w, f);
-  describe_types(w, f);
-  f("const", w.constant);
-}
-template <class Fields>
-void describe(Conv2dWorkload& w, Fields& f) {
-  f("n", w.batch);
-  f("ic", w.in_channels);
-  f("ih", w.in_height);
-  f("iw", w.in_width);
-  f("oc", w.out_channels);
-  f("kh", w.kernel_height);
-  f("kw", w.kernel_width);
-  f("stride", w.stride);
-  f("pad", w.padding);
-  f("dil", w.dilation);
-  f("groups", w.groups);
-  describe_epilogue(w, f);
-  describe_types(w, f);
-  f("layout", w.layout);
-  f.unless("out_layout", w.out_layout, w.layout);
-  f("const", w.constant);
-}
-template <class Fields>
-void describe(Pool2dWorkload& w, Fields& f) {
-  f("n", w.batch);
-  f("c", w.channels);
-  f("ih", w.in_height);
-  f("iw", w.in_width);
-  f("kh", w.kernel_height);
-  f("kw", w.kernel_width);
-  f("stride", w.stride);
-  f("pad", w.padding);
-  f("pooling", w.pooling);
-  f.unless("include_pad", w.count_include_pad, false);
-  f("dtype", w.dtype);
-  f("layout", w.layout);
-}
-template <class W, class Fields>
-void describe_matrix(W& w, Fields& f) {
-  f("rows", w.rows);
-  f("columns", w.columns);
-}
-template <class Fields>
-void describe(SoftmaxWorkload& w, Fields& f) {
-  describe_matrix(w, f);
-  f("dtype", w.dtype);
-}
-template <class Fields>
-void describe(LayerNormWorkload& w, Fields& f) {
-  describe_matrix(w, f);
-  f("eps", w.epsilon);
-  f("dtype", w.dtype);
-}
-template <class Fields>
-void describe(ReduceWorkload& w, Fields& f) {
-  describe_matrix(w, f);
-  f("reduction", w.reduction);
-  f("dtype", w.dtype);
-}
-template <class Fields>
-void describe(TransposeWorkload& w, Fields& f) {
-  describe_matrix(w, f);
-  f("dtype", w.dtype);
-}
-template <class Fields>
-void describe(ElementwiseWorkload& w, Fields& f) {
-  describe_matrix(w, f);
-  f("scale", w.scale);
-  f("bias", w.bias);
-  f("residual", w.residual);
-  f("act", w.activation);
-  f("dtype", w.dtype);
+// Returns "sum, max, min or mean".
+std::string either_of(std::span<const std::string_view> names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += str(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  return text;
 }
 
-class KeyWriter {
+class KeyWriter final : public WorkloadFields {
  public:
   explicit KeyWriter(std::string_view op) : text_(str(kVersion, " ", op)) {}
-  template <class T>
-  void operator()(std::string_view name, const T& value) {
-    text_ += str(" ", name, "=", word(value));
-  }
-  // A word that is left out when it says the usual: keys from before it existed stay good.
-  template <class T>
-  void unless(std::string_view name, const T& value, const T& usual) {
-    if (value != usual) (*this)(name, value);
-  }
   const std::string& text() const { return text_; }
 
- private:
-  static std::string word(int64_t value) { return str(value); }
-  static std::string word(bool value) { return value ? "1" : "0"; }
+  void extent(const FieldInfo& f, int64_t& value) override { write(f, str(value)); }
+  void shape(const ShapeInfo& /*s*/, std::initializer_list<ExtentInfo> extents) override {
+    for (const ExtentInfo& e : extents)
+      if (!e.word.empty()) write({.word = e.word}, str(e.value));
+  }
+  void pair(const FieldInfo& f, std::array<int64_t, 2>& values) override { write(f, joined(values)); }
+  void sides(const FieldInfo& f, std::array<int64_t, 4>& values) override { write(f, joined(values)); }
+  void flag(const FieldInfo& f, bool& value) override { write(f, value ? "1" : "0", "0"); }
   // The shortest text that reads back as the same number.
-  static std::string word(double value) {
+  void number(const FieldInfo& f, double& value, double /*least*/, double /*most*/) override {
     std::array<char, 32> text;
-    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+    write(f, {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr});
   }
-  static std::string word(const Activation& value) { return activation_text(value); }
-  static std::string word(Residual value) { return str(value); }
-  static std::string word(const Order& value) { return str(value); }
-  static std::string word(Pooling value) { return std::string(pooling_name(value)); }
-  static std::string word(RowReduction value) { return std::string(row_reduction_name(value)); }
-  static std::string word(DType value) { return std::string(dtype_name(value)); }
-  static std::string word(const std::string& value) { return value; }
-  static std::string word(const std::vector<std::string>& words) {
-    return words.empty() ? "none" : joined(words);
+  void choice(const FieldInfo& f, std::span<const std::string_view> names, size_t& place) override {
+    write(f, std::string(names[place]));
   }
-  template <size_t N>
-  static std::string word(const std::array<int64_t, N>& numbers) {
-    return joined(numbers);
+  void type(const FieldInfo& f, DType& value, std::span<const DType> /*served*/, DType usual) override {
+    write(f, std::string(dtype_name(value)), dtype_name(usual));
   }
-  template <class List>
-  static std::string joined(const List& list) {
-    std::string text;
-    for (const auto& item : list) text += str(text.empty() ? "" : ",", item);
-    return text;
+  void layout(const FieldInfo& f, std::string& value, std::string_view usual) override {
+    write(f, value, usual);
+  }
+  void activation(const FieldInfo& f, Activation& value) override { write(f, activation_text(value)); }
+  void residual(const FieldInfo& f, ResidualPlace& value) override {
+    write(f, std::string(word_of(value)), "0");
+  }
+  void order(const FieldInfo& f, std::vector<EpiloguePart>& parts) override { write(f, joined(parts), ""); }
+  void operands(const FieldInfo& f, std::vector<std::string>& names,
+                const std::vector<std::string>& /*known*/) override {
+    write(f, names.empty() ? "none" : joined(names));
+  }
+  void text(const FieldInfo& /*f*/, std::string& value,
+            const std::function<Status(const std::string&)>& /*parse*/) override {
+    text_ += " " + value;
+  }
+
+ private:
+  void write(const FieldInfo& f, const std::string& word, std::string_view usual = "") {
+    if (!f.may_lack || word != usual) text_ += str(" ", f.word, "=", word);
   }
 
   std::string text_;
 };
 
-// "v1 conv2d n=1 ..." taken apart; each reader consumes its word, so that what is left over is unknown.
-class KeyReader {
+// "v1 conv2d n=1 ..." taken apart; each field consumes its word, so that what is left over is unknown.
+class KeyReader final : public WorkloadFields {
  public:
   static Result<KeyReader> open(std::string_view key) {
     KeyReader reader(key);
@@ -216,97 +112,124 @@ class KeyReader {
     }
     return reader;
   }
+  // Of a key whose text behind the operator has spaces of its own.
+  static KeyReader of_text(std::string_view key, std::string_view op, std::string_view text) {
+    KeyReader reader(key);
+    reader.op_ = op, reader.rest_ = text;
+    return reader;
+  }
 
   const std::string& op() const { return op_; }
 
-  void operator()(const std::string& name, int64_t& value) {
-    const std::string text = take(name);
-    if (!number(text, value)) refuse(name, "an integer", text);
+  void extent(const FieldInfo& f, int64_t& value) override {
+    const auto text = take(f);
+    if (text && !number_of(*text, value)) refuse(f, "an integer", *text);
   }
-  void operator()(const std::string& name, bool& value) {
-    const std::string text = take(name);
-    if (text != "0" && text != "1") refuse(name, "0 or 1", text);
-    value = text == "1";
+  void shape(const ShapeInfo& /*s*/, std::initializer_list<ExtentInfo> extents) override {
+    for (const ExtentInfo& e : extents)
+      if (!e.word.empty()) extent({.word = e.word}, e.value);
   }
-  template <size_t N>
-  void operator()(const std::string& name, std::array<int64_t, N>& values) {
-    const std::string text = take(name);
-    const std::vector<std::string> parts = split(text);
-    bool good = parts.size() == N;
-    for (size_t i = 0; good && i < N; ++i) good = number(parts[i], values[i]);
-    if (!good) refuse(name, str(N, " integers between commas"), text);
+  void pair(const FieldInfo& f, std::array<int64_t, 2>& values) override { integers(f, values); }
+  void sides(const FieldInfo& f, std::array<int64_t, 4>& values) override { integers(f, values); }
+  void flag(const FieldInfo& f, bool& value) override {
+    value = false;
+    const auto text = take(f);
+    if (!text) return;
+    if (*text != "0" && *text != "1") refuse(f, "0 or 1", *text);
+    value = *text == "1";
+    if (f.may_lack && !value) refuse_usual(f, "0");
   }
-  void operator()(const std::string& name, double& value) {
-    const std::string text = take(name);
-    if (!number(text, value)) refuse(name, "a number", text);
+  void number(const FieldInfo& f, double& value, double /*least*/, double /*most*/) override {
+    const auto text = take(f);
+    if (text && !number_of(*text, value)) refuse(f, "a number", *text);
   }
-  void operator()(const std::string& name, Activation& value) {
-    const std::string text = take(name);
-    const auto read = activation_from_text(text);
-    if (read && activation_text(*read) == text) return void(value = *read);
-    refuse(name, "an activation such as none, relu, silu, clip:0:6 or leaky:0.1", text);
+  void choice(const FieldInfo& f, std::span<const std::string_view> names, size_t& place) override {
+    const auto text = take(f);
+    if (!text) return;
+    const auto found = std::ranges::find(names, *text);
+    if (found == names.end()) return refuse(f, either_of(names), *text);
+    place = static_cast<size_t>(found - names.begin());
   }
-  void operator()(const std::string& name, Residual& value) {
-    const std::string text = take(name);
-    for (const Residual r : {Residual::kNone, Residual::kFirst, Residual::kLast})
-      if (text == str(r)) return void(value = r);
-    refuse(name, "1 or last", text);
+  void type(const FieldInfo& f, DType& value, std::span<const DType> /*served*/, DType usual) override {
+    const auto text = take(f);
+    if (f.may_lack) value = usual;
+    if (!text) return;
+    const auto read = dtype_from_name(*text);
+    if (!read) return refuse(f, "a type such as float32", *text);
+    value = *read;
+    if (f.may_lack && value == usual) refuse_usual(f, std::string(dtype_name(usual)));
   }
-  void operator()(const std::string& name, Order& value) {
-    const std::string text = take(name);
-    for (const std::string& word : split(text)) {
+  void layout(const FieldInfo& f, std::string& value, std::string_view usual) override {
+    const auto text = take(f);
+    value = text ? *text : usual;
+    if (text && f.may_lack && value == usual) refuse_usual(f, value);
+  }
+  void activation(const FieldInfo& f, Activation& value) override {
+    const auto text = take(f);
+    if (!text) return;
+    const auto read = activation_from_text(*text);
+    if (!read || activation_text(*read) != *text)
+      return refuse(f, "an activation such as none, relu, silu, clip:0:6 or leaky:0.1", *text);
+    value = *read;
+  }
+  void residual(const FieldInfo& f, ResidualPlace& value) override {
+    value = ResidualPlace::kNone;
+    const auto text = take(f);
+    if (!text) return;
+    for (const ResidualPlace place : {ResidualPlace::kUsual, ResidualPlace::kLast})
+      if (*text == word_of(place)) return void(value = place);
+    if (*text == word_of(ResidualPlace::kNone)) return refuse_usual(f, *text);
+    refuse(f, "1 or last", *text);
+  }
+  void order(const FieldInfo& f, std::vector<EpiloguePart>& parts) override {
+    parts.clear();
+    const auto text = take(f);
+    if (!text) return;
+    for (const std::string& word : split(*text)) {
       const auto* part = std::ranges::find(kEpilogueParts, word, epilogue_part_name);
       if (part == std::end(kEpilogueParts))
-        return refuse(name, "bias, scale, residual or activation, between commas", text);
-      value.parts.push_back(*part);
+        return refuse(f, "bias, scale, residual or activation, between commas", *text);
+      parts.push_back(*part);
     }
+    if (parts.empty()) refuse_usual(f, "");
   }
-  void operator()(const std::string& name, Pooling& value) {
-    const std::string text = take(name);
-    if (text != "max" && text != "average") refuse(name, "max or average", text);
-    value = text == "average" ? Pooling::kAverage : Pooling::kMax;
+  void operands(const FieldInfo& f, std::vector<std::string>& names,
+                const std::vector<std::string>& /*known*/) override {
+    const auto text = take(f);
+    if (!text) return;
+    names = *text == "none" ? std::vector<std::string>{} : split(*text);
+    std::ranges::sort(names);
   }
-  void operator()(const std::string& name, RowReduction& value) {
-    const std::string text = take(name);
-    for (const RowReduction r :
-         {RowReduction::kSum, RowReduction::kMax, RowReduction::kMin, RowReduction::kMean})
-      if (text == row_reduction_name(r)) return void(value = r);
-    refuse(name, "sum, max, min or mean", text);
-  }
-  void operator()(const std::string& name, DType& value) {
-    const std::string text = take(name);
-    if (const auto t = dtype_from_name(text))
-      value = *t;
-    else
-      refuse(name, "a type such as float32", text);
-  }
-  void operator()(const std::string& name, std::vector<std::string>& names) {
-    const std::string text = take(name);
-    names = text == "none" ? std::vector<std::string>{} : split(text);
-    std::sort(names.begin(), names.end());
-  }
-  void operator()(const std::string& name, std::string& value) { value = take(name); }
-
-  template <class T>
-  void unless(const std::string& name, T& value, const T& usual) {
-    if (!words_.contains(name)) return void(value = usual);
-    (*this)(name, value);
-    if (value == usual) refuse(name, "the word to be left out when it says the usual", str(usual));
+  void text(const FieldInfo& /*f*/, std::string& value,
+            const std::function<Status(const std::string&)>& parse) override {
+    value = rest_;
+    status_ = parse(rest_).with_context(context());
   }
 
+  // Returns the first mistake; a word that no field has is one.
   Status finish() {
     if (!words_.empty() && status_.is_ok())
-      status_ = invalid_argument("workload key \"", key_, "\": ", op_, " has no ", words_.begin()->first);
+      status_ = invalid_argument(context(), op_, " has no ", words_.begin()->first);
     return status_;
   }
+  std::string context() const { return str("workload key \"", key_, "\": "); }
 
  private:
   explicit KeyReader(std::string_view key) : key_(key) {}
 
   template <class T>
-  static bool number(const std::string& text, T& value) {
+  static bool number_of(const std::string& text, T& value) {
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc() && stop == text.data() + text.size() && !text.empty();
+  }
+  template <size_t N>
+  void integers(const FieldInfo& f, std::array<int64_t, N>& values) {
+    const auto text = take(f);
+    if (!text) return;
+    const std::vector<std::string> parts = split(*text);
+    bool good = parts.size() == N;
+    for (size_t i = 0; good && i < N; ++i) good = number_of(parts[i], values[i]);
+    if (!good) refuse(f, str(N, " integers between commas"), *text);
   }
   static std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> parts;
@@ -314,88 +237,79 @@ class KeyReader {
     for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
     return parts;
   }
-  std::string take(const std::string& name) {
-    const auto found = words_.find(name);
+  // Consumes the word of a field. Nothing if there is none, which is a mistake unless it may be lacking.
+  std::optional<std::string> take(const FieldInfo& f) {
+    const auto found = words_.find(std::string(f.word));
     if (found == words_.end()) {
-      if (status_.is_ok()) status_ = invalid_argument("workload key \"", key_, "\": ", name, " is missing");
-      return {};
+      if (!f.may_lack && status_.is_ok()) status_ = invalid_argument(context(), f.word, " is missing");
+      return std::nullopt;
     }
     std::string text = std::move(found->second);
     words_.erase(found);
     return text;
   }
-  void refuse(const std::string& name, const std::string& expected, const std::string& found) {
+  void refuse(const FieldInfo& f, const std::string& expected, const std::string& found) {
     if (status_.is_ok())
-      status_ = invalid_argument("workload key \"", key_, "\": ", name, ": expected ", expected, ", found \"",
-                                 found, "\"");
+      status_ = invalid_argument(context(), f.word, ": expected ", expected, ", found \"", found, "\"");
+  }
+  void refuse_usual(const FieldInfo& f, const std::string& usual) {
+    refuse(f, "the word to be left out when it says the usual", usual);
   }
 
-  std::string key_, op_;
+  std::string key_, op_, rest_;
   std::map<std::string, std::string> words_;
   Status status_;
 };
 
-// Reads the key as the operator whose name it has; false when none has.
+// Reads the key as the operator `op`, if it has alternative I or one behind it.
 template <size_t I = 0>
-bool read_operator(KeyReader& in, Workload& workload) {
+Result<Workload> read_as(std::string_view op, bool as_text, KeyReader& in) {
   if constexpr (I == std::variant_size_v<Workload::Op>) {
-    return false;
+    return invalid_argument(in.context(), "expected one of ", operator_names(), ", found \"", op, "\"");
   } else {
     using W = std::variant_alternative_t<I, Workload::Op>;
-    if constexpr (std::is_same_v<W, ProgramWorkload>) {
-      return read_operator<I + 1>(in, workload);
-    } else {
-      if (in.op() != W::kOp) return read_operator<I + 1>(in, workload);
-      W w;
-      describe(w, in);
-      workload = Workload(std::move(w));
-      return true;
-    }
+    if (op != W::kOp || as_text != kKeyIsText<W>) return read_as<I + 1>(op, as_text, in);
+    W w;
+    w.facts().describe(w, in);
+    RETURN_IF_ERROR(in.finish());
+    const Workload workload(std::move(w));
+    RETURN_IF_ERROR(validate(workload).with_context(in.context()));
+    return workload;
   }
 }
 
+// The start of keys whose operator has a text in place of words: "v1 program ".
 template <size_t... I>
-std::string names_of(std::index_sequence<I...>) {
-  std::string names;
-  ((names += str(I == 0 ? "" : ", ", std::variant_alternative_t<I, Workload::Op>::kOp)), ...);
-  return names;
+std::string_view text_operator_of(std::string_view key, std::index_sequence<I...>) {
+  std::string_view op;
+  const auto look = [&]<class W>() {
+    if (kKeyIsText<W> && key.starts_with(str(kVersion, " ", W::kOp, " "))) op = W::kOp;
+  };
+  (look.template operator()<std::variant_alternative_t<I, Workload::Op>>(), ...);
+  return op;
 }
 
 }  // namespace
 
-std::string operator_names() {
-  return names_of(std::make_index_sequence<std::variant_size_v<Workload::Op>>());
-}
-
 std::string Workload::key() const {
   return std::visit(
-      []<class W>(W w) {
-        if constexpr (std::is_same_v<W, ProgramWorkload>) {
-          return str(kVersion, " ", w.kOp, " ", w.text);
-        } else {
-          KeyWriter out(w.kOp);
-          describe(w, out);
-          return out.text();
-        }
+      [](auto w) {
+        KeyWriter out(w.kOp);
+        w.facts().describe(w, out);
+        return out.text();
       },
       op_);
 }
 
 Result<Workload> workload_from_key(std::string_view key) {
-  const std::string program = str(kVersion, " ", ProgramWorkload::kOp, " ");
-  if (key.starts_with(program)) {
-    Result<Workload> workload = program_from_text(key.substr(program.size()));
-    if (!workload) return workload.status().with_context(str("workload key \"", key, "\": "));
-    return workload;
+  const std::string_view op =
+      text_operator_of(key, std::make_index_sequence<std::variant_size_v<Workload::Op>>());
+  if (!op.empty()) {
+    KeyReader in = KeyReader::of_text(key, op, key.substr(kVersion.size() + op.size() + 2));
+    return read_as(op, /*as_text=*/true, in);
   }
   ASSIGN_OR_RETURN(KeyReader in, KeyReader::open(key));
-  Workload workload;
-  if (!read_operator(in, workload))
-    return invalid_argument("workload key \"", key, "\": expected one of ", operator_names(), ", found \"",
-                            in.op(), "\"");
-  RETURN_IF_ERROR(in.finish());
-  RETURN_IF_ERROR(validate(workload).with_context(str("workload key \"", key, "\": ")));
-  return workload;
+  return read_as(in.op(), /*as_text=*/false, in);
 }
 
 }  // namespace tuner

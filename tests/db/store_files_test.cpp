@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "db/file_lock.h"
+#include "db/writer_lock.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -153,14 +153,14 @@ TEST_F(StoreFiles, ADatabaseOfTwoNamesIsRefused) {
 
 TEST_F(StoreFiles, LookingForAWriterKeepsNoWriterAway) {
   const std::string lock = folder_.file("db-lock");
-  EXPECT_FALSE(db::FileLock::is_held(lock));
+  EXPECT_FALSE(db::WriterLock::is_held(lock));
   EXPECT_FALSE(fs::exists(lock));
   must_open(folder_.file("db"));
   std::atomic<bool> stop = false;
   std::thread looker([&] {
-    while (!stop) (void)db::FileLock::is_held(lock);
+    while (!stop) (void)db::WriterLock::is_held(lock);
   });
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(db::FileLock::acquire(lock).is_ok()) << i;
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(db::WriterLock::acquire(lock).is_ok()) << i;
   stop = true;
   looker.join();
 }

@@ -127,6 +127,17 @@ const std::vector<Rule> kRules = {
     {"tuner/daemon",
      {"compiler_core", "db", "proto", "templates", "tuner/identity", "tuner/jobs", "tuner/search",
       "tuner/transport"}},
+    // From the inside out: values, one job's search, messages, rooms. What is around them reads all.
+    {"tuner/daemon/tables",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/backend.h", "compiler_core/artifact",
+      "compiler_core/runtime/cuda_fit.h", "db", "templates/workload", "tuner/identity/share.h"}},
+    {"tuner/daemon/search", {"compiler_core", "db", "templates", "tuner/daemon/tables", "tuner/search"}},
+    {"tuner/daemon/edge",
+     {"compiler_core", "db", "proto", "templates", "tuner/daemon/search", "tuner/daemon/tables", "tuner/jobs",
+      "tuner/transport"}},
+    {"tuner/daemon/rooms",
+     {"compiler_core", "db", "proto", "templates/workload", "tuner/daemon/edge", "tuner/daemon/search",
+      "tuner/daemon/tables", "tuner/search"}},
     {"tuner/client", {"compiler_core/base", "db", "proto", "tuner/daemon", "tuner/text"}},
     {"tuner/bundle", {"compiler_core", "db", "templates", "tuner/jobs", "tuner/text"}},
     {"tuner/pack",
@@ -172,7 +183,7 @@ const std::vector<Rule> kLibraries = {
     {"xgboost/", {"tuner/cost_model"}},
     {"sqlite3.h", {"db/sqlite"}},
     {"google/protobuf/",
-     {"proto", "measure_server/worker", "tuner/daemon/event_log.cpp", "tuner/model/read_model.cpp"}},
+     {"proto", "measure_server/worker", "tuner/daemon/edge/event_log.cpp", "tuner/model/read_model.cpp"}},
     // Messages of model files stay in their sources: no header hands them on.
     {"tuner/model/onnx.pb.h",
      {"tuner/model/node_attribute.cpp", "tuner/model/raw_data.cpp", "tuner/model/read_model.cpp",
@@ -239,39 +250,36 @@ TEST(Layering, SourcesDoNotLookForHeadersThemselves) {
           << file.path << ":" << i + 1 << " asks " << question << "; let CMake define TUNER_HAVE_... instead";
 }
 
-// Tables of the daemon are values: each can be tested, and played with made-up time, alone. The README of
-// tuner/daemon lists them.
+// Tables of the daemon are values: each can be tested, and played with made-up time, alone.
 TEST(Layering, TablesOfTheDaemonKnowNoStoreMessageClockOrThread) {
-  const std::set<std::string> tables = {"work",          "job_progress", "shares",       "lease_queue",
-                                        "lease_table",   "workers",      "races",        "reruns",
-                                        "jobs",          "time_limit",   "finalists",    "standing",
-                                        "machine_bound", "belief",       "poison_ledger"};
+  const fs::path tables = "tuner/daemon/tables";
   const std::set<std::string> readable = {"compiler_core/base/status.h",
                                           "compiler_core/base/measure_limits.h",  // numbers alone
                                           "compiler_core/base/statistics.h",
                                           "compiler_core/target.h",
                                           "compiler_core/backend.h",
-                                          "compiler_core/runtime/cuda_fit.h",  // rules alone
+                                          "compiler_core/artifact/artifact.h",  // sha256_hex
+                                          "compiler_core/runtime/cuda_fit.h",   // rules alone
                                           "db/records.h",
                                           "db/death.h",
                                           "db/plausible.h",
+                                          "db/blobs/blob_store.h",  // names of blobs
                                           "templates/workload/workload.h",
                                           "tuner/identity/share.h",
-                                          "db/resolve/default_time.h",    // DefaultConfig
-                                          "tuner/daemon/phase_times.h"};  // PhaseTimes
+                                          "db/resolve/default_time.h"};  // DefaultConfig
   const std::set<std::string> outside = {"chrono", "ctime", "thread", "mutex", "condition_variable",
                                          "random"};
-  std::set<std::string> seen;
+  size_t seen = 0;
   for (const Include& i : includes_of_the_tree()) {
     const fs::path file = i.file, included = i.included;
-    if (file.parent_path() != "tuner/daemon" || !tables.contains(file.stem())) continue;
-    seen.insert(file.stem());
-    const bool table = included.parent_path() == "tuner/daemon" && tables.contains(included.stem());
+    if (file.parent_path() != tables) continue;
+    ++seen;
     const bool of_language = included.parent_path().empty() && included.extension().empty();
-    EXPECT_TRUE(table || readable.contains(i.included) || (of_language && !outside.contains(i.included)))
-        << i.file << ":" << i.line << " includes " << i.included << "; that is the coordinator's business";
+    EXPECT_TRUE(included.parent_path() == tables || readable.contains(i.included) ||
+                (of_language && !outside.contains(i.included)))
+        << i.file << ":" << i.line << " includes " << i.included << "; that is a room's business";
   }
-  EXPECT_EQ(seen, tables);
+  EXPECT_GT(seen, 50u) << tables << " was not found";
 }
 
 TEST(Layering, TheRulesRefuseABackwardArrow) {

@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/layering/tree.h"
@@ -118,6 +119,78 @@ TEST(Structure, ACpuTemplateIsListedTwice) {
   print_row("lines outside its file and its test that name the template transpose_cpu", places.size(), 2);
   EXPECT_LE(places.size(), 2u) << listed(places);
   EXPECT_GE(places.size(), 1u) << "the template has gone; name another one here";
+}
+
+// Methods that a class declares, constructors and operators included, deleted ones not: clang-format puts the head of each
+// at two spaces, and what goes on from it further in.
+size_t methods_of(const std::string& name) {
+  const std::regex head(R"(^  [A-Za-z~][^=(]*\()"), other(R"(^  (using|return|static_assert|friend)\b)");
+  size_t count = 0;
+  for (const SourceFile& file : sources()) {
+    bool inside = false;
+    for (const std::string& line : file.lines) {
+      if (line.starts_with("class " + name + " ") && line.ends_with("{")) inside = true;
+      if (line == "};") inside = false;
+      count += inside && std::regex_search(line, head) && !std::regex_search(line, other) &&
+               line.find("= delete") == std::string::npos;
+    }
+  }
+  return count;
+}
+
+// The daemon's rooms do the work (tuner/daemon/README.md); the coordinator starts them and hands calls on.
+TEST(Structure, TheCoordinatorIsAFront) {
+  const size_t methods = methods_of("Coordinator");
+  print_row("methods of Coordinator", methods, 25);
+  EXPECT_LE(methods, 25u) << "a new call belongs to a room, with one line here";
+  EXPECT_GT(methods, 15u) << "the class was not found";
+}
+
+// A room of the daemon is read in one go.
+TEST(Structure, RoomsHaveHeadersOfAHundredLines) {
+  size_t longest = 0, rooms = 0;
+  std::vector<std::string> places;
+  for (const SourceFile& file : sources()) {
+    if (!file.path.starts_with("tuner/daemon/rooms/") || !file.path.ends_with(".h")) continue;
+    ++rooms;
+    longest = std::max(longest, file.lines.size());
+    if (file.lines.size() > 100) places.push_back(file.path);
+  }
+  print_row("lines of the longest header of a room", longest, 100);
+  EXPECT_TRUE(places.empty()) << listed(places);
+  EXPECT_GT(rooms, 10u) << "the rooms were not found";
+}
+
+// An operator is its header, its source, its place in the list of operators, and its source's line for CMake. The templates
+// that serve it and the importer that finds it in networks are work of their own.
+TEST(Structure, AnOperatorStandsInFourFiles) {
+  constexpr size_t kMostFiles = 4;
+  const std::string room = "templates/workload/operators/";
+  const std::regex workload(R"(^struct ([A-Z]\w*Workload) \{)");
+  const std::vector<SourceFile> files = read_files(kProgram, {".h", ".cpp", ".txt", ".proto", ".sql"});
+  size_t operators = 0, most = 0;
+  for (const SourceFile& header : files) {
+    std::smatch match;
+    const auto names_one = [&](const std::string& line) { return std::regex_search(line, match, workload); };
+    if (!header.path.starts_with(room) || std::ranges::none_of(header.lines, names_one)) continue;
+    ++operators;
+    const std::string name = match[1], source = "operators/" + fs::path(header.path).stem().string() + ".";
+    std::vector<std::string> places;
+    for (const SourceFile& file : files) {
+      if (file.path.starts_with("templates/cpu/") || file.path.starts_with("templates/cuda/") ||
+          file.path.starts_with("tuner/model/"))
+        continue;
+      if (std::ranges::any_of(file.lines, [&](const std::string& line) {
+            return line.find(name) != std::string::npos || line.find(source) != std::string::npos;
+          }))
+        places.push_back(file.path);
+    }
+    most = std::max(most, places.size());
+    EXPECT_LE(places.size(), kMostFiles) << name << " is named in" << listed(places);
+    EXPECT_GE(places.size(), 3u) << name << " is not found any more";
+  }
+  print_row("product files that name an operator, besides templates and importer", most, kMostFiles);
+  EXPECT_GE(operators, 9u) << "operators are not found any more";
 }
 
 // What differs from device to device stands behind compiler_core/backend.h. The folders of back ends may ask, as may
@@ -239,6 +312,98 @@ TEST(Structure, FunctionsAreFound) {
   EXPECT_EQ(found[0].first, 2u);
   EXPECT_EQ(found[0].lines, 4u);
   EXPECT_EQ(found[1].lines, 4u);
+}
+
+// Declarations of functions in the body of a class, its constructors and destructor among them, `= delete` left out. Those of
+// types that the class declares do not count.
+std::vector<std::string> methods_of(const SourceFile& file, const std::string& name) {
+  const std::regex comment("//.*"), quoted(R"("(\\.|[^"\\])*")"),
+      access(R"(^\s*(public|private|protected):)"), argument_list("<[^<>]*>"),
+      no_function(R"(^(using|friend|static_assert|struct|class|enum|union)\b)"),
+      head("^class " + name + R"(\b[^;]*\{)");
+  std::string text;
+  for (const std::string& line : file.lines) {
+    const std::string code = std::regex_replace(std::regex_replace(line, comment, ""), quoted, "");
+    if (text.empty() && !std::regex_search(code, head)) continue;
+    text += code + "\n";
+  }
+  std::vector<std::string> found;
+  std::string statement;  // the bodies of functions and types left out
+  const auto end_statement = [&] {
+    std::string declared = std::regex_replace(statement, access, "");
+    for (std::string before; before != declared;)
+      before = std::exchange(declared, std::regex_replace(declared, argument_list, ""));
+    declared.erase(0, declared.find_first_not_of(" \n"));
+    const std::string until_value = declared.substr(0, declared.find_first_of("={"));
+    if (until_value.find('(') != std::string::npos && !std::regex_search(declared, no_function) &&
+        declared.find("= delete") == std::string::npos)
+      found.push_back(until_value);
+    statement.clear();
+  };
+  int depth = 0;
+  for (size_t i = text.find('{'); i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '{' && depth++ == 0) continue;
+    if (c == '}' && --depth == 0) break;
+    if (depth == 1 || (c == '{' && depth == 2)) statement += c;
+    const bool ends_body = c == '}' && depth == 1 && text[text.find_first_not_of(" \n", i + 1)] != ';';
+    if (depth == 1 && (c == ';' || ends_body)) end_statement();
+  }
+  return found;
+}
+
+// A class that does everything is one that nobody can read, test or change alone. Interfaces that many call (Schedule, Store)
+// are as large as what they offer.
+TEST(Structure, AClassHasOneSubject) {
+  const struct {
+    const char *name, *file;
+    size_t most;
+  } classes[] = {{"Coordinator", "tuner/daemon/coordinator.h", 96},
+                 {"Emitter", "compiler_core/codegen/emitter.h", 60},
+                 {"KernelPrinter", "compiler_core/codegen_cuda/kernel_printer.h", 60}};
+  for (const auto& c : classes) {
+    const auto file = std::ranges::find(sources(), c.file, &SourceFile::path);
+    ASSERT_NE(file, sources().end()) << c.file << " has gone: name the class's new file here";
+    const std::vector<std::string> methods = methods_of(*file, c.name);
+    print_row((std::string("methods of ") + c.name).c_str(), methods.size(), c.most);
+    EXPECT_LE(methods.size(), c.most) << listed(methods);
+    EXPECT_GE(methods.size(), 5u) << "methods of " << c.name << " are not found any more";
+  }
+}
+
+TEST(Structure, MethodsAreFound) {
+  const SourceFile file{"x.h",
+                        {"class Forward;",
+                         "class A : private B {",
+                         " public:",
+                         "  explicit A(int x) : x_(x) {}",
+                         "  A(const A&) = delete;",
+                         "  ~A();",
+                         "  bool is(int y = f(1)) const { return y == x_; }",
+                         "  void told(std::function<void(int)> tell,",
+                         "            int more);",
+                         "  // not() this",
+                         "  struct Inner {",
+                         "    int g() { return 1; }",
+                         "  };",
+                         "  using F = int();",
+                         "",
+                         " private:",
+                         "  friend void h();",
+                         "  std::function<void(int)> tell_;",
+                         "  int x_ = f(2), z_{g(3)};",
+                         "  template <class T>",
+                         "  int t(T x) {",
+                         "    if (x) {",
+                         "    }",
+                         "    return 1;",
+                         "  }",
+                         "};",
+                         "class C {",
+                         "  void other();",
+                         "};"}};
+  EXPECT_EQ(methods_of(file, "A").size(), 5u) << listed(methods_of(file, "A"));
+  EXPECT_EQ(methods_of(file, "C").size(), 1u);
 }
 
 // What stood in several places before compiler_core/base had it.

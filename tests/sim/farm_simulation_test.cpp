@@ -63,15 +63,17 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
     sum.pauses += outcome.pauses;
     sum.lost += outcome.lost;
     sum.repeated += outcome.repeated;
+    sum.trace = sum.trace * 1'099'511'628'211 + outcome.trace;  // in the order of the seeds
   }
   std::printf(
       "%.1f hours of a farm; %d jobs, %d results, %d races; %d kills of the daemon, %d of workers, %d "
       "pauses, %d "
       "messages lost, %d repeated, %d lies, %d given back; %d builders, %d built, %d of them spoilt, %d "
-      "fetched, %d recalled, %d missed, %d let go\n",
+      "fetched, %d recalled, %d missed, %d let go; digest of all messages %016llx\n",
       static_cast<double>(sum.virtual_ms) / 3.6e6, sum.jobs, sum.results, sum.races, sum.daemon_kills,
       sum.worker_kills, sum.pauses, sum.lost, sum.repeated, sum.lies, sum.given_back, sum.builders, sum.built,
-      sum.flaws, sum.fetched, sum.recalled, sum.missed, sum.let_go);
+      sum.flaws, sum.fetched, sum.recalled, sum.missed, sum.let_go,
+      static_cast<unsigned long long>(sum.trace));
   if (!seeds.all()) return;
   // Silence must not be mistaken for safety.
   EXPECT_GT(sum.daemon_kills, 0);

@@ -11,8 +11,8 @@
 #include "db/records.h"
 #include "templates/space/knob.h"
 #include "tests/support/temporary_folder.h"
-#include "tuner/daemon/task_space.h"
-#include "tuner/daemon/work.h"
+#include "tuner/daemon/search/task_space.h"
+#include "tuner/daemon/tables/work.h"
 
 namespace tuner::testing {
 

@@ -1,9 +1,10 @@
 // What a machine can do at most, and which results cannot be.
-#include "tuner/daemon/belief.h"
+#include "tuner/daemon/tables/belief.h"
 
 #include <gmock/gmock.h>
 
 #include "compiler_core/target.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {
@@ -78,8 +79,8 @@ Conv2dWorkload conv3x3() {
 TEST(MachineBound, CountsNoMoreThanTheCleverestAlgorithmDoes) {
   const Workload conv(conv3x3());
   const double direct = static_cast<double>(conv.flops());
-  EXPECT_LE(least_operations(conv), direct * 64 / (36 * 9));
-  EXPECT_GE(least_operations(conv), direct / 9 * 0.99);
+  EXPECT_LE(conv.least_operations(), direct * 64 / (36 * 9));
+  EXPECT_GE(conv.least_operations(), direct / 9 * 0.99);
 }
 
 TEST(MachineBound, PaddingIsNoWork) {
@@ -87,13 +88,13 @@ TEST(MachineBound, PaddingIsNoWork) {
   w.in_height = w.in_width = 1;
   w.padding = {5, 5, 5, 5};
   EXPECT_EQ(w.out_height(), 9);
-  EXPECT_EQ(least_operations(Workload(w)), 2.0 * 64 * 64 * 3 * 3) << "of 9 x 9 outputs 3 x 3 see the image";
+  EXPECT_EQ(Workload(w).least_operations(), 2.0 * 64 * 64 * 3 * 3) << "of 9 x 9 outputs 3 x 3 see the image";
   w.groups = 64;
-  EXPECT_EQ(least_operations(Workload(w)), 2.0 * 64 * 3 * 3);
+  EXPECT_EQ(Workload(w).least_operations(), 2.0 * 64 * 3 * 3);
   w = conv3x3();
   w.dilation = {2, 2};
   w.padding = {2, 2, 2, 2};
-  EXPECT_EQ(least_operations(Workload(w)), 2.0 * 64 * 64 * 56 * 56);
+  EXPECT_EQ(Workload(w).least_operations(), 2.0 * 64 * 64 * 56 * 56);
 }
 
 TEST(MachineBound, BytesOfAStridedWindowAreItsOutputs) {
@@ -101,10 +102,10 @@ TEST(MachineBound, BytesOfAStridedWindowAreItsOutputs) {
   w.kernel_height = w.kernel_width = 1;
   w.padding = {0, 0, 0, 0};
   w.stride = {4, 4};
-  EXPECT_EQ(least_bytes(Workload(w)), 4.0 * 64 * 14 * 14);
+  EXPECT_EQ(Workload(w).least_bytes(), 4.0 * 64 * 14 * 14);
   const Workload transpose(TransposeWorkload{.rows = 1000, .columns = 1000});
-  EXPECT_EQ(least_bytes(transpose), 2 * 4e6);
-  EXPECT_EQ(least_operations(transpose), 0);
+  EXPECT_EQ(transpose.least_bytes(), 2 * 4e6);
+  EXPECT_EQ(transpose.least_operations(), 0);
 }
 
 // --- records ---

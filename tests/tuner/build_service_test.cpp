@@ -13,7 +13,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tuner/client/worker_list.h"
-#include "tuner/daemon/build_office.h"
+#include "tuner/daemon/rooms/build_office.h"
 
 namespace tuner {
 namespace {

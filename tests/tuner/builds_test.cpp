@@ -1,5 +1,5 @@
 // What runners need made and who makes it, as a table: nothing is made twice, nothing is lost, nobody is blamed.
-#include "tuner/daemon/builds.h"
+#include "tuner/daemon/tables/builds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

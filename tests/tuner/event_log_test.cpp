@@ -1,5 +1,5 @@
 // Events of a job: in order, page by page, and named when one cannot be read.
-#include "tuner/daemon/event_log.h"
+#include "tuner/daemon/edge/event_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,32 +8,35 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/store.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/analytic_task.h"
-#include "tuner/daemon/job_news.h"
-#include "tuner/daemon/wake.h"
+#include "tuner/daemon/rooms/job_news.h"
+#include "tuner/daemon/rooms/wake.h"
 
 namespace tuner::testing {
 
 class EmptyFarm : public ::testing::Test {
  protected:
+  explicit EmptyFarm(CoordinatorOptions options = {}) : options_(std::move(options)) {}
+
   struct : Clock {
     int64_t now = 1'000'000;
     int64_t now_ms() const override { return now; }
   } clock_;
   TemporaryFolder folder_;
   std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
-  const CoordinatorOptions options_{};
+  const CoordinatorOptions options_;
   Guarded<FarmState> farm_{options_};
   DaemonMetrics metrics_;
 };
 
 class FarmRoom : public EmptyFarm {
  protected:
-  FarmRoom() {
+  explicit FarmRoom(CoordinatorOptions options = {}) : EmptyFarm(std::move(options)) {
     const JobRow row{.id = "j1", .tasks = {{kAnalyticKey, kAnalyticTarget}}, .search = "random"};
     EXPECT_TRUE(store_->add_job(row).is_ok());
     std::vector<TrialRow> trials{{.job_id = "j1", .template_name = "t", .config = "a=1"}};
@@ -56,7 +59,15 @@ class FarmRoom : public EmptyFarm {
   }
   Wake wake() {
     return {.desk = [this] { ++desk_woken_; },
-            .search = [this](FarmState&, const std::string& job) { searches_woken_.push_back(job); }};
+            .search = [this](const std::string& job) { searches_woken_.push_back(job); }};
+  }
+  // One more trial of j1, which waits. Returns its id.
+  std::string queue_trial(const std::string& config) {
+    std::vector<TrialRow> rows{{.job_id = "j1", .template_name = "t", .config = config}};
+    EXPECT_TRUE(store_->add_trials(rows).is_ok());
+    const Work work{.task = {kAnalyticKey, kAnalyticTarget}, .template_name = "t", .config = config};
+    Locked(farm_)->leases.enqueue({.id = rows[0].id, .job_id = "j1", .work = work});
+    return rows[0].id;
   }
   TrialRow row() const { return store_->trial(trial_)->trial; }
   std::vector<MeasureRecord> records() const { return store_->records(trial_).value(); }

@@ -1,5 +1,5 @@
 // Which trials race: chosen from rows, without a store.
-#include "tuner/daemon/finalists.h"
+#include "tuner/daemon/tables/finalists.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,9 +12,9 @@
 #include "db/exchange/import_file.h"
 #include "tests/tuner/analytic_task.h"
 #include "tests/tuner/command_line.h"
-#include "tuner/daemon/foreign_rows.h"
-#include "tuner/daemon/job_runner.h"
-#include "tuner/daemon/warm_start.h"
+#include "tuner/daemon/search/foreign_rows.h"
+#include "tuner/daemon/search/job_runner.h"
+#include "tuner/daemon/search/warm_start.h"
 
 namespace tuner {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "tests/tuner/analytic_task.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/study/task_estimate.h"
 
 namespace tuner::cli {

@@ -1,5 +1,5 @@
 // A job's search: what it proposes, when it ends, and what a crash at any moment leaves.
-#include "tuner/daemon/job_runner.h"
+#include "tuner/daemon/search/job_runner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 #include "tests/random_seed.h"
 #include "tests/tuner/analytic_task.h"
-#include "tuner/daemon/finalists.h"
+#include "tuner/daemon/tables/finalists.h"
 #include "tuner/search/task_allocator.h"
 
 namespace tuner {

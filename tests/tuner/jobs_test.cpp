@@ -1,5 +1,5 @@
 // Jobs as the daemon's clients see them: states, versions, figures of progress, on made-up time.
-#include "tuner/daemon/jobs.h"
+#include "tuner/daemon/tables/jobs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Which of what waits a worker gets next: tenants, priorities, what was put back, batches of one job.
-#include "tuner/daemon/lease_queue.h"
+#include "tuner/daemon/tables/lease_queue.h"
 
 #include <gtest/gtest.h>
 

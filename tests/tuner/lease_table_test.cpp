@@ -1,5 +1,5 @@
 // Leases: who may run a trial until when, and what becomes of it when a worker is lost.
-#include "tuner/daemon/lease_table.h"
+#include "tuner/daemon/tables/lease_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

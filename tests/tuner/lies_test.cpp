@@ -8,7 +8,7 @@
 
 #include "db/quarantine.h"
 #include "tests/tuner/farm_by_hand.h"
-#include "tuner/daemon/belief.h"
+#include "tuner/daemon/tables/belief.h"
 
 namespace tuner {
 namespace {

@@ -1,5 +1,5 @@
 // Log lines: as text and as JSON, with what they are about, and without control characters.
-#include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/edge/log_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The daemon's own values as messages, and back.
-#include "tuner/daemon/messages.h"
+#include "tuner/daemon/edge/messages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

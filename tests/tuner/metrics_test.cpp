@@ -1,5 +1,5 @@
 // Metrics: the text that Prometheus reads, and the pages and logs beside it.
-#include "tuner/daemon/metrics.h"
+#include "tuner/daemon/edge/metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

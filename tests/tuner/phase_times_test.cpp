@@ -1,4 +1,4 @@
-#include "tuner/daemon/phase_times.h"
+#include "tuner/daemon/tables/phase_times.h"
 
 #include <gtest/gtest.h>
 

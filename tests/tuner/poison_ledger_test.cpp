@@ -1,5 +1,5 @@
 // The poison ledger: how many deaths make a config poison, where workers die of it and where they are killed.
-#include "tuner/daemon/poison_ledger.h"
+#include "tuner/daemon/tables/poison_ledger.h"
 
 #include <gmock/gmock.h>
 

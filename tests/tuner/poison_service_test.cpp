@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+#include <thread>
+
 #include "db/death.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
-#include "tuner/daemon/loss_office.h"
+#include "tuner/daemon/rooms/loss_office.h"
+#include "tuner/daemon/rooms/measure_again.h"
+#include "tuner/daemon/rooms/reception.h"
 
 namespace tuner {
 namespace {
@@ -184,6 +189,106 @@ TEST_F(LossOfficeAlone, JobsHearOfOneMishapInTheOrderOfTheirIds) {
     order.push_back(events[0].seq());
   }
   EXPECT_THAT(order, ::testing::WhenSorted(::testing::ElementsAreArray(order)));
+}
+
+// Workers come: worker "w" has the only trial.
+class ReceptionAlone : public LossOfficeAlone {
+ protected:
+  Status enter(const std::string& life) {
+    v1::RegisterRequest request;
+    request.set_worker_id("w");
+    request.set_incarnation(life);
+    request.set_protocol(1);
+    request.add_targets(testing::kAnalyticTarget);
+    v1::RegisterReply reply;
+    return reception_.register_worker(request, &reply, {});
+  }
+  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  Reception reception_{{farm_, clock_, options_, metrics_, builds_, office_}, wake().desk};
+};
+
+TEST_F(ReceptionAlone, WhatAnEarlierLifeOfTheWorkerHeldIsTriedAgain) {
+  EXPECT_EQ(enter("2").code(), StatusCode::kAborted) << "the first process is here";
+  EXPECT_EQ(row().state, TrialState::kLeased);
+  Locked(farm_)->workers.connection_closed("session");
+  EXPECT_TRUE(enter("2").is_ok());
+  EXPECT_EQ(row().state, TrialState::kQueued);
+  EXPECT_EQ(queued(), 1);
+  EXPECT_GT(desk_woken_, 0);
+}
+
+TEST_F(ReceptionAlone, AWorkerThatDrainsIsToldAndOneThatIsNotThereNamed) {
+  v1::DrainRequest request;
+  v1::DrainReply reply;
+  request.set_worker_id("nobody");
+  EXPECT_EQ(reception_.drain(request, &reply).code(), StatusCode::kNotFound);
+  EXPECT_EQ(desk_woken_, 0);
+  request.set_worker_id("w");
+  EXPECT_TRUE(reception_.drain(request, &reply).is_ok());
+  EXPECT_EQ(reply.leases(), 1);
+  EXPECT_EQ(Locked(farm_)->workers.take_drain("session"), Workers::Drain::kNews);
+  EXPECT_EQ(desk_woken_, 1);
+}
+
+TEST_F(ReceptionAlone, NobodyRegistersWithADaemonThatStops) {
+  {
+    const Locked farm(farm_);
+    farm->stop_reason = "closing time";
+    farm->stopping = true;
+  }
+  EXPECT_EQ(enter("1").message(), "closing time");
+}
+
+// Measurements that somebody waits for: a rerun of the only trial, which has its result.
+class MeasureAgainAlone : public testing::FarmRoom {
+ protected:
+  MeasureAgainAlone() {
+    Locked(farm_)->leases.close(trial_);
+    MeasureRecord record{.trial_id = trial_, .attempt = 1, .run_ns = {1'000, 1'000, 1'000}};
+    record.environment = {.hardware = "formula", .toolchain = "none", .host = "h"};
+    record.finished_at_us = 1;
+    EXPECT_TRUE(store_->add_records({record}).is_ok());
+  }
+  Status rerun(const Cancelled& cancelled, v1::MeasureRecord* reply, const Scope& scope = {}) {
+    v1::RerunRequest request;
+    request.set_trial_id(trial_);
+    return again_.rerun(request, reply, cancelled, scope);
+  }
+  MeasureAgain again_{*store_, farm_, clock_, options_, news_, wake().desk};
+};
+
+TEST_F(MeasureAgainAlone, ARerunIsLeasedAnsweredAndStoredNowhere) {
+  const std::jthread worker([&] {
+    for (int i = 0; i < 6'000; ++i) {
+      {
+        const Locked farm(farm_);
+        if (const LeaseTable::Trial* const lease = farm->leases.find(trial_)) {
+          MeasureRecord record{.trial_id = trial_, .attempt = lease->attempt + 1, .run_ns = {700}};
+          EXPECT_TRUE(farm->reruns.take(record));
+          return news_.notify();
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  v1::MeasureRecord reply;
+  const Status status = rerun([] { return false; }, &reply);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(reply.run_ns(0), 700);
+  EXPECT_GT(desk_woken_, 0);
+  EXPECT_EQ(records().size(), 1u);
+  EXPECT_FALSE(is_open());
+}
+
+TEST_F(MeasureAgainAlone, WhenNobodyMeasuresOrTheCallerGoesNothingStaysLeasable) {
+  v1::MeasureRecord reply;
+  EXPECT_EQ(rerun([] { return true; }, &reply).code(), StatusCode::kAborted);
+  EXPECT_FALSE(is_open());
+  const Status late = rerun([&] { return clock_.now += options_.rerun_limit_ms, false; }, &reply);
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(late.message(), HasSubstr("no worker measured it within 300 s"));
+  EXPECT_FALSE(is_open());
+  EXPECT_EQ(rerun([] { return false; }, &reply, "other").code(), StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
-#include "tuner/daemon/referee.h"
+#include "tuner/daemon/rooms/referee.h"
 
 namespace tuner {
 namespace {

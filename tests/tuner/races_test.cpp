@@ -1,5 +1,5 @@
 // Races as the daemon keeps them: begun, with a worker, ended once, told once.
-#include "tuner/daemon/races.h"
+#include "tuner/daemon/tables/races.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

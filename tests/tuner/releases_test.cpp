@@ -1,6 +1,6 @@
 // Workers of another release: they get nothing that they cannot build, nobody is blamed for it, all else goes on, and
 // people are told once.
-#include "tuner/daemon/releases.h"
+#include "tuner/daemon/edge/releases.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "tests/tuner/farm_by_hand.h"
+#include "tests/tuner/farm_room.h"
 #include "tuner/client/worker_list.h"
+#include "tuner/daemon/rooms/farm_releases.h"
 
 namespace tuner {
 namespace {
@@ -338,6 +340,88 @@ TEST(ReleasesText, AReleaseHasEachOfItsTemplatesInOneVersion) {
     EXPECT_TRUE(names.insert(own.name).second) << own.name;
   }
   EXPECT_TRUE(names.contains("matmul_cpu"));
+}
+
+// What jobs are told, of a farm's state alone: one worker, and trials of job j1 that wait.
+class ReleasesOfAFarm : public testing::EmptyFarm {
+ protected:
+  ReleasesOfAFarm() : EmptyFarm({.no_worker_hint_ms = 5'000, .templates = kOwn}) {
+    const Locked farm(farm_);
+    EXPECT_TRUE(farm->workers.enter("session",
+                                    {.life = {"old", "1"},
+                                     .targets = {testing::kAnalyticTarget},
+                                     .templates = {{"plain", 1}, {"tiled", 3}}},
+                                    clock_.now));
+  }
+  void queue(const std::string& id, const TemplateVersion& needs) {
+    const Work work{.task = {testing::kAnalyticKey, testing::kAnalyticTarget},
+                    .template_name = needs.name,
+                    .template_version = needs.version};
+    Locked(farm_)->leases.enqueue({.id = id, .job_id = "j1", .work = work});
+  }
+  void pass(int64_t ms) {  // the worker is heard of
+    clock_.now += ms;
+    EXPECT_TRUE(Locked(farm_)->workers.begin_sync("session", 0, clock_.now));
+  }
+  static Needs of(const TemplateVersion& wanted) {
+    return {.target = testing::kAnalyticTarget, .templates = {wanted}};
+  }
+  std::vector<std::string> lines() {
+    lost_.clear();
+    return unbuildable_to_tell(*Locked(farm_), "j1", options_, clock_.now, told_, lost_);
+  }
+  ReleasesTold told_;
+  std::vector<LeaseTable::Loss> lost_;
+};
+
+TEST_F(ReleasesOfAFarm, OnlyWhatAWorkerWouldMeasureButForItsTemplatesIsBuiltByNobody) {
+  const Locked farm(farm_);
+  EXPECT_TRUE(nobody_builds(*farm, of({"tiled", 4}), clock_.now));
+  EXPECT_FALSE(nobody_builds(*farm, of({"plain", 1}), clock_.now)) << "old has it";
+  const Needs elsewhere{.target = "cuda -arch=sm_90a", .templates = {{"tiled", 4}}};
+  EXPECT_FALSE(nobody_builds(*farm, elsewhere, clock_.now)) << "no worker is there at all";
+  EXPECT_EQ(why_unbuildable(*farm, of({"plain", 1}), clock_.now), "");
+}
+
+TEST_F(ReleasesOfAFarm, WhatWaitsForAnUpdateIsToldOnceAfterAWhileAndAgainWhenItHasBeenBuiltMeanwhile) {
+  queue("t1", {"plain", 1});
+  queue("t2", {"tiled", 4});
+  EXPECT_THAT(lines(), IsEmpty()) << "it has hardly waited";
+  pass(4'999);
+  EXPECT_THAT(lines(), IsEmpty());
+  pass(1);
+  EXPECT_THAT(lines(),
+              ElementsAre(HasSubstr("template tiled in version 4 (old: version 3). Its trials wait")));
+  EXPECT_THAT(lines(), IsEmpty()) << "told";
+  EXPECT_THAT(lost_, IsEmpty());
+  Locked(farm_)->leases.close("t2");
+  EXPECT_THAT(lines(), IsEmpty());
+  queue("t3", {"tiled", 4});
+  EXPECT_THAT(lines(), IsEmpty());
+  pass(5'000);
+  EXPECT_THAT(lines(), SizeIs(1));
+}
+
+TEST_F(ReleasesOfAFarm, WhatTheDaemonHasNotEitherIsLostAndNamesItsTrials) {
+  queue("t1", {"tiled", 2});
+  queue("t2", {"tiled", 2});
+  EXPECT_THAT(lines(), IsEmpty());
+  pass(5'000);
+  EXPECT_THAT(lines(), ElementsAre(HasSubstr("2 trials are given up: no worker here has template tiled")));
+  ASSERT_THAT(lost_, SizeIs(2));
+  EXPECT_EQ(lost_[0].trial_id + lost_[1].trial_id, "t1t2");
+  EXPECT_THAT(lines(), IsEmpty());
+  EXPECT_THAT(lost_, SizeIs(2)) << "the disk refused it: it comes again";
+}
+
+TEST_F(ReleasesOfAFarm, AWorkerThatLacksWhatAJobUsesIsALineOnce) {
+  const std::set<Needs> needs{of({"plain", 1}), of({"tiled", 4}), of({"tiled", 2})};
+  const auto lacks = [&] { return lacks_to_tell(*Locked(farm_), needs, kOwn, clock_.now, told_); };
+  EXPECT_THAT(lacks(), ElementsAre("worker old " + kOldLine))
+      << "not of version 2, which is of nobody's release";
+  EXPECT_THAT(lacks(), IsEmpty());
+  ASSERT_TRUE(Locked(farm_)->workers.note_lacks("session", {"plain", 1}, 0));
+  EXPECT_THAT(lacks(), ElementsAre(HasSubstr("plain (found none, expected version 1)")));
 }
 
 }  // namespace

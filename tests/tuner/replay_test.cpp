@@ -1,6 +1,6 @@
 // A job is played again from its database: bit for bit, whatever order the workers had and however often the
 // daemon was killed; and the first difference is named.
-#include "tuner/daemon/replay.h"
+#include "tuner/daemon/search/replay.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

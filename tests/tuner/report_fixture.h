@@ -12,7 +12,7 @@
 
 #include "db/store.h"
 #include "tests/support/temporary_folder.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/report/report_facts.h"
 
 namespace tuner::testing {

@@ -1,5 +1,5 @@
 // Reruns: which result is the one that somebody waits for.
-#include "tuner/daemon/reruns.h"
+#include "tuner/daemon/tables/reruns.h"
 
 #include <gtest/gtest.h>
 

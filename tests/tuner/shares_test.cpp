@@ -1,5 +1,5 @@
 // Shares of tenants: who is next, what idle tenants are due, and what is charged.
-#include "tuner/daemon/shares.h"
+#include "tuner/daemon/tables/shares.h"
 
 #include <gtest/gtest.h>
 

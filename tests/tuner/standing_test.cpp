@@ -1,5 +1,5 @@
 // How far a worker is trusted: strikes for what cannot be, and the pace of its machine.
-#include "tuner/daemon/standing.h"
+#include "tuner/daemon/tables/standing.h"
 
 #include <gmock/gmock.h>
 

@@ -9,20 +9,27 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
-#include "tuner/daemon/job_news.h"
-#include "tuner/daemon/result_intake.h"
+#include "tuner/daemon/rooms/job_news.h"
+#include "tuner/daemon/rooms/leasing.h"
+#include "tuner/daemon/rooms/race_office.h"
+#include "tuner/daemon/rooms/result_intake.h"
+#include "tuner/daemon/rooms/watch_desk.h"
 
 namespace tuner {
 namespace {
 
 using testing::FarmByHand;
+using ::testing::HasSubstr;
+using testing::kAnalyticKey;
+using testing::kAnalyticTarget;
 using ::testing::SizeIs;
 
 // Another connection makes the database refuse every row of a table, as SQLite itself does where there is no room.
 class Refusal {
  public:
-  Refusal(std::string database, const std::string& table) : database_(std::move(database)) {
-    run(str("CREATE TRIGGER full BEFORE INSERT ON ", table,
+  Refusal(std::string database, const std::string& table, const char* what = "INSERT")
+      : database_(std::move(database)) {
+    run(str("CREATE TRIGGER full BEFORE ", what, " ON ", table,
             " BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"));
   }
   void end() const { run("DROP TRIGGER full"); }
@@ -232,6 +239,253 @@ TEST_F(ResultIntakeAlone, AnAttemptThatTheWorkerNeverHadIsAcknowledgedAndStoredN
   EXPECT_EQ(bring(1, /*attempt=*/2), 1);
   EXPECT_TRUE(records().empty());
   EXPECT_TRUE(is_open());
+}
+
+// What Syncs are given, of a farm's state and a store alone.
+class LeasingAlone : public testing::FarmRoom {
+ protected:
+  LeasingAlone() {
+    request_.set_session("session");
+    call_ = {.id = 1, .request = &request_, .reply = &reply_, .slots = 2, .life = life_};
+  }
+  size_t queued() const { return Locked(farm_)->leases.queued(); }
+
+  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  Leasing leasing_{{*store_, farm_, clock_, metrics_, news_, builds_}};
+  v1::SyncRequest request_;
+  v1::SyncReply reply_;
+  SyncCall call_;
+};
+
+TEST_F(LeasingAlone, AWorkerGetsAsManyAsItHasRoomForAndTheStoreSaysWhoseTheyAre) {
+  for (const char* config : {"b=1", "b=2", "b=3"}) queue_trial(config);
+  leasing_.lease_to({&call_});
+  ASSERT_EQ(reply_.leases_size(), 2);
+  EXPECT_EQ(queued(), 1);
+  for (const v1::Lease& lease : reply_.leases()) {
+    const TrialRow row = store_->trial(lease.trial_id())->trial;
+    EXPECT_EQ(row.state, TrialState::kLeased);
+    EXPECT_EQ(row.worker_id, life_.worker_id);
+    EXPECT_EQ(row.attempt, lease.attempt());
+    EXPECT_EQ(row.fencing, lease.fencing());
+  }
+}
+
+TEST_F(LeasingAlone, WhatTheDiskDoesNotTakeAsLeasedIsSentToNobodyAndWaitsOn) {
+  queue_trial("b=1");
+  const Refusal refusal(folder_.file("db"), "trial", "UPDATE");
+  leasing_.lease_to({&call_});
+  EXPECT_EQ(reply_.leases_size(), 0);
+  EXPECT_EQ(queued(), 1);
+  EXPECT_NE(Locked(farm_)->store_trouble.now(clock_.now), "");
+  refusal.end();
+  leasing_.lease_to({&call_});
+  EXPECT_EQ(reply_.leases_size(), 1);
+}
+
+TEST_F(LeasingAlone, ALeaseWhoseReplyGotLostIsGivenAgainInPlaceOfANewOne) {
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/false);
+  EXPECT_EQ(reply_.leases_size(), 0) << "a call that waits has said before what it holds";
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/true);
+  ASSERT_EQ(reply_.leases_size(), 1);
+  EXPECT_EQ(reply_.leases(0).trial_id(), trial_);
+  EXPECT_EQ(reply_.leases(0).attempt(), 1);
+  EXPECT_EQ(call_.slots, 1);
+}
+
+TEST_F(LeasingAlone, AWorkerIsToldOfALeaseThatOthersHaveClosed) {
+  call_.held = {{.trial_id = trial_, .attempt = 1, .fencing = 1}};
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/true);
+  EXPECT_EQ(reply_.revoked_size(), 0);
+  Locked(farm_)->leases.close(trial_);
+  leasing_.take_heartbeat(*Locked(farm_), call_, /*first=*/false);
+  ASSERT_EQ(reply_.revoked_size(), 1);
+  EXPECT_EQ(reply_.revoked(0).trial_id(), trial_);
+}
+
+TEST_F(LeasingAlone, TheBestTimeOfATaskIsToldOnceAndStandsInEachOfItsLeases) {
+  queue_trial("b=1");
+  queue_trial("b=2");
+  leasing_.lease_to({&call_});
+  ASSERT_EQ(reply_.leases_size(), 2);
+  {
+    const Locked farm(farm_);
+    leasing_.add_best_times(*farm, call_);
+    EXPECT_EQ(reply_.best_size(), 0) << "nothing is known";
+    farm->jobs.find("j1")->take_progress({}, {}, {1'500}, 1, clock_.now);
+    leasing_.add_best_times(*farm, call_);
+  }
+  ASSERT_EQ(reply_.best_size(), 1);
+  EXPECT_EQ(reply_.best(0).best_ns(), 1'500);
+  for (const v1::Lease& lease : reply_.leases()) EXPECT_EQ(lease.best_ns(), 1'500);
+}
+
+// The office of races, of a farm's state and a store alone: job j1 has had its trials, all of them right.
+class RaceOfficeAlone : public testing::FarmRoom {
+ protected:
+  RaceOfficeAlone() {
+    std::vector<TrialRow> rows;
+    for (const char* config : {"a=2", "a=3"})
+      rows.push_back({.job_id = "j1", .template_name = "t", .config = config});
+    EXPECT_TRUE(store_->add_trials(rows).is_ok());
+    double ns = 1'000;
+    for (const std::string& id : {trial_, rows[0].id, rows[1].id}) {
+      MeasureRecord record{.trial_id = id, .attempt = 1, .run_ns = {ns, ns, ns}};
+      record.environment = {.hardware = "formula", .toolchain = "none", .host = "h"};
+      record.finished_at_us = 1;
+      EXPECT_TRUE(store_->add_records({record}).is_ok());
+      ns += 1;
+    }
+    const Locked farm(farm_);
+    farm->leases.close(trial_);
+    farm->started_ms = clock_.now - options_.race_wait_ms - 1;
+    run_.job = farm->jobs.find("j1");
+    run_.race = options_.race;
+  }
+  void enter_racer() {
+    EXPECT_TRUE(Locked(farm_)->workers.enter(
+        "racer", {.life = {"r", "1"}, .targets = {kAnalyticTarget}, .races = true}, clock_.now));
+  }
+  size_t queued() const { return Locked(farm_)->leases.queued(); }
+  std::vector<OpenRaceRow> open_races() const { return store_->open_races("j1").value(); }
+  std::string last_event() const {
+    const std::vector<v1::JobEvent> events = news_.after("j1", 0).value();
+    return events.empty() ? "" : events.back().message();
+  }
+  RaceOffice office(Guarded<FarmState>& farm) {
+    return RaceOffice({*store_, farm, clock_, options_, news_, answers_}, wake());
+  }
+
+  const Answers answers_{*store_, nullptr};
+  tuner::Run run_;
+};
+
+TEST_F(RaceOfficeAlone, ATaskRacesOnceAndItsRaceIsStoredWithTheFinalistsThatTheLeaseHas) {
+  enter_racer();
+  RaceOffice races = office(farm_);
+  races.end_task(run_, 0);
+  EXPECT_EQ(last_event(), "task 1: 3 finalists race");
+  EXPECT_EQ(desk_woken_, 1);
+  ASSERT_THAT(open_races(), SizeIs(1));
+  const OpenRaceRow row = open_races()[0];
+  ASSERT_EQ(queued(), 1);
+  {
+    const Locked farm(farm_);
+    const LeaseTable::Trial* const lease = farm->leases.find(row.id);
+    ASSERT_NE(lease, nullptr);
+    EXPECT_EQ(lease->work.kind, WorkKind::kRace);
+    std::vector<std::string> leased;
+    for (const TrialRow& finalist : lease->work.finalists) leased.push_back(finalist.id);
+    EXPECT_EQ(leased, row.finalists);
+    EXPECT_EQ(leased.front(), trial_) << "the fastest comes first";
+  }
+  races.end_task(run_, 0);
+  EXPECT_THAT(open_races(), SizeIs(1));
+  EXPECT_EQ(queued(), 1);
+}
+
+TEST_F(RaceOfficeAlone, WhereNobodyRacesOrNoTimeIsLeftTheTrialsTimesStand) {
+  RaceOffice races = office(farm_);
+  races.end_task(run_, 0);
+  EXPECT_THAT(last_event(), HasSubstr("not raced: no worker here can"));
+  enter_racer();
+  run_.race.limit_s = 0;
+  races.end_task(run_, 0);
+  EXPECT_THAT(last_event(), HasSubstr("not raced: the time limit"));
+  EXPECT_EQ(queued(), 0);
+  EXPECT_THAT(open_races(), SizeIs(0));
+}
+
+TEST_F(RaceOfficeAlone, ARaceThatTheDiskDoesNotTakeIsGivenToNobodyAndItsTaskSaysWhy) {
+  enter_racer();
+  const Refusal refusal(folder_.file("db"), "open_race");
+  office(farm_).end_task(run_, 0);
+  EXPECT_EQ(queued(), 0);
+  EXPECT_TRUE(Locked(farm_)->races.of_job("j1").empty());
+  EXPECT_THAT(last_event(), HasSubstr("database or disk is full"));
+}
+
+TEST_F(RaceOfficeAlone, AfterARestartTheStoredRaceGoesOnOnce) {
+  enter_racer();
+  office(farm_).end_task(run_, 0);
+  Guarded<FarmState> anew{options_};
+  Locked(anew)->jobs.add(run_.job->row(), 1, clock_.now);
+  RaceOffice races = office(anew);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(races.resume_races("j1").is_ok());
+    const Locked farm(anew);
+    EXPECT_EQ(farm->leases.queued(), 1);
+    EXPECT_THAT(farm->races.of_job("j1"), SizeIs(1));
+  }
+  races.end_open_races("j1");
+  EXPECT_THAT(open_races(), SizeIs(0)) << "its job has ended: nobody would go on with it";
+}
+
+TEST_F(RaceOfficeAlone, WhatNoWorkerHasTakenWhenTheTimeIsOverIsWithdrawnAndItsTaskTold) {
+  enter_racer();
+  RaceOffice races = office(farm_);
+  run_.time_limit = TimeLimit(/*limit_s=*/10, clock_.now);
+  races.end_task(run_, 0);
+  races.step_races(run_);
+  EXPECT_EQ(queued(), 1) << "there is time";
+  clock_.now += 10'000;
+  EXPECT_TRUE(Locked(farm_)->workers.begin_sync("racer", 1, clock_.now));
+  races.step_races(run_);
+  EXPECT_EQ(queued(), 0);
+  EXPECT_THAT(open_races(), SizeIs(0));
+  EXPECT_THAT(last_event(), HasSubstr("its race has no result (no worker took it within the time limit)"));
+}
+
+// Who watches, of a farm's state and a store alone. Job j1 is known here.
+class WatchDeskAlone : public testing::FarmRoom {
+ protected:
+  // What a reader hears who goes after `most` events.
+  std::vector<v1::JobEvent> heard(const Status& expected, size_t most = 100, const std::string& id = "j1",
+                                  const Scope& scope = {}) {
+    std::vector<v1::JobEvent> events;
+    v1::WatchRequest request;
+    request.set_job_id(id);
+    const Status status = watch_.watch(
+        request, [&](const v1::JobEvent& event) { return events.push_back(event), events.size() < most; },
+        [] { return false; }, scope);
+    EXPECT_EQ(status.code(), expected.code()) << status.message();
+    EXPECT_THAT(status.message(), HasSubstr(expected.message()));
+    return events;
+  }
+  WatchDesk watch_{*store_, farm_, clock_, news_};
+};
+
+TEST_F(WatchDeskAlone, TellsWhatWasStoredInItsOrderAndThenHowTheJobEnded) {
+  const std::shared_ptr<Job> job = Locked(farm_)->jobs.find("j1");
+  news_.tell(*job, "first");
+  news_.tell(*job, "second");
+  ASSERT_TRUE(store_->set_job_state("j1", JobState::kFinished, "all done").is_ok());
+  {
+    const Locked farm(farm_);
+    job->set_state(JobState::kFinished);
+  }
+  const std::vector<v1::JobEvent> events = heard(Status::ok());
+  ASSERT_GE(events.size(), 3u);
+  EXPECT_EQ(events[0].message(), "first");
+  EXPECT_EQ(events[1].message(), "second");
+  EXPECT_EQ(events.back().message(), "all done");
+  EXPECT_EQ(events.back().state(), v1::FINISHED);
+}
+
+TEST_F(WatchDeskAlone, EndsWithItsReaderWithTheDaemonAndForWhomTheJobIsNotThere) {
+  const std::shared_ptr<Job> job = Locked(farm_)->jobs.find("j1");
+  news_.tell(*job, "first");
+  EXPECT_THAT(heard(Status(StatusCode::kAborted, "the reader has gone"), 1), SizeIs(1));
+  EXPECT_THAT(heard(not_found("is not one of tenant other"), 1, "j1", "other"), SizeIs(0));
+  ASSERT_TRUE(
+      store_->add_job({.id = "j2", .tasks = {{kAnalyticKey, kAnalyticTarget}}, .search = "random"}).is_ok());
+  EXPECT_THAT(heard(not_found("no daemon runs it. Submit its file again"), 1, "j2"), SizeIs(0));
+  {
+    const Locked farm(farm_);
+    farm->stop_reason = "closing time";
+    farm->stopping = true;
+  }
+  EXPECT_THAT(heard(unavailable("closing time")), SizeIs(1));
 }
 
 }  // namespace

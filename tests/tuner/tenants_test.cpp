@@ -11,6 +11,10 @@
 #include <vector>
 
 #include "tests/tuner/farm_by_hand.h"
+#include "tests/tuner/search_room.h"
+#include "tuner/daemon/rooms/desk.h"
+#include "tuner/daemon/rooms/farm_view.h"
+#include "tuner/daemon/rooms/job_desk.h"
 
 namespace tuner {
 namespace {
@@ -333,6 +337,246 @@ TEST(Drain, AWorkerThatIsNotThereIsNamed) {
   const Status status = farm.coordinator->drain(drain, &reply);
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_EQ(status.message(), "worker nobody is not here; `tuner workers` lists those that are");
+}
+
+// The desk, of a farm's state and a store alone.
+class DeskAlone : public testing::FarmRoom {
+ protected:
+  DeskAlone() : FarmRoom({.by_hand = true}) { desk_.start(); }
+  struct Call {
+    v1::SyncRequest request;
+    v1::SyncReply reply;
+    std::vector<Status> answers;
+    uint64_t id = 0;
+  };
+  // A Sync that holds trial_, so that nothing is news, and waits ten seconds at most.
+  void begin(Call& call, const std::string& session = "session") {
+    call.request.set_session(session);
+    call.request.set_free_slots(1);
+    call.request.set_wait_ms(10'000);
+    v1::HeldLease& held = *call.request.add_held();
+    held.set_trial_id(trial_);
+    held.set_attempt(1);
+    held.set_fencing(1);
+    call.id = desk_.sync(call.request, &call.reply,
+                         [&call](const Status& status) { call.answers.push_back(status); });
+  }
+
+  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  Referee referee_{*store_, farm_, clock_, options_, metrics_};
+  LossOffice losses_{*store_, farm_, options_, metrics_, news_, wake()};
+  ResultIntake results_{{*store_, farm_, clock_, options_, metrics_, referee_, losses_, news_}, wake()};
+  Leasing leasing_{{*store_, farm_, clock_, metrics_, news_, builds_}};
+  Desk desk_{{farm_, clock_, options_, metrics_, news_, builds_, losses_, results_, leasing_}};
+};
+
+TEST_F(DeskAlone, ASyncWithoutNewsWaitsForWorkAndIsAnsweredOnce) {
+  Call call;
+  begin(call);
+  EXPECT_TRUE(desk_.some_came());
+  desk_.turn();
+  EXPECT_FALSE(desk_.some_came());
+  EXPECT_TRUE(call.answers.empty());
+  queue_trial("b=1");
+  desk_.wake();
+  EXPECT_TRUE(desk_.some_came());
+  desk_.turn();
+  desk_.turn();
+  ASSERT_EQ(call.answers.size(), 1u);
+  EXPECT_TRUE(call.answers[0].is_ok());
+  EXPECT_EQ(call.reply.leases_size(), 1);
+}
+
+TEST_F(DeskAlone, ASyncIsAnsweredWhenItsTimeIsOverAndWhatItHoldsHasLivedOnMeanwhile) {
+  Call call;
+  begin(call);
+  desk_.turn();
+  for (int i = 0; i < 39; ++i) clock_.now += 250, desk_.turn();
+  EXPECT_TRUE(call.answers.empty());
+  clock_.now += 250;
+  desk_.turn();
+  ASSERT_EQ(call.answers.size(), 1u);
+  EXPECT_EQ(call.reply.leases_size() + call.reply.revoked_size(), 0);
+  EXPECT_EQ(Locked(farm_)->leases.leased(), 1) << "its lease has not run out, which takes 8 s";
+  for (int i = 0; i < 40; ++i) clock_.now += 250, desk_.turn();
+  EXPECT_EQ(Locked(farm_)->leases.leased(), 0) << "nobody waits any more";
+  EXPECT_EQ(row().state, TrialState::kQueued);
+}
+
+TEST_F(DeskAlone, ANewerSyncOfTheSessionTakesOver) {
+  Call older, newer;
+  begin(older);
+  desk_.turn();
+  begin(newer);
+  desk_.turn();
+  ASSERT_EQ(older.answers.size(), 1u);
+  EXPECT_EQ(older.answers[0].code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(newer.answers.empty());
+  newer.answers.clear();
+  desk_.cancel_sync(newer.id);
+  desk_.turn();
+}
+
+TEST_F(DeskAlone, ACallerThatHasGoneIsLeasedNothing) {
+  Call waits, comes;
+  begin(waits);
+  desk_.turn();
+  desk_.cancel_sync(waits.id);
+  queue_trial("b=1");
+  desk_.turn();
+  ASSERT_EQ(waits.answers.size(), 1u);
+  EXPECT_EQ(waits.answers[0].code(), StatusCode::kAborted);
+  begin(comes);
+  desk_.cancel_sync(comes.id);
+  desk_.turn();
+  ASSERT_EQ(comes.answers.size(), 1u);
+  EXPECT_EQ(Locked(farm_)->leases.queued(), 1);
+}
+
+TEST_F(DeskAlone, AnUnknownSessionIsToRegisterAgain) {
+  Call call;
+  begin(call, "yesterday's");
+  desk_.turn();
+  ASSERT_EQ(call.answers.size(), 1u);
+  EXPECT_EQ(call.answers[0].code(), StatusCode::kAborted);
+  EXPECT_THAT(call.answers[0].message(), ::testing::HasSubstr("register again"));
+}
+
+TEST_F(DeskAlone, StoppingAnswersWhoWaitsAndRefusesWhoComesLater) {
+  CoordinatorOptions threaded = options_;
+  threaded.by_hand = false;
+  Desk desk({farm_, clock_, threaded, metrics_, news_, builds_, losses_, results_, leasing_});
+  desk.start();
+  v1::SyncRequest request;
+  request.set_session("session");
+  request.set_wait_ms(10'000);
+  request.add_held()->set_trial_id(trial_);
+  request.mutable_held(0)->set_attempt(1);
+  request.mutable_held(0)->set_fencing(1);
+  v1::SyncReply reply;
+  std::vector<Status> answers;
+  const auto done = [&](const Status& status) { answers.push_back(status); };
+  desk.sync(request, &reply, done);
+  {
+    const Locked farm(farm_);
+    farm->stop_reason = "closing time";
+    farm->stopping = true;
+  }
+  desk.stop();
+  desk.sync(request, &reply, done);
+  ASSERT_EQ(answers.size(), 2u);
+  for (const Status& status : answers) {
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(status.message(), "closing time");
+  }
+}
+
+// Jobs come and are taken back, of a farm's state and a store alone.
+class JobDeskAlone : public testing::SearchRoom {
+ protected:
+  Result<v1::SubmitReply> submit(const std::string& request_id, bool fresh = true, const Scope& tenant = {}) {
+    v1::SubmitRequest request;
+    request.set_request_id(request_id);
+    request.add_tasks()->set_workload_key(kAnalyticKey);
+    request.mutable_tasks(0)->set_target(kAnalyticTarget);
+    request.set_trials(20);
+    request.set_search("random");
+    request.set_fresh(fresh);
+    v1::SubmitReply reply;
+    RETURN_IF_ERROR(jobs_.submit(request, &reply, tenant));
+    return reply;
+  }
+  v1::JobState cancel(const std::string& id) {
+    v1::CancelRequest request;
+    request.set_job_id(id);
+    v1::CancelReply reply;
+    const Status status = jobs_.cancel(request, &reply, {});
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    return reply.state();
+  }
+  JobDesk jobs_{{*store_, farm_, clock_, options_, news_, races_, search_}};
+};
+
+TEST_F(JobDeskAlone, AJobIsInTheStoreAndHasATurnAndTheSameCallAgainIsTheSameJob) {
+  EXPECT_EQ(submit("r1")->job_id(), "j1");
+  EXPECT_EQ(store_->job("j1")->state, JobState::kQueued);
+  EXPECT_TRUE(search_.take_turn());
+  EXPECT_EQ(job("j1")->state(), JobState::kRunning);
+  const v1::SubmitReply again = submit("r1").value();
+  EXPECT_EQ(again.job_id(), "j1");
+  EXPECT_TRUE(again.continued());
+  EXPECT_EQ(submit("r2", /*fresh=*/false)->job_id(), "j1") << "the same search";
+  EXPECT_EQ(submit("r3")->job_id(), "j2");
+  EXPECT_EQ(store_->jobs()->size(), 2u);
+}
+
+TEST_F(JobDeskAlone, ATenantWithAsManyJobsAsItMayHaveIsRefusedAndNothingIsStored) {
+  Locked(farm_)->leases.set_shares({{"a", {.most_jobs = 1}}});
+  ASSERT_TRUE(submit("r1", true, "a"));
+  EXPECT_THAT(submit("r2", true, "a").status().message(), HasSubstr("has 1 unfinished jobs, and may have 1"));
+  EXPECT_TRUE(submit("r3", true, "b"));
+  EXPECT_EQ(store_->jobs()->size(), 2u);
+}
+
+TEST_F(JobDeskAlone, AJobThatThisDaemonDoesNotRunIsCancelledInTheStore) {
+  ASSERT_TRUE(
+      store_->add_job({.id = "j7", .tasks = {{kAnalyticKey, kAnalyticTarget}}, .search = "random"}).is_ok());
+  EXPECT_EQ(cancel("j7"), v1::CANCELLED);
+  EXPECT_EQ(store_->job("j7")->state, JobState::kCancelled);
+  EXPECT_EQ(submit("r1")->job_id(), "j8") << "numbers go on behind those of the store";
+}
+
+TEST_F(JobDeskAlone, AfterARestartUnfinishedJobsGoOnWithTheirOpenTrials) {
+  submit("r1").value();
+  submit("r2").value();
+  while (search_.take_turn()) {
+  }
+  ASSERT_TRUE(store_->set_job_state("j2", JobState::kFinished, "").is_ok());
+  const size_t open = open_trials("j1").size();
+  ASSERT_GT(open, 0u);
+  Guarded<FarmState> anew{options_};
+  const Wake none{.desk = [] {}, .search = [](const std::string&) {}};
+  LossOffice losses(*store_, anew, options_, metrics_, news_, none);
+  RaceOffice races({*store_, anew, clock_, options_, news_, answers_}, none);
+  SearchThreads search(
+      {*store_, anew, clock_, options_, metrics_, news_, answers_, learner_, builds_, losses, races},
+      none.desk);
+  ASSERT_TRUE(JobDesk({*store_, anew, clock_, options_, news_, races, search}).resume_jobs().is_ok());
+  const Locked farm(anew);
+  EXPECT_NE(farm->jobs.find("j1"), nullptr);
+  EXPECT_EQ(farm->jobs.find("j2"), nullptr);
+  EXPECT_EQ(farm->leases.queued(), open);
+}
+
+TEST_F(JobDeskAlone, WhoAsksWhileTheDaemonStopsIsToldSo) {
+  {
+    const Locked farm(farm_);
+    farm->stop_reason = "closing time";
+    farm->stopping = true;
+  }
+  EXPECT_EQ(submit("r1").status().message(), "closing time");
+}
+
+TEST_F(JobDeskAlone, AListShowsEachTenantItsOwnAndCountsWhatWaits) {
+  submit("r1", true, "a").value();
+  submit("r2", true, "b").value();
+  while (search_.take_turn()) {
+  }
+  const Locked farm(farm_);
+  farm->started_ms = clock_.now - 60'000;
+  const DaemonNow now = now_of(*farm, nullptr, clock_.now);
+  EXPECT_EQ(now.jobs_running, 2u);
+  EXPECT_EQ(now.queued, open_trials("j1").size() + open_trials("j2").size());
+  v1::ListReply all, own;
+  list_known(*farm, {}, now, /*results=*/3, &all);
+  list_known(*farm, "b", now, /*results=*/3, &own);
+  EXPECT_EQ(all.jobs_size(), 2);
+  ASSERT_EQ(own.jobs_size(), 1);
+  EXPECT_EQ(own.jobs(0).job_id(), "j2");
+  EXPECT_EQ(all.daemon().up_s(), 60);
+  EXPECT_EQ(all.daemon().results(), 3);
+  ASSERT_EQ(own.daemon().tenants_size(), 1);
+  EXPECT_EQ(own.daemon().tenants(0).tenant(), "b");
 }
 
 }  // namespace

@@ -11,9 +11,10 @@
 
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
+#include "tests/tuner/search_room.h"
 #include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
-#include "tuner/daemon/time_limit.h"
+#include "tuner/daemon/tables/time_limit.h"
 
 namespace tuner {
 namespace {
@@ -358,6 +359,102 @@ TEST(TimeLimit, TasksThatHadTrialsButNoRightAnswerAreStillAFailure) {
   EXPECT_EQ(job.state, JobState::kFailed);
   EXPECT_THAT(job.message, HasSubstr(" of 31 tasks have no right answer that was timed in full ("));
   EXPECT_THAT(job.message, HasSubstr(" of 31 tasks were not reached within the time limit of 20 s"));
+}
+
+// Turns of jobs: job j1 wants 20 trials, and no worker is there.
+class SearchAlone : public testing::SearchRoom {
+ protected:
+  explicit SearchAlone(bool by_hand = true) : SearchRoom(by_hand) {
+    EXPECT_TRUE(store_->add_job(row_).is_ok());
+    Locked(farm_)->jobs.add(row_, row_.trials, clock_.now);
+    search_.start();
+  }
+  std::string events() const {
+    std::string text;
+    const std::vector<v1::JobEvent> events = news_.after("j1", 0).value();
+    for (const v1::JobEvent& event : events) text += event.message() + "\n";
+    return text;
+  }
+  bool turn() { return search_.wake("j1"), search_.take_turn(); }
+
+  const JobRow row_{
+      .id = "j1", .tasks = {{testing::kAnalyticKey, kAnalyticTarget}}, .trials = 20, .search = "random"};
+};
+
+TEST_F(SearchAlone, AJobThatIsWokenHasOneTurnAfterWhichWhatIsStoredMayBeLeased) {
+  EXPECT_FALSE(search_.take_turn()) << "nobody has woken it";
+  search_.wake("j1");
+  search_.wake("j1");
+  EXPECT_TRUE(search_.take_turn());
+  EXPECT_FALSE(search_.take_turn());
+  EXPECT_EQ(job("j1")->state(), JobState::kRunning);
+  EXPECT_EQ(store_->job("j1")->state, JobState::kRunning);
+  EXPECT_GT(queued(), 0);
+  EXPECT_EQ(open_trials("j1").size(), queued());
+  EXPECT_GT(desk_woken_, 0);
+}
+
+TEST_F(SearchAlone, JobsThatRunHaveATurnFourTimesASecond) {
+  clock_.now += 249;
+  search_.tick();
+  EXPECT_FALSE(search_.take_turn());
+  clock_.now += 1;
+  search_.tick();
+  EXPECT_TRUE(search_.take_turn());
+  search_.tick();
+  EXPECT_FALSE(search_.take_turn());
+}
+
+TEST_F(SearchAlone, ACancelledJobEndsWithItsTurnAndLeavesNothingOpen) {
+  ASSERT_TRUE(turn());
+  job("j1")->ask_to_cancel();
+  ASSERT_TRUE(turn());
+  EXPECT_EQ(job("j1")->state(), JobState::kCancelled);
+  EXPECT_EQ(store_->job("j1")->state, JobState::kCancelled);
+  EXPECT_EQ(queued(), 0);
+  EXPECT_TRUE(open_trials("j1").empty());
+  EXPECT_THAT(events(), HasSubstr("cancelled"));
+}
+
+TEST_F(SearchAlone, AJobThatNobodyMeasuresSaysSoOnceAfterAWhile) {
+  ASSERT_TRUE(turn());
+  EXPECT_THAT(events(), Not(HasSubstr("no worker measures")));
+  for (int i = 0; i < 3; ++i) {
+    clock_.now += 5'001;
+    ASSERT_TRUE(turn());
+  }
+  const std::string told = events(), line = "no worker measures";
+  EXPECT_THAT(told, HasSubstr(line));
+  EXPECT_EQ(told.find(line), told.rfind(line));
+}
+
+TEST_F(SearchAlone, WhatWasOpenBeforeARestartMayBeLeasedBeforeTheFirstTurn) {
+  ASSERT_TRUE(turn());
+  const size_t before = queued();
+  {
+    const Locked farm(farm_);
+    farm->leases.forget_job("j1");
+    ASSERT_EQ(farm->leases.queued(), 0);
+  }
+  ASSERT_TRUE(search_.queue_open_trials(*job("j1")).is_ok());
+  EXPECT_EQ(queued(), before);
+}
+
+class SearchInThreads : public SearchAlone {
+ protected:
+  SearchInThreads() : SearchAlone(/*by_hand=*/false) {}
+};
+
+TEST_F(SearchInThreads, WakingIsEnoughAndAfterStoppingTheJobCanBeContinued) {
+  search_.wake("j1");
+  {
+    Locked farm(farm_);
+    ASSERT_TRUE(news_.wait(farm, std::chrono::seconds(60),
+                           [&] { return farm->jobs.find("j1")->event_version() > 0; }));
+  }
+  search_.stop();
+  EXPECT_EQ(store_->job("j1")->state, JobState::kQueued);
+  search_.stop();
 }
 
 }  // namespace

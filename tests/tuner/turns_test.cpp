@@ -1,5 +1,5 @@
 // Which job is thought about next; which threads answer calls that block; and what only a lock leads to.
-#include "tuner/daemon/turns.h"
+#include "tuner/daemon/tables/turns.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tuner/daemon/call_threads.h"
-#include "tuner/daemon/locked.h"
+#include "tuner/daemon/rooms/locked.h"
 
 namespace tuner {
 namespace {

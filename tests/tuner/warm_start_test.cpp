@@ -1,5 +1,5 @@
 // What a job begins with: rows of similar tasks from the database, the same ones when it is played again.
-#include "tuner/daemon/warm_start.h"
+#include "tuner/daemon/search/warm_start.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "tests/tuner/analytic_task.h"
-#include "tuner/daemon/job_runner.h"
+#include "tuner/daemon/search/job_runner.h"
 
 namespace tuner {
 namespace {

@@ -1,5 +1,5 @@
 // Workers: sessions and lives, who is here, and which target is measured where.
-#include "tuner/daemon/workers.h"
+#include "tuner/daemon/tables/workers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

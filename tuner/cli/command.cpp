@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "compiler_core/base/printable.h"
-#include "db/file_lock.h"
 #include "db/store.h"
+#include "db/writer_lock.h"
 #include "tuner/model/model_extents.h"
 #include "tuner/text/hint.h"
 #include "tuner/text/progress_line.h"

@@ -4,7 +4,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/edge/log_lines.h"
 
 namespace tuner::cli {
 

@@ -9,7 +9,7 @@
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
 #include "tuner/cli/records_commands.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/jobs/record_scope.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/study/space_export.h"

@@ -8,7 +8,7 @@
 #include "db/exchange/import_file.h"
 #include "templates/workload/workload.h"
 #include "tuner/cli/records_commands.h"
-#include "tuner/daemon/foreign_rows.h"
+#include "tuner/daemon/search/foreign_rows.h"
 #include "tuner/pack/import_results.h"
 #include "tuner/text/facts.h"
 

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "tuner/cli/study_commands.h"
-#include "tuner/daemon/replay.h"
-#include "tuner/daemon/warm_start.h"
+#include "tuner/daemon/search/replay.h"
+#include "tuner/daemon/search/warm_start.h"
 #include "tuner/jobs/job_word.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/hint.h"

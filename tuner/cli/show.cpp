@@ -10,7 +10,7 @@
 #include "db/quarantine.h"
 #include "db/store.h"
 #include "tuner/cli/command.h"
-#include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/edge/log_lines.h"
 #include "tuner/jobs/space_text.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/model/model_extents.h"

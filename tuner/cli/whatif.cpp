@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "tuner/cli/study_commands.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/study/whatif_play.h"
 #include "tuner/study/whatif_text.h"

@@ -7,7 +7,7 @@
 
 #include "compiler_core/base/status.h"
 #include "proto/convert.h"
-#include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/edge/log_lines.h"
 #include "tuner/text/format.h"
 #include "tuner/text/terminal.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/edge/log_lines.h"
 #include "tuner/text/terminal.h"
 
 namespace tuner {

@@ -1,67 +1,47 @@
-// Coordinator: the daemon but for the wire. It owns what the daemon knows of one database's jobs, and says in
-// which order things happen: the store first, then the tables, then whoever waits.
+// Coordinator: the daemon but for the wire. A front for its rooms, which are its members in the order in
+// which one may call another (README.md, "Rooms"); what it knows of one database's jobs is a FarmState, plain
+// tables under one lock. Two kinds of threads do what nobody waits for by a call of his own:
 //
-// What it knows is a FarmState: plain tables under one lock (farm_state.h), which is held neither while the
-// disk writes nor while a search thinks. Two kinds of threads do what nobody waits for by a call of his own:
-//
-//   the desk     one thread; answers Syncs, all that have come together in one turn: their results are one
-//                commit, their leases another. A Sync without news waits as a value, not as a thread
-//                (sync_call.h). It also takes back leases that ran out.
-//   the search   a few threads; each takes the turn of one job (turns.h): results in, proposals out, races,
-//                the end. A job's search is never called concurrently.
+//   the desk     one thread; answers Syncs, all that have come together in one turn (desk.h)
+//   the search   a few threads; each takes the turn of one job (search_threads.h)
 //
 // Methods take and fill the messages of proto/, may be called from any thread, and block no longer than they
 // say. Error codes are those of Status; kAborted means "this session is unknown, register again" (server.cpp
 // maps it to FAILED_PRECONDITION).
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
 #include <string>
-#include <thread>
-#include <vector>
+#include <utility>
 
-#include "compiler_core/base/clock.h"
-#include "compiler_core/base/line_limit.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/target.h"
-#include "db/death.h"
-#include "db/open_race.h"
-#include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
-#include "tuner/daemon/answers.h"
-#include "tuner/daemon/build_office.h"
-#include "tuner/daemon/clock.h"
-#include "tuner/daemon/coordinator_options.h"
-#include "tuner/daemon/farm_state.h"
-#include "tuner/daemon/finalists.h"
-#include "tuner/daemon/job_news.h"
-#include "tuner/daemon/job_runner.h"
-#include "tuner/daemon/jobs.h"
-#include "tuner/daemon/learner.h"
-#include "tuner/daemon/lease_table.h"
-#include "tuner/daemon/locked.h"
-#include "tuner/daemon/log_lines.h"
-#include "tuner/daemon/loss_office.h"
-#include "tuner/daemon/metrics.h"
-#include "tuner/daemon/poison_ledger.h"
-#include "tuner/daemon/races.h"
-#include "tuner/daemon/referee.h"
-#include "tuner/daemon/releases.h"
-#include "tuner/daemon/reruns.h"
-#include "tuner/daemon/result_intake.h"
-#include "tuner/daemon/shares.h"
-#include "tuner/daemon/sync_call.h"
-#include "tuner/daemon/time_limit.h"
-#include "tuner/daemon/turns.h"
-#include "tuner/daemon/workers.h"
+#include "tuner/daemon/edge/answers.h"
+#include "tuner/daemon/edge/metrics.h"
+#include "tuner/daemon/edge/sync_call.h"
+#include "tuner/daemon/rooms/build_office.h"
+#include "tuner/daemon/rooms/clock.h"
+#include "tuner/daemon/rooms/coordinator_options.h"
+#include "tuner/daemon/rooms/desk.h"
+#include "tuner/daemon/rooms/farm_state.h"
+#include "tuner/daemon/rooms/job_desk.h"
+#include "tuner/daemon/rooms/job_news.h"
+#include "tuner/daemon/rooms/leasing.h"
+#include "tuner/daemon/rooms/locked.h"
+#include "tuner/daemon/rooms/loss_office.h"
+#include "tuner/daemon/rooms/measure_again.h"
+#include "tuner/daemon/rooms/race_office.h"
+#include "tuner/daemon/rooms/reception.h"
+#include "tuner/daemon/rooms/referee.h"
+#include "tuner/daemon/rooms/result_intake.h"
+#include "tuner/daemon/rooms/search_threads.h"
+#include "tuner/daemon/rooms/wake.h"
+#include "tuner/daemon/rooms/watch_desk.h"
+#include "tuner/daemon/search/learner.h"
+#include "tuner/daemon/tables/shares.h"
+#include "tuner/daemon/tables/work.h"
+#include "tuner/daemon/tables/workers.h"
 #include "tuning.pb.h"
 
 namespace tuner {
@@ -80,10 +60,10 @@ class Coordinator {
   // continued. Calling it twice is fine.
   void stop(const std::string& reason);
 
-  using Cancelled = std::function<bool()>;  // asked about four times a second: has the caller gone?
+  using Cancelled = tuner::Cancelled;
 
-  // By hand: answers the Syncs that have come, and gives every job that was woken a turn, until there is nothing
-  // left to do at this moment of the clock. One thread calls it.
+  // By hand: answers the Syncs that have come, and gives every job that was woken a turn, until there is
+  // nothing left to do at this moment of the clock. One thread calls it.
   void turn();
 
   // Waits until the lessons of ended jobs about other shapes are stored, at most limit_s. False on timeout.
@@ -92,16 +72,21 @@ class Coordinator {
   // --- workers ---
   // Aborted: another process with this id is here.
   Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply,
-                         Workers::Registrar registrar = {});
+                         Workers::Registrar registrar = {}) {
+    return reception_.register_worker(request, reply, std::move(registrar));
+  }
   // Answers at once if there is news, else after request.wait_ms, by calling `done` once, from any thread.
   // Both messages must live until then. Returns a name for cancel_sync().
-  uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done);
+  uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done) {
+    return desk_.sync(request, reply, std::move(done));
+  }
   // The caller of that Sync has gone, and its connection with it: it is answered soon, to nobody. No effect
   // on one that is answered.
-  void cancel_sync(uint64_t call);
+  void cancel_sync(uint64_t call) { desk_.cancel_sync(call); }
 
-  // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed: as the
-  // store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the order.
+  // Bytes that builders send and runners fetch. Aborted: unknown session. InvalidArgument, NotFound, Failed:
+  // as the store's. Unavailable: no lease of the caller names the blob, or the caller does not hold the
+  // order.
   Status read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
     return build_office_.read_blob(request, reply);
   }
@@ -110,21 +95,33 @@ class Coordinator {
   }
 
   // The worker finishes what it holds, gets nothing more, and ends. NotFound: it is not here.
-  Status drain(const v1::DrainRequest& request, v1::DrainReply* reply);
+  Status drain(const v1::DrainRequest& request, v1::DrainReply* reply) {
+    return reception_.drain(request, reply);
+  }
 
   // --- jobs ---
-  // `scope`: whose job it will be, and whose jobs are there for the caller. NotFound: no such job in it. Aborted: the
-  // tenant has as many jobs as it may.
-  Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope = {});
+  // `scope`: whose job it will be, and whose jobs are there for the caller. NotFound: no such job in it.
+  // Aborted: the tenant has as many jobs as it may.
+  Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope = {}) {
+    return job_desk_.submit(request, reply, scope);
+  }
   // Sends events until the job ends; `send` returns false when the reader is gone.
-  using Send = std::function<bool(const v1::JobEvent&)>;
+  using Send = WatchDesk::Send;
   Status watch(const v1::WatchRequest& request, const Send& send, const Cancelled& cancelled,
-               const Scope& scope = {});
-  Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply, const Scope& scope = {});
+               const Scope& scope = {}) {
+    return watch_desk_.watch(request, send, cancelled, scope);
+  }
+  Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply, const Scope& scope = {}) {
+    return job_desk_.cancel(request, reply, scope);
+  }
   Status rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply, const Cancelled& cancelled,
-               const Scope& scope = {});
+               const Scope& scope = {}) {
+    return measure_again_.rerun(request, reply, cancelled, scope);
+  }
   Status remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply, const Cancelled& cancelled,
-                   const Scope& scope = {});
+                   const Scope& scope = {}) {
+    return measure_again_.remeasure(request, reply, cancelled, scope);
+  }
 
   // From now on: what tenants may have.
   void set_shares(ShareByTenant shares);
@@ -142,160 +139,29 @@ class Coordinator {
   DaemonNow now() const;
 
  private:
-  // How a job is searched in this run. Touched only by the thread that has the job's turn.
-  struct Run {
-    std::shared_ptr<Job> job;
-    std::unique_ptr<JobRunner> runner;
-    TimeLimit time_limit;
-    bool out_of_time = false;   // nothing more is proposed
-    std::vector<int> to_race;   // under a time limit: tasks that ended and wait for their race
-    std::set<int> done_racing;  // tasks whose race has begun, or was left out
-    RaceOptions race;           // of the next race; limit_s <= 0: there is no time for it
-    // Workers of other releases: what was looked at, and what the job was told.
-    int64_t news_seen = -1;
-    size_t needs_seen = 0;
-    std::set<std::pair<std::string, Lack>> lacks_told;  // by worker id
-    struct Unbuildable {
-      int64_t since_ms = 0;
-      bool told = false;
-    };
-    std::map<Needs, Unbuildable> unbuildable;  // queued, and nobody here has its template
-    bool builder_told = false;                 // that leases of it wait for a builder
-  };
-
-  // What takes a FarmState& runs under its lock; all else takes the lock itself.
-  Status stopped() const { return Locked(farm_)->stopped(); }
+  // How the rooms wake the threads of others.
   Wake wake();
-  void wake_search(FarmState& farm, const std::string& job_id);
 
-  // coordinator_seen.cpp: what of it all is shown
-  void list_known(const Scope& scope, v1::ListReply* reply) const;
-  DaemonNow now_of(const FarmState& farm) const;
-  void add_tenants(const FarmState& farm, const Scope& scope, v1::DaemonSummary& daemon) const;
-
-  // coordinator.cpp: what clients ask for
-  Result<std::optional<JobRow>> earlier_job(const JobRow& wanted, bool fresh) const;
-  Status start_new_job(JobRow wanted, v1::SubmitReply* reply);
-  Status continue_job(JobRow existing, const JobRow& wanted, v1::SubmitReply* reply);
-  Result<std::string> next_job_id();
-  void add_job(FarmState& farm, JobRow row, int trials);
-  Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;
-  bool send_store_trouble(int64_t after, const Send& send, std::string& told) const;
-  Result<JobRow> known_job(const JobRow& as_was) const;
-  Result<JobRow> job_in(const Scope& scope, const std::string& job_id) const;
-  Status has_room_for_job(const JobRow& wanted) const;
-
-  // coordinator_again.cpp: measurements that somebody waits for
-  Status wait_for(Locked<FarmState>& farm, const std::function<bool()>& ended, const TrialWithRecord& trial,
-                  const Needs& needs, const Cancelled& cancelled);
-
-  // coordinator_sync.cpp: the desk
-  using Calls = SyncCalls;
-  using Reserved = std::vector<std::pair<SyncCall*, LeaseTable::Trial>>;
-  using StoredLeases = std::map<std::string, std::pair<int, int64_t>>;  // attempt and token, by trial
-  void wake_desk();
-  void desk_loop();
-  struct DeskWork;
-  // What has come for the desk since its last turn. Taken inside the lock of the farm, never around it.
-  struct Inbox {
-    Calls arrived;
-    std::set<uint64_t> gone;
-    bool woken = false, stopping = false, stopped = false;
-    uint64_t last_call = 0;
-    bool some() const { return !arrived.empty() || !gone.empty() || woken; }
-    DeskWork take();
-  };
-  void desk_turn(Calls arrived, const std::set<uint64_t>& gone);
-  void drop_gone(const std::set<uint64_t>& gone, Calls& arrived);
-  void begin_calls(Calls& arrived);
-  bool begin_call(FarmState& farm, SyncCall& call, std::vector<LeaseTable::Loss>& losses);
-  void look_after_leases();
-  bool speaks(FarmState& farm, SyncCall& call);
-  void tell_revoked(FarmState& farm);
-  void take_heartbeat(FarmState& farm, SyncCall& call, bool first);
-  void reserve(FarmState& farm, SyncCall& call, Reserved& reserved);
-  void lease_to(const std::vector<SyncCall*>& calls);
-  void deliver(FarmState& farm, const std::string& trial_id, SyncCall& call);
-  double store_leases(const std::vector<LeaseWish>& wishes, StoredLeases& stored);
-  void store_race_lease(const SyncCall& call, const LeaseTable::Trial& race, StoredLeases& stored);
-  void finish_or_wait(Calls arrived);
-  void add_best_times(const FarmState& farm, SyncCall& call) const;
-
-  // coordinator_workers.cpp: what workers tell
-  void take_courses(FarmState& farm, const SyncCall& call);
-
-  // coordinator_releases.cpp: workers of another release
-  std::optional<Lack> take_lack(FarmState& farm, const SyncCall& call, const v1::HeldLease& returned);
-  bool is_own(const TemplateVersion& wanted) const;
-  bool nobody_builds(const FarmState& farm, const Needs& needs) const;
-  std::vector<LeaseQueue::JobLine> unbuildable_of(const FarmState& farm, const Job& job) const;
-  std::string why_unbuildable(const FarmState& farm, const Needs& needs) const;
-  std::vector<std::string> lacks_to_tell(const FarmState& farm, Run& run) const;
-  std::vector<std::string> unbuildable_to_tell(const FarmState& farm, Run& run,
-                                               std::vector<LeaseTable::Loss>& lost) const;
-  void look_at_releases(Run& run);
-
-  // coordinator_search.cpp: the search threads
-  void search_loop();
-  void tick(FarmState& farm);
-  bool take_turn();
-  void interrupt_jobs();
-  void step(const std::shared_ptr<Job>& job);
-  Status begin_run(const std::shared_ptr<Job>& job);
-  std::shared_ptr<Run> run_of(const std::string& job_id) const;
-  size_t low_water_of(const FarmState& farm, const Job& job) const;
-  Status queue_open_trials(Job& job);
-  void queue_trials(Job& job, const std::vector<TrialRow>& rows);
-  void report(Run& run, size_t new_results);
-  std::string nobody_measures(FarmState& farm, const Job& job);
-  void conclude(const Run& run);
-  void end_job(Job& job, JobState state, const std::string& message);
-
-  // coordinator_races.cpp: a search thread, after a task's last trial
-  Status resume_races(const std::string& job_id);
-  void end_task(Run& run, int task_index);
-  Result<Finalists> finalists_of(const Run& run, int task_index, const TunedConfig& best) const;
-  Result<bool> nothing_to_race(const Run& run, int task_index, const TunedConfig& best) const;
-  bool races_already(const Run& run, int task_index) const;
-  Status start_race(const Run& run, int task_index, Finalists& finalists);
-  Status check_racers(const FarmState& farm, const JobRow::Task& task, Finalists& finalists) const;
-  void queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists);
-  void end_open_races(const std::string& job_id);
-  void announce(const Run& run, int task_index, const std::string& note);
-  void step_races(Run& run);
-  void store_time_used(Run& run);
-  void watch_time_limit(Run& run);
-  int64_t races_to_come(const Run& run);
-  bool begin_races(Run& run);
-
-  Store& store_;
   const Clock& clock_;
   const CoordinatorOptions options_;
   const Answers answers_;
   Learner learner_;
   DaemonMetrics metrics_;
 
-  std::mutex submit_mutex_;       // one submit decides at a time; taken before the farm's
-  int64_t last_job_number_ = -1;  // under submit_mutex_; -1: not read yet
   Guarded<FarmState> farm_;
   JobNews news_;
   BuildOffice build_office_;
   Referee referee_;
   LossOffice loss_office_;
   ResultIntake result_intake_;
-  std::condition_variable search_;  // for the search threads: a job has been woken
-
-  Guarded<std::map<std::string, std::shared_ptr<Run>>> runs_;  // by job id
-  std::vector<std::thread> search_threads_;
-
-  Guarded<Inbox> inbox_;
-  std::condition_variable desk_;
-  // The desk thread's own: Syncs that wait, by session, and since when it has not looked after leases.
-  WaitingSyncs waiting_;
-  Calls finished_;  // in this turn: their callers are told at its end
-  int64_t looked_ms_ = 0;
-  LineLimit disk_log_;
-  std::thread desk_thread_;
+  Leasing leasing_;
+  Desk desk_;
+  RaceOffice race_office_;
+  SearchThreads search_;
+  Reception reception_;
+  JobDesk job_desk_;
+  WatchDesk watch_desk_;
+  MeasureAgain measure_again_;
 };
 
 }  // namespace tuner

@@ -13,10 +13,10 @@
 
 #include "compiler_core/base/status.h"
 #include "db/store.h"
-#include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/health.h"
 #include "tuner/daemon/integrity_check.h"
+#include "tuner/daemon/rooms/clock.h"
 #include "tuner/daemon/server.h"
 #include "tuner/daemon/status_server.h"
 #include "tuner/daemon/worker_process.h"

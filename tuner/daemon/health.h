@@ -15,7 +15,7 @@
 
 #include "compiler_core/base/status.h"
 #include "proto/daemon_access.h"
-#include "tuner/daemon/clock.h"
+#include "tuner/daemon/rooms/clock.h"
 
 namespace tuner {
 

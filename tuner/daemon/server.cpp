@@ -22,8 +22,8 @@
 #include "proto/grpc_status.h"
 #include "tuner/daemon/call_threads.h"
 #include "tuner/daemon/door.h"
+#include "tuner/daemon/edge/messages.h"
 #include "tuner/daemon/identity_watch.h"
-#include "tuner/daemon/messages.h"
 #include "tuner/transport/gate.h"
 #include "tuning.grpc.pb.h"
 

@@ -1,6 +1,6 @@
 #include "tuner/jobs/job_state.h"
 
-#include "db/file_lock.h"
+#include "db/writer_lock.h"
 
 namespace tuner {
 

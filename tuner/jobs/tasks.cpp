@@ -95,30 +95,11 @@ Result<std::unique_ptr<Store>> open_if_there(const std::string& path) {
   return store;
 }
 
-namespace {
-// The shape of each operator in the name of its kernel. An operator without an overload here does not compile.
-std::string shape_name(const Conv2dWorkload& w) {
-  return str(w.batch, "x", w.in_channels, "x", w.in_height, "x", w.in_width, "_", w.out_channels, "x",
-             w.kernel_height, "x", w.kernel_width);
-}
-std::string shape_name(const MatmulWorkload& w) {
-  return str(w.batch > 1 ? str(w.batch, "x") : "", w.m, "x", w.n, "x", w.k);
-}
-std::string shape_name(const Pool2dWorkload& w) {
-  return str(w.batch, "x", w.channels, "x", w.in_height, "x", w.in_width, "_", w.kernel_height, "x",
-             w.kernel_width);
-}
-std::string shape_name(const ProgramWorkload& w) {
-  // The operator that gives the result says most.
-  return as_c_name(w.fragment->nodes.back().op);
-}
-template <class W>
-requires requires(const W& w) { w.rows, w.columns; }
-std::string shape_name(const W& w) { return str(w.rows, "x", w.columns); }
-}  // namespace
-
 std::string kernel_name(const CliTask& task) {
-  const std::string shape = std::visit([](const auto& w) { return shape_name(w); }, task.workload.op());
+  // Extents are good inside a name; words of others need not be.
+  const std::string said = task.workload.shape_name();
+  const bool extents = !said.empty() && said[0] >= '0' && said[0] <= '9';
+  const std::string shape = extents ? said : as_c_name(said);
   return str(task.workload.op_name(), "_", shape, "_",
              sha256_hex(task.key + "\n" + task.target_name).substr(0, 8));
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db/store.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/report/report_facts.h"
 

@@ -1,6 +1,6 @@
 #include "tuner/revalidate/verdict_text.h"
 
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/search/known_best.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "templates/schedule_template.h"
+#include "templates/workload/needed_work.h"
 
 namespace tuner {
 namespace {
@@ -10,30 +11,11 @@ namespace {
 // F(6x6, 3x3), the largest tiles that there are, does 64 products in place of 324.
 constexpr double kLeastOfWinograd = 64.0 / 324;
 
-// The share of a window's places, in one dimension and over all outputs, that lie inside the image.
-double share_inside(int64_t outputs, int64_t kernel, int64_t stride, int64_t dilation, int64_t before,
-                    int64_t extent) {
-  int64_t inside = 0;
-  for (int64_t out = 0; out < outputs; ++out)
-    for (int64_t k = 0; k < kernel; ++k) {
-      const int64_t at = out * stride + k * dilation - before;
-      inside += at >= 0 && at < extent ? 1 : 0;
-    }
-  return static_cast<double>(inside) / static_cast<double>(outputs * kernel);
-}
-
 // Operations that no direct kernel can leave out. 0: the operators on rows do little that is a multiply-add,
 // so their arithmetic is no bound.
 double necessary_flops(const Workload& workload) {
   if (workload.memory_bound()) return 0;
-  const auto all = static_cast<double>(workload.flops());
-  const auto* const w = workload.get_if<Conv2dWorkload>();
-  if (w == nullptr) return all;
-  return all *
-         share_inside(w->out_height(), w->kernel_height, w->stride[0], w->dilation[0], w->padding[0],
-                      w->in_height) *
-         share_inside(w->out_width(), w->kernel_width, w->stride[1], w->dilation[1], w->padding[1],
-                      w->in_width);
+  return static_cast<double>(needed_flops(workload));
 }
 
 // The share of the operations that the algorithms that serve it need at least; 0: of an algorithm on another unit than the peak is of.

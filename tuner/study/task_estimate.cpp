@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/search/stopping_estimate.h"
 #include "tuner/study/present.h"
 #include "tuner/study/revalidate_plan.h"

@@ -10,7 +10,7 @@
 
 #include "compiler_core/base/statistics.h"
 #include "templates/schedule_template.h"
-#include "tuner/daemon/task_space.h"
+#include "tuner/daemon/search/task_space.h"
 #include "tuner/study/task_likeness.h"
 
 namespace tuner {

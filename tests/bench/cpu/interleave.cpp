@@ -49,9 +49,9 @@ void wait_until_alone() {
   for (int i = 0; i < 200 && others_run(); ++i) std::this_thread::sleep_for(std::chrono::microseconds(500));
 }
 
-class Turns {
+class ContestantTurns {
  public:
-  explicit Turns(const TurnOptions& options)
+  explicit ContestantTurns(const TurnOptions& options)
       : options_(options),
         clock_(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC),
         gate_(/*calm_ns=*/0, pulse_ns) {}
@@ -139,7 +139,7 @@ class Turns {
 }  // namespace
 
 void take_turns(const TurnOptions& options, std::vector<Contestant>& contestants) {
-  Turns turns(options);
+  ContestantTurns turns(options);
   for (Contestant& c : contestants) turns.calibrate(c);
   for (int round = 0; round < options.rounds && std::chrono::steady_clock::now() < options.stop_at; ++round) {
     // Every other round backwards: nobody always follows the same neighbour's caches.

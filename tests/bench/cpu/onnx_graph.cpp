@@ -216,8 +216,10 @@ Status write(GraphWriter& g, const ElementwiseWorkload& w) {
   return Status::ok();
 }
 
-Status write(GraphWriter&, const ProgramWorkload&) {
-  return failed("a program is not written as a model here");
+// Of operators without a form of their own above.
+template <class W>
+Status write(GraphWriter&, const W&) {
+  return failed("a ", W::kOp, " is not written as a model here");
 }
 
 }  // namespace
