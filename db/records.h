@@ -12,22 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace tuner {
+#include "compiler_core/base/outcome.h"
 
-// The outcomes of proto/record.proto. Databases and JSON use the same names in lower case.
-enum class Outcome : uint8_t {
-  kOk = 1,
-  kInvalidConfig,
-  kBuildError,
-  kBuildTimeout,
-  kRunTimeout,
-  kCrashed,
-  kWrongAnswer,
-  kOutOfMemory,
-  kDeviceLost,
-};
-std::string_view outcome_name(Outcome outcome);
-std::optional<Outcome> outcome_from_name(std::string_view name);
+namespace tuner {
 
 enum class JobState : uint8_t { kQueued = 1, kRunning, kFinished, kCancelled, kFailed };
 // The names in databases and JSON: "queued", "running", ...

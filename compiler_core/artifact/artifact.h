@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/buffer_role.h"
 #include "compiler_core/base/dtype.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/status.h"
@@ -18,20 +19,16 @@
 
 namespace tuner {
 
-// True of "output" and "inout": a call leaves its answer there.
-inline bool is_result_role(std::string_view role) { return role == "output" || role == "inout"; }
-
 // One argument of an entry, in call order.
 struct ArgInfo {
   std::string name;
-  std::string
-      role;  // input | constant | packed | output | inout (an operand before the call, the output after it)
+  BufferRole role = BufferRole::kInput;  // never kIntermediate
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::string layout;  // for people: "NCHW", "[N/32][K][32]"...
   int64_t bytes = 0;
 
-  bool is_result() const { return is_result_role(role); }
+  bool is_result() const { return tuner::is_result(role); }
 };
 
 // A parameter of a launch that is no pointer: a tensor map of 128 bytes, passed by value, which the driver encodes of this and

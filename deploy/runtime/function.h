@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/buffer_role.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/kernel.h"
 #include "deploy/runtime/pools.h"
@@ -51,7 +52,7 @@ class Function {
 
   struct Operand {
     std::string name;
-    std::string role;  // input | constant | output | inout
+    BufferRole role = BufferRole::kInput;  // as ArgInfo
     DType dtype;
     std::vector<int64_t> shape;
     int64_t bytes;

@@ -337,7 +337,7 @@ class Child {
   std::vector<std::pair<const void*, int64_t>> constants() const {
     std::vector<std::pair<const void*, int64_t>> found;
     for (size_t i = 0; i < m_.args.size(); ++i)
-      if (m_.args[i].role == "constant" || m_.args[i].role == "packed")
+      if (m_.args[i].role == BufferRole::kConstant || m_.args[i].role == BufferRole::kPacked)
         found.emplace_back(last_args_[i], m_.args[i].bytes);
     return found;
   }

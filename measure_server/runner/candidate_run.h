@@ -89,7 +89,7 @@ class CandidateRun final : public Contestant {
   };
 
   RunReply trouble(const std::string& why) const;
-  void outcome(const char* name, const std::string& message);
+  void end_with(Outcome outcome, const std::string& message);
   Status prepare();
   Status bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands, bool packing);
   Status bind_output(const ArgInfo& arg, CandidatePlan::Operand& operand);

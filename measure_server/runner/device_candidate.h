@@ -59,7 +59,7 @@ class DeviceBench {
   std::map<std::string, DeviceChecks> checks_;  // by path
 };
 
-// A candidate that takes turns with others on one bench. Each call's reply has outcome "ok", or why it leaves.
+// A candidate that takes turns with others on one bench. Each call's reply has outcome kOk, or why it leaves.
 class DeviceRacer {
  public:
   virtual ~DeviceRacer() = default;

@@ -129,7 +129,7 @@ RaceReply run_heat(const RaceRequest& request, std::span<const std::unique_ptr<C
     c.pulse_ns = one.pulse_ns;
     c.slices = one.slices;
     c.retaken = one.retaken;
-    if (one.outcome != "ok") continue;
+    if (one.outcome != Outcome::kOk) continue;
     heat.turns(i).drop_disturbed();
     fill_in(request, heat.turns(i), one, *contestants[i], c);
   }

@@ -133,7 +133,7 @@ class PackRun {
     remove_artifact(folder_.string(), *digest);
     if (!reply.is_ok()) return in_trouble(reply.status());
     // It was given less than its time: that says nothing about it.
-    if (reply->outcome == "run_timeout" && request.run_timeout_s < plan().run_timeout_s)
+    if (reply->outcome == Outcome::kRunTimeout && request.run_timeout_s < plan().run_timeout_s)
       return Stop::kDeadline;
     return judge({task, candidate, round, std::move(request), *std::move(reply)});
   }
@@ -147,7 +147,7 @@ class PackRun {
   // As long as nothing at all has loaded here, a refusal to load may be this host's: it is held back, and written
   // once a kernel loads. So a host that is wrong in a way that nobody foresaw makes no failed trials.
   Stop judge(Measured measured) {
-    const bool loads = measured.reply.outcome != "build_error";
+    const bool loads = measured.reply.outcome != Outcome::kBuildError;
     if (!loads && results_.count() == 0) {
       unloadable_.push_back(std::move(measured));
       return unloadable_.size() < kUnloadableToStop ? Stop::kNo : none_loads();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "compiler_core/base/dtype.h"
+#include "compiler_core/base/outcome.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -94,8 +95,8 @@ struct RunRequest {
 
 struct RunReply {
   uint64_t id = 0;
-  std::string
-      outcome;  // ok, crashed, run_timeout, out_of_memory, wrong_answer, build_error (cannot be loaded)
+  // kBuildError: cannot be loaded. None: see `error`.
+  std::optional<Outcome> outcome;
   std::string message;  // "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; "signal 11 (SIGSEGV)"
   std::vector<double> run_ns,
       cpu_ns;  // per call, one value per sample: wall clock, and CPU time of the calling thread
@@ -118,7 +119,7 @@ struct RunReply {
   // candidate's process to the record, and no code in between knows them. Range: 0 to 1e9.
   std::map<std::string, double> facts;
   // If not empty, the runner could not do its part (missing file, no memory, ...). This says nothing about
-  // the candidate, and `outcome` is empty. RunnerClient turns it into a Status.
+  // the candidate, and there is no `outcome`. RunnerClient turns it into a Status.
   std::string error;
   bool refused = false;      // set together with `error`: the request itself is wrong, and will be so again
   bool device_sick = false;  // set together with `error`: the GPU does not work now, but may later
@@ -143,10 +144,11 @@ struct RaceRequest {
 
 struct RaceReply {
   uint64_t id = 0;
-  // In the order of the request. If the outcome is ok: run and CPU time per call for each sample of the turns
+  // In the order of the request. If the outcome is kOk: run and CPU time per call for each sample of the turns
   // that count, and the sentinels of its turn (mean of before and after; memory_ns is empty if not timed).
   struct Candidate {
-    std::string outcome, message;
+    std::optional<Outcome> outcome;  // none: see `error`
+    std::string message;
     std::vector<double> run_ns, cpu_ns, sentinel_ns, memory_ns;
     std::vector<double> other_ns;  // with the other kind of constants
     // Turns taken; turns thrown away because another one was calm; turns that count although they were

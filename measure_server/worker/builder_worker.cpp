@@ -40,9 +40,9 @@ std::chrono::milliseconds limit_of(const v1::BuildOrder& order) {
       static_cast<int64_t>((order.limit_s() > 0 ? order.limit_s() : kBuildLimitS) * 1000));
 }
 
-v1::Built failure(const char* outcome, const std::string& message) {
+v1::Built failure(BuildOutcome outcome, const std::string& message) {
   v1::Built built;
-  built.set_outcome(outcome);
+  built.set_outcome(std::string(build_outcome_name(outcome)));
   built.set_message(message);
   return built;
 }
@@ -74,7 +74,8 @@ Status BuilderWorker::open() {
   ASSIGN_OR_RETURN(const BuildReply made,
                    clients_.front()->ask({.kind = "compilers"}, std::chrono::seconds(30)));
   if (made.compilers.empty())
-    return failed("no back end of this builder can compile", made.outcome == "ok" ? "" : ": " + made.message);
+    return failed("no back end of this builder can compile",
+                  made.outcome == BuildOutcome::kOk ? "" : ": " + made.message);
   // One is made by each, and one more waits for it.
   core_ = std::make_unique<BuilderCore>(static_cast<int>(2 * wanted));
   const auto say = [this] {
@@ -161,7 +162,8 @@ void BuilderWorker::make(BuilderClient& client, const v1::BuildOrder& order) {
   v1::BuildDone done;
   done.set_id(order.id());
   const bool late = reply.status().code() == StatusCode::kDeadlineExceeded;
-  *done.mutable_built() = failure(late ? "build_timeout" : "build_error", reply.message());
+  *done.mutable_built() =
+      failure(late ? BuildOutcome::kBuildTimeout : BuildOutcome::kBuildError, reply.message());
   core_->done(std::move(done));
 }
 
@@ -202,7 +204,7 @@ void BuilderWorker::could_not(const v1::BuildOrder& order, const Status& why, bo
   }
   v1::BuildDone done;
   done.set_id(order.id());
-  *done.mutable_built() = failure("unable", why.message());
+  *done.mutable_built() = failure(BuildOutcome::kUnable, why.message());
   core_->done(std::move(done));
 }
 
@@ -216,14 +218,14 @@ Status BuilderWorker::send_file(const std::string& path, const BlobTransfer& tra
 Result<v1::Built> BuilderWorker::made(const BuildReply& reply, const BlobTransfer& transfer,
                                       const v1::BuildOrder& order) const {
   v1::Built built;
-  built.set_outcome(reply.outcome);
+  built.set_outcome(std::string(build_outcome_name(reply.outcome)));
   built.set_message(reply.message);
   built.set_toolchain(reply.toolchain);
   built.set_build_ms(reply.build_ms);
   built.set_absolute(reply.absolute);
   built.set_relative(reply.relative);
   built.set_direct(reply.direct);
-  if (reply.outcome != "ok") return built;
+  if (reply.outcome != BuildOutcome::kOk) return built;
   if (!order.data()) {
     ASSIGN_OR_RETURN(const Artifact artifact, load_artifact(shared_dir() + "/artifacts", reply.digest));
     const std::string bytes = artifact_blob(artifact);

@@ -98,9 +98,11 @@ void take_in(const RaceReply& reply, const std::vector<size_t>& running, Course&
   for (size_t k = 0; k < running.size(); ++k) {
     const RaceReply::Candidate& one = reply.candidates[k];
     Racer& racer = c.racers[running[k]];
-    if (one.outcome != "ok") {
+    if (one.outcome != Outcome::kOk) {
       c.racing[running[k]] = false;
-      if (c.trouble.empty()) c.trouble = str("trial ", racer.trial_id, ": ", one.outcome, ": ", one.message);
+      if (c.trouble.empty())
+        c.trouble = str("trial ", racer.trial_id, ": ", one.outcome ? outcome_name(*one.outcome) : "", ": ",
+                        one.message);
       racer = {.trial_id = racer.trial_id};  // it cannot win, however fast it was before
       continue;
     }

@@ -33,7 +33,7 @@ Result<BuildReply> runner_host(const std::string& mcpu) {
   if (!mcpu.empty() && host_cpu_units().empty()) RETURN_IF_ERROR(check_arm_name(mcpu));
   const Result<Target> target = parse_target(host_cpu_target(/*threads=*/1, mcpu));
   if (!target) return target.status().with_context("--mcpu: ");
-  BuildReply hello{.outcome = "ok"};
+  BuildReply hello{.outcome = BuildOutcome::kOk};
   hello.backends.push_back({.family = std::string(target->family->word()),
                             .targets = {target->name()},
                             .features = host_cpu_units()});
@@ -41,7 +41,7 @@ Result<BuildReply> runner_host(const std::string& mcpu) {
 }
 
 BuildReply runner_device(const std::string& family, const std::string& device) {
-  BuildReply hello{.outcome = "ok"};
+  BuildReply hello{.outcome = BuildOutcome::kOk};
   BuildReply::BackendHere here{.family = family, .targets = targets_of_device(family, device)};
   if (!here.targets.empty()) hello.backends.push_back(std::move(here));
   return hello;

@@ -114,7 +114,7 @@ class MadeUpTasks {
                      DType dtype = DType::kFloat32) {
     int64_t bytes = dtype_bytes(dtype);
     for (const int64_t d : shape) bytes *= d;
-    return {name, output ? "output" : "input", dtype, std::move(shape), "", bytes};
+    return {name, output ? BufferRole::kOutput : BufferRole::kInput, dtype, std::move(shape), "", bytes};
   }
   static PackCandidate candidate(const std::vector<ArgInfo>& args, const std::string& kernel) {
     Manifest m;

@@ -217,6 +217,44 @@ TEST(Structure, OnlyBackEndsAskForTheKindOfDevice) {
   EXPECT_TRUE(std::regex_search("  if (words[0] == \"cuda\") return;", asks));
 }
 
+// The word "ok", or an outcome that means nothing else; and a role beside the word `role`, whatever is done with it there.
+bool names_an_outcome(const std::string& code) {
+  static const std::regex outcome(
+      R"re("(ok|invalid_config|build_error|build_timeout|run_timeout|crashed|wrong_answer|out_of_memory|device_lost|unable|other_version)")re");
+  return std::regex_search(code, outcome);
+}
+bool names_a_role(const std::string& code) {
+  static const std::regex role(
+      R"re(\brole\b.*"(input|constant|output|packed|intermediate|inout)"|"(intermediate|inout)")re");
+  return std::regex_search(code, role);
+}
+
+// Outcomes and roles have enumerators. Text is for messages and files, and one file each knows the words.
+TEST(Structure, OutcomesAndRolesAreEnumeratorsNotText) {
+  const std::set<std::string> words = {"compiler_core/base/outcome.cpp", "compiler_core/base/buffer_role.cpp",
+                                       "compiler_core/base/status.cpp"};  // the names of StatusCode
+  // Other words that are spelt alike: answers of SQLite's `PRAGMA integrity_check`.
+  const std::regex of_sqlite(R"(SqlValue\("ok"\)|\*text != "ok")");
+  std::vector<std::string> places;
+  for (const SourceFile& file : sources()) {
+    if (words.contains(file.path)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      const std::string code = line.substr(0, std::min(line.find("//"), line.find("/*")));
+      if ((names_an_outcome(code) && !std::regex_search(code, of_sqlite)) || names_a_role(code))
+        places.push_back(file.path + ":" + std::to_string(i + 1) + ": " + line);
+    }
+  }
+  print_row("literals of outcomes and of roles of arguments outside the files of their names", places.size(),
+            0);
+  EXPECT_TRUE(places.empty()) << listed(places);
+  EXPECT_TRUE(names_an_outcome("  if (reply.outcome == \"ok\") return;"));
+  EXPECT_TRUE(names_an_outcome("  return verdict(\"crashed\", why);"));
+  EXPECT_TRUE(names_a_role("  if (arg.role != \"output\") continue;"));
+  EXPECT_TRUE(names_a_role("  args.push_back({.role = \"constant\"});"));
+  EXPECT_FALSE(names_a_role("  b.input(\"input\", shape);"));
+}
+
 // Functions of a file, told by what clang-format makes of them: a head that ends in `{`, and `}` below its first letter.
 // A body of a member of a class is indented by two.
 struct Function {

@@ -22,8 +22,8 @@ Manifest manifest(bool maps) {
   m.entry = "twice";
   m.target = "cuda -arch=sm_90a";
   const int64_t bytes = kRows * kColumns * 4;
-  m.args = {{.name = "x", .role = "input", .shape = {kRows, kColumns}, .bytes = bytes},
-            {.name = "out", .role = "output", .shape = {kRows, kColumns}, .bytes = bytes}};
+  m.args = {{.name = "x", .role = BufferRole::kInput, .shape = {kRows, kColumns}, .bytes = bytes},
+            {.name = "out", .role = BufferRole::kOutput, .shape = {kRows, kColumns}, .bytes = bytes}};
   m.workspaces = {100, bytes};
   m.launches = {{.kernel = "first", .block = {32, 1, 1}, .params = {0, 3}},
                 {.kernel = "second", .block = {32, 1, 1}, .params = {3, 1}}};

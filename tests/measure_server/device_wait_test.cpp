@@ -52,7 +52,7 @@ class DeviceWait : public CandidateTest {
 TEST_F(DeviceWait, ARunWithAFreeCoreDoesNotWait) {
   const Result<RunReply> reply = client_->run(on_cpu_0());
   ASSERT_TRUE(reply.is_ok()) << reply.message();
-  EXPECT_EQ(reply->outcome, "ok") << reply->message;
+  EXPECT_EQ(reply->outcome, Outcome::kOk) << reply->message;
   EXPECT_EQ(client_->unlocked(), "");
   EXPECT_EQ(began_, 0);
   DeviceLocks others(folder_);
@@ -77,7 +77,7 @@ TEST_F(DeviceWait, TheWaitIsNeitherTheCandidatesTimeNorTheDeadlines) {
   held.reset();
   thread.join();
   ASSERT_TRUE(reply.is_ok()) << reply.message();
-  EXPECT_EQ(reply->outcome, "ok") << reply->message;
+  EXPECT_EQ(reply->outcome, Outcome::kOk) << reply->message;
   EXPECT_LT(reply->run_ms, 3'000) << "the wait is no part of it";
   EXPECT_EQ(ended_, 1);
 }
@@ -115,7 +115,7 @@ TEST_F(DeviceWait, AProcessThatIsKilledInItsRunFreesTheCore) {
   EXPECT_TRUE(wait_until([&] { return !look.take({.cpus = {0}}, milliseconds(0)).is_ok(); }));
   ::kill(other, SIGKILL);
   const Result<RunReply> reply = client_->run(ours);
-  EXPECT_TRUE(reply.is_ok() && reply->outcome == "ok") << reply.message();
+  EXPECT_TRUE(reply.is_ok() && reply->outcome == Outcome::kOk) << reply.message();
   ::waitpid(other, nullptr, 0);
 }
 

@@ -39,7 +39,7 @@ class HostileTest : public CandidateTest {
   void TearDown() override {
     if (runner_pid_ == 0) return;
     const RunReply good = run_kernel("return doubling_right(args);");
-    EXPECT_EQ(good.outcome, "ok") << good.message;
+    EXPECT_EQ(good.outcome, Outcome::kOk) << good.message;
     EXPECT_EQ(good.isolation, isolation_name(level()));
     EXPECT_EQ(runner->pid(), runner_pid_) << "the runner did not survive";
     EXPECT_THAT(left_behind(runner_pid_), testing::IsEmpty());

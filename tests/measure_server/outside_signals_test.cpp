@@ -69,12 +69,12 @@ TEST_P(OutsideSignals, WhatAsksAllProcessesOfAJobToEndReachesNeitherRunnerNorCan
     }
     EXPECT_EQ(::kill(candidate, 0), 0) << "the same candidate goes on";
   });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_P(OutsideSignals, ACandidateThatSomebodyKillsOnceRunsAgain) {
   const RunReply r = run_and(kSlow, [](pid_t candidate) { ::kill(candidate, SIGKILL); });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 // It has made itself deaf to what we do for it.
@@ -83,14 +83,14 @@ TEST_P(OutsideSignals, ACandidateWithTheUsualHandlersThatSomebodyTerminatesOnceR
     std::this_thread::sleep_for(milliseconds(200));
     ::kill(candidate, SIGTERM);
   });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_P(OutsideSignals, ASignalThatACandidateSendsItselfIsItsOwn) {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGKILL}) {
     const auto begin = steady_clock::now();
     const RunReply r = run_kernel(str("raise(", signal, "); for (;;) pause();"));
-    EXPECT_EQ(r.outcome, "crashed") << r.message;
+    EXPECT_EQ(r.outcome, Outcome::kCrashed) << r.message;
     EXPECT_THAT(r.message, StartsWith(str("signal ", signal, " (")));
     EXPECT_LT(steady_clock::now() - begin, seconds(10)) << "tried a few times, not for ever";
   }
@@ -101,14 +101,14 @@ TEST_P(OutsideSignals, AKeeperThatSomebodyKillsIsReplaced) {
   const std::optional<pid_t> first = find("jail-keeper");
   ASSERT_TRUE(first);
   const RunReply r = run_and(kSlow, [&](pid_t) { ::kill(*first, SIGKILL); });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_EQ(r.isolation, "strict");
   const std::optional<pid_t> second = find("jail-keeper");
   ASSERT_TRUE(second);
   EXPECT_NE(*second, *first);
   // And between two candidates.
   ::kill(*second, SIGKILL);
-  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok");
+  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, Outcome::kOk);
 }
 
 TEST_P(OutsideSignals, AFinalistThatSomebodyKillsOnceRacesAgain) {
@@ -126,7 +126,7 @@ TEST_P(OutsideSignals, AFinalistThatSomebodyKillsOnceRacesAgain) {
   const Result<RaceReply> r = runner->race(race);
   killer.join();
   ASSERT_TRUE(r.is_ok()) << r.message();
-  for (const RaceReply::Candidate& c : r->candidates) EXPECT_EQ(c.outcome, "ok") << c.message;
+  for (const RaceReply::Candidate& c : r->candidates) EXPECT_EQ(c.outcome, Outcome::kOk) << c.message;
 }
 
 }  // namespace

@@ -116,7 +116,8 @@ TEST(RunRequest, EverySetOfInputsAndAnswersIsHandedOn) {
 
 TEST(RunRequest, ARecordHasWhatTheRunnerFoundEachNumberInItsPlace) {
   RunReply reply;
-  reply.outcome = "ok", reply.message = "why", reply.isolation = "strict", reply.device_state = "1980 MHz";
+  reply.outcome = Outcome::kOk, reply.message = "why", reply.isolation = "strict",
+  reply.device_state = "1980 MHz";
   reply.run_ns = {11, 12}, reply.cpu_ns = {9, 10};
   reply.cut = true, reply.max_error = 0.5;
   reply.sentinel_before_ns = 1, reply.sentinel_after_ns = 2, reply.memory_before_ns = 3,

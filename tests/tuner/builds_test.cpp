@@ -23,7 +23,7 @@ BuildNeed need(const std::string& config) {
   return {.workload_key = "w", .target = "llvm -mcpu=cortex-a72", .wanted = {"t", 1}, .config = config};
 }
 Made ok(char digit) {
-  return {.outcome = "ok", .toolchain = "llvm 22", .artifact = {std::string(64, digit), 10}};
+  return {.outcome = BuildOutcome::kOk, .toolchain = "llvm 22", .artifact = {std::string(64, digit), 10}};
 }
 const Builds::Asker any{.makes = [](const BuildNeed&) { return true; },
                         .others = [](const BuildNeed&, const std::set<std::string>&) { return true; }};
@@ -175,7 +175,7 @@ TEST_F(BuildsTest, FiveLossesGiveAnOrderUpAndTheNextLeaseTriesAnew) {
     builds_.builder_lost(builder, now_);
   }
   ASSERT_THAT(builds_.answers("t1"), SizeIs(1));
-  EXPECT_EQ(builds_.answers("t1")[0]->outcome, "unable");
+  EXPECT_EQ(builds_.answers("t1")[0]->outcome, BuildOutcome::kUnable);
   EXPECT_THAT(builds_.answers("t1")[0]->message, HasSubstr("5 builders"));
   want("t2", {need("a")});
   EXPECT_THAT(take({"b0", "2"}), ElementsAre("a"));

@@ -267,7 +267,7 @@ Manifest manifest_of(std::vector<ArgInfo> args, std::vector<ArgInfo> pack_args) 
   m.pack_entry = m.pack_args.empty() ? "" : "k_pack";
   return m;
 }
-ArgInfo arg(const std::string& name, const std::string& role, int64_t bytes) {
+ArgInfo arg(const std::string& name, BufferRole role, int64_t bytes) {
   return {.name = name, .role = role, .bytes = bytes};
 }
 // "b_packed+128" of a place.
@@ -283,9 +283,10 @@ std::string places(const std::vector<ArgInfo>& args, const std::vector<ArgPlace>
 TEST(CSignature, ConstantsThatAreNotPackedAreCopied) {
   const Result<Workload> w = workload_from_key(kFixed);
   ASSERT_TRUE(w.is_ok()) << w.message();
-  const CSignature s = c_signature(*w, manifest_of({arg("a", "constant", 924), arg("b", "constant", 5280),
-                                                    arg("bias", "constant", 160), arg("out", "output", 1120)},
-                                                   {}));
+  const CSignature s = c_signature(
+      *w, manifest_of({arg("a", BufferRole::kConstant, 924), arg("b", BufferRole::kConstant, 5280),
+                       arg("bias", BufferRole::kConstant, 160), arg("out", BufferRole::kOutput, 1120)},
+                      {}));
   EXPECT_EQ(places(s.args, s.entry), "a_packed b_packed bias_packed out");
   EXPECT_TRUE(s.pack.empty());
   ASSERT_EQ(s.copies.size(), 3u);
@@ -301,11 +302,12 @@ TEST(CSignature, WhatIsPackedOfOneConstantLiesSideBySide) {
   ASSERT_TRUE(w.is_ok()) << w.message();
   // b in panels, a transform of b, and b itself.
   const CSignature s = c_signature(
-      *w, manifest_of(
-              {arg("a", "constant", 924), arg("b", "constant", 5280), arg("b.sums", "packed", 100),
-               arg("b.packed", "packed", 6000), arg("u.packed", "packed", 640), arg("out", "output", 1120)},
-              {arg("b", "constant", 5280), arg("bias", "constant", 160), arg("b.sums", "packed", 100),
-               arg("b.packed", "packed", 6000), arg("u.packed", "packed", 640)}));
+      *w, manifest_of({arg("a", BufferRole::kConstant, 924), arg("b", BufferRole::kConstant, 5280),
+                       arg("b.sums", BufferRole::kPacked, 100), arg("b.packed", BufferRole::kPacked, 6000),
+                       arg("u.packed", BufferRole::kPacked, 640), arg("out", BufferRole::kOutput, 1120)},
+                      {arg("b", BufferRole::kConstant, 5280), arg("bias", BufferRole::kConstant, 160),
+                       arg("b.sums", BufferRole::kPacked, 100), arg("b.packed", BufferRole::kPacked, 6000),
+                       arg("u.packed", BufferRole::kPacked, 640)}));
   EXPECT_EQ(places(s.args, s.entry), "a_packed b_packed b_packed+5312 b_packed+5440 bias_packed out");
   EXPECT_EQ(places(s.pack_args, s.pack), "b bias b_packed+5312 b_packed+5440 bias_packed");
   ASSERT_EQ(s.copies.size(), 2u);
@@ -320,7 +322,7 @@ std::string header_of(std::vector<std::string> instruction_sets, const std::stri
   kernel.task.target = *parse_target(target);
   Manifest& m = kernel.code.manifest;
   m.entry = "tuner_net_soft";
-  m.args = {arg("x", "input", 532), arg("out", "output", 532)};
+  m.args = {arg("x", BufferRole::kInput, 532), arg("out", BufferRole::kOutput, 532)};
   m.workspace_bytes = 100;
   m.workspace_bytes_per_thread = 3000;
   kernel.code.instruction_sets = std::move(instruction_sets);

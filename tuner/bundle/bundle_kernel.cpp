@@ -43,7 +43,7 @@ ordered_json facts_of(const BundleTask& t, const Answer& answer, const ShippedKe
   out["alignment_bytes"] = code.alignment_bytes;
   int64_t packed_bytes = 0;
   for (const ArgInfo& arg : manifest.pack_args)
-    if (arg.role == "packed") packed_bytes += arg.bytes;
+    if (arg.role == BufferRole::kPacked) packed_bytes += arg.bytes;
   out["packed_bytes"] = packed_bytes;
   out["workload"] = t.task.key;
   if (t.task.constants == Constants::kCold && t.task.workload.has_constants())

@@ -78,7 +78,7 @@ Status DeviceCase::read_references(const PackFile& pack, size_t task) {
     reference_bytes_.push_back(std::move(bytes));
     ASSIGN_OR_RETURN(ReferenceView view, parse_reference(reference_bytes_.back()));
     for (size_t a = 0; a < args.size(); ++a) {
-      if (args[a].name != t.references[i].arg || args[a].role != "output") continue;
+      if (args[a].name != t.references[i].arg || args[a].role != BufferRole::kOutput) continue;
       // The runner's rule: a schedule may see a tensor as a matrix, whose elements lie in the same order.
       const int64_t elements = count(view.shape);
       if (elements != count(args[a].shape) || args[a].bytes != elements * dtype_bytes(args[a].dtype))
@@ -90,7 +90,7 @@ Status DeviceCase::read_references(const PackFile& pack, size_t task) {
     }
   }
   const auto wanted =
-      std::count_if(args.begin(), args.end(), [](const ArgInfo& a) { return a.role == "output"; });
+      std::count_if(args.begin(), args.end(), [](const ArgInfo& a) { return a.role == BufferRole::kOutput; });
   if (outputs != static_cast<size_t>(wanted)) return failed("the pack has no reference for every output");
   return Status::ok();
 }
@@ -128,7 +128,7 @@ Result<double> DeviceCase::check(const std::function<Status(int set)>& call, con
   std::string bytes;
   const std::vector<ArgInfo>& args = artifact_.manifest.args;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].role != "output") continue;
+    if (args[i].role != BufferRole::kOutput) continue;
     RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
     CheckResult result;
     if (answer.is_whole()) {
@@ -146,7 +146,7 @@ Result<std::string> DeviceCase::output_sha256() const {
   std::string all, bytes;
   const std::vector<ArgInfo>& args = artifact_.manifest.args;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].role != "output") continue;
+    if (args[i].role != BufferRole::kOutput) continue;
     RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
     all += bytes;
   }

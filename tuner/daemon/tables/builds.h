@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/outcome.h"
 #include "db/blobs/blob_store.h"
 #include "tuner/daemon/tables/work.h"
 
@@ -41,7 +42,7 @@ struct BuildNeed {
 
 // What became of it; build.proto, Built.
 struct Made {
-  std::string outcome;  // ok, invalid_config, build_error, build_timeout, unable
+  BuildOutcome outcome = BuildOutcome::kUnable;
   std::string message, toolchain;
   double build_ms = 0;
   BlobName artifact;
