@@ -25,6 +25,7 @@
   TEMPLATE(pool2d_cpu) \
   TEMPLATE(softmax_cpu) \
   TEMPLATE(layer_norm_cpu) \
+  TEMPLATE(rms_norm_cpu) \
   TEMPLATE(reduce_cpu) \
   TEMPLATE(transpose_cpu) \
   TEMPLATE(elementwise_cpu) \

@@ -48,9 +48,7 @@ class Workload {
   std::string key() const;
   // Returns the operations on elements, for reporting. Matrix product and convolution: multiply and add count
   // as two, padding counts as work, the epilogue does not count. Other operators: each operation of the math
-  // counts one per element (exp, comparison and division too). That is one per element of a window for
-  // pool2d, 5 for softmax, 8 for layer_norm, 1 for reduce, 0 for transpose, and one per optional part for
-  // elementwise.
+  // counts one per element (exp, comparison and division too): flops() in operators/NAME.cpp.
   int64_t flops() const;
   // Returns the compulsory traffic in bytes: each argument read or written once, an accumulated one both. No
   // kernel moves less if the data start in memory.

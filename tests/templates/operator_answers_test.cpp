@@ -56,6 +56,7 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
           depthwise,
           SoftmaxWorkload{rows, columns},
           LayerNormWorkload{rows, columns},
+          RmsNormWorkload{rows, columns},
           ReduceWorkload{rows, columns, RowReduction::kSum},
           ReduceWorkload{rows, columns, RowReduction::kMax},
           ReduceWorkload{rows, columns, RowReduction::kMin},

@@ -10,6 +10,7 @@
 #include "templates/workload/operators/pool2d.h"
 #include "templates/workload/operators/program.h"
 #include "templates/workload/operators/reduce.h"
+#include "templates/workload/operators/rms_norm.h"
 #include "templates/workload/operators/softmax.h"
 #include "templates/workload/operators/transpose.h"
 
@@ -18,6 +19,6 @@ namespace tuner {
 // In the order in which messages name them. The first is what a Workload is before it is set.
 using AnyOperator =
     std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload, LayerNormWorkload,
-                 ReduceWorkload, TransposeWorkload, ElementwiseWorkload, ProgramWorkload>;
+                 RmsNormWorkload, ReduceWorkload, TransposeWorkload, ElementwiseWorkload, ProgramWorkload>;
 
 }  // namespace tuner
