@@ -24,12 +24,14 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/oracle/oracle.h"
+#include "measure_server/runner/file_lock.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/task_data.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/task_memory.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -243,8 +245,8 @@ TEST_F(BuilderProcess, ABuildThatTakesTooLongEndsAndTheNextOneGoesOn) {
 }
 
 TEST_F(BuilderProcess, ABuilderThatDiesInABuildSaysHowAndTheNextOneGoesOn) {
-  std::thread killer([pid = builder_->pid()] {
-    std::this_thread::sleep_for(milliseconds(100));
+  std::thread killer([pid = builder_->pid(), before = ticks_of_tree(builder_->pid())] {
+    EXPECT_TRUE(wait_until(seconds(30), [&] { return ticks_of_tree(pid) > before + 2; })) << "it builds";
     ::kill(pid, SIGABRT);
   });
   const Result<BuildReply> died =
@@ -260,7 +262,7 @@ TEST_F(BuilderProcess, ABuilderThatIsKilledOnceCostsNothingButTime) {
   const pid_t before = builder_->pid();
   ::kill(before, SIGSTOP);  // it takes the request and does not answer
   std::thread killer([before] {
-    std::this_thread::sleep_for(milliseconds(200));
+    let_pass(milliseconds(200));
     ::kill(before, SIGKILL);
   });
   EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
@@ -273,7 +275,7 @@ TEST_F(BuilderProcess, ABuilderIsDeafToWhatAsksAllProcessesOfAJobToEnd) {
   const pid_t before = builder_->pid();
   std::thread other([before] {
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-      std::this_thread::sleep_for(milliseconds(20));
+      let_pass(milliseconds(20));
       ::kill(before, signal);
     }
   });
@@ -288,7 +290,7 @@ TEST_F(BuilderProcess, WhoeverKillsEveryBuilderIsThisHostsTrouble) {
   // Whoever builds is killed: the first one, and the one that is asked next.
   std::thread killer([&] {
     while (!done) {
-      std::this_thread::sleep_for(milliseconds(20));
+      let_pass(milliseconds(20));
       std::ifstream children(str("/proc/self/task/", ::getpid(), "/children"));
       for (pid_t child; children >> child;) ::kill(child, SIGKILL);
     }
@@ -316,7 +318,7 @@ TEST_F(BuilderProcess, ABuilderEndsWithItsStarterInTheMiddleOfABuild) {
   }
   pid_t builder = -1;
   EXPECT_EQ(::read(ends[0], &builder, sizeof builder), ssize_t{sizeof builder});
-  std::this_thread::sleep_for(milliseconds(200));
+  let_pass(milliseconds(200));
   ::kill(starter, SIGKILL);
   ::waitpid(starter, nullptr, 0);
   ASSERT_GT(builder, 0);
@@ -330,7 +332,11 @@ TEST_F(BuilderProcess, ABuilderEndsWithItsStarterInTheMiddleOfABuild) {
 TEST_F(BuilderProcess, ABuilderThatDiedBetweenBuildsIsReplacedAndNobodyIsBlamed) {
   const pid_t before = builder_->pid();
   ::kill(before, SIGKILL);
-  std::this_thread::sleep_for(milliseconds(100));
+  siginfo_t dead{};
+  ASSERT_TRUE(wait_until(seconds(30), [&] {
+    return ::waitid(P_PID, static_cast<id_t>(before), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           dead.si_pid == before;
+  }));
   EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
   EXPECT_NE(builder_->pid(), before);
 }

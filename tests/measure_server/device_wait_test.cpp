@@ -8,6 +8,7 @@
 
 #include "measure_server/runner/device_lock.h"
 #include "tests/measure_server/candidate_fixture.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -37,12 +38,7 @@ class DeviceWait : public CandidateTest {
     q.cpus = {0};
     return q;
   }
-  bool wait_until(const std::function<bool()>& done) {
-    for (const auto end = steady_clock::now() + seconds(30); steady_clock::now() < end;
-         std::this_thread::sleep_for(milliseconds(2)))
-      if (done()) return true;
-    return false;
-  }
+  static bool wait_until(const std::function<bool()>& done) { return tuner::wait_until(seconds(30), done); }
 
   const std::string folder_ = temporary_.file("locks");
   std::unique_ptr<RunnerClient> client_;
@@ -72,7 +68,7 @@ TEST_F(DeviceWait, TheWaitIsNeitherTheCandidatesTimeNorTheDeadlines) {
   Result<RunReply> reply = failed("not run");
   std::thread thread([&] { reply = client_->run(q, steady_clock::now() + seconds(2)); });
   EXPECT_TRUE(wait_until([&] { return began_ == 1; }));
-  std::this_thread::sleep_for(seconds(3));
+  let_pass(seconds(3));
   EXPECT_EQ(ended_, 0) << "somebody has the core";
   held.reset();
   thread.join();

@@ -9,6 +9,8 @@
 
 #include "tests/measure_server/candidate_fixture.h"
 
+#include "tests/support/wait_until.h"
+
 namespace tuner {
 
 class HostileTest : public CandidateTest {
@@ -44,8 +46,7 @@ class HostileTest : public CandidateTest {
     EXPECT_EQ(runner->pid(), runner_pid_) << "the runner did not survive";
     EXPECT_THAT(left_behind(runner_pid_), testing::IsEmpty());
     // Candidates of another program whose runner was killed go soon; what is left behind stays.
-    for (int i = 0; i < 200 && !left_behind(/*parent=*/1).empty(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    wait_until(std::chrono::seconds(30), [] { return left_behind(/*parent=*/1).empty(); });
     EXPECT_THAT(left_behind(/*parent=*/1), testing::IsEmpty());
     CandidateTest::TearDown();
   }

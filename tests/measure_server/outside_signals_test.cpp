@@ -7,6 +7,7 @@
 
 #include "tests/measure_server/hostile_fixture.h"
 #include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -24,11 +25,16 @@ class OutsideSignals : public HostileTest, public testing::WithParamInterface<Is
 
   // Waits for a process of the runner with this name.
   static std::optional<pid_t> find(const std::string& name) {
-    for (const auto end = steady_clock::now() + seconds(20); steady_clock::now() < end;
-         std::this_thread::sleep_for(milliseconds(1)))
-      for (const pid_t pid : children_of(runner->pid()))
-        if (name_of_process(pid) == name) return pid;
-    return std::nullopt;
+    std::optional<pid_t> found;
+    wait_until(
+        seconds(20),
+        [&] {
+          for (const pid_t pid : children_of(runner->pid()))
+            if (name_of_process(pid) == name) found = pid;
+          return found.has_value();
+        },
+        milliseconds(1));
+    return found;
   }
   // Runs a candidate, and `meanwhile` once it is there.
   RunReply run_and(const std::string& body, const std::function<void(pid_t candidate)>& meanwhile) {
@@ -65,7 +71,7 @@ TEST_P(OutsideSignals, WhatAsksAllProcessesOfAJobToEndReachesNeitherRunnerNorCan
     for (const int signal : kAsking) {
       for (const pid_t pid : children_of(runner->pid())) ::kill(pid, signal);
       ::kill(runner->pid(), signal);
-      std::this_thread::sleep_for(milliseconds(20));
+      let_pass(milliseconds(20));
     }
     EXPECT_EQ(::kill(candidate, 0), 0) << "the same candidate goes on";
   });
@@ -80,7 +86,7 @@ TEST_P(OutsideSignals, ACandidateThatSomebodyKillsOnceRunsAgain) {
 // It has made itself deaf to what we do for it.
 TEST_P(OutsideSignals, ACandidateWithTheUsualHandlersThatSomebodyTerminatesOnceRunsAgain) {
   const RunReply r = run_and(str("signal(SIGTERM, SIG_DFL);", kSlow), [](pid_t candidate) {
-    std::this_thread::sleep_for(milliseconds(200));
+    let_pass(milliseconds(200));
     ::kill(candidate, SIGTERM);
   });
   EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
@@ -119,7 +125,7 @@ TEST_P(OutsideSignals, AFinalistThatSomebodyKillsOnceRacesAgain) {
   for (int i = 0; i < 2; ++i) race.candidates.push_back({build_kernel(str("/*", i, "*/", kSlow)), {}});
   std::thread killer([] {
     if (const std::optional<pid_t> candidate = find("candidate")) {
-      std::this_thread::sleep_for(milliseconds(100));
+      let_pass(milliseconds(100));
       ::kill(*candidate, SIGKILL);
     }
   });

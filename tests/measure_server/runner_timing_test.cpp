@@ -8,6 +8,8 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "tests/measure_server/candidate_fixture.h"
+#include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -292,7 +294,7 @@ TEST_F(RunnerTiming, CancelEndsTheRunAtOnce) {
   std::atomic<bool> ended = false;
   std::thread canceller([&] {
     while (!ended) {  // the first time the run may not have begun
-      std::this_thread::sleep_for(milliseconds(200));
+      let_pass(milliseconds(200));
       runner->cancel(q.id + 1000);  // another run: no effect
       runner->cancel(q.id);
     }
@@ -308,7 +310,7 @@ TEST_F(RunnerTiming, DeadRunnerIsRestartedAndTheCandidateNotBlamed) {
   const RunRequest q = request(build_kernel("for (;;) pause();"));
   const pid_t first = runner->pid();
   std::thread killer([&] {
-    std::this_thread::sleep_for(milliseconds(200));
+    EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return !children_of(first).empty(); }));
     kill(first, SIGKILL);
   });
   const Result<RunReply> r = runner->run(q);
