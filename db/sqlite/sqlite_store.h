@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "db/exchange/exchange_store.h"
-#include "db/writer_lock.h"
 #include "db/sqlite/rows.h"
 #include "db/sqlite/sqlite.h"
 #include "db/sqlite/writer.h"
 #include "db/store.h"
 #include "db/task_view.h"
+#include "db/writer_lock.h"
 
 namespace tuner::db {
 
