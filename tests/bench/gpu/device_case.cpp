@@ -226,7 +226,7 @@ Result<std::shared_ptr<DeviceCase::OwnOperand>> DeviceCase::upload_own(const std
 namespace {
 
 // What follows a product or a convolution; bias has one value a column, or a channel of `pixels`.
-struct Epilogue {
+struct PeerEpilogue {
   bool bias = false, residual = false;
   bool other = false;  // more than these and relu, in the usual order
   Activation activation = Activation::kNone;
@@ -239,7 +239,7 @@ bool has_more(const Product& w) {
   return w.accumulate || w.scale || !w.post.empty() ||
          (kind != ActivationKind::kNone && kind != ActivationKind::kRelu);
 }
-Epilogue epilogue_of(const Workload& workload) {
+PeerEpilogue epilogue_of(const Workload& workload) {
   if (const auto* w = workload.get_if<MatmulWorkload>())
     return {w->bias, w->residual, has_more(*w), w->activation, w->n, 1};
   const auto* w = workload.get_if<Conv2dWorkload>();
@@ -258,7 +258,7 @@ Status DeviceCase::can_finish() const {
 
 // As if the task's own bias had been added. What ReLU made 0 stays so: such an element is off by the error at most.
 void DeviceCase::take_back(const std::vector<double>& bias_errors, std::vector<double>& values) const {
-  const Epilogue e = epilogue_of(workload_);
+  const PeerEpilogue e = epilogue_of(workload_);
   CHECK(static_cast<int64_t>(bias_errors.size()) == e.channels) << "one error a channel";
   for (size_t i = 0; i < values.size(); ++i)
     if (e.activation != Activation::kRelu || values[i] > 0)
@@ -267,7 +267,7 @@ void DeviceCase::take_back(const std::vector<double>& bias_errors, std::vector<d
 
 // On the host, untimed.
 Status DeviceCase::finish(std::vector<double>& values) const {
-  const Epilogue e = epilogue_of(workload_);
+  const PeerEpilogue e = epilogue_of(workload_);
   CHECK(!e.other) << "can_finish() was not asked";
   std::vector<double> bias, residual;
   if (e.bias) {
