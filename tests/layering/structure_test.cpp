@@ -121,31 +121,6 @@ TEST(Structure, ACpuTemplateIsListedTwice) {
   EXPECT_GE(places.size(), 1u) << "the template has gone; name another one here";
 }
 
-// Methods that a class declares, constructors and operators included, deleted ones not: clang-format puts the head of each
-// at two spaces, and what goes on from it further in.
-size_t methods_of(const std::string& name) {
-  const std::regex head(R"(^  [A-Za-z~][^=(]*\()"), other(R"(^  (using|return|static_assert|friend)\b)");
-  size_t count = 0;
-  for (const SourceFile& file : sources()) {
-    bool inside = false;
-    for (const std::string& line : file.lines) {
-      if (line.starts_with("class " + name + " ") && line.ends_with("{")) inside = true;
-      if (line == "};") inside = false;
-      count += inside && std::regex_search(line, head) && !std::regex_search(line, other) &&
-               line.find("= delete") == std::string::npos;
-    }
-  }
-  return count;
-}
-
-// The daemon's rooms do the work (tuner/daemon/README.md); the coordinator starts them and hands calls on.
-TEST(Structure, TheCoordinatorIsAFront) {
-  const size_t methods = methods_of("Coordinator");
-  print_row("methods of Coordinator", methods, 25);
-  EXPECT_LE(methods, 25u) << "a new call belongs to a room, with one line here";
-  EXPECT_GT(methods, 15u) << "the class was not found";
-}
-
 // A room of the daemon is read in one go.
 TEST(Structure, RoomsHaveHeadersOfAHundredLines) {
   size_t longest = 0, rooms = 0;
@@ -358,7 +333,7 @@ TEST(Structure, AClassHasOneSubject) {
   const struct {
     const char *name, *file;
     size_t most;
-  } classes[] = {{"Coordinator", "tuner/daemon/coordinator.h", 96},
+  } classes[] = {{"Coordinator", "tuner/daemon/coordinator.h", 25},
                  {"Emitter", "compiler_core/codegen/emitter.h", 60},
                  {"KernelPrinter", "compiler_core/codegen_cuda/kernel_printer.h", 60}};
   for (const auto& c : classes) {
