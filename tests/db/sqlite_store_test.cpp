@@ -195,9 +195,11 @@ TEST(SqliteWriter, WaitingWritesShareACommit) {
   // counter of transactions is read from within: total changes seen before the group's own.
   std::atomic<int> in_group = 0;
   std::array<std::atomic<pid_t>, 5> waiting{};
+  std::atomic<bool> begun = false;
   std::thread first([&] {
     EXPECT_TRUE(writer
                     .write([&](db::Connection&) {
+                      begun = true;
                       EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] {
                         return std::ranges::all_of(
                             waiting, [](const std::atomic<pid_t>& t) { return t != 0 && is_asleep(t); });
@@ -206,6 +208,7 @@ TEST(SqliteWriter, WaitingWritesShareACommit) {
                     })
                     .is_ok());
   });
+  EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return begun.load(); }));
   std::vector<std::thread> others;
   for (int i = 0; i < 5; ++i)
     others.emplace_back([&, i] {

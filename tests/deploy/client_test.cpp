@@ -89,6 +89,7 @@ TEST_F(ClientTest, AJobIsSubmittedFollowedAndAskedFor) {
   EXPECT_EQ(answers[0].config, told[0].config);
   EXPECT_GT(answers[0].time_ns, 0);
   EXPECT_LE(answers[0].time_low_ns, answers[0].time_ns);
+  EXPECT_GT(answers[0].time_high_ns, answers[0].time_low_ns) << "an interval of a race";
   EXPECT_EQ(client.query(jobs[0].tasks).at(0).config, answers[0].config);
 
   // The same again is the stored job; what is not tuned has a fallback.

@@ -42,7 +42,7 @@ class Draws {
       case 5:
         return rows(SoftmaxWorkload{});
       case 6:
-        return rows(LayerNormWorkload{});
+        return flag() ? rows(LayerNormWorkload{}) : rows(RmsNormWorkload{});
       case 7:
         return rows(ReduceWorkload{.reduction = one_of<RowReduction>(
                                        {RowReduction::kSum, RowReduction::kMax, RowReduction::kMean})});

@@ -79,11 +79,12 @@ std::vector<Workload> workloads() {
   pool.stride = {2, 2};
   pool.padding = {1, 1, 1, 1};
   out.push_back(pool);
-  for (const Workload& w : {Workload(SoftmaxWorkload{24, 100}), Workload(LayerNormWorkload{24, 96}),
-                            Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
-                            Workload(TransposeWorkload{32, 48}), Workload(ElementwiseWorkload{24, 64}),
-                            *program_from_text("in=float32[2,24,20],float32[24,1] Mul(0,1) Tanh(2)"),
-                            *program_from_text("in=float32[24,3,20] ReduceMean(0,int64[1](1)){keepdims=0}")})
+  for (const Workload& w :
+       {Workload(SoftmaxWorkload{24, 100}), Workload(LayerNormWorkload{24, 96}),
+        Workload(RmsNormWorkload{24, 96}), Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
+        Workload(TransposeWorkload{32, 48}), Workload(ElementwiseWorkload{24, 64}),
+        *program_from_text("in=float32[2,24,20],float32[24,1] Mul(0,1) Tanh(2)"),
+        *program_from_text("in=float32[24,3,20] ReduceMean(0,int64[1](1)){keepdims=0}")})
     out.push_back(w);
   return out;
 }

@@ -67,7 +67,7 @@ TEST_F(RevalidateVerdictTest, WithoutARaceItsTrialCounts) {
 TEST_F(RevalidateVerdictTest, ATieIsOneWithTheOldConfig) {
   raced({1, 2});
   EXPECT_FALSE(verdict("a=1").tied) << "others tie";
-  EXPECT_EQ(verdict("a=1").old_config_now_ns, 400);
+  EXPECT_NEAR(verdict("a=1").old_config_now_ns.value(), 400, 1e-9);
   EXPECT_TRUE(verdict("a=3").tied);
 }
 
