@@ -165,6 +165,7 @@ pool2d rows cpu, version 1, of 5: tile_oh=4 tile_ow=8
 pool2d cpu, version 2, of 8: tile_oh=4 tile_ow=8 unroll_kw=yes vectors=1
 softmax cpu, version 2, of 16: in_registers=no prefetch_rows=no rows=4 vectors=4
 layer norm cpu, version 1, of 16: rows=4 vectors=4
+rms norm cpu, version 1, of 16: rows=4 vectors=4
 reduce cpu, version 2, of 16: ahead=0 blocks=1 rows=1 vectors=8
 transpose cpu, version 1, of 36: block_columns=4 block_rows=4 order=along_out order_in_block=along_out
 elementwise cpu, version 1, of 4: vectors=4
