@@ -70,7 +70,12 @@ class ReportBrowser : public testing::ReportTest {
   // The n-th chart of the page: 0, 1, 2 are convergence, finalists and roofline of the first task.
   static std::string chart(int n) { return str("document.querySelectorAll('svg.chart')[", n, "]"); }
   // Brings it into sight.
-  void show(int n) { browser_->ask(chart(n) + ".scrollIntoView({block: 'center'})"); }
+  // Until it is painted there: behind a scroll the browser tells the page anew where the mouse was.
+  void show(int n) {
+    browser_->ask(chart(n) +
+                  ".scrollIntoView({block: 'center'}), new Promise(done => requestAnimationFrame(() => "
+                  "requestAnimationFrame(() => setTimeout(() => done(0)))))");
+  }
   // Middles of its marks in the window.
   json middles(int n) {
     return browser_->ask(
