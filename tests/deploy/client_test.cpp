@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/processes.h"
 
 namespace tuner {
@@ -152,7 +153,7 @@ TEST_F(ClientTest, ADaemonThatWasAwayForSomeTimeIsFoundAgain) {
     serve->signal(SIGKILL);
     EXPECT_TRUE(serve->wait(10s).has_value());
     std::thread again([&] {
-      std::this_thread::sleep_for(away);
+      let_pass(away);
       serve = daemon();
     });
     EXPECT_TRUE(client.jobs().empty()) << "within the time limit of a call";
@@ -304,11 +305,13 @@ class FarmTest : public ClientTest {
     Process act(split("admin " + words + " --db " + folder_.file("t.db")), folder_.file("admin"));
     EXPECT_EQ(act.wait(30s), 0) << act.err();
   }
-  // Returns the name of the credentials file, which may be called from the next second on.
+  // Returns the name of the credentials file, once the daemon knows it: it looks once a second.
   std::string token(const std::string& name, const std::string& more = "") {
     const std::string file = folder_.file(name + ".credentials");
     admin("token " + name + " --address " + address_ + " -o " + file + " " + more);
-    std::this_thread::sleep_for(2s);
+    EXPECT_TRUE(wait_until(30s, [&] {
+      return says<client::Denied>(file).find("the token is not known here") == std::string::npos;
+    }));
     return file;
   }
   // The same credentials with other words.
@@ -377,7 +380,7 @@ TEST_F(FarmTest, DeniesWhoMayNotByItsWords) {
   EXPECT_EQ(says<client::Denied>(changed(alice, "token: tuner_.", "token: tuner_x")),
             "the token is not known here" + ask);
   admin("revoke alice");
-  std::this_thread::sleep_for(2s);
+  EXPECT_TRUE(wait_until(30s, [&] { return says<client::Denied>(alice) != "nothing is wrong"; }));
   EXPECT_EQ(says<client::Denied>(alice), "the token of alice was revoked" + ask);
 }
 

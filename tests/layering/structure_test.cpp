@@ -381,6 +381,30 @@ TEST(Structure, MethodsAreFound) {
   EXPECT_EQ(methods_of(file, "C").size(), 1u);
 }
 
+// A test that sleeps to give others time fails on a machine that is slower than its author's, or, where it counts what happens
+// meanwhile, on one that is faster. tests/support/wait_until.h waits for the event. What is left is about time itself.
+TEST(Structure, TestsWaitForEvents) {
+  const std::regex sleeps("sleep_for|sleep_until"), passes(R"(\blet_pass\()");
+  constexpr size_t kMostPauses = 52;
+  std::vector<std::string> sleeping;
+  size_t pauses = 0;
+  for (const SourceFile& file : read_files({"tests"}, {".h", ".cpp"})) {
+    if (file.path.starts_with("tests/bench/") || file.path == "tests/support/wait_until.h" ||
+        file.path == "tests/layering/structure_test.cpp")
+      continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      pauses += std::regex_search(file.lines[i], passes) ? 1 : 0;
+      if (std::regex_search(file.lines[i], sleeps))
+        sleeping.push_back(file.path + ":" + std::to_string(i + 1) + ": " + file.lines[i]);
+    }
+  }
+  print_row("sleeps of tests outside tests/support/wait_until.h", sleeping.size(), 0);
+  EXPECT_TRUE(sleeping.empty()) << "wait_until() waits for an event" << listed(sleeping);
+  print_row("pauses of tests that are about time itself", pauses, kMostPauses);
+  EXPECT_LE(pauses, kMostPauses) << "wait_until() waits for an event";
+  EXPECT_GT(pauses, 0u) << "pauses are not found any more";
+}
+
 // What stood in several places before compiler_core/base had it.
 TEST(Structure, AHelperStandsOnce) {
   size_t more = 0;

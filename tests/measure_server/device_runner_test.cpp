@@ -5,6 +5,7 @@
 
 #include "tests/measure_server/device_fixture.h"
 #include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -313,8 +314,8 @@ TEST_F(DeviceFault, CancelEndsAHangingKernel) {
   std::filesystem::remove(state / "hangs");
   // Not before it hangs: a cancel that comes earlier, or while other processes have the core, spares the context.
   std::jthread canceller([&](const std::stop_token& ended) {
-    while (!ended.stop_requested() && !std::filesystem::exists(state / "hangs"))
-      std::this_thread::sleep_for(milliseconds(2));
+    wait_until(std::chrono::seconds(60),
+               [&] { return ended.stop_requested() || std::filesystem::exists(state / "hangs"); });
     runner->cancel(r.id);
   });
   EXPECT_EQ(runner->run(r).status().code(), StatusCode::kAborted) << "its own limit ends it as run_timeout";
@@ -346,8 +347,9 @@ TEST_F(DeviceRunner, SignalsFromOutsideAreNotTheCandidatesFault) {
     std::filesystem::remove(state / "hangs");
     bool sent = false;
     std::thread other([&] {
-      for (int i = 0; i < 10'000 && !std::filesystem::exists(state / "hangs"); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      wait_until(
+          std::chrono::seconds(30), [&] { return std::filesystem::exists(state / "hangs"); },
+          milliseconds(1));
       for (const pid_t pid : children_of(runner->pid()))
         if (command_of_process(pid).find("--device-child") != std::string::npos)
           sent = ::kill(pid, signal) == 0;
@@ -458,11 +460,15 @@ TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
 
   std::filesystem::remove(state / "sick");
   Result<RunReply> healed = third;
-  for (int i = 0; i < 100 && !healed.is_ok(); ++i) {
-    EXPECT_THAT(healed.message(), HasSubstr("device quarantined"));
-    std::this_thread::sleep_for(milliseconds(50));
-    healed = runner->run(r);
-  }
+  wait_until(
+      std::chrono::seconds(60),
+      [&] {
+        healed = runner->run(r);
+        if (healed.is_ok()) return true;
+        EXPECT_THAT(healed.message(), HasSubstr("device quarantined"));
+        return false;
+      },
+      milliseconds(50));
   ASSERT_TRUE(healed.is_ok()) << healed.message();
   EXPECT_EQ(healed->outcome, Outcome::kOk);
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/processes.h"
 #include "tuning.grpc.pb.h"
 
@@ -80,7 +81,7 @@ class Honest {
         const grpc::Status status = ask();
         times_ms_.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
         if (!status.ok()) ++failed_, last_ = status.error_message();
-        std::this_thread::sleep_for(5ms);
+        let_pass(5ms);
       }
     });
   }

@@ -12,6 +12,7 @@
 #include "measure.pb.h"
 #include "proto/convert.h"
 #include "tests/support/tls_client.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/guarded_daemon.h"
 #include "tuner/daemon/identity_watch.h"
 #include "tuner/identity/gatekeeper.h"
@@ -63,12 +64,9 @@ class DoorTest : public ::testing::Test {
 
   // The daemon looks at its folder once a second.
   static grpc::Status until_changed(grpc::StatusCode from, const std::function<grpc::Status()>& call) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    grpc::Status status = call();
-    while (status.error_code() == from && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(50ms);
-      status = call();
-    }
+    grpc::Status status;
+    wait_until(
+        20s, [&] { return (status = call()).error_code() != from; }, 50ms);
     return status;
   }
   static void expect(const grpc::Status& status, grpc::StatusCode code, const std::string& text) {
@@ -191,11 +189,12 @@ TEST_F(DoorTest, ATokenThatHasEnded) {
   const DaemonAccess access = daemon_.person("alice", Role::kQuery, /*days=*/0);
   const int64_t until_s = daemon_.folder.entries().value().entries.back().until_s;
   const Caller alice(access);
-  grpc::Status status = alice.list();
-  for (const auto end = std::chrono::steady_clock::now() + 20s;
-       status.error_message().starts_with("the token is not known") && std::chrono::steady_clock::now() < end;
-       status = alice.list())
-    std::this_thread::sleep_for(50ms);  // the daemon looks at its folder once a second
+  grpc::Status status;
+  const auto is_known = [&] {
+    status = alice.list();
+    return !status.error_message().starts_with("the token is not known");
+  };
+  EXPECT_TRUE(wait_until(20s, is_known, 50ms)) << "the daemon looks at its folder once a second";
   expect(status, kUnauthenticated, "the token of alice ended " + identity::date_text(until_s) + kAsk);
 }
 
@@ -288,9 +287,8 @@ TEST_F(DoorTest, WhatATenantMayHaveFollowsTheFolderWhileTheDaemonRuns) {
     return known.daemon().tenants_size() == 1 ? known.daemon().tenants(0).weight() : 0;
   };
   const auto becomes = [&](double expected) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (weight() != expected && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(20ms);
-    return weight() == expected;
+    return wait_until(
+        20s, [&] { return weight() == expected; }, 20ms);
   };
   EXPECT_TRUE(becomes(1));
   ASSERT_TRUE(daemon_.folder.change_share("a", {.weight = 3}).is_ok());
@@ -308,12 +306,13 @@ TEST_F(DoorTest, ANewCertificateOfTheDaemonIsShownWithoutARestart) {
   ASSERT_TRUE(until_changed(kUnauthenticated, [&] { return alice.list(); }).ok());
   const std::string before = serial();
   ASSERT_TRUE(daemon_.folder.renew_daemon(5).is_ok());
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (serial() == before && std::chrono::steady_clock::now() < end) {
-    EXPECT_TRUE(alice.list().ok()) << "an open connection goes on";
-    std::this_thread::sleep_for(50ms);
-  }
-  EXPECT_NE(serial(), before);
+  EXPECT_TRUE(wait_until(
+      20s,
+      [&] {
+        EXPECT_TRUE(alice.list().ok()) << "an open connection goes on";
+        return serial() != before;
+      },
+      50ms));
   EXPECT_TRUE(Caller(alice.access).list().ok()) << "nobody needs new credentials";
 }
 
@@ -326,9 +325,8 @@ TEST_F(DoorTest, ANewCertificateOfTheDaemonIsShownThoughNobodyCalls) {
   };
   const std::string before = serial();
   ASSERT_TRUE(daemon_.folder.renew_daemon(5).is_ok());
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (serial() == before && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(50ms);
-  EXPECT_NE(serial(), before);
+  EXPECT_TRUE(wait_until(
+      20s, [&] { return serial() != before; }, 50ms));
 }
 
 TEST(CertificateNote, IsGivenAMonthAhead) {

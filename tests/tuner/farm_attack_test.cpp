@@ -12,6 +12,7 @@
 #include "measure.grpc.pb.h"
 #include "tests/support/http2_attack.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/attacked_daemon.h"
 #include "tests/tuner/processes.h"
 #include "tuning.grpc.pb.h"
@@ -122,7 +123,7 @@ TEST(FarmAttack, Seen2ThousandsOfWaitingCallsRefuseNobodyElseAndNoWorkerLeaves) 
                                            [&under_way](const grpc::Status&) { --under_way; });
     calls.push_back(std::move(call));
   }
-  std::this_thread::sleep_for(1s);
+  let_pass(1s);
   EXPECT_GT(under_way, kConnections * kCalls * 9 / 10) << "they wait, without a thread each";
   EXPECT_LT(daemon.threads(), 100);
   for (const auto& call : calls) call->context.TryCancel();
@@ -137,10 +138,10 @@ TEST(FarmAttack, Seen3MoreConnectionsThanDescriptorsAndThePortIsServedAgain) {
   {
     std::vector<std::unique_ptr<http2::Http2Attack>> all;
     for (int i = 0; i < 200; ++i) all.push_back(std::make_unique<http2::Http2Attack>(daemon.address()));
-    std::this_thread::sleep_for(500ms);
+    let_pass(500ms);
   }
   Honest honest(daemon.address());
-  std::this_thread::sleep_for(500ms);
+  let_pass(500ms);
   expect_in_peace(daemon, honest);
 }
 

@@ -9,6 +9,7 @@
 
 #include "measure.grpc.pb.h"
 #include "tests/support/http2_attack.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/attacked_daemon.h"
 
 namespace tuner {
@@ -117,7 +118,7 @@ void garbage(const std::string& address, int per_s, const std::string& first) {
     for (int i = 0; i < 64; ++i) bytes += static_cast<char>(random());
     all.push_back(std::make_unique<http2::Http2Attack>(address));
     all.back()->send(bytes);
-    std::this_thread::sleep_for(std::chrono::microseconds(1'000'000 / per_s));
+    let_pass(std::chrono::microseconds(1'000'000 / per_s));
   }
 }
 
@@ -129,7 +130,7 @@ TEST(FarmBounds, B3GarbageLocksNeitherThePlainPortNorTheSocket) {
       Honest kept(daemon.address()), fresh(daemon.address(), /*anew=*/true);
       const int rest = daemon.now_mib();
       garbage(daemon.address(), 50, first);
-      std::this_thread::sleep_for(1s);  // and afterwards
+      let_pass(1s);  // and afterwards
       std::printf("%s, %s:\n", listen.c_str(), first.empty() ? "no HTTP/2" : "after the preface");
       expect_served(daemon, kept, &fresh, rest);
       EXPECT_GT(fresh.asked(), 50) << "a client that waits is served";

@@ -15,6 +15,7 @@
 #include "measure.grpc.pb.h"
 #include "tests/support/http2_attack.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 #include "tuner/transport/gate.h"
 #include "tuning.grpc.pb.h"
 
@@ -27,16 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kSync[] = "/tuner.v1.Workers/Sync";
 
-template <class Condition>
-bool within(std::chrono::milliseconds limit, Condition condition) {
-  const auto end = Clock::now() + limit;
-  while (!condition()) {
-    if (Clock::now() > end) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
-
 // Register echoes the worker's name; Sync waits as long as it is asked to.
 class Workers final : public v1::Workers::Service {
  public:
@@ -46,7 +37,8 @@ class Workers final : public v1::Workers::Service {
     return grpc::Status::OK;
   }
   grpc::Status Sync(grpc::ServerContext* context, const v1::SyncRequest* request, v1::SyncReply*) override {
-    within(std::chrono::milliseconds(request->wait_ms()), [&] { return stopping || context->IsCancelled(); });
+    wait_until(std::chrono::milliseconds(request->wait_ms()),
+               [&] { return stopping || context->IsCancelled(); });
     return grpc::Status::OK;
   }
   std::atomic<bool> stopping{false};
@@ -61,7 +53,7 @@ class Jobs final : public v1::Jobs::Service {
     for (int64_t i = 1; !stopping && !context->IsCancelled(); ++i) {
       event.set_seq(i);
       if (!writer->Write(event)) break;
-      std::this_thread::sleep_for(1ms);
+      let_pass(1ms);
     }
     return grpc::Status::OK;
   }
@@ -166,7 +158,7 @@ class Client {
     const auto call = workers->AsyncSync(&context, request, &queue);
     grpc::Status status;
     call->Finish(&reply, &status, nullptr);
-    std::this_thread::sleep_for(after);
+    let_pass(after);
     context.TryCancel();
     void* tag = nullptr;
     bool ok = false;
@@ -230,7 +222,7 @@ TEST(GateGrpc, ATooLongMessageCostsItsCallOnly) {
   EXPECT_EQ(service.closed_by_guard(), 0u);
   EXPECT_EQ(client.echo(40 << 20).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(service.closed_for(Cause::kMessageSize), 1u);
-  EXPECT_TRUE(within(10s, [&] { return client.echo().ok(); })) << "it may come back";
+  EXPECT_TRUE(wait_until(10s, [&] { return client.echo().ok(); })) << "it may come back";
 }
 
 // The server answers before the client has sent all: such a request has no end that the client sends.
@@ -242,7 +234,8 @@ TEST(GateGrpc, ARequestThatTheServerEndsIsNotOpenForEver) {
   client.send(http2::preface() + http2::settings());
   for (uint32_t stream = 1; stream < 100; stream += 2)
     ASSERT_TRUE(client.send(http2::headers(stream, "/no/such/call", false)));
-  EXPECT_FALSE(client.closes_within(2'500ms)) << "what the guard believes to be open would be too late";
+  EXPECT_FALSE(client.closes_testing::wait_until(2'500ms))
+      << "what the guard believes to be open would be too late";
   EXPECT_EQ(service.closed_by_guard(), 0u);
 }
 
@@ -286,7 +279,7 @@ TEST(GateGrpc, AnIdleConnectionWithKeepaliveLives) {
   Service service(limits);
   Client client(service.address(), /*keepalive_ms=*/1'000);
   ASSERT_TRUE(client.echo().ok());
-  std::this_thread::sleep_for(10s);
+  let_pass(10s);
   EXPECT_EQ(client.state(), GRPC_CHANNEL_READY);
   EXPECT_TRUE(client.echo().ok());
   EXPECT_EQ(service.gate().stats().accepted, 1u);
@@ -304,13 +297,13 @@ TEST(GateGrpc, AServerThatShutsDownEndsItsCallsInPeace) {
   v1::SyncReply reply;
   grpc::Status status(grpc::StatusCode::UNKNOWN, "not answered");
   std::thread waiting([&] { status = client.workers->Sync(&context, request, &reply); });
-  EXPECT_TRUE(within(10s, [&] { return service.gate().stats().bytes_in > 300; }));
-  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(wait_until(10s, [&] { return service.gate().stats().bytes_in > 300; }));
+  let_pass(100ms);
   service.gate().stop_listening();
   service.shut_down();
   waiting.join();
   EXPECT_TRUE(status.ok()) << status.error_message() << ": the last answer did not pass the gate";
-  EXPECT_TRUE(within(10s, [&] { return service.gate().stats().open_now == 0; }));
+  EXPECT_TRUE(wait_until(10s, [&] { return service.gate().stats().open_now == 0; }));
 }
 
 // An honest client that calls all the time, and counts what fails.
@@ -324,7 +317,7 @@ class Honest {
           ++answered_;
         else
           ++failed_;
-        std::this_thread::sleep_for(1ms);
+        let_pass(1ms);
       }
     });
   }
@@ -349,7 +342,7 @@ int attack(const std::string& address, const std::function<void(http2::Http2Atta
     http2::Http2Attack attacker(address);
     attacker.send(http2::preface() + http2::settings());
     once(attacker);
-    EXPECT_TRUE(attacker.closes_within(15s));
+    EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
     if (attacker.is_closed()) ++closed;
   }
   return closed;
@@ -368,7 +361,7 @@ TEST(GateGrpc, Seen1RapidResetIsClosedAndOthersAreServed) {
   EXPECT_EQ(service.closed_for(Cause::kResets) + service.closed_for(Cause::kSharedResets),
             static_cast<uint64_t>(closed));
   const int before = honest.answered();
-  EXPECT_TRUE(within(10s, [&] { return honest.answered() > before + 10; }));
+  EXPECT_TRUE(wait_until(10s, [&] { return honest.answered() > before + 10; }));
   EXPECT_EQ(honest.failed(), 0);
 }
 
@@ -383,7 +376,7 @@ TEST(GateGrpc, Seen1RequestsWithoutEndAreClosedAndOthersAreServed) {
   EXPECT_GT(closed, 0);
   EXPECT_EQ(service.closed_for(Cause::kOpenRequests), static_cast<uint64_t>(closed));
   const int before = honest.answered();
-  EXPECT_TRUE(within(10s, [&] { return honest.answered() > before + 10; }));
+  EXPECT_TRUE(wait_until(10s, [&] { return honest.answered() > before + 10; }));
   EXPECT_EQ(honest.failed(), 0);
 }
 
@@ -396,7 +389,7 @@ TEST(GateGrpc, RequestsThatDripAreClosed) {
   attacker.send(http2::preface() + http2::settings());
   for (uint32_t stream = 1; stream < 200; stream += 2)
     ASSERT_TRUE(attacker.send(http2::headers(stream, kSync, false) + http2::data(stream, "x", false)));
-  EXPECT_TRUE(attacker.closes_within(15s));
+  EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
   EXPECT_EQ(service.closed_for(Cause::kSlowRequest), 1u);
   EXPECT_EQ(honest.failed(), 0);
 }
@@ -409,7 +402,7 @@ TEST(GateGrpc, TheRawClientIsUnderstood) {
   ASSERT_TRUE(client.send(http2::preface() + http2::settings() +
                           http2::headers(1, "/tuner.v1.Workers/Register", false) +
                           http2::data(1, http2::grpc_message(message), true)));
-  EXPECT_TRUE(within(10s, [&] {
+  EXPECT_TRUE(wait_until(10s, [&] {
     return !client.is_closed() && client.received().find(http2::grpc_message(message)) != std::string::npos;
   })) << "otherwise the attacks above show nothing";
 }

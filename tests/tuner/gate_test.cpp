@@ -32,6 +32,7 @@
 #include "tests/random_seed.h"
 #include "tests/support/http2_attack.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner::transport {
 namespace {
@@ -41,16 +42,6 @@ using ::testing::HasSubstr;
 using testing::http2::Http2Attack;
 
 constexpr auto kLimit = 30s;  // of every wait
-
-template <class Condition>
-bool within(std::chrono::milliseconds limit, Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
 
 // A connected socket of a test. Reads and writes block, at most for kLimit.
 class Socket {
@@ -146,7 +137,7 @@ class Service {
   int handed_over() const { return handed_over_; }
   int served() const { return served_; }
   bool becomes_empty() {
-    return within(kLimit, [&] { return gate_->stats().open_now == 0; });
+    return wait_until(kLimit, [&] { return gate_->stats().open_now == 0; });
   }
 
  private:
@@ -250,7 +241,7 @@ TEST(Gate, AServerThatClosesNeedsNoAnswerFromTheClient) {
   Service service({"127.0.0.1:0"}, plain(), [](const Socket& s) { s.read(1); });
   const Socket client = dial(service.address());
   ASSERT_TRUE(client.write("x"));
-  EXPECT_TRUE(within(kLimit, [&] { return service.served() == 1; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.served() == 1; }));
   EXPECT_TRUE(service.becomes_empty());
   EXPECT_EQ(service.gate().stats().closed_half_open, 0u);
 }
@@ -268,7 +259,7 @@ TEST(Gate, AServerMayGoOnReadingAfterItsLastWord) {
     EXPECT_EQ(client.read_to_the_end(), "");
     EXPECT_TRUE(client.write("still here"));
     client.end_writing();
-    EXPECT_TRUE(within(kLimit, [&] { return service.served() == 1; }));
+    EXPECT_TRUE(wait_until(kLimit, [&] { return service.served() == 1; }));
   }
   EXPECT_EQ(arrived, "still here");
 }
@@ -276,7 +267,7 @@ TEST(Gate, AServerMayGoOnReadingAfterItsLastWord) {
 TEST(Gate, AClientThatLeavesEndsTheServersSide) {
   Service service({"127.0.0.1:0"}, plain(), echo);
   dial(service.address()).write("hello");
-  EXPECT_TRUE(within(kLimit, [&] { return service.served() == 1; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.served() == 1; }));
   EXPECT_TRUE(service.becomes_empty());
 }
 
@@ -284,7 +275,7 @@ TEST(Gate, AServerThatDoesNotReadHoldsTheClientBack) {
   std::atomic<bool> go{false};
   std::atomic<size_t> arrived{0};
   Service service({"127.0.0.1:0"}, plain(), [&](const Socket& s) {
-    within(kLimit, [&] { return go.load(); });
+    wait_until(kLimit, [&] { return go.load(); });
     arrived = s.read_to_the_end().size();
   });
   const Socket client = dial(service.address());
@@ -299,13 +290,13 @@ TEST(Gate, AServerThatDoesNotReadHoldsTheClientBack) {
       last = std::chrono::steady_clock::now();
       ASSERT_LT(sent, size_t{256} << 20) << "nothing holds it back";
     } else {
-      std::this_thread::sleep_for(5ms);
+      let_pass(5ms);
     }
   }
   EXPECT_EQ(service.gate().stats().buffers, 1u);
   go = true;
   client.end_writing();
-  EXPECT_TRUE(within(kLimit, [&] { return service.served() == 1; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.served() == 1; }));
   EXPECT_EQ(arrived, sent);
   EXPECT_TRUE(service.becomes_empty());
   EXPECT_EQ(service.gate().stats().buffers, 0u);
@@ -320,8 +311,8 @@ TEST(Gate, AClientThatDoesNotReadIsClosed) {
     while (written < size_t{256} << 20 && s.write(piece)) written += piece.size();
   });
   const Socket client = dial(service.address());
-  EXPECT_TRUE(within(kLimit, [&] { return service.gate().stats().closed_slow_reader == 1; }));
-  EXPECT_TRUE(within(kLimit, [&] { return service.served() == 1; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.gate().stats().closed_slow_reader == 1; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.served() == 1; }));
   EXPECT_LT(written, size_t{256} << 20) << "nothing holds the server back";
 }
 
@@ -353,7 +344,7 @@ TEST(Gate, TurnsAwayClientsBeyondItsConnections) {
   EXPECT_EQ(dial(service.address()).read(1), "") << "the sixth hears at once that it is turned away";
   EXPECT_EQ(service.gate().stats().turned_away_full, 1u);
   clients.pop_back();
-  ASSERT_TRUE(within(kLimit, [&] { return service.gate().stats().open_now == 4; }));
+  ASSERT_TRUE(wait_until(kLimit, [&] { return service.gate().stats().open_now == 4; }));
   const Socket next = dial(service.address());
   next.write("y");
   EXPECT_EQ(next.read(1), "y");
@@ -445,11 +436,11 @@ TEST(Gate, Seen3APortIsServedAfterMoreConnectionsThanDescriptors) {
     EXPECT_LT(served, 64);
     clients.clear();
     // The gate learns of 200 ends; then a new client is served.
-    EXPECT_TRUE(within(kLimit,
-                       [&] {
-                         const Socket next = dial(process.address());
-                         return next.is_connected() && next.write("y") && next.read(1) == "y";
-                       }))
+    EXPECT_TRUE(wait_until(kLimit,
+                           [&] {
+                             const Socket next = dial(process.address());
+                             return next.is_connected() && next.write("y") && next.read(1) == "y";
+                           }))
         << "round " << round;
   }
 }
@@ -551,10 +542,10 @@ TEST(Gate, StopsTwiceAndWhileBytesFlow) {
     }
     done = true;
   });
-  EXPECT_TRUE(within(kLimit, [&] { return service.gate().stats().bytes_out > 10'000; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.gate().stats().bytes_out > 10'000; }));
   service.gate().stop();
   service.gate().stop();
-  EXPECT_TRUE(within(kLimit, [&] { return done.load(); }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return done.load(); }));
   client.join();
   EXPECT_FALSE(dial(service.address()).is_connected());
   EXPECT_EQ(service.gate().stats().open_now, 0u);
@@ -571,7 +562,7 @@ TEST(Gate, WhatTheServerWroteBeforeTheStopArrives) {
     });
     const Socket client = dial(service.address());
     ASSERT_TRUE(client.write("x"));
-    ASSERT_TRUE(within(kLimit, [&] { return written.load(); }));
+    ASSERT_TRUE(wait_until(kLimit, [&] { return written.load(); }));
     service.gate().stop();
     ASSERT_EQ(client.read_to_the_end().size(), 20'000u) << "round " << round;
   }
@@ -583,7 +574,7 @@ TEST(Gate, OpenConnectionsGoOnWhenItListensNoMore) {
   ASSERT_TRUE(client.write("x"));
   ASSERT_EQ(client.read(1), "x");
   service.gate().stop_listening();
-  EXPECT_TRUE(within(kLimit, [&] { return !dial(service.address()).is_connected(); }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return !dial(service.address()).is_connected(); }));
   ASSERT_TRUE(client.write("y"));
   EXPECT_EQ(client.read(1), "y");
 }
@@ -602,7 +593,7 @@ TEST(GateHttp2, TheServerNeverHearsOfAnotherProtocol) {
   Service service({"127.0.0.1:0"}, {}, echo);
   Http2Attack browser(service.address());
   browser.send("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_TRUE(browser.closes_within(kLimit));
+  EXPECT_TRUE(browser.closes_testing::wait_until(kLimit));
   EXPECT_EQ(service.handed_over(), 0);
   EXPECT_EQ(service.gate().stats().closed_by_guard[static_cast<size_t>(Cause::kNotHttp2)], 1u);
 }
@@ -625,15 +616,15 @@ TEST(GateHttp2, AConnectionThatTheServerHeardOfAndTheGuardClosesCostsNewOnes) {
     Http2Attack attacker(service.address());
     attacker.send(c.words);
     if (c.words == hello) {
-      EXPECT_TRUE(within(kLimit, [&] { return service.handed_over() == 1; }));
+      EXPECT_TRUE(wait_until(kLimit, [&] { return service.handed_over() == 1; }));
       for (int i = 0; i < 200; ++i) attacker.send(testing::http2::settings());  // more than may come at once
     }
-    EXPECT_TRUE(attacker.closes_within(kLimit));
+    EXPECT_TRUE(attacker.closes_testing::wait_until(kLimit));
     std::vector<Socket> clients;
     for (int i = 0; i < 3; ++i) clients.push_back(dial(service.address()));
     const auto paused = [&] { return service.gate().stats().accept_pauses > 0; };
     const auto all = [&] { return service.gate().stats().accepted == 4; };
-    EXPECT_TRUE(within(kLimit, [&] { return paused() || all(); }));
+    EXPECT_TRUE(wait_until(kLimit, [&] { return paused() || all(); }));
     EXPECT_EQ(paused(), c.pauses) << c.words;
   }
 }
@@ -645,10 +636,10 @@ void close_attackers(Service& service, int count) {
   for (int i = 0; i < count; ++i) {
     Http2Attack attacker(service.address());
     attacker.send(testing::http2::preface() + testing::http2::settings());
-    ASSERT_TRUE(within(2s, [&] { return service.handed_over() == i + 1; }))
+    ASSERT_TRUE(wait_until(2s, [&] { return service.handed_over() == i + 1; }))
         << "attacker " << i << " waits to be let in";
     attacker.send(settings);
-    EXPECT_TRUE(attacker.closes_within(kLimit));
+    EXPECT_TRUE(attacker.closes_testing::wait_until(kLimit));
   }
 }
 
@@ -675,7 +666,7 @@ TEST(GateHttp2, WhileMoreAreClosedThanPayATenthOfTheBurstComesAtOnce) {
   EXPECT_EQ(service.gate().stats().accept_pauses, 0u);
   std::vector<Socket> clients;
   for (int i = 0; i < 60; ++i) clients.push_back(dial(service.address()));
-  EXPECT_TRUE(within(kLimit, [&] { return service.gate().stats().accept_pauses > 0; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.gate().stats().accept_pauses > 0; }));
   EXPECT_EQ(service.gate().stats().accepted, 3u + 40u) << "a tenth of 400";
 }
 
@@ -686,11 +677,11 @@ TEST(GateHttp2, WhoSaysNothingGivesWayToOthersWhereAllPlacesAreTaken) {
   Service service({"127.0.0.1:0"}, limits, echo);
   std::vector<Socket> silent;
   for (int i = 0; i < 3; ++i) silent.push_back(dial(service.address()));
-  ASSERT_TRUE(within(kLimit, [&] { return service.gate().stats().open_now == 3; }));
-  std::this_thread::sleep_for(300ms);
+  ASSERT_TRUE(wait_until(kLimit, [&] { return service.gate().stats().open_now == 3; }));
+  let_pass(300ms);
   Http2Attack client(service.address());
   client.send(testing::http2::preface() + testing::http2::settings());
-  EXPECT_TRUE(within(kLimit, [&] { return service.handed_over() == 1; }));
+  EXPECT_TRUE(wait_until(kLimit, [&] { return service.handed_over() == 1; }));
   EXPECT_EQ(silent[0].read(1), "") << "the one that was here longest";
 }
 
@@ -703,10 +694,10 @@ TEST(GateHttp2, APrefaceInPiecesArrivesWhole) {
       const Socket client = dial(service.address());
       for (size_t at = 0; at < words.size(); at += piece) {
         ASSERT_TRUE(client.write(std::string_view(words).substr(at, piece)));
-        std::this_thread::sleep_for(1ms);
+        let_pass(1ms);
       }
       client.end_writing();
-      EXPECT_TRUE(within(kLimit, [&] { return service.served() == 1; }));
+      EXPECT_TRUE(wait_until(kLimit, [&] { return service.served() == 1; }));
     }
     EXPECT_EQ(arrived, words) << "pieces of " << piece;
   }
@@ -723,7 +714,7 @@ TEST(GateHttp2, AClientThatIsTooFastIsReadMoreSlowlyAndLosesNothing) {
     const Socket client = dial(service.address());
     EXPECT_TRUE(client.write(words));
     client.end_writing();
-    EXPECT_TRUE(within(kLimit, [&] { return service.served() == 1; }));
+    EXPECT_TRUE(wait_until(kLimit, [&] { return service.served() == 1; }));
     EXPECT_GT(service.gate().stats().slowed_down, 0u);
   }
   EXPECT_TRUE(arrived == words);

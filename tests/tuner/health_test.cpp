@@ -14,20 +14,13 @@
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/server.h"
 
+#include "tests/support/wait_until.h"
+
 namespace tuner {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
-
-bool within(std::chrono::seconds limit, const std::function<bool()>& so) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!so()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(20ms);
-  }
-  return true;
-}
 
 TEST(JudgeHealth, NamesWhatIsWrong) {
   const HealthFacts well{.now_ms = 100'000,
@@ -125,26 +118,26 @@ class HealthOfADaemon : public ::testing::Test {
 
 TEST_F(HealthOfADaemon, ServesThroughItsOwnSocket) {
   watch();
-  EXPECT_TRUE(within(20s, [&] { return health_->ready().ready; })) << health_->ready().reason;
+  EXPECT_TRUE(wait_until(20s, [&] { return health_->ready().ready; })) << health_->ready().reason;
   for (const char* service : {"", "tuner.v1.Workers", "tuner.v1.Jobs"})
-    EXPECT_TRUE(within(20s, [&] { return asked(address(), service) == 1; })) << service;
+    EXPECT_TRUE(wait_until(20s, [&] { return asked(address(), service) == 1; })) << service;
   EXPECT_EQ(asked(address(), "tuner.v1.Nothing"), 0) << "unknown services are NOT_FOUND";
 }
 
 // The process lives, its threads turn, its open connections work; only nobody new gets in.
 TEST_F(HealthOfADaemon, IsNotReadyWhenNobodyGetsIn) {
   watch();
-  ASSERT_TRUE(within(20s, [&] { return health_->ready().ready; })) << health_->ready().reason;
+  ASSERT_TRUE(wait_until(20s, [&] { return health_->ready().ready; })) << health_->ready().reason;
   ASSERT_TRUE(channel_->WaitForConnected(std::chrono::system_clock::now() + 20s));
   server_->stop_listening();
-  ASSERT_TRUE(within(30s, [&] { return !health_->ready().ready; }));
+  ASSERT_TRUE(wait_until(30s, [&] { return !health_->ready().ready; }));
   EXPECT_THAT(health_->ready().reason, HasSubstr("its own socket has not answered for"));
 }
 
 TEST_F(HealthOfADaemon, TheProbeSaysWhoDoesNotAnswer) {
   EXPECT_TRUE(probe_daemon({.address = address()}, 20'000).is_ok());
   server_->stop_listening();
-  EXPECT_TRUE(within(20s, [&] { return !probe_daemon({.address = address()}, 1'000).is_ok(); }));
+  EXPECT_TRUE(wait_until(20s, [&] { return !probe_daemon({.address = address()}, 1'000).is_ok(); }));
 }
 
 }  // namespace

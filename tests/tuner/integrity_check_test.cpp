@@ -5,6 +5,7 @@
 
 #include "db/sqlite/sqlite.h"
 #include "tests/db/store_fixture.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -21,9 +22,7 @@ class IntegrityCheckTest : public ::testing::Test {
   }
   // Of the first check after `checks`.
   static IntegrityCheck::Found next(const IntegrityCheck& check, int64_t checks) {
-    const auto end = std::chrono::steady_clock::now() + 60s;
-    while (check.found().checks <= checks && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(5ms);
+    wait_until(60s, [&] { return check.found().checks > checks; });
     return check.found();
   }
 
@@ -50,7 +49,7 @@ TEST_F(IntegrityCheckTest, EndsInTheMiddleOfARestOrBeforeItHasBegun) {
   {
     // After one page it rests for an hour or more.
     const IntegrityCheck rests(*store_, {.first = 0ms, .every = 24h, .share = 1e-8});
-    std::this_thread::sleep_for(100ms);
+    let_pass(100ms);
     EXPECT_EQ(rests.found().checks, 0);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 30min) << "else it would have waited for a rest to end";

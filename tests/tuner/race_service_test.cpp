@@ -7,6 +7,7 @@
 
 #include "proto/convert.h"
 #include "tests/db/resolve_fixture.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/analytic_task.h"
 #include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
@@ -97,8 +98,7 @@ class Daemon {
     return state != JobState::kQueued && state != JobState::kRunning;
   }
   bool wait_for_end() const {
-    for (int i = 0; i < 1000 && !ended(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return ended();
+    return wait_until(std::chrono::seconds(30), [&] { return ended(); });
   }
   std::string events() const {
     std::string all;
@@ -299,7 +299,7 @@ TEST(RaceService, Seen7ARaceOutlivesItsDaemonAndItsWorkersResultCounts) {
   daemon.restart();
   EXPECT_THAT(daemon.store->open_races("j1").value(), SizeIs(1));
   // Long enough for a daemon that publishes what it has: the worker is not back yet.
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  let_pass(std::chrono::milliseconds(400));
   EXPECT_THAT(daemon.events(), ::testing::Not(HasSubstr("is tuned")));
   const std::string again = daemon.enter("w1", true);
   EXPECT_EQ(daemon.sync(holding(race, v1::RUNNING), again, /*slots=*/4, /*wait_ms=*/300).leases_size(), 0)

@@ -67,7 +67,9 @@ class Daemon {
     limit(context);
     return jobs->Submit(&context, request, reply);
   }
-  grpc::Status watch(const std::string& job, std::vector<v1::JobEvent>* events, int64_t after = 0) {
+  // `began`: set once the daemon answers.
+  grpc::Status watch(const std::string& job, std::vector<v1::JobEvent>* events, int64_t after = 0,
+                     std::atomic<bool>* began = nullptr) {
     v1::WatchRequest request;
     request.set_job_id(job);
     request.set_after_seq(after);
@@ -75,7 +77,10 @@ class Daemon {
     limit(context);
     const auto reader = jobs->Watch(&context, request);
     v1::JobEvent event;
-    while (reader->Read(&event)) events->push_back(event);
+    while (reader->Read(&event)) {
+      events->push_back(event);
+      if (began != nullptr) *began = true;
+    }
     return reader->Finish();
   }
   std::string register_worker(const std::string& id, const std::string& incarnation,

@@ -10,6 +10,7 @@
 
 #include "proto/grpc_status.h"
 #include "tests/support/http2_attack.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/served_daemon.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/client/job_list.h"
@@ -285,9 +286,10 @@ TEST(Service, StoppingEndsWaitingCallsSoonAndTellsTheWatcherWhy) {
   v1::SubmitReply reply;
   ASSERT_TRUE(daemon.submit(&reply, 16, "r1").ok());
   grpc::Status ended;
+  std::atomic<bool> watching{false};
   std::thread watcher([&] {
     std::vector<v1::JobEvent> events;
-    ended = daemon.watch("j1", &events);
+    ended = daemon.watch("j1", &events, 0, &watching);
   });
   const std::string session =
       daemon.register_worker("w1", "1", "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1");
@@ -299,7 +301,7 @@ TEST(Service, StoppingEndsWaitingCallsSoonAndTellsTheWatcherWhy) {
     EXPECT_EQ(daemon.sync(request, &told).error_code(), grpc::StatusCode::UNAVAILABLE)
         << "it is to try again";
   });
-  std::this_thread::sleep_for(300ms);
+  ASSERT_TRUE(wait_until(30s, [&] { return watching && daemon.coordinator->metrics().syncs_waiting == 1; }));
   daemon.coordinator->stop("the host command has ended");
   daemon.server->stop();
   watcher.join();
@@ -412,10 +414,8 @@ TEST(Service, AnnouncesHowMuchOneConnectionMayHave) {
   Daemon daemon(folder.file("db"));
   testing::http2::Http2Attack client(daemon.server->addresses()[0]);
   client.send(testing::http2::preface() + testing::http2::settings());
-  for (int i = 0; i < 500 && client.received().size() < 9; ++i) {
-    std::this_thread::sleep_for(10ms);
-    ASSERT_FALSE(client.is_closed());
-  }
+  ASSERT_TRUE(wait_until(30s, [&] { return client.received().size() >= 9 || client.is_closed(); }));
+  ASSERT_FALSE(client.is_closed());
   const auto byte = [&](size_t at) {
     return static_cast<uint32_t>(static_cast<uint8_t>(client.received().at(at)));
   };

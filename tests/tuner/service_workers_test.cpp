@@ -16,6 +16,8 @@
 
 #include "tests/tuner/served_daemon.h"
 
+#include "tests/support/wait_until.h"
+
 namespace tuner {
 namespace {
 
@@ -43,7 +45,7 @@ TEST(ServiceWorkers, ASyncWithoutWorkWaitsAndWorkEndsTheWait) {
   const std::string session = daemon.register_worker("w1", "1");
   EXPECT_EQ(daemon.lease(session, 4, 300).leases_size(), 0);
   std::thread later([&] {
-    std::this_thread::sleep_for(100ms);
+    let_pass(100ms);
     v1::SubmitReply reply;
     EXPECT_TRUE(daemon.submit(&reply, 16, "r1").ok());
   });
@@ -130,16 +132,12 @@ TEST(ServiceWorkers, Seen4ASecondProcessWithTheSameIdWaitsUntilTheFirstHasGone) 
     const grpc::Status refused = enter("2");
     ASSERT_EQ(refused.error_code(), grpc::StatusCode::ALREADY_EXISTS);
     EXPECT_THAT(refused.error_message(), HasSubstr("worker w1 is here already"));
-    std::this_thread::sleep_for(10ms);
+    let_pass(10ms);
   }
   context.TryCancel();  // the first one's connection closes
   waiting.join();
-  bool entered = false;
-  for (int i = 0; i < 500 && !entered; ++i) {
-    entered = enter("2").ok();
-    if (!entered) std::this_thread::sleep_for(10ms);
-  }
-  EXPECT_TRUE(entered) << "it takes over at once, long before a minute of silence";
+  EXPECT_TRUE(wait_until(30s, [&] { return enter("2").ok(); }))
+      << "it takes over at once, long before a minute of silence";
 }
 
 // Issue 18, "What was seen", 6: one worker with a full disk made trials terminal beside a healthy one.
@@ -170,7 +168,7 @@ TEST(ServiceWorkers, Seen6WhatOneWorkerCouldNotMeasureAnotherDoes) {
       }
     }
   });
-  for (int i = 0; i < 1000 && failed < 3; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(wait_until(30s, [&] { return failed >= 3; }));
   const FakeWorker healthy(daemon, "healthy");
   std::vector<v1::JobEvent> events;
   EXPECT_TRUE(daemon.watch("j1", &events).ok());
@@ -302,8 +300,7 @@ TEST(ServiceWorkers, Seen9ASyncWakesNobodyElse) {
       static_cast<void>(daemon.sync(request, &reply));  // until the daemon stops
     });
   const DaemonMetrics& metrics = daemon.coordinator->metrics();
-  for (int i = 0; i < 2'000 && metrics.syncs_waiting < kWaiting; ++i) std::this_thread::sleep_for(10ms);
-  ASSERT_EQ(metrics.syncs_waiting, kWaiting);
+  ASSERT_TRUE(wait_until(30s, [&] { return metrics.syncs_waiting == kWaiting; }));
   const uint64_t answered = metrics.syncs_answered.value();
   const std::string session = daemon.register_worker("busy", "1");
   for (int i = 0; i < kSyncs; ++i) EXPECT_EQ(daemon.lease(session, 1, /*wait_ms=*/1).leases_size(), 0);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
 #include "tuner/daemon/rooms/job_news.h"
@@ -133,8 +134,7 @@ TEST_F(StoreTrouble, IsToldToWhoeverWatchesOnceAndItsEndToo) {
                     .is_ok());
   });
   const auto wait_for = [&](const char* text) {
-    for (int i = 0; i < 2'000 && count(text) == 0; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    wait_until(std::chrono::seconds(30), [&] { return count(text) > 0; });
     EXPECT_EQ(count(text), 1) << text;
   };
   wait_for("results cannot be stored");

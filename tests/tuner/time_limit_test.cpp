@@ -16,6 +16,8 @@
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/tables/time_limit.h"
 
+#include "tests/support/wait_until.h"
+
 namespace tuner {
 namespace {
 
@@ -177,7 +179,7 @@ class Daemon {
         clock.pass(50);  // nothing else moves it
       }
       if (reply.leases_size() == 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        let_pass(std::chrono::milliseconds(1));
         clock.pass(idle_ms);
       }
     }

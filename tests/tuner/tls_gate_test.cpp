@@ -28,6 +28,7 @@
 #include "tests/random_seed.h"
 #include "tests/support/http2_attack.h"
 #include "tests/support/tls_client.h"
+#include "tests/support/wait_until.h"
 #include "tuner/identity/certificates.h"
 #include "tuner/transport/gate.h"
 #include "tuner/transport/peer_book.h"
@@ -45,16 +46,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kWho[] = "who am I?";
 constexpr char kSync[] = "/tuner.v1.Workers/Sync";
-
-template <class Condition>
-bool within(std::chrono::milliseconds limit, Condition condition) {
-  const auto end = Clock::now() + limit;
-  while (!condition()) {
-    if (Clock::now() > end) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
 
 // A farm's authority, and what it has signed.
 struct Farm {
@@ -77,7 +68,8 @@ class Workers final : public v1::Workers::Service {
     return grpc::Status::OK;
   }
   grpc::Status Sync(grpc::ServerContext* context, const v1::SyncRequest* request, v1::SyncReply*) override {
-    within(std::chrono::milliseconds(request->wait_ms()), [&] { return stopping || context->IsCancelled(); });
+    wait_until(std::chrono::milliseconds(request->wait_ms()),
+               [&] { return stopping || context->IsCancelled(); });
     return grpc::Status::OK;
   }
   std::string last_name() {
@@ -153,7 +145,7 @@ class Service {
   }
   uint64_t closed_for(Cause cause) const { return stats().closed_by_guard[static_cast<size_t>(cause)]; }
   bool becomes_empty() {
-    return within(30s, [&] { return stats().open_now == 0; });
+    return wait_until(30s, [&] { return stats().open_now == 0; });
   }
 
   std::unique_ptr<TlsServer> tls;
@@ -240,7 +232,7 @@ TEST(TlsIdentity, OfAWorkerArrivesWithItsCalls) {
   }
   const std::string name = service.workers.last_name();
   EXPECT_NE(name, "");
-  EXPECT_TRUE(within(10s, [&] { return !service.gate().peer(name); })) << "it has left";
+  EXPECT_TRUE(wait_until(10s, [&] { return !service.gate().peer(name); })) << "it has left";
 }
 
 // Who can foretell the next names could take them, and nobody would be let in any more.
@@ -331,7 +323,7 @@ TEST(TlsHandshake, TlsOnAPlainPortIsClosed) {
   Service service(farm);
   TlsClient client(service.plain_address(), {});
   EXPECT_FALSE(client.shake_hands());
-  EXPECT_TRUE(client.closes_within(10s));
+  EXPECT_TRUE(client.closes_testing::wait_until(10s));
   EXPECT_EQ(service.closed_for(Cause::kNotHttp2), 1u);
 }
 
@@ -341,7 +333,7 @@ TEST(TlsHandshake, OlderVersionsAreRefused) {
   TlsClient client(service.address(), {.only_tls12 = true});
   EXPECT_FALSE(client.shake_hands());
   EXPECT_THAT(client.fault(), HasSubstr("protocol version"));
-  EXPECT_TRUE(client.closes_within(10s));
+  EXPECT_TRUE(client.closes_testing::wait_until(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
 }
 
@@ -351,7 +343,7 @@ TEST(TlsHandshake, OnlyHttp2IsSpoken) {
   TlsClient other(service.address(), {.protocol = "http/1.1"});
   EXPECT_FALSE(other.shake_hands());
   EXPECT_THAT(other.fault(), HasSubstr("no application protocol"));
-  EXPECT_TRUE(other.closes_within(10s));
+  EXPECT_TRUE(other.closes_testing::wait_until(10s));
   TlsClient same(service.address(), {});
   EXPECT_TRUE(same.shake_hands()) << same.fault();
   EXPECT_EQ(same.protocol(), "h2");
@@ -359,7 +351,7 @@ TEST(TlsHandshake, OnlyHttp2IsSpoken) {
   TlsClient none(service.address(), {.protocol = ""});
   EXPECT_TRUE(none.shake_hands()) << none.fault();
   EXPECT_TRUE(none.send("GET / HTTP/1.1\r\n\r\n"));
-  EXPECT_TRUE(none.closes_within(10s));
+  EXPECT_TRUE(none.closes_testing::wait_until(10s));
   EXPECT_EQ(service.closed_for(Cause::kNotHttp2), 1u);
 }
 
@@ -374,7 +366,7 @@ TEST(TlsHandshake, ASilentClientIsClosed) {
   const Log log;
   Service service(farm, short_handshake());
   http2::Http2Attack silent(service.address());
-  EXPECT_TRUE(silent.closes_within(10s));
+  EXPECT_TRUE(silent.closes_testing::wait_until(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
   EXPECT_EQ(service.stats().handshakes, 0u);
   EXPECT_THAT(log.text(), HasSubstr("is closed: TLS: no handshake within 500 ms"));
@@ -385,7 +377,7 @@ TEST(TlsHandshake, ASlowOneIsClosedAtTheSameTime) {
   Service service(farm, short_handshake());
   TlsClient client(service.address(), {.bytes_at_once = 1, .pause = 10ms});
   EXPECT_FALSE(client.shake_hands()) << "its first message has more than 200 bytes";
-  EXPECT_TRUE(client.closes_within(10s));
+  EXPECT_TRUE(client.closes_testing::wait_until(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
 }
 
@@ -396,7 +388,7 @@ TEST(TlsHandshake, AfterItThePrefaceIsDue) {
   Service service(farm, limits);
   TlsClient client(service.address(), {});
   ASSERT_TRUE(client.shake_hands()) << client.fault();
-  EXPECT_TRUE(client.closes_within(10s));
+  EXPECT_TRUE(client.closes_testing::wait_until(10s));
   EXPECT_EQ(service.closed_for(Cause::kHandshake), 1u);
 }
 
@@ -459,10 +451,10 @@ TEST(TlsBytes, ThirtyTwoNewKeysAreFreeAndTheNextOneEndsTheConnection) {
   ASSERT_TRUE(client.shake_hands()) << client.fault();
   ASSERT_TRUE(client.send(http2::preface() + http2::settings()));
   ASSERT_TRUE(client.ask_for_keys(32));
-  EXPECT_FALSE(client.closes_within(50ms));
+  EXPECT_FALSE(client.closes_testing::wait_until(50ms));
   EXPECT_EQ(service.stats().closed_tls, 0u);
   ASSERT_TRUE(client.ask_for_keys(1));
-  EXPECT_TRUE(client.closes_within(10s));
+  EXPECT_TRUE(client.closes_testing::wait_until(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
 }
 
@@ -503,7 +495,7 @@ TEST(TlsBytes, DamagedOnesEndTheConnection) {
                                          .bytes_at_once = 1 + random() % 500,
                                          .damage_at = at});
     const bool is_answered = client.shake_hands() && client.send(request) && client.receives("it works", 10s);
-    EXPECT_TRUE(is_answered || client.closes_within(10s));
+    EXPECT_TRUE(is_answered || client.closes_testing::wait_until(10s));
     if (at >= client.sent_bytes()) continue;  // what was sent was shorter
     ++damaged;
     answered += is_answered ? 1 : 0;
@@ -514,7 +506,7 @@ TEST(TlsBytes, DamagedOnesEndTheConnection) {
     EXPECT_GT(damaged, 75);
   }
   EXPECT_TRUE(honest.echo().ok());
-  EXPECT_TRUE(within(10s, [&] { return service.stats().open_now == 1; }));
+  EXPECT_TRUE(wait_until(10s, [&] { return service.stats().open_now == 1; }));
 }
 
 TEST(TlsRenewal, OpenConnectionsGoOnAndNewOnesMeetTheNewCertificate) {
@@ -586,7 +578,7 @@ class EchoService {
         if (sent > 0)
           at += sent;
         else if (errno == EAGAIN)
-          std::this_thread::sleep_for(1ms);
+          let_pass(1ms);
         else
           break;
       }
@@ -613,7 +605,7 @@ TEST(TlsEnds, AfterTheClientsEndTheServersLastWordsStillCome) {
   ASSERT_TRUE(client.shake_hands()) << client.fault();
   ASSERT_TRUE(client.send(std::string(300'000, 'x') + "end"));
   ASSERT_TRUE(client.end());
-  EXPECT_TRUE(client.closes_within(10s));
+  EXPECT_TRUE(client.closes_testing::wait_until(10s));
   EXPECT_EQ(client.received().size(), 300'006u);
   EXPECT_TRUE(client.received().ends_with("endbye"));
   EXPECT_TRUE(client.has_ended()) << "the end is said, not just the socket closed";
@@ -629,7 +621,7 @@ TEST(TlsEnds, BothEndsMayCloseWithoutAWord) {
     ASSERT_TRUE(client.send("hello"));
     EXPECT_TRUE(client.receives("hello", 10s));
   }
-  EXPECT_TRUE(within(10s, [&] { return service.gate().stats().open_now == 0; }));
+  EXPECT_TRUE(wait_until(10s, [&] { return service.gate().stats().open_now == 0; }));
   EXPECT_EQ(service.gate().stats().closed_tls, 0u);
 }
 
@@ -647,7 +639,7 @@ TEST(TlsEnds, ManyConnectionsAtOnce) {
     }
   });
   // The last message of a handshake is the client's.
-  EXPECT_TRUE(within(30s, [&] { return service.stats().handshakes == kThreads * kEach; }));
+  EXPECT_TRUE(wait_until(30s, [&] { return service.stats().handshakes == kThreads * kEach; }));
   EXPECT_EQ(service.stats().open_now, uint64_t{kThreads * kEach});
   for (const auto& client : clients) EXPECT_FALSE(client->is_closed());
   clients.clear();
@@ -665,7 +657,7 @@ TEST(TlsGuard, RapidResetIsClosedAndOthersAreServed) {
     ASSERT_TRUE(attacker.send(http2::preface() + http2::settings()));
     for (uint32_t stream = 1; stream < 2'000'000; stream += 2)
       if (!attacker.send(http2::headers(stream, kSync, false) + http2::reset(stream))) break;
-    EXPECT_TRUE(attacker.closes_within(15s));
+    EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
     EXPECT_TRUE(honest.echo().ok());
   }
   EXPECT_EQ(service.closed_for(Cause::kResets) + service.closed_for(Cause::kSharedResets), 3u);
@@ -680,7 +672,7 @@ TEST(TlsGuard, RequestsWithoutEndAreClosed) {
   ASSERT_TRUE(attacker.send(http2::preface() + http2::settings()));
   for (uint32_t stream = 1; stream < 2'000'000; stream += 2)
     if (!attacker.send(http2::headers(stream, kSync, false))) break;
-  EXPECT_TRUE(attacker.closes_within(15s));
+  EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
   EXPECT_EQ(service.closed_for(Cause::kOpenRequests), 1u);
 }
 
@@ -696,7 +688,7 @@ TEST(TlsGuard, AClientThatDoesNotReadIsClosedAndHoldsLittle) {
   // What comes back fills all buffers on its way, then nothing is taken any more.
   for (int i = 0; i < 2'000 && client.send(std::string(256 << 10, 'x')); ++i)
     most_buffers = std::max(most_buffers, service.gate().stats().buffers);
-  EXPECT_TRUE(within(20s, [&] { return service.gate().stats().open_now == 0; }));
+  EXPECT_TRUE(wait_until(20s, [&] { return service.gate().stats().open_now == 0; }));
   EXPECT_EQ(service.gate().stats().closed_slow_reader, 1u);
   EXPECT_LE(most_buffers, 2u);
 }

@@ -62,6 +62,7 @@
 #include "tests/measure_server/fake_cuda/fake_queue.h"
 #include "tests/measure_server/fake_cuda/fake_settings.h"
 #include "tests/support/software_tensor_map.h"
+#include "tests/support/wait_until.h"
 
 namespace {
 
@@ -129,7 +130,7 @@ void be_slow_when_cold() {
   const char* slow = setting("TUNER_FAKE_CUDA_SLOW");
   const char* colon = slow != nullptr ? std::strchr(slow, ':') : nullptr;
   if (colon == nullptr || access(colon + 1, F_OK) == 0) return;
-  std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int64_t>(1000 * std::atof(slow))));
+  tuner::let_pass(std::chrono::milliseconds(static_cast<int64_t>(1000 * std::atof(slow))));
   make_file(colon + 1);
 }
 
