@@ -234,8 +234,7 @@ TEST(GateGrpc, ARequestThatTheServerEndsIsNotOpenForEver) {
   client.send(http2::preface() + http2::settings());
   for (uint32_t stream = 1; stream < 100; stream += 2)
     ASSERT_TRUE(client.send(http2::headers(stream, "/no/such/call", false)));
-  EXPECT_FALSE(client.closes_testing::wait_until(2'500ms))
-      << "what the guard believes to be open would be too late";
+  EXPECT_FALSE(client.closes_within(2'500ms)) << "what the guard believes to be open would be too late";
   EXPECT_EQ(service.closed_by_guard(), 0u);
 }
 
@@ -342,7 +341,7 @@ int attack(const std::string& address, const std::function<void(http2::Http2Atta
     http2::Http2Attack attacker(address);
     attacker.send(http2::preface() + http2::settings());
     once(attacker);
-    EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
+    EXPECT_TRUE(attacker.closes_within(15s));
     if (attacker.is_closed()) ++closed;
   }
   return closed;
@@ -389,7 +388,7 @@ TEST(GateGrpc, RequestsThatDripAreClosed) {
   attacker.send(http2::preface() + http2::settings());
   for (uint32_t stream = 1; stream < 200; stream += 2)
     ASSERT_TRUE(attacker.send(http2::headers(stream, kSync, false) + http2::data(stream, "x", false)));
-  EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
+  EXPECT_TRUE(attacker.closes_within(15s));
   EXPECT_EQ(service.closed_for(Cause::kSlowRequest), 1u);
   EXPECT_EQ(honest.failed(), 0);
 }

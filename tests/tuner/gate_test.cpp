@@ -593,13 +593,13 @@ TEST(GateHttp2, TheServerNeverHearsOfAnotherProtocol) {
   Service service({"127.0.0.1:0"}, {}, echo);
   Http2Attack browser(service.address());
   browser.send("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_TRUE(browser.closes_testing::wait_until(kLimit));
+  EXPECT_TRUE(browser.closes_within(kLimit));
   EXPECT_EQ(service.handed_over(), 0);
   EXPECT_EQ(service.gate().stats().closed_by_guard[static_cast<size_t>(Cause::kNotHttp2)], 1u);
 }
 
-// Who is closed and comes back at once would otherwise have the server begin a connection each time. Who never got that
-// far costs it nothing, and nobody pays for that.
+// Who is closed and comes back at once would otherwise have the server begin a connection each time. Who
+// never got that far costs it nothing, and nobody pays for that.
 TEST(GateHttp2, AConnectionThatTheServerHeardOfAndTheGuardClosesCostsNewOnes) {
   const std::string hello = testing::http2::preface() + testing::http2::settings();
   struct Case {
@@ -619,7 +619,7 @@ TEST(GateHttp2, AConnectionThatTheServerHeardOfAndTheGuardClosesCostsNewOnes) {
       EXPECT_TRUE(wait_until(kLimit, [&] { return service.handed_over() == 1; }));
       for (int i = 0; i < 200; ++i) attacker.send(testing::http2::settings());  // more than may come at once
     }
-    EXPECT_TRUE(attacker.closes_testing::wait_until(kLimit));
+    EXPECT_TRUE(attacker.closes_within(kLimit));
     std::vector<Socket> clients;
     for (int i = 0; i < 3; ++i) clients.push_back(dial(service.address()));
     const auto paused = [&] { return service.gate().stats().accept_pauses > 0; };
@@ -639,7 +639,7 @@ void close_attackers(Service& service, int count) {
     ASSERT_TRUE(wait_until(2s, [&] { return service.handed_over() == i + 1; }))
         << "attacker " << i << " waits to be let in";
     attacker.send(settings);
-    EXPECT_TRUE(attacker.closes_testing::wait_until(kLimit));
+    EXPECT_TRUE(attacker.closes_within(kLimit));
   }
 }
 

@@ -1,5 +1,5 @@
-// A config that kills workers: found out on the farm, known to every job, also after a restart. And the office of
-// losses alone.
+// A config that kills workers: found out on the farm, known to every job, also after a restart. And the
+// office of losses alone.
 #include <gmock/gmock.h>
 #include <spdlog/spdlog.h>
 
@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "db/death.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/farm_room.h"
 #include "tuner/daemon/rooms/loss_office.h"
@@ -259,17 +260,15 @@ class MeasureAgainAlone : public testing::FarmRoom {
 
 TEST_F(MeasureAgainAlone, ARerunIsLeasedAnsweredAndStoredNowhere) {
   const std::jthread worker([&] {
-    for (int i = 0; i < 6'000; ++i) {
-      {
-        const Locked farm(farm_);
-        if (const LeaseTable::Trial* const lease = farm->leases.find(trial_)) {
-          MeasureRecord record{.trial_id = trial_, .attempt = lease->attempt + 1, .run_ns = {700}};
-          EXPECT_TRUE(farm->reruns.take(record));
-          return news_.notify();
-        }
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    EXPECT_TRUE(wait_until(std::chrono::seconds(60), [&] {
+      const Locked farm(farm_);
+      const LeaseTable::Trial* const lease = farm->leases.find(trial_);
+      if (lease == nullptr) return false;
+      MeasureRecord record{.trial_id = trial_, .attempt = lease->attempt + 1, .run_ns = {700}};
+      EXPECT_TRUE(farm->reruns.take(record));
+      news_.notify();
+      return true;
+    }));
   });
   v1::MeasureRecord reply;
   const Status status = rerun([] { return false; }, &reply);

@@ -4,19 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <numeric>
-#include <thread>
 
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
 #include "tests/tuner/search_room.h"
-#include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/tables/time_limit.h"
-
-#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -38,7 +32,7 @@ class WorkClock final : public Clock {
   void pass(int64_t ms) { now_ += ms; }
 
  private:
-  std::atomic<int64_t> now_{1'000};
+  int64_t now_ = 1'000;
 };
 
 std::string key_of(int task) {
@@ -99,7 +93,8 @@ TEST_F(TimeShares, HowLongRacesGoOnAfterTheirLimitIsLearnedFromThoseThatUsedItUp
   EXPECT_DOUBLE_EQ(limit.race_limit_s(1, 1, false, 100, at_s(50)), 10 - 1.0);
 }
 
-// A daemon with one worker that has one slot. A trial takes `trial_ms`, a heat of a race `heat_ms`.
+// A daemon that is turned by hand, with one worker that has one slot. A trial takes `trial_ms`, a heat of a
+// race `heat_ms`, and whatever else happens takes no time.
 class Daemon {
  public:
   Daemon(int64_t trial_ms, int64_t heat_ms, bool races = true)
@@ -114,6 +109,7 @@ class Daemon {
   }
   void start() {
     CoordinatorOptions options;
+    options.by_hand = true;
     options.resume_jobs = true;
     options.make_space = [](const JobRow::Task&) { return analytic_space(6); };
     options.check_task = [](const JobRow::Task&) { return Status::ok(); };
@@ -146,11 +142,6 @@ class Daemon {
       ADD_FAILURE() << "it does not end";
       return 0;
     }
-    // The store knows it a moment before the coordinator does.
-    v1::WatchRequest watch;
-    watch.set_job_id("j1");
-    const auto read = [](const v1::JobEvent&) { return true; };
-    EXPECT_TRUE(coordinator->watch(watch, read, [] { return false; }).is_ok());
     return took_s;
   }
   // Works for so long, or until it has ended.
@@ -170,18 +161,14 @@ class Daemon {
     for (int i = 0; i < 20'000 && !ended() && worked_s() < most_s; ++i) {
       request.set_session(entered.session());
       request.set_free_slots(1);
-      v1::SyncReply reply;
-      EXPECT_TRUE(testing::sync_now(*coordinator, request, &reply).is_ok());
+      const v1::SyncReply reply = sync(request);
       request.Clear();
       for (const v1::Lease& lease : reply.leases()) answer(lease, request);
       if (!unfit_.empty()) {
         request.set_unfit(unfit_);
         clock.pass(50);  // nothing else moves it
       }
-      if (reply.leases_size() == 0) {
-        let_pass(std::chrono::milliseconds(1));
-        clock.pass(idle_ms);
-      }
+      if (reply.leases_size() == 0) clock.pass(kIdleMs);
     }
     return worked_s();
   }
@@ -208,11 +195,22 @@ class Daemon {
   std::unique_ptr<Store> store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   std::unique_ptr<Coordinator> coordinator;
   bool all_fail = false;
-  int64_t idle_ms =
-      0;  // that pass while the worker has nothing: leases of before a restart run out by the clock
   bool no_room_for_races = false;  // the worker gives its first race back, and takes nothing more
 
  private:
+  static constexpr int64_t kIdleMs = 10;  // that pass while the worker has nothing
+
+  v1::SyncReply sync(const v1::SyncRequest& request) {
+    v1::SyncReply reply;
+    bool is_answered = false;
+    coordinator->sync(request, &reply, [&](const Status& status) {
+      EXPECT_TRUE(status.is_ok()) << status.message();
+      is_answered = true;
+    });
+    coordinator->turn();
+    EXPECT_TRUE(is_answered) << "a Sync that waits for nothing";
+    return reply;
+  }
   void answer(const v1::Lease& lease, v1::SyncRequest& request) {
     if (no_room_for_races && lease.finalists_size() > 0) {
       unfit_ = "the disk is full";
@@ -320,7 +318,6 @@ TEST(TimeLimit, C3GoesOnWhereItStoodAfterARestartOfTheDaemon) {
     ASSERT_FALSE(daemon.ended());
     daemon.clock.pass(60'000);
     daemon.restart();
-    daemon.idle_ms = 10;
   }
   const double left_s = daemon.work_to_the_end();
   EXPECT_LE(worked_s + left_s, 20);

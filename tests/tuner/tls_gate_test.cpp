@@ -1,5 +1,5 @@
-// TLS at the gate, with a real gRPC server behind it: who is let in with what identity, what a client may do wrong,
-// and that what holds without TLS holds with it.
+// TLS at the gate, with a real gRPC server behind it: who is let in with what identity, what a client may do
+// wrong, and that what holds without TLS holds with it.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -323,7 +323,7 @@ TEST(TlsHandshake, TlsOnAPlainPortIsClosed) {
   Service service(farm);
   TlsClient client(service.plain_address(), {});
   EXPECT_FALSE(client.shake_hands());
-  EXPECT_TRUE(client.closes_testing::wait_until(10s));
+  EXPECT_TRUE(client.closes_within(10s));
   EXPECT_EQ(service.closed_for(Cause::kNotHttp2), 1u);
 }
 
@@ -333,7 +333,7 @@ TEST(TlsHandshake, OlderVersionsAreRefused) {
   TlsClient client(service.address(), {.only_tls12 = true});
   EXPECT_FALSE(client.shake_hands());
   EXPECT_THAT(client.fault(), HasSubstr("protocol version"));
-  EXPECT_TRUE(client.closes_testing::wait_until(10s));
+  EXPECT_TRUE(client.closes_within(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
 }
 
@@ -343,7 +343,7 @@ TEST(TlsHandshake, OnlyHttp2IsSpoken) {
   TlsClient other(service.address(), {.protocol = "http/1.1"});
   EXPECT_FALSE(other.shake_hands());
   EXPECT_THAT(other.fault(), HasSubstr("no application protocol"));
-  EXPECT_TRUE(other.closes_testing::wait_until(10s));
+  EXPECT_TRUE(other.closes_within(10s));
   TlsClient same(service.address(), {});
   EXPECT_TRUE(same.shake_hands()) << same.fault();
   EXPECT_EQ(same.protocol(), "h2");
@@ -351,7 +351,7 @@ TEST(TlsHandshake, OnlyHttp2IsSpoken) {
   TlsClient none(service.address(), {.protocol = ""});
   EXPECT_TRUE(none.shake_hands()) << none.fault();
   EXPECT_TRUE(none.send("GET / HTTP/1.1\r\n\r\n"));
-  EXPECT_TRUE(none.closes_testing::wait_until(10s));
+  EXPECT_TRUE(none.closes_within(10s));
   EXPECT_EQ(service.closed_for(Cause::kNotHttp2), 1u);
 }
 
@@ -366,7 +366,7 @@ TEST(TlsHandshake, ASilentClientIsClosed) {
   const Log log;
   Service service(farm, short_handshake());
   http2::Http2Attack silent(service.address());
-  EXPECT_TRUE(silent.closes_testing::wait_until(10s));
+  EXPECT_TRUE(silent.closes_within(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
   EXPECT_EQ(service.stats().handshakes, 0u);
   EXPECT_THAT(log.text(), HasSubstr("is closed: TLS: no handshake within 500 ms"));
@@ -377,7 +377,7 @@ TEST(TlsHandshake, ASlowOneIsClosedAtTheSameTime) {
   Service service(farm, short_handshake());
   TlsClient client(service.address(), {.bytes_at_once = 1, .pause = 10ms});
   EXPECT_FALSE(client.shake_hands()) << "its first message has more than 200 bytes";
-  EXPECT_TRUE(client.closes_testing::wait_until(10s));
+  EXPECT_TRUE(client.closes_within(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
 }
 
@@ -388,7 +388,7 @@ TEST(TlsHandshake, AfterItThePrefaceIsDue) {
   Service service(farm, limits);
   TlsClient client(service.address(), {});
   ASSERT_TRUE(client.shake_hands()) << client.fault();
-  EXPECT_TRUE(client.closes_testing::wait_until(10s));
+  EXPECT_TRUE(client.closes_within(10s));
   EXPECT_EQ(service.closed_for(Cause::kHandshake), 1u);
 }
 
@@ -451,10 +451,10 @@ TEST(TlsBytes, ThirtyTwoNewKeysAreFreeAndTheNextOneEndsTheConnection) {
   ASSERT_TRUE(client.shake_hands()) << client.fault();
   ASSERT_TRUE(client.send(http2::preface() + http2::settings()));
   ASSERT_TRUE(client.ask_for_keys(32));
-  EXPECT_FALSE(client.closes_testing::wait_until(50ms));
+  EXPECT_FALSE(client.closes_within(50ms));
   EXPECT_EQ(service.stats().closed_tls, 0u);
   ASSERT_TRUE(client.ask_for_keys(1));
-  EXPECT_TRUE(client.closes_testing::wait_until(10s));
+  EXPECT_TRUE(client.closes_within(10s));
   EXPECT_EQ(service.stats().closed_tls, 1u);
 }
 
@@ -495,7 +495,7 @@ TEST(TlsBytes, DamagedOnesEndTheConnection) {
                                          .bytes_at_once = 1 + random() % 500,
                                          .damage_at = at});
     const bool is_answered = client.shake_hands() && client.send(request) && client.receives("it works", 10s);
-    EXPECT_TRUE(is_answered || client.closes_testing::wait_until(10s));
+    EXPECT_TRUE(is_answered || client.closes_within(10s));
     if (at >= client.sent_bytes()) continue;  // what was sent was shorter
     ++damaged;
     answered += is_answered ? 1 : 0;
@@ -605,7 +605,7 @@ TEST(TlsEnds, AfterTheClientsEndTheServersLastWordsStillCome) {
   ASSERT_TRUE(client.shake_hands()) << client.fault();
   ASSERT_TRUE(client.send(std::string(300'000, 'x') + "end"));
   ASSERT_TRUE(client.end());
-  EXPECT_TRUE(client.closes_testing::wait_until(10s));
+  EXPECT_TRUE(client.closes_within(10s));
   EXPECT_EQ(client.received().size(), 300'006u);
   EXPECT_TRUE(client.received().ends_with("endbye"));
   EXPECT_TRUE(client.has_ended()) << "the end is said, not just the socket closed";
@@ -657,7 +657,7 @@ TEST(TlsGuard, RapidResetIsClosedAndOthersAreServed) {
     ASSERT_TRUE(attacker.send(http2::preface() + http2::settings()));
     for (uint32_t stream = 1; stream < 2'000'000; stream += 2)
       if (!attacker.send(http2::headers(stream, kSync, false) + http2::reset(stream))) break;
-    EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
+    EXPECT_TRUE(attacker.closes_within(15s));
     EXPECT_TRUE(honest.echo().ok());
   }
   EXPECT_EQ(service.closed_for(Cause::kResets) + service.closed_for(Cause::kSharedResets), 3u);
@@ -672,7 +672,7 @@ TEST(TlsGuard, RequestsWithoutEndAreClosed) {
   ASSERT_TRUE(attacker.send(http2::preface() + http2::settings()));
   for (uint32_t stream = 1; stream < 2'000'000; stream += 2)
     if (!attacker.send(http2::headers(stream, kSync, false))) break;
-  EXPECT_TRUE(attacker.closes_testing::wait_until(15s));
+  EXPECT_TRUE(attacker.closes_within(15s));
   EXPECT_EQ(service.closed_for(Cause::kOpenRequests), 1u);
 }
 
