@@ -1,9 +1,9 @@
 // Artifact: an ELF shared object or a cubin, with the manifest that says how to call it. What was measured is
 // exactly what is shipped.
 //
-// Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the SHA-256 of the binary
-// in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer manifests of the same
-// ABI. Needs neither LLVM nor gRPC.
+// Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the
+// SHA-256 of the binary in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer
+// manifests of the same ABI. Needs neither LLVM nor gRPC.
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ struct ArgInfo {
   bool is_result() const { return tuner::is_result(role); }
 };
 
-// A parameter of a launch that is no pointer: a tensor map of 128 bytes, passed by value, which the driver encodes of this and
-// of the address of an operand.
+// A parameter of a launch that is no pointer: a tensor map of 128 bytes, passed by value, which the driver
+// encodes of this and of the address of an operand.
 struct LaunchTensorMap {
   int operand = 0;  // as in LaunchInfo::params: an argument, or behind them a workspace
   TensorMap map;
@@ -100,7 +100,8 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
 // of a shared object.
 std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest);
 void remove_artifact(const std::string& directory, const std::string& digest);
-// Bytes of instructions in a binary: its sections that may be executed. 0: it is no ELF file of 64 bits, or is damaged.
+// Bytes of instructions in a binary: its sections that may be executed. 0: it is no ELF file of 64 bits, or
+// is damaged.
 int64_t code_bytes(std::string_view binary);
 
 // An artifact as one run of bytes, for the wire: its manifest as one line, a newline, the binary.

@@ -1,5 +1,5 @@
-// What an argument of a kernel is to its caller. Manifests, headers and the C API have the names; code has the enumerators. The names
-// stand in buffer_role.cpp alone.
+// What an argument of a kernel is to its caller. Manifests, headers and the C API have the names; code has
+// the enumerators. The names stand in buffer_role.cpp alone.
 #pragma once
 
 #include <cstdint>

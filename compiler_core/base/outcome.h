@@ -1,4 +1,5 @@
-// How a trial ended. Messages, files and people have the names; code has the enumerators. The names stand in outcome.cpp alone.
+// How a trial ended. Messages, files and people have the names; code has the enumerators. The names stand in
+// outcome.cpp alone.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ std::string_view outcome_name(Outcome outcome);  // "wrong_answer"
 std::optional<Outcome> outcome_from_name(std::string_view name);
 std::ostream& operator<<(std::ostream& out, Outcome outcome);
 
-// What came of an order to build: an outcome that a trial can have, with the same number, or why it was not made.
+// What came of an order to build: an outcome that a trial can have, with the same number, or why it was not
+// made.
 enum class BuildOutcome : uint8_t {
   kOk = 1,
   kInvalidConfig,

@@ -47,11 +47,13 @@ enum class BinaryOp : uint8_t {
   kOr,
   kXor,  // bitwise xor of integers, for address swizzles
   kPow,  // of floats, as C's pow()
-  kAtLeast,  // of floats: a where a > b, otherwise b, also where a is a NaN. The lower bound of what becomes an integer
+  // Of floats: a where a > b, otherwise b, also where a is a NaN. The lower bound of what becomes an integer.
+  kAtLeast,
 };
 // The code generators lower kErf and the like to the target's own text or to a polynomial. kRound gives the
-// nearest integer, of two the even one. kTf32 gives the number as a float32 with its last 13 bits cleared, which is what a
-// matrix unit takes of it: 10 bits of mantissa, towards zero. From kSin on, CPUs call the C library, a lane at a time.
+// nearest integer, of two the even one. kTf32 gives the number as a float32 with its last 13 bits cleared,
+// which is what a matrix unit takes of it: 10 bits of mantissa, towards zero. From kSin on, CPUs call the C
+// library, a lane at a time.
 enum class UnaryOp : uint8_t {
   kNeg,
   kNot,

@@ -92,8 +92,9 @@ Status CandidateRun::begin(int samples, int others) {
   in_race_ = plan_.in_race = true;
   plan_.samples_of_turn = samples;
   plan_.others_of_turn = others;
-  // What others leave of a shared cache changes from call to call. Of 33 MB of weights in 32 MB single calls took 2.1 to 2.5 ms,
-  // and processes with nine of them scattered so much that two races of three were not certified.
+  // What others leave of a shared cache changes from call to call. Of 33 MB of weights in 32 MB single calls
+  // took 2.1 to 2.5 ms, and processes with nine of them scattered so much that two races of three were not
+  // certified.
   constexpr double kLongerBesideMemory = 4;
   plan_.fill_ms = r_.min_repeat_ms * (feels_memory() ? kLongerBesideMemory : 1);
   return fork_child();
@@ -130,8 +131,8 @@ RunReply CandidateRun::finish() {
   return reply_;
 }
 
-// A trial. Between the turns the child stands still, and what it wrote is looked at. In every other run, which is
-// drawn, the first turn ends in the midst of sampling, at a moment that is drawn, too.
+// A trial. Between the turns the child stands still, and what it wrote is looked at. In every other run,
+// which is drawn, the first turn ends in the midst of sampling, at a moment that is drawn, too.
 void CandidateRun::conduct() {
   constexpr uint64_t kLongestMs = 8;
   may_pause_ = random_() % 2 == 0;
@@ -184,8 +185,9 @@ bool CandidateRun::turn(TurnCommand command) {
   return !over_ && !must_end();
 }
 
-// What a fork costs differs from machine to machine by more than a kernel takes. The child says it, before its first turn: nothing
-// of the candidate has run. From outside, the clock of a process that runs is up to a tick late.
+// What a fork costs differs from machine to machine by more than a kernel takes. The child says it, before
+// its first turn: nothing of the candidate has run. From outside, the clock of a process that runs is up to a
+// tick late.
 bool CandidateRun::child_arrives() {
   while (std::atomic_ref(plan_.report->arrived).load() == 0) {
     if (must_end()) return false;
@@ -536,9 +538,9 @@ void CandidateRun::judge() {
   pulses_ns_.assign(report.pulses_ns, report.pulses_ns + report.samples);
 }
 
-// Compares the outputs with the answers to a set of inputs. The whole of large ones takes tens of milliseconds:
-// between the first and the last run a part has to do, which nobody knows beforehand. Returns false, and says
-// so in the reply, if one is wrong.
+// Compares the outputs with the answers to a set of inputs. The whole of large ones takes tens of
+// milliseconds: between the first and the last run a part has to do, which nobody knows beforehand. Returns
+// false, and says so in the reply, if one is wrong.
 bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when) {
   constexpr int64_t kMuch = 1 << 20, kLittle = 1 << 16;
   const auto begin = steady_clock::now();

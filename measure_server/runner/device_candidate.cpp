@@ -21,8 +21,8 @@ using cuda::CallStatus;
 
 namespace {
 
-// Samples of at least so many calls replay a graph: calls of more than 1 / 64 of a sample, 16 us as a rule, hide the
-// queuing of the next.
+// Samples of at least so many calls replay a graph: calls of more than 1 / 64 of a sample, 16 us as a rule,
+// hide the queuing of the next.
 constexpr int64_t kReplayFrom = 64, kCallsOfGraph = 64;
 
 class DeviceRun final : public DeviceRacer {
@@ -95,7 +95,8 @@ class DeviceRun final : public DeviceRacer {
 
   // --- turns ---
 
-  // Its answer was right in its trial, and is compared once a heat, in the end: that takes long where it is large.
+  // Its answer was right in its trial, and is compared once a heat, in the end: that takes long where it is
+  // large.
   bool first_turn() {
     begin();
     if (!prepare()) return false;

@@ -30,8 +30,8 @@ constexpr seconds kEndLimit{10};
 constexpr int kChecksBeforeQuarantine = 3;
 constexpr int kLongestPauseS = 60;
 
-// Limits of the driver's starts in the life of this runner. It is slow when it is cold: its modules are loaded,
-// and every GPU of the host is set up.
+// Limits of the driver's starts in the life of this runner. It is slow when it is cold: its modules are
+// loaded, and every GPU of the host is set up.
 class StartLimit {
  public:
   milliseconds next() const {

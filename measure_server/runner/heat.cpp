@@ -53,7 +53,8 @@ void fill_in(const RaceRequest& request, const Turns& turns, const RunReply& run
   }
 }
 
-// The loop of a heat: its contestants, what is timed beside them, and how long disturbed turns are taken anew.
+// The loop of a heat: its contestants, what is timed beside them, and how long disturbed turns are taken
+// anew.
 class Heat {
  public:
   Heat(const RaceRequest& request, std::span<const std::unique_ptr<Contestant>> contestants,

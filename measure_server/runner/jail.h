@@ -34,9 +34,9 @@ const std::vector<std::string>& jail_steps();
 
 class Jail {
  public:
-  // Tries what this host offers, at most up to `at_most`, and prepares it: takes some milliseconds. The process
-  // becomes a child subreaper. `without` is for tests: names of steps, namespaces (also user and pid) and
-  // rules that are left out; `unchecked`: the rule whose argument is not checked.
+  // Tries what this host offers, at most up to `at_most`, and prepares it: takes some milliseconds. The
+  // process becomes a child subreaper. `without` is for tests: names of steps, namespaces (also user and pid)
+  // and rules that are left out; `unchecked`: the rule whose argument is not checked.
   static std::unique_ptr<Jail> make(Isolation at_most = Isolation::kStrict,
                                     std::set<std::string> without = {}, const std::string& unchecked = "");
 

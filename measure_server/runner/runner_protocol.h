@@ -58,9 +58,9 @@ struct RunRequest {
     std::string arg, path;
   };
   std::vector<Data> inputs, references;
-  // CPU only: further numbers for arguments of role "input", each list with the answers that belong to it. The
-  // candidate is asked for one of these answers at a moment it cannot know. Empty: its inputs never change, and
-  // an answer kept from an earlier call is not found out.
+  // CPU only: further numbers for arguments of role "input", each list with the answers that belong to it.
+  // The candidate is asked for one of these answers at a moment it cannot know. Empty: its inputs never
+  // change, and an answer kept from an earlier call is not found out.
   struct InputSet {
     std::vector<Data> inputs, references;
   };
@@ -88,8 +88,8 @@ struct RunRequest {
   int device = 0;
   std::string device_uuid;  // for the lock that RunnerClient takes (device_lock.h); not sent. Empty: none
   Caches caches = Caches::kWarm;
-  // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h). Empty: they
-  // are copied to the host for that.
+  // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h). Empty:
+  // they are copied to the host for that.
   std::string checker;
 };
 
@@ -98,8 +98,8 @@ struct RunReply {
   // kBuildError: cannot be loaded. None: see `error`.
   std::optional<Outcome> outcome;
   std::string message;  // "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; "signal 11 (SIGSEGV)"
-  std::vector<double> run_ns,
-      cpu_ns;  // per call, one value per sample: wall clock, and CPU time of the calling thread
+  // Per call, one value per sample: wall clock, and CPU time of the calling thread.
+  std::vector<double> run_ns, cpu_ns;
   bool cut = false;
   std::string isolation;  // CPU only: the level reached, see isolation.h
   int input_sets = 1;     // how many inputs the candidate was run on
@@ -108,8 +108,9 @@ struct RunReply {
   // Times of the memory sentinel; 0: not timed, because the operands fit the core's own caches or run on a
   // GPU.
   double memory_before_ns = 0, memory_after_ns = 0;
-  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were taken (0: not
-  // counted), and how many of these repeated because of that; one of the fastest of the latest pulses.
+  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were taken
+  // (0: not counted), and how many of these repeated because of that; one of the fastest of the latest
+  // pulses.
   int disturbed = 0, slices = 0, retaken = 0;
   double pulse_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
@@ -144,8 +145,9 @@ struct RaceRequest {
 
 struct RaceReply {
   uint64_t id = 0;
-  // In the order of the request. If the outcome is kOk: run and CPU time per call for each sample of the turns
-  // that count, and the sentinels of its turn (mean of before and after; memory_ns is empty if not timed).
+  // In the order of the request. If the outcome is kOk: run and CPU time per call for each sample of the
+  // turns that count, and the sentinels of its turn (mean of before and after; memory_ns is empty if not
+  // timed).
   struct Candidate {
     std::optional<Outcome> outcome;  // none: see `error`
     std::string message;
@@ -164,8 +166,9 @@ struct RaceReply {
   bool refused = false, device_sick = false;  // likewise
 };
 
-// How long a GPU's driver may take to answer for the first time: 120 s, or $TUNER_DEVICE_START_S. It starts with
-// every GPU of the host, and in a container with checks of its own. Later a sixth of it is enough (device_host.h).
+// How long a GPU's driver may take to answer for the first time: 120 s, or $TUNER_DEVICE_START_S. It starts
+// with every GPU of the host, and in a container with checks of its own. Later a sixth of it is enough
+// (device_host.h).
 std::chrono::seconds first_device_start();
 
 // Describes one GPU; see CudaDevice.

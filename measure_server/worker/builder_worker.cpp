@@ -65,8 +65,8 @@ Status BuilderWorker::open() {
   RETURN_IF_ERROR(make_folders(shared_dir()).with_context("choose another folder with --shared-dir: "));
   const std::vector<int> cpus = usable_cpus();
   const size_t wanted = options_.builders > 0 ? static_cast<size_t>(options_.builders) : cpus.size();
-  // Each may use all CPUs: a task's reference answer, which its trials wait for, is made by as many threads. Processes
-  // that compile have a CPU each all the same, as there are no more of them.
+  // Each may use all CPUs: a task's reference answer, which its trials wait for, is made by as many threads.
+  // Processes that compile have a CPU each all the same, as there are no more of them.
   for (size_t i = 0; i < wanted; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<BuilderClient> client, BuilderClient::start(options_.program, cpus));
     clients_.push_back(std::move(client));
@@ -144,7 +144,8 @@ void BuilderWorker::make_orders(BuilderClient& client) {
   while (const std::optional<v1::BuildOrder> order = core_->next()) make(client, *order);
 }
 
-// A compiler that breaks or hangs is the candidate's doing; all else is this worker's trouble, and somebody else makes it.
+// A compiler that breaks or hangs is the candidate's doing; all else is this worker's trouble, and somebody
+// else makes it.
 void BuilderWorker::make(BuilderClient& client, const v1::BuildOrder& order) {
   const Result<BuildReply> reply =
       client.ask(request_of(order, shared_dir(), options_.cache_bytes), limit_of(order));

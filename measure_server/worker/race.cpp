@@ -14,7 +14,8 @@ namespace tuner {
 namespace {
 
 constexpr int kEnoughProcesses = 6;  // when one finalist is left, or all that are left are as good...
-// ...and the winner's interval is this narrow. Here and below, what drifts later (kDriftHalfWidth) is part of it.
+// ...and the winner's interval is this narrow. Here and below, what drifts later (kDriftHalfWidth) is part of
+// it.
 constexpr double kNarrowHalfWidth = 0.020;
 constexpr double kWideHalfWidth = 0.0225;  // wider than this after all processes: as many again
 constexpr int kMostTimes = 3;              // options.processes, while the interval certifies nothing

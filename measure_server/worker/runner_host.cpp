@@ -11,7 +11,8 @@ namespace tuner {
 
 namespace {
 
-// On AArch64, where a job for a core that nobody knows could never come, and code for a newer one would not run.
+// On AArch64, where a job for a core that nobody knows could never come, and code for a newer one would not
+// run.
 Status check_arm_name(const std::string& mcpu) {
   const std::vector<std::string> names = arm_cpu_names();
   if (mcpu != "generic" && std::ranges::find(names, mcpu) == names.end()) {

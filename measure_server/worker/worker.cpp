@@ -302,7 +302,8 @@ bool Worker::gave_back_version(const v1::Lease& lease, const std::string& templa
   return true;
 }
 
-// What several builders could not make says nothing of this worker, nor of the trial: another worker may build it itself.
+// What several builders could not make says nothing of this worker, nor of the trial: another worker may
+// build it itself.
 bool Worker::gave_back_unmade(const v1::Lease& lease, const std::string& why) {
   if (!builds_elsewhere() || !may_give_back(lease)) return false;
   if (const auto more = unmade_trouble_.say())

@@ -254,9 +254,10 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
     std::lock_guard lock(mutex_);
     if (const auto it = data_.find(key); it != data_.end()) return it->second;
   }
-  // This builder has all cores but the last, the runs', which is left alone; so is one for the launching thread of each
-  // other GPU, where the system puts no thread while there are idle ones. What many threads do to the clock and the memory
-  // that cores share would still be seen in the times of a CPU kernel, and a kernel of several threads has their cores.
+  // This builder has all cores but the last, the runs', which is left alone; so is one for the launching
+  // thread of each other GPU, where the system puts no thread while there are idle ones. What many threads do
+  // to the clock and the memory that cores share would still be seen in the times of a CPU kernel, and a
+  // kernel of several threads has their cores.
   const int spared = std::max<int>(1, static_cast<int>(probe_.devices.size()));
   const int threads = static_cast<int>(cpus_.size()) - spared;
   const bool by_many = !builds_elsewhere() && threads > 1 && core_->begin_many_threads();

@@ -1,5 +1,5 @@
-// The CPU templates, one per line. The first that serves a task, and not as second, gives its default config. To add one: add its
-// line here and its file's line in CMakeLists.txt.
+// The CPU templates, one per line. The first that serves a task, and not as second, gives its default config.
+// To add one: add its line here and its file's line in CMakeLists.txt.
 #pragma once
 
 #include "templates/schedule_template.h"

@@ -6,18 +6,15 @@
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
 //   (out_layout=NCHW16c follows layout if it differs; allow_tf32=1 follows dtype if it is so; scale=1, then
-//   residual=1, residual=last or accumulate=1 follow bias if there are any; post=scale,bias,activation follows
-//   act if that is the order; out_dtype=uint8 follows dtype if out is not of the type of the sums; act=clip:0:6
-//   has numbers)
-//   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
-//   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
-//   (include_pad=1 follows pooling if an average counts padding)
-//   v1 softmax rows=4096 columns=1024 dtype=float32
-//   v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32
-//   v1 reduce rows=4096 columns=1024 reduction=mean dtype=float32
-//   v1 transpose rows=4096 columns=1024 dtype=float32
-//   v1 elementwise rows=4096 columns=1024 scale=1 bias=1 residual=0 act=relu dtype=float32
-//   v1 program in=float32[1,64,56,56],float32[64,1,1] Mul(0,1) LeakyRelu(2){alpha=0.1f}
+//   residual=1, residual=last or accumulate=1 follow bias if there are any; post=scale,bias,activation
+//   follows act if that is the order; out_dtype=uint8 follows dtype if out is not of the type of the sums;
+//   act=clip:0:6 has numbers) v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32
+//   const=b v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32
+//   layout=NCHW (include_pad=1 follows pooling if an average counts padding) v1 softmax rows=4096
+//   columns=1024 dtype=float32 v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32 v1 reduce
+//   rows=4096 columns=1024 reduction=mean dtype=float32 v1 transpose rows=4096 columns=1024 dtype=float32 v1
+//   elementwise rows=4096 columns=1024 scale=1 bias=1 residual=0 act=relu dtype=float32 v1 program
+//   in=float32[1,64,56,56],float32[64,1,1] Mul(0,1) LeakyRelu(2){alpha=0.1f}
 //
 // Each operator has a header and a source in operators/. README.md says how to add one.
 #pragma once

@@ -1,5 +1,6 @@
-// Tasks of packs for the CUDA driver of ours (libfakecuda.so), with kernels that it can run: products, convolutions, and
-// transpositions of one row. Their answers are computed here by the definition. For tests of bench_gpu and for rehearsals.
+// Tasks of packs for the CUDA driver of ours (libfakecuda.so), with kernels that it can run: products,
+// convolutions, and transpositions of one row. Their answers are computed here by the definition. For tests
+// of bench_gpu and for rehearsals.
 #pragma once
 
 #include <algorithm>

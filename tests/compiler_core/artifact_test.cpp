@@ -253,7 +253,8 @@ TEST_F(ArtifactFiles, AManifestOfAnotherArtifactIsRefused) {
   EXPECT_THAT(load_artifact(folder_, *cubin).message(), HasSubstr("the artifact is damaged"));
 }
 
-// A torso of a power loss, which nobody has looked at: a cache writes over it, a store believes what is there.
+// A torso of a power loss, which nobody has looked at: a cache writes over it, a store believes what is
+// there.
 TEST_F(ArtifactFiles, ACacheWritesOverATorso) {
   const Result<std::string> digest = save_artifact(sample(), folder_);
   ASSERT_TRUE(digest) << digest.message();
@@ -351,7 +352,8 @@ TEST(KernelLoad, SaysWhatWorkspaceACallNeedsAndWhyItRefuses) {
   EXPECT_EQ(kernel->call(nullptr, {}).message(), "matmul: returned -2 (no workspace given)");
 }
 
-// An ELF file by the words of its standard: a head, a section of code, one of data, one of code that takes no room in the file.
+// An ELF file by the words of its standard: a head, a section of code, one of data, one of code that takes no
+// room in the file.
 TEST(CodeBytes, AreThoseOfSectionsThatMayBeExecuted) {
   Elf64_Ehdr head{};
   std::memcpy(head.e_ident,

@@ -168,7 +168,8 @@ TEST(Peak, IsARateForEveryTypeWhereThereAreVectorsAndZeroElsewhere) {
   EXPECT_EQ(measure_fma_peak_gflops(5) > 0, vectors);
 }
 
-// Two units that take five cycles need ten chains. Each chain adds up what it is counted for: none is merged or dropped.
+// Two units that take five cycles need ten chains. Each chain adds up what it is counted for: none is merged
+// or dropped.
 TEST(Peak, DotProductsRunInChainsEnoughAndAreCountedRight) {
   bool found = false;
   for (const DType dtype : {DType::kBFloat16, DType::kInt8})

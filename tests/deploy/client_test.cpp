@@ -1,5 +1,5 @@
-// libtuner_client: the C++ client against a daemon and a worker that run as processes, a daemon that goes away and comes
-// back, and the program of its README.
+// libtuner_client: the C++ client against a daemon and a worker that run as processes, a daemon that goes
+// away and comes back, and the program of its README.
 #include "deploy/client/tuner_client.h"
 
 #include <gmock/gmock.h>
@@ -116,8 +116,8 @@ TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
     serve.reset();
     serve = daemon();
   });
-  // A daemon that is started again puts running jobs back; submitting the same continues one. What "cpu" is, it knows
-  // when the worker is back.
+  // A daemon that is started again puts running jobs back; submitting the same continues one. What "cpu" is,
+  // it knows when the worker is back.
   client::SubmitOptions same;
   same.trials = 48, same.search = "random", same.seed = 1;
   same.target = jobs.at(0).tasks.at(0).target;

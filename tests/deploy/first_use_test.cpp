@@ -1,4 +1,5 @@
-// Verification at first use, apart from any clock: when rounds decide, how turns are given, and how verdicts are kept.
+// Verification at first use, apart from any clock: when rounds decide, how turns are given, and how verdicts
+// are kept.
 #include "deploy/runtime/first_use.h"
 
 #include <fcntl.h>

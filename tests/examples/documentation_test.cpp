@@ -1,5 +1,6 @@
-// README.md and docs/*.md: every command runs as it is printed, or stands below with the reason why it does not; every job
-// file is one; every link leads somewhere. The programs are those that README.md's first command builds, and no others.
+// README.md and docs/*.md: every command runs as it is printed, or stands below with the reason why it does
+// not; every job file is one; every link leads somewhere. The programs are those that README.md's first
+// command builds, and no others.
 #include <glob.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -131,7 +132,8 @@ class DocumentationTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     shell_ = std::make_unique<testing::CommandLine>("/usr/local/bin");
-    // Copies: a program looks for others beside itself, and links would lead it to all that the build folder has.
+    // Copies: a program looks for others beside itself, and links would lead it to all that the build folder
+    // has.
     const fs::path programs = shell_->folder() / "build/release/bin";
     fs::create_directories(programs);
     std::istringstream names(TUNER_INSTALLED_PROGRAMS);
@@ -262,7 +264,8 @@ TEST(DocumentationText, NothingIsListedThatIsNotPrinted) {
     EXPECT_TRUE(printed.contains(command)) << "\"" << command << "\" stands in no page";
 }
 
-// Models are read, compiled, run and shown by every build: the two pages about them are never excused from it.
+// Models are read, compiled, run and shown by every build: the two pages about them are never excused from
+// it.
 TEST(DocumentationText, ModelsNeedNothingThatTheFirstCommandDoesNotBuild) {
   const std::regex of_models(R"(\btuner (compile|run|show net)\b)");
   const auto is_of_models = [&](const std::string& command) { return std::regex_search(command, of_models); };

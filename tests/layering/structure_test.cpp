@@ -383,6 +383,40 @@ TEST(Structure, MethodsAreFound) {
   EXPECT_EQ(methods_of(file, "C").size(), 1u);
 }
 
+// clang-format leaves comments as they are. Pictures and tables, which are indented, may be wider; so may the
+// text of other languages in raw strings.
+TEST(Structure, CommentsObeyTheLimitOfColumns) {
+  const std::regex picture(R"(^ *//(   |.*\S {2,}\S))"), raw(R"(R"(\w*)\()");
+  std::vector<std::string> wide;
+  size_t comments = 0;
+  for (const SourceFile& file : read_files({"proto", "tuner", "measure_server", "compiler_core", "templates",
+                                            "db", "deploy", "examples", "tests"},
+                                           {".h", ".cpp"})) {
+    std::string end_of_raw;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      std::smatch begun;
+      if (!end_of_raw.empty()) {
+        if (line.find(end_of_raw) != std::string::npos) end_of_raw.clear();
+        continue;
+      }
+      if (std::regex_search(line, begun, raw)) {
+        const std::string end = ")" + begun[1].str() + "\"";
+        if (begun.suffix().str().find(end) == std::string::npos) end_of_raw = end;
+        continue;
+      }
+      const size_t at = line.find("// ");
+      if (at == std::string::npos) continue;
+      ++comments;
+      if (line.size() > 110 && !std::regex_search(line, picture) && line.find_first_of('"') > at)
+        wide.push_back(file.path + ":" + std::to_string(i + 1) + ": " + line);
+    }
+  }
+  print_row("lines of comments that are wider than 110 columns", wide.size(), 0);
+  EXPECT_TRUE(wide.empty()) << listed(wide);
+  EXPECT_GT(comments, 10'000u) << "comments are not found any more";
+}
+
 // A test that sleeps to give others time fails on a machine that is slower than its author's, or, where it
 // counts what happens meanwhile, on one that is faster. tests/support/wait_until.h waits for the event. What
 // is left is about time itself.

@@ -1,4 +1,5 @@
-// The C launcher of a bundle as an application uses it: compiled as C, linked to a driver of ours (fake_cuda), run.
+// The C launcher of a bundle as an application uses it: compiled as C, linked to a driver of ours
+// (fake_cuda), run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -41,7 +42,8 @@ Manifest manifest(bool maps) {
   return m;
 }
 
-// Binds two sets of operands and launches each twice, in turn. Prints the sums of what comes out, or the call that failed.
+// Binds two sets of operands and launches each twice, in turn. Prints the sums of what comes out, or the call
+// that failed.
 const char* const kApplication = R"(#include <stdio.h>
 #include <stdlib.h>
 #include "twice.h"

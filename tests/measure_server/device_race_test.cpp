@@ -1,5 +1,5 @@
-// Races of GPU candidates in the real runner, on a driver of ours: whose turn it is, in which context, what somebody
-// else on the device costs, and what a finalist that fails costs the others.
+// Races of GPU candidates in the real runner, on a driver of ours: whose turn it is, in which context, what
+// somebody else on the device costs, and what a finalist that fails costs the others.
 #include <set>
 
 #include "measure_server/worker/race.h"

@@ -170,7 +170,8 @@ RunReply run_with(const char* setting, const std::string& value, const RunReques
   return reply ? *reply : RunReply{};
 }
 
-// A map is encoded once for each set of operands, not for each call; what the kernel reads by it is the operand.
+// A map is encoded once for each set of operands, not for each call; what the kernel reads by it is the
+// operand.
 TEST_F(DeviceRunner, TensorMapsAreEncodedOnceForASetOfOperands) {
   const std::string binary = module_of("doubling maps=1"), warm_file = (state / "warm_maps").string(),
                     cold_file = (state / "cold_maps").string();
@@ -312,7 +313,8 @@ TEST_F(DeviceFault, CancelEndsAHangingKernel) {
   RunRequest r = device_request(module_of("hang after=3"));
   r.run_timeout_s = 60;
   std::filesystem::remove(state / "hangs");
-  // Not before it hangs: a cancel that comes earlier, or while other processes have the core, spares the context.
+  // Not before it hangs: a cancel that comes earlier, or while other processes have the core, spares the
+  // context.
   std::jthread canceller([&](const std::stop_token& ended) {
     wait_until(std::chrono::seconds(60),
                [&] { return ended.stop_requested() || std::filesystem::exists(state / "hangs"); });
@@ -444,7 +446,8 @@ TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
   const RunRequest r = device_request(module_of("doubling"));
   const RunRequest faulty = device_request(module_of("illegal_address"));
   std::ofstream(state / "sick") << "sick\n";
-  // A fault ends the child. That a fresh one finds the device sick is the first check that fails, and no verdict.
+  // A fault ends the child. That a fresh one finds the device sick is the first check that fails, and no
+  // verdict.
   for (const RunRequest& request : {faulty, r}) {
     const Result<RunReply> reply = runner->run(request);
     ASSERT_FALSE(reply.is_ok());

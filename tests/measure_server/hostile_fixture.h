@@ -56,7 +56,8 @@ class HostileTest : public CandidateTest {
     static std::map<Isolation, std::unique_ptr<RunnerClient>> all;
     return all;
   }
-  // Processes a runner left behind: its children (it takes in orphans too), or those that were given to process 1.
+  // Processes a runner left behind: its children (it takes in orphans too), or those that were given to
+  // process 1.
   static std::vector<std::string> left_behind(pid_t parent) {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

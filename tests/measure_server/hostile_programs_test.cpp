@@ -12,8 +12,8 @@ namespace {
 struct Program {
   const char* name;
   Isolation from;  // the lowest level that contains it
-  const char*
-      body;  // of the kernel. REFUSED(call) aborts unless the call fails with EPERM, FAILS unless it fails
+  // Of the kernel. REFUSED(call) aborts unless the call fails with EPERM, FAILS unless it fails.
+  const char* body;
   Outcome outcome = Outcome::kOk;
   const char* message = "";  // a part of it
 };

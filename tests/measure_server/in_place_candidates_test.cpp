@@ -1,5 +1,5 @@
-// Candidates whose output lies on an operand, out += 2 * x: it holds data before every call that is checked, timed
-// calls add up on top of each other, and what does not add is found.
+// Candidates whose output lies on an operand, out += 2 * x: it holds data before every call that is checked,
+// timed calls add up on top of each other, and what does not add is found.
 #include "tests/measure_server/candidate_fixture.h"
 
 namespace tuner {

@@ -1,5 +1,5 @@
-// runner run-pack with references kept as checksums: outputs are added up on the device, inputs stay there, and
-// every verdict is that of a comparison on the host. On a driver of ours.
+// runner run-pack with references kept as checksums: outputs are added up on the device, inputs stay there,
+// and every verdict is that of a comparison on the host. On a driver of ours.
 #include <sys/wait.h>
 
 #include <fstream>

@@ -398,7 +398,8 @@ TEST(RunHeats, ADisputedStoredAnswerRacesOnUntilItIsCertain) {
   EXPECT_EQ(old_takes({1002}), std::pair(std::string("old"), 6)) << "no dispute";
 }
 
-// The stored answer takes 1000 ns in each process: its interval is as narrow as can be. The new one takes `fast` and `slow` in turn.
+// The stored answer takes 1000 ns in each process: its interval is as narrow as can be. The new one takes
+// `fast` and `slow` in turn.
 std::pair<std::string, int> winner_and_processes(double fast, double slow) {
   std::vector<double> in_turn;
   for (int i = 0; i < 27; ++i) in_turn.push_back(i % 2 == 0 ? fast : slow);
@@ -408,8 +409,9 @@ std::pair<std::string, int> winner_and_processes(double fast, double slow) {
   return {r.winner(), tie.heats.processes["old"]};
 }
 
-// Student's t of the differences, a fifth trimmed at either end, by hand. After six processes the old one is slower by 3.0 +- 2.1 %
-// (97.5 %): told apart; and by 3.0 +- 3.9 % (99.5 %): perhaps by less than 1 %. After nine it is by 3.0 +- 1.7 %.
+// Student's t of the differences, a fifth trimmed at either end, by hand. After six processes the old one is
+// slower by 3.0 +- 2.1 % (97.5 %): told apart; and by 3.0 +- 3.9 % (99.5 %): perhaps by less than 1 %. After
+// nine it is by 3.0 +- 1.7 %.
 TEST(RunHeats, ANarrowIntervalDoesNotDecideADisputeAfterSixProcesses) {
   EXPECT_EQ(winner_and_processes(961, 981), std::pair(std::string("new"), 9));
 }

@@ -118,7 +118,8 @@ class RunPack : public CandidateTest {
 };
 
 TEST_F(RunPack, TheFastestGoThroughAllRoundsAndEachBadKernelCostsOneTrial) {
-  // Each of the first two is so much faster than the next that being preempted in a sample of 0.2 ms changes no order.
+  // Each of the first two is so much faster than the next that being preempted in a sample of 0.2 ms changes
+  // no order.
   const Ended ended = run_pack(
       pack_of({right(4'000'000), cpu("for (;;) {}"), right(400), cpu("*(volatile int*)16 = 1; return 0;"),
                right(100'000), cpu("return 0;"), right(3'000'000)}));

@@ -92,15 +92,16 @@ TEST_F(RunnerTiming, PrecisionZeroTakesAllSamples) {
   q.slow_above_ns = 10;
   const RunReply r = run(q);
   ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
-  // Of samples that stayed disturbed for all its patience the runner keeps none, when there are calm ones enough.
+  // Of samples that stayed disturbed for all its patience the runner keeps none, when there are calm ones
+  // enough.
   if (r.retaken == 0) {
     EXPECT_EQ(r.run_ns.size(), 20u);
   }
   EXPECT_GE(r.run_ns.size(), 3u);
 }
 
-// Somebody on the same core, who runs while the kernel waits: pulses of a few microseconds beside calls of milliseconds do not
-// see him. That the core was lost does.
+// Somebody on the same core, who runs while the kernel waits: pulses of a few microseconds beside calls of
+// milliseconds do not see him. That the core was lost does.
 TEST_F(RunnerTiming, CallsThatLostTheirCoreAreTakenAnew) {
   RunRequest q =
       request(build_kernel("for (volatile int i = 0; i < 10000000; ++i); return doubling_right(args);"));

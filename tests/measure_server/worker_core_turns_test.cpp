@@ -1,5 +1,5 @@
-// Who builds and who runs at the same time: kernels that are timed beside builds, builders of a device's kernels,
-// builds in the place of runs, references made by many threads.
+// Who builds and who runs at the same time: kernels that are timed beside builds, builders of a device's
+// kernels, builds in the place of runs, references made by many threads.
 #include <gmock/gmock.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A worker and a daemon that answers anything: through DaemonLink, whose answers the test writes, and through a
-// real channel to a server that goes and comes.
+// A worker and a daemon that answers anything: through DaemonLink, whose answers the test writes, and through
+// a real channel to a server that goes and comes.
 #include "measure_server/worker/talk.h"
 #include "measure_server/worker/worker_core.h"
 #include "tests/support/temporary_folder.h"

@@ -89,8 +89,8 @@ TEST(Convert, EveryFieldOfARecordGoesThere) {
   EXPECT_EQ(values_of(*back), values_of(record));
 }
 
-// By the names of the messages, which peers of other releases know: what goes there and back by one description would not
-// notice two fields that have changed places.
+// By the names of the messages, which peers of other releases know: what goes there and back by one
+// description would not notice two fields that have changed places.
 TEST(Convert, ARecordsFieldsStandUnderTheirNamesOnTheWire) {
   const v1::MeasureRecord m = a_message();
   EXPECT_EQ(m.trial_id(), "t7");

@@ -1,6 +1,7 @@
-// Every CPU template on AArch64: random configs of random odd shapes, as machine code under qemu, equal the oracle. Of
-// each type that a template serves 12 configs are drawn, 100 in the long suite (TUNER_TEST_ROUNDS). Targets are drawn, too:
-// cores without dot products, with them, and with products of matrices.
+// Every CPU template on AArch64: random configs of random odd shapes, as machine code under qemu, equal the
+// oracle. Of each type that a template serves 12 configs are drawn, 100 in the long suite
+// (TUNER_TEST_ROUNDS). Targets are drawn, too: cores without dot products, with them, and with products of
+// matrices.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -122,8 +122,8 @@ TEST(ScheduleText, ReplaysToTheSameProgramForEveryTemplate) {
         << t->name() << " serves none of these workloads; add one";
 }
 
-// What is tried before any tuning, and how much there is to try. A line that changes is a change that users meet: their untuned kernels,
-// the records of which the version says what they mean.
+// What is tried before any tuning, and how much there is to try. A line that changes is a change that users
+// meet: their untuned kernels, the records of which the version says what they mean.
 TEST(ScheduleText, EveryTemplateBeginsWithTheConfigWrittenDown) {
   std::string found = "\n";
   for (const AnyTemplate* t : all_templates()) {

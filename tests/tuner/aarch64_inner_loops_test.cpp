@@ -1,7 +1,7 @@
-// The inner loops of default configs on AArch64: multiply-adds take lanes of vectors, nothing is broadcast by an
-// instruction of its own, nothing is spilled, and there are few instructions beside the multiply-adds; products of small
-// matrices take whole vectors. Prints how many a multiply-add, against the ideal: each vector is loaded once a term, in
-// pairs, and the loop costs nothing.
+// The inner loops of default configs on AArch64: multiply-adds take lanes of vectors, nothing is broadcast by
+// an instruction of its own, nothing is spilled, and there are few instructions beside the multiply-adds;
+// products of small matrices take whole vectors. Prints how many a multiply-add, against the ideal: each
+// vector is loaded once a term, in pairs, and the loop costs nothing.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -14,7 +14,8 @@
 namespace tuner {
 namespace {
 
-// Of a tile of so many rows and vectors of columns, which takes `lanes` rows of a vector (or terms of a row) at once.
+// Of a tile of so many rows and vectors of columns, which takes `lanes` rows of a vector (or terms of a row)
+// at once.
 constexpr double ideal_of_tile(double rows, double vectors, double lanes = 4) {
   return 1 + (rows / lanes + vectors) / 2 / (rows * vectors);
 }
@@ -76,7 +77,8 @@ std::vector<Case> cases() {
       // A vector of pixels is loaded for each tap, one of three pairs them up.
       {"depthwise 3x3, 32 x 56 x 56", "depthwise_conv2d_cpu", convolution(32, 56, 3, "NCHW", 1, 32),
        2 - 1.0 / 6},
-      // 14 pixels: 16 vectors of them and three of weights in 42 multiply-adds; no two of them lie side by side.
+      // 14 pixels: 16 vectors of them and three of weights in 42 multiply-adds; no two of them lie side by
+      // side.
       {"depthwise 3x3, blocked", "depthwise_conv2d_cpu", convolution(32, 56, 3, "NCHW16c", 1, 32),
        1 + (16 + 3) / 42.0, /*by_lane=*/""},
       // 10 x 8 sums, two more of the signed side, and four rows at once made signed.

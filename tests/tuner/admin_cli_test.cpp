@@ -1,4 +1,5 @@
-// `tuner admin` as a user types it: a farm made, callers let in, listed and revoked; wrong input changes nothing.
+// `tuner admin` as a user types it: a farm made, callers let in, listed and revoked; wrong input changes
+// nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -68,7 +68,8 @@ class AttackedDaemon {
   std::optional<Process> serve_;
 };
 
-// Somebody honest who asks for the list of workers all the time, over one connection or over a new one each time.
+// Somebody honest who asks for the list of workers all the time, over one connection or over a new one each
+// time.
 class Honest {
  public:
   explicit Honest(const std::string& address, bool anew = false) : address_(address) {

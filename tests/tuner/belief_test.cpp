@@ -18,8 +18,8 @@ MachineBound bound(const std::string& target, const std::string& key = kMatmul) 
   return machine_bound({.workload_key = key, .target = target});
 }
 
-// Measured peaks of real machines, in GFLOP/s of float32 and one thread, and the target that they measure for:
-// below the bound, by at least a third, and not by more than six times.
+// Measured peaks of real machines, in GFLOP/s of float32 and one thread, and the target that they measure
+// for: below the bound, by at least a third, and not by more than six times.
 TEST(MachineBound, IsAboveRealMachinesAndNotByMuch) {
   const struct {
     const char* target;

@@ -1,4 +1,5 @@
-// Builders here, runners there, as the daemon sees it: who gets what, whose bytes are whose, and what becomes of those that are lost.
+// Builders here, runners there, as the daemon sees it: who gets what, whose bytes are whose, and what becomes
+// of those that are lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -336,7 +337,8 @@ TEST_F(BuildService, KnownBytesThatAreGoneAreMadeAgain) {
   EXPECT_THAT(orders(builder_, 8).orders(), SizeIs(1));
 }
 
-// Nobody builds for a lease that has run out, so that a runner whose slots are full of them would wait for ever.
+// Nobody builds for a lease that has run out, so that a runner whose slots are full of them would wait for
+// ever.
 TEST_F(BuildService, ARunnerThatWasSilentLetsGoOfWhatItAwaits) {
   begin();
   (void)awaiting(runner_, {lease_});

@@ -1,4 +1,5 @@
-// Builders here, runners there, as programs over TCP: what a full worker finds alone they find together, whoever is killed meanwhile.
+// Builders here, runners there, as programs over TCP: what a full worker finds alone they find together,
+// whoever is killed meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -58,7 +59,8 @@ class BuildersRunners : public ::testing::Test {
   }
   std::unique_ptr<Process> builder() { return worker("measure_server", "builder", {"--kind", "builder"}); }
   std::unique_ptr<Process> runner() { return worker("measure_runner", "runner"); }
-  // One with a GPU of ours, whose driver refuses what NVRTC makes: it knows the modules of its own tests only.
+  // One with a GPU of ours, whose driver refuses what NVRTC makes: it knows the modules of its own tests
+  // only.
   std::unique_ptr<Process> gpu_runner(int driver) {
     return worker("measure_runner", "runner", {},
                   {"/usr/bin/env", str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA),
@@ -200,7 +202,8 @@ TEST_F(BuildersRunners, AnOlderDriverWaitsForABuilderWithAnOlderToolkit) {
   EXPECT_TRUE(job.recorded().empty()) << "no candidate is blamed";
 }
 
-// A full card of a board. Fetching is all that a runner does for a build, so whatever goes wrong there is no candidate's fault.
+// A full card of a board. Fetching is all that a runner does for a build, so whatever goes wrong there is no
+// candidate's fault.
 TEST_F(BuildersRunners, ARunnerWithAFullDiskBlamesNoTrialAndGoesOnWhenThereIsRoom) {
   const std::string disk = job.folder.file("runner-shared");
   std::filesystem::create_directories(disk);

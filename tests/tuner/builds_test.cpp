@@ -1,4 +1,5 @@
-// What runners need made and who makes it, as a table: nothing is made twice, nothing is lost, nobody is blamed.
+// What runners need made and who makes it, as a table: nothing is made twice, nothing is lost, nobody is
+// blamed.
 #include "tuner/daemon/tables/builds.h"
 
 #include <gmock/gmock.h>

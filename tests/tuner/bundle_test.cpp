@@ -151,7 +151,8 @@ TEST_F(BundleTest, TheManifestSaysWhetherTheCodeIsTheMeasuredOne) {
   EXPECT_THAT(other.err, ::testing::ContainsRegex("tuner rerun --db other.db t[0-9]+\n"));
 }
 
-// Warm and cold constants have times of their own, and so answers. Warm ones are built unless the command is told.
+// Warm and cold constants have times of their own, and so answers. Warm ones are built unless the command is
+// told.
 TEST_F(BundleTest, TheAnswerIsOfTheKindOfTimesThatTheCommandAsksFor) {
   record_default(shell_.folder() / "cold.db", std::string(64, '0'), Constants::kCold);
   ASSERT_EQ(build("dense.json -o cold --db cold.db --constants cold").exit_code, 0);

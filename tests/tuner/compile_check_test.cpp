@@ -1,5 +1,5 @@
-// The check that `tuner compile` ends with: a library that computes something else than its model is refused. The library is right
-// here; the model it is held against is changed by a little, so that its error is known.
+// The check that `tuner compile` ends with: a library that computes something else than its model is refused.
+// The library is right here; the model it is held against is changed by a little, so that its error is known.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -111,7 +111,8 @@ TEST_F(CompileCheck, AnInterruptedBuildWritesNothing) {
   EXPECT_FALSE(is_written());
 }
 
-// x * a, then the same product twice over: what is asked for goes into the job, and the product that runs twice counts twice.
+// x * a, then the same product twice over: what is asked for goes into the job, and the product that runs
+// twice counts twice.
 TEST_F(CompileCheck, TheJobWeighsKernelsByTheStepsThatRunThem) {
   OnnxModel model;
   model.input("x", DType::kFloat32, {8, 32});

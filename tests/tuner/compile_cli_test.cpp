@@ -1,5 +1,5 @@
-// `tuner compile` as a person runs it, on small networks: each of them end to end, tuned twice over, wrong use, and a folder
-// that nothing but a whole library ever changes.
+// `tuner compile` as a person runs it, on small networks: each of them end to end, tuned twice over, wrong
+// use, and a folder that nothing but a whole library ever changes.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -145,7 +145,8 @@ TEST_F(CompileCommand, ShowPrintsAModelsGraphAfterItsPasses) {
   EXPECT_EQ(tuner("show resnet50.onnx --after all").out, tuner("show resnet50.onnx --after drop-dead").out);
 }
 
-// An extracted job, once submitted, holds answers for each step that is compiled: the same workloads, equally often.
+// An extracted job, once submitted, holds answers for each step that is compiled: the same workloads, equally
+// often.
 TEST_F(CompileCommand, ExtractListsTheStepsThatAreCompiled) {
   save("resnet50");
   const CommandResult extracted = tuner("extract resnet50.onnx -o tasks.json");
@@ -334,8 +335,8 @@ TEST_F(CompileCommand, AFailedCompileLeavesTheFormerModel) {
   EXPECT_NE(tuner("run out").out, ran);
 }
 
-// Killed in the middle of tuning, over a folder with a former model; meanwhile nobody else may write there. The same command
-// completes it.
+// Killed in the middle of tuning, over a folder with a former model; meanwhile nobody else may write there.
+// The same command completes it.
 TEST_F(CompileCommand, KilledAndStartedAgainItCompletes) {
   save("mlp");
   ASSERT_EQ(tuner("compile mlp.onnx -o out --no-tune").exit_code, 0);

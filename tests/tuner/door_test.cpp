@@ -1,4 +1,5 @@
-// The daemon's door over the wire: what each caller who may not is told, word for word, and that no secret is logged.
+// The daemon's door over the wire: what each caller who may not is told, word for word, and that no secret is
+// logged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>

@@ -1,5 +1,5 @@
-// A daemon under attack: its memory stays bounded, other callers are served, workers stay. Issue 18, "What was
-// seen", 1 to 4 and 10. How fast others are served is printed; a longer attack: TUNER_ATTACK_SECONDS=6.
+// A daemon under attack: its memory stays bounded, other callers are served, workers stay. Issue 18, "What
+// was seen", 1 to 4 and 10. How fast others are served is printed; a longer attack: TUNER_ATTACK_SECONDS=6.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
-// What one caller may cost the others: large texts, garbage, memory, workers, long lists. The daemon's bounds, tried on the
-// program itself. Times of the others are printed. A longer attack: TUNER_ATTACK_SECONDS=6.
+// What one caller may cost the others: large texts, garbage, memory, workers, long lists. The daemon's
+// bounds, tried on the program itself. Times of the others are printed. A longer attack:
+// TUNER_ATTACK_SECONDS=6.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -83,7 +84,8 @@ void expect_served(const AttackedDaemon& daemon, Honest& kept, Honest* fresh, in
 }
 
 TEST(FarmBounds, B1TextsOfMillionsOfValuesCostOthersNothing) {
-  // As many as one message used to hold; as many as one may hold now, in lists, in objects and one in the other.
+  // As many as one message used to hold; as many as one may hold now, in lists, in objects and one in the
+  // other.
   const std::string texts[] = {empty_objects(5'000'000), empty_objects(1'300'000),
                                "[" + repeated("[0],", 900'000) + "0]",
                                "{" + repeated("\"a\":0,", 600'000) + "\"b\":0}", repeated("[", 3'000'000)};

@@ -320,7 +320,8 @@ TEST(FrameGuard, AfterABurstFramesMayComeAtTheirRate) {
 
 std::pair<double, double> numbers(const Rate& rate) { return {rate.per_s, rate.burst}; }
 
-// The table of tuner/transport/README.md, for which no other test of limits speaks: they set limits of their own.
+// The table of tuner/transport/README.md, for which no other test of limits speaks: they set limits of their
+// own.
 TEST(GateLimits, AreThoseOfThePage) {
   const GateLimits gate;
   EXPECT_TRUE(gate.http2);

@@ -89,7 +89,8 @@ TEST(GainEstimate, TheTimeOfAnUntunedTaskFollowsTheRateOfItsLikes) {
             0);
 }
 
-// The machine does 100 GFLOP/s, so matmul(m) takes at least 81.92 x m ns; the defaults take 1.25 times as long.
+// The machine does 100 GFLOP/s, so matmul(m) takes at least 81.92 x m ns; the defaults take 1.25 times as
+// long.
 TEST(GainEstimate, NoTimeAndNoGainPassesTheRoofline) {
   const Target target = parse_target(kTarget).value();
   RecordedRoofs roofs;
@@ -256,8 +257,8 @@ TEST(GainEstimate, ReadsHistoriesOutOfADatabase) {
   EXPECT_DOUBLE_EQ(h->race_seconds, 7);
 }
 
-// Stores a search of `count` configs of the task's first template, the default first; each is 10 ns faster than
-// the one before.
+// Stores a search of `count` configs of the task's first template, the default first; each is 10 ns faster
+// than the one before.
 std::vector<TrialRow> add_search(Store& store, const std::string& job, const JobRow::Task& task, int count) {
   EXPECT_TRUE(store.add_job({.id = job, .request_id = job, .tasks = {task}, .trials = count}).is_ok());
   const TaskSpace space = make_task_space(task).value();

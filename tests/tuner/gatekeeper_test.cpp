@@ -1,5 +1,5 @@
-// Who is let in, by which way, and what a call that is not answered is told. The folder changes while the gatekeeper
-// looks at it.
+// Who is let in, by which way, and what a call that is not answered is told. The folder changes while the
+// gatekeeper looks at it.
 #include "tuner/identity/gatekeeper.h"
 
 #include <gtest/gtest.h>

@@ -50,7 +50,8 @@ TEST(GaussianProcess, IsSureWhereItWasShownAndUnsureFarAway) {
   EXPECT_LT(3 * posterior.deviation(0), posterior.deviation(1));
 }
 
-// Of values ten times as large the deviations are larger, too; a few rows of an expected amplitude count with them.
+// Of values ten times as large the deviations are larger, too; a few rows of an expected amplitude count with
+// them.
 TEST(PoolPosterior, DeviationsAreInTheUnitOfTheValues) {
   Samples train = samples(40, 5);
   const Samples pool = samples(1, 6);

@@ -1,4 +1,5 @@
-// Whom a farm lets in: the register as text, the identity folder and its acts, and what may never be in a file.
+// Whom a farm lets in: the register as text, the identity folder and its acts, and what may never be in a
+// file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -230,8 +230,8 @@ TEST(JobFile, AlgorithmsAreThoseAllowedInOneOrder) {
             "algorithms: expected a list of names, found \"direct\".");
 }
 
-// People write "M", "K" or "A" where a job file has "a": beside the key that is missing it names the ones it does not know,
-// and no key of the operator is among them.
+// People write "M", "K" or "A" where a job file has "a": beside the key that is missing it names the ones it
+// does not know, and no key of the operator is among them.
 TEST(JobFile, BesideAMissingKeyTheUnknownOnesAreNamed) {
   const auto message = [](const nlohmann::json& entry) {
     return parse_job_text(entry.dump(), "job.json").message();

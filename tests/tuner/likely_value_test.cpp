@@ -95,8 +95,8 @@ TEST(LikelyValue, IntervalsAreAsWideAsTheLikesScatter) {
   EXPECT_LT(calm.high - calm.low, 0.2 * (wild.high - wild.low));
 }
 
-// Returns the share of truths inside the interval, over tasks whose values grow with their distance from one and
-// scatter to one side.
+// Returns the share of truths inside the interval, over tasks whose values grow with their distance from one
+// and scatter to one side.
 double share_inside(int known_tasks, int rounds, std::mt19937_64& random) {
   std::uniform_int_distribution<int64_t> extent(16, 512);
   std::exponential_distribution<double> gain(8);

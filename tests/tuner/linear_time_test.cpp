@@ -1,5 +1,5 @@
-// B1: every reader and every list takes time in proportion to its input. Thread CPU time, least of five, of an input and of
-// one of 16 times its size: at most 24 times as much.
+// B1: every reader and every list takes time in proportion to its input. Thread CPU time, least of five, of
+// an input and of one of 16 times its size: at most 24 times as much.
 #include <gtest/gtest.h>
 #include <time.h>
 

@@ -1,5 +1,5 @@
-// Lock files as a team uses them: `tuner lock` writes one, `query`, `build` and `compile` obey it whatever their databases
-// say, `--check` finds what has changed.
+// Lock files as a team uses them: `tuner lock` writes one, `query`, `build` and `compile` obey it whatever
+// their databases say, `--check` finds what has changed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -207,7 +207,8 @@ TEST_F(LockCli, OtherTasksKeepTheirEntriesUnlessOnlyTheseAreWanted) {
   EXPECT_EQ(tuner(str("query dense.json --lock answers.lock", kOnHaswell)).exit_code, 1);
 }
 
-// Carol has tuned one of the tasks. What her database only guesses, or does not know, is no reason to change the other.
+// Carol has tuned one of the tasks. What her database only guesses, or does not know, is no reason to change
+// the other.
 TEST_F(LockCli, OnlyWhatWasTunedReplacesAnEntry) {
   open_new("carol.db");
   tuned(wide(), cpu_, {{wide_[1], 900}});
@@ -315,7 +316,8 @@ TEST_F(LockCli, ATaskThatIsOfferedTwiceHasOneEntry) {
   EXPECT_FALSE(std::filesystem::exists(folder_.file("both.lock")));
 }
 
-// A workload without constants has one kind of time: its kernel is what its entry says, however it was asked for.
+// A workload without constants has one kind of time: its kernel is what its entry says, however it was asked
+// for.
 TEST_F(LockCli, WithoutConstantsNoneAreColdInABundle) {
   write("softmax.json", R"({"op":"softmax","rows":8,"columns":64})");
   done(str("lock softmax.json -o answers.lock --defaults --constants cold --db alice.db", kOnHaswell));

@@ -1,5 +1,5 @@
-// Kernels that call the C library's mathematics: their libraries ask for libm themselves, so that a program that knows nothing of it
-// can load and link them; other libraries need nothing.
+// Kernels that call the C library's mathematics: their libraries ask for libm themselves, so that a program
+// that knows nothing of it can load and link them; other libraries need nothing.
 #include <gmock/gmock.h>
 
 #include "tests/models/onnx_model.h"

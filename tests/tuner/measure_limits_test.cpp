@@ -1,5 +1,5 @@
-// B2: what one door lets in no later one refuses. Job file, Submit and runner are asked at each limit and just beyond it;
-// a request that a runner refuses costs no worker its place; a lease has a longest time.
+// B2: what one door lets in no later one refuses. Job file, Submit and runner are asked at each limit and
+// just beyond it; a request that a runner refuses costs no worker its place; a lease has a longest time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -166,14 +166,15 @@ TEST(MeasureLimits, B2JobsOfAnEarlierReleaseAreMeasuredWithinTheLimits) {
   EXPECT_EQ(options.memory_limit_bytes(), 1 << 20);
 }
 
-// Eight trials are refused by the runner again and again, as by one of another release. Another tenant's go on.
+// Eight trials are refused by the runner again and again, as by one of another release. Another tenant's go
+// on.
 TEST(MeasureLimits, B2ARefusedRequestEndsItsTrialAndPausesNoWorker) {
   FarmByHand farm;
   const std::string worker = farm.enter("w1");
   const std::string job = farm.submit(8);
   v1::SyncRequest request;
-  std::set<std::pair<std::string, int>>
-      refused;  // trials with their attempts: a lease may be delivered twice
+  // Trials with their attempts: a lease may be delivered twice.
+  std::set<std::pair<std::string, int>> refused;
   for (int i = 0; i < 400 && !has_ended(farm.state(job)); ++i) {
     farm.clock.now += 10;
     const v1::SyncReply reply = farm.sync(worker, 4, std::exchange(request, {}));
@@ -204,7 +205,8 @@ TEST(MeasureLimits, B2ALeaseHasALongestTime) {
   ASSERT_EQ(leased.leases_size(), 1);
   v1::SyncRequest at_it;
   FarmByHand::add_held(leased.leases(0), v1::RUNNING, at_it);
-  // Ten seconds to build, ten to run, and what the table adds: no more than a quarter of an hour and a minute.
+  // Ten seconds to build, ten to run, and what the table adds: no more than a quarter of an hour and a
+  // minute.
   bool revoked = false;
   int64_t took_ms = 0;
   for (; took_ms < 3'600'000 && !revoked; took_ms += 1'000) {

@@ -186,7 +186,8 @@ TEST(Messages, ProgressTellsEachFigureUnderItsName) {
   EXPECT_EQ(out.eta_s(), 10);
 }
 
-// What a lease that is held says of its phase: only who builds or runs is at work, and only who runs may kill by running.
+// What a lease that is held says of its phase: only who builds or runs is at work, and only who runs may kill
+// by running.
 TEST(Messages, AHeldLeaseSaysWhetherItIsWorkedAt) {
   google::protobuf::RepeatedPtrField<v1::HeldLease> held;
   for (const v1::LeasePhase phase : {v1::WAITING, v1::BUILDING, v1::RUNNING}) {

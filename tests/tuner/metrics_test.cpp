@@ -48,7 +48,8 @@ c_seconds_count 2
 )");
 }
 
-// Each line is a header or a sample; each sample belongs to the metric of the headers above it; nothing twice.
+// Each line is a header or a sample; each sample belongs to the metric of the headers above it; nothing
+// twice.
 TEST(MetricsPage, EverySampleHasItsHeadersAndStandsOnce) {
   DaemonMetrics metrics;
   metrics.leases_granted.add(7);

@@ -1,5 +1,6 @@
-// Models that say two things: an attribute stored as another type, a value declared with another type, numbers of external files
-// that no file can have. Each is one line with the place; the same model without the contradiction is read.
+// Models that say two things: an attribute stored as another type, a value declared with another type,
+// numbers of external files that no file can have. Each is one line with the place; the same model without
+// the contradiction is read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Graphs that grow: the work of passes, partition, schedules and the memory plan grows with the number of nodes, also where
-// values have several readers. Counted are the nodes of expressions and of groups, and the CPU time of the thread, the least of
-// five, over a 16-fold growth.
+// Graphs that grow: the work of passes, partition, schedules and the memory plan grows with the number of
+// nodes, also where values have several readers. Counted are the nodes of expressions and of groups, and the
+// CPU time of the thread, the least of five, over a 16-fold growth.
 #include <gtest/gtest.h>
 
 #include <time.h>

@@ -1,4 +1,5 @@
-// The memory of a compiled model: processes that run it share its weights, and each has an arena of its own, no more.
+// The memory of a compiled model: processes that run it share its weights, and each has an arena of its own,
+// no more.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,10 +21,12 @@ using testing::CommandResult;
 using testing::eventually;
 using testing::Process;
 
-// What a process has besides arena and workspace: the table of steps, arguments of kernels, pages of heap and stack.
+// What a process has besides arena and workspace: the table of steps, arguments of kernels, pages of heap and
+// stack.
 constexpr int64_t kBesidesBytes = 128 << 10;
 
-// Two products with 9.4 MB of weights; what lies between them, 2.46 MB, is the arena, and no multiple of a large page.
+// Two products with 9.4 MB of weights; what lies between them, 2.46 MB, is the arena, and no multiple of a
+// large page.
 graph::Graph network() {
   graph::GraphBuilder builder("large", model_evaluator());
   const auto weights = [&](const std::string& name, std::vector<int64_t> shape) {

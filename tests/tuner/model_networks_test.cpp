@@ -1,5 +1,5 @@
-// Networks people run, as exporters write them: read, rewritten by all passes, and run. What the passes leave is counted;
-// what it computes stays.
+// Networks people run, as exporters write them: read, rewritten by all passes, and run. What the passes leave
+// is counted; what it computes stays.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

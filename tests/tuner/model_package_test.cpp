@@ -1,4 +1,5 @@
-// Compiled models as files: programs in C and C++ that run one, what stands in the weights file, and who is refused.
+// Compiled models as files: programs in C and C++ that run one, what stands in the weights file, and who is
+// refused.
 #include "tuner/model/model_package.h"
 
 #include <gmock/gmock.h>

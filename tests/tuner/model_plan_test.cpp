@@ -1,6 +1,7 @@
-// Plans: a network as steps and places. Each plan is carried out, step by step, in one piece of memory as large as it says, and
-// must compute what the network computes: an operand that was written over, a part that is not where it should be, or an
-// epilogue that means something else shows. plan_check.h besides follows every byte.
+// Plans: a network as steps and places. Each plan is carried out, step by step, in one piece of memory as
+// large as it says, and must compute what the network computes: an operand that was written over, a part that
+// is not where it should be, or an epilogue that means something else shows. plan_check.h besides follows
+// every byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -193,7 +194,8 @@ TEST(ModelSteps, AreAsFewAsTheEpiloguesAllow) {
               ElementsAre(Pair("conv2d", 53), Pair("matmul", 1), Pair("pool2d", 1), Pair("reduce", 1)));
 }
 
-// The last sum of ResNet-50 is plain, for the mean behind it, and so must be what it adds: that alone is moved.
+// The last sum of ResNet-50 is plain, for the mean behind it, and so must be what it adds: that alone is
+// moved.
 TEST(ModelLayouts, BlocksGoFromConvolutionToConvolution) {
   const Target target = *parse_target("llvm -mcpu=skylake-avx512");
   const Planned resnet = planned(read(*testing::network("resnet50", {})), target, /*blocks=*/true);
@@ -336,7 +338,8 @@ TEST(ModelPlan, AResultOfTheModelMayBeASum) {
   EXPECT_EQ(p.plan.arena_bytes, kImage);
 }
 
-// A residual that is read later or at the same time, that is a result, an input, a constant or a part, stays as it is.
+// A residual that is read later or at the same time, that is a result, an input, a constant or a part, stays
+// as it is.
 TEST(ModelPlan, ResidualsThatAreNeededStay) {
   const auto none = [](const graph::Graph& network) {
     EXPECT_THAT(keys_of(expect_right(network)), Each(Not(HasSubstr("accumulate"))));
@@ -391,7 +394,8 @@ TEST(ModelPlan, PartsAreWrittenInPlace) {
   }
 }
 
-// A part that is a result itself, under its own shape or another, an input, a constant, or joined twice, lies elsewhere.
+// A part that is a result itself, under its own shape or another, an input, a constant, or joined twice, lies
+// elsewhere.
 TEST(ModelPlan, PartsThatLieElsewhereAreCopied) {
   for (const int form : {0, 1, 2, 3, 4, 5, 6, 7}) {
     SCOPED_TRACE(form);
@@ -414,7 +418,8 @@ TEST(ModelPlan, PartsThatLieElsewhereAreCopied) {
   }
 }
 
-// A result has memory of its own, whatever it is: an input, a constant, another result, a view or a part of one.
+// A result has memory of its own, whatever it is: an input, a constant, another result, a view or a part of
+// one.
 TEST(ModelPlan, EveryResultHasItsOwnMemory) {
   for (const int form : {0, 1, 2, 3, 4, 5, 6, 7}) {
     SCOPED_TRACE(form);
@@ -437,7 +442,8 @@ TEST(ModelPlan, EveryResultHasItsOwnMemory) {
   }
 }
 
-// Parts of a value are no work where their elements stand together; others are moved. Places count from the end, too.
+// Parts of a value are no work where their elements stand together; others are moved. Places count from the
+// end, too.
 TEST(ModelPlan, PartsThatStandTogetherAreRead) {
   struct Case {
     int64_t start, end, axis, step;
@@ -507,7 +513,8 @@ TEST(ModelSteps, TakeInNumbersOfAChannel) {
                                       HasSubstr("bias=0 scale=1 residual=1 act=tanh dtype")));
 }
 
-// A border is the convolution's own padding only where it is of zeros, around the image, and nobody else reads it.
+// A border is the convolution's own padding only where it is of zeros, around the image, and nobody else
+// reads it.
 TEST(ModelSteps, BordersThatAreNoPaddingStay) {
   for (const int form : {0, 1, 2, 3, 4, 5}) {
     SCOPED_TRACE(form);

@@ -1,5 +1,5 @@
-// Models read from files: what options close, where weights may lie, and that whatever is wrong with a file ends in one
-// line.
+// Models read from files: what options close, where weights may lie, and that whatever is wrong with a file
+// ends in one line.
 #include "tuner/model/model_file.h"
 
 #include <gmock/gmock.h>

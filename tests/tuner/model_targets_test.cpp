@@ -1,4 +1,5 @@
-// Whole networks, compiled for other CPUs than this one: AVX2 code runs here, AArch64 code under qemu. And by eight threads at once.
+// Whole networks, compiled for other CPUs than this one: AVX2 code runs here, AArch64 code under qemu. And by
+// eight threads at once.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -60,7 +61,8 @@ TEST_P(ModelTargets, Avx2CodeRunsHere) {
   network_.expect_right(out.as<float>());
 }
 
-// What runs before the first step and behind the last one. `serial_for` is the ABI's parallel_for on one thread.
+// What runs before the first step and behind the last one. `serial_for` is the ABI's parallel_for on one
+// thread.
 constexpr char kEnd[] = R"(
   ldr x19, =output0
   ldr x20, =OUT_BYTES

@@ -1,5 +1,6 @@
-// What the reader takes from the bytes of a model. Bytes are written by numbers that stand here, not by the reader's own
-// messages: fields are found where ONNX puts them, and bytes that attack a parser end in one line.
+// What the reader takes from the bytes of a model. Bytes are written by numbers that stand here, not by the
+// reader's own messages: fields are found where ONNX puts them, and bytes that attack a parser end in one
+// line.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -185,7 +186,8 @@ TEST(ModelWire, WhatAModelSaysBesidesIsInItsFields) {
               HasSubstr("input \"s\" is no tensor"));
 }
 
-// An enumerator that is not known counts as absent: elements are in the file, and an attribute without a type is refused.
+// An enumerator that is not known counts as absent: elements are in the file, and an attribute without a type
+// is refused.
 TEST(ModelWire, UnknownFieldsAndEnumeratorsAreSkipped) {
   const std::string floats = packed<float>({1, 2, 3});
   const WireMessage unknown =

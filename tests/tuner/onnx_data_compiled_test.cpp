@@ -1,6 +1,6 @@
-// ONNX's own test data (onnx_data.h), each model the whole way that `tuner compile --no-tune` and a program of its user go: read,
-// rewritten, parted into steps, compiled with default configs, written, opened by the runtime library and run. It gives the
-// recorded answers, or is refused by the reader already.
+// ONNX's own test data (onnx_data.h), each model the whole way that `tuner compile --no-tune` and a program
+// of its user go: read, rewritten, parted into steps, compiled with default configs, written, opened by the
+// runtime library and run. It gives the recorded answers, or is refused by the reader already.
 #include <gtest/gtest.h>
 
 #include "compiler_core/backend.h"

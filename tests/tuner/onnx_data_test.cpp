@@ -1,5 +1,5 @@
-// ONNX's own test data (Debian's libonnx-testdata): a model of mostly one operator each, with inputs and answers. Every
-// model that can be read gives the right answers; every other one is refused in one line.
+// ONNX's own test data (Debian's libonnx-testdata): a model of mostly one operator each, with inputs and
+// answers. Every model that can be read gives the right answers; every other one is refused in one line.
 #include <gtest/gtest.h>
 
 #include "compiler_core/codegen/reference.h"

@@ -1,5 +1,5 @@
-// What the machine code of a candidate says takes the place of an estimate below it, and so changes the order: with a
-// back end of its own, whose estimates and floors are known.
+// What the machine code of a candidate says takes the place of an estimate below it, and so changes the
+// order: with a back end of its own, whose estimates and floors are known.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -40,8 +40,8 @@ int64_t steps_of(const Program& program) {
   return steps;
 }
 
-// Estimates say that fewer steps are faster. The machine code says that one step takes longer than they think, and of eight
-// steps nothing new.
+// Estimates say that fewer steps are faster. The machine code says that one step takes longer than they
+// think, and of eight steps nothing new.
 class ToyBackend final : public Backend {
  public:
   const TargetFamily& family() const override { return toy; }

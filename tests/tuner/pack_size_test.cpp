@@ -1,4 +1,5 @@
-// Packs of the examples for GPUs stay small: what is large about a task, its inputs and its answer, is not in them.
+// Packs of the examples for GPUs stay small: what is large about a task, its inputs and its answer, is not in
+// them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,8 +23,8 @@ std::vector<std::string> example_files() {
   return files;
 }
 
-// As many candidates as `tuner pack` takes unless told, each as large as the largest default of its task, and what a task
-// has once.
+// As many candidates as `tuner pack` takes unless told, each as large as the largest default of its task, and
+// what a task has once.
 TEST(PackSize, OfEveryExampleIsBelow40Megabytes) {
   if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
   const std::vector<std::string> files = example_files();

@@ -415,7 +415,8 @@ TEST_F(PackTest, LargeAnswersArePackedAsChecksums) {
   EXPECT_THAT(ran.out, HasSubstr("task 1 of 2, round 1 of 3: 1 of 1 measured, 1 right"));
 }
 
-// Scales as large as other numbers would take nearly every output to a limit, and what lies there hides what is wrong.
+// Scales as large as other numbers would take nearly every output to a limit, and what lies there hides what
+// is wrong.
 TEST_F(PackTest, RequantisedAnswersLieWithinWhatOutHolds) {
   std::ofstream(folder_ / "bytes.json")
       << R"({"op":"matmul","a":[48,40],"b":[56,40],"transpose_b":true,"dtype":"int8","out_dtype":"uint8",)"

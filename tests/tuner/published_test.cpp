@@ -1,5 +1,5 @@
-// A published time against the same kernel measured anew: the interval, what clock and memory explain, and what a busy
-// machine can and cannot disprove.
+// A published time against the same kernel measured anew: the interval, what clock and memory explain, and
+// what a busy machine can and cannot disprove.
 #include "tuner/verify/published.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,8 @@ using testing::ElementsAre;
 constexpr TimeVerdict kInside = TimeVerdict::kInside, kOutside = TimeVerdict::kOutside,
                       kCannotTell = TimeVerdict::kCannotTell;
 
-// Published: 1000 us +- 2 %, pulses of 1000 ns, memory of 60 us. By a factor too fast or too slow, if asked for.
+// Published: 1000 us +- 2 %, pulses of 1000 ns, memory of 60 us. By a factor too fast or too slow, if asked
+// for.
 TunedConfig published(double wrong = 1) {
   return {.time_ns = wrong * 1e6,
           .time_low_ns = wrong * 0.98e6,
@@ -24,7 +25,8 @@ TunedConfig published(double wrong = 1) {
           .memory_ns = 60e3};
 }
 
-// Measured anew in three processes: this time, beside such pulses and such memory (0: not timed), on a calm machine.
+// Measured anew in three processes: this time, beside such pulses and such memory (0: not timed), on a calm
+// machine.
 RaceRow again(double time_ns, double pulse_ns = 1000, double memory_ns = 60e3) {
   RaceFinalist f{.trial_id = "t1",
                  .samples_ns = std::vector<double>(3, time_ns),

@@ -99,7 +99,8 @@ TEST_P(RaceLies, DecideNothing) {
   SCOPED_TRACE(lie.name);
   FarmByHand farm;
   const std::string job = farm.submit(40);
-  // The first trials become t1 and so on; none of the first eight is fast enough to race at once with the rest.
+  // The first trials become t1 and so on; none of the first eight is fast enough to race at once with the
+  // rest.
   const std::string holder = farm.enter("holder", "1", /*races=*/true),
                     other = farm.enter("other", "1", true);
   v1::Lease race;
@@ -184,7 +185,8 @@ TEST(BeliefInRaces, ARaceSurvivesARestartAndIsTakenFromTheLifeThatHadIt) {
   spdlog::set_level(spdlog::level::info);
 }
 
-// The referee alone: a farm's state and a store, no coordinator, no thread. Worker "w" has attempt 1 of trial "t1".
+// The referee alone: a farm's state and a store, no coordinator, no thread. Worker "w" has attempt 1 of trial
+// "t1".
 class RefereeAlone : public testing::EmptyFarm {
  protected:
   RefereeAlone() {

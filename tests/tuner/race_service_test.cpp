@@ -390,11 +390,12 @@ TEST(RaceService, CancellingAJobRevokesItsRace) {
   EXPECT_EQ(reply.revoked(0).trial_id(), race.trial_id());
 }
 
-// A daemon of the real templates and the real resolver, on a database that answers before any trial of the job.
+// A daemon of the real templates and the real resolver, on a database that answers before any trial of the
+// job.
 class KnownAnswers : public ResolveFixture {
  protected:
-  // Submits the task, measures its trials and wins no race: whatever is known is ten times as slow as all else, so that
-  // only its name brings it into the race. Returns the race's lease.
+  // Submits the task, measures its trials and wins no race: whatever is known is ten times as slow as all
+  // else, so that only its name brings it into the race. Returns the race's lease.
   v1::Lease race_after(const std::string& known) {
     CoordinatorOptions options;
     options.by_hand = true;

@@ -1,5 +1,5 @@
-// Workers of another release: they get nothing that they cannot build, nobody is blamed for it, all else goes on, and
-// people are told once.
+// Workers of another release: they get nothing that they cannot build, nobody is blamed for it, all else goes
+// on, and people are told once.
 #include "tuner/daemon/edge/releases.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The role table names every call of proto/, and the daemon answers each to the callers that docs/farm.md names, and to
-// no others.
+// The role table names every call of proto/, and the daemon answers each to the callers that docs/farm.md
+// names, and to no others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,8 @@ using testing::GuardedDaemon;
 using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAreArray;
 
-// "/tuner.v1.Jobs/Submit" for each call of each service in each file of proto/, also one that nobody links yet.
+// "/tuner.v1.Jobs/Submit" for each call of each service in each file of proto/, also one that nobody links
+// yet.
 std::vector<std::string> calls_of_proto() {
   static const std::regex kPackage(R"(^package ([\w.]+);)"), kService(R"(^service (\w+) \{)"),
       kCall(R"(^\s*rpc\s+(\w+)\s*\()");

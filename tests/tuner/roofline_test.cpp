@@ -83,8 +83,8 @@ TEST(InnerLoop, SeveralBranchesToOneLabelAreOneLoop) {
   EXPECT_EQ(loop.broadcasts, 1);
 }
 
-// Constants are packed once, before the calls that are timed, and packing may transform them: more multiply-adds than the
-// kernel's own loop has.
+// Constants are packed once, before the calls that are timed, and packing may transform them: more
+// multiply-adds than the kernel's own loop has.
 TEST(InnerLoop, TheFunctionThatPacksIsLeftOut) {
   const std::string assembly =
       "conv:\n\tjmp\tconv.body\n"

@@ -240,7 +240,8 @@ TEST(SearchStrategies, DefaultsAreThoseOfThePage) {
   EXPECT_EQ(ModelGuidedOptions{}.program_feature_budget, 16u);
 }
 
-// Fits are most of what a search thinks: `bayesian` waits for 16 new results (10 % of many), the trees alone for 8.
+// Fits are most of what a search thinks: `bayesian` waits for 16 new results (10 % of many), the trees alone
+// for 8.
 TEST(ModelGuided, RefitsWhenEnoughResultsAreNew) {
   const MeasuredSpace m = testing::rugged_space(1);
   const SearchSpace space = m.search_space();

@@ -1,4 +1,5 @@
-// A daemon on a free loopback port, and a worker that answers from a formula: what tests of the service begin with.
+// A daemon on a free loopback port, and a worker that answers from a formula: what tests of the service begin
+// with.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -311,7 +311,8 @@ TEST(Service, StoppingEndsWaitingCallsSoonAndTellsTheWatcherWhy) {
   EXPECT_EQ(daemon.store->job("j1").value().state, JobState::kQueued) << "to be continued";
 }
 
-// What docs/farm.md and the folder's README promise without anybody asking for it; other tests set numbers of their own.
+// What docs/farm.md and the folder's README promise without anybody asking for it; other tests set numbers of
+// their own.
 TEST(Defaults, AreThoseOfThePages) {
   const LeaseOptions leases;
   EXPECT_EQ(leases.ttl_ms, 8'000);

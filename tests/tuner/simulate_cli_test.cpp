@@ -1,4 +1,5 @@
-// `tuner study simulate` as a person meets it: a table, the same as JSON, and refusals that name what to mend.
+// `tuner study simulate` as a person meets it: a table, the same as JSON, and refusals that name what to
+// mend.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

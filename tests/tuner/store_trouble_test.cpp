@@ -1,5 +1,5 @@
-// The database takes no results for a while, as on a full disk: nothing measured is lost, no worker is called lost,
-// and whoever watches is told why nothing happens.
+// The database takes no results for a while, as on a full disk: nothing measured is lost, no worker is called
+// lost, and whoever watches is told why nothing happens.
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
@@ -25,7 +25,8 @@ using testing::kAnalyticKey;
 using testing::kAnalyticTarget;
 using ::testing::SizeIs;
 
-// Another connection makes the database refuse every row of a table, as SQLite itself does where there is no room.
+// Another connection makes the database refuse every row of a table, as SQLite itself does where there is no
+// room.
 class Refusal {
  public:
   Refusal(std::string database, const std::string& table, const char* what = "INSERT")

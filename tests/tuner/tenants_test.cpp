@@ -1,5 +1,5 @@
-// Tenants of one farm: each sees its own jobs, a flood of one takes nothing from the other, limits are kept; and
-// workers that an administrator drains.
+// Tenants of one farm: each sees its own jobs, a flood of one takes nothing from the other, limits are kept;
+// and workers that an administrator drains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -289,7 +289,8 @@ TEST(Tenants, WhatTenantsUsedIsInTheStore) {
   EXPECT_NEAR(usage[1].device_s, 2, 1e-9);
 }
 
-// A worker that asks for more than it could ever name gets that much; the sum of what it holds and wants is a number.
+// A worker that asks for more than it could ever name gets that much; the sum of what it holds and wants is a
+// number.
 TEST(Workers, NobodyGetsTheWholeQueue) {
   FarmByHand farm(/*width=*/14);
   ASSERT_TRUE(submit(farm, {"a", "r1", 20'000}).is_ok());

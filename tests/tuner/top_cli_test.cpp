@@ -195,8 +195,8 @@ TEST_F(TopCli, SignalsLeaveTheTerminalAsItWas) {
   }
 }
 
-// At a terminal without a shell nobody could let it go on, so Ctrl-Z does not stop it; it leaves the screen and
-// comes back all the same.
+// At a terminal without a shell nobody could let it go on, so Ctrl-Z does not stop it; it leaves the screen
+// and comes back all the same.
 TEST_F(TopCli, ComesBackAfterCtrlZ) {
   AtTerminal terminal(top(), 80, 24);
   ASSERT_TRUE(terminal.shows("q quit")) << terminal.shown;

@@ -1,4 +1,5 @@
-// `tuner compile --use`: a function of a C library takes the place of a step. Who is taken, what is told, what is refused.
+// `tuner compile --use`: a function of a C library takes the place of a step. Who is taken, what is told,
+// what is refused.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -106,8 +107,8 @@ class UseCommand : public ::testing::Test {
     EXPECT_EQ(shell_.tree("refused").size(), 0u) << "files of a refused model";
   }
 
-  // Ctrl-C as soon as the function hangs: it must not wait for the deadline, which is 10 s in the first process and 80 s where
-  // the function is timed.
+  // Ctrl-C as soon as the function hangs: it must not wait for the deadline, which is 10 s in the first
+  // process and 80 s where the function is timed.
   void expect_stops(const std::string& function) const {
     SCOPED_TRACE(function);
     const std::string in = shell_.folder().string();

@@ -105,8 +105,8 @@ TEST(WarmSearch, DonorsThatForecastNoBetterThanWhatIsMeasuredAreGivenUp) {
   }
 }
 
-// A resumed job knows results before it first proposes, and a large space is never ranked whole: in neither case
-// does what the donors say of a whole space exist when trust in them changes.
+// A resumed job knows results before it first proposes, and a large space is never ranked whole: in neither
+// case does what the donors say of a whole space exist when trust in them changes.
 TEST(WarmSearch, LosesTrustInDonorsBeforeTheFirstProposalOrInALargeSpace) {
   const MeasuredSpace m = testing::rugged_space(0), a = testing::rugged_space(2);
   SearchSpace space = m.search_space();

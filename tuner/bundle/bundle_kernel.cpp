@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// How the config is known. Of a locked one nothing else: what a database knows of it is not in the lock file, and two
-// builds from one lock file are the same byte for byte.
+// How the config is known. Of a locked one nothing else: what a database knows of it is not in the lock file,
+// and two builds from one lock file are the same byte for byte.
 ordered_json answer_json(const Answer& answer) {
   ordered_json out{{"kind", answer_kind_name(answer.kind)}};
   if (answer.kind == AnswerKind::kLocked) return out;

@@ -40,7 +40,8 @@ std::vector<size_t> steps_called(const ModelSteps& model, std::string_view name)
   return found;
 }
 
-// NODE=FILE:SYMBOL. Names of nodes and files may have `=` in them: the first that ends the name of a step counts.
+// NODE=FILE:SYMBOL. Names of nodes and files may have `=` in them: the first that ends the name of a step
+// counts.
 struct Parts {
   std::string node, file, symbol;
 };

@@ -62,7 +62,8 @@ void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o
 
 void read_target(ObjectReader& in, std::string& target) {
   in.read("target", target);
-  // What "cpu" is on this host, or its GPU, is found out where it is used; any other target can be checked here.
+  // What "cpu" is on this host, or its GPU, is found out where it is used; any other target can be checked
+  // here.
   if (in.failed() || means_host(target)) return;
   if (const Result<Target> parsed = parse_target(target); !parsed)
     in.refuse("target", parsed.message(), "; found ", found(json(target)), ".");

@@ -7,7 +7,8 @@
 namespace tuner {
 namespace {
 
-// Structs of tuner_model.h have the same layout on every CPU that libraries are made for: 64 bits, little-endian.
+// Structs of tuner_model.h have the same layout on every CPU that libraries are made for: 64 bits,
+// little-endian.
 static_assert(sizeof(void*) == 8 && sizeof(tuner_place) == 16 && sizeof(tuner_step) == 40);
 
 // Lays structs out one behind the other, and notes which of their members are addresses.

@@ -256,7 +256,8 @@ Status DeviceCase::can_finish() const {
   return Status::ok();
 }
 
-// As if the task's own bias had been added. What ReLU made 0 stays so: such an element is off by the error at most.
+// As if the task's own bias had been added. What ReLU made 0 stays so: such an element is off by the error at
+// most.
 void DeviceCase::take_back(const std::vector<double>& bias_errors, std::vector<double>& values) const {
   const PeerEpilogue e = epilogue_of(workload_);
   CHECK(static_cast<int64_t>(bias_errors.size()) == e.channels) << "one error a channel";
