@@ -16,7 +16,7 @@ struct CommandGroup {
   std::vector<CommandInBrief> commands;
 };
 
-// All commands of `tuner`; tests/tuner/terminal_cli_test.cpp holds them against the command line.
+// All commands of `tuner`; tests/tuner/cli/terminal_cli_test.cpp holds them against the command line.
 const std::vector<CommandGroup>& command_groups();
 
 std::string command_overview();
