@@ -28,13 +28,15 @@ namespace fs = std::filesystem;
 
 constexpr char kBuilds[] = "installs and builds: .ci/run and deploy/fresh_root.sh run it";
 constexpr char kPackages[] = "installs packages: deploy/package_root.sh runs it";
-constexpr char kDaemon[] = "a daemon that stays, on a fixed port: tests/tuner/cli/three_process_test has its own";
+constexpr char kDaemon[] =
+    "a daemon that stays, on a fixed port: tests/tuner/cli/three_process_test has its own";
 constexpr char kFarm[] =
     "a farm of several hosts: tests/deploy/client_test and tests/tuner/cli/admin_cli_test have one";
 constexpr char kBoard[] = "needs an ARM board, or a cross compiler and qemu";
 constexpr char kGpu[] = "needs a GPU host";
 constexpr char kNvrtc[] = "needs NVRTC";
-constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tuner/cli/cli_test has the rest";
+constexpr char kTimes[] =
+    "its exit code tells how calm the machine is: tests/tuner/cli/cli_test has the rest";
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
 constexpr char kVerify[] = "a program of the reader's: tests/deploy/runtime_verify_test";

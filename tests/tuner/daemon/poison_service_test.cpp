@@ -8,8 +8,8 @@
 
 #include "db/death.h"
 #include "tests/support/wait_until.h"
-#include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/daemon/farm_room.h"
+#include "tests/tuner/farm_by_hand.h"
 #include "tuner/daemon/rooms/loss_office.h"
 #include "tuner/daemon/rooms/measure_again.h"
 #include "tuner/daemon/rooms/reception.h"

@@ -7,8 +7,8 @@
 
 #include "db/quarantine.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/daemon/farm_room.h"
+#include "tests/tuner/farm_by_hand.h"
 #include "tuner/daemon/rooms/referee.h"
 
 namespace tuner {

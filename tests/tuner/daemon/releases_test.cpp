@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/daemon/farm_room.h"
+#include "tests/tuner/farm_by_hand.h"
 #include "tuner/client/worker_list.h"
 #include "tuner/daemon/rooms/farm_releases.h"
 

@@ -8,8 +8,8 @@
 
 #include "tests/support/temporary_folder.h"
 #include "tests/support/wait_until.h"
-#include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/daemon/farm_room.h"
+#include "tests/tuner/farm_by_hand.h"
 #include "tuner/daemon/rooms/job_news.h"
 #include "tuner/daemon/rooms/leasing.h"
 #include "tuner/daemon/rooms/race_office.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/tuner/farm_by_hand.h"
 #include "tests/tuner/daemon/search_room.h"
+#include "tests/tuner/farm_by_hand.h"
 #include "tuner/daemon/rooms/desk.h"
 #include "tuner/daemon/rooms/farm_view.h"
 #include "tuner/daemon/rooms/job_desk.h"
