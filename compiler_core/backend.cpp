@@ -50,7 +50,7 @@ std::vector<ArgInfo> argument_infos(const std::vector<Buffer>& args) {
   infos.reserve(args.size());
   for (const Buffer& b : args)
     infos.push_back({.name = b->name,
-                     .role = std::string(buffer_role_name(b->role)),
+                     .role = b->role,
                      .dtype = b->dtype,
                      .shape = b->shape,
                      .layout = b->layout,

@@ -1,14 +1,15 @@
 // Backend: one kind of device, as the rest of the system sees it.
 //
 // Everything that differs from device to device is asked here: whether candidates can be compiled, what code
-// looks like, what of it runs on this machine, how an application gets it. Nothing outside back ends, templates
-// and target.h asks which kind of device a target is.
+// looks like, what of it runs on this machine, how an application gets it. Nothing outside back ends,
+// templates and target.h asks which kind of device a target is.
 //
 // A back end is one folder: codegen/ (CPUs, by LLVM), codegen_cuda/ (NVIDIA GPUs, by NVRTC). It consists of
 //   a TargetFamily   names of targets and what records of them mean; needs no compiler (target_family.h)
 //   a Backend        this page; in the tuner and in the worker's builder process
 //   a runner side    how the runner brings an artifact to life: a KernelLoader (runtime/kernel_loader.h), or,
-//                    for a device with a driver, a process that holds it (measure_server/runner/device_host.h)
+//                    for a device with a driver, a process that holds it
+//                    (measure_server/runner/device_host.h)
 // docs/backends.md walks through adding one, inside the tree and outside of it (examples/my_backend).
 //
 // Everything here may be called from any thread.
@@ -31,8 +32,8 @@ namespace tuner {
 struct CodeForm {
   std::string_view name;     // "asm"
   std::string_view comment;  // what begins a comment line in it: "#"
-  std::string_view
-      ending;  // of a file of it in a bundle (`tuner build --emit NAME`), ".s"; empty: not emitted
+  // Of a file of it in a bundle (`tuner build --emit NAME`), ".s"; empty: not emitted.
+  std::string_view ending;
 };
 
 // What bounds a kernel on the machine of a target.
@@ -57,8 +58,8 @@ struct ShippedKernel {
   };
   Manifest manifest;
   std::string object;  // ELF, to be linked with others into one library; empty: the kernel stands alone
-  std::vector<std::string>
-      instruction_sets;  // of `object`: what the CPU must have, as GCC names them (AArch64: LLVM)
+  // Of `object`: what the CPU must have, as GCC names them (AArch64: LLVM).
+  std::vector<std::string> instruction_sets;
   std::vector<File> files;
   int alignment_bytes = 64;  // of every operand
 };
@@ -74,10 +75,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual const TargetFamily& family() const = 0;
 
-  // --- here ---
-  // Five questions that are easily mixed up: can code be compiled here (available), which targets is this
-  // machine (targets_of_host), is it the machine of a target (hardware_here), may a worker here measure the target
-  // (runs_here), may that worker elsewhere (measures).
+  // --- here --- Five questions that are easily mixed up: can code be compiled here (available), which
+  // targets is this machine (targets_of_host), is it the machine of a target (hardware_here), may a worker
+  // here measure the target (runs_here), may that worker elsewhere (measures).
   //
   // OK, or Unavailable with the reason why this process cannot compile: "no libnvrtc in ...".
   virtual Status available() const = 0;
@@ -91,9 +91,9 @@ class Backend {
   virtual Result<std::optional<Target>> resolve_here(std::string_view text) const;
   // InvalidArgument for words of the name that the compiler does not know.
   virtual Status check_words(const Target& target) const;
-  // Names of all targets that describe this machine, from the most general to the most specific; none if it has
-  // no such device. `device`: the device as the runner's probe calls it (DeviceInfo::arch), for back ends whose
-  // device only the runner may touch; else empty.
+  // Names of all targets that describe this machine, from the most general to the most specific; none if it
+  // has no such device. `device`: the device as the runner's probe calls it (DeviceInfo::arch), for back ends
+  // whose device only the runner may touch; else empty.
   virtual std::vector<std::string> targets_of_host(std::string_view device) const = 0;
   // Features of this host that decide what code it runs (see measures()); for a worker to tell.
   virtual std::vector<std::string> host_features() const { return {}; }
@@ -101,8 +101,8 @@ class Backend {
   virtual std::string hardware_here(const Target& target) const = 0;
   // OK when a worker on this machine can measure the target; else InvalidArgument with the reason.
   virtual Status runs_here(const Target& target) const = 0;
-  // True if code compiled for target `code` may be measured by a worker that offers target `there` and has these
-  // features (host_features()) and `max_threads` CPUs.
+  // True if code compiled for target `code` may be measured by a worker that offers target `there` and has
+  // these features (host_features()) and `max_threads` CPUs.
   virtual bool measures(const Target& code, const Target& there, std::span<const std::string> features,
                         int max_threads) const;
 
@@ -125,29 +125,28 @@ class Backend {
   virtual Result<std::string> text_after(std::string_view last, const Program& program,
                                          const Target& target) const;
 
-  // Compiles a text of the device's own language that is no Program: helpers that run beside kernels. Requires
-  // compiles_helpers(). Errors as compile().
+  // Compiles a text of the device's own language that is no Program: helpers that run beside kernels.
+  // Requires compiles_helpers(). Errors as compile().
   virtual bool compiles_helpers() const { return false; }
   virtual Result<std::string> compile_helper(const std::string& source, const Target& target) const;
 
-  // --- proof and estimates without the device ---
-  // Its schedules are lowered to kernels (lower_gpu) that the emulator checks on any host; else a candidate is
-  // verified by running it.
+  // --- proof and estimates without the device --- Its schedules are lowered to kernels (lower_gpu) that the
+  // emulator checks on any host; else a candidate is verified by running it.
   virtual bool emulates() const { return false; }
   // The kernels as the emulator's CPU Program, after the filter of compile(). Requires emulates().
   virtual Result<Artifact> compile_emulated(const Program& program, const Target& target) const;
   // estimate_ns() knows something.
   virtual bool estimates() const { return false; }
-  // How long one call of the kernel may take, from the Program alone; to rank candidates before they are compiled.
-  // Requires estimates(). Errors as compile().
+  // How long one call of the kernel may take, from the Program alone; to rank candidates before they are
+  // compiled. Requires estimates(). Errors as compile().
   virtual Result<double> estimate_ns(const Program& program, const Target& target) const;
   // What one call of the compiled kernel takes at least, from its machine code; 0: nothing is known. To rank
   // candidates once more when they have been compiled.
   virtual double least_ns(const Program& program, const Target& target, const Artifact& artifact) const;
   // roofs() knows something; its kernels then have the form "asm", of which the inner loop is read.
   virtual bool has_roofs() const { return false; }
-  // Peaks and bandwidths of the target's machine for products of `dtype`; measures for about 0.2 s where that is this
-  // machine, else has `recorded_gflops` only. Empty: !has_roofs().
+  // Peaks and bandwidths of the target's machine for products of `dtype`; measures for about 0.2 s where that
+  // is this machine, else has `recorded_gflops` only. Empty: !has_roofs().
   virtual std::optional<MachineRoofs> roofs(const Target& target, DType dtype, double recorded_gflops) const;
 
   // --- shipping ---
@@ -178,8 +177,9 @@ class RegisterBackend {
 // none). What templates ask of the result follows from its name alone. InvalidArgument for words that the
 // compiler does not know, too.
 Result<Target> resolve_target(std::string_view text);
-// From now on resolve_target() calls `tell` with the advice on each target that has any (TargetFamily::advice()), from
-// whatever thread it is called on. For a program that tells its user; null: nobody is told.
+// From now on resolve_target() calls `tell` with the advice on each target that has any
+// (TargetFamily::advice()), from whatever thread it is called on. For a program that tells its user; null:
+// nobody is told.
 void on_target_advice(void (*tell)(const std::string& advice));
 // The toolchains of all back ends that can compile here.
 std::vector<std::string> toolchains_here();

@@ -5,9 +5,10 @@
 //   cuda -arch=sm_90a                        a GPU by its architecture
 //
 // The first word names the family, that is the back end (target_family.h). name() is canonical: one spelling
-// for one device, options in the order -mcpu -mtriple -mattr -threads -emulated (or -arch -emulated), defaults left
-// out except -threads. It is a key in the database. Hardware and toolchain fingerprints are not part of it.
-// "-emulated" keeps times of emulated kernels apart from those of a device; their code is the same.
+// for one device, options in the order -mcpu -mtriple -mattr -threads -emulated (or -arch -emulated),
+// defaults left out except -threads. It is a key in the database. Hardware and toolchain fingerprints are not
+// part of it. "-emulated" keeps times of emulated kernels apart from those of a device; their code is the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ struct Target {
   std::string mtriple;                         // CPU: empty means x86_64-linux-gnu
   std::vector<std::string> mattr;              // CPU: "+avx512f", sorted
   std::string arch;                            // GPU: sm_90a
-  // GPU: measured as the emulator's CPU Programs (tuner pack --emulate). CPU: measured by a worker that qemu-user
-  // runs (base/process_emulator.h).
+  // GPU: measured as the emulator's CPU Programs (tuner pack --emulate). CPU: measured by a worker that
+  // qemu-user runs (base/process_emulator.h).
   bool emulated = false;
   int threads = 1;                         // CPU threads a kernel is built for
   std::map<std::string, int64_t> numbers;  // options of other families

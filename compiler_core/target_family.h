@@ -19,8 +19,8 @@ namespace tuner {
 
 struct Target;
 
-// What no device of a target exceeds: bounds for judging whether a time can be, not estimates of speed. They are
-// above every device on the market, with room, and finite.
+// What no device of a target exceeds: bounds for judging whether a time can be, not estimates of speed. They
+// are above every device on the market, with room, and finite.
 struct DeviceLimits {
   double ops_per_ns = 0;    // multiplications and additions, each counts as one: GFLOP/s, of all threads
   double bytes_per_ns = 0;  // from the fastest cache into registers, or back: GB/s, of all threads

@@ -1,5 +1,6 @@
 // A line of the poison ledger, as it is stored: a worker was lost while it built or ran a config, or one has
-// measured that config and lived. tuner/daemon/tables/poison_ledger.h decides from these lines what is poison.
+// measured that config and lived. tuner/daemon/tables/poison_ledger.h decides from these lines what is
+// poison.
 #pragma once
 
 #include <cstdint>

@@ -14,9 +14,6 @@ namespace tuner {
 namespace {
 
 // Names in the order of their enumerators, which count from 1.
-constexpr std::array<std::string_view, 9> kOutcomes = {
-    "ok",      "invalid_config", "build_error",   "build_timeout", "run_timeout",
-    "crashed", "wrong_answer",   "out_of_memory", "device_lost"};
 constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled",
                                                         "failed"};
 constexpr std::array<std::string_view, 4> kDeathPhases = {"building", "running", "survived", "poison"};
@@ -39,10 +36,6 @@ std::optional<E> from_name(const std::array<std::string_view, N>& names, std::st
 
 }  // namespace
 
-std::string_view outcome_name(Outcome outcome) { return name_of(kOutcomes, outcome); }
-std::optional<Outcome> outcome_from_name(std::string_view name) {
-  return from_name<Outcome>(kOutcomes, name);
-}
 std::string_view job_state_name(JobState state) { return name_of(kJobStates, state); }
 std::optional<JobState> job_state_from_name(std::string_view name) {
   return from_name<JobState>(kJobStates, name);

@@ -31,7 +31,8 @@ void each_limit(Options& o, const Visit& visit) {
   visit(kRaceLimitS, o.limit_s);
 }
 
-// The first option that is out of its limits, in one line that begins with `path`. `zero_is_default`: 0 is none.
+// The first option that is out of its limits, in one line that begins with `path`. `zero_is_default`: 0 is
+// none.
 template <class Options>
 Status within_limits(const Options& options, std::string_view path, bool zero_is_default = false) {
   Status status;

@@ -23,8 +23,8 @@ std::optional<std::string> why_contradicts_samples(const RaceRow& race) {
   if (race.time_low_ns > race.time_ns || race.time_high_ns < race.time_ns)
     return str("an interval of ", race.time_low_ns, " to ", race.time_high_ns, " ns around ", race.time_ns);
   if (!race.certified) return std::nullopt;
-  // Who won a tie may be a little slower. A stored answer stays until another one is certainly faster: by how much that one may be is
-  // its regret.
+  // Who won a tie may be a little slower. A stored answer stays until another one is certainly faster: by how
+  // much that one may be is its regret.
   const double room = race.won_by == WonBy::kStored ? std::max(kTieWidth, race.regret_bound) : kTieWidth;
   const int latest = last_process(*winner);
   for (const RaceFinalist& f : race.finalists) {

@@ -1,5 +1,5 @@
-// Says which times and races can be, once for everyone who takes them from elsewhere: importers, messages of workers
-// and the store. What is in a database already is read as it is.
+// Says which times and races can be, once for everyone who takes them from elsewhere: importers, messages of
+// workers and the store. What is in a database already is read as it is.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ constexpr bool is_plausible_call(double ns) { return ns >= kLeastCallNs && ns <=
 constexpr bool is_plausible_or_none(double ns) { return ns == 0 || is_plausible_call(ns); }
 
 // How the race contradicts its own samples, for people; nothing if it does not. Its winner's time lies within
-// the winner's samples and within its interval. A certified winner is not slower in each of its samples than another
-// finalist in each of its own, unless that one left the race earlier.
+// the winner's samples and within its interval. A certified winner is not slower in each of its samples than
+// another finalist in each of its own, unless that one left the race earlier.
 std::optional<std::string> why_contradicts_samples(const RaceRow& race);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// A result that cannot be, as it is stored: who claimed what of which trial, and why nobody believes it. It is
-// kept for people. Nothing is decided from it: no search, answer, race or export sees it.
+// A result that cannot be, as it is stored: who claimed what of which trial, and why nobody believes it. It
+// is kept for people. Nothing is decided from it: no search, answer, race or export sees it.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,8 @@
 // each such an `f`; none of them names a field. Columns and lines have the fields in this order.
 //
 // An `f` has these members. A reader takes the values by reference, a writer by const reference:
-//   f(field, value)           of int, int64_t, double, bool, std::string, std::vector<double>, Outcome, Constants
+//   f(field, value)           of int, int64_t, double, bool, std::string, std::vector<double>, Outcome,
+//                             Constants
 //   f.derived(field, get)     get() follows from other fields: it is written, and skipped where it is read
 //   f.time(field, us)         a time of day
 //   f.part(name, fields)      its fields stand among the others; in a message it is a part of its own

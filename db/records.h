@@ -12,22 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace tuner {
+#include "compiler_core/base/outcome.h"
 
-// The outcomes of proto/record.proto. Databases and JSON use the same names in lower case.
-enum class Outcome : uint8_t {
-  kOk = 1,
-  kInvalidConfig,
-  kBuildError,
-  kBuildTimeout,
-  kRunTimeout,
-  kCrashed,
-  kWrongAnswer,
-  kOutOfMemory,
-  kDeviceLost,
-};
-std::string_view outcome_name(Outcome outcome);
-std::optional<Outcome> outcome_from_name(std::string_view name);
+namespace tuner {
 
 enum class JobState : uint8_t { kQueued = 1, kRunning, kFinished, kCancelled, kFailed };
 // The names in databases and JSON: "queued", "running", ...
@@ -89,8 +76,8 @@ struct MeasureRecord {
 // Returns the median of run_ns, which ranks a trial; for a cut record it is a bound. 0 unless ok.
 double record_time_ns(const MeasureRecord& record);
 
-// Ends a job before its trials are used up. It applies to one run: a continued job starts its clock anew. A restart of the
-// daemon does not.
+// Ends a job before its trials are used up. It applies to one run: a continued job starts its clock anew. A
+// restart of the daemon does not.
 struct StopOptions {
   double below = 0;  // a task ends when its chance of a gain in the next 100 trials is below this; 0: never
   double time_limit_s = 0;  // for its trials and races together; 0: no limit
@@ -117,7 +104,8 @@ struct JobRow {
   std::string message;
   int64_t submitted_at_us = 0, finished_at_us = 0;
   std::string tenant;  // on whose behalf it runs; empty: nobody in particular
-  // Before its tenant's other jobs (1), after them (-1), or among them. Who waits long enough comes before them, too.
+  // Before its tenant's other jobs (1), after them (-1), or among them. Who waits long enough comes before
+  // them, too.
   int priority = 0;
 };
 inline constexpr int kLeastPriority = -1, kMostPriority = 1;
@@ -151,8 +139,8 @@ std::optional<TrialState> trial_state_from_name(std::string_view name);
 struct TrialRow {
   std::string id;  // "t" and a sequence number of the whole database; what programs use
   std::string job_id;
-  // Its place among all trials of its job, from 1, in the order of ids. Rows are added and never deleted, so it stays. 0: not
-  // asked for (TrialQuery::numbered).
+  // Its place among all trials of its job, from 1, in the order of ids. Rows are added and never deleted, so
+  // it stays. 0: not asked for (TrialQuery::numbered).
   int64_t number = 0;
   int task_index = 0;
   std::string template_name;
@@ -218,14 +206,14 @@ struct RaceFinalist {
 };
 
 // A finalist's time in its race, as the race itself counts it (measure_server/worker/race_statistics.h): the
-// lower quartile in each process, the trimmed mean of their logarithms, of the processes beside calm memory if most
-// were. 0 without samples.
+// lower quartile in each process, the trimmed mean of their logarithms, of the processes beside calm memory
+// if most were. 0 without samples.
 double raced_time_ns(const RaceFinalist& finalist);
 // The memory sentinel beside those processes; 0: not timed.
 double raced_memory_ns(const RaceFinalist& finalist);
 
-// Why the winner of a certified race won. Those that tie are as fast (kTieWidth); a fixed order decides among them, so that a task
-// tuned twice has one answer.
+// Why the winner of a certified race won. Those that tie are as fast (kTieWidth); a fixed order decides among
+// them, so that a task tuned twice has one answer.
 enum class WonBy : uint8_t {
   kFastest = 1,  // nothing ties with it
   kStored,       // it was the answer before, and nothing is certainly faster
@@ -269,7 +257,8 @@ struct RaceRow {
   int64_t finished_at_us = 0;
 };
 
-// Finalists tie whose times differ by at most this fraction. Equal to kTie in measure_server/worker/race_statistics.h.
+// Finalists tie whose times differ by at most this fraction. Equal to kTie in
+// measure_server/worker/race_statistics.h.
 inline constexpr double kTieWidth = 0.02;
 
 // A race certifies nothing if half its winner's interval is more than this fraction of the time.

@@ -35,14 +35,14 @@
 
 namespace tuner {
 
-// The end of messages that ask for another file: "with --db", the option of our commands, unless the program says
-// another way, in words that live as long as the process, before it opens a database.
+// The end of messages that ask for another file: "with --db", the option of our commands, unless the program
+// says another way, in words that live as long as the process, before it opens a database.
 std::string_view how_a_database_is_given();
 void set_how_a_database_is_given(const char* words);
 
 class Store;
-// From now on each database that is opened is shown to `made`, and what that returns lives as long as the Store: the bridge to what this
-// folder knows nothing of. Once, at a program's start.
+// From now on each database that is opened is shown to `made`, and what that returns lives as long as the
+// Store: the bridge to what this folder knows nothing of. Once, at a program's start.
 void set_beside_stores(std::function<std::shared_ptr<void>(const Store&)> made);
 
 class ExchangeStore;
@@ -56,7 +56,8 @@ struct JobQuery {
   std::string id;
   std::string request_id;
   int64_t newest = 0;  // the latest so many; reads no others
-  // The latest job with the same tasks, search, seed and tenant that was submitted here. Imported jobs do not count.
+  // The latest job with the same tasks, search, seed and tenant that was submitted here. Imported jobs do not
+  // count.
   struct Search {
     std::vector<JobRow::Task> tasks;
     std::string name;
@@ -81,8 +82,8 @@ struct TrialQuery {
   int64_t after = 0;  // only those with a larger seq
   int64_t limit = 0;  // at most this many; 0: no limit
   bool open = false;  // only those of a job that are queued or leased
-  // Fills TrialRow::number. Of trials by id that counts, for each, the trials before it in its job; of a job, those up to
-  // `after`, once. Not with `open`, nor for all jobs.
+  // Fills TrialRow::number. Of trials by id that counts, for each, the trials before it in its job; of a job,
+  // those up to `after`, once. Not with `open`, nor for all jobs.
   bool numbered = false;
 };
 
@@ -213,8 +214,9 @@ class Store {
   // and may sleep: a check in the background takes its time.
   virtual Result<IntegrityReport> check_integrity(
       std::stop_token stop = {}, const std::function<void(int64_t)>& after_page = [](int64_t) {}) const = 0;
-  // Writes a database with what is here at this moment, whoever writes meanwhile. It appears at `path` when it is whole.
-  // `after_pages` hears of how many are written, of how many. InvalidArgument: a file of that name is there. Aborted: stopped.
+  // Writes a database with what is here at this moment, whoever writes meanwhile. It appears at `path` when
+  // it is whole. `after_pages` hears of how many are written, of how many. InvalidArgument: a file of that
+  // name is there. Aborted: stopped.
   virtual Status backup(const std::string& path, std::stop_token stop = {},
                         const std::function<void(int64_t, int64_t)>& after_pages = {}) const = 0;
 
@@ -259,13 +261,13 @@ class Store {
   // Revalidation (tuner revalidate): if the newest race has another compiler, harness or machine than that
   // record, and its job also measured the record's config, only records of the race's environment count.
   //
-  // Without `counted`, trials and outcomes stay empty, and trial_name is the id. Counting reads all records of the task; the rest takes
-  // microseconds however many there are.
+  // Without `counted`, trials and outcomes stay empty, and trial_name is the id. Counting reads all records
+  // of the task; the rest takes microseconds however many there are.
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                            const std::vector<std::string>& templates = {}, bool counted = true,
                            Constants constants = Constants::kWarm) const;
-  // Returns what its fastest correct, uncut trial says of this very config, without any race. NotFound if there is
-  // none.
+  // Returns what its fastest correct, uncut trial says of this very config, without any race. NotFound if
+  // there is none.
   Result<TunedConfig> measured_config(const JobRow::Task& task, std::string_view template_name,
                                       int template_version, std::string_view config) const;
 

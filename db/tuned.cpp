@@ -95,8 +95,9 @@ Result<std::optional<Measured>> superseding(const TaskView& view, const Measured
   return view.fastest_of_environment(race.environment, templates);
 }
 
-// A race that certifies nothing keeps the answer of before (its winner) where that is not certainly slower than `best`: their trials'
-// intervals overlap, under the same conditions. So an answer does not change by the noise of trials.
+// A race that certifies nothing keeps the answer of before (its winner) where that is not certainly slower
+// than `best`: their trials' intervals overlap, under the same conditions. So an answer does not change by
+// the noise of trials.
 Result<std::optional<Measured>> not_certainly_slower(const TaskView& view, const Measured& best,
                                                      const RaceRow& race,
                                                      const std::vector<std::string>& templates) {

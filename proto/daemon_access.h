@@ -1,6 +1,6 @@
-// DaemonAccess: where a daemon is, and by what right it is called. Clients and workers read it from the word that
-// they are given as --daemon: an address (HOST:PORT or unix:/path), or a credentials file, as `tuner admin worker` and
-// `tuner admin token` write it:
+// DaemonAccess: where a daemon is, and by what right it is called. Clients and workers read it from the word
+// that they are given as --daemon: an address (HOST:PORT or unix:/path), or a credentials file, as `tuner
+// admin worker` and `tuner admin token` write it:
 //
 //   # alice may submit and query until 2027-02-21. Whoever has this file may, too.
 //   daemon: farm.example:7070
@@ -20,11 +20,13 @@
 
 namespace tuner {
 
-// What every certificate of a daemon says it is, whatever its host is called: clients dial by any name or address, and
-// check this one. Only a farm's authority can make such a certificate, and it signs for that farm alone.
+// What every certificate of a daemon says it is, whatever its host is called: clients dial by any name or
+// address, and check this one. Only a farm's authority can make such a certificate, and it signs for that
+// farm alone.
 inline constexpr char kDaemonName[] = "tuner-daemon";
 
-// Ends the `worker:` line of credentials that many hosts share: each takes an id of its own, NAME.HOST-DIGITS.
+// Ends the `worker:` line of credentials that many hosts share: each takes an id of its own,
+// NAME.HOST-DIGITS.
 inline constexpr std::string_view kOfAFleet = ".*";
 
 struct DaemonAccess {

@@ -24,7 +24,8 @@ std::string tls_trouble(const DaemonAccess& access, std::string_view words) {
   const auto has = [&](std::string_view part) { return words.find(part) != std::string_view::npos; };
   // One that was made and broke says nothing of TLS.
   if (!has("failed to connect")) return "";
-  // A daemon closes a connection that begins with what it does not speak; other servers answer, and TLS cannot read it.
+  // A daemon closes a connection that begins with what it does not speak; other servers answer, and TLS
+  // cannot read it.
   const bool closed = has("Socket closed") || has("wrong version number") || has("packet length too long");
   if (!access.tls())
     return closed ? "who listens there may ask for TLS: give a credentials file, not an address" : "";

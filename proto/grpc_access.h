@@ -11,12 +11,13 @@
 
 namespace tuner {
 
-// Adds to the arguments what a channel to the daemon needs, and returns its credentials: plain, or TLS by which both
-// sides know each other. Over TLS the daemon is known by its certificate, whatever name or address it is dialled by.
+// Adds to the arguments what a channel to the daemon needs, and returns its credentials: plain, or TLS by
+// which both sides know each other. Over TLS the daemon is known by its certificate, whatever name or address
+// it is dialled by.
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess& access,
                                                               grpc::ChannelArguments& arguments);
-// gRPC writes a line to stderr for each handshake that fails. For programs of ours, whose own messages say it: no more
-// lines of gRPC in this process, unless GRPC_VERBOSITY in the environment asks for them.
+// gRPC writes a line to stderr for each handshake that fails. For programs of ours, whose own messages say
+// it: no more lines of gRPC in this process, unless GRPC_VERBOSITY in the environment asks for them.
 void quieten_grpc();
 // What gRPC's words for a connection that cannot be made tell of TLS; empty: nothing.
 std::string tls_trouble(const DaemonAccess& access, std::string_view words);

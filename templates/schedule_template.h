@@ -77,7 +77,8 @@ template <class W, class K>
 class ScheduleTemplate : public AnyTemplate {
  public:
   virtual Support supports(const W& w, const Target& t) const = 0;
-  // True if it knows images whose channels lie innermost (NHWC): else they are declined, whatever supports() says.
+  // True if it knows images whose channels lie innermost (NHWC): else they are declined, whatever supports()
+  // says.
   virtual bool serves_channels_last() const { return false; }
   virtual K declare(ConfigSpace& space, const W& w, const Target& t) const = 0;
   // Returns the math as this template needs it (usually workload.compute()). The order of arguments must be
@@ -175,10 +176,10 @@ class RegisterTemplate {
 
 // Returns every template: those of registry/registry.h in order, then registered ones.
 const std::vector<const AnyTemplate*>& all_templates();
-// Returns the templates that serve the task by an allowed algorithm (comma-separated names; empty: any), those that
-// serve it as second (Support) last. The first one's default config answers before any tuning.
-// NotFound if there is none: the reasons of the templates of this operator for this kind of device (where there are none, of
-// all), each reason a line with those who give it; one reason of all in the same line.
+// Returns the templates that serve the task by an allowed algorithm (comma-separated names; empty: any),
+// those that serve it as second (Support) last. The first one's default config answers before any tuning.
+// NotFound if there is none: the reasons of the templates of this operator for this kind of device (where
+// there are none, of all), each reason a line with those who give it; one reason of all in the same line.
 Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
                                                       std::string_view algorithms = {});
 // Returns the names of templates with an allowed algorithm, for all operators; empty if any is allowed.

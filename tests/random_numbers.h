@@ -11,7 +11,8 @@
 namespace tuner::testing {
 
 // From [-1, 1) for floats (bfloat16, float16: one of its numbers), from all they hold for integers of 8 bits,
-// and small enough to be added to sums of those for int32; places in tensors, and some beyond them, for int64.
+// and small enough to be added to sums of those for int32; places in tensors, and some beyond them, for
+// int64.
 template <class Random>
 double random_number(Random& random, DType dtype) {
   const auto between = [&](int64_t low, int64_t high) {

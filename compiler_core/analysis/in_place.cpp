@@ -12,8 +12,8 @@
 namespace tuner {
 namespace {
 
-// What follows from known values of expressions. Values are found from the outside in: a sum whose steps do not overlap
-// tells each of its terms; the quotient and the remainder of a number tell the number.
+// What follows from known values of expressions. Values are found from the outside in: a sum whose steps do
+// not overlap tells each of its terms; the quotient and the remainder of a number tell the number.
 class Known {
  public:
   explicit Known(const RangeMap& ranges) : ranges_(ranges) {}

@@ -18,8 +18,8 @@ namespace tuner {
 struct Region {
   std::vector<Expr> min;
   std::vector<int64_t> extent;  // per dimension; at most the buffer's
-  std::vector<int64_t>
-      reached;  // the extent before it was cut at the buffer's size (min is then 0); else equal to extent
+  // The extent before it was cut at the buffer's size (min is then 0); else equal to extent.
+  std::vector<int64_t> reached;
 };
 
 // Returns the box of `buffer` that `s` loads; empty if it loads none of it. `outer` holds the ranges of the

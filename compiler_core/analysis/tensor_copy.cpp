@@ -3,10 +3,11 @@
 //   for piece in 0..2: for row in 0..64: for column in 0..64
 //     tile[piece, row, column] = select(m*128 + piece*64 + row < M && k*64 + column < K, a[m*128 + piece*64 + row, k*64 + column], 0)
 //
-// Loops are taken in the order in which elements lie in the tile: column, row, piece. Each is a side of the box, along one
-// dimension of the array. `piece` goes on where `row` ends, in the tile and in the array, so both are one side, of 128 rows.
-// A loop that goes over a dimension in jumps, whose gaps another one fills, makes two dimensions of that one, if the array has whole
-// jumps of it. What is left over are rounds: a box for each iteration.
+// Loops are taken in the order in which elements lie in the tile: column, row, piece. Each is a side of the
+// box, along one dimension of the array. `piece` goes on where `row` ends, in the tile and in the array, so
+// both are one side, of 128 rows. A loop that goes over a dimension in jumps, whose gaps another one fills,
+// makes two dimensions of that one, if the array has whole jumps of it. What is left over are rounds: a box
+// for each iteration.
 #include "compiler_core/analysis/tensor_copy.h"
 
 #include <algorithm>
@@ -341,8 +342,8 @@ class Boxes {
   RangeMap ranges_;
   std::vector<Side> sides_;  // in the order of the tile
   std::vector<Dim> dims_;    // of the map
-  std::vector<int>
-      owners_;  // of each dimension of the array: the first dimension of the map that goes along it; -1: none
+  // Of each dimension of the array: the first dimension of the map that goes along it; -1: none.
+  std::vector<int> owners_;
   std::vector<Stmt> rounds_;  // outermost first
   VarMap first_;              // the loops of the box at their begin
 };

@@ -1,4 +1,5 @@
-// What a copy engine (TMA) does in the place of the loops of a copy into shared memory: boxes of a tensor map.
+// What a copy engine (TMA) does in the place of the loops of a copy into shared memory: boxes of a tensor
+// map.
 #pragma once
 
 #include <vector>
@@ -22,11 +23,11 @@ struct TensorCopy {
   std::vector<Stmt> rounds;       // loops of the copy that no box covers, outermost first
 };
 
-// Reads `copy`: loops and guards around one store tile[...] = select(inside, x[...], 0), of a tile in shared memory. The boxes
-// bring what the loops would, zeros too, to where the layout of the tile has it: shown for every element. An array with a layout of its own
-// (a constant that was packed so) must lie as the tile does.
-// InvalidConfig, in words of the copy, the map or the layout: no boxes do that. "the rows of b are 120 bytes apart, expected a
-// multiple of 16".
+// Reads `copy`: loops and guards around one store tile[...] = select(inside, x[...], 0), of a tile in shared
+// memory. The boxes bring what the loops would, zeros too, to where the layout of the tile has it: shown for
+// every element. An array with a layout of its own (a constant that was packed so) must lie as the tile does.
+// InvalidConfig, in words of the copy, the map or the layout: no boxes do that. "the rows of b are 120 bytes
+// apart, expected a multiple of 16".
 Result<TensorCopy> tensor_copy(const Stmt& copy, const RangeMap& ranges);
 
 }  // namespace tuner

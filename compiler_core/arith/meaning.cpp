@@ -52,8 +52,8 @@ Stmt expanded(const Stmt& s, const Keeps& keep) {
       s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return expanded(child, keep); });
 }
 
-// Fragments that some statement uses whose intrinsic is declined, or that meet such a fragment in a statement: a fragment is
-// tile registers for everybody, or for nobody.
+// Fragments that some statement uses whose intrinsic is declined, or that meet such a fragment in a
+// statement: a fragment is tile registers for everybody, or for nobody.
 std::set<Buffer> declined_fragments(const Stmt& body, const std::function<bool(const Intrinsic&)>& keep) {
   std::set<Buffer> declined;
   size_t before = 0;

@@ -243,8 +243,8 @@ class Simplifier {
     return with_whole_quotients(std::move(form));
   }
 
-  // (x // a) * (a * c) + (x % a) * c is x * c also where known ranges have made something else of x % a: with f in
-  // [0, 3) it is f for x = 16f and a = 3. Done where fewer terms are left.
+  // (x // a) * (a * c) + (x % a) * c is x * c also where known ranges have made something else of x % a: with
+  // f in [0, 3) it is f for x = 16f and a = 3. Done where fewer terms are left.
   LinearForm with_whole_quotients(LinearForm form) {
     for (size_t i = 0; i < form.terms.size() && form.terms.size() > 1; ++i) {
       const auto [quotient, scale] = form.terms[i];

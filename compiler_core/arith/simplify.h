@@ -54,8 +54,8 @@ class RangeMap {
   std::vector<Expr> assumed_;
 };
 
-// Returns `ranges` with what is known where `condition` is false. Of a conjunction nothing is: any of its parts
-// may be the false one.
+// Returns `ranges` with what is known where `condition` is false. Of a conjunction nothing is: any of its
+// parts may be the false one.
 RangeMap assume_not(const Expr& condition, const RangeMap& ranges);
 
 // Returns an equal expression in canonical form. Variables without a range may have any value.

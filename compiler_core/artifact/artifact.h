@@ -1,9 +1,9 @@
 // Artifact: an ELF shared object or a cubin, with the manifest that says how to call it. What was measured is
 // exactly what is shipped.
 //
-// Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the SHA-256 of the binary
-// in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer manifests of the same
-// ABI. Needs neither LLVM nor gRPC.
+// Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the
+// SHA-256 of the binary in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer
+// manifests of the same ABI. Needs neither LLVM nor gRPC.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/buffer_role.h"
 #include "compiler_core/base/dtype.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/status.h"
@@ -18,24 +19,20 @@
 
 namespace tuner {
 
-// True of "output" and "inout": a call leaves its answer there.
-inline bool is_result_role(std::string_view role) { return role == "output" || role == "inout"; }
-
 // One argument of an entry, in call order.
 struct ArgInfo {
   std::string name;
-  std::string
-      role;  // input | constant | packed | output | inout (an operand before the call, the output after it)
+  BufferRole role = BufferRole::kInput;  // never kIntermediate
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::string layout;  // for people: "NCHW", "[N/32][K][32]"...
   int64_t bytes = 0;
 
-  bool is_result() const { return is_result_role(role); }
+  bool is_result() const { return tuner::is_result(role); }
 };
 
-// A parameter of a launch that is no pointer: a tensor map of 128 bytes, passed by value, which the driver encodes of this and
-// of the address of an operand.
+// A parameter of a launch that is no pointer: a tensor map of 128 bytes, passed by value, which the driver
+// encodes of this and of the address of an operand.
 struct LaunchTensorMap {
   int operand = 0;  // as in LaunchInfo::params: an argument, or behind them a workspace
   TensorMap map;
@@ -73,12 +70,12 @@ struct Manifest {
   std::string target;     // canonical name
   std::string toolchain;  // "llvm 22.1.8 codegen 1"
   std::string digest;     // artifact_digest()
-  // Of code that a user's compiler made: the system's libraries it needs, by soname (may_be_needed()); and whether it starts threads of
-  // its own, up to `threads` at a time, in place of taking the host's.
+  // Of code that a user's compiler made: the system's libraries it needs, by soname (may_be_needed()); and
+  // whether it starts threads of its own, up to `threads` at a time, in place of taking the host's.
   std::vector<std::string> libraries;
   bool own_threads = false;
-  // Before each call that is timed its inouts are what they were before the first, since what they hold may decide how long it takes. Else
-  // calls add to what others left.
+  // Before each call that is timed its inouts are what they were before the first, since what they hold may
+  // decide how long it takes. Else calls add to what others left.
   bool restores_inout = false;
   // Cubins only: what to launch, in order, on one stream; and the bytes of uninitialised device memory that
   // the caller must provide.
@@ -110,11 +107,14 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
 // of a shared object.
 std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest);
 void remove_artifact(const std::string& directory, const std::string& digest);
-// The sonames of the shared libraries that it needs; none of a file that is no ELF file of 64 bits, or is damaged.
+// The sonames of the shared libraries that it needs; none of a file that is no ELF file of 64 bits, or is
+// damaged.
 std::vector<std::string> needed_libraries(std::string_view binary);
-// True of the libraries that kernels may need: those of C, C++, their math and OpenMP. Each is on any host that has compilers.
+// True of the libraries that kernels may need: those of C, C++, their math and OpenMP. Each is on any host
+// that has compilers.
 bool may_be_needed(std::string_view soname);
-// Bytes of instructions in a binary: its sections that may be executed. 0: it is no ELF file of 64 bits, or is damaged.
+// Bytes of instructions in a binary: its sections that may be executed. 0: it is no ELF file of 64 bits, or
+// is damaged.
 int64_t code_bytes(std::string_view binary);
 
 // An artifact as one run of bytes, for the wire: its manifest as one line, a newline, the binary.

@@ -14,8 +14,12 @@ using json_input::Reader;
 using nlohmann::json;
 
 json arg_to_json(const ArgInfo& a) {
-  return {{"name", a.name},   {"role", a.role},     {"dtype", std::string(dtype_name(a.dtype))},
-          {"shape", a.shape}, {"layout", a.layout}, {"bytes", a.bytes}};
+  return {{"name", a.name},
+          {"role", buffer_role_name(a.role)},
+          {"dtype", std::string(dtype_name(a.dtype))},
+          {"shape", a.shape},
+          {"layout", a.layout},
+          {"bytes", a.bytes}};
 }
 
 // Integers >= 0.
@@ -33,14 +37,18 @@ void read_counts(Reader& in, const char* key, std::vector<int64_t>& out, size_t 
 
 ArgInfo read_arg(Reader& in) {
   ArgInfo info;
-  std::string dtype;
+  std::string dtype, role;
   in.read("name", info.name, kRequired);
-  in.read("role", info.role, kRequired);
+  in.read("role", role, kRequired);
   in.read("layout", info.layout, kRequired);
   in.read("bytes", info.bytes, kRequired);
   in.read("dtype", dtype, kRequired);
   read_counts(in, "shape", info.shape);
   if (in.failed()) return info;
+  const auto known = buffer_role_from_name(role);
+  if (!known || *known == BufferRole::kIntermediate)
+    return in.refuse("role", "argument ", info.name, " has unknown role \"", role, "\""), info;
+  info.role = *known;
   const auto parsed = dtype_from_name(dtype);
   if (!parsed) return in.refuse("dtype", "unknown type ", dtype), info;
   info.dtype = *parsed;
@@ -196,8 +204,8 @@ void read_kind(Reader& in, Manifest& m) {
   if (m.pack_launches.empty() != m.pack_args.empty())
     in.refuse("pack_launches", "found ", m.pack_launches.size(), " for ", m.pack_args.size(), " pack_args");
   for (const ArgInfo& packed : m.pack_args)
-    if (packed.role == "packed" && std::ranges::none_of(m.args, [&](const ArgInfo& a) {
-          return a.name == packed.name && a.role == "packed" && a.bytes == packed.bytes;
+    if (packed.role == BufferRole::kPacked && std::ranges::none_of(m.args, [&](const ArgInfo& a) {
+          return a.name == packed.name && a.role == BufferRole::kPacked && a.bytes == packed.bytes;
         }))
       in.refuse("pack_args", packed.name, " is no packed argument of the kernel");
 }

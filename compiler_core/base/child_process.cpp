@@ -67,8 +67,8 @@ class Start {
   posix_spawnattr_t attributes_;
 };
 
-// What is started is for this architecture, as we are. Where an emulator runs us, the system may not know how to
-// start it: our emulator does, with the options that we are run with.
+// What is started is for this architecture, as we are. Where an emulator runs us, the system may not know how
+// to start it: our emulator does, with the options that we are run with.
 ChildProgram under_our_emulator(ChildProgram program) {
   if (emulator_words().empty()) return program;
   if (program.path == "/proc/self/exe") program.path = path_of_this_program();

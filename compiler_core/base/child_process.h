@@ -31,8 +31,8 @@ inline constexpr int kHandedOver = 3;
 
 // Starts the program in its own process group: Ctrl-C at a terminal reaches only us, and we end the child in
 // order. It gets the default signal handlers, an empty input, and none of our other descriptors, because a
-// lock file or a listening socket would outlive us in it. A process that an emulator runs (qemu-user) starts programs
-// of its own architecture under the same emulator. Failed: what the system says.
+// lock file or a listening socket would outlive us in it. A process that an emulator runs (qemu-user) starts
+// programs of its own architecture under the same emulator. Failed: what the system says.
 Result<pid_t> start_program(const ChildProgram& program);
 
 // Returns the status as waitpid() gives it, or nothing while the child runs. A returned status means that the

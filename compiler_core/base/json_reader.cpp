@@ -36,11 +36,12 @@ std::string position(std::string_view text, size_t byte) {
 }
 
 constexpr size_t kDeepest = 16;
-// Brackets, keys and values. A job file of 4,096 entries has some 200,000; each costs up to 100 bytes while it is read.
+// Brackets, keys and values. A job file of 4,096 entries has some 200,000; each costs up to 100 bytes while
+// it is read.
 constexpr size_t kMostParts = 500'000;
 
-// Builds the document from the parser's events. (The library's own builder with a callback looks through all of a list
-// at the end of each object in it.) The first refusal ends the parse.
+// Builds the document from the parser's events. (The library's own builder with a callback looks through all
+// of a list at the end of each object in it.) The first refusal ends the parse.
 class Builder final : public nlohmann::json_sax<json> {
  public:
   bool null() override { return put(nullptr); }
@@ -93,8 +94,8 @@ class Builder final : public nlohmann::json_sax<json> {
     if (opened != nullptr) open_.push_back(opened);
     return opened != nullptr;
   }
-  std::vector<json*>
-      open_;  // brackets, the outermost first: each is the last part of the one before, so it stays put
+  // Brackets, the outermost first: each is the last part of the one before, so it stays put.
+  std::vector<json*> open_;
   json* value_ = nullptr;  // of the key read last
   size_t parts_ = 0;
 };

@@ -19,9 +19,9 @@ using nlohmann::json;
 // Returns the value as it is in the file, shortened to one line.
 std::string found(const json& value);
 
-// Parses a document, in time linear in the text. Each key of an object may appear once, nesting may be 16 levels deep, and
-// there may be 500,000 values, brackets included: a text of 16 MiB costs no more memory than 64 MiB.
-// InvalidArgument has line and column.
+// Parses a document, in time linear in the text. Each key of an object may appear once, nesting may be 16
+// levels deep, and there may be 500,000 values, brackets included: a text of 16 MiB costs no more memory than
+// 64 MiB. InvalidArgument has line and column.
 Result<json> parse(std::string_view text);
 
 // Removes control characters: those of a hostile file must not reach a terminal, and a message is one line.
@@ -103,9 +103,9 @@ class Reader {
     if (!failed()) status_ = inner;
   }
 
-  // Returns the first error; InvalidArgument also if the object has a key that was never asked for. Where a required key
-  // is missing it names the keys that were not asked for, too: one of them may be that key misspelt. So a reader asks
-  // for all its keys, whatever is wrong with the first ones.
+  // Returns the first error; InvalidArgument also if the object has a key that was never asked for. Where a
+  // required key is missing it names the keys that were not asked for, too: one of them may be that key
+  // misspelt. So a reader asks for all its keys, whatever is wrong with the first ones.
   Status finish();
   // What was missing decides which keys belong here: finish() calls none unknown beside it.
   void know_no_keys() { knows_keys_ = false; }

@@ -1,5 +1,5 @@
-// Large arrays on large pages, where the system gives them to who asks: touched for the first time they cost some page
-// faults, not one for each 4 KB.
+// Large arrays on large pages, where the system gives them to who asks: touched for the first time they cost
+// some page faults, not one for each 4 KB.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,8 +9,8 @@
 
 namespace tuner {
 
-// Reserves room for `n` elements of a vector or string, before they are written. A few MB stay as they are: they may lie
-// beside what others allocated.
+// Reserves room for `n` elements of a vector or string, before they are written. A few MB stay as they are:
+// they may lie beside what others allocated.
 template <class Array>
 void reserve_on_large_pages(Array& array, size_t n) {
   constexpr uintptr_t kPage = uintptr_t{2} << 20, kLeast = uintptr_t{32} << 20;

@@ -23,8 +23,8 @@ class MappedFile {
   std::shared_ptr<const void> owner_;
 };
 
-// Maps a file that a user names. `expected` ends the message: "an ONNX model". InvalidArgument: it cannot be read, is no
-// regular file, or is empty.
+// Maps a file that a user names. `expected` ends the message: "an ONNX model". InvalidArgument: it cannot be
+// read, is no regular file, or is empty.
 Result<MappedFile> map_input(const std::string& path, const std::string& expected);
 
 }  // namespace tuner

@@ -1,5 +1,6 @@
-// The limits of jobs and measurements: one table for every door that takes such numbers. Job files, the command line,
-// messages of clients, stored jobs, packs and the runner read it, so what one door lets in no later one refuses.
+// The limits of jobs and measurements: one table for every door that takes such numbers. Job files, the
+// command line, messages of clients, stored jobs, packs and the runner read it, so what one door lets in no
+// later one refuses.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +46,8 @@ inline constexpr MeasureLimit kJobTrials{"trials", 1, 10'000'000, false, true};
 inline constexpr MeasureLimit kJobUses{"uses", 1, 1'000'000'000, false, true};
 inline constexpr MeasureLimit kJobTimeLimitS{"time_limit_s", 0, 1e9};
 
-// Of a lease: what it may take besides its candidate (reference answers, devices that start); how long it may lie at its
-// worker, behind others.
+// Of a lease: what it may take besides its candidate (reference answers, devices that start); how long it may
+// lie at its worker, behind others.
 inline constexpr double kLeaseSlackS = 900, kLeaseWaitS = 3'600;
 
 }  // namespace tuner

@@ -6,7 +6,8 @@
 //                                 place
 //   a symlink                     the same for the file it leads to; the link stays
 //   a device, FIFO or socket      is written directly, and never replaced or removed
-//   an SQLite database            is refused: nothing written here is one, so it is somebody's, given by mistake
+//   an SQLite database            is refused: nothing written here is one, so it is somebody's, given by
+//                                 mistake
 //
 // A process that is killed while writing leaves nothing behind (without O_TMPFILE on the file system:
 // FILE.part).
@@ -68,8 +69,9 @@ Status replace_file(const std::string& path, std::string_view bytes,
 // Creates the folder and those above it.
 Status make_folders(const std::string& path);
 
-// OK if OutputFile::open(path) would succeed now. Ask before work that takes long. Opens no FIFO. InvalidArgument,
-// too, if it is one of the files that are `read` for it, by whatever name or link: it would be gone.
+// OK if OutputFile::open(path) would succeed now. Ask before work that takes long. Opens no FIFO.
+// InvalidArgument, too, if it is one of the files that are `read` for it, by whatever name or link: it would
+// be gone.
 Status check_output(const std::string& path, std::span<const std::string> read = {});
 
 }  // namespace tuner

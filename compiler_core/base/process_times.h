@@ -1,9 +1,10 @@
-// What samples of one kernel say that were taken in several processes, one after another, as a race takes them.
+// What samples of one kernel say that were taken in several processes, one after another, as a race takes
+// them.
 //
-// The time of a process is the lower quartile of its samples there. The caches and memory that cores share have a state of
-// their own, which neighbours choose: beside some, 9 MB of weights took 915 us for half a minute, then 860 again, and the
-// memory sentinel 62 and 58. So each process also has the level of the memory beside it, and where at least half of them
-// had the calmer state, these alone give the time.
+// The time of a process is the lower quartile of its samples there. The caches and memory that cores share
+// have a state of their own, which neighbours choose: beside some, 9 MB of weights took 915 us for half a
+// minute, then 860 again, and the memory sentinel 62 and 58. So each process also has the level of the memory
+// beside it, and where at least half of them had the calmer state, these alone give the time.
 //
 // Pure arithmetic; races, the database, reports and `verify --times` share it.
 #pragma once
@@ -42,9 +43,10 @@ struct Spread {
   double value = 0, low = 0, high = 0;
   double half_width() const { return value > 0 ? (high - low) / 2 / value : 0; }  // as a fraction
 };
-// What a machine does between one minute and the next that processes within seconds of each other do not show (95 %). On two
-// shared cores of a Zen 5, 12 kernels with up to 20 MB of weights, three races of each and three measurements after each race
-// (`bench_cpu --set large_weights --published 3`): of the 108, 16 lay outside of intervals with 0.012, 3 with 0.017.
+// What a machine does between one minute and the next that processes within seconds of each other do not show
+// (95 %). On two shared cores of a Zen 5, 12 kernels with up to 20 MB of weights, three races of each and
+// three measurements after each race (`bench_cpu --set large_weights --published 3`): of the 108, 16 lay
+// outside of intervals with 0.012, 3 with 0.017.
 inline constexpr double kDriftHalfWidth = 0.017;
 
 // The trimmed mean of the logarithms over the processes beside calm memory; zeros without processes. A time's

@@ -21,8 +21,8 @@ int64_t available_memory();
 // Reads "MemAvailable:  123 kB" of /proc/meminfo as bytes; -1 without such a line.
 int64_t available_memory_in(std::string_view meminfo);
 
-// What control groups leave: the least of memory.max - memory.current of the group that `self` (/proc/self/cgroup, version 2)
-// names and of all groups around it, below `root`. INT64_MAX: no limit.
+// What control groups leave: the least of memory.max - memory.current of the group that `self`
+// (/proc/self/cgroup, version 2) names and of all groups around it, below `root`. INT64_MAX: no limit.
 int64_t memory_left_in_groups(const std::string& root, std::string_view self);
 
 // Returns the bytes free to this user on the disk of `path`, or of its nearest existing parent; INT64_MAX if

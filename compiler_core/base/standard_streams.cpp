@@ -12,8 +12,8 @@
 namespace tuner {
 namespace {
 
-// In the direction in which nobody uses it: reading from it, or writing to it, is an error (EBADF). System calls of our own, because
-// no sanitizer is ready when this is called first.
+// In the direction in which nobody uses it: reading from it, or writing to it, is an error (EBADF). System
+// calls of our own, because no sanitizer is ready when this is called first.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void fill_closed() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::syscall(SYS_fcntl, fd, F_GETFD) >= 0) continue;
@@ -24,8 +24,8 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void fill_closed(
   }
 }
 
-// Libraries open files in their constructors (gRPC an eventfd), which run before main(), and before every constructor of the
-// program's own. Only what stands here comes before them.
+// Libraries open files in their constructors (gRPC an eventfd), which run before main(), and before every
+// constructor of the program's own. Only what stands here comes before them.
 __attribute__((section(".preinit_array"), used)) void (*const kFillClosed)() = fill_closed;
 
 void make_blocking(int fd, int flags) {

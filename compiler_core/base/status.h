@@ -50,8 +50,8 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// Joins values for messages and keys: "a", 3, " b" -> "a3 b". Numbers look as in C everywhere: a program that our
-// libraries are linked into may have set a locale that writes 1024 as "1.024".
+// Joins values for messages and keys: "a", 3, " b" -> "a3 b". Numbers look as in C everywhere: a program that
+// our libraries are linked into may have set a locale that writes 1024 as "1.024".
 template <class... Args>
 std::string str(const Args&... args) {
   std::ostringstream out;

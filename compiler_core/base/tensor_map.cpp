@@ -130,7 +130,8 @@ Status check_tensor_map(const TensorMap& m, int64_t bytes) {
 
 int64_t swizzled_byte(int64_t at, int64_t swizzle_bytes) {
   if (swizzle_bytes == 0) return at;
-  // The number of a 16-byte unit within the span, exclusive or the number of the 128 bytes, as many bits of it.
+  // The number of a 16-byte unit within the span, exclusive or the number of the 128 bytes, as many bits of
+  // it.
   const int64_t mask = swizzle_bytes / kUnit - 1;
   return at ^ ((at / 128 & mask) * kUnit);
 }

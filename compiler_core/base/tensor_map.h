@@ -1,9 +1,9 @@
-// TensorMap: how the copy engine of a Hopper GPU (TMA) sees an array in global memory: its dimensions, the box that one
-// copy takes of it, and where the elements of a box lie in shared memory.
+// TensorMap: how the copy engine of a Hopper GPU (TMA) sees an array in global memory: its dimensions, the
+// box that one copy takes of it, and where the elements of a box lie in shared memory.
 //
-// It holds what the driver's cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col are asked for, in their words and order:
-// dimension 0 is the innermost one, whose elements lie side by side. Elements of a box that lie outside of the array
-// arrive as zeros (or NaN), so that a kernel needs no guard.
+// It holds what the driver's cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col are asked for, in their words
+// and order: dimension 0 is the innermost one, whose elements lie side by side. Elements of a box that lie
+// outside of the array arrive as zeros (or NaN), so that a kernel needs no guard.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,18 @@ struct TensorMap {
   };
   Kind kind = Kind::kTiled;
   DType dtype = DType::kFloat32;
-  std::vector<int64_t>
-      extents;  // elements of each dimension: 1 to 5 of them; kIm2col 3 to 5, channels first, images last
-  std::vector<int64_t>
-      strides;  // bytes from one element of dimension 1, 2... to the next: one fewer than extents
+  // Elements of each dimension: 1 to 5 of them; kIm2col 3 to 5, channels first, images last.
+  std::vector<int64_t> extents;
+  // Bytes from one element of dimension 1, 2... to the next: one fewer than extents.
+  std::vector<int64_t> strides;
   std::vector<int64_t> box;    // kTiled: elements of a copy in each dimension
   std::vector<int64_t> steps;  // every how many elements of a dimension are copied; empty: each
-  // kIm2col: the corners within which the first pixel of the filter moves, dimensions 1 to rank - 2; channels and pixels
-  // of a copy.
+  // kIm2col: the corners within which the first pixel of the filter moves, dimensions 1 to rank - 2; channels
+  // and pixels of a copy.
   std::vector<int64_t> lower, upper;
   int64_t channels = 0, pixels = 0;
-  // 16-byte units of a box's rows in shared memory are exchanged within so many bytes: 0 (as they come), 32, 64 or 128.
+  // 16-byte units of a box's rows in shared memory are exchanged within so many bytes: 0 (as they come), 32,
+  // 64 or 128.
   int64_t swizzle_bytes = 0;
   int64_t l2_bytes = 0;    // what L2 gets from memory at once: 0 (as asked), 64, 128 or 256
   bool fills_nan = false;  // in place of zeros, of floats
@@ -45,8 +46,9 @@ struct TensorMap {
   bool operator==(const TensorMap&) const = default;
 };
 
-// OK, or InvalidArgument naming what the driver's manual does not allow, with what was found and what is expected:
-// "strides[0] is 74, expected a multiple of 16". The address of the array is not known here: it must be a multiple of 16.
+// OK, or InvalidArgument naming what the driver's manual does not allow, with what was found and what is
+// expected: "strides[0] is 74, expected a multiple of 16". The address of the array is not known here: it
+// must be a multiple of 16.
 Status check_tensor_map(const TensorMap& map);
 // The same, and the array must not reach beyond `bytes`.
 Status check_tensor_map(const TensorMap& map, int64_t bytes);

@@ -1,7 +1,8 @@
 // Addresses: where an element lies, and the pointers to it. Private to codegen.
 //
 // An index is a sum of terms. Terms that change in a loop are added at the head of that loop, once for all
-// accesses that share them. In the innermost loop a pointer moves along. What differs between lanes stands apart.
+// accesses that share them. In the innermost loop a pointer moves along. What differs between lanes stands
+// apart.
 #pragma once
 
 #include <functional>

@@ -124,8 +124,8 @@ Manifest manifest_of(const Program& program, const Target& target, const Workspa
   return m;
 }
 
-// Packing entries of the kernels that were compiled last. Candidates of a search differ in their loops more often than in how
-// their constants lie: most packing entries were compiled before. Any thread.
+// Packing entries of the kernels that were compiled last. Candidates of a search differ in their loops more
+// often than in how their constants lie: most packing entries were compiled before. Any thread.
 class PackingObjects {
  public:
   Result<std::string> object_of(const std::string& name, const Compiled& packing, const Target& target,

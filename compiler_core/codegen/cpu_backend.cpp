@@ -86,7 +86,8 @@ class CpuBackend final : public Backend {
     return is_this_cpu(target) ? hardware_fingerprint() : std::string();
   }
   Status runs_here(const Target& target) const override { return tuner::runs_here(target); }
-  // With another number of threads, or for an older CPU. Emulated CPUs and real ones never measure for each other.
+  // With another number of threads, or for an older CPU. Emulated CPUs and real ones never measure for each
+  // other.
   bool measures(const Target& code, const Target& there, std::span<const std::string> features,
                 int max_threads) const override {
     if (!code.is_cpu() || !there.is_cpu() || code.threads > max_threads) return false;

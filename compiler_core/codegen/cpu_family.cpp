@@ -87,8 +87,8 @@ constexpr CpuRow kCpus[] = {
     {"apple-m2", 128, 32, 128, 16384, 8192},
 };
 
-// CPUs whose name says that they have tiles (AMX), in the words of -mattr. tests/compiler_core/cpu_features_test
-// holds it against LLVM.
+// CPUs whose name says that they have tiles (AMX), in the words of -mattr.
+// tests/compiler_core/cpu_features_test holds it against LLVM.
 struct TileRow {
   std::string_view name;
   bool has_float16;
@@ -104,7 +104,8 @@ constexpr std::string_view kBfloat16DotCpus[] = {"cooperlake",    "sapphirerapid
                                                  "graniterapids", "graniterapids-d", "diamondrapids",
                                                  "znver4",        "znver5",          "novalake"};
 
-// CPUs of AArch64 whose name says that they multiply small matrices in vectors (i8mm, bf16), held against LLVM by the same test.
+// CPUs of AArch64 whose name says that they multiply small matrices in vectors (i8mm, bf16), held against
+// LLVM by the same test.
 constexpr std::string_view kMatrixArmCpus[] = {
     "cortex-a510",   "cortex-a520", "cortex-a520ae", "cortex-a710",   "cortex-a715", "cortex-a720",
     "cortex-a720ae", "cortex-a725", "cortex-x2",     "cortex-x3",     "cortex-x4",   "cortex-x925",
@@ -156,13 +157,15 @@ Status parse_mattr(std::string_view value, Target& t) {
 }
 
 // Bounds of one hardware thread, above every CPU that there is.
-//   clock   the highest that any x86 or ARM server or desktop CPU is sold with is 6.2 GHz (Intel Core i9-14900KS)
-//   pipes   the most arithmetic instructions on whole vectors a cycle: two multiply-adds and two additions (AMD
-//           Zen 5 optimization guide), four multiply-adds of 128 bits (Arm Neoverse V1 and V2, Apple M1)
-//   ports   the most loads and stores a cycle: three loads and two stores (Intel Golden Cove optimization manual)
+//   clock   the highest that any x86 or ARM server or desktop CPU is sold with is 6.2 GHz (Intel Core
+//           i9-14900KS)
+//   pipes   the most arithmetic instructions on whole vectors a cycle: two multiply-adds and two additions
+//           (AMD Zen 5 optimization guide), four multiply-adds of 128 bits (Arm Neoverse V1 and V2, Apple M1)
+//   ports   the most loads and stores a cycle: three loads and two stores (Intel Golden Cove optimization
+//           manual)
 constexpr double kClockGhz = 6.5, kPipes = 4, kPorts = 6;
-// AMX: a tile product of 16 x 16 x 64 bytes every 16 cycles, 2048 operations a cycle on int8 (Intel optimization
-// manual, chapter on AMX); a later one may have twice that.
+// AMX: a tile product of 16 x 16 x 64 bytes every 16 cycles, 2048 operations a cycle on int8 (Intel
+// optimization manual, chapter on AMX); a later one may have twice that.
 constexpr double kTileOpsOfInt8 = 4096;
 // Products of small matrices in one vector instruction do this much more than lanes alone (Arm i8mm, bf16).
 constexpr double kMatrixInVector = 2;
@@ -244,7 +247,8 @@ class CpuFamily final : public TargetFamily {
   }
 
   std::string_view toolchain_word() const override { return "llvm"; }
-  // "AMD EPYC 26.2.1 microcode 0x1 | 2 cpus | L1d 48K L2 1024K | avx2" -> "AMD EPYC 26.2.1, L1d 48K L2 1024K".
+  // "AMD EPYC 26.2.1 microcode 0x1 | 2 cpus | L1d 48K L2 1024K | avx2" -> "AMD EPYC 26.2.1, L1d 48K L2
+  // 1024K".
   std::string device_of(std::string_view hardware) const override {
     const std::string_view model = hardware.substr(0, hardware.find(" | "));
     std::string out(model.substr(0, model.find(" microcode ")));
@@ -262,8 +266,8 @@ class CpuFamily final : public TargetFamily {
   bool explains_device_state() const override { return true; }  // "code for ... measured on ..."
   std::string_view peak_owner() const override { return "vector unit's"; }
 
-  // CPUs of one triple whose vectors and registers are alike, with any number of threads. What is fast under an
-  // emulator says nothing of a device.
+  // CPUs of one triple whose vectors and registers are alike, with any number of threads. What is fast under
+  // an emulator says nothing of a device.
   bool near(const Target& a, const Target& b) const override {
     return a.emulated == b.emulated && a.mtriple == b.mtriple && a.vector_bits == b.vector_bits &&
            a.vector_registers_n == b.vector_registers_n;

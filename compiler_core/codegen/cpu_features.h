@@ -15,8 +15,8 @@ namespace tuner {
 
 using CpuFeatures = std::set<std::string, std::less<>>;  // "avx2", "amx-tile"
 
-// Of the CPU this runs on, as its own feature bits tell. What a hypervisor hides is not among them, nor are tiles
-// (AMX) that the system does not let this process use.
+// Of the CPU this runs on, as its own feature bits tell. What a hypervisor hides is not among them, nor are
+// tiles (AMX) that the system does not let this process use.
 const CpuFeatures& host_cpu_features();
 
 // Every name of an x86 CPU of 64 bits that LLVM knows.
@@ -31,8 +31,9 @@ Status check_cpu_words(const Target& target);
 Result<CpuFeatures> needed_features(const Target& target);
 
 // Whether a CPU of the architecture `there`, with these features, runs code for the target; else
-// InvalidArgument, which names what it lacks. Code for another architecture than x86 only runs on a CPU with the
-// name of `there`, if that has the units which -mattr adds. `who` begins the message: "this CPU has no avx512f, which its code may use".
+// InvalidArgument, which names what it lacks. Code for another architecture than x86 only runs on a CPU with
+// the name of `there`, if that has the units which -mattr adds. `who` begins the message: "this CPU has no
+// avx512f, which its code may use".
 Status runs_on(const Target& target, const Target& there, const CpuFeatures& features, std::string_view who);
 
 // How a CPU with these features is called, and what -mattr has to add. LLVM's own guess counts models and

@@ -6,8 +6,8 @@
 //   while
 //                                                    vpmaddubsw, the shorter way, saturates
 //   AArch64    bfdot (+bf16); else as any            sdot, udot; usdot (+i8mm), one side signed, the other not
-//     +dotprod                                       without +i8mm the unsigned side less 128, and 128 times the
-//                                                    other side's sum: sdot both
+//     +dotprod                                       without +i8mm the unsigned side less 128, and 128 times
+//                                                    the other side's sum: sdot both
 //     neither                                        even and odd bytes as 16 bits: mul, saddlp, exact
 //   any        halves as floats, two FMAs            bytes shifted out, four multiplications
 #include "compiler_core/codegen/dot_instructions.h"

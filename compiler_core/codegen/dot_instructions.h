@@ -14,7 +14,8 @@ class DotInstructions : private IrPart {
   DotInstructions(IrWriter& ir, const Lanes& lanes, MathEmitter& math)
       : IrPart(ir), lanes_(lanes), math_(math) {}
 
-  // sum + the products in each word of x and y: two of bfloat16, added to a float; four of bytes, to an int32.
+  // sum + the products in each word of x and y: two of bfloat16, added to a float; four of bytes, to an
+  // int32.
   llvm::Value* bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y);
   llvm::Value* byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned, bool y_unsigned);
 

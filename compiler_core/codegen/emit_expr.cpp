@@ -90,8 +90,8 @@ llvm::Value* ValueEmitter::floor_division(bool quotient, llvm::Value* a, llvm::V
   return b_.CreateSub(b_.CreateSDiv(a, b), b_.CreateZExt(wrong, a->getType()));
 }
 
-// A divisor found in data: the processor traps on zero, and on the least number by -1; lanes that are masked hold
-// zeros, too. By zero the quotient is a and the remainder 0.
+// A divisor found in data: the processor traps on zero, and on the least number by -1; lanes that are masked
+// hold zeros, too. By zero the quotient is a and the remainder 0.
 llvm::Value* ValueEmitter::emit_data_division(const Expr& e, llvm::Value* a, llvm::Value* b) {
   const bool quotient = e->binary_op == BinaryOp::kFloorDiv;
   lanes_.match(a, b);
@@ -326,7 +326,8 @@ llvm::Value* ValueEmitter::emit_select(const Expr& e) {
   return phi;
 }
 
-// int32(round(x)) of float32 as one instruction. Null: the target has none for as many lanes, or `e` rounds nothing.
+// int32(round(x)) of float32 as one instruction. Null: the target has none for as many lanes, or `e` rounds
+// nothing.
 llvm::Value* ValueEmitter::nearest_int(const Expr& e) {
   if (!rounds_lanes(e)) return nullptr;
   llvm::Value* x = emit(e->operands[0]);
@@ -346,9 +347,9 @@ bool ValueEmitter::rounds_lanes(const Expr& e) const {
          lanes_.count * 32 <= machine_.vector_bits;
 }
 
-// uint8(int32(round(min(at_least(x, 0 - z), 255 - z))) + z), what requantised sums are, where one instruction narrows to
-// bytes and saturates: `min` is left out. Numbers that int32 does not hold become -2^31, which is above 255 as an
-// unsigned number, also with z added. Null: `e` is something else.
+// uint8(int32(round(min(at_least(x, 0 - z), 255 - z))) + z), what requantised sums are, where one instruction
+// narrows to bytes and saturates: `min` is left out. Numbers that int32 does not hold become -2^31, which is
+// above 255 as an unsigned number, also with z added. Null: `e` is something else.
 llvm::Value* ValueEmitter::saturated_byte(const Expr& e) {
   const auto operand = [](const Expr& x, ExprKind kind, size_t i) {
     return x.defined() && x->kind == kind && i < x->operands.size() ? x->operands[i] : Expr();

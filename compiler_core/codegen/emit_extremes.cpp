@@ -11,9 +11,9 @@ llvm::Value* MathEmitter::first_if_beyond(bool largest, llvm::Value* x, llvm::Va
   return b_.CreateSelect(largest ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
 }
 
-// The maximum or minimum of IEEE 754: a NaN passes. On x86 one instruction is enough where one operand is known to be none.
-// Otherwise b is looked at, not a: as the accumulator of a reduction comes as a, the next step waits for one instruction
-// only.
+// The maximum or minimum of IEEE 754: a NaN passes. On x86 one instruction is enough where one operand is
+// known to be none. Otherwise b is looked at, not a: as the accumulator of a reduction comes as a, the next
+// step waits for one instruction only.
 llvm::Value* MathEmitter::extreme(bool largest, llvm::Value* a, llvm::Value* b) {
   if (machine_.has_neon)
     return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
@@ -23,8 +23,9 @@ llvm::Value* MathEmitter::extreme(bool largest, llvm::Value* a, llvm::Value* b) 
   return llvm::isKnownNeverNaN(b, query) ? picked : or_nan_of(b, picked);
 }
 
-// y where it is a NaN, elsewhere x. vfixupimmps looks at y by a table of kinds of numbers, the first two NaNs; it does not
-// stand in the way of maxima and loads, as a comparison into a mask does, which costs a half of a maximum of many numbers.
+// y where it is a NaN, elsewhere x. vfixupimmps looks at y by a table of kinds of numbers, the first two
+// NaNs; it does not stand in the way of maxima and loads, as a comparison into a mask does, which costs a
+// half of a maximum of many numbers.
 llvm::Value* MathEmitter::or_nan_of(llvm::Value* y, llvm::Value* x) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
   const unsigned lanes = vector == nullptr ? 1 : vector->getNumElements();
@@ -43,8 +44,8 @@ llvm::Value* MathEmitter::or_nan_of(llvm::Value* y, llvm::Value* x) {
   return b_.CreateIntrinsic(id, {}, operands);
 }
 
-// As emit_binary does it, so that the order of terms is all that differs from a serial loop. A NaN may get lost in an
-// extreme: any_nan() finds it.
+// As emit_binary does it, so that the order of terms is all that differs from a serial loop. A NaN may get
+// lost in an extreme: any_nan() finds it.
 llvm::Value* MathEmitter::reduced(ReduceOp op, llvm::Value* a, llvm::Value* b) {
   if (op == ReduceOp::kSum) return b_.CreateFAdd(a, b);
   return first_if_beyond(op == ReduceOp::kMax, a, b);
@@ -62,8 +63,8 @@ llvm::Value* MathEmitter::any_nan(const std::vector<llvm::Value*>& terms) {
   return found;
 }
 
-// x, or a NaN: the bits of a NaN are or-ed into it. A select would become a load under a mask, with which short
-// rows take longer on Zen 5 (tests/bench/HISTORY.md, "What NaNs cost").
+// x, or a NaN: the bits of a NaN are or-ed into it. A select would become a load under a mask, with which
+// short rows take longer on Zen 5 (tests/bench/HISTORY.md, "What NaNs cost").
 llvm::Value* MathEmitter::nan_if(llvm::Value* found, llvm::Value* x) {
   llvm::Type* bits = b_.getIntNTy(x->getType()->getPrimitiveSizeInBits());
   llvm::Value* nan = b_.CreateBitCast(llvm::ConstantFP::getNaN(x->getType()), bits);

@@ -1,5 +1,5 @@
-// Tile intrinsics on tile registers: each is a call of one LLVM intrinsic, which the registry names (ir/intrinsic.h). Those on vectors:
-// emit_vector_intrinsic.cpp.
+// Tile intrinsics on tile registers: each is a call of one LLVM intrinsic, which the registry names
+// (ir/intrinsic.h). Those on vectors: emit_vector_intrinsic.cpp.
 //
 //   ldtilecfg                               at the head of what a thread executes: once a call of the kernel
 //   for k

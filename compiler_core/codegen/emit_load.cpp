@@ -123,8 +123,9 @@ llvm::Value* ValueEmitter::emit_every_nth(const Buffer& buffer, const Access& ac
   return end - begin > lanes_.count ? picked : b_.CreateShuffleVector(picked, lanes);
 }
 
-// Elements of one row of at most a vector, in any order, some of them several times: loaded from the first to the last
-// that is wanted, and shuffled. Null where that does not apply or `mask` is known only when the kernel runs.
+// Elements of one row of at most a vector, in any order, some of them several times: loaded from the first to
+// the last that is wanted, and shuffled. Null where that does not apply or `mask` is known only when the
+// kernel runs.
 llvm::Value* ValueEmitter::emit_near_one_another(const Buffer& buffer, const Access& access,
                                                  llvm::Value* mask) {
   auto* known = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);

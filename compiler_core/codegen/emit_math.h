@@ -1,5 +1,5 @@
-// MathEmitter: arithmetic of floats that is more than one instruction of LLVM, on scalars and vectors alike. It
-// knows values, not expressions. Private to codegen.
+// MathEmitter: arithmetic of floats that is more than one instruction of LLVM, on scalars and vectors alike.
+// It knows values, not expressions. Private to codegen.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
-// Scope: what is open where the emitter stands. That is its function, the loops around, and what is known of their
-// variables. Private to codegen.
+// Scope: what is open where the emitter stands. That is its function, the loops around, and what is known of
+// their variables. Private to codegen.
 #pragma once
 
 #include <map>

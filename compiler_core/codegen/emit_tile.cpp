@@ -75,8 +75,8 @@ class Transpose {
     return all;
   }
 
-  // Two or four vectors element by element, as one piece: a0 b0 c0 d0 a1 b1 ... It comes in parts of 16 bytes where the
-  // vectors have 16 bytes and their bytes are not permuted at once, else whole.
+  // Two or four vectors element by element, as one piece: a0 b0 c0 d0 a1 b1 ... It comes in parts of 16 bytes
+  // where the vectors have 16 bytes and their bytes are not permuted at once, else whole.
   Vectors woven(Vectors v) {
     if (v.size() == 4) {
       const auto bits = static_cast<int64_t>(v[0]->getType()->getScalarSizeInBits());
@@ -154,9 +154,9 @@ class Transpose {
     }
   }
 
-  // LLVM looks for one instruction in place of several shuffles that follow each other, at every shuffle, through all
-  // that it is made of. In a transposition there is none, and looking took a third of the time to compile. Behind a fence
-  // it does not look; a fence is no instruction.
+  // LLVM looks for one instruction in place of several shuffles that follow each other, at every shuffle,
+  // through all that it is made of. In a transposition there is none, and looking took a third of the time to
+  // compile. Behind a fence it does not look; a fence is no instruction.
   void fence(Vectors& vectors) {
     if (!fences_ || !vectors[0]->getType()->getScalarType()->isFloatTy()) return;
     for (llvm::Value*& v : vectors)

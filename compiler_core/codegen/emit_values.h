@@ -1,5 +1,5 @@
-// ValueEmitter: expressions of the Program as LLVM values. They are scalars where all lanes agree, and vectors where
-// they differ. Private to codegen.
+// ValueEmitter: expressions of the Program as LLVM values. They are scalars where all lanes agree, and
+// vectors where they differ. Private to codegen.
 #pragma once
 
 #include <map>

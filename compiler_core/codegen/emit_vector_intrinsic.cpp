@@ -1,4 +1,5 @@
-// Tile intrinsics on vectors: a fragment is a local variable for each of its tiles, which LLVM keeps in registers.
+// Tile intrinsics on vectors: a fragment is a local variable for each of its tiles, which LLVM keeps in
+// registers.
 //
 //   for k
 //     ldr q0, A  ldr q1, B                a tile whose rows lie side by side; else a load for each row

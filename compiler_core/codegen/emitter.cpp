@@ -19,8 +19,8 @@ constexpr int64_t kNumThreads = offsetof(tuner_runtime, num_threads),
                   kParallelFor = offsetof(tuner_runtime, parallel_for), kPool = offsetof(tuner_runtime, pool),
                   kWorkspace = offsetof(tuner_runtime, workspace);
 
-// Bytes of the widest element in a vectorised body that only moves elements; 4 where it computes, or where registers are
-// read or written, whose rows are padded for vectors of such elements.
+// Bytes of the widest element in a vectorised body that only moves elements; 4 where it computes, or where
+// registers are read or written, whose rows are padded for vectors of such elements.
 int64_t element_bytes(const Stmt& body) {
   int64_t widest = 1;
   visit(body, [&](const Stmt& s) {
@@ -70,8 +70,8 @@ void Emitter::assign_slots(const Program& program) {
       if (!known) {
         int64_t& end = in_parallel ? workspace_.per_thread_bytes : workspace_.shared_bytes;
         slots_.push_back({s->buffer, end, in_parallel});
-        // A masked vector at the end of a buffer reaches past it. Were the next page not there, each such store would
-        // be undone and done again, element by element, in some 500 cycles.
+        // A masked vector at the end of a buffer reaches past it. Were the next page not there, each such
+        // store would be undone and done again, element by element, in some 500 cycles.
         constexpr int64_t kWidestVector = 64;
         end += round_up(s->buffer->bytes(), 64) + kWidestVector;
       }

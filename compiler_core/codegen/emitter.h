@@ -79,8 +79,9 @@ class Emitter : private IrPart {
   void emit_vectorized(const StmtNode& s);
   void emit_piece(const StmtNode& s, const Piece& piece);
   void emit_parallel(const StmtNode& s);
-  // Its parts: the loop as a function over begin..end; the task the pool calls, which unpacks a closure of `words` times
-  // eight bytes (buffers, runtime, captured variables) and calls the share; the call that packs it.
+  // Its parts: the loop as a function over begin..end; the task the pool calls, which unpacks a closure of
+  // `words` times eight bytes (buffers, runtime, captured variables) and calls the share; the call that packs
+  // it.
   llvm::Function* make_share(const StmtNode& s, const std::string& name, const std::vector<Var>& captured);
   llvm::Function* make_task(const std::string& name, llvm::Function* share, size_t captured, int64_t& words);
   void call_parallel_for(int64_t extent, llvm::Function* task, const std::vector<Var>& captured,
@@ -137,8 +138,8 @@ class Emitter : private IrPart {
   std::vector<Slot> slots_;
   Workspace workspace_;
   int regions_ = 0;
-  // Fragments of the whole Program. Each has tile registers at numbers of its own, so that they are configured once a
-  // call; or, where `rows` is 0, a vector for each of `count` tiles.
+  // Fragments of the whole Program. Each has tile registers at numbers of its own, so that they are
+  // configured once a call; or, where `rows` is 0, a vector for each of `count` tiles.
   struct Tiles {
     int64_t first, rows, row_bytes, count;
   };

@@ -59,8 +59,8 @@ Status check_inputs(const GpuProgram& program, const Values& inputs) {
   return invalid_argument(program.name, ": expected ", next, " inputs, found ", inputs.size());
 }
 
-// Puts what the packing kernels make of constants in their place among the inputs. `run` runs a program like the
-// caller does; faults go to `result`.
+// Puts what the packing kernels make of constants in their place among the inputs. `run` runs a program like
+// the caller does; faults go to `result`.
 template <class Run>
 Result<Values> with_packed(const GpuProgram& program, const Values& inputs, EmulatedRun& result,
                            const Run& run) {

@@ -23,10 +23,10 @@ struct EmulatedRun {
   double emulate_ms = 0, compile_ms = 0, run_ms = 0;  // wall time
 };
 
-// Runs `program` on `inputs`: one vector for each input and constant, in argument order, row-major, rounded to the
-// argument's type. With checks (the default) no access of the program can leave its buffers, so that even a wrong
-// kernel runs safely in this process; without them it must be known to be right. One thread; may be called from
-// several at once.
+// Runs `program` on `inputs`: one vector for each input and constant, in argument order, row-major, rounded
+// to the argument's type. With checks (the default) no access of the program can leave its buffers, so that
+// even a wrong kernel runs safely in this process; without them it must be known to be right. One thread; may
+// be called from several at once.
 //
 // InvalidConfig from emulate(); InvalidArgument when the inputs do not fit.
 Result<EmulatedRun> run_emulated(const GpuProgram& program, const std::vector<std::vector<float>>& inputs,

@@ -131,8 +131,8 @@ void load_at_once(const Window& window) {
 
 using Runs = llvm::MapVector<std::pair<llvm::Value*, llvm::Type*>, std::vector<Broadcast>>;
 
-// The numbers of a block that are only broadcast, by what their addresses have in common. Those before and after a
-// store are apart.
+// The numbers of a block that are only broadcast, by what their addresses have in common. Those before and
+// after a store are apart.
 std::vector<Runs> runs_of(llvm::BasicBlock& block) {
   std::map<const llvm::Instruction*, int> places;
   for (const llvm::Instruction& i : block) places.emplace(&i, static_cast<int>(places.size()));

@@ -1,7 +1,8 @@
 // Lanes: which iterations of a vectorised loop one vector holds, and under which masks. Private to codegen.
 //
 // A vectorised loop is cut into pieces of whole vectors and evaluated piece by piece, with expressions that
-// depend on its variable as vectors and its guards as masks; a last piece that fills no vector is a masked one.
+// depend on its variable as vectors and its guards as masks; a last piece that fills no vector is a masked
+// one.
 #pragma once
 
 #include "compiler_core/codegen/emit_scope.h"

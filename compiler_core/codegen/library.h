@@ -26,7 +26,8 @@ Result<std::vector<std::string>> instruction_sets(const Target& target);
 
 // A table in C for a library: constant bytes, some of which are addresses.
 struct ConstantTable {
-  // Eight bytes at `at` hold the address of `symbol`, which another object defines, or, without one, of byte `offset` of the table.
+  // Eight bytes at `at` hold the address of `symbol`, which another object defines, or, without one, of byte
+  // `offset` of the table.
   struct Address {
     size_t at = 0;
     std::string symbol;
@@ -42,15 +43,17 @@ Result<std::string> compile_table(const ConstantTable& table, const Target& targ
 // True if an object calls functions of libm: a program that links it statically needs -lm.
 Result<bool> calls_math_library(const std::vector<std::string>& objects);
 
-// One shared object of all, which exports the entries of each, or of all symbols only `exported`. Programs linked with it look for
-// `soname` when they start. It needs libm.so.6 if an object calls functions of it, and besides those in `needed`: shared objects, of
-// which it uses symbols; the loader looks for them, by their sonames, in the library's own folder. InvalidArgument when there is no
-// object, or two define the same symbol (named).
+// One shared object of all, which exports the entries of each, or of all symbols only `exported`. Programs
+// linked with it look for `soname` when they start. It needs libm.so.6 if an object calls functions of it,
+// and besides those in `needed`: shared objects, of which it uses symbols; the loader looks for them, by
+// their sonames, in the library's own folder. InvalidArgument when there is no object, or two define the same
+// symbol (named).
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
                                         std::string_view soname, std::string_view exported = {},
                                         const std::vector<std::string>& needed = {});
 
-// A shared object that has these symbols and nothing behind them: stands for a library while another one is linked with it.
+// A shared object that has these symbols and nothing behind them: stands for a library while another one is
+// linked with it.
 Result<std::string> library_stub(const std::vector<std::string>& symbols, const Target& target,
                                  std::string_view soname);
 

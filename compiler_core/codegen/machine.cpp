@@ -36,9 +36,10 @@ void initialize_llvm() {
     llvm::InitializeAllTargets();
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
-    // The emitter computes addresses where they change (addresses.cpp); looking for better ones takes 15 %
-    // of the time to compile. LLVM has no other switch for it. Its initial value, as every link resets options to theirs
-    // (LLD): set otherwise, the second kernel of a process would be compiled otherwise than the first.
+    // The emitter computes addresses where they change (addresses.cpp); looking for better ones takes 15 % of
+    // the time to compile. LLVM has no other switch for it. Its initial value, as every link resets options
+    // to theirs (LLD): set otherwise, the second kernel of a process would be compiled otherwise than the
+    // first.
     auto& options = llvm::cl::getRegisteredOptions();
     if (const auto it = options.find("disable-lsr"); it != options.end())
       static_cast<llvm::cl::opt<bool>*>(it->second)->setInitialValue(true);

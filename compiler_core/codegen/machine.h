@@ -37,10 +37,10 @@ class Machine {
   MachineTraits traits_;
 };
 
-// An ELF shared object of these relocatable objects that exports their default-visibility symbols, or only the one
-// called `exported`; "" is no soname. It needs libm.so.6 if they call functions of it, and the shared objects in `needed`. The same
-// bytes for the same input. InvalidArgument, with the linker's words, when two objects define the same symbol. One link at a time in a
-// process; callers wait.
+// An ELF shared object of these relocatable objects that exports their default-visibility symbols, or only
+// the one called `exported`; "" is no soname. It needs libm.so.6 if they call functions of it, and the shared
+// objects in `needed`. The same bytes for the same input. InvalidArgument, with the linker's words, when two
+// objects define the same symbol. One link at a time in a process; callers wait.
 Result<std::string> link_shared(const std::vector<std::string>& objects, const Target& target,
                                 std::string_view soname, std::string_view exported = {},
                                 const std::vector<std::string>& needed = {});

@@ -16,7 +16,8 @@ namespace tuner {
 namespace codegen {
 namespace {
 
-// emit_math.cpp calls the first two lines; LLVM the third, where a CPU has no instruction. All exist with an f at the end, too.
+// emit_math.cpp calls the first two lines; LLVM the third, where a CPU has no instruction. All exist with an
+// f at the end, too.
 constexpr std::string_view kFunctions[] = {"sin",       "cos",       "tan",   "asin",  "acos", "atan", "sinh",
                                            "cosh",      "asinh",     "acosh", "atanh", "pow",  "exp",  "log",
                                            "tanh",      "erf",       "ceil",  "floor", "fma",  "fmod", "rint",

@@ -7,8 +7,8 @@ class Function;
 
 namespace tuner::codegen {
 
-// AArch64 with dot products, but none of mixed signs, takes 128 off the unsigned side (emit_dot.cpp). What that takes off
-// the sums depends on the signed side alone, so all rows share it:
+// AArch64 with dot products, but none of mixed signs, takes 128 off the unsigned side (emit_dot.cpp). What
+// that takes off the sums depends on the signed side alone, so all rows share it:
 //
 //   before   loop: sum = sdot(sum, u - 128, s) + (sdot(0, 1, s) << 7)        in each row
 //   after    loop: sum = sdot(sum, u - 128, s)                               in each row

@@ -93,8 +93,8 @@ bool reads_own_buffer(const Nest& nest) {
   return found;
 }
 
-// The parts of `e` that are the same for all rows and differ between lanes: loads, converted or chosen by a condition.
-// Arithmetic is not taken out, as a product that is added is fused with the addition.
+// The parts of `e` that are the same for all rows and differ between lanes: loads, converted or chosen by a
+// condition. Arithmetic is not taken out, as a product that is added is fused with the addition.
 void collect_shared(const Expr& e, const Var& lane, const Var& row, std::vector<Expr>& shared) {
   if (!uses_var(e, lane)) return;
   bool loads = false;
@@ -116,8 +116,8 @@ std::vector<Expr> shared_parts(const Nest& nest, const StmtNode* lane, const Stm
   return shared;
 }
 
-// The spatial loop along which most of what is read is the same; of several the longest, then the innermost. Null:
-// there is none.
+// The spatial loop along which most of what is read is the same; of several the longest, then the innermost.
+// Null: there is none.
 const StmtNode* row_loop(const Nest& nest, const StmtNode* lane) {
   const StmtNode* best = nullptr;
   std::pair<size_t, int64_t> most{0, 1};
@@ -395,7 +395,8 @@ class TiledNest {
       at.insert(s.at.begin(), s.at.end());
       std::vector<Expr> in_panel = s.indices;
       in_panel.push_back(sum.back());
-      // The panels' indices are named by the new variables already; those of the nest are left in the rest alone.
+      // The panels' indices are named by the new variables already; those of the nest are left in the rest
+      // alone.
       return make_reduce(sums, sum, store_.reduce, Expr(),
                          substitute(from_panels(store_.value, in_panel), at), Expr());
     });
@@ -421,7 +422,8 @@ class TiledNest {
 
 ReferenceBlocks reference_blocks(const Target& target) {
   ReferenceBlocks blocks;
-  // Sums, one row of the panel, and an element that is the same for all lanes: 24 + 4 + 1 of 32, 12 + 2 + 1 of 16.
+  // Sums, one row of the panel, and an element that is the same for all lanes: 24 + 4 + 1 of 32, 12 + 2 + 1
+  // of 16.
   if (target.vector_registers() < 32) blocks.vectors = 2;
   return blocks;
 }
@@ -437,7 +439,8 @@ Stmt reference_nest(const Stmt& s, const ReferenceBlocks& blocks, const Target& 
   if (lane_loop == nest.spatial.end() || (*lane_loop)->extent < 2) return s;
   if (nest.is_reduction() != !nest.reduce.empty() || (nest.is_reduction() && !nest.store->first.defined()))
     return s;
-  // Free to go over them in any order, by any thread. What is not a reduction reads at most the element that it writes.
+  // Free to go over them in any order, by any thread. What is not a reduction reads at most the element that
+  // it writes.
   const bool free = has_own_elements(nest) && !(nest.is_reduction() && reads_own_buffer(nest));
   const bool tiled = free && nest.is_reduction() && blocks.rows > 1 && nest.iterations() >= blocks.least_work;
   if (tiled)

@@ -1,4 +1,5 @@
-// Asynchronous copies from global to shared memory (cp.async, sm_80 and later): what one instruction of a thread copies.
+// Asynchronous copies from global to shared memory (cp.async, sm_80 and later): what one instruction of a
+// thread copies.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct AsyncVector {
 };
 
 // What the store of an asynchronous copy copies as `lane` runs over 0..lanes (null, 1: one element).
-// InvalidConfig: no instruction does that. Vectors are what lies side by side and aligned on both sides, as it is or
-// under conditions that all lanes decide alike.
+// InvalidConfig: no instruction does that. Vectors are what lies side by side and aligned on both sides, as
+// it is or under conditions that all lanes decide alike.
 Result<AsyncVector> async_vector(const StmtNode& store, const Var& lane, int64_t lanes,
                                  const RangeMap& ranges);
 

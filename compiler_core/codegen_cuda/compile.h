@@ -5,8 +5,8 @@
 
 namespace tuner::cuda {
 
-// InvalidConfig naming what the printer cannot write: arithmetic in 16 bits, copies that no cp.async does, clusters, an unknown
-// intrinsic.
+// InvalidConfig naming what the printer cannot write: arithmetic in 16 bits, copies that no cp.async does,
+// clusters, an unknown intrinsic.
 Status check_printable(const GpuProgram& program);
 
 // compile_cuda of a lowered Program.

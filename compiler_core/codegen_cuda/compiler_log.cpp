@@ -5,9 +5,11 @@
 //   ptxas         .     760 bytes stack frame, 2448 bytes spill stores, 2404 bytes spill loads
 //   ptxas info    : Used 255 registers, used 1 barriers, 760 bytes cumulative stack size
 //
-// and, before or behind it, of products of warpgroups that it could not keep under way, for one of a dozen reasons with a number each:
+// and, before or behind it, of products of warpgroups that it could not keep under way, for one of a dozen
+// reasons with a number each:
 //
-//   ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in the function 'matmul'
+//   ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to
+//                 ... in the function 'matmul'
 #include <algorithm>
 #include <charconv>
 

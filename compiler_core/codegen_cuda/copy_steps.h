@@ -1,4 +1,5 @@
-// The steps of a loop that copies asynchronously: what depends on them alone can be known ahead, step by step.
+// The steps of a loop that copies asynchronously: what depends on them alone can be known ahead, step by
+// step.
 #pragma once
 
 #include <cstdint>

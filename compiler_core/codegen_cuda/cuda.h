@@ -73,8 +73,8 @@ struct CompilerReport {
   std::string kernel;
   int registers = 0, spill_store_bytes = 0, spill_load_bytes = 0, stack_bytes = 0;
   bool serialized = false;  // wgmma waits after each instruction
-  std::vector<std::string>
-      losses;  // "C7511 Potential Performance Loss: ...": what it says of products by wgmma
+  // "C7511 Potential Performance Loss: ...": what it says of products by wgmma.
+  std::vector<std::string> losses;
 };
 std::vector<CompilerReport> parse_compiler_log(std::string_view log);
 

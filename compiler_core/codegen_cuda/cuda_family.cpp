@@ -21,9 +21,9 @@ constexpr GpuRow kGpus[] = {
     {"sm_103", 227, 228, 1024, 2048, 32}, {"sm_120", 99, 100, 1024, 1536, 24},
 };
 
-// Peaks of the fastest GPU of each architecture, in TFLOP/s without sparsity, at boost clock; from NVIDIA's data
-// sheets and architecture papers. `wide`: float32, with tensor cores where they take it as TF32; `half`: 16 bits;
-// `byte`: int8.
+// Peaks of the fastest GPU of each architecture, in TFLOP/s without sparsity, at boost clock; from NVIDIA's
+// data sheets and architecture papers. `wide`: float32, with tensor cores where they take it as TF32; `half`:
+// 16 bits; `byte`: int8.
 struct PeakRow {
   std::string_view arch;
   double wide, half, byte;

@@ -11,12 +11,12 @@ constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
 //
 // Tensor cores: the data sheets' dense rates (16-bit floats with float32 sums; int8) by multiprocessors, four
 // schedulers and clock. An A100 does 312 TFLOP/s and 624 TOP/s: 8 clocks for either tile. A GeForce sums
-// float32 at half the rate of float16, bytes at full rate: an RTX 3090 does 71 and 284, an RTX 4090 165 and 661,
-// an RTX 5090 210 and 838, so 32 and 16 clocks. An H200 does 989 and 1979: 4 clocks, by wgmma; mma.sync reaches
-// 0.63 of it (Luo et al. 2024, "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via
-// Microbenchmarking"), which is 6.4 clocks, and is taken for never below 6. By wgmma a product of ours whose loop
-// copied nothing reached 843 TFLOP/s, 5.1 clocks. Blackwell's data center GPUs do 2250 and 4500 by tcgen05, 2
-// clocks: what mma.sync reaches there is assumed. V100 (no bytes) and T4: 16.
+// float32 at half the rate of float16, bytes at full rate: an RTX 3090 does 71 and 284, an RTX 4090 165 and
+// 661, an RTX 5090 210 and 838, so 32 and 16 clocks. An H200 does 989 and 1979: 4 clocks, by wgmma; mma.sync
+// reaches 0.63 of it (Luo et al. 2024, "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via
+// Microbenchmarking"), which is 6.4 clocks, and is taken for never below 6. By wgmma a product of ours whose
+// loop copied nothing reached 843 TFLOP/s, 5.1 clocks. Blackwell's data center GPUs do 2250 and 4500 by
+// tcgen05, 2 clocks: what mma.sync reaches there is assumed. V100 (no bytes) and T4: 16.
 constexpr DeviceRates kDevices[] = {
     {"sm_70", "V100", 80, 1.53, 64, 128 * kKiB, 6 * kMiB, 900, {16, 16}, {16, 16}},
     {"sm_75", "T4", 40, 1.59, 64, 96 * kKiB, 4 * kMiB, 320, {16, 16}, {16, 16}},

@@ -18,8 +18,8 @@ struct DeviceRates {
   int64_t cache_bytes_per_sm;  // L1 and shared memory together
   int64_t l2_bytes;
   double dram_gb_per_s;
-  // Clocks in which the tensor cores of one scheduler multiply tiles, by mma.sync where nothing else is said: what is
-  // reached, and what is never fewer.
+  // Clocks in which the tensor cores of one scheduler multiply tiles, by mma.sync where nothing else is said:
+  // what is reached, and what is never fewer.
   struct TileClocks {
     double halves;       // 16 x 8 x 16 of 16 bits, sums in float32
     double bytes;        // 16 x 8 x 32 of bytes, sums in int32
@@ -30,9 +30,9 @@ struct DeviceRates {
   double dram_bytes_per_clock() const { return dram_gb_per_s / clock_ghz; }
 };
 
-// Dot products of four bytes (dp4a) of an SM and clock, of every device: assumed to be as many as 32-bit integer
-// multiply-adds, of which the table "Arithmetic Instructions" has 64. The data sheet of the V100 agrees: four times its
-// float32 operations.
+// Dot products of four bytes (dp4a) of an SM and clock, of every device: assumed to be as many as 32-bit
+// integer multiply-adds, of which the table "Arithmetic Instructions" has 64. The data sheet of the V100
+// agrees: four times its float32 operations.
 constexpr int64_t kDotLanes = 64;
 
 // Requires a CUDA target; one that is not in the table is taken for an H200.

@@ -13,8 +13,8 @@ struct DotWords {
   Expr a, b;  // loads of the first byte of each word
 };
 
-// What the loop multiplies. InvalidConfig: it is no sum of products of bytes, or its bytes are not shown to be aligned
-// words.
+// What the loop multiplies. InvalidConfig: it is no sum of products of bytes, or its bytes are not shown to
+// be aligned words.
 Result<DotWords> dot_words(const StmtNode& loop, const RangeMap& ranges);
 
 // InvalidConfig: a loop of the kernel that dot_words() refuses.

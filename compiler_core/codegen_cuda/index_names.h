@@ -8,12 +8,14 @@
 // indices stand still in the whole kernel. Variables of unrolled loops are constants in the end: only
 // divisions with them get names, for the reader.
 //
-// Asynchronous copies in a loop go over again what each of their rounds has of divisions: an image's pixels, row by row. What stands still
-// of it is kept in registers, an array over the rounds, which the compiler does not do by itself.
+// Asynchronous copies in a loop go over again what each of their rounds has of divisions: an image's pixels,
+// row by row. What stands still of it is kept in registers, an array over the rounds, which the compiler does
+// not do by itself.
 //
 //   for k_tile                                                    int data_place[4];
-//     unrolled round: copy x[(t + round*32) / 7 * 64 + k_tile/6]  for round: data_place[round] = (t + round*32) / 7 * 64;
-//                                                                 for k_tile: copy x[data_place[round] + k_tile/6]
+//     unrolled round: copy x[(t + round*32) / 7 * 64 + k_tile/6]  for round: data_place[round] = (t +
+//                                                                 round*32) / 7 * 64; for k_tile: copy
+//                                                                 x[data_place[round] + k_tile/6]
 #pragma once
 
 #include <map>
@@ -34,7 +36,8 @@ class IndexNames {
     Expr value;         // this, names of loops further out in it
     std::string about;  // "dimension 0 of out and a": where it is used
     Stmt over;          // the loop of rounds that it has an element for; null: it is one number
-    // The loops that make a step, outermost first, and its value in each: to be looked up. Empty: to be computed.
+    // The loops that make a step, outermost first, and its value in each: to be looked up. Empty: to be
+    // computed.
     Steps steps;
     std::vector<int64_t> values;
   };
@@ -46,7 +49,8 @@ class IndexNames {
   const std::vector<Named>& defined_in(const VarNode* loop) const;
   // Arrays to define before the serial loop over `loop`. In order.
   const std::vector<Named>& defined_before(const VarNode* loop) const;
-  // Whether what is asked for stands before the loops that it speaks of, where names of their bodies are not there yet.
+  // Whether what is asked for stands before the loops that it speaks of, where names of their bodies are not
+  // there yet.
   void look_ahead(bool ahead) { ahead_ = ahead; }
   // `e` with named parts replaced by their names, its terms from the outside in.
   Expr apply(const Expr& e, const RangeMap& ranges) const;
@@ -102,7 +106,8 @@ class IndexNames {
   std::vector<Candidate> candidates_;
   std::vector<Known> known_;
   std::map<const VarNode*, std::vector<Named>> defined_, arrays_;
-  // While collecting: the loops that make a step, from the first serial one; the rounds of an asynchronous copy in them.
+  // While collecting: the loops that make a step, from the first serial one; the rounds of an asynchronous
+  // copy in them.
   Steps steps_;
   bool in_copy_ = false;
   bool ahead_ = false;

@@ -15,7 +15,8 @@ using VarValues = std::vector<std::pair<const VarNode*, int64_t>>;
 // Conditions are 1 or 0.
 int64_t index_value(const Expr& e, const VarValues& values);
 
-// Calls f() at each point of loops: `values` from place `first` on are set to those of the variables there, each below its extent.
+// Calls f() at each point of loops: `values` from place `first` on are set to those of the variables there,
+// each below its extent.
 template <class F>
 void for_each_point(VarValues& values, size_t first, const std::vector<int64_t>& extents, const F& f) {
   int64_t points = 1;

@@ -19,8 +19,8 @@ using CostOf = double (*)(const KernelCode&, const Block&);
 double issued(const KernelCode& /*code*/, const Block& block) { return block.end - block.begin; }
 
 // Passes of the pipe to shared and global memory, of which a multiprocessor has one: an access takes one at
-// least. A load of 128 bits from shared memory takes two, whatever its lanes ask for: so it was measured on sm_90
-// (shared_passes, warp_access.h).
+// least. A load of 128 bits from shared memory takes two, whatever its lanes ask for: so it was measured on
+// sm_90 (shared_passes, warp_access.h).
 double passes(const KernelCode& code, const Block& block) {
   double count = 0;
   for (int at = block.begin; at < block.end; ++at) {
@@ -137,7 +137,8 @@ double least_cost(const KernelCode& code, const LoweredCounts& counts, CostOf co
   const auto work = [&](Op kind, double total) {
     return in_loops(code, kind, total, outside_of_loops(code, kind), cost);
   };
-  // How fast a pipe takes dot products is assumed (device_rates.h), so a floor counts no more than their issue.
+  // How fast a pipe takes dot products is assumed (device_rates.h), so a floor counts no more than their
+  // issue.
   const std::pair<Op, double> kinds[] = {{Op::kFfma, work(Op::kFfma, counts.multiply_adds)},
                                          {Op::kDot, work(Op::kDot, counts.dots)},
                                          {Op::kMma, work(Op::kMma, counts.tiles)}};

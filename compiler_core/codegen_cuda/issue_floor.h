@@ -7,8 +7,8 @@
 //
 //   outside of loops     what every thread passes, once
 //   loops with HMMA or IMMA     the products of tiles, likewise
-//   loops with FFMA      the multiply-adds that the code outside of loops cannot hold, times the fewest instructions
-//                        that any such loop can issue for one of them
+//   loops with FFMA      the multiply-adds that the code outside of loops cannot hold, times the fewest
+//                        instructions that any such loop can issue for one of them
 //   loops with barriers, without the others     the same with barriers, if no loop has both
 //
 // Only instructions count that no branch leads around (Block::sure), and of those behind a branch what comes
@@ -20,10 +20,10 @@
 //
 // Four more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer
 // lanes than the schedulers can feed (sm_80); the tensor cores, at a rate that mma.sync never exceeds
-// (DeviceRates::least_mma); the pipe to memory, an access a clock and multiprocessor, of shared memory as many
-// passes as a warp needs for what it must load and store there, without bank conflicts (shared_words.h); and a
-// warp that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each round
-// of resident blocks. Clock and multiprocessors are those of device_rates.h.
+// (DeviceRates::least_mma); the pipe to memory, an access a clock and multiprocessor, of shared memory as
+// many passes as a warp needs for what it must load and store there, without bank conflicts (shared_words.h);
+// and a warp that nobody is in the way of, with its stalls and the shortest waits for its loads, once for
+// each round of resident blocks. Clock and multiprocessors are those of device_rates.h.
 //
 // Refused: code with too many unknown instructions, indirect jumps (what is executed there is not known), or
 // no code of that kernel.

@@ -1,5 +1,5 @@
-// KernelPrinter: one kernel as CUDA C++: its frame, statements and loops. PlaceText writes elements and addresses,
-// PrintedLines lines and comments. print.cpp puts kernels into a file.
+// KernelPrinter: one kernel as CUDA C++: its frame, statements and loops. PlaceText writes elements and
+// addresses, PrintedLines lines and comments. print.cpp puts kernels into a file.
 #pragma once
 
 #include <map>
@@ -37,7 +37,8 @@ class KernelPrinter {
   bool uses_store_if() const { return uses_store_if_; }
   // Widths of the asynchronous copies in it, in bytes: it calls async_helper() of each.
   const std::set<int64_t>& async_bytes() const { return async_bytes_; }
-  // Dimensions of the maps that it fetches boxes of (0: without a map): it calls fetch_helper() of each, and barrier_helpers().
+  // Dimensions of the maps that it fetches boxes of (0: without a map): it calls fetch_helper() of each, and
+  // barrier_helpers().
   const std::set<size_t>& fetched_ranks() const { return fetched_ranks_; }
   // Types of the operands of its dot products: it calls dot_helper() of each.
   const std::set<std::pair<DType, DType>>& dot_types() const { return dot_types_; }
@@ -82,8 +83,8 @@ class KernelPrinter {
   void async_lanes(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
   void async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
 
-  // --- copies by TMA (print_fetch.cpp) ---
-  // Variables of the text that go with a loop: the stage that is waited for, the one before it, the parity of its phase.
+  // --- copies by TMA (print_fetch.cpp) --- Variables of the text that go with a loop: the stage that is
+  // waited for, the one before it, the parity of its phase.
   struct Stages {
     int64_t count = 0;
     Expr stage, before, parity;
@@ -91,8 +92,8 @@ class KernelPrinter {
   };
   void engine(const StmtNode& s, const RangeMap& ranges);
   void fetch(const StmtNode& s, const RangeMap& ranges);
-  // A pipelined loop counts stages and phases in variables of its own, and tiles of units by what stands still of their
-  // addresses: no divisions, and half as many instructions.
+  // A pipelined loop counts stages and phases in variables of its own, and tiles of units by what stands
+  // still of their addresses: no divisions, and half as many instructions.
   std::optional<Stages> begin_stages(const StmtNode& loop);
   void end_stages(const Stages& stages);
   void name_unit_tiles(const StmtNode& loop, const RangeMap& ranges);
@@ -114,7 +115,8 @@ class KernelPrinter {
   // The condition with & in place of &&: what stands behind && would be computed behind a branch.
   std::string without_branch(const Expr& condition, const RangeMap& ranges);
   bool stores_registers(const Stmt& s, const RangeMap& ranges) const;
-  // The guard can be a condition of calls of store_helper(): all that stands under it are stores to shared memory.
+  // The guard can be a condition of calls of store_helper(): all that stands under it are stores to shared
+  // memory.
   bool is_store_if(const Stmt& guard, const RangeMap& ranges) const;
   // Gives the condition a name that stores ask from here on, those of `guard_` too. Returns the guard around.
   std::string begin_stores(const Expr& condition, const std::string& why, const RangeMap& ranges);
@@ -158,11 +160,13 @@ class KernelPrinter {
   std::set<std::pair<DType, DType>> dot_types_;
 };
 
-// Bytes at whose multiple shared memory begins: the widest vector, or what a unit that fetches tiles or brings them asks for.
+// Bytes at whose multiple shared memory begins: the widest vector, or what a unit that fetches tiles or
+// brings them asks for.
 int64_t shared_alignment(const Stmt& body);
 // True if threads store, or copy, what a unit fetches by itself: it must be told with a fence.
 bool threads_write_tiles(const Stmt& body);
-// True for nothing but statements of one unit that works by itself; for nothing but waits for products that were started.
+// True for nothing but statements of one unit that works by itself; for nothing but waits for products that
+// were started.
 bool is_unit_run(const Stmt& s);
 bool only_lands(const Stmt& s);
 // The function that copies so many bytes asynchronously.

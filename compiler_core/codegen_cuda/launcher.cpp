@@ -140,7 +140,8 @@ std::string load_text(const Manifest& m, const std::string& name) {
   return text + "  if (result != CUDA_SUCCESS) cuModuleUnload(kernel->module);\n  return result;\n}\n";
 }
 
-// The launches of one function, whose parameters are places in `pointers`, then `operands->maps`; the first is function `first`.
+// The launches of one function, whose parameters are places in `pointers`, then `operands->maps`; the first
+// is function `first`.
 std::string launches_text(const std::vector<LaunchInfo>& launches, size_t first, const char* pointers) {
   std::string text = "  CUresult result = CUDA_SUCCESS;\n";
   size_t map = 0;

@@ -169,8 +169,8 @@ Result<Compiled> compile_source(const std::string& source, const std::string& na
     return failed(name, ": NVRTC cannot begin: ", f.error_text(program.status()));
   std::vector<const char*> texts;
   for (const std::string& option : options) texts.push_back(option.c_str());
-  // Where there is a driver, NVRTC 13 keeps what it compiled; what comes from there has no log, and so no registers
-  // and spills. We keep kernels ourselves (cubin_cache.h).
+  // Where there is a driver, NVRTC 13 keeps what it compiled; what comes from there has no log, and so no
+  // registers and spills. We keep kernels ourselves (cubin_cache.h).
   if (lib->version.major >= kFirstWithCache) texts.push_back("--no-cache");
   const int result = f.compile(program.get(), static_cast<int>(texts.size()), texts.data());
   Compiled compiled;

@@ -46,8 +46,9 @@ std::string PlaceText::element(const Buffer& buffer, const std::vector<Expr>& in
   return expr_text_.element(place, named_indices, ranges);
 }
 
-// "&a[place] + k % 4 * 4096": what a serial loop changes stands behind the address of all its iterations, which is computed
-// before it then, with one addition left in it. Of sums within the brackets the compiler keeps the number of an element.
+// "&a[place] + k % 4 * 4096": what a serial loop changes stands behind the address of all its iterations,
+// which is computed before it then, with one addition left in it. Of sums within the brackets the compiler
+// keeps the number of an element.
 std::string PlaceText::address(const Buffer& buffer, const std::vector<Expr>& indices,
                                const RangeMap& ranges) {
   if (buffer->scope != MemoryScope::kShared || serial_.empty()) return "&" + element(buffer, indices, ranges);

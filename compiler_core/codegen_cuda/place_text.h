@@ -1,4 +1,5 @@
-// PlaceText: how the text of one kernel writes elements, their addresses, and values, by the names that index sums have.
+// PlaceText: how the text of one kernel writes elements, their addresses, and values, by the names that index
+// sums have.
 #pragma once
 
 #include <map>

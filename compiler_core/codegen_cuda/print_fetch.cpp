@@ -1,8 +1,8 @@
 // Copies by TMA: boxes of tensor maps, and the barriers that they arrive at (mbarrier). sm_90 and later.
 //
-// The copy engine takes addresses and coordinates out of registers that a warp has in common. So the compiler is shown that the warp
-// and what it asks for are the same in all lanes (a shuffle), and that one of them is chosen (elect.sync): else it asks lane by lane, in
-// a loop.
+// The copy engine takes addresses and coordinates out of registers that a warp has in common. So the compiler
+// is shown that the warp and what it asks for are the same in all lanes (a shuffle), and that one of them is
+// chosen (elect.sync): else it asks lane by lane, in a loop.
 #include <algorithm>
 
 #include "compiler_core/base/status.h"
@@ -53,7 +53,8 @@ void KernelPrinter::define_warp() {
                  ", 0);  // 0..", threads / kWarp - 1));
 }
 
-// if (the first thread) what the engine is asked for: any thread of the first warp may do it, as long as it is always the same.
+// if (the first thread) what the engine is asked for: any thread of the first warp may do it, as long as it
+// is always the same.
 bool KernelPrinter::is_first_thread_alone(const StmtNode& guard) const {
   if (warp_.empty() || guard.else_body != nullptr) return false;
   std::vector<Expr> wanted;

@@ -1,4 +1,5 @@
-// Units that work by themselves (wgmma): runs of their statements, waits for them, what they ask of shared memory.
+// Units that work by themselves (wgmma): runs of their statements, waits for them, what they ask of shared
+// memory.
 #include <algorithm>
 
 #include "compiler_core/codegen_cuda/kernel_printer.h"

@@ -120,8 +120,8 @@ bool KernelPrinter::worth_vectors(const Stmt& s, const Var& lane, int64_t lanes,
   }
 }
 
-// Stores of 8 or 16 bytes that are loaded as they are, or are zeros: of 16 bits eight elements at once, of 8 bits eight or
-// sixteen.
+// Stores of 8 or 16 bytes that are loaded as they are, or are zeros: of 16 bits eight elements at once, of 8
+// bits eight or sixteen.
 bool KernelPrinter::moves_vectors(const Stmt& s, const Var& lane, int64_t lanes,
                                   const RangeMap& ranges) const {
   if (s->kind == StmtKind::kIf && s->else_body == nullptr &&

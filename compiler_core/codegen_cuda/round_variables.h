@@ -1,5 +1,5 @@
-// RoundVariables: what the rounds of a copy keep in registers over all steps: arrays of index sums (index_names.h), masks
-// of conditions (step_masks.h); and tables of what depends on the step alone.
+// RoundVariables: what the rounds of a copy keep in registers over all steps: arrays of index sums
+// (index_names.h), masks of conditions (step_masks.h); and tables of what depends on the step alone.
 #pragma once
 
 #include <map>
@@ -38,7 +38,8 @@ class RoundVariables {
 
   // Writes the arrays and masks that are defined before the loop.
   void define_before(const VarNode* loop, RangeMap& ranges);
-  // The loop of rounds begins: from here on names stand for the elements of its round, and for the bits of this step.
+  // The loop of rounds begins: from here on names stand for the elements of its round, and for the bits of
+  // this step.
   void begin(const Var& rounds, const std::string& round, RangeMap& ranges);
   // The element that this step has of a table of the values of `n`.
   std::string looked_up(const IndexNames::Named& n, const RangeMap& ranges);

@@ -1,10 +1,10 @@
 // Passes of shared memory that a warp cannot do without, from the statements of a lowered kernel.
 //
-// What other threads may write is loaded again after a barrier, so that a thread loads each word that it reads between two
-// barriers once at least, however the compiler orders, merges or hoists its loads. A pass gives a word to each of 32 lanes; but in
-// loads of 128 bits lanes that ask in twos for the same, i and i ^ 1 or i and i ^ 2, go together, and a word takes half a pass
-// (shared_passes, warp_access.h). A pass takes a word of each of 32 lanes, which write to different ones. Bank conflicts come on
-// top of that.
+// What other threads may write is loaded again after a barrier, so that a thread loads each word that it
+// reads between two barriers once at least, however the compiler orders, merges or hoists its loads. A pass
+// gives a word to each of 32 lanes; but in loads of 128 bits lanes that ask in twos for the same, i and i ^ 1
+// or i and i ^ 2, go together, and a word takes half a pass (shared_passes, warp_access.h). A pass takes a
+// word of each of 32 lanes, which write to different ones. Bank conflicts come on top of that.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@
 
 namespace tuner::cuda {
 
-// One turn of a loop with a barrier, without such loops inside: what a thread loads and stores there of 4-byte elements. Two samples of it are
-// looked at, the first block, warp and turn and the last ones; the fewer passes count.
+// One turn of a loop with a barrier, without such loops inside: what a thread loads and stores there of
+// 4-byte elements. Two samples of it are looked at, the first block, warp and turn and the last ones; the
+// fewer passes count.
 class SharedRound {
  public:
   struct Loop {
@@ -28,8 +29,8 @@ class SharedRound {
 
   // `rounds`: loops with barriers around, the round's own innermost.
   SharedRound(const GpuKernel& kernel, const std::vector<Loop>& rounds);
-  // A load or store in all iterations of the loops `inside` the round that its indices use. Beyond a number of points in all it is
-  // left out.
+  // A load or store in all iterations of the loops `inside` the round that its indices use. Beyond a number
+  // of points in all it is left out.
   void add(const Buffer& buffer, const std::vector<Expr>& indices, bool is_store,
            const std::vector<Loop>& inside);
   double least_passes() const;

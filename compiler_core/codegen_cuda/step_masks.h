@@ -1,13 +1,15 @@
 // Step masks: conditions of asynchronous copies in a loop, decided once before it.
 //
 //   for k_tile                                           unsigned data_inside[4];
-//     unrolled round: copy                               for round: { if (c(0)) data_inside[round] |= 1; if (c(1)) ... |= 2; ... }
+//     unrolled round: copy                               for round: { if (c(0)) data_inside[round] |= 1; if
+//                                                        (c(1)) ... |= 2; ... }
 //       c(k_tile / 2) ? x[..] : 0                  ->    for k_tile
 //                                                          unrolled round: copy (data_inside[round] & bits[k_tile]) != 0 ? x[..] : 0
 //
-// A convolution asks of each pixel and each position of its kernel whether they lie in the image: four comparisons and two sums. But the
-// steps of the loop are of few kinds, one for each position, so that a register holds all answers for a pixel, and a step asks for
-// a bit of it. Which bit is a table in constant memory. The answers are those of the conditions, so nothing else knows of it.
+// A convolution asks of each pixel and each position of its kernel whether they lie in the image: four
+// comparisons and two sums. But the steps of the loop are of few kinds, one for each position, so that a
+// register holds all answers for a pixel, and a step asks for a bit of it. Which bit is a table in constant
+// memory. The answers are those of the conditions, so nothing else knows of it.
 #pragma once
 
 #include <string>

@@ -28,8 +28,9 @@ struct SharedPasses {
 };
 // Passes of one access to shared memory: `words` are the 4-byte words the lanes ask for, `width` side by side
 // for each of at most 32 lanes. Lanes go together as 128 bytes have room for; one bank gives one word a pass,
-// a word that several lanes of these ask for is given once. Of loads of 128 bits twice as many go together where lanes ask in
-// twos for the same: all i and i ^ 1, or all i and i ^ 2. Measured on sm_90: bench_gpu --calibrate (lane_patterns.cpp).
+// a word that several lanes of these ask for is given once. Of loads of 128 bits twice as many go together
+// where lanes ask in twos for the same: all i and i ^ 1, or all i and i ^ 2. Measured on sm_90: bench_gpu
+// --calibrate (lane_patterns.cpp).
 SharedPasses shared_passes(const std::vector<int64_t>& words, int64_t width);
 // Whether each lane asks for what that one asks for whose number differs in `bit`.
 bool lanes_in_twos(std::span<const int64_t> words, size_t bit);

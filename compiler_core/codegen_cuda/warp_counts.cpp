@@ -14,8 +14,8 @@ std::string_view issue_name(Issue issue) {
 }
 
 // Printed by `sass_report --fit --configs 60 tests/bench/sass_shapes.json`, which fits them to every second
-// shape and judges them on the others (sass/README.md). Held: what is one instruction; the entry, as of a kernel
-// that copies an element; a barrier, which would stand for the copies beside it otherwise.
+// shape and judges them on the others (sass/README.md). Held: what is one instruction; the entry, as of a
+// kernel that copies an element; a barrier, which would stand for the copies beside it otherwise.
 const IssueWeights& issue_weights() {
   static constexpr IssueWeights kWeights = {
       //               work tile access move setup index condition address swizzle turn barrier entry

@@ -1,4 +1,5 @@
-// What a warp does, in numbers: what its instructions are issued for, and what these cost by weights that are fitted to machine code.
+// What a warp does, in numbers: what its instructions are issued for, and what these cost by weights that are
+// fitted to machine code.
 #pragma once
 
 #include <array>
@@ -27,8 +28,8 @@ enum class Issue : uint8_t {
 };
 inline constexpr size_t kIssues = static_cast<size_t>(Issue::kEntry) + 1;
 std::string_view issue_name(Issue issue);
-// Fitted (warp_counts.cpp tells how): instructions for one of each; and clocks until a warp that is alone issues
-// what comes next, without waits for memory.
+// Fitted (warp_counts.cpp tells how): instructions for one of each; and clocks until a warp that is alone
+// issues what comes next, without waits for memory.
 struct IssueWeights {
   std::array<double, kIssues> instructions, clocks;
 };

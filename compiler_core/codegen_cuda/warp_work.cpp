@@ -363,8 +363,8 @@ class Walk {
       add_traffic(buffer, indices, is_store, cost.sectors * copies * rolled_copies());
   }
 
-  // Of the iterations of unrolled loops that a load's indices use, the share that reads something new: x + kw is the same for
-  // several, and the compiler loads that once.
+  // Of the iterations of unrolled loops that a load's indices use, the share that reads something new: x + kw
+  // is the same for several, and the compiler loads that once.
   double distinct_share(const BufferNode& buffer, const std::vector<Expr>& indices) {
     const int64_t most =
         std::min(int64_t{1024}, WarpSampler::kMaxEvaluations - sampler_.evaluations() - work_.evaluations);

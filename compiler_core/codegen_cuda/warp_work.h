@@ -24,8 +24,8 @@ struct WarpStep {
   const BufferNode* result = nullptr;       // of registers
   std::vector<const BufferNode*> operands;  // of registers
 
-  // kWait: all groups of asynchronous copies but so many of the latest, each ended by a kCommit; of copies by TMA begun by
-  // a kExpect
+  // kWait: all groups of asynchronous copies but so many of the latest, each ended by a kCommit; of copies by
+  // TMA begun by a kExpect
   int64_t in_flight = 0;
   double fetched_bytes = 0;  // by TMA, for the whole block
 

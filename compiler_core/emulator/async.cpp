@@ -1,5 +1,6 @@
-// Asynchronous copies, at the worst possible moment: what a copy brings is there with the wait that covers it, and until then the
-// element holds poison, whoever looks. Without checks they are done at once, which is the other extreme.
+// Asynchronous copies, at the worst possible moment: what a copy brings is there with the wait that covers
+// it, and until then the element holds poison, whoever looks. Without checks they are done at once, which is
+// the other extreme.
 #include "compiler_core/emulator/fission.h"
 #include "compiler_core/ir/visitor.h"
 

@@ -70,10 +70,10 @@ struct EmulatedProgram {
   std::vector<FaultSite> sites;
 };
 
-// Emulates the kernels; those of GpuProgram::packing are a program of their own. InvalidConfig names the statement that no GPU would run: a barrier that not all
-// threads of a block reach, shared buffers that overlap or exceed the kernel's shared memory, a buffer that
-// the kernel is not given, more than 1024 threads, or an intrinsic in a block that is not made of whole
-// warps.
+// Emulates the kernels; those of GpuProgram::packing are a program of their own. InvalidConfig names the
+// statement that no GPU would run: a barrier that not all threads of a block reach, shared buffers that
+// overlap or exceed the kernel's shared memory, a buffer that the kernel is not given, more than 1024
+// threads, or an intrinsic in a block that is not made of whole warps.
 Result<EmulatedProgram> emulate(const GpuProgram& program, const EmulatorOptions& options = {});
 
 // Returns one line per site with faults, most frequent first; empty if there are none.

@@ -1,9 +1,10 @@
 // Copies by TMA, at the worst possible moment, and the barriers that they arrive at.
 //
-// A barrier counts arrivals and bytes. Its phase is over when both have come; a wait names the phase by its parity. What a fetch
-// brings is there with the wait that its phase ends in, and not before, whoever looks: a wait that passes at once, because it names
-// another phase, brings nothing. Boxes are taken from the tensor map, as the device does, and not from the loops that the map was made
-// of; a wrong map brings other elements.
+// A barrier counts arrivals and bytes. Its phase is over when both have come; a wait names the phase by its
+// parity. What a fetch brings is there with the wait that its phase ends in, and not before, whoever looks: a
+// wait that passes at once, because it names another phase, brings nothing. Boxes are taken from the tensor
+// map, as the device does, and not from the loops that the map was made of; a wrong map brings other
+// elements.
 #include <algorithm>
 #include <limits>
 

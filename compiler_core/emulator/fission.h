@@ -1,5 +1,5 @@
-// Fission of one kernel: cuts the code of a thread at barriers, intrinsics and asynchronous copies, and turns the pieces into
-// loops over the threads of a block. Private to emulator.
+// Fission of one kernel: cuts the code of a thread at barriers, intrinsics and asynchronous copies, and turns
+// the pieces into loops over the threads of a block. Private to emulator.
 #pragma once
 
 #include <functional>
@@ -39,8 +39,8 @@ class Fission {
     for (const Buffer& b : context.kernel->shared) shared_.insert(b.get());
   }
 
-  // Returns the code of one block, start to end; blockIdx variables are still free in it. `ranges` has what is
-  // known of them. InvalidConfig if threads could pass different barriers, or for an intrinsic that is not
+  // Returns the code of one block, start to end; blockIdx variables are still free in it. `ranges` has what
+  // is known of them. InvalidConfig if threads could pass different barriers, or for an intrinsic that is not
   // known. To be called once.
   Result<Stmt> run(const RangeMap& ranges);
   // The buffers that the result uses; the caller allocates them around it.
@@ -94,7 +94,8 @@ class Fission {
   Stmt move_fragment(const StmtNode& s, size_t operand, const Buffer& tile, bool gather,
                      const RangeMap& ranges, const Crew& crew);
   Stmt run_meaning(const StmtNode& s, const std::vector<Buffer>& tiles, const Crew& crew);
-  // Products that go on behind their statement: they hold their operands in memory until a statement lands them.
+  // Products that go on behind their statement: they hold their operands in memory until a statement lands
+  // them.
   Stmt hold(const StmtNode& s, const Crew& crew);
   Stmt land(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
   // Runs what `f` makes of an operand's elements in memory, each by the lane whose share it is.

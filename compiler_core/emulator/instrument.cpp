@@ -380,7 +380,8 @@ bool Instrumenter::touches(const Stmt& s, const Buffer& buffer) const {
                              [&](const SharedBytes& other) { return stores_to(s, other.buffer); });
 }
 
-// What lies on a shared element that is stored: nobody may have been there in this interval, nor be on the way; it is no more.
+// What lies on a shared element that is stored: nobody may have been there in this interval, nor be on the
+// way; it is no more.
 Stmt Instrumenter::overwrite(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                              const std::string& access) {
   std::vector<Stmt> all;

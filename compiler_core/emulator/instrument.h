@@ -30,9 +30,11 @@ struct Shadow {
   FaultKind store_conflict = FaultKind::kRace;
 };
 
-// Asynchronous copies under way. They deliver at the wait that covers them and not before; until then the element holds poison.
+// Asynchronous copies under way. They deliver at the wait that covers them and not before; until then the
+// element holds poison.
 struct InFlight {
-  // int32: of which commit, from 1, or at which barrier it arrives, from -1 down; 0: no copy is under way to this element.
+  // int32: of which commit, from 1, or at which barrier it arrives, from -1 down; 0: no copy is under way to
+  // this element.
   Buffer group;
   Buffer thread;    // int32: number in the block of the thread that copies
   Buffer arriving;  // what will be there
@@ -44,7 +46,8 @@ struct SharedBytes {
   int64_t distance = 0;  // bytes from the start of that one to the start of this
 };
 
-// Where a buffer of the kernel lives in the emulated Program. Shared buffers that lie on each other have storage of their own.
+// Where a buffer of the kernel lives in the emulated Program. Shared buffers that lie on each other have
+// storage of their own.
 struct Place {
   Buffer storage;
   // A row of elements, addressed through ir/layout.h; of an argument in as many dimensions as it has.
@@ -55,8 +58,8 @@ struct Place {
   std::optional<Shadow> shadow;
   std::vector<SharedBytes> lies_on;
   std::optional<InFlight> in_flight;  // of shared buffers that are copied to asynchronously
-  // int32, of shared buffers that are read by products which go on behind their statement (Intrinsic::Way): which of these
-  // statements reads the element, counted from 1 in the block; 0: none that is under way.
+  // int32, of shared buffers that are read by products which go on behind their statement (Intrinsic::Way):
+  // which of these statements reads the element, counted from 1 in the block; 0: none that is under way.
   Buffer held;
 };
 
@@ -105,8 +108,9 @@ class Instrumenter {
   Stmt run_fetch(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended,
                  const Expr& number);
   // Creates the place of a register buffer.
-  // What a thread does to its element of a tile: from now on products under way read it, by the number `started`; or no more, where
-  // kNotStarted says whether they did (with `before`: and were not started last).
+  // What a thread does to its element of a tile: from now on products under way read it, by the number
+  // `started`; or no more, where kNotStarted says whether they did (with `before`: and were not started
+  // last).
   Stmt hold(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Stmt release(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Stmt released_check(const Buffer& buffer, const std::vector<Expr>& indices, bool before,

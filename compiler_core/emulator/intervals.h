@@ -16,8 +16,8 @@ class Intervals {
   explicit Intervals(const GpuKernel& kernel);
 
   // Returns the shared buffers that are both read and stored in the interval of `s`, a statement without
-  // barriers: a reader and a writer may meet there. In other buffers only writers can meet. Stored is also what lies on a buffer
-  // that is.
+  // barriers: a reader and a writer may meet there. In other buffers only writers can meet. Stored is also
+  // what lies on a buffer that is.
   const std::set<const BufferNode*>& contended(const Stmt& s) const;
 
  private:

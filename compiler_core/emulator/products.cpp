@@ -1,5 +1,5 @@
-// Products that go on behind their statement (Intrinsic::Way). Values are there at once; what the unit reads is held until a
-// statement lands it, and a store to it is a fault.
+// Products that go on behind their statement (Intrinsic::Way). Values are there at once; what the unit reads
+// is held until a statement lands it, and a store to it is a fault.
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/emulator/fission.h"
 #include "compiler_core/ir/intrinsic.h"
@@ -31,7 +31,8 @@ Stmt Fission::hold(const StmtNode& s, const Crew& crew) {
   return make_seq(std::move(all));
 }
 
-// Until here the unit read its operands: as if the threads read them now, so that others need a barrier before they store there.
+// Until here the unit read its operands: as if the threads read them now, so that others need a barrier
+// before they store there.
 Stmt Fission::land(const StmtNode& s, const RangeMap& ranges, const Crew& crew) {
   if (context_.faults == nullptr) return nullptr;
   const Intrinsic& intrinsic = *find_intrinsic(s.name);

@@ -12,11 +12,13 @@
 
 namespace tuner {
 
-// The file that is compiled: the user's source, and an entry of the kernels' ABI (runtime/tuner_runtime.h) that calls his function.
+// The file that is compiled: the user's source, and an entry of the kernels' ABI (runtime/tuner_runtime.h)
+// that calls his function.
 std::string foreign_entry(const Program& program);
 
-// Compiles it; requires program.foreign. The same text, flags and compiler give the same bytes. InvalidConfig: the compiler refuses, or
-// runs too long or too large; the message has what it said. Unavailable: there is no such compiler here.
+// Compiles it; requires program.foreign. The same text, flags and compiler give the same bytes.
+// InvalidConfig: the compiler refuses, or runs too long or too large; the message has what it said.
+// Unavailable: there is no such compiler here.
 Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads);
 
 // What records of this code name as their toolchain here (toolchain_text). Errors as above.
@@ -32,10 +34,12 @@ Result<ForeignProgram> compile_foreign_program(const Program& program, const std
 // The assembly of it, for people.
 Result<std::string> foreign_assembly(const Program& program);
 
-// "#define TILE 8": a line for each macro that the config defines. InvalidArgument: it is no code of a user's.
+// "#define TILE 8": a line for each macro that the config defines. InvalidArgument: it is no code of a
+// user's.
 Result<std::string> foreign_definitions(const Program& program);
 
-// OK if the shared library needs nothing but the libraries of C, C++ and OpenMP; else InvalidConfig names another.
+// OK if the shared library needs nothing but the libraries of C, C++ and OpenMP; else InvalidConfig names
+// another.
 Status check_needed_libraries(const std::string& shared);
 
 }  // namespace tuner

@@ -101,7 +101,8 @@ Result<int> rules_for(const ConfinedProgram& program) {
   return allowed;
 }
 
-// All that the child needs, made before it is forked: between fork and exec it calls the kernel and nothing else.
+// All that the child needs, made before it is forked: between fork and exec it calls the kernel and nothing
+// else.
 struct Prepared {
   std::vector<char*> words, environment;
   std::vector<std::string> texts;

@@ -1,7 +1,7 @@
 // Runs a program that may read the system's folders and its own, and write its own only.
 //
-// By Landlock: for the process and all that it starts, from before its first instruction. It sees no network (where the kernel has
-// that, 6.7), can gain no rights, and has limits for time, memory, files and output.
+// By Landlock: for the process and all that it starts, from before its first instruction. It sees no network
+// (where the kernel has that, 6.7), can gain no rights, and has limits for time, memory, files and output.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,8 @@ struct ConfinedProgram {
   int64_t file_bytes = int64_t{256} << 20;  // of each file it writes
   size_t output_bytes = size_t{64} << 10;   // of what it says; the rest is read and dropped
   std::vector<std::string> environment;     // NAME=VALUE, beside PATH, LC_ALL, TMPDIR and HOME
-  // Code of a stranger's. Where we are root, it runs as a user that nobody else is, to whom the folder is given.
+  // Code of a stranger's. Where we are root, it runs as a user that nobody else is, to whom the folder is
+  // given.
   bool untrusted = false;
 };
 
@@ -36,8 +37,9 @@ struct ConfinedEnd {
 // OK if this host can confine programs; Unavailable with the reason.
 Status can_confine();
 
-// Runs it to its end. What it started and left behind in its process group is killed. Failed: it could not be started or confined;
-// nothing ran then. `confine` false: without Landlock, for code of this process's own user.
+// Runs it to its end. What it started and left behind in its process group is killed. Failed: it could not be
+// started or confined; nothing ran then. `confine` false: without Landlock, for code of this process's own
+// user.
 Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine = true);
 
 }  // namespace tuner

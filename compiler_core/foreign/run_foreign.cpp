@@ -16,7 +16,8 @@ namespace {
 
 std::string operand_file(size_t argument) { return str("tuner_operand_", argument); }
 
-// A main() behind the entry: operands from files, one call, outputs to files. It needs no more of C than both languages have.
+// A main() behind the entry: operands from files, one call, outputs to files. It needs no more of C than both
+// languages have.
 std::string main_program(const Program& program) {
   std::string text = R"(
 #include <stdio.h>

@@ -17,15 +17,18 @@ struct ForeignRun {
   int threads = 1;  // what OpenMP's kernels take
 };
 
-// `given`: the bytes of the arguments of role input, constant and inout, in their order. Returns those of the outputs (output, inout), in
-// their order; what the function does not write is 0xFF in each byte. Requires program.foreign. InvalidConfig: it does not compile,
-// crashes, or does not end; the message says which, with what it printed. Errors of this host as run_confined().
+// `given`: the bytes of the arguments of role input, constant and inout, in their order. Returns those of the
+// outputs (output, inout), in their order; what the function does not write is 0xFF in each byte. Requires
+// program.foreign. InvalidConfig: it does not compile, crashes, or does not end; the message says which, with
+// what it printed. Errors of this host as run_confined().
 Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given,
                                              const ForeignRun& run = {});
 
-// The answer for an output, by its place among the Program's arguments, where somebody brings it; nothing: the function says it.
+// The answer for an output, by its place among the Program's arguments, where somebody brings it; nothing:
+// the function says it.
 using BroughtAnswer = std::function<std::optional<Result<std::string>>(size_t argument)>;
-// The right answer of each output, in their order: as it was brought, or as run_foreign() gives it. The function runs once, if at all.
+// The right answer of each output, in their order: as it was brought, or as run_foreign() gives it. The
+// function runs once, if at all.
 Result<std::vector<std::vector<double>>> foreign_answers(const Program& program,
                                                          const std::vector<std::string>& given,
                                                          const ForeignRun& run, const BroughtAnswer& brought);

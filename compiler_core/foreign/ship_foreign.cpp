@@ -50,7 +50,8 @@ Result<ShippedKernel> ship_foreign(const Program& program, const Target& target,
   ASSIGN_OR_RETURN(Artifact artifact, compile_foreign(program, target.name(), target.threads));
   ASSIGN_OR_RETURN(const SourceBuild build, SourceBuild::make(program, shipped_entry(code, name)));
   RETURN_IF_ERROR(build.compile({"-c"}, "kernel.o"));
-  // Groups that other objects have, too, and names of helpers would meet those of another kernel in the same program.
+  // Groups that other objects have, too, and names of helpers would meet those of another kernel in the same
+  // program.
   RETURN_IF_ERROR(build.run("/usr/bin/ld", {"-r", "--force-group-allocation", "kernel.o", "-o", "whole.o"}));
   RETURN_IF_ERROR(build.run("/usr/bin/objcopy", {"--localize-hidden", "whole.o", name + ".o"}));
   const std::string shared = str("lib", name, ".so"), archive = str("lib", name, ".a");

@@ -14,14 +14,15 @@ namespace tuner {
 
 class SourceBuild {
  public:
-  // Writes the files, and `entry` as a file of their language beside them; requires program.foreign, which outlives this. Unavailable,
-  // NotFound: there is no such compiler here.
+  // Writes the files, and `entry` as a file of their language beside them; requires program.foreign, which
+  // outlives this. Unavailable, NotFound: there is no such compiler here.
   static Result<SourceBuild> make(const Program& program, const std::string& entry);
 
-  // Compiles the entry into the file `made`: by the user's flags, and then by these words. InvalidConfig: the compiler refuses, or runs too
-  // long or too large; the message has what it said.
+  // Compiles the entry into the file `made`: by the user's flags, and then by these words. InvalidConfig: the
+  // compiler refuses, or runs too long or too large; the message has what it said.
   Status compile(const std::vector<std::string>& words, const std::string& made) const;
-  // Links objects of this folder into the shared library `made`, of that soname unless it is empty. Errors as compile().
+  // Links objects of this folder into the shared library `made`, of that soname unless it is empty. Errors as
+  // compile().
   Status link(const std::vector<std::string>& objects, const std::string& soname,
               const std::string& made) const;
   // Runs a program of the system's on files of this folder. Failed: it is not there, or does not end well.

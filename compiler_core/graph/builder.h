@@ -1,6 +1,6 @@
-// GraphBuilder: makes a Graph node by node, in an order in which they can run. Types are inferred as nodes come,
-// and small results that are known (shapes, and what is computed from them) become constants at once, because the
-// types of later nodes may depend on them.
+// GraphBuilder: makes a Graph node by node, in an order in which they can run. Types are inferred as nodes
+// come, and small results that are known (shapes, and what is computed from them) become constants at once,
+// because the types of later nodes may depend on them.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ class GraphBuilder {
 
   ValueId input(std::string name, TensorType type);
   ValueId constant(std::string name, TensorType type, Constant elements);
-  // Adds a node and returns its results, kNoValue where `results` has "". `node.outputs` is not read. InvalidArgument
-  // with node and reason: its operator or these types are not served.
+  // Adds a node and returns its results, kNoValue where `results` has "". `node.outputs` is not read.
+  // InvalidArgument with node and reason: its operator or these types are not served.
   Result<std::vector<ValueId>> add(Node node, const std::vector<std::string>& results);
   const Value& operator[](ValueId id) const { return graph_[id]; }
 

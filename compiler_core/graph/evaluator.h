@@ -1,5 +1,5 @@
-// Who computes a Program: the oracle's interpreter in tests, compiled code elsewhere. It is passed in, so that
-// graphs need neither.
+// Who computes a Program: the oracle's interpreter in tests, compiled code elsewhere. It is passed in, so
+// that graphs need neither.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace tuner::graph {
 
-// Runs an unscheduled Program as oracle.h's interpret() does: one row-major vector of numbers for each argument, in
-// order; outputs are resized and filled. Floats are computed in double precision.
+// Runs an unscheduled Program as oracle.h's interpret() does: one row-major vector of numbers for each
+// argument, in order; outputs are resized and filled. Floats are computed in double precision.
 using Evaluator = std::function<Status(const Program&, std::vector<std::vector<double>>& args)>;
 
 }  // namespace tuner::graph

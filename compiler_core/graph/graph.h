@@ -30,11 +30,12 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 std::string to_text(const TensorType& type);  // "float32[1, 3, 224, 224]"
-// InvalidArgument: an extent below 1, or more than 2^40 bytes. Of what it accepts every product of extents fits an integer.
+// InvalidArgument: an extent below 1, or more than 2^40 bytes. Of what it accepts every product of extents
+// fits an integer.
 Status check_size(const TensorType& type);
 
-// The elements of a constant tensor: row-major, little-endian, a bool is one byte. Immutable and cheap to copy;
-// it views memory that it keeps alive.
+// The elements of a constant tensor: row-major, little-endian, a bool is one byte. Immutable and cheap to
+// copy; it views memory that it keeps alive.
 class Constant {
  public:
   Constant() = default;
@@ -80,8 +81,8 @@ struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;  // each stands behind those whose outputs it reads
   std::vector<ValueId> inputs, outputs;
-  std::vector<std::string>
-      output_names;  // of the model, one an output: passes may let two outputs be one value
+  // Of the model, one an output: passes may let two outputs be one value.
+  std::vector<std::string> output_names;
 
   const Value& operator[](ValueId id) const { return values[id]; }
 };

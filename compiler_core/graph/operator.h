@@ -1,5 +1,5 @@
-// The operator table: what each operator means. A family of operators is a file in operators/, with one row an
-// operator: how many inputs it takes, which types it gives, and its math as tensor expressions.
+// The operator table: what each operator means. A family of operators is a file in operators/, with one row
+// an operator: how many inputs it takes, which types it gives, and its math as tensor expressions.
 //
 // Names and meanings are ONNX's, operator sets 7 to 23. Where an operator changed its form (axes became an
 // input), its functions read both. What a row cannot serve it refuses in types(), in a few words.
@@ -65,8 +65,8 @@ using Term = std::function<Expr(const te::Indices&, const te::Indices&)>;
 // Where an operator writes its math: stages of its own, then its results.
 class MathWriter {
  public:
-  // `in`: one buffer an input, null where it is not given; `names` and `types`: of the results, "" where it is not
-  // asked for. Results get the role `results`.
+  // `in`: one buffer an input, null where it is not given; `names` and `types`: of the results, "" where it
+  // is not asked for. Results get the role `results`.
   MathWriter(te::Builder& builder, std::vector<Buffer> in, std::vector<std::string> names,
              std::vector<TensorType> types, BufferRole results);
 
@@ -74,7 +74,8 @@ class MathWriter {
   const TensorType& type(size_t result = 0) const { return types_[result]; }
   bool wants(size_t result) const { return result < names_.size() && !names_[result].empty(); }
 
-  // A stage of its own: out[i...] = f(i), or the sum (max, min) of f(i, r) over r. `name` is one for the operator.
+  // A stage of its own: out[i...] = f(i), or the sum (max, min) of f(i, r) over r. `name` is one for the
+  // operator.
   Buffer stage(std::string_view name, const Shape& shape, const Element& f);
   Buffer stage(std::string_view name, const Shape& shape, DType dtype, const Element& f);
   Buffer reduced(std::string_view name, const Shape& shape, const Shape& over, ReduceOp op, const Term& f);
@@ -82,8 +83,8 @@ class MathWriter {
   void result(size_t i, const Element& f);
   void result(const Element& f) { result(0, f); }
   void reduced_result(const Shape& over, ReduceOp op, const Term& f);
-  // Numbers known ahead, such as weights of an interpolation: a constant beside the inputs, or an input where the caller
-  // gives all operands alike. Places among them must be brought into range where they are read.
+  // Numbers known ahead, such as weights of an interpolation: a constant beside the inputs, or an input where
+  // the caller gives all operands alike. Places among them must be brought into range where they are read.
   Buffer table(std::string_view name, DType dtype, const Shape& shape, std::span<const double> numbers);
 
   void make_tables_inputs() { tables_are_inputs_ = true; }
@@ -125,8 +126,8 @@ struct Operator {
   std::string_view name;
   OperatorKind kind;
   size_t least_inputs, most_inputs, most_outputs;
-  // The type of each result; as many as most_outputs, or as the node has. InvalidArgument: types or attributes
-  // that do not fit, or a form that is not served, in a few words.
+  // The type of each result; as many as most_outputs, or as the node has. InvalidArgument: types or
+  // attributes that do not fit, or a form that is not served, in a few words.
   Result<std::vector<TensorType>> (*types)(const Use&);
   // Writes every result that is asked for. Called only where types() was OK.
   void (*math)(const Use&, MathWriter&);

@@ -1,7 +1,8 @@
-// Passes: rewrites of a graph that keep what it computes. Each is a file in passes/; optimize() runs them in order.
+// Passes: rewrites of a graph that keep what it computes. Each is a file in passes/; optimize() runs them in
+// order.
 //
-// A pass leaves a graph that check() accepts. Results keep their names and types; a pass may change their last digits
-// where it says so.
+// A pass leaves a graph that check() accepts. Results keep their names and types; a pass may change their
+// last digits where it says so.
 #pragma once
 
 #include <span>
@@ -21,28 +22,29 @@ struct Pass {
 // All passes, in the order of optimize().
 std::span<const Pass> passes();
 
-// Runs every pass up to and with the one named `last`; empty: all. InvalidArgument: there is none of that name.
+// Runs every pass up to and with the one named `last`; empty: all. InvalidArgument: there is none of that
+// name.
 Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last = {});
 
 // --- the passes ---
 // Nodes of constants alone become constants.
 Status fold_constants(Graph& graph, const Evaluator& evaluate);
-// Reshape, Flatten, Squeeze, Unsqueeze, and what moves nothing, become one operator, tuner.View; chains of them one
-// node; a view as its source, Identity and Dropout go.
+// Reshape, Flatten, Squeeze, Unsqueeze, and what moves nothing, become one operator, tuner.View; chains of
+// them one node; a view as its source, Identity and Dropout go.
 Status make_views(Graph& graph, const Evaluator& evaluate);
 // Nodes that do the same become one.
 Status merge_common(Graph& graph, const Evaluator& evaluate);
-// The factors of Gemm, alpha and beta, go into its constants; where it has none, they become products of their own, which epilogues
-// take. Weights are rounded once more.
+// The factors of Gemm, alpha and beta, go into its constants; where it has none, they become products of
+// their own, which epilogues take. Weights are rounded once more.
 Status plain_gemms(Graph& graph, const Evaluator& evaluate);
-// Batch normalizations, and factors and summands a channel, go into the weights and bias of the convolution or product
-// before them; others become one product and one sum. Weights are rounded once more.
+// Batch normalizations, and factors and summands a channel, go into the weights and bias of the convolution
+// or product before them; others become one product and one sum. Weights are rounded once more.
 Status fold_scales(Graph& graph, const Evaluator& evaluate);
-// Sigmoid times its operand, and other activations and normalizations written out, become the operator they are. Sums
-// may be added in another order.
+// Sigmoid times its operand, and other activations and normalizations written out, become the operator they
+// are. Sums may be added in another order.
 Status find_composites(Graph& graph, const Evaluator& evaluate);
-// A transposed convolution of constant weights becomes a plain one, whose channels are the pixels between those of the image, and
-// their move to their places. A sum may be added in another order.
+// A transposed convolution of constant weights becomes a plain one, whose channels are the pixels between
+// those of the image, and their move to their places. A sum may be added in another order.
 Status split_transposed(Graph& graph, const Evaluator& evaluate);
 // What nothing reads goes.
 Status drop_dead(Graph& graph, const Evaluator& evaluate);

@@ -14,13 +14,15 @@ namespace {
 //   R S     floats or int32        Z     int8, uint8, int32  q r s   int8 or uint8
 //   i       int32 or int64         l     int64               w       int32
 //   f       float32                B     bool
-// A digit behind it is the number of dimensions; a point: it has one element; *: the last one any number of times.
+// A digit behind it is the number of dimensions; a point: it has one element; *: the last one any number of
+// times.
 struct InputsRow {
   std::string_view operators;
   int64_t since;  // the first operator set it holds for; the row with the highest one that fits counts
   std::string_view inputs;
 };
-// Rows of later sets allow what earlier ones did (fragments name the set only where an operator means something else).
+// Rows of later sets allow what earlier ones did (fragments name the set only where an operator means
+// something else).
 constexpr InputsRow kInputs[] = {
     {"Abs Neg Sign Relu Shrink", 7, "N"},
     {"Ceil Floor Round Exp Log Sqrt Tanh Erf Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh "
@@ -93,7 +95,8 @@ constexpr InputsRow kInputs[] = {
     {"Upsample", 7, "T f1"},
 };
 
-// NAME:KIND; i, f, s: an integer, a float, a string; I, F, S: lists of them; d: a type; t: a tensor. =A|B: its words.
+// NAME:KIND; i, f, s: an integer, a float, a string; I, F, S: lists of them; d: a type; t: a tensor. =A|B:
+// its words.
 struct AttributesRow {
   std::string_view operators, attributes;
 };

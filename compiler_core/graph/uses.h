@@ -19,7 +19,8 @@ class Uses {
   // How often nodes read it, and how often it is an output of the graph.
   int readers(ValueId id) const { return readers_[id]; }
 
-  // Follows one change: a node reads other values than before. `graph`: as it is after; values may have been added.
+  // Follows one change: a node reads other values than before. `graph`: as it is after; values may have been
+  // added.
   void make(ValueId id, size_t node) { makers_[id] = node; }
   void change(const Graph& graph, const std::vector<ValueId>& before, const std::vector<ValueId>& after);
 
@@ -28,8 +29,8 @@ class Uses {
   std::vector<int> readers_;
 };
 
-// Values that are read in place of others. A pass that goes through the nodes in their order renames what each reads, so that
-// all replacements together cost one walk.
+// Values that are read in place of others. A pass that goes through the nodes in their order renames what
+// each reads, so that all replacements together cost one walk.
 class Replacements {
  public:
   void add(ValueId from, ValueId to) { to_[from] = at(to); }

@@ -133,11 +133,6 @@ std::string_view memory_scope_name(MemoryScope scope) {
   return kNames[static_cast<int>(scope)];
 }
 
-std::string_view buffer_role_name(BufferRole role) {
-  constexpr std::string_view kNames[] = {"input", "constant", "output", "packed", "intermediate", "inout"};
-  return kNames[static_cast<int>(role)];
-}
-
 Expr int_imm(int64_t value, DType dtype) {
   return make({.kind = ExprKind::kIntImm, .dtype = dtype, .int_value = value});
 }

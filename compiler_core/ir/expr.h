@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler_core/base/buffer_role.h"
 #include "compiler_core/base/dtype.h"
 
 namespace tuner {
@@ -46,11 +47,13 @@ enum class BinaryOp : uint8_t {
   kOr,
   kXor,  // bitwise xor of integers, for address swizzles
   kPow,  // of floats, as C's pow()
-  kAtLeast,  // of floats: a where a > b, otherwise b, also where a is a NaN. The lower bound of what becomes an integer
+  // Of floats: a where a > b, otherwise b, also where a is a NaN. The lower bound of what becomes an integer.
+  kAtLeast,
 };
 // The code generators lower kErf and the like to the target's own text or to a polynomial. kRound gives the
-// nearest integer, of two the even one. kTf32 gives the number as a float32 with its last 13 bits cleared, which is what a
-// matrix unit takes of it: 10 bits of mantissa, towards zero. From kSin on, CPUs call the C library, a lane at a time.
+// nearest integer, of two the even one. kTf32 gives the number as a float32 with its last 13 bits cleared,
+// which is what a matrix unit takes of it: 10 bits of mantissa, towards zero. From kSin on, CPUs call the C
+// library, a lane at a time.
 enum class UnaryOp : uint8_t {
   kNeg,
   kNot,
@@ -108,26 +111,6 @@ enum class MemoryScope : uint8_t {
               // lanes of a warp. Only intrinsics read and write them (ir/intrinsic.h)
 };
 std::string_view memory_scope_name(MemoryScope scope);
-
-// The role of a buffer for the caller.
-enum class BufferRole : uint8_t {
-  kInput,         // read; new data every call
-  kConstant,      // read; the same in every call, so the packing entry may pack it ahead
-  kOutput,        // written in full
-  kPacked,        // a constant after packing: written by the packing entry, read by the main one
-  kIntermediate,  // inside the Program
-  kInOut,  // holds an operand before the call and the output after it: out += a * b. Each element is read
-           // before it is written (analysis/in_place.h)
-};
-std::string_view buffer_role_name(BufferRole role);
-// True if the caller gives the elements of such an argument.
-constexpr bool is_given(BufferRole role) {
-  return role == BufferRole::kInput || role == BufferRole::kConstant || role == BufferRole::kInOut;
-}
-// True if a call leaves its answer there.
-constexpr bool is_result(BufferRole role) {
-  return role == BufferRole::kOutput || role == BufferRole::kInOut;
-}
 
 struct BufferNode {
   std::string name;

@@ -10,8 +10,9 @@
 //               1), and the last dimension is a multiple of V * R. Costs no memory and keeps vectors of V whole. S rows
 //               that together are as long as all banks need no other order: of rows of 64 bytes two, "xor:8,4,2" for 32
 //               elements of 16 bits, of which eight rows of a unit then lie in all banks.
-//   "groups:L"  the last dimension is a group that stays together: layout L, one of those above, with whole groups in
-//               the place of elements. Of bytes in groups of four "groups:pad:1" lies as "pad:1" does of words.
+//   "groups:L"  the last dimension is a group that stays together: layout L, one of those above, with whole
+//               groups in the place of elements. Of bytes in groups of four "groups:pad:1" lies as "pad:1"
+//               does of words.
 #pragma once
 
 #include <cstdint>

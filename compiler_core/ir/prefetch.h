@@ -1,6 +1,6 @@
 // prefetch, prefetch.l2: StmtKind::kIntrinsic of CPUs that asks the caches for the element its operand loads:
-// all of them, or the second and those after it, for what is used later and would only push other things out of the
-// first. It changes no value, and the element need not exist. Interpreters of a Program skip it.
+// all of them, or the second and those after it, for what is used later and would only push other things out
+// of the first. It changes no value, and the element need not exist. Interpreters of a Program skip it.
 #pragma once
 
 #include <cstdint>

@@ -94,15 +94,18 @@ struct StmtNode {
   //   copy    body holds the stores to do asynchronously, by the threads that come by
   //   commit  the copies since the last one are a group
   //   wait    until at most operands[0] groups of this thread are under way
-  // or, of copies that the device does by itself (TMA), which arrive at a barrier in shared memory, an mbarrier. It is an
-  // element of an int64 buffer, operands[0]; it counts arrivals and bytes, phase after phase:
-  //   init    all barriers of the buffer begin their first phase; each phase is over with operands[1] arrivals and all bytes
+  // or, of copies that the device does by itself (TMA), which arrive at a barrier in shared memory, an
+  // mbarrier. It is an element of an int64 buffer, operands[0]; it counts arrivals and bytes, phase after
+  // phase:
+  //   init    all barriers of the buffer begin their first phase; each phase is over with operands[1]
+  //           arrivals and all bytes
   //   expect  arrives, and says that operands[1] bytes will
-  //   fetch   a tile, whose bytes arrive. In a scheduled Program `body` holds the stores that it means. Lowered, one thread does
-  //           it: to operands[1], the first element of the tile, a box of map `value` (GpuKernel::tensor_maps) of `buffer`, at
-  //           coordinates `indices`, innermost first. Or, without a map, as it lies in memory (`value` undefined): operands[3]
-  //           bytes from operands[2] on
-  //   await   until the phase with parity operands[1] is over: the first phase has parity 0, the second 1, the third 0
+  //   fetch   a tile, whose bytes arrive. In a scheduled Program `body` holds the stores that it means.
+  //           Lowered, one thread does it: to operands[1], the first element of the tile, a box of map
+  //           `value` (GpuKernel::tensor_maps) of `buffer`, at coordinates `indices`, innermost first. Or,
+  //           without a map, as it lies in memory (`value` undefined): operands[3] bytes from operands[2] on
+  //   await   until the phase with parity operands[1] is over: the first phase has parity 0, the second 1,
+  //           the third 0
   MemoryScope scope = MemoryScope::kShared;
   std::string name;
   std::vector<Expr> operands;
@@ -120,7 +123,8 @@ Stmt make_reduce(const Buffer& buffer, std::vector<Expr> indices, ReduceOp op, E
                  Expr first);
 Stmt make_allocate(const Buffer& buffer, Stmt body);
 Stmt make_barrier(MemoryScope scope);
-// Asynchronous copies, which other threads of the block see behind the wait of the thread that did them and a barrier.
+// Asynchronous copies, which other threads of the block see behind the wait of the thread that did them and a
+// barrier.
 Stmt make_async_copy(Stmt body);          // the stores below it; null stays null
 Stmt make_async_commit();                 // the copies since the last one are a group
 Stmt make_async_wait(int64_t in_flight);  // until at most so many groups of this thread are under way

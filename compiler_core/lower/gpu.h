@@ -4,8 +4,8 @@
 //
 //   split into kernels     each nest at the root of the Program becomes a launch, in order; buffers between
 //                          launches are workspace in global memory
-//   fragments              tiles that a warp holds together become registers of its lanes; threadIdx.x is then
-//                          the lane, and a block has 32 of them
+//   fragments              tiles that a warp holds together become registers of its lanes; threadIdx.x is
+//                          then the lane, and a block has 32 of them
 //   cross-thread           a reduce loop bound to threadIdx.x: each thread sums its share in a register,
 //                          warps combine by the intrinsic warp_allreduce, several warps through shared
 //                          memory; every thread ends up with the whole sum
@@ -66,9 +66,9 @@ struct GpuKernel {
       -1;              // the place of 16 bytes that nobody reads, for stores to shared memory under a guard
                        //   on the thread, which need no branch then; -1: the kernel has none
   int min_blocks = 0;  // for __launch_bounds__; 0: not given
-  // The code of one thread. Kinds: kFor (kSerial, kUnrolled, kVectorized, kDot), kSeq, kIf, kStore (no reduce),
-  // kAllocate (kRegister only), kBarrier (kShared: the block), kIntrinsic, kAsync. All threads of the block must
-  // reach a barrier: it stands under no guard that depends on the thread.
+  // The code of one thread. Kinds: kFor (kSerial, kUnrolled, kVectorized, kDot), kSeq, kIf, kStore (no
+  // reduce), kAllocate (kRegister only), kBarrier (kShared: the block), kIntrinsic, kAsync. All threads of
+  // the block must reach a barrier: it stands under no guard that depends on the thread.
   Stmt body;
 };
 

@@ -7,9 +7,10 @@
 //   apart
 //   - the same thread: each element belongs to the thread whose index it names (k * threads + tx)
 //   - one store against itself: a stage stores each of its elements once
-//   - a copy by TMA and what comes after it: that waits at a barrier of its own (await), which the emulator checks
-// Buffers that lie on each other (gpu_shared.cpp) conflict wherever one is stored. Behind every wait for asynchronous copies stands a
-// barrier, whatever conflicts.
+//   - a copy by TMA and what comes after it: that waits at a barrier of its own (await), which the emulator
+//     checks
+// Buffers that lie on each other (gpu_shared.cpp) conflict wherever one is stored. Behind every wait for
+// asynchronous copies stands a barrier, whatever conflicts.
 // Whether schedule and proofs are right is checked by another mind: the emulator's race detector.
 #include <algorithm>
 
@@ -163,8 +164,9 @@ class Barriers {
         index = iteration.has_value() ? substitute(index, {{var, Expr(*iteration)}}) : Expr();
   }
 
-  // A copy stores from its start to the wait that covers it: what follows the start must not meet it before, and what
-  // follows the wait must not before the barrier there, because a wait is for the copies of its own thread only.
+  // A copy stores from its start to the wait that covers it: what follows the start must not meet it before,
+  // and what follows the wait must not before the barrier there, because a wait is for the copies of its own
+  // thread only.
   Done async(const Stmt& s) {
     if (is_async(*s, "wait")) {
       if (!guards_.empty() && status_.is_ok())
@@ -179,7 +181,8 @@ class Barriers {
     return {with_body(s, body.stmt), std::move(body.summary)};
   }
 
-  // Barriers that copies arrive at are begun once; everything else about them may happen at the same time. A fetch writes its tile.
+  // Barriers that copies arrive at are begun once; everything else about them may happen at the same time. A
+  // fetch writes its tile.
   Summary by_engine(const StmtNode& s) const {
     const bool first = is_first_thread();
     Summary summary;

@@ -2,16 +2,17 @@
 //
 //   before   unrolled r in 0..4                      after   allocate x.staged [4] register
 //              if t + r*64 < 200                               unrolled r in 0..4
-//                s[t + r*64] = select(c, x[..], 0)               x.staged[r] = select(t + r*64 < 200 && c, x[..], 0)
+//                s[t + r*64] = select(c, x[..], 0)               x.staged[r] = select(t + r*64 < 200 && c,
+//                                                                x[..], 0)
 //                                                              unrolled r in 0..4
 //                                                                if t + r*64 < 200
 //                                                                  s[t + r*64] = x.staged[r]
 //
 // As it was, the compiler makes a branch of the guard, and a load in a branch is waited for there: one memory
-// latency an element. A select with nothing but a load in it becomes one predicated load, without a branch, and
-// loads in a row wait together. A copy without guards and selects is straight code already and stays as it is,
-// unless it is a tile of vectors (kVectorRows around kVectorized): then vectors of one loop are loaded, vectors
-// of the other are stored, and the registers in between transpose them.
+// latency an element. A select with nothing but a load in it becomes one predicated load, without a branch,
+// and loads in a row wait together. A copy without guards and selects is straight code already and stays as
+// it is, unless it is a tile of vectors (kVectorRows around kVectorized): then vectors of one loop are
+// loaded, vectors of the other are stored, and the registers in between transpose them.
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"
@@ -270,9 +271,9 @@ class Overlap {
     return result;
   }
 
-  // Copies to shared memory that follow each other, where a store is guarded: the loads of all stand before the first
-  // guarded store, as far as there are registers. Behind a store under a guard the compiler makes a branch of the next
-  // load.
+  // Copies to shared memory that follow each other, where a store is guarded: the loads of all stand before
+  // the first guarded store, as far as there are registers. Behind a store under a guard the compiler makes a
+  // branch of the next load.
   Stmt loads_first(const Stmt& seq) {
     std::vector<Stmt> result, run;
     for (const Stmt& child : seq->stmts) {

@@ -1,7 +1,9 @@
-// Copies by TMA: what a scheduled Program has as loops becomes boxes of tensor maps, which one thread asks for.
+// Copies by TMA: what a scheduled Program has as loops becomes boxes of tensor maps, which one thread asks
+// for.
 //
 //   before   async fetch full[s]                          after   if tx == 0 && ty == 0
-//              for i in 0..128: for j in 0..64                      async fetch full[s], t[s, 0, 0] = map 0 of x at [k*64, bx*128]
+//              for i in 0..128: for j in 0..64                      async fetch full[s], t[s, 0, 0] = map 0
+//                                                                   of x at [k*64, bx*128]
 //                t[s, i, j] = select(inside, x[..], 0)
 //
 // Barriers that they arrive at are begun and told of bytes by the same thread.

@@ -1,9 +1,11 @@
-// Fragments: a tile that the lanes of a warp, or of a warpgroup, hold together becomes registers of each lane.
+// Fragments: a tile that the lanes of a warp, or of a warpgroup, hold together becomes registers of each
+// lane.
 //
 //   fragment acc[..., R * 16, C * 8]   ->   register acc[..., R * C * 4]
 //
-// Intrinsics name their first register then. Which element of the tile a register is, their layouts say (ir/intrinsic.h): all
-// intrinsics that meet in a buffer must spread it alike, one that takes several tiles at once as these side by side.
+// Intrinsics name their first register then. Which element of the tile a register is, their layouts say
+// (ir/intrinsic.h): all intrinsics that meet in a buffer must spread it alike, one that takes several tiles
+// at once as these side by side.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -56,7 +58,8 @@ bool compare_layouts(const IntrinsicOperand& o, const IntrinsicOperand& base, in
   return true;
 }
 
-// Whether the registers of `o` are those of tiles of `base`, one after the other. What was compared is remembered.
+// Whether the registers of `o` are those of tiles of `base`, one after the other. What was compared is
+// remembered.
 bool spreads_alike(const IntrinsicOperand& o, const IntrinsicOperand& base, int64_t threads) {
   if (o.layout == base.layout && o.shape == base.shape) return true;
   if (o.shape.size() != base.shape.size() || o.registers % base.registers != 0) return false;

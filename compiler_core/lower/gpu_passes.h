@@ -23,17 +23,17 @@ Extents thread_extents(const Stmt& body);
 // Replaces loops of one iteration by their body, except those bound to blocks and threads.
 Stmt drop_single_iterations(const Stmt& body);
 
-// Turns fragments, which the lanes of a warp hold together, into registers of each lane. InvalidConfig: a fragment that is
-// touched by more than intrinsics of GPUs, or spread by them in several ways.
+// Turns fragments, which the lanes of a warp hold together, into registers of each lane. InvalidConfig: a
+// fragment that is touched by more than intrinsics of GPUs, or spread by them in several ways.
 Result<Stmt> lower_fragments(const Stmt& body);
 // Whether intrinsics on tiles of a warp stand in it, whose lanes are those of threadIdx.x.
 bool has_warp_tiles(const Stmt& body);
-// InvalidConfig: threadIdx.x is not the lanes, or tiles of shared memory do not lie where they are aligned. `body` must be
-// simplified and have no thread loops.
+// InvalidConfig: threadIdx.x is not the lanes, or tiles of shared memory do not lie where they are aligned.
+// `body` must be simplified and have no thread loops.
 Status check_warp_tiles(const Stmt& body, const GpuKernel& kernel);
 
-// InvalidConfig: a tile that a unit fetches by itself lies elsewhere than the unit expects, or sums of products that go on are touched
-// before these have landed.
+// InvalidConfig: a tile that a unit fetches by itself lies elsewhere than the unit expects, or sums of
+// products that go on are touched before these have landed.
 Status check_units(const Stmt& body, const GpuKernel& kernel);
 
 // Turns reduce loops bound to threadIdx.x into a sum in a register of each thread, combined over warps and
@@ -59,8 +59,9 @@ Stmt merge_equal_guards(const Stmt& body);
 // simplified and have no thread loops.
 Stmt overlap_copies(const Stmt& body, const GpuKernel& kernel);
 
-// Turns copies by TMA into fetches of boxes, by the first thread of the block, and notes the maps in the kernel. InvalidConfig: no
-// boxes of an array do what the copy does, or it stands in no pipeline. `body` must be simplified and have no thread loops.
+// Turns copies by TMA into fetches of boxes, by the first thread of the block, and notes the maps in the
+// kernel. InvalidConfig: no boxes of an array do what the copy does, or it stands in no pipeline. `body` must
+// be simplified and have no thread loops.
 Result<Stmt> lower_fetches(const Stmt& body, GpuKernel& kernel);
 
 // Makes registers private: a dimension of a register buffer that all accesses share out over the threads, as
@@ -70,14 +71,15 @@ Stmt privatize_registers(const Stmt& body, const GpuKernel& kernel);
 // Unrolls serial loops whose variable indexes a register buffer, because registers have no addresses.
 Stmt unroll_register_loops(const Stmt& body);
 
-// Binds the nests of a packing entry to blocks and threads. InvalidConfig for a nest that is more than loops around
-// one store.
+// Binds the nests of a packing entry to blocks and threads. InvalidConfig for a nest that is more than loops
+// around one store.
 Result<Program> bind_packing(const Program& packing);
 
-// Takes the allocations of shared buffers out of the body, into kernel.shared: they are memory of the whole kernel.
+// Takes the allocations of shared buffers out of the body, into kernel.shared: they are memory of the whole
+// kernel.
 Stmt hoist_shared(const Stmt& body, GpuKernel& kernel);
-// Gives each its place, and the kernel its shared_nowhere if a guard stands around a copy's store. Large ones that are
-// not needed at the same time lie on each other.
+// Gives each its place, and the kernel its shared_nowhere if a guard stands around a copy's store. Large ones
+// that are not needed at the same time lie on each other.
 void place_shared(const Stmt& body, GpuKernel& kernel);
 
 // Puts barriers between conflicting accesses to shared memory. `body` must be simplified and have no thread

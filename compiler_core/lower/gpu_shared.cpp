@@ -1,6 +1,6 @@
-// Where shared buffers lie. A buffer is needed from its first access to its last; of a loop, from its begin to its end. Of a product on
-// tensor cores the tiles of the operands are needed before the sums, which go the same way out: they share their memory, and
-// twice as many blocks fit.
+// Where shared buffers lie. A buffer is needed from its first access to its last; of a loop, from its begin
+// to its end. Of a product on tensor cores the tiles of the operands are needed before the sums, which go the
+// same way out: they share their memory, and twice as many blocks fit.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -51,7 +51,8 @@ class Lives {
     walk(s->body);
     walk(s->else_body);
     for (const Stmt& child : s->stmts) walk(child);
-    // What is touched in an iteration is needed in all of them; and threads are in both branches at the same time.
+    // What is touched in an iteration is needed in all of them; and threads are in both branches at the same
+    // time.
     const bool is_loop = s->kind == StmtKind::kFor && s->extent > 1;
     if (!is_loop && s->else_body == nullptr) return;
     ++now_;

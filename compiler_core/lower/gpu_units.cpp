@@ -1,6 +1,7 @@
 // Units that work by themselves (wgmma): what they ask for that no element-wise reading of a kernel shows.
 //
-//   places   a tile that the unit fetches as a whole, given one address, lies where the unit looks for its elements
+//   places   a tile that the unit fetches as a whole, given one address, lies where the unit looks for its
+//            elements
 //   order    sums of products that go on behind their statement are nobody's before they have landed
 #include <set>
 #include <tuple>

@@ -6,8 +6,8 @@
 
 namespace tuner {
 
-// Conversions of float16, and dot products of bytes in vectors of 256 bits. The system must keep such registers,
-// which is what "avx" and "avx2" ask about.
+// Conversions of float16, and dot products of bytes in vectors of 256 bits. The system must keep such
+// registers, which is what "avx" and "avx2" ask about.
 inline bool cpu_has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __builtin_cpu_supports("avx") != 0 && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c >> 29 & 1U) != 0;

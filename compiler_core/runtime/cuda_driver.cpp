@@ -84,8 +84,9 @@ int fp32_lanes(int major, int minor) {
   return 128;
 }
 
-// Multiply-adds by the tensor cores of a multiprocessor in a clock, of 16-bit types with float32 sums and of bytes: the data
-// sheets' rates by multiprocessors and clock. GeForce cards do the former at half the rate of the others.
+// Multiply-adds by the tensor cores of a multiprocessor in a clock, of 16-bit types with float32 sums and of
+// bytes: the data sheets' rates by multiprocessors and clock. GeForce cards do the former at half the rate of
+// the others.
 struct TensorRates {
   int half = 0, byte = 0;
 };

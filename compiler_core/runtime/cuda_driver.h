@@ -32,7 +32,8 @@ struct CudaDevice {
   std::string uuid;        // "GPU-8f0c...", as nvidia-smi prints it
   // Float32 fused multiply-adds at the highest clock, by the data sheet: 2 * lanes * clock. Not measured.
   double fp32_peak_gflops = 0;
-  // The same of the tensor cores for 16-bit types with float32 sums, and for bytes; 0: none that kernels here use.
+  // The same of the tensor cores for 16-bit types with float32 sums, and for bytes; 0: none that kernels here
+  // use.
   double half_peak_gflops = 0, byte_peak_gflops = 0;
 };
 // Every device, in the driver's order; errors as cuda_available().
@@ -44,7 +45,8 @@ std::string fingerprint(const CudaDevice& device);
 // The architectures whose cubins are made for this device, the most special one last: sm_90 and sm_90a.
 // (A cubin of sm_80 runs on sm_89 too, but is not its native code: times of it are of another target.)
 std::vector<std::string> native_archs(const CudaDevice& device);
-// Names of the targets of such a device ("sm_90"), as a back end would tell them, for programs that have none. Of another family: none.
+// Names of the targets of such a device ("sm_90"), as a back end would tell them, for programs that have
+// none. Of another family: none.
 std::vector<std::string> targets_of_device(std::string_view family, std::string_view device);
 // "13.0" of 13000.
 std::string cuda_version_text(int version);

@@ -71,7 +71,8 @@ struct Uuid {
 struct alignas(64) TensorMapBytes {
   uint64_t opaque[16] = {};
 };
-// CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill.
+// CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+// CUtensorMapFloatOOBfill.
 enum TensorMapType : int {
   kMapUInt8 = 0,
   kMapInt32 = 3,

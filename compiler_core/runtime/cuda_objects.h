@@ -106,12 +106,12 @@ class DeviceModule {
   Owned<Module, &Api::module_unload> module_;
 };
 
-// Work recorded once and queued as a whole: the device begins a kernel within about a microsecond of the end of the
-// one before it, where queuing each takes the host two or three.
+// Work recorded once and queued as a whole: the device begins a kernel within about a microsecond of the end
+// of the one before it, where queuing each takes the host two or three.
 class DeviceGraph {
  public:
-  // Records what `work` queues on the stream; nothing of it runs. Any failure: nothing is recorded, and the stream
-  // is as before.
+  // Records what `work` queues on the stream; nothing of it runs. Any failure: nothing is recorded, and the
+  // stream is as before.
   static CallStatus record(const DeviceStream& stream, const std::function<CallStatus()>& work,
                            DeviceGraph& out);
   bool recorded() const { return graph_.get() != nullptr; }
@@ -121,8 +121,8 @@ class DeviceGraph {
   Owned<GraphExec, &Api::graph_exec_destroy> graph_;
 };
 
-// Has the driver encode a tensor map of the array at `address`. Fails with kInvalidValue if its manual does not allow it
-// (check_tensor_map() says why), and with kNotSupported on a driver that knows no tensor maps.
+// Has the driver encode a tensor map of the array at `address`. Fails with kInvalidValue if its manual does
+// not allow it (check_tensor_map() says why), and with kNotSupported on a driver that knows no tensor maps.
 CallStatus encode(const TensorMap& map, DevicePtr address, TensorMapBytes& out);
 
 // One launch, queued. `params` holds the address of each parameter's value, as the driver wants it.

@@ -91,8 +91,8 @@ __attribute__((target("avx2,avxvnni"))) void byte_256(int64_t steps, Sums& sums)
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums[i].data()), acc[i]);
 }
 
-// Tiles: two of a by two of b, each product 16 x 16 sums of 64 bytes of each. Instructions by their bytes, so that
-// any assembler knows them; the compiler uses no tile register itself.
+// Tiles: two of a by two of b, each product 16 x 16 sums of 64 bytes of each. Instructions by their bytes, so
+// that any assembler knows them; the compiler uses no tile register itself.
 constexpr int64_t kTileProducts = 4;
 #define TILE_PRODUCTS(PREFIX, OPCODE)                         \
   asm volatile(".byte 0xc4, 0xe2, 0x48 | " PREFIX ", " OPCODE \
@@ -147,8 +147,8 @@ std::vector<DotLoop> loops_of(DType dtype) {
   return found;
 }
 #elif defined(__aarch64__)
-// A loop of one instruction, sums += a * b, on kChains registers of 128 bits. As text, so that it is that one; the
-// attribute lets the assembler take it.
+// A loop of one instruction, sums += a * b, on kChains registers of 128 bits. As text, so that it is that
+// one; the attribute lets the assembler take it.
 #define NEON_LOOP(NAME, ARCHITECTURE, INSTRUCTION, ELEMENTS, LAYOUT)                              \
   __attribute__((target(ARCHITECTURE))) void NAME(int64_t steps, Sums& sums) {                    \
     int32x4_t acc[kChains] = {};                                                                  \
@@ -167,8 +167,8 @@ NEON_LOOP(byte_matrix, "arch=armv8.2-a+i8mm", "smmla", kOnes(), "16b")
 NEON_LOOP(bf16_dot, "arch=armv8.2-a+bf16", "bfdot", kHalves(), "8h")
 NEON_LOOP(bf16_matrix, "arch=armv8.2-a+bf16", "bfmmla", kHalves(), "8h")
 
-// Everything this CPU multiplies the type with, but float32 vectors. An instruction makes four sums, of so many
-// products each.
+// Everything this CPU multiplies the type with, but float32 vectors. An instruction makes four sums, of so
+// many products each.
 std::vector<DotLoop> loops_of(DType dtype) {
   std::vector<DotLoop> found;
   const auto add = [&](bool there, auto run, int64_t products, std::string_view instruction) {
@@ -194,8 +194,8 @@ double rate_of(const DotLoop& loop, double milliseconds) {
                    [&] { loop.run(kSteps, sums); });
 }
 
-// The fastest of them, once a process; without a function where float32 vectors do more: a CPU may have dot products
-// that are slower than its multiply-adds.
+// The fastest of them, once a process; without a function where float32 vectors do more: a CPU may have dot
+// products that are slower than its multiply-adds.
 DotLoop fastest_loop(DType dtype) {
   constexpr double kMilliseconds = 3;
   const auto choose = [](DType of) {

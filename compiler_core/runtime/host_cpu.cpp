@@ -38,8 +38,8 @@ struct UnitWord {
 constexpr UnitWord kUnitWords[] = {{kBf16, "bf16"}, {kDotprod, "dotprod"}, {kFp16, "fullfp16"},
                                    {kI8mm, "i8mm"}, {kSve, "sve"},         {kSve2, "sve2"}};
 
-// Cores by implementer and part (MIDR_EL1), with LLVM's name. tests/compiler_core/host_cpu_test holds it against
-// LLVM.
+// Cores by implementer and part (MIDR_EL1), with LLVM's name. tests/compiler_core/host_cpu_test holds it
+// against LLVM.
 struct ArmRow {
   unsigned implementer, part;
   std::string_view name;
@@ -165,8 +165,8 @@ bool system_keeps(State state) {
   return (low & wanted) == wanted;
 }
 
-// The levels, the highest first, by what each adds to the one below, and what makes our kernels faster and is no
-// part of a level.
+// The levels, the highest first, by what each adds to the one below, and what makes our kernels faster and is
+// no part of a level.
 struct X86Level {
   std::string_view name;
   std::vector<std::string_view> adds;

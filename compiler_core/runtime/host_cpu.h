@@ -1,8 +1,8 @@
 // The name of the CPU this runs on, as a target, without LLVM: for workers that compile nothing.
 //
-// On AArch64 it is what host_target() (codegen/compile.h) says, which asks here. On x86 it is one of the levels
-// x86-64-v2, -v3, -v4 with the units that our kernels gain by; host_target() knows models as well. The caller
-// may name a CPU instead.
+// On AArch64 it is what host_target() (codegen/compile.h) says, which asks here. On x86 it is one of the
+// levels x86-64-v2, -v3, -v4 with the units that our kernels gain by; host_target() knows models as well. The
+// caller may name a CPU instead.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,13 @@ std::vector<std::string> arm_cpu_names();
 // candidates run on the last cores.
 CpuName host_cpu_name();
 
-// Units of an x86 CPU that its system supports, in LLVM's words ("avx2", "amx-tile"), of those that decide which
-// code it can run. Empty on other architectures.
+// Units of an x86 CPU that its system supports, in LLVM's words ("avx2", "amx-tile"), of those that decide
+// which code it can run. Empty on other architectures.
 std::vector<std::string> host_cpu_units();
 
-// The canonical name of this CPU as a target: "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1", with
-// " -emulated" where an emulator runs this process. `mcpu`: a name to use instead of the one found; it then
-// stands for all that the CPU has.
+// The canonical name of this CPU as a target: "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1",
+// with " -emulated" where an emulator runs this process. `mcpu`: a name to use instead of the one found; it
+// then stands for all that the CPU has.
 std::string host_cpu_target(int threads, std::string_view mcpu = {});
 
 }  // namespace tuner

@@ -65,8 +65,8 @@ Status Kernel::checked(Entry entry, void* const* args, const tuner_runtime& rt) 
 
 AlignedBuffer::AlignedBuffer(int64_t bytes, Content content) : bytes_(bytes) {
   CHECK(bytes >= 0) << "a buffer of " << bytes << " bytes";
-  // Whole lines, and never empty. Large ones so that large pages can serve them, as where candidates are measured: as many as they
-  // fill; what is behind them takes small pages.
+  // Whole lines, and never empty. Large ones so that large pages can serve them, as where candidates are
+  // measured: as many as they fill; what is behind them takes small pages.
   constexpr size_t kLine = 64, kLargePage = size_t{2} << 20;
   const size_t lines = (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine + kLine;
   const size_t border = lines >= kLargePage ? kLargePage : kLine;

@@ -20,7 +20,8 @@ class Kernel {
  public:
   using Entry = KernelEntry;
 
-  // Failed when there is no loader for its kind, the loader refuses it, or an entry of the manifest is missing.
+  // Failed when there is no loader for its kind, the loader refuses it, or an entry of the manifest is
+  // missing.
   static Result<Kernel> load(const Artifact& artifact);
   // The same from a file.
   static Result<Kernel> load_file(const std::string& path, const Manifest& manifest);
@@ -43,7 +44,8 @@ class Kernel {
   Manifest manifest_;
 };
 
-// `bytes` of memory on a 64-byte border, zeroed; 2 MiB or more on large pages where the system gives them. Owned; moves.
+// `bytes` of memory on a 64-byte border, zeroed; 2 MiB or more on large pages where the system gives them.
+// Owned; moves.
 class AlignedBuffer {
  public:
   enum class Content : uint8_t {

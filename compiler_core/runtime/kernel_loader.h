@@ -29,8 +29,8 @@ class KernelLoader {
   // Manifest::kind of what it loads.
   virtual std::string_view kind() const = 0;
   // `path`: the artifact's binary. Called in the candidate's process after it has entered the jail: it may
-  // open `path` and allocate memory, and nothing else. Failed with the reason when the binary cannot be loaded
-  // or lacks an entry of the manifest.
+  // open `path` and allocate memory, and nothing else. Failed with the reason when the binary cannot be
+  // loaded or lacks an entry of the manifest.
   virtual Result<LoadedKernel> load(const std::string& path, const Manifest& manifest) const = 0;
 };
 

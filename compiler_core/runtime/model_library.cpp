@@ -34,8 +34,8 @@ Result<std::shared_ptr<const void>> load(const std::string& path, const std::str
   return std::shared_ptr<const void>(library, [](const void* p) { dlclose(const_cast<void*>(p)); });
 }
 
-// The loader resolves the names of used functions, and a function of that name that the program has comes first. Every step's code
-// must be in one of the model's own libraries. Their names tell their content.
+// The loader resolves the names of used functions, and a function of that name that the program has comes
+// first. Every step's code must be in one of the model's own libraries. Their names tell their content.
 Status check_entries(const tuner_model& table, const ModelFiles& files) {
   std::vector<std::string> own = {fs::path(files.library.path).filename()};
   for (const ModelFiles::File& other : files.others) own.push_back(fs::path(other.path).filename());

@@ -1,5 +1,6 @@
-// ModelLibrary: the folder of a compiled model (`tuner compile -o`), its library loaded and its weights mapped. Loading trusts it:
-// a folder from elsewhere is a program from elsewhere. Needs neither a compiler nor what wrote the folder.
+// ModelLibrary: the folder of a compiled model (`tuner compile -o`), its library loaded and its weights
+// mapped. Loading trusts it: a folder from elsewhere is a program from elsewhere. Needs neither a compiler
+// nor what wrote the folder.
 #pragma once
 
 #include <memory>
@@ -36,8 +37,9 @@ Status model_status(int32_t code);
 
 class ModelLibrary {
  public:
-  // InvalidArgument, with the path: a file is missing, damaged or belongs to another model, the table is of another version, the
-  // loader took another library's functions, or this CPU lacks instructions. Failed: out of memory.
+  // InvalidArgument, with the path: a file is missing, damaged or belongs to another model, the table is of
+  // another version, the loader took another library's functions, or this CPU lacks instructions. Failed: out
+  // of memory.
   static Result<ModelLibrary> open(const std::string& folder, const ModelFiles& files);
 
   const tuner_model& table() const { return *table_; }  // as long as a copy of code() lives

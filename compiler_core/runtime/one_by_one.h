@@ -1,6 +1,6 @@
-// OneByOne: parallel loops whose iterations go to the pool's threads one by one, not in equal shares as ThreadPool's own
-// do. A thread that has its CPU for part of the time only does fewer, and nobody waits long for it. For loops of few long
-// iterations; which thread has which is not known.
+// OneByOne: parallel loops whose iterations go to the pool's threads one by one, not in equal shares as
+// ThreadPool's own do. A thread that has its CPU for part of the time only does fewer, and nobody waits long
+// for it. For loops of few long iterations; which thread has which is not known.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ class OneByOne {
   OneByOne(const OneByOne&) = delete;
   OneByOne& operator=(const OneByOne&) = delete;
 
-  // Runs iterations 0..extent-1 and returns when all are done; `thread` of the task is below threads() of the pool.
+  // Runs iterations 0..extent-1 and returns when all are done; `thread` of the task is below threads() of the
+  // pool.
   void parallel_for(int32_t extent, tuner_task task, void* closure) {
     Loop loop{.extent = extent, .task = task, .closure = closure};
     pool_.parallel_for(pool_.threads(), run_on_a_thread, &loop);

@@ -137,7 +137,8 @@ void Schedule::load_ahead(std::span<const Tensor> tensors, const Axis& step) {
     }
     body.push_back(steps.wait);
     body.push_back(make_if(next < outer->extent, part(steps.loads, next, 0, 0)));
-    // Behind that barrier the stage of this iteration is free: the copies into it go an iteration further ahead.
+    // Behind that barrier the stage of this iteration is free: the copies into it go an iteration further
+    // ahead.
     body.push_back(fresh(make_seq(steps.copies), {{outer->var, next}}));
     body.push_back(part(steps.products, now, last, 1));
     Stmt changed = make_seq({fresh(make_seq(steps.copies), {{outer->var, Expr(0)}}), steps.first_wait,

@@ -9,8 +9,8 @@ using namespace rewrite;
 
 namespace {
 
-// "1/16, 0, 1%16": blocks of 16 of dimension 1, dimension 0, inside of the blocks. "0/2*16": blocks of 2, as many as
-// a multiple of 16. "1%16~4": beyond dimension 1 its last 4 elements are repeated.
+// "1/16, 0, 1%16": blocks of 16 of dimension 1, dimension 0, inside of the blocks. "0/2*16": blocks of 2, as
+// many as a multiple of 16. "1%16~4": beyond dimension 1 its last 4 elements are repeated.
 std::string dims_text(const std::vector<PackDim>& dims) {
   std::string text;
   for (const PackDim& d : dims) {

@@ -95,8 +95,8 @@ void stand_for_lines(Wanted& wanted) {
   }
 }
 
-// For each load of `buffer` below the loop at `place`: its elements in the next iteration of `axis`, shared out over
-// the iterations of `share`.
+// For each load of `buffer` below the loop at `place`: its elements in the next iteration of `axis`, shared
+// out over the iterations of `share`.
 std::vector<Stmt> shared_requests(const Path& path, size_t place, const Buffer& buffer, const Stmt& axis,
                                   const Stmt& share) {
   std::vector<Stmt> found;

@@ -108,8 +108,8 @@ void Schedule::pad_reduction(Axis axis, int64_t multiple) {
 
 namespace {
 
-// The nest of a reduction that is to be factored: loops and guards down to the store; spatial loops are the dimensions,
-// one each.
+// The nest of a reduction that is to be factored: loops and guards down to the store; spatial loops are the
+// dimensions, one each.
 struct FactoredNest {
   Stage stage;
   size_t top = 0;  // of its path: where the nest begins

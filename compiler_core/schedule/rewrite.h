@@ -76,8 +76,8 @@ struct PlainStage {
   Stage stage;
   size_t top = 0;           // position on the path: the outermost own loop, or the store
   std::vector<Stmt> loops;  // outermost first
-  std::vector<std::optional<Var>>
-      dims;  // the loop variable of each dimension; none if the index is 0 (extent 1)
+  // The loop variable of each dimension; none if the index is 0 (extent 1).
+  std::vector<std::optional<Var>> dims;
 };
 // The error says what was done to the stage that prevents this.
 Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer);

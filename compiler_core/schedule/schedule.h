@@ -44,8 +44,9 @@ struct PackDim {
   int64_t factor = 1;
   bool inner = false;
   int64_t multiple = 1;
-  // Of an inner one: what lies beyond the tensor. 0: zeros. n, a divisor of the dimension: its last n elements, again
-  // and again. Nobody may ask for them, but reading them needs no guard, and n in a row stay in a row.
+  // Of an inner one: what lies beyond the tensor. 0: zeros. n, a divisor of the dimension: its last n
+  // elements, again and again. Nobody may ask for them, but reading them needs no guard, and n in a row stay
+  // in a row.
   int64_t repeat = 0;
 };
 
@@ -61,8 +62,8 @@ class Schedule {
   std::vector<Axis> axes(const Tensor& t);      // the loops around its stage and no other, outermost first
   std::vector<Axis> spatial_axes(const Tensor& t);      // of these, the spatial ones
   std::vector<Axis> reduce_axis_list(const Tensor& t);  // of these, the reduce ones
-  // Structured-binding forms: auto [n, m] = s.axes<2>(t). They refuse if the stage does not have exactly N such
-  // axes. axes and inner_axes give its spatial ones; by custom inner_axes is written for a stage that
+  // Structured-binding forms: auto [n, m] = s.axes<2>(t). They refuse if the stage does not have exactly N
+  // such axes. axes and inner_axes give its spatial ones; by custom inner_axes is written for a stage that
   // compute_at has put into another's loops, and axes for one that stands by itself.
   template <size_t N>
   std::array<Axis, N> axes(const Tensor& t) {
@@ -122,8 +123,8 @@ class Schedule {
   // The instruction needs one operand whose elements for a lane are adjacent (pack() puts them so), and
   // another whose elements are adjacent and the same in all lanes. Otherwise the loop is compiled as a plain
   // one. A GPU's takes 8 bits only; the elements of each operand must be an aligned word of shared memory or
-  // registers, or compiling refuses. Requires an innermost reduce axis of a sum of products of two loads: 2 iterations and casts from
-  // bfloat16 to float32, or 4 and casts from int8 or uint8 to int32.
+  // registers, or compiling refuses. Requires an innermost reduce axis of a sum of products of two loads: 2
+  // iterations and casts from bfloat16 to float32, or 4 and casts from int8 or uint8 to int32.
   void dot(Axis axis);
   // Makes the nest at `axis` one statement: a tile intrinsic of the registry (ir/intrinsic.h), whose meaning
   // is these very loops.
@@ -175,11 +176,11 @@ class Schedule {
   void decompose_reduction(const Tensor& t, Axis axis);
 
   // Copies t into a packed layout that every reader then uses. `dims` lists the new dimensions, outermost
-  // first; a dimension that its blocks, or their multiple, do not divide is padded with zeros, or as PackDim::repeat
-  // says. A kConstant argument is packed by
-  // the Program's packing entry and becomes a kPacked argument. Any other tensor gets an ordinary stage,
-  // which may then be scheduled. Each source dimension appears once as itself, or twice: as the blocks and as
-  // the inside of blocks of one factor. Refuses if padding is over 1 GiB and most of the result.
+  // first; a dimension that its blocks, or their multiple, do not divide is padded with zeros, or as
+  // PackDim::repeat says. A kConstant argument is packed by the Program's packing entry and becomes a kPacked
+  // argument. Any other tensor gets an ordinary stage, which may then be scheduled. Each source dimension
+  // appears once as itself, or twice: as the blocks and as the inside of blocks of one factor. Refuses if
+  // padding is over 1 GiB and most of the result.
   //   pack(B, {{1, 16}, {0}, {1, 16, true}})     B[K, N] -> B.packed[N/16][K][16]
   Tensor pack(const Tensor& t, std::vector<PackDim> dims);
 
@@ -212,8 +213,9 @@ class Schedule {
   // kernel of its own. Requires that t's stage is plain except for splits and orders of its reduce axes.
   Tensor rfactor(const Tensor& t, Axis axis);
 
-  // Lets `part`, a sum over some of the terms of `sum`, begin with what `sum` holds, which then takes what part ends
-  // with. Sums in registers (tiles) are so loaded and stored, where they would be stored, loaded and added.
+  // Lets `part`, a sum over some of the terms of `sum`, begin with what `sum` holds, which then takes what
+  // part ends with. Sums in registers (tiles) are so loaded and stored, where they would be stored, loaded
+  // and added.
   //
   //   before   for k_block: { part[i, j] = 0
   //                           for k: part[i, j] += ...
@@ -222,9 +224,10 @@ class Schedule {
   //                           for k: part[i, j] += ...
   //                           sum[i, j] = part[i, j] }
   //
-  // Returns the loops of the new nest, outermost first, as those of the adding one are. Requires two sums of one type,
-  // part's initialisation decomposed and sum's not, `part` inside `sum`'s loops (rfactor, compute_at), and plain loops
-  // of `sum` over all of part. Terms are then added one after the other: of floats the result rounds differently.
+  // Returns the loops of the new nest, outermost first, as those of the adding one are. Requires two sums of
+  // one type, part's initialisation decomposed and sum's not, `part` inside `sum`'s loops (rfactor,
+  // compute_at), and plain loops of `sum` over all of part. Terms are then added one after the other: of
+  // floats the result rounds differently.
   std::vector<Axis> carry_sums(const Tensor& part, const Tensor& sum);
 
   // Asks the caches for what `reader` will read of t `ahead` iterations later in its serial loop `axis`.
@@ -237,26 +240,29 @@ class Schedule {
   // It also asks for elements behind the end: the next ones of a packed operand, or none. Annotate loops
   // before.
   void prefetch(const Tensor& t, const Tensor& reader, Axis axis, int64_t ahead);
-  // Asks the caches, while `reader` works on one iteration of its serial loop `axis`, for what it will read of t in
-  // the next; the second cache, where a panel has room. `share` is a loop between: it reads the same of t again in
-  // each of its iterations, and each asks for a part, inside the serial loop `at` below it (none: the innermost), so
-  // that what is asked for comes at the pace of the arithmetic. A line of 64 bytes is asked for once. Changes no value.
-  // It pays if a panel is used often once it is near, and comes from far.
+  // Asks the caches, while `reader` works on one iteration of its serial loop `axis`, for what it will read
+  // of t in the next; the second cache, where a panel has room. `share` is a loop between: it reads the same
+  // of t again in each of its iterations, and each asks for a part, inside the serial loop `at` below it
+  // (none: the innermost), so that what is asked for comes at the pace of the arithmetic. A line of 64 bytes
+  // is asked for once. Changes no value. It pays if a panel is used often once it is near, and comes from
+  // far.
   //
-  //   before   for panel: for tile: for k: unrolled v: vectorized lane: acc[..] += a[tile, k] * t[panel, k, v, lane]
+  //   before   for panel: for tile: for k: unrolled v: vectorized lane: acc[..] += a[tile, k] * t[panel, k,
+  //            v, lane]
   //   after    for panel: for tile: for k: { prefetch.l2(t[panel + 1, k, tile mod extent(v), 0])
   //                                          unrolled v: vectorized lane: acc[..] += ... }
   //
-  // With fewer tiles than vectors each asks for several. It asks for elements behind the end, too, like prefetch.
-  // Annotate loops before, and make `axis` parallel after. Requires that t is read below `at` by indices that depend
-  // on `axis` and not on `share`.
+  // With fewer tiles than vectors each asks for several. It asks for elements behind the end, too, like
+  // prefetch. Annotate loops before, and make `axis` parallel after. Requires that t is read below `at` by
+  // indices that depend on `axis` and not on `share`.
   void prefetch_next(const Tensor& t, const Tensor& reader, Axis axis, Axis share, Axis at = {});
 
   // --- GPU memory ---
 
   // Sets the address function of a shared buffer (ir/layout.h): "pad:4", "xor:4,8". Call it after compute_at,
-  // because it is checked against the shape of the tile. Or of a constant that is packed ahead, by "xor:8,8": its elements then
-  // lie in memory as in the tile that is copied of it, so that copy_by_tma needs no tensor map.
+  // because it is checked against the shape of the tile. Or of a constant that is packed ahead, by "xor:8,8":
+  // its elements then lie in memory as in the tile that is copied of it, so that copy_by_tma needs no tensor
+  // map.
   void set_layout(const Tensor& t, std::string_view layout);
   // Doubles the shared buffer t, which is computed (copied) inside the serial loop `axis`, so that the copy
   // for the next iteration proceeds while this one is used.
@@ -267,19 +273,19 @@ class Schedule {
   // `in_registers` the copy stands before the use. Split, bind and vectorize t's loops before. Several
   // tensors of one loop may be doubled one after the other.
   void double_buffer(const Tensor& t, Axis axis, bool in_registers = true);
-  // Makes the copies of the shared buffers `tensors`, which are computed (copied) inside the serial loop `axis`,
-  // asynchronous: `stages` - 1 iterations are on their way from global memory while one is used, and no thread
-  // waits for what it loads nor keeps it in registers.
+  // Makes the copies of the shared buffers `tensors`, which are computed (copied) inside the serial loop
+  // `axis`, asynchronous: `stages` - 1 iterations are on their way from global memory while one is used, and
+  // no thread waits for what it loads nor keeps it in registers.
   //   before   for k in 0..K: { t = copy(k); use(t) }
   //   after    for s in 0..stages-1: { async t[s] = copy(s); commit }            written out
   //            for k in 0..K: { wait for all but the latest stages-2 groups
   //                             async t[(k + stages-1) % stages] = copy(k + stages-1) if there is one; commit
   //                             use(t[k % stages]) }
-  // Lowering puts one barrier into an iteration, behind the wait. A thread copies vectors of 4, 8 or 16 bytes as they
-  // lie in memory, or zeros: split, bind and vectorize the loops before.
+  // Lowering puts one barrier into an iteration, behind the wait. A thread copies vectors of 4, 8 or 16 bytes
+  // as they lie in memory, or zeros: split, bind and vectorize the loops before.
   //
-  // Of tensors that are copied by TMA (copy_by_tma, all or none), one thread asks for the copies. They arrive at a barrier in
-  // shared memory, `full`, one for each stage, which counts bytes and phases:
+  // Of tensors that are copied by TMA (copy_by_tma, all or none), one thread asks for the copies. They arrive
+  // at a barrier in shared memory, `full`, one for each stage, which counts bytes and phases:
   //   after    init full, 1 arrival
   //            for s in 0..stages-1: { expect full[s], bytes; fetch t[s] = copy(s) }         written out
   //            for k in 0..K: { await full[k % stages], parity k / stages % 2
@@ -290,8 +296,9 @@ class Schedule {
     pipeline(std::span(tensors.begin(), tensors.size()), axis, stages);
   }
   void pipeline(std::span<const Tensor> tensors, const Axis& axis, int64_t stages);
-  // The same where a unit that works by itself multiplies the buffers (Intrinsic::started): its products go on over the end of an
-  // iteration, while threads copy and meet. The stage that it still reads is not copied to, so that one iteration fewer is on its way.
+  // The same where a unit that works by itself multiplies the buffers (Intrinsic::started): its products go
+  // on over the end of an iteration, while threads copy and meet. The stage that it still reads is not copied
+  // to, so that one iteration fewer is on its way.
   //   before   for k in 0..K: { t = copy(k); multiply(t) }
   //   after    for s in 0..stages-2: { async t[s] = copy(s); commit }            written out
   //            for k in 0..K: { wait for all but the latest stages-3 groups
@@ -299,24 +306,28 @@ class Schedule {
   //                             if (k > 0) multiply(t[(k - 1) % stages]) has landed
   //                             async t[(k + stages-2) % stages] = copy(k + stages-2) if there is one; commit }
   //            multiply(t[(K - 1) % stages]) has landed
-  // Copied by TMA, all stages are on their way: what is asked for behind the landing goes into the stage of iteration k - 1.
+  // Copied by TMA, all stages are on their way: what is asked for behind the landing goes into the stage of
+  // iteration k - 1.
   void pipeline_products(std::span<const Tensor> tensors, const Axis& axis, int64_t stages);
-  // Lets the copy engine of Hopper GPUs (TMA) make the copy of the shared buffer t: one thread asks for boxes of a tensor map,
-  // which bring zeros where the copy has them, so that guards, addresses and registers of the copy vanish.
+  // Lets the copy engine of Hopper GPUs (TMA) make the copy of the shared buffer t: one thread asks for boxes
+  // of a tensor map, which bring zeros where the copy has them, so that guards, addresses and registers of
+  // the copy vanish.
   //   before   for i, j: t[i, j] = select(inside, x[...], 0)
   //   after    fetch { for i, j: t[i, j] = select(inside, x[...], 0) }
-  // Call it after compute_at and before pipeline(), which it needs; the layout of t may be set later. Requires serial loops,
-  // rows of x that are a multiple of 16 bytes apart, and zeros beyond x alone (analysis/tensor_copy.h).
+  // Call it after compute_at and before pipeline(), which it needs; the layout of t may be set later.
+  // Requires serial loops, rows of x that are a multiple of 16 bytes apart, and zeros beyond x alone
+  // (analysis/tensor_copy.h).
   void copy_by_tma(const Tensor& t);
-  // Loads the fragments `tensors` one step ahead, in two sets that take turns: while the products of one step run, those of
-  // the next are loaded, over the end of an iteration of the pipelined loop around `step`, too.
+  // Loads the fragments `tensors` one step ahead, in two sets that take turns: while the products of one step
+  // run, those of the next are loaded, over the end of an iteration of the pipelined loop around `step`, too.
   //   before   for k in 0..K: { wait; copies; for step in 0..S: { f = load(k, step); use(f) } }
   //   after    copies of the iteration that is one further; wait; f[0] = load(0, 0)
   //            for k in 0..K: { f[1] = load(k, 1); use(f[0])
   //                             f[step % 2] = load(k, step); use(f[(step - 1) % 2])        for step in 2..S
   //                             wait; f[0] = load(k + 1, 0) if there is one; copies of k + 1; use(f[1]) }
-  // All stages are on their way then: one that was loaded whole is copied into behind the wait and its barrier.
-  // `step` is unrolled, has an even number of steps, and ends the iteration; tensorize what loads and uses before.
+  // All stages are on their way then: one that was loaded whole is copied into behind the wait and its
+  // barrier. `step` is unrolled, has an even number of steps, and ends the iteration; tensorize what loads
+  // and uses before.
   void load_ahead(std::initializer_list<Tensor> tensors, const Axis& step) {
     load_ahead(std::span(tensors.begin(), tensors.size()), step);
   }

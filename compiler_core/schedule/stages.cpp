@@ -334,7 +334,8 @@ void Schedule::pipeline_tensors(std::string_view name, std::span<const Tensor> t
                .products_go_on = products_go_on,
                .body = to_loop.back()->body};
     ASSIGN_OR_RETURN(p.by_tma, copied_by_tma(p.body, axis.var->name, buffers));
-    // Copies by threads end at a barrier before the products: those of the step before still read their stage then.
+    // Copies by threads end at a barrier before the products: those of the step before still read their stage
+    // then.
     const int64_t least = products_go_on && !p.by_tma ? 3 : 2;
     if (stages < least || stages > kMostStages)
       return invalid_config("stages must be in ", least, "..", kMostStages, ", found ", stages);

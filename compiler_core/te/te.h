@@ -31,13 +31,13 @@ class Builder {
   Buffer input(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
   Buffer constant(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
 
-  // Declares an output that holds an operand before the call: f of the compute() of this name may load it, at the
-  // element that it computes.
+  // Declares an output that holds an operand before the call: f of the compute() of this name may load it, at
+  // the element that it computes.
   Buffer in_out(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
 
   // Adds out[i...] = f(i). Axes are named by `axis_names` if given, else i0, i1, ... out has the type of f's
-  // value, and the builder's if f gives indices or plain numbers; with `dtype` it has that one, which f's value
-  // must have, too.
+  // value, and the builder's if f gives indices or plain numbers; with `dtype` it has that one, which f's
+  // value must have, too.
   Buffer compute(const std::string& name, std::vector<int64_t> shape,
                  const std::function<Expr(const Indices&)>& f, BufferRole role = BufferRole::kIntermediate,
                  const std::vector<std::string>& axis_names = {}, std::optional<DType> dtype = {});
@@ -45,8 +45,8 @@ class Builder {
     std::string name;
     int64_t extent;
   };
-  // Adds out[i...] = (op) over r of f(i, r). Sum starts at 0, max at -inf, min at +inf; of integers max starts at the
-  // least number of the type, min at the greatest.
+  // Adds out[i...] = (op) over r of f(i, r). Sum starts at 0, max at -inf, min at +inf; of integers max
+  // starts at the least number of the type, min at the greatest.
   Buffer reduce(const std::string& name, std::vector<int64_t> shape,
                 const std::vector<ReduceAxis>& reduce_axes, ReduceOp op,
                 const std::function<Expr(const Indices&, const Indices&)>& f,

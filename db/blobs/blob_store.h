@@ -1,10 +1,11 @@
 // BlobStore: bytes named by their SHA-256, as files in one folder: what builders have made and runners fetch.
 //
-//   DIGEST          whole, and checked against its name: when its last byte came, and at the first use after a start
+//   DIGEST          whole, and checked against its name: when its last byte came, and at the first use after
+//                   a start
 //   DIGEST.part     its beginning; goes on where it is, also after a restart
 //
-// A file's modification time is that of its last use. Beyond the limit the least recently used go; who misses one has it
-// made again. One process at a time uses the folder; any thread may call.
+// A file's modification time is that of its last use. Beyond the limit the least recently used go; who misses
+// one has it made again. One process at a time uses the folder; any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +38,10 @@ class BlobStore {
   bool has(const BlobName& name);
   // True if has() would find it unless it is damaged: reads no file. What is damaged shows when it is read.
   bool seems_to_have(const BlobName& name) const;
-  // Puts `bytes` at `offset`, and returns how many bytes from the start are here then. Where another offset is next,
-  // nothing is written. The last byte has the whole checked. InvalidArgument: the name is wrong, or the bytes are not
-  // what it says: all of them are removed. Failed: the disk; or it is larger than a quarter of the limit.
+  // Puts `bytes` at `offset`, and returns how many bytes from the start are here then. Where another offset
+  // is next, nothing is written. The last byte has the whole checked. InvalidArgument: the name is wrong, or
+  // the bytes are not what it says: all of them are removed. Failed: the disk; or it is larger than a quarter
+  // of the limit.
   Result<int64_t> write(const BlobName& name, int64_t offset, std::string_view bytes);
   // At most `most` bytes from `offset` on; a use. NotFound: it is not here, or not whole.
   Result<std::string> read(const BlobName& name, int64_t offset, int64_t most);

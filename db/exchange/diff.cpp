@@ -80,7 +80,8 @@ void judge(TaskDiff& diff, const Side& a, const Side& b, const DiffOptions& opti
             "\") and ", of_a ? "the second" : "the first", " has no times of the sentinel kernel");
     return;
   }
-  // One database is often a copy of the other that went on: where it measured nothing new, there is nothing to compare.
+  // One database is often a copy of the other that went on: where it measured nothing new, there is nothing
+  // to compare.
   if (same_measurement(a, b) && of_a->groups == of_b->groups) {
     diff.ratio = diff.low = diff.high = 1;
     diff.note = "the same measurement";

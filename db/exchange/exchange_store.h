@@ -49,8 +49,8 @@ struct ExchangedTrial {
 
 struct ExchangedRace {
   std::string job_uid;
-  RaceRow
-      race;  // its trial ids are "t" and the home_seq, of the trials in its own file. Refused: two of them have that number
+  // Its trial ids are "t" and the home_seq, of the trials in its own file. Refused: two have that number.
+  RaceRow race;
   JobRow::Task task;
 };
 

@@ -22,17 +22,17 @@ std::optional<Format> format_from_name(std::string_view name);
 Result<ExchangeRow> parse_json_line(std::string_view line);
 std::string json_line(const ExchangeRow& row);  // without the newline
 
-// --- AutoTVM log, version 0.2: one JSON object a line ---
-// InvalidArgument: a line of AutoTVM 0.1 or of another tuner of TVM's (auto_scheduler, MetaSchedule), with what it is, what
-// is read and what to do. OK for anything else.
+// --- AutoTVM log, version 0.2: one JSON object a line --- InvalidArgument: a line of AutoTVM 0.1 or of
+// another tuner of TVM's (auto_scheduler, MetaSchedule), with what it is, what is read and what to do. OK for
+// anything else.
 Status check_other_tuner(std::string_view line);
 // AutoTVM itself skips such lines.
 inline bool is_autotvm_comment(std::string_view line) { return line.starts_with('#'); }
 // InvalidArgument: as check_other_tuner(), or another form.
 Result<ForeignRecord> parse_autotvm_line(std::string_view line);
-// Writes our record in that form: our template stands where AutoTVM has the task's name, the workload key where
-// it has the task's arguments, and every knob is an entity "ot" (AutoTVM's word for "other"). Returns "" if the
-// trial has no record, since a line of that form is about a measurement.
+// Writes our record in that form: our template stands where AutoTVM has the task's name, the workload key
+// where it has the task's arguments, and every knob is an entity "ot" (AutoTVM's word for "other"). Returns
+// "" if the trial has no record, since a line of that form is about a measurement.
 std::string autotvm_line(const ExchangedTrial& trial);
 
 // --- T4, the common results format of Kernel Tuner and others: a JSON document with a list `results` ---
@@ -62,8 +62,8 @@ std::string t4_document(std::string_view header, const std::vector<std::string>&
 Result<std::vector<std::string>> csv_fields(std::string_view line);
 // The columns of a table, read from its header. Our own table holds a complete record. Any other table needs
 // one column with the time of a call (`time_ns`, `time_us`, `time_ms` or `time_s`). It may have one with the
-// outcome (`status` or `outcome`), one with the task (`task`, `workload` or `kernel`), and one with the target
-// (`target` or `device`). Every other column is a knob.
+// outcome (`status` or `outcome`), one with the task (`task`, `workload` or `kernel`), and one with the
+// target (`target` or `device`). Every other column is a knob.
 class CsvTable {
  public:
   static Result<CsvTable> from_header(std::string_view line);

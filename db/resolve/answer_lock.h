@@ -1,18 +1,19 @@
-// AnswerLock: configs that were chosen once and written to a text file that people commit. Whoever is given the
-// file (`--lock`, tuner_options.lock) uses these configs, whatever its database says, so that every rank, build
-// and machine of a kind runs the same kernels.
+// AnswerLock: configs that were chosen once and written to a text file that people commit. Whoever is given
+// the file (`--lock`, tuner_options.lock) uses these configs, whatever its database says, so that every rank,
+// build and machine of a kind runs the same kernels.
 //
 //   tuner-lock 1
 //   # lines of comment stay where they are
 //
-//   llvm -mcpu=haswell -threads=1 | v1 softmax rows=8 columns=64 dtype=float32 | warm | any | softmax_cpu v1 | unroll=2
+//   llvm -mcpu=haswell -threads=1 | v1 softmax rows=8 columns=64 dtype=float32 | warm | any | softmax_cpu v1
+//   | unroll=2
 //
-// The first line is the version. Then one line per task: target, workload, constants (warm or cold), algorithms
-// ("any", or names joined by commas), template and its version, config. Lines are sorted, and text() gives the
-// same bytes for the same choices: there are no times, hosts or paths in it.
+// The first line is the version. Then one line per task: target, workload, constants (warm or cold),
+// algorithms ("any", or names joined by commas), template and its version, config. Lines are sorted, and
+// text() gives the same bytes for the same choices: there are no times, hosts or paths in it.
 //
-// A task is found by its first four fields. The target is the canonical name, not the word of the job file: each
-// machine of a kind gives `cpu` the same name, and a machine of another kind finds no entry.
+// A task is found by its first four fields. The target is the canonical name, not the word of the job file:
+// each machine of a kind gives `cpu` the same name, and a machine of another kind finds no entry.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +61,8 @@ class AnswerLock {
  public:
   // An empty one. `path` is for messages.
   explicit AnswerLock(std::string path) : path_(std::move(path)) {}
-  // InvalidArgument, "PATH:LINE: ...": the text is no lock file, or of a newer format; a line is damaged; or two lines
-  // are about one task.
+  // InvalidArgument, "PATH:LINE: ...": the text is no lock file, or of a newer format; a line is damaged; or
+  // two lines are about one task.
   static Result<AnswerLock> parse(std::string_view text, const std::string& path);
   // The same of a file. InvalidArgument also: it cannot be read, or is larger than kMostBytes.
   static Result<AnswerLock> read(const std::string& path);
@@ -79,7 +80,8 @@ class AnswerLock {
 
   // "answers.lock:7", the place of an entry.
   std::string place(const LockEntry& entry) const;
-  // NotFound: no entry for the task; which others the file has for this workload; and `fix`, the command that adds it.
+  // NotFound: no entry for the task; which others the file has for this workload; and `fix`, the command that
+  // adds it.
   Status missing(const LockedTask& task, std::string_view fix) const;
 
  private:

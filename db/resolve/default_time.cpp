@@ -13,7 +13,8 @@ std::optional<DefaultConfig> default_config(const Workload& workload, const Targ
 
 Status add_default_time(const Store& store, const Workload& workload, const Target& target,
                         std::string_view algorithms, TunedConfig& tuned) {
-  // A raced time is compared with the default's in the same race, a trial's with a trial's: never the one with the other.
+  // A raced time is compared with the default's in the same race, a trial's with a trial's: never the one
+  // with the other.
   if (tuned.default_time_ns > 0 || tuned.certified) return Status::ok();
   const std::optional<DefaultConfig> plain = default_config(workload, target, algorithms);
   if (!plain) return Status::ok();

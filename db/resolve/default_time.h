@@ -25,8 +25,8 @@ struct DefaultConfig {
 std::optional<DefaultConfig> default_config(const Workload& workload, const Target& target,
                                             std::string_view algorithms = {});
 
-// Fills default_time_ns and default_trial_id of an answer that no race certified. It takes the fastest correct,
-// uncut trial of the default config, whatever its job. Both stay empty if there is none.
+// Fills default_time_ns and default_trial_id of an answer that no race certified. It takes the fastest
+// correct, uncut trial of the default config, whatever its job. Both stay empty if there is none.
 Status add_default_time(const Store& store, const Workload& workload, const Target& target,
                         std::string_view algorithms, TunedConfig& tuned);
 

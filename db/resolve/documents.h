@@ -1,4 +1,5 @@
-// Documents that keys of workloads name by digest (templates/workload/key_document.h), kept in the database beside what was measured.
+// Documents that keys of workloads name by digest (templates/workload/key_document.h), kept in the database
+// beside what was measured.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,8 @@
 
 namespace tuner {
 
-// Stores the document that the key names, unless it is stored, or the key names none. NotFound: this process cannot find it.
+// Stores the document that the key names, unless it is stored, or the key names none. NotFound: this process
+// cannot find it.
 Status keep_document(Store& store, std::string_view workload_key);
 
 // While it lives, find_kernel() also looks in the store, which outlives it.

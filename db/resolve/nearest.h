@@ -40,8 +40,8 @@ double shape_distance(const TaskShape& a, const TaskShape& b, const VariantPredi
 std::vector<NearestCandidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
                                              const std::vector<ServingTemplate>& serving);
 // Returns the position of the candidate to use: of those that the predictor puts clearly ahead of the default
-// the one with the best score, else the default. `candidates` must not be empty: look at what candidates_for()
-// gave first.
+// the one with the best score, else the default. `candidates` must not be empty: look at what
+// candidates_for() gave first.
 size_t fastest_of(const std::vector<NearestCandidate>& candidates);
 
 }  // namespace tuner

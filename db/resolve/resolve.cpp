@@ -169,8 +169,8 @@ struct Resolver::Impl {
     return trial.record && trial.record->device_state.empty();
   }
 
-  // Whether this program can build the trial's config for the task: records of another program, or of a hand, may hold
-  // one that is in no space of ours. Asked once a trial, because it makes the space.
+  // Whether this program can build the trial's config for the task: records of another program, or of a hand,
+  // may hold one that is in no space of ours. Asked once a trial, because it makes the space.
   Status buildable(const TunedConfig& tuned, const Question& q) const {
     const std::lock_guard lock(mutex);
     const auto [at, fresh] = buildables.try_emplace({tuned.trial_id, q.asked.target}, Status::ok());
@@ -228,7 +228,8 @@ struct Resolver::Impl {
     return answer;
   }
 
-  // Null when nothing was learned. The newest document is asked for each time: one may be stored long after the last record.
+  // Null when nothing was learned. The newest document is asked for each time: one may be stored long after
+  // the last record.
   Result<std::shared_ptr<const Knowledge>> knowledge_of(std::string_view op, const Target& target) const {
     const Result<LearnedRow> row = store->learned(kPredictorKind, op, target.name());
     if (!row && row.status().code() != StatusCode::kNotFound) return row.status();

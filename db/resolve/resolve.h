@@ -59,8 +59,8 @@ struct Answer {
   std::string template_name;
   int template_version = 1;
   std::string config;
-  // What was measured of this config: for the task itself (exact; locked, if the database has it), or for the task
-  // it comes from (same-family).
+  // What was measured of this config: for the task itself (exact; locked, if the database has it), or for the
+  // task it comes from (same-family).
   std::optional<TunedConfig> tuned;
   std::string locked_at;  // "answers.lock:7"; empty unless locked
   // Speed as a fraction of what tuning this task would reach, with the range of 80 % of cases
@@ -108,8 +108,8 @@ struct ResolverOptions {
   // Fills fields that need all records of the task: TunedConfig::trials and outcomes of exact answers, and
   // the default's time if the race does not tell it.
   bool count_outcomes = false;
-  // Answers come from this file alone, which must outlive the resolver; the store only tells what was measured of
-  // them. Null: no file.
+  // Answers come from this file alone, which must outlive the resolver; the store only tells what was
+  // measured of them. Null: no file.
   const AnswerLock* lock = nullptr;
   // The command that adds an entry to it, for errors.
   std::string lock_fix = "tuner lock FILE -o answers.lock";
@@ -127,8 +127,8 @@ class Resolver {
   // `algorithms`: what the kernel may use, as in JobRow::Task; empty: any. `constants`: the kind of times to
   // rest on. Only exact answers know cold times; the other kinds, and tasks without constants, use warm
   // times, and the note says so. NotFound if no template serves the task (one line per template with its
-  // reason); otherwise there is always an answer. A damaged database is an error, never a default. With a lock file,
-  // errors are those of locked_answer() (locked.h).
+  // reason); otherwise there is always an answer. A damaged database is an error, never a default. With a
+  // lock file, errors are those of locked_answer() (locked.h).
   Result<Answer> resolve(const Workload& workload, const Target& target, std::string_view algorithms = {},
                          Constants constants = Constants::kWarm) const;
 

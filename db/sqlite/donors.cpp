@@ -30,8 +30,8 @@ Result<std::vector<TrialWithRecord>> SqliteStore::sample_records(const JobRow::T
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRankOfTask, {stored_task.task_id, until}));
     std::vector<RankedRecord> ranked;
     for (const SqlRow& row : rows)
-      ranked.push_back({std::get<std::string>(row[0]) != "ok", std::get<int64_t>(row[1]) != 0,
-                        std::get<double>(row[2]), std::get<int64_t>(row[3])});
+      ranked.push_back({std::get<std::string>(row[0]) != outcome_name(Outcome::kOk),
+                        std::get<int64_t>(row[1]) != 0, std::get<double>(row[2]), std::get<int64_t>(row[3])});
     for (const int64_t id : donor_sample(std::move(ranked), most)) {
       ASSIGN_OR_RETURN(const SqlRow row, c.one(kTrialOfRecord, {id}));
       if (row.empty())
@@ -72,8 +72,8 @@ Result<std::vector<ForeignRecord>> SqliteStore::sample_foreign(const ForeignTask
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kForeignRankOfTask, {task.id, until}));
     std::vector<RankedRecord> ranked;
     for (const SqlRow& row : rows)
-      ranked.push_back({std::get<std::string>(row[0]) != "ok", false, std::get<double>(row[1]),
-                        std::get<int64_t>(row[2])});
+      ranked.push_back({std::get<std::string>(row[0]) != outcome_name(Outcome::kOk), false,
+                        std::get<double>(row[1]), std::get<int64_t>(row[2])});
     std::vector<ForeignRecord> out;
     std::map<int64_t, Origin> origins;
     for (const int64_t id : donor_sample(std::move(ranked), most)) {

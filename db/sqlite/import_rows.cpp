@@ -54,8 +54,8 @@ class SqliteImporter final : public Importer {
     bool imported = false;
     // Of a job that import made of a pack: its trials by content.
     std::optional<std::unordered_map<int64_t, int64_t>> by_content;
-    // The trials that this import told of: number at home, number here. Two copies of a job that both went on have given one
-    // number to two trials, and a race means that of its own file.
+    // The trials that this import told of: number at home, number here. Two copies of a job that both went on
+    // have given one number to two trials, and a race means that of its own file.
     std::vector<std::pair<int64_t, int64_t>> told;
   };
 
@@ -308,8 +308,8 @@ class SqliteImporter final : public Importer {
     return in.record ? add_record(seq, in) : known();
   }
 
-  // --- races ---
-  // The id here of the trial that has that id at home; empty: it is not here, or the file has two of that number.
+  // --- races --- The id here of the trial that has that id at home; empty: it is not here, or the file has
+  // two of that number.
   Result<std::string> trial_here(JobHere& job, const std::string& home_id) {
     const Result<int64_t> home = trial_seq(home_id);
     if (!home) return std::string();

@@ -13,8 +13,8 @@ inline constexpr int64_t kApplicationId = 0x54554e52;  // "TUNR"
 extern const int64_t kSchemaVersion;
 
 // Turns version `from` into from + 1: runs `sql`, then the function if there is one. If you change schema.sql
-// or record_fields.h, add a step to kMigrations (migrate.cpp), and give store_migration_test.cpp a file of the
-// version before. Steps from versions that nobody has any more are removed, oldest first.
+// or record_fields.h, add a step to kMigrations (migrate.cpp), and give store_migration_test.cpp a file of
+// the version before. Steps from versions that nobody has any more are removed, oldest first.
 struct Migration {
   int64_t from;
   const char* sql = "";
@@ -30,7 +30,8 @@ struct SchemaPlan {
 };
 const SchemaPlan& current_schema();
 
-// Refuses a schema that is newer or older than what can be opened, or another program's database. Changes nothing.
+// Refuses a schema that is newer or older than what can be opened, or another program's database. Changes
+// nothing.
 Status refuse_foreign(Connection& connection, const SchemaPlan& plan);
 // For the writer: creates the tables of an empty file or migrates an older one, all or nothing. Refuses as
 // refuse_foreign() does.

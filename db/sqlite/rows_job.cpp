@@ -26,8 +26,8 @@ std::vector<JobRow::Task> tasks_from(const json& j, RowReader& reader) {
 // So its row has a mark behind the target, which rows of programs that know only warm times never have.
 constexpr std::string_view kColdMark = " constants=cold";
 
-// How a job measures, when it ends and what it goes before. All but the first part is left out where it says nothing: jobs of programs
-// that did not know it read alike.
+// How a job measures, when it ends and what it goes before. All but the first part is left out where it says
+// nothing: jobs of programs that did not know it read alike.
 constexpr char kStopBelow[] = "stop_below", kTimeLimit[] = "time_limit_s", kTimeUsed[] = "time_used_s",
                kPriority[] = "priority";
 void job_options_from(const json& j, RowReader& reader, JobRow& job) {

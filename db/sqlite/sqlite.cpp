@@ -103,7 +103,8 @@ Status Connection::error(std::string_view doing) {
       return invalid_argument(path_, ": is no database of this program, or damaged (", sqlite3_errmsg(db_),
                               "). Give another file ", how_a_database_is_given());
     case SQLITE_IOERR:
-      // SQLite calls only ENOSPC full. After a failed fsync nobody knows what is in the file; after a failed write, it does.
+      // SQLite calls only ENOSPC full. After a failed fsync nobody knows what is in the file; after a failed
+      // write, it does.
       if (const int cause = sqlite3_system_errno(db_);
           (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_TRUNCATE) &&
           (cause == EDQUOT || cause == EFBIG || cause == ENOSPC))

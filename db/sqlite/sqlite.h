@@ -48,8 +48,8 @@ class Connection {
   // Returns the first row; empty if there is none.
   Result<SqlRow> one(std::string_view sql, const SqlRow& parameters = {});
 
-  // Writes all of it, as it is at this moment, to a file that is not there yet. `after_pages`: how many are done, of how many.
-  // Aborted: it was stopped. What was written stays.
+  // Writes all of it, as it is at this moment, to a file that is not there yet. `after_pages`: how many are
+  // done, of how many. Aborted: it was stopped. What was written stays.
   Status copy_to(const std::string& path, const std::stop_token& stop,
                  const std::function<void(int64_t, int64_t)>& after_pages);
 

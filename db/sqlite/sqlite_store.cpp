@@ -74,8 +74,8 @@ Status check_kind(const std::string& path) {
   return Status::ok();
 }
 
-// A database that a program has open keeps what is new in its log, at first also its tables. Bytes 18 and 19 of the header say that
-// there is a log (2); without it, a file without tables is what was left of a copy.
+// A database that a program has open keeps what is new in its log, at first also its tables. Bytes 18 and 19
+// of the header say that there is a log (2); without it, a file without tables is what was left of a copy.
 Status refuse_without_log(Connection& connection, const std::string& real) {
   std::string header(20, 0);
   if (!std::ifstream(real, std::ios::binary).read(header.data(), std::ssize(header)) || header[18] != 2)

@@ -1,6 +1,6 @@
 // SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
-// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp, distrust.cpp,
-// import_rows.cpp, export_rows.cpp and integrity.cpp.
+// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp,
+// distrust.cpp, import_rows.cpp, export_rows.cpp and integrity.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
 // behind one mutex and with group commit, does all writes and checkpoints, with synchronous=FULL. (Debian
@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "db/exchange/exchange_store.h"
-#include "db/writer_lock.h"
 #include "db/sqlite/rows.h"
 #include "db/sqlite/sqlite.h"
 #include "db/sqlite/writer.h"
 #include "db/store.h"
 #include "db/task_view.h"
+#include "db/writer_lock.h"
 
 namespace tuner::db {
 

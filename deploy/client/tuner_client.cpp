@@ -213,7 +213,8 @@ struct Client::Connection {
     }
   }
 
-  // The daemon reads job files: there is one reader of them, which says what is wrong in the same words everywhere.
+  // The daemon reads job files: there is one reader of them, which says what is wrong in the same words
+  // everywhere.
   std::vector<v1::SubmitRequest> read(const JobFile& job, const std::string& target,
                                       const Deadline& deadline) const {
     v1::ReadJobFileRequest request;
@@ -224,7 +225,8 @@ struct Client::Connection {
     return {reply.jobs().begin(), reply.jobs().end()};
   }
 
-  // One connection's worth of events. What the stream ended with; `go_on` is false when the caller has enough.
+  // One connection's worth of events. What the stream ended with; `go_on` is false when the caller has
+  // enough.
   grpc::Status follow(const v1::WatchRequest& request, const Deadline& deadline,
                       const std::function<bool(const v1::JobEvent&)>& take, bool& go_on) const {
     grpc::ClientContext context;

@@ -6,14 +6,14 @@
 ///   for (const tuner::client::Answer& answer : daemon.query(tuner::client::read_file("conv2d.json")))
 ///     std::cout << answer.workload << ": " << answer.config << ", " << answer.time_ns << " ns\n";
 ///
-/// Needs C++17 and nothing but the standard library; link with tuner::tuner_client (find_package(tuner COMPONENTS
-/// client)). The Python client (deploy/python) has the same names.
+/// Needs C++17 and nothing but the standard library; link with tuner::tuner_client (find_package(tuner
+/// COMPONENTS client)). The Python client (deploy/python) has the same names.
 ///
-/// Deadlines. Every call ends: after its own time limit, else after that of the client. A time limit that is over says
-/// nothing of the job: what was submitted goes on in the daemon.
+/// Deadlines. Every call ends: after its own time limit, else after that of the client. A time limit that is
+/// over says nothing of the job: what was submitted goes on in the daemon.
 ///
-/// Retries. A call that breaks is made again until its time limit. That never makes a second job, because a submit
-/// carries a request id; watch() comes back where it was, without losing an event.
+/// Retries. A call that breaks is made again until its time limit. That never makes a second job, because a
+/// submit carries a request id; watch() comes back where it was, without losing an event.
 ///
 /// Farms of several hosts. What `tuner admin token` writes is given in place of an address:
 /// Client("alice.credentials"). The connection is then encrypted, and both sides know each other.
@@ -60,8 +60,8 @@ class TUNER_CLIENT_API DeadlineExceeded : public Error {
 class TUNER_CLIENT_API Refused : public Error {
   using Error::Error;
 };
-/// The daemon does not know who calls, or this caller may not: the token has ended, was revoked, lacks the role. The
-/// text says which. Ask the farm's administrator for other credentials.
+/// The daemon does not know who calls, or this caller may not: the token has ended, was revoked, lacks the
+/// role. The text says which. Ask the farm's administrator for other credentials.
 class TUNER_CLIENT_API Denied : public Error {
   using Error::Error;
 };
@@ -154,19 +154,21 @@ struct WatchOptions {
 
 class TUNER_CLIENT_API Client {
  public:
-  /// `daemon`: HOST:PORT, unix:/path, or a credentials file as `tuner admin token` writes it, which says where the daemon
-  /// is and by what right it is called (TLS); dialled by the first call. `timeout_s`: of each call that does not say
-  /// otherwise. InvalidRequest when it is not above 0, or the file cannot be read.
+  /// `daemon`: HOST:PORT, unix:/path, or a credentials file as `tuner admin token` writes it, which says
+  /// where the daemon is and by what right it is called (TLS); dialled by the first call. `timeout_s`: of
+  /// each call that does not say otherwise. InvalidRequest when it is not above 0, or the file cannot be
+  /// read.
   explicit Client(const std::string& daemon = "127.0.0.1:7070", double timeout_s = 30);
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  /// Returns at once, with one job for each set of entries that is searched and measured alike. The same search again
-  /// continues the stored job up to `trials`.
+  /// Returns at once, with one job for each set of entries that is searched and measured alike. The same
+  /// search again continues the stored job up to `trials`.
   std::vector<Job> submit(const JobFile& job, const SubmitOptions& options = {}) const;
 
-  /// Calls `on_event` for the job's events after `after_seq`, then live until the job ends or `on_event` returns false.
+  /// Calls `on_event` for the job's events after `after_seq`, then live until the job ends or `on_event`
+  /// returns false.
   void watch(const std::string& job_id, const std::function<bool(const Event&)>& on_event,
              const WatchOptions& options = {}) const;
 

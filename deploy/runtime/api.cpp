@@ -304,9 +304,12 @@ tuner_code tuner_get_operand(const tuner_function* function, int32_t index, tune
       return invalid_argument("tuner_get_operand: expected an index from 0 to ", operands.size() - 1,
                               ", found ", index);
     const auto& o = operands[static_cast<size_t>(index)];
-    *operand = {
-        o.name.c_str(), o.role.c_str(), dtype_name(o.dtype).data(), static_cast<int32_t>(o.shape.size()),
-        o.shape.data(), o.bytes};
+    *operand = {o.name.c_str(),
+                buffer_role_name(o.role).data(),
+                dtype_name(o.dtype).data(),
+                static_cast<int32_t>(o.shape.size()),
+                o.shape.data(),
+                o.bytes};
     return Status::ok();
   });
 }

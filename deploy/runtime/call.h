@@ -1,4 +1,5 @@
-// What every function of the C API does with errors: a code for the caller, a line for tuner_last_error(), no exception.
+// What every function of the C API does with errors: a code for the caller, a line for tuner_last_error(), no
+// exception.
 #pragma once
 
 #include <exception>

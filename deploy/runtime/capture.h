@@ -46,8 +46,8 @@ class Capture {
 
   // `calls` grows with every run. A workload that is asked for but never run counts as one use.
   void asked(const Workload& workload, const std::string& target, const Calls& calls);
-  // OK if the file can be written now: there is none, or a job file that may be replaced. Else the reason, which is
-  // also reported.
+  // OK if the file can be written now: there is none, or a job file that may be replaced. Else the reason,
+  // which is also reported.
   Status check();
   // Adds new counts to the file. Failed: the reason; the counts are kept for the next attempt.
   Status flush();

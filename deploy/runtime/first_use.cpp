@@ -40,8 +40,8 @@ class RaceData {
     constexpr uint64_t kSeed = 20'261'127;
     for (size_t i = 0; i < f.operands().size(); ++i) {
       const Function::Operand& o = f.operands()[i];
-      AlignedBuffer& buffer = given_.emplace_back(o.role == "output" ? 0 : o.bytes);
-      if (o.role == "output") continue;
+      AlignedBuffer& buffer = given_.emplace_back(o.role == BufferRole::kOutput ? 0 : o.bytes);
+      if (o.role == BufferRole::kOutput) continue;
       const int64_t elements = o.bytes / dtype_bytes(o.dtype);
       std::vector<float> values = random_values(kSeed, static_cast<int>(i), elements, o.dtype);
       const float factor = drawn_factor(workload, o.name);
@@ -51,9 +51,8 @@ class RaceData {
     for (const bool of_kernel : {false, true}) {
       std::vector<void*>& pointers = pointers_[of_kernel];
       for (size_t i = 0; i < given_.size(); ++i) {
-        const bool is_result = is_result_role(f.operands()[i].role);
-        pointers.push_back(is_result ? results_.emplace_back(f.operands()[i].bytes).data()
-                                     : given_[i].data());
+        const bool written = is_result(f.operands()[i].role);
+        pointers.push_back(written ? results_.emplace_back(f.operands()[i].bytes).data() : given_[i].data());
       }
     }
   }
@@ -67,8 +66,8 @@ class RaceData {
       for (size_t i = 0; i < given_.size(); ++i) {
         const Function::Operand& o = f.operands()[i];
         const auto bytes = static_cast<size_t>(o.bytes);
-        if (o.role == "inout") std::memcpy(pointers_[of_kernel][i], given_[i].data(), bytes);
-        if (o.role == "output") std::memset(pointers_[of_kernel][i], kPoison, bytes);
+        if (o.role == BufferRole::kInOut) std::memcpy(pointers_[of_kernel][i], given_[i].data(), bytes);
+        if (o.role == BufferRole::kOutput) std::memset(pointers_[of_kernel][i], kPoison, bytes);
       }
   }
 
@@ -76,7 +75,7 @@ class RaceData {
   std::string difference(const Function& f, const Tolerance& tolerance) const {
     for (size_t i = 0; i < given_.size(); ++i) {
       const Function::Operand& o = f.operands()[i];
-      if (!is_result_role(o.role)) continue;
+      if (!is_result(o.role)) continue;
       if (std::string found = difference(o, pointers_[1][i], pointers_[0][i], tolerance); !found.empty())
         return found;
     }

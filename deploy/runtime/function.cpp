@@ -22,7 +22,7 @@ Result<std::shared_ptr<const Function>> Function::make(const Workload& workload,
   f->choice_ = std::move(choice);
   f->pool_ = std::move(pool);
   for (const Buffer& b : workload.compute().args) {
-    f->operands_.push_back({b->name, std::string(buffer_role_name(b->role)), b->dtype, b->shape, b->bytes()});
+    f->operands_.push_back({b->name, b->role, b->dtype, b->shape, b->bytes()});
     f->has_constants_ = f->has_constants_ || b->role == BufferRole::kConstant;
   }
   RETURN_IF_ERROR(f->map_arguments());
@@ -44,16 +44,16 @@ Status Function::map_arguments() {
     if (operand < 0) return refuse(arg, "is no operand");
     const Operand& o = operands_[static_cast<size_t>(operand)];
     if (o.bytes != arg.bytes || o.dtype != arg.dtype ||
-        ((is_result_role(o.role) || arg.is_result()) && o.role != arg.role))
+        ((is_result(o.role) || arg.is_result()) && o.role != arg.role))
       return refuse(arg, "is not that operand");
     return Status::ok();
   };
   for (const ArgInfo& arg : m.args) {
-    arg_operand_.push_back(arg.role == "packed" ? -1 : operand_named(arg.name));
-    if (arg.role != "packed") RETURN_IF_ERROR(check(arg, arg_operand_.back()));
+    arg_operand_.push_back(arg.role == BufferRole::kPacked ? -1 : operand_named(arg.name));
+    if (arg.role != BufferRole::kPacked) RETURN_IF_ERROR(check(arg, arg_operand_.back()));
   }
   for (const ArgInfo& arg : m.pack_args) {
-    const bool packed = arg.role == "packed";
+    const bool packed = arg.role == BufferRole::kPacked;
     const auto of_kernel = std::ranges::find(m.args, arg.name, &ArgInfo::name);
     if (packed && (of_kernel == m.args.end() || of_kernel->bytes != arg.bytes))
       return refuse(arg, "is packed for no argument");
@@ -62,7 +62,7 @@ Status Function::map_arguments() {
     if (!packed) RETURN_IF_ERROR(check(arg, pack_operand_.back()));
   }
   for (size_t i = 0; i < m.args.size(); ++i)
-    if (m.args[i].role == "packed" &&
+    if (m.args[i].role == BufferRole::kPacked &&
         std::ranges::find(packed_arg_, static_cast<int>(i)) == packed_arg_.end())
       return refuse(m.args[i], "is packed by no entry");
   return Status::ok();
@@ -71,7 +71,7 @@ Status Function::map_arguments() {
 Result<std::unique_ptr<Packed>> Function::pack(const void* const* operands) const {
   const Manifest& m = choice_.kernel.manifest();
   for (size_t i = 0; i < operands_.size(); ++i)
-    if (operands_[i].role == "constant" && operands[i] == nullptr)
+    if (operands_[i].role == BufferRole::kConstant && operands[i] == nullptr)
       return invalid_argument("operand ", i, " (", operands_[i].name, "): expected the constant's ",
                               operands_[i].bytes, " bytes, found NULL");
   auto packed = std::make_unique<Packed>(*this);
@@ -83,7 +83,7 @@ Result<std::unique_ptr<Packed>> Function::pack(const void* const* operands) cons
     return buffer;
   };
   for (size_t i = 0; i < m.args.size(); ++i)
-    if (arg_operand_[i] >= 0 && operands_[static_cast<size_t>(arg_operand_[i])].role == "constant")
+    if (arg_operand_[i] >= 0 && operands_[static_cast<size_t>(arg_operand_[i])].role == BufferRole::kConstant)
       packed->of_args_[i] = copy(arg_operand_[i]);
   if (m.pack_args.empty()) return packed;
 
@@ -110,15 +110,15 @@ Status Function::check(void* const* operands) const {
   const auto end = [&](size_t i) { return begin(i) + static_cast<uintptr_t>(operands_[i].bytes); };
   for (size_t i = 0; i < operands_.size(); ++i) {
     const Operand& o = operands_[i];
-    if (o.role == "constant") continue;
+    if (o.role == BufferRole::kConstant) continue;
     if (operands[i] == nullptr)
       return invalid_argument("operand ", i, " (", o.name, "): expected ", o.bytes, " bytes, found NULL");
     if (!aligned(operands[i]))
       return invalid_argument("operand ", i, " (", o.name, "): expected an address that is a multiple of ",
                               kAlignment, " (tuner_allocate gives such), found ", operands[i]);
-    if (!is_result_role(o.role)) continue;
+    if (!is_result(o.role)) continue;
     for (size_t j = 0; j < operands_.size(); ++j)
-      if (j != i && operands_[j].role != "constant" && begin(i) < end(j) && begin(j) < end(i))
+      if (j != i && operands_[j].role != BufferRole::kConstant && begin(i) < end(j) && begin(j) < end(i))
         return invalid_argument("operand ", i, " (", o.name, ") overlaps operand ", j, " (",
                                 operands_[j].name, "): an output needs memory of its own");
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/buffer_role.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/kernel.h"
 #include "deploy/runtime/pools.h"
@@ -23,8 +24,8 @@ struct Choice {
   std::string template_name, config, algorithm;
   std::string note;  // for people; empty when exact or locked
   bool compiled = false;
-  // What its first use on this machine showed: verdict_name(), or "default" where it has the default config anyway;
-  // empty: nobody asked. Times of a call; 0: not timed.
+  // What its first use on this machine showed: verdict_name(), or "default" where it has the default config
+  // anyway; empty: nobody asked. Times of a call; 0: not timed.
   std::string verdict;
   double raced_ns = 0, raced_default_ns = 0;
 };
@@ -51,7 +52,7 @@ class Function {
 
   struct Operand {
     std::string name;
-    std::string role;  // input | constant | output | inout
+    BufferRole role = BufferRole::kInput;  // as ArgInfo
     DType dtype;
     std::vector<int64_t> shape;
     int64_t bytes;
@@ -83,8 +84,8 @@ class Function {
   // The operand behind each argument of the kernel, and of the packing entry; -1 where the argument is
   // packed.
   std::vector<int> arg_operand_, pack_operand_;
-  std::vector<int>
-      packed_arg_;  // for each argument of the packing entry: the kernel argument it packs; -1: none
+  // For each argument of the packing entry: the kernel argument it packs; -1: none.
+  std::vector<int> packed_arg_;
   std::shared_ptr<std::atomic<uint64_t>> calls_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 

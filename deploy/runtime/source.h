@@ -32,8 +32,9 @@ class Source {
 
   // Returns the kernel for a workload. NotFound: none that runs here. Any thread may call it.
   virtual Result<Choice> choose(const Workload& workload) const = 0;
-  // Returns the kernel of the workload's default config, for the target of `chosen`, which choose() returned. Nothing:
-  // `chosen` has that config itself. NotFound: it is not there, and cannot be compiled. Any thread may call it.
+  // Returns the kernel of the workload's default config, for the target of `chosen`, which choose() returned.
+  // Nothing: `chosen` has that config itself. NotFound: it is not there, and cannot be compiled. Any thread
+  // may call it.
   virtual Result<std::optional<Choice>> default_for(const Workload& workload, const Choice& chosen) const = 0;
   // Returns the canonical target of this source; empty for a bundle that takes any.
   virtual std::string target() const = 0;

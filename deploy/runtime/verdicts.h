@@ -3,8 +3,8 @@
 //   DIR/verdicts/SHA256          named by what was raced and where; text, with that inside
 //   DIR/verdicts/SHA256.lock     held by the process that races
 //
-// Several processes and threads may use a folder: files appear whole, and one that is damaged counts as missing.
-// Nothing is ever removed. The folder may be deleted at any time: kernels are then raced again.
+// Several processes and threads may use a folder: files appear whole, and one that is damaged counts as
+// missing. Nothing is ever removed. The folder may be deleted at any time: kernels are then raced again.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,8 @@
 
 namespace tuner::runtime {
 
-// What a verdict is about: the two kernels, and the machine. Another compiler, config or microcode is another one.
+// What a verdict is about: the two kernels, and the machine. Another compiler, config or microcode is another
+// one.
 std::string verdict_subject(const Function& kernel, const Function& plain, const std::string& hardware);
 
 class Verdicts {
@@ -25,8 +26,9 @@ class Verdicts {
   explicit Verdicts(const std::string& directory)
       : directory_(directory.empty() ? "" : directory + "/verdicts") {}
 
-  // Returns the kept verdict; else what `race` returns, which is then kept. While another process races the same, waits
-  // `patience` at most, and then returns undecided, which is not kept. What cannot be written is not kept either.
+  // Returns the kept verdict; else what `race` returns, which is then kept. While another process races the
+  // same, waits `patience` at most, and then returns undecided, which is not kept. What cannot be written is
+  // not kept either.
   FirstUse of(const std::string& subject, const std::function<FirstUse()>& race,
               std::chrono::milliseconds patience = std::chrono::seconds(5)) const;
 

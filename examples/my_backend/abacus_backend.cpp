@@ -1,8 +1,9 @@
 // The back end of the device: scheduled Programs become its instructions, as text.
 //
 // After lower() a Program that it takes consists of serial loops around vectorized ones of exactly LANES
-// iterations, each over one store. Register buffers are the machine's registers; a vector of one is a register.
-// Everything else is refused with InvalidConfig, as a real compiler refuses what its device cannot do.
+// iterations, each over one store. Register buffers are the machine's registers; a vector of one is a
+// register. Everything else is refused with InvalidConfig, as a real compiler refuses what its device cannot
+// do.
 #include "compiler_core/backend.h"
 
 #include <algorithm>
@@ -216,8 +217,8 @@ class Emitter {
     return found;
   }
 
-  // In the order of the loops: the same Program is the same text in every process, or nobody could tell whether
-  // what is shipped is what was measured.
+  // In the order of the loops: the same Program is the same text in every process, or nobody could tell
+  // whether what is shipped is what was measured.
   Result<std::string> address(const Affine& at) const {
     for (const auto& [var, coefficient] : at.coefficients)
       if (coefficient != 0 && std::find(loops_.begin(), loops_.end(), var) == loops_.end())

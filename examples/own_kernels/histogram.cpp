@@ -1,4 +1,5 @@
-// How often each value of 8 bits occurs. Several tables keep equal neighbours from waiting for each other: see histogram.json.
+// How often each value of 8 bits occurs. Several tables keep equal neighbours from waiting for each other:
+// see histogram.json.
 #include <cstdint>
 #include <cstring>
 

@@ -1,4 +1,5 @@
-// y = A * x for a sparse matrix whose rows all have `width` elements (ELLPACK), column by column: see spmv.json.
+// y = A * x for a sparse matrix whose rows all have `width` elements (ELLPACK), column by column: see
+// spmv.json.
 #include <cstdint>
 
 #ifndef ROWS

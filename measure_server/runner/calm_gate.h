@@ -1,13 +1,15 @@
 // CalmGate: counts only those calls of a kernel that had the core to themselves. It times pulses (pulse.h)
-// before and after each slice of calls, and asks the kernel of the system how often it took the core away since the slice
-// before. A slice beside slow pulses, or one that lost the core, is repeated, as long as patience lasts.
+// before and after each slice of calls, and asks the kernel of the system how often it took the core away
+// since the slice before. A slice beside slow pulses, or one that lost the core, is repeated, as long as
+// patience lasts.
 //
 // A clock is steady: pulses taken at one moment agree within a percent. Someone who computes on the core's
 // other hardware thread doubles them; someone who waits for memory there scatters them by tens of percent. So
 // a moment is calm when three pulses in a row are as fast as the fastest of the last milliseconds, and those
-// are no slower than clock changes explain. Somebody who shares the core by turns shows in no pulse: he waits while we
-// run. On two cores with two compilers and a program that streams through memory, half of the samples of a millisecond took 1.5 to
-// 5 times as long, all between calm pulses; the involuntary context switches tell of every one.
+// are no slower than clock changes explain. Somebody who shares the core by turns shows in no pulse: he waits
+// while we run. On two cores with two compilers and a program that streams through memory, half of the
+// samples of a millisecond took 1.5 to 5 times as long, all between calm pulses; the involuntary context
+// switches tell of every one.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +23,8 @@ namespace tuner {
 class CalmGate {
  public:
   // `calm_ns`: time of an undisturbed pulse; 0: not known. `pulse`: takes a pulse on every thread that the
-  // kernel uses and returns its nanoseconds; 0: there are no pulses here. `switches`: how often those threads have
-  // lost their core to somebody else so far; asked once per slice, between timed calls. Null: not known.
+  // kernel uses and returns its nanoseconds; 0: there are no pulses here. `switches`: how often those threads
+  // have lost their core to somebody else so far; asked once per slice, between timed calls. Null: not known.
   CalmGate(double calm_ns, std::function<double()> pulse, std::function<int64_t()> switches = nullptr);
 
   // Sets how much time may be spent on repeating disturbed slices, from now on, before they count.

@@ -142,8 +142,8 @@ class Child {
     return last();
   }
 
-  // Our own hands on all operands come first, and every thread is awake: what is compared with the timed calls
-  // is the work, not the way from memory.
+  // Our own hands on all operands come first, and every thread is awake: what is compared with the timed
+  // calls is the work, not the way from memory.
   bool prove(bool timing_goes_on) {
     proved_ = true;
     const uint32_t set = report_.inputs;
@@ -174,7 +174,8 @@ class Child {
     return true;
   }
 
-  // Timed calls add to what an inout holds, again and again, unless it is restored: no answer that could be checked. One call more is.
+  // Timed calls add to what an inout holds, again and again, unless it is restored: no answer that could be
+  // checked. One call more is.
   bool settle() {
     if (answers_.empty()) return true;
     poison();
@@ -220,8 +221,8 @@ class Child {
     return by_name_.emplace(info.name, *std::move(buffer)).first->second.data();
   }
 
-  // The inputs of this set take the place of those of the timed calls. Those are kept if they are needed again: a page that
-  // moves costs as much as one that is new.
+  // The inputs of this set take the place of those of the timed calls. Those are kept if they are needed
+  // again: a page that moves costs as much as one that is new.
   bool show_inputs(uint32_t set, bool keep) {
     if (set == 0 || set > others_.size()) return true;
     for (auto& [name, buffer] : others_[set - 1]) {
@@ -287,7 +288,8 @@ class Child {
     return (status.is_ok() || setup_failed(status.message())) && map_others();
   }
 
-  // The system's libraries that it needs come in while the host's files can be seen. OpenMP's takes as many threads as the target has.
+  // The system's libraries that it needs come in while the host's files can be seen. OpenMP's takes as many
+  // threads as the target has.
   bool load_libraries() {
     if (!m_.libraries.empty()) ::setenv("OMP_NUM_THREADS", std::to_string(m_.threads).c_str(), 1);
     for (const std::string& library : m_.libraries)
@@ -358,14 +360,14 @@ class Child {
   std::vector<std::pair<const void*, int64_t>> constants() const {
     std::vector<std::pair<const void*, int64_t>> found;
     for (size_t i = 0; i < m_.args.size(); ++i)
-      if (m_.args[i].role == "constant" || m_.args[i].role == "packed")
+      if (m_.args[i].role == BufferRole::kConstant || m_.args[i].role == BufferRole::kPacked)
         found.emplace_back(last_args_[i], m_.args[i].bytes);
     return found;
   }
 
   // A few elements of the outputs become what they surely are not; calls must write them again. Where, nobody
-  // knows: a kernel that returns when the answer seems to be there would have to look at all of it. Elements of an
-  // inout become what they were before the first run; the call has to make of them what that run made.
+  // knows: a kernel that returns when the answer seems to be there would have to look at all of it. Elements
+  // of an inout become what they were before the first run; the call has to make of them what that run made.
   void set_spots() {
     constexpr int kSpots = 4, kSpotsBesideThreads = 1;
     spots_.clear();
@@ -513,8 +515,8 @@ class Child {
     return true;
   }
 
-  // Where the parent wants it, the turn ends between two samples; the rest follows in the next one, which warms
-  // up first. A slow kernel has no time for that.
+  // Where the parent wants it, the turn ends between two samples; the rest follows in the next one, which
+  // warms up first. A slow kernel has no time for that.
   bool pause(const SamplingOptions& options, const TakeSample& take) {
     constexpr double kSlowNs = 1e7;
     if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
@@ -540,8 +542,9 @@ class Child {
     report_.cpu_ns[report_.samples++] = s.cpu_ns / calls;
   }
 
-  // A turn warms up first: others have pushed the operands out of the caches. The first time, that says how many calls fill a
-  // sample. Then come the samples with warm constants, then those with cold ones; one kind ranks, the other is information.
+  // A turn warms up first: others have pushed the operands out of the caches. The first time, that says how
+  // many calls fill a sample. Then come the samples with warm constants, then those with cold ones; one kind
+  // ranks, the other is information.
   bool time_turn() {
     const double fill_ns = plan_.fill_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
@@ -575,7 +578,8 @@ class Child {
     return settle();
   }
 
-  // An element of an output that was changed, and what it was made; of an inout what a call has to make of it.
+  // An element of an output that was changed, and what it was made; of an inout what a call has to make of
+  // it.
   struct Spot {
     size_t arg = 0;
     unsigned char* at = nullptr;
@@ -597,13 +601,14 @@ class Child {
   std::minstd_rand random_;  // a few nanoseconds a number
   std::vector<Spot> spots_;
   std::vector<size_t> outputs_;  // arguments that are outputs
-  // Of each inout, by its place: what it holds before a call that is checked, and what the first run made of that.
+  // Of each inout, by its place: what it holds before a call that is checked, and what the first run made of
+  // that.
   std::map<size_t, GuardedBuffer> before_;
   std::map<size_t, std::vector<char>> answers_;
   std::map<std::string, GuardedBuffer> by_name_;
   std::vector<std::map<std::string, GuardedBuffer>> others_;  // the inputs of each further set
-  std::vector<std::pair<const GuardedBuffer*, void*>>
-      aside_;  // inputs of the timed calls while others are shown
+  // Inputs of the timed calls while others are shown.
+  std::vector<std::pair<const GuardedBuffer*, void*>> aside_;
   GuardedBuffer workspace_;
   std::vector<void*> first_args_, last_args_, pack_args_;
   std::vector<std::pair<const void*, int64_t>> constants_;  // with their sizes

@@ -23,8 +23,9 @@ const char* phase_name(Phase phase);
 // once, into the first outputs.
 enum class TurnCommand : uint32_t {
   kSample,  // take samples, until all are there or a pause is wanted; in a race those of a turn
-  kFinish,  // one call on inputs that the candidate has not seen, into the first outputs; what samples are left;
-            // one call more, into the last outputs
+  // One call on inputs that the candidate has not seen, into the first outputs; what samples are left; one
+  // call more, into the last outputs.
+  kFinish,
 };
 
 // Shared by the child and its parent, in a GuardedBuffer of its own. The parent writes what a turn is about;
@@ -32,8 +33,8 @@ enum class TurnCommand : uint32_t {
 struct CandidateReport {
   static constexpr uint32_t kMaxSamples = 1000;
 
-  // The parent's: what to do, with which inputs in kFinish (0: those of the timed calls), and whether to pause
-  // before the next sample.
+  // The parent's: what to do, with which inputs in kFinish (0: those of the timed calls), and whether to
+  // pause before the next sample.
   TurnCommand command;
   uint32_t inputs, pause;
 
@@ -108,7 +109,8 @@ void end_turn(CandidateReport& report);
 // The byte that fills outputs before a run: NaN in every float type, and an unlikely answer in integers.
 inline unsigned char poison_byte(DType t) { return is_float(t) ? 0xFF : 0xA7; }
 
-// Makes an output ready for a call whose answer is checked: poisons it, or fills in `before`, what an inout holds.
+// Makes an output ready for a call whose answer is checked: poisons it, or fills in `before`, what an inout
+// holds.
 void make_ready(const GuardedBuffer& output, const ArgInfo& arg, const void* before);
 
 // Never returns: the parent ends the process.

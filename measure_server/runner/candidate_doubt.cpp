@@ -60,13 +60,13 @@ std::string CandidateRun::clock_doubt() const {
              " for its timed calls, the processor's counter ", rounded_ms(by_counter_ns));
 }
 
-// Why its times cannot be what its calls took; empty: they may be. CPU time is the same whoever asks the kernel
-// for it, however busy the machine is; so a clock that was tampered with shows. And one call on inputs that it
-// had not seen has to take about as long as those that were timed: what is more than that by far was not done
-// there. A neighbour on the core and cold caches slow a single call, by less than this. Threads of a pool spin
-// for a while after a loop, and while they wait for one that the system stopped, so several are known less well.
-// A race has one try. An emulator spends CPU time of its own, on translating code when it first runs: its times are
-// those of no machine, and nobody gains by changing them.
+// Why its times cannot be what its calls took; empty: they may be. CPU time is the same whoever asks the
+// kernel for it, however busy the machine is; so a clock that was tampered with shows. And one call on inputs
+// that it had not seen has to take about as long as those that were timed: what is more than that by far was
+// not done there. A neighbour on the core and cold caches slow a single call, by less than this. Threads of a
+// pool spin for a while after a loop, and while they wait for one that the system stopped, so several are
+// known less well. A race has one try. An emulator spends CPU time of its own, on translating code when it
+// first runs: its times are those of no machine, and nobody gains by changing them.
 std::string CandidateRun::doubt() const {
   if (is_emulated_process()) return "";
   const bool alone = artifact_.manifest.threads <= 1;

@@ -71,7 +71,7 @@ uint64_t CandidateRun::unforeseeable_seed() {
 RunReply CandidateRun::run() {
   const Status status = prepare();
   if (!status.is_ok()) return trouble(status.message());
-  if (!reply_.outcome.empty()) return reply_;
+  if (reply_.outcome) return reply_;
   const bool memory = feels_memory();
   if (memory) reply_.memory_before_ns = recent_memory_sentinel_on(r_.cpus);
   reply_.sentinel_before_ns = recent_sentinel_on(r_.cpus);
@@ -88,12 +88,13 @@ RunReply CandidateRun::run() {
 
 Status CandidateRun::begin(int samples, int others) {
   RETURN_IF_ERROR(prepare());
-  if (!reply_.outcome.empty()) return Status::ok();
+  if (reply_.outcome) return Status::ok();
   in_race_ = plan_.in_race = true;
   plan_.samples_of_turn = samples;
   plan_.others_of_turn = others;
-  // What others leave of a shared cache changes from call to call. Of 33 MB of weights in 32 MB single calls took 2.1 to 2.5 ms,
-  // and processes with nine of them scattered so much that two races of three were not certified.
+  // What others leave of a shared cache changes from call to call. Of 33 MB of weights in 32 MB single calls
+  // took 2.1 to 2.5 ms, and processes with nine of them scattered so much that two races of three were not
+  // certified.
   constexpr double kLongerBesideMemory = 4;
   plan_.fill_ms = r_.min_repeat_ms * (feels_memory() ? kLongerBesideMemory : 1);
   return fork_child();
@@ -122,7 +123,7 @@ bool CandidateRun::turn_was_calm() const { return plan_.report->disturbed == 0; 
 
 RunReply CandidateRun::finish() {
   if (child_ >= 0) {
-    if (reply_.outcome.empty()) finish_turn();
+    if (!reply_.outcome) finish_turn();
     reap();
     judge();
     reply_.run_ms = ms_since(begun_);
@@ -130,8 +131,8 @@ RunReply CandidateRun::finish() {
   return reply_;
 }
 
-// A trial. Between the turns the child stands still, and what it wrote is looked at. In every other run, which is
-// drawn, the first turn ends in the midst of sampling, at a moment that is drawn, too.
+// A trial. Between the turns the child stands still, and what it wrote is looked at. In every other run,
+// which is drawn, the first turn ends in the midst of sampling, at a moment that is drawn, too.
 void CandidateRun::conduct() {
   constexpr uint64_t kLongestMs = 8;
   may_pause_ = random_() % 2 == 0;
@@ -184,8 +185,9 @@ bool CandidateRun::turn(TurnCommand command) {
   return !over_ && !must_end();
 }
 
-// What a fork costs differs from machine to machine by more than a kernel takes. The child says it, before its first turn: nothing
-// of the candidate has run. From outside, the clock of a process that runs is up to a tick late.
+// What a fork costs differs from machine to machine by more than a kernel takes. The child says it, before
+// its first turn: nothing of the candidate has run. From outside, the clock of a process that runs is up to a
+// tick late.
 bool CandidateRun::child_arrives() {
   while (std::atomic_ref(plan_.report->arrived).load() == 0) {
     if (must_end()) return false;
@@ -214,9 +216,9 @@ RunReply CandidateRun::trouble(const std::string& why) const {
   return r;
 }
 
-void CandidateRun::outcome(const char* name, const std::string& message) {
-  if (!reply_.outcome.empty()) return;
-  reply_.outcome = name;
+void CandidateRun::end_with(Outcome outcome, const std::string& message) {
+  if (reply_.outcome) return;
+  reply_.outcome = outcome;
   reply_.message = message;
 }
 
@@ -224,8 +226,8 @@ void CandidateRun::outcome(const char* name, const std::string& message) {
 Status CandidateRun::prepare() {
   const Manifest& m = artifact_.manifest;
   if (m.abi_version != TUNER_ABI_VERSION) {
-    outcome("build_error", str("artifact ", r_.digest, " has kernel ABI ", m.abi_version,
-                               ", this runner runs ABI ", TUNER_ABI_VERSION));
+    end_with(Outcome::kBuildError, str("artifact ", r_.digest, " has kernel ABI ", m.abi_version,
+                                       ", this runner runs ABI ", TUNER_ABI_VERSION));
     return Status::ok();
   }
   int64_t needed = m.workspace_bytes + m.threads * m.workspace_bytes_per_thread;
@@ -234,8 +236,8 @@ Status CandidateRun::prepare() {
       if (__builtin_add_overflow(needed, a.bytes, &needed) || a.bytes < 0)
         return failed("manifest: impossible size of ", a.name);
   if (needed > r_.memory_limit_bytes) {
-    outcome("out_of_memory", str("operands and workspace take ", gib_text(needed), ", limit ",
-                                 gib_text(r_.memory_limit_bytes)));
+    end_with(Outcome::kOutOfMemory, str("operands and workspace take ", gib_text(needed), ", limit ",
+                                        gib_text(r_.memory_limit_bytes)));
     return Status::ok();
   }
   ASSIGN_OR_RETURN(plan_.shared_object, SealedFile::of_bytes(artifact_.binary));
@@ -302,7 +304,7 @@ Status CandidateRun::bind_output(const ArgInfo& a, CandidatePlan::Operand& o) {
   for (size_t i = 0; i < r_.others.size(); ++i) {
     ASSIGN_OR_RETURN(out.references[i + 1], reference_of(r_.others[i].references, a));
   }
-  if (a.role == "inout") {
+  if (a.role == BufferRole::kInOut) {
     ASSIGN_OR_RETURN(o.data, data_of(a));
     ASSIGN_OR_RETURN(out.before, GuardedBuffer::map_sealed(o.data->fd(), o.data->bytes()));
   }
@@ -333,15 +335,15 @@ Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<Candidat
   if (!packing) outputs_.reserve(args.size());
   for (const ArgInfo& a : args) {
     CandidatePlan::Operand& o = operands.emplace_back();
-    if (a.role == "packed") continue;
+    if (a.role == BufferRole::kPacked) continue;
     if (a.is_result() && !packing) {
       RETURN_IF_ERROR(bind_output(a, o));
       continue;
     }
-    if (a.role != "input" && a.role != "constant")
+    if (a.role != BufferRole::kInput && a.role != BufferRole::kConstant)
       return failed("manifest: argument ", a.name, " has role \"", a.role, "\"");
     ASSIGN_OR_RETURN(o.data, data_of(a));
-    if (a.role == "input" && !packing) RETURN_IF_ERROR(bind_others(a, o));
+    if (a.role == BufferRole::kInput && !packing) RETURN_IF_ERROR(bind_others(a, o));
   }
   return Status::ok();
 }
@@ -451,12 +453,12 @@ bool CandidateRun::judge_end(const std::string& when) {
       reply_ = trouble("the peer is gone");
       return true;
     case End::kTimeout:
-      outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
+      end_with(Outcome::kRunTimeout, str("still running after ", r_.run_timeout_s, " s", when));
       return true;
     case End::kMemory:
       if (end_.bytes > r_.memory_limit_bytes)
-        outcome("out_of_memory", str("its memory takes ", gib_text(end_.bytes), ", limit ",
-                                     gib_text(r_.memory_limit_bytes), when));
+        end_with(Outcome::kOutOfMemory, str("its memory takes ", gib_text(end_.bytes), ", limit ",
+                                            gib_text(r_.memory_limit_bytes), when));
       break;
     case End::kSignaled:
       if (asked_for_shared) break;
@@ -464,16 +466,16 @@ bool CandidateRun::judge_end(const std::string& when) {
       from_outside_ = is_from_outside(end_.value);
       // A SIGKILL that is not ours is the kernel's, out of memory, unless the process was small.
       if (end_.value == SIGKILL && end_.bytes > r_.memory_limit_bytes / 2)
-        outcome("out_of_memory", str("killed by the system at ", gib_text(end_.bytes), when));
-      outcome("crashed", signal_text(end_.value) + when);
+        end_with(Outcome::kOutOfMemory, str("killed by the system at ", gib_text(end_.bytes), when));
+      end_with(Outcome::kCrashed, signal_text(end_.value) + when);
       return true;
     case End::kExited:
       break;
   }
   if (asked_for_shared)
-    outcome("out_of_memory",
-            str("asked for shared memory or huge pages, which the limit of ", gib_text(r_.memory_limit_bytes),
-                " cannot count; a kernel needs private memory,", when));
+    end_with(Outcome::kOutOfMemory,
+             str("asked for shared memory or huge pages, which the limit of ",
+                 gib_text(r_.memory_limit_bytes), " cannot count; a kernel needs private memory,", when));
   return asked_for_shared || end_.kind == End::kMemory;
 }
 
@@ -482,34 +484,35 @@ void CandidateRun::judge() {
   const std::string when = str(" while ", phase_name(report.phase));
   if (judge_end(when)) return;
   if (!over_ || !report_.intact())
-    return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
+    return end_with(Outcome::kCrashed, str("exited with status ", end_.value, " before finishing,", when));
   if (report.setup_error[0] != '\0') {
     reply_ = trouble(std::string(report.setup_error, strnlen(report.setup_error, sizeof report.setup_error)));
     return;
   }
   if (report.load_error[0] != '\0')
-    return outcome("build_error",
-                   str("cannot be loaded: ",
-                       std::string(report.load_error, strnlen(report.load_error, sizeof report.load_error))));
+    return end_with(
+        Outcome::kBuildError,
+        str("cannot be loaded: ",
+            std::string(report.load_error, strnlen(report.load_error, sizeof report.load_error))));
   if (report.kernel_status != 0)
-    return outcome("crashed", str("the kernel returned ", report.kernel_status, when));
+    return end_with(Outcome::kCrashed, str("the kernel returned ", report.kernel_status, when));
   if (report.descriptors_closed != 0)
-    return outcome("crashed", str("closed descriptors that are not its own,", when));
+    return end_with(Outcome::kCrashed, str("closed descriptors that are not its own,", when));
   if (report.unwritten != 0)
-    return outcome(
-        "wrong_answer",
+    return end_with(
+        Outcome::kWrongAnswer,
         str("a timed call did not write all of output ",
             artifact_.manifest.args[(report.unwritten - 1) % artifact_.manifest.args.size()].name, " again"));
-  if (!reply_.outcome.empty()) return;
+  if (reply_.outcome) return;
   if (report.damaged_operand != 0)
-    return outcome(
-        "crashed",
+    return end_with(
+        Outcome::kCrashed,
         str("wrote beside operand ",
             artifact_.manifest.args[(report.damaged_operand - 1) % artifact_.manifest.args.size()].name));
   for (const Output& out : outputs_)
     if (!out.first.intact() || !out.last.intact())
-      return outcome("crashed", str("wrote beside output ", out.arg->name));
-  if (!samples_fit()) return outcome("crashed", "its report is damaged");
+      return end_with(Outcome::kCrashed, str("wrote beside output ", out.arg->name));
+  if (!samples_fit()) return end_with(Outcome::kCrashed, "its report is damaged");
   if (finished_) {
     check(Extent::kMuch, proved_with_, /*first=*/true, kOnOthers);
     check(Extent::kAll, 0, /*first=*/false, " (right in the first run, wrong in the run after timing)");
@@ -517,12 +520,12 @@ void CandidateRun::judge() {
     check(Extent::kAll, 0, /*first=*/true, "");
     check(Extent::kLittle, 0, /*first=*/false, kWhileTimed);
   }
-  if (!reply_.outcome.empty()) return;
+  if (reply_.outcome) return;
   if (const std::string why = doubt(); !why.empty()) {
     in_doubt_ = true;
-    return outcome("crashed", "its times do not add up: " + why);
+    return end_with(Outcome::kCrashed, "its times do not add up: " + why);
   }
-  outcome("ok", "");
+  end_with(Outcome::kOk, "");
   reply_.cut = report.cut != 0;
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
   reply_.cpu_ns.assign(report.cpu_ns, report.cpu_ns + report.samples);
@@ -535,9 +538,9 @@ void CandidateRun::judge() {
   pulses_ns_.assign(report.pulses_ns, report.pulses_ns + report.samples);
 }
 
-// Compares the outputs with the answers to a set of inputs. The whole of large ones takes tens of milliseconds:
-// between the first and the last run a part has to do, which nobody knows beforehand. Returns false, and says
-// so in the reply, if one is wrong.
+// Compares the outputs with the answers to a set of inputs. The whole of large ones takes tens of
+// milliseconds: between the first and the last run a part has to do, which nobody knows beforehand. Returns
+// false, and says so in the reply, if one is wrong.
 bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when) {
   constexpr int64_t kMuch = 1 << 20, kLittle = 1 << 16;
   const auto begin = steady_clock::now();
@@ -551,12 +554,12 @@ bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when
                          extent == Extent::kMuch ? kMuch : kLittle, random_());
     reply_.max_error = std::max(reply_.max_error, result.max_error);
     if (!buffer.intact())
-      outcome("crashed", str("wrote beside output ", out.arg->name));
+      end_with(Outcome::kCrashed, str("wrote beside output ", out.arg->name));
     else if (!result.ok)
-      outcome("wrong_answer", result.message + when);
+      end_with(Outcome::kWrongAnswer, result.message + when);
   }
   reply_.check_ms += ms_since(begin);
-  return reply_.outcome.empty();
+  return !reply_.outcome.has_value();
 }
 
 }  // namespace tuner

@@ -49,8 +49,9 @@ class CandidateRun final : public Contestant {
   // The same in turns, for a race. begin() forks a child that waits. Each take_turn() lets the child work and
   // waits until it is done. The first turn loads the candidate, runs it once, and finds how many calls fill a
   // sample. Each later turn warms up and takes `samples` samples of the time that ranks and, if there are
-  // constants, `others` with the other kind of constants; then its answer is checked. take_turn() returns false
-  // if the child has ended or shall. finish() lets it run once more, ends it, judges, and tells how it ended.
+  // constants, `others` with the other kind of constants; then its answer is checked. take_turn() returns
+  // false if the child has ended or shall. finish() lets it run once more, ends it, judges, and tells how it
+  // ended.
   Status begin(int samples, int others);
   bool take_turn() override;
   bool turn_was_calm() const override;
@@ -89,7 +90,7 @@ class CandidateRun final : public Contestant {
   };
 
   RunReply trouble(const std::string& why) const;
-  void outcome(const char* name, const std::string& message);
+  void end_with(Outcome outcome, const std::string& message);
   Status prepare();
   Status bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands, bool packing);
   Status bind_output(const ArgInfo& arg, CandidatePlan::Operand& operand);

@@ -1,6 +1,6 @@
-// Kernels that check a candidate's operands where they lie, in the GPU's memory: bringing 256 MiB back to compare
-// them takes a hundred times as long as the candidate. `tuner pack` compiles the text below into a pack; the
-// device child loads and launches the kernels (device_checks.h).
+// Kernels that check a candidate's operands where they lie, in the GPU's memory: bringing 256 MiB back to
+// compare them takes a hundred times as long as the candidate. `tuner pack` compiles the text below into a
+// pack; the device child loads and launches the kernels (device_checks.h).
 #pragma once
 
 #include <string>

@@ -21,8 +21,8 @@ using cuda::CallStatus;
 
 namespace {
 
-// Samples of at least so many calls replay a graph: calls of more than 1 / 64 of a sample, 16 us as a rule, hide the
-// queuing of the next.
+// Samples of at least so many calls replay a graph: calls of more than 1 / 64 of a sample, 16 us as a rule,
+// hide the queuing of the next.
 constexpr int64_t kReplayFrom = 64, kCallsOfGraph = 64;
 
 class DeviceRun final : public DeviceRacer {
@@ -43,14 +43,14 @@ class DeviceRun final : public DeviceRacer {
     reply_.cpu_ns.clear();
     reply_.disturbed = 0;
     reply_.pulse_ns = 0;
-    if (calls_ > 0 ? time_turn(samples, pulses_ns) : first_turn()) verdict("ok", "");
+    if (calls_ > 0 ? time_turn(samples, pulses_ns) : first_turn()) verdict(Outcome::kOk, "");
     return answer();
   }
   RunReply finish() override {
     reply_.run_ns.clear();
     reply_.cpu_ns.clear();
     reply_.device_state = device_state(bench_.device().uuid);
-    if (last_run("") && untouched()) verdict("ok", "");
+    if (last_run("") && untouched()) verdict(Outcome::kOk, "");
     return answer();
   }
   bool poisoned() const override { return poisoned_; }
@@ -82,7 +82,7 @@ class DeviceRun final : public DeviceRacer {
     reply_.device_state = device_state(bench_.device().uuid);
     if (!samples_.cut && !last_run(" (right in the first run, wrong in the run after timing)")) return;
     if (!untouched() || !sound(bench_.sentinel(reply_.sentinel_after_ns))) return;
-    verdict("ok", "");
+    verdict(Outcome::kOk, "");
     reply_.run_ns = std::move(samples_.run_ns);
     reply_.cpu_ns = std::move(samples_.cpu_ns);
     reply_.cut = samples_.cut;
@@ -95,7 +95,8 @@ class DeviceRun final : public DeviceRacer {
 
   // --- turns ---
 
-  // Its answer was right in its trial, and is compared once a heat, in the end: that takes long where it is large.
+  // Its answer was right in its trial, and is compared once a heat, in the end: that takes long where it is
+  // large.
   bool first_turn() {
     begin();
     if (!prepare()) return false;
@@ -141,7 +142,7 @@ class DeviceRun final : public DeviceRacer {
     phase_ = phase;
     entered_(phase);
   }
-  bool verdict(const char* outcome, const std::string& message) {
+  bool verdict(Outcome outcome, const std::string& message) {
     reply_.outcome = outcome;
     reply_.message = message;
     return false;
@@ -153,7 +154,7 @@ class DeviceRun final : public DeviceRacer {
   // A driver call: whose fault it is when it fails. Most faults of a kernel show at the next call that waits.
   bool sound(const CallStatus& status) {
     if (status) return true;
-    if (status.code() == cuda::kOutOfMemory) return verdict("out_of_memory", status.message());
+    if (status.code() == cuda::kOutOfMemory) return verdict(Outcome::kOutOfMemory, status.message());
     poisoned_ = true;
     device_sick_ = status.is_of_device();
     if (device_sick_) return trouble("device: " + status.message());
@@ -161,7 +162,7 @@ class DeviceRun final : public DeviceRacer {
       device_sick_ = true;
       return trouble("device: before anything of this candidate ran: " + status.message());
     }
-    return verdict("crashed", str(status.message(), " while ", phase_name(phase_)));
+    return verdict(Outcome::kCrashed, str(status.message(), " while ", phase_name(phase_)));
   }
   // The driver takes no code of this kind: that says nothing about the candidate.
   bool for_others(const CallStatus& status) {
@@ -175,7 +176,7 @@ class DeviceRun final : public DeviceRacer {
   // Loading, which refuses what is no cubin. Where the driver is lazy, a launch loads.
   bool loaded(const CallStatus& status) {
     if (status.is_of_code_for_others()) return for_others(status);
-    return is_of_image(status) ? verdict("build_error", "cannot be loaded: " + status.message())
+    return is_of_image(status) ? verdict(Outcome::kBuildError, "cannot be loaded: " + status.message())
                                : sound(status);
   }
   // The first launches, which a device refuses at once when it can never run them. What else they answer is a
@@ -186,7 +187,7 @@ class DeviceRun final : public DeviceRacer {
     if (status.code() != cuda::kInvalidValue && status.code() != cuda::kLaunchOutOfResources &&
         status.code() != cuda::kNotSupported)
       return sound(status);
-    return verdict("build_error", "cannot be launched: " + status.message());
+    return verdict(Outcome::kBuildError, "cannot be launched: " + status.message());
   }
 
   // --- before the first run ---
@@ -199,8 +200,8 @@ class DeviceRun final : public DeviceRacer {
     const int64_t needed = DeviceOperands::bytes_of_set(manifest());
     if (needed < 0) return trouble("manifest: impossible sizes of operands");
     if (needed > r_.memory_limit_bytes)
-      return verdict("out_of_memory", str("operands and workspaces take ", gib_text(needed), ", limit ",
-                                          gib_text(r_.memory_limit_bytes)));
+      return verdict(Outcome::kOutOfMemory, str("operands and workspaces take ", gib_text(needed), ", limit ",
+                                                gib_text(r_.memory_limit_bytes)));
     if (!load_checks() || !read_references() || !load()) return false;
     const int sets =
         r_.caches == Caches::kRotate
@@ -235,8 +236,8 @@ class DeviceRun final : public DeviceRacer {
     return sound(bench_.stream().synchronize());
   }
 
-  bool is_output(size_t i) const { return manifest().args[i].role == "output"; }
-  bool is_packed(size_t i) const { return manifest().args[i].role == "packed"; }
+  bool is_output(size_t i) const { return manifest().args[i].role == BufferRole::kOutput; }
+  bool is_packed(size_t i) const { return manifest().args[i].role == BufferRole::kPacked; }
 
   bool load_checks() {
     if (r_.checker.empty()) return true;
@@ -299,8 +300,9 @@ class DeviceRun final : public DeviceRacer {
   bool read_references() {
     for (const ArgInfo& a : manifest().args) {
       references_.emplace_back();
-      if (a.role == "input" || a.role == "constant" || a.role == "packed") continue;
-      if (a.role != "output")
+      if (a.role == BufferRole::kInput || a.role == BufferRole::kConstant || a.role == BufferRole::kPacked)
+        continue;
+      if (a.role != BufferRole::kOutput)
         return trouble(str("manifest: argument ", a.name, " has role \"", a.role, "\""));
       const Result<std::string_view> bytes = file(r_.references, a);
       if (!bytes.is_ok()) return trouble(bytes.message());
@@ -412,7 +414,7 @@ class DeviceRun final : public DeviceRacer {
     if (!sound(operands_.check_guards(damaged))) return false;
     if (!damaged.empty()) {
       poisoned_ = true;  // nobody knows what else it wrote to
-      return verdict("crashed", str("wrote outside ", damaged, " while ", phase_name(phase_)));
+      return verdict(Outcome::kCrashed, str("wrote outside ", damaged, " while ", phase_name(phase_)));
     }
     const double begin_ns = monotonic_ns();
     for (size_t i = 0; i < manifest().args.size(); ++i) {
@@ -420,7 +422,7 @@ class DeviceRun final : public DeviceRacer {
       CheckResult result;
       if (!compare(i, result)) return false;
       reply_.max_error = std::max(reply_.max_error, result.max_error);
-      if (!result.ok) return verdict("wrong_answer", result.message + when);
+      if (!result.ok) return verdict(Outcome::kWrongAnswer, result.message + when);
     }
     reply_.check_ms += (monotonic_ns() - begin_ns) * 1e-6;
     return true;
@@ -449,7 +451,7 @@ class DeviceRun final : public DeviceRacer {
       if (is_output(i)) continue;
       bool same = false;
       if (!unchanged(i, same)) return false;
-      if (!same) return verdict("crashed", str("wrote to input ", manifest().args[i].name));
+      if (!same) return verdict(Outcome::kCrashed, str("wrote to input ", manifest().args[i].name));
     }
     return true;
   }

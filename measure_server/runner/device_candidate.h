@@ -59,13 +59,13 @@ class DeviceBench {
   std::map<std::string, DeviceChecks> checks_;  // by path
 };
 
-// A candidate that takes turns with others on one bench. Each call's reply has outcome "ok", or why it leaves.
+// A candidate that takes turns with others on one bench. Each call's reply has outcome kOk, or why it leaves.
 class DeviceRacer {
  public:
   virtual ~DeviceRacer() = default;
-  // The first one loads it, runs it once and finds how many calls fill a sample. Each later one
-  // warms up and takes `samples` samples between pulses: the reply has these and RunReply::disturbed; `pulses_ns`
-  // the pulses beside each, 0 if none was timed (RunRequest::patience_ms is 0).
+  // The first one loads it, runs it once and finds how many calls fill a sample. Each later one warms up and
+  // takes `samples` samples between pulses: the reply has these and RunReply::disturbed; `pulses_ns` the
+  // pulses beside each, 0 if none was timed (RunRequest::patience_ms is 0).
   virtual RunReply take_turn(int samples, std::vector<double>& pulses_ns) = 0;
   // Runs it once more and checks its answer and its inputs.
   virtual RunReply finish() = 0;

@@ -1,9 +1,9 @@
-// Checks on the device: what large outputs come to, and whether inputs are as they were, without a copy to the
-// host. Kernels: check_kernels.h.
+// Checks on the device: what large outputs come to, and whether inputs are as they were, without a copy to
+// the host. Kernels: check_kernels.h.
 //
-// Also keeps the inputs of tasks on the device, so that candidates in turn do not upload them anew: each candidate
-// works on copies, and the originals are what its inputs are compared with in the end. Nothing keeps a kernel from
-// writing to them, so their hash is compared before each use.
+// Also keeps the inputs of tasks on the device, so that candidates in turn do not upload them anew: each
+// candidate works on copies, and the originals are what its inputs are compared with in the end. Nothing
+// keeps a kernel from writing to them, so their hash is compared before each use.
 //
 // A call waits for the device. One context, one thread; everything here must go before the context does.
 #pragma once
@@ -31,7 +31,8 @@ class DeviceChecks {
   cuda::CallStatus equal(cuda::DevicePtr a, cuda::DevicePtr b, int64_t bytes,
                          const cuda::DeviceStream& stream, bool& same);
 
-  // The original of this name; `address` 0: it is not there, or somebody wrote to it. Valid until the next keep().
+  // The original of this name; `address` 0: it is not there, or somebody wrote to it. Valid until the next
+  // keep().
   cuda::CallStatus original(const std::string& name, const cuda::DeviceStream& stream,
                             cuda::DevicePtr& address);
   // Uploads an original; those used longest ago make room. Does nothing if it does not fit.

@@ -68,7 +68,7 @@ class Desk {
         out.reply = racer->take_turn(order.samples, out.pulses_ns);
         out.poisoned = racer->poisoned();
         // Who leaves makes room; in a poisoned context nothing can be given back.
-        if (out.reply.outcome != "ok" && !out.poisoned) racers_.erase(order.racer);
+        if (out.reply.outcome != Outcome::kOk && !out.poisoned) racers_.erase(order.racer);
         break;
       }
       case DeviceOrder::Kind::kFinish: {
@@ -92,7 +92,7 @@ class Desk {
   void copy(DeviceMessage& out) {
     const cuda::CallStatus status = bench_.sentinel(out.reply.sentinel_before_ns);
     if (status) {
-      out.reply.outcome = "ok";
+      out.reply.outcome = Outcome::kOk;
       return;
     }
     out.poisoned = out.reply.device_sick = true;

@@ -3,8 +3,8 @@
 //
 // It speaks frames of JSON (frame.h) on descriptor 3. First it sends {"kind":"ready"}, or
 // {"kind":"failed","error":...} and ends. It answers each DeviceOrder with any number of
-// {"kind":"phase","phase":N} and then one {"kind":"done","poisoned":BOOL,"pulses_ns":[...],"reply":RunReply}. After
-// a poisoned one it ends.
+// {"kind":"phase","phase":N} and then one {"kind":"done","poisoned":BOOL,"pulses_ns":[...],"reply":RunReply}.
+// After a poisoned one it ends.
 //
 // It enters no seccomp jail: our code and the driver's run in it, and they need devices, threads, sockets and
 // sometimes a helper program. A candidate's code runs on the GPU and can make no system call. The child dies

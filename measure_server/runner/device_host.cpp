@@ -30,8 +30,8 @@ constexpr seconds kEndLimit{10};
 constexpr int kChecksBeforeQuarantine = 3;
 constexpr int kLongestPauseS = 60;
 
-// Limits of the driver's starts in the life of this runner. It is slow when it is cold: its modules are loaded,
-// and every GPU of the host is set up.
+// Limits of the driver's starts in the life of this runner. It is slow when it is cold: its modules are
+// loaded, and every GPU of the host is set up.
 class StartLimit {
  public:
   milliseconds next() const {
@@ -60,7 +60,7 @@ RunReply sick(uint64_t id, const std::string& why) {
   return reply;
 }
 
-RunReply verdict(uint64_t id, const char* outcome, const std::string& message) {
+RunReply verdict(uint64_t id, Outcome outcome, const std::string& message) {
   RunReply reply;
   reply.id = id;
   reply.outcome = outcome;
@@ -239,7 +239,7 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
   RunReply reply = run_once(request, peer_gone);
   const bool by_one_before = reply.device_sick && phase_ == Phase::kLoading && process_.pid < 0;
   if ((by_one_before || ended_from_outside_) && !peer_gone) reply = run_once(request, peer_gone);
-  const bool is_faulty = reply.outcome == "crashed" || reply.outcome == "run_timeout";
+  const bool is_faulty = reply.outcome == Outcome::kCrashed || reply.outcome == Outcome::kRunTimeout;
   if (is_faulty && process_.pid < 0 && !peer_gone)
     if (const Status back = ready(request.device); !back.is_ok())
       return sick(request.id,
@@ -269,8 +269,8 @@ DeviceMessage DeviceHost::watch(uint64_t id, double limit_s, bool& peer_gone) {
         const std::string how = end(process_, gone);
         if (ended_from_outside_)
           return done(sick(id, str("the driver's process was ended by somebody else (", how, ")")));
-        return done(
-            verdict(id, "crashed", str("the driver's process ended (", how, ") while ", phase_name(phase_))));
+        return done(verdict(id, Outcome::kCrashed,
+                            str("the driver's process ended (", how, ") while ", phase_name(phase_))));
       }
       phase_ = message->kind == DeviceMessage::Kind::kPhase ? message->phase : phase_;
       if (message->kind != DeviceMessage::Kind::kDone) continue;
@@ -286,8 +286,8 @@ DeviceMessage DeviceHost::watch(uint64_t id, double limit_s, bool& peer_gone) {
     }
     if (patience.over()) {
       end_child();
-      return done(
-          verdict(id, "run_timeout", str("still running after ", limit_s, " s while ", phase_name(phase_))));
+      return done(verdict(id, Outcome::kRunTimeout,
+                          str("still running after ", limit_s, " s while ", phase_name(phase_))));
     }
   }
 }

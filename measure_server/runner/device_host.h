@@ -7,9 +7,9 @@
 // reports ready. After three failed checks in a row the device is quarantined: requests are answered with an
 // error, and a new check is tried after 1 s, 2 s, ... 60 s.
 //
-// That check also decides whose fault it was: if the device does not come back after a candidate, the device was
-// lost, and nothing is said about the candidate. An error that is there before a candidate has launched anything
-// was left by one before it, and the candidate runs once more in a fresh context.
+// That check also decides whose fault it was: if the device does not come back after a candidate, the device
+// was lost, and nothing is said about the candidate. An error that is there before a candidate has launched
+// anything was left by one before it, and the candidate runs once more in a fresh context.
 //
 // The first start may take first_device_start(), later ones a sixth of that, or twice as long as the longest.
 //
@@ -45,8 +45,8 @@ class DeviceHost {
 
   // For a race: ends the child, and starts a fresh one on this device, which checks it.
   Status renew(int device);
-  // For a race, which renew() began: one order to the child that is there, answered within `limit_s`. Where the
-  // child ended, child() is -1 afterwards.
+  // For a race, which renew() began: one order to the child that is there, answered within `limit_s`. Where
+  // the child ended, child() is -1 afterwards.
   DeviceMessage ask(const DeviceOrder& order, uint64_t id, double limit_s, bool& peer_gone);
 
   // Fills reply.devices or reply.no_device. A separate process asks the driver and ends.

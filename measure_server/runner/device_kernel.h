@@ -18,8 +18,8 @@ class DeviceKernel {
 
   // Fails if the driver refuses the cubin: it is not for this device, or not a cubin.
   static cuda::CallStatus load(const Artifact& artifact, DeviceKernel& out);
-  // Binds the launches to every set of `operands`, which must outlive the calls, and has the driver encode their tensor maps,
-  // once for each set. Fails if it does not take one.
+  // Binds the launches to every set of `operands`, which must outlive the calls, and has the driver encode
+  // their tensor maps, once for each set. Fails if it does not take one.
   cuda::CallStatus bind(const DeviceOperands& operands);
   // Queues what packs the constants of one set: once, after they were filled and before the first call.
   cuda::CallStatus pack(int set, const cuda::DeviceStream& stream);

@@ -125,8 +125,8 @@ Result<DeviceLocks::Got> DeviceLocks::wait_for(FileLock& lock, const std::string
   return Got::kLock;
 }
 
-// Adds the locks that are held now to `held`: the device's own, and that of those who went on beside a stopped holder, as
-// long as there is one. Who holds the first alone would run beside them.
+// Adds the locks that are held now to `held`: the device's own, and that of those who went on beside a
+// stopped holder, as long as there is one. Who holds the first alone would run beside them.
 Status DeviceLocks::take_one(Device& device, const std::string& name, Wait& wait,
                              std::vector<FileLock*>& held) {
   pid_t nobody = device.stopped;

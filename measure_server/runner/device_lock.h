@@ -1,10 +1,10 @@
 // DeviceLock: the cores and the GPU that a timed run uses, for one process of this host at a time. Two timed
 // runs on one core make each other 1.3 times slower at the median and 4 times at worst.
 //
-// Each core and GPU is a file in /tmp/tuner-locks (TUNER_LOCK_DIR names another folder), which all users share.
-// Locks are taken in one order, cores first, so nobody waits in a circle. Beside each lock stands a turnstile:
-// who waits holds it, so who has just released the lock comes after him. Two processes take turns; of many,
-// nobody is passed by the same one twice. The kernel frees all of it when the process ends.
+// Each core and GPU is a file in /tmp/tuner-locks (TUNER_LOCK_DIR names another folder), which all users
+// share. Locks are taken in one order, cores first, so nobody waits in a circle. Beside each lock stands a
+// turnstile: who waits holds it, so who has just released the lock comes after him. Two processes take turns;
+// of many, nobody is passed by the same one twice. The kernel frees all of it when the process ends.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,8 @@ struct Devices {
 // This process's view of the locks. Used by one thread at a time.
 class DeviceLocks {
  public:
-  // Never fails: where the folder cannot be used or has no locks, `unusable()` says why, and every lock is had at once.
+  // Never fails: where the folder cannot be used or has no locks, `unusable()` says why, and every lock is
+  // had at once.
   explicit DeviceLocks(std::string folder = default_folder());
   static std::string default_folder();
   const std::string& unusable() const { return unusable_; }
@@ -51,8 +52,9 @@ class DeviceLocks {
   // after `limit`: the message begins with kDeviceBusy and names the process that has the device. A wait of
   // more than kSayAfter is told to `say`, once, with who has the device.
   //
-  // A process that is stopped (SIGSTOP) for kStoppedFor, while nothing that it started uses a CPU, is not waited for any more:
-  // `say` is told, and those who come after it take turns by a second lock, which from then on everybody takes.
+  // A process that is stopped (SIGSTOP) for kStoppedFor, while nothing that it started uses a CPU, is not
+  // waited for any more: `say` is told, and those who come after it take turns by a second lock, which from
+  // then on everybody takes.
   Result<Held> take(const Devices& devices, std::chrono::milliseconds limit,
                     const std::function<bool()>& give_up = {},
                     const std::function<void(const std::string&)>& say = {});

@@ -32,11 +32,11 @@ std::vector<DeviceOperands::Piece> DeviceOperands::layout(const Manifest& manife
     at = align(at + bytes) + kCanaryBytes;
   };
   for (const ArgInfo& a : manifest.args)
-    add(a.name, a.bytes, a.role == "output" ? int{poison_byte(a.dtype)} : -1);
+    add(a.name, a.bytes, a.role == BufferRole::kOutput ? int{poison_byte(a.dtype)} : -1);
   for (size_t i = 0; i < manifest.workspaces.size(); ++i)
     add(str("workspace ", i), manifest.workspaces[i], 0xFF);
   for (const ArgInfo& a : manifest.pack_args)
-    if (a.role != "packed") add(a.name, a.bytes, -1, /*touched=*/false);
+    if (a.role != BufferRole::kPacked) add(a.name, a.bytes, -1, /*touched=*/false);
   set_bytes = at;
   return pieces;
 }
@@ -44,23 +44,24 @@ std::vector<DeviceOperands::Piece> DeviceOperands::layout(const Manifest& manife
 std::vector<DeviceOperands::Input> DeviceOperands::inputs_of(const Manifest& manifest) {
   std::vector<Input> inputs;
   for (size_t i = 0; i < manifest.args.size(); ++i) {
-    const std::string& role = manifest.args[i].role;
-    if (role == "input" || role == "constant") inputs.push_back({static_cast<int>(i), manifest.args[i]});
+    const BufferRole role = manifest.args[i].role;
+    if (role == BufferRole::kInput || role == BufferRole::kConstant)
+      inputs.push_back({static_cast<int>(i), manifest.args[i]});
   }
   for (size_t i = 0; i < manifest.pack_args.size(); ++i)
-    if (manifest.pack_args[i].role != "packed")
+    if (manifest.pack_args[i].role != BufferRole::kPacked)
       inputs.push_back({packing_operand(manifest, static_cast<int>(i)), manifest.pack_args[i]});
   return inputs;
 }
 
 int DeviceOperands::packing_operand(const Manifest& manifest, int place) {
   const ArgInfo& wanted = manifest.pack_args[place];
-  if (wanted.role == "packed") {
+  if (wanted.role == BufferRole::kPacked) {
     const auto found = std::ranges::find(manifest.args, wanted.name, &ArgInfo::name);
     return static_cast<int>(found - manifest.args.begin());
   }
   const auto constants_before = std::count_if(manifest.pack_args.begin(), manifest.pack_args.begin() + place,
-                                              [](const ArgInfo& a) { return a.role != "packed"; });
+                                              [](const ArgInfo& a) { return a.role != BufferRole::kPacked; });
   return static_cast<int>(manifest.args.size() + manifest.workspaces.size() + constants_before);
 }
 

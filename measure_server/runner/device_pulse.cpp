@@ -8,8 +8,8 @@ using cuda::CallStatus;
 
 namespace {
 
-// About 70 us at 1.9 GHz, of which the clock of events shows the hundredth part: eight warps keep a multiprocessor's
-// four schedulers busy, and each thread's eight sums hide the four cycles that one takes.
+// About 70 us at 1.9 GHz, of which the clock of events shows the hundredth part: eight warps keep a
+// multiprocessor's four schedulers busy, and each thread's eight sums hide the four cycles that one takes.
 constexpr uint32_t kPulseRounds = 2048;
 constexpr int kThreads = 256;
 

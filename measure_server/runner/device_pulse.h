@@ -1,6 +1,7 @@
-// A pulse of a GPU: a kernel of ours that only computes, on every multiprocessor, always as much. It takes longer when
-// the clock is lower or somebody else has the device for a moment. It touches no memory, so operands stay in the
-// caches. Its text is PTX, which any driver compiles: a host that runs candidates need not have a compiler.
+// A pulse of a GPU: a kernel of ours that only computes, on every multiprocessor, always as much. It takes
+// longer when the clock is lower or somebody else has the device for a moment. It touches no memory, so
+// operands stay in the caches. Its text is PTX, which any driver compiles: a host that runs candidates need
+// not have a compiler.
 #pragma once
 
 #include <vector>

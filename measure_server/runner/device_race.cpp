@@ -26,7 +26,7 @@ struct Bench {
     if (lost()) return {};
     const DeviceMessage m = device.ask({.kind = DeviceOrder::Kind::kCopy}, id, limit_s, peer_gone);
     const double ns = m.reply.sentinel_before_ns;
-    if (m.reply.outcome == "ok") return {.compute_ns = ns, .memory_ns = ns};
+    if (m.reply.outcome == Outcome::kOk) return {.compute_ns = ns, .memory_ns = ns};
     trouble = m.reply;
     // A copy of ours has no verdict: what ends it was left by a finalist, or is the device's.
     if (trouble.error.empty()) {
@@ -79,7 +79,7 @@ class DeviceContestant final : public Contestant {
  private:
   DeviceMessage ask(const DeviceOrder& order) {
     DeviceMessage m = bench_.device.ask(order, bench_.id, bench_.limit_s, bench_.peer_gone);
-    if (m.reply.outcome == "ok") return m;
+    if (m.reply.outcome == Outcome::kOk) return m;
     has_left_ = true;
     ended_bench_ = bench_.lost();
     end_ = m.reply;

@@ -20,8 +20,8 @@
 namespace tuner {
 namespace {
 
-// Opening a file that exists without O_CREAT works in folders where fs.protected_regular keeps users from each
-// other's files. Reading is enough for flock(), except on a network file system.
+// Opening a file that exists without O_CREAT works in folders where fs.protected_regular keeps users from
+// each other's files. Reading is enough for flock(), except on a network file system.
 // A FIFO in its place would keep us until somebody writes: O_NONBLOCK.
 int open_or_make(const std::string& path, mode_t mode) {
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;

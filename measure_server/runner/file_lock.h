@@ -17,12 +17,12 @@ class FileLock {
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
 
-  // Opens the file without locking it. It is made with these permissions if it is missing, whatever the umask;
-  // a file of another user needs to be readable only. No link is followed.
+  // Opens the file without locking it. It is made with these permissions if it is missing, whatever the
+  // umask; a file of another user needs to be readable only. No link is followed.
   static Result<FileLock> open(const std::string& path, mode_t mode);
 
-  // True: this holds it now; false: another has it. Failed: there are no locks on this file system (NFS without its lock
-  // service, some file systems of user space), which waiting does not change.
+  // True: this holds it now; false: another has it. Failed: there are no locks on this file system (NFS
+  // without its lock service, some file systems of user space), which waiting does not change.
   Result<bool> try_lock();
   void unlock();
   // True if the file at its path is still the one that is open, so that others lock the same one.
@@ -40,7 +40,8 @@ class FileLock {
 
 // True if the process is stopped (SIGSTOP, Ctrl-Z, a debugger): it does nothing until somebody continues it.
 bool is_stopped(pid_t pid);
-// CPU time of it and of all that it started, in clock ticks: a worker that is stopped may have a runner that is not.
+// CPU time of it and of all that it started, in clock ticks: a worker that is stopped may have a runner that
+// is not.
 int64_t ticks_of_tree(pid_t pid);
 // Returns "process 123 (measure_server)", with "of user 1000" behind it if that is not ours; "another
 // process" for 0.

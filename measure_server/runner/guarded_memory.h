@@ -23,8 +23,8 @@ class GuardedBuffer {
   enum class Sharing { kPrivate, kShared };  // kShared: a forked child's writes are seen by its parent
 
   GuardedBuffer() = default;
-  // Allocates zeroed memory. Private memory of 2 MiB or more asks for large pages: a page of 4 KiB costs a fault each, and what
-  // applications keep constants in has large pages, too. Failed: the system has none.
+  // Allocates zeroed memory. Private memory of 2 MiB or more asks for large pages: a page of 4 KiB costs a
+  // fault each, and what applications keep constants in has large pages, too. Failed: the system has none.
   static Result<GuardedBuffer> create(int64_t bytes, Sharing sharing);
   // Maps a SealedFile made with Placement::kAtPageEnd, read-only.
   static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes);
@@ -41,10 +41,11 @@ class GuardedBuffer {
   void make_read_only() const;
   void make_writable() const;
   void hide_from_children() const;  // hides it from children forked later
-  // Ready for another use: children forked later have it, and the slack holds its pattern again. The data stays.
+  // Ready for another use: children forked later have it, and the slack holds its pattern again. The data
+  // stays.
   void renew() const;
-  // Asks for all its pages in one system call: else each costs a fault when it is first written. Of shared memory each
-  // process asks for itself. No effect on an old kernel.
+  // Asks for all its pages in one system call: else each costs a fault when it is first written. Of shared
+  // memory each process asks for itself. No effect on an old kernel.
   void populate() const;
   bool intact() const;
   // The pages behind a buffer move, its address does not. Failed: the system refuses.

@@ -53,7 +53,8 @@ void fill_in(const RaceRequest& request, const Turns& turns, const RunReply& run
   }
 }
 
-// The loop of a heat: its contestants, what is timed beside them, and how long disturbed turns are taken anew.
+// The loop of a heat: its contestants, what is timed beside them, and how long disturbed turns are taken
+// anew.
 class Heat {
  public:
   Heat(const RaceRequest& request, std::span<const std::unique_ptr<Contestant>> contestants,
@@ -129,7 +130,7 @@ RaceReply run_heat(const RaceRequest& request, std::span<const std::unique_ptr<C
     c.pulse_ns = one.pulse_ns;
     c.slices = one.slices;
     c.retaken = one.retaken;
-    if (one.outcome != "ok") continue;
+    if (one.outcome != Outcome::kOk) continue;
     heat.turns(i).drop_disturbed();
     fill_in(request, heat.turns(i), one, *contestants[i], c);
   }

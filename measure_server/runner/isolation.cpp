@@ -45,8 +45,8 @@ std::string IsolationFound::why_not_more() const {
   return text;
 }
 
-// A user namespace may be missing where the runner is root: it makes the others without one, and the candidate
-// has an id of its own instead.
+// A user namespace may be missing where the runner is root: it makes the others without one, and the
+// candidate has an id of its own instead.
 Isolation level_of(const std::vector<IsolationPiece>& pieces) {
   if (!has(pieces, "seccomp")) return Isolation::kNone;
   for (const char* name : {"pid", "mount", "net", "ipc", "uts"})

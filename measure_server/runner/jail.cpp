@@ -203,8 +203,8 @@ bool Jail::enter(pid_t runner, int keep_fd) const {
   if (has("core")) limit(RLIMIT_CORE, 0);
   if (has("file_size")) limit(RLIMIT_FSIZE, 0);
   if (has("open_files")) limit(RLIMIT_NOFILE, 64);
-  // Root's right to give them up goes with root; who has no privilege has none to drop. The first one that is refused is the
-  // first that the kernel does not know.
+  // Root's right to give them up goes with root; who has no privilege has none to drop. The first one that is
+  // refused is the first that the kernel does not know.
   if (has("capabilities"))
     for (int c = 0; c <= 63 && prctl(PR_CAPBSET_DROP, c) == 0;) ++c;
   if (has("own_uid") && !become_nobody()) return false;

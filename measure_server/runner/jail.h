@@ -34,9 +34,9 @@ const std::vector<std::string>& jail_steps();
 
 class Jail {
  public:
-  // Tries what this host offers, at most up to `at_most`, and prepares it: takes some milliseconds. The process
-  // becomes a child subreaper. `without` is for tests: names of steps, namespaces (also user and pid) and
-  // rules that are left out; `unchecked`: the rule whose argument is not checked.
+  // Tries what this host offers, at most up to `at_most`, and prepares it: takes some milliseconds. The
+  // process becomes a child subreaper. `without` is for tests: names of steps, namespaces (also user and pid)
+  // and rules that are left out; `unchecked`: the rule whose argument is not checked.
   static std::unique_ptr<Jail> make(Isolation at_most = Isolation::kStrict,
                                     std::set<std::string> without = {}, const std::string& unchecked = "");
 
@@ -55,8 +55,8 @@ class Jail {
   bool enter(pid_t runner, int keep_fd) const;
   // In the child, once its threads run: from here on no process or thread is started, no thread moves to
   // another CPU, and (from level process on) only listed system calls are made. False: the filter is refused.
-  // `asked_for_shared`: becomes 1 when it asks for memory that the limit of memory does not see. `own_threads`: it may start threads
-  // (no processes), which the limit of memory bounds.
+  // `asked_for_shared`: becomes 1 when it asks for memory that the limit of memory does not see.
+  // `own_threads`: it may start threads (no processes), which the limit of memory bounds.
   bool shut(uint32_t* asked_for_shared = nullptr, bool own_threads = false);
 
  private:

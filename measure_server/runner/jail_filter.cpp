@@ -41,8 +41,9 @@ constexpr uint32_t argument_offset(int i) {
 
 }  // namespace
 
-// What is called most comes first. The host's threads are started before the filter is there, so nothing here makes one, and none is
-// pinned elsewhere; a candidate with threads of its own makes those that glibc makes: of this process, with all its flags.
+// What is called most comes first. The host's threads are started before the filter is there, so nothing here
+// makes one, and none is pinned elsewhere; a candidate with threads of its own makes those that glibc makes:
+// of this process, with all its flags.
 const std::vector<JailRule>& jail_rules() {
   using enum JailRule::Kind;
   static const std::vector<JailRule> rules = {

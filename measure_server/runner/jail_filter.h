@@ -40,8 +40,8 @@ struct JailRule {
 // Every rule of the jail.
 const std::vector<JailRule>& jail_rules();
 
-// A filter, made once by the runner. `without` and `unchecked` are for tests alone: the name of a rule that is
-// left out, and of one whose argument is not checked; empty: none.
+// A filter, made once by the runner. `without` and `unchecked` are for tests alone: the name of a rule that
+// is left out, and of one whose argument is not checked; empty: none.
 class JailFilter {
  public:
   // `own_threads`: for a candidate that may start threads.

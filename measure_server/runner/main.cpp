@@ -82,7 +82,8 @@ int run_pack_command(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tuner::prepare_standard_streams();
-  // Asks for tile registers (AMX) before candidates are forked: they inherit them, and may not ask in the jail.
+  // Asks for tile registers (AMX) before candidates are forked: they inherit them, and may not ask in the
+  // jail.
   static_cast<void>(tuner_tiles());
   if (const int status = inner_process(argc, argv); status >= 0) return status;
   if (argc >= 2 && std::string_view(argv[1]) == "run-pack") return run_pack_command(argc, argv);

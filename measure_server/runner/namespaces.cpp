@@ -162,10 +162,10 @@ Namespaces::~Namespaces() {
   for (const auto& [flag, fd] : files_) close(fd);
 }
 
-// Only children enter a process namespace, and whoever entered a user namespace cannot come back: so a process
-// in between does both, forks, and ends. It borrows our memory (vfork), which spares it a copy. Its child comes
-// to us as the subreaper, and goes on when it has: a parent's death signal asked for earlier would be that of
-// the one in between.
+// Only children enter a process namespace, and whoever entered a user namespace cannot come back: so a
+// process in between does both, forks, and ends. It borrows our memory (vfork), which spares it a copy. Its
+// child comes to us as the subreaper, and goes on when it has: a parent's death signal asked for earlier
+// would be that of the one in between.
 pid_t Namespaces::fork_inside(int without) const {
   const int entered = flags_ & kEnteredByFork & ~without;
   if (entered == 0) return fork();

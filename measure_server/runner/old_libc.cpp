@@ -1,6 +1,6 @@
-// What the statically linked runtime of the compiler asks of a glibc newer than 2.34, so that the runner and the worker
-// without LLVM start on hosts that have no newer one. Part of the executable, not of a library: it must come before
-// libc's own.
+// What the statically linked runtime of the compiler asks of a glibc newer than 2.34, so that the runner and
+// the worker without LLVM start on hosts that have no newer one. Part of the executable, not of a library: it
+// must come before libc's own.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/random.h>

@@ -1,5 +1,5 @@
-// The data files of a pack's tasks while it runs: inputs, made from their seeds, and reference answers. Tasks take
-// turns, so files stay for the next turn as long as there is room; those used longest ago go first.
+// The data files of a pack's tasks while it runs: inputs, made from their seeds, and reference answers. Tasks
+// take turns, so files stay for the next turn as long as there is room; those used longest ago go first.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ namespace tuner {
 
 class PackData {
  public:
-  // Files lie under `folder`, which must exist; they are the caller's to remove in the end. `capacity_bytes` is for
-  // all tasks together; 0: as much as is sensible on that disk.
+  // Files lie under `folder`, which must exist; they are the caller's to remove in the end. `capacity_bytes`
+  // is for all tasks together; 0: as much as is sensible on that disk.
   PackData(const PackFile& pack, std::filesystem::path folder, int64_t capacity_bytes = 0);
 
-  // Fills inputs, references and checker of the request, after making the files of the task if they are not there.
+  // Fills inputs, references and checker of the request, after making the files of the task if they are not
+  // there.
   Status prepare(size_t task, RunRequest& request);
 
  private:

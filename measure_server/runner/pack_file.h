@@ -1,12 +1,12 @@
 // Pack: compiled candidates and how to measure them, in one file, for a host that has a GPU and nothing of
 // ours except the runner. `tuner pack` writes it, `runner run-pack` runs it.
 //
-// The file, little-endian: "TUNERPAK", u32 version (5; 2 to 4 are read too), u32 zero, u64 bytes of the index, its
-// SHA-256 (32 bytes), the index (JSON), then the blobs. The index lists each blob's offset from the start of
-// the file, size and SHA-256. They are verified when it is read, so a torn or altered pack is refused, never
-// run. Blobs are binaries (cubins or shared objects), checking kernels (check_kernels.h) and reference answers
-// (reference_file.h); equal blobs
-// are stored once. Inputs are not stored: they follow from their seed (input_data.h).
+// The file, little-endian: "TUNERPAK", u32 version (5; 2 to 4 are read too), u32 zero, u64 bytes of the
+// index, its SHA-256 (32 bytes), the index (JSON), then the blobs. The index lists each blob's offset from
+// the start of the file, size and SHA-256. They are verified when it is read, so a torn or altered pack is
+// refused, never run. Blobs are binaries (cubins or shared objects), checking kernels (check_kernels.h) and
+// reference answers (reference_file.h); equal blobs are stored once. Inputs are not stored: they follow from
+// their seed (input_data.h).
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,8 @@ struct PackTask {
   std::string workload_key;
   std::string target;  // the target in the records: "cuda -arch=sm_90a", or "... -emulated"
   uint64_t input_seed = 0;
-  // Inputs, in the order of the workload's arguments: random_values(input_seed, position, count, dtype), times
-  // `factor`, which is drawn_factor() (templates/workload/tolerance.h).
+  // Inputs, in the order of the workload's arguments: random_values(input_seed, position, count, dtype),
+  // times `factor`, which is drawn_factor() (templates/workload/tolerance.h).
   struct Input {
     std::string arg;
     int position = 0;

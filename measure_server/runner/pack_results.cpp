@@ -136,7 +136,8 @@ Status PackResults::read_line(const std::string& line) {
   in.read("outcome", outcome, kRequired);
   in.read("run_ns", run_ns, kRequired);
   if (in.failed()) return foreign();
-  known_[{task, candidate, round}] = {.ok = outcome == "ok", .time_ns = median(run_ns)};
+  known_[{task, candidate, round}] = {.ok = outcome_from_name(outcome) == Outcome::kOk,
+                                      .time_ns = median(run_ns)};
   return Status::ok();
 }
 
@@ -161,7 +162,7 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
       {"template", c.template_name},
       {"template_version", c.template_version},
       {"config", c.config},
-      {"outcome", r.outcome},
+      {"outcome", outcome_name(*r.outcome)},
       {"cut", r.cut},
       {"message", r.message},
       {"run_ns", r.run_ns},
@@ -194,7 +195,7 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
   const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
     return failed(path_, ": cannot be written: ", std::strerror(errno));
-  known_[{task, candidate, round}] = {r.outcome == "ok", median(r.run_ns)};
+  known_[{task, candidate, round}] = {r.outcome == Outcome::kOk, median(r.run_ns)};
   return Status::ok();
 }
 

@@ -349,7 +349,8 @@ struct Part {
   bool whole = true;
 };
 
-// Whether no element is further off than `most` tolerances. Without a branch or a division, so that vectors do it.
+// Whether no element is further off than `most` tolerances. Without a branch or a division, so that vectors
+// do it.
 template <class T>
 bool none_is_further_off(const double* expected, const T* out, size_t count, const CheckSpec& spec,
                          double most) {

@@ -99,8 +99,8 @@ class PackRun {
     return right;
   }
 
-  // A few of each task in turn: whenever the deadline comes, and however the device's clock drifts, every task has
-  // had its share.
+  // A few of each task in turn: whenever the deadline comes, and however the device's clock drifts, every
+  // task has had its share.
   Stop measure_in_turns(size_t round, const std::vector<std::vector<size_t>>& left) {
     std::vector<size_t> next(left.size(), 0);
     for (bool more = true; more;) {
@@ -133,7 +133,7 @@ class PackRun {
     remove_artifact(folder_.string(), *digest);
     if (!reply.is_ok()) return in_trouble(reply.status());
     // It was given less than its time: that says nothing about it.
-    if (reply->outcome == "run_timeout" && request.run_timeout_s < plan().run_timeout_s)
+    if (reply->outcome == Outcome::kRunTimeout && request.run_timeout_s < plan().run_timeout_s)
       return Stop::kDeadline;
     return judge({task, candidate, round, std::move(request), *std::move(reply)});
   }
@@ -144,10 +144,10 @@ class PackRun {
     RunReply reply;
   };
 
-  // As long as nothing at all has loaded here, a refusal to load may be this host's: it is held back, and written
-  // once a kernel loads. So a host that is wrong in a way that nobody foresaw makes no failed trials.
+  // As long as nothing at all has loaded here, a refusal to load may be this host's: it is held back, and
+  // written once a kernel loads. So a host that is wrong in a way that nobody foresaw makes no failed trials.
   Stop judge(Measured measured) {
-    const bool loads = measured.reply.outcome != "build_error";
+    const bool loads = measured.reply.outcome != Outcome::kBuildError;
     if (!loads && results_.count() == 0) {
       unloadable_.push_back(std::move(measured));
       return unloadable_.size() < kUnloadableToStop ? Stop::kNo : none_loads();

@@ -5,8 +5,8 @@
 // and their deadlines run meanwhile. Any thread may call cancel() at any time. Every wait has a deadline.
 //
 // A timed run has its cores and its GPU for itself, among all processes of this host (device_lock.h): every
-// timed run passes here, and the process that asks holds the locks, from before the runner hears of the run to
-// its answer. Waiting for them counts neither as the candidate's time nor against a deadline.
+// timed run passes here, and the process that asks holds the locks, from before the runner hears of the run
+// to its answer. Waiting for them counts neither as the candidate's time nor against a deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +28,8 @@ namespace tuner {
 
 class RunnerClient {
  public:
-  // Starts `runner_path` and waits until it answers, 10 s at most. Failed: it cannot be started. Candidates get
-  // the highest level of isolation that the host has, up to `at_most`.
+  // Starts `runner_path` and waits until it answers, 10 s at most. Failed: it cannot be started. Candidates
+  // get the highest level of isolation that the host has, up to `at_most`.
   static Result<std::unique_ptr<RunnerClient>> start(const std::string& runner_path,
                                                      Isolation at_most = Isolation::kStrict);
   ~RunnerClient();
@@ -45,8 +45,8 @@ class RunnerClient {
   //   Aborted           cancelled
   //   Failed            the runner could not do its part: a data file is missing or does not fit the artifact
   Result<RunReply> run(const RunRequest& request, Deadline deadline);
-  // Uses a deadline that no healthy runner misses: the request's run timeout plus 30 s, and for a run with a GPU
-  // (device_uuid) what its driver's first start may take.
+  // Uses a deadline that no healthy runner misses: the request's run timeout plus 30 s, and for a run with a
+  // GPU (device_uuid) what its driver's first start may take.
   Result<RunReply> run(const RunRequest& request);
 
   // Times candidates against each other. Errors and deadline as for run().

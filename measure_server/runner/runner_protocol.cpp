@@ -104,6 +104,17 @@ json run_json(const RunRequest& r) {
                {"caches", caches_name(r.caches)},
                {"checker", r.checker}});
 }
+// None is "".
+std::string text_of(const std::optional<Outcome>& outcome) {
+  return outcome ? std::string(outcome_name(*outcome)) : std::string();
+}
+void read_outcome(Reader& in, std::optional<Outcome>& outcome) {
+  std::string text;
+  in.read("outcome", text, kRequired);
+  outcome = outcome_from_name(text);
+  if (!outcome && !text.empty()) in.refuse("outcome", "expected a known one, found \"", text, "\".");
+}
+
 }  // namespace
 
 std::string_view caches_name(Caches caches) {
@@ -155,7 +166,7 @@ std::string to_json(const CancelRequest& r) { return dump({{"kind", "cancel"}, {
 std::string to_json(const RunReply& r) {
   // max_error is infinite when an output is NaN; JSON has no infinity, so it travels as the largest double.
   return dump({{"id", r.id},
-               {"outcome", r.outcome},
+               {"outcome", text_of(r.outcome)},
                {"message", r.message},
                {"run_ns", r.run_ns},
                {"cpu_ns", r.cpu_ns},
@@ -184,7 +195,7 @@ std::string to_json(const RaceReply& r) {
   json candidates = json::array();
   for (const RaceReply::Candidate& c : r.candidates)
     candidates.push_back(
-        {{"outcome", c.outcome},
+        {{"outcome", text_of(c.outcome)},
          {"message", c.message},
          {"run_ns", c.run_ns},
          {"cpu_ns", c.cpu_ns},
@@ -364,7 +375,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   Reader in(document, "run reply: ");
   RunReply r;
   in.read("id", r.id, kRequired);
-  in.read("outcome", r.outcome, kRequired);
+  read_outcome(in, r.outcome);
   in.read("message", r.message, kRequired);
   in.read("run_ns", r.run_ns, kRequired);
   in.read("cpu_ns", r.cpu_ns, kRequired);
@@ -388,9 +399,9 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("refused", r.refused);
   in.read("device_sick", r.device_sick);
   RETURN_IF_ERROR(in.status());
-  if (r.outcome.empty() == r.error.empty())
+  if (r.outcome.has_value() != r.error.empty())
     return invalid_argument("run reply: expected either an outcome or an error, found ",
-                            r.outcome.empty() ? "neither" : "both");
+                            r.outcome ? "both" : "neither");
   return r;
 }
 
@@ -401,7 +412,7 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
   in.read("id", r.id, kRequired);
   in.read_objects("candidates", [&](Reader& each) {
     RaceReply::Candidate& c = r.candidates.emplace_back();
-    each.read("outcome", c.outcome, kRequired);
+    read_outcome(each, c.outcome);
     each.read("message", c.message, kRequired);
     each.read("run_ns", c.run_ns, kRequired);
     each.read("cpu_ns", c.cpu_ns, kRequired);

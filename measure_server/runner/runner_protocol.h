@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "compiler_core/base/dtype.h"
+#include "compiler_core/base/outcome.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -57,9 +58,9 @@ struct RunRequest {
     std::string arg, path;
   };
   std::vector<Data> inputs, references;
-  // CPU only: further numbers for arguments of role "input", each list with the answers that belong to it. The
-  // candidate is asked for one of these answers at a moment it cannot know. Empty: its inputs never change, and
-  // an answer kept from an earlier call is not found out.
+  // CPU only: further numbers for arguments of role "input", each list with the answers that belong to it.
+  // The candidate is asked for one of these answers at a moment it cannot know. Empty: its inputs never
+  // change, and an answer kept from an earlier call is not found out.
   struct InputSet {
     std::vector<Data> inputs, references;
   };
@@ -87,18 +88,18 @@ struct RunRequest {
   int device = 0;
   std::string device_uuid;  // for the lock that RunnerClient takes (device_lock.h); not sent. Empty: none
   Caches caches = Caches::kWarm;
-  // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h). Empty: they
-  // are copied to the host for that.
+  // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h). Empty:
+  // they are copied to the host for that.
   std::string checker;
 };
 
 struct RunReply {
   uint64_t id = 0;
-  std::string
-      outcome;  // ok, crashed, run_timeout, out_of_memory, wrong_answer, build_error (cannot be loaded)
+  // kBuildError: cannot be loaded. None: see `error`.
+  std::optional<Outcome> outcome;
   std::string message;  // "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; "signal 11 (SIGSEGV)"
-  std::vector<double> run_ns,
-      cpu_ns;  // per call, one value per sample: wall clock, and CPU time of the calling thread
+  // Per call, one value per sample: wall clock, and CPU time of the calling thread.
+  std::vector<double> run_ns, cpu_ns;
   bool cut = false;
   std::string isolation;  // CPU only: the level reached, see isolation.h
   int input_sets = 1;     // how many inputs the candidate was run on
@@ -107,8 +108,9 @@ struct RunReply {
   // Times of the memory sentinel; 0: not timed, because the operands fit the core's own caches or run on a
   // GPU.
   double memory_before_ns = 0, memory_after_ns = 0;
-  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were taken (0: not
-  // counted), and how many of these repeated because of that; one of the fastest of the latest pulses.
+  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were taken
+  // (0: not counted), and how many of these repeated because of that; one of the fastest of the latest
+  // pulses.
   int disturbed = 0, slices = 0, retaken = 0;
   double pulse_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
@@ -118,7 +120,7 @@ struct RunReply {
   // candidate's process to the record, and no code in between knows them. Range: 0 to 1e9.
   std::map<std::string, double> facts;
   // If not empty, the runner could not do its part (missing file, no memory, ...). This says nothing about
-  // the candidate, and `outcome` is empty. RunnerClient turns it into a Status.
+  // the candidate, and there is no `outcome`. RunnerClient turns it into a Status.
   std::string error;
   bool refused = false;      // set together with `error`: the request itself is wrong, and will be so again
   bool device_sick = false;  // set together with `error`: the GPU does not work now, but may later
@@ -143,10 +145,12 @@ struct RaceRequest {
 
 struct RaceReply {
   uint64_t id = 0;
-  // In the order of the request. If the outcome is ok: run and CPU time per call for each sample of the turns
-  // that count, and the sentinels of its turn (mean of before and after; memory_ns is empty if not timed).
+  // In the order of the request. If the outcome is kOk: run and CPU time per call for each sample of the
+  // turns that count, and the sentinels of its turn (mean of before and after; memory_ns is empty if not
+  // timed).
   struct Candidate {
-    std::string outcome, message;
+    std::optional<Outcome> outcome;  // none: see `error`
+    std::string message;
     std::vector<double> run_ns, cpu_ns, sentinel_ns, memory_ns;
     std::vector<double> other_ns;  // with the other kind of constants
     // Turns taken; turns thrown away because another one was calm; turns that count although they were
@@ -162,8 +166,9 @@ struct RaceReply {
   bool refused = false, device_sick = false;  // likewise
 };
 
-// How long a GPU's driver may take to answer for the first time: 120 s, or $TUNER_DEVICE_START_S. It starts with
-// every GPU of the host, and in a container with checks of its own. Later a sixth of it is enough (device_host.h).
+// How long a GPU's driver may take to answer for the first time: 120 s, or $TUNER_DEVICE_START_S. It starts
+// with every GPU of the host, and in a container with checks of its own. Later a sixth of it is enough
+// (device_host.h).
 std::chrono::seconds first_device_start();
 
 // Describes one GPU; see CudaDevice.

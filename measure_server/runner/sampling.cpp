@@ -124,8 +124,9 @@ bool fill_sample(const SamplingOptions& options, double call_ns, const TakeSampl
 }  // namespace
 
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out) {
-  // A candidate so slow that warm caches cannot save it is not worth warming up: the third call of all is at most 7 % slower
-  // than the last. Where slow is twice the best, one as good as the best is not called so beside any neighbour.
+  // A candidate so slow that warm caches cannot save it is not worth warming up: the third call of all is at
+  // most 7 % slower than the last. Where slow is twice the best, one as good as the best is not called so
+  // beside any neighbour.
   constexpr double kHopeless = 1.25;
   constexpr size_t kFewest = 3;
   const double limit = options.cut_above_ns;

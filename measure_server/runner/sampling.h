@@ -38,8 +38,8 @@ struct SamplingOptions {
   bool slow_by_cpu_time = false;
   // Decides which calls count; null: all do. Not used while warming up. Not owned.
   CalmGate* gate = nullptr;
-  // Called before each sample but the first; take_samples() returns false as soon as it does. Whatever it does
-  // to the caches it must undo. Null: nothing.
+  // Called before each sample but the first; take_samples() returns false as soon as it does. Whatever it
+  // does to the caches it must undo. Null: nothing.
   std::function<bool()> between;
 };
 
@@ -54,20 +54,20 @@ using TakeSample = std::function<bool(int64_t calls, Sample&)>;
 
 // Warms up in steps of as many calls as last `step_ns` (at least one), until none of the last three steps was
 // more than 1 % faster than the best before them, or until `limit_ns` is over. A step above `hopeless_ns` per
-// call (0: no limit) ends it after the second step. A step as fast as `known_ns` (0: not known), which a call took
-// when its operands lay warm before, ends it at once. Sets `call_ns`, if not null, to the time of a call in the last
-// step. Returns false as soon as `take` does.
+// call (0: no limit) ends it after the second step. A step as fast as `known_ns` (0: not known), which a call
+// took when its operands lay warm before, ends it at once. Sets `call_ns`, if not null, to the time of a call
+// in the last step. Returns false as soon as `take` does.
 //
 // One call is not enough. On a CPU whose last cache keeps what the others evict, 12 MB that somebody pushed
 // out take 1160, 940, 620 and then 580 us to read again, and 24 MB get faster for a dozen passes.
 bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take,
              double* call_ns = nullptr, double known_ns = 0);
 
-// Calls `take(calls, sample)` until done; returns false as soon as `take` does. First it warms up, which says how
-// many calls fill `fill_ns`. Where they do not, their number grows; the sample that fills is the first that counts. It ends
-// when the median is known to `precision` (after at least 3 samples) or is certainly above `slow_above_ns`
-// (at least 2), or when `repeats` are taken. Disturbed samples are left out if three calm ones remain. A
-// disturbed first sample is cut only if no neighbour could explain its slowness.
+// Calls `take(calls, sample)` until done; returns false as soon as `take` does. First it warms up, which says
+// how many calls fill `fill_ns`. Where they do not, their number grows; the sample that fills is the first
+// that counts. It ends when the median is known to `precision` (after at least 3 samples) or is certainly
+// above `slow_above_ns` (at least 2), or when `repeats` are taken. Disturbed samples are left out if three
+// calm ones remain. A disturbed first sample is cut only if no neighbour could explain its slowness.
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out);
 
 // How many calls fill a sample where one takes `call_ns`, as a warm-up saw it. At least 1.

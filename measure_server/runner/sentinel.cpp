@@ -28,7 +28,8 @@ constexpr int kLarge = (1 << 20) / sizeof(Vector);  // does not
 std::array<Vector, kSmall> small_data;
 alignas(4096) std::array<Vector, kLarge> large_data;
 
-// Of memory that only this process needs: a fork does not copy its page table. Without effect where pages are larger than that.
+// Of memory that only this process needs: a fork does not copy its page table. Without effect where pages are
+// larger than that.
 void keep_from_children(void* data, size_t bytes) { madvise(data, bytes, MADV_DONTFORK); }
 
 void pass() {

@@ -1,6 +1,6 @@
-// The sentinels: small fixed pieces of work, timed before and after each candidate (where candidates follow each
-// other, what came after one came before the next). The same machine in the same state takes the same time; a
-// longer time shows what slows the candidate beside it.
+// The sentinels: small fixed pieces of work, timed before and after each candidate (where candidates follow
+// each other, what came after one came before the next). The same machine in the same state takes the same
+// time; a longer time shows what slows the candidate beside it.
 //
 // The sentinel takes about 100 us of arithmetic in the core's own caches. It is stored with each time as the
 // state of the machine. (Which calls count is decided by the pulses between them: calm_gate.h.) The memory

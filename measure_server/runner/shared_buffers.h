@@ -1,6 +1,8 @@
-// Buffers that the runner shares with its candidates (outputs, reports), kept from one candidate to the next of the same sizes.
+// Buffers that the runner shares with its candidates (outputs, reports), kept from one candidate to the next
+// of the same sizes.
 //
-// Fresh shared pages have to be asked for, zeroed and found by a fault; on some hypervisors that costs microseconds a page.
+// Fresh shared pages have to be asked for, zeroed and found by a fault; on some hypervisors that costs
+// microseconds a page.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +17,9 @@ class SharedBuffers {
   // Keeps at most this many bytes that nobody uses; 0: none.
   explicit SharedBuffers(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
-  // Returns a buffer as GuardedBuffer::create(bytes, kShared) makes it, but that it may hold anything: an earlier candidate's
-  // answer, for instance. Whoever takes it writes all of it before the next one is forked. Failed: the system has none.
+  // Returns a buffer as GuardedBuffer::create(bytes, kShared) makes it, but that it may hold anything: an
+  // earlier candidate's answer, for instance. Whoever takes it writes all of it before the next one is
+  // forked. Failed: the system has none.
   Result<GuardedBuffer> take(int64_t bytes);
 
   // Takes back a buffer that no living process but this one has.

@@ -1,4 +1,5 @@
-// The process of a function on trial: loads it, calls it once with fresh operands, times it, calls it once more.
+// The process of a function on trial: loads it, calls it once with fresh operands, times it, calls it once
+// more.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -16,8 +16,9 @@ namespace tuner {
 class BlobLink {
  public:
   virtual ~BlobLink() = default;
-  // NotFound: the daemon does not have it, or no lease (no order) of the session is about it. Aborted: it does not know the session.
-  // InvalidArgument: the bytes are not what their name says. Any other error: try again.
+  // NotFound: the daemon does not have it, or no lease (no order) of the session is about it. Aborted: it
+  // does not know the session. InvalidArgument: the bytes are not what their name says. Any other error: try
+  // again.
   virtual Status read(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply,
                       std::stop_token interrupt) = 0;
   virtual Status write(const v1::WriteBlobRequest& request, v1::WriteBlobReply* reply,
@@ -27,7 +28,8 @@ class BlobLink {
 // Has a connection of its own, beside that of the Syncs, so that these never wait behind bytes.
 std::unique_ptr<BlobLink> make_blob_link(DaemonAccess access);
 
-// Moves whole blobs: goes on after each trouble of the wire where it was, until it is done or `stop` is requested (Unavailable).
+// Moves whole blobs: goes on after each trouble of the wire where it was, until it is done or `stop` is
+// requested (Unavailable).
 class BlobTransfer {
  public:
   using Session = std::function<std::string()>;  // of the moment: the worker may register anew meanwhile

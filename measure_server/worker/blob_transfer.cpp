@@ -71,7 +71,8 @@ Result<std::string> BlobTransfer::fetch(const std::string& trial_id, const v1::B
 
 Status BlobTransfer::send(const std::string& order_id, const v1::Blob& blob, std::string_view bytes) const {
   int failures = 0;
-  // The first call sends what there is of a small blob, so that most need one; a long one asks first what is there.
+  // The first call sends what there is of a small blob, so that most need one; a long one asks first what is
+  // there.
   int64_t have = 0;
   bool asked = bytes.size() <= kChunk;
   for (;;) {

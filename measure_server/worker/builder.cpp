@@ -24,9 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-BuildReply refusal(const char* outcome, const Status& status) {
+BuildReply refusal(BuildOutcome outcome, const Status& status) {
   BuildReply reply;
-  reply.outcome = status.code() == StatusCode::kInvalidConfig ? "invalid_config" : outcome;
+  reply.outcome = status.code() == StatusCode::kInvalidConfig ? BuildOutcome::kInvalidConfig : outcome;
   reply.message = status.message();
   return reply;
 }
@@ -121,7 +121,7 @@ Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const W
 }
 
 BuildReply Builder::hello(const BuildRequest& request) {
-  BuildReply reply{.outcome = "ok"};
+  BuildReply reply{.outcome = BuildOutcome::kOk};
   if (request.family.empty())
     for (const AnyTemplate* t : all_templates())
       reply.templates.push_back({std::string(t->name()), t->version()});
@@ -143,7 +143,7 @@ BuildReply Builder::hello(const BuildRequest& request) {
 
 // Asked by builders alone: it loads every compiler, and NVRTC is a hundred megabytes.
 BuildReply Builder::compilers() {
-  BuildReply reply{.outcome = "ok"};
+  BuildReply reply{.outcome = BuildOutcome::kOk};
   for (const Backend* backend : all_backends())
     if (backend->available())
       reply.compilers.push_back({std::string(backend->family().word()), backend->toolchain()});
@@ -152,7 +152,7 @@ BuildReply Builder::compilers() {
 
 BuildReply Builder::build(const BuildRequest& r) {
   const auto start = std::chrono::steady_clock::now();
-  const char* blame = "unable";  // until the candidate itself is at work
+  BuildOutcome blame = BuildOutcome::kUnable;  // until the candidate itself is at work
   const auto compiled = [&]() -> Result<std::string> {
     const fs::path artifacts = fs::path(r.directory) / "artifacts";
     ASSIGN_OR_RETURN(const Target target, parse_target(r.target));
@@ -171,17 +171,18 @@ BuildReply Builder::build(const BuildRequest& r) {
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
     ASSIGN_OR_RETURN(const Config config, config_from_text(r.config));
     if (version_here(r.template_name) != r.template_version) {
-      blame = kOtherVersion;
+      blame = BuildOutcome::kOtherVersion;
       return other_version(r);
     }
     ASSIGN_OR_RETURN(const TemplateInstance* found, instance(r, workload, target));
     if (const Result<ConfigIndex> index_of = found->space().index_of(config); !index_of.is_ok())
       return invalid_config(index_of.message());
-    blame = "build_error";
+    blame = BuildOutcome::kBuildError;
     ASSIGN_OR_RETURN(const Program program, found->instantiate(config));
     const Result<Artifact> artifact = backend->compile(program, target, r.directory);
     // No compiler here is no fault of the candidate's.
-    if (artifact.is_ok() || artifact.status().code() == StatusCode::kUnavailable) blame = "unable";
+    if (artifact.is_ok() || artifact.status().code() == StatusCode::kUnavailable)
+      blame = BuildOutcome::kUnable;
     if (!artifact.is_ok()) return artifact.status();
     ASSIGN_OR_RETURN(const std::string digest,
                      save_artifact(*artifact, artifacts.string(), Durability::kCached));
@@ -190,10 +191,10 @@ BuildReply Builder::build(const BuildRequest& r) {
     cache_.added(static_cast<int64_t>(artifact->binary.size()) + kBytesBeside);
     return digest;
   }();
-  BuildReply reply =
-      compiled.is_ok() ? BuildReply{.outcome = "ok", .digest = *compiled} : refusal(blame, compiled.status());
+  BuildReply reply = compiled.is_ok() ? BuildReply{.outcome = BuildOutcome::kOk, .digest = *compiled}
+                                      : refusal(blame, compiled.status());
   if (compiled.is_ok()) describe(r, reply);
-  if (reply.outcome == kOtherVersion) reply.found = version_here(r.template_name);
+  if (reply.outcome == BuildOutcome::kOtherVersion) reply.found = version_here(r.template_name);
   reply.build_ms = ms_since(start);
   return reply;
 }
@@ -209,9 +210,9 @@ BuildReply Builder::data(const BuildRequest& r) {
     return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string(), threads);
   }();
   if (made.is_ok()) cache_.added(made->made_bytes);
-  if (!made.is_ok()) return refusal("unable", made.status());
+  if (!made.is_ok()) return refusal(BuildOutcome::kUnable, made.status());
   BuildReply reply;
-  reply.outcome = "ok";
+  reply.outcome = BuildOutcome::kOk;
   reply.absolute = made->absolute;
   reply.relative = made->relative;
   const auto listed = [](const std::vector<std::pair<std::string, std::string>>& files) {
@@ -241,8 +242,8 @@ BuildReply Builder::answer(const BuildRequest& request) {
   if (request.kind == "compilers") return compilers();
   if (request.kind == "build") return build(request);
   if (request.kind == "data") return data(request);
-  return refusal("unable", failed("build request: kind: found \"", request.kind,
-                                  "\", expected hello, compilers, build or data"));
+  return refusal(BuildOutcome::kUnable, failed("build request: kind: found \"", request.kind,
+                                               "\", expected hello, compilers, build or data"));
 }
 
 int run_builder() {
@@ -255,7 +256,8 @@ int run_builder() {
       return 0;
     }
     const Result<BuildRequest> request = parse_build_request(*frame);
-    const BuildReply reply = request.is_ok() ? builder.answer(*request) : refusal("unable", request.status());
+    const BuildReply reply =
+        request.is_ok() ? builder.answer(*request) : refusal(BuildOutcome::kUnable, request.status());
     if (!write_frame(kBuilderFd, to_json(reply), std::chrono::steady_clock::now() + std::chrono::seconds(30))
              .is_ok())
       return 0;

@@ -1,6 +1,6 @@
-// BuilderCore: what a builder-only worker holds and owes. Orders come in by apply(). As many threads as there are compilers make
-// them, others send what was made, and answers are owed until the daemon has acknowledged them. Nothing is on disk: an answer
-// that is lost is given again soon, as what was made is in the cache.
+// BuilderCore: what a builder-only worker holds and owes. Orders come in by apply(). As many threads as there
+// are compilers make them, others send what was made, and answers are owed until the daemon has acknowledged
+// them. Nothing is on disk: an answer that is lost is given again soon, as what was made is in the cache.
 //
 // It uses no gRPC and no processes. Any thread may call any method.
 #pragma once
@@ -30,7 +30,8 @@ class BuilderCore final : public WorkBook {
   bool phases_told() const override;
   bool idle() const override;
   bool draining() const override;
-  // Callbacks, called without locks: something that the daemon should hear at once; an order that began to be made.
+  // Callbacks, called without locks: something that the daemon should hear at once; an order that began to be
+  // made.
   void on_news(std::function<void()> f) { news_ = std::move(f); }
   void on_phase(std::function<void()> f) { phase_began_ = std::move(f); }
 

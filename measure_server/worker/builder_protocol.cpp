@@ -6,6 +6,14 @@ namespace tuner {
 
 using nlohmann::json;
 
+// As text, by the library's names for such functions.
+static void to_json(json& j, BuildOutcome outcome) { j = build_outcome_name(outcome); }
+static void from_json(const json& j, BuildOutcome& outcome) {
+  const std::optional<BuildOutcome> known = build_outcome_from_name(j.get<std::string>());
+  if (!known) throw json::other_error::create(501, "outcome: found " + j.dump(), &j);
+  outcome = *known;
+}
+
 // A worker whose program was replaced while it runs may ask without the newest of them.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(BuildRequest, kind, family, device, directory, cache_bytes,
                                                 workload_key, target, template_name, config, template_version,

@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/outcome.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
 
 inline constexpr int kBuilderFd = 3;  // the builder's end
-
-inline constexpr char kOtherVersion[] = "other_version";  // BuildReply::outcome
 
 struct BuildRequest {
   std::string kind;  // hello | compilers | build | data
@@ -31,15 +30,13 @@ struct BuildRequest {
 };
 
 struct BuildReply {
-  // ok | invalid_config | build_error: about the candidate; unable: a problem of this host; other_version: this release
-  // has the template in version `found`, or not at all (0)
-  std::string outcome;
+  BuildOutcome outcome = BuildOutcome::kUnable;
   std::string message;
   std::string digest;  // build: digest of the artifact saved in directory/artifacts
   double build_ms = 0;
   std::string toolchain;  // build: that made it
   bool direct = false;    // build: the template computes the sums as they are written
-  int found = 0;
+  int found = 0;          // kOtherVersion: the version of the template that this release has; 0: none
   // What a back end is on this machine.
   struct BackendHere {
     std::string family, toolchain;

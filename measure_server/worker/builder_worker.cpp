@@ -40,9 +40,9 @@ std::chrono::milliseconds limit_of(const v1::BuildOrder& order) {
       static_cast<int64_t>((order.limit_s() > 0 ? order.limit_s() : kBuildLimitS) * 1000));
 }
 
-v1::Built failure(const char* outcome, const std::string& message) {
+v1::Built failure(BuildOutcome outcome, const std::string& message) {
   v1::Built built;
-  built.set_outcome(outcome);
+  built.set_outcome(std::string(build_outcome_name(outcome)));
   built.set_message(message);
   return built;
 }
@@ -65,8 +65,8 @@ Status BuilderWorker::open() {
   RETURN_IF_ERROR(make_folders(shared_dir()).with_context("choose another folder with --shared-dir: "));
   const std::vector<int> cpus = usable_cpus();
   const size_t wanted = options_.builders > 0 ? static_cast<size_t>(options_.builders) : cpus.size();
-  // Each may use all CPUs: a task's reference answer, which its trials wait for, is made by as many threads. Processes
-  // that compile have a CPU each all the same, as there are no more of them.
+  // Each may use all CPUs: a task's reference answer, which its trials wait for, is made by as many threads.
+  // Processes that compile have a CPU each all the same, as there are no more of them.
   for (size_t i = 0; i < wanted; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<BuilderClient> client, BuilderClient::start(options_.program, cpus));
     clients_.push_back(std::move(client));
@@ -74,7 +74,8 @@ Status BuilderWorker::open() {
   ASSIGN_OR_RETURN(const BuildReply made,
                    clients_.front()->ask({.kind = "compilers"}, std::chrono::seconds(30)));
   if (made.compilers.empty())
-    return failed("no back end of this builder can compile", made.outcome == "ok" ? "" : ": " + made.message);
+    return failed("no back end of this builder can compile",
+                  made.outcome == BuildOutcome::kOk ? "" : ": " + made.message);
   // One is made by each, and one more waits for it.
   core_ = std::make_unique<BuilderCore>(static_cast<int>(2 * wanted));
   const auto say = [this] {
@@ -143,7 +144,8 @@ void BuilderWorker::make_orders(BuilderClient& client) {
   while (const std::optional<v1::BuildOrder> order = core_->next()) make(client, *order);
 }
 
-// A compiler that breaks or hangs is the candidate's doing; all else is this worker's trouble, and somebody else makes it.
+// A compiler that breaks or hangs is the candidate's doing; all else is this worker's trouble, and somebody
+// else makes it.
 void BuilderWorker::make(BuilderClient& client, const v1::BuildOrder& order) {
   const Result<BuildReply> reply =
       client.ask(request_of(order, shared_dir(), options_.cache_bytes), limit_of(order));
@@ -161,7 +163,8 @@ void BuilderWorker::make(BuilderClient& client, const v1::BuildOrder& order) {
   v1::BuildDone done;
   done.set_id(order.id());
   const bool late = reply.status().code() == StatusCode::kDeadlineExceeded;
-  *done.mutable_built() = failure(late ? "build_timeout" : "build_error", reply.message());
+  *done.mutable_built() =
+      failure(late ? BuildOutcome::kBuildTimeout : BuildOutcome::kBuildError, reply.message());
   core_->done(std::move(done));
 }
 
@@ -202,7 +205,7 @@ void BuilderWorker::could_not(const v1::BuildOrder& order, const Status& why, bo
   }
   v1::BuildDone done;
   done.set_id(order.id());
-  *done.mutable_built() = failure("unable", why.message());
+  *done.mutable_built() = failure(BuildOutcome::kUnable, why.message());
   core_->done(std::move(done));
 }
 
@@ -216,14 +219,14 @@ Status BuilderWorker::send_file(const std::string& path, const BlobTransfer& tra
 Result<v1::Built> BuilderWorker::made(const BuildReply& reply, const BlobTransfer& transfer,
                                       const v1::BuildOrder& order) const {
   v1::Built built;
-  built.set_outcome(reply.outcome);
+  built.set_outcome(std::string(build_outcome_name(reply.outcome)));
   built.set_message(reply.message);
   built.set_toolchain(reply.toolchain);
   built.set_build_ms(reply.build_ms);
   built.set_absolute(reply.absolute);
   built.set_relative(reply.relative);
   built.set_direct(reply.direct);
-  if (reply.outcome != "ok") return built;
+  if (reply.outcome != BuildOutcome::kOk) return built;
   if (!order.data()) {
     ASSIGN_OR_RETURN(const Artifact artifact, load_artifact(shared_dir() + "/artifacts", reply.digest));
     const std::string bytes = artifact_blob(artifact);

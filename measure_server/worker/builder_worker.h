@@ -1,5 +1,5 @@
-// BuilderWorker: a worker that only builds. Compiles what leases of runners need, in builder processes, one a CPU, and sends what they
-// made to the daemon. It measures nothing and runs no candidate.
+// BuilderWorker: a worker that only builds. Compiles what leases of runners need, in builder processes, one a
+// CPU, and sends what they made to the daemon. It measures nothing and runs no candidate.
 //
 //   talk    Sync: orders in, answers out (talk.h)
 //   make    one thread a builder process: order -> artifact or reference answer
@@ -39,7 +39,8 @@ struct BuilderOptions {
 
 class BuilderWorker {
  public:
-  // Starts the builder processes: call it before any gRPC. InvalidArgument: another worker uses the work folder.
+  // Starts the builder processes: call it before any gRPC. InvalidArgument: another worker uses the work
+  // folder.
   static Result<std::unique_ptr<BuilderWorker>> start(BuilderOptions options);
   ~BuilderWorker();
 

@@ -1,9 +1,10 @@
-// DaemonChannel: the gRPC connection to the daemon, for calls of any number of threads. Keepalive is on: without it a vanished host is only
-// noticed at the call's own deadline.
+// DaemonChannel: the gRPC connection to the daemon, for calls of any number of threads. Keepalive is on:
+// without it a vanished host is only noticed at the call's own deadline.
 //
-// gRPC connects while somebody waits for it in a call; between calls it looks at its sockets every five seconds
-// only. Calls of ours fail at once where there is no connection, so we wait for one before each call. (With
-// pauses between failing calls alone, a worker met its daemon again by chance: no attempt lived to be looked at.)
+// gRPC connects while somebody waits for it in a call; between calls it looks at its sockets every five
+// seconds only. Calls of ours fail at once where there is no connection, so we wait for one before each call.
+// (With pauses between failing calls alone, a worker met its daemon again by chance: no attempt lived to be
+// looked at.)
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -22,8 +23,9 @@ class DaemonChannel {
  public:
   explicit DaemonChannel(DaemonAccess access);
 
-  // The channel to call through, with the credentials that the file has now, if the last call was not answered; connected, or after
-  // a try of at most three seconds. Returns earlier if `interrupt` is requested.
+  // The channel to call through, with the credentials that the file has now, if the last call was not
+  // answered; connected, or after a try of at most three seconds. Returns earlier if `interrupt` is
+  // requested.
   std::shared_ptr<grpc::Channel> ready(const std::stop_token& interrupt);
   // By what right the caller calls, and until when.
   void prepare(grpc::ClientContext& context, int limit_ms) const;

@@ -20,14 +20,14 @@ class DaemonLink {
   // Any other error: try again.
   virtual Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) = 0;
   // Aborted: the daemon does not know the session; register again. Any other error: try again. Returns early,
-  // with any error, if `interrupt` is requested. The daemon's answer is then lost, which is harmless: the next
-  // request makes the daemon repeat it.
+  // with any error, if `interrupt` is requested. The daemon's answer is then lost, which is harmless: the
+  // next request makes the daemon repeat it.
   virtual Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) = 0;
 };
 
-// Connects at first use, and again whenever the connection is lost; a call waits for that, at most three seconds. A
-// credentials file that has changed is read again when a call is not answered: credentials are renewed without a
-// restart.
+// Connects at first use, and again whenever the connection is lost; a call waits for that, at most three
+// seconds. A credentials file that has changed is read again when a call is not answered: credentials are
+// renewed without a restart.
 std::unique_ptr<DaemonLink> make_grpc_link(DaemonAccess access);
 
 }  // namespace tuner

@@ -1,6 +1,6 @@
-// Fitness: whether this worker can work. Trouble that is its own (a full disk, a runner that does not start, a
-// GPU in quarantine, a core that somebody else keeps) makes it unfit: it takes no leases, gives back those it
-// could not do, looks again every few seconds, and goes on by itself. No trial is blamed for it.
+// Fitness: whether this worker can work. Trouble that is its own (a full disk, a runner that does not start,
+// a GPU in quarantine, a core that somebody else keeps) makes it unfit: it takes no leases, gives back those
+// it could not do, looks again every few seconds, and goes on by itself. No trial is blamed for it.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +27,8 @@ class Fitness {
 
   // Makes the worker unfit, or tells another reason. Any thread.
   void unfit(const std::string& why);
-  // Looks once: fit if the check is OK, unless other trouble came meanwhile. Does nothing if the worker is fit.
+  // Looks once: fit if the check is OK, unless other trouble came meanwhile. Does nothing if the worker is
+  // fit.
   void look();
   // Looks now and then while the worker is unfit; returns after stop(). For a thread of its own.
   void tend();

@@ -16,7 +16,8 @@ constexpr int kBlobMs = 60'000;        // 256 KiB, over a slow link
 
 enum class Call { kRegister, kSync, kBlob };
 
-// What daemon_link.h and blob_link.h say of each call's errors; FAILED_PRECONDITION is about sessions, so Register has none.
+// What daemon_link.h and blob_link.h say of each call's errors; FAILED_PRECONDITION is about sessions, so
+// Register has none.
 Status to_status(const grpc::Status& s, const std::string& address, const std::string& tls_trouble,
                  Call call) {
   if (s.ok()) return Status::ok();

@@ -12,8 +12,8 @@ namespace tuner {
 // of this machine.
 bool is_here(const std::string& daemon);
 
-// InvalidArgument, in one line with what to do, if candidates get less than `least` here, or if root would run
-// the candidates of a daemon elsewhere without `strict`. `missing`: ProbeReply::isolation_missing.
+// InvalidArgument, in one line with what to do, if candidates get less than `least` here, or if root would
+// run the candidates of a daemon elsewhere without `strict`. `missing`: ProbeReply::isolation_missing.
 Status may_run(Isolation reached, const std::string& missing, Isolation least, const std::string& daemon,
                bool root);
 

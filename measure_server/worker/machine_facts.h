@@ -23,8 +23,8 @@ Result<ProbeReply> machine_facts(
     RunnerClient& runner, const std::filesystem::path& file,
     std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
-// Measures peaks and bandwidths once more and keeps the higher of each in `file` and in the result. For when a kernel was
-// faster than the peak: it was measured at a slower moment then.
+// Measures peaks and bandwidths once more and keeps the higher of each in `file` and in the result. For when
+// a kernel was faster than the peak: it was measured at a slower moment then.
 Result<ProbeReply> machine_facts_again(RunnerClient& runner, const std::filesystem::path& file,
                                        const ProbeReply& known);
 

@@ -33,8 +33,9 @@ struct Command {
 
 pid_t builder_owner = 0;
 
-// Ends this process when its parent is not `owner` any more, whatever it is doing; 0: never. By a timer, not a thread: in a
-// process of one thread the C++ library counts references without locked instructions, 4 % of the time to compile.
+// Ends this process when its parent is not `owner` any more, whatever it is doing; 0: never. By a timer, not
+// a thread: in a process of one thread the C++ library counts references without locked instructions, 4 % of
+// the time to compile.
 void end_with(pid_t owner) {
   if (owner == 0) return;
   builder_owner = owner;

@@ -14,7 +14,8 @@ namespace tuner {
 namespace {
 
 constexpr int kEnoughProcesses = 6;  // when one finalist is left, or all that are left are as good...
-// ...and the winner's interval is this narrow. Here and below, what drifts later (kDriftHalfWidth) is part of it.
+// ...and the winner's interval is this narrow. Here and below, what drifts later (kDriftHalfWidth) is part of
+// it.
 constexpr double kNarrowHalfWidth = 0.020;
 constexpr double kWideHalfWidth = 0.0225;  // wider than this after all processes: as many again
 constexpr int kMostTimes = 3;              // options.processes, while the interval certifies nothing
@@ -98,9 +99,11 @@ void take_in(const RaceReply& reply, const std::vector<size_t>& running, Course&
   for (size_t k = 0; k < running.size(); ++k) {
     const RaceReply::Candidate& one = reply.candidates[k];
     Racer& racer = c.racers[running[k]];
-    if (one.outcome != "ok") {
+    if (one.outcome != Outcome::kOk) {
       c.racing[running[k]] = false;
-      if (c.trouble.empty()) c.trouble = str("trial ", racer.trial_id, ": ", one.outcome, ": ", one.message);
+      if (c.trouble.empty())
+        c.trouble = str("trial ", racer.trial_id, ": ", one.outcome ? outcome_name(*one.outcome) : "", ": ",
+                        one.message);
       racer = {.trial_id = racer.trial_id};  // it cannot win, however fast it was before
       continue;
     }

@@ -18,26 +18,27 @@ struct RaceEntry {
 };
 // What is known of finalists before they race: ids of entries, or empty.
 struct RaceRoles {
-  std::string
-      default_trial;  // it stays for kFewestProcesses heats however slow it is, as people want to know the gain over it
-  std::string
-      stored_trial;  // the answer of before: so does this one, and it wins unless another one is certainly faster
+  // It stays for kFewestProcesses heats however slow it is, as people want to know the gain over it.
+  std::string default_trial;
+  // The answer of before: so does this one, and it wins unless another one is certainly faster.
+  std::string stored_trial;
 };
 
 // Runs heats through `heat` (usually RunnerClient::race). It stops when one finalist is left, or more
 // processes would not separate the ties, and the winner's interval is narrow. It runs at most
-// options.processes heats, or more while the interval is wider than kWidestCertified or the stored answer may be slower than a
-// tie, and begins none after
-// options.limit_s. A heat with mostly disturbed turns is repeated; six such heats end the race. `base` is
-// used for every heat. A finalist that fails leaves the race.
+// options.processes heats, or more while the interval is wider than kWidestCertified or the stored answer may
+// be slower than a tie, and begins none after options.limit_s. A heat with mostly disturbed turns is
+// repeated; six such heats end the race. `base` is used for every heat. A finalist that fails leaves the
+// race.
 //
-// Of finalists that tie (race_statistics.h) always the same wins: the stored answer, else the default, else the one with the
-// smallest code, else the first by template and config. RaceResult.won_by says which it was. It stays in the race until its
-// interval is narrow.
+// Of finalists that tie (race_statistics.h) always the same wins: the stored answer, else the default, else
+// the one with the smallest code, else the first by template and config. RaceResult.won_by says which it was.
+// It stays in the race until its interval is narrow.
 //
 // The result is certified if its interval reaches at most kWidestCertified to either side and most turns that
-// count were calm. Otherwise the machine was too disturbed: the winner is then the stored answer, else the first entry that
-// was measured (in the trials' order), with its own time, and no tie and no bound are claimed.
+// count were calm. Otherwise the machine was too disturbed: the winner is then the stored answer, else the
+// first entry that was measured (in the trials' order), with its own time, and no tie and no bound are
+// claimed.
 //
 // If nothing could be measured, the result has an error instead of a winner. The caller fills identity,
 // options and environment. Errors are those of `heat`. `tell` is called after each heat with the progress.

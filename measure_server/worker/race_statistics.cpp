@@ -60,8 +60,8 @@ Standing standing(std::span<const Racer> racers) {
   return s;
 }
 
-// The differences to the leader, of all that ran beside it; what one of them alone says of the machine's noise
-// is too little.
+// The differences to the leader, of all that ran beside it; what one of them alone says of the machine's
+// noise is too little.
 class Behind {
  public:
   Behind(std::span<const Racer> racers, const Standing& s) : differences_(racers.size()) {
@@ -109,8 +109,8 @@ Spread ratio_spread(const Racer& racer) { return ratio_spread(times_of(racer)); 
 
 namespace {
 
-// Of one that took part in the latest process beside the leader. `certain`: what the mean may be off by, however
-// few its processes are, is known from the others.
+// Of one that took part in the latest process beside the leader. `certain`: what the mean may be off by,
+// however few its processes are, is known from the others.
 Chance chance_of(const Mean& behind, double error, bool certain) {
   // A process is seldom unlucky by so much, and a race has better things to do than to make sure.
   static const double kMuchSlower = std::log(1.10), kSlower = std::log(1.15);
@@ -156,8 +156,8 @@ class Ties {
     const bool gone = !standing_.last[i] && !racers_[i].as_good_as;
     return gone || behind_.of(i).mean - behind_.error(i, 0.975) > 0;
   }
-  // The stored answer gives way to this alone. The leader looks faster than it is, because it is the luckiest of all; so
-  // more is asked than of others.
+  // The stored answer gives way to this alone. The leader looks faster than it is, because it is the luckiest
+  // of all; so more is asked than of others.
   bool certainly_worse(size_t i) const {
     return i != leader() && behind_.of(i).mean - behind_.error(i, 0.995) > std::log(1 + kAsGood);
   }
@@ -190,8 +190,8 @@ double regret_of_leader(std::span<const Racer> racers, const Ties& ties, const s
   const auto bound = [&](size_t i) { return std::exp(behind.error(i, level) - behind.of(i).mean) - 1; };
   double worst = 0;
   for (const size_t rival : rivals) {
-    // Who left as good as another one is as far from the leader as that one, and a known fraction more at most: that says
-    // more than the few processes that it had beside the leader itself.
+    // Who left as good as another one is as far from the leader as that one, and a known fraction more at
+    // most: that says more than the few processes that it had beside the leader itself.
     double least = bound(rival), more = 0;
     for (size_t i = rival; racers[i].as_good_as && more < least;) {
       more += racers[i].as_good_within;

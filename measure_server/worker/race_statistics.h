@@ -2,11 +2,11 @@
 //
 // A finalist's time in one process is the lower quartile of its samples there, because a disturbance between
 // two calm pulses makes a call slower, never faster. Its time in the race is the trimmed mean of the
-// logarithms of these (a fifth off each end), so that a process with unlucky pages does not decide; where most processes
-// ran beside calm memory, of these alone (compiler_core/base/process_times.h). Finalists
-// are compared process by process, as both ran interleaved there under the same conditions. The test is
-// Yuen's: Student's t on trimmed means. The deviation of such a difference is its own, or that of all
-// finalists together if that is more: they share the machine, and of three processes one's own says little.
+// logarithms of these (a fifth off each end), so that a process with unlucky pages does not decide; where
+// most processes ran beside calm memory, of these alone (compiler_core/base/process_times.h). Finalists are
+// compared process by process, as both ran interleaved there under the same conditions. The test is Yuen's:
+// Student's t on trimmed means. The deviation of such a difference is its own, or that of all finalists
+// together if that is more: they share the machine, and of three processes one's own says little.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,8 @@ namespace tuner {
 
 // Who cannot be faster than the leader by more than this need not be told from it (an indifference zone).
 inline constexpr double kAsGood = 0.01;
-// Two finalists tie if one is slower by at most kAsGood, or by at most this and cannot be told from the other (97.5 %).
+// Two finalists tie if one is slower by at most kAsGood, or by at most this and cannot be told from the other
+// (97.5 %).
 inline constexpr double kTie = 0.02;
 
 // Samples of one finalist in the order taken: time per call, the pulses beside it (or the sentinel, if there
@@ -33,15 +34,16 @@ struct Racer {
   // constants, and their processes.
   std::vector<double> memory_ns, other_ns;
   std::vector<int> other_process;
-  // Who led the race when it left as not slower: the other one is faster than it by at most `as_good_within` or, of one that led
-  // itself, slower.
+  // Who led the race when it left as not slower: the other one is faster than it by at most `as_good_within`
+  // or, of one that led itself, slower.
   std::optional<size_t> as_good_as;
   double as_good_within = kAsGood;
 };
 
 // Who wins among equals, so that a task tuned twice has one answer. Indices into the racers.
 struct Preference {
-  // The stored answer. It stays unless another one is faster by more than kAsGood, and that is certain (99.5 %).
+  // The stored answer. It stays unless another one is faster by more than kAsGood, and that is certain (99.5
+  // %).
   std::optional<size_t> stored;
   std::vector<size_t> order;  // of ties the first one of these wins; empty: the fastest
 };
@@ -49,11 +51,13 @@ struct Preference {
 struct RaceVerdict {
   size_t winner = 0;  // index into the racers
   size_t leader = 0;  // the fastest
-  // Finalists that tie with the leader (kTie) or cannot be told from it, itself and the winner included, fastest first.
+  // Finalists that tie with the leader (kTie) or cannot be told from it, itself and the winner included,
+  // fastest first.
   std::vector<size_t> tied;
   bool alone = true;      // no other one ties with the leader
   Spread time_ns, ratio;  // the winner's; ratio: time divided by the pulse, so independent of the clock
-  // The true time of the winner exceeds the fastest one's by at most this fraction (95 %); the same of the leader.
+  // The true time of the winner exceeds the fastest one's by at most this fraction (95 %); the same of the
+  // leader.
   double regret_bound = 0, leader_regret = 0;
 };
 

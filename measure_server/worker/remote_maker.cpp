@@ -20,7 +20,8 @@ constexpr int64_t kBytesBeside = 8192;  // on disk, of the two small files besid
 
 BuildReply reply_of(const v1::Built& built) {
   BuildReply reply;
-  reply.outcome = built.outcome();
+  // Of a daemon that knows more: not made, as far as this release can tell.
+  reply.outcome = build_outcome_from_name(built.outcome()).value_or(BuildOutcome::kUnable);
   reply.message = built.message();
   reply.build_ms = built.build_ms();
   reply.toolchain = built.toolchain();
@@ -82,7 +83,7 @@ Result<BuildReply> RemoteBuilds::answer(const BuildRequest& request) {
 
 Result<BuildReply> RemoteBuilds::artifact(const BuildRequest& request, const v1::Built& built) {
   BuildReply reply = reply_of(built);
-  if (built.outcome() != "ok") return reply;
+  if (reply.outcome != BuildOutcome::kOk) return reply;
   ASSIGN_OR_RETURN(reply.digest, fetch_artifact(request, built.artifact()));
   return reply;
 }
@@ -124,7 +125,7 @@ Status RemoteBuilds::fetch_references(const BuildRequest& request, const v1::Dat
 
 Result<BuildReply> RemoteBuilds::data(const BuildRequest& request, const v1::Built& built) {
   BuildReply reply = reply_of(built);
-  if (built.outcome() != "ok") return reply;
+  if (reply.outcome != BuildOutcome::kOk) return reply;
   ASSIGN_OR_RETURN(const Workload workload, workload_from_key(request.workload_key));
   const std::lock_guard lock(data_mutex_);
   TaskData data =

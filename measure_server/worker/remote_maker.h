@@ -1,5 +1,6 @@
-// RemoteMaker: what a runner has in a builder's place. The daemon tells with a Sync what became of a build (LeaseBuilt); the bytes are
-// fetched when the maker is asked. Inputs are made here, from their seeds; nothing is used whose digest is not the one that was told.
+// RemoteMaker: what a runner has in a builder's place. The daemon tells with a Sync what became of a build
+// (LeaseBuilt); the bytes are fetched when the maker is asked. Inputs are made here, from their seeds;
+// nothing is used whose digest is not the one that was told.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // ResultWriter: takes results to disk in a thread of its own, while the next candidate runs.
 //
-// To be on disk takes a result from half a millisecond to tens of them, as long as a run of a small kernel. All
-// results that came meanwhile go to disk together.
+// To be on disk takes a result from half a millisecond to tens of them, as long as a run of a small kernel.
+// All results that came meanwhile go to disk together.
 #pragma once
 
 #include <condition_variable>

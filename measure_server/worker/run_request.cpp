@@ -56,7 +56,7 @@ void take_data(const BuildReply& data, RunRequest& request) {
 
 std::vector<std::string> take_reply(const RunReply& reply, v1::MeasureRecord& record) {
   std::vector<std::string> unknown = add_facts(reply.facts, record);
-  record.set_outcome(outcome_of(reply.outcome));
+  record.set_outcome(reply.outcome ? outcome_of(*reply.outcome) : v1::OUTCOME_UNSPECIFIED);
   record.set_message(reply.message);
   record.mutable_run_ns()->Add(reply.run_ns.begin(), reply.run_ns.end());
   record.mutable_cpu_ns()->Add(reply.cpu_ns.begin(), reply.cpu_ns.end());

@@ -11,8 +11,9 @@
 
 namespace tuner {
 
-// What the lease asks for, where it asks; all but the data, the tolerance, and what changes from try to try. Sampling is cut above
-// cut_factor (2 where none is named; negative: never) times the best time of the task, and ends early above 1.1 times.
+// What the lease asks for, where it asks; all but the data, the tolerance, and what changes from try to try.
+// Sampling is cut above cut_factor (2 where none is named; negative: never) times the best time of the task,
+// and ends early above 1.1 times.
 RunRequest request_for(const WorkerCore::Built& built);
 // The same for the heats of a race of `finalists`: a heat may take each one's time.
 RunRequest heat_request_for(const v1::Lease& lease, size_t finalists);
@@ -21,7 +22,8 @@ void take_data(const BuildReply& data, RunRequest& request);
 // Puts what the runner found into the record. Returns the names of facts that no record has.
 std::vector<std::string> take_reply(const RunReply& reply, v1::MeasureRecord& record);
 
-// True if it is slower than the best by more than any disturbance explains: how slow it is exactly need not be known.
+// True if it is slower than the best by more than any disturbance explains: how slow it is exactly need not
+// be known.
 bool surely_slower(const RunReply& reply, double best_ns);
 
 }  // namespace tuner

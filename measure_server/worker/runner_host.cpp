@@ -11,7 +11,8 @@ namespace tuner {
 
 namespace {
 
-// On AArch64, where a job for a core that nobody knows could never come, and code for a newer one would not run.
+// On AArch64, where a job for a core that nobody knows could never come, and code for a newer one would not
+// run.
 Status check_arm_name(const std::string& mcpu) {
   const std::vector<std::string> names = arm_cpu_names();
   if (mcpu != "generic" && std::ranges::find(names, mcpu) == names.end()) {
@@ -33,7 +34,7 @@ Result<BuildReply> runner_host(const std::string& mcpu) {
   if (!mcpu.empty() && host_cpu_units().empty()) RETURN_IF_ERROR(check_arm_name(mcpu));
   const Result<Target> target = parse_target(host_cpu_target(/*threads=*/1, mcpu));
   if (!target) return target.status().with_context("--mcpu: ");
-  BuildReply hello{.outcome = "ok"};
+  BuildReply hello{.outcome = BuildOutcome::kOk};
   hello.backends.push_back({.family = std::string(target->family->word()),
                             .targets = {target->name()},
                             .features = host_cpu_units()});
@@ -41,7 +42,7 @@ Result<BuildReply> runner_host(const std::string& mcpu) {
 }
 
 BuildReply runner_device(const std::string& family, const std::string& device) {
-  BuildReply hello{.outcome = "ok"};
+  BuildReply hello{.outcome = BuildOutcome::kOk};
   BuildReply::BackendHere here{.family = family, .targets = targets_of_device(family, device)};
   if (!here.targets.empty()) hello.backends.push_back(std::move(here));
   return hello;

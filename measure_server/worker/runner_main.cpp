@@ -1,5 +1,6 @@
-// measure_runner: a worker that builds nothing. It fetches what builders (measure_server --kind builder) have made, checks and times it
-// here. Needs no compiler: this program and the runner beside it are all that a board has to have.
+// measure_runner: a worker that builds nothing. It fetches what builders (measure_server --kind builder) have
+// made, checks and times it here. Needs no compiler: this program and the runner beside it are all that a
+// board has to have.
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>

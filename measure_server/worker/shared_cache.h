@@ -35,8 +35,8 @@ void touch_reference(const std::filesystem::path& folder);
 // bytes that remain. Files that vanish meanwhile are no error.
 int64_t prune_cache(const std::filesystem::path& shared, const CacheLimits& limits);
 
-// When to prune: to look through a full folder takes a tenth of a second, longer than most builds. One of each
-// process that adds to the cache.
+// When to prune: to look through a full folder takes a tenth of a second, longer than most builds. One of
+// each process that adds to the cache.
 class CacheKeeper {
  public:
   void added(int64_t bytes) { added_ += bytes; }

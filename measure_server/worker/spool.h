@@ -1,8 +1,9 @@
 // Spool: keeps results on disk until the daemon has them. An append-only file of frames: u32 length, u32
 // CRC-32C, the bytes of a message; little-endian. The top byte of the length says which message: 0, a
-// MeasureRecord (its checksum is of the bytes alone, as in files of before there were others); 1, a RaceResult
-// (its checksum is of the byte 1 and the bytes). open() cuts off a torn tail (the process died while writing)
-// and leaves out a message with a wrong checksum; its trial or race will be run again. Any thread may use it.
+// MeasureRecord (its checksum is of the bytes alone, as in files of before there were others); 1, a
+// RaceResult (its checksum is of the byte 1 and the bytes). open() cuts off a torn tail (the process died
+// while writing) and leaves out a message with a wrong checksum; its trial or race will be run again. Any
+// thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,9 @@ class Spool {
   Status append(const v1::MeasureRecord& record) { return append(std::vector{&record}); }
   Status append(const v1::RaceResult& race);
   // Makes the file hold just these: shortens it once all others are acknowledged, or writes it anew after an
-  // append failed. The caller must make sure that no append is running. After a failure the file is as it was,
-  // and a result that is acknowledged but still in it is sent once more after a restart, which is harmless.
+  // append failed. The caller must make sure that no append is running. After a failure the file is as it
+  // was, and a result that is acknowledged but still in it is sent once more after a restart, which is
+  // harmless.
   Status keep_only(const std::vector<v1::MeasureRecord>& owed, const std::vector<v1::RaceResult>& races = {});
   int64_t bytes() const;
 

@@ -20,7 +20,8 @@ constexpr int kDrainWaitMs = 200;  // how long a draining worker's Sync waits
 constexpr int kDrainTries = 3;     // failures in a row after which a draining worker leaves
 constexpr milliseconds kDrainPause{500};
 constexpr double kIdInUseMs = 1'000;
-// While the daemon stores nothing. It must hear of the worker meanwhile: a lease lives for 8 s (tuner/daemon/tables/lease_table.h).
+// While the daemon stores nothing. It must hear of the worker meanwhile: a lease lives for 8 s
+// (tuner/daemon/tables/lease_table.h).
 constexpr Backoff::Options kNothingTakenPauses{.start_ms = 100, .cap_ms = 2'000};
 
 // Which results the daemon has stored. Leases that were given back are acknowledged, too.

@@ -4,9 +4,10 @@
 //   a wait          a result, a drain or a lease given back interrupts a Sync that waits, and is sent at once
 //   a phase         that began (building, running) travels with the next Sync. One that nobody was told for
 //                   100 ms gets a Sync of its own: at most ten more a second, and none where trials are short
-//   an error        of any code: a pause (Backoff), then again. Held work goes on meanwhile. The same where the
-//                   daemon acknowledges none of the results it is told: its disk may be full
-//   a refusal       InvalidArgument at the first registration: run() returns it. Later it is an error like any
+//   an error        of any code: a pause (Backoff), then again. Held work goes on meanwhile. The same where
+//                   the daemon acknowledges none of the results it is told: its disk may be full
+//   a refusal       InvalidArgument at the first registration: run() returns it. Later it is an error like
+//                   any
 //   an id in use    Aborted at a registration: asked again every second, for as long as it takes
 //   a lost session  Aborted at a Sync: registers again, and keeps the work
 #pragma once
@@ -36,7 +37,8 @@ class Talk {
     // as long as a dead connection may go unnoticed. A thousand idle workers then cost little.
     int poll_ms = 2'000, idle_poll_ms = 10'000;
     std::function<double()> random = random_fraction();
-    // Waits between tries; tests replace it. Empty: really waits, but not longer than until stop() or a drain.
+    // Waits between tries; tests replace it. Empty: really waits, but not longer than until stop() or a
+    // drain.
     std::function<void(std::chrono::milliseconds)> pause;
   };
   // `core` must outlive this. Its callbacks for news and phases should call interrupt() and phase_began().

@@ -19,13 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kSeed[] = "other seed ";
-// Of the file `complete`. Raised when what earlier releases left there must not be used: 2: two processes could mix sets of two seeds.
-// 3: sums of answers of 16 bits are of rounded values.
+// Of the file `complete`. Raised when what earlier releases left there must not be used: 2: two processes
+// could mix sets of two seeds. 3: sums of answers of 16 bits are of rounded values.
 constexpr char kFormat[] = "3 ";
 
 fs::path folder_of(const TaskData& data) { return fs::path(data.references.at(0).second).parent_path(); }
 
-// The workload's key, the seed of the others, and each file with its size and digest ("missing" when it cannot be read).
+// The workload's key, the seed of the others, and each file with its size and digest ("missing" when it
+// cannot be read).
 std::string description(const Workload& workload, const TaskData& data) {
   std::string text = kFormat + workload.key() + "\n";
   for (const TaskData::Set& set : data.others) text += str(kSeed, set.seed, "\n");
@@ -83,8 +84,8 @@ TaskData task_files(const Workload& workload, uint64_t seed, const std::string& 
   return data;
 }
 
-// The file holds the key, against a collision of shortened digests, and the digest of every file: what a power loss left
-// half written is made again.
+// The file holds the key, against a collision of shortened digests, and the digest of every file: what a
+// power loss left half written is made again.
 bool is_complete(const Workload& workload, TaskData& data) {
   const fs::path folder = folder_of(data);
   const Result<std::string> found = read_whole(folder / "complete");

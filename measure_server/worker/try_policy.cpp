@@ -18,7 +18,7 @@ constexpr int kDeviceTries = 4;
 
 // Timed while something else slowed the machine down, for longer than the run's patience.
 bool was_slowed(const RunReply& reply, bool memory_disturbed) {
-  return reply.outcome == "ok" &&
+  return reply.outcome == Outcome::kOk &&
          (2 * static_cast<size_t>(reply.disturbed) > reply.run_ns.size() || memory_disturbed);
 }
 

@@ -8,8 +8,8 @@
 //   device is another process's
 //   any other failure             again, as long as tries are left: it says nothing about the candidate
 //
-// On a machine that stays disturbed no run gets a second try, and none waits long: whoever disturbs for so long
-// will do so beside the next try, too.
+// On a machine that stays disturbed no run gets a second try, and none waits long: whoever disturbs for so
+// long will do so beside the next try, too.
 #pragma once
 
 #include <chrono>
@@ -42,8 +42,8 @@ class TryPolicy {
 
   // A try that came to no run, because its inputs or its reference answer were not there.
   void failed_before_run() { ++failures_; }
-  // What came of a run. `memory_disturbed`: a memory sentinel beside it was above the calm level. `best_ns`: of
-  // the best trial so far; 0: not known.
+  // What came of a run. `memory_disturbed`: a memory sentinel beside it was above the calm level. `best_ns`:
+  // of the best trial so far; 0: not known.
   Verdict after(const Result<RunReply>& reply, bool memory_disturbed, double best_ns);
 
   int discarded() const { return discarded_; }  // runs thrown away so far

@@ -1,5 +1,5 @@
-// WorkFolder: what is one worker's own on disk: its id and its spool. One process owns it at a time (a lock on
-// its file `lock`), and while it does, no other worker has the id that is kept there.
+// WorkFolder: what is one worker's own on disk: its id and its spool. One process owns it at a time (a lock
+// on its file `lock`), and while it does, no other worker has the id that is kept there.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@ namespace tuner {
 
 class WorkFolder {
  public:
-  // Makes the folder if it is missing, and owns it. An owner that is about to end is waited for, `patience` long.
-  // InvalidArgument: another process owns it; the message names it. Failed: what the disk says.
+  // Makes the folder if it is missing, and owns it. An owner that is about to end is waited for, `patience`
+  // long. InvalidArgument: another process owns it; the message names it. Failed: what the disk says.
   static Result<WorkFolder> open(const std::string& path, std::chrono::milliseconds patience);
   // Owns the first of path, path-2, path-3, ... that nobody owns: several workers of one host and user.
   static Result<WorkFolder> open_first_free(const std::string& path);

@@ -31,14 +31,6 @@ constexpr double kMemoryDisturbed = 1.25;
 
 }  // namespace
 
-v1::Outcome outcome_of(const std::string& name) {
-  std::string upper = name;
-  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  v1::Outcome outcome = v1::OUTCOME_UNSPECIFIED;
-  v1::Outcome_Parse(upper, &outcome);
-  return outcome;
-}
-
 constexpr char kCalmPulses[] = "/calm_pulses";
 
 std::string data_key(const v1::Lease& lease) { return str(lease.workload_key(), "|", lease.input_seed()); }
@@ -311,7 +303,8 @@ bool Worker::gave_back_version(const v1::Lease& lease, const std::string& templa
   return true;
 }
 
-// What several builders could not make says nothing of this worker, nor of the trial: another worker may build it itself.
+// What several builders could not make says nothing of this worker, nor of the trial: another worker may
+// build it itself.
 bool Worker::gave_back_unmade(const v1::Lease& lease, const std::string& why) {
   if (!builds_elsewhere() || !may_give_back(lease)) return false;
   if (const auto more = unmade_trouble_.say())

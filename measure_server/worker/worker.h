@@ -1,5 +1,5 @@
-// Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs, one writes, one looks
-// after it.
+// Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs, one writes, one
+// looks after it.
 //
 //   talk   Sync: waits for leases; a result interrupts the wait and is sent at once (talk.h)
 //   build  lease -> builder process -> artifact; the second one uses the runs' core while nothing is to run
@@ -50,7 +50,8 @@ struct WorkerOptions {
   std::string runner;                      // path of the runner executable; empty: beside this one
   // Starts what makes artifacts, on these CPUs: a builder process, or what fetches them.
   std::function<Result<std::unique_ptr<Maker>>(const std::vector<int>& cpus)> make_maker;
-  // Of a runner: gets what the daemon tells of builds, before the makers are asked (WorkerCore::Options). Null: a full worker.
+  // Of a runner: gets what the daemon tells of builds, before the makers are asked (WorkerCore::Options).
+  // Null: a full worker.
   std::function<void(const v1::LeaseBuilt&)> take_built = nullptr;
   int fetchers =
       4;  // of a runner: artifacts fetched at once; where the network is far away they hide how far
@@ -59,8 +60,8 @@ struct WorkerOptions {
   // Builder processes where there is a GPU; 0: one a core that runs do not have, at most eight.
   int device_builders = 0;
   int device = 0;  // which of the host's GPUs it measures on, by the driver's count
-  // The least isolation of candidates, and whom it is for: an InvalidArgument of start() if this host has less
-  // (isolation_rule.h). `daemon` is not dialled here.
+  // The least isolation of candidates, and whom it is for: an InvalidArgument of start() if this host has
+  // less (isolation_rule.h). `daemon` is not dialled here.
   Isolation least_isolation = Isolation::kNone;
   std::string daemon = "unix:";
 };
@@ -99,8 +100,8 @@ class Worker {
   void build_instead_of_runs();
   bool builds_elsewhere() const { return options_.take_built != nullptr; }
   void fetch_more(std::vector<std::thread>& threads);
-  // Starts further builders if there is a device: one compiles four kernels a second, a GPU measures several times
-  // as many.
+  // Starts further builders if there is a device: one compiles four kernels a second, a GPU measures several
+  // times as many.
   void start_device_builders(const std::vector<int>& cpus);
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
@@ -112,8 +113,8 @@ class Worker {
   Result<v1::RaceResult> race(const WorkerCore::Built& built);
   void put_on_device(RunRequest& request) const;
   double peak_of(DType dtype, int threads) const;
-  // Measures the peaks once more where the record's kernel was faster than they are. For direct sums only: Winograd and its like do
-  // less than is counted.
+  // Measures the peaks once more where the record's kernel was faster than they are. For direct sums only:
+  // Winograd and its like do less than is counted.
   void raise_peak(const v1::Lease& lease, v1::MeasureRecord& record);
   v1::RaceResult race_result_for(const v1::Lease& lease, const std::string& error) const;
   Result<BuildReply> ask_builder(Compiler& compiler, const BuildRequest& request,
@@ -126,11 +127,11 @@ class Worker {
   // What stands in the way of any work here.
   Status able();
   // Takes a lease that failed through no fault of its candidate. True: that is this worker's trouble, as the
-  // caller knows or able() finds; the lease is given back, and the worker unfit. False: it goes with this lease
-  // alone, or has come back too often.
+  // caller knows or able() finds; the lease is given back, and the worker unfit. False: it goes with this
+  // lease alone, or has come back too often.
   bool gave_back(const v1::Lease& lease, const Status& why, bool surely_ours = false);
-  // Gives back a lease of a template that this release has in another version: the worker is well. False: it has come
-  // back too often, as an older daemon does not listen.
+  // Gives back a lease of a template that this release has in another version: the worker is well. False: it
+  // has come back too often, as an older daemon does not listen.
   bool gave_back_version(const v1::Lease& lease, const std::string& template_name, const BuildReply& reply);
   bool may_give_back(const v1::Lease& lease);
   bool gave_back_unmade(const v1::Lease& lease, const std::string& why);

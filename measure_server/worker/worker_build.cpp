@@ -137,14 +137,14 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
     record.set_outcome(reply.status().code() == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
                                                                               : v1::BUILD_ERROR);
     record.set_message(reply.message());
-  } else if (reply->outcome == kOtherVersion) {
+  } else if (reply->outcome == BuildOutcome::kOtherVersion) {
     if (gave_back_version(lease, lease.template_name(), *reply)) return;
     ours = failed(reply->message);
-  } else if (reply->outcome == "unable") {
+  } else if (reply->outcome == BuildOutcome::kUnable) {
     if (gave_back_unmade(lease, reply->message)) return;
     ours = failed(reply->message);
-  } else if (reply->outcome != "ok") {
-    record.set_outcome(outcome_of(reply->outcome));
+  } else if (reply->outcome != BuildOutcome::kOk) {
+    record.set_outcome(outcome_of(*trial_outcome(reply->outcome)));
     record.set_message(reply->message);
   } else {
     // The reference answer belongs to the task: made here, so that a run never waits for a compile.
@@ -204,7 +204,7 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
     request.config = c.config();
     const Result<BuildReply> reply =
         ask_builder(compiler, request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
-    if (reply.is_ok() && reply->outcome == "ok") {
+    if (reply.is_ok() && reply->outcome == BuildOutcome::kOk) {
       const Result<std::string> binary =
           read_whole(artifact_files(shared_dir() + "/artifacts", reply->digest)[0]);
       entries.push_back(
@@ -212,11 +212,12 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
       toolchain = reply->toolchain;
       continue;
     }
-    if (reply.is_ok() && reply->outcome == kOtherVersion &&
+    if (reply.is_ok() && reply->outcome == BuildOutcome::kOtherVersion &&
         gave_back_version(lease, c.template_name(), *reply))
       return;
     if (reply.status().code() == StatusCode::kNotFound) return core_->await_again(lease);
-    if (reply.is_ok() && reply->outcome == "unable" && gave_back_unmade(lease, reply->message)) return;
+    if (reply.is_ok() && reply->outcome == BuildOutcome::kUnable && gave_back_unmade(lease, reply->message))
+      return;
     trouble = reply.is_ok() ? failed(reply->message) : reply.status();
     trouble = trouble.with_context(str("trial ", c.trial_id(), " cannot be built again: "));
     if (const auto more = race_trouble_.say())
@@ -253,9 +254,10 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
     std::lock_guard lock(mutex_);
     if (const auto it = data_.find(key); it != data_.end()) return it->second;
   }
-  // This builder has all cores but the last, the runs', which is left alone; so is one for the launching thread of each
-  // other GPU, where the system puts no thread while there are idle ones. What many threads do to the clock and the memory
-  // that cores share would still be seen in the times of a CPU kernel, and a kernel of several threads has their cores.
+  // This builder has all cores but the last, the runs', which is left alone; so is one for the launching
+  // thread of each other GPU, where the system puts no thread while there are idle ones. What many threads do
+  // to the clock and the memory that cores share would still be seen in the times of a CPU kernel, and a
+  // kernel of several threads has their cores.
   const int spared = std::max<int>(1, static_cast<int>(probe_.devices.size()));
   const int threads = static_cast<int>(cpus_.size()) - spared;
   const bool by_many = !builds_elsewhere() && threads > 1 && core_->begin_many_threads();
@@ -269,7 +271,7 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
   const Result<BuildReply> data = ask_builder(beside_, request, std::chrono::minutes(10));
   if (by_many) core_->end_many_threads();
   RETURN_IF_ERROR(data.status());
-  if (data->outcome != "ok") return failed(data->message);
+  if (data->outcome != BuildOutcome::kOk) return failed(data->message);
   std::lock_guard lock(mutex_);
   return data_[key] = *data;
 }

@@ -344,7 +344,8 @@ v1::HeldLease& WorkerCore::return_locked(const Held& held) {
   return returned;
 }
 
-// Gives back all that is not being built or run, or of that only what awaits its build elsewhere. Returns whether there was any.
+// Gives back all that is not being built or run, or of that only what awaits its build elsewhere. Returns
+// whether there was any.
 bool WorkerCore::return_waiting_locked(bool only_unanswered) {
   return std::erase_if(held_, [&](const auto& entry) {
            if (entry.second.phase != v1::WAITING || entry.second.ran) return false;

@@ -35,8 +35,9 @@ class WorkerCore final : public WorkBook {
   struct Options {
     int slots = 4;  // leases held at once: one runs, the others are built or wait
     int cpus = 1;   // how many CPUs this worker may use
-    // Of a runner: artifacts are made by builders elsewhere. A lease may be fetched once the daemon has told what became of its build
-    // (LeaseBuilt), which the callback gets first, without locks. Null: they are built here.
+    // Of a runner: artifacts are made by builders elsewhere. A lease may be fetched once the daemon has told
+    // what became of its build (LeaseBuilt), which the callback gets first, without locks. Null: they are
+    // built here.
     std::function<void(const v1::LeaseBuilt&)> take_built = nullptr;
     // True for a lease that runs on a device of its own; null: none does.
     std::function<bool(const v1::Lease&)> on_device = nullptr;
@@ -64,12 +65,12 @@ class WorkerCore final : public WorkBook {
   enum class Builds : uint8_t { kBesideRuns, kInsteadOfRuns, kForDevice };
   // Waits for the next lease to build, in order of arrival; empty after stop(). Waits while a run uses every
   // core, so no build disturbs it. kInsteadOfRuns waits until nothing is running or ready to run, and no run
-  // begins until its caller (one thread) asks for the next one. kForDevice, on cores without runs and in any number
-  // of threads, takes only what runs on a device, and waits while something runs on the CPUs or is ready to: many
-  // builds at once would disturb it.
+  // begins until its caller (one thread) asks for the next one. kForDevice, on cores without runs and in any
+  // number of threads, takes only what runs on a device, and waits while something runs on the CPUs or is
+  // ready to: many builds at once would disturb it.
   std::optional<v1::Lease> next_to_build(Builds builds = Builds::kBesideRuns);
-  // Asks whether a reference answer may be made by many threads, which would disturb a run on the CPUs. False while one
-  // is under way or ready; otherwise none begins before end_many_threads(). Runs on a device do.
+  // Asks whether a reference answer may be made by many threads, which would disturb a run on the CPUs. False
+  // while one is under way or ready; otherwise none begins before end_many_threads(). Runs on a device do.
   bool begin_many_threads();
   void end_many_threads();
   // Reports that a lease is built and may run. Returns false if it was revoked meanwhile: forget it.
@@ -97,9 +98,10 @@ class WorkerCore final : public WorkBook {
     v1::Lease lease;
     v1::MeasureRecord record;
   };
-  // Takes the results of leases in any phase; they are on disk when this returns OK. Results of revoked leases are
-  // kept too: the daemon decides what they are worth. An error comes from the spool: the result is then owed
-  // from memory alone, so nothing is lost unless this process dies too. The caller should call set_unfit().
+  // Takes the results of leases in any phase; they are on disk when this returns OK. Results of revoked
+  // leases are kept too: the daemon decides what they are worth. An error comes from the spool: the result is
+  // then owed from memory alone, so nothing is lost unless this process dies too. The caller should call
+  // set_unfit().
   Status finish(const std::vector<Finished>& results);
   Status finish(const v1::Lease& lease, const v1::MeasureRecord& record) { return finish({{lease, record}}); }
   Status finish_race(const v1::Lease& lease, const v1::RaceResult& result);
@@ -109,8 +111,8 @@ class WorkerCore final : public WorkBook {
   // Another call gives back what was delivered meanwhile.
   void set_unfit(const std::string& why) override;
   void set_fit() override;
-  // Gives a lease back unmeasured, whatever its phase. `found`: because this release has its template in that other
-  // version.
+  // Gives a lease back unmeasured, whatever its phase. `found`: because this release has its template in that
+  // other version.
   void give_back(const v1::Lease& lease, const std::optional<v1::TemplateVersion>& found = {});
   // Writes what is owed from memory alone to the spool. OK: all that is owed is on disk.
   Status spool_again();

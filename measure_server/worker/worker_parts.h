@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "compiler_core/base/outcome.h"
 #include "compiler_core/base/status.h"
 #include "measure.pb.h"
 
@@ -16,8 +17,7 @@ inline constexpr int kMostReturns = 3;  // times that a trial is given back; the
 // True if the error says by itself that the disk is full or broken, or may not be written.
 bool is_disk_trouble(const Status& why);
 
-// Converts "wrong_answer" to v1::WRONG_ANSWER; unspecified if there is no such name.
-v1::Outcome outcome_of(const std::string& name);
+inline v1::Outcome outcome_of(Outcome outcome) { return static_cast<v1::Outcome>(outcome); }
 // Returns the key of a lease's inputs and references: its workload and seed.
 std::string data_key(const v1::Lease& lease);
 

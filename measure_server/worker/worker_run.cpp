@@ -117,8 +117,8 @@ void Worker::raise_peak(const v1::Lease& lease, v1::MeasureRecord& record) {
   record.set_peak_gflops(peak_of(workload->dtype(), target->threads));
 }
 
-// The launching thread has a core of its own beside those of workers for other GPUs of the host, which would wait for
-// it otherwise.
+// The launching thread has a core of its own beside those of workers for other GPUs of the host, which would
+// wait for it otherwise.
 void Worker::put_on_device(RunRequest& request) const {
   request.device = device_->ordinal;
   request.device_uuid = device_->uuid;
@@ -212,8 +212,8 @@ void Worker::run_candidates() {
   }
 }
 
-// A run that ended by a revocation or by stop() says nothing: the daemon has given the lease up, or will give it
-// to another.
+// A run that ended by a revocation or by stop() says nothing: the daemon has given the lease up, or will give
+// it to another.
 void Worker::run_one(const WorkerCore::Built& built) {
   const v1::Lease& lease = built.lease;
   const auto over = [&] { return stopped_ || !core_->holds(lease); };

@@ -11,8 +11,8 @@
 //       sums over ic in registers      (cpu_product.h: one broadcast of the weights, vectors of pixels)
 //       write the tile: the epilogue
 //
-// bfloat16: weights become float32 as they are packed, each vector of pixels where it is loaded (as in matmul_cpu).
-// Declines int8, kernels other than 1x1, padding, groups and blocked layouts.
+// bfloat16: weights become float32 as they are packed, each vector of pixels where it is loaded (as in
+// matmul_cpu). Declines int8, kernels other than 1x1, padding, groups and blocked layouts.
 #include <algorithm>
 #include <array>
 

@@ -179,7 +179,8 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDire
   }
 
  private:
-  // Where lanes are taken several channels are written out, if the code stays short and they divide the block.
+  // Where lanes are taken several channels are written out, if the code stays short and they divide the
+  // block.
   static int64_t first_unroll(const Shape& shape, const Tile& first) {
     const int64_t body = first.vectors * first.oh * first.ow;
     const int64_t bodies = shape.bodies<int64_t>(first.vectors * shape.lanes, first.oh, first.ow, 0);

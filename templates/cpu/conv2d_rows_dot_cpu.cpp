@@ -1,24 +1,26 @@
-// conv2d_rows_dot_cpu: convolution of few channels in int8, the first layer of a network: dot products along the rows
-// of the window.
+// conv2d_rows_dot_cpu: convolution of few channels in int8, the first layer of a network: dot products along
+// the rows of the window.
 //
 //   out[n, oc, oh, ow] = act(sum over ic, kh, g of dot(padded[n, ic, oh*sh + kh*dh, ow*sw + group g of kw],
 //                                                      weight[oc, ic, kh, g]) + bias[oc] + residual[...])
 //
-//   weight filled with zeros to whole groups of 4 taps of a row, packed [OC/NR][IC][KH][KW/4][NR][4]: by the packing
+//   weight filled with zeros to whole groups of 4 taps of a row, packed [OC/NR][IC][KH][KW/4][NR][4]: by the
+//   packing
 //       entry when constant
 //   parallel n, ic, row of the padded image
 //     vectorized column               the image between zeros: no tile asks about its border
 //   parallel n, oh, panel of channels
 //     for tile of pixels in the row
 //       for ic, kh
-//         unrolled g, pixel           one broadcast of 4 neighbours times each vector of the weights: one accumulator
+//         unrolled g, pixel           one broadcast of 4 neighbours times each vector of the weights: one
+//                                     accumulator
 //           unrolled vector           register each
 //             vectorized lane
 //       write the tile: the epilogue; to NCHW transposed in registers
 //
-// A 7x7 window of 3 channels is 42 dot products a sum; with 3 of 4 channels in each it would be 49. What the last group
-// of a row reads beyond the window is multiplied by zero, so infinities would show: bfloat16 is declined. Serves stride,
-// padding, dilation of rows, NCHW and blocks of channels out.
+// A 7x7 window of 3 channels is 42 dot products a sum; with 3 of 4 channels in each it would be 49. What the
+// last group of a row reads beyond the window is multiplied by zero, so infinities would show: bfloat16 is
+// declined. Serves stride, padding, dilation of rows, NCHW and blocks of channels out.
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"

@@ -1,20 +1,21 @@
-// conv2d_tile_cpu: convolution of bfloat16 or int8 by the tiles of a CPU's matrix unit: AMX, or vectors of AArch64 that hold small
-// matrices (i8mm, bf16).
+// conv2d_tile_cpu: convolution of bfloat16 or int8 by the tiles of a CPU's matrix unit: AMX, or vectors of
+// AArch64 that hold small matrices (i8mm, bf16).
 //
 //   out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left]
 //                                                   * weight[oc, ic, kh, kw] + bias[oc] + residual[...])
 //
-// The padded image, apart by phases of the stride, is one row of pixels q. Then a tap is a distance: what output q adds
-// at kh, kw lies at q + (kh*dh / sh)*row + kw*dw / sw of its phase, and pixels side by side are a tile, across the ends
-// of rows. Outputs that begin in the padding are computed and not written; a 1x1 kernel has none.
+// The padded image, apart by phases of the stride, is one row of pixels q. Then a tap is a distance: what
+// output q adds at kh, kw lies at q + (kh*dh / sh)*row + kw*dw / sw of its phase, and pixels side by side are
+// a tile, across the ends of rows. Outputs that begin in the padding are computed and not written; a 1x1
+// kernel has none.
 //
-//   pixels packed  with channels innermost, a step of them side by side (AMX: 16 groups, 32 bfloat16 or 64 int8; in
-//                  vectors one group, 4 or 8; zeros beyond):
+//   pixels packed  with channels innermost, a step of them side by side (AMX: 16 groups, 32 bfloat16 or 64
+//                  int8; in vectors one group, 4 or 8; zeros beyond):
 //                  [n][phase][phase][IC/step][q][step]   where out is blocked: the rows of tiles
 //                  or in groups (AMX: of 32 bits):
 //                  [n][phase][phase][IC/D][q][D]         where out is NCHW: the columns of tiles
-//   weight packed  the other way around, in tiles: [OC/16][KH][KW][IC/D][16][D] or [OC/R][KH][KW][IC/step][R][step];
-//                  by the packing entry when constant
+//   weight packed  the other way around, in tiles: [OC/16][KH][KW][IC/D][16][D] or
+//                  [OC/R][KH][KW][IC/step][R][step]; by the packing entry when constant
 //
 //   parallel n, block of pixels
 //     pack the pixels that the block reads (`pack_block`; else all of them before, and panels are parallel, too)
@@ -195,9 +196,9 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dTileKn
         .across = space.choice("across", shape.unit.lengths)
                       .at_most(ceil_div(n, shape.unit.columns))
                       .try_first(across),
-        // Rows of outputs (where they are one row: groups of tiles) done with all panels of weights before the next.
-        // Few: their pixels and sums stay in L1; many: weights are read from the outer caches less often, and less
-        // of the windows twice. 0: all.
+        // Rows of outputs (where they are one row: groups of tiles) done with all panels of weights before
+        // the next. Few: their pixels and sums stay in L1; many: weights are read from the outer caches less
+        // often, and less of the windows twice. 0: all.
         .block = space.choice("block", blocks()).try_first(block),
         // Pixels packed for each block, just before: they stay in the cache, for those that two blocks read.
         .pack_block = space.flag("pack_block").try_first(block > 0),
@@ -281,8 +282,9 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dTileKn
     return first;
   }
 
-  // Panels of weights come from beyond L2. A core reads about 8 bytes a cycle from there, and AMX multiplies 1024 of them, so
-  // reading takes 128 / pixels of the time, unless it is done meanwhile; less where a core multiplies fewer.
+  // Panels of weights come from beyond L2. A core reads about 8 bytes a cycle from there, and AMX multiplies
+  // 1024 of them, so reading takes 128 / pixels of the time, unless it is done meanwhile; less where a core
+  // multiplies fewer.
   static bool streams_weight(const Shape& shape, const Target& t) {
     return shape.w.out_channels * shape.terms * shape.taps_down * shape.taps_across *
                dtype_bytes(shape.w.dtype) >
@@ -437,8 +439,8 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dTileKn
     return packed;
   }
 
-  // The block of sums `acc` in memory, by blocks of tiles. `asks`: the loop over panels of weights whose next one is asked
-  // for; null: none is.
+  // The block of sums `acc` in memory, by blocks of tiles. `asks`: the loop over panels of weights whose next
+  // one is asked for; null: none is.
   static void sum_by_tiles(Schedule& s, const cpu::TileUnit& unit, const Tensor& acc, const Tensor& a,
                            const Tensor& b, const cpu::TileBlock& tiles, bool by_rows, const Axis* asks) {
     const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);

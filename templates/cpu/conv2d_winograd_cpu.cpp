@@ -208,7 +208,8 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWi
       first.unroll_ic = 4;
     }
     first.group = ceil_div(block, ceil_div(block, most));
-    // Groups of even size may be half of what fits, and too few for the multipliers (declare()): then one group less.
+    // Groups of even size may be half of what fits, and too few for the multipliers (declare()): then one
+    // group less.
     const int64_t tiles = row_counts.back() * z.tile_columns, per_tile = first.vectors * per_block;
     for (int64_t groups = ceil_div(block, first.group) - 1;
          groups > 0 && first.group * per_tile < std::min(registers / 3, tiles * per_block); --groups) {

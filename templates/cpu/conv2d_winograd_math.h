@@ -1,5 +1,5 @@
-// What a 3x3 convolution by Winograd computes, as a Program whose loops conv2d_winograd_cpu.cpp schedules: the transformed
-// weights u, the image's tiles v, their products, and the way back.
+// What a 3x3 convolution by Winograd computes, as a Program whose loops conv2d_winograd_cpu.cpp schedules:
+// the transformed weights u, the image's tiles v, their products, and the way back.
 #pragma once
 
 #include <cstdint>

@@ -59,13 +59,15 @@ void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& co
 struct Tile {
   int64_t rows, columns;
 };
-// Returns the cycles in which a tile adds one term: multiply-adds take four, two start in each; so do two loads. Where
-// lanes are taken, one load and three instructions of any kind start in each. Half a cycle for the loop.
+// Returns the cycles in which a tile adds one term: multiply-adds take four, two start in each; so do two
+// loads. Where lanes are taken, one load and three instructions of any kind start in each. Half a cycle for
+// the loop.
 double cycles_of_terms(int64_t rows, int64_t vectors, Broadcasts how);
 // Returns the tile that covers m x n in the least time by these cycles.
 Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers);
-// Returns how many terms to write out first, of `terms`, in a tile of so many sums: four where lanes are taken and a body
-// stays short, so that loads come in pairs and the loop's own instructions are shared; else one.
+// Returns how many terms to write out first, of `terms`, in a tile of so many sums: four where lanes are
+// taken and a body stays short, so that loads come in pairs and the loop's own instructions are shared; else
+// one.
 int64_t first_unroll(Broadcasts how, int64_t sums, int64_t terms);
 
 // Packs [k, x] or [x, k] into blocks of x: [blocks of x][k][inside of the block]. Dimensions before `first`
@@ -91,21 +93,21 @@ inline int64_t spare_registers(const Target& t, int64_t group) {
 // a constant is packed ahead.
 void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parallel);
 
-// Elements along k that an instruction takes together: groups of `group`, as many as a multiple of `multiple`.
-// The other dimension is in blocks, as many as a multiple of `blocks`.
+// Elements along k that an instruction takes together: groups of `group`, as many as a multiple of
+// `multiple`. The other dimension is in blocks, as many as a multiple of `blocks`.
 struct Groups {
   int64_t group = 1, block = 1, multiple = 1, blocks = 1;
 };
 // Packs [batch,] x, y, whose dimension `along_k` (0: x, 1: y) holds k: [batch,] blocks of the other, groups,
 // inside of the block, inside of the group. Zeros beyond the shape.
 Tensor pack_groups(Schedule& s, const Tensor& t, int along_k, const Groups& in);
-// Schedules the loops of such a packed operand that is no constant. Groups that lie side by side already are copied
-// whole; else vectors of the block are read, one for each place in a group, and woven together.
+// Schedules the loops of such a packed operand that is no constant. Groups that lie side by side already are
+// copied whole; else vectors of the block are read, one for each place in a group, and woven together.
 void weave_groups(Schedule& s, const Tensor& packed, int along_k, int64_t block, bool parallel);
 
-// Whether panels of an operand are worth asking for while the one before is used (Schedule::prefetch_next): each of
-// its elements is multiplied `uses` times. A core reads about 8 bytes a cycle from its outer caches and multiplies 32
-// elements, so reading takes 16 / uses of the time, unless it is done meanwhile.
+// Whether panels of an operand are worth asking for while the one before is used (Schedule::prefetch_next):
+// each of its elements is multiplied `uses` times. A core reads about 8 bytes a cycle from its outer caches
+// and multiplies 32 elements, so reading takes 16 / uses of the time, unless it is done meanwhile.
 constexpr bool may_ask_ahead(int64_t uses) { return uses <= 1024; }
 constexpr bool asks_ahead_first(int64_t uses) { return uses <= 256; }
 

@@ -41,8 +41,9 @@ ChoiceKnob declare_rows(ConfigSpace& space, int64_t rows, int64_t first);
 Tensor sums_of_lanes(Schedule& s, const Tensor& total, int64_t wide);
 // Schedules the loop of `total`, which combines the lanes.
 void combine_lanes(Schedule& s, const Tensor& total);
-// What a reduction asks the caches for: the elements of `of` that it reads `steps` steps later, at a row's end
-// those of the next rows. It pays for rows that come from memory: a CPU's own prefetchers end at a page (4 KiB).
+// What a reduction asks the caches for: the elements of `of` that it reads `steps` steps later, at a row's
+// end those of the next rows. It pays for rows that come from memory: a CPU's own prefetchers end at a page
+// (4 KiB).
 struct Ahead {
   Tensor of;
   int64_t lanes;  // of a vector

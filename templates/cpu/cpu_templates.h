@@ -1,5 +1,5 @@
-// The CPU templates, one per line. The first that serves a task, and not as second, gives its default config. To add one: add its
-// line here and its file's line in CMakeLists.txt.
+// The CPU templates, one per line. The first that serves a task, and not as second, gives its default config.
+// To add one: add its line here and its file's line in CMakeLists.txt.
 #pragma once
 
 #include "templates/schedule_template.h"
@@ -25,6 +25,7 @@
   TEMPLATE(pool2d_cpu) \
   TEMPLATE(softmax_cpu) \
   TEMPLATE(layer_norm_cpu) \
+  TEMPLATE(rms_norm_cpu) \
   TEMPLATE(reduce_cpu) \
   TEMPLATE(transpose_cpu) \
   TEMPLATE(elementwise_cpu) \

@@ -1,4 +1,5 @@
-// Shared by products on the tiles of a CPU's matrix unit (AMX, Arm's i8mm and bf16): a block of tiles of sums, in registers.
+// Shared by products on the tiles of a CPU's matrix unit (AMX, Arm's i8mm and bf16): a block of tiles of
+// sums, in registers.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +39,8 @@ struct TileUnit {
   // Elements of the rows, or columns, that packed operands have side by side.
   int64_t packed_rows(const TileBlock& block) const;
   int64_t packed_columns(const TileBlock& block) const;
-  // Returns the rows of a tile worth trying for m rows: as few tiles as can be, and as equal (less work on zeros), and
-  // full ones.
+  // Returns the rows of a tile worth trying for m rows: as few tiles as can be, and as equal (less work on
+  // zeros), and full ones.
   std::vector<int64_t> rows_for(int64_t m) const;
   // Tiles of a first block, below and beside each other, of so many that there are.
   struct FirstBlock {
@@ -53,8 +54,8 @@ const TileUnit& vector_tiles();
 // That of a CPU which has tiles (Target::has_tiles).
 const TileUnit& tile_unit(const Target& t);
 
-// The loop over panels of b (or of a) and the one over blocks of tiles inside it: each block asks the caches for a part
-// of the next panel.
+// The loop over panels of b (or of a) and the one over blocks of tiles inside it: each block asks the caches
+// for a part of the next panel.
 struct NextPanel {
   Axis panel, blocks;
   bool of_a = false;
@@ -67,8 +68,8 @@ struct NextPanel {
 //     `down` tiles of a, `across` tiles of b: loads
 //     down * across products
 //
-// a holds [.., rows, elements of k]; b, in groups, [.., groups, columns, inside of the group]: packed in panels of a
-// tile's columns or with the columns of many tiles side by side.
+// a holds [.., rows, elements of k]; b, in groups, [.., groups, columns, inside of the group]: packed in
+// panels of a tile's columns or with the columns of many tiles side by side.
 // With `carried`, sums in memory that these are a part of: C = carried, in place of 0 (Schedule::carry_sums).
 void sum_in_tiles(Schedule& s, const TileUnit& unit, const Tensor& sums, const Tensor& a, const Tensor& b,
                   const TileBlock& block, const std::optional<NextPanel>& next = {},
@@ -79,8 +80,8 @@ void sum_through_memory(Schedule& s, const TileUnit& unit, const Tensor& acc, co
 
 // Returns the intrinsic that stores a tile of the sums.
 std::string tile_store(const TileUnit& unit, const Tensor& sums, const TileBlock& block);
-// Loops of a copy, by an intrinsic for each tile: `axes` are cut into tiles by `cut`, those without a number there are
-// whole; `around` are loops directly around them.
+// Loops of a copy, by an intrinsic for each tile: `axes` are cut into tiles by `cut`, those without a number
+// there are whole; `around` are loops directly around them.
 void by_tiles(Schedule& s, std::vector<Axis> around, const std::vector<Axis>& axes,
               const std::vector<int64_t>& cut, const std::string& intrinsic);
 

@@ -1,23 +1,24 @@
-// depthwise_conv2d_dot_cpu: convolution of each channel of an NCHW image by itself, in bfloat16 and int8: dot products
-// along the rows of the window.
+// depthwise_conv2d_dot_cpu: convolution of each channel of an NCHW image by itself, in bfloat16 and int8: dot
+// products along the rows of the window.
 //
-//   out[n, c, p] = act(sum over kh, g of dot(woven[phase of kh, g, p + rows before kh], weight[c, kh, g]) + bias[c] + ...)
+//   out[n, c, p] = act(sum over kh, g of dot(woven[phase of kh, g, p + rows before kh], weight[c, kh, g]) +
+//   bias[c] + ...)
 //
 //   weight filled with zeros to whole groups of D = 2 or 4 taps of a row: by the packing entry when constant
 //   parallel n, c, block of rows
 //     for phase, g, row
-//       vectorized pixel, tap         woven: at each pixel the D taps of group g that the window has there, zeros in the
-//                                     padding: one load of a row, one shuffle, one store
+//       vectorized pixel, tap         woven: at each pixel the D taps of group g that the window has there,
+//                                     zeros in the padding: one load of a row, one shuffle, one store
 //     for tile of pixels
 //       unrolled kh, g                sums in registers: a dot product for each vector of pixels
 //         unrolled vector
 //           vectorized pixel
 //       write the tile
 //
-// Pixels p count along all rows of the image, so that vectors are full also where rows are shorter than they are. What
-// the windows of row r read with tap kh is row r*stride + kh*dilation of the image: rows of one remainder by the stride
-// (a phase) are woven in order, and then the taps of kh are those of row 0, some rows further.
-// Declines blocked channels (depthwise_conv2d_cpu serves them) and float32.
+// Pixels p count along all rows of the image, so that vectors are full also where rows are shorter than they
+// are. What the windows of row r read with tap kh is row r*stride + kh*dilation of the image: rows of one
+// remainder by the stride (a phase) are woven in order, and then the taps of kh are those of row 0, some rows
+// further. Declines blocked channels (depthwise_conv2d_cpu serves them) and float32.
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"
@@ -101,8 +102,8 @@ class DepthwiseConv2dDotCpu final : public ScheduleTemplate<Conv2dWorkload, Dept
                       .multiples_of(lanes)
                       .at_most(most * lanes)
                       .try_first(ceil_div(vectors, ceil_div(vectors, most)) * lanes),
-        // Rows whose pixels are woven before their sums: they stay in L1, but rows where blocks meet are woven
-        // twice.
+        // Rows whose pixels are woven before their sums: they stay in L1, but rows where blocks meet are
+        // woven twice.
         .block_rows = space.split("block_rows", w.out_height()).divisors_only().try_first(rows),
     };
     // Tiles as equal as can be.

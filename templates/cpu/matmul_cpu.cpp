@@ -18,10 +18,11 @@
 // The sums in registers are those of cpu_product.h. Serves batches, transposed operands, any sizes: the last
 // tiles of rows and columns are smaller. Declines int8.
 //
-// float16 and bfloat16: a becomes float32 as it is packed, or before (the stage "wide"); b stays as it is, and each
-// vector of it is converted where it is loaded, once for all rows of a tile. This is the unit of float16 on CPUs
-// without tiles of it. For bfloat16 it is one of several: on CPUs whose dot products start every other cycle or less
-// often it is the fastest, and where there are none. Where there are dot products or tiles it is tried, not the default.
+// float16 and bfloat16: a becomes float32 as it is packed, or before (the stage "wide"); b stays as it is,
+// and each vector of it is converted where it is loaded, once for all rows of a tile. This is the unit of
+// float16 on CPUs without tiles of it. For bfloat16 it is one of several: on CPUs whose dot products start
+// every other cycle or less often it is the fastest, and where there are none. Where there are dot products
+// or tiles it is tried, not the default.
 #include <algorithm>
 #include <array>
 
@@ -229,7 +230,8 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, MatmulKnobs> {
     if (t.threads > 1) s.parallel(axes.front());
   }
 
-  // Whether a is packed only so that four of its numbers are one load: a copy costs about as much as it saves in 48 columns.
+  // Whether a is packed only so that four of its numbers are one load: a copy costs about as much as it saves
+  // in 48 columns.
   static bool packs_for_lanes(const MatmulWorkload& w, const Target& t) {
     return cpu::broadcasts_of(t, true) != cpu::Broadcasts::kEach && w.m > 1 && w.n >= 48;
   }

@@ -1,12 +1,13 @@
-// matmul_tile_cpu: matrix product of bfloat16, float16 or int8 by the tiles of a CPU's matrix unit: AMX, or vectors of AArch64 that hold
-// small matrices (i8mm, bf16).
+// matmul_tile_cpu: matrix product of bfloat16, float16 or int8 by the tiles of a CPU's matrix unit: AMX, or
+// vectors of AArch64 that hold small matrices (i8mm, bf16).
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch outermost]
 //
-//   A tile of AMX has up to 16 rows of 16 columns; a step, which one product of tiles adds up, is 16 groups of 32 bits
-//   along k: 32 bfloat16 or 64 int8. In vectors of AArch64 there are 2 rows of 2 columns, and a step of one group of 64
-//   bits (cpu_tiles.h).
-//   b packed in panels of a tile's columns (in vectors: of all of a block), groups side by side: [N/16][K/D][16][D],
+//   A tile of AMX has up to 16 rows of 16 columns; a step, which one product of tiles adds up, is 16 groups
+//   of 32 bits along k: 32 bfloat16 or 64 int8. In vectors of AArch64 there are 2 rows of 2 columns, and a
+//   step of one group of 64 bits (cpu_tiles.h).
+//   b packed in panels of a tile's columns (in vectors: of all of a block), groups side by side:
+//   [N/16][K/D][16][D],
 //       zeros beyond K and N: by the packing entry when constant, else by a stage before (of a batch on one thread
 //       before each product)
 //   a read as it is, or packed in tiles, [M/R][K/step][R][step], zeros beyond
@@ -15,7 +16,8 @@
 //   parallel batch, block of tiles of rows, panels      parallel batch, block of tiles of rows, panels
 //     for tiles of rows in block                          for block of k
 //       sums over k: a block of tiles                       for tiles of rows in block
-//       write the block, by vectors                           acc, so far, and sums over the block of k: a block of tiles
+//       write the block, by vectors                           acc, so far, and sums over the block of k: a
+//                                                             block of tiles
 //                                                         write acc, by vectors
 //   A block of tiles:
 //       C = 0, or acc so far             `down` x `across` tile registers of R rows
@@ -85,8 +87,8 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, MatmulTileKn
         // Blocks of rows done with one panel before the next panel: the block of a stays in L2. 0: all rows,
         // panels outermost. Few rows also write out in few pages at a time.
         .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(first_blocks),
-        // Terms added before the sums go to memory: so much of the panels stays in L1 for the rows of a block. 0:
-        // all of them.
+        // Terms added before the sums go to memory: so much of the panels stays in L1 for the rows of a
+        // block. 0: all of them.
         .block_k = space.choice("block_k", blocks_of_k(w, t)).try_first(0),
         // a in tiles, each in lines side by side: no strided streams, for a copy of a. What is no whole
         // number of tiles has to be.
@@ -182,8 +184,8 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, MatmulTileKn
   }
 
  private:
-  // As many tiles of `rows` rows as take half of L2 at most, and 8: measured on one CPU with 2 MB of L2, where products of 1024
-  // by 1024 took 2.2 ms by all rows and 1.6 by 8 tiles.
+  // As many tiles of `rows` rows as take half of L2 at most, and 8: measured on one CPU with 2 MB of L2,
+  // where products of 1024 by 1024 took 2.2 ms by all rows and 1.6 by 8 tiles.
   static int64_t first_block_m(const MatmulWorkload& w, const Target& t, int64_t rows) {
     const int64_t a_bytes = rows * w.k * dtype_bytes(w.dtype), row_tiles = ceil_div(w.m, rows);
     if (row_tiles * a_bytes <= t.l2_bytes / 8) return 0;  // stays there anyway

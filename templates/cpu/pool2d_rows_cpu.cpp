@@ -47,7 +47,8 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
                       " rows, got ", w.kernel_height, "x", w.kernel_width);
     if (most_rows(w, t) < w.kernel_height)
       return declined("needs registers for ", w.kernel_height, " rows, got ", most_rows(w, t));
-    // Of blocks, windows read neighbours without a shuffle: there pool2d_cpu's default is the faster one (3x3, stride 2).
+    // Of blocks, windows read neighbours without a shuffle: there pool2d_cpu's default is the faster one
+    // (3x3, stride 2).
     return channel_block(w.layout) > 1 ? supported_as_second() : supported();
   }
 

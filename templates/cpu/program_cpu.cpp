@@ -6,8 +6,8 @@
 //     sums         parallel outer axes; a tile of `rows` x `vectors` in registers, the sum inside of it;
 //                  where what is added up lies along the sum: lanes of their own, combined at the end
 //
-// A fragment may be anything, so nothing here must hold: each step is tried, and left out where a primitive refuses it. What
-// remains are plain loops, which are always right.
+// A fragment may be anything, so nothing here must hold: each step is tried, and left out where a primitive
+// refuses it. What remains are plain loops, which are always right.
 #include <algorithm>
 #include <set>
 
@@ -33,8 +33,8 @@ bool attempt(Schedule& s, const F& f) {
   return true;
 }
 
-// Nodes of an expression that may stand in its reader once more than needed. The compiler finds most of them again, in time
-// that grows with their number.
+// Nodes of an expression that may stand in its reader once more than needed. The compiler finds most of them
+// again, in time that grows with their number.
 constexpr int64_t kMostCopied = 1024;
 
 bool is_expensive(const Expr& e) {
@@ -139,8 +139,9 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
   }
 
  private:
-  // Stages become part of what reads them: those that compute little, or whose elements are read about once. Not those that
-  // are read several times where they are: copies of copies would double with every stage of a chain.
+  // Stages become part of what reads them: those that compute little, or whose elements are read about once.
+  // Not those that are read several times where they are: copies of copies would double with every stage of a
+  // chain.
   static void put_inside(Schedule& s, bool all) {
     const Program before = s.program();
     for (const Stage& stage : stages_of(before)) {

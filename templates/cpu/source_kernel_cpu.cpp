@@ -1,5 +1,5 @@
-// source_kernel_cpu: a function that its user wrote in C or C++, compiled by his compiler. Its loops are his; its knobs reach them as
-// -DNAME=value. Serves `kernel` on any CPU.
+// source_kernel_cpu: a function that its user wrote in C or C++, compiled by his compiler. Its loops are his;
+// its knobs reach them as -DNAME=value. Serves `kernel` on any CPU.
 #include "templates/cpu/cpu_templates.h"
 #include "templates/source_kernel/foreign_program.h"
 #include "templates/source_kernel/source_kernel.h"

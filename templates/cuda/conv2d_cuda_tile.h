@@ -55,8 +55,8 @@ struct InputBound {
 };
 InputBound input_bound(const Conv2dWorkload& w, int64_t room);
 
-// Returns what the threads of a block are a multiple of: 128 (a warp for each scheduler), 32, or 1 where out is too
-// small for more.
+// Returns what the threads of a block are a multiple of: 128 (a warp for each scheduler), 32, or 1 where out
+// is too small for more.
 int64_t thread_granule(const Conv2dWorkload& w);
 
 // Returns the block with the least estimated time among some that satisfy the template's constraints.

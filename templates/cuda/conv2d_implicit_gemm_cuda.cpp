@@ -1,4 +1,5 @@
-// conv2d_implicit_gemm_cuda: float32 convolution as a matrix product, on the ordinary cores of any NVIDIA GPU, NCHW.
+// conv2d_implicit_gemm_cuda: float32 convolution as a matrix product, on the ordinary cores of any NVIDIA
+// GPU, NCHW.
 //
 //   out[oc, q] = act(sum over kh, kw, ic of filter[kh, kw, ic, oc] * columns[kh, kw, ic, q] + bias[oc])
 //
@@ -6,13 +7,13 @@
 //   columns[kh, kw, ic, q] = data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left], 0 in the padding
 //   filter[kh, kw, ic, oc] = weight[oc, ic, kh, kw]
 //
-// Neither exists in memory: their tiles are put together in shared memory, and the schedule is that of a product
-// (product_schedule.h). A step is some channels at one position of the kernel, so that what a thread copies of it
-// has one address and one guard for its pixel. A 1x1 kernel with stride 1 is a plain product.
+// Neither exists in memory: their tiles are put together in shared memory, and the schedule is that of a
+// product (product_schedule.h). A step is some channels at one position of the kernel, so that what a thread
+// copies of it has one address and one guard for its pixel. A 1x1 kernel with stride 1 is a plain product.
 //
-// Serves stride, padding, dilation, residuals, any sizes. Constant weights are packed ahead, in the order of the tiles
-// of `filter`. Declines grouped convolution, types other than float32, and few input channels: a step would be
-// mostly zeros.
+// Serves stride, padding, dilation, residuals, any sizes. Constant weights are packed ahead, in the order of
+// the tiles of `filter`. Declines grouped convolution, types other than float32, and few input channels: a
+// step would be mostly zeros.
 #include "compiler_core/te/te.h"
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/product_schedule.h"
@@ -107,8 +108,8 @@ Program Conv2dImplicitGemmCuda::compute(const Conv2dWorkload& w) const {
   const std::vector<int64_t> weights = {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width};
   const Buffer weight = packed ? b.constant("weight", weights) : b.input("weight", weights);
   const Epilogue epilogue = declare_unpacked_epilogue(b, w);
-  // Both reach further than the sum does, to the end of the last tile: with zeros along the channels, and with more of
-  // the same where nobody stores what comes of it.
+  // Both reach further than the sum does, to the end of the last tile: with zeros along the channels, and
+  // with more of the same where nobody stores what comes of it.
   const int64_t channels = w.in_channels + cuda::kMaxPaddedK;
   const Buffer filter =
       packed ? nullptr

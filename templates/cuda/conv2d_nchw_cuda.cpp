@@ -17,8 +17,8 @@
 //       write the tile: bias, activation
 //
 // split_ic > 1: blockIdx.y takes a part of the input channels, sums go to global memory, and a second kernel
-// adds them up: small images with many channels (7 x 7 x 512) have too few tiles for a large GPU.
-// Serves stride, padding, dilation, any sizes. Constant weights are packed ahead, in the order of the shared tiles.
+// adds them up: small images with many channels (7 x 7 x 512) have too few tiles for a large GPU. Serves
+// stride, padding, dilation, any sizes. Constant weights are packed ahead, in the order of the shared tiles.
 // Declines grouped convolution and types other than float32.
 #include <algorithm>
 #include <array>
@@ -182,8 +182,9 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Conv2dNchwK
   static void add_partials(Schedule& s, const Tensor& acc, const Tensor& out, const Conv2dWorkload& w);
 };
 
-// Index `i` of a padded dimension as one of the input; `inside` holds where that is one. Without padding behind the
-// input, what lies there meets sums that nobody stores: then it is the last element again, without a condition.
+// Index `i` of a padded dimension as one of the input; `inside` holds where that is one. Without padding
+// behind the input, what lies there meets sums that nobody stores: then it is the last element again, without
+// a condition.
 Expr padded_index(const Expr& i, int64_t before, int64_t behind, int64_t extent, Expr& inside) {
   const Expr index = i - before;
   if (before > 0) inside = inside && index >= 0;
@@ -192,8 +193,8 @@ Expr padded_index(const Expr& i, int64_t before, int64_t behind, int64_t extent,
   return index;
 }
 
-// The math of the workload over an input that is padded further, for whatever a tile may read past the last pixel
-// or channel: with zeros where they are needed. The padded input exists as shared tiles only.
+// The math of the workload over an input that is padded further, for whatever a tile may read past the last
+// pixel or channel: with zeros where they are needed. The padded input exists as shared tiles only.
 Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   using te::Indices;
   te::Builder b("conv2d", w.dtype);

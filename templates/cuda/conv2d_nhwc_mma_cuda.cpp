@@ -1,8 +1,10 @@
-// Convolutions as matrix products on the tensor cores of NVIDIA GPUs, sm_80 and later, NHWC. Three templates, by types:
+// Convolutions as matrix products on the tensor cores of NVIDIA GPUs, sm_80 and later, NHWC. Three templates,
+// by types:
 //
 //   conv2d_nhwc_mma_cuda      bfloat16, float16 (float32 sums), int8 (int32 sums)
 //   conv2d_nhwc_tf32_cuda     float32 where TF32 is allowed
-//   conv2d_nhwc_tf32x3_cuda   float32 by three products of tf32 numbers for one: error and least number of terms as of matmul_tf32x3_cuda
+//   conv2d_nhwc_tf32x3_cuda   float32 by three products of tf32 numbers for one: error and least number of
+//                             terms as of matmul_tf32x3_cuda
 //
 //   out[q, oc] = act(sum over t of columns[q, t] * filter[oc, t] + bias[oc] + residual[q, oc])
 //
@@ -11,11 +13,13 @@
 //   columns[q, t] = data[n, oh*sh + kh*dh - top, ow*sw + kw*dw - left, ic], 0 in the padding
 //   filter[oc, t] = weight[oc, ic, kh, kw]
 //
-// The schedule is that of mma_schedule.h. The columns exist as tiles in shared memory only; neighbouring channels lie side by side
-// there as in memory, so that copies are vectors. Constant weights are packed ahead, in tiles. A 1x1 kernel with stride 1 is a plain
-// product. Groups are a batch of products (blockIdx.z).
+// The schedule is that of mma_schedule.h. The columns exist as tiles in shared memory only; neighbouring
+// channels lie side by side there as in memory, so that copies are vectors. Constant weights are packed
+// ahead, in tiles. A 1x1 kernel with stride 1 is a plain product. Groups are a batch of products
+// (blockIdx.z).
 //
-// Serves stride, padding, dilation, groups, every epilogue, any sizes but groups of one output channel, one pixel, one term.
+// Serves stride, padding, dilation, groups, every epilogue, any sizes but groups of one output channel, one
+// pixel, one term.
 #include <numeric>
 
 #include "compiler_core/ir/intrinsic.h"

@@ -46,8 +46,8 @@ void unroll_rounds(Schedule& s, const std::vector<Axis>& inner_first, int64_t mo
 }
 constexpr int64_t kMaxRounds = 16;  // loads of a thread under way at once
 
-// The innermost loops of a copy as vectors: `lane` of a column's vector; `row_lane`, where it is there, of the rows
-// (or of a group across them) that a thread takes.
+// The innermost loops of a copy as vectors: `lane` of a column's vector; `row_lane`, where it is there, of
+// the rows (or of a group across them) that a thread takes.
 void vectorize_copy(Schedule& s, const Axis& lane, const Axis& row_lane, int64_t vector) {
   const bool has_rows = row_lane.var != nullptr;
   if (vector > 1) s.vectorize(lane);
@@ -57,8 +57,8 @@ void vectorize_copy(Schedule& s, const Axis& lane, const Axis& row_lane, int64_t
   if (has_rows) s.rename(row_lane, "row_lane");
 }
 
-// Of `threads` the number that shares `extent` iterations: where a divisor of both would leave more rounds to do than all
-// of them, all.
+// Of `threads` the number that shares `extent` iterations: where a divisor of both would leave more rounds to
+// do than all of them, all.
 int64_t shared_rounds(int64_t extent, int64_t threads) {
   const int64_t common = std::gcd(threads, extent);
   return ceil_div(extent, threads) < extent / common ? threads : common;

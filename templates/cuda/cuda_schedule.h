@@ -11,8 +11,8 @@
 namespace tuner::cuda {
 
 constexpr int64_t kWarp = 32;  // threads
-// Warps of a block come in fours where there is work for them: a multiprocessor has four schedulers, each with
-// warps of its own.
+// Warps of a block come in fours where there is work for them: a multiprocessor has four schedulers, each
+// with warps of its own.
 constexpr int64_t kSchedulers = 4;
 // Elements of out from which on a template asks for that: below, more and smaller blocks reach more
 // multiprocessors.
@@ -52,8 +52,8 @@ constexpr int64_t kOtherRegisters = 30;
 
 // Shares the copy of a tile among `threads` threads: consecutive threads take consecutive vectors of `vector`
 // columns, then the next rows, then, where threads are left, the next iterations of `outer`. `outer`, `row`,
-// `column` may be nested in any order, and `outer` may be empty; the columns must be a whole number of vectors.
-// A few rounds are unrolled, so that their loads overlap.
+// `column` may be nested in any order, and `outer` may be empty; the columns must be a whole number of
+// vectors. A few rounds are unrolled, so that their loads overlap.
 //
 //   before   for outer, row, column: tile[...] = source[...]
 //   after    for outer
@@ -61,12 +61,12 @@ constexpr int64_t kOtherRegisters = 30;
 //                threadIdx.x = row_thread * (threads of a row) + column_thread     guarded at the last rows
 //                  vectorized lane: tile[...] = source[...]
 //
-// `rows` > 1, a divisor of the rows: a thread takes as many rows of a vector, for a tile that lies the other way
-// round than its source: vectors of columns are loaded, vectors of rows stored.
+// `rows` > 1, a divisor of the rows: a thread takes as many rows of a vector, for a tile that lies the other
+// way round than its source: vectors of columns are loaded, vectors of rows stored.
 //
-// `group`: a loop inside of `column`, whose elements lie side by side in the tile: a column is that many of them. In
-// the source they lie so too, behind each other as columns do; or, `across`, each in a row of its own, so that vectors of
-// columns are loaded and vectors of the group stored. With rows = 1.
+// `group`: a loop inside of `column`, whose elements lie side by side in the tile: a column is that many of
+// them. In the source they lie so too, behind each other as columns do; or, `across`, each in a row of its
+// own, so that vectors of columns are loaded and vectors of the group stored. With rows = 1.
 struct ColumnGroup {
   Axis axis;
   bool across = false;
@@ -76,8 +76,8 @@ void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& col
 // The same for `axes` as one long row (nested, outermost first; the last is a whole number of vectors).
 void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector);
 
-// The stage through which a block reads what `reader` needs of `operand`: a copy of an argument that was packed ahead,
-// or the stage that packs it, itself.
+// The stage through which a block reads what `reader` needs of `operand`: a copy of an argument that was
+// packed ahead, or the stage that packs it, itself.
 Tensor shared_tile(Schedule& s, const Tensor& operand, bool packed_ahead, const Tensor& reader);
 
 // Binds the loops outside a block's tile: `tiles` to blockIdx.x, `splits` (parts of a reduction) to .y,
@@ -85,14 +85,15 @@ Tensor shared_tile(Schedule& s, const Tensor& operand, bool packed_ahead, const 
 // that are too large join blockIdx.x.
 void bind_grid(Schedule& s, const Axis& batch, const Axis& splits, const Axis& tiles);
 
-// The kernel behind one that split the reduction `acc` (rfactor): adds up the parts, and computes from them, element by element, what
-// `axes` ([batch,] i, j) run over; n: the length of j; vector_out: elements of its widest store.
+// The kernel behind one that split the reduction `acc` (rfactor): adds up the parts, and computes from them,
+// element by element, what `axes` ([batch,] i, j) run over; n: the length of j; vector_out: elements of its
+// widest store.
 void add_partials(Schedule& s, const Tensor& acc, const std::vector<Axis>& axes, int64_t n,
                   int64_t vector_out);
 
-// Cuts the reduction `acc` into `splits` parts of `chunk` terms of its axis `sum`, each by blocks of its own, which a second kernel adds
-// up (as add_partials); with one part nothing is cut. The sums of a block lie in `scope`. Returns them, and the loops
-// [part,] [batch,] i, j over what the first kernel stores.
+// Cuts the reduction `acc` into `splits` parts of `chunk` terms of its axis `sum`, each by blocks of its own,
+// which a second kernel adds up (as add_partials); with one part nothing is cut. The sums of a block lie in
+// `scope`. Returns them, and the loops [part,] [batch,] i, j over what the first kernel stores.
 struct SplitSums {
   Tensor sums;
   std::vector<Axis> axes;
@@ -100,15 +101,16 @@ struct SplitSums {
 SplitSums split_sums(Schedule& s, const Tensor& acc, const Axis& sum, int64_t chunk, int64_t splits,
                      MemoryScope scope, const std::vector<Axis>& out, int64_t n, int64_t vector_out);
 
-// The threads of a block that multiplies tiles together: lanes of a warp (of a warpgroup) along x, these along y.
+// The threads of a block that multiplies tiles together: lanes of a warp (of a warpgroup) along x, these
+// along y.
 struct ThreadGrid {
   int64_t lanes = kWarp, groups = 1;
   int64_t count() const { return lanes * groups; }
 };
 // Shares the copy of a tile among all threads of the block: consecutive lanes take consecutive vectors.
 void share_tile(Schedule& s, const Tensor& tile, const ThreadGrid& threads, int64_t vector);
-// The loops `axes` ([part,] [batch,] i, j) of out, or of the sums of parts, become the grid; `acc`, in shared memory, is computed in a
-// block, and all threads write what is made of it.
+// The loops `axes` ([part,] [batch,] i, j) of out, or of the sums of parts, become the grid; `acc`, in shared
+// memory, is computed in a block, and all threads write what is made of it.
 struct BlockShape {
   int64_t batch = 1;
   int64_t rows = 0, columns = 0;

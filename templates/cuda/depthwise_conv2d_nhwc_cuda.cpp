@@ -3,9 +3,9 @@
 //   out[n, oh, ow, oc] = act(sum over kh, kw of data[n, oh*sh + kh*dh - top, ow*sw + kw*dw - left, oc / m]
 //                                               * weight[oc, 0, kh, kw] + bias[oc])      m = OC / IC
 //
-// A few multiply-adds for each element read: memory is the limit. The channels of a pixel lie side by side, so neighbouring
-// threads take neighbouring channels, a vector each, and everything is read and written in whole lines. What windows share is
-// read again through the first cache.
+// A few multiply-adds for each element read: memory is the limit. The channels of a pixel lie side by side,
+// so neighbouring threads take neighbouring channels, a vector each, and everything is read and written in
+// whole lines. What windows share is read again through the first cache.
 //
 //   block: `threads_c` vectors of channels x a tile of rows x columns of one image        [n in blockIdx.z]
 //     threads: threads_y x threads_x x threads_c, each inner_y x inner_x pixels of `vector` channels
@@ -14,8 +14,9 @@
 //         unrolled kw, tile of the thread      one multiply-add each
 //       write the tile: bias, activation
 //
-// Serves groups = in_channels with any channel multiplier, stride, padding, dilation; float32, bfloat16 and float16 with float32
-// sums, int8 with int32 sums. Constant weights are packed ahead, channels innermost. Declines other groups and layouts.
+// Serves groups = in_channels with any channel multiplier, stride, padding, dilation; float32, bfloat16 and
+// float16 with float32 sums, int8 with int32 sums. Constant weights are packed ahead, channels innermost.
+// Declines other groups and layouts.
 #include <algorithm>
 #include <array>
 
@@ -150,7 +151,8 @@ class DepthwiseConv2dNhwcCuda final : public ScheduleTemplate<Conv2dWorkload, De
   }
 };
 
-// The math of the workload over an input that is padded further: with zeros for whatever a tile may read past the last pixel.
+// The math of the workload over an input that is padded further: with zeros for whatever a tile may read past
+// the last pixel.
 Program DepthwiseConv2dNhwcCuda::compute(const Conv2dWorkload& w) const {
   using te::Indices;
   const DType sums = sum_dtype(w.dtype);
@@ -242,8 +244,8 @@ void DepthwiseConv2dNhwcCuda::accumulate(Schedule& s, const Tensor& acc, const T
   }
 }
 
-// Threads along the channels first, then columns, then rows, up to 128; a few pixels each where enough blocks are left for all
-// multiprocessors.
+// Threads along the channels first, then columns, then rows, up to 128; a few pixels each where enough blocks
+// are left for all multiprocessors.
 DepthwiseConv2dNhwcCuda::First DepthwiseConv2dNhwcCuda::first_config(const Conv2dWorkload& w) {
   constexpr int64_t kThreads = 128;
   const int64_t oh = w.out_height(), ow = w.out_width();

@@ -2,10 +2,11 @@
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch in blockIdx.z]
 //
-// The schedule is that of product_schedule.h. Serves batches, transposed operands, any sizes. Constant operands
-// are packed ahead, in blocks of k and of rows or columns. Takes float32, and of float16 and bfloat16 what tensor
-// cores do not: GPUs before sm_80, one row, one column, one term, sums that are too long for their rounding. Such
-// elements are moved as they are and become float32 when a thread reads them to multiply. Declines other types.
+// The schedule is that of product_schedule.h. Serves batches, transposed operands, any sizes. Constant
+// operands are packed ahead, in blocks of k and of rows or columns. Takes float32, and of float16 and
+// bfloat16 what tensor cores do not: GPUs before sm_80, one row, one column, one term, sums that are too long
+// for their rounding. Such elements are moved as they are and become float32 when a thread reads them to
+// multiply. Declines other types.
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/product_schedule.h"
 

@@ -1,13 +1,14 @@
-// matmul_dp4a_cuda: matrix product of bytes on the ordinary cores of any NVIDIA GPU, four products in one instruction
-// (dp4a).
+// matmul_dp4a_cuda: matrix product of bytes on the ordinary cores of any NVIDIA GPU, four products in one
+// instruction (dp4a).
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch in blockIdx.z]
 //
-// The schedule is that of product_schedule.h, of words of four bytes along k. Serves uint8 by int8 with int32 sums,
-// batches, transposed operands, more than four terms, int32 and requantised outputs. Constant operands are packed ahead,
-// in words; others are copied by words if they lie along k in memory, else by bytes, four rows of k at a time. A second
-// template where tensor cores serve the task (matmul_mma_cuda); the only one elsewhere: before sm_80, of one row or
-// column, and where k lies across the rows of an operand in memory. Declines types other than int8.
+// The schedule is that of product_schedule.h, of words of four bytes along k. Serves uint8 by int8 with int32
+// sums, batches, transposed operands, more than four terms, int32 and requantised outputs. Constant operands
+// are packed ahead, in words; others are copied by words if they lie along k in memory, else by bytes, four
+// rows of k at a time. A second template where tensor cores serve the task (matmul_mma_cuda); the only one
+// elsewhere: before sm_80, of one row or column, and where k lies across the rows of an operand in memory.
+// Declines types other than int8.
 #include "compiler_core/base/int_math.h"
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/product_schedule.h"

@@ -1,10 +1,10 @@
-// A matrix product on tensor cores: what the templates of matmul by mma.sync share. They differ in the types they serve and in how a
-// product of two numbers is computed.
+// A matrix product on tensor cores: what the templates of matmul by mma.sync share. They differ in the types
+// they serve and in how a product of two numbers is computed.
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch in blockIdx.z]
 //
-// The schedule is that of mma_schedule.h. Serves batches, transposed operands, any sizes but one row, one column, one term. Constant
-// operands are packed ahead, in tiles.
+// The schedule is that of mma_schedule.h. Serves batches, transposed operands, any sizes but one row, one
+// column, one term. Constant operands are packed ahead, in tiles.
 #pragma once
 
 #include "templates/cuda/cuda_templates.h"
@@ -12,8 +12,8 @@
 
 namespace tuner::cuda {
 
-// The product that a workload is. tf32_terms: of float32, 1 or 3 products of tf32 numbers for one (tf32_product of ir/intrinsic.h); 0 for
-// other types.
+// The product that a workload is. tf32_terms: of float32, 1 or 3 products of tf32 numbers for one
+// (tf32_product of ir/intrinsic.h); 0 for other types.
 MmaProduct mma_product(const MatmulWorkload& w, int tf32_terms);
 // Declines devices without tensor cores, and what no type is served of.
 Support supports_mma_form(const MatmulWorkload& w, const MmaProduct& p, const Target& t);

@@ -1,8 +1,9 @@
-// matmul_mma_cuda: matrix product of bfloat16, float16 (float32 sums) or int8 (int32 sums) on the tensor cores of NVIDIA GPUs, sm_80
-// and later.
+// matmul_mma_cuda: matrix product of bfloat16, float16 (float32 sums) or int8 (int32 sums) on the tensor
+// cores of NVIDIA GPUs, sm_80 and later.
 //
-// What it serves and its schedule: matmul_mma.h. Outputs are float32, 16 bits, or requantised. Of int8 k lies along the rows of both
-// operands in memory, unless they are constants: bytes cannot be transposed on their way. What is declined of int8 matmul_dp4a_cuda serves.
+// What it serves and its schedule: matmul_mma.h. Outputs are float32, 16 bits, or requantised. Of int8 k lies
+// along the rows of both operands in memory, unless they are constants: bytes cannot be transposed on their
+// way. What is declined of int8 matmul_dp4a_cuda serves.
 #include "templates/cuda/matmul_mma.h"
 
 namespace tuner {

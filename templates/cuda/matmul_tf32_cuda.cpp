@@ -1,8 +1,9 @@
-// matmul_tf32_cuda: float32 matrix product on the tensor cores of NVIDIA GPUs, sm_80 and later, for tasks that allow TF32.
+// matmul_tf32_cuda: float32 matrix product on the tensor cores of NVIDIA GPUs, sm_80 and later, for tasks
+// that allow TF32.
 //
-// What it serves and its schedule: matmul_mma.h. Of each number the tensor cores take the first 11 bits, as they lie in memory: nothing is
-// rounded on the way. The tolerance of such tasks has room for that (workload/tolerance.cpp). It stands before matmul_cuda in the list:
-// who allows TF32 wants it by default.
+// What it serves and its schedule: matmul_mma.h. Of each number the tensor cores take the first 11 bits, as
+// they lie in memory: nothing is rounded on the way. The tolerance of such tasks has room for that
+// (workload/tolerance.cpp). It stands before matmul_cuda in the list: who allows TF32 wants it by default.
 #include "templates/cuda/matmul_mma.h"
 
 namespace tuner {

@@ -1,10 +1,10 @@
-// matmul_wgmma_cuda: matrix product of bfloat16 or float16, with float32 sums, on the tensor cores of Hopper GPUs (sm_90a), by warpgroups
-// that fetch both operands from shared memory.
+// matmul_wgmma_cuda: matrix product of bfloat16 or float16, with float32 sums, on the tensor cores of Hopper
+// GPUs (sm_90a), by warpgroups that fetch both operands from shared memory.
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch in blockIdx.z]
 //
-// The schedule is that of wgmma_schedule.h. Serves batches, transposed operands, any sizes whose rows in memory are even; constant
-// operands are packed ahead. What is declined matmul_mma_cuda serves.
+// The schedule is that of wgmma_schedule.h. Serves batches, transposed operands, any sizes whose rows in
+// memory are even; constant operands are packed ahead. What is declined matmul_mma_cuda serves.
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/matmul_mma.h"
 #include "templates/cuda/wgmma_schedule.h"

@@ -53,9 +53,9 @@ bool fits(int64_t block, int64_t extent) { return block < std::max<int64_t>(2 * 
 // Copies can be asynchronous: no instruction moves less than four bytes.
 bool is_async(const MmaProduct& w) { return std::min(w.vector_a, w.vector_b) * w.element_bytes() >= 4; }
 
-// In products of 16 x 8 x 16 that a multiprocessor does meanwhile: a second kernel, about 1.2 us; and a step of a block that is
-// alone there, whose barrier, matrices and products wait for each other, about 240 clocks. (On sm_90 a convolution of 72 steps,
-// one block a multiprocessor, took 8.6 us; cut into 6 and added up, 5.)
+// In products of 16 x 8 x 16 that a multiprocessor does meanwhile: a second kernel, about 1.2 us; and a step
+// of a block that is alone there, whose barrier, matrices and products wait for each other, about 240 clocks.
+// (On sm_90 a convolution of 72 steps, one block a multiprocessor, took 8.6 us; cut into 6 and added up, 5.)
 constexpr double kLaunchCost = 1'400, kStepCost = 140;
 
 // Bytes of shared memory: the sums; one stage of both operands.
@@ -73,8 +73,8 @@ Int registers_of_step(const Int& tiles_m, const Int& tiles_n) {
   return tiles_m * 4 + tiles_n * 2;
 }
 
-// Registers of a thread that holds sums and the fragments of a step. Of three terms each number is two, and the many addresses of
-// copies count, too.
+// Registers of a thread that holds sums and the fragments of a step. Of three terms each number is two, and
+// the many addresses of copies count, too.
 template <class Int>
 Int registers_of(const MmaProduct& w, const Int& tiles_m, const Int& tiles_n, const Int& copies) {
   const Int all = tiles_m * tiles_n * 4 + kOtherRegisters;
@@ -140,7 +140,8 @@ std::pair<Shape, int64_t> first_shape(const MmaProduct& w, const Target& t) {
   return best;
 }
 
-// Stages of the default config: a number that divides the steps of a part, if there is one, so that all of them are one iteration.
+// Stages of the default config: a number that divides the steps of a part, if there is one, so that all of
+// them are one iteration.
 int64_t first_stages(const MmaProduct& w, int64_t part, int64_t room) {
   const int64_t most =
       is_async(w) ? std::min<int64_t>({4, room, part + 1}) : std::min<int64_t>({2, room, part});
@@ -161,8 +162,8 @@ bool is_ahead(const Shape& s, const MmaProduct& w, int64_t part) {
 constexpr int64_t kXor = 0;  // positions in kLayouts
 const std::vector<std::string> kLayouts = {"xor", "pad"};
 
-// The units of a row in another order from row to row, so that those of one column in as many rows as meet all banks lie in
-// different ones; or a unit behind each row.
+// The units of a row in another order from row to row, so that those of one column in as many rows as meet
+// all banks lie in different ones; or a unit behind each row.
 std::string layout_text(int64_t layout, int64_t row, int64_t unit, int64_t bytes) {
   if (layout != kXor) return str("pad:", unit);
   const int64_t units = row / unit, all = 128 / (unit * bytes);
@@ -170,15 +171,16 @@ std::string layout_text(int64_t layout, int64_t row, int64_t unit, int64_t bytes
   return str("xor:", unit, ",", rows, ",", all / rows);
 }
 
-// Four products for two matrices that are loaded: below that, shared memory is the slower one (a multiprocessor reads a matrix of 512
-// bytes in four cycles, and does a product in two).
+// Four products for two matrices that are loaded: below that, shared memory is the slower one (a
+// multiprocessor reads a matrix of 512 bytes in four cycles, and does a product in two).
 template <class Number>
 auto feeds_products(const Number& tiles_m, const Number& tiles_n) {
   return tiles_m * 2 + tiles_n <= tiles_m * tiles_n;
 }
 
-// Whether there is work for all schedulers of all multiprocessors, in tiles of 64 x 32. On an H200 the fastest configs of 7 of 18
-// NHWC convolutions with fewer elements than that have one or two warps, of 28 with more only one has (3 % ahead).
+// Whether there is work for all schedulers of all multiprocessors, in tiles of 64 x 32. On an H200 the
+// fastest configs of 7 of 18 NHWC convolutions with fewer elements than that have one or two warps, of 28
+// with more only one has (3 % ahead).
 bool fills_schedulers(const MmaProduct& w, const Shape& first) {
   return w.batch * w.m * w.n >= kMultiprocessors * 64 * 32 &&
          first.warps_m * first.warps_n % kSchedulers == 0;
@@ -210,7 +212,8 @@ void constrain(ConfigSpace& space, const MmaProduct& w, const Target& t, const K
     return block * k.block_k + layout * w.unit(along_k) * (along_k ? block : IntExpr(k.block_k));
   };
   const IntExpr tiles = padded(k.layout_a, w.a_along_k, block_m) + padded(k.layout_b, w.b_along_k, block_n);
-  // The sums lie on the tiles, which are done with by then; small ones have bytes of their own (lower/gpu_shared.cpp).
+  // The sums lie on the tiles, which are done with by then; small ones have bytes of their own
+  // (lower/gpu_shared.cpp).
   const IntExpr sums = block_m * (block_n + kPadSums) * 4, of_tiles = tiles * w.element_bytes() * k.stages;
   for (const IntExpr& bytes : {of_tiles + min(sums, kLeastShared), sums + min(of_tiles, kLeastShared)}) {
     space.require((bytes + t.shared_bytes_reserved) * k.min_blocks <=
@@ -303,14 +306,14 @@ MmaKnobs declare_mma(ConfigSpace& space, const MmaProduct& w, const Target& t) {
       // Terms between two barriers, against shared memory.
       .block_k = space.choice("block_k", {w.depth(), 2 * w.depth(), 4 * w.depth(), 8 * w.depth()})
                      .try_first(terms_of(first, w)),
-      // Steps that are in shared memory at once, most of them on their way: what hides the latency of memory, against
-      // shared memory. Rows of odd length are copied by way of registers, one step ahead at most.
+      // Steps that are in shared memory at once, most of them on their way: what hides the latency of memory,
+      // against shared memory. Rows of odd length are copied by way of registers, one step ahead at most.
       .stages = space.choice("stages", of_stages).try_first(stages),
       // All stages in one iteration of the loop, so that their addresses are constants.
       .unroll_stages = space.flag("unroll_stages")
                            .try_first(stages > 1 && part % stages == 0 && w.tf32_terms == 0 && !ahead),
-      // The fragments of the next step are loaded while the products of this one run, over the barrier, too; against
-      // registers.
+      // The fragments of the next step are loaded while the products of this one run, over the barrier, too;
+      // against registers.
       .ahead = space.flag("ahead").try_first(ahead),
       // How the shared tiles lie, against bank conflicts of the loads of matrices.
       .layout_a = space.category("layout_a", kLayouts).try_first(kLayouts[kXor]),

@@ -76,8 +76,9 @@ int64_t first_k(const Product& w) {
 // Two of what is on its way fit shared memory everywhere: elements that a step copies.
 constexpr int64_t kMostCopied = 6144;
 
-// The steps between barriers of a default config with these tiles: twice as many where a thread's tile is large and
-// blocks have all of k, for the share of multiply-adds in the loop (90.7 % in place of 87.1 of a 3x3 convolution).
+// The steps between barriers of a default config with these tiles: twice as many where a thread's tile is
+// large and blocks have all of k, for the share of multiply-adds in the loop (90.7 % in place of 87.1 of a
+// 3x3 convolution).
 int64_t first_block_k(const Product& w, const Shape& shape, int64_t splits) {
   const int64_t twice = 2 * first_k(w);
   return w.steps > 1 && splits == 1 && w.k >= twice && shape.thread_m * shape.thread_n >= 64 &&
@@ -137,7 +138,8 @@ void constrain(ConfigSpace& space, const Product& w, const Target& t, const Knob
   if (fills_schedulers(w)) space.require(k.warps_m * k.warps_n % kSchedulers == 0);
   constrain_copy(space, k.vector_a, k.rows_a, block_m, k.block_k, threads, w.transposes_a);
   constrain_copy(space, k.vector_b, k.rows_b, block_n, k.block_k, threads, w.transposes_b);
-  // The padding of a tile keeps vectors aligned that threads read, and those that are stored must be no longer.
+  // The padding of a tile keeps vectors aligned that threads read, and those that are stored must be no
+  // longer.
   space.require(k.rows_a == 1 || k.layout_a != kPad || k.thread_m % 4 == 0);
   space.require(k.rows_b == 1 || k.layout_b != kPad || k.thread_n % 4 == 0);
   if (w.transposes_a) space.require(k.layout_a != kXor || (block_m % 32 == 0 && block_m <= w.m));
@@ -155,7 +157,8 @@ int64_t inner(const Config& c, const FlagKnob& strided, const ChoiceKnob& thread
   return c[strided] ? 4 : c[thread];
 }
 
-// The loops `axes` of out, or of the sums of parts, become grid, threads, and the tile of a thread; `acc` is computed in it.
+// The loops `axes` of out, or of the sums of parts, become grid, threads, and the tile of a thread; `acc` is
+// computed in it.
 void place_tile(Schedule& s, const Product& w, const std::vector<Axis>& axes, const Tensor& acc,
                 const Tile& tile, const Knobs& k, const Config& c) {
   if (s.refused()) return;
@@ -332,8 +335,8 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
       // neighbouring threads then lie side by side and meet different banks.
       .strided_m = space.flag("strided_m").try_first(first.thread_m > 4),
       .strided_n = space.flag("strided_n").try_first(first.thread_n > 4),
-      // Elements of one load of the copies from global memory. Those that are stored by rows are loaded one by
-      // one at first: each then has the register that its store wants.
+      // Elements of one load of the copies from global memory. Those that are stored by rows are loaded one
+      // by one at first: each then has the register that its store wants.
       .vector_a = space.choice("vector_a", {1, 2, 4}).at_most(w.vector_a).try_first(vector_a),
       .vector_b = space.choice("vector_b", {1, 2, 4}).at_most(w.vector_b).try_first(vector_b),
       // Elements of one store of the copies that transpose: rows of a that a thread loads (columns of b).

@@ -13,8 +13,9 @@
 //           unrolled thread_m x thread_n     one multiply-add each
 //       write the tile: f, say bias and activation
 //
-// Of bytes four terms of k are a group, which lies in one word and is one instruction (dp4a): [BK] above are groups,
-// tiles are [BK][BM][4] and [BK][BN][4], and everything here counts them as float32 elements are counted.
+// Of bytes four terms of k are a group, which lies in one word and is one instruction (dp4a): [BK] above are
+// groups, tiles are [BK][BM][4] and [BK][BN][4], and everything here counts them as float32 elements are
+// counted.
 //
 // split_k > 1: blockIdx.y takes a part of k, sums go to global memory, and a second kernel adds them up.
 #pragma once
@@ -37,8 +38,8 @@ struct Product {
   bool packed_a = false, packed_b = false;
   // The operand lies in memory along k, so that its copy transposes.
   bool transposes_a = false, transposes_b = false;
-  // Longest vectors that its rows in memory allow: of loads (in groups where the operand lies along k), and of stores
-  // to out.
+  // Longest vectors that its rows in memory allow: of loads (in groups where the operand lies along k), and
+  // of stores to out.
   int64_t vector_a = 1, vector_b = 1, vector_out = 1;
 };
 
@@ -66,18 +67,18 @@ ProductTile product_tile(const Product& p, const ProductKnobs& k, const Config& 
 // Upper limits of block_m, block_n and of what splitting k adds to it.
 constexpr int64_t kMaxBlockM = 256, kMaxBlockN = 512, kMaxPaddedK = 512;
 
-// The stages of a product to be scheduled. `a` and `b`: what acc reads, stages of their own, or, packed ahead, arguments (see pack_operand);
-// their last two axes are k and the inside of a block, behind which of bytes comes the group; zero beyond K and beyond out.
-// acc: [batch,] i, j and the reduce axes, the first of which is split. `out`: the loops [batch,] i, j of what is computed
-// from acc alone, element by element.
+// The stages of a product to be scheduled. `a` and `b`: what acc reads, stages of their own, or, packed
+// ahead, arguments (see pack_operand); their last two axes are k and the inside of a block, behind which of
+// bytes comes the group; zero beyond K and beyond out. acc: [batch,] i, j and the reduce axes, the first of
+// which is split. `out`: the loops [batch,] i, j of what is computed from acc alone, element by element.
 struct ProductStages {
   Tensor a, b, acc;
   std::vector<Axis> out;
 };
-// Packs an operand for that: its dimension `k` in chunks of tile.chunk, its dimension `tiled` in blocks, both of them
-// inside the others, whose order is kept. A constant is packed ahead, any other operand where it is copied. Beyond `k`
-// lie zeros; beyond `tiled`, where nobody needs them, the last `repeat` elements again (0: zeros). In `group`s of more
-// than one term each is the innermost dimension.
+// Packs an operand for that: its dimension `k` in chunks of tile.chunk, its dimension `tiled` in blocks, both
+// of them inside the others, whose order is kept. A constant is packed ahead, any other operand where it is
+// copied. Beyond `k` lie zeros; beyond `tiled`, where nobody needs them, the last `repeat` elements again (0:
+// zeros). In `group`s of more than one term each is the innermost dimension.
 Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int k, int64_t chunk,
                     int tiled, int64_t block, int64_t repeat = 0, int64_t group = 1);
 // Packs both operands of a matmul so, those that are constants ahead.

@@ -43,7 +43,8 @@ int64_t bytes_of_sums(const Shape& s) { return s.block_m() * (s.columns + kPadSu
 // A block reaches beyond out by less than itself, as far as a tile can be that small.
 bool fits(int64_t block, int64_t extent) { return block < std::max<int64_t>(2 * extent, 2 * kPiece); }
 
-// Stages of a default config: as many as there is room for, since each step waits for copies that take microseconds.
+// Stages of a default config: as many as there is room for, since each step waits for copies that take
+// microseconds.
 int64_t stages_of(const Shape& s, int64_t part, const Target& t) {
   return std::clamp<int64_t>(t.shared_bytes_per_block / bytes_of_stage(s), 2, std::min<int64_t>(8, part + 1));
 }
@@ -56,9 +57,10 @@ bool is_possible(const Shape& s, const MmaProduct& w, const Target& t) {
          std::max(bytes_of_sums(s), 2 * bytes_of_stage(s)) <= t.shared_bytes_per_block;
 }
 
-// In instructions of 64 x 8 x 16 that a multiprocessor does meanwhile, of 4 clocks: a second kernel, about 1.2 us; from the begin
-// of a copy until what it brings is there for all threads (on an H200 a step of 64 x 64 took 780 clocks with copies by threads two
-// steps ahead; of TMA some 800 clocks are read of); and while a multiprocessor moves 4 bytes to or from memory.
+// In instructions of 64 x 8 x 16 that a multiprocessor does meanwhile, of 4 clocks: a second kernel, about
+// 1.2 us; from the begin of a copy until what it brings is there for all threads (on an H200 a step of 64 x
+// 64 took 780 clocks with copies by threads two steps ahead; of TMA some 800 clocks are read of); and while a
+// multiprocessor moves 4 bytes to or from memory.
 constexpr double kLaunchCost = 600, kCopyCost = 400, kTmaCost = 200, kBytesCost = 0.1;
 
 double cost_of(const Shape& s, int64_t splits, int64_t part, const MmaProduct& w, const Target& t) {
@@ -152,20 +154,22 @@ WgmmaKnobs declare_wgmma(ConfigSpace& space, const MmaProduct& w, const Target& 
   const int64_t stages = stages_of(first, part, t);
   const bool wide = ceil_div(w.m, first.block_m()) >= 8 && ceil_div(w.n, first.columns) >= 8;
   Knobs k{
-      // Warpgroups of a block, below and beside each other. Two take turns at the tensor cores while one waits; more share each tile.
+      // Warpgroups of a block, below and beside each other. Two take turns at the tensor cores while one
+      // waits; more share each tile.
       .groups_m = space.choice("groups_m", {1, 2, 3, 4}).try_first(first.groups_m),
       .groups_n = space.choice("groups_n", {1, 2}).try_first(1),
-      // Columns of an instruction: the more, the less often operands are fetched; against registers and multiprocessors that idle.
+      // Columns of an instruction: the more, the less often operands are fetched; against registers and
+      // multiprocessors that idle.
       .columns = space.choice("columns", {64, 128, 192, 256}).try_first(first.columns),
       // Terms between two barriers, in pieces of 64, against shared memory.
       .steps = space.choice("steps", {1, 2}).try_first(1),
       // Steps that are in shared memory at once, most of them on their way: what hides the latency of memory.
       .stages = space.choice("stages", {2, 3, 4, 5, 6, 7, 8}).try_first(stages),
-      // Products of a step run on while the next one begins, so that the tensor cores do not wait for barriers and copies; against a
-      // stage that is not copied to meanwhile.
+      // Products of a step run on while the next one begins, so that the tensor cores do not wait for
+      // barriers and copies; against a stage that is not copied to meanwhile.
       .overlap = space.flag("overlap").try_first(stages >= 3 && part > 1),
-      // One thread asks the device for a step's tiles, in place of all threads copying them: no addresses, no guards. Rows in memory
-      // must be a multiple of 16 bytes.
+      // One thread asks the device for a step's tiles, in place of all threads copying them: no addresses, no
+      // guards. Rows in memory must be a multiple of 16 bytes.
       .tma = space.flag("tma").try_first(serves_tma(w)),
       // Parts of k in blocks of their own: more blocks where out is small, for a second pass over it.
       .split_k = space.choice("split_k", kParts).try_first(splits),

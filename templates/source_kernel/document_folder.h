@@ -1,4 +1,5 @@
-// A folder of kernels' documents, in files named by their digests: sources/DIGEST below a cache that processes of a user share.
+// A folder of kernels' documents, in files named by their digests: sources/DIGEST below a cache that
+// processes of a user share.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace tuner {
 
-// Puts the document of a kernel that this process can find there; one that is there is marked as used now. Whole, whoever reads meanwhile.
-// NotFound: no such kernel. Failed: the disk.
+// Puts the document of a kernel that this process can find there; one that is there is marked as used now.
+// Whole, whoever reads meanwhile. NotFound: no such kernel. Failed: the disk.
 Status put_document(const std::string& cache, std::string_view digest);
 
 // While it lives, find_kernel() also looks there.

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kLongestFlag = 200;
 
-// What may follow -f or -fno-: optimisations of GCC and Clang, by their first letters. None of them writes a file or loads code.
+// What may follow -f or -fno-: optimisations of GCC and Clang, by their first letters. None of them writes a
+// file or loads code.
 constexpr auto kOptimisations = std::to_array<std::string_view>({"aggressive-loop-optimizations",
                                                                  "align-",
                                                                  "associative-math",

@@ -10,9 +10,10 @@
 
 namespace tuner {
 
-// OK for flags that optimise, choose a language version or an instruction set, define a macro or warn. Everything else is refused:
-// what names files (-o, -I, -include, @file), loads code into the compiler (-fplugin), starts programs (-B, -wrapper), or speaks to
-// other tools (-Wl,). InvalidArgument: the flag, escaped, and what is allowed.
+// OK for flags that optimise, choose a language version or an instruction set, define a macro or warn.
+// Everything else is refused: what names files (-o, -I, -include, @file), loads code into the compiler
+// (-fplugin), starts programs (-B, -wrapper), or speaks to other tools (-Wl,). InvalidArgument: the flag,
+// escaped, and what is allowed.
 Status check_flag(std::string_view flag);
 
 // The names in braces of "-O{LEVEL}", in order. InvalidArgument: a brace without its other.

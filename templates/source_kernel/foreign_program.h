@@ -6,7 +6,8 @@
 
 namespace tuner {
 
-// The kernel under that config. Arguments are its buffers, in its order; outputs stand where the function has them.
+// The kernel under that config. Arguments are its buffers, in its order; outputs stand where the function has
+// them.
 Program program_of(const SourceKernel& kernel, const Config& config);
 // What the right answer follows from: the reference function, or the kernel under its default config.
 Program reference_program(const SourceKernel& kernel);

@@ -28,7 +28,8 @@ Result<std::string> array_of(const SourceKernel& kernel, const SourceArgument& a
   return std::string(array->bytes);
 }
 
-// Smallest and largest integer that an integer of that type may be drawn as, where no range is given: small enough for sums.
+// Smallest and largest integer that an integer of that type may be drawn as, where no range is given: small
+// enough for sums.
 std::pair<double, double> usual_range(DType dtype) {
   switch (dtype) {
     case DType::kBool:

@@ -1,7 +1,8 @@
-// SourceKernel: a kernel that its user wrote in C or C++, with knobs, as a job file describes it (docs/own_kernels.md).
+// SourceKernel: a kernel that its user wrote in C or C++, with knobs, as a job file describes it
+// (docs/own_kernels.md).
 //
-// A value that has been checked: expressions parse and name what exists, shapes fit, names are names of C, flags are allowed, the
-// default is valid. It is immutable and shared; any thread may read it.
+// A value that has been checked: expressions parse and name what exists, shapes fit, names are names of C,
+// flags are allowed, the default is valid. It is immutable and shared; any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +29,13 @@ struct SourceFile {
   std::string text;  // or bytes: of a .npy file
 };
 
-// What a buffer holds before a call. Where it is an output, that is the poison of every run, and this is not asked.
+// What a buffer holds before a call. Where it is an output, that is the poison of every run, and this is not
+// asked.
 enum class ContentsKind : uint8_t { kRandom, kZeros, kIota, kFile };
 struct Contents {
   ContentsKind kind = ContentsKind::kRandom;
-  // Of kRandom: evenly from [low, high); of integers, both included. Without a range: [-1, 1), all of int8 and uint8, -1000 to 1000.
+  // Of kRandom: evenly from [low, high); of integers, both included. Without a range: [-1, 1), all of int8
+  // and uint8, -1000 to 1000.
   bool has_range = false;
   double low = 0, high = 0;
   std::string file;  // of kFile: a .npy of the argument's type and shape
@@ -96,8 +99,8 @@ struct SourceKernel {
   const SourceFile* file(std::string_view name) const;
   // Declares knobs and constraints. InvalidArgument: an expression that the space cannot have.
   Status declare(ConfigSpace& space) const;
-  // One config's words of a compiler's command line, by name: "-DTILE=8", ... Sizes are not among them: a macro `n` would replace a
-  // parameter `n`. A flag may define one: "-DN={n}".
+  // One config's words of a compiler's command line, by name: "-DTILE=8", ... Sizes are not among them: a
+  // macro `n` would replace a parameter `n`. A flag may define one: "-DN={n}".
   std::vector<std::string> definitions(const Config& config) const;
   // The flags with the config's values put in.
   std::vector<std::string> flags_of(const Config& config) const;

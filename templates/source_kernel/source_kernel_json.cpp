@@ -1,4 +1,5 @@
-// The keys of an entry, one function a subject. What holds whatever a kernel comes from is in source_kernel_check.cpp.
+// The keys of an entry, one function a subject. What holds whatever a kernel comes from is in
+// source_kernel_check.cpp.
 #include "templates/source_kernel/source_kernel_json.h"
 
 #include <algorithm>

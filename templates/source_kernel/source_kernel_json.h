@@ -21,14 +21,15 @@ class JobFolder {
 // A folder of this machine. Names that lead out of it by links are refused.
 std::unique_ptr<JobFolder> job_folder(const std::string& path);
 
-// Reads the entry's keys from an object that may have others, and the files that they name. Errors are kept in `in`; then the result is
-// null.
+// Reads the entry's keys from an object that may have others, and the files that they name. Errors are kept
+// in `in`; then the result is null.
 std::shared_ptr<const SourceKernel> read_source_kernel(json_input::Reader& in, const JobFolder& folder);
 
 // OK for a relative name of a file, without "..", "." or empty parts, of at most 200 printable characters.
 Status check_file_name(const std::string& name);
-// What must hold of any kernel, wherever it comes from: names, expressions, flags, sizes of operands, the default. InvalidArgument in
-// one line that begins with the key: "arguments[2].shape: ...". read_source_kernel() and stored documents go through it.
+// What must hold of any kernel, wherever it comes from: names, expressions, flags, sizes of operands, the
+// default. InvalidArgument in one line that begins with the key: "arguments[2].shape: ...".
+// read_source_kernel() and stored documents go through it.
 Status check_source_kernel(const SourceKernel& kernel);
 
 }  // namespace tuner

@@ -19,7 +19,8 @@ struct Piece {
   int line = 1;      // where it begins
 };
 
-// Cuts a text into pieces, with lines spliced as the language says (a backslash before the line's end), raw literals excepted.
+// Cuts a text into pieces, with lines spliced as the language says (a backslash before the line's end), raw
+// literals excepted.
 class Pieces {
  public:
   explicit Pieces(std::string_view text) : text_(text) {}
@@ -102,7 +103,8 @@ class Pieces {
     }
     if (!at_end() && text_[place_] == quote) take(piece);
   }
-  // A name or number; 1'000 is one, and so is 1e-5f. Behind R, LR, uR, UR or u8R a quote begins a raw literal.
+  // A name or number; 1'000 is one, and so is 1e-5f. Behind R, LR, uR, UR or u8R a quote begins a raw
+  // literal.
   void word(Piece& piece) {
     piece.kind = PieceKind::kWord;
     const bool number = std::isdigit(static_cast<unsigned char>(text_[place_])) != 0;

@@ -6,9 +6,10 @@
 //
 //   or ||   and &&   not !   < <= > >= == !=   + -   * // %   **   min(a, b, ...)   max(a, b, ...)   "word"
 //
-// weakest first. Where the two differ it means what Python means: // and % round down, -2 ** 2 is -4, and
-// a < b < c is a < b and b < c. Comparisons and logic give 0 or 1, and any number but 0 counts as true. `/` is refused, as the
-// two differ in it for good. A word in quotes is compared, by == or !=, with a name whose values are words.
+// weakest first. Where the two differ it means what Python means: // and % round down, -2 ** 2 is -4, and a <
+// b < c is a < b and b < c. Comparisons and logic give 0 or 1, and any number but 0 counts as true. `/` is
+// refused, as the two differ in it for good. A word in quotes is compared, by == or !=, with a name whose
+// values are words.
 //
 // A text has at most 4,096 bytes, 64 levels and 512 operations.
 #pragma once
@@ -42,8 +43,8 @@ class Formula {
   using Value = std::variant<int64_t, std::string>;
   using Values = std::function<std::optional<Value>(const std::string& name)>;
   // Its value. The right side of `and` and `or` is evaluated only where the left one does not decide.
-  // InvalidArgument in one line: an unknown name, a division by zero, a negative power, a number beyond 64 bits, a word where a
-  // number is expected.
+  // InvalidArgument in one line: an unknown name, a division by zero, a negative power, a number beyond 64
+  // bits, a word where a number is expected.
   Result<int64_t> value(const Values& values) const;
 
   // A name in a space: a constant, or a knob with its candidates; `labels` of a knob whose values are words.
@@ -53,9 +54,9 @@ class Formula {
     std::vector<std::string> labels;
   };
   using Space = std::function<std::optional<InSpace>(const std::string& name)>;
-  // The same expression over the knobs of a space. InvalidArgument in one line: an unknown name, a word that no candidate is, a
-  // divisor or power that may be 0 or negative for some candidates, unless it stands right of `and` or `or`, which may exclude
-  // them. Arithmetic saturates at 64 bits (IntExpr).
+  // The same expression over the knobs of a space. InvalidArgument in one line: an unknown name, a word that
+  // no candidate is, a divisor or power that may be 0 or negative for some candidates, unless it stands right
+  // of `and` or `or`, which may exclude them. Arithmetic saturates at 64 bits (IntExpr).
   Result<IntExpr> over(const Space& space) const;
 
  private:

@@ -100,7 +100,8 @@ IntRange apply(IntOp op, IntRange a, IntRange b) {
       return {std::min<int64_t>(b.lo, 0), std::max<int64_t>(b.hi, 0)};
     case IntOp::kPow: {
       if (a.lo >= 1 && b.lo >= 0) return corners(op, a, b);
-      // No power is larger than that of the largest number; of 0 it may be 0 or 1, of a negative one of either sign.
+      // No power is larger than that of the largest number; of 0 it may be 0 or 1, of a negative one of
+      // either sign.
       const int64_t size = std::max(a.hi, apply(IntOp::kSub, 0, a.lo));
       const int64_t most = std::max<int64_t>(1, apply(op, size, b.hi));
       return {a.lo >= 0 ? 0 : apply(IntOp::kSub, -1, most), most};

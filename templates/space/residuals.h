@@ -2,8 +2,10 @@
 // about the remaining knobs get the same id as often as possible, which keeps a decision diagram small.
 //
 //   an expression over one knob        a table: its value for each candidate
-//   sums and products                  flat, sorted, constants and coefficients pulled out, terms of one knob added up
-//   comparisons                        f <= t, f >= t, f == t, f != t, with t moved to a value that f can take
+//   sums and products                  flat, sorted, constants and coefficients pulled out, terms of one knob
+//                                      added up
+//   comparisons                        f <= t, f >= t, f == t, f != t, with t moved to a value that f can
+//                                      take
 //   (c * f + d) % m                    c and d reduced modulo m
 //
 // tile_m * tile_n <= 24, where tile_m (layer 0) is 1, 2 or 4, and tile_n (layer 1) is 2, 4 or 8:
@@ -18,8 +20,8 @@
 //   tile_m = 4      kTable, layer 1  {1, 1, 0}    one knob is left: which of its candidates may be taken
 //   tile_m = 2      kConst 1                      the knobs that are left are free
 //
-// tile_m * tile_n < 25 is imported with the same id, and tile_m = 1 gives the same id as tile_m = 2. In the diagram
-// the prefixes tile_m = 1 and tile_m = 2 are therefore one node.
+// tile_m * tile_n < 25 is imported with the same id, and tile_m = 1 gives the same id as tile_m = 2. In the
+// diagram the prefixes tile_m = 1 and tile_m = 2 are therefore one node.
 //
 // Knobs are numbered by layer, the order in which they will be decided; substitute() decides the first layer
 // that an expression reads. Arithmetic that could exceed 62 bits is kept as written, so that it saturates as

@@ -18,8 +18,9 @@ struct TaskMemory {
 // task_data compares the two.
 TaskMemory task_memory(const Workload& workload);
 
-// Resident in a candidate's process before it is given operands: the runner's code, its data, guard pages. Seen with a product of
-// 37.1 MiB of operands: out of memory at a limit of 51.2 MiB, measured at 56.3 (tuner submit, 2026-11-27).
+// Resident in a candidate's process before it is given operands: the runner's code, its data, guard pages.
+// Seen with a product of 37.1 MiB of operands: out of memory at a limit of 51.2 MiB, measured at 56.3 (tuner
+// submit, 2026-11-27).
 inline constexpr int64_t kCandidateProgramBytes = int64_t{15} << 20;
 
 // What is available. INT64_MAX: not judged.

@@ -6,18 +6,15 @@
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
 //   (out_layout=NCHW16c follows layout if it differs; allow_tf32=1 follows dtype if it is so; scale=1, then
-//   residual=1, residual=last or accumulate=1 follow bias if there are any; post=scale,bias,activation follows
-//   act if that is the order; out_dtype=uint8 follows dtype if out is not of the type of the sums; act=clip:0:6
-//   has numbers)
-//   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
-//   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
-//   (include_pad=1 follows pooling if an average counts padding)
-//   v1 softmax rows=4096 columns=1024 dtype=float32
-//   v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32
-//   v1 reduce rows=4096 columns=1024 reduction=mean dtype=float32
-//   v1 transpose rows=4096 columns=1024 dtype=float32
-//   v1 elementwise rows=4096 columns=1024 scale=1 bias=1 residual=0 act=relu dtype=float32
-//   v1 program in=float32[1,64,56,56],float32[64,1,1] Mul(0,1) LeakyRelu(2){alpha=0.1f}
+//   residual=1, residual=last or accumulate=1 follow bias if there are any; post=scale,bias,activation
+//   follows act if that is the order; out_dtype=uint8 follows dtype if out is not of the type of the sums;
+//   act=clip:0:6 has numbers) v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32
+//   const=b v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32
+//   layout=NCHW (include_pad=1 follows pooling if an average counts padding) v1 softmax rows=4096
+//   columns=1024 dtype=float32 v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32 v1 reduce
+//   rows=4096 columns=1024 reduction=mean dtype=float32 v1 transpose rows=4096 columns=1024 dtype=float32 v1
+//   elementwise rows=4096 columns=1024 scale=1 bias=1 residual=0 act=relu dtype=float32 v1 program
+//   in=float32[1,64,56,56],float32[64,1,1] Mul(0,1) LeakyRelu(2){alpha=0.1f}
 //
 // Each operator has a header and a source in operators/. README.md says how to add one.
 #pragma once
@@ -49,9 +46,7 @@ class Workload {
   std::string key() const;
   // Returns the operations on elements, for reporting. Matrix product and convolution: multiply and add count
   // as two, padding counts as work, the epilogue does not count. Other operators: each operation of the math
-  // counts one per element (exp, comparison and division too). That is one per element of a window for
-  // pool2d, 5 for softmax, 8 for layer_norm, 1 for reduce, 0 for transpose, and one per optional part for
-  // elementwise.
+  // counts one per element (exp, comparison and division too): flops() in operators/NAME.cpp.
   int64_t flops() const;
   // Returns the compulsory traffic in bytes: each argument read or written once, an accumulated one both. No
   // kernel moves less if the data start in memory.
@@ -75,7 +70,8 @@ class Workload {
   // Returns it as others compare it, and its extents in the name of a kernel: "128x768".
   TaskShape shape() const;
   std::string shape_name() const;
-  // What limits the word "right" of its answers, for people: "right as the default config is". Empty: nothing does.
+  // What limits the word "right" of its answers, for people: "right as the default config is". Empty: nothing
+  // does.
   std::string_view caveat() const;
   // The C function that it is, where its user has named it; empty: it has no name of its own.
   std::string own_name() const;
@@ -86,9 +82,9 @@ class Workload {
   // with `accumulate` out is in and out.
   Program compute() const;
 
-  // The bytes of argument `place` of compute() before a call, where the operator says what they are; nothing: numbers are drawn
-  // (tolerance.h). The right answer for an output, where it is brought and not computed. InvalidArgument: a file that was brought is
-  // not of the argument's type and shape.
+  // The bytes of argument `place` of compute() before a call, where the operator says what they are; nothing:
+  // numbers are drawn (tolerance.h). The right answer for an output, where it is brought and not computed.
+  // InvalidArgument: a file that was brought is not of the argument's type and shape.
   std::optional<Result<std::string>> operand(size_t place, uint64_t seed) const;
   std::optional<Result<std::string>> answer(size_t place) const;
 

@@ -17,7 +17,8 @@ namespace tuner {
 Workload read_workload(json_input::ObjectReader& in);
 
 // Reads a text that holds one workload and nothing else: {"op": "softmax", "rows": 8, "columns": 64}. The
-// result is valid; otherwise InvalidArgument in one line. `more` reads keys that may stand beside the workload's.
+// result is valid; otherwise InvalidArgument in one line. `more` reads keys that may stand beside the
+// workload's.
 Result<Workload> workload_from_json(std::string_view text,
                                     const std::function<void(json_input::ObjectReader&)>& more = {});
 

@@ -123,7 +123,7 @@ class KeyReader final : public WorkloadFields {
 
   void extent(const FieldInfo& f, int64_t& value) override {
     const auto text = take(f);
-    if (text && !number_of(*text, value)) refuse(f, "an integer", *text);
+    if (text && !number_of(*text, value)) refuse_word(f, "an integer", *text);
   }
   void shape(const ShapeInfo& /*s*/, std::initializer_list<ExtentInfo> extents) override {
     for (const ExtentInfo& e : extents)
@@ -135,19 +135,19 @@ class KeyReader final : public WorkloadFields {
     value = false;
     const auto text = take(f);
     if (!text) return;
-    if (*text != "0" && *text != "1") refuse(f, "0 or 1", *text);
+    if (*text != "0" && *text != "1") refuse_word(f, "0 or 1", *text);
     value = *text == "1";
     if (f.may_lack && !value) refuse_usual(f, "0");
   }
   void number(const FieldInfo& f, double& value, double /*least*/, double /*most*/) override {
     const auto text = take(f);
-    if (text && !number_of(*text, value)) refuse(f, "a number", *text);
+    if (text && !number_of(*text, value)) refuse_word(f, "a number", *text);
   }
   void choice(const FieldInfo& f, std::span<const std::string_view> names, size_t& place) override {
     const auto text = take(f);
     if (!text) return;
     const auto found = std::ranges::find(names, *text);
-    if (found == names.end()) return refuse(f, either_of(names), *text);
+    if (found == names.end()) return refuse_word(f, either_of(names), *text);
     place = static_cast<size_t>(found - names.begin());
   }
   void type(const FieldInfo& f, DType& value, std::span<const DType> /*served*/, DType usual) override {
@@ -155,7 +155,7 @@ class KeyReader final : public WorkloadFields {
     if (f.may_lack) value = usual;
     if (!text) return;
     const auto read = dtype_from_name(*text);
-    if (!read) return refuse(f, "a type such as float32", *text);
+    if (!read) return refuse_word(f, "a type such as float32", *text);
     value = *read;
     if (f.may_lack && value == usual) refuse_usual(f, std::string(dtype_name(usual)));
   }
@@ -169,7 +169,7 @@ class KeyReader final : public WorkloadFields {
     if (!text) return;
     const auto read = activation_from_text(*text);
     if (!read || activation_text(*read) != *text)
-      return refuse(f, "an activation such as none, relu, silu, clip:0:6 or leaky:0.1", *text);
+      return refuse_word(f, "an activation such as none, relu, silu, clip:0:6 or leaky:0.1", *text);
     value = *read;
   }
   void residual(const FieldInfo& f, ResidualPlace& value) override {
@@ -179,7 +179,7 @@ class KeyReader final : public WorkloadFields {
     for (const ResidualPlace place : {ResidualPlace::kUsual, ResidualPlace::kLast})
       if (*text == word_of(place)) return void(value = place);
     if (*text == word_of(ResidualPlace::kNone)) return refuse_usual(f, *text);
-    refuse(f, "1 or last", *text);
+    refuse_word(f, "1 or last", *text);
   }
   void order(const FieldInfo& f, std::vector<EpiloguePart>& parts) override {
     parts.clear();
@@ -188,7 +188,7 @@ class KeyReader final : public WorkloadFields {
     for (const std::string& word : split(*text)) {
       const auto* part = std::ranges::find(kEpilogueParts, word, epilogue_part_name);
       if (part == std::end(kEpilogueParts))
-        return refuse(f, "bias, scale, residual or activation, between commas", *text);
+        return refuse_word(f, "bias, scale, residual or activation, between commas", *text);
       parts.push_back(*part);
     }
     if (parts.empty()) refuse_usual(f, "");
@@ -229,7 +229,7 @@ class KeyReader final : public WorkloadFields {
     const std::vector<std::string> parts = split(*text);
     bool good = parts.size() == N;
     for (size_t i = 0; good && i < N; ++i) good = number_of(parts[i], values[i]);
-    if (!good) refuse(f, str(N, " integers between commas"), *text);
+    if (!good) refuse_word(f, str(N, " integers between commas"), *text);
   }
   static std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> parts;
@@ -248,12 +248,12 @@ class KeyReader final : public WorkloadFields {
     words_.erase(found);
     return text;
   }
-  void refuse(const FieldInfo& f, const std::string& expected, const std::string& found) {
+  void refuse_word(const FieldInfo& f, const std::string& expected, const std::string& found) {
     if (status_.is_ok())
       status_ = invalid_argument(context(), f.word, ": expected ", expected, ", found \"", found, "\"");
   }
   void refuse_usual(const FieldInfo& f, const std::string& usual) {
-    refuse(f, "the word to be left out when it says the usual", usual);
+    refuse_word(f, "the word to be left out when it says the usual", usual);
   }
 
   std::string key_, op_, rest_;

@@ -7,9 +7,10 @@
 //   --results   takes of each task the fastest candidate by these results of `runner run-pack`; else its
 //   first
 //   --best      so many of them, 10 at most: all take turns with the peer, which is held against the fastest
-//   --check     runs each kernel and the first right way of the peer once and compares; times nothing: for sanitizers
-//               and profilers
-//   --calibrate measures the device alone, what the model of times rests on: peaks, latencies, loads of shared memory
+//   --check     runs each kernel and the first right way of the peer once and compares; times nothing: for
+//               sanitizers and profilers
+//   --calibrate measures the device alone, what the model of times rests on: peaks, latencies, loads of
+//   shared memory
 //   --rounds    samples of each (5 to 1000), A, B, A, B...; default 40
 //   --caches    warm (the default): operands lie as the call before left them; rotate: calls take turns on
 //               operands that together are over three times as large as L2
@@ -17,8 +18,10 @@
 //   --deadline  seconds of timing after which no round is begun, counted from when the device is open;
 //   default
 //               300. A device that answers no more ends the run soon after it.
-//   --peer-seconds  seconds of search, for each task, for the fastest way of NVIDIA's libraries (0.1 to 600); default 5
-//   --device-properties  writes what cuDNN asks of a device to make plans for it, as JSON: with it plans are made where
+//   --peer-seconds  seconds of search, for each task, for the fastest way of NVIDIA's libraries (0.1 to 600);
+//                   default 5
+//   --device-properties  writes what cuDNN asks of a device to make plans for it, as JSON: with it plans are
+//                        made where
 //               there is no such device. Needs no pack
 //
 // Exit status: 0 every task was right and timed (a peer that is not there is told, and no failure); 1 no GPU,

@@ -1,5 +1,5 @@
-// bench_gpu as a process, on a CUDA driver, a cuBLAS, a cuBLASLt and a cuDNN of ours: packs of small tasks whose
-// answers are known, and what it says about them.
+// bench_gpu as a process, on a CUDA driver, a cuBLAS, a cuBLASLt and a cuDNN of ours: packs of small tasks
+// whose answers are known, and what it says about them.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// bench_gpu on tasks for tensor cores: cuBLASLt and cuDNN as peers of products of 16 bits, of bytes and of TF32, images
-// with channels last, and the peaks they are held against.
+// bench_gpu on tasks for tensor cores: cuBLASLt and cuDNN as peers of products of 16 bits, of bytes and of
+// TF32, images with channels last, and the peaks they are held against.
 #include "tests/bench/bench_gpu_fixture.h"
 
 namespace tuner {
@@ -124,7 +124,8 @@ TEST_F(BenchGpuTensor, BiasAndActivationAreDoneByCublasLtInEveryType) {
   EXPECT_THAT(ended.text, Not(HasSubstr("the product alone")));
 }
 
-// Of a large answer sums are compared: of a column's thousand elements each errs by what its bias was rounded by.
+// Of a large answer sums are compared: of a column's thousand elements each errs by what its bias was rounded
+// by.
 TEST_F(BenchGpuTensor, ABiasThatWasRoundedIsNoErrorOfSums) {
   tasks_.keep_references_as(ReferenceKind::kChecksums);
   for (const bool relu : {false, true}) {
@@ -281,7 +282,8 @@ TEST_F(BenchGpuTensor, WhereTf32IsAllowedCudnnTakesTensorCores) {
   EXPECT_GT(result()["tasks"][0]["peer"]["max_error"].get<double>(), 0.01);
 }
 
-// Strides, groups, bias: the reference says whether the library was told of the right order, of images and of weights.
+// Strides, groups, bias: the reference says whether the library was told of the right order, of images and of
+// weights.
 TEST_F(BenchGpuTensor, WhereChannelsComeLastCudnnGetsAWeightOfItsOwn) {
   std::vector<PackTask> tasks;
   for (const Types& types : {kBrain, kNarrowBrain, kHalf, kNarrowHalf, kTf32, Types{}}) {
@@ -332,7 +334,8 @@ TEST_F(BenchGpuTensor, AConvolutionOfOneTapIsAlsoAProductOfCublasLt) {
   EXPECT_THAT(none.text, Not(HasSubstr("as a product")));
 }
 
-// Rounded to out's type, the bias is what ready-made kernels add; as the task has it, one is compiled for the graph.
+// Rounded to out's type, the bias is what ready-made kernels add; as the task has it, one is compiled for the
+// graph.
 TEST_F(BenchGpuTensor, OfA16BitConvolutionBothTypesOfBiasAreTried) {
   write({convolution({.bias = true, .last = true, .types = kNarrowHalf, .relu = true})});
   const Ended ended = run();
@@ -386,7 +389,8 @@ TEST_F(BenchGpuTensor, SharesAreOfTheTensorPeakThatWasMeasuredInTheSameRun) {
   write({brain, bytes, tf32, convolution({.types = kTf32})});
   const Ended ended = run();
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
-  // A launch takes a microsecond on this driver: 8 blocks of 8 warps on each of 10 multiprocessors, 256 rounds.
+  // A launch takes a microsecond on this driver: 8 blocks of 8 warps on each of 10 multiprocessors, 256
+  // rounds.
   const double products = 128.0 * 256 * 8 * 80 / 1000, of_brains = 2 * 16 * 8 * 16 * products,
                of_bytes = 2 * 16 * 8 * 32 * products, of_tf32 = 2 * 16 * 8 * 8 * products;
   const json j = result();

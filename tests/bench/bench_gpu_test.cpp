@@ -43,7 +43,8 @@ TEST_F(BenchGpu, CublasGetsOperandsInWhateverWayTheyAreStored) {
   EXPECT_THAT(ended.text, HasSubstr("over 6 tasks"));
 }
 
-// What follows the product is done by the library too; only where it has nothing of the kind, a bare product is compared.
+// What follows the product is done by the library too; only where it has nothing of the kind, a bare product
+// is compared.
 TEST_F(BenchGpu, ThePeerDoesBiasAndActivationAsOursDoes) {
   write({product({.bias = true, .relu = true}, "matmul m=5 n=7 k=11 bias=1 relu=1")});
   const Ended whole = run("", "TUNER_FAKE_CUBLAS_NS=1");
@@ -412,7 +413,8 @@ TEST_F(BenchGpu, CalibratingTellsClocksOfLoadsAndNeedsKernelsForIt) {
   const Ended ended = run("--calibrate");
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
   const json found = result()["calibration"];
-  // 320 clocks a round of 1024 threads; 480 a round of 16 loads of 8 warps; then 640, 800 and 960 of 16 loads.
+  // 320 clocks a round of 1024 threads; 480 a round of 16 loads of 8 warps; then 640, 800 and 960 of 16
+  // loads.
   EXPECT_EQ(found["ffma_a_clock"], 1024.0 * kFfmaPerRound / 320);
   EXPECT_EQ(found["shared_128_bit_loads"][0]["clocks"], 480.0 / 128);
   EXPECT_EQ(found["latency_clocks"], (json{{"shared", 40.0}, {"l1", 50.0}, {"l2", 60.0}, {"dram", 60.0}}));

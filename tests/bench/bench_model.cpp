@@ -1,10 +1,12 @@
-// bench_model: a compiled model against ONNX Runtime on the same file, in one run, in turn. See README.md beside this file.
+// bench_model: a compiled model against ONNX Runtime on the same file, in one run, in turn. See README.md
+// beside this file.
 //
 //   bench_model MODEL.onnx DIR [--rounds 40] [--threads 1] [--json FILE]
 //
-// DIR is what `tuner compile MODEL.onnx -o DIR` wrote. ONNX Runtime is found by BENCH_LIBONNXRUNTIME, and runs twice: as it comes,
-// and with all its optimisations; the faster counts. Answers are compared first. Then: times in turn, the sum of our layers beside
-// the whole, memory and the time to a first answer, each in a process of its own.
+// DIR is what `tuner compile MODEL.onnx -o DIR` wrote. ONNX Runtime is found by BENCH_LIBONNXRUNTIME, and
+// runs twice: as it comes, and with all its optimisations; the faster counts. Answers are compared first.
+// Then: times in turn, the sum of our layers beside the whole, memory and the time to a first answer, each in
+// a process of its own.
 //
 // Exit status: 0 all were right and timed; 1 a wrong answer, no library; 2 wrong use.
 #include <CLI/CLI.hpp>
@@ -151,7 +153,8 @@ int64_t peak_kb() {
   return 0;
 }
 
-// Names and types of a model's inputs and outputs, for a child that must not spend memory on reading the model for them.
+// Names and types of a model's inputs and outputs, for a child that must not spend memory on reading the
+// model for them.
 nlohmann::json shapes_json(const graph::Graph& graph) {
   nlohmann::json j{{"inputs", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
   const auto tensor = [&](const std::string& name, graph::ValueId v) {
@@ -238,7 +241,8 @@ struct Chains {
   std::string why_none;
 };
 
-// Chains by direct convolutions and by Winograd's. None where a step is not chained, or the library is not here.
+// Chains by direct convolutions and by Winograd's. None where a step is not chained, or the library is not
+// here.
 Result<Chains> chains_of(const graph::Graph& graph, int threads) {
   Chains out;
   graph::Graph optimized = graph;

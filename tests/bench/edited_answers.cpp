@@ -2,9 +2,9 @@
 //
 //   edited_answers FROM TO FACTOR
 //
-// Each certified answer of the copy gets one race more: the one that decided, with all its times multiplied by
-// FACTOR. It decides from then on. FACTOR 0.9: answers that are 10 % too fast. Prints a line per answer. Exit
-// status: 0; 1 nothing is certified, or the database cannot be read or written; 2 wrong use.
+// Each certified answer of the copy gets one race more: the one that decided, with all its times multiplied
+// by FACTOR. It decides from then on. FACTOR 0.9: answers that are 10 % too fast. Prints a line per answer.
+// Exit status: 0; 1 nothing is certified, or the database cannot be read or written; 2 wrong use.
 #include <cstdio>
 #include <cstdlib>
 

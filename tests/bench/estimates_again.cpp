@@ -2,16 +2,18 @@
 //
 //   estimates_again [--each] [--floors DIR] results/DATE-DEVICE-estimates.json...
 //
-// The files have, of each task, random picks with the estimate of their day and the median measured time (gpu/H200.md).
-// A line a task with five picks or more: rank correlation with the measured times, of the old estimates and of today's, over the
-// picks whose config is still one of its template. A line an operator and data type: median of those, and by which factor
-// estimates are off in the median. --each prints a line a pick, with the parts of its estimate.
+// The files have, of each task, random picks with the estimate of their day and the median measured time
+// (gpu/H200.md). A line a task with five picks or more: rank correlation with the measured times, of the old
+// estimates and of today's, over the picks whose config is still one of its template. A line an operator and
+// data type: median of those, and by which factor estimates are off in the median. --each prints a line a
+// pick, with the parts of its estimate.
 //
-// --floors compiles the picks too (NVRTC; cubins are kept in DIR), and counts those that were measured below their issue floor,
-// which must be none; the ranks of floors with the measured times stand beside those of estimates.
+// --floors compiles the picks too (NVRTC; cubins are kept in DIR), and counts those that were measured below
+// their issue floor, which must be none; the ranks of floors with the measured times stand beside those of
+// estimates.
 //
-// Run it before and after a change of the estimate: what a device said counts more than any floor. A knob that came later is taken
-// for 0 or, where that is no config, for its default.
+// Run it before and after a change of the estimate: what a device said counts more than any floor. A knob
+// that came later is taken for 0 or, where that is no config, for its default.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

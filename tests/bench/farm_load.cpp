@@ -1,20 +1,22 @@
-// farm_load: what a daemon carries. Simulated workers over real connections measure nothing, so all of the time
-// is the daemon's (and theirs: give them a core of their own with taskset).
+// farm_load: what a daemon carries. Simulated workers over real connections measure nothing, so all of the
+// time is the daemon's (and theirs: give them a core of their own with taskset).
 //
 //   tuner serve --db load.db --listen 127.0.0.1:7171 &
 //   farm_load --daemon 127.0.0.1:7171 --workers 1000 --seconds 20 --submit 1000000 --ledger acks.txt
 //   farm_load --check load.db --ledger acks.txt
 //
 // Prints durable trials a second, the time from results to the next leases (p50, p99, largest), and how many
-// calls failed; with --metrics HOST:PORT (the daemon's) also how many results a commit stores. --check compares
-// the ledger with the database: every acknowledged result is stored, none twice.
+// calls failed; with --metrics HOST:PORT (the daemon's) also how many results a commit stores. --check
+// compares the ledger with the database: every acknowledged result is stored, none twice.
 //
-// The same over mTLS; the workers share one certificate, and both it and the token to submit with are revoked at the end:
+// The same over mTLS; the workers share one certificate, and both it and the token to submit with are revoked
+// at the end:
 //
 //   tuner admin ca --db load.db && tuner serve --db load.db --listen tls:127.0.0.1:7171 &
 //   farm_load --daemon 127.0.0.1:7171 --identity load.db.identity --workers 1000 ...
 //
-// To see how a farm comes back, restart the daemon meanwhile: the last lines say when all had registered again.
+// To see how a farm comes back, restart the daemon meanwhile: the last lines say when all had registered
+// again.
 #include <grpcpp/grpcpp.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,6 @@
-// gpu_host.sh from beginning to end, on a CUDA driver and libraries of ours: what is carried, what each visit leaves, what
-// a host that cannot be used or dies is told of. Its packs are made up, but those that `prepare` makes.
+// gpu_host.sh from beginning to end, on a CUDA driver and libraries of ours: what is carried, what each visit
+// leaves, what a host that cannot be used or dies is told of. Its packs are made up, but those that `prepare`
+// makes.
 #include <sys/stat.h>
 
 #include <set>

@@ -1,6 +1,6 @@
-// How bench_gpu calls cuBLASLt and cuDNN: every algorithm once, epilogues, TF32 where it is allowed and nowhere else, images
-// with channels last, graphs and their plans. On the libraries of ours that tests/bench has, which refuse what the real ones
-// would not forgive.
+// How bench_gpu calls cuBLASLt and cuDNN: every algorithm once, epilogues, TF32 where it is allowed and
+// nowhere else, images with channels last, graphs and their plans. On the libraries of ours that tests/bench
+// has, which refuse what the real ones would not forgive.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -157,7 +157,8 @@ TEST_F(GpuLibraries, EveryAlgorithmOfCublasLtIsGivenOnceTheHeuristicsFirst) {
     EXPECT_EQ(algorithm->on_tensor_cores, algorithm->config.id == 66);
     EXPECT_EQ(algorithm->workspace_bytes, algorithm->config.id == 66 ? 8192u : 0u);
   }
-  // The second is offered with a state that says it cannot run. Of id 21 alone there is the first again, of id 6 nothing.
+  // The second is offered with a state that says it cannot run. Of id 21 alone there is the first again, of
+  // id 6 nothing.
   const std::vector<std::string> first(origins.begin(), origins.begin() + 6);
   EXPECT_THAT(first, testing::ElementsAre("heuristic #1", "heuristic #3", "heuristic #4", "heuristic #5",
                                           "heuristic #6", "heuristic of id 66, #1"));
@@ -169,7 +170,8 @@ TEST_F(GpuLibraries, EveryAlgorithmOfCublasLtIsGivenOnceTheHeuristicsFirst) {
   EXPECT_EQ(algorithms.by_heuristic_of_ids(), 2);
   EXPECT_EQ(algorithms.ids(), 3);
   EXPECT_EQ(algorithms.enumerated(), 13);
-  // Clusters are asked about where tile and stages can be: each of 14 for 4 pairs of id 66, 4 of id 21 and one of id 6.
+  // Clusters are asked about where tile and stages can be: each of 14 for 4 pairs of id 66, 4 of id 21 and
+  // one of id 6.
   EXPECT_EQ(algorithms.checked(), 14 * (4 + 4 + 1));
 }
 
@@ -240,7 +242,8 @@ int64_t place(bool last, int64_t c, int64_t h, int64_t w, int64_t channels, int6
   return last ? (h * width + w) * channels + c : (c * height + h) * width + w;
 }
 
-// One image with two groups, stride 2 and padding above and below, and what its convolution is by the definition.
+// One image with two groups, stride 2 and padding above and below, and what its convolution is by the
+// definition.
 struct OneImage {
   static constexpr int64_t kOut = 6, kGroups = 2, kPerGroup = 2;
   Conv2dWorkload w;
@@ -288,7 +291,8 @@ class CudnnGraphs : public GpuLibraries {
     ASSERT_TRUE(opened.is_ok()) << opened.message();
     cudnn_.emplace(*std::move(opened));
   }
-  // Every plan: runs those that can be run, and tells how far each answer is off, in tolerances; refused: what was said.
+  // Every plan: runs those that can be run, and tells how far each answer is off, in tolerances; refused:
+  // what was said.
   struct Outcome {
     std::string origin;
     int64_t engine = -1;
@@ -335,8 +339,8 @@ class CudnnGraphs : public GpuLibraries {
   CudnnGraph::Offered offered_;
 };
 
-// Everything that can follow a convolution, in both layouts and all types, against the definition. Engine 3 is wrong, and of
-// engine 2 there is no plan.
+// Everything that can follow a convolution, in both layouts and all types, against the definition. Engine 3
+// is wrong, and of engine 2 there is no plan.
 TEST_F(CudnnGraphs, ComputeAConvolutionAndWhatFollowsIt) {
   for (const bool last : {false, true})
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16})
@@ -368,7 +372,8 @@ TEST_F(CudnnGraphs, AreAskedByAllHeuristicsEachPlanOnce) {
   const std::vector<Outcome> all = run_all(image, {.bias = DType::kBFloat16});
   std::vector<std::string> origins;
   for (const Outcome& o : all) origins.push_back(o.origin);
-  // A: the refusing one, the wrong one, two tiles, and one without tensor cores; B repeats them and has a third tile.
+  // A: the refusing one, the wrong one, two tiles, and one without tensor cores; B repeats them and has a
+  // third tile.
   EXPECT_THAT(origins,
               testing::ElementsAre("", "heuristic A #2", "heuristic A #3", "heuristic A #4", "heuristic A #5",
                                    "heuristic B #6", "fallback #1", "engine's defaults"));

@@ -1,6 +1,6 @@
-// NVIDIA's libraries that are really installed, where they are, without driver and device: cuBLASLt takes what we set of
-// products and algorithms; cuDNN takes our graphs, and makes plans for an H200 of which it is told. What a plan needs of a
-// driver's library it finds in the toolkit's stub.
+// NVIDIA's libraries that are really installed, where they are, without driver and device: cuBLASLt takes
+// what we set of products and algorithms; cuDNN takes our graphs, and makes plans for an H200 of which it is
+// told. What a plan needs of a driver's library it finds in the toolkit's stub.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -109,7 +109,8 @@ TEST_F(InstalledCudnn, TakesEveryGraphThatWeMake) {
 }
 
 TEST_F(InstalledCudnn, MakesPlansForADeviceThatIsNotHere) {
-  // By its name in the library a driver that is loaded is found again; this one has every function and does nothing.
+  // By its name in the library a driver that is loaded is found again; this one has every function and does
+  // nothing.
   if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr &&
       dlopen("/usr/local/cuda/lib64/stubs/libcuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr)
     GTEST_SKIP() << "neither a driver's library nor the toolkit's stub of it: " << dlerror();

@@ -1,10 +1,12 @@
-// judge_estimates: how true the estimates were that a pack was made by, from its results. See README.md beside this file.
+// judge_estimates: how true the estimates were that a pack was made by, from its results. See README.md
+// beside this file.
 //
 //   judge_estimates RESULTS.jsonl...
 //
-// A line a task: the rank correlation of estimated and measured times over the configs that were drawn at random (1: the
-// same order; asked: 0.7 and more), and what a trial costs beside the calls that are timed (asked: at most 20 ms where
-// operands are 4096 x 4096). Exit status: 0 printed, whatever it says; 2 a file is not what run-pack writes.
+// A line a task: the rank correlation of estimated and measured times over the configs that were drawn at
+// random (1: the same order; asked: 0.7 and more), and what a trial costs beside the calls that are timed
+// (asked: at most 20 ms where operands are 4096 x 4096). Exit status: 0 printed, whatever it says; 2 a file
+// is not what run-pack writes.
 #include <cstdio>
 #include <fstream>
 

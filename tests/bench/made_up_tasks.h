@@ -1,5 +1,6 @@
-// Tasks of packs for the CUDA driver of ours (libfakecuda.so), with kernels that it can run: products, convolutions, and
-// transpositions of one row. Their answers are computed here by the definition. For tests of bench_gpu and for rehearsals.
+// Tasks of packs for the CUDA driver of ours (libfakecuda.so), with kernels that it can run: products,
+// convolutions, and transpositions of one row. Their answers are computed here by the definition. For tests
+// of bench_gpu and for rehearsals.
 #pragma once
 
 #include <algorithm>
@@ -114,7 +115,7 @@ class MadeUpTasks {
                      DType dtype = DType::kFloat32) {
     int64_t bytes = dtype_bytes(dtype);
     for (const int64_t d : shape) bytes *= d;
-    return {name, output ? "output" : "input", dtype, std::move(shape), "", bytes};
+    return {name, output ? BufferRole::kOutput : BufferRole::kInput, dtype, std::move(shape), "", bytes};
   }
   static PackCandidate candidate(const std::vector<ArgInfo>& args, const std::string& kernel) {
     Manifest m;

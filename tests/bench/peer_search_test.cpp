@@ -1,5 +1,5 @@
-// How the fastest way of a library is found in a bounded time: what is timed, what is checked, what is told. With ways and a
-// clock that are made up.
+// How the fastest way of a library is found in a bounded time: what is timed, what is checked, what is told.
+// With ways and a clock that are made up.
 #include "tests/bench/gpu/peer_search.h"
 
 #include <gmock/gmock.h>

@@ -1,9 +1,10 @@
-// rehearsal_pack JOBFILE -o PACK: a pack for the CUDA driver of ours, so that a visit to a GPU host is rehearsed whole where
-// there is no GPU (gpu_host.sh rehearse).
+// rehearsal_pack JOBFILE -o PACK: a pack for the CUDA driver of ours, so that a visit to a GPU host is
+// rehearsed whole where there is no GPU (gpu_host.sh rehearse).
 //
-// Each product and convolution of the job file becomes one of the same kind with small extents: types, layout, epilogue, how
-// operands are stored and all ratios between extents stay. Operators bound by memory become a transposition of one row. Each
-// task has three candidates, the second of which is the fastest; the pack also has what checks and calibrates.
+// Each product and convolution of the job file becomes one of the same kind with small extents: types,
+// layout, epilogue, how operands are stored and all ratios between extents stay. Operators bound by memory
+// become a transposition of one row. Each task has three candidates, the second of which is the fastest; the
+// pack also has what checks and calibrates.
 //
 // Exit status: 0 written; 1 it could not be; 2 wrong use.
 #include <algorithm>

@@ -1,6 +1,7 @@
 // sass_report: what the compiler makes of the GPU templates, read from the machine code. Needs NVRTC, no GPU.
 //
-//   sass_report [--target "cuda -arch=sm_80"]... [--configs N] [--seed S] [--template WORD] [--cache DIR] [--each]
+//   sass_report [--target "cuda -arch=sm_80"]... [--configs N] [--seed S] [--template WORD] [--cache DIR]
+//   [--each]
 //               [--json FILE] [--fit] FILE.json...
 //
 // For each target (sm_80 and sm_90a unless given) and template that serves an entry of the job files: the
@@ -8,8 +9,8 @@
 // a template and target:
 //
 //   configs     default and random ones, of all entries
-//   serial      loads of a copy to shared memory that are waited for before the copy's next one: most in a copy of the
-//               default / configs with a copy that has more than one
+//   serial      loads of a copy to shared memory that are waited for before the copy's next one: most in a
+//               copy of the default / configs with a copy that has more than one
 //   to regs     the same of loads that go to registers only
 //   branches    configs with a branch inside a copy to shared memory
 //   FFMA        share of the hot loop: default / median;   FFMA/LDS: multiply-adds a shared load there, the same
@@ -17,15 +18,17 @@
 //   warps       warps of a block of the default / configs where they are no multiple of four
 //   blocks      resident blocks of a multiprocessor of the default / configs with only one
 //   below       configs whose estimated time is below their issue floor; (n): no floor is given for n of them
-//   tensor      a line of its own, of products on tensor cores: HMMA's share of the hot loop, HMMA an LDSM: default / median; and
-//               passes of shared memory that are bank conflicts, predicted: default / configs with any
-//   rank        Spearman's correlation of estimate and floor over the random configs: median of the entries, worst
+//   tensor      a line of its own, of products on tensor cores: HMMA's share of the hot loop, HMMA an LDSM:
+//               default / median; and passes of shared memory that are bank conflicts, predicted: default /
+//               configs with any
+//   rank        Spearman's correlation of estimate and floor over the random configs: median of the entries,
+//               worst
 //
 // and a line an op and target, of every second entry of the op (the weights of the estimate are fitted on the
-// others), with the configs of all its templates together: rank as above ("time"); rank of issue with issue: the
-// estimated time if nothing but issue held a kernel up, with the floor that issue alone sets; and rank of the
-// largest part of the estimate but L2, without bank conflicts, of which a floor knows nothing. --fit fits the
-// weights, prints them, and how they do for the entries that they are not fitted on.
+// others), with the configs of all its templates together: rank as above ("time"); rank of issue with issue:
+// the estimated time if nothing but issue held a kernel up, with the floor that issue alone sets; and rank of
+// the largest part of the estimate but L2, without bank conflicts, of which a floor knows nothing. --fit fits
+// the weights, prints them, and how they do for the entries that they are not fitted on.
 //
 // The hot loop is that of the kernel with the largest floor. --each prints a line a config.
 #include <algorithm>

@@ -5,11 +5,12 @@
 //                 [--donor SPACE.csv[.gz]]... [--only NAME] [--options "key=value ..."]
 //                 [--bayesian "key=value ..."] [SPACE.csv[.gz]...]
 //
-// For the constants: `tuner study simulate` plays the strategies as they are. Prints, for each space and strategy,
-// best time of the space / best time found after 32, 64, 128, ... trials in percent: the mean over seeds, the
-// worst run; median trials to 90, 95, 99 %; CPU milliseconds a trial. Without files: synthetic spaces.
-// --only: of those, the ones with NAME in theirs. --warm: 200 rows of each other file are known, or of each
-// other synthetic space of the same kind. --donor: 200 rows of this file are known, which is not played.
+// For the constants: `tuner study simulate` plays the strategies as they are. Prints, for each space and
+// strategy, best time of the space / best time found after 32, 64, 128, ... trials in percent: the mean over
+// seeds, the worst run; median trials to 90, 95, 99 %; CPU milliseconds a trial. Without files: synthetic
+// spaces. --only: of those, the ones with NAME in theirs. --warm: 200 rows of each other file are known, or
+// of each other synthetic space of the same kind. --donor: 200 rows of this file are known, which is not
+// played.
 #include <cstdio>
 #include <deque>
 #include <functional>

@@ -1,12 +1,13 @@
-// tile_limits: what share of their peak the tiles of this CPU (AMX, bfloat16) can reach in a product, whoever writes it: by how
-// many terms are summed before sums leave the registers, and where operands lie. No code of ours is timed.
+// tile_limits: what share of their peak the tiles of this CPU (AMX, bfloat16) can reach in a product, whoever
+// writes it: by how many terms are summed before sums leave the registers, and where operands lie. No code of
+// ours is timed.
 //
 //   tile_limits          a table; a CPU without tiles: one line, exit status 1
 //
-// A block is 32 x 32 sums, four tiles. A step loads two tiles of a and two of b and makes four products. `terms` are those of
-// one visit; b's panel of them is used again by each block of rows; rows of a are in L1 (one block of rows) or in L2 (more than
-// fit L1). "plain": sums begin with zero and are stored side by side; "carried": they are loaded first; "strided": they are
-// stored in rows of 4 KB.
+// A block is 32 x 32 sums, four tiles. A step loads two tiles of a and two of b and makes four products.
+// `terms` are those of one visit; b's panel of them is used again by each block of rows; rows of a are in L1
+// (one block of rows) or in L2 (more than fit L1). "plain": sums begin with zero and are stored side by side;
+// "carried": they are loaded first; "strided": they are stored in rows of 4 KB.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -35,6 +35,7 @@
 #include "tests/chaos/fault_proxy.h"
 #include "tests/random_seed.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/processes.h"
 #include "tuning.grpc.pb.h"
 
@@ -319,7 +320,7 @@ void FarmChaos::sleep_and_look(milliseconds pause) {
   const auto end = Clock::now() + pause;
   for (auto now = Clock::now(); now < end; now = Clock::now()) {
     look_after(now, /*new_jobs=*/true);
-    std::this_thread::sleep_for(10ms);
+    let_pass(10ms);
   }
 }
 

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/wait_until.h"
+
 namespace tuner::chaos {
 namespace {
 
@@ -120,7 +122,7 @@ void FaultProxy::run() {
       connections_.clear();
     }
     if (parted) {
-      std::this_thread::sleep_for(ms(kTickMs));
+      let_pass(ms(kTickMs));
       continue;
     }
     accept_all();

@@ -1,6 +1,6 @@
-// A bad network between two processes: TCP on loopback, and every byte passes here. Unless told otherwise it is
-// a good one. What a byte stream can suffer is done here; messages that come twice are not among it (they are
-// sent twice: WorkersPlan::repeated).
+// A bad network between two processes: TCP on loopback, and every byte passes here. Unless told otherwise it
+// is a good one. What a byte stream can suffer is done here; messages that come twice are not among it (they
+// are sent twice: WorkersPlan::repeated).
 #pragma once
 
 #include <sys/types.h>

@@ -23,10 +23,10 @@ Artifact sample() {
       "ELF not really, \0 with a zero",
       30);
   a.manifest = {.entry = "matmul",
-                .args = {{"A", "input", DType::kFloat32, {2, 3}, "", 24},
-                         {"C", "output", DType::kFloat64, {}, "scalar", 8}},
+                .args = {{"A", BufferRole::kInput, DType::kFloat32, {2, 3}, "", 24},
+                         {"C", BufferRole::kOutput, DType::kFloat64, {}, "scalar", 8}},
                 .pack_entry = "matmul_pack",
-                .pack_args = {{"B", "constant", DType::kInt8, {5}, "", 5}},
+                .pack_args = {{"B", BufferRole::kConstant, DType::kInt8, {5}, "", 5}},
                 .workspace_bytes = 128,
                 .workspace_bytes_per_thread = 64,
                 .threads = 2,
@@ -58,7 +58,7 @@ Artifact sample_cubin(int64_t blocks) {
   Artifact a = sample();
   a.manifest.kind = binary_kind::kCubin;
   a.manifest.target = "cuda -arch=sm_90a";
-  a.manifest.args.push_back({"B.packed", "packed", DType::kInt8, {8}, "", 8});
+  a.manifest.args.push_back({"B.packed", BufferRole::kPacked, DType::kInt8, {8}, "", 8});
   a.manifest.workspaces = {1024};
   a.manifest.abi_version = 2;
   a.manifest.pack_args.push_back(a.manifest.args.back());
@@ -93,6 +93,23 @@ TEST_F(ArtifactFiles, TheSameCubinLaunchedOtherwiseIsAnotherArtifact) {
   ASSERT_TRUE(three && four);
   EXPECT_NE(*three, *four);
   EXPECT_EQ(load_artifact(folder_, *four)->manifest.launches[0].grid[0], 4);
+}
+
+TEST(ManifestRoles, AreTheWordsOfTheCInterfaceAndNoOthers) {
+  const auto with_role = [](const char* role) {
+    std::string text = sample_cubin(1).manifest.to_json();
+    const std::string was = "\"role\":\"output\"";
+    CHECK(text.find(was) != std::string::npos) << text;
+    return parse_manifest(text.replace(text.find(was), was.size(), str("\"role\":\"", role, "\"")));
+  };
+  for (const char* role : {"input", "constant", "packed", "output", "inout"}) {
+    const Result<Manifest> manifest = with_role(role);
+    ASSERT_TRUE(manifest) << manifest.message();
+    EXPECT_EQ(buffer_role_name(manifest->args[1].role), role);
+  }
+  for (const char* role : {"intermediate", "sideways", ""})
+    EXPECT_EQ(with_role(role).message(),
+              str("manifest: args[1].role: argument C has unknown role \"", role, "\""));
 }
 
 TEST(ManifestOfACubin, RefusesWhatNoGpuLaunches) {
@@ -236,7 +253,8 @@ TEST_F(ArtifactFiles, AManifestOfAnotherArtifactIsRefused) {
   EXPECT_THAT(load_artifact(folder_, *cubin).message(), HasSubstr("the artifact is damaged"));
 }
 
-// A torso of a power loss, which nobody has looked at: a cache writes over it, a store believes what is there.
+// A torso of a power loss, which nobody has looked at: a cache writes over it, a store believes what is
+// there.
 TEST_F(ArtifactFiles, ACacheWritesOverATorso) {
   const Result<std::string> digest = save_artifact(sample(), folder_);
   ASSERT_TRUE(digest) << digest.message();
@@ -334,7 +352,8 @@ TEST(KernelLoad, SaysWhatWorkspaceACallNeedsAndWhyItRefuses) {
   EXPECT_EQ(kernel->call(nullptr, {}).message(), "matmul: returned -2 (no workspace given)");
 }
 
-// An ELF file by the words of its standard: a head, a section of code, one of data, one of code that takes no room in the file.
+// An ELF file by the words of its standard: a head, a section of code, one of data, one of code that takes no
+// room in the file.
 TEST(CodeBytes, AreThoseOfSectionsThatMayBeExecuted) {
   Elf64_Ehdr head{};
   std::memcpy(head.e_ident,

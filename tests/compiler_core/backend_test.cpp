@@ -178,11 +178,11 @@ TEST(Backend, AManifestSaysAllOfABuffer) {
       {make_buffer("out", DType::kFloat32, {3, 5}, MemoryScope::kGlobal, BufferRole::kInOut), packed});
   ASSERT_EQ(infos.size(), 2u);
   EXPECT_EQ(infos[0].name, "out");
-  EXPECT_EQ(infos[0].role, "inout");
+  EXPECT_EQ(infos[0].role, BufferRole::kInOut);
   EXPECT_EQ(infos[0].shape, (std::vector<int64_t>{3, 5}));
   EXPECT_EQ(infos[0].layout, "");
   EXPECT_EQ(infos[0].bytes, 60);
-  EXPECT_EQ(infos[1].role, "packed");
+  EXPECT_EQ(infos[1].role, BufferRole::kPacked);
   EXPECT_EQ(infos[1].dtype, DType::kBFloat16);
   EXPECT_EQ(infos[1].layout, "xor:8,8");
   EXPECT_EQ(infos[1].bytes, 4 * 64 * 64 * 2);
@@ -225,10 +225,10 @@ TEST(Backend, EachNameOfALaunchersHeaderHasAnEndingOfTheList) {
   Manifest m;
   m.kind = binary_kind::kCubin, m.entry = "dense", m.pack_entry = "dense_pack";
   m.target = "cuda -arch=sm_90a", m.abi_version = 2;
-  m.args = {{.name = "w.packed", .role = "packed", .shape = {8}, .bytes = 32},
-            {.name = "y", .role = "output", .shape = {8}, .bytes = 32}};
+  m.args = {{.name = "w.packed", .role = BufferRole::kPacked, .shape = {8}, .bytes = 32},
+            {.name = "y", .role = BufferRole::kOutput, .shape = {8}, .bytes = 32}};
   m.launches = {{.kernel = "dense", .block = {8, 1, 1}, .params = {0, 1}}};
-  m.pack_args = {{.name = "w", .role = "constant", .shape = {8}, .bytes = 32}, m.args[0]};
+  m.pack_args = {{.name = "w", .role = BufferRole::kConstant, .shape = {8}, .bytes = 32}, m.args[0]};
   m.pack_launches = {{.kernel = "dense_pack", .block = {8, 1, 1}, .params = {0, 1}}};
   const std::string header = cuda_launcher(m, "dense", "a layer").header;
   std::set<std::string> found;

@@ -9,6 +9,7 @@
 
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -86,7 +87,10 @@ TEST_F(ChildProcess, EndsWhenAskedOrIsKilled) {
                      .words = {"sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"},
                      .log = folder_->file("deaf")});
   ASSERT_TRUE(deaf.is_ok()) << deaf.message();
-  while (!read_whole(folder_->file("deaf")) || *read_whole(folder_->file("deaf")) != "deaf\n") ::usleep(1000);
+  ASSERT_TRUE(wait_until(std::chrono::seconds(30), [&] {
+    const auto said = read_whole(folder_->file("deaf"));
+    return said && *said == "deaf\n";
+  }));
   EXPECT_EQ(status_if_ended(*deaf), std::nullopt);
   EXPECT_EQ(wait_for_end(*deaf, milliseconds(1)), std::nullopt);
   EXPECT_EQ(ending_text(end_program(*deaf, milliseconds(20))), "signal 9 (SIGKILL)");

@@ -133,9 +133,9 @@ Manifest made_up_manifest() {
   m.kind = binary_kind::kCubin;
   m.entry = "dense";
   m.target = "cuda -arch=sm_90a";
-  m.args = {{.name = "data", .role = "input", .shape = {4, 8}, .bytes = 128},
-            {.name = "kernel", .role = "input", .shape = {8, 8}, .bytes = 256},
-            {.name = "out", .role = "output", .shape = {4, 8}, .bytes = 128}};
+  m.args = {{.name = "data", .role = BufferRole::kInput, .shape = {4, 8}, .bytes = 128},
+            {.name = "kernel", .role = BufferRole::kInput, .shape = {8, 8}, .bytes = 256},
+            {.name = "out", .role = BufferRole::kOutput, .shape = {4, 8}, .bytes = 128}};
   m.workspaces = {100, 300};
   m.launches.push_back({.kernel = "dense_partial",
                         .grid = {2, 1, 1},
@@ -150,9 +150,9 @@ Manifest made_up_manifest() {
 Manifest packing_manifest() {
   Manifest m = made_up_manifest();
   m.abi_version = 2;
-  m.args[1] = {.name = "kernel.packed", .role = "packed", .shape = {2, 8, 4}, .bytes = 256};
+  m.args[1] = {.name = "kernel.packed", .role = BufferRole::kPacked, .shape = {2, 8, 4}, .bytes = 256};
   m.pack_entry = "dense_pack";
-  m.pack_args = {{.name = "kernel", .role = "constant", .shape = {8, 8}, .bytes = 256}, m.args[1]};
+  m.pack_args = {{.name = "kernel", .role = BufferRole::kConstant, .shape = {8, 8}, .bytes = 256}, m.args[1]};
   m.pack_launches = {{.kernel = "dense_pack", .block = {64, 1, 1}, .params = {0, 1}}};
   return m;
 }

@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 
 Target target() { return *parse_target("cuda -arch=sm_75"); }
 
-// C[m, n] += A[m, k] * B[k, n], a thread for each n. `words`: B is packed so that four terms lie side by side.
+// C[m, n] += A[m, k] * B[k, n], a thread for each n. `words`: B is packed so that four terms lie side by
+// side.
 Program dots(DType a, DType b, int64_t k, int64_t terms, bool words) {
   Schedule s(typed_matmul(a, b, 2, 8, k));
   if (words) s.pack(s.tensor("B"), {{1, 8}, {0, 4}, {1, 8, true}, {0, 4, true}});

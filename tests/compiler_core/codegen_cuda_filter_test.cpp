@@ -85,8 +85,8 @@ TEST(CodegenCudaFilter, StageCRefusesBlocksThatDoNotFit) {
   EXPECT_TRUE(check(k).is_ok()) << check(k).message();
 }
 
-// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": KiB of shared memory of a block and of a
-// multiprocessor, threads and blocks of a multiprocessor.
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": KiB of shared memory of a
+// block and of a multiprocessor, threads and blocks of a multiprocessor.
 TEST(CodegenCudaFilter, LimitsAreThoseOfTheProgrammingGuide) {
   const struct {
     const char* arch;

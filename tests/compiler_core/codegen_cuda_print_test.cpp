@@ -75,7 +75,8 @@ relu(const float* __restrict__ x, float* __restrict__ y) {
 }
 
 TEST(CodegenCudaPrint, WrappedCommentsStayComments) {
-  // Registers of every number and length of names: somewhere the wrapped list fills its line to the last column.
+  // Registers of every number and length of names: somewhere the wrapped list fills its line to the last
+  // column.
   const Buffer y = make_buffer("y", DType::kFloat32, {32}, MemoryScope::kGlobal, BufferRole::kOutput);
   for (size_t length = 1; length <= 24; ++length) {
     const Var thread = make_var("tx");
@@ -328,7 +329,8 @@ TEST(CodegenCudaPrint, RefusesWhatItCannotWrite) {
   EXPECT_EQ(cuda::check_printable(half).message(), "kernel kernel: intrinsic no_such is not one of GPUs");
 }
 
-// "a name beginning with an underscore is reserved": the C++ standard, of names at file scope; keywords and helpers are taken.
+// "a name beginning with an underscore is reserved": the C++ standard, of names at file scope; keywords and
+// helpers are taken.
 TEST(CodegenCudaPrint, NamesAreIdentifiersThatNobodyElseHas) {
   EXPECT_EQ(cuda::identifier("a.b:c"), "a_b_c");
   EXPECT_EQ(cuda::identifier("_x"), "v_x");

@@ -124,7 +124,8 @@ TEST(CodegenCudaSassTable, IsSortedAndNamesEachOnce) {
   EXPECT_EQ(sass::find_opcode(0x7fe), nullptr);
 }
 
-// Kinds of what a verdict rests on, by the vendor's names; the last three bits of an opcode say where operands come from.
+// Kinds of what a verdict rests on, by the vendor's names; the last three bits of an opcode say where
+// operands come from.
 TEST(CodegenCudaSassTable, KindsAreThoseOfTheNames) {
   using sass::Op;
   const std::map<std::string_view, Op> kinds = {

@@ -1,5 +1,5 @@
-// Tile intrinsics as machine code: which instructions, and the oracle's numbers from AMX code (on the hardware,
-// or by the emulator of tests/support) and from targets without it.
+// Tile intrinsics as machine code: which instructions, and the oracle's numbers from AMX code (on the
+// hardware, or by the emulator of tests/support) and from targets without it.
 #include <gmock/gmock.h>
 
 #include "tests/compiler_core/amx_target.h"

@@ -38,8 +38,8 @@ TEST(CodegenNumbers, RoundsToTheNearestTiesToEven) {
     }
 }
 
-// What requantised sums become: bounds and zero point around a rounding, bytes at the end. Far beyond the bounds, too,
-// where the sum is no number of int32.
+// What requantised sums become: bounds and zero point around a rounding, bytes at the end. Far beyond the
+// bounds, too, where the sum is no number of int32.
 TEST(CodegenNumbers, BytesAreRoundedAndSaturated) {
   const std::vector<double> numbers = {0,       0.5,        1.5,     2.5,    -0.5,    -1.5,     254.5,
                                        255.5,   255,        256,     -127.5, 300,     -300,     0x1p30,

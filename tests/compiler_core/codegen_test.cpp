@@ -450,7 +450,8 @@ TEST(Codegen, AddressesAreComputedInTheLoopWhereTheyChange) {
   EXPECT_EQ(llvm->find(" mul ", innermost), std::string::npos) << llvm->substr(innermost);
 }
 
-// y[i] = x[(i*2 + 1) / 3, i, k]: what moves along with the innermost loop, and what is made anew in each iteration of it.
+// y[i] = x[(i*2 + 1) / 3, i, k]: what moves along with the innermost loop, and what is made anew in each
+// iteration of it.
 TEST(Codegen, AddressesOfOneLoopInTwoTerms) {
   const Buffer x = input("x", {8, 11, 3}), y = output("y", {3, 11});
   for (const LoopKind kind : {LoopKind::kSerial, kVector}) {
@@ -469,8 +470,8 @@ TEST(Codegen, AddressesOfOneLoopInTwoTerms) {
   }
 }
 
-// Lanes whose places are known one by one: windows of three over a row, and the row's ends under a condition. Loaded from
-// the first to the last element that a lane asks for, and no further.
+// Lanes whose places are known one by one: windows of three over a row, and the row's ends under a condition.
+// Loaded from the first to the last element that a lane asks for, and no further.
 Program windows(DType dtype, int64_t pixels, int64_t step, int64_t left) {
   const int64_t width = (pixels - 1) * step + 3 - 2 * left;
   const Buffer x = input("x", {3, width}, dtype), y = output("y", {3, pixels * 4}, dtype);
@@ -655,8 +656,8 @@ TEST(Codegen, WhatOnlyGpusHaveIsRefused) {
               HasSubstr("target cuda -arch=sm_80: expected a CPU, found a GPU"));
 }
 
-// Vectors of 8 numbers from y[i * step + first] on: y begins at a multiple of 64 bytes, and what can be told of the place is a power
-// of two that divides both.
+// Vectors of 8 numbers from y[i * step + first] on: y begins at a multiple of 64 bytes, and what can be told
+// of the place is a power of two that divides both.
 TEST(Codegen, NoVectorIsSaidToBeBetterAlignedThanItIs) {
   const auto least = [](int64_t step, int64_t first) {
     const Buffer y = output("y", {20'000});

@@ -173,7 +173,8 @@ TEST(CpuFeatures, LibrariesForX86NameWhatTheirCodeMayUse) {
   EXPECT_THAT(sets_of("alderlake"), testing::Contains("avxvnni"));
 }
 
-// What is sold: operations a cycle and clocks of the makers' manuals. A limit is above, and not by orders of magnitude.
+// What is sold: operations a cycle and clocks of the makers' manuals. A limit is above, and not by orders of
+// magnitude.
 TEST(CpuFeatures, LimitsAreOfAllThreadsAndAboveWhatIsSold) {
   const auto ops = [](const char* target, DType dtype) {
     const Target t = parse_target(target).value();

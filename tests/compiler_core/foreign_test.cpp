@@ -1,4 +1,5 @@
-// Sources of users as kernels: what is compiled computes what the text says, and neither compiler nor text gets at what is not theirs.
+// Sources of users as kernels: what is compiled computes what the text says, and neither compiler nor text
+// gets at what is not theirs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -184,7 +184,8 @@ TEST(GpuBarriers, APartBelongsToAThreadUpToTheNextOnes) {
   EXPECT_EQ(parts(5), 2) << "before the load and before the next store";
 }
 
-// Of a guarded copy and a store all threads make the copy: what others see is stored under the guard still, a constant, too.
+// Of a guarded copy and a store all threads make the copy: what others see is stored under the guard still, a
+// constant, too.
 TEST(GpuGuards, StoresThatOthersSeeStayUnderTheirGuard) {
   const Block b({64});
   const Buffer x = make_buffer("x", DType::kFloat32, {64}), y = make_buffer("y", DType::kFloat32, {4}),

@@ -184,8 +184,8 @@ TEST(GraphFragment, ConstantsOfFloat64ReadBackExactly) {
     EXPECT_EQ(std::bit_cast<uint64_t>(found[k]), std::bit_cast<uint64_t>(numbers[k])) << numbers[k];
 }
 
-// The whole of every random graph, and parts of it: text reads back as the same, and the one Program computes what the operators
-// do one by one.
+// The whole of every random graph, and parts of it: text reads back as the same, and the one Program computes
+// what the operators do one by one.
 TEST(GraphFragment, RandomFragmentsComputeWhatTheirOperatorsDo) {
   for (const uint32_t seed : Seeds(5200, 300)) {
     RandomGraph random(seed);

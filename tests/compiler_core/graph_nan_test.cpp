@@ -1,5 +1,5 @@
-// A NaN passes through every operator that is made of minima, maxima or choices. What is expected of each is written out,
-// as IEEE 754 and numpy have it.
+// A NaN passes through every operator that is made of minima, maxima or choices. What is expected of each is
+// written out, as IEEE 754 and numpy have it.
 #include <gtest/gtest.h>
 
 #include <cmath>

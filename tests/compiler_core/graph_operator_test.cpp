@@ -1,5 +1,5 @@
-// Operators whose form or meaning changed in operator sets 18 to 23, older forms beside newer ones, and rules that
-// ONNX's own test data (set 17) do not hold. Answers are written out by hand.
+// Operators whose form or meaning changed in operator sets 18 to 23, older forms beside newer ones, and rules
+// that ONNX's own test data (set 17) do not hold. Answers are written out by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -389,7 +389,8 @@ TEST(GraphOperator, ProductsOf8BitsInSet21) {
   }
 }
 
-// Sets 19 to 23 gave these operators types more, most of which no kernel has; on float32 they mean what they did.
+// Sets 19 to 23 gave these operators types more, most of which no kernel has; on float32 they mean what they
+// did.
 TEST(GraphOperator, SetsThatOnlyAddTypesChangeNoAnswer) {
   struct Case {
     const char* op;
@@ -463,7 +464,8 @@ TEST(GraphOperator, EinsumReadsEquations) {
               HasSubstr("does not fit 2 dimensions"));
 }
 
-// What ONNX's page of each operator says of attributes that are not given. Answers follow from the formulas there.
+// What ONNX's page of each operator says of attributes that are not given. Answers follow from the formulas
+// there.
 struct DefaultCase {
   const char* op;
   std::vector<Operand> operands;

@@ -1,6 +1,6 @@
-// What an operator's definition says must agree: types of inputs, extents, kinds of attributes, indices that are known, windows
-// of poolings. Each case changes one thing of a node that is right. Which inputs share a type, and which extents are free, is
-// written out here from ONNX's page of the operator.
+// What an operator's definition says must agree: types of inputs, extents, kinds of attributes, indices that
+// are known, windows of poolings. Each case changes one thing of a node that is right. Which inputs share a
+// type, and which extents are free, is written out here from ONNX's page of the operator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

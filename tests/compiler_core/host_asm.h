@@ -1,5 +1,5 @@
-// Inline PTX of printed CUDA, replaced by calls of the shim (host_warp_shim.h): every instruction that a template for tensor cores
-// writes. What is not known stays, and the host's compiler refuses it.
+// Inline PTX of printed CUDA, replaced by calls of the shim (host_warp_shim.h): every instruction that a
+// template for tensor cores writes. What is not known stays, and the host's compiler refuses it.
 #pragma once
 
 #include <regex>

@@ -37,7 +37,8 @@ class HostCuda {
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
   }
 
-  // Returns the number of the program. `from` in its text, as the shim has it, becomes `to`: damage that must be seen.
+  // Returns the number of the program. `from` in its text, as the shim has it, becomes `to`: damage that must
+  // be seen.
   int add(const GpuProgram& program, const Target& target, const std::string& from = "",
           const std::string& to = "") {
     const int number = static_cast<int>(programs_.size());
@@ -79,9 +80,9 @@ class HostCuda {
     return run_ == nullptr ? failed("no entry") : Status::ok();
   }
 
-  // Runs program `number`. `args` are the numbers of the program's arguments, with the constant in place of what is packed
-  // of it; outputs are filled. Buffers begin at multiples of 16 bytes and lie between rims of NaN (of integers: of a
-  // pattern), which reads carry into the results and writes must leave alone.
+  // Runs program `number`. `args` are the numbers of the program's arguments, with the constant in place of
+  // what is packed of it; outputs are filled. Buffers begin at multiples of 16 bytes and lie between rims of
+  // NaN (of integers: of a pattern), which reads carry into the results and writes must leave alone.
   void run(int number, std::vector<std::vector<float>>& args) const {
     const int result = result_of(number, args);
     ASSERT_EQ(result, 0) << programs_[static_cast<size_t>(number)].name

@@ -203,8 +203,9 @@ static bool run_block(std::vector<Fiber>& fibers) {
   }
 }
 
-// 0; 1 when a block wrote beyond its shared memory; 2 when its threads got stuck at a barrier, or left copies behind; 4 when an address of a vector was not
-// a multiple of its bytes; 8 when tensor cores read what no fence let them see, or by a descriptor that is none, or a copy is asked for in a way that is not allowed.
+// 0; 1 when a block wrote beyond its shared memory; 2 when its threads got stuck at a barrier, or left copies
+// behind; 4 when an address of a vector was not a multiple of its bytes; 8 when tensor cores read what no
+// fence let them see, or by a descriptor that is none, or a copy is asked for in a way that is not allowed.
 static int launch(const int* grid, const int* block, int shared_bytes, const std::function<void()>& kernel) {
   std::vector<Fiber> fibers(static_cast<size_t>(block[0]) * block[1] * block[2]);
   for (size_t i = 0; i < fibers.size(); ++i) {

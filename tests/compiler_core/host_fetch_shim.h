@@ -1,5 +1,6 @@
-// Copies by TMA and the barriers that they arrive at, for the host. Part of host_cuda_shim.h. Barriers are counted here by the words of
-// the PTX manual ("mbarrier"), boxes are copied by ../support/software_tensor_map.h.
+// Copies by TMA and the barriers that they arrive at, for the host. Part of host_cuda_shim.h. Barriers are
+// counted here by the words of the PTX manual ("mbarrier"), boxes are copied by
+// ../support/software_tensor_map.h.
 #pragma once
 
 #include <map>

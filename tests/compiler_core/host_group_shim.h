@@ -1,5 +1,6 @@
-// What a warpgroup does together, for the host: wgmma. Part of host_cuda_shim.h. Descriptors are read here by the words of the PTX manual
-// ("Matrix descriptor", "Strides", "Swizzling modes"), a second time beside ir/intrinsics/wgmma.cpp, and who holds which sum too.
+// What a warpgroup does together, for the host: wgmma. Part of host_cuda_shim.h. Descriptors are read here by
+// the words of the PTX manual ("Matrix descriptor", "Strides", "Swizzling modes"), a second time beside
+// ir/intrinsics/wgmma.cpp, and who holds which sum too.
 #pragma once
 
 #include <deque>
@@ -12,7 +13,8 @@ static bool unfenced[1024] = {};  // a thread's copies have landed, which tensor
 static void landed() { unfenced[running->linear] = true; }
 static void fence_async() { unfenced[running->linear] = false; }
 
-// A product of 64 x columns x 16 under way: done when it is waited for, so that sums are not there before, and operands must still be.
+// A product of 64 x columns x 16 under way: done when it is waited for, so that sums are not there before,
+// and operands must still be.
 struct GroupProduct {
   float* sums;
   int columns;
@@ -43,7 +45,8 @@ static void commit_products() {
   own.begun = false;
 }
 
-// Element (line, term) of an operand, line of m or n. 128-byte swizzle: bits 4 to 6 of an address exclusive or its bits 7 to 9.
+// Element (line, term) of an operand, line of m or n. 128-byte swizzle: bits 4 to 6 of an address exclusive
+// or its bits 7 to 9.
 static double fetched(unsigned long long descriptor, Type type, int line, int term, bool across_k) {
   const auto field = [&](int first) { return (size_t)(descriptor >> first & 0x3fff) << 4; };
   const size_t start = field(0), leading = field(16), stride = field(32);

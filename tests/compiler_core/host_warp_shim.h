@@ -1,5 +1,5 @@
-// What a warp does together, for the host: asynchronous copies, ldmatrix, mma.sync. Part of host_cuda_shim.h. Who holds what is written
-// here by the tables of the PTX manual, a second time beside ir/intrinsics/mma.cpp.
+// What a warp does together, for the host: asynchronous copies, ldmatrix, mma.sync. Part of host_cuda_shim.h.
+// Who holds what is written here by the tables of the PTX manual, a second time beside ir/intrinsics/mma.cpp.
 #pragma once
 
 #include <deque>
@@ -81,7 +81,8 @@ static unsigned short float_to_float16(float value) {
   return sign | (unsigned short)((exponent + 13) * 1024 + rounded);     // 2048 carries into the exponent
 }
 
-// --- collectives: every lane brings what it has, and takes from the others between two barriers of the warp ---
+// --- collectives: every lane brings what it has, and takes from the others between two barriers of the warp
+// ---
 
 static const void* brought[3][1024];
 

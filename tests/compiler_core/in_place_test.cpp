@@ -1,5 +1,5 @@
-// Outputs that lie on an operand: what schedules of them pass, what is refused, and that compiled code adds to what
-// they hold.
+// Outputs that lie on an operand: what schedules of them pass, what is refused, and that compiled code adds
+// to what they hold.
 #include "compiler_core/analysis/in_place.h"
 
 #include <gmock/gmock.h>

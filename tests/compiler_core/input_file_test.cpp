@@ -1,6 +1,7 @@
 // What can be named as a file to read, and the answer to what cannot: it comes soon.
 #include "compiler_core/base/input_file.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -58,7 +59,7 @@ TEST_F(InputFile, WaitsForTheWriterOfAFifoAndForNobodyElse) {
   int pipe_ends[2];
   ASSERT_EQ(::pipe(pipe_ends), 0);
   std::thread writer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    let_pass(std::chrono::milliseconds(500));
     EXPECT_EQ(::write(pipe_ends[1], "a rose", 6), 6);
     ::close(pipe_ends[1]);
   });

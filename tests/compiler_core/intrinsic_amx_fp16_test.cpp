@@ -1,5 +1,5 @@
-// amx.float16: machine code with its instruction gives the exact sums of small numbers, and so does its meaning
-// on targets without it.
+// amx.float16: machine code with its instruction gives the exact sums of small numbers, and so does its
+// meaning on targets without it.
 #include <bit>
 #include <random>
 

@@ -1,4 +1,5 @@
-// Layouts of shared memory: every element has a place of its own, vectors stay whole, and rows meet different banks.
+// Layouts of shared memory: every element has a place of its own, vectors stay whole, and rows meet different
+// banks.
 #include "compiler_core/ir/layout.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +50,8 @@ TEST(Layout, EveryElementHasAPlaceOfItsOwn) {
   }
 }
 
-// What ldmatrix wants: eight rows of 16 bytes that lie in all 32 banks. Rows of 32, 64 and 128 elements of 16 bits.
+// What ldmatrix wants: eight rows of 16 bytes that lie in all 32 banks. Rows of 32, 64 and 128 elements of 16
+// bits.
 TEST(Layout, EightRowsOfAUnitMeetAllBanks) {
   for (const auto& [columns, layout] : std::vector<std::pair<int64_t, std::string>>{{32, "xor:8,4,2"},
                                                                                     {64, "xor:8,8"},

@@ -1,6 +1,6 @@
 // Random GPU schedules through lower_gpu and the emulator: right values, no race, nothing out of bounds,
-// nothing uninitialised or unwritten. Draws tile sizes, virtual threads, double buffers, pipelines, layouts, split-K and
-// odd shapes.
+// nothing uninitialised or unwritten. Draws tile sizes, virtual threads, double buffers, pipelines, layouts,
+// split-K and odd shapes.
 #include <cmath>
 #include <random>
 

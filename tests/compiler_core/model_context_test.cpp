@@ -1,5 +1,5 @@
-// The C header of compiled models, with a table and a weights file that are made here: where arguments point to, what a context
-// owns, and which files are refused.
+// The C header of compiled models, with a table and a weights file that are made here: where arguments point
+// to, what a context owns, and which files are refused.
 #include "compiler_core/runtime/tuner_model.h"
 
 #include <gtest/gtest.h>

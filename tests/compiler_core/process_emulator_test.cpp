@@ -1,4 +1,5 @@
-// Does an emulator run this process? By files of other architectures, and by the words that it was called with.
+// Does an emulator run this process? By files of other architectures, and by the words that it was called
+// with.
 #include "compiler_core/base/process_emulator.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// Limits of the process, set in a process of its own: told by name where they are too small, raised where they may be.
+// Limits of the process, set in a process of its own: told by name where they are too small, raised where
+// they may be.
 #include "compiler_core/base/process_limits.h"
 
 #include <gtest/gtest.h>

@@ -73,8 +73,8 @@ TEST(ProcessTimes, ASpreadIsTheTrimmedMeanOfLogarithmsWithTheRangeOfOneMoreProce
   EXPECT_NEAR(time.value, std::exp(mean), 1e-9);
   EXPECT_NEAR(ratio.value, std::exp(mean) / 10, 1e-9);
   EXPECT_NEAR(time.low * time.high, time.value * time.value, 1e-6) << "as far up as down, by factors";
-  // Winsorised logarithms of 101, 101, 102, 103, 103 deviate by 0.009804, over 1 - 2/5 of the samples; Student's t of 2 degrees is
-  // 4.3027 in tables; one more process beside five; and 1.7 % of drift.
+  // Winsorised logarithms of 101, 101, 102, 103, 103 deviate by 0.009804, over 1 - 2/5 of the samples;
+  // Student's t of 2 degrees is 4.3027 in tables; one more process beside five; and 1.7 % of drift.
   const double deviation = 0.00980426 / 0.6, chance = 4.302653 * deviation * std::sqrt(1.2);
   const double half = std::sqrt(chance * chance + 0.017 * 0.017);
   EXPECT_NEAR(std::log(time.high / time.value), half, 1e-6);

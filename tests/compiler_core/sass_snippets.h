@@ -236,7 +236,8 @@ struct SassCrowd {
   std::string text;
 };
 inline std::vector<SassCrowd> sass_crowds() {
-  // More predicates that are the same for all threads than there are: they are packed into a uniform register.
+  // More predicates that are the same for all threads than there are: they are packed into a uniform
+  // register.
   const std::string predicates =
       "{ bool p[$count];\n#pragma unroll\nfor (int i = 0; i < $count; ++i) p[i] = m * i > n;\n"
       "for (int k = 0; k < n; ++k) {\n#pragma unroll\nfor (int i = 0; i < $count; ++i) s[t + i * 40] += "

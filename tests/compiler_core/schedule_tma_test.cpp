@@ -1,5 +1,5 @@
-// copy_by_tma: the loops that come out of it and of a pipeline around, what becomes of them in a kernel, and what is refused; which
-// sides a box has, and when one dimension of an array is two of its map.
+// copy_by_tma: the loops that come out of it and of a pipeline around, what becomes of them in a kernel, and
+// what is refused; which sides a box has, and when one dimension of an array is two of its map.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -94,7 +94,8 @@ TEST(ScheduleTma, KeepsItsMeaning) {
   }
 }
 
-// One thread asks; a block barrier stands where others must see that barriers were begun, and before a stage is asked for again.
+// One thread asks; a block barrier stands where others must see that barriers were begun, and before a stage
+// is asked for again.
 TEST(ScheduleTma, OneThreadOfABlockAsks) {
   const auto lowered = lower_gpu(*product({.m = 9, .n = 8, .k = 100, .stages = 2}).finish());
   ASSERT_TRUE(lowered.is_ok()) << lowered.message();
@@ -205,7 +206,8 @@ struct Loops {
   RangeMap ranges;
   Loops() { ranges.bind(block, 3); }
 
-  // for piece in 0..2: for row in 0..64: for column in 0..64: tile[piece, row, column] = select(inside, x[i, j], 0)
+  // for piece in 0..2: for row in 0..64: for column in 0..64: tile[piece, row, column] = select(inside, x[i,
+  // j], 0)
   Stmt copy(const Buffer& to, const Buffer& from, const Expr& i, const Expr& j) const {
     const Expr inside = i < from->shape[0] && j < from->shape[1];
     const Stmt store = make_store(to, {Expr(piece), Expr(row), Expr(column)},

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kSteps = 100;
 
-// A loop with a barrier. In each turn a thread multiplies `rows` x `taps` elements of a tile of shared memory with a factor, from
-// its column on: element (row, column + row + tap), so that rows share elements.
+// A loop with a barrier. In each turn a thread multiplies `rows` x `taps` elements of a tile of shared memory
+// with a factor, from its column on: element (row, column + row + tap), so that rows share elements.
 struct Windows {
   int64_t rows = 4, taps = 3;
   int64_t lanes_a_column = 1;  // so many lanes side by side have the same column

@@ -20,7 +20,8 @@
 namespace tuner {
 namespace {
 
-// In a process of its own: `started` makes its descriptors as a caller would leave them, `program` says whether all is well.
+// In a process of its own: `started` makes its descriptors as a caller would leave them, `program` says
+// whether all is well.
 bool holds(const std::function<void()>& started, const std::function<bool()>& program) {
   const pid_t child = ::fork();
   if (child == 0) {

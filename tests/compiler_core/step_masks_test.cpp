@@ -1,4 +1,5 @@
-// Masks of conditions in the copies of a pipeline: which conditions become bits, and which bit each step asks for.
+// Masks of conditions in the copies of a pipeline: which conditions become bits, and which bit each step asks
+// for.
 #include "compiler_core/codegen_cuda/step_masks.h"
 
 #include <gtest/gtest.h>

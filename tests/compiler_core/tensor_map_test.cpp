@@ -1,4 +1,5 @@
-// Tensor maps: what is refused, by name; and the same decided by a second mind, which encodes and copies boxes by the manuals' words.
+// Tensor maps: what is refused, by name; and the same decided by a second mind, which encodes and copies
+// boxes by the manuals' words.
 #include <gtest/gtest.h>
 
 #include <random>

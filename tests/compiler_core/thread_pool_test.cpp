@@ -16,6 +16,7 @@
 #include "compiler_core/runtime/best_rate.h"
 #include "compiler_core/runtime/dot_peak.h"
 #include "compiler_core/runtime/peak.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -82,7 +83,7 @@ TEST(ThreadPool, ManyShortLoopsAndLongPauses) {
   for (int round = 0; round < 2000; ++round) {
     run(pool, 3, [&](int32_t begin, int32_t end, int32_t) { sum += end - begin; });
     // Long enough for the workers to fall asleep.
-    if (round % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (round % 500 == 0) let_pass(std::chrono::milliseconds(20));
   }
   EXPECT_EQ(sum.load(), 6000);
 }
@@ -167,7 +168,8 @@ TEST(Peak, IsARateForEveryTypeWhereThereAreVectorsAndZeroElsewhere) {
   EXPECT_EQ(measure_fma_peak_gflops(5) > 0, vectors);
 }
 
-// Two units that take five cycles need ten chains. Each chain adds up what it is counted for: none is merged or dropped.
+// Two units that take five cycles need ten chains. Each chain adds up what it is counted for: none is merged
+// or dropped.
 TEST(Peak, DotProductsRunInChainsEnoughAndAreCountedRight) {
   bool found = false;
   for (const DType dtype : {DType::kBFloat16, DType::kInt8})

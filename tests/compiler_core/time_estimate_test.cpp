@@ -234,8 +234,9 @@ TEST(TimeEstimate, ADotProductIsOneInstruction) {
   EXPECT_NEAR((ns(sums(true)) - kLaunchNs) / (ns(sums(false)) - kLaunchNs), 2, 0.2);
 }
 
-// Boost rates of the vendor's data sheets: float32 (TFLOP/s), dense tensor cores (16-bit floats with float32 sums; bytes), memory in
-// GB/s, the second cache in MB. A zero: its data sheet says nothing that the estimate takes.
+// Boost rates of the vendor's data sheets: float32 (TFLOP/s), dense tensor cores (16-bit floats with float32
+// sums; bytes), memory in GB/s, the second cache in MB. A zero: its data sheet says nothing that the estimate
+// takes.
 TEST(TimeEstimate, DevicesHaveTheRatesOfTheirDataSheets) {
   struct Sheet {
     const char* arch;

@@ -61,8 +61,8 @@ TEST(WarpFragments, FragmentsOfBytesLieAsTheManualSays) {
   }
 }
 
-// "Matrix Fragments for mma.m16n8k8", .tf32, with the manual's own conditions: registers 4 to 7 of A, 2 and 3 of B are those of the
-// second mma, 8 terms behind.
+// "Matrix Fragments for mma.m16n8k8", .tf32, with the manual's own conditions: registers 4 to 7 of A, 2 and 3
+// of B are those of the second mma, 8 terms behind.
 TEST(WarpFragments, FragmentsOfTf32LieAsTheManualSays) {
   for (const std::string name : {"mma.tf32", "mma.tf32x3"}) {
     const Intrinsic &mma = *find_intrinsic(name + ".mk.kn"), &turned = *find_intrinsic(name + ".km.nk");
@@ -89,8 +89,8 @@ TEST(WarpFragments, FragmentsOfTf32LieAsTheManualSays) {
   }
 }
 
-// ldmatrix: thread 8 m + r brings row r of matrix m; afterwards register m of thread 4 r + c holds elements 2c and 2c + 1 of that row,
-// with .trans elements r of rows 2c and 2c + 1.
+// ldmatrix: thread 8 m + r brings row r of matrix m; afterwards register m of thread 4 r + c holds elements
+// 2c and 2c + 1 of that row, with .trans elements r of rows 2c and 2c + 1.
 TEST(WarpFragments, MatricesAreLoadedAsTheManualSays) {
   for (const char* const name :
        {"ldmatrix.bfloat16.mk", "ldmatrix.bfloat16.km", "ldmatrix.bfloat16.kn", "ldmatrix.bfloat16.nk",
@@ -119,8 +119,8 @@ TEST(WarpFragments, MatricesOfFloat32AreLoadedAsTheManualSays) {
           << "register " << reg << " of lane " << lane;
 }
 
-// tf32 has 10 bits of 23 behind the leading one: the other 13 are cleared, and go to the rest. The product of both rests, 2^-22 of
-// the whole, is left out.
+// tf32 has 10 bits of 23 behind the leading one: the other 13 are cleared, and go to the rest. The product of
+// both rests, 2^-22 of the whole, is left out.
 TEST(WarpFragments, ThreeTermsAreTheHighBitsAndTheRest) {
   const std::string helper = find_intrinsic("mma.tf32x3.mk.kn")->cuda_helper;
   for (const std::string of : {"a", "b"}) {

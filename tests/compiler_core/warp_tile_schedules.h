@@ -20,7 +20,8 @@ struct WarpTiles {
   std::string layout_a, layout_b, layout_c;
 };
 
-// out = max(a b, 0): operands of type t, float32 sums. `terms`: of float32, the product of two numbers is that of tensor cores.
+// out = max(a b, 0): operands of type t, float32 sums. `terms`: of float32, the product of two numbers is
+// that of tensor cores.
 inline Program tile_product(DType t, int64_t m, int64_t n, int64_t k, bool m_first, bool k_first, int terms) {
   te::Builder b("product");
   const Buffer A = b.input("a", m_first ? std::vector<int64_t>{m, k} : std::vector<int64_t>{k, m}, t);

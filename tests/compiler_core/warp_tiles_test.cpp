@@ -177,8 +177,8 @@ TEST(WarpTiles, AProductOfFloat32IsNotOneOfTf32) {
               HasSubstr("mma.tf32x3.mk.kn does "));
 }
 
-// A statement is two mma.sync for each term, and the loop spills no register. A warp has 64 x 16 sums, 4 x 2 tiles,
-// over two steps.
+// A statement is two mma.sync for each term, and the loop spills no register. A warp has 64 x 16 sums, 4 x 2
+// tiles, over two steps.
 TEST(WarpTiles, ProductsOfFloat32CompileToTensorCoreInstructions) {
   if (const Status there = nvrtc_available(); !there) GTEST_SKIP() << there.message();
   // Loads that the assembler puts before asynchronous copies, guarded by what is never true.
@@ -303,7 +303,8 @@ TEST(WarpTiles, OlderArchitecturesAreRefused) {
   EXPECT_EQ(refused(copies, "sm_70"), "kernel product: asynchronous copies need sm_80 or later, found sm_70");
 }
 
-// All stages are on their way, one more than without; the fragments of the next step are there before this one's are used up.
+// All stages are on their way, one more than without; the fragments of the next step are there before this
+// one's are used up.
 TEST(WarpTiles, FragmentsAreLoadedAheadOverTheBarrier) {
   const Program math = half_product(DType::kBFloat16, 32, 32, 256, true);
   const Schedule s = warp_product(math, {.bk = 64, .stages = 3, .ahead = true, .vector = 8});

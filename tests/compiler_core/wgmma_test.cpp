@@ -1,5 +1,6 @@
-// wgmma: which lane holds which sum and where operands lie, against the words of the PTX manual; what is refused because tensor cores
-// would read other elements than the loops do, which no emulator sees; where the fence of the asynchronous proxy stands.
+// wgmma: which lane holds which sum and where operands lie, against the words of the PTX manual; what is
+// refused because tensor cores would read other elements than the loops do, which no emulator sees; where the
+// fence of the asynchronous proxy stands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,8 +27,9 @@ std::vector<int64_t> at(const IntrinsicOperand& o, int64_t lane, int64_t reg) {
   return place;
 }
 
-// "WGMMA .m64nNk16 register fragment layout for accumulator matrix D": d[i] of a thread is at row 16 * (%warpid % 4) + %laneid / 4, and 8
-// further down for every second pair; at column 8 * (i / 4) + (%laneid % 4) * 2 + i % 2.
+// "WGMMA .m64nNk16 register fragment layout for accumulator matrix D": d[i] of a thread is at row 16 *
+// (%warpid % 4) + %laneid / 4, and 8 further down for every second pair; at column 8 * (i / 4) + (%laneid %
+// 4) * 2 + i % 2.
 TEST(Wgmma, SumsLieAsTheManualSays) {
   for (const int64_t n : {64, 128, 192, 256}) {
     const IntrinsicOperand& sums = find_intrinsic(str("wgmma.bfloat16.", n, ".mk.kn"))->operands[0];
@@ -43,7 +45,8 @@ TEST(Wgmma, SumsLieAsTheManualSays) {
   }
 }
 
-// "Strides": in units of 128 bits, T is one of them. With 128-byte swizzle the canonical layouts are, of (MN, K),
+// "Strides": in units of 128 bits, T is one of them. With 128-byte swizzle the canonical layouts are, of (MN,
+// K),
 //   K-major    Swizzle<3,4,3> o ((8,m),(T,2k)) : ((8T,SBO),(1,T))
 //   MN-major   Swizzle<3,4,3> o ((T,8,m),(8,k)) : ((1,T,LBO),(8T,SBO))
 // Swizzle<3,4,3>: bits 4 to 6 of a byte's address exclusive or its bits 7 to 9.
@@ -177,7 +180,8 @@ TEST(Wgmma, TilesLieAtMultiplesOfAnAtomAndBehindAFence) {
   EXPECT_THAT(text, HasSubstr("finish_products();"));
 }
 
-// The emulator sees elements, not descriptors: a tile that lies in another way would be right there and wrong on a device.
+// The emulator sees elements, not descriptors: a tile that lies in another way would be right there and wrong
+// on a device.
 TEST(Wgmma, RefusesTilesThatLieInAnotherWay) {
   for (const char* layout : {"", "pad:8", "xor:8,4", "xor:8,8,2"}) {
     const Result<GpuProgram> gpu = lowered({.layout = layout});
@@ -197,7 +201,8 @@ TEST(Wgmma, RefusesThreadsThatAreNoWarpgroup) {
           "tiles of a warpgroup need threadIdx.x to be its lanes; found 64 threads along x, expected 128"));
 }
 
-// Copies of two iterations less than there are stages are on their way; what the last products read is read until they have landed.
+// Copies of two iterations less than there are stages are on their way; what the last products read is read
+// until they have landed.
 TEST(Wgmma, ProductsGoOnOverTheEndOfAnIteration) {
   const Result<GpuProgram> gpu = lowered({.k = 384, .stages = 4});
   ASSERT_TRUE(gpu) << gpu.message();
@@ -281,8 +286,9 @@ TEST(Wgmma, SumsUnderWayAreMetByTheNextIteration) {
               HasSubstr("kernel steps: acc.fragment is touched before its products have landed"));
 }
 
-// "Matrix Descriptor Format": bits 0 to 13 the address, 16 to 29 the leading dimension's offset, 32 to 45 the stride's, all over
-// 16 bytes; 62 and 63 the swizzle, 1 for 128 bytes. And how many groups may be under way behind each wait.
+// "Matrix Descriptor Format": bits 0 to 13 the address, 16 to 29 the leading dimension's offset, 32 to 45 the
+// stride's, all over 16 bytes; 62 and 63 the swizzle, 1 for 128 bytes. And how many groups may be under way
+// behind each wait.
 TEST(Wgmma, DescriptorsAreThoseOfTheManual) {
   const Intrinsic& whole = *find_intrinsic("wgmma.bfloat16.128.mk.kn");
   EXPECT_THAT(whole.cuda_shared_helper, HasSubstr(str("(at >> 4 & 0x3fff) | ", 64 * 128 / 16, "ull << 16 | ",
@@ -306,7 +312,8 @@ TEST(Wgmma, IsOfOneArchitecture) {
   }
 }
 
-// A compiler that cannot keep products under way says so in one line, before or behind the kernel's paragraph.
+// A compiler that cannot keep products under way says so in one line, before or behind the kernel's
+// paragraph.
 TEST(Wgmma, TheCompilersLogTellsOfProductsThatWaitForEachOther) {
   const std::string paragraph =
       "ptxas info    : Compiling entry function 'one' for 'sm_90a'\nptxas info    : Used 90 registers, used "

@@ -1,5 +1,5 @@
-// The lock file's parser against damaged text: whatever comes, it answers with entries or with one line, and what it takes
-// it writes so that it reads the same again.
+// The lock file's parser against damaged text: whatever comes, it answers with entries or with one line, and
+// what it takes it writes so that it reads the same again.
 #include <gtest/gtest.h>
 
 #include "db/resolve/answer_lock.h"

@@ -1,4 +1,5 @@
-// The lock file: its text as people see and edit it, what is refused and where, and how entries are found and changed.
+// The lock file: its text as people see and edit it, what is refused and where, and how entries are found and
+// changed.
 #include "db/resolve/answer_lock.h"
 
 #include <gmock/gmock.h>

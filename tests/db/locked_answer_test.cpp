@@ -1,5 +1,5 @@
-// A resolver with a lock file: the file decides, the database only tells what was measured, and an entry that this program
-// cannot build is one line that says where it stands and why.
+// A resolver with a lock file: the file decides, the database only tells what was measured, and an entry that
+// this program cannot build is one line that says where it stands and why.
 #include "db/resolve/locked.h"
 
 #include <gmock/gmock.h>

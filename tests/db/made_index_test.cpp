@@ -93,7 +93,8 @@ TEST_F(MadeIndexTest, EveryBitOfTheSchemaMayBeWrong) {
   }
 }
 
-// A bit anywhere in the file: another answer than the one that was put is never given, and the index works on.
+// A bit anywhere in the file: another answer than the one that was put is never given, and the index works
+// on.
 TEST_F(MadeIndexTest, ADamagedFileGivesNoWrongAnswer) {
   for (int i = 0; i < 40; ++i) put(str("id", i), str("what became of ", i));
   const std::string whole = closed_file();

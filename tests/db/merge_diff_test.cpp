@@ -135,7 +135,8 @@ TEST_F(MergeDiffTest, ASlowerTaskIsARegressionAndNoiseIsNot) {
   EXPECT_FALSE(diff({.threshold = 0.15}).regressed({.threshold = 0.15}));
 }
 
-// One database is a copy of the other, or was merged from it: one measurement cannot differ from itself, however it scatters.
+// One database is a copy of the other, or was merged from it: one measurement cannot differ from itself,
+// however it scatters.
 TEST_F(MergeDiffTest, WhatRestsOnOneMeasurementIsTheSame) {
   measure(a_, "j1", "v1 one", {100, 140, 90, 130, 101});
   measure(a_, "j2", "v1 two", {100});  // alone it could not be judged
@@ -166,7 +167,8 @@ TEST_F(MergeDiffTest, NamesOfTrialsStayWhenMoreOfTheirJobComes) {
   EXPECT_EQ(merged->best("v1 one", "cpu one")->trial_name, "j1.2");
 }
 
-// Both files have the job; one of them raced its tasks a second time. Whichever is merged into the other, that race answers.
+// Both files have the job; one of them raced its tasks a second time. Whichever is merged into the other,
+// that race answers.
 TEST_F(MergeDiffTest, ASecondRaceOfAJobThatBothHaveAnswersInBothDirections) {
   std::vector<std::string> ids[2];
   {
@@ -258,7 +260,8 @@ TEST_F(MergeDiffTest, RecordsOfATrialThatBothHaveAreAddedAndTheFirstStaysItsOwn)
   }
 }
 
-// A copy has all that its source has; of the other sources, what is not a job, trial, record, race or foreign record stays behind.
+// A copy has all that its source has; of the other sources, what is not a job, trial, record, race or foreign
+// record stays behind.
 TEST_F(MergeDiffTest, OnlyTheFirstSourceBringsEventsLessonsQuarantineAndPoison) {
   for (const std::string& db : {a_, b_}) {
     measure(db, "j1", "v1 one", {100});

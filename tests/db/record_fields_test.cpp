@@ -22,7 +22,6 @@ namespace {
 
 using exchange::Format;
 using nlohmann::ordered_json;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 std::string contents(const std::string& path) {

@@ -2,7 +2,10 @@
 // writes.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -12,6 +15,8 @@
 #include "db/sqlite/sqlite.h"
 #include "db/sqlite/writer.h"
 #include "tests/db/store_fixture.h"
+#include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -188,20 +193,26 @@ TEST(SqliteWriter, WaitingWritesShareACommit) {
   db::Writer writer(*std::move(connection));
   // The first write holds the thread until the others wait; those must then come in one transaction. The busy
   // counter of transactions is read from within: total changes seen before the group's own.
-  std::atomic<int> waiting = 0, in_group = 0;
+  std::atomic<int> in_group = 0;
+  std::array<std::atomic<pid_t>, 5> waiting{};
+  std::atomic<bool> begun = false;
   std::thread first([&] {
     EXPECT_TRUE(writer
                     .write([&](db::Connection&) {
-                      while (waiting < 5) std::this_thread::yield();
-                      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                      begun = true;
+                      EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] {
+                        return std::ranges::all_of(
+                            waiting, [](const std::atomic<pid_t>& t) { return t != 0 && is_asleep(t); });
+                      }));
                       return Status::ok();
                     })
                     .is_ok());
   });
+  EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return begun.load(); }));
   std::vector<std::thread> others;
   for (int i = 0; i < 5; ++i)
-    others.emplace_back([&] {
-      ++waiting;
+    others.emplace_back([&, i] {
+      waiting[static_cast<size_t>(i)] = ::gettid();
       EXPECT_TRUE(writer
                       .write([&](db::Connection& c) {
                         // Inside the same transaction the rows of the earlier members of the group are

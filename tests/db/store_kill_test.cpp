@@ -12,6 +12,7 @@
 
 #include "tests/db/store_fixture.h"
 #include "tests/random_seed.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -61,7 +62,7 @@ TEST(StoreKill, NoAcknowledgedRecordIsLostOrStoredTwice) {
     if (round % 4 != 0) {
       ASSERT_EQ(::poll(&first, 1, 30'000), 1) << "nothing acknowledged within 30 s";
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
+    let_pass(std::chrono::microseconds(random() % 60'000));
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -161,6 +161,8 @@ TEST_F(RacesTest, ARaceUnderWayOutlivesTheProcessWithItsLeases) {
   EXPECT_EQ(next->attempt, 2);
   EXPECT_GT(next->fencing, leased->fencing) << "tokens grow over a restart, too";
   EXPECT_EQ(next->grants, (std::vector<Grant>{{1, "w1", "i1"}, {2, "w2", "i2"}}));
+  EXPECT_EQ(store_->requeue_race("race j1/1", 1).code(), StatusCode::kNotFound) << "w1's lease is not w2's";
+  EXPECT_EQ(store_->open_races("j1")->at(0).worker_id, "w2");
   ASSERT_OK(store_->end_race("race j1/1", nullptr, "no worker could run it"));
   EXPECT_EQ(*store_->race_grants("race j1/1"), next->grants) << "also when it has ended: results come late";
   EXPECT_EQ(store_->race_grants("race j9/1").status().code(), StatusCode::kNotFound);
@@ -292,8 +294,8 @@ TEST_F(RacesTest, ARaceThatIsNotCertifiedDecidesNothingAndSaysWhy) {
   EXPECT_TRUE(best->certified);
 }
 
-// The noise of trials changes no answer: where a race certifies nothing, its winner, the answer of before, stays until a trial is
-// certainly faster.
+// The noise of trials changes no answer: where a race certifies nothing, its winner, the answer of before,
+// stays until a trial is certainly faster.
 TEST_F(RacesTest, WithoutACertificateTheAnswerOfBeforeStaysWhileTrialsOverlap) {
   const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
   ASSERT_OK(store_->add_records({ok_record(ids[0], {100, 101, 99, 100, 102, 98, 100})}));
@@ -310,7 +312,8 @@ TEST_F(RacesTest, WithoutACertificateTheAnswerOfBeforeStaysWhileTrialsOverlap) {
   EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[2]) << "certainly faster";
 }
 
-// Winners of ties are not the fastest, so samples of another finalist may all be faster, by as much as a tie allows.
+// Winners of ties are not the fastest, so samples of another finalist may all be faster, by as much as a tie
+// allows.
 TEST_F(RacesTest, AWinnerMayBeSlowerByATie) {
   const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
   RaceRow race = race_of(ids);
@@ -319,7 +322,8 @@ TEST_F(RacesTest, AWinnerMayBeSlowerByATie) {
   for (double& ns : race.finalists[1].samples_ns) ns = 96.5;
   ASSERT_TRUE(why_contradicts_samples(race));
   EXPECT_THAT(*why_contradicts_samples(race), HasSubstr("takes 99 ns and more"));
-  // A stored answer stays unless another one is certainly faster: the race says how much faster that one may be.
+  // A stored answer stays unless another one is certainly faster: the race says how much faster that one may
+  // be.
   race.won_by = WonBy::kStored;
   race.regret_bound = 0.05;
   EXPECT_FALSE(why_contradicts_samples(race));

@@ -1,5 +1,6 @@
-// A board, played by qemu: daemon, a builder on this host and a runner of the other architecture, over TLS. The last layer of ResNet-50 is
-// tuned, raced, asked for, and built into a library that a cross-compiled program links and runs, with right answers. Needs what
+// A board, played by qemu: daemon, a builder on this host and a runner of the other architecture, over TLS.
+// The last layer of ResNet-50 is tuned, raced, asked for, and built into a library that a cross-compiled
+// program links and runs, with right answers. Needs what
 // deploy/cross.sh aarch64 builds, and qemu-user.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@ source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/tree/deploy" "$dir/tree/.ci" "$dir/bin"
-cp "$source_dir"/deploy/{build,install,run,test}.sh "$source_dir/deploy/skipped_cases.py" "$dir/tree/deploy/"
+cp "$source_dir"/deploy/{build,install,run,test}.sh "$source_dir"/deploy/{failed_again,skipped_cases}.py "$dir/tree/deploy/"
 cp "$source_dir/.ci/run" "$dir/tree/.ci/"
 grep -E '^deploy/(run|test)[.]sh' "$source_dir/README.md" >"$dir/tree/README.md"
 printf '#!/bin/sh\necho "check.sh $*" >>"$FAKE/log"\n' >"$dir/tree/deploy/check.sh"
@@ -49,8 +49,10 @@ cat >"$dir/bin/ctest" <<'END'
 #!/usr/bin/env bash
 echo "ctest $*" >>"$FAKE/log"
 [[ " $* " != *" -N "* ]] || exit 0
+[[ $1 != --test-dir ]] || exit "$(cat "$FAKE/alone_status")"
 mkdir -p "build/$2/Testing/Temporary"
 { echo "1/1 Test: a/program"; echo "Output:"; cat "$FAKE/printed" 2>/dev/null; echo "<end of output>"; } >"build/$2/Testing/Temporary/LastTest.log"
+[[ ! -f $FAKE/failed ]] || cp "$FAKE/failed" "build/$2/Testing/Temporary/LastTestsFailed.log"
 echo "100% tests passed, 0 tests failed out of 1"
 exit "$(cat "$FAKE/ctest_status" 2>/dev/null || echo 0)"
 END
@@ -109,6 +111,12 @@ rm build/release/configured_with; touch "$FAKE/cmake_fails"
 rm "$FAKE/cmake_fails"
 expect 1 "after a failed configuration" deploy/build.sh release
 
+# Nor is it taken for the one before it: what that one asked for is configured anew.
+touch "$FAKE/cmake_fails"
+! TUNER_WERROR=ON deploy/build.sh release >/dev/null 2>&1 || fail "a failed configuration was taken for a good one"
+rm "$FAKE/cmake_fails"
+expect 1 "after another configuration failed" deploy/build.sh release
+
 # Optional packages that cannot be had: test.sh goes on without them, and what is configured is what is there.
 sed -i '/^libonnx-testdata/d' "$FAKE/packages"; touch "$FAKE/apt_fails"
 expect 0 "no libonnx-testdata to be had" deploy/test.sh
@@ -133,6 +141,16 @@ said "  a/program: nothing was built: deploy/cross.sh aarch64"
 echo 8 >"$FAKE/ctest_status"
 ends 8 deploy/test.sh
 said "  a/program: A.B: no device"
+# What failed runs once more, alone: only if all of it passes then has nothing failed.
+echo "1:a/program" >"$FAKE/failed"
+for status in 0 8; do
+  echo "$status" >"$FAKE/alone_status"
+  ends "$status" deploy/test.sh
+  [[ $(grep '^ctest' "$FAKE/log" | tail -1) == *"--test-dir build/release -R ^a/program$ "* ]] || fail "it did not run again"
+done
+rm "$FAKE/failed"  # ctest ends before it runs tests, after a run in which one failed
+echo 0 >"$FAKE/alone_status"
+ends 8 deploy/test.sh
 # Tests that are only listed have skipped nothing, whatever ran before.
 ends 0 deploy/test.sh -N
 ! grep -q 'A.B' "$dir/output" || fail "the list of an earlier run was printed"

@@ -14,6 +14,7 @@
 
 #include "tests/deploy/runtime_fixture.h"
 #include "tests/random_seed.h"
+#include "tests/support/wait_until.h"
 #include "tuner/jobs/job_file.h"
 
 namespace tuner {
@@ -73,8 +74,8 @@ TEST_F(CaptureTest, WritesOnItsOwnWhileTheApplicationRuns) {
   auto calls = std::make_shared<std::atomic<uint64_t>>(0);
   capture.asked(workload_of(kConv), "cpu", calls);
   *calls = 7;
-  for (int i = 0; i < 2000 && (!fs::exists(path("shapes.json")) || uses()[key(kConv)] != 7); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  wait_until(std::chrono::seconds(30),
+             [&] { return fs::exists(path("shapes.json")) && uses()[key(kConv)] == 7; });
   EXPECT_EQ(uses()[key(kConv)], 7);
 }
 

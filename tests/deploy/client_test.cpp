@@ -1,5 +1,5 @@
-// libtuner_client: the C++ client against a daemon and a worker that run as processes, a daemon that goes away and comes
-// back, and the program of its README.
+// libtuner_client: the C++ client against a daemon and a worker that run as processes, a daemon that goes
+// away and comes back, and the program of its README.
 #include "deploy/client/tuner_client.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/processes.h"
 
 namespace tuner {
@@ -89,6 +90,7 @@ TEST_F(ClientTest, AJobIsSubmittedFollowedAndAskedFor) {
   EXPECT_EQ(answers[0].config, told[0].config);
   EXPECT_GT(answers[0].time_ns, 0);
   EXPECT_LE(answers[0].time_low_ns, answers[0].time_ns);
+  EXPECT_GT(answers[0].time_high_ns, answers[0].time_low_ns) << "an interval of a race";
   EXPECT_EQ(client.query(jobs[0].tasks).at(0).config, answers[0].config);
 
   // The same again is the stored job; what is not tuned has a fallback.
@@ -114,8 +116,8 @@ TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
     serve.reset();
     serve = daemon();
   });
-  // A daemon that is started again puts running jobs back; submitting the same continues one. What "cpu" is, it knows
-  // when the worker is back.
+  // A daemon that is started again puts running jobs back; submitting the same continues one. What "cpu" is,
+  // it knows when the worker is back.
   client::SubmitOptions same;
   same.trials = 48, same.search = "random", same.seed = 1;
   same.target = jobs.at(0).tasks.at(0).target;
@@ -126,13 +128,17 @@ TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
     const std::vector<Job> again = client.submit({kJob}, same);
     EXPECT_EQ(again.at(0).id, jobs.at(0).id) << "no second job";
   });
+  int64_t latest = 0;
   client.watch(
       jobs.at(0).id,
-      [&](const Event&) {
+      [&](const Event& event) {
         ++events;
+        EXPECT_GE(event.seq, latest) << "told again after the break";
+        latest = std::max(latest, event.seq);
         return true;
       },
       options);
+  EXPECT_GT(latest, 0);
   resubmitter.join();
   client.wait(client.submit({kJob}, same).at(0), 240);
   EXPECT_EQ(client.jobs().at(0).state, "finished");
@@ -147,7 +153,7 @@ TEST_F(ClientTest, ADaemonThatWasAwayForSomeTimeIsFoundAgain) {
     serve->signal(SIGKILL);
     EXPECT_TRUE(serve->wait(10s).has_value());
     std::thread again([&] {
-      std::this_thread::sleep_for(away);
+      let_pass(away);
       serve = daemon();
     });
     EXPECT_TRUE(client.jobs().empty()) << "within the time limit of a call";
@@ -299,11 +305,13 @@ class FarmTest : public ClientTest {
     Process act(split("admin " + words + " --db " + folder_.file("t.db")), folder_.file("admin"));
     EXPECT_EQ(act.wait(30s), 0) << act.err();
   }
-  // Returns the name of the credentials file, which may be called from the next second on.
+  // Returns the name of the credentials file, once the daemon knows it: it looks once a second.
   std::string token(const std::string& name, const std::string& more = "") {
     const std::string file = folder_.file(name + ".credentials");
     admin("token " + name + " --address " + address_ + " -o " + file + " " + more);
-    std::this_thread::sleep_for(2s);
+    EXPECT_TRUE(wait_until(30s, [&] {
+      return says<client::Denied>(file).find("the token is not known here") == std::string::npos;
+    }));
     return file;
   }
   // The same credentials with other words.
@@ -372,7 +380,7 @@ TEST_F(FarmTest, DeniesWhoMayNotByItsWords) {
   EXPECT_EQ(says<client::Denied>(changed(alice, "token: tuner_.", "token: tuner_x")),
             "the token is not known here" + ask);
   admin("revoke alice");
-  std::this_thread::sleep_for(2s);
+  EXPECT_TRUE(wait_until(30s, [&] { return says<client::Denied>(alice) != "nothing is wrong"; }));
   EXPECT_EQ(says<client::Denied>(alice), "the token of alice was revoked" + ask);
 }
 

@@ -1,4 +1,5 @@
-// Verification at first use, apart from any clock: when rounds decide, how turns are given, and how verdicts are kept.
+// Verification at first use, apart from any clock: when rounds decide, how turns are given, and how verdicts
+// are kept.
 #include "deploy/runtime/first_use.h"
 
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "templates/workload/workload_json.h"
 #include "tests/random_seed.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner::runtime {
 namespace {
@@ -258,7 +260,7 @@ TEST_F(KeptVerdicts, WhoWaitsForAnotherProcessGivesUpAndKeepsNothing) {
 TEST_F(KeptVerdicts, WhoWaitsTakesTheVerdictOfAnotherProcess) {
   auto other = std::make_unique<OtherProcess>(verdicts_.file("a\n"));
   std::thread ends([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    let_pass(std::chrono::milliseconds(100));
     std::ofstream(verdicts_.file("a\n") + ".new") << "tuner-verdict 1 kept 10 20\n\na\n";
     fs::rename(verdicts_.file("a\n") + ".new", verdicts_.file("a\n"));
     other.reset();

@@ -1,5 +1,5 @@
-// An example that adds to tuner, copied out of the tree and built on an installation in a temporary folder, which goes with
-// it. Needs TUNER_SOURCE_DIR, TUNER_BUILD_DIR, TUNER_CMAKE and TUNER_CXX.
+// An example that adds to tuner, copied out of the tree and built on an installation in a temporary folder,
+// which goes with it. Needs TUNER_SOURCE_DIR, TUNER_BUILD_DIR, TUNER_CMAKE and TUNER_CXX.
 #pragma once
 
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// examples/my_backend, copied out of the tree and built on an installation in a temporary folder: a device that this
-// repository does not have is verified, tuned, raced, queried, shown and shipped.
+// examples/my_backend, copied out of the tree and built on an installation in a temporary folder: a device
+// that this repository does not have is verified, tuned, raced, queried, shown and shipped.
 #include <gmock/gmock.h>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// Pools of the runtime library: who gets threads and workspace when several call at once. Kernels are played by a function.
+// Pools of the runtime library: who gets threads and workspace when several call at once. Kernels are played
+// by a function.
 #include "deploy/runtime/pools.h"
 
 #include <gtest/gtest.h>

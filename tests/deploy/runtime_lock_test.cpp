@@ -1,5 +1,5 @@
-// The runtime library with a lock file: its configs and no others, by an option or by TUNER_LOCK, from a database, from none,
-// and from a bundle.
+// The runtime library with a lock file: its configs and no others, by an option or by TUNER_LOCK, from a
+// database, from none, and from a bundle.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>

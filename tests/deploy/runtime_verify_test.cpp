@@ -1,5 +1,6 @@
-// TUNER_VERIFY as an application meets it: a kernel that sleeps, one that computes something else, one that is fine; the
-// verdict is kept, told once, and a locked kernel stays. Bundles do the same when they carry their default kernels.
+// TUNER_VERIFY as an application meets it: a kernel that sleeps, one that computes something else, one that
+// is fine; the verdict is kept, told once, and a locked kernel stays. Bundles do the same when they carry
+// their default kernels.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,6 @@
-// README.md and docs/*.md: every command runs as it is printed, or stands below with the reason why it does not; every job
-// file is one; every link leads somewhere. The programs are those that README.md's first command builds, and no others.
+// README.md and docs/*.md: every command runs as it is printed, or stands below with the reason why it does
+// not; every job file is one; every link leads somewhere. The programs are those that README.md's first
+// command builds, and no others.
 #include <glob.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,13 +28,15 @@ namespace fs = std::filesystem;
 
 constexpr char kBuilds[] = "installs and builds: .ci/run and deploy/fresh_root.sh run it";
 constexpr char kPackages[] = "installs packages: deploy/package_root.sh runs it";
-constexpr char kDaemon[] = "a daemon that stays, on a fixed port: tests/tuner/three_process_test has its own";
+constexpr char kDaemon[] =
+    "a daemon that stays, on a fixed port: tests/tuner/cli/three_process_test has its own";
 constexpr char kFarm[] =
-    "a farm of several hosts: tests/deploy/client_test and tests/tuner/admin_cli_test have one";
+    "a farm of several hosts: tests/deploy/client_test and tests/tuner/cli/admin_cli_test have one";
 constexpr char kBoard[] = "needs an ARM board, or a cross compiler and qemu";
 constexpr char kGpu[] = "needs a GPU host";
 constexpr char kNvrtc[] = "needs NVRTC";
-constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tuner/cli_test has the rest";
+constexpr char kTimes[] =
+    "its exit code tells how calm the machine is: tests/tuner/cli/cli_test has the rest";
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
 constexpr char kVerify[] = "a program of the reader's: tests/deploy/runtime_verify_test";
@@ -110,7 +113,7 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner submit shapes.json", kCapture},
       {"TUNER_VERIFY=1 ./app", kVerify},
       {"tuner extract model.onnx -o tasks.json --batch 1",
-       "a model of the reader's: tests/tuner/extract_test"},
+       "a model of the reader's: tests/tuner/model/extract_test"},
       {"deploy/install.sh --peers", kHour},
       {"deploy/build.sh release bench_cpu", kHour},
       {"build/release/bin/bench_cpu --tune 80 --rounds 40 --set cubes,bert --json RAW.json", kHour},
@@ -131,7 +134,8 @@ class DocumentationTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     shell_ = std::make_unique<testing::CommandLine>("/usr/local/bin");
-    // Copies: a program looks for others beside itself, and links would lead it to all that the build folder has.
+    // Copies: a program looks for others beside itself, and links would lead it to all that the build folder
+    // has.
     const fs::path programs = shell_->folder() / "build/release/bin";
     fs::create_directories(programs);
     std::istringstream names(TUNER_INSTALLED_PROGRAMS);
@@ -262,7 +266,8 @@ TEST(DocumentationText, NothingIsListedThatIsNotPrinted) {
     EXPECT_TRUE(printed.contains(command)) << "\"" << command << "\" stands in no page";
 }
 
-// Models are read, compiled, run and shown by every build: the two pages about them are never excused from it.
+// Models are read, compiled, run and shown by every build: the two pages about them are never excused from
+// it.
 TEST(DocumentationText, ModelsNeedNothingThatTheFirstCommandDoesNotBuild) {
   const std::regex of_models(R"(\btuner (compile|run|show net)\b)");
   const auto is_of_models = [&](const std::string& command) { return std::regex_search(command, of_models); };

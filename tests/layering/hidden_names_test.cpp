@@ -1,6 +1,6 @@
-// Sources of a folder are compiled together (deploy/compile_together.cmake), so a name in the anonymous namespace of one is in sight of
-// those behind it. There it hides the name that a header declares in a namespace around it, and no compiler says so: the
-// neighbour goes on with another constant.
+// Sources of a folder are compiled together (deploy/compile_together.cmake), so a name in the anonymous
+// namespace of one is in sight of those behind it. There it hides the name that a header declares in a
+// namespace around it, and no compiler says so: the neighbour goes on with another constant.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,8 @@ struct Declared {
   bool anonymous = false, function = false;
 };
 
-// The constants, types and functions that a file declares at the level of a namespace. clang-format indents nothing there.
+// The constants, types and functions that a file declares at the level of a namespace. clang-format indents
+// nothing there.
 std::vector<Declared> declared_by(const SourceFile& file) {
   static const std::regex opens(R"(^namespace ([a-z_0-9:]+ )?\{$)"), closes(R"(^\}  // namespace)");
   static const std::regex type(
@@ -102,8 +103,8 @@ bool has_word(const SourceFile& file, const std::string& word) {
   return false;
 }
 
-// "x/a.cpp: name hides that of x/b.h, which x/c.cpp uses". Overloads of what the file itself reads are meant: calls with other
-// arguments find the header's by their types.
+// "x/a.cpp: name hides that of x/b.h, which x/c.cpp uses". Overloads of what the file itself reads are meant:
+// calls with other arguments find the header's by their types.
 std::vector<std::string> hidden(const Files& files) {
   const Includes includes = includes_of(files);
   std::map<std::string, std::vector<std::pair<std::string, Declared>>> of_headers;  // by name

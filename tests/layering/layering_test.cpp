@@ -52,7 +52,8 @@ const std::vector<Rule> kRules = {
     {"compiler_core/codegen_cuda",
      {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
       "compiler_core/arith", "compiler_core/analysis", "compiler_core/lower", "compiler_core/artifact"}},
-    // Its door: the emulator's Programs are compiled by the CPU back end, and devices are the driver's to tell.
+    // Its door: the emulator's Programs are compiled by the CPU back end, and devices are the driver's to
+    // tell.
     {"compiler_core/codegen_cuda/cuda_backend.cpp",
      {"compiler_core/backend.h", "compiler_core/host_spelling.h", "compiler_core/codegen",
       "compiler_core/codegen_cuda", "compiler_core/lower", "compiler_core/runtime"}},
@@ -120,7 +121,8 @@ const std::vector<Rule> kRules = {
     {"tuner/cost_model", {"compiler_core/base"}},
     // What is known ahead is computed by the oracle, or compiled.
     {"tuner/model", {"compiler_core", "db", "templates", "tuner/bundle", "tuner/jobs", "tuner/text"}},
-    // Needs a daemon to tune and all that tuner/model knows. Functions of --use are tried in a runner, on the data of verify.
+    // Needs a daemon to tune and all that tuner/model knows. Functions of --use are tried in a runner, on the
+    // data of verify.
     {"tuner/compile",
      {"compiler_core", "db", "measure_server/runner", "templates", "tuner/bundle", "tuner/client",
       "tuner/jobs", "tuner/model", "tuner/study", "tuner/text", "tuner/verify"}},
@@ -170,8 +172,8 @@ const std::vector<Rule> kRules = {
     {"deploy",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/runtime",
       "compiler_core/artifact", "db", "templates"}},
-    // It races a kernel at its first use by the runner's sampling, on the inputs that workers draw: another way of timing
-    // would come to other verdicts than the races behind the answer.
+    // It races a kernel at its first use by the runner's sampling, on the inputs that workers draw: another
+    // way of timing would come to other verdicts than the races behind the answer.
     {"deploy/runtime",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/runtime",
       "compiler_core/artifact", "db", "measure_server/runner/calm_gate.h",
@@ -266,6 +268,7 @@ TEST(Layering, SourcesDoNotLookForHeadersThemselves) {
 TEST(Layering, TablesOfTheDaemonKnowNoStoreMessageClockOrThread) {
   const fs::path tables = "tuner/daemon/tables";
   const std::set<std::string> readable = {"compiler_core/base/status.h",
+                                          "compiler_core/base/outcome.h",         // words alone
                                           "compiler_core/base/measure_limits.h",  // numbers alone
                                           "compiler_core/base/statistics.h",
                                           "compiler_core/target.h",

@@ -24,12 +24,14 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/oracle/oracle.h"
+#include "measure_server/runner/file_lock.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/task_data.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/task_memory.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -104,7 +106,7 @@ TEST_F(BuilderProcess, SaysWhatThisHostIs) {
 
 TEST_F(BuilderProcess, BuildsAnArtifactAndDoesNotBuildItTwice) {
   const BuildReply first = ask(build_request());
-  ASSERT_EQ(first.outcome, "ok") << first.message;
+  ASSERT_EQ(first.outcome, BuildOutcome::kOk) << first.message;
   const auto artifact = load_artifact(dir_ + "/artifacts", first.digest);
   ASSERT_TRUE(artifact.is_ok()) << artifact.message();
   EXPECT_EQ(artifact->manifest.target, build_request().target);
@@ -126,7 +128,7 @@ TEST_F(BuilderProcess, BuildsAnArtifactAndDoesNotBuildItTwice) {
 
 TEST_F(BuilderProcess, ADamagedArtifactIsBuiltAgain) {
   const BuildReply first = ask(build_request());
-  ASSERT_EQ(first.outcome, "ok") << first.message;
+  ASSERT_EQ(first.outcome, BuildOutcome::kOk) << first.message;
   const std::string file = dir_ + "/artifacts/" + first.digest + ".so";
   std::ofstream(file, std::ios::app) << "x";
   ASSERT_FALSE(load_artifact(dir_ + "/artifacts", first.digest).is_ok());
@@ -143,7 +145,7 @@ TEST_F(BuilderProcess, AReferenceThatDoesNotFitIsRefusedBeforeItIsBegun) {
     GTEST_SKIP() << "this machine has " << bytes_text(available_memory()) << " available";
   const BuildReply reply =
       ask({.kind = "data", .directory = dir_, .workload_key = Workload(w).key(), .input_seed = 1});
-  EXPECT_EQ(reply.outcome, "unable");
+  EXPECT_EQ(reply.outcome, BuildOutcome::kUnable);
   EXPECT_THAT(reply.message, HasSubstr("its reference answer takes about "));
   EXPECT_THAT(reply.message, HasSubstr("this machine has available"));
   EXPECT_FALSE(fs::exists(dir_ + "/references"));
@@ -200,7 +202,7 @@ TEST_F(BuilderProcess, AConfigOutsideTheSpaceIsAnInvalidConfig) {
   BuildRequest request = build_request();
   request.config = "no_such_knob=1";
   const BuildReply reply = ask(request);
-  EXPECT_EQ(reply.outcome, "invalid_config");
+  EXPECT_EQ(reply.outcome, BuildOutcome::kInvalidConfig);
   EXPECT_NE(reply.message, "");
 }
 
@@ -209,16 +211,16 @@ TEST_F(BuilderProcess, ATemplateOfAnotherReleaseIsAnAnswerOfItsOwnWithTheVersion
   BuildRequest other_version = build_request();
   other_version.template_version += 1;
   const BuildReply version = ask(other_version);
-  EXPECT_EQ(version.outcome, "other_version");
+  EXPECT_EQ(version.outcome, BuildOutcome::kOtherVersion);
   EXPECT_EQ(version.found, here);
   EXPECT_THAT(version.message, HasSubstr("run the same release on daemon and worker"));
   BuildRequest unknown = build_request();
   unknown.template_name = "conv2d_abacus";
   const BuildReply no_template = ask(unknown);
-  EXPECT_EQ(no_template.outcome, "other_version");
+  EXPECT_EQ(no_template.outcome, BuildOutcome::kOtherVersion);
   EXPECT_EQ(no_template.found, 0);
   EXPECT_THAT(no_template.message, HasSubstr("conv2d_abacus"));
-  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
 }
 
 TEST_F(BuilderProcess, ItSaysAtItsStartWhichTemplatesItHas) {
@@ -238,13 +240,13 @@ TEST_F(BuilderProcess, ABuildThatTakesTooLongEndsAndTheNextOneGoesOn) {
   EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(late.message(), HasSubstr("0.05 s"));
   EXPECT_NE(::kill(before, 0), 0) << "the builder that hung is gone";
-  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
   EXPECT_NE(builder_->pid(), before);
 }
 
 TEST_F(BuilderProcess, ABuilderThatDiesInABuildSaysHowAndTheNextOneGoesOn) {
-  std::thread killer([pid = builder_->pid()] {
-    std::this_thread::sleep_for(milliseconds(100));
+  std::thread killer([pid = builder_->pid(), before = ticks_of_tree(builder_->pid())] {
+    EXPECT_TRUE(wait_until(seconds(30), [&] { return ticks_of_tree(pid) > before + 2; })) << "it builds";
     ::kill(pid, SIGABRT);
   });
   const Result<BuildReply> died =
@@ -253,17 +255,17 @@ TEST_F(BuilderProcess, ABuilderThatDiesInABuildSaysHowAndTheNextOneGoesOn) {
   ASSERT_FALSE(died.is_ok());
   EXPECT_EQ(died.status().code(), StatusCode::kFailed);
   EXPECT_THAT(died.message(), HasSubstr("the builder died: signal 6 (SIGABRT)"));
-  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
 }
 
 TEST_F(BuilderProcess, ABuilderThatIsKilledOnceCostsNothingButTime) {
   const pid_t before = builder_->pid();
   ::kill(before, SIGSTOP);  // it takes the request and does not answer
   std::thread killer([before] {
-    std::this_thread::sleep_for(milliseconds(200));
+    let_pass(milliseconds(200));
     ::kill(before, SIGKILL);
   });
-  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
   killer.join();
   EXPECT_NE(builder_->pid(), before);
 }
@@ -273,13 +275,13 @@ TEST_F(BuilderProcess, ABuilderIsDeafToWhatAsksAllProcessesOfAJobToEnd) {
   const pid_t before = builder_->pid();
   std::thread other([before] {
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-      std::this_thread::sleep_for(milliseconds(20));
+      let_pass(milliseconds(20));
       ::kill(before, signal);
     }
   });
-  EXPECT_EQ(ask(data_request(MatmulWorkload{.m = 512, .n = 512, .k = 512})).outcome, "ok");
+  EXPECT_EQ(ask(data_request(MatmulWorkload{.m = 512, .n = 512, .k = 512})).outcome, BuildOutcome::kOk);
   other.join();
-  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
   EXPECT_EQ(builder_->pid(), before);
 }
 
@@ -288,7 +290,7 @@ TEST_F(BuilderProcess, WhoeverKillsEveryBuilderIsThisHostsTrouble) {
   // Whoever builds is killed: the first one, and the one that is asked next.
   std::thread killer([&] {
     while (!done) {
-      std::this_thread::sleep_for(milliseconds(20));
+      let_pass(milliseconds(20));
       std::ifstream children(str("/proc/self/task/", ::getpid(), "/children"));
       for (pid_t child; children >> child;) ::kill(child, SIGKILL);
     }
@@ -316,7 +318,7 @@ TEST_F(BuilderProcess, ABuilderEndsWithItsStarterInTheMiddleOfABuild) {
   }
   pid_t builder = -1;
   EXPECT_EQ(::read(ends[0], &builder, sizeof builder), ssize_t{sizeof builder});
-  std::this_thread::sleep_for(milliseconds(200));
+  let_pass(milliseconds(200));
   ::kill(starter, SIGKILL);
   ::waitpid(starter, nullptr, 0);
   ASSERT_GT(builder, 0);
@@ -330,15 +332,19 @@ TEST_F(BuilderProcess, ABuilderEndsWithItsStarterInTheMiddleOfABuild) {
 TEST_F(BuilderProcess, ABuilderThatDiedBetweenBuildsIsReplacedAndNobodyIsBlamed) {
   const pid_t before = builder_->pid();
   ::kill(before, SIGKILL);
-  std::this_thread::sleep_for(milliseconds(100));
-  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  siginfo_t dead{};
+  ASSERT_TRUE(wait_until(seconds(30), [&] {
+    return ::waitid(P_PID, static_cast<id_t>(before), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           dead.si_pid == before;
+  }));
+  EXPECT_EQ(ask(build_request()).outcome, BuildOutcome::kOk);
   EXPECT_NE(builder_->pid(), before);
 }
 
 TEST_F(BuilderProcess, ReferenceDataIsTheInterpretersAnswerToTheInputsOnDisk) {
   const Workload workload(small_conv());
   const BuildReply reply = ask(data_request(workload));
-  ASSERT_EQ(reply.outcome, "ok") << reply.message;
+  ASSERT_EQ(reply.outcome, BuildOutcome::kOk) << reply.message;
   const Program program = workload.compute();
   ASSERT_EQ(reply.inputs.size() + reply.references.size(), program.args.size());
   std::vector<std::vector<double>> args;
@@ -366,7 +372,7 @@ TEST_F(BuilderProcess, ReferenceDataIsTheInterpretersAnswerToTheInputsOnDisk) {
 TEST_F(BuilderProcess, SecondInputsAreOfAnotherSeedAndHaveTheirOwnAnswer) {
   const Workload workload(small_conv());
   const BuildReply reply = ask(data_request(workload));
-  ASSERT_EQ(reply.outcome, "ok") << reply.message;
+  ASSERT_EQ(reply.outcome, BuildOutcome::kOk) << reply.message;
   ASSERT_EQ(reply.others.size(), 1u);
   const Program program = workload.compute();
   std::vector<std::vector<double>> args;
@@ -402,7 +408,7 @@ TEST_F(BuilderProcess, OneElementWrongByAPercentIsOutsideTheTolerance) {
                                          .kernel_height = 3,
                                          .kernel_width = 3});
   const BuildReply reply = ask(data_request(workload));
-  ASSERT_EQ(reply.outcome, "ok") << reply.message;
+  ASSERT_EQ(reply.outcome, BuildOutcome::kOk) << reply.message;
   const std::string bytes = slurp(reply.references[0].path);
   const auto reference = parse_reference(bytes);
   ASSERT_TRUE(reference.is_ok()) << reference.message();
@@ -424,7 +430,7 @@ TEST_F(BuilderProcess, OneElementWrongByAPercentIsOutsideTheTolerance) {
 TEST_F(BuilderProcess, ReferenceDataIsKeptAndMadeAgainWhenDamaged) {
   const Workload workload(small_conv());
   const BuildReply first = ask(data_request(workload));
-  ASSERT_EQ(first.outcome, "ok") << first.message;
+  ASSERT_EQ(first.outcome, BuildOutcome::kOk) << first.message;
   const std::string path = first.inputs[0].path, whole = slurp(path);
   const auto written = fs::last_write_time(path);
   EXPECT_EQ(ask(data_request(workload)).inputs[0].path, path);
@@ -432,7 +438,7 @@ TEST_F(BuilderProcess, ReferenceDataIsKeptAndMadeAgainWhenDamaged) {
   std::string damaged = whole;
   damaged[100] = static_cast<char>(damaged[100] ^ 1);
   std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
-  EXPECT_EQ(ask(data_request(workload)).outcome, "ok");
+  EXPECT_EQ(ask(data_request(workload)).outcome, BuildOutcome::kOk);
   EXPECT_EQ(slurp(path), whole);
 }
 

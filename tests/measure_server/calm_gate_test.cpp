@@ -154,8 +154,8 @@ TEST(CalmGate, AHopelessCallIsNotTriedAgain) {
   EXPECT_EQ(gate.retaken(), 0);
 }
 
-// Somebody who gets the core in turn with us: between two of our pulses he is never there, and what he leaves of the calls
-// is in their time.
+// Somebody who gets the core in turn with us: between two of our pulses he is never there, and what he leaves
+// of the calls is in their time.
 TEST(CalmGate, CallsThatLostTheCoreAreTakenAnewThoughNoPulseSawIt) {
   Machine machine;
   int64_t switches = 7;  // of before

@@ -47,8 +47,8 @@ class CandidateTest : public testing::Test {
   static Manifest doubling_manifest() {
     Manifest m;
     m.entry = "doubling";
-    m.args = {{"x", "input", DType::kFloat32, {4, 8, 40}, "", kCount * 4},
-              {"out", "output", DType::kFloat32, {4, 8, 40}, "", kCount * 4}};
+    m.args = {{"x", BufferRole::kInput, DType::kFloat32, {4, 8, 40}, "", kCount * 4},
+              {"out", BufferRole::kOutput, DType::kFloat32, {4, 8, 40}, "", kCount * 4}};
     m.target = "llvm -mcpu=x86-64 -threads=1";
     m.toolchain = "cc";
     return m;

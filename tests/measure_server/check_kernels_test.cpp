@@ -1,4 +1,5 @@
-// The kernels that check operands on a GPU: their text, run on this host thread by thread, and compiled by NVRTC.
+// The kernels that check operands on a GPU: their text, run on this host thread by thread, and compiled by
+// NVRTC.
 #include "measure_server/runner/check_kernels.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-// The C launcher of a bundle as an application uses it: compiled as C, linked to a driver of ours (fake_cuda), run.
+// The C launcher of a bundle as an application uses it: compiled as C, linked to a driver of ours
+// (fake_cuda), run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -22,8 +23,8 @@ Manifest manifest(bool maps) {
   m.entry = "twice";
   m.target = "cuda -arch=sm_90a";
   const int64_t bytes = kRows * kColumns * 4;
-  m.args = {{.name = "x", .role = "input", .shape = {kRows, kColumns}, .bytes = bytes},
-            {.name = "out", .role = "output", .shape = {kRows, kColumns}, .bytes = bytes}};
+  m.args = {{.name = "x", .role = BufferRole::kInput, .shape = {kRows, kColumns}, .bytes = bytes},
+            {.name = "out", .role = BufferRole::kOutput, .shape = {kRows, kColumns}, .bytes = bytes}};
   m.workspaces = {100, bytes};
   m.launches = {{.kernel = "first", .block = {32, 1, 1}, .params = {0, 3}},
                 {.kernel = "second", .block = {32, 1, 1}, .params = {3, 1}}};
@@ -41,7 +42,8 @@ Manifest manifest(bool maps) {
   return m;
 }
 
-// Binds two sets of operands and launches each twice, in turn. Prints the sums of what comes out, or the call that failed.
+// Binds two sets of operands and launches each twice, in turn. Prints the sums of what comes out, or the call
+// that failed.
 const char* const kApplication = R"(#include <stdio.h>
 #include <stdlib.h>
 #include "twice.h"

@@ -26,7 +26,7 @@ class DeviceTest : public CandidateTest {
   // After each test a good candidate is right, in the same runner.
   void TearDown() override {
     const RunReply good = run_device("doubling");
-    EXPECT_EQ(good.outcome, "ok") << good.message << good.error;
+    EXPECT_EQ(good.outcome, Outcome::kOk) << good.message << good.error;
     CandidateTest::TearDown();
   }
 

@@ -70,13 +70,13 @@ class DeviceGpu : public CandidateTest {
   }
   void expect_good() {
     const RunReply r = run_ptx("");
-    EXPECT_EQ(r.outcome, "ok") << r.message;
+    EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
   }
 };
 
 TEST_F(DeviceGpu, ARightKernelIsTimed) {
   const RunReply r = run_ptx("");
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   ASSERT_GE(r.run_ns.size(), 1u);
   std::printf("%g ns a call, sentinel %g ns, %s\n", r.run_ns[0], r.sentinel_before_ns,
               r.device_state.c_str());
@@ -86,7 +86,7 @@ TEST_F(DeviceGpu, ARightKernelIsTimed) {
 
 TEST_F(DeviceGpu, FaultsCostOneTrialEach) {
   const RunReply illegal = run_ptx("  mov.u64 %rd1, 16;\n  st.global.f32 [%rd1], %f2;");
-  EXPECT_EQ(illegal.outcome, "crashed");
+  EXPECT_EQ(illegal.outcome, Outcome::kCrashed);
   EXPECT_THAT(illegal.message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
   expect_good();
   const RunReply misaligned = run_ptx("  st.global.f32 [%rd7+1], %f2;");
@@ -96,14 +96,14 @@ TEST_F(DeviceGpu, FaultsCostOneTrialEach) {
       "LOOP:\n  ld.volatile.global.f32 %f3, [%rd6];\n  setp.ne.f32 %p2, %f3, 0f7F800000;\n"
       "  @%p2 bra LOOP;",
       /*run_timeout_s=*/2);
-  EXPECT_EQ(hanging.outcome, "run_timeout") << hanging.message;
+  EXPECT_EQ(hanging.outcome, Outcome::kRunTimeout) << hanging.message;
   expect_good();
   const RunReply beside = run_ptx("  st.global.f32 [%rd4+5120], %f2;");
-  EXPECT_EQ(beside.outcome, "crashed");
+  EXPECT_EQ(beside.outcome, Outcome::kCrashed);
   EXPECT_THAT(beside.message, StartsWith("wrote outside out"));
   expect_good();
   const RunReply wrong = run_ptx("  mov.f32 %f3, 0f00000000;\n  st.global.f32 [%rd4+20], %f3;");
-  EXPECT_EQ(wrong.outcome, "wrong_answer") << wrong.message;
+  EXPECT_EQ(wrong.outcome, Outcome::kWrongAnswer) << wrong.message;
   expect_good();
 }
 
@@ -115,7 +115,7 @@ TEST_F(DeviceGpu, FinalistsRaceBesidePulsesAndCopies) {
   const Result<RaceReply> r = runner->race(race);
   ASSERT_TRUE(r.is_ok()) << r.message();
   for (const RaceReply::Candidate& c : r->candidates) {
-    EXPECT_EQ(c.outcome, "ok") << c.message;
+    EXPECT_EQ(c.outcome, Outcome::kOk) << c.message;
     ASSERT_EQ(c.run_ns.size(), 9u);
     ASSERT_EQ(c.memory_ns.size(), 9u);
     std::printf("%g ns a call, pulse %g ns, copy %g ns\n", c.run_ns[0], c.sentinel_ns[0], c.memory_ns[0]);
@@ -125,7 +125,7 @@ TEST_F(DeviceGpu, FinalistsRaceBesidePulsesAndCopies) {
 }
 
 TEST_F(DeviceGpu, TextThatIsNoModuleIsABuildError) {
-  EXPECT_EQ(run_ptx("  this is no instruction;").outcome, "build_error");
+  EXPECT_EQ(run_ptx("  this is no instruction;").outcome, Outcome::kBuildError);
   expect_good();
 }
 

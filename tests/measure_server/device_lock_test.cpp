@@ -2,6 +2,7 @@
 #include "measure_server/runner/device_lock.h"
 #include "tests/support/refused_call.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -72,7 +73,7 @@ class DeviceLock : public testing::Test {
       shared_->row = same && shared_->ready > 1 ? shared_->row + 1 : 1;
       if (shared_->ready > 1 && shared_->row > shared_->longest_row)
         shared_->longest_row = shared_->row.load();
-      std::this_thread::sleep_for(milliseconds(3));
+      let_pass(milliseconds(3));
       if (shared_->inside > 1) ++shared_->together;
       --shared_->inside;
       ++shared_->turns;
@@ -92,12 +93,7 @@ class DeviceLock : public testing::Test {
     EXPECT_TRUE(wait_until([&] { return shared_->ready == 1; }));
     return holder;
   }
-  bool wait_until(const std::function<bool()>& done) {
-    for (const auto end = steady_clock::now() + seconds(30); steady_clock::now() < end;
-         std::this_thread::sleep_for(milliseconds(2)))
-      if (done()) return true;
-    return false;
-  }
+  static bool wait_until(const std::function<bool()>& done) { return tuner::wait_until(seconds(30), done); }
 
   const TemporaryFolder temporary_;
   const std::string folder_ = temporary_.file("locks");
@@ -298,7 +294,7 @@ TEST_F(DeviceLock, B7AStoppedHolderWhoseRunnerGoesOnIsWaitedFor) {
     for (;;) ::pause();
     return 0;
   });
-  while (shared_->ready == 0) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_TRUE(wait_until([&] { return shared_->ready == 1; }));
   ::kill(holder, SIGSTOP);
   DeviceLocks locks(folder_);
   const auto held = locks.take({.cpus = {0}}, DeviceLocks::kStoppedFor + seconds(3));

@@ -1,4 +1,5 @@
-// The pulse's PTX, as a driver's compiler sees it. ptxas is that compiler as a program; skipped where there is none.
+// The pulse's PTX, as a driver's compiler sees it. ptxas is that compiler as a program; skipped where there
+// is none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

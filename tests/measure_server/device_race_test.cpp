@@ -1,5 +1,5 @@
-// Races of GPU candidates in the real runner, on a driver of ours: whose turn it is, in which context, what somebody
-// else on the device costs, and what a finalist that fails costs the others.
+// Races of GPU candidates in the real runner, on a driver of ours: whose turn it is, in which context, what
+// somebody else on the device costs, and what a finalist that fails costs the others.
 #include <set>
 
 #include "measure_server/worker/race.h"
@@ -98,7 +98,7 @@ TEST_F(DeviceRace, FinalistsTakeTurnsInAFreshContext) {
   const double ns[] = {7000, 2000, 90'000};
   for (size_t i = 0; i < 3; ++i) {
     const RaceReply::Candidate& c = r.candidates[i];
-    EXPECT_EQ(c.outcome, "ok") << c.message;
+    EXPECT_EQ(c.outcome, Outcome::kOk) << c.message;
     EXPECT_THAT(c.run_ns, SizeIs(3 * 3)) << "three samples a turn";
     EXPECT_THAT(c.run_ns, Each(testing::DoubleNear(ns[i], 1)));
     EXPECT_THAT(c.cpu_ns, SizeIs(3 * 3));
@@ -135,7 +135,7 @@ TEST_F(DeviceRace, BesideSomebodyWhoStaysTurnsCountAndAreSaidToBeDisturbed) {
   request.base.calm_pulse_ns = kPulseNs;
   be_busy(1'000'000);
   const RaceReply r = race(request);
-  EXPECT_EQ(r.candidates[0].outcome, "ok");
+  EXPECT_EQ(r.candidates[0].outcome, Outcome::kOk);
   EXPECT_EQ(r.candidates[0].disturbed, 3);
   EXPECT_GT(r.candidates[0].discarded, 0);
   EXPECT_THAT(r.candidates[0].run_ns, Each(testing::DoubleNear(14'000, 1)));
@@ -156,7 +156,7 @@ TEST_F(DeviceRace, WhereTheDriverTakesNoPtxTheCopyStandsBesideTheTimes) {
   const Result<RaceReply> r = (*other)->race(race_of({"doubling ns=7000"}));
   ASSERT_TRUE(r.is_ok()) << r.message();
   const RaceReply::Candidate& c = r->candidates[0];
-  EXPECT_EQ(c.outcome, "ok") << c.message;
+  EXPECT_EQ(c.outcome, Outcome::kOk) << c.message;
   EXPECT_THAT(c.sentinel_ns, SizeIs(3 * 3));
   EXPECT_EQ(c.sentinel_ns, c.memory_ns);
   EXPECT_EQ(c.pulse_ns, 0);
@@ -167,10 +167,10 @@ TEST_F(DeviceRace, WhereTheDriverTakesNoPtxTheCopyStandsBesideTheTimes) {
 TEST_F(DeviceRace, AWrongAnswerLeavesAndTheOthersStayInTheirContext) {
   const int before = contexts();
   const RaceReply r = race(race_of({"doubling", "wrong", "wrong after=40"}));
-  EXPECT_EQ(r.candidates[0].outcome, "ok");
+  EXPECT_EQ(r.candidates[0].outcome, Outcome::kOk);
   EXPECT_THAT(r.candidates[0].run_ns, SizeIs(3 * 3));
-  EXPECT_EQ(r.candidates[1].outcome, "wrong_answer");
-  EXPECT_EQ(r.candidates[2].outcome, "wrong_answer") << "seen in its last run";
+  EXPECT_EQ(r.candidates[1].outcome, Outcome::kWrongAnswer);
+  EXPECT_EQ(r.candidates[2].outcome, Outcome::kWrongAnswer) << "seen in its last run";
   EXPECT_THAT(r.candidates[2].run_ns, SizeIs(0)) << "a wrong kernel has no time";
   EXPECT_EQ(contexts(), before + 1);
 }
@@ -178,10 +178,10 @@ TEST_F(DeviceRace, AWrongAnswerLeavesAndTheOthersStayInTheirContext) {
 TEST_F(DeviceRace, AfterAFaultTheOthersBeginAnewInAFreshContext) {
   const int before = contexts();
   const RaceReply r = race(race_of({"doubling ns=7000", "illegal_address after=60", "doubling ns=2000"}));
-  EXPECT_EQ(r.candidates[1].outcome, "crashed");
+  EXPECT_EQ(r.candidates[1].outcome, Outcome::kCrashed);
   EXPECT_THAT(r.candidates[1].message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
   for (const size_t i : {0, 2}) {
-    EXPECT_EQ(r.candidates[i].outcome, "ok") << r.candidates[i].message;
+    EXPECT_EQ(r.candidates[i].outcome, Outcome::kOk) << r.candidates[i].message;
     EXPECT_THAT(r.candidates[i].run_ns, SizeIs(3 * 3));
   }
   EXPECT_EQ(contexts(), before + 2);
@@ -191,8 +191,8 @@ TEST_F(DeviceRace, AHangingFinalistEndsAtItsShareOfTheTime) {
   RaceRequest request = race_of({"doubling", "hang after=3"});
   request.base.run_timeout_s = 4;
   const RaceReply r = race(request);
-  EXPECT_EQ(r.candidates[0].outcome, "ok") << r.candidates[0].message;
-  EXPECT_EQ(r.candidates[1].outcome, "run_timeout");
+  EXPECT_EQ(r.candidates[0].outcome, Outcome::kOk) << r.candidates[0].message;
+  EXPECT_EQ(r.candidates[1].outcome, Outcome::kRunTimeout);
   EXPECT_EQ(r.candidates[1].message, "still running after 2 s while being timed");
 }
 
@@ -200,9 +200,9 @@ TEST_F(DeviceRace, WhoseOperandsDoNotFitBesideTheOthersLeaves) {
   Manifest m = device_manifest();
   m.workspaces = {int64_t{90} << 20};  // the device has 256 MiB, of which the bench takes 32
   const RaceReply r = race(race_of({"doubling", "doubling ns=2000", "doubling ns=3000"}, m));
-  EXPECT_EQ(r.candidates[0].outcome, "ok") << r.candidates[0].message;
-  EXPECT_EQ(r.candidates[1].outcome, "ok") << r.candidates[1].message;
-  EXPECT_EQ(r.candidates[2].outcome, "out_of_memory");
+  EXPECT_EQ(r.candidates[0].outcome, Outcome::kOk) << r.candidates[0].message;
+  EXPECT_EQ(r.candidates[1].outcome, Outcome::kOk) << r.candidates[1].message;
+  EXPECT_EQ(r.candidates[2].outcome, Outcome::kOutOfMemory);
 }
 
 TEST_F(DeviceRace, ADeviceThatFailsIsNoVerdict) {

@@ -5,6 +5,7 @@
 
 #include "tests/measure_server/device_fixture.h"
 #include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -40,7 +41,7 @@ TEST_F(DeviceRunner, ProbeTellsTheDevicesWithoutMakingAContext) {
 
 TEST_F(DeviceRunner, ARightKernelIsTimedByTheDevicesClock) {
   const RunReply r = run_device("doubling ns=7000");
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
   ASSERT_GE(r.run_ns.size(), 3u);
   EXPECT_EQ(r.cpu_ns.size(), r.run_ns.size());
   EXPECT_THAT(r.run_ns, Each(testing::DoubleNear(7000, 1)));
@@ -57,7 +58,7 @@ TEST_F(DeviceRunner, OperandsStayInL2UnlessCachesAreFlushedOrRotated) {
   for (const Caches caches : {Caches::kFlush, Caches::kRotate}) {
     r.caches = caches;
     const RunReply reply = run(r);
-    EXPECT_EQ(reply.outcome, "ok") << reply.message;
+    EXPECT_EQ(reply.outcome, Outcome::kOk) << reply.message;
     EXPECT_THAT(reply.run_ns, Each(testing::DoubleNear(9000, 1))) << caches_name(caches);
   }
 }
@@ -66,7 +67,7 @@ TEST_F(DeviceRunner, ASlowCandidateIsCutAfterItsFirstSample) {
   RunRequest r = device_request(module_of("doubling ns=200000"));
   r.cut_above_ns = 100'000;
   const RunReply reply = run(r);
-  EXPECT_EQ(reply.outcome, "ok") << reply.message;
+  EXPECT_EQ(reply.outcome, Outcome::kOk) << reply.message;
   EXPECT_TRUE(reply.cut);
   EXPECT_EQ(reply.run_ns.size(), 1u);
 }
@@ -78,7 +79,7 @@ TEST_F(DeviceRunner, LaunchesFollowEachOtherThroughAWorkspace) {
                 LaunchInfo{.kernel = "copy_out", .params = {2, 1}}};
   const RunReply r = run(device_request(
       str("FAKECUBIN\nkernel k doubling n=", kCount, "\nkernel copy_out copy n=", kCount, "\n"), m));
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_THAT(r.run_ns, Each(testing::DoubleNear(10'000, 1)));
 }
 
@@ -87,7 +88,7 @@ TEST_F(DeviceRunner, AnOutputMayHaveOtherDimensionsOfAsManyElements) {
   Manifest m = device_manifest();
   m.args[1].shape = {32, 40};
   const RunReply r = run(device_request(module_of("doubling"), m));
-  EXPECT_EQ(r.outcome, "ok") << r.message << r.error;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message << r.error;
   m.args[1].shape = {32, 39};
   m.args[1].bytes = 32 * 39 * 4;
   EXPECT_THAT(runner->run(device_request(module_of("doubling"), m)).message(),
@@ -98,8 +99,8 @@ TEST_F(DeviceRunner, AnOutputMayHaveOtherDimensionsOfAsManyElements) {
 Manifest packing_manifest(Manifest m) {
   m.abi_version = 2;
   m.pack_args = {m.args[0], m.args[0]};
-  m.pack_args[0].role = "constant";
-  m.pack_args[1].role = "packed", m.pack_args[1].name = "x.packed";
+  m.pack_args[0].role = BufferRole::kConstant;
+  m.pack_args[1].role = BufferRole::kPacked, m.pack_args[1].name = "x.packed";
   m.args[0] = m.pack_args[1];
   m.pack_entry = "pack";
   m.pack_launches = {LaunchInfo{.kernel = "pack", .params = {0, 1}}};
@@ -114,7 +115,7 @@ TEST_F(DeviceRunner, ConstantsArePackedOnceBeforeTheCalls) {
     RunRequest r = device_request(module, packing_manifest(device_manifest()));
     r.caches = caches;
     const RunReply reply = run(r);
-    EXPECT_EQ(reply.outcome, "ok") << reply.message << reply.error;
+    EXPECT_EQ(reply.outcome, Outcome::kOk) << reply.message << reply.error;
     EXPECT_THAT(reply.run_ns, Each(testing::DoubleNear(5'000, 1)));
   }
 }
@@ -123,17 +124,17 @@ TEST_F(DeviceRunner, AWrongPackingIsAWrongAnswerAndAWriteToWhatWasPackedIsTold) 
   const std::string kernel = str("FAKECUBIN\nkernel k doubling n=", kCount, "\nkernel pack ");
   EXPECT_EQ(run(device_request(str(kernel, "doubling n=", kCount, "\n"), packing_manifest(device_manifest())))
                 .outcome,
-            "wrong_answer");
+            Outcome::kWrongAnswer);
   EXPECT_EQ(
       run(device_request(str(kernel, "unwritten n=", kCount, "\n"), packing_manifest(device_manifest())))
           .outcome,
-      "wrong_answer");
+      Outcome::kWrongAnswer);
   RunRequest writes = device_request(
       str("FAKECUBIN\nkernel k writes_input n=", kCount, "\nkernel pack copy n=", kCount, "\n"),
       packing_manifest(device_manifest()));
   writes.check = {100, 100};
   const RunReply reply = run(writes);
-  EXPECT_EQ(reply.outcome, "crashed");
+  EXPECT_EQ(reply.outcome, Outcome::kCrashed);
   EXPECT_EQ(reply.message, "wrote to input x.packed");
 }
 
@@ -169,30 +170,31 @@ RunReply run_with(const char* setting, const std::string& value, const RunReques
   return reply ? *reply : RunReply{};
 }
 
-// A map is encoded once for each set of operands, not for each call; what the kernel reads by it is the operand.
+// A map is encoded once for each set of operands, not for each call; what the kernel reads by it is the
+// operand.
 TEST_F(DeviceRunner, TensorMapsAreEncodedOnceForASetOfOperands) {
   const std::string binary = module_of("doubling maps=1"), warm_file = (state / "warm_maps").string(),
                     cold_file = (state / "cold_maps").string();
   RunRequest request = device_request(binary, mapped_manifest(device_manifest(), kCount));
   const RunReply warm = run_with("TUNER_FAKE_CUDA_MAPS", warm_file, request);
-  EXPECT_EQ(warm.outcome, "ok") << warm.message << warm.error;
+  EXPECT_EQ(warm.outcome, Outcome::kOk) << warm.message << warm.error;
   EXPECT_GT(warm.run_ns.size(), 1u);
   EXPECT_EQ(lines_of(warm_file), 1);
   request.caches = Caches::kRotate;
   const RunReply cold = run_with("TUNER_FAKE_CUDA_MAPS", cold_file, request);
-  EXPECT_EQ(cold.outcome, "ok") << cold.message << cold.error;
+  EXPECT_EQ(cold.outcome, Outcome::kOk) << cold.message << cold.error;
   EXPECT_GT(lines_of(cold_file), 3) << "sets of operands";
   // Fewer rows than the operand has: the kernel does not see the others.
   Manifest less = mapped_manifest(device_manifest(), kCount);
   --less.launches[0].tensor_maps[0].map.extents[1];
-  EXPECT_EQ(run(device_request(binary, less)).outcome, "wrong_answer");
+  EXPECT_EQ(run(device_request(binary, less)).outcome, Outcome::kWrongAnswer);
 }
 
 TEST_F(DeviceRunner, ADriverThatTakesNoTensorMapsCostsTheCandidateAlone) {
   const RunReply reply =
       run_with("TUNER_FAKE_CUDA_NO_MAPS", "1",
                device_request(module_of("doubling maps=1"), mapped_manifest(device_manifest(), kCount)));
-  EXPECT_EQ(reply.outcome, "build_error");
+  EXPECT_EQ(reply.outcome, Outcome::kBuildError);
   EXPECT_THAT(reply.message, HasSubstr("cannot be launched: cuTensorMapEncodeTiled: "));
 }
 
@@ -200,16 +202,16 @@ TEST_F(DeviceRunner, SharedMemoryAbove48KiBIsAskedFor) {
   Manifest m = device_manifest();
   m.launches[0].shared_bytes = 100 << 10;
   const std::string binary = module_of("doubling shared=102400");
-  EXPECT_EQ(run(device_request(binary, m)).outcome, "ok");
+  EXPECT_EQ(run(device_request(binary, m)).outcome, Outcome::kOk);
 }
 
 TEST_F(DeviceRunner, OneContextServesManyCandidatesAndCpuCandidatesSpareIt) {
-  EXPECT_EQ(run_device("doubling").outcome, "ok");
+  EXPECT_EQ(run_device("doubling").outcome, Outcome::kOk);
   const int before = contexts();
-  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok");
-  EXPECT_EQ(run_device("doubling").outcome, "ok");
-  EXPECT_EQ(run_device("wrong").outcome, "wrong_answer");
-  EXPECT_EQ(run_device("doubling").outcome, "ok");
+  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, Outcome::kOk);
+  EXPECT_EQ(run_device("doubling").outcome, Outcome::kOk);
+  EXPECT_EQ(run_device("wrong").outcome, Outcome::kWrongAnswer);
+  EXPECT_EQ(run_device("doubling").outcome, Outcome::kOk);
   EXPECT_EQ(contexts(), before);
 }
 
@@ -217,31 +219,32 @@ TEST_F(DeviceRunner, OneContextServesManyCandidatesAndCpuCandidatesSpareIt) {
 
 TEST_F(DeviceRunner, AWrongElementIsNamed) {
   const RunReply r = run_device("wrong");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r.message, AllOf(StartsWith("out[0, 0, 5] is -1, reference "), Not(HasSubstr("first run"))));
 }
 
 TEST_F(DeviceRunner, AnElementNobodyWroteIsNotALuckyLeftover) {
-  ASSERT_EQ(run_device("doubling").outcome, "ok");  // leaves right answers in the device's memory
+  ASSERT_EQ(run_device("doubling").outcome, Outcome::kOk);  // leaves right answers in the device's memory
   const RunReply r = run_device("unwritten");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r.message, HasSubstr("out[3, 7, 39] is "));
 }
 
 TEST_F(DeviceRunner, AnAnswerThatIsWrongOnlyLaterIsSeenInTheLastRun) {
   const RunReply r = run_device("wrong after=1");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r.message, HasSubstr("(right in the first run, wrong in the run after timing)"));
 }
 
 TEST_F(DeviceRunner, WritingToAnInputIsTold) {
   const RunReply r = run_device("writes_input after=1000000");
-  EXPECT_EQ(r.outcome, "wrong_answer") << "the input changes between the calls of a sample: " << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer)
+      << "the input changes between the calls of a sample: " << r.message;
   // Once only, in the last run: the answer is right, the input is not.
   RunRequest once = device_request(module_of("writes_input"));
   once.check = {100, 100};
   const RunReply tolerant = run(once);
-  EXPECT_EQ(tolerant.outcome, "crashed");
+  EXPECT_EQ(tolerant.outcome, Outcome::kCrashed);
   EXPECT_EQ(tolerant.message, "wrote to input x");
 }
 
@@ -251,7 +254,7 @@ class DeviceFault : public DeviceRunner {
  protected:
   void SetUp() override {
     DeviceRunner::SetUp();
-    EXPECT_EQ(run_device("doubling").outcome, "ok");
+    EXPECT_EQ(run_device("doubling").outcome, Outcome::kOk);
     before_ = contexts();
     runner_pid_ = runner->pid();
   }
@@ -275,14 +278,14 @@ class DeviceFault : public DeviceRunner {
 
 TEST_F(DeviceFault, IllegalAddress) {
   const RunReply r = run_device("illegal_address");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message,
             "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (by the fake driver) while in its first run");
 }
 
 TEST_F(DeviceFault, IllegalAddressWhileTimed) {
   const RunReply r = run_device("illegal_address after=30");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, AllOf(HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"), HasSubstr("while being timed")));
 }
 
@@ -290,7 +293,7 @@ TEST_F(DeviceFault, ALaterLaunchThatReportsAnEarlierFaultIsACrash) {
   Manifest m = device_manifest();
   m.launches = {LaunchInfo{.kernel = "k", .params = {0, 1}}, LaunchInfo{.kernel = "k", .params = {0, 1}}};
   const RunReply r = run(device_request(module_of("misaligned"), m));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("cuLaunchKernel: CUDA_ERROR_MISALIGNED_ADDRESS"));
 }
 
@@ -302,7 +305,7 @@ TEST_F(DeviceFault, AHangingKernelIsEndedByTheWatchdog) {
   RunRequest r = device_request(module_of("hang"));
   r.run_timeout_s = 0.5;
   const RunReply reply = run(r);
-  EXPECT_EQ(reply.outcome, "run_timeout");
+  EXPECT_EQ(reply.outcome, Outcome::kRunTimeout);
   EXPECT_EQ(reply.message, "still running after 0.5 s while in its first run");
 }
 
@@ -310,10 +313,11 @@ TEST_F(DeviceFault, CancelEndsAHangingKernel) {
   RunRequest r = device_request(module_of("hang after=3"));
   r.run_timeout_s = 60;
   std::filesystem::remove(state / "hangs");
-  // Not before it hangs: a cancel that comes earlier, or while other processes have the core, spares the context.
+  // Not before it hangs: a cancel that comes earlier, or while other processes have the core, spares the
+  // context.
   std::jthread canceller([&](const std::stop_token& ended) {
-    while (!ended.stop_requested() && !std::filesystem::exists(state / "hangs"))
-      std::this_thread::sleep_for(milliseconds(2));
+    wait_until(std::chrono::seconds(60),
+               [&] { return ended.stop_requested() || std::filesystem::exists(state / "hangs"); });
     runner->cancel(r.id);
   });
   EXPECT_EQ(runner->run(r).status().code(), StatusCode::kAborted) << "its own limit ends it as run_timeout";
@@ -321,19 +325,19 @@ TEST_F(DeviceFault, CancelEndsAHangingKernel) {
 
 TEST_F(DeviceFault, WritingBehindTheOutput) {
   const RunReply r = run_device("beside");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "wrote outside out while in its first run");
 }
 
 TEST_F(DeviceFault, WritingBeforeTheOutput) {
   const RunReply r = run_device("before");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "wrote outside out while in its first run");
 }
 
 TEST_F(DeviceFault, ACubinTheDriverCrashesOn) {
   const RunReply r = run(device_request("FAKEABORT"));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "the driver's process ended (signal 6 (SIGABRT)) while loading");
 }
 
@@ -345,8 +349,9 @@ TEST_F(DeviceRunner, SignalsFromOutsideAreNotTheCandidatesFault) {
     std::filesystem::remove(state / "hangs");
     bool sent = false;
     std::thread other([&] {
-      for (int i = 0; i < 10'000 && !std::filesystem::exists(state / "hangs"); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      wait_until(
+          std::chrono::seconds(30), [&] { return std::filesystem::exists(state / "hangs"); },
+          milliseconds(1));
       for (const pid_t pid : children_of(runner->pid()))
         if (command_of_process(pid).find("--device-child") != std::string::npos)
           sent = ::kill(pid, signal) == 0;
@@ -355,7 +360,7 @@ TEST_F(DeviceRunner, SignalsFromOutsideAreNotTheCandidatesFault) {
     other.join();
     EXPECT_TRUE(sent);
     ASSERT_TRUE(reply.is_ok()) << reply.message();
-    EXPECT_EQ(reply->outcome, "run_timeout") << reply->message << ": it hangs, whoever else is killed";
+    EXPECT_EQ(reply->outcome, Outcome::kRunTimeout) << reply->message << ": it hangs, whoever else is killed";
   }
 }
 
@@ -372,7 +377,7 @@ class DeviceRefusal : public DeviceRunner {
  protected:
   void SetUp() override {
     DeviceRunner::SetUp();
-    EXPECT_EQ(run_device("doubling").outcome, "ok");
+    EXPECT_EQ(run_device("doubling").outcome, Outcome::kOk);
     before_ = contexts();
   }
   void TearDown() override {
@@ -386,7 +391,7 @@ TEST_F(DeviceRefusal, NotACubin) {
   const RunReply r =
       run(device_request("\x7f"
                          "ELF something else"));
-  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_EQ(r.outcome, Outcome::kBuildError);
   EXPECT_THAT(r.message, StartsWith("cannot be loaded: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE"));
 }
 
@@ -394,13 +399,13 @@ TEST_F(DeviceRefusal, AKernelThatIsNotInTheCubin) {
   Manifest m = device_manifest();
   m.launches[0].kernel = "other";
   const RunReply r = run(device_request(module_of("doubling ns=4001"), m));
-  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_EQ(r.outcome, Outcome::kBuildError);
   EXPECT_THAT(r.message, StartsWith("cannot be loaded: cuModuleGetFunction: CUDA_ERROR_NOT_FOUND"));
 }
 
 TEST_F(DeviceRefusal, ALaunchTheDeviceCannotDo) {
   const RunReply r = run_device("too_large");
-  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_EQ(r.outcome, Outcome::kBuildError);
   EXPECT_THAT(r.message,
               StartsWith("cannot be launched: cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"));
 }
@@ -412,7 +417,7 @@ TEST_F(DeviceRefusal, MoreMemoryThanAllowedOrThere) {
   EXPECT_EQ(run(r).message, "operands and workspaces take 2.00 GiB, limit 1.00 GiB");
   r.memory_limit_bytes = int64_t{4} << 30;
   const RunReply reply = run(r);
-  EXPECT_EQ(reply.outcome, "out_of_memory");
+  EXPECT_EQ(reply.outcome, Outcome::kOutOfMemory);
   EXPECT_THAT(reply.message, StartsWith("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"));
 }
 
@@ -427,11 +432,11 @@ TEST_F(DeviceRefusal, AMissingDataFileIsTheRunnersTrouble) {
 // --- errors that come late ---
 
 TEST_F(DeviceRunner, AnErrorThatTheCandidateBeforeLeftCostsTheNextOneNothing) {
-  EXPECT_EQ(run_device("leaves_fault").outcome, "ok");
+  EXPECT_EQ(run_device("leaves_fault").outcome, Outcome::kOk);
   const int before = contexts();
   const Result<RunReply> next = runner->run(device_request(module_of("doubling ns=4003")));
   ASSERT_TRUE(next.is_ok()) << next.message();
-  EXPECT_EQ(next->outcome, "ok") << next->message;
+  EXPECT_EQ(next->outcome, Outcome::kOk) << next->message;
   EXPECT_EQ(contexts(), before + 1) << "in a fresh context";
 }
 
@@ -441,7 +446,8 @@ TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
   const RunRequest r = device_request(module_of("doubling"));
   const RunRequest faulty = device_request(module_of("illegal_address"));
   std::ofstream(state / "sick") << "sick\n";
-  // A fault ends the child. That a fresh one finds the device sick is the first check that fails, and no verdict.
+  // A fault ends the child. That a fresh one finds the device sick is the first check that fails, and no
+  // verdict.
   for (const RunRequest& request : {faulty, r}) {
     const Result<RunReply> reply = runner->run(request);
     ASSERT_FALSE(reply.is_ok());
@@ -453,17 +459,21 @@ TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
   EXPECT_EQ(third.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(third.message(), HasSubstr("device quarantined: 3 checks in a row failed, the last: cuDevice"));
   // CPU candidates go on.
-  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok");
+  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, Outcome::kOk);
 
   std::filesystem::remove(state / "sick");
   Result<RunReply> healed = third;
-  for (int i = 0; i < 100 && !healed.is_ok(); ++i) {
-    EXPECT_THAT(healed.message(), HasSubstr("device quarantined"));
-    std::this_thread::sleep_for(milliseconds(50));
-    healed = runner->run(r);
-  }
+  wait_until(
+      std::chrono::seconds(60),
+      [&] {
+        healed = runner->run(r);
+        if (healed.is_ok()) return true;
+        EXPECT_THAT(healed.message(), HasSubstr("device quarantined"));
+        return false;
+      },
+      milliseconds(50));
   ASSERT_TRUE(healed.is_ok()) << healed.message();
-  EXPECT_EQ(healed->outcome, "ok");
+  EXPECT_EQ(healed->outcome, Outcome::kOk);
 }
 
 TEST_F(DeviceRunner, ADeviceThatIsNotThereIsAnError) {

@@ -8,6 +8,7 @@
 
 #include "measure_server/runner/device_lock.h"
 #include "tests/measure_server/candidate_fixture.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -37,12 +38,7 @@ class DeviceWait : public CandidateTest {
     q.cpus = {0};
     return q;
   }
-  bool wait_until(const std::function<bool()>& done) {
-    for (const auto end = steady_clock::now() + seconds(30); steady_clock::now() < end;
-         std::this_thread::sleep_for(milliseconds(2)))
-      if (done()) return true;
-    return false;
-  }
+  static bool wait_until(const std::function<bool()>& done) { return tuner::wait_until(seconds(30), done); }
 
   const std::string folder_ = temporary_.file("locks");
   std::unique_ptr<RunnerClient> client_;
@@ -52,7 +48,7 @@ class DeviceWait : public CandidateTest {
 TEST_F(DeviceWait, ARunWithAFreeCoreDoesNotWait) {
   const Result<RunReply> reply = client_->run(on_cpu_0());
   ASSERT_TRUE(reply.is_ok()) << reply.message();
-  EXPECT_EQ(reply->outcome, "ok") << reply->message;
+  EXPECT_EQ(reply->outcome, Outcome::kOk) << reply->message;
   EXPECT_EQ(client_->unlocked(), "");
   EXPECT_EQ(began_, 0);
   DeviceLocks others(folder_);
@@ -72,12 +68,12 @@ TEST_F(DeviceWait, TheWaitIsNeitherTheCandidatesTimeNorTheDeadlines) {
   Result<RunReply> reply = failed("not run");
   std::thread thread([&] { reply = client_->run(q, steady_clock::now() + seconds(2)); });
   EXPECT_TRUE(wait_until([&] { return began_ == 1; }));
-  std::this_thread::sleep_for(seconds(3));
+  let_pass(seconds(3));
   EXPECT_EQ(ended_, 0) << "somebody has the core";
   held.reset();
   thread.join();
   ASSERT_TRUE(reply.is_ok()) << reply.message();
-  EXPECT_EQ(reply->outcome, "ok") << reply->message;
+  EXPECT_EQ(reply->outcome, Outcome::kOk) << reply->message;
   EXPECT_LT(reply->run_ms, 3'000) << "the wait is no part of it";
   EXPECT_EQ(ended_, 1);
 }
@@ -115,7 +111,7 @@ TEST_F(DeviceWait, AProcessThatIsKilledInItsRunFreesTheCore) {
   EXPECT_TRUE(wait_until([&] { return !look.take({.cpus = {0}}, milliseconds(0)).is_ok(); }));
   ::kill(other, SIGKILL);
   const Result<RunReply> reply = client_->run(ours);
-  EXPECT_TRUE(reply.is_ok() && reply->outcome == "ok") << reply.message();
+  EXPECT_TRUE(reply.is_ok() && reply->outcome == Outcome::kOk) << reply.message();
   ::waitpid(other, nullptr, 0);
 }
 

@@ -3,6 +3,7 @@
 #include "measure_server/worker/work_folder.h"
 #include "measure_server/worker/worker_core.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,8 +68,7 @@ TEST_F(FitnessTest, ItLooksUntilItCanWorkAndStopsWhenTold) {
   check_ = [&] { return ++looks < 5 ? failed("not yet") : Status::ok(); };
   std::thread tending([&] { fitness_->tend(); });
   fitness_->unfit("the disk is full");
-  for (int i = 0; i < 3'000 && !unfit().empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  wait_until(std::chrono::seconds(30), [&] { return unfit().empty(); });
   EXPECT_EQ(unfit(), "");
   EXPECT_EQ(looks, 5);
   fitness_->stop();

@@ -43,21 +43,21 @@ INSTANTIATE_TEST_SUITE_P(Level, ForgedTimes, testing::Values(Isolation::kProcess
 
 TEST_P(ForgedTimes, AGoodKernelIsRightOnBothInputs) {
   const RunReply r = run_on_two(std::string(kWork) + "return doubling_right(args);");
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_EQ(r.input_sets, 2);
   EXPECT_THAT(r.run_ns, Each(Gt(1e4)));
 }
 
 TEST_P(ForgedTimes, AQuickKernelIsRightOnBothInputs) {
   const RunReply r = run_on_two("return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_P(ForgedTimes, TheAnswerOfTheFirstCallIsCopied) {
   const RunReply r = run_on_two(str("static float kept[N]; static int known; if (!known++) {", kWork,
                                     "doubling_right(args); memcpy(kept, args[1], sizeof kept); } else "
                                     "memcpy(args[1], kept, sizeof kept); return 0;"));
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r.message, HasSubstr("on inputs it had not seen"));
 }
 
@@ -66,7 +66,7 @@ TEST_P(ForgedTimes, ReturnsIfTheOutputLooksRight) {
       run_on_two(str("const float* x = args[0]; float* out = args[1];"
                      "if (out[0] == 2 * x[0] && out[N - 1] == 2 * x[N - 1]) return 0;",
                      kWork, "return doubling_right(args);"));
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r.message, HasSubstr("a timed call did not write all of output out again"));
 }
 
@@ -77,8 +77,8 @@ TEST_P(ForgedTimes, ReturnsIfTheWholeOutputIsRight) {
                      "if (right) return 0;",
                      kWork, "return doubling_right(args);"));
   // What is not written again is found to be wrong by itself, and done anew: as slow as it is.
-  EXPECT_THAT(r.outcome, AnyOf("ok", "crashed")) << r.message;
-  if (r.outcome == "ok") {
+  EXPECT_THAT(r.outcome, AnyOf(Outcome::kOk, Outcome::kCrashed)) << r.message;
+  if (r.outcome == Outcome::kOk) {
     EXPECT_THAT(r.run_ns, Each(Gt(1e4)));
   }
 }
@@ -94,20 +94,20 @@ TEST_P(ForgedTimes, KeepsAnAnswerForEveryInputItHasSeen) {
                      "if (known < 4) { memcpy(seen[known], args[0], sizeof seen[0]); memcpy(kept[known++], "
                      "args[1], sizeof seen[0]); }"
                      "return 0;"));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, HasSubstr("its times do not add up: a call on inputs that it had not seen took"));
 }
 
 TEST_P(ForgedTimes, WorksInEveryTenthCall) {
   const RunReply r = run_on_two("static int calls; return ++calls % 10 ? 0 : doubling_right(args);");
-  EXPECT_EQ(r.outcome, "wrong_answer") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer) << r.message;
 }
 
 TEST_P(ForgedTimes, WorksInEveryTenthCallAndWhereItSeesThatItMust) {
   const RunReply r = run_on_two(
       "static int calls; const float first = *(float*)args[1];"
       "return first == first && first == 2 * *(float*)args[0] && ++calls % 10 ? 0 : doubling_right(args);");
-  EXPECT_EQ(r.outcome, "wrong_answer") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer) << r.message;
   EXPECT_THAT(r.message, HasSubstr("a timed call did not write all of output out again"));
 }
 
@@ -141,7 +141,7 @@ std::string slow_clock(double speed) { return str("#define SPEED ", speed, "\n",
 
 TEST_P(ForgedTimes, AClockThatIsTwentyTimesSlow) {
   const RunReply r = run_on_two(str("patch();", kWork, "return doubling_right(args);"), slow_clock(0.05));
-  EXPECT_EQ(r.outcome, "crashed") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kCrashed) << r.message;
   EXPECT_THAT(r.message, HasSubstr("its times do not add up: its clock"));
 }
 
@@ -154,7 +154,7 @@ TEST_P(ForgedTimes, ASlowClockIsFoundWithOneSetOfInputsForCallsOfAnyLength) {
                                    work + "return doubling_right(args); }"));
       q.repeats = 9;
       const RunReply r = run(q);
-      EXPECT_EQ(r.outcome, "crashed") << work << " at " << speed;
+      EXPECT_EQ(r.outcome, Outcome::kCrashed) << work << " at " << speed;
     }
   }
 }
@@ -168,13 +168,13 @@ TEST_P(ForgedTimes, AClockOfCpuTimeThatIsSlowIsFound) {
                                     "if (!begun++) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);",
                                     "for (int i = 0; i < 8; ++i)", kWork, "return doubling_right(args);"),
                                 str(clock.substr(0, first_line), of_cpu, clock.substr(first_line)));
-  EXPECT_EQ(r.outcome, "crashed") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kCrashed) << r.message;
   EXPECT_THAT(r.message, HasSubstr("of CPU time, ours "));
 }
 
 TEST_P(ForgedTimes, EndsBeforeItsLastTurnWasGiven) {
   const RunReply r = run_on_two("doubling_right(args); _exit(0);");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, HasSubstr("exited with status 0 before finishing"));
 }
 

@@ -1,4 +1,5 @@
-// Buffers of candidates: their guards, their slack, pages that move, and buffers that serve one candidate after the other.
+// Buffers of candidates: their guards, their slack, pages that move, and buffers that serve one candidate
+// after the other.
 #include "measure_server/runner/guarded_memory.h"
 
 #include <gtest/gtest.h>

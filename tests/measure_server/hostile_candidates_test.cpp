@@ -21,37 +21,37 @@ INSTANTIATE_TEST_SUITE_P(Level, HostileCandidate,
 
 TEST_P(HostileCandidate, SegmentationFault) {
   const RunReply r = run_kernel("*(volatile int*)16 = 1; return 0;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "signal 11 (SIGSEGV) while in its first run");
 }
 
 TEST_P(HostileCandidate, IllegalInstruction) {
   const RunReply r = run_kernel("__builtin_trap(); return 0;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 4 (SIGILL)"));
 }
 
 TEST_P(HostileCandidate, Abort) {
   const RunReply r = run_kernel("abort();");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 6 (SIGABRT)"));
 }
 
 TEST_P(HostileCandidate, DivisionByZero) {
   const RunReply r = run_kernel("volatile int zero = 0, many = 1234; return many / zero;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 8 (SIGFPE)"));
 }
 
 TEST_P(HostileCandidate, EarlyExit) {
   const RunReply r = run_kernel("doubling_right(args); exit(0);");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "exited with status 0 before finishing, while in its first run");
 }
 
 TEST_P(HostileCandidate, EarlyExitWhileTimed) {
   const RunReply r = run_kernel("static int calls; if (++calls > 3) _exit(0); return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "exited with status 0 before finishing, while being timed");
 }
 
@@ -59,43 +59,43 @@ TEST_P(HostileCandidate, StackOverflow) {
   const RunReply r = run(request(build(R"(
     static int deep(volatile char* above, int n) { volatile char here[4096]; here[0] = above[0]; return n == 0 ? 0 : deep(here, n - 1) + here[0]; }
     int32_t doubling(void* const* args, const tuner_runtime* rt) { return deep(args[0], 1 << 30); })")));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
 
 TEST_P(HostileCandidate, ClosingDescriptors) {
   const RunReply r = run_kernel("for (int fd = 0; fd < 1024; ++fd) close(fd); return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("closed descriptors that are not its own"));
 }
 
 TEST_P(HostileCandidate, WriteIntoTheGuardPastTheOutput) {
   const RunReply r = run_kernel("doubling_right(args); ((float*)args[1])[N] = 1; return 0;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
 
 TEST_P(HostileCandidate, WriteIntoTheGuardBeforeTheOutput) {
   const RunReply r = run_kernel("doubling_right(args); ((float*)args[1])[-4096 / 4 - N] = 1; return 0;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
 
 TEST_P(HostileCandidate, WriteJustBeforeTheOutput) {
   const RunReply r = run_kernel("doubling_right(args); ((float*)args[1])[-1] = 1; return 0;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "wrote beside output out");
 }
 
 TEST_P(HostileCandidate, ReadPastTheInput) {
   const RunReply r = run_kernel("doubling_right(args); return ((volatile float*)args[0])[N] > 1e9;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
 
 TEST_P(HostileCandidate, WriteIntoTheInput) {
   const RunReply r = run_kernel("((float*)args[0])[0] = 3; return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
 
@@ -103,21 +103,21 @@ TEST_P(HostileCandidate, EndlessLoop) {
   RunRequest q = request(build_kernel("for (volatile int i = 0;; ++i); return 0;"));
   q.run_timeout_s = 0.3;
   const RunReply r = run(q);
-  EXPECT_EQ(r.outcome, "run_timeout");
+  EXPECT_EQ(r.outcome, Outcome::kRunTimeout);
   EXPECT_EQ(r.message, "still running after 0.3 s while in its first run");
 }
 
 TEST_P(HostileCandidate, Sleep) {
   RunRequest q = request(build_kernel("sleep(1000); return 0;"));
   q.run_timeout_s = 0.3;
-  EXPECT_EQ(run(q).outcome, "run_timeout");
+  EXPECT_EQ(run(q).outcome, Outcome::kRunTimeout);
 }
 
 TEST_P(HostileCandidate, LoopThatIgnoresEverySignalItMay) {
   RunRequest q =
       request(build_kernel("for (int s = 1; s < 65; ++s) signal(s, SIG_IGN); for (;;) pause(); return 0;"));
   q.run_timeout_s = 0.3;
-  EXPECT_EQ(run(q).outcome, "run_timeout");
+  EXPECT_EQ(run(q).outcome, Outcome::kRunTimeout);
 }
 
 TEST_P(HostileCandidate, TouchingAHundredGigabytes) {
@@ -130,7 +130,7 @@ TEST_P(HostileCandidate, TouchingAHundredGigabytes) {
     return doubling_right(args);)"));
   q.memory_limit_bytes = int64_t{256} << 20;
   const RunReply r = run(q);
-  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_EQ(r.outcome, Outcome::kOutOfMemory);
   EXPECT_THAT(r.message, HasSubstr("limit 0.25 GiB while in its first run"));
 }
 
@@ -147,7 +147,7 @@ TEST_P(HostileCandidate, EatsMemoryThatIsSharedAndGivenBack) {
     return doubling_right(args);)"));
   q.memory_limit_bytes = int64_t{256} << 20;
   const RunReply r = run(q);
-  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_EQ(r.outcome, Outcome::kOutOfMemory);
   EXPECT_THAT(r.message, HasSubstr("asked for shared memory or huge pages"));
   EXPECT_THAT(r.message, HasSubstr("limit of 0.25 GiB"));
 }
@@ -158,7 +158,7 @@ TEST_P(HostileCandidate, AsksForALittleSharedMemory) {
   const RunReply r = run_kernel(
       "if (mmap(0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) return 1;"
       "return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "out_of_memory") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOutOfMemory) << r.message;
 }
 
 // One page of zeros, seen at ever more places: each 2 MiB of addresses has a page table of its own.
@@ -172,7 +172,7 @@ TEST_P(HostileCandidate, EatsMemoryByPageTables) {
     return doubling_right(args);)"));
   q.memory_limit_bytes = int64_t{256} << 20;
   const RunReply r = run(q);
-  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_EQ(r.outcome, Outcome::kOutOfMemory);
   EXPECT_THAT(r.message, HasSubstr("limit 0.25 GiB while in its first run"));
 }
 
@@ -186,14 +186,14 @@ TEST_P(HostileCandidate, EatsMemoryByPageTablesOfManyMappings) {
     for (;;) pause();)"));
   q.memory_limit_bytes = int64_t{256} << 20;
   const RunReply r = run(q);
-  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_EQ(r.outcome, Outcome::kOutOfMemory);
   EXPECT_THAT(r.message, HasSubstr("limit 0.25 GiB while in its first run"));
 }
 
 TEST_P(HostileCandidate, OneWrongElement) {
   const RunReply r =
       run_kernel("doubling_right(args); ((float*)args[1])[(2 * 8 + 5) * 40 + 17] += 0.5f; return 0;");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r.message, StartsWith("out[2, 5, 17] is "));
   EXPECT_GT(r.max_error, 100);
   EXPECT_TRUE(r.run_ns.empty());
@@ -203,7 +203,7 @@ TEST_P(HostileCandidate, OneElementNeverWritten) {
   const RunReply r = run_kernel(
       "float* out = args[1]; const float* x = args[0]; for (int i = 0; i < N - 1; ++i) out[i] = 2 * x[i]; "
       "return 0;");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   // The comparison finds it, or sooner, one run in a hundred, a spot that was drawn there.
   EXPECT_THAT(r.message, AnyOf(AllOf(StartsWith("out[3, 7, 39] is "), HasSubstr("nan")),
                                HasSubstr("a timed call did not write all of output out")));
@@ -212,7 +212,7 @@ TEST_P(HostileCandidate, OneElementNeverWritten) {
 TEST_P(HostileCandidate, RightAtFirstWrongLater) {
   const RunReply r = run_kernel(
       "static int calls; doubling_right(args); if (++calls > 1) ((float*)args[1])[7] = 0; return 0;");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r.message, StartsWith("out[0, 0, 7] is 0, reference "));
   EXPECT_THAT(r.message, HasSubstr("right in the first run, wrong while being timed"));
 }
@@ -220,26 +220,27 @@ TEST_P(HostileCandidate, RightAtFirstWrongLater) {
 TEST_P(HostileCandidate, DoesNothingAfterTheFirstCall) {
   // The answer of the first call must not be found again where the second one should have written.
   const RunReply r = run_kernel("static int calls; return calls++ == 0 ? doubling_right(args) : 0;");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
 }
 
 TEST_P(HostileCandidate, ForkedChildThatSleeps) {
   const RunReply r =
       run_kernel("if (fork() == 0) { setsid(); sleep(1000); _exit(0); } return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "ok") << r.message;  // it cannot fork; what it left behind is looked for in TearDown
+  EXPECT_EQ(r.outcome, Outcome::kOk)
+      << r.message;  // it cannot fork; what it left behind is looked for in TearDown
 }
 
 TEST_P(HostileCandidate, ForkBomb) {
   RunRequest q = request(build_kernel("for (;;) fork();"));
   q.run_timeout_s = 0.3;
-  EXPECT_EQ(run(q).outcome, "run_timeout");
+  EXPECT_EQ(run(q).outcome, Outcome::kRunTimeout);
 }
 
 TEST_P(HostileCandidate, KillsItsParent) {
   if (level() == Isolation::kNone) GTEST_SKIP() << "promised from level process on";
   const RunReply r = run_kernel(
       "kill(getppid(), SIGKILL); kill(-1, SIGKILL); kill(0, SIGTERM); return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "ok")
+  EXPECT_EQ(r.outcome, Outcome::kOk)
       << r.message;  // none of the signals was sent; the runner is the same one, see TearDown
 }
 
@@ -247,7 +248,7 @@ TEST_P(HostileCandidate, PrintsWithoutEnd) {
   const RunReply r = run_kernel(
       "for (int i = 0; i < 20000; ++i) { puts(\"out\"); fputs(\"err\\n\", stderr); } return "
       "doubling_right(args);");
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_P(HostileCandidate, OpensSocketsAndWritesFiles) {
@@ -255,7 +256,7 @@ TEST_P(HostileCandidate, OpensSocketsAndWritesFiles) {
   const std::string file = (dir_ / "written").string();
   const RunReply r = run_kernel("if (socket(AF_INET, SOCK_STREAM, 0) >= 0 || open(\"" + file +
                                 "\", O_CREAT | O_WRONLY, 0600) >= 0) abort(); return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
@@ -263,7 +264,7 @@ TEST_P(HostileCandidate, ConstructorThatCrashes) {
   const RunReply r = run(request(build(R"(
     __attribute__((constructor)) static void load(void) { *(volatile int*)16 = 1; }
     int32_t doubling(void* const* args, const tuner_runtime* rt) { return doubling_right(args); })")));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "signal 11 (SIGSEGV) while loading");
 }
 
@@ -271,19 +272,19 @@ TEST_P(HostileCandidate, ConstructorThatExits) {
   const RunReply r = run(request(build(R"(
     __attribute__((constructor)) static void load(void) { _exit(0); }
     int32_t doubling(void* const* args, const tuner_runtime* rt) { return doubling_right(args); })")));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "exited with status 0 before finishing, while loading");
 }
 
 TEST_P(HostileCandidate, KernelThatRefuses) {
   const RunReply r = run_kernel("return -7;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_EQ(r.message, "the kernel returned -7 while in its first run");
 }
 
 TEST_P(HostileCandidate, EntryMissing) {
   const RunReply r = run(request(build("int32_t something_else(void) { return 0; }")));
-  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_EQ(r.outcome, Outcome::kBuildError);
   EXPECT_EQ(r.message, "cannot be loaded: entry \"doubling\" is not in the shared object");
 }
 
@@ -291,7 +292,7 @@ TEST_P(HostileCandidate, UnresolvedSymbol) {
   const RunReply r =
       run(request(build("int nowhere(void); int32_t doubling(void* const* args, const tuner_runtime* rt) { "
                         "return nowhere(); }")));
-  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_EQ(r.outcome, Outcome::kBuildError);
   EXPECT_THAT(r.message, HasSubstr("nowhere"));
 }
 
@@ -313,7 +314,7 @@ TEST_P(HostileCandidate, CrashInAThreadOfThePool) {
       return 0;
     })",
                                        m)));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
 
@@ -324,7 +325,7 @@ TEST_P(HostileCandidate, WritesPastItsWorkspace) {
       run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { "
                         "((char*)rt->workspace)[4096] = 1; return 0; }",
                         m)));
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
 
@@ -333,12 +334,12 @@ TEST_P(HostileCandidate, OperandsBeyondTheMemoryLimitAreNotEvenMade) {
   m.workspace_bytes_per_thread = int64_t{1} << 45;
   const RunReply r =
       run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { return 0; }", m)));
-  EXPECT_EQ(r.outcome, "out_of_memory");
+  EXPECT_EQ(r.outcome, Outcome::kOutOfMemory);
 }
 
 TEST_P(HostileCandidate, KillsItselfSmall) {
   const RunReply r = run_kernel("kill(getpid(), SIGKILL); return 0;");
-  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_THAT(r.message, StartsWith("signal 9 (SIGKILL)"));
 }
 

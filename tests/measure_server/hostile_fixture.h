@@ -9,6 +9,8 @@
 
 #include "tests/measure_server/candidate_fixture.h"
 
+#include "tests/support/wait_until.h"
+
 namespace tuner {
 
 class HostileTest : public CandidateTest {
@@ -39,13 +41,12 @@ class HostileTest : public CandidateTest {
   void TearDown() override {
     if (runner_pid_ == 0) return;
     const RunReply good = run_kernel("return doubling_right(args);");
-    EXPECT_EQ(good.outcome, "ok") << good.message;
+    EXPECT_EQ(good.outcome, Outcome::kOk) << good.message;
     EXPECT_EQ(good.isolation, isolation_name(level()));
     EXPECT_EQ(runner->pid(), runner_pid_) << "the runner did not survive";
     EXPECT_THAT(left_behind(runner_pid_), testing::IsEmpty());
     // Candidates of another program whose runner was killed go soon; what is left behind stays.
-    for (int i = 0; i < 200 && !left_behind(/*parent=*/1).empty(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    wait_until(std::chrono::seconds(30), [] { return left_behind(/*parent=*/1).empty(); });
     EXPECT_THAT(left_behind(/*parent=*/1), testing::IsEmpty());
     CandidateTest::TearDown();
   }
@@ -55,7 +56,8 @@ class HostileTest : public CandidateTest {
     static std::map<Isolation, std::unique_ptr<RunnerClient>> all;
     return all;
   }
-  // Processes a runner left behind: its children (it takes in orphans too), or those that were given to process 1.
+  // Processes a runner left behind: its children (it takes in orphans too), or those that were given to
+  // process 1.
   static std::vector<std::string> left_behind(pid_t parent) {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -12,9 +12,9 @@ namespace {
 struct Program {
   const char* name;
   Isolation from;  // the lowest level that contains it
-  const char*
-      body;  // of the kernel. REFUSED(call) aborts unless the call fails with EPERM, FAILS unless it fails
-  const char* outcome = "ok";
+  // Of the kernel. REFUSED(call) aborts unless the call fails with EPERM, FAILS unless it fails.
+  const char* body;
+  Outcome outcome = Outcome::kOk;
   const char* message = "";  // a part of it
 };
 
@@ -131,23 +131,23 @@ const Program kPrograms[] = {
     {"Reboots", kNone, "FAILS(syscall(SYS_reboot, 0xfee1dead, 672274793, 0, 0));"},
 #if defined(__x86_64__)
     {"CallsByTheOldGate", kProcess,
-     "long r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20) : \"memory\"); return r < 0;", "crashed",
-     "signal 31 (SIGSYS)"},
+     "long r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20) : \"memory\"); return r < 0;",
+     Outcome::kCrashed, "signal 31 (SIGSYS)"},
     {"CallsByTheNumbersOfX32", kProcess, "REFUSED(syscall(0x40000000 + 110));"},
     {"ChangesItsSegments", kProcess, "REFUSED(syscall(SYS_arch_prctl, 0x1011, 0));"},
 #endif
     // Our own means.
     {"DropsOurHandlerAndOpens", kProcess, "signal(SIGSYS, SIG_DFL); open(\"/etc/passwd\", O_RDONLY);",
-     "crashed", "signal 31 (SIGSYS)"},
+     Outcome::kCrashed, "signal 31 (SIGSYS)"},
     {"BlocksOurHandlerAndOpens", kProcess,
      "sigset_t s; sigfillset(&s); sigprocmask(SIG_SETMASK, &s, 0); open(\"/etc/passwd\", O_RDONLY);",
-     "crashed", "signal 31 (SIGSYS)"},
+     Outcome::kCrashed, "signal 31 (SIGSYS)"},
     {"MakesItsInputWritable", kNone,
      "FAILS(mprotect((void*)((long)args[0] & -4096), 4096, PROT_READ | PROT_WRITE));"},
     {"TakesItsOutputAway", kNone,
      "static int n; doubling_right(args); if (n++ == 1) munmap((void*)((long)args[1] & -4096), 4096);",
-     "crashed", "signal 11 (SIGSEGV)"},
-    {"OpensWithoutAPath", kProcess, "syscall(SYS_openat, -100, (char*)8, 0);", "crashed",
+     Outcome::kCrashed, "signal 11 (SIGSEGV)"},
+    {"OpensWithoutAPath", kProcess, "syscall(SYS_openat, -100, (char*)8, 0);", Outcome::kCrashed,
      "signal 11 (SIGSEGV)"},
 };
 
@@ -233,7 +233,7 @@ TEST_F(HostileConstructor, ReadsTheReferenceWhileItIsLoaded) {
                             (dir_ / "out.ref").string(), R"(", O_RDONLY) >= 0 || errno != EPERM) abort();
     }
     int32_t doubling(void* const* args, const tuner_runtime* rt) { return doubling_right(args); })"))));
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_F(HostileConstructor, NeedsALibraryThatIsNotHere) {
@@ -246,7 +246,7 @@ TEST_F(HostileConstructor, NeedsALibraryThatIsNotHere) {
     int32_t doubling(void* const* args, const tuner_runtime* rt) {
       return dlopen(")",
                                            object, R"(", RTLD_NOW) != 0 ? -9 : doubling_right(args); })"))));
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 }  // namespace

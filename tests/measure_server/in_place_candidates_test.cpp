@@ -1,5 +1,5 @@
-// Candidates whose output lies on an operand, out += 2 * x: it holds data before every call that is checked, timed
-// calls add up on top of each other, and what does not add is found.
+// Candidates whose output lies on an operand, out += 2 * x: it holds data before every call that is checked,
+// timed calls add up on top of each other, and what does not add is found.
 #include "tests/measure_server/candidate_fixture.h"
 
 namespace tuner {
@@ -17,7 +17,7 @@ class InPlaceCandidate : public CandidateTest {
 
   static Manifest adding_manifest() {
     Manifest m = doubling_manifest();
-    m.args[1].role = "inout";
+    m.args[1].role = BufferRole::kInOut;
     return m;
   }
 
@@ -62,26 +62,26 @@ constexpr const char* kAdd = "for (int i = 0; i < N; ++i) out[i] += 2 * x[i]; re
 TEST_F(InPlaceCandidate, WhatAddsIsRightHoweverOftenItIsTimed) {
   for (int i = 0; i < 6; ++i) {
     const RunReply r = run_adding(kAdd);
-    EXPECT_EQ(r.outcome, "ok") << r.message;
+    EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
     EXPECT_FALSE(r.run_ns.empty());
   }
 }
 
 TEST_F(InPlaceCandidate, WhatOverwritesIsWrong) {
   const RunReply r = run_adding("for (int i = 0; i < N; ++i) out[i] = 2 * x[i]; return 0;");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
 }
 
 // As tiles that overlap would.
 TEST_F(InPlaceCandidate, WhatAddsTwiceToAnElementIsWrong) {
   const RunReply r =
       run_adding("for (int i = 0; i < N; ++i) out[i] += 2 * x[i]; out[77] += 2 * x[77]; return 0;");
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
 }
 
 TEST_F(InPlaceCandidate, WhatDoesNothingWhileItIsTimedIsWrong) {
   const RunReply r = run_adding(str("static int calls; if (calls++ > 0 && calls < 500) return 0;", kAdd));
-  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_EQ(r.outcome, Outcome::kWrongAnswer);
 }
 
 TEST_F(InPlaceCandidate, ItsDataMustBeThere) {
@@ -115,17 +115,17 @@ class TwoOutputs : public CandidateTest {
 
 TEST_F(TwoOutputs, AreBothRight) {
   const RunReply r = run_both("");
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_F(TwoOutputs, AWrongSecondOneIsFoundWheneverItIsWrong) {
   for (const char* const when : {"1", "calls > 1"}) {
     const RunReply r = run_both(str("if (", when, ") thrice[N - 1] += 1;"));
-    EXPECT_EQ(r.outcome, "wrong_answer") << when;
+    EXPECT_EQ(r.outcome, Outcome::kWrongAnswer) << when;
     EXPECT_THAT(r.message, HasSubstr("thrice[3, 7, 39] is ")) << when;
   }
   const RunReply beside = run_both("thrice[-1] = 1;");
-  EXPECT_EQ(beside.outcome, "crashed");
+  EXPECT_EQ(beside.outcome, Outcome::kCrashed);
   EXPECT_THAT(beside.message, HasSubstr("thrice"));
 }
 

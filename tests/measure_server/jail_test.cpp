@@ -167,8 +167,8 @@ TEST_F(JailTest, EverySystemCallThatIsListedIsNeeded) {
   }
 }
 
-// What each checked argument, and our handler of traps, keeps from a candidate. 0: it is refused. The keeper is
-// process 1 of the namespace, and of the same user.
+// What each checked argument, and our handler of traps, keeps from a candidate. 0: it is refused. The keeper
+// is process 1 of the namespace, and of the same user.
 const std::map<std::string, Attempt> kAttacks = {
     {"futex",
      [] { return refused(syscall(SYS_futex, page, FUTEX_LOCK_PI_PRIVATE, 0, nullptr, nullptr, 0)); }},

@@ -7,6 +7,7 @@
 
 #include "tests/measure_server/hostile_fixture.h"
 #include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -24,11 +25,16 @@ class OutsideSignals : public HostileTest, public testing::WithParamInterface<Is
 
   // Waits for a process of the runner with this name.
   static std::optional<pid_t> find(const std::string& name) {
-    for (const auto end = steady_clock::now() + seconds(20); steady_clock::now() < end;
-         std::this_thread::sleep_for(milliseconds(1)))
-      for (const pid_t pid : children_of(runner->pid()))
-        if (name_of_process(pid) == name) return pid;
-    return std::nullopt;
+    std::optional<pid_t> found;
+    wait_until(
+        seconds(20),
+        [&] {
+          for (const pid_t pid : children_of(runner->pid()))
+            if (name_of_process(pid) == name) found = pid;
+          return found.has_value();
+        },
+        milliseconds(1));
+    return found;
   }
   // Runs a candidate, and `meanwhile` once it is there.
   RunReply run_and(const std::string& body, const std::function<void(pid_t candidate)>& meanwhile) {
@@ -65,32 +71,32 @@ TEST_P(OutsideSignals, WhatAsksAllProcessesOfAJobToEndReachesNeitherRunnerNorCan
     for (const int signal : kAsking) {
       for (const pid_t pid : children_of(runner->pid())) ::kill(pid, signal);
       ::kill(runner->pid(), signal);
-      std::this_thread::sleep_for(milliseconds(20));
+      let_pass(milliseconds(20));
     }
     EXPECT_EQ(::kill(candidate, 0), 0) << "the same candidate goes on";
   });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_P(OutsideSignals, ACandidateThatSomebodyKillsOnceRunsAgain) {
   const RunReply r = run_and(kSlow, [](pid_t candidate) { ::kill(candidate, SIGKILL); });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 // It has made itself deaf to what we do for it.
 TEST_P(OutsideSignals, ACandidateWithTheUsualHandlersThatSomebodyTerminatesOnceRunsAgain) {
   const RunReply r = run_and(str("signal(SIGTERM, SIG_DFL);", kSlow), [](pid_t candidate) {
-    std::this_thread::sleep_for(milliseconds(200));
+    let_pass(milliseconds(200));
     ::kill(candidate, SIGTERM);
   });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_P(OutsideSignals, ASignalThatACandidateSendsItselfIsItsOwn) {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGKILL}) {
     const auto begin = steady_clock::now();
     const RunReply r = run_kernel(str("raise(", signal, "); for (;;) pause();"));
-    EXPECT_EQ(r.outcome, "crashed") << r.message;
+    EXPECT_EQ(r.outcome, Outcome::kCrashed) << r.message;
     EXPECT_THAT(r.message, StartsWith(str("signal ", signal, " (")));
     EXPECT_LT(steady_clock::now() - begin, seconds(10)) << "tried a few times, not for ever";
   }
@@ -101,14 +107,14 @@ TEST_P(OutsideSignals, AKeeperThatSomebodyKillsIsReplaced) {
   const std::optional<pid_t> first = find("jail-keeper");
   ASSERT_TRUE(first);
   const RunReply r = run_and(kSlow, [&](pid_t) { ::kill(*first, SIGKILL); });
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_EQ(r.isolation, "strict");
   const std::optional<pid_t> second = find("jail-keeper");
   ASSERT_TRUE(second);
   EXPECT_NE(*second, *first);
   // And between two candidates.
   ::kill(*second, SIGKILL);
-  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok");
+  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, Outcome::kOk);
 }
 
 TEST_P(OutsideSignals, AFinalistThatSomebodyKillsOnceRacesAgain) {
@@ -119,14 +125,14 @@ TEST_P(OutsideSignals, AFinalistThatSomebodyKillsOnceRacesAgain) {
   for (int i = 0; i < 2; ++i) race.candidates.push_back({build_kernel(str("/*", i, "*/", kSlow)), {}});
   std::thread killer([] {
     if (const std::optional<pid_t> candidate = find("candidate")) {
-      std::this_thread::sleep_for(milliseconds(100));
+      let_pass(milliseconds(100));
       ::kill(*candidate, SIGKILL);
     }
   });
   const Result<RaceReply> r = runner->race(race);
   killer.join();
   ASSERT_TRUE(r.is_ok()) << r.message();
-  for (const RaceReply::Candidate& c : r->candidates) EXPECT_EQ(c.outcome, "ok") << c.message;
+  for (const RaceReply::Candidate& c : r->candidates) EXPECT_EQ(c.outcome, Outcome::kOk) << c.message;
 }
 
 }  // namespace

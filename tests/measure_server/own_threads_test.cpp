@@ -1,5 +1,5 @@
-// Candidates that start threads of their own, as users' kernels do: OpenMP's and pthreads. They are measured as others are, on the CPUs
-// that were asked for, and start no processes.
+// Candidates that start threads of their own, as users' kernels do: OpenMP's and pthreads. They are measured
+// as others are, on the CPUs that were asked for, and start no processes.
 #include <sched.h>
 
 #include "tests/measure_server/hostile_fixture.h"
@@ -27,7 +27,8 @@ class OwnThreads : public HostileTest, public testing::WithParamInterface<Isolat
   }
 };
 
-// The calls that GCC makes of `#pragma omp parallel`, written out: the fixture's compiler line has no -fopenmp.
+// The calls that GCC makes of `#pragma omp parallel`, written out: the fixture's compiler line has no
+// -fopenmp.
 constexpr const char* kTeam = R"(
 void GOMP_parallel(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
 int omp_get_thread_num(void);

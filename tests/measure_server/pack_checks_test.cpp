@@ -1,5 +1,5 @@
-// runner run-pack with references kept as checksums: outputs are added up on the device, inputs stay there, and
-// every verdict is that of a comparison on the host. On a driver of ours.
+// runner run-pack with references kept as checksums: outputs are added up on the device, inputs stay there,
+// and every verdict is that of a comparison on the host. On a driver of ours.
 #include <sys/wait.h>
 
 #include <fstream>
@@ -28,8 +28,8 @@ class PackChecks : public CandidateTest {
     Manifest m;
     m.entry = "doubling";
     m.kind = binary_kind::kCubin;
-    m.args = {{"x", "input", DType::kFloat32, {kRows, kColumns}, "", kElements * 4},
-              {"out", "output", DType::kFloat32, {kRows, kColumns}, "", kElements * 4}};
+    m.args = {{"x", BufferRole::kInput, DType::kFloat32, {kRows, kColumns}, "", kElements * 4},
+              {"out", BufferRole::kOutput, DType::kFloat32, {kRows, kColumns}, "", kElements * 4}};
     m.target = "cuda -arch=sm_90";
     m.toolchain = "nvrtc 13.0 cuda codegen 1";
     m.launches = {LaunchInfo{.kernel = "k", .grid = {5, 1, 1}, .block = {256, 1, 1}, .params = {0, 1}}};

@@ -29,8 +29,8 @@ PackCandidate candidate(const std::string& config, const std::string& binary) {
   Manifest& m = c.artifact.manifest;
   m.kind = binary_kind::kCubin;
   m.entry = "matmul";
-  m.args = {{"a", "input", DType::kFloat32, {2, 3}, "", 24},
-            {"c", "output", DType::kFloat32, {2, 2}, "", 16}};
+  m.args = {{"a", BufferRole::kInput, DType::kFloat32, {2, 3}, "", 24},
+            {"c", BufferRole::kOutput, DType::kFloat32, {2, 2}, "", 16}};
   m.launches = {LaunchInfo{.kernel = "matmul", .grid = {7, 1, 1}, .block = {32, 1, 1}, .params = {0, 1}}};
   m.target = "cuda -arch=sm_90a";
   m.toolchain = "nvrtc 13.0";

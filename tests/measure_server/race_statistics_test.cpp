@@ -144,7 +144,8 @@ TEST(RaceStatistics, TheRatioHoldsWhereTheMachineChangesItsSpeed) {
   EXPECT_NEAR(ratio_spread(racer).value, 0.01, 0.0001);
 }
 
-// Memory that cores share has states of its own: of 33 MB of weights one process took 2.15 ms and the next 2.4.
+// Memory that cores share has states of its own: of 33 MB of weights one process took 2.15 ms and the next
+// 2.4.
 TEST(RaceStatistics, ProcessesBesideCalmMemoryAloneGiveTheTime) {
   std::mt19937_64 random(8);
   const Machine calm{.drift = 0, .pages = 0.001, .noise = 0.001, .preempted = 0};
@@ -160,7 +161,8 @@ TEST(RaceStatistics, ProcessesBesideCalmMemoryAloneGiveTheTime) {
   EXPECT_GT(time_spread(racer).half_width(), 0.05) << "where no sentinel shows the memory";
 }
 
-// A noisy machine needs more processes to say so, and one that is more than 1 % faster never leaves like this.
+// A noisy machine needs more processes to say so, and one that is more than 1 % faster never leaves like
+// this.
 TEST(RaceStatistics, ThoseAsGoodAsTheLeaderLeaveAsSoonAsTheNoiseAllows) {
   std::mt19937_64 random(7);
   const std::vector<double> alike(12, 1000.0);

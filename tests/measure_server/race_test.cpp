@@ -54,7 +54,7 @@ TEST_F(RaceTest, EveryFinalistHasATurnARoundAndTheSentinelBesideIt) {
   ASSERT_TRUE(r.is_ok()) << r.message();
   ASSERT_THAT(r->candidates, SizeIs(3));
   for (const RaceReply::Candidate& c : r->candidates) {
-    EXPECT_EQ(c.outcome, "ok") << c.message;
+    EXPECT_EQ(c.outcome, Outcome::kOk) << c.message;
     EXPECT_THAT(c.run_ns, SizeIs(4 * 3)) << "three samples a turn";
     EXPECT_THAT(c.cpu_ns, SizeIs(4 * 3));
     EXPECT_THAT(c.sentinel_ns, SizeIs(4 * 3));
@@ -73,11 +73,11 @@ TEST_F(RaceTest, AFinalistThatFailsLeavesTheRaceAndTheOthersGoOn) {
       race_of({spinning(20'000), "static int calls; if (++calls > 6) abort(); return doubling_right(args);",
                "return 0;"}));
   ASSERT_TRUE(r.is_ok()) << r.message();
-  EXPECT_EQ(r->candidates[0].outcome, "ok");
+  EXPECT_EQ(r->candidates[0].outcome, Outcome::kOk);
   EXPECT_THAT(r->candidates[0].run_ns, SizeIs(4 * 3));
-  EXPECT_EQ(r->candidates[1].outcome, "crashed");
+  EXPECT_EQ(r->candidates[1].outcome, Outcome::kCrashed);
   EXPECT_THAT(r->candidates[1].message, HasSubstr("SIGABRT"));
-  EXPECT_EQ(r->candidates[2].outcome, "wrong_answer");
+  EXPECT_EQ(r->candidates[2].outcome, Outcome::kWrongAnswer);
   EXPECT_THAT(r->candidates[2].run_ns, SizeIs(0)) << "a wrong kernel has no time";
 }
 
@@ -86,7 +86,7 @@ TEST_F(RaceTest, AHangingFinalistEndsAtTheTimeLimit) {
   request.base.run_timeout_s = 1;
   const Result<RaceReply> r = runner->race(request);
   ASSERT_TRUE(r.is_ok()) << r.message();
-  EXPECT_EQ(r->candidates[0].outcome, "run_timeout");
+  EXPECT_EQ(r->candidates[0].outcome, Outcome::kRunTimeout);
 }
 
 TEST_F(RaceTest, AMissingArtifactIsTheRunnersTroubleNotTheCandidates) {
@@ -94,7 +94,7 @@ TEST_F(RaceTest, AMissingArtifactIsTheRunnersTroubleNotTheCandidates) {
   request.candidates.push_back({std::string(64, '0'), {}});
   const Result<RaceReply> r = runner->race(request);
   EXPECT_EQ(r.status().code(), StatusCode::kFailed);
-  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok") << "and the runner goes on";
+  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, Outcome::kOk) << "and the runner goes on";
 }
 
 TEST_F(RaceTest, ADisturbedTurnIsTakenAnewUntilPatienceEnds) {
@@ -165,7 +165,7 @@ struct PlayedHeats {
       const std::vector<double>& times = time_ns.at(c.digest);
       const auto n = static_cast<size_t>(processes[c.digest]++);
       RaceReply::Candidate& out = reply.candidates.emplace_back();
-      out.outcome = "ok";
+      out.outcome = Outcome::kOk;
       out.turns = 3;
       out.disturbed = disturbed_of_turns;
       out.run_ns.assign(9, times[std::min(n, times.size() - 1)]);
@@ -398,7 +398,8 @@ TEST(RunHeats, ADisputedStoredAnswerRacesOnUntilItIsCertain) {
   EXPECT_EQ(old_takes({1002}), std::pair(std::string("old"), 6)) << "no dispute";
 }
 
-// The stored answer takes 1000 ns in each process: its interval is as narrow as can be. The new one takes `fast` and `slow` in turn.
+// The stored answer takes 1000 ns in each process: its interval is as narrow as can be. The new one takes
+// `fast` and `slow` in turn.
 std::pair<std::string, int> winner_and_processes(double fast, double slow) {
   std::vector<double> in_turn;
   for (int i = 0; i < 27; ++i) in_turn.push_back(i % 2 == 0 ? fast : slow);
@@ -408,8 +409,9 @@ std::pair<std::string, int> winner_and_processes(double fast, double slow) {
   return {r.winner(), tie.heats.processes["old"]};
 }
 
-// Student's t of the differences, a fifth trimmed at either end, by hand. After six processes the old one is slower by 3.0 +- 2.1 %
-// (97.5 %): told apart; and by 3.0 +- 3.9 % (99.5 %): perhaps by less than 1 %. After nine it is by 3.0 +- 1.7 %.
+// Student's t of the differences, a fifth trimmed at either end, by hand. After six processes the old one is
+// slower by 3.0 +- 2.1 % (97.5 %): told apart; and by 3.0 +- 3.9 % (99.5 %): perhaps by less than 1 %. After
+// nine it is by 3.0 +- 1.7 %.
 TEST(RunHeats, ANarrowIntervalDoesNotDecideADisputeAfterSixProcesses) {
   EXPECT_EQ(winner_and_processes(961, 981), std::pair(std::string("new"), 9));
 }
@@ -454,7 +456,7 @@ TEST(RunHeats, WhoLeftAsGoodComesBackWhenTheWinnerOfTheTieFails) {
     for (size_t i = 0; i < request.candidates.size(); ++i)
       if (request.candidates[i].digest == "c" && tie.heats.processes["c"] > 4) {
         reply->candidates[i] = {};
-        reply->candidates[i].outcome = "crashed";
+        reply->candidates[i].outcome = Outcome::kCrashed;
       }
     return reply;
   };

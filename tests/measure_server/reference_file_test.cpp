@@ -213,8 +213,8 @@ TEST_F(ReferenceFile, ChecksumsNameTheRowWhenTheElementIsNotSampled) {
   EXPECT_THAT(r.message, StartsWith("sum of row 57 of out (from out[57, 0]) is "));
 }
 
-// Rounding to 16 bits is off by up to the tolerance of an element, evenly: sums of exact values would be off by more than theirs in
-// some of a thousand rows.
+// Rounding to 16 bits is off by up to the tolerance of an element, evenly: sums of exact values would be off
+// by more than theirs in some of a thousand rows.
 TEST_F(ReferenceFile, SumsAreOfWhatAnOutputOf16BitsStores) {
   constexpr int64_t kRows = 1024, kColumns = 1024;
   const CheckSpec spec{1e-6, 0x1p-8};

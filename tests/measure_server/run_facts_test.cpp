@@ -1,4 +1,5 @@
-// What a lease asks of the runner, and what of the runner's reply reaches a record: with the numbers of proto/record.proto.
+// What a lease asks of the runner, and what of the runner's reply reaches a record: with the numbers of
+// proto/record.proto.
 #include "measure_server/worker/run_facts.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +91,8 @@ TEST(RunRequest, AHeatMayTakeTheTimeOfAllItsFinalists) {
   EXPECT_EQ(heat_request_for(lease, 6).memory_limit_bytes, 7 << 20) << "of each process";
 }
 
-// The answers that are kept back travel with their own inputs: without them an answer that was kept is not found.
+// The answers that are kept back travel with their own inputs: without them an answer that was kept is not
+// found.
 TEST(RunRequest, EverySetOfInputsAndAnswersIsHandedOn) {
   BuildReply data;
   data.inputs = {{"a", "/a"}, {"b", "/b"}};
@@ -116,7 +118,8 @@ TEST(RunRequest, EverySetOfInputsAndAnswersIsHandedOn) {
 
 TEST(RunRequest, ARecordHasWhatTheRunnerFoundEachNumberInItsPlace) {
   RunReply reply;
-  reply.outcome = "ok", reply.message = "why", reply.isolation = "strict", reply.device_state = "1980 MHz";
+  reply.outcome = Outcome::kOk, reply.message = "why", reply.isolation = "strict",
+  reply.device_state = "1980 MHz";
   reply.run_ns = {11, 12}, reply.cpu_ns = {9, 10};
   reply.cut = true, reply.max_error = 0.5;
   reply.sentinel_before_ns = 1, reply.sentinel_after_ns = 2, reply.memory_before_ns = 3,
@@ -145,7 +148,8 @@ TEST(RunRequest, ARecordHasWhatTheRunnerFoundEachNumberInItsPlace) {
   EXPECT_EQ(record.max_error(), 0) << "no record has infinity";
 }
 
-// A neighbour makes a kernel slower by less than 2.5 times (sampling.h): only beyond that no second run is needed.
+// A neighbour makes a kernel slower by less than 2.5 times (sampling.h): only beyond that no second run is
+// needed.
 TEST(RunRequest, SlowerThanADisturbanceExplainsIsTwoAndAHalfTimesTheBest) {
   RunReply reply;
   reply.run_ns = {9'000, 2'501, 9'000};

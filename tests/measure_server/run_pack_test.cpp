@@ -12,6 +12,7 @@
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/pack_file.h"
 #include "tests/measure_server/candidate_fixture.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -117,7 +118,8 @@ class RunPack : public CandidateTest {
 };
 
 TEST_F(RunPack, TheFastestGoThroughAllRoundsAndEachBadKernelCostsOneTrial) {
-  // Each of the first two is so much faster than the next that being preempted in a sample of 0.2 ms changes no order.
+  // Each of the first two is so much faster than the next that being preempted in a sample of 0.2 ms changes
+  // no order.
   const Ended ended = run_pack(
       pack_of({right(4'000'000), cpu("for (;;) {}"), right(400), cpu("*(volatile int*)16 = 1; return 0;"),
                right(100'000), cpu("return 0;"), right(3'000'000)}));
@@ -409,14 +411,11 @@ TEST_F(RunPack, ASecondRunOnTheSameResultsIsRefusedWhileTheFirstGoesOn) {
   std::filesystem::remove(dir_ / "results.jsonl");
   ASSERT_TRUE(write_pack(pack_of({cpu("for (;;) {}")}), (dir_ / "a.pack").string()).is_ok());
   std::thread first([&] { run_pack(); });
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  bool held = false;
-  while (!held && std::chrono::steady_clock::now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const bool held = wait_until(std::chrono::seconds(10), [&] {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
         std::fopen((dir_ / "results.jsonl").c_str(), "re"), std::fclose);
-    held = file != nullptr && ::flock(::fileno(file.get()), LOCK_SH | LOCK_NB) != 0;
-  }
+    return file != nullptr && ::flock(::fileno(file.get()), LOCK_SH | LOCK_NB) != 0;
+  });
   first.join();
   EXPECT_TRUE(held);
 }

@@ -1,5 +1,5 @@
-// The runner, bench_gpu and measure_runner are copied to hosts that have nothing of ours, and start where glibc is 2.34 or
-// newer.
+// The runner, bench_gpu and measure_runner are copied to hosts that have nothing of ours, and start where
+// glibc is 2.34 or newer.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

@@ -72,7 +72,7 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
 TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   RunReply r;
   r.id = 7;
-  r.outcome = "ok";
+  r.outcome = Outcome::kOk;
   r.message = "line\nbreak and \xff bytes";
   r.run_ns = {1.25, 1e9 / 3};
   r.cpu_ns = {1, 2};
@@ -125,7 +125,7 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   RaceReply reply;
   reply.id = 3;
   RaceReply::Candidate& c = reply.candidates.emplace_back();
-  c.outcome = "ok";
+  c.outcome = Outcome::kOk;
   c.run_ns = {1, 2}, c.cpu_ns = {1, 2}, c.sentinel_ns = {100, 100}, c.memory_ns = {300, 301};
   c.other_ns = {5};
   c.turns = 4, c.discarded = 2, c.disturbed = 1, c.slices = 40, c.retaken = 12, c.pulse_ns = 1600.5;
@@ -146,7 +146,7 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
 
 TEST(RunnerProtocol, InfiniteErrorArrivesAsAVeryLargeOne) {
   RunReply r;
-  r.outcome = "wrong_answer";
+  r.outcome = Outcome::kWrongAnswer;
   r.max_error = std::numeric_limits<double>::infinity();
   const Result<RunReply> back = parse_run_reply(to_json(r));
   ASSERT_TRUE(back.is_ok()) << back.message();
@@ -235,6 +235,11 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
               HasSubstr("message to the runner: line 1, column 1: not JSON: "));
   EXPECT_THAT(parse_run_reply(to_json(RunReply{})).message(),
               HasSubstr("either an outcome or an error, found neither"));
+  std::string reply = to_json(RunReply{.outcome = Outcome::kCrashed});
+  EXPECT_EQ(parse_run_reply(reply)->outcome, Outcome::kCrashed);
+  reply.replace(reply.find("crashed"), 7, "splendid");
+  EXPECT_THAT(parse_run_reply(reply).message(),
+              HasSubstr("run reply: outcome: expected a known one, found \"splendid\""));
 }
 
 TEST(RunnerProtocol, DamagedTextNeverCrashesTheParser) {

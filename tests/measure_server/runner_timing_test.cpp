@@ -8,6 +8,8 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "tests/measure_server/candidate_fixture.h"
+#include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -24,7 +26,7 @@ class RunnerTiming : public CandidateTest {};
 
 TEST_F(RunnerTiming, GoodKernelHasSamplesAndSentinels) {
   const RunReply r = run_kernel(kGood);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_EQ(r.message, "");
   EXPECT_GE(r.run_ns.size(), 3u);
   EXPECT_LE(r.run_ns.size(), 5u);
@@ -40,13 +42,13 @@ TEST_F(RunnerTiming, GoodKernelHasSamplesAndSentinels) {
 
 TEST_F(RunnerTiming, FreshPagesOfAKernelAreCountedWhileItIsSampled) {
   const RunReply good = run_kernel(kGood);
-  ASSERT_EQ(good.outcome, "ok") << good.message;
+  ASSERT_EQ(good.outcome, Outcome::kOk) << good.message;
   // 100 pages a call, which are given back at its end.
   const RunReply fresh = run_kernel(
       "char* p = mmap(0, 100 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);"
       "for (int i = 0; i < 100; ++i) p[i * 4096] = 1;"
       "munmap(p, 100 * 4096); return doubling_right(args);");
-  ASSERT_EQ(fresh.outcome, "ok") << fresh.message;
+  ASSERT_EQ(fresh.outcome, Outcome::kOk) << fresh.message;
   const double samples = static_cast<double>(fresh.run_ns.size());
   EXPECT_GE(fresh.facts.at("page_faults"), 100 * samples);  // and those of warming up
   // The good one calls more often in the same time and touches what is there already.
@@ -58,7 +60,7 @@ TEST_F(RunnerTiming, SamplesAreFilledWithCallsAndGivenPerCall) {
   RunRequest q = request(build_kernel("usleep(500); return doubling_right(args);"));
   q.min_repeat_ms = 5;
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_THAT(r.run_ns, Each(Gt(0.5e6)));
   for (double ns : r.cpu_ns) EXPECT_LT(ns, 0.5e6) << "sleeping takes no CPU time";
 }
@@ -78,7 +80,7 @@ TEST_F(RunnerTiming, StopsEarlyWhenTheMedianIsKnown) {
   q.repeats = 200;
   q.precision = 1;
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_EQ(r.run_ns.size(), 3u);
 }
 
@@ -89,16 +91,17 @@ TEST_F(RunnerTiming, PrecisionZeroTakesAllSamples) {
   q.precision = 0;
   q.slow_above_ns = 10;
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
-  // Of samples that stayed disturbed for all its patience the runner keeps none, when there are calm ones enough.
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
+  // Of samples that stayed disturbed for all its patience the runner keeps none, when there are calm ones
+  // enough.
   if (r.retaken == 0) {
     EXPECT_EQ(r.run_ns.size(), 20u);
   }
   EXPECT_GE(r.run_ns.size(), 3u);
 }
 
-// Somebody on the same core, who runs while the kernel waits: pulses of a few microseconds beside calls of milliseconds do not
-// see him. That the core was lost does.
+// Somebody on the same core, who runs while the kernel waits: pulses of a few microseconds beside calls of
+// milliseconds do not see him. That the core was lost does.
 TEST_F(RunnerTiming, CallsThatLostTheirCoreAreTakenAnew) {
   RunRequest q =
       request(build_kernel("for (volatile int i = 0; i < 10000000; ++i); return doubling_right(args);"));
@@ -117,7 +120,7 @@ TEST_F(RunnerTiming, CallsThatLostTheirCoreAreTakenAnew) {
   const RunReply r = run(q);
   over = true;
   other.join();
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   if (used.ru_nivcsw == 0) GTEST_SKIP() << "this system does not count involuntary context switches";
   EXPECT_GT(r.retaken, 0);
   EXPECT_GT(r.slices, r.retaken);
@@ -130,7 +133,7 @@ TEST_F(RunnerTiming, ClearlySlowerCandidateIsTimedWithFewerSamples) {
   q.precision = 1e-9;
   q.slow_above_ns = 10;
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_FALSE(r.cut);
   EXPECT_GE(r.run_ns.size(), 2u);
   EXPECT_LT(r.run_ns.size(), 20u);
@@ -141,7 +144,7 @@ TEST_F(RunnerTiming, HopelessCandidateIsCutAfterOneWarmSample) {
       request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));
   q.cut_above_ns = 10;
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_TRUE(r.cut);
   ASSERT_EQ(r.run_ns.size(), 1u);
   EXPECT_GT(r.run_ns[0], q.cut_above_ns);
@@ -153,14 +156,14 @@ TEST_F(RunnerTiming, ColdFirstCallsDecideNothing) {
       build_kernel("static int calls; if (calls++ == 0) usleep(900000); return doubling_right(args);"));
   q.cut_above_ns = 800e6;
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_FALSE(r.cut);
 }
 
 TEST_F(RunnerTiming, WrongAnswerIsNotHiddenByTheCut) {
   RunRequest q = request(build_kernel("doubling_right(args); ((float*)args[1])[0] = 9; return 0;"));
   q.cut_above_ns = 1;
-  EXPECT_EQ(run(q).outcome, "wrong_answer");
+  EXPECT_EQ(run(q).outcome, Outcome::kWrongAnswer);
 }
 
 TEST_F(RunnerTiming, SlowKernelLeavesTimeForTheLastRun) {
@@ -170,16 +173,16 @@ TEST_F(RunnerTiming, SlowKernelLeavesTimeForTheLastRun) {
   q.run_timeout_s = 6;
   q.repeats = 100;
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_LT(r.run_ns.size(), 100u);
 }
 
 TEST_F(RunnerTiming, PackingRunsOnceBeforeTheFirstCall) {
   Manifest m = doubling_manifest();
-  m.args = {m.args[0], {"packed_w", "packed", DType::kFloat32, {4}, "", 16}, m.args[1]};
+  m.args = {m.args[0], {"packed_w", BufferRole::kPacked, DType::kFloat32, {4}, "", 16}, m.args[1]};
   m.pack_entry = "doubling_pack";
-  m.pack_args = {{"w", "constant", DType::kFloat32, {4}, "", 16},
-                 {"packed_w", "packed", DType::kFloat32, {4}, "", 16}};
+  m.pack_args = {{"w", BufferRole::kConstant, DType::kFloat32, {4}, "", 16},
+                 {"packed_w", BufferRole::kPacked, DType::kFloat32, {4}, "", 16}};
   m.workspace_bytes = 100;
   const std::vector<float> w = {2, 4, 8, 16};
   std::ofstream(dir_ / "w.f32", std::ios::binary).write(reinterpret_cast<const char*>(w.data()), 16);
@@ -202,7 +205,7 @@ TEST_F(RunnerTiming, PackingRunsOnceBeforeTheFirstCall) {
                                m));
   q.inputs.push_back({"w", (dir_ / "w.f32").string()});
   const RunReply r = run(q);
-  ASSERT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_EQ(r.outcome, Outcome::kOk) << r.message;
   EXPECT_GT(r.run_ns.size(), 1u) << "samples, none of them of packing: a second call of it aborts";
 }
 
@@ -222,7 +225,7 @@ TEST_F(RunnerTiming, ParallelKernelRunsOnItsThreads) {
       return seen[0] + seen[1] == 2 ? 0 : -2;
     })",
                                        m)));
-  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.outcome, Outcome::kOk) << r.message;
 }
 
 TEST_F(RunnerTiming, PinsToTheGivenCpu) {
@@ -248,10 +251,10 @@ TEST_F(RunnerTiming, MissingAndMisfittingDataAreNotTheCandidatesFault) {
 
 TEST_F(RunnerTiming, ReplacedDataFileIsReadAgain) {
   const std::string digest = build_kernel(kGood);
-  EXPECT_EQ(run(request(digest)).outcome, "ok");
+  EXPECT_EQ(run(request(digest)).outcome, Outcome::kOk);
   std::vector<double> other(kCount, 1.0);
   ASSERT_TRUE(write_reference(dir_ / "out.ref", other, {4, 8, 40}, ReferenceKind::kFull).is_ok());
-  EXPECT_EQ(run(request(digest)).outcome, "wrong_answer");
+  EXPECT_EQ(run(request(digest)).outcome, Outcome::kWrongAnswer);
 }
 
 TEST_F(RunnerTiming, ChecksumReferenceIsEnough) {
@@ -259,9 +262,9 @@ TEST_F(RunnerTiming, ChecksumReferenceIsEnough) {
   for (int64_t i = 0; i < kCount; ++i)
     answer[i] = 2.0 * (0.25f + static_cast<float>((i * 7919) % 1009) / 1009.0f);
   ASSERT_TRUE(write_reference(dir_ / "out.ref", answer, {4, 8, 40}, ReferenceKind::kChecksums).is_ok());
-  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+  EXPECT_EQ(run_kernel(kGood).outcome, Outcome::kOk);
   EXPECT_EQ(run_kernel("doubling_right(args); ((float*)args[1])[777] += 1; return 0;").outcome,
-            "wrong_answer");
+            Outcome::kWrongAnswer);
 }
 
 TEST_F(RunnerTiming, ReferenceOfAnotherShapeIsNotTheCandidatesFault) {
@@ -281,7 +284,7 @@ TEST_F(RunnerTiming, CallersQueueForTheirTurn) {
   for (size_t i = 0; i < requests.size(); ++i)
     callers.emplace_back([&, i] {
       const Result<RunReply> r = runner->run(requests[i]);
-      outcomes[i] = r.is_ok() ? r->outcome : r.message();
+      outcomes[i] = r.is_ok() ? str(*r->outcome) : r.message();
     });
   for (std::thread& t : callers) t.join();
   EXPECT_THAT(outcomes, Each(std::string("ok")));
@@ -292,7 +295,7 @@ TEST_F(RunnerTiming, CancelEndsTheRunAtOnce) {
   std::atomic<bool> ended = false;
   std::thread canceller([&] {
     while (!ended) {  // the first time the run may not have begun
-      std::this_thread::sleep_for(milliseconds(200));
+      let_pass(milliseconds(200));
       runner->cancel(q.id + 1000);  // another run: no effect
       runner->cancel(q.id);
     }
@@ -301,14 +304,14 @@ TEST_F(RunnerTiming, CancelEndsTheRunAtOnce) {
   ended = true;
   canceller.join();
   EXPECT_EQ(r.status().code(), StatusCode::kAborted) << "its own limit ends it as run_timeout";
-  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+  EXPECT_EQ(run_kernel(kGood).outcome, Outcome::kOk);
 }
 
 TEST_F(RunnerTiming, DeadRunnerIsRestartedAndTheCandidateNotBlamed) {
   const RunRequest q = request(build_kernel("for (;;) pause();"));
   const pid_t first = runner->pid();
   std::thread killer([&] {
-    std::this_thread::sleep_for(milliseconds(200));
+    EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return !children_of(first).empty(); }));
     kill(first, SIGKILL);
   });
   const Result<RunReply> r = runner->run(q);
@@ -316,7 +319,7 @@ TEST_F(RunnerTiming, DeadRunnerIsRestartedAndTheCandidateNotBlamed) {
   EXPECT_EQ(r.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(r.message(), HasSubstr("the runner died (signal 9 (SIGKILL))"));
   EXPECT_NE(runner->pid(), first);
-  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+  EXPECT_EQ(run_kernel(kGood).outcome, Outcome::kOk);
 }
 
 TEST_F(RunnerTiming, SilentRunnerIsReplacedAtTheDeadline) {
@@ -326,7 +329,7 @@ TEST_F(RunnerTiming, SilentRunnerIsReplacedAtTheDeadline) {
   const Result<RunReply> r = runner->run(q, steady_clock::now() + milliseconds(300));
   EXPECT_EQ(r.status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_NE(runner->pid(), first);
-  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+  EXPECT_EQ(run_kernel(kGood).outcome, Outcome::kOk);
 }
 
 TEST_F(RunnerTiming, ProbeTellsTheMachine) {

@@ -163,7 +163,8 @@ TEST(WarmUp, AHopelessCandidateIsNotWarmedUpToTheEnd) {
   EXPECT_EQ(steps, 2u);
 }
 
-// Its third call says that it will be cut: two steps, and the sample that is the bound. One that may not be is warmed up.
+// Its third call says that it will be cut: two steps, and the sample that is the bound. One that may not be
+// is warmed up.
 TEST(WarmUp, WhatWillBeCutIsNotWarmedUpToTheEnd) {
   const auto calls_until_known = [](double ns) {
     int taken = 0;

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 // Nine samples of 100 ns, of which so many were disturbed.
 RunReply timed(int disturbed = 0) {
   RunReply reply;
-  reply.outcome = "ok";
+  reply.outcome = Outcome::kOk;
   reply.run_ns = std::vector<double>(9, 100.0);
   reply.disturbed = disturbed;
   return reply;
@@ -38,7 +38,7 @@ TEST(TryPolicy, WhatTheRunnerAnsweredStands) {
   EXPECT_TRUE(tries.may_try());
   EXPECT_EQ(after(tries, timed()), Verdict::kStands);
   RunReply crashed;
-  crashed.outcome = "crashed";
+  crashed.outcome = Outcome::kCrashed;
   crashed.disturbed = 9;
   EXPECT_EQ(after(tries, crashed), Verdict::kStands);
   EXPECT_EQ(tries.discarded(), 0);

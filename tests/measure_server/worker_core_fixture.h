@@ -1,4 +1,5 @@
-// A worker's core on a spool of its own, with leases, records and replies as a daemon and a runner would give them.
+// A worker's core on a spool of its own, with leases, records and replies as a daemon and a runner would give
+// them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 // itself starts anew.
 #include "tests/measure_server/worker_core_fixture.h"
 #include "tests/random_seed.h"
+#include "tests/support/wait_until.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -342,7 +343,7 @@ TEST_F(WorkerCoreTest, ALeaseDeliveredToAnUnfitWorkerWaitsAndGoesBackAtTheNextLo
   EXPECT_THAT(held(), ElementsAre("a WAITING"));
   std::atomic<bool> began{false};
   std::thread builder([&] { began = core_->next_to_build().has_value(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  let_pass(std::chrono::milliseconds(50));
   EXPECT_FALSE(began) << "an unfit worker begins nothing";
   core_->set_unfit("no space left on device");
   EXPECT_THAT(held(), IsEmpty());

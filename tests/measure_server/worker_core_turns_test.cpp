@@ -1,5 +1,5 @@
-// Who builds and who runs at the same time: kernels that are timed beside builds, builders of a device's kernels,
-// builds in the place of runs, references made by many threads.
+// Who builds and who runs at the same time: kernels that are timed beside builds, builders of a device's
+// kernels, builds in the place of runs, references made by many threads.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/measure_server/worker_core_fixture.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -23,7 +24,7 @@ TEST_F(WorkerTurns, ARunThatWaitsForItsDeviceStillKeepsBuildsAway) {
   core_->wait_for_device(core_->next_to_run()->lease, true);
   std::atomic<bool> built{false};
   std::thread builder([&] { built = core_->next_to_build().has_value(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  let_pass(std::chrono::milliseconds(50));
   EXPECT_FALSE(built) << "the run may begin at any moment";
   core_->stop();
   builder.join();
@@ -47,7 +48,7 @@ class DeviceBuilds : public WorkerTurns {
       got = next_for_device();
       begun = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    let_pass(std::chrono::milliseconds(50));
     EXPECT_FALSE(begun);
     f();
     builder.join();
@@ -90,7 +91,7 @@ TEST_F(DeviceBuilds, ARunOnTheCpusWaitsForAllBuildsButOne) {
     run = core_->next_to_run();
     running = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  let_pass(std::chrono::milliseconds(50));
   EXPECT_FALSE(running);
   EXPECT_TRUE(core_->finish(lease("g1", 1, kGpu), record("g1")).is_ok());
   runner.join();
@@ -108,7 +109,7 @@ void expect_exclusive(WorkerCore& core, const std::vector<v1::Lease>& all, bool 
     while (const auto l = core.next_to_build()) {
       ++building;
       if (running > 0) ++together;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      let_pass(std::chrono::milliseconds(2));
       if (running > 0) ++together;
       --building;
       core.built(*l, {});
@@ -118,7 +119,7 @@ void expect_exclusive(WorkerCore& core, const std::vector<v1::Lease>& all, bool 
     while (const auto b = core.next_to_run()) {
       ++running;
       if (building > 0) ++together;
-      std::this_thread::sleep_for(std::chrono::milliseconds(4));
+      let_pass(std::chrono::milliseconds(4));
       if (building > 0) ++together;
       --running;
       EXPECT_TRUE(core.finish(b->lease, record(b->lease.trial_id())).is_ok());
@@ -126,8 +127,7 @@ void expect_exclusive(WorkerCore& core, const std::vector<v1::Lease>& all, bool 
     }
   });
   core.apply(leases(all));
-  for (int i = 0; i < 5'000 && done < static_cast<int>(all.size()); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  wait_until(std::chrono::seconds(30), [&] { return done == static_cast<int>(all.size()); });
   core.stop();
   builder.join();
   runner.join();
@@ -162,7 +162,7 @@ TEST_F(WorkerTurns, BuildsInsteadOfRunsNeverGoBesideARunAndYieldToWhatIsBuilt) {
   std::atomic<int> building{0}, running{0}, together{0}, done{0}, beside{0}, instead{0};
   std::thread builder([&] {
     while (const auto l = core_->next_to_build()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(6));
+      let_pass(std::chrono::milliseconds(6));
       ++beside;
       core_->built(*l, {});
     }
@@ -171,7 +171,7 @@ TEST_F(WorkerTurns, BuildsInsteadOfRunsNeverGoBesideARunAndYieldToWhatIsBuilt) {
     while (const auto l = core_->next_to_build(WorkerCore::Builds::kInsteadOfRuns)) {
       ++building;
       together += running;
-      std::this_thread::sleep_for(std::chrono::milliseconds(6));
+      let_pass(std::chrono::milliseconds(6));
       together += running;
       --building;
       ++instead;
@@ -182,7 +182,7 @@ TEST_F(WorkerTurns, BuildsInsteadOfRunsNeverGoBesideARunAndYieldToWhatIsBuilt) {
     while (const auto b = core_->next_to_run()) {
       ++running;
       together += building;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      let_pass(std::chrono::milliseconds(2));
       together += building;
       --running;
       EXPECT_TRUE(core_->finish(b->lease, record(b->lease.trial_id())).is_ok());
@@ -192,7 +192,7 @@ TEST_F(WorkerTurns, BuildsInsteadOfRunsNeverGoBesideARunAndYieldToWhatIsBuilt) {
   std::vector<v1::Lease> all;
   for (int i = 0; i < kAll; ++i) all.push_back(lease(str("t", i)));
   core_->apply(leases(all));
-  for (int i = 0; i < 5'000 && done < kAll; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  wait_until(std::chrono::seconds(30), [&] { return done == kAll; });
   core_->stop();
   builder.join();
   helper.join();
@@ -216,7 +216,7 @@ TEST_F(WorkerTurns, ALeaseRevokedWhileBuiltInsteadOfRunsStillKeepsRunsWaiting) {
   core_->apply(revocation("a"));
   std::atomic<bool> ran{false};
   std::thread runner([&] { ran = core_->next_to_run().has_value(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  let_pass(std::chrono::milliseconds(50));
   EXPECT_FALSE(ran);
   std::thread helper([&] { (void)core_->next_to_build(WorkerCore::Builds::kInsteadOfRuns); });
   runner.join();
@@ -241,7 +241,7 @@ TEST_F(WorkerTurns, NoRunOnTheCpusBeginsWhileAReferenceIsMadeByManyThreads) {
   std::atomic<bool> ran{false};
   std::thread runner([&] { ran = core_->next_to_run().has_value(); });
   core_->end_many_threads();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  let_pass(std::chrono::milliseconds(50));
   EXPECT_FALSE(ran) << "one of the two is not done";
   core_->end_many_threads();
   runner.join();

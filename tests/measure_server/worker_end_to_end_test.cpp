@@ -189,8 +189,8 @@ TEST_F(WorkerOnAGpuHost, MeasuresTheGpusTargetsBesideItsOwn) {
   EXPECT_EQ(cubin->manifest.kind, binary_kind::kCubin);
 }
 
-// Its finalists reach the device, where this driver refuses them as it refuses the trials above. What races on a
-// device are is in device_race_test.
+// Its finalists reach the device, where this driver refuses them as it refuses the trials above. What races
+// on a device are is in device_race_test.
 TEST_F(WorkerOnAGpuHost, RacesFinalistsOnTheGpu) {
   MatmulWorkload w;
   w.m = w.n = w.k = 64;

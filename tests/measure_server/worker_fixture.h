@@ -25,6 +25,7 @@
 #include "measure_server/worker/worker.h"
 #include "templates/schedule_template.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 extern char** environ;
 
@@ -256,9 +257,7 @@ class WorkerTest : public testing::Test {
   // Its wait status; killed when it does not end in `limit`.
   static int wait_for_end(pid_t pid, std::chrono::seconds limit) {
     int status = 0;
-    for (const auto until = std::chrono::steady_clock::now() + limit;
-         std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(std::chrono::milliseconds(10)))
-      if (::waitpid(pid, &status, WNOHANG) == pid) return status;
+    if (wait_until(limit, [&] { return ::waitpid(pid, &status, WNOHANG) == pid; })) return status;
     ADD_FAILURE() << "measure_server did not end in " << limit.count() << " s";
     ::kill(pid, SIGKILL);
     ::waitpid(pid, &status, 0);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/measure_server/worker_fixture.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -106,14 +107,11 @@ TEST_F(WorkerProgram, WithItsOwnerGoneItEndsAndSoDoesAllItStarted) {
   const int status = wait_for_end(worker, seconds(10));
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
   // The builder, the runner, a candidate: whoever is left.
-  bool children = true;
-  for (const auto until = std::chrono::steady_clock::now() + seconds(10);
-       children && std::chrono::steady_clock::now() < until;) {
-    const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
-    children = !(ended < 0 && errno == ECHILD);
-    if (ended == 0) std::this_thread::sleep_for(milliseconds(10));
-  }
-  EXPECT_FALSE(children) << "a process that the worker started outlives it";
+  EXPECT_TRUE(wait_until(seconds(10), [] {
+    pid_t ended = 1;
+    while (ended > 0) ended = ::waitpid(-1, nullptr, WNOHANG);
+    return ended < 0 && errno == ECHILD;
+  })) << "a process that the worker started outlives it";
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
   stop_serving();
 }
@@ -129,7 +127,7 @@ TEST_F(WorkerProgram, AnOwnerThatIsGoneBeforeItIsLookedAtIsSeen) {
 
 TEST_F(WorkerProgram, WithoutADaemonItWaitsAndLeavesWhenTold) {
   const pid_t pid = spawn();
-  std::this_thread::sleep_for(seconds(3));
+  let_pass(seconds(3));
   EXPECT_EQ(::kill(pid, 0), 0) << "it keeps trying";
   ::kill(pid, SIGTERM);
   const int status = wait_for_end(pid, seconds(30));

@@ -6,6 +6,7 @@
 
 #include "tests/measure_server/worker_fixture.h"
 #include "tests/support/process_tree.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -25,14 +26,14 @@ class WorkerSignals : public WorkerTest {
   // Those that are left when `limit` is over.
   static std::vector<std::string> left_behind(seconds limit) {
     std::vector<std::string> names;
-    for (const auto end = steady_clock::now() + limit;;) {
+    wait_until(limit, [&] {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) {
       }
       names.clear();
       for (const pid_t pid : descendants_of(::getpid())) names.push_back(str(pid, " ", name_of_process(pid)));
-      if (names.empty() || steady_clock::now() >= end) return names;
-      std::this_thread::sleep_for(milliseconds(10));
-    }
+      return names.empty();
+    });
+    return names;
   }
   // At the end of a daemon's life, also where a test failed: a worker that is left would still call it.
   struct End {
@@ -65,7 +66,7 @@ TEST_F(WorkerSignals, SigtermToAllProcessesOfAWorkerAtARandomMomentBlamesNoTrial
     serve(daemon);
     const pid_t worker = spawn({"--log-level", "warning"});
     ASSERT_TRUE(daemon.wait_for_registrations(1, seconds(60)));
-    std::this_thread::sleep_for(milliseconds(rng() % 1500));
+    let_pass(milliseconds(rng() % 1500));
     std::vector<pid_t> all = descendants_of(worker);
     EXPECT_GE(all.size(), 2u) << "a builder and a runner";
     all.push_back(worker);

@@ -1,5 +1,5 @@
-// A worker and a daemon that answers anything: through DaemonLink, whose answers the test writes, and through a
-// real channel to a server that goes and comes.
+// A worker and a daemon that answers anything: through DaemonLink, whose answers the test writes, and through
+// a real channel to a server that goes and comes.
 #include "measure_server/worker/talk.h"
 #include "measure_server/worker/worker_core.h"
 #include "tests/support/temporary_folder.h"
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "measure.grpc.pb.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -313,8 +314,7 @@ TEST_F(WorkerTalkNews, ShortPhasesTravelWithTheResultAndCostNoSync) {
       record.set_trial_id(built->lease.trial_id());
       record.set_attempt(1);
       EXPECT_TRUE(core_->finish(built->lease, record).is_ok());
-      for (int k = 0; k < 10'000 && !idle(); ++k) std::this_thread::sleep_for(milliseconds(1));
-      ASSERT_TRUE(idle()) << "the result was not taken";
+      ASSERT_TRUE(wait_until(seconds(30), idle, milliseconds(1))) << "the result was not taken";
     }
     // For each trial one that was cut short by its result, and the one with the result. A few more where this
     // machine took longer than 100 ms for a trial.
@@ -333,8 +333,7 @@ TEST_F(WorkerTalkNews, AResultEndsTheWaitAtOnce) {
       std::lock_guard lock(link.mutex);
       return std::ranges::any_of(link.requests, [](const auto& r) { return r.results_size() == 1; });
     };
-    for (int i = 0; i < 3'000 && !reported(); ++i) std::this_thread::sleep_for(milliseconds(10));
-    EXPECT_TRUE(reported());
+    EXPECT_TRUE(wait_until(seconds(30), reported));
   });
 }
 
@@ -399,11 +398,9 @@ TEST_F(WorkerChannel, TheChannelReconnectsWhenTheDaemonIsBack) {
   server_.reset();
   ASSERT_FALSE(link->register_worker({}, &reply).is_ok()) << "nobody is there";
   serve();
-  bool back = false;
-  for (const auto end = std::chrono::steady_clock::now() + seconds(30);
-       !back && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(milliseconds(50)))
-    back = link->register_worker({}, &reply).is_ok();
-  EXPECT_TRUE(back) << "the same link did not connect in 30 s";
+  EXPECT_TRUE(wait_until(
+      seconds(30), [&] { return link->register_worker({}, &reply).is_ok(); }, milliseconds(50)))
+      << "the same link did not connect in 30 s";
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ class NetworkWriter {
   std::vector<Tensor> halves(const Tensor& x);  // of the channels, by Split
   Tensor enlarged(const Tensor& x);             // twice the size, by Resize: nearest
   Tensor transposed(const Tensor& x, const std::vector<int64_t>& order);
-  // [N, C, H, W] -> [N, rest], the batch taken from the tensor itself: Shape, Gather, Unsqueeze, Concat, Reshape.
+  // [N, C, H, W] -> [N, rest], the batch taken from the tensor itself: Shape, Gather, Unsqueeze, Concat,
+  // Reshape.
   Tensor flattened(const Tensor& x);
   Tensor reshaped(const Tensor& x, const std::vector<int64_t>& shape);
   Tensor softmax(const Tensor& x);

@@ -1,6 +1,6 @@
-// Networks people run, with weights drawn from a seed: models for tests and benchmarks, since trained ones are large and
-// belong to others. Their operators are those exporters write: normalizations apart, activations as the steps they
-// consist of, shapes computed from shapes.
+// Networks people run, with weights drawn from a seed: models for tests and benchmarks, since trained ones
+// are large and belong to others. Their operators are those exporters write: normalizations apart,
+// activations as the steps they consist of, shapes computed from shapes.
 #pragma once
 
 #include <cstdint>

@@ -89,8 +89,8 @@ TEST(Convert, EveryFieldOfARecordGoesThere) {
   EXPECT_EQ(values_of(*back), values_of(record));
 }
 
-// By the names of the messages, which peers of other releases know: what goes there and back by one description would not
-// notice two fields that have changed places.
+// By the names of the messages, which peers of other releases know: what goes there and back by one
+// description would not notice two fields that have changed places.
 TEST(Convert, ARecordsFieldsStandUnderTheirNamesOnTheWire) {
   const v1::MeasureRecord m = a_message();
   EXPECT_EQ(m.trial_id(), "t7");
@@ -122,6 +122,34 @@ TEST(Convert, ARecordsFieldsStandUnderTheirNamesOnTheWire) {
   EXPECT_EQ(m.options().run_timeout_s(), 5);
   EXPECT_EQ(m.options().memory_limit_bytes(), 6);
   EXPECT_EQ(m.options().precision(), 0.25);
+}
+
+// The names of record.proto are written by hand there, so they hold those of base/outcome.cpp to account.
+TEST(Convert, OutcomesHaveTheNamesAndNumbersOfTheWire) {
+  for (int n = v1::Outcome_MIN + 1; n <= v1::Outcome_MAX; ++n) {
+    std::string name = v1::Outcome_Name(static_cast<v1::Outcome>(n));
+    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    EXPECT_EQ(outcome_from_name(name), static_cast<Outcome>(n)) << name;
+    EXPECT_EQ(outcome_name(static_cast<Outcome>(n)), name);
+  }
+}
+
+// An order to build ends as a trial can, or is not made: build.proto, Built.
+TEST(Convert, ABuildHasTheOutcomesOfATrialAndTwoOfItsOwn) {
+  for (const char* name : {"ok", "invalid_config", "build_error", "build_timeout"}) {
+    const auto outcome = build_outcome_from_name(name);
+    ASSERT_TRUE(outcome) << name;
+    EXPECT_EQ(build_outcome_name(*outcome), name);
+    EXPECT_EQ(trial_outcome(*outcome), outcome_from_name(name)) << name;
+  }
+  for (const char* name : {"unable", "other_version"}) {
+    const auto outcome = build_outcome_from_name(name);
+    ASSERT_TRUE(outcome) << name;
+    EXPECT_EQ(build_outcome_name(*outcome), name);
+    EXPECT_EQ(trial_outcome(*outcome), std::nullopt) << name;
+  }
+  for (const char* name : {"crashed", "device_lost", "fine", ""})
+    EXPECT_EQ(build_outcome_from_name(name), std::nullopt) << name;
 }
 
 TEST(Convert, EveryOutcomeAndJobStateComesBackTheSame) {

@@ -175,7 +175,8 @@ void Builder::send(const std::string& id, const std::string& bytes, v1::BuildDon
           done.mutable_built()->set_message(status.message());
           return owe(id, std::move(done));
         }
-        // The daemon is a new one, and hears with the next Sync who holds what; or the order is another's now.
+        // The daemon is a new one, and hears with the next Sync who holds what; or the order is another's
+        // now.
         if (refusals < kMostRefusals) return after(300, [=, this] { send(id, bytes, done, refusals + 1); });
         held_.erase(id);
         returned_[id] = false;

@@ -1,5 +1,5 @@
-// A builder of the simulated farm: makes what the daemon orders, two at once, sends the bytes, and owes its answers until they are
-// acknowledged. Nothing of it survives a kill.
+// A builder of the simulated farm: makes what the daemon orders, two at once, sends the bytes, and owes its
+// answers until they are acknowledged. Nothing of it survives a kill.
 #pragma once
 
 #include <cstdint>

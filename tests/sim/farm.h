@@ -1,4 +1,5 @@
-// The farm that simulate() plays, as its members see it: time, dice, the network, and what the oracle wants to know.
+// The farm that simulate() plays, as its members see it: time, dice, the network, and what the oracle wants
+// to know.
 #pragma once
 
 #include <cstdint>

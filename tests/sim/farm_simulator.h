@@ -5,9 +5,9 @@
 //   workers --Register, Sync--> [ network ] --^
 //   builders -Register, Sync, Write-'
 //
-// While faults last: daemon, workers and builders are killed and restarted, they stop for a while, messages are lost, repeated and
-// late, and the daemon's disk may have room for few artifacts only. A killed worker keeps what it has spooled: results that no reply
-// has acknowledged. Then faults end, and all jobs must.
+// While faults last: daemon, workers and builders are killed and restarted, they stop for a while, messages
+// are lost, repeated and late, and the daemon's disk may have room for few artifacts only. A killed worker
+// keeps what it has spooled: results that no reply has acknowledged. Then faults end, and all jobs must.
 //
 // The oracle is a ledger: what was acknowledged to whom. simulate() checks it against the store.
 #pragma once

@@ -1,5 +1,5 @@
-// Member: a process that dials the daemon: it registers, Syncs for ever, is killed, paused and started again. What it says and hears is
-// its kind's: worker.h, builder.h.
+// Member: a process that dials the daemon: it registers, Syncs for ever, is killed, paused and started again.
+// What it says and hears is its kind's: worker.h, builder.h.
 #pragma once
 
 #include <cstdint>

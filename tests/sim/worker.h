@@ -1,5 +1,6 @@
-// A worker of the simulated farm: holds leases, works at one at a time, and owes results until they are acknowledged. What it owes
-// survives it; what it holds does not. As a runner it fetches what builders have made of a lease before it works at it.
+// A worker of the simulated farm: holds leases, works at one at a time, and owes results until they are
+// acknowledged. What it owes survives it; what it holds does not. As a runner it fetches what builders have
+// made of a lease before it works at it.
 #pragma once
 
 #include <map>

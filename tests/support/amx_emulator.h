@@ -1,9 +1,9 @@
 // amx_emulator: machine code with AMX instructions runs in a test, whatever CPU this is.
 //
-// Where the CPU has AMX and the system allows it, nothing is changed: the hardware runs it. Elsewhere each AMX
-// instruction is illegal; a handler of SIGILL decodes it, does it on registers of its own (one set a thread)
-// as Intel's manual says, and goes on behind it. What the hardware would not do ends the process with one line:
-// a register that is not configured, shapes that do not fit, one register twice in a product.
+// Where the CPU has AMX and the system allows it, nothing is changed: the hardware runs it. Elsewhere each
+// AMX instruction is illegal; a handler of SIGILL decodes it, does it on registers of its own (one set a
+// thread) as Intel's manual says, and goes on behind it. What the hardware would not do ends the process with
+// one line: a register that is not configured, shapes that do not fit, one register twice in a product.
 //
 // Exact: bfloat16 and float16 products with fused additions in single precision, even and odd elements of the
 // groups apart, denormal results and bfloat16 inputs as zeros; bytes modulo 2^32.

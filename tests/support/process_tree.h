@@ -27,6 +27,15 @@ inline std::string command_of_process(pid_t pid) {
   return words;
 }
 
+// True if this thread of ours waits in the kernel: for a lock, a condition or input.
+inline bool is_asleep(pid_t thread) {
+  std::ifstream in("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(in, line);
+  const size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && line.size() > name_end + 2 && line[name_end + 2] == 'S';
+}
+
 // Parents by process, of all that are not dead already.
 inline std::map<pid_t, pid_t> parents_of_processes() {
   std::map<pid_t, pid_t> parents;

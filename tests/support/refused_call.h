@@ -1,5 +1,5 @@
-// What a process does where the system refuses one kind of call with an error of our choice: a file system without locks, a service
-// that is missing. In a child, by a filter of system calls (seccomp).
+// What a process does where the system refuses one kind of call with an error of our choice: a file system
+// without locks, a service that is missing. In a child, by a filter of system calls (seccomp).
 #pragma once
 
 #include <linux/filter.h>
@@ -13,7 +13,8 @@
 
 namespace tuner {
 
-// For this process, for good: `call` (SYS_flock) fails with `error` (ENOLCK). False: this kernel takes no filters.
+// For this process, for good: `call` (SYS_flock) fails with `error` (ENOLCK). False: this kernel takes no
+// filters.
 inline bool refuse_call(long call, int error) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

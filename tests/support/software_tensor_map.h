@@ -1,8 +1,10 @@
-// Tensor maps in software, after the manuals of the CUDA driver (cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col) and of PTX ("Tensors",
-// "Swizzling modes"): what the driver encodes, with the conditions that it asks for, and what a copy of a box does.
+// Tensor maps in software, after the manuals of the CUDA driver (cuTensorMapEncodeTiled,
+// cuTensorMapEncodeIm2col) and of PTX ("Tensors", "Swizzling modes"): what the driver encodes, with the
+// conditions that it asks for, and what a copy of a box does.
 //
-// Written a second time beside compiler_core/base/tensor_map.cpp and compiler_core/emulator/fetch.cpp, so that they can be held against
-// it. Includes nothing of ours: the compiler that tests start reads it, too (host_cuda_shim.h).
+// Written a second time beside compiler_core/base/tensor_map.cpp and compiler_core/emulator/fetch.cpp, so
+// that they can be held against it. Includes nothing of ours: the compiler that tests start reads it, too
+// (host_cuda_shim.h).
 #pragma once
 
 #include <stddef.h>
@@ -125,8 +127,9 @@ inline int64_t box_elements(const Map& map) {
 }
 inline int64_t box_bytes(const Map& map) { return box_elements(map) * map.element_bytes; }
 
-// Copies the box at `coordinates` (innermost first) to `shared + at`, an address of shared memory that begins at a multiple of 1024; bits of
-// the address decide where a 16-byte unit goes. False: the box does not begin where a box may, or it is of no map.
+// Copies the box at `coordinates` (innermost first) to `shared + at`, an address of shared memory that begins
+// at a multiple of 1024; bits of the address decide where a 16-byte unit goes. False: the box does not begin
+// where a box may, or it is of no map.
 inline bool copy_box(const Map& map, const int* coordinates, unsigned char* shared, size_t at) {
   if (map.magic != kMagic || map.is_im2col != 0 || at % 128 != 0) return false;
   if (map.swizzle > 0 && at % (128u << map.swizzle) != 0) return false;

@@ -1,6 +1,6 @@
-// The main function of the tests, in place of GoogleTest's. It prints one line for each skipped case, which deploy/skipped_cases.py
-// lists, and ends with exit status 77 where every case that was asked for was skipped: ctest calls that Skipped, not Passed. A case
-// that fails and then skips has failed.
+// The main function of the tests, in place of GoogleTest's. It prints one line for each skipped case, which
+// deploy/skipped_cases.py lists, and ends with exit status 77 where every case that was asked for was
+// skipped: ctest calls that Skipped, not Passed. A case that fails and then skips has failed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/wait_until.h"
+
 namespace tuner::testing {
 namespace {
 
@@ -129,7 +131,7 @@ bool TlsClient::flush() {
         read_some();
       }
     }
-    if (options_.pause.count() > 0) std::this_thread::sleep_for(options_.pause);
+    if (options_.pause.count() > 0) let_pass(options_.pause);
   }
   return !closed_;
 }

@@ -1,5 +1,5 @@
-// A raw TLS client for tests: a socket to "127.0.0.1:PORT", OpenSSL behind this header. It believes any server; what
-// it shows and how slowly it sends is up to the test.
+// A raw TLS client for tests: a socket to "127.0.0.1:PORT", OpenSSL behind this header. It believes any
+// server; what it shows and how slowly it sends is up to the test.
 //
 //   TlsClient client(address, {.certificate = pem, .key = pem});
 //   ASSERT_TRUE(client.shake_hands()) << client.fault();
@@ -31,8 +31,8 @@ class TlsClient {
 
   // True once it is done. False: the server closed, or nothing came for ten seconds.
   bool shake_hands();
-  // Encrypts and sends all of it, reading away what comes meanwhile. False: the server has closed the connection, or
-  // takes nothing for ten seconds.
+  // Encrypts and sends all of it, reading away what comes meanwhile. False: the server has closed the
+  // connection, or takes nothing for ten seconds.
   bool send(std::string_view bytes);
   // Asks for new keys `count` times at once. The same.
   bool ask_for_keys(int count);

@@ -14,8 +14,8 @@
 
 namespace tuner {
 
-// The runtime that a kernel is called with, as assembly: `runtime`, whose parallel_for runs on the caller's thread. It ends in
-// .data; the program has its `workspace`.
+// The runtime that a kernel is called with, as assembly: `runtime`, whose parallel_for runs on the caller's
+// thread. It ends in .data; the program has its `workspace`.
 inline constexpr char kAarch64Runtime[] = R"(
 serial_for:                // (pool, extent, task, closure) -> task(closure, 0, extent, thread 0)
   mov x4, x2
@@ -35,21 +35,22 @@ runtime:
 // OK when all tools are here; else what is missing.
 Status aarch64_tools();
 
-// Kernels that run one after the other in one process under qemu, which takes longer to start than most kernels run.
-// Kernels with the same arguments share them: the values are kept once. Not thread-safe.
+// Kernels that run one after the other in one process under qemu, which takes longer to start than most
+// kernels run. Kernels with the same arguments share them: the values are kept once. Not thread-safe.
 class Aarch64Batch {
  public:
   explicit Aarch64Batch(Target target) : target_(std::move(target)) {}
 
-  // Compiles the kernel. `args`: the values of each argument of `math`, of outputs ignored; they are read now. An argument
-  // that is read and written begins as `before`. `what` names the kernel in messages.
+  // Compiles the kernel. `args`: the values of each argument of `math`, of outputs ignored; they are read
+  // now. An argument that is read and written begins as `before`. `what` names the kernel in messages.
   Status add(const Program& scheduled, const Program& math, const std::vector<std::vector<double>>& args,
              const std::vector<double>& before, std::string what);
   size_t kernels() const { return kernels_.size(); }
 
-  // Packs, where a kernel packs, calls each on one thread and returns their outputs: the last argument of `math`. The CPU
-  // under qemu is the target's where qemu knows it, so that an instruction it lacks ends the process. Failed: the program
-  // cannot be linked, a kernel ends other than with 0 or writes behind its output; the message names the first one.
+  // Packs, where a kernel packs, calls each on one thread and returns their outputs: the last argument of
+  // `math`. The CPU under qemu is the target's where qemu knows it, so that an instruction it lacks ends the
+  // process. Failed: the program cannot be linked, a kernel ends other than with 0 or writes behind its
+  // output; the message names the first one.
   Result<std::vector<std::vector<double>>> run() const;
 
  private:

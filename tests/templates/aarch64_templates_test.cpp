@@ -1,6 +1,7 @@
-// Every CPU template on AArch64: random configs of random odd shapes, as machine code under qemu, equal the oracle. Of
-// each type that a template serves 12 configs are drawn, 100 in the long suite (TUNER_TEST_ROUNDS). Targets are drawn, too:
-// cores without dot products, with them, and with products of matrices.
+// Every CPU template on AArch64: random configs of random odd shapes, as machine code under qemu, equal the
+// oracle. Of each type that a template serves 12 configs are drawn, 100 in the long suite
+// (TUNER_TEST_ROUNDS). Targets are drawn, too: cores without dot products, with them, and with products of
+// matrices.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -42,7 +43,7 @@ class Draws {
       case 5:
         return rows(SoftmaxWorkload{});
       case 6:
-        return rows(LayerNormWorkload{});
+        return flag() ? rows(LayerNormWorkload{}) : rows(RmsNormWorkload{});
       case 7:
         return rows(ReduceWorkload{.reduction = one_of<RowReduction>(
                                        {RowReduction::kSum, RowReduction::kMax, RowReduction::kMean})});

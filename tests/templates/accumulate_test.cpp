@@ -1,5 +1,5 @@
-// "accumulate": every template of products adds to what out holds, in the order of the formula; interpreted, lowered
-// and as machine code of this host.
+// "accumulate": every template of products adds to what out holds, in the order of the formula; interpreted,
+// lowered and as machine code of this host.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

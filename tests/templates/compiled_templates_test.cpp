@@ -168,6 +168,7 @@ TEST(CompiledTemplates, Rows) {
       expect_code_right(TransposeWorkload{rows, columns}, threads, 4, seed++);
       expect_code_right(ElementwiseWorkload{rows, columns, true, true, true, Activation::kRelu}, threads, 3,
                         seed++);
+      expect_code_right(RmsNormWorkload{rows, columns}, threads, 3, seed++);
     }
 }
 

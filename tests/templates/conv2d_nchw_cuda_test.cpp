@@ -85,8 +85,8 @@ kernel conv2d_out(bias, out, acc.partial) grid (14, 1, 1) block (32, 4, 1)
 )");
 }
 
-// 288 weights and 100 pixels for 128 threads: nobody is left out of the first, and what is loaded for both is under way
-// before the guarded store of one.
+// 288 weights and 100 pixels for 128 threads: nobody is left out of the first, and what is loaded for both is
+// under way before the guarded store of one.
 TEST(Conv2dNchwCuda, AllThreadsLoadBothTilesBeforeTheFirstStore) {
   Conv2dWorkload w;
   w.in_channels = 2, w.in_height = w.in_width = 8, w.out_channels = 32;

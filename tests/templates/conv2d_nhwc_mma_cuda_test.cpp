@@ -1,4 +1,5 @@
-// conv2d_nhwc_mma_cuda: when it applies, what its copies are, and random configs on odd shapes, emulated, against the oracle.
+// conv2d_nhwc_mma_cuda: when it applies, what its copies are, and random configs on odd shapes, emulated,
+// against the oracle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// conv2d_rows_dot_cpu: when it applies, its loops, and random configs on odd shapes against the oracle, interpreted and
-// compiled.
+// conv2d_rows_dot_cpu: when it applies, its loops, and random configs on odd shapes against the oracle,
+// interpreted and compiled.
 #include <gmock/gmock.h>
 
 #include "templates/registry/registry.h"

@@ -1,5 +1,5 @@
-// conv2d_tile_cpu: when it applies, its loops, and random configs on odd shapes: interpreted, and compiled for AMX (on
-// the hardware or emulated) and for targets without it.
+// conv2d_tile_cpu: when it applies, its loops, and random configs on odd shapes: interpreted, and compiled
+// for AMX (on the hardware or emulated) and for targets without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -117,7 +117,8 @@ packing conv2d_pack(constant weight bfloat16[32, 32, 3, 3], packed weight.packed
 )");
 }
 
-// Weights of 9 MB and few pixels: each of the two blocks of tiles asks for half of the next panel, 32 lines a step.
+// Weights of 9 MB and few pixels: each of the two blocks of tiles asks for half of the next panel, 32 lines a
+// step.
 TEST(Conv2dTileCpu, BlocksOfPixelsAskForTheNextPanelOfLargeWeights) {
   for (const char* layout : {"NCHW", "NCHW16c"}) {
     Conv2dWorkload w = conv({DType::kInt8}, 1024, 7, 7, 1024, 3, 1, 1);
@@ -291,8 +292,8 @@ void expect_random_configs_right(bool one_tap) {
   }
 }
 
-// 200 configs of each, with all types of results: machine code with tiles, machine code without, and the plain
-// reference.
+// 200 configs of each, with all types of results: machine code with tiles, machine code without, and the
+// plain reference.
 TEST(Conv2dTileCpu, RandomConfigsOfOneTapEqualTheOracle) { expect_random_configs_right(/*one_tap=*/true); }
 TEST(Conv2dTileCpu, RandomConfigsOfWindowsEqualTheOracle) { expect_random_configs_right(/*one_tap=*/false); }
 

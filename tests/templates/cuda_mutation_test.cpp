@@ -431,8 +431,8 @@ const std::vector<Case> kCases = {
                "output stored twice", "loop too short", "dropped barrier", "dropped shared store",
                "shared read elsewhere"}},
     // Values more than 88 apart: softmax of others does not depend on the maximum that is subtracted, for exp
-    // does not overflow. Many such rows, so that every part of a row holds the maximum of one. In the others what is
-    // beyond the row adds to the sum.
+    // does not overflow. Many such rows, so that every part of a row holds the maximum of one. In the others
+    // what is beyond the row adds to the sum.
     {.name = "SoftmaxReducedByShufflesAndSharedMemory",
      .template_name = "softmax_cuda",
      .key = "v1 softmax rows=48 columns=301 dtype=float32",

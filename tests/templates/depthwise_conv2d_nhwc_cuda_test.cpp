@@ -1,4 +1,5 @@
-// depthwise_conv2d_nhwc_cuda: when it applies, and random configs on odd shapes, emulated, against the oracle.
+// depthwise_conv2d_nhwc_cuda: when it applies, and random configs on odd shapes, emulated, against the
+// oracle.
 #include <gtest/gtest.h>
 
 #include "templates/registry/registry.h"

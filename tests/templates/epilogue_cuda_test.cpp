@@ -1,4 +1,5 @@
-// Epilogues: every activation, and parts in any order, in every template of products for GPUs, emulated, against the oracle.
+// Epilogues: every activation, and parts in any order, in every template of products for GPUs, emulated,
+// against the oracle.
 #include <gtest/gtest.h>
 
 #include <iterator>

@@ -1,5 +1,5 @@
-// Epilogues: every activation, and parts in any order, in every template of products for CPUs; interpreted, lowered and
-// as machine code of this host. And how far a right answer may be off behind each activation.
+// Epilogues: every activation, and parts in any order, in every template of products for CPUs; interpreted,
+// lowered and as machine code of this host. And how far a right answer may be off behind each activation.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -51,14 +51,15 @@ Conv2dWorkload depthwise(const Types& types, int64_t channels, int64_t size,
   return w;
 }
 
-// Targets in an order that the seed says. The last of the interpreted ones has tiles, whose code needs a CPU that has them.
+// Targets in an order that the seed says. The last of the interpreted ones has tiles, whose code needs a CPU
+// that has them.
 std::vector<Target> shuffled(std::vector<Target> targets, uint32_t seed) {
   std::ranges::shuffle(targets, std::mt19937(seed));
   return targets;
 }
 
-// Random configs of every template that serves the workload, each on one of the targets where it does: interpreted, and as
-// machine code of this host. `seen`: whose.
+// Random configs of every template that serves the workload, each on one of the targets where it does:
+// interpreted, and as machine code of this host. `seen`: whose.
 void expect_all_right(const Workload& w, uint32_t seed, std::set<std::string_view>& seen) {
   std::set<std::string_view> interpreted, compiled;
   for (const Target& target : shuffled(
@@ -193,7 +194,8 @@ std::vector<double> activated_numbers(const Activation& a, const std::vector<dou
   return args.back();
 }
 
-// The slope between neighbours of a fine grid: never above what steepest() says, and nearly as much somewhere.
+// The slope between neighbours of a fine grid: never above what steepest() says, and nearly as much
+// somewhere.
 TEST(ActivationTolerance, SteepestIsTheLargestSlope) {
   constexpr double kStep = 1.0 / 512;
   std::vector<double> x;
@@ -207,8 +209,9 @@ TEST(ActivationTolerance, SteepestIsTheLargestSlope) {
   }
 }
 
-// A sum may be off by the tolerance of its terms. What an activation makes of that is right as well, though it is off by more
-// than the terms alone explain: a rule that does not ask how steep it is calls right kernels wrong.
+// A sum may be off by the tolerance of its terms. What an activation makes of that is right as well, though
+// it is off by more than the terms alone explain: a rule that does not ask how steep it is calls right
+// kernels wrong.
 TEST(ActivationTolerance, GrowsWithTheActivation) {
   const Conv2dWorkload winograd = conv({}, 32, 8, 32, 3);
   const std::pair<const AnyTemplate*, Workload> products[] = {{&matmul_cpu(), matmul({}, 1, 4, 4, 500)},

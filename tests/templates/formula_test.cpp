@@ -1,5 +1,5 @@
-// Formulas as people write them. What they are worth is told by Python itself, on formulas drawn at random; what is refused, and
-// with which words, by a table.
+// Formulas as people write them. What they are worth is told by Python itself, on formulas drawn at random;
+// what is refused, and with which words, by a table.
 #include "templates/space/formula.h"
 
 #include <gtest/gtest.h>
@@ -174,8 +174,8 @@ class Drawn {
   std::mt19937_64& rng_;
 };
 
-// What Python says of each text: its value, or "wrong". True and False are 1 and 0, and the operands that Python's `and` and `or`
-// give are 0 or 1 here.
+// What Python says of each text: its value, or "wrong". True and False are 1 and 0, and the operands that
+// Python's `and` and `or` give are 0 or 1 here.
 constexpr const char* kPython = R"(
 import ast, sys
 class Truth(ast.NodeTransformer):

@@ -26,7 +26,8 @@ inline Target gpu(const std::string& arch = "sm_90a") {
   return *target;
 }
 
-// Random inputs in [-1, 1) as float32, each a number of its type, and the answer of the oracle in double precision.
+// Random inputs in [-1, 1) as float32, each a number of its type, and the answer of the oracle in double
+// precision.
 struct GpuTaskData {
   std::vector<std::vector<float>> inputs;
   std::vector<std::vector<double>> outputs;

@@ -1,5 +1,5 @@
-// Damage to lowered kernels, kind by kind: one statement becomes another that is wrong, at one place after the
-// other. Whatever place it is, a test or check that is worth its name sees it.
+// Damage to lowered kernels, kind by kind: one statement becomes another that is wrong, at one place after
+// the other. Whatever place it is, a test or check that is worth its name sees it.
 #pragma once
 
 #include <cstdio>
@@ -60,8 +60,8 @@ inline Stmt drop_output_store(const Stmt& s) { return stores(s, MemoryScope::kGl
 inline Stmt drop_shared_store(const Stmt& s) { return stores(s, MemoryScope::kShared) ? nullptr : s; }
 inline Stmt drop_register_store(const Stmt& s) { return stores(s, MemoryScope::kRegister) ? nullptr : s; }
 
-// The loads ahead of a double buffer, the copies ahead of a pipeline: without their guard one tile too many is read, as
-// zeros, and thrown away. That is no damage.
+// The loads ahead of a double buffer, the copies ahead of a pipeline: without their guard one tile too many
+// is read, as zeros, and thrown away. That is no damage.
 // A fetch by TMA is damage: nobody waits for it, and it may come when the memory is somebody else's.
 inline bool loads_ahead(const Stmt& guard) {
   bool all = true, is_copy = false, is_fetch = false;
@@ -310,8 +310,9 @@ inline bool is_load_of(const Expr& e, MemoryScope scope) {
   return e->kind == ExprKind::kLoad && e->buffer->scope == scope;
 }
 
-// A load into registers without its zeros: what lies beside the operand is read in their place. (Those of weights, scales
-// and biases meet zeros of the other operand, or sums that nobody stores: they are there to be safe, not to be right.)
+// A load into registers without its zeros: what lies beside the operand is read in their place. (Those of
+// weights, scales and biases meet zeros of the other operand, or sums that nobody stores: they are there to
+// be safe, not to be right.)
 inline Stmt drop_zero_fill(const Stmt& s) {
   if (!stores(s, MemoryScope::kRegister) || s->value->kind != ExprKind::kSelect) return s;
   const Expr& loaded = s->value->operands[1];
@@ -330,7 +331,8 @@ inline Stmt drop_mask(const Stmt& s) {
                     binary(s->value->binary_op, s->value->operands[0], term->operands[1]));
 }
 
-// Reads each other element twice, the ones between never, along the last dimension in which that is another element.
+// Reads each other element twice, the ones between never, along the last dimension in which that is another
+// element.
 inline Expr read_elsewhere(const Expr& e) {
   std::vector<Expr> indices = e->operands;
   for (size_t d = indices.size(); d-- > 0;) {

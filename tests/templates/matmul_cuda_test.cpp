@@ -105,7 +105,8 @@ kernel matmul_pack(b, b.packed) grid (6, 1, 1) block (256, 1, 1)
 )");
 }
 
-// Half of the threads have no element of out: what they have on its way to the other half's tile is loaded all the same.
+// Half of the threads have no element of out: what they have on its way to the other half's tile is loaded
+// all the same.
 TEST(MatmulCuda, ThreadsBesideTheMatrixDoTheirPartOfADoubleBuffer) {
   MatmulWorkload w = matmul(11, 12, 20);
   w.constant = {"b"};
@@ -174,7 +175,8 @@ TEST(MatmulCuda, EveryOperandForm) {
   }
 }
 
-// Tiles of both operands, of the next step too where they are double-buffered, for each block that is wished for.
+// Tiles of both operands, of the next step too where they are double-buffered, for each block that is wished
+// for.
 TEST(MatmulCuda, EveryConfigFitsSharedMemory) {
   for (const auto& [arch, bytes] :
        {std::pair{"sm_75", 64 << 10}, {"sm_86", 99 << 10}, {"sm_90", 227 << 10}}) {

@@ -1,4 +1,5 @@
-// matmul_dp4a_cuda: when it applies, its loops, and random configs on odd shapes, emulated, against the oracle.
+// matmul_dp4a_cuda: when it applies, its loops, and random configs on odd shapes, emulated, against the
+// oracle.
 #include <gtest/gtest.h>
 
 #include "compiler_core/codegen_cuda/compile.h"

@@ -112,6 +112,16 @@ TEST(MatmulMmaCuda, BlocksSumUpWhatTheToleranceHasRoomFor) {
   EXPECT_EQ(space.at(space.default_index()).values().at("split_k"), 16);
   EXPECT_EQ(matmul_mma_cuda().supports(Workload(matmul(64, 64, 65537)), gpu()).reason,
             "needs k <= 65536, got 65537");
+  // Whatever the config, no block sums up more than 4096 terms, which was measured to be right.
+  const auto several = matmul_mma_cuda().apply(matmul(64, 64, 20000), gpu());
+  ASSERT_TRUE(several.is_ok()) << several.message();
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 300; ++i) {
+    const Config config = (*several)->space().at((*several)->space().sample(random));
+    const int64_t block = config.at("block_k"), steps = (20000 + block - 1) / block,
+                  parts = config.at("split_k");
+    EXPECT_LE((steps + parts - 1) / parts * block, 4096) << config.to_text();
+  }
   MatmulWorkload bytes = matmul(64, 64, 65536, DType::kInt8);
   bytes.transpose_b = true;
   const auto exact = matmul_mma_cuda().apply(bytes, gpu());

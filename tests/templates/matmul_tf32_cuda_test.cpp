@@ -1,4 +1,5 @@
-// matmul_tf32_cuda: when it applies, random configs on odd shapes, emulated, against the oracle, and how far its answers are.
+// matmul_tf32_cuda: when it applies, random configs on odd shapes, emulated, against the oracle, and how far
+// its answers are.
 #include <gtest/gtest.h>
 
 #include "templates/registry/registry.h"
@@ -85,7 +86,8 @@ TEST(MatmulTf32Cuda, AnswersLieWithinTheToleranceOfTheTask) {
   EXPECT_GT(worst_of_float32, 1);
 }
 
-// Sums grow in the tensor cores, which cut off: within a block there may be as many terms as leave room for what operands lose.
+// Sums grow in the tensor cores, which cut off: within a block there may be as many terms as leave room for
+// what operands lose.
 TEST(MatmulTf32Cuda, BlocksSumUpWhatTheToleranceHasRoomFor) {
   constexpr int64_t kTerms = 65536;
   for (const TensorCore& core : kTensorCores)

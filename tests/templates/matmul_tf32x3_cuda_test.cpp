@@ -1,5 +1,5 @@
-// matmul_tf32x3_cuda: when it applies; random configs on odd shapes, emulated, against the oracle; long sums, and sums of tensor cores
-// that cut off, within the tolerance of float32.
+// matmul_tf32x3_cuda: when it applies; random configs on odd shapes, emulated, against the oracle; long sums,
+// and sums of tensor cores that cut off, within the tolerance of float32.
 #include <gtest/gtest.h>
 
 #include "compiler_core/codegen_cuda/cuda.h"
@@ -92,8 +92,8 @@ TEST(MatmulTf32x3Cuda, LongSumsAreWithinTheToleranceOfFloat32) {
     expect_gpu_configs_right(matmul_tf32x3_cuda(), matmul(33, 40, k), gpu(), 1, 1);
 }
 
-// The text of mma.tf32x3 (ir/intrinsics/mma.cpp) for one sum: 16 terms from zero, small products first, then an addition that rounds.
-// `in_core`: on top of the sum instead.
+// The text of mma.tf32x3 (ir/intrinsics/mma.cpp) for one sum: 16 terms from zero, small products first, then
+// an addition that rounds. `in_core`: on top of the sum instead.
 float product(const TensorCore& core, const std::vector<float>& a, const std::vector<float>& b,
               bool in_core) {
   float c = 0;
@@ -157,10 +157,10 @@ TEST(MatmulTf32x3Cuda, LargeSpaceForALargeShape) {
   EXPECT_GE((*instance)->space().size(), 10'000u);
 }
 
-// The loop of the default of a large product, every way round. An HMMA of tf32 keeps tensor cores busy for 8 clocks on sm_80, for 4
-// and more on sm_90a: with a quarter of the instructions they have most to do.
-// Four schedulers have warps of their own wherever there is work for those of all multiprocessors; smaller outputs may
-// have more blocks in place of that.
+// The loop of the default of a large product, every way round. An HMMA of tf32 keeps tensor cores busy for 8
+// clocks on sm_80, for 4 and more on sm_90a: with a quarter of the instructions they have most to do.
+// Four schedulers have warps of their own wherever there is work for those of all multiprocessors; smaller
+// outputs may have more blocks in place of that.
 TEST(MatmulTf32x3Cuda, WarpsComeInFoursForManyElements) {
   const auto others = [](int64_t n) {
     const Workload w = MatmulWorkload{.m = n, .n = n, .k = 512};

@@ -1,5 +1,5 @@
-// matmul_tile_cpu: when it applies, its loops, and random configs on odd shapes: interpreted, and compiled for
-// AMX (on the hardware or emulated) and for targets without it.
+// matmul_tile_cpu: when it applies, its loops, and random configs on odd shapes: interpreted, and compiled
+// for AMX (on the hardware or emulated) and for targets without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -224,8 +224,8 @@ MatmulWorkload drawn(std::mt19937_64& random, DType dtype) {
   return w;
 }
 
-// 200 configs of each type, with all types of results: machine code with tiles, machine code without, and the plain
-// reference.
+// 200 configs of each type, with all types of results: machine code with tiles, machine code without, and the
+// plain reference.
 TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
   const std::string how = testing::run_amx_kernels_here();
   if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";

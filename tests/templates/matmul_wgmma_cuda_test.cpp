@@ -1,4 +1,5 @@
-// matmul_wgmma_cuda: when it applies, random configs on odd shapes, emulated, against the oracle, and what NVRTC makes of the default.
+// matmul_wgmma_cuda: when it applies, random configs on odd shapes, emulated, against the oracle, and what
+// NVRTC makes of the default.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +74,8 @@ TEST(MatmulWgmmaCuda, RandomConfigsOnOddShapes) {
   }
 }
 
-// Rows of whole 16 bytes, so that TMA may copy, and tails in all dimensions: those of 3000 in blocks of 64, 128 and 256.
+// Rows of whole 16 bytes, so that TMA may copy, and tails in all dimensions: those of 3000 in blocks of 64,
+// 128 and 256.
 TEST(MatmulWgmmaCuda, RandomConfigsWithTails) {
   for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
     MatmulWorkload w = matmul(37, 60, 168, dtype);
@@ -126,7 +128,8 @@ TEST(MatmulWgmmaCuda, BlocksSumUpWhatTheToleranceHasRoomFor) {
   EXPECT_EQ(kernels(4096, 4096, 14336), 2u);
 }
 
-// What the emulator finds in the kernel of a config whose products go on, with its waits for earlier ones changed.
+// What the emulator finds in the kernel of a config whose products go on, with its waits for earlier ones
+// changed.
 std::string found_with(const std::function<Stmt(const Stmt&)>& change) {
   const MatmulWorkload w = matmul(60, 60, 300);
   const auto instance = matmul_wgmma_cuda().apply(w, gpu());
@@ -168,7 +171,8 @@ TEST(MatmulWgmmaCuda, ProductsAreWaitedForBeforeTheirOperandsChange) {
               HasSubstr("products not started"));
 }
 
-// While products of a step run on, threads already copy: not to the stage that is read, so two are too few. TMA waits.
+// While products of a step run on, threads already copy: not to the stage that is read, so two are too few.
+// TMA waits.
 TEST(MatmulWgmmaCuda, ProductsThatGoOnNeedAStageMore) {
   const auto instance = matmul_wgmma_cuda().apply(matmul(1024, 1024, 2048), gpu());
   ASSERT_TRUE(instance.is_ok()) << instance.message();
@@ -191,8 +195,8 @@ TEST(MatmulWgmmaCuda, SchedulesReplayFromTheirText) {
   expect_gpu_schedules_replay(matmul_wgmma_cuda(), w, gpu(), 6, 1);
 }
 
-// Of valid configs at least 95 % compile with nothing in local memory and products that stay under way; those that fetch hold no copies by
-// threads, and their loops are short.
+// Of valid configs at least 95 % compile with nothing in local memory and products that stay under way; those
+// that fetch hold no copies by threads, and their loops are short.
 TEST(MatmulWgmmaCuda, ConfigsCompileWithoutLosses) {
   if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
   const RandomSeed seed(5);
@@ -245,7 +249,8 @@ TEST(MatmulWgmmaCuda, ConfigsCompileWithoutLosses) {
   EXPECT_GT(fetching, 3);
 }
 
-// The loop holds products of warpgroups and nothing is kept in local memory; a compiler that lets them wait for each other is refused.
+// The loop holds products of warpgroups and nothing is kept in local memory; a compiler that lets them wait
+// for each other is refused.
 TEST(MatmulWgmmaCuda, TheDefaultKeepsItsSumsInRegisters) {
   if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
   const auto instance = matmul_wgmma_cuda().apply(matmul(4096, 4096, 4096), gpu());

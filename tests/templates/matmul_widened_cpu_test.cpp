@@ -1,5 +1,5 @@
-// matmul_cpu of float16 and bfloat16, in float32 vectors: loops, and random configs on odd shapes, interpreted and
-// compiled; which template is the default.
+// matmul_cpu of float16 and bfloat16, in float32 vectors: loops, and random configs on odd shapes,
+// interpreted and compiled; which template is the default.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,8 @@ TEST(MatmulWidenedCpu, EveryOperandForm) {
                          static_cast<uint32_t>(form));
 }
 
-// bfloat16 has more than one unit: all of them are searched, and the default is the one that the CPU is built for.
+// bfloat16 has more than one unit: all of them are searched, and the default is the one that the CPU is built
+// for.
 TEST(MatmulWidenedCpu, DefaultIsTheCpusOwnUnit) {
   const auto order = [](DType dtype, const char* target) {
     std::string names;

@@ -1,6 +1,6 @@
-// A NaN in an input is one in every result that it reaches, through every activation, maximum and minimum: every template,
-// alone and fused, as machine code of several CPUs and as emulated GPU kernels. Which results it reaches follows from the
-// operator's definition.
+// A NaN in an input is one in every result that it reaches, through every activation, maximum and minimum:
+// every template, alone and fused, as machine code of several CPUs and as emulated GPU kernels. Which results
+// it reaches follows from the operator's definition.
 #include <gtest/gtest.h>
 
 #include "compiler_core/graph/fragment.h"
@@ -17,8 +17,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr Activation kActivations[] = {Activation::kRelu, Activation::clip(-0.25F, 0.5F),
                                        Activation::leaky(0.1F), Activation::kHardSwish, Activation::kSilu};
 
-// A workload, the place of the NaN in its first input, and which results are NaN. A template that transforms tiles may
-// spread it further.
+// A workload, the place of the NaN in its first input, and which results are NaN. A template that transforms
+// tiles may spread it further.
 struct Case {
   Workload w;
   size_t place;

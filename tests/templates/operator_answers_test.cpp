@@ -56,6 +56,7 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
           depthwise,
           SoftmaxWorkload{rows, columns},
           LayerNormWorkload{rows, columns},
+          RmsNormWorkload{rows, columns},
           ReduceWorkload{rows, columns, RowReduction::kSum},
           ReduceWorkload{rows, columns, RowReduction::kMax},
           ReduceWorkload{rows, columns, RowReduction::kMin},
@@ -186,8 +187,9 @@ TEST(Requantisation, ReferenceRoundsAsKernelsDo) {
   EXPECT_EQ(args.back(), expected);
 }
 
-// A residual of 8 bits, the formula written out: both products rounded, then added. Sums beside ties, where a product
-// fused with the addition would give another integer; all residuals; zero points and scales of both signs.
+// A residual of 8 bits, the formula written out: both products rounded, then added. Sums beside ties, where a
+// product fused with the addition would give another integer; all residuals; zero points and scales of both
+// signs.
 TEST(Requantisation, AResidualHasItsOwnScaleAndZeroPoint) {
   MatmulWorkload w;
   w.m = 1, w.n = 8192, w.k = 1;

@@ -123,6 +123,7 @@ std::vector<Workload> portable_workloads() {
   };
   rows(SoftmaxWorkload{});
   rows(LayerNormWorkload{});
+  rows(RmsNormWorkload{});
   rows(TransposeWorkload{});
   rows(ReduceWorkload{});
   rows(ReduceWorkload{.reduction = RowReduction::kMax});

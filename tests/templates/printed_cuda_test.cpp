@@ -235,8 +235,9 @@ TEST(PrintedCuda, TextOfTemplatesRunsRight) {
   }
 }
 
-// Products by wgmma whose tiles come by TMA, of odd shapes: two minds that share neither the boxes (a map read by the emulator, the bytes
-// that a driver encodes), nor barriers, nor descriptors. Of numbers whose sums are exact the bits must be the same.
+// Products by wgmma whose tiles come by TMA, of odd shapes: two minds that share neither the boxes (a map
+// read by the emulator, the bytes that a driver encodes), nor barriers, nor descriptors. Of numbers whose
+// sums are exact the bits must be the same.
 TEST(PrintedCuda, FetchedProductsHaveTheBitsOfTheEmulator) {
   std::vector<Workload> workloads;
   const auto add = [&](int64_t m, int64_t n, int64_t k, int form, DType dtype) {

@@ -1,5 +1,5 @@
-// program_cpu: fragments of every kind, with odd shapes, and random ones. Every config computes what the math says, in the
-// interpreter and as machine code.
+// program_cpu: fragments of every kind, with odd shapes, and random ones. Every config computes what the math
+// says, in the interpreter and as machine code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -15,7 +15,8 @@ inline constexpr Activation kActivations[] = {
     Activation::kSilu,       Activation::kHardSwish, Activation::kTanh,
     Activation::kGelu,       Activation::kGeluTanh};
 
-// Gives the product this activation, and parts beside it, in an order of their own. `in_place`: a residual may lie on out.
+// Gives the product this activation, and parts beside it, in an order of their own. `in_place`: a residual
+// may lie on out.
 template <class Product>
 void draw_epilogue(Product& w, const Activation& activation, bool in_place, std::mt19937_64& random) {
   const auto flag = [&] { return random() % 2 == 0; };

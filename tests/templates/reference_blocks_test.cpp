@@ -1,5 +1,5 @@
-// The reference answer in blocks: each element has the bits that one row at a time gives it, whatever the blocks, their
-// remainders and the threads; and these are the values of the oracle.
+// The reference answer in blocks: each element has the bits that one row at a time gives it, whatever the
+// blocks, their remainders and the threads; and these are the values of the oracle.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -185,7 +185,8 @@ Program matmul(int64_t m, int64_t n, int64_t k) {
   return Workload(w).compute();
 }
 
-// What callers get, by the blocks of this host: remainders of rows, lanes and depth, and more threads than CPUs.
+// What callers get, by the blocks of this host: remainders of rows, lanes and depth, and more threads than
+// CPUs.
 TEST(ReferenceBlocks, AnswersDoNotDependOnTheNumberOfThreads) {
   const Program math = matmul(203, 77, 300);
   Random random(3);

@@ -61,7 +61,8 @@ std::vector<std::string> names_for(const Workload& w, const std::string& target)
   return names;
 }
 
-// matmul_cpu stands first in the list; where there are dot products of bfloat16 it widens numbers for nothing.
+// matmul_cpu stands first in the list; where there are dot products of bfloat16 it widens numbers for
+// nothing.
 TEST(Registry, WhoServesAsSecondComesLast) {
   MatmulWorkload w{.m = 64, .n = 64, .k = 64, .dtype = DType::kBFloat16};
   EXPECT_EQ(names_for(w, "llvm -mcpu=znver4"), (std::vector<std::string>{"matmul_dot_cpu", "matmul_cpu"}));
@@ -408,7 +409,8 @@ int8 constant b: matmul_mma_cuda matmul_dp4a_cuda
 )");
 }
 
-// How far the last window's last tap lies beyond the image: 10 + 2 - 2 of rows 0 to 8, 6 + 4 - 2 of columns, or 8 + 4 - 2.
+// How far the last window's last tap lies beyond the image: 10 + 2 - 2 of rows 0 to 8, 6 + 4 - 2 of columns,
+// or 8 + 4 - 2.
 TEST(Conv2dCpuTile, RowsAndColumnsHaveBordersOfTheirOwn) {
   Conv2dWorkload w{
       .in_height = 9, .in_width = 9, .kernel_height = 3, .kernel_width = 3, .padding = {2, 2, 2, 2}};

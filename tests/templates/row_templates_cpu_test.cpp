@@ -21,6 +21,10 @@ const Case kCases[] = {
      [](int64_t r, int64_t c) -> Workload {
        return LayerNormWorkload{r, c};
      }},
+    {rms_norm_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return RmsNormWorkload{r, c};
+     }},
     {reduce_cpu,
      [](int64_t r, int64_t c) -> Workload {
        return ReduceWorkload{r, c, RowReduction::kMean};
@@ -126,6 +130,32 @@ kernel softmax(input x float32[6, 100], output out float32[6, 100])
         vectorized j.inner in 0..32
           if j.outer*32 + j.inner < 100
             out[i.outer*2 + i.inner, j.outer*32 + j.inner] = exps[i.inner, j.outer*32 + j.inner] * row_scale[i.inner]
+)");
+}
+TEST(RowTemplatesCpu, RmsNormLoops) {
+  EXPECT_EQ(loops_of(rms_norm_cpu(), RmsNormWorkload{4, 64}, "vectors=2 rows=2"), R"(
+kernel rms_norm(input x float32[4, 64], input gamma float32[64], output out float32[4, 64])
+  parallel i.outer in 0..2
+    allocate inverse_root float32[2] register
+    allocate squares float32[2] register
+    for i in 0..2
+      allocate squares.partial float32[32, 1] register
+      squares[i] = 0
+      for i.init in 0..1
+        vectorized j.inner.init in 0..32
+          squares.partial[j.inner.init, 0] = 0
+      reduce j.outer in 0..2
+        for i_1 in 0..1
+          vectorized j.inner in 0..32
+            squares.partial[j.inner, 0] += x[i.outer*2 + i, j.outer*32 + j.inner] * x[i.outer*2 + i, j.outer*32 + j.inner]
+      vectorized reduce j.inner in 0..32
+        squares[i] += squares.partial[j.inner, 0]
+    for i in 0..2
+      inverse_root[i] = 1 / sqrt(squares[i] / 64 + 1e-05)
+    for i.inner in 0..2
+      for j.outer in 0..2
+        vectorized j.inner in 0..32
+          out[i.outer*2 + i.inner, j.outer*32 + j.inner] = x[i.outer*2 + i.inner, j.outer*32 + j.inner] * inverse_root[i.inner] * gamma[j.outer*32 + j.inner]
 )");
 }
 TEST(RowTemplatesCpu, ReduceLoops) {

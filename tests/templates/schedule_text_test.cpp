@@ -79,11 +79,12 @@ std::vector<Workload> workloads() {
   pool.stride = {2, 2};
   pool.padding = {1, 1, 1, 1};
   out.push_back(pool);
-  for (const Workload& w : {Workload(SoftmaxWorkload{24, 100}), Workload(LayerNormWorkload{24, 96}),
-                            Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
-                            Workload(TransposeWorkload{32, 48}), Workload(ElementwiseWorkload{24, 64}),
-                            *program_from_text("in=float32[2,24,20],float32[24,1] Mul(0,1) Tanh(2)"),
-                            *program_from_text("in=float32[24,3,20] ReduceMean(0,int64[1](1)){keepdims=0}")})
+  for (const Workload& w :
+       {Workload(SoftmaxWorkload{24, 100}), Workload(LayerNormWorkload{24, 96}),
+        Workload(RmsNormWorkload{24, 96}), Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
+        Workload(TransposeWorkload{32, 48}), Workload(ElementwiseWorkload{24, 64}),
+        *program_from_text("in=float32[2,24,20],float32[24,1] Mul(0,1) Tanh(2)"),
+        *program_from_text("in=float32[24,3,20] ReduceMean(0,int64[1](1)){keepdims=0}")})
     out.push_back(w);
   return out;
 }
@@ -121,8 +122,8 @@ TEST(ScheduleText, ReplaysToTheSameProgramForEveryTemplate) {
         << t->name() << " serves none of these workloads; add one";
 }
 
-// What is tried before any tuning, and how much there is to try. A line that changes is a change that users meet: their untuned kernels,
-// the records of which the version says what they mean.
+// What is tried before any tuning, and how much there is to try. A line that changes is a change that users
+// meet: their untuned kernels, the records of which the version says what they mean.
 TEST(ScheduleText, EveryTemplateBeginsWithTheConfigWrittenDown) {
   std::string found = "\n";
   for (const AnyTemplate* t : all_templates()) {
@@ -164,6 +165,7 @@ pool2d rows cpu, version 1, of 5: tile_oh=4 tile_ow=8
 pool2d cpu, version 2, of 8: tile_oh=4 tile_ow=8 unroll_kw=yes vectors=1
 softmax cpu, version 2, of 16: in_registers=no prefetch_rows=no rows=4 vectors=4
 layer norm cpu, version 1, of 16: rows=4 vectors=4
+rms norm cpu, version 1, of 16: rows=4 vectors=4
 reduce cpu, version 2, of 16: ahead=0 blocks=1 rows=1 vectors=8
 transpose cpu, version 1, of 36: block_columns=4 block_rows=4 order=along_out order_in_block=along_out
 elementwise cpu, version 1, of 4: vectors=4

@@ -1,4 +1,5 @@
-// Kernels as job files describe them: what is read, what is refused and in which words, what travels, and what a digest tells apart.
+// Kernels as job files describe them: what is read, what is refused and in which words, what travels, and
+// what a digest tells apart.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,8 +89,8 @@ TEST(SourceKernel, AnEntryIsReadAsItsKeysSay) {
   ConfigSpace space;
   ASSERT_TRUE(k.declare(space).is_ok());
   ASSERT_TRUE(space.seal().is_ok());
-  // Counted by hand: TILE * UNROLL <= 16 leaves (2: 1 2 4 8) (4: 1 2 4) (8: 1 2), 9 pairs. `columns` asks that TILE divides BLOCK,
-  // which 2, 4 and 8 all do. Four BLOCKs, two ORDERs, two SCALEs.
+  // Counted by hand: TILE * UNROLL <= 16 leaves (2: 1 2 4 8) (4: 1 2 4) (8: 1 2), 9 pairs. `columns` asks
+  // that TILE divides BLOCK, which 2, 4 and 8 all do. Four BLOCKs, two ORDERs, two SCALEs.
   EXPECT_EQ(space.size(), 9u * 4 * 2 * 2);
   const Config first = space.at(space.default_index());
   EXPECT_EQ(space.describe(first), "BLOCK=8 ORDER=rows SCALE=0.5 TILE=8 UNROLL=2");

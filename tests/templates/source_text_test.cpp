@@ -1,5 +1,5 @@
-// What of a C or C++ text counts. The independent witness is the C++ compiler's preprocessor: texts that differ in white space and
-// comments alone give the same tokens.
+// What of a C or C++ text counts. The independent witness is the C++ compiler's preprocessor: texts that
+// differ in white space and comments alone give the same tokens.
 #include "templates/source_kernel/source_text.h"
 
 #include <gtest/gtest.h>

@@ -51,8 +51,8 @@ inline std::vector<std::vector<double>> oracle_arguments(const Program& math, ui
   return args;
 }
 
-// The scheduled Program computes what the math says, read and written in bounds, in double precision. `before`: what
-// the last argument holds before, where it is inout.
+// The scheduled Program computes what the math says, read and written in bounds, in double precision.
+// `before`: what the last argument holds before, where it is inout.
 inline void expect_same_answer(const Program& scheduled, const std::vector<std::vector<double>>& expected,
                                const std::vector<double>& before = {}) {
   std::vector<std::vector<double>> args = expected;

@@ -1,4 +1,5 @@
-// A model of tensor cores, worse than what is published of any: how they round decides how far right answers may be.
+// A model of tensor cores, worse than what is published of any: how they round decides how far right answers
+// may be.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 
 namespace tuner {
 
-// Products and sum are aligned to the largest of them, and what lies below 24 + `spare` bits of that is cut off, towards zero, as is
-// what does not fit the result. `width` products at once.
+// Products and sum are aligned to the largest of them, and what lies below 24 + `spare` bits of that is cut
+// off, towards zero, as is what does not fit the result. `width` products at once.
 struct TensorCore {
   size_t width;
   int spare;
@@ -36,7 +37,8 @@ struct TensorCore {
   // What it takes of a number: all of one of 16 bits.
   static float high(float x) { return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffffe000u); }
 };
-// The worst of `samples` sums of k products, all of it in the tensor cores, in tolerances. `draw(rng)`: a number in [-1, 1).
+// The worst of `samples` sums of k products, all of it in the tensor cores, in tolerances. `draw(rng)`: a
+// number in [-1, 1).
 template <class Draw>
 double worst_sum(const TensorCore& core, const Tolerance& tolerance, int64_t k, int samples, uint64_t seed,
                  Draw draw) {

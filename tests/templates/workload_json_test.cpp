@@ -29,6 +29,7 @@ const std::string kTexts[] = {
     R"({"op":"elementwise","rows":2,"columns":99,"activation":"hard_swish"})",
     R"({"op":"softmax","rows":4096,"columns":1000})",
     R"({"op":"layer_norm","rows":12,"columns":768,"epsilon":1e-06})",
+    R"({"op":"rms_norm","rows":12,"columns":768,"epsilon":1e-06})",
     R"({"op":"reduce","rows":5,"columns":77,"reduction":"mean"})",
     R"({"op":"transpose","rows":31,"columns":17})",
     R"({"op":"elementwise","rows":2,"columns":99,"scale":true,"bias":true,"residual":true,"activation":"relu"})",

@@ -255,8 +255,8 @@ TEST(WorkloadKey, EveryEpilogueReadsBack) {
     for (const EpiloguePart part : epilogue_parts(w)) order += epilogue_part_name(part).substr(0, 1);
     orders.insert(order);
   }
-  // Of the 24 orders of four parts, 6 name a residual and a bias beside each other the other way round; of three parts with
-  // both, 2 of 6.
+  // Of the 24 orders of four parts, 6 name a residual and a bias beside each other the other way round; of
+  // three parts with both, 2 of 6.
   EXPECT_EQ(std::ranges::count(orders, 4U, &std::string::size), 18);
 }
 
@@ -612,8 +612,9 @@ TEST(Workload, MathHasArgumentsInFileOrder) {
             "x:input scale:input bias:input residual:input out:output ");
 }
 
-// Eight standard deviations of the errors, worked out by hand from the text of tolerance.cpp: of n products of numbers from
-// [-1, 1) 8 * 2^-24 * n / (3 sqrt 2); of long sums no more than 1e-5 of the largest, or 0.42 of that.
+// Eight standard deviations of the errors, worked out by hand from the text of tolerance.cpp: of n products
+// of numbers from [-1, 1) 8 * 2^-24 * n / (3 sqrt 2); of long sums no more than 1e-5 of the largest, or 0.42
+// of that.
 TEST(Tolerance, IsEightDeviationsByHand) {
   const auto near = [](const Workload& w, double absolute, double relative) {
     const Tolerance t = tolerance_of(w);

@@ -1,4 +1,5 @@
-// A daemon with an identity: a real server on TLS, on plain loopback and on a Unix socket, and clients of every kind.
+// A daemon with an identity: a real server on TLS, on plain loopback and on a Unix socket, and clients of
+// every kind.
 #pragma once
 
 #include <grpcpp/generic/generic_stub.h>

@@ -1,6 +1,6 @@
-// ONNX's own test data (Debian's libonnx-testdata): a model of mostly one operator each, with inputs and answers. What the
-// tests share that run it: sets of tensors from files, how a model is read with them, what is close, and the walk over all.
-// TUNER_ONNX_TEST=add takes only models with this in their names.
+// ONNX's own test data (Debian's libonnx-testdata): a model of mostly one operator each, with inputs and
+// answers. What the tests share that run it: sets of tensors from files, how a model is read with them, what
+// is close, and the walk over all. TUNER_ONNX_TEST=add takes only models with this in their names.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -61,8 +61,9 @@ inline bool asks_for_constant(const std::string& refusal) {
   return refusal.find("expected a constant") != std::string::npos;
 }
 
-// Returns what `read` makes of the model's options. Integers and scales that shapes depend on come as inputs here, where models
-// have constants: a model that asks for a constant is read again with all inputs but the first as constants, then with all.
+// Returns what `read` makes of the model's options. Integers and scales that shapes depend on come as inputs
+// here, where models have constants: a model that asks for a constant is read again with all inputs but the
+// first as constants, then with all.
 template <class Read>
 auto read_with(const OnnxData& data, const Read& read) {
   const auto with_constants_from = [&](size_t first) {
@@ -113,7 +114,8 @@ struct OnnxOutcome {
 // Runs the model of this file on one set of data.
 using OnnxTrial = std::function<OnnxOutcome(const std::filesystem::path& model, const OnnxData& data)>;
 
-// Why a model is refused whose data are no tensors: they may be sequences, of which the model tells what they are.
+// Why a model is refused whose data are no tensors: they may be sequences, of which the model tells what they
+// are.
 inline std::string refusal_without_data(const std::filesystem::path& model, const std::string& of_data) {
   const auto bytes = read_whole(model.string());
   if (!bytes) return bytes.message();
@@ -140,8 +142,9 @@ inline std::string kind_of(const std::string& refused) {
   return std::regex_replace(kind, kNumber, "N");
 }
 
-// Tries the models in the order of their names, and prints the refusals, each and by kind. Expects that no model is wrong, that
-// reasons of refusals are one line, and that as many models are right as of the data of ONNX 1.12.
+// Tries the models in the order of their names, and prints the refusals, each and by kind. Expects that no
+// model is wrong, that reasons of refusals are one line, and that as many models are right as of the data of
+// ONNX 1.12.
 inline void try_onnx_data(const std::filesystem::path& root, const OnnxTrial& trial) {
   constexpr size_t kRight = 658;
   const char* only = std::getenv("TUNER_ONNX_TEST");

@@ -1,4 +1,5 @@
-// Holds a memory plan against the graph, without the planner's lifetimes: memory remembers which step wrote each block last.
+// Holds a memory plan against the graph, without the planner's lifetimes: memory remembers which step wrote
+// each block last.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +13,16 @@
 
 namespace tuner::testing {
 
-// Blocks of the arena and of the outputs while the steps run. A block is kArenaAlignment bytes, or what is left of a value.
+// Blocks of the arena and of the outputs while the steps run. A block is kArenaAlignment bytes, or what is
+// left of a value.
 class PlanCheck {
  public:
   PlanCheck(const ModelSteps& model, const MemoryPlan& plan) : model_(model), plan_(plan) {
     for (const ModelStep& step : model.steps) written_.push_back(step.writes);
   }
 
-  // The first fault: bytes behind the end, a step that writes over what it reads or where nobody may write, a value that is
-  // read, or returned, and is not there any more. Empty: none.
+  // The first fault: bytes behind the end, a step that writes over what it reads or where nobody may write, a
+  // value that is read, or returned, and is not there any more. Empty: none.
   std::string fault() {
     for (size_t s = 0; s < model_.steps.size(); ++s) {
       const ModelStep& step = model_.steps[s];
@@ -53,8 +55,8 @@ class PlanCheck {
   std::string name(ValueId v) const { return model_.graph[v].name; }
   int64_t bytes(ValueId v) const { return model_.graph[v].type.bytes(); }
 
-  // What stands in a value, as the graph says: its own bytes where a step writes it; those of its source, or of the parts
-  // that a Concat joins.
+  // What stands in a value, as the graph says: its own bytes where a step writes it; those of its source, or
+  // of the parts that a Concat joins.
   std::vector<Block> content(ValueId v) const {
     std::vector<Block> out;
     if (std::ranges::count(written_, v) > 0) {

@@ -20,6 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/wait_until.h"
+
 extern char** environ;
 
 namespace tuner::testing {
@@ -33,12 +35,7 @@ inline std::string read_text(const std::string& path) {
 
 // Asks until it is so or the time is over.
 inline bool eventually(std::chrono::seconds limit, const std::function<bool()>& so) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!so()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
+  return wait_until(limit, so, std::chrono::milliseconds(20));
 }
 
 // One program, in its own process group; stdout and stderr go to files. Killed with its descendants when

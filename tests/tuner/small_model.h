@@ -1,5 +1,5 @@
-// A small network as a compiled model in a folder: three convolutions, of which two are the same with the same weights, and a
-// product; two outputs.
+// A small network as a compiled model in a folder: three convolutions, of which two are the same with the
+// same weights, and a product; two outputs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ using Numbers = std::vector<double>;
 
 class SmallModel {
  public:
-  // x float32[1, 3, 10, 12] -> y float32[1, 10], features float32[1, 8, 10, 12]. Models of other seeds have other weights.
+  // x float32[1, 3, 10, 12] -> y float32[1, 10], features float32[1, 8, 10, 12]. Models of other seeds have
+  // other weights.
   explicit SmallModel(uint32_t seed = first_seed(1)) : random_(seed), builder_("small", model_evaluator()) {
     using graph::ValueId;
     const ValueId x = builder_.input("x", {DType::kFloat32, {1, 3, 10, 12}});

@@ -1,5 +1,5 @@
-// Asker: asks a database file, or a daemon, which config a task gets. With a lock file the file decides, and they only
-// tell what was measured of its config.
+// Asker: asks a database file, or a daemon, which config a task gets. With a lock file the file decides, and
+// they only tell what was measured of its config.
 #pragma once
 
 #include <memory>

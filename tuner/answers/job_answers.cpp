@@ -73,8 +73,8 @@ void print_task(const JobGroup& group, size_t i, const JobOutcome& out, bool det
   if (details) say("race     " + format_race(*tuned));
 }
 
-// The whole that the job tunes, before and after: use counts times the default's and the tuned time. Of certified answers
-// alone: no gain is claimed for others.
+// The whole that the job tunes, before and after: use counts times the default's and the tuned time. Of
+// certified answers alone: no gain is claimed for others.
 struct Total {
   double before_ns = 0, after_ns = 0;
   int64_t calls = 0;

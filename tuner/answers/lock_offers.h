@@ -1,5 +1,5 @@
-// What `tuner lock` is given, as configs that may be locked: job files, which a database or a daemon answers, and folders
-// that were built, which say themselves what they are.
+// What `tuner lock` is given, as configs that may be locked: job files, which a database or a daemon answers,
+// and folders that were built, which say themselves what they are.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ struct LockRequest {
   bool database_may_miss = false;
 };
 
-// One offer of each task: a choice before what is none. InvalidArgument: a file that is neither, or two that chose different configs
-// for one task; NotFound: no database, and it is needed. A missing database that is not needed
-// is told on stderr.
+// One offer of each task: a choice before what is none. InvalidArgument: a file that is neither, or two that
+// chose different configs for one task; NotFound: no database, and it is needed. A missing database that is
+// not needed is told on stderr.
 Result<std::vector<LockOffer>> lock_offers(const LockRequest& request);
 
 // The commands that tune the job files, joined by semicolons.

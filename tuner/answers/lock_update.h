@@ -16,8 +16,8 @@ struct LockOffer {
   CliTask task;
   Answer answer;
   std::string from;  // who says so, for messages: "the database", "out"
-  // True if the answer is a choice: the task was tuned, or it was built with this config. Another answer (predicted,
-  // default) only fills a gap: it replaces no entry that can be built.
+  // True if the answer is a choice: the task was tuned, or it was built with this config. Another answer
+  // (predicted, default) only fills a gap: it replaces no entry that can be built.
   bool chosen = false;
 };
 
@@ -38,19 +38,19 @@ struct LockOptions {
   std::string tune;       // the command that tunes, for errors
 };
 
-// Takes the offers over. The lock is as it was if there is an error. NotFound: tasks without an entry whose answer is
-// a default, and `defaults` is not set; it names the first and how many they are. NotFound also: a config that this program
-// cannot build.
+// Takes the offers over. The lock is as it was if there is an error. NotFound: tasks without an entry whose
+// answer is a default, and `defaults` is not set; it names the first and how many they are. NotFound also: a
+// config that this program cannot build.
 Result<LockChanges> update_lock(AnswerLock& lock, const std::vector<LockOffer>& offers,
                                 const LockOptions& options);
 
-// Returns one line for each offer whose entry is missing, cannot be built, or is another config than a chosen one.
-// `fix`: the command that writes the entries anew.
+// Returns one line for each offer whose entry is missing, cannot be built, or is another config than a chosen
+// one. `fix`: the command that writes the entries anew.
 std::vector<std::string> lock_faults(const AnswerLock& lock, const std::vector<LockOffer>& offers,
                                      const std::string& fix);
 
-// "tuner lock job.json -o answers.lock --target cpu", the command that writes the entries of these files anew. `target`
-// and `constants` are options of the command that asks; empty: it was given none.
+// "tuner lock job.json -o answers.lock --target cpu", the command that writes the entries of these files
+// anew. `target` and `constants` are options of the command that asks; empty: it was given none.
 std::string lock_command(const std::vector<std::string>& files, const std::string& lock,
                          const std::string& target, const std::string& constants);
 

@@ -36,7 +36,8 @@ void add_texts(const std::vector<BundleKernel>& kernels, const Emit& emit, std::
   }
 }
 
-// The library of kernels that are linked, its headers and packages; `facts` gets what the manifest says of them.
+// The library of kernels that are linked, its headers and packages; `facts` gets what the manifest says of
+// them.
 Status add_library(const std::string& name, const std::vector<const BundleKernel*>& kernels, const Emit& emit,
                    std::vector<BundleFile>& files, ordered_json& facts) {
   RETURN_IF_ERROR(one_architecture(kernels));

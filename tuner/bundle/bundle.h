@@ -28,8 +28,8 @@ namespace tuner {
 struct Emit {
   bool shared = true, archive = true, schedule = true, object = false;
   std::vector<std::string> texts;  // names of the back end's forms: "asm"
-  // Beside each kernel that of its default config, for the runtime library, which may race the two (TUNER_VERIFY). It is
-  // in the library and in the manifest, not in the header.
+  // Beside each kernel that of its default config, for the runtime library, which may race the two
+  // (TUNER_VERIFY). It is in the library and in the manifest, not in the header.
   bool defaults = false;
 
   bool library() const { return shared || archive; }
@@ -45,8 +45,8 @@ struct BundleTask {
   std::string function;
 };
 // Gives every task its function name: the one in its file; else `only_name`, if that is not empty and there
-// is one task; else what its user calls it (Workload::own_name); else kernel_name(). Repeated tasks become one. InvalidArgument: two kernels, or a kernel and
-// the library, need the same C name.
+// is one task; else what its user calls it (Workload::own_name); else kernel_name(). Repeated tasks become
+// one. InvalidArgument: two kernels, or a kernel and the library, need the same C name.
 Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks, const std::string& library,
                                                const std::string& only_name);
 
@@ -55,8 +55,8 @@ struct BundleKernel {
   std::string function;
   CliTask task;
   ShippedKernel code;
-  std::string
-      default_object;  // of its default config (Emit::defaults); empty: none, or it has that config itself
+  // Of its default config (Emit::defaults); empty: none, or it has that config itself.
+  std::string default_object;
   AnswerKind kind = AnswerKind::kDefault;
   double time_ns = 0;            // as measured for this task; 0: not known
   bool certified = false;        // that time
@@ -82,7 +82,8 @@ Result<BundleKernel> build_kernel(const BundleTask& task, const std::string& lib
 struct BundleFile {
   std::string path;  // relative to the folder
   std::string bytes;
-  // Not empty: a file below BundleFolder::staging() that has the bytes instead, too many to hold; it is moved to its place.
+  // Not empty: a file below BundleFolder::staging() that has the bytes instead, too many to hold; it is moved
+  // to its place.
   std::string made;
 };
 // Returns all files; manifest.json is the last.

@@ -1,4 +1,5 @@
-// The folder of `tuner build -o` or `tuner compile -o`. Either all files appear in it, or none if anything fails.
+// The folder of `tuner build -o` or `tuner compile -o`. Either all files appear in it, or none if anything
+// fails.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,8 @@
 
 namespace tuner {
 
-// The file that tells what is in a folder, by a JSON object with its name under `key`, and its files under "files".
+// The file that tells what is in a folder, by a JSON object with its name under `key`, and its files under
+// "files".
 struct FolderIndex {
   std::string_view file, key;
 };
@@ -21,9 +23,9 @@ inline constexpr FolderIndex kModelIndex{"plan.json", "model"};        // of a c
 
 class BundleFolder {
  public:
-  // Creates the folder if needed and locks it. InvalidArgument: it is not writable, holds a library of another
-  // name or kind, or an index that is not ours, or another build is writing to it. Folders it created are
-  // removed again unless write() succeeds.
+  // Creates the folder if needed and locks it. InvalidArgument: it is not writable, holds a library of
+  // another name or kind, or an index that is not ours, or another build is writing to it. Folders it created
+  // are removed again unless write() succeeds.
   static Result<std::unique_ptr<BundleFolder>> open(const std::string& path, const std::string& name,
                                                     const FolderIndex& index = kBundleIndex);
   ~BundleFolder();
@@ -32,10 +34,11 @@ class BundleFolder {
   // An empty folder in it, for files that are written before write() moves them; it goes with this object.
   const std::filesystem::path& staging() const { return staging_; }
 
-  // Lets the files stand below staging() as they will stand in the folder, so that they can be tried there. A file in the
-  // way that is not of the former bundle is refused first.
+  // Lets the files stand below staging() as they will stand in the folder, so that they can be tried there. A
+  // file in the way that is not of the former bundle is refused first.
   Status stage(const std::vector<BundleFile>& files) const;
-  // Renames each staged file to its place, the last one last. Removes files of the former bundle that are not in the new one.
+  // Renames each staged file to its place, the last one last. Removes files of the former bundle that are not
+  // in the new one.
   Status publish(const std::vector<BundleFile>& files);
   // Both.
   Status write(const std::vector<BundleFile>& files);

@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// How the config is known. Of a locked one nothing else: what a database knows of it is not in the lock file, and two
-// builds from one lock file are the same byte for byte.
+// How the config is known. Of a locked one nothing else: what a database knows of it is not in the lock file,
+// and two builds from one lock file are the same byte for byte.
 ordered_json answer_json(const Answer& answer) {
   ordered_json out{{"kind", answer_kind_name(answer.kind)}};
   if (answer.kind == AnswerKind::kLocked) return out;
@@ -43,7 +43,7 @@ ordered_json facts_of(const BundleTask& t, const Answer& answer, const ShippedKe
   out["alignment_bytes"] = code.alignment_bytes;
   int64_t packed_bytes = 0;
   for (const ArgInfo& arg : manifest.pack_args)
-    if (arg.role == "packed") packed_bytes += arg.bytes;
+    if (arg.role == BufferRole::kPacked) packed_bytes += arg.bytes;
   out["packed_bytes"] = packed_bytes;
   out["workload"] = t.task.key;
   if (t.task.constants == Constants::kCold && t.task.workload.has_constants())

@@ -34,7 +34,7 @@ namespace {
 
 // Of what is packed only its size is known to a program.
 std::string c_pointer(const ArgInfo& arg, bool packing) {
-  const bool packed = arg.role == "packed", written = arg.is_result() || (packed && packing);
+  const bool packed = arg.role == BufferRole::kPacked, written = arg.is_result() || (packed && packing);
   return str(written ? "" : "const ", packed ? "void" : c_type(arg.dtype), "* ", arg.name);
 }
 
@@ -62,10 +62,11 @@ constexpr std::string_view kInAndOut = "in and out: each call adds to what it ho
 std::string described(const std::vector<ArgInfo>& args, const std::string& function) {
   std::string out;
   for (const ArgInfo& arg : args) {
-    const std::string what = arg.role == "packed" ? str("made by ", function, "_prepack()")
-                                                  : str(arg.dtype, " [", shape_text(arg), "]",
-                                                        arg.layout.empty() ? "" : ", " + arg.layout, ", ",
-                                                        arg.role == "inout" ? kInAndOut : arg.role);
+    const std::string what =
+        arg.role == BufferRole::kPacked
+            ? str("made by ", function, "_prepack()")
+            : str(arg.dtype, " [", shape_text(arg), "]", arg.layout.empty() ? "" : ", " + arg.layout, ", ",
+                  arg.role == BufferRole::kInOut ? kInAndOut : buffer_role_name(arg.role));
     out += str(" *   ", arg.name, ": ", what, ", ", arg.bytes, " bytes\n");
   }
   return out;
@@ -160,7 +161,7 @@ void write_macros(std::ostream& out, const BundleKernel& k, const CSignature& s)
   const std::string macro = as_macro(k.function) + "_";
   for (const ArgInfo& operand : s.operands) write_size(out, macro, operand);
   for (const ArgInfo& arg : s.args)
-    if (arg.role == "packed") write_size(out, macro, arg);
+    if (arg.role == BufferRole::kPacked) write_size(out, macro, arg);
   out << "/* " << k.function << "() on one thread; " << k.function
       << "_with() on n threads needs WORKSPACE + n * WORKSPACE_PER_THREAD. */\n"
       << "#define " << macro << "WORKSPACE " << m.workspace_bytes << "\n"

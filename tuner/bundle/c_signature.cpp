@@ -26,7 +26,7 @@ class PackedBytes {
  public:
   explicit PackedBytes(const std::vector<ArgInfo>& operands) {
     for (const ArgInfo& o : operands)
-      if (o.role == "constant") areas_.push_back({o.name, 0});
+      if (o.role == BufferRole::kConstant) areas_.push_back({o.name, 0});
   }
   // The constant whose bytes hold the buffer `name` of the compiled code: "b.packed" is of b. Others, as
   // "u.packed" of a transform, are of the first constant that has nothing yet. Any choice is right, since
@@ -63,7 +63,7 @@ class PackedBytes {
 
 ArgInfo packed_arg(const std::string& constant, int64_t bytes) {
   return {.name = identifier(constant) + "_packed",
-          .role = "packed",
+          .role = BufferRole::kPacked,
           .dtype = DType::kUInt8,
           .shape = {bytes},
           .layout = "",
@@ -76,7 +76,7 @@ CSignature c_signature(const Workload& workload, const Manifest& manifest) {
   CSignature s;
   for (const Buffer& b : workload.compute().args)
     s.operands.push_back({.name = b->name,
-                          .role = std::string(buffer_role_name(b->role)),
+                          .role = b->role,
                           .dtype = b->dtype,
                           .shape = b->shape,
                           .layout = b->layout,
@@ -85,11 +85,11 @@ CSignature c_signature(const Workload& workload, const Manifest& manifest) {
   // Of each constant, by its place among them: the argument of the call that it is.
   std::vector<size_t> packed_at;
   for (size_t i = 0; i < s.operands.size(); ++i)
-    if (s.operands[i].role == "constant") packed_at.push_back(i);
+    if (s.operands[i].role == BufferRole::kConstant) packed_at.push_back(i);
 
   for (const ArgInfo& arg : manifest.args) {
-    const bool plain = arg.role != "packed";
-    if (plain && arg.role != "constant") {
+    const bool plain = arg.role != BufferRole::kPacked;
+    if (plain && arg.role != BufferRole::kConstant) {
       s.entry.push_back({index_of(s.operands, arg.name), 0});
       continue;
     }
@@ -99,7 +99,7 @@ CSignature c_signature(const Workload& workload, const Manifest& manifest) {
     if (plain) s.copies.push_back({constant, {packed.count() + constant, offset}});
   }
   for (const ArgInfo& arg : manifest.pack_args) {
-    if (arg.role != "packed") {
+    if (arg.role != BufferRole::kPacked) {
       s.pack.push_back({packed.index(arg.name), 0});
       continue;
     }

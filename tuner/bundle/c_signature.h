@@ -27,8 +27,8 @@ struct CSignature {
   std::vector<ArgInfo> pack_args;  // the constants, then X_packed for each; empty without constants
   std::vector<ArgPlace> entry;     // where the compiled code's i-th argument lies: in which of `args`
   std::vector<ArgPlace> pack;      // the same of its packing entry: in which of `pack_args`
-  // Constants that the compiled code reads unchanged: all bytes of pack_args[from] are copied to `to`, a place
-  // in pack_args.
+  // Constants that the compiled code reads unchanged: all bytes of pack_args[from] are copied to `to`, a
+  // place in pack_args.
   struct Copy {
     size_t from = 0;
     ArgPlace to;

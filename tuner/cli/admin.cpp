@@ -1,5 +1,5 @@
-// tuner admin: the farm's keys, and whom its daemon lets in. It writes the identity folder (tuner/identity), which a
-// running daemon follows.
+// tuner admin: the farm's keys, and whom its daemon lets in. It writes the identity folder (tuner/identity),
+// which a running daemon follows.
 #include <unistd.h>
 
 #include <cstdio>

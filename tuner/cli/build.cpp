@@ -96,8 +96,8 @@ Result<std::vector<BundleKernel>> build_kernels(const std::vector<BundleTask>& t
   return kernels;
 }
 
-// The command that writes the entries anew. What is built is for warm constants unless it is told, and a file may tune
-// for cold ones.
+// The command that writes the entries anew. What is built is for warm constants unless it is told, and a file
+// may tune for cold ones.
 std::string fix_of(const BuildOptions& options) {
   return lock_command(options.files, options.lock, options.target, options.constants);
 }

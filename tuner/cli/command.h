@@ -62,8 +62,8 @@ void add_extent_options(Command command, int64_t& batch, std::vector<std::string
 // InvalidArgument and 1 for other errors. For an OK status it prints nothing and returns 0.
 int report(const Status& status);
 
-// What to do where another process writes the database (Aborted by Store::open), behind its message: a daemon can be ended,
-// and goes on with its jobs when it is started again. Any other status stays as it is.
+// What to do where another process writes the database (Aborted by Store::open), behind its message: a daemon
+// can be ended, and goes on with its jobs when it is started again. Any other status stays as it is.
 Status with_way_to_write(const Status& status, const std::string& db_path);
 
 void add_query_command(Command app, CommandContext& context);

@@ -1,5 +1,5 @@
-// tuner lock FILE... -o answers.lock: the configs that these tasks get now, as a file that people commit and that query,
-// build, compile and the runtime library obey. --check holds such a file against them.
+// tuner lock FILE... -o answers.lock: the configs that these tasks get now, as a file that people commit and
+// that query, build, compile and the runtime library obey. --check holds such a file against them.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// tuner run DIR: runs a compiled model in this process, on tensors of files or drawn ones, and times its steps.
+// tuner run DIR: runs a compiled model in this process, on tensors of files or drawn ones, and times its
+// steps.
 #include <cstdio>
 #include <memory>
 

@@ -35,7 +35,8 @@ void raise_file_limit() {
 
 int run(const ServeOptions& options) {
   mallopt(M_ARENA_MAX, 4);  // each reserves 64 MiB of addresses, of which `ulimit -v` leaves few
-  // Large texts go back to the system when their call ends. By itself the limit grows to the largest block that was ever freed.
+  // Large texts go back to the system when their call ends. By itself the limit grows to the largest block
+  // that was ever freed.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
   for (const std::string& address : options.listen)
     if (const Status s = check_listen_address(address); !s) return report(s);

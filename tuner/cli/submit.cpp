@@ -71,7 +71,8 @@ Status check_search(const std::string& search) {
   return invalid_argument("--search: found \"", search, "\", expected one of ", list);
 }
 
-// Answers that a race should have certified and did not. Where kernels are not raced there is nothing to do about theirs.
+// Answers that a race should have certified and did not. Where kernels are not raced there is nothing to do
+// about theirs.
 size_t uncertified(const JobGroup& group, const JobOutcome& out) {
   size_t count = 0;
   for (size_t i = 0; i < group.job.tasks.size(); ++i) {

@@ -1,5 +1,5 @@
-// tuner verify FILE: are random configs right (tuner/verify/verify_tasks.h), or, with --times, are published times true
-// (tuner/revalidate/published_times.h)?
+// tuner verify FILE: are random configs right (tuner/verify/verify_tasks.h), or, with --times, are published
+// times true (tuner/revalidate/published_times.h)?
 #include <memory>
 
 #include "tuner/cli/command.h"

@@ -65,8 +65,8 @@ std::string last_attempt(v1::Jobs::Stub& jobs) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE ? status.error_message() : "";
 }
 
-// Waits until somebody answers, and returns why nobody does; empty: there is a connection. No more waiting helps where
-// TLS fails twice, a second apart, because of who listens there.
+// Waits until somebody answers, and returns why nobody does; empty: there is a connection. No more waiting
+// helps where TLS fails twice, a second apart, because of who listens there.
 std::string nobody_answers(grpc::Channel& channel, v1::Jobs::Stub& jobs, const DaemonAccess& access) {
   const steady_clock::time_point end = steady_clock::now() + kPatience;
   std::string before;

@@ -1,5 +1,6 @@
-// DaemonClient: a daemon as its clients see it, one method a call of proto/tuning.proto. It knows deadlines, retries,
-// request ids and how a daemon is reached: a given one, the one that runs on this database already, or one of its own.
+// DaemonClient: a daemon as its clients see it, one method a call of proto/tuning.proto. It knows deadlines,
+// retries, request ids and how a daemon is reached: a given one, the one that runs on this database already,
+// or one of its own.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +32,18 @@ class DaemonClient {
 
   const std::string& name() const;  // of the daemon, for messages
 
-  // Whether the daemon is this process, hosted for the life of the client. The three below then ask and end it;
-  // elsewhere they do nothing.
+  // Whether the daemon is this process, hosted for the life of the client. The three below then ask and end
+  // it; elsewhere they do nothing.
   bool hosts() const;
   Status worker_state() const;                    // of the worker beside it; OK without one
   bool wait_until_learned(double limit_s) const;  // false: what the job teaches is not learned yet
-  // Lets the worker finish and report, tells other clients `reason`, gives the database free. About ten seconds at most.
+  // Lets the worker finish and report, tells other clients `reason`, gives the database free. About ten
+  // seconds at most.
   void stop_host(const std::string& reason) const;
 
-  // All calls end within a deadline of their own (Unavailable). Those that change nothing, or the same however often
-  // they are made, are tried again twice where the connection broke; the others are not. Any thread.
+  // All calls end within a deadline of their own (Unavailable). Those that change nothing, or the same
+  // however often they are made, are tried again twice where the connection broke; the others are not. Any
+  // thread.
   //
   // A job's request id makes a repeated submit the same one; where it is empty, it gets a new one.
   Result<v1::SubmitReply> submit(const JobRow& job, bool fresh) const;
@@ -56,8 +59,9 @@ class DaemonClient {
   Result<v1::ListWorkersReply> workers(double limit_s = 60) const;
   // The worker finishes what it holds, and ends. Returns how many leases that are. NotFound: it is not there.
   Result<int> drain(const std::string& worker_id) const;
-  // All jobs of its database, oldest first, without best_gflops; with what is known of their tasks. `counted`: with trials
-  // and outcomes of these, for which all records are read. Asked for in parts, so that there may be any number.
+  // All jobs of its database, oldest first, without best_gflops; with what is known of their tasks.
+  // `counted`: with trials and outcomes of these, for which all records are read. Asked for in parts, so that
+  // there may be any number.
   Result<v1::ListReply> jobs(bool counted = false) const;
   // Those that it has run or runs, from its memory, and what it does now: for who asks often.
   Result<v1::ListReply> known_jobs(double limit_s = 60) const;

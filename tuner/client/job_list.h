@@ -14,7 +14,8 @@ struct ListedJob {
   std::map<size_t, TunedConfig> tuned;  // by number of the task; none: nothing is known
 };
 
-// All of them, oldest first, in a few calls however many there are. `counted`: trials and outcomes of what is known, too.
+// All of them, oldest first, in a few calls however many there are. `counted`: trials and outcomes of what is
+// known, too.
 Result<std::vector<ListedJob>> listed_jobs(const DaemonClient& client, bool counted);
 
 }  // namespace tuner

@@ -1,7 +1,7 @@
 // TopView: what a daemon does now, as the lines of a screen: its jobs, its workers, what waits.
 //
-// Pure text: no terminal (tuner/text/screen.h draws it), no calls. Names come from a daemon and its workers, so
-// control characters are taken out here.
+// Pure text: no terminal (tuner/text/screen.h draws it), no calls. Names come from a daemon and its workers,
+// so control characters are taken out here.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct TopLook {
   std::string trouble;  // why the latest look found nothing, when this one is older; else empty
 };
 
-// Trials a second, over the latest ten seconds of looks; before there are two, what the jobs say of themselves.
+// Trials a second, over the latest ten seconds of looks; before there are two, what the jobs say of
+// themselves.
 class TrialRate {
  public:
   double look(const v1::ListReply& list, int64_t now_ms);

@@ -18,7 +18,8 @@ namespace {
 
 constexpr char kNotEmpty[] = "not empty";  // the validator's name
 
-// Every value of every option is held against it first, whatever its type: nobody means a variable that is not set.
+// Every value of every option is held against it first, whatever its type: nobody means a variable that is
+// not set.
 CLI::Option* not_empty(CLI::Option* option) {
   const auto complaint = [](const std::string& text) {
     return text.empty() ? std::string("expected a value, found an empty word; is a shell variable not set?")
@@ -144,7 +145,8 @@ const Option& Option::read_as(std::function<std::string(const std::string&)> tex
 
 namespace {
 
-// CLI11 reads numbers as strtoull does: -1 is 18446744073709551615 there, and so is any number that is too large.
+// CLI11 reads numbers as strtoull does: -1 is 18446744073709551615 there, and so is any number that is too
+// large.
 std::string why_no_unsigned(const std::string& text) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   uint64_t value = 0;

@@ -6,8 +6,8 @@
 //   command.add_option("--trials", options->trials, "Trials per task").in_range(1, 1000).show_default();
 //
 // Both classes are handles: copy them freely; they are valid as long as the CLI::App of make_app(). A
-// variable is filled before the command's body runs and must live until then. An empty word is refused for every option
-// and positional, as what a shell makes of a variable that is not set.
+// variable is filled before the command's body runs and must live until then. An empty word is refused for
+// every option and positional, as what a shell makes of a variable that is not set.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ std::string padded(std::string_view text, size_t columns) {
 
 constexpr size_t kHelpColumns = 80, kDescriptionColumn = 30;  // CLI11's
 
-// Where the line goes on below itself: in the column of descriptions, or a little to the right of where it began.
+// Where the line goes on below itself: in the column of descriptions, or a little to the right of where it
+// began.
 size_t indent_below(std::string_view line) {
   const size_t begin = line.find_first_not_of(' ');
   const bool described =

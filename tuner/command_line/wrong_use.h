@@ -18,8 +18,8 @@ std::vector<const char*> help_as_option(int argc, const char* const* argv);
 // matter: `tuner sbumit --help` is not a request for help.
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv);
 
-// Says which option has an empty value behind "=", as `--target=$UNSET`; empty if none has. The parser would take the next
-// word for the value.
+// Says which option has an empty value behind "=", as `--target=$UNSET`; empty if none has. The parser would
+// take the next word for the value.
 std::string empty_value(const CLI::App& app, int argc, const char* const* argv);
 
 // Says what the parser found wrong, in one line, with the option that was probably meant and how to get help.

@@ -35,7 +35,8 @@ namespace tuner {
 
 namespace {
 
-// Steps that are no work go, and with them the numbers of others: uses are found again by what their steps write.
+// Steps that are no work go, and with them the numbers of others: uses are found again by what their steps
+// write.
 void plan_with_uses(const CompileRequest& request, PreparedModel& model) {
   std::vector<graph::ValueId> written;
   for (const FunctionUse& use : model.uses) {
@@ -92,7 +93,8 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
 
 namespace {
 
-// Whether a step of ours runs the kernel. The others stand beside functions of --use, to be compared with them.
+// Whether a step of ours runs the kernel. The others stand beside functions of --use, to be compared with
+// them.
 bool is_run(const PreparedModel& model, size_t kernel) {
   for (size_t s = 0; s < model.kernels.of_step.size(); ++s)
     if (model.kernels.of_step[s] == kernel && !model.steps.steps[s].foreign) return true;
@@ -142,8 +144,8 @@ Status tune_model(const CompileRequest& request, const PreparedModel& model,
 
 namespace {
 
-// The most an output may be off, of its largest element. Values of 16 bits that a network computes are rounded, and the reference
-// keeps their digits: an output may be off by some of those roundings.
+// The most an output may be off, of its largest element. Values of 16 bits that a network computes are
+// rounded, and the reference keeps their digits: an output may be off by some of those roundings.
 double most_error(const graph::Graph& graph) {
   constexpr double kRoundings = 8;
   double unit = 0;
@@ -199,7 +201,8 @@ Result<std::vector<std::vector<double>>> run_library(const std::string& folder, 
   return found;
 }
 
-// The largest difference of two outputs, relative to the largest element expected. NaN counts as wrong, unless both are.
+// The largest difference of two outputs, relative to the largest element expected. NaN counts as wrong,
+// unless both are.
 double error_of(const std::vector<double>& found, const std::vector<double>& expected) {
   double most = 0, error = 0;
   for (size_t k = 0; k < found.size(); ++k) {
@@ -220,7 +223,8 @@ Result<double> check_library(const std::string& folder, const graph::Graph& grap
   return error;
 }
 
-// Runs the library in the folder for about a second, step by step and whole, and writes the times into its plan, the last file.
+// Runs the library in the folder for about a second, step by step and whole, and writes the times into its
+// plan, the last file.
 Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
   ASSIGN_OR_RETURN(ModelRun run, ModelRun::open(folder, {}));
   ASSIGN_OR_RETURN(const std::vector<ModelTimes> first, time_models({&run}, 1));

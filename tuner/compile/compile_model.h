@@ -1,5 +1,5 @@
-// From a model's file to a library: read, rewritten, parted into steps, tuned, built, written, checked. What `tuner compile`
-// does; the steps before and after tuning are tuner/model's.
+// From a model's file to a library: read, rewritten, parted into steps, tuned, built, written, checked. What
+// `tuner compile` does; the steps before and after tuning are tuner/model's.
 #pragma once
 
 #include <functional>
@@ -48,19 +48,20 @@ struct PreparedModel {
   std::vector<FunctionUse> uses;
   std::vector<UseCheck> checks;  // one a use; empty where the target does not run here
 };
-// `interrupted` is asked while functions are tried; Aborted: it said so. Other errors as read_model_file(), optimize() and
-// partition(); of find_uses() and UseCheck::run().
+// `interrupted` is asked while functions are tried; Aborted: it said so. Other errors as read_model_file(),
+// optimize() and partition(); of find_uses() and UseCheck::run().
 Result<PreparedModel> prepare_model(const CompileRequest& request, const std::function<bool()>& interrupted);
 
-// OK if the lock file, if there is one, has an entry that can be built for each kernel that a step of ours runs. NotFound
-// as check_locked(), with what to do.
+// OK if the lock file, if there is one, has an entry that can be built for each kernel that a step of ours
+// runs. NotFound as check_locked(), with what to do.
 Status check_model_lock(const CompileRequest& request, const PreparedModel& model);
 
-// The job that tunes the kernels, without a request id: a gain of a kernel weighs as many times as steps run it.
+// The job that tunes the kernels, without a request id: a gain of a kernel weighs as many times as steps run
+// it.
 JobRow model_job(const CompileRequest& request, const ModelKernels& kernels);
 
-// Tunes the model's kernels here, all as one job that continues where an earlier one was stopped. OK also after an
-// interruption: outcome.interrupted tells. Errors as JobRun::run().
+// Tunes the model's kernels here, all as one job that continues where an earlier one was stopped. OK also
+// after an interruption: outcome.interrupted tells. Errors as JobRun::run().
 Status tune_model(const CompileRequest& request, const PreparedModel& model,
                   const std::function<bool()>& interrupted, JobOutcome& outcome);
 
@@ -70,17 +71,20 @@ struct CompiledReport {
   size_t tuned = 0;                // of them, those tuned for just their task
   std::vector<std::string> notes;  // of kernels that are not, one line each: what is lost
   std::vector<std::string> used;   // of used functions, one line each: their time beside that of our kernel
-  // Of the outputs for inputs from a seed, against the model as it was read, in double precision: the largest error of any
-  // output, relative to the largest element of that output. Nothing where the target is not this machine.
+  // Of the outputs for inputs from a seed, against the model as it was read, in double precision: the largest
+  // error of any output, relative to the largest element of that output. Nothing where the target is not this
+  // machine.
   std::optional<double> error;
 };
-// The folder to write to, locked; opened before minutes of tuning, so that one that cannot be written is told at once.
+// The folder to write to, locked; opened before minutes of tuning, so that one that cannot be written is told
+// at once.
 Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
                                                         const PreparedModel& model);
 
-// Builds the best known kernels, times used functions beside those they replace, and holds what the library computes against the
-// reference. Only then the folder gets its files; it stays as it was where there is an error. Failed: an error of more than 1e-4,
-// or, where the model computes values of 16 bits, than some of their roundings.
+// Builds the best known kernels, times used functions beside those they replace, and holds what the library
+// computes against the reference. Only then the folder gets its files; it stays as it was where there is an
+// error. Failed: an error of more than 1e-4, or, where the model computes values of 16 bits, than some of
+// their roundings.
 // Aborted: `interrupted`, which is asked between kernels and while functions are timed, said so.
 Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
                                    const std::function<bool()>& interrupted);

@@ -40,7 +40,8 @@ std::vector<size_t> steps_called(const ModelSteps& model, std::string_view name)
   return found;
 }
 
-// NODE=FILE:SYMBOL. Names of nodes and files may have `=` in them: the first that ends the name of a step counts.
+// NODE=FILE:SYMBOL. Names of nodes and files may have `=` in them: the first that ends the name of a step
+// counts.
 struct Parts {
   std::string node, file, symbol;
 };
@@ -202,7 +203,7 @@ Status UseCheck::add_packed(const BundleKernel& ours, FunctionTrial& trial) cons
   std::vector<size_t> constants;
   for (size_t a = 0; a < buffer_of.size(); ++a) {
     buffer_of[a] = a;
-    if (signatures[0].operands[a].role != "constant") continue;
+    if (signatures[0].operands[a].role != BufferRole::kConstant) continue;
     ASSIGN_OR_RETURN(std::string read, read_whole(trial.buffers[a].file));
     bytes.push_back(std::move(read));
     constants.push_back(a);
@@ -246,14 +247,17 @@ BundleKernel used_kernel(const FunctionUse& use, const CliTask& task, const UseC
   manifest.target = task.target_name;
   for (const Buffer& b : task.workload.compute().args)
     manifest.args.push_back({.name = b->name,
-                             .role = std::string(buffer_role_name(b->role)),
+                             .role = b->role,
                              .dtype = b->dtype,
                              .shape = b->shape,
                              .layout = b->layout,
                              .bytes = b->bytes()});
   auto args = nlohmann::ordered_json::array();
   for (const ArgInfo& a : manifest.args)
-    args.push_back({{"name", a.name}, {"role", a.role}, {"dtype", dtype_name(a.dtype)}, {"shape", a.shape}});
+    args.push_back({{"name", a.name},
+                    {"role", buffer_role_name(a.role)},
+                    {"dtype", dtype_name(a.dtype)},
+                    {"shape", a.shape}});
   kernel.facts = {{"function", use.symbol},
                   {"args", std::move(args)},
                   {"workload", task.key},

@@ -1,7 +1,8 @@
-// `tuner compile --use NODE=lib.so:symbol`: a function of the user's own, or of a library, takes the place of a step.
+// `tuner compile --use NODE=lib.so:symbol`: a function of the user's own, or of a library, takes the place of
+// a step.
 //
-// It has a kernel's signature (tuner_kernel.h: tuner_entry). Its arguments are the operands of the step's workload in their
-// order, constants as the model has them, the result last. It gets no workspace.
+// It has a kernel's signature (tuner_kernel.h: tuner_entry). Its arguments are the operands of the step's
+// workload in their order, constants as the model has them, the result last. It gets no workspace.
 #pragma once
 
 #include <functional>
@@ -27,16 +28,16 @@ struct FunctionUse {
   std::shared_ptr<const std::string> library;  // its bytes
 };
 
-// InvalidArgument, one line each: not of the form; no such step, or one that is taken already; no such file, none for this CPU,
-// no such function in it; the same function name in two libraries.
+// InvalidArgument, one line each: not of the form; no such step, or one that is taken already; no such file,
+// none for this CPU, no such function in it; the same function name in two libraries.
 Result<std::vector<FunctionUse>> find_uses(const std::vector<std::string>& words, const ModelSteps& steps,
                                            const Target& target);
 
 // One use, held against the reference of its step's workload.
 class UseCheck {
  public:
-  // Calls the function in a process of its own. InvalidArgument: what try_functions() says, or the answer is wrong. Aborted:
-  // `interrupted` said so.
+  // Calls the function in a process of its own. InvalidArgument: what try_functions() says, or the answer is
+  // wrong. Aborted: `interrupted` said so.
   static Result<UseCheck> run(const FunctionUse& use, const Workload& workload, int threads,
                               const std::function<bool()>& interrupted);
 

@@ -1,7 +1,7 @@
-// CallThreads: where calls run that block. Short ones share a few threads; a long one has a thread of its own.
-// Both are bounded: beyond that a call is turned away at once, so that many callers cost one another time, not
-// the daemon its memory. Heavy ones (large messages, lists of all jobs) share a part of the threads, so the others
-// need not wait for them, and what they hold is bounded together.
+// CallThreads: where calls run that block. Short ones share a few threads; a long one has a thread of its
+// own. Both are bounded: beyond that a call is turned away at once, so that many callers cost one another
+// time, not the daemon its memory. Heavy ones (large messages, lists of all jobs) share a part of the
+// threads, so the others need not wait for them, and what they hold is bounded together.
 #pragma once
 
 #include <condition_variable>

@@ -25,8 +25,8 @@ namespace {
 
 constexpr int kWorkerGraceMs = 5'000;
 constexpr size_t kMostKnownBuilds = 262'144;  // some hundred bytes each
-// Of what is known of builds over restarts. Raise the number where a tolerance, an input or a reference answer changes and neither
-// a template's nor a code generator's version does.
+// Of what is known of builds over restarts. Raise the number where a tolerance, an input or a reference
+// answer changes and neither a template's nor a code generator's version does.
 constexpr char kKnownBuildsRelease[] = TUNER_VERSION " 1";
 
 // FNV-1a of the database's real path: one socket and one work folder a database, whatever name it is called
@@ -76,9 +76,9 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
                                      : check_process_limits("a daemon", kDaemonNeeds));
   if (!options.own_worker) return make(options);
   ASSIGN_OR_RETURN(const std::string program, find_measure_server());
-  // What the worker beside this daemon keeps for the kernel being timed is left to it: threads of ours that answer
-  // calls, write and think for milliseconds would be seen in the samples. They begin in a thread of its own, from which
-  // they have their CPUs; this process keeps its own.
+  // What the worker beside this daemon keeps for the kernel being timed is left to it: threads of ours that
+  // answer calls, write and think for milliseconds would be seen in the samples. They begin in a thread of
+  // its own, from which they have their CPUs; this process keeps its own.
   std::optional<Result<std::unique_ptr<DaemonHost>>> made;
   std::thread([&] {
     use_cpus(cpus_beside_runs());

@@ -5,8 +5,8 @@
 namespace tuner {
 namespace {
 
-// Sessions whose owner is known. A worker whose session is forgotten registers again; that many live workers are
-// more than the gate lets in.
+// Sessions whose owner is known. A worker whose session is forgotten registers again; that many live workers
+// are more than the gate lets in.
 constexpr size_t kMostSessions = 65'536;
 // As gRPC spells the peer's name in the abstract namespace.
 constexpr std::string_view kScheme = "unix-abstract:";

@@ -1,5 +1,5 @@
-// Door: who makes a call, and whether it is answered. Between the gate, which knows whose connection it is, the
-// gatekeeper, who knows what that one may do, and the calls.
+// Door: who makes a call, and whether it is answered. Between the gate, which knows whose connection it is,
+// the gatekeeper, who knows what that one may do, and the calls.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -1,7 +1,9 @@
-// IdentityWatch: keeps a daemon that listens with TLS up to date with its identity folder, whether anybody calls or not.
+// IdentityWatch: keeps a daemon that listens with TLS up to date with its identity folder, whether anybody
+// calls or not.
 //
-// The gatekeeper reads changed files when a call comes. After the daemon's certificate has ended no call comes: nobody
-// gets through the handshake. So somebody has to look by himself, or `tuner admin ca --renew` would wait for a restart.
+// The gatekeeper reads changed files when a call comes. After the daemon's certificate has ended no call
+// comes: nobody gets through the handshake. So somebody has to look by himself, or `tuner admin ca --renew`
+// would wait for a restart.
 #pragma once
 
 #include <condition_variable>
@@ -23,8 +25,8 @@ CertificateNote note_of_certificate(int64_t until_s, int64_t now_s);
 
 class IdentityWatch {
  public:
-  // Looks once a second, from a thread of its own, until this is destroyed. Logs a line at its start and then once a day
-  // while the daemon's certificate ends within a month or has ended. `gatekeeper` outlives this.
+  // Looks once a second, from a thread of its own, until this is destroyed. Logs a line at its start and then
+  // once a day while the daemon's certificate ends within a month or has ended. `gatekeeper` outlives this.
   explicit IdentityWatch(identity::Gatekeeper& gatekeeper);
   ~IdentityWatch();
   IdentityWatch(const IdentityWatch&) = delete;

@@ -30,11 +30,12 @@
 namespace tuner {
 namespace {
 
-// What callers may send: a job of 4,096 tasks has 1.2 MiB, the 64 results of a Sync some hundred KiB. What is sent to them:
-// lists of jobs.
+// What callers may send: a job of 4,096 tasks has 1.2 MiB, the 64 results of a Sync some hundred KiB. What is
+// sent to them: lists of jobs.
 constexpr int kMostReceived = 4 << 20, kMostSent = 16 << 20;
 constexpr size_t kHeavyBytes = 64 << 10;  // a longer message is a heavy call
-// Workers on the list: of one certificate or token, and of one connection of somebody without, which carries 100 calls.
+// Workers on the list: of one certificate or token, and of one connection of somebody without, which carries
+// 100 calls.
 constexpr size_t kMostOfCredentials = 1'024, kMostOfConnection = 128;
 constexpr std::chrono::seconds kShutdownGrace{2};
 constexpr std::chrono::seconds kSlowReader{20};  // a watcher that takes nothing for so long is dropped
@@ -378,7 +379,8 @@ class GrpcServer final : public Server {
     grpc::EnableDefaultHealthCheckService(true);  // for this process
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return failed("the server does not start: gRPC has logged why");
-    quieten_grpc();  // what it would write of a handshake of this daemon's own probe is in the log's words, once
+    // What it would write of a handshake of this daemon's own probe is in the log's words, once.
+    quieten_grpc();
     set_serving(true);
     const auto hand_over = [this](int fd) {
       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;

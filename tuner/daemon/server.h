@@ -1,9 +1,9 @@
 // Server: the coordinator on the wire (gRPC), over Unix sockets and loopback TCP.
 //
-// gRPC's callback API: a Sync that waits occupies no thread (coordinator.h, the desk). Calls that block for the
-// disk share a few threads; watchers, and callers who wait for a measurement, have one each, and there is a
-// bound on them (call_threads.h). Shutdown is bounded because Coordinator::stop() ends all waits first; gRPC
-// 1.51 would wait for ever for a call that does not end.
+// gRPC's callback API: a Sync that waits occupies no thread (coordinator.h, the desk). Calls that block for
+// the disk share a few threads; watchers, and callers who wait for a measurement, have one each, and there is
+// a bound on them (call_threads.h). Shutdown is bounded because Coordinator::stop() ends all waits first;
+// gRPC 1.51 would wait for ever for a call that does not end.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@
 
 namespace tuner {
 
-// OK for "unix:/path", for HOST:PORT on loopback, and for "tls:HOST:PORT" on any address. Anything else would carry
-// code to run in plain text: refused.
+// OK for "unix:/path", for HOST:PORT on loopback, and for "tls:HOST:PORT" on any address. Anything else would
+// carry code to run in plain text: refused.
 Status check_listen_address(const std::string& address);
 // OK for HOST:PORT on loopback: for pages in plain text.
 Status check_loopback(const std::string& address);
 
 class Server {
  public:
-  // `coordinator` is started and outlives this. `addresses`: as check_listen_address(); port 0 takes a free one.
-  // `identity`: the folder that says who may do what (tuner/identity); empty, or a folder that is not there: everybody
-  // on this machine may everything, and there is no TLS.
+  // `coordinator` is started and outlives this. `addresses`: as check_listen_address(); port 0 takes a free
+  // one. `identity`: the folder that says who may do what (tuner/identity); empty, or a folder that is not
+  // there: everybody on this machine may everything, and there is no TLS.
   static Result<std::unique_ptr<Server>> start(Coordinator& coordinator,
                                                const std::vector<std::string>& addresses,
                                                const std::string& identity = "");

@@ -18,8 +18,8 @@ struct StatusPages {
   std::function<Readiness()> ready;
 };
 
-// Whether the head of a request (up to its empty line) is complete. No more is read of it: its body, if any, is
-// of no interest.
+// Whether the head of a request (up to its empty line) is complete. No more is read of it: its body, if any,
+// is of no interest.
 bool request_is_complete(std::string_view received);
 
 // The answer to a request's head, whatever its bytes are. GET and HEAD of /metrics, /healthz and /readyz; 404

@@ -1,5 +1,5 @@
-// Certificates of a farm: an authority of its own, and what it signs. PEM texts in and out; P-256 keys, X.509 v3.
-// OpenSSL stays behind this header.
+// Certificates of a farm: an authority of its own, and what it signs. PEM texts in and out; P-256 keys, X.509
+// v3. OpenSSL stays behind this header.
 #pragma once
 
 #include <cstdint>

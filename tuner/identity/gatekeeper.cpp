@@ -123,8 +123,9 @@ std::shared_ptr<const Gatekeeper::Known> Gatekeeper::known(Look look) {
   return now;
 }
 
-// Null: what was known before still counts, because the files cannot be read, or are gone: a farm that knew its callers
-// does not open to everybody because a disk is not there. An identity of which nothing could be read yet lets in nobody.
+// Null: what was known before still counts, because the files cannot be read, or are gone: a farm that knew
+// its callers does not open to everybody because a disk is not there. An identity of which nothing could be
+// read yet lets in nobody.
 std::shared_ptr<const Gatekeeper::Known> Gatekeeper::read() const {
   auto fresh = std::make_shared<Known>();
   const bool was_guarded = known_ != nullptr && known_->guarded;

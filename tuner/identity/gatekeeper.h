@@ -1,13 +1,13 @@
 // Gatekeeper: who calls, and may he? Asked for each call that comes over the wire; any thread.
 //
 //   a Unix socket      the daemon's own user, and root, may everything. Others need a token.
-//   TLS                a certificate that the farm's authority signed for a worker: that worker, and no other.
-//                      Without one, a token.
+//   TLS                a certificate that the farm's authority signed for a worker: that worker, and no
+//                      other. Without one, a token.
 //   TCP on loopback    without an identity folder: everything, for whoever has an account on this machine, as
 //                      before. With one: a token.
 //
-// The folder is looked at again once a second, and before anybody who shows something is refused, so that a token or certificate that is given out or revoked counts
-// while the daemon runs.
+// The folder is looked at again once a second, and before anybody who shows something is refused, so that a
+// token or certificate that is given out or revoked counts while the daemon runs.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ class Gatekeeper {
   // `folder`: where the identity lies, or will lie.
   Gatekeeper(std::string folder, WallClock clock);
 
-  // Who calls, by the connection and by the call's own `authorization` ("Bearer TOKEN", or empty). Nothing with
-  // `refusal` filled in: nobody that is let in.
+  // Who calls, by the connection and by the call's own `authorization` ("Bearer TOKEN", or empty). Nothing
+  // with `refusal` filled in: nobody that is let in.
   std::optional<Caller> caller(const transport::Peer& peer, std::string_view authorization, Refusal& refusal);
   // Whether the caller may make a call of the role table.
   static bool may(const Caller& caller, std::string_view method, Refusal& refusal);
@@ -61,11 +61,11 @@ class Gatekeeper {
   Result<std::string> authority() const;
   // What tenants may have.
   ShareByTenant shares() { return known(Look::kOnceASecond)->shares; }
-  // Reads the files again if they have changed, once a second at most. Each call does so, too; but as long as nobody
-  // gets in there is none.
+  // Reads the files again if they have changed, once a second at most. Each call does so, too; but as long as
+  // nobody gets in there is none.
   void look() { (void)known(Look::kOnceASecond); }
-  // Called, by whichever thread finds out, when files have changed since the last look: to renew what is listened
-  // with.
+  // Called, by whichever thread finds out, when files have changed since the last look: to renew what is
+  // listened with.
   void on_change(std::function<void()> tell);
 
  private:

@@ -18,8 +18,8 @@ struct Wish {
   int days = 0;
 };
 
-// Returns the new entry. The file is one that only this user may read. If it cannot be written, what was let in is
-// revoked again. InvalidArgument: an address, a role or a name is none, or there is such a file.
+// Returns the new entry. The file is one that only this user may read. If it cannot be written, what was let
+// in is revoked again. InvalidArgument: an address, a role or a name is none, or there is such a file.
 Result<Entry> give_out(const std::string& folder, const Wish& wish);
 
 }  // namespace tuner::identity

@@ -101,8 +101,8 @@ Result<KeyAndCertificate> IdentityFolder::read_pair(const char* name) const {
   return pair;
 }
 
-// The key first. A reader that meets the new key with the old certificate is told that they do not belong together,
-// and reads again at the next change.
+// The key first. A reader that meets the new key with the old certificate is told that they do not belong
+// together, and reads again at the next change.
 Status IdentityFolder::write_pair(const char* name, const KeyAndCertificate& pair) const {
   RETURN_IF_ERROR(replace_secret(path_ + "/" + name + ".key", pair.key));
   return replace_secret(path_ + "/" + name + ".pem", pair.certificate);

@@ -1,6 +1,6 @@
-// IdentityFolder: the files by which a daemon knows whom it serves. `tuner admin` writes them, the daemon reads them,
-// also while it runs. They lie beside the database, in DATABASE.identity (mode 0700), and not in it: databases are
-// copied and handed on, keys are not.
+// IdentityFolder: the files by which a daemon knows whom it serves. `tuner admin` writes them, the daemon
+// reads them, also while it runs. They lie beside the database, in DATABASE.identity (mode 0700), and not in
+// it: databases are copied and handed on, keys are not.
 //
 //   authority.key .pem   signs all certificates; only `tuner admin` needs the key
 //   daemon.key .pem      what the daemon shows
@@ -38,11 +38,13 @@ class IdentityFolder {
   // Changes whenever one of the above does: compare it to know whether to read again.
   std::string stamp() const;
 
-  // The acts. Each is done by one process at a time, and is on disk, with its line in the audit log, when it returns.
+  // The acts. Each is done by one process at a time, and is on disk, with its line in the audit log, when it
+  // returns.
   //
   // A new certificate for the daemon, from the same authority: workers and people need nothing new.
   Status renew_daemon(int days) const;
-  // Returns the text of a credentials file for the daemon at `address` (proto/daemon_access.h), and the entry.
+  // Returns the text of a credentials file for the daemon at `address` (proto/daemon_access.h), and the
+  // entry.
   struct LetIn {
     std::string credentials;
     Entry entry;

@@ -1,5 +1,5 @@
-// Register: whom a farm has let in: tokens of people, certificates of workers, shares of tenants, as values. It holds no
-// secret: of a token only its SHA-256, of a certificate only its serial number.
+// Register: whom a farm has let in: tokens of people, certificates of workers, shares of tenants, as values.
+// It holds no secret: of a token only its SHA-256, of a certificate only its serial number.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Register {
 std::string to_json(const Register& entries);
 Result<Register> parse_register(std::string_view text);
 
-// Names of tokens and workers are 1 to 64 of a-z, A-Z, 0-9, '-', '_'; workers' ids may go on with '.' (worker.h).
-// InvalidArgument says what was found.
+// Names of tokens and workers are 1 to 64 of a-z, A-Z, 0-9, '-', '_'; workers' ids may go on with '.'
+// (worker.h). InvalidArgument says what was found.
 Status check_name(std::string_view name);
 
 // A new token: "tuner_" and 256 random bits.

@@ -43,8 +43,8 @@ std::string roles_text(Roles roles);    // "query,submit"
 // InvalidArgument: a word that is no role, or none at all.
 Result<Roles> parse_roles(std::string_view text);
 
-// One row of the role table: every call that the daemon answers is in it. tests/tuner/role_table_test walks the
-// services of proto/ and calls each without its role.
+// One row of the role table: every call that the daemon answers is in it.
+// tests/tuner/identity/role_table_test walks the services of proto/ and calls each without its role.
 struct CallRule {
   std::string_view method;  // "/tuner.v1.Jobs/Submit"
   Role role;

@@ -64,7 +64,8 @@ void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o
 
 void read_target(ObjectReader& in, std::string& target) {
   in.read("target", target);
-  // What "cpu" is on this host, or its GPU, is found out where it is used; any other target can be checked here.
+  // What "cpu" is on this host, or its GPU, is found out where it is used; any other target can be checked
+  // here.
   if (in.failed() || means_host(target)) return;
   if (const Result<Target> parsed = parse_target(target); !parsed)
     in.refuse("target", parsed.message(), "; found ", found(json(target)), ".");
@@ -84,7 +85,8 @@ void read_algorithms(ObjectReader& in, std::string& algorithms) {
   algorithms = *canonical;
 }
 
-// A kernel of the user's: its files are beside the job file. One that this program knows may be named by its key instead.
+// A kernel of the user's: its files are beside the job file. One that this program knows may be named by its
+// key instead.
 Workload read_any_workload(ObjectReader& in, const json& object, const JobFolder* folder) {
   if (!object.is_object() || object.value("op", json()) != "kernel" || object.contains("key"))
     return read_workload(in);

@@ -38,8 +38,8 @@ struct JobEntry {
 
 class JobFolder;
 
-// Returns the entries, at least one. InvalidArgument otherwise. `name` stands for the file in messages. `folder`: of the files that
-// entries name; null: they are not here, and such an entry is refused.
+// Returns the entries, at least one. InvalidArgument otherwise. `name` stands for the file in messages.
+// `folder`: of the files that entries name; null: they are not here, and such an entry is refused.
 Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name,
                                              const JobFolder* folder = nullptr);
 // Never returns NotFound: a missing file is the user's mistake, InvalidArgument. `-` reads standard input.

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kMostTrials = static_cast<int>(kJobTrials.most);
 
-// A sweep. Every valid config, with all its samples, however well its time is known before: a
-// sweep is there to be searched again later (tuner study simulate), where a bound of a slow config is not enough.
+// A sweep. Every valid config, with all its samples, however well its time is known before: a sweep is there
+// to be searched again later (tuner study simulate), where a bound of a slow config is not enough.
 Status make_sweep(const CliTask& task, JobRow& job) {
   constexpr int kSamples = 9;
   ASSIGN_OR_RETURN(const uint64_t size, space_size(task));

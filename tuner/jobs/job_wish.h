@@ -22,8 +22,8 @@ struct JobWish {
   std::optional<double> time_limit_s;
 };
 
-// Returns the jobs, without ids and request ids. InvalidArgument: the file or a target cannot be read, or a space is too large to be
-// swept.
+// Returns the jobs, without ids and request ids. InvalidArgument: the file or a target cannot be read, or a
+// space is too large to be swept.
 Result<std::vector<JobGroup>> wished_groups(const std::string& file, const JobWish& wish);
 
 // "12" is 12; nothing if the text is no number of trials.

@@ -16,7 +16,8 @@ struct Anchor {
   std::vector<size_t> before;         // nodes that became part of it: a Pad, a Transpose that only it reads
 };
 
-// Nothing if no workload computes this node: another operator, type, or form. `n` is its place in graph.nodes.
+// Nothing if no workload computes this node: another operator, type, or form. `n` is its place in
+// graph.nodes.
 std::optional<Anchor> anchor_of(const graph::Graph& graph, const graph::Uses& uses, size_t n);
 
 }  // namespace tuner

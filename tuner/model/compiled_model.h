@@ -1,5 +1,5 @@
-// CompiledModel: the output of `tuner compile`, opened and run in this process. Loading its library trusts it: a folder from
-// elsewhere is a program from elsewhere.
+// CompiledModel: the output of `tuner compile`, opened and run in this process. Loading its library trusts
+// it: a folder from elsewhere is a program from elsewhere.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@ namespace tuner {
 // One caller's memory to run a model in. It keeps the model loaded.
 class ModelContext {
  public:
-  // One pointer for each input and output of the table, aligned to 64 bytes. Failed, with the step: a kernel refused.
+  // One pointer for each input and output of the table, aligned to 64 bytes. Failed, with the step: a kernel
+  // refused.
   Status run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   // Called before (done: false) and after each step of later runs; empty: no more.
   void watch(std::function<void(size_t step, bool done)> hook);
@@ -32,8 +33,9 @@ class ModelContext {
 
 class CompiledModel {
  public:
-  // Reads plan.json, checks library and weights against it and against each other, and maps the weights. InvalidArgument: a
-  // file is missing, damaged or belongs to another model, or the CPU lacks what the model is compiled for.
+  // Reads plan.json, checks library and weights against it and against each other, and maps the weights.
+  // InvalidArgument: a file is missing, damaged or belongs to another model, or the CPU lacks what the model
+  // is compiled for.
   static Result<CompiledModel> open(const std::string& folder);
 
   const CompiledPlan& plan() const { return plan_; }

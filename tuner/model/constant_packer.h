@@ -1,7 +1,7 @@
 // ConstantPacker: the constants of a model as its kernels read them.
 //
-// A kernel's packing is a Program; it is compiled for the model's target where that runs here, else for this host: what it
-// writes does not depend on who runs it.
+// A kernel's packing is a Program; it is compiled for the model's target where that runs here, else for this
+// host: what it writes does not depend on who runs it.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ class ConstantPacker {
   ConstantPacker(const std::vector<BundleKernel>& kernels, const std::vector<CSignature>& signatures)
       : kernels_(kernels), signatures_(signatures), packing_(kernels.size()) {}
 
-  // `constants`: the bytes of each constant operand of the kernel, in their order, each as many as its operand has. Returns
-  // what the kernel takes in place of each.
+  // `constants`: the bytes of each constant operand of the kernel, in their order, each as many as its
+  // operand has. Returns what the kernel takes in place of each.
   Result<std::vector<AlignedBuffer>> pack(size_t kernel, const std::vector<std::string_view>& constants);
 
  private:

@@ -71,8 +71,8 @@ bool is_per_channel(const Graph& graph, ValueId other, ValueId result, size_t ax
   return graph[other].type.elements() == whole[axis];
 }
 
-// The value that has the step's numbers, one a channel: its operand, or a constant that is made of it. `axis`: of the channels,
-// if the result shows them.
+// The value that has the step's numbers, one a channel: its operand, or a constant that is made of it.
+// `axis`: of the channels, if the result shows them.
 std::optional<ValueId> channel_numbers(Graph& graph, const Node& node, const Step& step, ValueId result,
                                        std::optional<size_t> axis, int64_t channels) {
   const bool each = axis && is_per_channel(graph, step.other, result, *axis);

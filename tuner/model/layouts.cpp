@@ -12,7 +12,8 @@ using graph::ValueId;
 
 std::string layout_name(int64_t block) { return block == 1 ? "NCHW" : str("NCHW", block, "c"); }
 
-// The step's workload where values lie in these blocks; a pool reads what it writes, so that its input may have to be moved.
+// The step's workload where values lie in these blocks; a pool reads what it writes, so that its input may
+// have to be moved.
 Workload placed(const ModelStep& step, const Layouts& layouts) {
   if (const auto* conv = step.workload.get_if<Conv2dWorkload>()) {
     Conv2dWorkload w = *conv;

@@ -1,7 +1,8 @@
 // Layouts: in which order the elements of each image lie between two steps.
 //
-// A rule chooses, apply_layouts() carries it out: workloads get the layouts of what they read and write, and where a step needs
-// another one than a value has, a step in front of it moves the elements. Rules may be replaced; nothing else knows them.
+// A rule chooses, apply_layouts() carries it out: workloads get the layouts of what they read and write, and
+// where a step needs another one than a value has, a step in front of it moves the elements. Rules may be
+// replaced; nothing else knows them.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +13,21 @@
 
 namespace tuner {
 
-// For each value of the graph the channels of a block: 1 for plain (NCHW, and all that is no image), 16 for NCHW16c.
+// For each value of the graph the channels of a block: 1 for plain (NCHW, and all that is no image), 16 for
+// NCHW16c.
 using Layouts = std::vector<int64_t>;
 
-// Everything plain, but for no step more. The rule of today: over the convolutions of ResNet-50 blocks are worth 4 %
-// (docs/figures.md), and what has no blocked form (concat, resize, what stands between) would have to be moved.
+// Everything plain, but for no step more. The rule of today: over the convolutions of ResNet-50 blocks are
+// worth 4 % (docs/figures.md), and what has no blocked form (concat, resize, what stands between) would have
+// to be moved.
 Layouts plain_layouts(const ModelSteps& model, const Target& target);
-// Blocks of a vector's lanes from convolution to convolution and through pools, wherever nobody else reads or shows a value.
+// Blocks of a vector's lanes from convolution to convolution and through pools, wherever nobody else reads or
+// shows a value.
 Layouts blocked_layouts(const ModelSteps& model, const Target& target);
 
-// Requires of the layouts: plain for inputs, outputs, constants, values with aliases, and for what other steps than
-// convolutions and pools write; a pool's input may have any. Internal, with the step: they are not so, or no template serves a
-// step in its layouts.
+// Requires of the layouts: plain for inputs, outputs, constants, values with aliases, and for what other
+// steps than convolutions and pools write; a pool's input may have any. Internal, with the step: they are not
+// so, or no template serves a step in its layouts.
 Status apply_layouts(ModelSteps& model, const Layouts& layouts, const Target& target);
 
 }  // namespace tuner

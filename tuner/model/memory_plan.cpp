@@ -117,8 +117,8 @@ class Planner {
     return end;
   }
 
-  // In the order of steps, each where the latest of the values that are over was, within `bound` bytes; else as low as it goes.
-  // Values that are over at one offset count as the latest of them.
+  // In the order of steps, each where the latest of the values that are over was, within `bound` bytes; else
+  // as low as it goes. Values that are over at one offset count as the latest of them.
   static void place_recent_first(std::vector<Piece>& pieces, int64_t bound) {
     const auto by_offset = [](const Piece* a, const Piece* b) { return a->offset < b->offset; };
     const auto by_end = [](const Piece* a, const Piece* b) {

@@ -1,8 +1,9 @@
 // MemoryPlan: where each value of a model lies while it runs.
 //
-// Values live from the step that makes them to the last one that reads them. They share one arena; a value takes the place
-// that was freed last, because that is still in the caches, if this does not make the arena larger than it must be. A view lies
-// on its source, a sum on the residual that nobody needs any more. A Concat whose inputs can be written in place is no step.
+// Values live from the step that makes them to the last one that reads them. They share one arena; a value
+// takes the place that was freed last, because that is still in the caches, if this does not make the arena
+// larger than it must be. A view lies on its source, a sum on the residual that nobody needs any more. A
+// Concat whose inputs can be written in place is no step.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ struct MemoryPlan {
 
 inline constexpr int64_t kArenaAlignment = 64;  // bytes, of every value
 
-// Drops steps that need no work in it (a Concat in place), and lets sums lie on their residuals (in_place.h), hence not const.
+// Drops steps that need no work in it (a Concat in place), and lets sums lie on their residuals (in_place.h),
+// hence not const.
 MemoryPlan plan_memory(ModelSteps& model, const Target& target, const std::string& algorithms);
 
 }  // namespace tuner

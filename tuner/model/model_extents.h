@@ -18,8 +18,8 @@ struct ModelExtents {
   std::map<std::string, int64_t> named;  // "sequence" = 128
 };
 
-// `batch`: 0 is not given. `dims`: "NAME=N" each. InvalidArgument: another form, an extent that is not 1 to kMost, a
-// name twice.
+// `batch`: 0 is not given. `dims`: "NAME=N" each. InvalidArgument: another form, an extent that is not 1 to
+// kMost, a name twice.
 Result<ModelExtents> model_extents(int64_t batch, std::span<const std::string> dims);
 
 }  // namespace tuner

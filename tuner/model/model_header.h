@@ -1,4 +1,5 @@
-// The C header of a compiled model: tuner_model.h's functions by the model's name, with the types of its inputs and outputs.
+// The C header of a compiled model: tuner_model.h's functions by the model's name, with the types of its
+// inputs and outputs.
 #pragma once
 
 #include <string>

@@ -18,8 +18,9 @@
 namespace tuner {
 namespace {
 
-// The libraries of used functions. Returns a stub of each, to link with: the loader then looks for the file by the name it has
-// here, not by that which its maker gave it, and needs nothing of its symbols but those that are used.
+// The libraries of used functions. Returns a stub of each, to link with: the loader then looks for the file
+// by the name it has here, not by that which its maker gave it, and needs nothing of its symbols but those
+// that are used.
 Result<std::vector<std::string>> add_used(const ModelToPack& model, std::vector<BundleFile>& files) {
   std::map<std::string, std::vector<std::string>> symbols;  // by path
   for (const UsedFunction& used : model.used) {
@@ -37,7 +38,8 @@ Result<std::vector<std::string>> add_used(const ModelToPack& model, std::vector<
   return stubs;
 }
 
-// Both libraries: all kernels, and the table of steps, the only symbol of the shared one. Tells whether they call libm.
+// Both libraries: all kernels, and the table of steps, the only symbol of the shared one. Tells whether they
+// call libm.
 Result<bool> add_libraries(const ModelToPack& model, const PlacedModel& placed,
                            std::vector<BundleFile>& files) {
   const std::string& name = model.name;

@@ -1,10 +1,12 @@
-// A model as files: one library with all kernels and the table of steps, its weights packed ahead, and what a C, C++ or Python
-// program needs to run it.
+// A model as files: one library with all kernels and the table of steps, its weights packed ahead, and what a
+// C, C++ or Python program needs to run it.
 //
 //   include/NAME.h  tuner_model.h  tuner_runtime.h  tuner_kernel.h  tuner_pool.h
 //   lib/libNAME.so  lib/libNAME.a  lib/cmake/NAME/NAMEConfig.cmake  lib/pkgconfig/NAME.pc
-//   lib/libNAME_LIBRARY_DIGEST.so      a library of functions that take the place of kernels (README.md); there is no libNAME.a then
-//   NAME.weights                       constants as kernels read them; mapped, shared by all contexts and processes
+//   lib/libNAME_LIBRARY_DIGEST.so      a library of functions that take the place of kernels (README.md);
+//                                      there is no libNAME.a then
+//   NAME.weights                       constants as kernels read them; mapped, shared by all contexts and
+//                                      processes
 //   plan.json                          steps, kernels, places, times: for `tuner run` and `tuner show`
 #pragma once
 
@@ -38,12 +40,12 @@ struct ModelToPack {
   std::vector<UsedFunction> used;      // by kernel
 };
 
-// Path in the folder of a library of used functions: "lib/libNAME_ours_0123456789abcdef.so". Content names it: the loader takes
-// what it has loaded by that name, whatever the folder.
+// Path in the folder of a library of used functions: "lib/libNAME_ours_0123456789abcdef.so". Content names
+// it: the loader takes what it has loaded by that name, whatever the folder.
 std::string used_path(const ModelToPack& model, const UsedFunction& used);
 
-// All files; plan.json is the last. Writes the weights into `staging`, a folder on the file system where they will lie
-// (BundleFolder::staging()), one constant after the other. The target need not run on this machine.
+// All files; plan.json is the last. Writes the weights into `staging`, a folder on the file system where they
+// will lie (BundleFolder::staging()), one constant after the other. The target need not run on this machine.
 Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging);
 
 }  // namespace tuner

@@ -22,8 +22,8 @@ struct RunOptions {
 
 class ModelRun {
  public:
-  // Opens the folder and reads the inputs. InvalidArgument: of CompiledModel::open() and read_tensor_file(), and for a file of
-  // an input that the model has not.
+  // Opens the folder and reads the inputs. InvalidArgument: of CompiledModel::open() and read_tensor_file(),
+  // and for a file of an input that the model has not.
   static Result<ModelRun> open(const std::string& folder, const RunOptions& options);
 
   Status run();

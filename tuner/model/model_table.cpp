@@ -7,7 +7,8 @@
 namespace tuner {
 namespace {
 
-// Structs of tuner_model.h have the same layout on every CPU that libraries are made for: 64 bits, little-endian.
+// Structs of tuner_model.h have the same layout on every CPU that libraries are made for: 64 bits,
+// little-endian.
 static_assert(sizeof(void*) == 8 && sizeof(tuner_place) == 16 && sizeof(tuner_step) == 40);
 
 // Lays structs out one behind the other, and notes which of their members are addresses.
@@ -53,7 +54,7 @@ size_t put_tensors(TableWriter& table, const std::vector<ArgInfo>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const size_t at = begin + i * sizeof(tuner_arg);
     table.text(at + offsetof(tuner_arg, name), tensors[i].name);
-    table.text(at + offsetof(tuner_arg, role), tensors[i].role);
+    table.text(at + offsetof(tuner_arg, role), std::string(buffer_role_name(tensors[i].role)));
     table.text(at + offsetof(tuner_arg, dtype), std::string(dtype_name(tensors[i].dtype)));
     table.text(at + offsetof(tuner_arg, layout), tensors[i].layout);
   }

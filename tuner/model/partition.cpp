@@ -30,8 +30,8 @@ class Partitioner {
   }
 
   Result<ModelSteps> run() {
-    // From the last to the first: where two products could take in the same sum, the later one does, which has the other's
-    // result already.
+    // From the last to the first: where two products could take in the same sum, the later one does, which
+    // has the other's result already.
     for (size_t n = out_.graph.nodes.size(); n-- > 0;) take_anchor(n);
     find_views();
     RETURN_IF_ERROR(group_rest());
@@ -89,7 +89,8 @@ class Partitioner {
     }
   }
 
-  // What is left, from the results back: each value that a step, or the model's caller, needs, by a step of its own.
+  // What is left, from the results back: each value that a step, or the model's caller, needs, by a step of
+  // its own.
   Status group_rest() {
     std::vector<bool> needed(out_.graph.values.size(), false);
     const auto need = [&](ValueId v) {
@@ -119,8 +120,8 @@ class Partitioner {
   std::vector<std::vector<size_t>> readers_;  // nodes, of each value
 };
 
-// Lets every result of the model be a value that a step makes, and that fills its memory: one that is an input, a constant, a
-// part of something, or given twice, is copied.
+// Lets every result of the model be a value that a step makes, and that fills its memory: one that is an
+// input, a constant, a part of something, or given twice, is copied.
 void own_results(Graph& graph) {
   const Uses uses(graph);
   std::vector<ValueId> roots;

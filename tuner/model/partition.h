@@ -1,8 +1,8 @@
 // Partition: which nodes of a graph run as one kernel, and as which workload.
 //
-// An anchor (a convolution, a product, a pooling, a softmax, a layer normalization) takes what follows it and fits its
-// epilogue. What no workload of its own serves becomes a fused group, workload `program`. Views cost nothing and are no
-// step; neither is what is computed from constants alone.
+// An anchor (a convolution, a product, a pooling, a softmax, a layer normalization) takes what follows it and
+// fits its epilogue. What no workload of its own serves becomes a fused group, workload `program`. Views cost
+// nothing and are no step; neither is what is computed from constants alone.
 #pragma once
 
 #include <string>
@@ -18,14 +18,15 @@ struct ModelStep {
   std::string name;           // of the node whose result it gives: for people, and for --use
   std::vector<size_t> nodes;  // of the graph, in its order
   Workload workload;          // valid
-  // Values that are the workload's operands, in the order of Workload::compute()'s arguments; constants among them. Their
-  // bytes are what the workload expects; shapes may be written differently (a view).
+  // Values that are the workload's operands, in the order of Workload::compute()'s arguments; constants among
+  // them. Their bytes are what the workload expects; shapes may be written differently (a view).
   std::vector<graph::ValueId> reads;
   graph::ValueId writes = graph::kNoValue;
   bool foreign = false;  // a function of somebody else's runs it: its operands stay as they are
 };
 
-// Where a value stands that no step makes: in `source`, from byte `offset` on. A value of its own is its own source.
+// Where a value stands that no step makes: in `source`, from byte `offset` on. A value of its own is its own
+// source.
 struct ValueAlias {
   graph::ValueId source = graph::kNoValue;
   int64_t offset = 0;
@@ -37,7 +38,8 @@ struct ModelSteps {
   std::vector<ValueAlias> aliases;  // one a value; a source may have a source
 };
 
-// `graph`: after all passes. InvalidArgument with node and reason: a node that neither a workload nor a program serves.
+// `graph`: after all passes. InvalidArgument with node and reason: a node that neither a workload nor a
+// program serves.
 Result<ModelSteps> partition(graph::Graph graph);
 
 }  // namespace tuner

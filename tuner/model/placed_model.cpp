@@ -57,13 +57,13 @@ class Placer {
       if (value_of(v).type.bytes() != operand.bytes)
         return misfit("operand ", operand.name, " has ", operand.bytes, " bytes, value ", placed.name, " ",
                       value_of(v).type.bytes());
-      if (operand.role != "constant") {
+      if (operand.role != BufferRole::kConstant) {
         ASSIGN_OR_RETURN(placed.place, place_of(v, step.name));
       }
       operands.push_back(std::move(placed));
     }
     // A value that a result lies on: it has the result's place.
-    if (next < step.reads.size() && signature.operands.back().role == "inout") {
+    if (next < step.reads.size() && signature.operands.back().role == BufferRole::kInOut) {
       ASSIGN_OR_RETURN(const tuner_place under, place_of(step.reads[next++], step.name));
       const tuner_place& result = operands.back().place;
       if (under.kind != result.kind || under.index != result.index || under.offset != result.offset)
@@ -112,7 +112,7 @@ class Placer {
     std::vector<size_t> at;
     std::vector<std::string_view> constants;
     for (size_t i = 0; i < operands.size(); ++i) {
-      if (signature.operands[i].role != "constant") continue;
+      if (signature.operands[i].role != BufferRole::kConstant) continue;
       at.push_back(i);
       ASSIGN_OR_RETURN(const std::string_view bytes, constant_bytes(operands[i].value));
       constants.push_back(bytes);
@@ -136,7 +136,7 @@ class Placer {
 };
 
 // An input or output as a program sees it.
-Result<ArgInfo> tensor_info(const graph::Value& value, std::string name, const char* role) {
+Result<ArgInfo> tensor_info(const graph::Value& value, std::string name, BufferRole role) {
   if (value.type.shape.size() > TUNER_MAX_RANK)
     return invalid_argument(role, " \"", name, "\" has ", value.type.shape.size(),
                             " dimensions, expected at most ", TUNER_MAX_RANK);
@@ -151,14 +151,15 @@ Result<ArgInfo> tensor_info(const graph::Value& value, std::string name, const c
 Status add_tensors(const ModelToPack& model, PlacedModel& out) {
   const graph::Graph& graph = model.model.graph;
   for (const ValueId v : graph.inputs) {
-    ASSIGN_OR_RETURN(ArgInfo info, tensor_info(graph[v], graph[v].name, "input"));
+    ASSIGN_OR_RETURN(ArgInfo info, tensor_info(graph[v], graph[v].name, BufferRole::kInput));
     out.inputs.push_back(std::move(info));
   }
   for (size_t o = 0; o < graph.outputs.size(); ++o) {
     const ValuePlace& place = model.memory.values[graph.outputs[o]];
     if (place.where != Where::kOutput || place.index != o || place.offset != 0)
       return misfit("output ", graph.output_names[o], " lies elsewhere");
-    ASSIGN_OR_RETURN(ArgInfo info, tensor_info(graph[graph.outputs[o]], graph.output_names[o], "output"));
+    ASSIGN_OR_RETURN(ArgInfo info,
+                     tensor_info(graph[graph.outputs[o]], graph.output_names[o], BufferRole::kOutput));
     out.outputs.push_back(std::move(info));
   }
   return Status::ok();

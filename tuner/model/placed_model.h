@@ -1,5 +1,5 @@
-// PlacedModel: a model with the place of every byte that its steps read and write: what the library's table, plan.json and the
-// weights file are written from.
+// PlacedModel: a model with the place of every byte that its steps read and write: what the library's table,
+// plan.json and the weights file are written from.
 #pragma once
 
 #include <string>
@@ -34,7 +34,8 @@ struct PlacedModel {
   std::vector<ArgInfo> inputs, outputs;
 };
 
-// Packs all constants into the file `weights`. Internal: the plan and the kernels do not fit each other; Failed: the disk.
+// Packs all constants into the file `weights`. Internal: the plan and the kernels do not fit each other;
+// Failed: the disk.
 Result<PlacedModel> place_model(const ModelToPack& model, const std::string& weights);
 
 }  // namespace tuner

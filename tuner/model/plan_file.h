@@ -1,5 +1,5 @@
-// plan.json of a compiled model: what it consists of, step by step. Written beside the library, read by `tuner show` and
-// `tuner run`.
+// plan.json of a compiled model: what it consists of, step by step. Written beside the library, read by
+// `tuner show` and `tuner run`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -70,7 +70,8 @@ struct CompiledPlan {
 
 // True if the folder holds a compiled model, whole or damaged.
 bool is_compiled_model(const std::string& folder);
-// Reads FOLDER/plan.json. InvalidArgument: there is none, it is damaged, or of another format; the message begins with the path.
+// Reads FOLDER/plan.json. InvalidArgument: there is none, it is damaged, or of another format; the message
+// begins with the path.
 Result<CompiledPlan> read_plan(const std::string& folder);
 
 }  // namespace tuner

@@ -88,7 +88,8 @@ std::string steps_text(const std::vector<size_t>& steps) {
   return text;
 }
 
-// Bytes of one that are also bytes of the other. Views and parts of a value are values of their own, on the same memory.
+// Bytes of one that are also bytes of the other. Views and parts of a value are values of their own, on the
+// same memory.
 int64_t shared_bytes(const PlanOperand& a, const PlanOperand& b) {
   if (a.at != b.at || a.index != b.index) return 0;
   return std::max<int64_t>(0,

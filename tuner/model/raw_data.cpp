@@ -8,7 +8,8 @@
 namespace tuner {
 namespace {
 
-// A field of a message: its number, and its bytes, tag and length included. Of a length-delimited one also its content.
+// A field of a message: its number, and its bytes, tag and length included. Of a length-delimited one also
+// its content.
 struct Field {
   uint64_t number = 0;
   bool has_content = false;

@@ -1,5 +1,5 @@
-// Where the elements of a model's constants lie in its file. Nearly all of a model is these bytes: they are cut out before
-// protobuf reads the rest, so that nobody copies them.
+// Where the elements of a model's constants lie in its file. Nearly all of a model is these bytes: they are
+// cut out before protobuf reads the rest, so that nobody copies them.
 #pragma once
 
 #include <optional>

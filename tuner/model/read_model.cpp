@@ -73,7 +73,8 @@ class ModelReader {
     return Status::ok();
   }
 
-  // A constant without elements stands for an input that is not given: an empty roi, no axes, the shape of a scalar.
+  // A constant without elements stands for an input that is not given: an empty roi, no axes, the shape of a
+  // scalar.
   static bool is_empty(const onnx::TensorProto& t) {
     return std::find(t.dims().begin(), t.dims().end(), 0) != t.dims().end();
   }

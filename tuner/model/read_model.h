@@ -1,5 +1,5 @@
-// Reads ONNX models into graphs: names become numbers, types are inferred, and what follows from shapes is known
-// (compiler_core/graph/builder.h). Only this folder knows the messages of the file (onnx.proto).
+// Reads ONNX models into graphs: names become numbers, types are inferred, and what follows from shapes is
+// known (compiler_core/graph/builder.h). Only this folder knows the messages of the file (onnx.proto).
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct ModelOptions {
   bool weights_may_miss = false;
 };
 
-// Reads the bytes of a .onnx file, which `owner` keeps alive: constants of the graph view them. `evaluate` computes what
-// is known ahead. InvalidArgument, one line: not a model, damaged, an operator set that is not 7 to 23, an operator or a
-// form of it that is not served (with the node), a type that is not, an extent still open (with the option that closes
-// it), a value declared with another shape or type than it has, an attribute stored as another type than
-// its operator's, external data missing, short or outside of `folder`.
+// Reads the bytes of a .onnx file, which `owner` keeps alive: constants of the graph view them. `evaluate`
+// computes what is known ahead. InvalidArgument, one line: not a model, damaged, an operator set that is not
+// 7 to 23, an operator or a form of it that is not served (with the node), a type that is not, an extent
+// still open (with the option that closes it), a value declared with another shape or type than it has, an
+// attribute stored as another type than its operator's, external data missing, short or outside of `folder`.
 Result<graph::Graph> read_model(std::string_view bytes, const std::shared_ptr<const void>& owner,
                                 const ModelOptions& options, const graph::Evaluator& evaluate);
 

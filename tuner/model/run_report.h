@@ -24,7 +24,8 @@ struct RunReport {
   nlohmann::ordered_json facts;
 };
 
-// Writes the outputs that are asked for. InvalidArgument: of ModelRun::open(), and words or names that are wrong.
+// Writes the outputs that are asked for. InvalidArgument: of ModelRun::open(), and words or names that are
+// wrong.
 Result<RunReport> run_report(const ModelRunRequest& request, int width);
 
 }  // namespace tuner

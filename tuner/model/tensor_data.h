@@ -30,9 +30,10 @@ class TensorData {
   explicit TensorData(std::string folder, bool may_miss = false)
       : folder_(std::move(folder)), may_miss_(may_miss) {}
 
-  // A constant value that views the tensor's bytes where it can; `owner` keeps them alive. `raw`: its raw_data, if that
-  // was cut out of the message (raw_data.h). InvalidArgument: a type that is not served, an extent below 1, fewer
-  // or more elements than the shape says, an external file that is missing, short, or outside of the folder.
+  // A constant value that views the tensor's bytes where it can; `owner` keeps them alive. `raw`: its
+  // raw_data, if that was cut out of the message (raw_data.h). InvalidArgument: a type that is not served, an
+  // extent below 1, fewer or more elements than the shape says, an external file that is missing, short, or
+  // outside of the folder.
   Result<graph::Value> read(const onnx::TensorProto& t, const std::shared_ptr<const void>& owner,
                             std::span<const std::byte> raw = {});
 

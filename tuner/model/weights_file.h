@@ -1,5 +1,6 @@
-// WeightsFile: writes the constants of a model into the file that its kernels read them from (tuner_model.h tells the
-// format). Constants come one after the other and are not kept, so a model may have more of them than memory.
+// WeightsFile: writes the constants of a model into the file that its kernels read them from (tuner_model.h
+// tells the format). Constants come one after the other and are not kept, so a model may have more of them
+// than memory.
 #pragma once
 
 #include <cstdint>

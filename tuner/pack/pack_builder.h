@@ -37,15 +37,17 @@ struct PackCounts {
 // floating-point operations of its reference answer, which is made on the CPU.
 inline constexpr double kMostPackTaskBytes = 16.0 * (int64_t{1} << 30), kMostPackTaskFlops = 5e13;
 
-// How a pack holds the answer of this output of a workload: whole, or, where that is large, as sums and samples.
+// How a pack holds the answer of this output of a workload: whole, or, where that is large, as sums and
+// samples.
 ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& output);
 
 // InvalidArgument, with size and limit: the task's inputs and reference answer are too large to make here.
 Status check_pack_size(const CliTask& task);
 
-// Puts in the default config of each template that serves the task, then what `store` (null: none) knows, then configs
-// in the order of pack_draws.h, except those that the static filter refuses. The same seed and store give the same pack. Errors: no template serves the task, its reference answer cannot be made, or no config compiles here. The
-// message has the last reason, so a missing NVRTC shows at once.
+// Puts in the default config of each template that serves the task, then what `store` (null: none) knows,
+// then configs in the order of pack_draws.h, except those that the static filter refuses. The same seed and
+// store give the same pack. Errors: no template serves the task, its reference answer cannot be made, or no
+// config compiles here. The message has the last reason, so a missing NVRTC shows at once.
 Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, const Store* store,
                            PackCounts& counts);
 

@@ -1,10 +1,10 @@
 // Chooses the configs of a task that go into a pack, and the order in which they are compiled and measured.
 //
-// Where the back end estimates times: several times as many configs as wanted are drawn evenly, lowered and put in order by their estimated
-// time (Backend::estimate_ns). The defaults come first, then mostly the best by estimate; a share is
-// taken evenly from all that were drawn, so that what the estimate does not see shows in the results. Other
-// targets have no estimate: their configs come in the order of the draws. Configs that a database knows to be fast come
-// right after the defaults, whatever they are estimated at.
+// Where the back end estimates times: several times as many configs as wanted are drawn evenly, lowered and
+// put in order by their estimated time (Backend::estimate_ns). The defaults come first, then mostly the best
+// by estimate; a share is taken evenly from all that were drawn, so that what the estimate does not see shows
+// in the results. Other targets have no estimate: their configs come in the order of the draws. Configs that
+// a database knows to be fast come right after the defaults, whatever they are estimated at.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct Draw {
   double estimated_ns = 0;              // 0: not estimated
 };
 
-// A pack holds one error bound a task: of the one algorithm that the task's job names, else of the direct sums.
+// A pack holds one error bound a task: of the one algorithm that the task's job names, else of the direct
+// sums.
 std::string algorithm_of_pack(const CliTask& task);
 
 // Draws configs from all templates in turn, each config once, the defaults first. Deterministic in the seed.
@@ -68,8 +69,8 @@ void for_each_index(size_t n, int threads, const std::function<void(size_t)>& f)
 // `last_refusal` then says why one of them was. An error is not about a config.
 Status estimate_draws(const CliTask& task, int threads, std::vector<Draw>& draws, std::string& last_refusal);
 
-// Returns the order in which to compile: defaults first, then known ones, then by estimate, but `random_percent` of the places
-// go to configs in the order of the draws, spread evenly.
+// Returns the order in which to compile: defaults first, then known ones, then by estimate, but
+// `random_percent` of the places go to configs in the order of the draws, spread evenly.
 std::vector<Draw> compile_order(std::vector<Draw> draws, int random_percent);
 
 }  // namespace tuner

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler_core/base/outcome.h"
 #include "compiler_core/base/status.h"
 #include "tuner/report/chart.h"
 #include "tuner/report/figures.h"
@@ -127,19 +128,22 @@ void draw_baseline(Chart& chart, const Facts& base, const CurveScale& s) {
   chart.path(line, means.empty() ? stairs(s, steps) : means);
 }
 
+// As the facts name a trial that was right.
+const std::string kRight(outcome_name(Outcome::kOk));
+
 std::string told(const Facts& mark, size_t trials) {
   const std::string kind = text(mark, "outcome");
   const double ns = number(mark, "ns");
   return str(text(mark, "trial"), ", trial ", grouped(static_cast<int64_t>(number(mark, "n"))), " of ",
              grouped(static_cast<int64_t>(trials)), "\n",
-             kind == "ok"    ? time(ns)
+             kind == kRight  ? time(ns)
              : kind == "cut" ? str("ended early: slower than ", time(ns))
                              : "failed: " + outcome(kind),
              "\n", text(mark, "template"), "\n", bounded(text(mark, "config"), kMostOfConfig));
 }
 
 void draw_trials(Chart& chart, const Facts& marks, const CurveScale& s) {
-  const size_t ok = chart.add_kind({Shape::kDot, "ok", "a trial"});
+  const size_t ok = chart.add_kind({Shape::kDot, kRight, "a trial"});
   const size_t cut = chart.add_kind({Shape::kRing, "cut", "ended early: at least so slow"});
   const size_t slow = chart.add_kind({Shape::kTriangle, "slow", "slower than the scale reaches"});
   const size_t failed = chart.add_kind({Shape::kCross, "failed", "failed"});
@@ -147,12 +151,12 @@ void draw_trials(Chart& chart, const Facts& marks, const CurveScale& s) {
   for (const Facts& mark : marks) {
     const std::string kind = text(mark, "outcome");
     const double ns = number(mark, "ns"), x = s.x(number(mark, "n"));
-    if (kind != "ok" && kind != "cut")
+    if (kind != kRight && kind != "cut")
       chart.mark(failed, {x, s.bottom() + kFailures / 2}, told(mark, s.trials));
     else if (ns > s.high)
       chart.mark(slow, {x, kCurveTop}, told(mark, s.trials));
     else
-      chart.mark(kind == "ok" ? ok : cut, {x, s.y(ns)}, told(mark, s.trials), radius);
+      chart.mark(kind == kRight ? ok : cut, {x, s.y(ns)}, told(mark, s.trials), radius);
   }
 }
 
@@ -191,7 +195,7 @@ Html convergence_chart(const Facts& task) {
   const Curve curve = curve_of(points);
   const CurveScale s = scale_of(task, curve, points.size());
   const bool failures = std::ranges::any_of(
-      marks, [](const Facts& m) { return text(m, "outcome") != "ok" && text(m, "outcome") != "cut"; });
+      marks, [](const Facts& m) { return text(m, "outcome") != kRight && text(m, "outcome") != "cut"; });
   Chart chart("Best time so far over the trials", s.bottom() + (failures ? kFailures : 0) + kCurveAxisHeight,
               s.timed() ? 58 : 14, 14);
   draw_scale(chart, s, failures);

@@ -1,8 +1,8 @@
 // Collects what `tuner report` tells about a job, as one JSON document; page.html draws it.
 //
-// It reads only the database, but for one thing: of a task for this machine it measures what the machine can do
-// at most (FLOP/s, bytes/s: the roofs of a roofline), some seconds on a core that should be idle. The document
-// has a version, its "format"; README.md lists its keys.
+// It reads only the database, but for one thing: of a task for this machine it measures what the machine can
+// do at most (FLOP/s, bytes/s: the roofs of a roofline), some seconds on a core that should be idle. The
+// document has a version, its "format"; README.md lists its keys.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
 // One task: its headline, and the cards below it.
 #include <cmath>
 
+#include "compiler_core/base/outcome.h"
 #include "compiler_core/base/status.h"
 #include "tuner/report/chart.h"
 #include "tuner/report/page_parts.h"
@@ -25,7 +26,8 @@ std::string shape(const Facts& task) {
 
 int64_t trials_of(const Facts& task) { return static_cast<int64_t>(number(task, "trials")); }
 int64_t failed_of(const Facts& task) {
-  return trials_of(task) - static_cast<int64_t>(number(part(task, "outcomes"), "ok"));
+  return trials_of(task) - static_cast<int64_t>(number(part(task, "outcomes"),
+                                                       std::string(outcome_name(Outcome::kOk)).c_str()));
 }
 
 std::string rate(const Facts& task) {

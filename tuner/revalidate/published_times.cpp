@@ -47,8 +47,9 @@ void print(const JudgedAnswer& j) {
   std::fflush(stdout);
 }
 
-// Measures until the verdict is certain, or will not be. A neighbour of a moment ago may be gone after a pause: some stay for
-// seconds, and 3 MB of operands took 1.11 times as long beside one whom neither pulses nor the memory sentinel saw.
+// Measures until the verdict is certain, or will not be. A neighbour of a moment ago may be gone after a
+// pause: some stay for seconds, and 3 MB of operands took 1.11 times as long beside one whom neither pulses
+// nor the memory sentinel saw.
 Status measure(const DaemonClient& client, int processes, JudgedAnswer& j) {
   for (std::optional<TimeVerdict> verdict; !verdict;) {
     std::this_thread::sleep_for(std::chrono::seconds(2 * j.looks.size()));

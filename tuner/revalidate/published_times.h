@@ -1,4 +1,5 @@
-// Are the published times true? Measures the tuned kernel of each task again and compares: `tuner verify FILE --times`.
+// Are the published times true? Measures the tuned kernel of each task again and compares: `tuner verify FILE
+// --times`.
 #pragma once
 
 #include <string>
@@ -16,9 +17,10 @@ struct TimesOptions {
   bool json = false;
 };
 
-// Every task must have a certified answer. It is measured in fresh processes, and the new time must lie in the published
-// 95 % interval (tuner/verify/published.h has the rule). A measurement that is not inside is repeated, after a pause. Prints a
-// block per task, then how many were inside. False: a time is OUTSIDE or cannot be judged, or a task has no certified answer.
+// Every task must have a certified answer. It is measured in fresh processes, and the new time must lie in
+// the published 95 % interval (tuner/verify/published.h has the rule). A measurement that is not inside is
+// repeated, after a pause. Prints a block per task, then how many were inside. False: a time is OUTSIDE or
+// cannot be judged, or a task has no certified answer.
 Result<bool> verify_times(const std::vector<CliTask>& tasks, const TimesOptions& options);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// One stale task measured again: its old top configs and the default as new trials of a job, checked and timed as always, then a
-// race. All that is kept, resumed or lost with a worker is the daemon's business.
+// One stale task measured again: its old top configs and the default as new trials of a job, checked and
+// timed as always, then a race. All that is kept, resumed or lost with a worker is the daemon's business.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ struct RevalidateVerdict {
 // Seconds before a deadline that cancelling and the last results' way into the database may take.
 inline constexpr double kWindUp_s = 4;
 
-// Runs the task's job, with its `top` fastest configs, until it ends, `deadline`, or `interrupted`. An error is the daemon's; a
-// job that fails is a verdict.
+// Runs the task's job, with its `top` fastest configs, until it ends, `deadline`, or `interrupted`. An error
+// is the daemon's; a job that fails is a verdict.
 Result<RevalidateVerdict> measure_again(const DaemonClient& client, const RevalidateItem& item, int top,
                                         std::chrono::steady_clock::time_point deadline,
                                         const std::function<bool()>& interrupted, ProgressView& view);

@@ -39,8 +39,8 @@ class CandidateFeatures {
 
   const SearchSpace& space_;
   std::vector<size_t> first_column_;  // first knob column of each template
-  std::vector<std::vector<std::pair<size_t, size_t>>>
-      sums_;  // for each template: pairs of its log2 knob columns
+  // For each template: pairs of its log2 knob columns.
+  std::vector<std::vector<std::pair<size_t, size_t>>> sums_;
   struct EvenAndOdd {
     std::string knob;
     size_t column;  // column of its log2

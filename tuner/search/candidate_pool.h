@@ -34,8 +34,8 @@ class CandidatePool {
   uint64_t taken() const { return taken_.size(); }
   uint64_t left() const { return space_.size() - taken_.size(); }
   // Returns the random numbers for the next call of propose(). They depend only on the seed and on how many
-  // candidates are taken, so a job resumed from its records continues as if it had not been interrupted; asked
-  // for twice with no candidate taken in between, they are the same.
+  // candidates are taken, so a job resumed from its records continues as if it had not been interrupted;
+  // asked for twice with no candidate taken in between, they are the same.
   std::mt19937_64 stream() const;
 
   // Draws a template with weight log2(1 + its configs), then one of its configs uniformly: a huge space does

@@ -1,7 +1,7 @@
-// KnobInputs: candidates as rows of numbers in 0..1, for a Gaussian process (bayesian.cpp). An ordered knob is a
-// column with the logarithm of its value, and on request one more with the power of two that divides the value
-// where the knob's values differ in that (divisibility.h). A categorical knob has a column for each value. Each template
-// has columns of its own, side by side; in those of other templates a row has 0.
+// KnobInputs: candidates as rows of numbers in 0..1, for a Gaussian process (bayesian.cpp). An ordered knob
+// is a column with the logarithm of its value, and on request one more with the power of two that divides the
+// value where the knob's values differ in that (divisibility.h). A categorical knob has a column for each
+// value. Each template has columns of its own, side by side; in those of other templates a row has 0.
 #pragma once
 
 #include <span>

@@ -50,8 +50,8 @@ constexpr size_t kFewestResults = 4;
 constexpr double kCatchUpShare = 0.5;
 constexpr size_t kWalksFrom = 32;  // of the fastest measured
 
-// What is predicted is a *value*, as in `bayesian`: 1 - best time / time. The trees see the value plus what the
-// prior tasks say of the throughput (0 without any).
+// What is predicted is a *value*, as in `bayesian`: 1 - best time / time. The trees see the value plus what
+// the prior tasks say of the throughput (0 without any).
 class ModelGuidedSearch final : public SearchStrategy {
  public:
   ModelGuidedSearch(std::string_view name, const SearchSpace& space, uint64_t seed, Walk walk,

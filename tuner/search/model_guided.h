@@ -6,8 +6,8 @@
 //   1. refit the ensemble on everything observed; with similar tasks, on what their model leaves over
 //   2. walk over thousands of candidates by their knob features, which are cheap
 //   3. rank the most promising few again with program features, if the space gives them
-//   4. choose a batch: by expected improvement as one model of the ensemble sees it, each proposal by the next
-//      model, unlike each other, some next to the fastest measured configs, a few at random
+//   4. choose a batch: by expected improvement as one model of the ensemble sees it, each proposal by the
+//      next model, unlike each other, some next to the fastest measured configs, a few at random
 #pragma once
 
 #include <functional>

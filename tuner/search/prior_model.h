@@ -60,7 +60,8 @@ class PriorModel {
   // The forecasts: trees of what the prior tasks leave over, and of the scores alone.
   std::set<Candidate> forecast_from_;  // what they were fitted on
   std::unique_ptr<CostModel> with_, without_;
-  // Sums of their squared errors, later ones weighing more. They begin as if similar tasks had helped a little.
+  // Sums of their squared errors, later ones weighing more. They begin as if similar tasks had helped a
+  // little.
   double error_with_ = 0.8, error_without_ = 1.6;
   double kept_ = 1;  // share of the trust that the forecasts leave
   int useless_ = 0;  // comparisons in a row that left none

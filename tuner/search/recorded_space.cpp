@@ -12,6 +12,7 @@
 #include <set>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/base/outcome.h"
 #include "compiler_core/base/statistics.h"
 #include "templates/space/knob.h"
 
@@ -154,7 +155,7 @@ class Reader {
     for (const size_t c : knobs_)
       if (!cells[c].empty()) rows.used.insert(c);
     double time_ns = kFails;
-    if (cells[*status_] == "ok") {
+    if (outcome_from_name(cells[*status_]) == Outcome::kOk) {
       if (!read_number(cells[*time_], time_ns) || !(time_ns > 0) || !std::isfinite(time_ns))
         return invalid_argument(at(*time_), "found \"", cells[*time_],
                                 "\", expected milliseconds above 0, as status is ok");

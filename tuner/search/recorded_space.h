@@ -3,7 +3,7 @@
 //
 // The file is CSV, plain or gzip; header names decide. One column per knob, then in any order:
 //   time_ms     time of the config; ignored unless status is ok
-//   status      "ok", or how the config failed: a failure costs a trial
+//   status      ok, or how the config failed: a failure costs a trial
 //   samples_ms  (optional) every sample, separated by ;
 //   template    (optional) template of the row, else "recorded"; knobs that it lacks are empty
 // A knob whose cells are all integers is ordered; any other is categorical, with its cells as labels. Configs

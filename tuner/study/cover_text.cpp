@@ -1,5 +1,6 @@
 #include "tuner/study/cover_text.h"
 
+#include "tuner/study/cover_header.h"
 #include "tuner/study/cover_json.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"

@@ -45,9 +45,9 @@ enum class Before : uint8_t {
   kChosen,   // the config that a predictor chose among the default and those of similar tasks
 };
 
-// Tuning is not worth its time where less than kSkipBelow is expected and more than kSkipHigh unlikely. A config
-// that was only predicted is never left at that: it was not measured, half of such answers leave 2 % or more,
-// and no prediction told which (README.md).
+// Tuning is not worth its time where less than kSkipBelow is expected and more than kSkipHigh unlikely. A
+// config that was only predicted is never left at that: it was not measured, half of such answers leave 2 %
+// or more, and no prediction told which (README.md).
 inline constexpr double kSkipBelow = 0.01, kSkipHigh = 0.2, kSmallGain = 0.05;
 bool worth_skipping(const Gain& gain, Before before);
 
@@ -84,8 +84,8 @@ class GainEstimate {
   RecordedRoofs roofs_;
 };
 
-// Cuts a gain, and its interval, where the task would become faster than the roofline. Times of 0 are not known
-// and cut nothing.
+// Cuts a gain, and its interval, where the task would become faster than the roofline. Times of 0 are not
+// known and cut nothing.
 void cut_by_bound(Gain& gain, double now_ns, double bound_ns);
 
 // The truth that a history tells; empty if it was not searched far enough.

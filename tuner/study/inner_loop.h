@@ -19,8 +19,8 @@ struct InnerLoop {
 };
 
 // Returns, among the loops without an inner loop, the one with the most multiply-adds; if equal, the one with
-// the most loads; if still equal, the first. Leaves out the function `not_of` and its parts (NAME.body): the one that packs
-// constants, which runs once and is not timed. Empty: all functions count.
+// the most loads; if still equal, the first. Leaves out the function `not_of` and its parts (NAME.body): the
+// one that packs constants, which runs once and is not timed. Empty: all functions count.
 InnerLoop busiest_inner_loop(std::string_view assembly, std::string_view not_of = "");
 
 }  // namespace tuner

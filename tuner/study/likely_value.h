@@ -1,8 +1,8 @@
 // LikelyValue: predicts a value of a task (the gain of tuning it, say) from that of other tasks, with an
 // interval that holds what it says.
 //
-// The prediction is the weighted median of the others, by likeness. The interval is a conformal one: each known
-// task is predicted from the rest, and its error divided by the spread of its likes; the 10 and 90 %
+// The prediction is the weighted median of the others, by likeness. The interval is a conformal one: each
+// known task is predicted from the rest, and its error divided by the spread of its likes; the 10 and 90 %
 // quantiles of these errors, of likes rather than of others, times the spread here, stand around the
 // prediction. One more task, the unseen one, stands at both ends, so fewer than nine known tasks tell no
 // interval; and the quantiles of few errors are taken a standard error further out.

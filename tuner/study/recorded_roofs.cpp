@@ -18,7 +18,8 @@ double necessary_flops(const Workload& workload) {
   return static_cast<double>(needed_flops(workload));
 }
 
-// The share of the operations that the algorithms that serve it need at least; 0: of an algorithm on another unit than the peak is of.
+// The share of the operations that the algorithms that serve it need at least; 0: of an algorithm on another
+// unit than the peak is of.
 double least_share(const Workload& workload, const Target& target, std::string_view algorithms) {
   const Result<std::vector<const AnyTemplate*>> serving = templates_for(workload, target, algorithms);
   double share = 1;

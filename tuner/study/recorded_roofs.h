@@ -1,9 +1,9 @@
-// RecordedRoofs: the least time that a call of a task can take on the machines of a target, from the peaks and
-// bandwidths that its records tell. It needs no device.
+// RecordedRoofs: the least time that a call of a task can take on the machines of a target, from the peaks
+// and bandwidths that its records tell. It needs no device.
 //
 // A probe of a peak may be taken at a bad moment, so what a kernel has reached raises the roof: no recorded
-// time is ever below the bound of its task. Work that an implementation may leave out is not counted: products
-// with padding and, where a Winograd template serves the task, what the largest of its tiles saves.
+// time is ever below the bound of its task. Work that an implementation may leave out is not counted:
+// products with padding and, where a Winograd template serves the task, what the largest of its tiles saves.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace tuner {
 
 class RecordedRoofs {
  public:
-  // Takes the peak and bandwidth that a record of the task tells (0: not known) and a time that a kernel took;
-  // 0: none did. `direct`: the kernel does all products.
+  // Takes the peak and bandwidth that a record of the task tells (0: not known) and a time that a kernel
+  // took; 0: none did. `direct`: the kernel does all products.
   void add(const Workload& workload, const Target& target, double peak_gflops, double read_gbps,
            double time_ns, bool direct);
 

@@ -29,8 +29,9 @@ class Simulator {
 
   // Told before each run, counted from 1, and once more, with an empty `what`, after the last.
   using Progress = std::function<void(size_t done, size_t runs, const std::string& what)>;
-  // Reads the spaces and plays every strategy on each; the baseline is always among them. An error: a space cannot be read or
-  // has no config that is right, one known beforehand has other knobs, or there is no such strategy.
+  // Reads the spaces and plays every strategy on each; the baseline is always among them. An error: a space
+  // cannot be read or has no config that is right, one known beforehand has other knobs, or there is no such
+  // strategy.
   Status run(const Progress& progress);
 
   // Tables of the runs: for people, ending with a newline, and as one document.

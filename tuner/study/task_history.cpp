@@ -142,8 +142,8 @@ std::vector<std::string> fastest(const Times& times) {
   return kernels;
 }
 
-// Mean time of these kernels, as far as they were measured; 0: none was. `scale`: of times in a race over those
-// of trials; 0: there was no race.
+// Mean time of these kernels, as far as they were measured; 0: none was. `scale`: of times in a race over
+// those of trials; 0: there was no race.
 double mean_time_of(const std::vector<std::string>& kernels, const Measured& times, double scale) {
   double sum = 0;
   int count = 0;

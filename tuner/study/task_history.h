@@ -14,10 +14,11 @@ namespace tuner {
 struct TaskHistory {
   JobRow::Task task;
   double default_ns = 0;  // 0: the default config was not measured
-  // With a config that a similar task would lend: mean of the three fastest of the nearest task of which any was
-  // measured here. 0: none was.
+  // With a config that a similar task would lend: mean of the three fastest of the nearest task of which any
+  // was measured here. 0: none was.
   double lent_ns = 0;
-  // The same in the scale of the latest race, with the best config's, which met the default in turn. 0: no race.
+  // The same in the scale of the latest race, with the best config's, which met the default in turn. 0: no
+  // race.
   double raced_default_ns = 0, raced_lent_ns = 0, raced_last_ns = 0;
   std::vector<double> best_ns;   // after each trial; 0 before the first correct one
   bool exhausted = false;        // every valid config was measured

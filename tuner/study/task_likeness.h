@@ -16,8 +16,8 @@ class TaskLikeness {
   // A key that this program cannot read is like nothing.
   TaskLikeness(std::string_view workload_key, std::string_view target);
 
-  // 0 for the same task, and near 1 for another target, another layout or 32 times the size. Infinite for another
-  // operator or another kind of target.
+  // 0 for the same task, and near 1 for another target, another layout or 32 times the size. Infinite for
+  // another operator or another kind of target.
   double distance(const TaskLikeness& other) const;
   // Returns the weight of what is known of the other task: 1 for the same one, a little for another operator,
   // 0 for another kind of target.

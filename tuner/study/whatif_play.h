@@ -37,7 +37,8 @@ struct WhatIfResult {
 Result<WhatIfResult> play_whatif(const SearchSpace& space, const TaskRecords& records,
                                  std::string_view strategy, const WhatIfOptions& options);
 
-// What a task of a job itself found: its results in the order they came, as one run. `optimum_ns`: the task's best recorded time.
+// What a task of a job itself found: its results in the order they came, as one run. `optimum_ns`: the task's
+// best recorded time.
 Result<WhatIfResult> found_by_job(const Store& store, const std::string& job, int task, double optimum_ns);
 
 // The numbers of trials at which results are told: 32, 64, ... and all.

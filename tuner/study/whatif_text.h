@@ -15,8 +15,8 @@ struct WhatIfLine {
   bool concludes = true;  // enough of its proposals are recorded
 };
 
-// A table with a line per strategy that concludes, then why the others do not; ends with a newline. `least_coverage`: percent of
-// the proposals that must be recorded.
+// A table with a line per strategy that concludes, then why the others do not; ends with a newline.
+// `least_coverage`: percent of the proposals that must be recorded.
 std::string whatif_text(const std::vector<WhatIfLine>& lines, const std::vector<size_t>& marks,
                         double least_coverage);
 nlohmann::ordered_json whatif_json(const WhatIfLine& line, const std::vector<size_t>& marks);

@@ -9,10 +9,11 @@
 namespace tuner {
 
 // Returns several lines, ending with a newline: what is used, how it is known, what it rests on, where that
-// was measured. `width`: of the terminal; the key is shortened to it, and what is longer goes on below. 0: no limit.
+// was measured. `width`: of the terminal; the key is shortened to it, and what is longer goes on below. 0: no
+// limit.
 std::string answer_text(const Answer& answer, const Workload& workload, int width = 0);
-// Returns one document. An exact answer has the keys of tuned_json() as well, and so has a locked one that was measured.
-// A same-family answer has what was measured under "tuned".
+// Returns one document. An exact answer has the keys of tuned_json() as well, and so has a locked one that
+// was measured. A same-family answer has what was measured under "tuned".
 nlohmann::ordered_json answer_json(const Answer& answer, const Workload& workload);
 
 }  // namespace tuner

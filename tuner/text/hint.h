@@ -29,7 +29,8 @@ std::string shell_quoted(std::string_view text);
 // given and that the named one takes.
 std::string command_line(std::string_view verb_and_arguments);
 
-// Returns the running command with all that it was given, to be pasted once more: "tuner compile m.onnx --output net --batch 1".
+// Returns the running command with all that it was given, to be pasted once more: "tuner compile m.onnx
+// --output net --batch 1".
 std::string this_command();
 
 // Makes every command in a message ready to paste ("To measure it again: tuner revalidate"). Text that

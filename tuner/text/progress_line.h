@@ -1,5 +1,5 @@
-// The one line on stderr that a long command rewrites. All commands draw it here, so that whatever is printed next, and
-// a second Ctrl-C, leaves it behind and not in the middle of a line.
+// The one line on stderr that a long command rewrites. All commands draw it here, so that whatever is printed
+// next, and a second Ctrl-C, leaves it behind and not in the middle of a line.
 #pragma once
 
 #include <string_view>

@@ -85,7 +85,8 @@ void on_continue(int) {
   errno = error;
 }
 
-// The program stops in the middle of this, and goes on here; where nobody could let it go on, it does not stop.
+// The program stops in the middle of this, and goes on here; where nobody could let it go on, it does not
+// stop.
 void on_stop(int) {
   leave();
   set_handler(SIGTSTP, SIG_DFL);

@@ -31,8 +31,8 @@ class Screen {
   void draw(const std::vector<ScreenLine>& lines);
 
   enum class Key { kNone, kQuit, kUp, kDown, kPageUp, kPageDown, kTop, kBottom, kRedraw };
-  // Waits for a key, at most wait_ms. kNone: the time is over, or the key means nothing. kRedraw: the terminal
-  // has another size, or the program was stopped meanwhile. kQuit: q, or the terminal has gone.
+  // Waits for a key, at most wait_ms. kNone: the time is over, or the key means nothing. kRedraw: the
+  // terminal has another size, or the program was stopped meanwhile. kQuit: q, or the terminal has gone.
   Key key(int wait_ms);
 };
 

@@ -20,12 +20,13 @@ std::string shortened(std::string_view text, int width);
 // The text as it is printed on a line of standard output: cut to the terminal, or whole in a pipe.
 std::string on_a_line(std::string_view text);
 
-// Breaks the text between words into lines of at most `width` columns; all but the first begin with `indent` blanks. A word
-// that is longer by itself stays whole. `width` 0: no limit. Without a newline at its end.
+// Breaks the text between words into lines of at most `width` columns; all but the first begin with `indent`
+// blanks. A word that is longer by itself stays whole. `width` 0: no limit. Without a newline at its end.
 std::string wrapped(std::string_view text, int width, int indent);
 
-// Joins the parts of a line in their order, with two blanks. If they do not all fit, parts are
-// chosen by rank, the largest number first; one that does not fit is skipped. A first part that is too long by itself is shortened.
+// Joins the parts of a line in their order, with two blanks. If they do not all fit, parts are chosen by
+// rank, the largest number first; one that does not fit is skipped. A first part that is too long by itself
+// is shortened.
 struct LinePart {
   std::string text;
   int rank = 0;

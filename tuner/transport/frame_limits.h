@@ -1,5 +1,5 @@
-// FrameLimits: what one client may send over HTTP/2, each limit with its reason; and FrameVerdict: what the guard
-// says.
+// FrameLimits: what one client may send over HTTP/2, each limit with its reason; and FrameVerdict: what the
+// guard says.
 //
 // The limits are wide enough that gRPC's own clients (C++ and Python) never meet them, also at the rates of a
 // large farm, and tight enough that what passes costs the server behind them little memory and time.

@@ -237,7 +237,8 @@ void EpollGate::on_event(Relay::Side& side, uint32_t events) {
 }
 
 // The server frees a connection's calls some time after it was closed. So while clients come back as fast as
-// they are closed, fewer may come at once. Otherwise hundreds of connections would be served and freed at a time.
+// they are closed, fewer may come at once. Otherwise hundreds of connections would be served and freed at a
+// time.
 bool EpollGate::may_accept() {
   if (now_ms_ < paced_until_ms_ && !paced_.take(now_ms_)) return false;
   return accepts_.take(now_ms_);
@@ -336,7 +337,8 @@ void EpollGate::resume_paused() {
   });
 }
 
-// What a connection has cost that was closed for cause. Whose it was is not known, so others pay, too: within bounds.
+// What a connection has cost that was closed for cause. Whose it was is not known, so others pay, too: within
+// bounds.
 void EpollGate::punish() {
   if (penalties_.wait_ms(now_ms_) > 0) {
     paced_until_ms_ = now_ms_ + kPacedMs;
@@ -346,7 +348,8 @@ void EpollGate::punish() {
   accepts_.spend(now_ms_, house_.limits.closing_costs);
 }
 
-// Closes the connection that has been here longest without a word that the server may hear. False: all have spoken.
+// Closes the connection that has been here longest without a word that the server may hear. False: all have
+// spoken.
 bool EpollGate::make_room() {
   Relay* oldest = nullptr;
   for (const auto& relay : relays_)

@@ -35,17 +35,17 @@ int most_connections(uint64_t descriptors);
 
 class Gate {
  public:
-  // `addresses`: "unix:/path", HOST:PORT or "tls:HOST:PORT"; port 0 takes a free one. `tls` outlives the gate; without
-  // it "tls:" is refused. Fails, with nothing left behind, if one of them cannot be listened on, or is another
-  // process's.
+  // `addresses`: "unix:/path", HOST:PORT or "tls:HOST:PORT"; port 0 takes a free one. `tls` outlives the
+  // gate; without it "tls:" is refused. Fails, with nothing left behind, if one of them cannot be listened
+  // on, or is another process's.
   static Result<std::unique_ptr<Gate>> start(const std::vector<std::string>& addresses, Handover handover,
                                              const GateLimits& limits = {}, TlsServer* tls = nullptr);
   virtual ~Gate() = default;  // stops
 
   // What clients may dial, in the order asked for, ports filled in.
   virtual const std::vector<std::string>& addresses() const = 0;
-  // Who is behind a descriptor that was handed over, by the name that getpeername() of it returns in the abstract
-  // namespace, without its leading zero. Nothing once the connection has ended. Any thread.
+  // Who is behind a descriptor that was handed over, by the name that getpeername() of it returns in the
+  // abstract namespace, without its leading zero. Nothing once the connection has ended. Any thread.
   virtual std::optional<Peer> peer(std::string_view name) const = 0;
   // Takes no new connections from soon on; those that are open go on. For a server that ends its calls in
   // peace: call this, shut the server down, then stop().

@@ -15,8 +15,8 @@ struct GateLimits {
   // protocols other than HTTP/2.
   bool http2 = true;
 
-  // With TLS the preface has its time (frames.handshake_ms) from the end of the handshake on, which has this. A
-  // thousand that come back at once keep both sides busy for some seconds.
+  // With TLS the preface has its time (frames.handshake_ms) from the end of the handshake on, which has this.
+  // A thousand that come back at once keep both sides busy for some seconds.
   int64_t tls_handshake_ms = 10'000;
 
   // Connections at once. 0: as many as the descriptors of this process allow (most_connections() in gate.h).
@@ -24,9 +24,9 @@ struct GateLimits {
   // New connections. Beyond it they wait in the kernel's queue. The burst lets a farm of 2,000 come back at
   // once.
   Rate accepts = {500, 2'000};
-  // A connection that the guard closes after the server has heard of it costs as much of that as so many new ones. All such
-  // costs together take half of `accepts` at most: the other half is there for those who did nothing. While more are closed
-  // than can be charged, a tenth of the burst may come at once.
+  // A connection that the guard closes after the server has heard of it costs as much of that as so many new
+  // ones. All such costs together take half of `accepts` at most: the other half is there for those who did
+  // nothing. While more are closed than can be charged, a tenth of the burst may come at once.
   double closing_costs = 25;
   // A client that does not read while there are bytes for it, or a half-closed connection without any bytes,
   // is closed after this.

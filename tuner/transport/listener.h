@@ -39,10 +39,9 @@ struct Listening {
   bool tls = false;
 };
 
-// Listens on "unix:/path" or HOST:PORT ("[::1]:0", "localhost:7070"; port 0: a free one); with "tls:" before it, on
-// HOST:PORT for clients that speak TLS. Sockets do not
-// block. A socket file that nobody listens on is replaced. Fails if another process listens there, or the
-// name or path is wrong; says which.
+// Listens on "unix:/path" or HOST:PORT ("[::1]:0", "localhost:7070"; port 0: a free one); with "tls:" before
+// it, on HOST:PORT for clients that speak TLS. Sockets do not block. A socket file that nobody listens on is
+// replaced. Fails if another process listens there, or the name or path is wrong; says which.
 Result<Listening> listen_on(const std::string& address);
 
 }  // namespace tuner::transport

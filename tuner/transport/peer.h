@@ -16,13 +16,13 @@ struct Peer {
   };
   Way way = Way::kPlain;
   uid_t uid = static_cast<uid_t>(-1);  // kUnix: of the process that connected
-  // kTls: of the certificate that the client showed and whose key it holds. Worth nothing unless `certificate_fault` is
-  // empty.
+  // kTls: of the certificate that the client showed and whose key it holds. Worth nothing unless
+  // `certificate_fault` is empty.
   std::string certificate;  // the URI in it; empty: it has none
   std::string serial;       // in hexadecimal digits; empty: no certificate was shown
   int64_t not_after_s = 0;  // its end, in seconds since 1970
-  std::string
-      certificate_fault;  // why our authority does not vouch for it, in OpenSSL's words; empty: it does
+  // Why our authority does not vouch for it, in OpenSSL's words; empty: it does.
+  std::string certificate_fault;
 };
 
 }  // namespace tuner::transport

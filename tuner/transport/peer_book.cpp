@@ -14,7 +14,8 @@
 namespace tuner::transport {
 namespace {
 
-// A name that nobody can guess: others on this machine see the names that are taken, and could take the next ones.
+// A name that nobody can guess: others on this machine see the names that are taken, and could take the next
+// ones.
 std::string new_name() {
   uint64_t random = 0;
   return getrandom(&random, sizeof random, 0) == sizeof random ? str("tuner-gate-", std::hex, random) : "";

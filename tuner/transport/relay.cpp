@@ -147,7 +147,8 @@ size_t Relay::most_of(const Flow& flow) const {
   return &flow == &up_ ? TlsConnection::kMostCipher : TlsConnection::kMostSend;
 }
 
-// What the client encrypts goes to the second scratch chunk, all else to the first, behind the room for the preface.
+// What the client encrypts goes to the second scratch chunk, all else to the first, behind the room for the
+// preface.
 ssize_t Relay::read_some(Flow& flow) {
   const bool cipher = tls_ && &flow == &up_;
   uint8_t* const to = cipher ? house_.cipher->bytes.data() : house_.scratch->bytes.data() + kPreface.size();
@@ -193,8 +194,9 @@ void Relay::take_from_server(size_t count, int64_t now_ms) {
   if (!end_ && !tls_->fault().empty()) end_with(Cause::kProtocol, "TLS: " + tls_->fault());
 }
 
-// Sends to the client what is encrypted for it, as far as it is taken. What is not stays in `pending` and behind it in
-// the TLS connection: nothing, unless a client asks for new keys again and again and does not read.
+// Sends to the client what is encrypted for it, as far as it is taken. What is not stays in `pending` and
+// behind it in the TLS connection: nothing, unless a client asks for new keys again and again and does not
+// read.
 void Relay::send_cipher() {
   while (tls_->output_bytes() > 0 && down_.pending == nullptr && !end_) {
     const size_t count = tls_->take_output(house_.cipher->bytes.data(), house_.cipher->bytes.size());

@@ -27,8 +27,8 @@ struct Free {
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
 
-// A client may ask for new keys this often, and once more for so many bytes it sends: each costs far more to answer
-// than to ask. Those of gRPC never do.
+// A client may ask for new keys this often, and once more for so many bytes it sends: each costs far more to
+// answer than to ask. Those of gRPC never do.
 constexpr uint64_t kKeyUpdates = 32, kBytesOfKey = 1 << 20;
 
 // The oldest error in OpenSSL's queue of this thread, which is emptied.

@@ -1,11 +1,11 @@
-// TLS on the server's side of a gate: version 1.3, HTTP/2 (ALPN h2), a certificate of the client if it has one.
-// OpenSSL stays behind this header.
+// TLS on the server's side of a gate: version 1.3, HTTP/2 (ALPN h2), a certificate of the client if it has
+// one. OpenSSL stays behind this header.
 //
-// The gate moves the bytes; a TlsConnection turns those of the client into plain ones and back. It has no socket
-// and no clock, and is used from one thread. A client's certificate is checked against our authority, but a bad
-// one does not end the handshake: the fault is noted in Peer, so that whoever answers the calls can say in words
-// what is wrong. (In TLS 1.3 a client whose certificate is refused has already finished its own handshake, and
-// learns no more than that the connection has closed.)
+// The gate moves the bytes; a TlsConnection turns those of the client into plain ones and back. It has no
+// socket and no clock, and is used from one thread. A client's certificate is checked against our authority,
+// but a bad one does not end the handshake: the fault is noted in Peer, so that whoever answers the calls can
+// say in words what is wrong. (In TLS 1.3 a client whose certificate is refused has already finished its own
+// handshake, and learns no more than that the connection has closed.)
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,9 @@ class TlsConnection {
   // Plain bytes for one call of send().
   static constexpr size_t kMostSend = 32 << 10;
 
-  // Takes bytes of the client, and writes what they say to `plain`, which has room for kMostPlain. Returns how many
-  // that are. After a failure, fault() says why: the connection is to be closed once output has been sent.
+  // Takes bytes of the client, and writes what they say to `plain`, which has room for kMostPlain. Returns
+  // how many that are. After a failure, fault() says why: the connection is to be closed once output has been
+  // sent.
   virtual size_t receive(std::span<const uint8_t> cipher, uint8_t* plain) = 0;
   // Encrypts for the client. Only after the handshake.
   virtual void send(std::span<const uint8_t> plain) = 0;

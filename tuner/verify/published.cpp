@@ -15,8 +15,8 @@ namespace {
 constexpr double kSameClock = 0.015;  // the pulse may differ by so much; clocks have steps of 3 %
 constexpr double kSlowClock = 0.94;   // slower than this may be a steady neighbour
 constexpr double kSameMemory = 0.03;  // calm levels of one machine lie within so much
-// A kernel feels the memory that cores share as the sentinel does, or more if it reads more than that: 8 MB of weights took
-// 1.25 to 1.28 times as long where the sentinel said 1.08.
+// A kernel feels the memory that cores share as the sentinel does, or more if it reads more than that: 8 MB
+// of weights took 1.25 to 1.28 times as long where the sentinel said 1.08.
 constexpr double kOtherMemory = 0.15, kOtherMemoryOfLarge = 0.06;
 constexpr int64_t kSentinelReads = int64_t{4} << 20;  // 4 MiB on most machines (runner/sentinel.h)
 
@@ -49,7 +49,8 @@ bool other_memory(const TunedConfig& published, const RaceRow& now) {
   return std::fabs(memory_now(published, now) - 1) > (large ? kOtherMemoryOfLarge : kOtherMemory);
 }
 
-// Why undisturbed calls may still be slower than the kernel was when its time was published, and by which factor at most.
+// Why undisturbed calls may still be slower than the kernel was when its time was published, and by which
+// factor at most.
 struct Busy {
   std::string why;
   double hidden = 1;

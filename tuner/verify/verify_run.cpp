@@ -64,8 +64,8 @@ Result<std::string> RunVerifier::problem_of(const Program& program, const Target
   const Result<RunReply> reply = runner_->run(request);
   remove_artifact(folder_->path(), digest);
   if (!reply) return reply.status();
-  if (reply->outcome == outcome_name(Outcome::kOk)) return std::string();
-  return reply->outcome + ": " + reply->message;
+  if (reply->outcome == Outcome::kOk) return std::string();
+  return str(*reply->outcome, ": ", reply->message);
 }
 
 }  // namespace tuner

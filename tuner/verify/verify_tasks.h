@@ -1,6 +1,6 @@
-// Random valid configs of every template that serves a task, built, run and compared with the reference answer: in the runner's jail,
-// or, where the back end emulates its kernels, in the emulator, which also reports races, accesses out of bounds and the like; the
-// device is not needed.
+// Random valid configs of every template that serves a task, built, run and compared with the reference
+// answer: in the runner's jail, or, where the back end emulates its kernels, in the emulator, which also
+// reports races, accesses out of bounds and the like; the device is not needed.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct VerifyOptions {
   bool verbose = false;              // also names configs that are right
 };
 
-// Prints each template's verdicts and a summary. Returns how many configs were wrong. An error: a task cannot be verified here, or
-// nothing could be checked.
+// Prints each template's verdicts and a summary. Returns how many configs were wrong. An error: a task cannot
+// be verified here, or nothing could be checked.
 Result<int64_t> verify_tasks(const std::vector<CliTask>& tasks, const VerifyOptions& options);
 
 }  // namespace tuner

@@ -9,8 +9,10 @@
 //         73 ..  75   of an access: its width
 //         87 ..  90   of a jump: a second predicate
 //        105 .. 108   stall: clocks until the warp goes on; 109 yield
-//        110 .. 112   scoreboard released when the result is there, 113 .. 115 when the operands are read; 7: none
-//        116 .. 121   scoreboards to wait for, a bit each; 122 .. 125 registers to keep for the next instruction
+//        110 .. 112   scoreboard released when the result is there, 113 .. 115 when the operands are read; 7:
+//                     none
+//        116 .. 121   scoreboards to wait for, a bit each; 122 .. 125 registers to keep for the next
+//                     instruction
 #include "compiler_core/codegen_cuda/sass/opcodes.h"
 
 namespace tuner::sass {

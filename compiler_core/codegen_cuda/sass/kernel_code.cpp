@@ -36,7 +36,8 @@ void note_unknown(KernelCode& code) {
       code.unknown.push_back(i.opcode());
 }
 
-// Most products of tiles, then most multiply-adds and dot products, then most loads, then the deepest: of equal ones the first.
+// Most products of tiles, then most multiply-adds and dot products, then most loads, then the deepest: of
+// equal ones the first.
 int hot_loop(const std::vector<Loop>& loops) {
   const auto heat = [](const Loop& l) {
     return std::tuple(l.own[Op::kMma], l.own[Op::kFfma] + l.own[Op::kDot],

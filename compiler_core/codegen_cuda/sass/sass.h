@@ -2,7 +2,8 @@
 // disassembler.
 //
 //   read_kernel_code(cubin)   the instructions of each kernel, their loops, what they are made of
-//   Copy                      loads from global memory that belong together, and which of them wait for each other
+//   Copy                      loads from global memory that belong together, and which of them wait for each
+//                             other
 //   ../issue_floor.h          a lower bound of the kernel's time, from the instructions it must issue
 //   sass_text.h               all of it for people
 //

@@ -55,7 +55,8 @@ Result<std::vector<TensorType>> quotient_types(const Use& use) {
   }
   return same_type(use);
 }
-// What integers are divided by. Math is total: by 0 they are divided as by 1, which is what compiled code does.
+// What integers are divided by. Math is total: by 0 they are divided as by 1, which is what compiled code
+// does.
 Expr divisor(const Expr& b) { return select(equals(b, number(b->dtype, 0)), number(b->dtype, 1), b); }
 // Integers are divided toward zero.
 Expr divided(const Expr& a, const Expr& b) {

@@ -36,7 +36,8 @@ Expr inside(const Shape& image, const te::Indices& from, const Expr& element) {
   return select(there, element, number(element->dtype, 0));
 }
 
-// The sum of a convolution: indices of an image element and of its weight, for result i and term r = [ic, k...].
+// The sum of a convolution: indices of an image element and of its weight, for result i and term r = [ic,
+// k...].
 struct Terms {
   Window window;
   int64_t channels, results;  // of a group, in and out

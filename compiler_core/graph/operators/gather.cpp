@@ -1,5 +1,5 @@
-// Operators that move elements by places found in another tensor. Places beyond the data are brought to its nearest
-// end, so that no data can make a kernel read elsewhere.
+// Operators that move elements by places found in another tensor. Places beyond the data are brought to its
+// nearest end, so that no data can make a kernel read elsewhere.
 #include <algorithm>
 
 #include "compiler_core/graph/families.h"
@@ -13,7 +13,8 @@ Expr place(const Expr& element, int64_t extent) {
   const Expr i = element->dtype == DType::kInt64 ? element : cast(DType::kInt64, element);
   return min(max(select(i < Expr(0), i + Expr(extent), i), Expr(0)), Expr(extent - 1));
 }
-// Places that are known when compiling lie in the data. Number k of the input is one of dimension first + k % count.
+// Places that are known when compiling lie in the data. Number k of the input is one of dimension first + k %
+// count.
 Status check_places(const Use& use, size_t input, size_t first, size_t count = 1) {
   if (!use.is_constant(input)) return Status::ok();
   ASSIGN_OR_RETURN(const std::vector<int64_t> places, use.integers(input));
@@ -152,9 +153,9 @@ void reverse_sequence(const Use& use, MathWriter& m) {
   });
 }
 
-// --- Scatter: the data with some elements replaced (or added to, ...) ---
-// Written from the result's side: each element asks all updates which of them are its own, the last one wins. The work
-// is elements times updates, so large ones are refused.
+// --- Scatter: the data with some elements replaced (or added to, ...) --- Written from the result's side:
+// each element asks all updates which of them are its own, the last one wins. The work is elements times
+// updates, so large ones are refused.
 constexpr int64_t kMostScatterWork = int64_t{1} << 28;
 
 Result<ReduceOp> combination(const Use& use) {

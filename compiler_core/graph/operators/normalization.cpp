@@ -165,7 +165,8 @@ void instance_norm(const Use& use, MathWriter& m) {
   });
 }
 
-// Groups of channels, and all pixels. Up to operator set 20 scale and shift are of a group, since of a channel.
+// Groups of channels, and all pixels. Up to operator set 20 scale and shift are of a group, since of a
+// channel.
 Result<std::vector<TensorType>> group_norm_types(const Use& use) {
   const int64_t groups = use.integer("num_groups", 0);
   if (use.rank(0) < 3 || groups < 1 || use.shape(0)[1] % groups != 0)

@@ -58,8 +58,8 @@ void max_pool(const Use& use, MathWriter& m) {
   };
   m.reduced_result(w.kernel, ReduceOp::kMax, term);
   if (!m.wants(1)) return;
-  // Where the largest stands, the first of equals: its place in the whole tensor, dimensions in this order or (as
-  // storage_order = 1) the last two of the image swapped.
+  // Where the largest stands, the first of equals: its place in the whole tensor, dimensions in this order or
+  // (as storage_order = 1) the last two of the image swapped.
   const Shape& shape = m.type(1).shape;
   const Buffer most = m.reduced("max", shape, w.kernel, ReduceOp::kMax, term);
   const bool swapped = use.integer("storage_order", 0) != 0 && image.size() == 4;

@@ -8,7 +8,8 @@ namespace tuner::graph {
 namespace product_ops {
 namespace {
 
-// --- MatMul: matrices in the last two dimensions, the others broadcast; one dimension is a row or a column ---
+// --- MatMul: matrices in the last two dimensions, the others broadcast; one dimension is a row or a column
+// ---
 struct Matrices {
   Shape a, b;    // with two dimensions at least
   Shape batch;   // broadcast

@@ -22,8 +22,8 @@ Result<Window> window_of(const Use& use, const Shape& image, const Shape& kernel
 // How much padding of auto_pad = SAME stands before, of `all`.
 int64_t padding_before(const std::string& auto_pad, int64_t all);
 
-// A transposed convolution: result element before[d] ... of what all image elements times the kernel add up to, each
-// strides[d] from the next.
+// A transposed convolution: result element before[d] ... of what all image elements times the kernel add up
+// to, each strides[d] from the next.
 struct Transposed {
   // One number an image dimension.
   Shape kernel, strides, dilations, before, result;

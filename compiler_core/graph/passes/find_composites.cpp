@@ -1,5 +1,5 @@
-// Exporters write activations and normalizations as the steps they consist of. Products are looked at as one number
-// times operands, so that x * 0.5 * (1 + erf(x / sqrt(2))) is found in whatever order it was written.
+// Exporters write activations and normalizations as the steps they consist of. Products are looked at as one
+// number times operands, so that x * 0.5 * (1 + erf(x / sqrt(2))) is found in whatever order it was written.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -138,7 +138,8 @@ class Finder {
     }
     return std::nullopt;
   }
-  // x may be a product itself, so it is not known where to stop: operands of all products on the way are tried.
+  // x may be a product itself, so it is not known where to stop: operands of all products on the way are
+  // tried.
   std::set<ValueId> candidates(const Node& node) const {
     std::set<ValueId> found;
     std::vector<ValueId> open{node.inputs[0], node.inputs[1]};

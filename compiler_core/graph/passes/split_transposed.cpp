@@ -2,8 +2,9 @@
 //
 //   image[j - m] * kernel[r + s * m]     over m = 0 .. taps - 1, taps = kernel / s, rounded up
 //
-// which for each r is a plain convolution of the image, with the kernel's elements r, r + s, ... backwards. All r together are
-// one convolution with s * s times the channels, whose results DepthToSpace moves to their pixels.
+// which for each r is a plain convolution of the image, with the kernel's elements r, r + s, ... backwards.
+// All r together are one convolution with s * s times the channels, whose results DepthToSpace moves to their
+// pixels.
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/graph/operator.h"
 #include "compiler_core/graph/operators/window.h"
@@ -37,8 +38,8 @@ std::optional<Split> split_of(const Graph& graph, const Node& node) {
   return s;
 }
 
-// Weights [channels, results, kh, kw] as [s * s * results, channels, taps, taps]; pixel (r, q) of a channel stands at
-// (r * s + q) * results + channel.
+// Weights [channels, results, kh, kw] as [s * s * results, channels, taps, taps]; pixel (r, q) of a channel
+// stands at (r * s + q) * results + channel.
 ValueId plain_weights(Graph& graph, const Value& weight, const Split& s) {
   const Shape& shape = weight.type.shape;
   const int64_t channels = shape[0], results = shape[1], kh = shape[2], kw = shape[3], n = s.stride;

@@ -1,8 +1,8 @@
 // amx: tiles of x86 CPUs (Intel's AMX). A tile register is up to 16 rows of 64 bytes.
 //
-// A group (tiles.h) fills 32 bits: 2 elements of 16 bits, 4 of 8. So a tile of A is R rows of 16 groups; one of B is
-// 16 groups of k, each of 16 columns. Fewer rows of A and C (R < 16) take less time; the rest of a tile is full
-// always.
+// A group (tiles.h) fills 32 bits: 2 elements of 16 bits, 4 of 8. So a tile of A is R rows of 16 groups; one
+// of B is 16 groups of k, each of 16 columns. Fewer rows of A and C (R < 16) take less time; the rest of a
+// tile is full always.
 #include "compiler_core/ir/intrinsics/amx.h"
 
 #include "compiler_core/base/status.h"

@@ -1,7 +1,9 @@
-// mma: tensor cores of NVIDIA GPUs by mma.sync and ldmatrix (sm_80 and later). A warp holds a tile in registers of its lanes.
+// mma: tensor cores of NVIDIA GPUs by mma.sync and ldmatrix (sm_80 and later). A warp holds a tile in
+// registers of its lanes.
 //
-// PTX ISA, "Matrix multiply-accumulate operation using mma instruction", m16n8k16 of 16-bit types, m16n8k32 of 8-bit ones. Lane l is in
-// group g = l / 4 at place t = l % 4. A register of 32 bits holds E = 2 (4) elements that are neighbours along k (A, B), of C one of two:
+// PTX ISA, "Matrix multiply-accumulate operation using mma instruction", m16n8k16 of 16-bit types, m16n8k32
+// of 8-bit ones. Lane l is in group g = l / 4 at place t = l % 4. A register of 32 bits holds E = 2 (4)
+// elements that are neighbours along k (A, B), of C one of two:
 //
 //   A  4 registers  rows g, g + 8, g, g + 8; k from E t, in registers 2 and 3 from E t + 4 E
 //   B  2 registers  column g; k from E t, in register 1 from E t + 4 E
@@ -9,9 +11,9 @@
 //
 // Of float32 a statement is two of m16n8k8 of .tf32, one behind the other: E = 1, A has 8 registers and B 4.
 //
-// ldmatrix: four matrices of 8 rows of 16 bytes. Lane l brings the address of row l % 8 of matrix l / 8, and gets of matrix r, in
-// register r, row g, elements E t and on; with .trans, of 16-bit types only, row 2t and 2t + 1, element g. To it a row of 4 float32 is
-// one of 8 elements of 16 bits, which cannot be transposed.
+// ldmatrix: four matrices of 8 rows of 16 bytes. Lane l brings the address of row l % 8 of matrix l / 8, and
+// gets of matrix r, in register r, row g, elements E t and on; with .trans, of 16-bit types only, row 2t and
+// 2t + 1, element g. To it a row of 4 float32 is one of 8 elements of 16 bits, which cannot be transposed.
 #include <algorithm>
 
 #include "compiler_core/base/status.h"
@@ -153,8 +155,8 @@ std::string product_helper(const std::string& name, const Types& t) {
 // Six products, four sums, and its part of what splits numbers, in a warp's tile of 64 x 32.
 constexpr int64_t kInstructionsOfThree = 6 + 4 + 6;
 
-// The same of float32. Three terms are summed up from zero, the small ones first, and added by an instruction that rounds: tensor
-// cores cut off what does not fit, always towards zero.
+// The same of float32. Three terms are summed up from zero, the small ones first, and added by an instruction
+// that rounds: tensor cores cut off what does not fit, always towards zero.
 std::string tf32_helper(const std::string& name, int terms) {
   std::string text =
       str("// c[16, 8] += a[16, 8] * b[8, 8] of the first 19 bits of each number.\n",

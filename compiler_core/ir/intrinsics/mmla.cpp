@@ -2,8 +2,8 @@
 //
 //   C[2, 2] += A[2, D] * B[1, 2, D]     D is 8 bytes or 4 bfloat16: smmla, ummla, usmmla; bfmmla
 //
-// Where bytes of A are signed and those of B are not there is no instruction. bfmmla rounds sums of two products to odd, and takes
-// denormals as zeros.
+// Where bytes of A are signed and those of B are not there is no instruction. bfmmla rounds sums of two
+// products to odd, and takes denormals as zeros.
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/intrinsics/tiles.h"
 

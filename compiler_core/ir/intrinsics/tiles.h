@@ -1,9 +1,10 @@
-// What families of tile intrinsics share: products of one form, and copies of their tiles. Private to this folder.
+// What families of tile intrinsics share: products of one form, and copies of their tiles. Private to this
+// folder.
 //
 //   C[i, j] += sum over g, e of A[i, g * D + e] * B[g, j, e]
 //
-// A group is the D elements along k that an instruction adds up in one place of C. So a tile of A is R rows of groups, one of B is
-// groups of k, each of some columns.
+// A group is the D elements along k that an instruction adds up in one place of C. So a tile of A is R rows
+// of groups, one of B is groups of k, each of some columns.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct TileFamily {
   std::string zero, load, store;      // LLVM's intrinsics; empty for vectors
 };
 
-// NAME.OF.ROWS: `of` names the types it multiplies, "bfloat16" or "uint8.int8"; `llvm` is that of the Intrinsic, `feature` what it
-// takes besides.
+// NAME.OF.ROWS: `of` names the types it multiplies, "bfloat16" or "uint8.int8"; `llvm` is that of the
+// Intrinsic, `feature` what it takes besides.
 Intrinsic tile_product(const TileFamily& family, std::string_view of, DType a, DType b, DType sum,
                        int64_t rows, std::string llvm, std::string feature);
 // NAME.zero.T.ROWS, of a tile of C.

@@ -1,21 +1,23 @@
-// wgmma: tensor cores of Hopper GPUs (sm_90a). The four warps of a warpgroup multiply together; both operands lie in shared memory, where
-// the tensor cores fetch them by themselves, and only the sums are in registers.
+// wgmma: tensor cores of Hopper GPUs (sm_90a). The four warps of a warpgroup multiply together; both operands
+// lie in shared memory, where the tensor cores fetch them by themselves, and only the sums are in registers.
 //
-// PTX ISA, "Asynchronous warpgroup level matrix instructions", wgmma.mma_async of m64nNk16. Sums: warp w of the group holds rows 16w to
-// 16w + 15, lane l of it, in group g = l / 4 at place t = l % 4, of each 8 columns four elements: row g, then row g + 8, columns 2t, 2t + 1.
+// PTX ISA, "Asynchronous warpgroup level matrix instructions", wgmma.mma_async of m64nNk16. Sums: warp w of
+// the group holds rows 16w to 16w + 15, lane l of it, in group g = l / 4 at place t = l % 4, of each 8
+// columns four elements: row g, then row g + 8, columns 2t, 2t + 1.
 //
-// Operands are tiles of 128-byte swizzle. A row has 128 bytes, 64 elements: of k if k lies along the rows, else of m (of n). Of the eight
-// 16-byte units of a row, unit u of row r lies at u xor (r % 8); eight rows are an atom of 1024 bytes, aligned to as many. All operands
-// here are pieces of 64 x 64, atom behind atom and piece behind piece, so that one function says where an element is. A descriptor
-// gives the first byte and two strides, all in units of 16 bytes:
+// Operands are tiles of 128-byte swizzle. A row has 128 bytes, 64 elements: of k if k lies along the rows,
+// else of m (of n). Of the eight 16-byte units of a row, unit u of row r lies at u xor (r % 8); eight rows
+// are an atom of 1024 bytes, aligned to as many. All operands here are pieces of 64 x 64, atom behind atom
+// and piece behind piece, so that one function says where an element is. A descriptor gives the first byte
+// and two strides, all in units of 16 bytes:
 //
 //                       k along the rows                             m (n) along the rows
 //   "stride" (1024)     from 8 rows of m (n) to the next 8           from 8 terms to the next 8
 //   "leading" (8192)    not used                                     from 64 of m (n) to the next 64
 //   16 terms further    32 bytes, within the row                     2048 bytes, two atoms
 //
-// Copies write shared memory through the generic proxy and tensor cores read through the async one: whoever wrote passes a fence between
-// the two before the barrier (codegen_cuda/kernel_printer.cpp).
+// Copies write shared memory through the generic proxy and tensor cores read through the async one: whoever
+// wrote passes a fence between the two before the barrier (codegen_cuda/kernel_printer.cpp).
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/intrinsics/operand_buffer.h"
@@ -37,7 +39,8 @@ std::vector<Expr> sums_layout(const Expr& lane, const Expr& reg) {
           floor_div(reg, 4) * 8 + floor_mod(lane, 4) * 2 + floor_mod(reg, 2)};
 }
 
-// Of operands in memory: which elements a lane stands for where lanes must be told apart. The unit fetches all of them.
+// Of operands in memory: which elements a lane stands for where lanes must be told apart. The unit fetches
+// all of them.
 std::vector<Expr> share_of_piece(const Expr& lane, const Expr& reg) {
   return {reg * 2 + floor_div(lane, kPiece), floor_mod(lane, kPiece)};
 }

@@ -104,7 +104,7 @@ class Conv2dFacts final : public OperatorFacts<Conv2dWorkload> {
     f.layout({.word = "layout"}, w.layout, "NCHW");
     f.layout({.word = "out_layout", .may_lack = true}, w.out_layout, w.layout);
     describe_constants(p, {"data", "weight"}, f);
-    set_product_fields(w, std::move(p));
+    set_product_fields(w, p);
   }
 
   Status check(const Conv2dWorkload& w) const override {

@@ -13,8 +13,8 @@ template <class W>
 class OperatorFacts;
 struct SourceKernel;
 
-// A function that its user wrote, with its arguments (templates/source_kernel). Its key names function, sizes, types and the digest of
-// the whole; the whole is found by it (known_kernels.h):
+// A function that its user wrote, with its arguments (templates/source_kernel). Its key names function,
+// sizes, types and the digest of the whole; the whole is found by it (known_kernels.h):
 //   stencil height=30 width=40 in=float32[32,42] out=out:float32[30,40] n=int32:20 source=5f3a...
 struct KernelWorkload {
   static constexpr std::string_view kOp = "kernel";

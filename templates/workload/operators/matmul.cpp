@@ -90,7 +90,7 @@ class MatmulFacts final : public OperatorFacts<MatmulWorkload> {
     ProductFields p = product_fields(w);
     describe_epilogue_and_types(p, f);
     describe_constants(p, {"a", "b"}, f);
-    set_product_fields(w, std::move(p));
+    set_product_fields(w, p);
   }
 
   Status check(const MatmulWorkload& w) const override {

@@ -11,14 +11,15 @@
 #include "templates/workload/operators/pool2d.h"
 #include "templates/workload/operators/program.h"
 #include "templates/workload/operators/reduce.h"
+#include "templates/workload/operators/rms_norm.h"
 #include "templates/workload/operators/softmax.h"
 #include "templates/workload/operators/transpose.h"
 
 namespace tuner {
 
 // In the order in which messages name them. The first is what a Workload is before it is set.
-using AnyOperator =
-    std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload, LayerNormWorkload,
-                 ReduceWorkload, TransposeWorkload, ElementwiseWorkload, ProgramWorkload, KernelWorkload>;
+using AnyOperator = std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload,
+                                 LayerNormWorkload, RmsNormWorkload, ReduceWorkload, TransposeWorkload,
+                                 ElementwiseWorkload, ProgramWorkload, KernelWorkload>;
 
 }  // namespace tuner

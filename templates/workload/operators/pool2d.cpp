@@ -12,6 +12,8 @@
 namespace tuner {
 namespace {
 
+using te::Indices;
+
 constexpr std::string_view kPoolingNames[] = {"max", "average"};
 
 // Elements of the image that a window along one dimension has: its end less its beginning, both clamped.

@@ -60,8 +60,8 @@ class OperatorFacts {
   }
   // What limits the word "right", for people: "right as the default config is". Empty: nothing does.
   virtual std::string_view caveat(const W& /*w*/) const { return {}; }
-  // The bytes of an argument before a call, where the operator says what they are; else numbers are drawn. `place`: of math()'s
-  // arguments. And the right answer for an output, where it is brought and not computed.
+  // The bytes of an argument before a call, where the operator says what they are; else numbers are drawn.
+  // `place`: of math()'s arguments. And the right answer for an output, where it is brought and not computed.
   virtual std::optional<Result<std::string>> operand(const W& /*w*/, size_t /*place*/,
                                                      uint64_t /*seed*/) const {
     return std::nullopt;

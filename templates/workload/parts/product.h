@@ -90,11 +90,11 @@ ProductFields product_fields(const Product& w) {
           w.activation, w.dtype, w.allow_tf32, w.narrow_out, w.constant};
 }
 template <class Product>
-void set_product_fields(Product& w, ProductFields p) {
+void set_product_fields(Product& w, const ProductFields& p) {
   w.bias = p.bias, w.scale = p.scale, w.residual = p.residual, w.accumulate = p.accumulate;
-  w.post = std::move(p.post), w.activation = p.activation;
+  w.post = p.post, w.activation = p.activation;
   w.dtype = p.dtype, w.allow_tf32 = p.allow_tf32, w.narrow_out = p.narrow_out;
-  w.constant = std::move(p.constant);
+  w.constant = p.constant;
 }
 
 // True if a product's sums are scaled into 8 bits.

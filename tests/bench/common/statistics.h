@@ -1,5 +1,5 @@
-// What rounds of two programs say: figures of them and of their ratios, and how sure they are. Medians and quantiles are
-// those of compiler_core/base/statistics.h.
+// What rounds of two programs say: figures of them and of their ratios, and how sure they are. Medians and
+// quantiles are those of compiler_core/base/statistics.h.
 #pragma once
 
 #include <cstdint>

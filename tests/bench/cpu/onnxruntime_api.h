@@ -62,8 +62,8 @@ class OnnxRuntimeApi {
   OrtEnv* env = nullptr;
   OrtMemory* memory = nullptr;
 
-  // By BENCH_LIBONNXRUNTIME or by the loader; `threads`: of each call. NotFound: not here; Failed: it is not what it should
-  // be.
+  // By BENCH_LIBONNXRUNTIME or by the loader; `threads`: of each call. NotFound: not here; Failed: it is not
+  // what it should be.
   static Result<std::unique_ptr<OnnxRuntimeApi>> open(int threads);
   struct SessionOptions {
     bool all_optimizations = true;  // false: what it does when nothing is said

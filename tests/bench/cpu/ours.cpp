@@ -45,7 +45,8 @@ class OurKernel {
         const auto [at, fresh] = set.memory.try_emplace(info.name);
         if (!fresh) continue;
         at->second = AlignedBuffer(info.bytes);
-        if (info.role == "input" || info.role == "constant") fill(bench_case, info, at->second);
+        if (info.role == BufferRole::kInput || info.role == BufferRole::kConstant)
+          fill(bench_case, info, at->second);
       }
     set.args = pointers(set, manifest.args);
     if (kernel_.pack_entry() != nullptr)

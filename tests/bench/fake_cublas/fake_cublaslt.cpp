@@ -1,18 +1,19 @@
-// libfakecublaslt.so: as much of cuBLASLt as bench_gpu asks for, by its definition (matrices by columns, plain loops), so that
-// how we call it is tested for real. Works on the memory and the clock of libfakecuda.so. What the library would not forgive
-// is refused: attributes of another size, an epilogue that is none, operands that do not lie on the device, an algorithm that
-// was not configured as its id asks for.
+// libfakecublaslt.so: as much of cuBLASLt as bench_gpu asks for, by its definition (matrices by columns,
+// plain loops), so that how we call it is tested for real. Works on the memory and the clock of
+// libfakecuda.so. What the library would not forgive is refused: attributes of another size, an epilogue that
+// is none, operands that do not lie on the device, an algorithm that was not configured as its id asks for.
 //
-// Its heuristic offers six algorithms. The first takes twice as long as TUNER_FAKE_CUBLASLT_NS (default 8000), the third so
-// long, with a workspace of which it uses all, the sixth three times as long. The second is offered with a state that says it
-// cannot run, the fourth refuses when it is called, and the fifth is the fastest and wrong. Of id 21 alone the heuristic offers
-// the first once more, of id 66 one that splits k and takes 1.5 times as long. By tiles, stages and clusters there are more,
-// which take four times as long, but one: id 66, tile 256x128, stages 64xauto, cluster 2x1 takes TUNER_FAKE_CUBLASLT_BEST_NS.
+// Its heuristic offers six algorithms. The first takes twice as long as TUNER_FAKE_CUBLASLT_NS (default
+// 8000), the third so long, with a workspace of which it uses all, the sixth three times as long. The second
+// is offered with a state that says it cannot run, the fourth refuses when it is called, and the fifth is the
+// fastest and wrong. Of id 21 alone the heuristic offers the first once more, of id 66 one that splits k and
+// takes 1.5 times as long. By tiles, stages and clusters there are more, which take four times as long, but
+// one: id 66, tile 256x128, stages 64xauto, cluster 2x1 takes TUNER_FAKE_CUBLASLT_BEST_NS.
 //
 // With TUNER_FAKE_CUBLASLT_WRONG all are wrong; with TUNER_FAKE_CUBLASLT_NONE there is nothing; with
-// TUNER_FAKE_CUBLASLT_NO_EPILOGUE nothing for products with an epilogue; with TUNER_FAKE_CUBLASLT_NO_CAPTURE nothing can be
-// recorded. As the library does, it takes bytes only where the left matrix is transposed, the right one is not, and the left
-// one's sizes are multiples of four.
+// TUNER_FAKE_CUBLASLT_NO_EPILOGUE nothing for products with an epilogue; with TUNER_FAKE_CUBLASLT_NO_CAPTURE
+// nothing can be recorded. As the library does, it takes bytes only where the left matrix is transposed, the
+// right one is not, and the left one's sizes are multiples of four.
 #include <algorithm>
 #include <array>
 #include <bit>

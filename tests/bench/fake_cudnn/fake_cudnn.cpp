@@ -1,13 +1,15 @@
-// libfakecudnn.so: as much of cuDNN as bench_gpu asks for, by its definition (plain loops), so that how we call it
-// is tested for real. Works on the memory and the clock of libfakecuda.so. Here are its older functions; its graph interface
-// stands in fake_cudnn_graph.cpp.
+// libfakecudnn.so: as much of cuDNN as bench_gpu asks for, by its definition (plain loops), so that how we
+// call it is tested for real. Works on the memory and the clock of libfakecuda.so. Here are its older
+// functions; its graph interface stands in fake_cudnn_graph.cpp.
 //
-// Algorithm 0 takes twice as long as TUNER_FAKE_CUDNN_NS (default 5000), 1 so long, 2 is not supported, and 3 is
-// the fastest but wrong. 1 wants a workspace, and uses all of it. With TUNER_FAKE_CUDNN_WRONG all are wrong.
+// Algorithm 0 takes twice as long as TUNER_FAKE_CUDNN_NS (default 5000), 1 so long, 2 is not supported, and 3
+// is the fastest but wrong. 1 wants a workspace, and uses all of it. With TUNER_FAKE_CUDNN_WRONG all are
+// wrong.
 //
-// Who asks for offers gets 0 and 1 without tensor cores, 1 with them, which takes half as long, and 6, which refuses
-// when it is called; out has the type of data. Numbers of float32 lose their last 13 bits unless fused multiply-adds
-// are asked for, as on GPUs since the A100. With TUNER_FAKE_CUDNN_NO_BFLOAT16 it has nothing of bfloat16.
+// Who asks for offers gets 0 and 1 without tensor cores, 1 with them, which takes half as long, and 6, which
+// refuses when it is called; out has the type of data. Numbers of float32 lose their last 13 bits unless
+// fused multiply-adds are asked for, as on GPUs since the A100. With TUNER_FAKE_CUDNN_NO_BFLOAT16 it has
+// nothing of bfloat16.
 #include <array>
 #include <bit>
 #include <cstdint>

@@ -1,15 +1,17 @@
-// The graph interface of libfakecudnn.so: a convolution and what follows it, computed by its definition (plain loops) when a
-// plan is executed. The rules of its objects stand in fake_cudnn_objects.cpp.
+// The graph interface of libfakecudnn.so: a convolution and what follows it, computed by its definition
+// (plain loops) when a plan is executed. The rules of its objects stand in fake_cudnn_objects.cpp.
 //
-// Seven engines. 0, the fallback, takes twice as long as TUNER_FAKE_CUDNN_NS (default 5000). 1 has tensor cores and a knob:
-// with tile 0 it takes so long, with 1 half as long, with 2 three times. 2 is offered, and no plan of it can be made. 3 is the
-// fastest and wrong. 4 is Winograd's algorithm of float32, in 0.6 of the time. 5 has no tensor cores, takes so long, and uses
-// all of its workspace. 6 compiles kernels for the graph: it has tensor cores, takes 0.8 times as long, and alone does
-// graphs with a bias of another type than out's.
+// Seven engines. 0, the fallback, takes twice as long as TUNER_FAKE_CUDNN_NS (default 5000). 1 has tensor
+// cores and a knob: with tile 0 it takes so long, with 1 half as long, with 2 three times. 2 is offered, and
+// no plan of it can be made. 3 is the fastest and wrong. 4 is Winograd's algorithm of float32, in 0.6 of the
+// time. 5 has no tensor cores, takes so long, and uses all of its workspace. 6 compiles kernels for the
+// graph: it has tensor cores, takes 0.8 times as long, and alone does graphs with a bias of another type than
+// out's.
 //
-// The environment: with TUNER_FAKE_CUDNN_WRONG all are wrong; with TUNER_FAKE_CUDNN_NO_GRAPH no engine does anything, with
-// TUNER_FAKE_CUDNN_NO_STEPS nothing that follows a convolution, with TUNER_FAKE_CUDNN_NO_BFLOAT16 nothing of 16 bits; only with
-// TUNER_FAKE_CUDNN_WIDE_OUT out may have another type than data (engine 6).
+// The environment: with TUNER_FAKE_CUDNN_WRONG all are wrong; with TUNER_FAKE_CUDNN_NO_GRAPH no engine does
+// anything, with TUNER_FAKE_CUDNN_NO_STEPS nothing that follows a convolution, with
+// TUNER_FAKE_CUDNN_NO_BFLOAT16 nothing of 16 bits; only with TUNER_FAKE_CUDNN_WIDE_OUT out may have another
+// type than data (engine 6).
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -133,7 +135,8 @@ struct Run {
   }
 };
 
-// What the caller's operands must be: each real tensor of the graph, once, on the device, aligned as it was described.
+// What the caller's operands must be: each real tensor of the graph, once, on the device, aligned as it was
+// described.
 int collect(const Object& operands, Run& run) {
   const std::vector<int64_t> ids = operands.all<int64_t>(1000);
   const std::vector<void*> pointers = operands.all<void*>(1001);

@@ -1,5 +1,5 @@
-// Objects of the graph interface of the cuDNN for tests: attributes are checked against a table as they are set, and may not
-// be set once the object is finalized.
+// Objects of the graph interface of the cuDNN for tests: attributes are checked against a table as they are
+// set, and may not be set once the object is finalized.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,8 @@ Object& make_object(Kind kind);
 int refuse(int code, const std::string& why);
 const std::string& why_refused();
 
-// What an attribute takes: its kind of object, its type, how many elements; of objects, of which kind they are.
+// What an attribute takes: its kind of object, its type, how many elements; of objects, of which kind they
+// are.
 int check_attribute(const Object& object, int attribute, int type, int64_t count, const void* elements);
 size_t element_bytes_of(int type);
 

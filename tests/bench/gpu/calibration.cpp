@@ -95,7 +95,8 @@ Result<double> latency(Probes& probes, const char* kernel, int64_t ring, bool is
   RETURN_IF_ERROR(driver_status(cuda::DeviceMemory::allocate(ring, memory)));
   RETURN_IF_ERROR(probes.link(memory));
   cuda::DevicePtr first = memory.address();
-  // Cold: lines that were written first have left L2 since, and a second run would find what the first one read.
+  // Cold: lines that were written first have left L2 since, and a second run would find what the first one
+  // read.
   ASSIGN_OR_RETURN(const Probes::Taken taken, is_warm ? probes.run(kernel, 1, &first, kRounds)
                                                       : probes.run_once(kernel, 1, &first, kRounds));
   return taken.clocks / static_cast<double>(kRounds * kClockedLoads);

@@ -1,5 +1,6 @@
-// What the model of times (codegen_cuda/time_estimate) rests on, measured by the clock of one multiprocessor: how long
-// a load takes, how many passes lanes of a warp cost in shared memory, how many multiply-adds a clock has.
+// What the model of times (codegen_cuda/time_estimate) rests on, measured by the clock of one multiprocessor:
+// how long a load takes, how many passes lanes of a warp cost in shared memory, how many multiply-adds a
+// clock has.
 #pragma once
 
 #include <string>

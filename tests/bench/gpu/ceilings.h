@@ -20,8 +20,9 @@ enum class Probe : uint8_t {
   kTf32Tiles,     // products of tiles of float32, of which 10 bits of fraction count, by mma.sync
   kByteTiles,     // products of tiles of uint8 and int8, sums in int32, by mma.sync
 };
-// 10^9 operations per second of it, a multiplication and an addition being two. Failed, saying why: the pack has no
-// such kernel (packs of before, packs for CPUs or for GPUs without it). Unavailable: the device failed.
+// 10^9 operations per second of it, a multiplication and an addition being two. Failed, saying why: the pack
+// has no such kernel (packs of before, packs for CPUs or for GPUs without it). Unavailable: the device
+// failed.
 Result<double> probe_rate(DeviceBench& bench, const PackFile& pack, Probe probe, double fill_ns);
 
 }  // namespace tuner

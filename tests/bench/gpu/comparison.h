@@ -9,8 +9,9 @@
 
 namespace tuner {
 
-// The `most` candidates that came furthest in the plan and were the fastest there, best first; one with any failure
-// is none. Nothing known of the task (or `results` null): its first ones. None: all that are known failed.
+// The `most` candidates that came furthest in the plan and were the fastest there, best first; one with any
+// failure is none. Nothing known of the task (or `results` null): its first ones. None: all that are known
+// failed.
 std::vector<size_t> fastest_candidates(const PackFile& pack, const PackResults* results, size_t task,
                                        size_t most);
 
@@ -26,10 +27,10 @@ class Comparison {
   Comparison(DeviceBench& bench, const PackFile& pack, const Libraries& libraries, ComparisonOptions options)
       : bench_(bench), pack_(pack), libraries_(libraries), options_(options) {}
 
-  // What was found of the task; a task that cannot be compared has its `error`. Of several candidates the fastest in
-  // a few rounds beforehand is held against the peer, as the peer's algorithms are chosen; the others are timed in
-  // the same rounds. The peer is searched for so many seconds. Unavailable: the device failed, nothing more can run in this
-  // process.
+  // What was found of the task; a task that cannot be compared has its `error`. Of several candidates the
+  // fastest in a few rounds beforehand is held against the peer, as the peer's algorithms are chosen; the
+  // others are timed in the same rounds. The peer is searched for so many seconds. Unavailable: the device
+  // failed, nothing more can run in this process.
   Status run(size_t task, const std::vector<size_t>& candidates, double peer_seconds, TaskReport& report);
 
  private:

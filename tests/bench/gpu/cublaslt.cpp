@@ -107,8 +107,9 @@ Result<std::unique_ptr<CublasLtProduct>> CublasLtProduct::describe(const CublasL
   return made;
 }
 
-// As in cublas.cpp: the operands change places, and what the workload stores transposed is transposed again. So out has a
-// column of ours in each of its rows, and a bias of one value per row is what we call one per column.
+// As in cublas.cpp: the operands change places, and what the workload stores transposed is transposed again.
+// So out has a column of ours in each of its rows, and a bias of one value per row is what we call one per
+// column.
 Status CublasLtProduct::describe(const MatmulWorkload& w, Epilogue epilogue, cuda::DevicePtr bias) {
   const Api& api = *loaded();
   sums_integers_ = w.dtype == DType::kInt8;

@@ -1,9 +1,10 @@
-// CublasLt: NVIDIA's library for products on tensor cores, loaded when first used (dlopen): the peer of our products of
-// bfloat16, float16 and bytes, of those of float32 that may take TF32, beside cublasSgemm of other float32, and of
-// convolutions that are products. Which of its algorithms there are, cublaslt_search.h finds out; which is the fastest
-// is for the caller.
+// CublasLt: NVIDIA's library for products on tensor cores, loaded when first used (dlopen): the peer of our
+// products of bfloat16, float16 and bytes, of those of float32 that may take TF32, beside cublasSgemm of
+// other float32, and of convolutions that are products. Which of its algorithms there are, cublaslt_search.h
+// finds out; which is the fastest is for the caller.
 //
-// Needs no CUDA header to build. Uses the context that is current on the calling thread; one thread at a time.
+// Needs no CUDA header to build. Uses the context that is current on the calling thread; one thread at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace tuner {
 
 class CublasLt {
  public:
-  // Unavailable saying why: no library ($TUNER_LIBCUBLASLT names a file; else libcublasLt.so.13, then .12), or it makes no
-  // handle. Calls are queued on `stream`, which outlives this.
+  // Unavailable saying why: no library ($TUNER_LIBCUBLASLT names a file; else libcublasLt.so.13, then .12),
+  // or it makes no handle. Calls are queued on `stream`, which outlives this.
   static Result<CublasLt> open(const cuda::DeviceStream& stream);
   CublasLt(CublasLt&& other) noexcept
       : version_(std::move(other.version_)), handle_(other.handle_), stream_(other.stream_) {
@@ -66,12 +67,13 @@ struct CublasLtAlgorithm {
 //   int8       int8 both; a as [M, K],           int32     int32
 //              b as [N, K]
 //
-// The library multiplies no uint8, and bytes only where they are stored like that. The workload's a less 128 is int8, so the
-// caller makes such operands (peers.cpp), and puts 128 times the sum of b's column on the answer.
+// The library multiplies no uint8, and bytes only where they are stored like that. The workload's a less 128
+// is int8, so the caller makes such operands (peers.cpp), and puts 128 times the sum of b's column on the
+// answer.
 class CublasLtProduct {
  public:
-  // What the library does besides the product: bias and ReLU by an epilogue of its own, a residual as the matrix that it
-  // adds (beta is 1). kNothing leaves them away.
+  // What the library does besides the product: bias and ReLU by an epilogue of its own, a residual as the
+  // matrix that it adds (beta is 1). kNothing leaves them away.
   enum class Epilogue : uint8_t { kNothing, kWhole };
   // Addresses on the device, of one set of operands. bias has elements of out's type.
   struct Operands {
@@ -79,8 +81,8 @@ class CublasLtProduct {
     cuda::DevicePtr bias = 0, residual = 0;  // where the product has them and the epilogue is whole
   };
 
-  // Failed: the library cannot be told of it. `lt` outlives this. `bias` is where a bias will lie, which decides about its
-  // alignment; 0 where none is read.
+  // Failed: the library cannot be told of it. `lt` outlives this. `bias` is where a bias will lie, which
+  // decides about its alignment; 0 where none is read.
   static Result<std::unique_ptr<CublasLtProduct>> describe(const CublasLt& lt, const MatmulWorkload& w,
                                                            Epilogue epilogue, cuda::DevicePtr bias);
   CublasLtProduct(const CublasLtProduct&) = delete;

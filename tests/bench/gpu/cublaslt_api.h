@@ -1,5 +1,6 @@
-// What we call of cuBLASLt, written down after the documented ABI of cublasLt.h and library_types.h, the same in 12 and 13:
-// no CUDA header is needed to build. Matrices lie by columns there. For cublaslt.cpp and cublaslt_search.cpp.
+// What we call of cuBLASLt, written down after the documented ABI of cublasLt.h and library_types.h, the same
+// in 12 and 13: no CUDA header is needed to build. Matrices lie by columns there. For cublaslt.cpp and
+// cublaslt_search.cpp.
 #pragma once
 
 #include <array>

@@ -18,8 +18,8 @@ constexpr std::array<std::pair<int, int>, 36> kFirstTiles = {
 constexpr std::array<std::pair<int, int>, 4> kLastTiles = {
     {{256, 512}, {256, 1024}, {512, 512}, {512, 1024}}};
 
-// First rows by eights with columns by sixty-fours, then rows by sixty-fours with columns by eights, each as far as 768 and
-// a number of elements, without those that were there before.
+// First rows by eights with columns by sixty-fours, then rows by sixty-fours with columns by eights, each as
+// far as 768 and a number of elements, without those that were there before.
 std::vector<std::pair<int, int>> make_tiles() {
   std::vector<std::pair<int, int>> tiles(kFirstTiles.begin(), kFirstTiles.end());
   std::set<std::pair<int, int>> known(tiles.begin(), tiles.end());
@@ -171,8 +171,8 @@ void CublasLtAlgorithms::list_ids() {
   }
 }
 
-// One step of an id's enumeration; false: it is at its end. Tile and stages that the library refuses when it may choose
-// the cluster are not asked about with others.
+// One step of an id's enumeration; false: it is at its end. Tile and stages that the library refuses when it
+// may choose the cluster are not asked about with others.
 bool CublasLtAlgorithms::advance(Id& id) {
   if (id.place >= id.tiles.size() * id.stages.size()) return false;
   const Api& api = *loaded();

@@ -1,5 +1,6 @@
-// The algorithms that cuBLASLt has for a product: what its heuristic takes for the fastest, what it does so of each single
-// algorithm id, and then every id by every tile, stages and cluster that the library does not refuse.
+// The algorithms that cuBLASLt has for a product: what its heuristic takes for the fastest, what it does so
+// of each single algorithm id, and then every id by every tile, stages and cluster that the library does not
+// refuse.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,9 @@
 
 namespace tuner {
 
-// "128x256" of cublasLtMatmulTile_t, "64x4" (terms in a stage x stages; "64xauto") of cublasLtMatmulStages_t, "2x1" of
-// cublasLtClusterShape_t; "-" where the algorithm has none, "#700" of one that was not known when this was written.
+// "128x256" of cublasLtMatmulTile_t, "64x4" (terms in a stage x stages; "64xauto") of cublasLtMatmulStages_t,
+// "2x1" of cublasLtClusterShape_t; "-" where the algorithm has none, "#700" of one that was not known when
+// this was written.
 std::string cublaslt_tile_name(uint32_t tile);
 std::string cublaslt_stages_name(uint32_t stages);
 std::string cublaslt_cluster_name(uint16_t cluster);
@@ -25,8 +27,8 @@ class CublasLtAlgorithms {
 
   explicit CublasLtAlgorithms(const CublasLtProduct& product);
 
-  // The next algorithm, each one once, in the order above. Nothing: there is none more, or `over` became true before one
-  // was found that the library does not refuse.
+  // The next algorithm, each one once, in the order above. Nothing: there is none more, or `over` became true
+  // before one was found that the library does not refuse.
   std::optional<CublasLtAlgorithm> next(const std::function<bool()>& over);
 
   // How many there were of each kind so far; checked: combinations that the library was asked about.

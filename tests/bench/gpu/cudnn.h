@@ -1,16 +1,18 @@
-// Cudnn: NVIDIA's library for convolutions, loaded when first used (dlopen): the peer of ours. It is asked by its graph
-// interface (cudnn_graph.h); here are its handle and, where that has nothing, its older functions that take descriptors of
-// tensors (cudnnConvolutionForward):
+// Cudnn: NVIDIA's library for convolutions, loaded when first used (dlopen): the peer of ours. It is asked by
+// its graph interface (cudnn_graph.h); here are its handle and, where that has nothing, its older functions
+// that take descriptors of tensors (cudnnConvolutionForward):
 //
-//   float32              fused multiply-adds, no tensor cores; direct and implicit algorithms only, as ours are:
-//                        Winograd and FFT round otherwise
-//   float32 where        tensor cores allowed, operands rounded to 10 bits of fraction; every algorithm that the library
+//   float32              fused multiply-adds, no tensor cores; direct and implicit algorithms only, as ours
+//                        are: Winograd and FFT round otherwise
+//   float32 where        tensor cores allowed, operands rounded to 10 bits of fraction; every algorithm that
+//                        the library
 //   TF32 is allowed      offers
 //   bfloat16, float16    likewise, sums in float32. out is documented to be of the same type only
 //
 // Images are NCHW or NHWC, in and out alike; where channels come last, weights are [OC, KH, KW, IC].
 //
-// Needs no header of it to build. Uses the context that is current on the calling thread; one thread at a time.
+// Needs no header of it to build. Uses the context that is current on the calling thread; one thread at a
+// time.
 #pragma once
 
 #include <memory>
@@ -25,8 +27,8 @@ namespace tuner {
 
 class Cudnn {
  public:
-  // Unavailable saying why: no library ($TUNER_LIBCUDNN names a file; else libcudnn.so.9, then .8), or it makes no
-  // handle. Calls are queued on `stream`, which outlives this.
+  // Unavailable saying why: no library ($TUNER_LIBCUDNN names a file; else libcudnn.so.9, then .8), or it
+  // makes no handle. Calls are queued on `stream`, which outlives this.
   static Result<Cudnn> open(const cuda::DeviceStream& stream);
   Cudnn(Cudnn&& other) noexcept : version_(std::move(other.version_)), handle_(other.handle_) {
     other.handle_ = nullptr;

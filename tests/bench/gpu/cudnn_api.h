@@ -1,5 +1,6 @@
-// What we call of cuDNN, written down after its documented interface, the same in 8 and 9: no header of it is needed to
-// build. First the functions that take descriptors of tensors (cudnn.cpp), then the graph interface (cudnn_descriptor.h).
+// What we call of cuDNN, written down after its documented interface, the same in 8 and 9: no header of it is
+// needed to build. First the functions that take descriptors of tensors (cudnn.cpp), then the graph interface
+// (cudnn_descriptor.h).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// CudnnDescriptor: an object of cuDNN's graph interface. It gets attributes, is finalized, and from then on is only asked
-// or named by others. Each knows its attributes' types and numbers of elements; the library refuses others.
+// CudnnDescriptor: an object of cuDNN's graph interface. It gets attributes, is finalized, and from then on
+// is only asked or named by others. Each knows its attributes' types and numbers of elements; the library
+// refuses others.
 #pragma once
 
 #include <cstdint>

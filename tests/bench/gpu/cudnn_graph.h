@@ -1,13 +1,16 @@
-// CudnnGraph: a convolution and what follows it, as an operation graph of cuDNN, and the plans that the library has for it:
-// those of its heuristics (modes A and B, then the fallback), then each engine with its own defaults.
+// CudnnGraph: a convolution and what follows it, as an operation graph of cuDNN, and the plans that the
+// library has for it: those of its heuristics (modes A and B, then the fallback), then each engine with its
+// own defaults.
 //
-//   convolution -> + bias -> + residual -> ReLU, as far as the task has them; sums, and numbers between the steps, in float32
+//   convolution -> + bias -> + residual -> ReLU, as far as the task has them; sums, and numbers between the
+//   steps, in float32
 //
-// What is known of an engine says on which hardware and by which arithmetic it computes: plans that would compute otherwise
-// than the task allows are not offered (tensor cores where float32 may not be TF32), and those by Winograd and FFT, which
-// round otherwise, are marked.
+// What is known of an engine says on which hardware and by which arithmetic it computes: plans that would
+// compute otherwise than the task allows are not offered (tensor cores where float32 may not be TF32), and
+// those by Winograd and FFT, which round otherwise, are marked.
 //
-// Needs no header of it to build. Uses the context that is current on the calling thread; one thread at a time.
+// Needs no header of it to build. Uses the context that is current on the calling thread; one thread at a
+// time.
 #pragma once
 
 #include <functional>
@@ -29,7 +32,8 @@ struct CudnnDevice {
   const cudnn::CudnnDescriptor* properties = nullptr;
 };
 
-// The properties of the handle's device as cuDNN writes them down (JSON): what it asks of a device to make plans for it.
+// The properties of the handle's device as cuDNN writes them down (JSON): what it asks of a device to make
+// plans for it.
 Result<std::string> cudnn_device_properties(void* handle);
 // The same read back; no driver and no device is needed. Failed with what the library misses in it.
 Result<cudnn::CudnnDescriptor> cudnn_described_device(const std::string& json);
@@ -80,11 +84,12 @@ class CudnnGraph {
   static Result<std::unique_ptr<CudnnGraph>> describe(const CudnnDevice& device, const Conv2dWorkload& w,
                                                       const CudnnAsked& asked);
 
-  // The next plan, each engine with the same knobs once. Nothing: there is none more, or `over` became true. Failed: the
-  // library offers one and does not make it.
+  // The next plan, each engine with the same knobs once. Nothing: there is none more, or `over` became true.
+  // Failed: the library offers one and does not make it.
   std::optional<Result<std::unique_ptr<CudnnPlan>>> next(const std::function<bool()>& over);
 
-  // How many configs there were from each: heuristics A, B, the fallback; engines that serve it by their defaults.
+  // How many configs there were from each: heuristics A, B, the fallback; engines that serve it by their
+  // defaults.
   struct Offered {
     int64_t mode_a = 0, mode_b = 0, fallback = 0, engines = 0;
     int64_t left_out = 0;  // compute otherwise than the task allows

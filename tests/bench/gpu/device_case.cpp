@@ -78,7 +78,7 @@ Status DeviceCase::read_references(const PackFile& pack, size_t task) {
     reference_bytes_.push_back(std::move(bytes));
     ASSIGN_OR_RETURN(ReferenceView view, parse_reference(reference_bytes_.back()));
     for (size_t a = 0; a < args.size(); ++a) {
-      if (args[a].name != t.references[i].arg || args[a].role != "output") continue;
+      if (args[a].name != t.references[i].arg || args[a].role != BufferRole::kOutput) continue;
       // The runner's rule: a schedule may see a tensor as a matrix, whose elements lie in the same order.
       const int64_t elements = count(view.shape);
       if (elements != count(args[a].shape) || args[a].bytes != elements * dtype_bytes(args[a].dtype))
@@ -90,7 +90,7 @@ Status DeviceCase::read_references(const PackFile& pack, size_t task) {
     }
   }
   const auto wanted =
-      std::count_if(args.begin(), args.end(), [](const ArgInfo& a) { return a.role == "output"; });
+      std::count_if(args.begin(), args.end(), [](const ArgInfo& a) { return a.role == BufferRole::kOutput; });
   if (outputs != static_cast<size_t>(wanted)) return failed("the pack has no reference for every output");
   return Status::ok();
 }
@@ -128,7 +128,7 @@ Result<double> DeviceCase::check(const std::function<Status(int set)>& call, con
   std::string bytes;
   const std::vector<ArgInfo>& args = artifact_.manifest.args;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].role != "output") continue;
+    if (args[i].role != BufferRole::kOutput) continue;
     RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
     CheckResult result;
     if (answer.is_whole()) {
@@ -146,7 +146,7 @@ Result<std::string> DeviceCase::output_sha256() const {
   std::string all, bytes;
   const std::vector<ArgInfo>& args = artifact_.manifest.args;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].role != "output") continue;
+    if (args[i].role != BufferRole::kOutput) continue;
     RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
     all += bytes;
   }
@@ -226,7 +226,7 @@ Result<std::shared_ptr<DeviceCase::OwnOperand>> DeviceCase::upload_own(const std
 namespace {
 
 // What follows a product or a convolution; bias has one value a column, or a channel of `pixels`.
-struct Epilogue {
+struct PeerEpilogue {
   bool bias = false, residual = false;
   bool other = false;  // more than these and relu, in the usual order
   Activation activation = Activation::kNone;
@@ -239,7 +239,7 @@ bool has_more(const Product& w) {
   return w.accumulate || w.scale || !w.post.empty() ||
          (kind != ActivationKind::kNone && kind != ActivationKind::kRelu);
 }
-Epilogue epilogue_of(const Workload& workload) {
+PeerEpilogue epilogue_of(const Workload& workload) {
   if (const auto* w = workload.get_if<MatmulWorkload>())
     return {w->bias, w->residual, has_more(*w), w->activation, w->n, 1};
   const auto* w = workload.get_if<Conv2dWorkload>();
@@ -256,9 +256,10 @@ Status DeviceCase::can_finish() const {
   return Status::ok();
 }
 
-// As if the task's own bias had been added. What ReLU made 0 stays so: such an element is off by the error at most.
+// As if the task's own bias had been added. What ReLU made 0 stays so: such an element is off by the error at
+// most.
 void DeviceCase::take_back(const std::vector<double>& bias_errors, std::vector<double>& values) const {
-  const Epilogue e = epilogue_of(workload_);
+  const PeerEpilogue e = epilogue_of(workload_);
   CHECK(static_cast<int64_t>(bias_errors.size()) == e.channels) << "one error a channel";
   for (size_t i = 0; i < values.size(); ++i)
     if (e.activation != Activation::kRelu || values[i] > 0)
@@ -267,7 +268,7 @@ void DeviceCase::take_back(const std::vector<double>& bias_errors, std::vector<d
 
 // On the host, untimed.
 Status DeviceCase::finish(std::vector<double>& values) const {
-  const Epilogue e = epilogue_of(workload_);
+  const PeerEpilogue e = epilogue_of(workload_);
   CHECK(!e.other) << "can_finish() was not asked";
   std::vector<double> bias, residual;
   if (e.bias) {

@@ -18,18 +18,19 @@
 
 namespace tuner {
 
-// A driver's answer as a Status. What leaves the device usable (out of memory, a launch that is refused, work that
-// cannot be recorded) is Failed; everything else is Unavailable.
+// A driver's answer as a Status. What leaves the device usable (out of memory, a launch that is refused, work
+// that cannot be recorded) is Failed; everything else is Unavailable.
 Status driver_status(const cuda::CallStatus& status);
 
-// What a peer leaves in out, where that is not the whole answer. The rest is done on the host before the comparison.
+// What a peer leaves in out, where that is not the whole answer. The rest is done on the host before the
+// comparison.
 struct PeerAnswer {
   bool bare = false;  // a product or convolution without its bias, residual and activation
   // Elements are of this type, as many as out has, from its start on; nothing: of out's type.
   std::optional<DType> written;
   std::vector<double> column_terms;  // of each column of each product, to be added to its sums; empty: none
-  // By how much the bias that the peer added, rounded to out's type, is more than the task's, for each channel; empty: it
-  // added the task's own.
+  // By how much the bias that the peer added, rounded to out's type, is more than the task's, for each
+  // channel; empty: it added the task's own.
   std::vector<double> bias_errors;
   bool channels_last = false;  // an image lies as NHWC, where the task says NCHW
 
@@ -65,12 +66,14 @@ class DeviceCase {
   // Of the bytes of all outputs of the first set, as the latest call left them.
   Result<std::string> output_sha256() const;
 
-  // Failed: more follows the product or convolution than check() can put on a bare one (bias, residual, relu).
+  // Failed: more follows the product or convolution than check() can put on a bare one (bias, residual,
+  // relu).
   Status can_finish() const;
 
   // The numbers of an operand of the first set.
   Result<std::vector<double>> values_of(std::string_view arg) const;
-  // Memory with these bytes once for each set, at multiples of `stride`: an operand stored as a peer wants it.
+  // Memory with these bytes once for each set, at multiples of `stride`: an operand stored as a peer wants
+  // it.
   struct OwnOperand {
     cuda::DeviceMemory memory;
     int64_t stride = 0;

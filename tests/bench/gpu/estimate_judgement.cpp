@@ -59,8 +59,8 @@ class Collector {
       estimates_.push_back(static_cast<float>(run.estimated_ns));
       times_.push_back(static_cast<float>(median(run.run_ns)));
     }
-    // A sample is as many calls as fill this, one at least. What is left over is warming up, two runs that are
-    // compared, operands and the comparison.
+    // A sample is as many calls as fill this, one at least. What is left over is warming up, two runs that
+    // are compared, operands and the comparison.
     double timed_ms = 0;
     for (const double ns : run.run_ns) timed_ms += std::max(run.min_repeat_ms, ns * 1e-6);
     beside_ms_.push_back(run.run_ms - timed_ms);

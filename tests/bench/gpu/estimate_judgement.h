@@ -1,5 +1,5 @@
-// What results of a pack say about what was expected of them: does the estimated time rank configs as the device does,
-// and what does a trial cost beside its kernel?
+// What results of a pack say about what was expected of them: does the estimated time rank configs as the
+// device does, and what does a trial cost beside its kernel?
 #pragma once
 
 #include <istream>
@@ -23,9 +23,9 @@ struct TaskJudgement {
 };
 inline constexpr int kFewestPicks = 5;
 
-// Reads lines of `runner run-pack`; a task has one judgement, in the order of the file. Of each candidate the first
-// round counts for the correlation, as all are measured alike there. A last line without its end is left out.
-// InvalidArgument: a line is something else.
+// Reads lines of `runner run-pack`; a task has one judgement, in the order of the file. Of each candidate the
+// first round counts for the correlation, as all are measured alike there. A last line without its end is
+// left out. InvalidArgument: a line is something else.
 Result<std::vector<TaskJudgement>> judge_estimates(std::istream& results);
 
 }  // namespace tuner

@@ -26,8 +26,8 @@ Status queue_batch(DeviceBench& bench, Contestant& c, int64_t calls, int sets) {
   return Status::ok();
 }
 
-// Nanoseconds of `calls` calls together. What is queued before them keeps the device busy meanwhile, so that the way to
-// the device is not in the time; the first launch of a graph also brings it to the device.
+// Nanoseconds of `calls` calls together. What is queued before them keeps the device busy meanwhile, so that
+// the way to the device is not in the time; the first launch of a graph also brings it to the device.
 Result<double> batch_ns(DeviceBench& bench, Contestant& c, int64_t calls, int sets, std::string* state) {
   RETURN_IF_ERROR(queue_batch(bench, c, 1, sets));
   RETURN_IF_ERROR(bench.begin().status());
@@ -40,8 +40,8 @@ Result<double> batch_ns(DeviceBench& bench, Contestant& c, int64_t calls, int se
   return ns;
 }
 
-// How many calls fill the time, when `calls` of them took `ns`: a little more than the time says, and no leap on the
-// word of a first cold call.
+// How many calls fill the time, when `calls` of them took `ns`: a little more than the time says, and no leap
+// on the word of a first cold call.
 int64_t grown(int64_t calls, double ns, double fill_ns) {
   return static_cast<int64_t>(
       std::ceil(static_cast<double>(calls) * std::clamp(1.2 * fill_ns / ns, 1.2, 10.0)));
@@ -73,8 +73,8 @@ Status record(DeviceBench& bench, Contestant& c, int64_t calls, int sets) {
   return Status::ok();
 }
 
-// A graph in which every set has its turn equally often, and which fills the time if it may be that long. Queued one by
-// one calls may take longer than they run, so such a batch is only where it begins.
+// A graph in which every set has its turn equally often, and which fills the time if it may be that long.
+// Queued one by one calls may take longer than they run, so such a batch is only where it begins.
 Status record_batch(DeviceBench& bench, const InterleaveOptions& options, Contestant& c) {
   const int64_t sets = options.sets, most = std::max((kMostGraphCalls + sets - 1) / sets * sets, sets);
   RETURN_IF_ERROR(calibrate(bench, c, options));

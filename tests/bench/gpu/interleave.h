@@ -32,15 +32,15 @@ struct InterleaveOptions {
   std::chrono::steady_clock::time_point stop_at = std::chrono::steady_clock::time_point::max();
 };
 
-// Records a batch of each contestant as a CUDA graph, which interleave() then launches: so the time that the host takes
-// to queue a call counts for nobody. Failed, naming whose calls cannot be recorded and why: then no contestant has a
-// graph. Unavailable: the device failed.
+// Records a batch of each contestant as a CUDA graph, which interleave() then launches: so the time that the
+// host takes to queue a call counts for nobody. Failed, naming whose calls cannot be recorded and why: then
+// no contestant has a graph. Unavailable: the device failed.
 Status record_graphs(DeviceBench& bench, const InterleaveOptions& options,
                      std::vector<Contestant>& contestants);
 
-// Fills `calls` (where there is no graph) and `ns` of each contestant: every one has as many samples as rounds were
-// whole. `states` gets what NVML says while batches run: in the first round, in the middle one, in the last.
-// Unavailable: the device failed, and its context with it.
+// Fills `calls` (where there is no graph) and `ns` of each contestant: every one has as many samples as
+// rounds were whole. `states` gets what NVML says while batches run: in the first round, in the middle one,
+// in the last. Unavailable: the device failed, and its context with it.
 Status interleave(DeviceBench& bench, const InterleaveOptions& options, std::vector<Contestant>& contestants,
                   std::vector<std::string>& states);
 

@@ -13,8 +13,8 @@ namespace tuner {
 Result<void*> load_library(const std::string& name, const char* variable,
                            const std::vector<std::string>& files);
 
-// Takes from the environment what lets these libraries do products of float32 in another arithmetic than asked for, or
-// forbids it where it is asked for (TF32, emulation). Call it before a library reads it.
+// Takes from the environment what lets these libraries do products of float32 in another arithmetic than
+// asked for, or forbids it where it is asked for (TF32, emulation). Call it before a library reads it.
 void forget_float_overrides();
 
 }  // namespace tuner

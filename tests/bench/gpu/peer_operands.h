@@ -1,4 +1,5 @@
-// Operands of a task as a peer wants them: the task's own where they fit, else copies on the device that are stored otherwise.
+// Operands of a task as a peer wants them: the task's own where they fit, else copies on the device that are
+// stored otherwise.
 #pragma once
 
 #include <functional>
@@ -26,8 +27,8 @@ struct ConvolutionOperands {
   Address bias, residual;
   PeerAnswer answer;
 };
-// `channels_last`: images as NHWC, whatever the task says, and weights as [OC, KH, KW, IC]; a task with a residual must say
-// so itself. The bias has elements of type `bias`.
+// `channels_last`: images as NHWC, whatever the task says, and weights as [OC, KH, KW, IC]; a task with a
+// residual must say so itself. The bias has elements of type `bias`.
 Result<ConvolutionOperands> convolution_operands(const DeviceCase& ours, const Conv2dWorkload& w,
                                                  bool channels_last, DType bias);
 

@@ -1,6 +1,6 @@
-// How the fastest way of a library to do a task is found in a bounded time: each way that it offers is timed once, briefly;
-// then the fastest are checked, until enough are right. Which of these is the fastest, rounds in turn decide (peers.cpp).
-// Has never heard of a GPU: what timing and checking are, the caller says.
+// How the fastest way of a library to do a task is found in a bounded time: each way that it offers is timed
+// once, briefly; then the fastest are checked, until enough are right. Which of these is the fastest, rounds
+// in turn decide (peers.cpp). Has never heard of a GPU: what timing and checking are, the caller says.
 #pragma once
 
 #include <functional>
@@ -35,8 +35,8 @@ struct PeerWay {
 class WaySource {
  public:
   virtual ~WaySource() = default;
-  // The next way. Nothing: there is none more, or `over` became true before one was found. Failed: the library has one
-  // and refuses to make it.
+  // The next way. Nothing: there is none more, or `over` became true before one was found. Failed: the
+  // library has one and refuses to make it.
   virtual std::optional<Result<PeerWay>> next(const std::function<bool()>& over) = 0;
   // How many there were so far, by where they come from: "heuristic" 118, "enumerated" 5120.
   virtual Facts offered() const = 0;
@@ -82,7 +82,8 @@ struct SearchReport {
   std::vector<Timed> finalists;  // right, the fastest at first sight first
 };
 
-// The fastest ways that are right, the fastest at first sight first; none is no error. Unavailable: the device failed.
+// The fastest ways that are right, the fastest at first sight first; none is no error. Unavailable: the
+// device failed.
 Result<std::vector<Finalist>> search(WaySource& source, const SearchOptions& options,
                                      const SearchHooks& hooks, SearchReport& report);
 

@@ -270,7 +270,8 @@ void ask_cublaslt(const CublasLt& lt, const MatmulWorkload& w, DeviceCase& ours,
 
 }  // namespace
 
-// float32: what cuBLASLt has, and cublasSgemm, whose TF32 is off and which adds nothing. Tensor cores: cuBLASLt.
+// float32: what cuBLASLt has, and cublasSgemm, whose TF32 is off and which adds nothing. Tensor cores:
+// cuBLASLt.
 Result<std::vector<Question>> questions_for(const Libraries& libraries, const MatmulWorkload& w,
                                             DeviceCase& ours) {
   const bool is_float = w.dtype == DType::kFloat32 && !w.allow_tf32;
@@ -302,7 +303,8 @@ Result<std::vector<Question>> questions_for(const Libraries& libraries, const Ma
 
 namespace {
 
-// A convolution of one tap that skips nothing is a product of its pixels by its weight, where channels come last.
+// A convolution of one tap that skips nothing is a product of its pixels by its weight, where channels come
+// last.
 bool is_product(const Conv2dWorkload& w) {
   return w.layout == "NHWC" && w.kernel_height == 1 && w.kernel_width == 1 && w.groups == 1 &&
          std::ranges::all_of(w.stride, [](int64_t s) { return s == 1; }) &&

@@ -1,5 +1,5 @@
-// What is asked of NVIDIA's libraries for a task, and the ways that they have for it: each question is a source of ways for
-// the search (peer_search.h), opened when its turn comes.
+// What is asked of NVIDIA's libraries for a task, and the ways that they have for it: each question is a
+// source of ways for the search (peer_search.h), opened when its turn comes.
 #pragma once
 
 #include <functional>
@@ -34,8 +34,8 @@ struct Question {
   std::function<Result<std::unique_ptr<WaySource>>()> open;
 };
 
-// In the order in which they are asked. All outlive the sources. Failed: there is nothing to ask, and why: the library is
-// not here, or the task does what no library can be told of.
+// In the order in which they are asked. All outlive the sources. Failed: there is nothing to ask, and why:
+// the library is not here, or the task does what no library can be told of.
 Result<std::vector<Question>> questions_for(const Libraries& libraries, const MatmulWorkload& w,
                                             DeviceCase& ours);
 Result<std::vector<Question>> questions_for(const Libraries& libraries, const Conv2dWorkload& w,

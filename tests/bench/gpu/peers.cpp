@@ -53,7 +53,8 @@ class PeerFinder {
     return Status::ok();
   }
 
-  // The fastest of what was right, and the fastest of each question beside it. None is right: the report says why.
+  // The fastest of what was right, and the fastest of each question beside it. None is right: the report says
+  // why.
   Status finish(const Contestant& us, std::vector<Contestant>& contestants) {
     const bool any = std::ranges::any_of(found_, [](const Found& f) { return f.counts; });
     if (!any) {

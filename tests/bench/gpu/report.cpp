@@ -56,7 +56,8 @@ void print_ratio(const std::string& who, const Figure& ratio) {
   std::printf("  %s/ours  %.3f  [%.3f, %.3f]\n", who.c_str(), ratio.middle, ratio.low, ratio.high);
 }
 
-// "searched cuDNN, bias in bfloat16: heuristic A 31, fallback 3; 34 tried, 2 refused, 1 wrong; 1.2 s, all of them".
+// "searched cuDNN, bias in bfloat16: heuristic A 31, fallback 3; 34 tried, 2 refused, 1 wrong; 1.2 s, all of
+// them".
 void print_search(const SearchReport& s) {
   if (s.tried == 0 && !s.is_whole) {
     std::printf("           not asked, the time was over: %s%s%s%s\n", s.library.c_str(),

@@ -1,5 +1,6 @@
-// memory_stream: a neighbour who keeps the memory busy. Adds up two arrays of 64 MiB into a third, over and over, until
-// the process that started it is gone or it is told to end. For experiments beside load (verify_times.sh).
+// memory_stream: a neighbour who keeps the memory busy. Adds up two arrays of 64 MiB into a third, over and
+// over, until the process that started it is gone or it is told to end. For experiments beside load
+// (verify_times.sh).
 #include <sys/prctl.h>
 #include <unistd.h>
 

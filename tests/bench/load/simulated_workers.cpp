@@ -119,8 +119,8 @@ class Fleet {
 
   const WorkersPlan plan_;
   grpc::ChannelArguments arguments_;
-  std::shared_ptr<grpc::ChannelCredentials>
-      credentials_;  // read once for all: workers of a farm have a host each
+  // Read once for all: workers of a farm have a host each.
+  std::shared_ptr<grpc::ChannelCredentials> credentials_;
   WorkersResult result_;
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -37,8 +37,9 @@ struct WorkersResult {
   std::vector<double> turn_ms;
   // Milliseconds until the first lease of all came, and until the last acknowledgement; negative: none did.
   double first_lease_ms = -1, last_ack_ms = -1;
-  // Times at which workers registered together: at the start, and after each restart of the daemon that half of them
-  // saw. Milliseconds: when the first call had failed (0 at the start), when the first registered, when the last.
+  // Times at which workers registered together: at the start, and after each restart of the daemon that half
+  // of them saw. Milliseconds: when the first call had failed (0 at the start), when the first registered,
+  // when the last.
   struct Arrival {
     int registered = 0;
     double from_ms = 0, first_ms = 0, last_ms = 0;

@@ -132,7 +132,8 @@ class OnednnChain::Maker {
     parts_.memory.emplace_back(std::max<int64_t>(64, static_cast<int64_t>(api_.memory_desc_get_size(&md))));
     return parts_.call.tensor_at(md, parts_.memory.back().data());
   }
-  // Of what is written between steps: the piece that was freed last, if it is large enough and not much too large.
+  // Of what is written between steps: the piece that was freed last, if it is large enough and not much too
+  // large.
   size_t piece_for(const DnnlMd& md) {
     const auto bytes = std::max<int64_t>(64, static_cast<int64_t>(api_.memory_desc_get_size(&md)));
     for (size_t i = free_.size(); i-- > 0;) {
@@ -217,7 +218,8 @@ class OnednnChain::Maker {
     return Status::ok();
   }
 
-  // Where the step writes: on its residual, if nobody reads that later, or on a copy of it; else a place of its own.
+  // Where the step writes: on its residual, if nobody reads that later, or on a copy of it; else a place of
+  // its own.
   Result<Slot> destination(const ModelStep& step, bool has_residual, const std::vector<int64_t>& shape,
                            const DnnlMd& md) {
     if (!has_residual) return between(step.writes, md);

@@ -1,6 +1,6 @@
-// A model as somebody chains it by hand in oneDNN: a primitive a step, what follows a convolution in its post-operations,
-// weights laid out ahead, layouts the library's own choice with reorders only where two steps differ, and memory that is used
-// again, the latest first.
+// A model as somebody chains it by hand in oneDNN: a primitive a step, what follows a convolution in its
+// post-operations, weights laid out ahead, layouts the library's own choice with reorders only where two
+// steps differ, and memory that is used again, the latest first.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace tuner {
 
 class OnednnChain {
  public:
-  // Steps are those that ours runs, so both do the same work. `winograd`: 3x3 convolutions of stride 1 by it where the library
-  // has it. NotFound: built without oneDNN, or a step that is not chained here, with its name. `library` and `model` must
-  // outlive the chain.
+  // Steps are those that ours runs, so both do the same work. `winograd`: 3x3 convolutions of stride 1 by it
+  // where the library has it. NotFound: built without oneDNN, or a step that is not chained here, with its
+  // name. `library` and `model` must outlive the chain.
   static Result<std::unique_ptr<OnednnChain>> make(const Onednn& library, const ModelSteps& model,
                                                    bool winograd);
   ~OnednnChain();

@@ -1,42 +1,48 @@
 // libfakecuda.so: a CUDA driver and NVML for tests, on host memory. Exports the symbols the runner asks for,
 // so that everything around a GPU (timing, poisoning, sticky errors, watchdog, recovery) is tested for real.
 //
-// Its "cubins" are text: a line FAKECUBIN, then a line a kernel. `FAKECUBIN arch=80 toolkit=13` is refused as real
-// ones are, on a device of another architecture (CUDA_ERROR_NO_BINARY_FOR_GPU) or by an older driver
+// Its "cubins" are text: a line FAKECUBIN, then a line a kernel. `FAKECUBIN arch=80 toolkit=13` is refused as
+// real ones are, on a device of another architecture (CUDA_ERROR_NO_BINARY_FOR_GPU) or by an older driver
 // (CUDA_ERROR_INVALID_IMAGE).
 //
 //   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [beyond_l2_ns=TIME] [after=LAUNCHES] [shared=BYTES]
 //   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
 //          [type=0..3: float32, bfloat16, float16, uint8 by int8] [narrow=1: out of 16 bits] [ns=TIME]
-//   kernel NAME conv b=BATCH c=CHANNELS h=HEIGHT w=WIDTH m=FILTERS k=SIZE [s=STRIDE] [p=PADDING] [g=GROUPS] [bias=1]
+//   kernel NAME conv b=BATCH c=CHANNELS h=HEIGHT w=WIDTH m=FILTERS k=SIZE [s=STRIDE] [p=PADDING] [g=GROUPS]
+//   [bias=1]
 //          [relu=1] [type=0..3] [narrow=1] [last=1: NHWC, else NCHW]; takes (data, weight, out), or (data, weight, bias, out)
 //   kernel NAME probe_clocks n=CLOCKS    writes so many clocks for each round, its third parameter
-//   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_...: those of check_kernels.h
+//   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_...: those of
+//                                        check_kernels.h
 //
 // `matmul` takes (a, b, out), or (a, b, bias, out), row-major, a or b stored transposed with ta or tb; every
 // other kernel takes (x, out) and works on COUNT floats; `doubling` is right: out[i] = 2 * x[i]. What else a
 // BEHAVIOUR can be stands in run(). A launch takes TIME on the device's clock, which is a counter: times are
 // exact. With beyond_l2_ns it takes that instead when x or out has left the "L2" of 256 KiB.
 //
-// With maps=COUNT the first COUNT operands come as tensor maps, behind the pointers to the others: what a kernel reads of them is
-// what lies inside of the map.
+// With maps=COUNT the first COUNT operands come as tensor maps, behind the pointers to the others: what a
+// kernel reads of them is what lies inside of the map.
 //
 // The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
-// TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made; TUNER_FAKE_CUDA_HANGS a file that is made
-// when somebody begins to wait for a kernel that hangs. TUNER_FAKE_CUDA_ARCH is the architecture (90, for 9.0),
-// TUNER_FAKE_CUDA_DRIVER the driver's version (13000), TUNER_FAKE_CUDA_DEVICES how many there are (1).
-//   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold driver
-//   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY on a
-//                                      driver that does not heed it; a refusal comes then
-//   TUNER_FAKE_CUDA_LAUNCH_NS=TIME     queuing a launch takes so long, and the next one waits for it; not in a graph
+// TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made; TUNER_FAKE_CUDA_HANGS a file that is
+// made when somebody begins to wait for a kernel that hangs. TUNER_FAKE_CUDA_ARCH is the architecture (90,
+// for 9.0), TUNER_FAKE_CUDA_DRIVER the driver's version (13000), TUNER_FAKE_CUDA_DEVICES how many there are
+// (1).
+//   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold
+//                                      driver
+//   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY
+//                                      on a driver that does not heed it; a refusal comes then
+//   TUNER_FAKE_CUDA_LAUNCH_NS=TIME     queuing a launch takes so long, and the next one waits for it; not in
+//                                      a graph
 //   TUNER_FAKE_CUDA_NO_GRAPHS=1        nothing can be recorded
 //   TUNER_FAKE_CUDA_COPIES=FILE        gets a line for each copy of 4 KiB and more: "5120 to host"
-//   TUNER_FAKE_CUDA_LOST=FILE          a file: while it exists the device has fallen off the bus, and every call
-//                                      fails; a kernel `falls_off` makes it
+//   TUNER_FAKE_CUDA_LOST=FILE          a file: while it exists the device has fallen off the bus, and every
+//                                      call fails; a kernel `falls_off` makes it
 //   TUNER_FAKE_CUDA_TURNS=FILE         gets the name of a kernel when another one was launched before it
-//   TUNER_FAKE_CUDA_BUSY=FILE          while it exists somebody else has half of the device: all takes twice as long.
-//                                      It holds a number of pulses and goes with the last of them
-//   TUNER_FAKE_CUDA_MAPS=FILE          gets a line for each tensor map that is encoded, or what of it is refused
+//   TUNER_FAKE_CUDA_BUSY=FILE          while it exists somebody else has half of the device: all takes twice
+//                                      as long. It holds a number of pulses and goes with the last of them
+//   TUNER_FAKE_CUDA_MAPS=FILE          gets a line for each tensor map that is encoded, or what of it is
+//                                      refused
 //   TUNER_FAKE_CUDA_NO_MAPS=1          no tensor map is taken, as by a device that has none
 // PTX of the pulse (device_pulse.h) is taken as well, unless TUNER_FAKE_CUDA_NO_PTX=1; a pulse takes 70 us.
 #include <unistd.h>
@@ -62,6 +68,7 @@
 #include "tests/measure_server/fake_cuda/fake_queue.h"
 #include "tests/measure_server/fake_cuda/fake_settings.h"
 #include "tests/support/software_tensor_map.h"
+#include "tests/support/wait_until.h"
 
 namespace {
 
@@ -129,7 +136,7 @@ void be_slow_when_cold() {
   const char* slow = setting("TUNER_FAKE_CUDA_SLOW");
   const char* colon = slow != nullptr ? std::strchr(slow, ':') : nullptr;
   if (colon == nullptr || access(colon + 1, F_OK) == 0) return;
-  std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int64_t>(1000 * std::atof(slow))));
+  tuner::let_pass(std::chrono::milliseconds(static_cast<int64_t>(1000 * std::atof(slow))));
   make_file(colon + 1);
 }
 

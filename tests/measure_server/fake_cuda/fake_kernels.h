@@ -1,5 +1,5 @@
-// Kernels of the CUDA driver for tests that compute something: products, convolutions, and those of check_kernels.h.
-// What a kernel can do wrong stands in fake_cuda.cpp.
+// Kernels of the CUDA driver for tests that compute something: products, convolutions, and those of
+// check_kernels.h. What a kernel can do wrong stands in fake_cuda.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct Kernel {
 
 void multiply(const Kernel& kernel, const void* a, const void* b, const void* bias, void* out);
 void convolve(const Kernel& q, const void* data, const void* weight, const void* bias, void* out);
-// Those of check_kernels.h, on float32; each thread's part is done at once. Returns what cuLaunchKernel answers.
+// Those of check_kernels.h, on float32; each thread's part is done at once. Returns what cuLaunchKernel
+// answers.
 int run_check(const Kernel& kernel, void** params);
 
 template <class T>

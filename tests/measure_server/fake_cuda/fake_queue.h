@@ -1,5 +1,5 @@
-// What libfakecuda.so offers to libraries that stand on it in tests (tests/bench/fake_cublas, fake_cudnn), beside the
-// driver's own functions.
+// What libfakecuda.so offers to libraries that stand on it in tests (tests/bench/fake_cublas, fake_cudnn),
+// beside the driver's own functions.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 extern "C" {
 
-// Queues work, as a launch does: runs it now, or keeps it for the graph that is being recorded. Returns what the work
-// answers, and 0 for what is recorded. The work may not look at the caller's variables.
+// Queues work, as a launch does: runs it now, or keeps it for the graph that is being recorded. Returns what
+// the work answers, and 0 for what is recorded. The work may not look at the caller's variables.
 int fake_cuda_queue(const std::function<int()>& work);
 // True while a graph is being recorded.
 bool fake_cuda_records();

@@ -1,7 +1,5 @@
 #include "tuner/daemon/edge/build_messages.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "compiler_core/runtime/cuda_fit.h"
@@ -10,8 +8,6 @@
 namespace tuner {
 namespace {
 
-constexpr std::array kOutcomes{"ok",     "invalid_config", "build_error", "build_timeout",
-                               "unable", "other_version"};
 constexpr int kMostSets = 4, kMostFiles = 64;
 constexpr size_t kLongestArg = 256;
 
@@ -66,11 +62,12 @@ Result<BlobName> from_proto(const v1::Blob& blob, std::string_view field) {
 }
 
 Result<Made> from_proto(const v1::Built& built, std::string_view field) {
-  if (std::ranges::find(kOutcomes, built.outcome()) == kOutcomes.end())
+  const std::optional<BuildOutcome> outcome = build_outcome_from_name(built.outcome());
+  if (!outcome)
     return invalid_argument(
         field, ".outcome: found \"", shown(built.outcome()),
         "\", expected ok, invalid_config, build_error, build_timeout, unable or other_version");
-  Made made{.outcome = built.outcome(),
+  Made made{.outcome = *outcome,
             .message = shown(built.message()),
             .toolchain = shown(built.toolchain()),
             .build_ms = built.build_ms(),
@@ -80,7 +77,7 @@ Result<Made> from_proto(const v1::Built& built, std::string_view field) {
   RETURN_IF_ERROR(check_number(str(field, ".build_ms"), made.build_ms));
   RETURN_IF_ERROR(check_number(str(field, ".absolute"), made.absolute));
   RETURN_IF_ERROR(check_number(str(field, ".relative"), made.relative));
-  if (made.outcome != "ok") return made;
+  if (made.outcome != BuildOutcome::kOk) return made;
   if (built.data_size() > kMostSets)
     return invalid_argument(field, ".data: found ", built.data_size(), " sets, expected at most ", kMostSets);
   if (built.data_size() == 0) {
@@ -114,7 +111,7 @@ void to_proto(const Builds::Order& order, v1::BuildOrder* out) {
 }
 
 void to_proto(const Made& made, v1::Built* out) {
-  out->set_outcome(made.outcome);
+  out->set_outcome(std::string(build_outcome_name(made.outcome)));
   out->set_message(made.message);
   out->set_toolchain(made.toolchain);
   out->set_build_ms(made.build_ms);

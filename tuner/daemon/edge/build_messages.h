@@ -1,5 +1,5 @@
-// Orders and what became of them <-> messages (proto/build.proto). What a builder says passes through from_proto(), which refuses what
-// no builder of ours would say.
+// Orders and what became of them <-> messages (proto/build.proto). What a builder says passes through
+// from_proto(), which refuses what no builder of ours would say.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace tuner {
 inline constexpr int kMaxBuildsPerSync = 256;  // orders that a builder holds, gives back, or takes at once
 inline constexpr int kMaxBuiltPerSync = 64;
 
-// What a lease needs made: its artifact, of a race those of its finalists; and last its task's data. `cuda_driver`: of its runner's
-// GPU, if it has one.
+// What a lease needs made: its artifact, of a race those of its finalists; and last its task's data.
+// `cuda_driver`: of its runner's GPU, if it has one.
 std::vector<BuildNeed> needs_to_build(const LeaseTable::Trial& trial, int cuda_driver);
 // InvalidArgument: the field, what was found and what is expected.
 Result<Made> from_proto(const v1::Built& built, std::string_view field);

@@ -5,7 +5,8 @@
 //   spdlog::warn("{}", text);
 //
 //   kText   2026-11-23 08:01:02.345 W t7: worker w1 was lost
-//   kJson   {"time":"2026-11-23T08:01:02.345Z","level":"warning","message":"t7: ...","job":"j1","worker":"w1"}
+//   kJson   {"time":"2026-11-23T08:01:02.345Z","level":"warning","message":"t7:
+//           ...","job":"j1","worker":"w1"}
 #pragma once
 
 #include <spdlog/formatter.h>
@@ -23,8 +24,8 @@ struct LogFields {
   int attempt = 0;
 };
 
-// While it lives, the lines that this thread logs have these fields too. The texts must live as long. It needs
-// a logger that formats on the calling thread (not spdlog's async one).
+// While it lives, the lines that this thread logs have these fields too. The texts must live as long. It
+// needs a logger that formats on the calling thread (not spdlog's async one).
 class LogAbout {
  public:
   explicit LogAbout(const LogFields& fields);

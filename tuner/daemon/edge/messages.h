@@ -19,7 +19,8 @@ namespace tuner {
 
 inline constexpr uint64_t kInputSeed = 1;  // one for all trials, so that their times compare
 
-// What a worker says of itself, and whether that can be (Workers::Offer::impossible). InvalidArgument: it has no name or target, or speaks another protocol.
+// What a worker says of itself, and whether that can be (Workers::Offer::impossible). InvalidArgument: it has
+// no name or target, or speaks another protocol.
 Result<Workers::Offer> from_proto(const v1::RegisterRequest& request);
 // Leases that a worker names.
 std::vector<LeaseTable::Held> held_of(const google::protobuf::RepeatedPtrField<v1::HeldLease>& leases);

@@ -16,8 +16,6 @@ namespace {
 
 constexpr int64_t kBlobChunk = int64_t{256} << 10;
 constexpr double kBuildLimitS = 10;
-constexpr char kOtherVersion[] = "other_version";
-
 // A compiler may be a newer one than its builder said at registration, if that was updated under it.
 bool suits_driver(const BuildNeed& need, const Made& made) {
   return need.newest_toolkit == 0 || toolkit_major(made.toolchain) <= need.newest_toolkit;
@@ -118,7 +116,7 @@ std::optional<Made> BuildOffice::recall(const FarmState& farm, const std::string
 
 // Kept over restarts is what was made. What could not be made is tried again: another release may make it.
 void BuildOffice::remember(const std::string& id, const Made& made) {
-  if (options_.made == nullptr || made.outcome != "ok") return;
+  if (options_.made == nullptr || made.outcome != BuildOutcome::kOk) return;
   v1::Built built;
   to_proto(made, &built);
   built.clear_message();
@@ -175,14 +173,16 @@ void BuildOffice::take_built(FarmState& farm, const SyncCall& call, const v1::Bu
                     *more);
     return farm.builds.could_not(done.id(), call.life, "its answer was refused", now);
   }
-  if (made->outcome == "unable") return farm.builds.could_not(done.id(), call.life, made->message, now);
+  if (made->outcome == BuildOutcome::kUnable)
+    return farm.builds.could_not(done.id(), call.life, made->message, now);
   const std::optional<BuildNeed> need = farm.builds.need_of(done.id());
-  if (made->outcome == kOtherVersion) {
+  if (made->outcome == BuildOutcome::kOtherVersion) {
     if (need && farm.workers.note_lacks(call.session(), need->wanted, done.found_version()))
       spdlog::warn("{}", lacks_line(call.life.worker_id, {{need->wanted, done.found_version()}}));
     return farm.builds.could_not(done.id(), call.life, made->message, now);
   }
-  if (need && made->outcome == "ok" && (made->data.empty() == need->data || !suits_driver(*need, *made)))
+  if (need && made->outcome == BuildOutcome::kOk &&
+      (made->data.empty() == need->data || !suits_driver(*need, *made)))
     return farm.builds.could_not(done.id(), call.life, "it made something else than was ordered", now);
   for (const BlobName& blob : made->blobs())
     if (!options_.blobs->has(blob))

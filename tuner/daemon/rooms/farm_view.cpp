@@ -9,7 +9,8 @@
 namespace tuner {
 namespace {
 
-// Tenants that have something, or had. A farm without tenants has one without a name, which nobody wants to see.
+// Tenants that have something, or had. A farm without tenants has one without a name, which nobody wants to
+// see.
 void add_tenants(const FarmState& farm, const Scope& scope, v1::DaemonSummary& daemon) {
   std::map<std::string, v1::TenantSummary> tenants;
   for (const auto& [tenant, use] : farm.leases.shares().uses()) {

@@ -41,8 +41,9 @@ class Locked {
   T& operator*() const { return value_; }
   T* operator->() const { return &value_; }
 
-  // Gives the lock away until `news` is notified, at most for `limit`; the second until `until()` is true, which
-  // is asked under the lock. Both return under the lock. False: the limit is over, and `until()` is not true.
+  // Gives the lock away until `news` is notified, at most for `limit`; the second until `until()` is true,
+  // which is asked under the lock. Both return under the lock. False: the limit is over, and `until()` is not
+  // true.
   template <typename Duration>
   void wait_for(std::condition_variable& news, Duration limit) {
     news.wait_for(lock_, limit);

@@ -81,8 +81,8 @@ bool RaceOffice::races_already(const Run& run, int task_index) const {
                              [&](const Races::Race* race) { return race->task_index == task_index; });
 }
 
-// Whether a worker here can race them. What was tuned with a template of an earlier release, which nobody has any
-// more, does not race.
+// Whether a worker here can race them. What was tuned with a template of an earlier release, which nobody has
+// any more, does not race.
 Status RaceOffice::check_racers(const FarmState& farm, const JobRow::Task& task, Finalists& finalists) const {
   const int64_t now = clock_.now_ms();
   const Needs any{.kind = WorkKind::kRace, .target = task.target};

@@ -129,8 +129,8 @@ void ResultIntake::accept_results(const SyncCalls& calls) {
   of_.losses.handle(std::move(losses));
 }
 
-// A worker that could not measure a trial blames no trial: another worker is to have it first. What a runner refuses
-// is a fault of the trial alone, and of no worker. False: it is a result like others.
+// A worker that could not measure a trial blames no trial: another worker is to have it first. What a runner
+// refuses is a fault of the trial alone, and of no worker. False: it is a result like others.
 bool ResultIntake::take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses) {
   const MeasureRecord& record = result.record;
   if (record.outcome != Outcome::kDeviceLost) return false;

@@ -22,8 +22,8 @@ constexpr size_t kMostOpen = 4096;      // per job: proposals made long before t
 // How many trials of the job are to be open before its search proposes no more.
 size_t low_water_of(const FarmState& farm, const Job& job, int64_t now_ms) {
   const std::string& tenant = job.row().tenant;
-  // Twice what the workers hold: while one batch is measured the search thinks about the next. Tenants share it by
-  // their weights, the jobs of a tenant alike.
+  // Twice what the workers hold: while one batch is measured the search thinks about the next. Tenants share
+  // it by their weights, the jobs of a tenant alike.
   const auto held =
       static_cast<double>(std::max(static_cast<size_t>(farm.workers.capacity(now_ms)), kDefaultCapacity));
   std::map<std::string, int> jobs{{tenant, 0}};

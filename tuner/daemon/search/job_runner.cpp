@@ -145,8 +145,8 @@ void JobRunner::look_up_answer(Task& task, size_t index) {
     task.answer = candidate_of(task, (*known)->template_name, (*known)->template_version, (*known)->config);
 }
 
-// The task's trials as a search looks back on them. Those that were never measured come in `cancelled`; those of
-// templates or configs that this program does not have are left out.
+// The task's trials as a search looks back on them. Those that were never measured come in `cancelled`; those
+// of templates or configs that this program does not have are left out.
 std::vector<PastTrial> JobRunner::take_past(Task& task, std::vector<Candidate>& cancelled) {
   std::vector<PastTrial> past;
   past.reserve(task.stored.size());

@@ -74,7 +74,8 @@ class JobRunner {
     proposals_ended_ = true;
     unstored_.reset();
   }
-  // Why the store took no trials at the last propose(), which keeps them and tries again at the next; null: it took all.
+  // Why the store took no trials at the last propose(), which keeps them and tries again at the next; null:
+  // it took all.
   const Status* store_trouble() const { return unstored_ ? &unstored_->why : nullptr; }
   // Open trials that nobody has begun and nobody will in this run. When the job is continued they are given
   // again, once the store has them as cancelled.
@@ -93,7 +94,8 @@ class JobRunner {
   // Fastest right and uncut result of a task in this job; 0: none yet.
   double best_ns(int task_index) const { return tasks_[task_index].best_ns; }
   size_t open_count() const { return open_.size(); }
-  // Which templates its tasks use, as far as they have begun, and its open trials: one of each Needs. Only grows.
+  // Which templates its tasks use, as far as they have begun, and its open trials: one of each Needs. Only
+  // grows.
   const std::set<Needs>& needs() const { return needs_; }
   SearchCost take_spent() { return std::exchange(spent_, {}); }
 

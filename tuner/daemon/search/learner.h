@@ -1,6 +1,6 @@
 // Learner: after a job, what its records teach about other shapes is learned anew and stored, so that readers
-// of the database have it at once (db/learning/knowledge.h). In a thread of its own: it takes a second or two,
-// and the search of other jobs goes on.
+// of the database have it at once (db/learning/knowledge.h). In a thread of its own: it takes a second or
+// two, and the search of other jobs goes on.
 #pragma once
 
 #include <condition_variable>

@@ -4,8 +4,8 @@
 //   clock     do its parts fit into the time between its lease and its arrival, by the daemon's own clock
 //   itself    does it contradict itself: right, but beyond the tolerance; a winner outside its own samples
 //
-// What cannot be goes into quarantine (db/quarantine.h): nothing is ever decided from it. What can be is believed,
-// also if it is a lie: a time that is a little too good is caught when its config races.
+// What cannot be goes into quarantine (db/quarantine.h): nothing is ever decided from it. What can be is
+// believed, also if it is a lie: a time that is a little too good is caught when its config races.
 //
 // Pure, and a few comparisons a sample: it stands in the way of every result.
 #pragma once

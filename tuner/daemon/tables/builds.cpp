@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostKnown = 65'536;
 
-bool is_final(const Made& made) { return made.outcome != "unable"; }
+bool is_final(const Made& made) { return made.outcome != BuildOutcome::kUnable; }
 
 }  // namespace
 
@@ -236,9 +236,9 @@ bool Builds::done(const std::string& id, Made made) {
 
 void Builds::lose(const std::string& id, Entry& entry, const std::string& why, int64_t now_ms) {
   if (++entry.losses >= kMostLosses)
-    return finish(
-        id, entry,
-        {.outcome = "unable", .message = str(kMostLosses, " builders could not make it; the last: ", why)});
+    return finish(id, entry,
+                  {.outcome = BuildOutcome::kUnable,
+                   .message = str(kMostLosses, " builders could not make it; the last: ", why)});
   wait(id, entry, now_ms, /*first=*/true);
 }
 

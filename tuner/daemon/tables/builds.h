@@ -1,16 +1,17 @@
 // Builds: what runners need made, which builder makes it, and what became of it.
 //
-//   want       a runner has a lease: its artifact (of a race: one for each finalist) and its task's data are ordered, unless they
-//              are known
+//   want       a runner has a lease: its artifact (of a race: one for each finalist) and its task's data are
+//              ordered, unless they are known
 //   take       a builder has room: the orders that have waited longest, of those that it can make
 //   done       what became of one; all leases that want it hear of it
 //
-// An order is named by what it asks for, so that it is made once, whoever asks, and a builder that lived through a restart of the
-// daemon answers the new one. A builder that is lost blames nobody: its orders wait again. Only an order that kMostLosses builders were
-// lost at, or could not make, is given up ("unable"): then its leases go back, and their trials are tried elsewhere.
+// An order is named by what it asks for, so that it is made once, whoever asks, and a builder that lived
+// through a restart of the daemon answers the new one. A builder that is lost blames nobody: its orders wait
+// again. Only an order that kMostLosses builders were lost at, or could not make, is given up ("unable"):
+// then its leases go back, and their trials are tried elsewhere.
 //
-// Pure: no clock, no disk, no threads. The caller says what time it is (milliseconds, monotonic), and holds its own lock around every
-// call.
+// Pure: no clock, no disk, no threads. The caller says what time it is (milliseconds, monotonic), and holds
+// its own lock around every call.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/outcome.h"
 #include "db/blobs/blob_store.h"
 #include "tuner/daemon/tables/work.h"
 
@@ -41,7 +43,7 @@ struct BuildNeed {
 
 // What became of it; build.proto, Built.
 struct Made {
-  std::string outcome;  // ok, invalid_config, build_error, build_timeout, unable
+  BuildOutcome outcome = BuildOutcome::kUnable;
   std::string message, toolchain;
   double build_ms = 0;
   BlobName artifact;
@@ -79,7 +81,8 @@ class Builds {
   std::vector<const Made*> answers(const std::string& trial_id) const;
   // True if what became of its needs names that blob.
   bool names(const std::string& trial_id, const BlobName& blob) const;
-  // The lease has ended. Orders that nobody wants any more and that wait are dropped; a builder that has one is told.
+  // The lease has ended. Orders that nobody wants any more and that wait are dropped; a builder that has one
+  // is told.
   void forget(const std::string& trial_id);
   // Every trial that wants something, for which `ended` holds, is forgotten.
   void forget_if(const std::function<bool(const std::string& trial_id)>& ended);
@@ -91,8 +94,8 @@ class Builds {
     BuildNeed need;
     double limit_s = 0;
   };
-  // Up to n orders that wait, and for which `makes` holds. What this builder could not make is left to others while `others` holds: a
-  // builder that is here, none of `except`, makes it, too.
+  // Up to n orders that wait, and for which `makes` holds. What this builder could not make is left to others
+  // while `others` holds: a builder that is here, none of `except`, makes it, too.
   struct Asker {
     std::function<bool(const BuildNeed&)> makes;
     std::function<bool(const BuildNeed&, const std::set<std::string>& except)> others;
@@ -109,8 +112,8 @@ class Builds {
   // Renews what the builder holds. `first`: with a new Sync, which names all that it holds.
   Heartbeat heartbeat(const WorkerLife& builder, const std::vector<Held>& held, bool first, int64_t now_ms);
   bool holds(const WorkerLife& builder, const std::string& id) const;
-  // What a builder says became of an order. False: it was known already, or nobody asked. An answer counts whoever
-  // has the order now: what is made is made.
+  // What a builder says became of an order. False: it was known already, or nobody asked. An answer counts
+  // whoever has the order now: what is made is made.
   bool done(const std::string& id, Made made);
   // The builder could not make it, through its own fault: another one is to have it next.
   void could_not(const std::string& id, const WorkerLife& builder, const std::string& why, int64_t now_ms);

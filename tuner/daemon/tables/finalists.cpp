@@ -8,8 +8,9 @@
 namespace tuner {
 namespace {
 
-// Of 50 certified races of 14 finalists and more, on a machine mostly calm, the trials' twelve fastest held the winner but
-// for 0.005 % in the mean and 0.17 % at most (eight: 0.035, 0.85 %); the others took a fifth of the processes.
+// Of 50 certified races of 14 finalists and more, on a machine mostly calm, the trials' twelve fastest held
+// the winner but for 0.005 % in the mean and 0.17 % at most (eight: 0.035, 0.85 %); the others took a fifth
+// of the processes.
 constexpr size_t kLeastFinalists = 3, kMostFinalists = 12;
 
 bool has_time(const TrialWithRecord& t, int task_index) {

@@ -21,11 +21,12 @@ struct Finalists {
   std::string stored_trial_id;   // the one of these that is the answer so far; empty: none is
 };
 
-// The answer that a job found when it began, if it may stay: what a race under today's conditions decided, else what the
-// database answered (`answers`), whose trial of this job tells what it takes today. Empty: nothing, or it is stale.
+// The answer that a job found when it began, if it may stay: what a race under today's conditions decided,
+// else what the database answered (`answers`), whose trial of this job tells what it takes today. Empty:
+// nothing, or it is stale.
 //
-// `known`: the task's best at the end of the job. A race decided it if `best` says so; it counts if the job measured on the machine, and
-// with the compiler and the harness, of that race.
+// `known`: the task's best at the end of the job. A race decided it if `best` says so; it counts if the job
+// measured on the machine, and with the compiler and the harness, of that race.
 std::optional<TrialRow> stored_answer(const std::vector<TrialWithRecord>& job, int task_index,
                                       const TrialWithRecord& known, const TunedConfig& best,
                                       const std::set<std::string>& answers);
@@ -34,9 +35,9 @@ std::optional<TrialRow> stored_answer(const std::vector<TrialWithRecord>& job, i
 // the task's default config, if it has one.
 //
 // The right and uncut trials of the task whose interval overlaps that of the fastest: at least 3, at most 12.
-// `known` joins them however its trial went, as the race decides anew what it was; so do the `answers`, ids of
-// trials of what the database answered before the job, if they were right; so does the default config, where
-// this job or `known` measured it, as the gain over it is what people tune for.
+// `known` joins them however its trial went, as the race decides anew what it was; so do the `answers`, ids
+// of trials of what the database answered before the job, if they were right; so does the default config,
+// where this job or `known` measured it, as the gain over it is what people tune for.
 Finalists choose_finalists(std::vector<TrialWithRecord> job, int task_index, const TrialWithRecord& known,
                            const std::optional<DefaultConfig>& plain,
                            const std::set<std::string>& answers = {},

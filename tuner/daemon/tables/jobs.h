@@ -66,7 +66,8 @@ class Job {
   bool take_progress(const JobProgress& progress, const SearchCost& cost, const std::vector<double>& best_ns,
                      size_t new_results, int64_t now_ms);
   const JobReport& report() const { return report_; }
-  // True when `open` trials and races have waited for more than `limit_ms` without any result, until it is told.
+  // True when `open` trials and races have waited for more than `limit_ms` without any result, until it is
+  // told.
   bool may_wait_in_vain(size_t open, int64_t limit_ms, int64_t now_ms) const;
   void told_that_it_waits() { told_idle_ = true; }
 
@@ -99,8 +100,8 @@ class Job {
   double unproposed_ms_ = 0;  // of the search, since it last proposed: part of its next proposals
 };
 
-// The jobs of a daemon: those that run, and the latest 256 that have ended. Whoever holds a Job keeps it, also
-// when the job is run anew.
+// The jobs of a daemon: those that run, and the latest 256 that have ended. Whoever holds a Job keeps it,
+// also when the job is run anew.
 class Jobs {
  public:
   // In the place of an earlier run of the same job, which must have ended. Forgets the oldest of those that

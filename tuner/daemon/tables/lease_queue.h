@@ -1,12 +1,14 @@
 // LeaseQueue: what waits for a worker, and which of it comes next. Part of the lease table; pure, like it.
 //
-// Those that wait stand in lines, one for each job and what it needs of a worker. Next is, of the lines that a worker serves:
+// Those that wait stand in lines, one for each job and what it needs of a worker. Next is, of the lines that
+// a worker serves:
 //
 //   1. the tenant whose turn it is (shares.h), if it has room for one more lease
 //   2. what somebody waits for: a trial measured again
 //   3. the highest priority; five minutes of waiting raise a line by one
 //   4. what was put back, and races: they have waited before
-//   5. the job that this worker measured last, for a batch of leases: times that one machine took are compared best
+//   5. the job that this worker measured last, for a batch of leases: times that one machine took are
+//      compared best
 //   6. the oldest
 #pragma once
 

@@ -11,21 +11,23 @@
 //      +------------- requeued ---- lost <-+        (faults used up: lost for good)
 //
 // A result closes a trial in whatever state it is: work done late is still work done. But it counts only from
-// the life of the worker that had its attempt (claim()): who had which is kept with the trial. Attempts, tokens
-// and grants come from the store, so they survive a restart; a lease found in the store at start is kept for one
-// fresh TTL, and a worker that lived through the restart takes it up again by naming its token.
+// the life of the worker that had its attempt (claim()): who had which is kept with the trial. Attempts,
+// tokens and grants come from the store, so they survive a restart; a lease found in the store at start is
+// kept for one fresh TTL, and a worker that lived through the restart takes it up again by naming its token.
 //
 // Blame: a lost lease is a fault of its trial only if the worker had said that it builds or runs it. What
 // merely waited at a worker that died is innocent. (Of ten such losses one counts: a candidate that kills its
-// worker right at its start may never have been said to run.) A trial that a worker was lost at is a suspect: who
-// gets it next has nothing else meanwhile, so that a second loss tells something (poison_ledger.h). A worker that
-// is busy gets nothing more until it is idle, and then the suspect; one worker drains for it at a time.
+// worker right at its start may never have been said to run.) A trial that a worker was lost at is a suspect:
+// who gets it next has nothing else meanwhile, so that a second loss tells something (poison_ledger.h). A
+// worker that is busy gets nothing more until it is idle, and then the suspect; one worker drains for it at a
+// time.
 //
-// A lease has a longest time, which its options decide (longest_s): whoever is at it for longer, or has it and does not
-// begin, loses it and is told to stop. What was worked at for so long is a fault of the trial; nobody died of it.
+// A lease has a longest time, which its options decide (longest_s): whoever is at it for longer, or has it
+// and does not begin, loses it and is told to stop. What was worked at for so long is a fault of the trial;
+// nobody died of it.
 //
-// Costs: leases are found by owner and queued trials by what they need, so no call looks at trials that it is not
-// about; only forget_job() and withdraw() do.
+// Costs: leases are found by owner and queued trials by what they need, so no call looks at trials that it is
+// not about; only forget_job() and withdraw() do.
 #pragma once
 
 #include <cstdint>
@@ -98,8 +100,8 @@ class LeaseTable {
     // Does a worker that is here, none of `except`, measure it, too? What failed on this one is left to it.
     std::function<bool(const Needs&, const std::set<std::string>& except)> others;
   };
-  // Up to n queued trials that the asker serves, in the order of lease_queue.h; none of those in `held`. They are
-  // reserved: grant() or release() each.
+  // Up to n queued trials that the asker serves, in the order of lease_queue.h; none of those in `held`. They
+  // are reserved: grant() or release() each.
   std::vector<Trial> reserve(const Asker& asker, const std::set<std::string>& held, size_t n);
   // False when a result closed it meanwhile: do not deliver it.
   bool grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing, int64_t now_ms);
@@ -127,12 +129,12 @@ class LeaseTable {
   // Its owner sent a result that could not be stored: the lease lives on, because the result comes again.
   void renew(const std::string& trial_id, const Owner& owner, int64_t now_ms);
 
-  // Takes the job's queued trials (or races) out, as if they had never been enqueued, and returns their ids. Those with
-  // a worker stay.
+  // Takes the job's queued trials (or races) out, as if they had never been enqueued, and returns their ids.
+  // Those with a worker stay.
   std::vector<std::string> withdraw(const std::string& job_id, WorkKind kind = WorkKind::kTrial);
 
-  // The job of the trial when it was open here. Otherwise remembers that its result came. `device_ms`: how long a
-  // device worked for it, by its worker's word; nothing: as long as the worker said to be at it.
+  // The job of the trial when it was open here. Otherwise remembers that its result came. `device_ms`: how
+  // long a device worked for it, by its worker's word; nothing: as long as the worker said to be at it.
   std::optional<std::string> close(const std::string& trial_id, std::optional<double> device_ms = {});
 
   struct Loss {
@@ -228,8 +230,8 @@ class LeaseTable {
   void reserve(Entry& entry, std::vector<Trial>& reserved);
   void take_from_owner(Entry& entry);
   bool is_kept_for(const Entry& entry, const Owner& owner) const;
-  // Of the queued suspects one that the asker serves. True: it is for this asker, who gets it if it is idle and
-  // nothing else if not.
+  // Of the queued suspects one that the asker serves. True: it is for this asker, who gets it if it is idle
+  // and nothing else if not.
   bool reserve_suspect(const Asker& asker, const std::set<std::string>& held, std::vector<Trial>& reserved);
   void remove(Trials::iterator entry);
   void remember_closed(const std::string& trial_id);

@@ -1,12 +1,14 @@
-// MachineBound: what no machine of a task's target can do, from the task's shapes and the target's name alone.
+// MachineBound: what no machine of a task's target can do, from the task's shapes and the target's name
+// alone.
 //
-// A worker's word plays no part in it: neither the peak that it reports nor its hardware text. So a bound is far
-// above what a real kernel reaches (DeviceLimits: twice the fastest CPU, 1.5 times the data sheet of a GPU), and a
-// time below it is no lucky measurement.
+// A worker's word plays no part in it: neither the peak that it reports nor its hardware text. So a bound is
+// far above what a real kernel reaches (DeviceLimits: twice the fastest CPU, 1.5 times the data sheet of a
+// GPU), and a time below it is no lucky measurement.
 //
-// Operations (Workload::least_operations()) are counted so that no algorithm does fewer. For a convolution that is one multiplication and one
-// addition for each output and input channel (Winograd's minimal filtering: F(m, r) takes m + r - 1
-// multiplications for m outputs, which is at least one each). Bytes are those that every kernel must touch.
+// Operations (Workload::least_operations()) are counted so that no algorithm does fewer. For a convolution
+// that is one multiplication and one addition for each output and input channel (Winograd's minimal
+// filtering: F(m, r) takes m + r - 1 multiplications for m outputs, which is at least one each). Bytes are
+// those that every kernel must touch.
 #pragma once
 
 #include "db/records.h"

@@ -1,20 +1,21 @@
 // PoisonLedger: configs at which workers died, known to the whole farm and kept over restarts (db/death.h).
 //
-// A worker may die of the config that it builds or runs, or for reasons of its own: killed, rebooted, cut off. One
-// death tells nothing. So the config goes to another worker, and that one has nothing else meanwhile
+// A worker may die of the config that it builds or runs, or for reasons of its own: killed, rebooted, cut
+// off. One death tells nothing. So the config goes to another worker, and that one has nothing else meanwhile
 // (LeaseTable): if it dies too, nothing else can have killed it. Whether that is enough depends on how often
 // workers here die anyhow. The ledger knows: it counts results, and lives that ended at other configs.
 //
-//   chance    of losing a worker during one lease for no fault of the config: (lives lost at others + 1) divided
-//             by (results + 25), both of about the last hour
-//   poison    if that chance to the power of the config's deaths is at most one in a million; and two different
-//             workers died, or one of them three times
+//   chance    of losing a worker during one lease for no fault of the config: (lives lost at others + 1)
+//             divided by (results + 25), both of about the last hour
+//   poison    if that chance to the power of the config's deaths is at most one in a million; and two
+//             different workers died, or one of them three times
 //
 // On a farm that has measured a thousand trials since it last lost a worker, two deaths do. Where workers are
 // killed at random it takes more, up to the five of LeaseOptions::max_faults, which hold without this ledger.
 // A result of the config, also a bad one, clears it: it can be survived.
 //
-// Pure: the caller says what time it is (microseconds of Unix time), stores the lines, and holds its own lock.
+// Pure: the caller says what time it is (microseconds of Unix time), stores the lines, and holds its own
+// lock.
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,8 @@ class Races {
   bool take_course(const std::string& id, const RaceCourse& course);
   void won(const std::string& id, const RaceRow& result);
   void failed(const std::string& id, const std::string& why);
-  // Ends those of the job that nobody can run: `served` was true for none of their needs at any call within the
-  // last wait_ms. Returns their ids.
+  // Ends those of the job that nobody can run: `served` was true for none of their needs at any call within
+  // the last wait_ms. Returns their ids.
   using Served = std::function<bool(const Needs&)>;
   std::vector<std::string> give_up_unserved(const std::string& job_id, const Served& served, int64_t now_ms);
 

@@ -1,10 +1,10 @@
 // Shares: which tenant is next, so that devices work for tenants in proportion to their weights.
 //
-// Every tenant has a clock: the device time it was given, divided by its weight. Of those that wait, the one whose
-// clock is earliest is next. A lease is charged at once with what it will probably cost, and settled later with what
-// it did cost: many leases at once do not all go to one tenant. Who had nothing to measure for a while begins where
-// the tenant stands that was served last: nobody saves up time while he is idle. A device is never idle because of a
-// share: who is alone gets all.
+// Every tenant has a clock: the device time it was given, divided by its weight. Of those that wait, the one
+// whose clock is earliest is next. A lease is charged at once with what it will probably cost, and settled
+// later with what it did cost: many leases at once do not all go to one tenant. Who had nothing to measure
+// for a while begins where the tenant stands that was served last: nobody saves up time while he is idle. A
+// device is never idle because of a share: who is alone gets all.
 //
 // Pure: no threads, no clock of the machine. Times are in milliseconds.
 #pragma once

@@ -1,5 +1,5 @@
-// TimeLimit: how the time of one run of a job is shared between its search and its races. A run that a restart of the daemon
-// has interrupted goes on with the time that was left.
+// TimeLimit: how the time of one run of a job is shared between its search and its races. A run that a
+// restart of the daemon has interrupted goes on with the time that was left.
 //
 //   0 s                                                                    time limit
 //   |  every task's default  |  trials where they gain the most  |  races  |

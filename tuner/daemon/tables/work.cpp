@@ -21,8 +21,8 @@ Needs needs_of(const Work& work) {
 }
 
 double longest_s(const Work& work) {
-  // Of a candidate: its run is repeated where it was disturbed or its times do not add up. Of a race: one heat that begins
-  // at the end of its time, and the one before.
+  // Of a candidate: its run is repeated where it was disturbed or its times do not add up. Of a race: one
+  // heat that begins at the end of its time, and the one before.
   constexpr double kRuns = 4, kHeats = 2;
   const double run_s = work.options.run_timeout_s, build_s = work.options.build_timeout_s;
   const auto finalists = static_cast<double>(work.finalists.size());

@@ -32,8 +32,8 @@ enum class WorkKind : uint8_t {
 struct Work {
   WorkKind kind = WorkKind::kTrial;
   JobRow::Task task;
-  MeasureOptions
-      options;  // constants: where they are to lie, which is the task's word but for remeasurements
+  // Constants: where they are to lie, which is the task's word but for remeasurements.
+  MeasureOptions options;
   // Of a trial or a rerun:
   int task_index = 0;  // within its job
   std::string template_name, config;
@@ -59,7 +59,8 @@ struct Lack {
   auto operator<=>(const Lack&) const = default;
 };
 
-// What a worker must have to measure a piece of work. Whoever serves one piece serves all with the same needs.
+// What a worker must have to measure a piece of work. Whoever serves one piece serves all with the same
+// needs.
 struct Needs {
   WorkKind kind = WorkKind::kTrial;  // kTrial or kRace: a rerun needs what its trial needed
   std::string target = {};
@@ -68,7 +69,8 @@ struct Needs {
 };
 Needs needs_of(const Work& work);
 
-// How long a worker may be at the work, in seconds: builds, references and retries included. The longest time of a lease.
+// How long a worker may be at the work, in seconds: builds, references and retries included. The longest time
+// of a lease.
 double longest_s(const Work& work);
 
 // What a compiler must be for a worker that runs what it makes.

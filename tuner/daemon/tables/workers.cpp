@@ -16,8 +16,8 @@ constexpr int64_t kFirstPauseMs = 30'000, kLongestPauseMs = 600'000;
 constexpr size_t kMostStandings = 65'536;
 constexpr size_t kMostWorkers = 4'096;  // as many connections as the gate takes
 
-// Whether a worker that offers `offered` measures code for `wanted`: on CPUs with another number of threads, or
-// for an older CPU.
+// Whether a worker that offers `offered` measures code for `wanted`: on CPUs with another number of threads,
+// or for an older CPU.
 bool runs_code_for(const std::string& wanted, const std::string& offered, const Workers::Offer& offer) {
   const Result<Target> there = parse_target(offered), code = parse_target(wanted);
   if (!there || !code || there->family != code->family) return false;

@@ -15,17 +15,18 @@
 // row it gets nothing for 30 s, then one trial; if that fails, too, nothing for twice as long, at most ten
 // minutes.
 //
-// A worker whose results cannot be, or whose machine has become slower, is left alone, too (standing.h). What it
-// says of its machine at registration is held against what such a machine can do: one that claims more gets
-// nothing at all.
+// A worker whose results cannot be, or whose machine has become slower, is left alone, too (standing.h). What
+// it says of its machine at registration is held against what such a machine can do: one that claims more
+// gets nothing at all.
 //
-// A worker of another release lacks templates, or has them in another version. It says at registration what it has
-// (Offer::templates) and gets nothing else; that is no failure, and its breaker knows nothing of it.
+// A worker of another release lacks templates, or has them in another version. It says at registration what
+// it has (Offer::templates) and gets nothing else; that is no failure, and its breaker knows nothing of it.
 //
-// A builder measures nothing; a runner builds nothing, so it measures what some builder that is here builds (builds.h).
+// A builder measures nothing; a runner builds nothing, so it measures what some builder that is here builds
+// (builds.h).
 //
-// Nobody fills the list: a registrar (a certificate or token, else a connection) has a number of workers, and so have all
-// together. Those that are away leave first.
+// Nobody fills the list: a registrar (a certificate or token, else a connection) has a number of workers, and
+// so have all together. Those that are away leave first.
 //
 // Pure: no clock, no threads, no random numbers. The caller says what time it is (milliseconds, monotonic),
 // thinks up the names of sessions, and holds its own lock around every call.
@@ -51,12 +52,13 @@ std::string toolkit_text(int newest_toolkit);
 
 class Workers {
  public:
-  // `take_over_ms`: how long a worker may be silent before another process may have its id. `own`: the templates of
-  // the daemon's release.
+  // `take_over_ms`: how long a worker may be silent before another process may have its id. `own`: the
+  // templates of the daemon's release.
   explicit Workers(int64_t silent_ms, int64_t take_over_ms = 5'000, std::vector<TemplateVersion> own = {})
       : silent_ms_(silent_ms), take_over_ms_(take_over_ms), own_(std::move(own)) {}
 
-  // On whose behalf a worker registers, and how many workers those may have on the list. Nobody in particular: any number.
+  // On whose behalf a worker registers, and how many workers those may have on the list. Nobody in
+  // particular: any number.
   struct Registrar {
     std::string name;
     size_t most = 0;
@@ -74,15 +76,16 @@ class Workers {
     std::map<std::string, std::string> compilers = {};  // of a builder: family of targets -> toolchain
     int cuda_driver = 0;                                // of a runner: 12040 is CUDA 12.4; 0: no GPU
     std::string hardware = {};                          // fingerprint
-    // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0: not
-    // measured.
+    // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0:
+    // not measured.
     double peak_gflops = 0, read_gbps = 0, sentinel_ns = 0, memory_sentinel_ns = 0;
     std::string impossible;  // why what it says of itself cannot be; empty: it can
     Registrar registrar = {};
   };
   // Registers the worker under a new session. Its earlier sessions are unknown from now on; returns those of
   // its earlier lives (other incarnations), whose leases are lost. It keeps its count of trials. Aborted:
-  // another process with this id is here. Failed: there are as many workers as may be, of its registrar or of all.
+  // another process with this id is here. Failed: there are as many workers as may be, of its registrar or of
+  // all.
   Result<std::vector<WorkerLife>> enter(const std::string& session, Offer offer, int64_t now_ms);
   // The connection of the session's latest call has closed.
   void connection_closed(const std::string& session);
@@ -108,8 +111,8 @@ class Workers {
   Standing::News observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms);
   // Why it takes nothing now, in its own words; empty: it is fit. True: that has changed.
   bool set_unfit(const std::string& session, const std::string& why);
-  // It gave work back: it has the template `wanted` in the version `found` (0: not at all). From now on it gets
-  // nothing that needs `wanted`. True: that is news.
+  // It gave work back: it has the template `wanted` in the version `found` (0: not at all). From now on it
+  // gets nothing that needs `wanted`. True: that is news.
   bool note_lacks(const std::string& session, const TemplateVersion& wanted, int found);
   // The worker is to finish what it holds, get nothing more, and end. Returns its life; null: it is not here.
   const WorkerLife* drain(const std::string& worker_id);
@@ -118,9 +121,9 @@ class Workers {
   // How many leases more it may be given at once: none while it is unfit or its breaker is open, one to try.
   int allowance(const std::string& session, int64_t now_ms) const;
 
-  // Whether the session's worker measures what has these needs: it offers the target, or its CPU runs code for it
-  // with enough threads; it has the templates in these versions, or has not said which it has; it races, where a
-  // race is needed. False when the session is unknown.
+  // Whether the session's worker measures what has these needs: it offers the target, or its CPU runs code
+  // for it with enough threads; it has the templates in these versions, or has not said which it has; it
+  // races, where a race is needed. False when the session is unknown.
   bool serves(const std::string& session, const Needs& needs) const;
   // The same of any worker on the list.
   bool served(const Needs& needs) const;
@@ -129,7 +132,8 @@ class Workers {
   // Of the workers that are here:
   int serving(const Needs& needs, int64_t now_ms) const;  // how many measure what has these needs
   bool some_serve(const Needs& needs, int64_t now_ms) const;
-  // Why none of those takes anything now, by their own word: "gpu1: the disk is full; gpu2: ...". Empty: one does.
+  // Why none of those takes anything now, by their own word: "gpu1: the disk is full; gpu2: ...". Empty: one
+  // does.
   std::string all_unfit(const Needs& needs, int64_t now_ms) const;
   int capacity(int64_t now_ms) const;  // leases they have room for, as they last said
   // By id, what those lack of the needs that measure for the target otherwise.
@@ -142,13 +146,14 @@ class Workers {
   int cuda_driver(const std::string& worker_id) const;  // as it said; 0: not here
   bool has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const;
   WorkerKind kind(const std::string& session) const;  // of an unknown session: full
-  // Ids of runners that measure all else of it, while nobody builds for them. Empty: nobody waits for a builder.
+  // Ids of runners that measure all else of it, while nobody builds for them. Empty: nobody waits for a
+  // builder.
   std::vector<std::string> waiting_for_builder(const Needs& needs, int64_t now_ms) const;
   // Grows when a worker has registered or was found to lack a template.
   int64_t news() const { return news_; }
 
-  // CPU targets on offer, each with the most threads that a worker has for it. Workers that have left count only where
-  // none with a CPU is here.
+  // CPU targets on offer, each with the most threads that a worker has for it. Workers that have left count
+  // only where none with a CPU is here.
   std::map<std::string, int> cpus(int64_t now_ms) const;
   struct Entry {
     Offer offer;
