@@ -34,6 +34,8 @@ struct Origin {
 struct ExchangedJob {
   std::string uid;
   JobRow job;  // `id` is the id at home
+  // In files: what keys of its tasks name by digest (db/resolve/documents.h).
+  std::vector<std::string> documents = {};
 };
 
 // A trial and one of its records. A trial without a record stands alone.

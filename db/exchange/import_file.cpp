@@ -187,6 +187,9 @@ class Import {
 
  private:
   Status check(const ExchangeRow& row) {
+    if (const auto* job = std::get_if<ExchangedJob>(&row); job != nullptr && options_.take_document)
+      for (const std::string& bytes : job->documents)
+        RETURN_IF_ERROR(options_.take_document(bytes).with_context("documents: "));
     if (!options_.check_task) return Status::ok();
     const auto one = [&](const JobRow::Task& task) -> Status {
       auto [at, fresh] = checked_.try_emplace({task.workload_key, task.target});

@@ -39,6 +39,8 @@ struct ImportOptions {
   std::string task, target;
   // Refuses tasks that nobody could query. Called once for each (workload, target); may be empty.
   std::function<Status(const JobRow::Task&)> check_task;
+  // Stores a document that keys of a job's tasks name, before check_task() is asked for them; may be empty.
+  std::function<Status(const std::string& bytes)> take_document;
   // True if a foreign record belongs to a config space of ours. May be empty: nothing is then counted.
   std::function<bool(const ForeignRecord&)> warms_a_search;
   std::function<void(int64_t lines)> progress;  // called from time to time; may be empty

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "compiler_core/base/base64.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
 #include "db/exchange/record_lines.h"
@@ -79,22 +80,26 @@ ordered_json job_json(const ExchangedJob& in) {
                      {"constants", constants_name(t.constants)}});
   const bool cold =
       std::ranges::any_of(j.tasks, [](const JobRow::Task& t) { return t.constants == Constants::kCold; });
-  return {{"format", format_of(cold ? Constants::kCold : Constants::kWarm)},
-          {"kind", "job"},
-          {"job_uid", in.uid},
-          {"job", j.id},
-          {"request", j.request_id},
-          {"tasks", std::move(tasks)},
-          {"trials", j.trials},
-          {"search", j.search},
-          {"seed", j.seed},
-          {"options", options_value(j.options)},
-          {"stop_below", j.stop.below},
-          {"time_limit_s", j.stop.time_limit_s},
-          {"state", job_state_name(j.state)},
-          {"message", j.message},
-          {"submitted", time_text(j.submitted_at_us)},
-          {"finished", time_text(j.finished_at_us)}};
+  ordered_json documents = ordered_json::array();
+  for (const std::string& bytes : in.documents) documents.push_back(to_base64(bytes));
+  ordered_json out = {{"format", format_of(cold ? Constants::kCold : Constants::kWarm)},
+                      {"kind", "job"},
+                      {"job_uid", in.uid},
+                      {"job", j.id},
+                      {"request", j.request_id},
+                      {"tasks", std::move(tasks)},
+                      {"trials", j.trials},
+                      {"search", j.search},
+                      {"seed", j.seed},
+                      {"options", options_value(j.options)},
+                      {"stop_below", j.stop.below},
+                      {"time_limit_s", j.stop.time_limit_s},
+                      {"state", job_state_name(j.state)},
+                      {"message", j.message},
+                      {"submitted", time_text(j.submitted_at_us)},
+                      {"finished", time_text(j.finished_at_us)}};
+  if (!documents.empty()) out["documents"] = std::move(documents);
+  return out;
 }
 
 Result<ExchangeRow> job_from(Fields& in) {
@@ -120,6 +125,12 @@ Result<ExchangeRow> job_from(Fields& in) {
   j.submitted_at_us = time_from(in, "submitted");
   j.finished_at_us = time_from(in, "finished");
   if (j.tasks.empty()) in.fail("tasks: found none, expected at least one");
+  if (in.has("documents"))
+    for (const json& text : in.list("documents")) {
+      const auto bytes = text.is_string() ? from_base64(text.get_ref<const std::string&>()) : std::nullopt;
+      if (!bytes) return invalid_argument("documents: expected texts in base64");
+      out.documents.push_back(*bytes);
+    }
   if (!in.status()) return in.status();
   return ExchangeRow(std::move(out));
 }

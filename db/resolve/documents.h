@@ -14,6 +14,14 @@ namespace tuner {
 // cannot find it.
 Status keep_document(Store& store, std::string_view workload_key);
 
+// Stores a document from elsewhere. InvalidArgument: it is none.
+Status take_document(Store& store, std::string_view bytes);
+// The document that the key names; "": it names none, or this process cannot find it.
+std::string document_of_task(std::string_view workload_key);
+// Stores what keys of all jobs' tasks name, as far as this process finds it: after rows of other databases
+// have come.
+Status keep_documents(Store& store);
+
 // While it lives, find_kernel() also looks in the store, which outlives it.
 std::shared_ptr<void> documents_in(const Store& store);
 

@@ -6,6 +6,7 @@
 
 #include "compiler_core/target.h"
 #include "db/exchange/import_file.h"
+#include "db/resolve/documents.h"
 #include "templates/workload/workload.h"
 #include "tuner/cli/records_commands.h"
 #include "tuner/daemon/search/foreign_rows.h"
@@ -110,7 +111,11 @@ int import_pack_results(const RecordsImportOptions& options, const std::string& 
 int import_one(const RecordsImportOptions& options, const std::string& file, Store& store,
                ordered_json& facts) {
   exchange::ImportOptions wanted{
-      .task = options.task, .target = options.target, .check_task = check_task, .progress = {}};
+      .task = options.task,
+      .target = options.target,
+      .check_task = check_task,
+      .take_document = [&store](const std::string& bytes) { return take_document(store, bytes); },
+      .progress = {}};
   ForeignMatcher matcher;
   wanted.warms_a_search = [&](const ForeignRecord& record) { return matcher.matches(record); };
   if (!options.format.empty()) {
