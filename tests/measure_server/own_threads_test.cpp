@@ -46,7 +46,7 @@ TEST_P(OwnThreads, OpenMpTeamsAreMeasured) {
   for (const char* threads : {"0", "2", "1", "4"}) {
     const RunReply reply =
         run_threaded(kTeam, std::string("GOMP_parallel(share, (void*)args, ") + threads + ", 0); return 0;");
-    EXPECT_EQ(reply.outcome, "ok") << threads << ": " << reply.message;
+    EXPECT_EQ(reply.outcome, Outcome::kOk) << threads << ": " << reply.message;
     EXPECT_FALSE(reply.run_ns.empty());
   }
   // As many as the target has, unless the kernel says otherwise.
@@ -54,7 +54,7 @@ TEST_P(OwnThreads, OpenMpTeamsAreMeasured) {
       run_threaded(kTeam + std::string("static int seen; static void count(void* p) { if "
                                        "(omp_get_thread_num() == 0) seen = omp_get_num_threads(); }"),
                    "GOMP_parallel(count, 0, 0, 0); if (seen != 2) return 7; return doubling_right(args);");
-  EXPECT_EQ(two.outcome, "ok") << two.message;
+  EXPECT_EQ(two.outcome, Outcome::kOk) << two.message;
 }
 
 TEST_P(OwnThreads, ThreadsMayComeAndGo) {
@@ -65,7 +65,7 @@ TEST_P(OwnThreads, ThreadsMayComeAndGo) {
       "pthread_t other; if (pthread_create(&other, 0, half, (void*)args) != 0) return 5;"
       "const float* x = args[0]; float* out = args[1]; for (int i = 0; i < N / 2; ++i) out[i] = 2 * x[i];"
       "pthread_join(other, 0); return 0;");
-  EXPECT_EQ(reply.outcome, "ok") << reply.message;
+  EXPECT_EQ(reply.outcome, Outcome::kOk) << reply.message;
 }
 
 // A kernel of ours has none to start.
@@ -75,7 +75,7 @@ TEST_P(OwnThreads, OthersMayNotStartAny) {
                                       "pthread_t other; if (pthread_create(&other, 0, nothing, 0) == 0) "
                                       "return 5; return doubling_right(args);",
                                       /*own_threads=*/false);
-  EXPECT_EQ(reply.outcome, "ok") << reply.message;
+  EXPECT_EQ(reply.outcome, Outcome::kOk) << reply.message;
 }
 
 TEST_P(OwnThreads, NobodyStartsAProcess) {
@@ -83,7 +83,7 @@ TEST_P(OwnThreads, NobodyStartsAProcess) {
   const RunReply reply = run_threaded("",
                                       "const int child = fork(); if (child == 0) _exit(0); if (child > 0) "
                                       "return 5; return doubling_right(args);");
-  EXPECT_EQ(reply.outcome, "ok") << reply.message;
+  EXPECT_EQ(reply.outcome, Outcome::kOk) << reply.message;
 }
 
 TEST_P(OwnThreads, TheyStayOnTheCpusThatWereAskedFor) {
@@ -102,7 +102,7 @@ TEST_P(OwnThreads, TheyStayOnTheCpusThatWereAskedFor) {
                                threaded(doubling_manifest())));
   r.cpus = {last};
   const RunReply reply = run(r);
-  EXPECT_EQ(reply.outcome, "ok") << reply.message;
+  EXPECT_EQ(reply.outcome, Outcome::kOk) << reply.message;
 }
 
 #if defined(__x86_64__)
@@ -116,7 +116,7 @@ TEST_P(OwnThreads, ALibraryThatIsNotHereIsTold) {
   m.libraries = {kOtherLoader};
   const RunReply reply = run(request(build(
       "int32_t doubling(void* const* args, const tuner_runtime* rt) { return doubling_right(args); }", m)));
-  EXPECT_EQ(reply.outcome, "build_error");
+  EXPECT_EQ(reply.outcome, Outcome::kBuildError);
   EXPECT_THAT(reply.message, testing::HasSubstr(str("this host has no ", kOtherLoader)));
 }
 
