@@ -305,6 +305,17 @@ struct TunedConfig {
   int64_t finished_at_us = 0;
 };
 
+// A kernel that its user brought as source: the document that keys of tasks name by digest (templates/source_kernel). The store does not
+// look inside: who uses the document computes its digest again.
+struct KernelRow {
+  int64_t id = 0;
+  std::string digest;    // 64 hexadecimal digits, of its meaning
+  std::string tenant;    // who brought it; empty: nobody in particular. Each tenant has a row of its own
+  std::string document;  // any bytes, at most kMostDocumentBytes
+  int64_t brought_at_us = 0;
+};
+inline constexpr size_t kMostDocumentBytes = size_t{66} << 20;  // 64 MiB of files, and what is said of them
+
 // A document computed from records: a predictor, a cover set.
 struct LearnedRow {
   int64_t id = 0;

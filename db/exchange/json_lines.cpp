@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "db/exchange/base64.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
 #include "db/exchange/record_lines.h"
@@ -300,6 +301,28 @@ Result<ExchangeRow> race_from(Fields& in) {
   return ExchangeRow(std::move(out));
 }
 
+// --- kernels ---
+
+ordered_json kernel_json(const KernelRow& k) {
+  return {{"format", kFormat},
+          {"kind", "kernel"},
+          {"digest", k.digest},
+          {"brought", time_text(k.brought_at_us)},
+          {"document", base64_text(k.document)}};
+}
+
+Result<ExchangeRow> kernel_from(Fields& in) {
+  KernelRow k;
+  k.digest = in.text("digest");
+  k.brought_at_us = time_from(in, "brought");
+  const std::string document = in.text("document");
+  if (!in.status()) return in.status();
+  std::optional<std::string> bytes = bytes_of_base64(document);
+  if (!bytes) return invalid_argument("document: expected base64");
+  k.document = *std::move(bytes);
+  return ExchangeRow(std::move(k));
+}
+
 // --- foreign records ---
 
 ordered_json foreign_json(const ForeignRecord& r) {
@@ -353,8 +376,10 @@ Result<ExchangeRow> parse_json_line(std::string_view line) {
   if (kind == "job") return job_from(in);
   if (kind == "race") return race_from(in);
   if (kind == "foreign") return foreign_from(in);
+  if (kind == "kernel") return kernel_from(in);
   if (!in.status()) return in.status();
-  return invalid_argument("kind: found \"", on_one_line(kind), "\", expected job, trial, race or foreign");
+  return invalid_argument("kind: found \"", on_one_line(kind),
+                          "\", expected job, trial, race, foreign or kernel");
 }
 
 std::string json_line(const ExchangeRow& row) {
@@ -363,6 +388,7 @@ std::string json_line(const ExchangeRow& row) {
     ordered_json operator()(const ExchangedTrial& r) const { return trial_json(r); }
     ordered_json operator()(const ExchangedRace& r) const { return race_json(r); }
     ordered_json operator()(const ForeignRecord& r) const { return foreign_json(r); }
+    ordered_json operator()(const KernelRow& r) const { return kernel_json(r); }
   };
   return std::visit(ToJson{}, row).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
