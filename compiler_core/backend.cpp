@@ -9,6 +9,8 @@ Result<std::optional<Target>> Backend::resolve_here(std::string_view /*text*/) c
   return std::optional<Target>();
 }
 
+Result<std::string> Backend::toolchain_for(const Program& /*program*/) const { return toolchain(); }
+
 Status Backend::check_words(const Target& /*target*/) const { return Status::ok(); }
 
 bool Backend::measures(const Target& code, const Target& there, std::span<const std::string> /*features*/,

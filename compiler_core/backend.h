@@ -84,6 +84,8 @@ class Backend {
   // "llvm 22.1.8 codegen 1": part of every record; begins with family().toolchain_word(). It changes when
   // generated code does.
   virtual std::string toolchain() const = 0;
+  // Of this Program: of code of a user's it is his compiler's. Errors as compile().
+  virtual Result<std::string> toolchain_for(const Program& program) const;
   // A spelling that means this host: "cpu -threads=all", "cuda -arch=native". Empty: `text` is none. Errors
   // say what is missing here.
   virtual Result<std::optional<Target>> resolve_here(std::string_view text) const;

@@ -311,10 +311,10 @@ struct KernelRow {
   int64_t id = 0;
   std::string digest;    // 64 hexadecimal digits, of its meaning
   std::string tenant;    // who brought it; empty: nobody in particular. Each tenant has a row of its own
-  std::string document;  // any bytes, at most kMostDocumentBytes
+  std::string document;  // any bytes, at most kMostKernelBytes
   int64_t brought_at_us = 0;
 };
-inline constexpr size_t kMostDocumentBytes = size_t{66} << 20;  // 64 MiB of files, and what is said of them
+inline constexpr size_t kMostKernelBytes = size_t{66} << 20;  // 64 MiB of files, and what is said of them
 
 // A document computed from records: a predictor, a cover set.
 struct LearnedRow {

@@ -52,10 +52,13 @@ Staleness staleness(const Environment& then, std::string_view template_name, int
   // A toolchain of no family is of a harness of somebody's own; it says nothing of our compilers, and of the
   // device as much as the default family of targets.
   const TargetFamily* family = family_of_toolchain(then.toolchain);
+  std::string toolchain;
   if (family != nullptr)
-    if (const std::string toolchain = toolchain_of(*family, now);
-        !toolchain.empty() && toolchain != then.toolchain)
-      add(StaleCause::kToolchain, then.toolchain, toolchain);
+    toolchain = toolchain_of(*family, now);
+  else if (now.other_toolchain)
+    toolchain = now.other_toolchain(then.toolchain);
+  if (!toolchain.empty() && toolchain != then.toolchain)
+    add(StaleCause::kToolchain, then.toolchain, toolchain);
   if (!now.hardware.empty() && !then.hardware.empty()) {
     const TargetFamily& of = family != nullptr ? *family : *Target().family;
     const std::string was = of.device_of(then.hardware), is = of.device_of(now.hardware);

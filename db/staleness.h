@@ -21,6 +21,9 @@ struct Present {
   // As in Environment::toolchain, one for each family that can be compiled for here: "llvm 22.1.8 codegen 4",
   // "nvrtc 13.0 cuda codegen 3". Records of other families are not judged by it.
   std::vector<std::string> toolchains;
+  // What a toolchain of no family, as a user's compiler, is today; it returns an empty text where that is not known. Null: such ones are
+  // not judged.
+  std::function<std::string(std::string_view then)> other_toolchain;
   // Fingerprint of the machine that the target stands for here; empty: it stands for another one.
   std::string hardware;
   int harness_abi = 0;  // 0: not judged

@@ -40,6 +40,11 @@ namespace tuner {
 std::string_view how_a_database_is_given();
 void set_how_a_database_is_given(const char* words);
 
+class Store;
+// From now on each database that is opened is shown to `made`, and what that returns lives as long as the Store: the bridge to what this
+// folder knows nothing of. Once, at a program's start.
+void set_beside_stores(std::function<std::shared_ptr<void>(const Store&)> made);
+
 class ExchangeStore;
 class TaskView;
 struct DeathRow;
@@ -100,6 +105,8 @@ class Store {
   // or an empty one.
   static Result<std::unique_ptr<Store>> open(const std::string& path, Mode mode);
   virtual ~Store() = default;
+  // Lives as long as this, and is asked for nothing (set_beside_stores).
+  void keep_beside(std::shared_ptr<void> what) { beside_ = std::move(what); }
   virtual const std::string& where() const = 0;  // the path or URL, for messages
 
   // --- jobs ---
@@ -272,6 +279,9 @@ class Store {
   // none.
   Result<TunedConfig> measured_config(const JobRow::Task& task, std::string_view template_name,
                                       int template_version, std::string_view config) const;
+
+ private:
+  std::shared_ptr<void> beside_;
 };
 
 // Copies the database as it stands, also beside a writer. The copy appears when it is complete; `to` must not

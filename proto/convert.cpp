@@ -1,10 +1,16 @@
 #include "proto/convert.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
 
 #include "compiler_core/target.h"
 #include "db/options_limits.h"
 #include "proto/field_checker.h"
+#include "templates/source_kernel/known_kernels.h"
+#include "templates/source_kernel/source_document.h"
+#include "templates/workload/key_document.h"
 
 namespace tuner {
 
@@ -243,6 +249,9 @@ Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
   JobRow out;
   out.request_id = check.needed("request_id", r.request_id());
   check.at_most("tasks", r.tasks_size(), kMaxTasksPerJob);
+  check.at_most("documents", r.documents_size(), kMaxTasksPerJob);
+  for (int i = 0; i < r.documents_size() && !check.failed(); ++i)
+    check.take(know_document(r.documents(i)).status().with_context(check.path(str("documents[", i, "]: "))));
   if (r.tasks().empty()) check.refuse("tasks", "expected at least one, found none");
   for (int i = 0; i < r.tasks_size() && !check.failed(); ++i)
     out.tasks.push_back(check.part(from_proto(r.tasks(i), check.path(str("tasks[", i, "]")))));
@@ -272,6 +281,13 @@ void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out) {
   out->mutable_stop()->set_time_limit_s(job.stop.time_limit_s);
   out->set_fresh(fresh);
   out->set_priority(job.priority);
+  std::set<std::string> sent;
+  for (const JobRow::Task& task : job.tasks) {
+    const std::optional<std::string> digest = document_of_key(task.workload_key);
+    if (!digest || !sent.insert(*digest).second) continue;
+    // Without it the daemon says that it lacks it.
+    if (const auto kernel = find_kernel(*digest)) out->add_documents(source_document(**kernel));
+  }
 }
 
 void to_proto(const JobRow& job, v1::JobSummary* out) {

@@ -77,6 +77,9 @@ struct Manifest {
   // its own, up to `threads` at a time, in place of taking the host's.
   std::vector<std::string> libraries;
   bool own_threads = false;
+  // Before each call that is timed its inouts are what they were before the first, since what they hold may decide how long it takes. Else
+  // calls add to what others left.
+  bool restores_inout = false;
   // Cubins only: what to launch, in order, on one stream; and the bytes of uninitialised device memory that
   // the caller must provide.
   std::vector<LaunchInfo> launches;

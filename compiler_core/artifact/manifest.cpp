@@ -220,6 +220,7 @@ std::string Manifest::to_json() const {
   for (const ArgInfo& a : pack_args) j["pack_args"].push_back(arg_to_json(a));
   if (!libraries.empty()) j["libraries"] = libraries;
   if (own_threads) j["own_threads"] = true;
+  if (restores_inout) j["restores_inout"] = true;
   if (kind != binary_kind::kSharedObject) j["kind"] = kind;
   if (kind == binary_kind::kCubin) {
     j["workspaces"] = workspaces;
@@ -271,6 +272,7 @@ Result<Manifest> parse_manifest(std::string_view text) {
       m.libraries.push_back(name);
     }
   in.read("own_threads", m.own_threads);
+  in.read("restores_inout", m.restores_inout);
   read_kind(in, m);
   if (m.entry.empty()) in.refuse("entry", "expected a symbol, found nothing");
   RETURN_IF_ERROR(in.status());

@@ -9,6 +9,7 @@
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/foreign/compile_foreign.h"
+#include "compiler_core/foreign/ship_foreign.h"
 #include "compiler_core/lower/lower.h"
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/cpu_hardware.h"
@@ -57,6 +58,9 @@ class CpuBackend final : public Backend {
 
   Status available() const override { return Status::ok(); }  // LLVM is linked in
   std::string toolchain() const override { return toolchain_fingerprint(); }
+  Result<std::string> toolchain_for(const Program& program) const override {
+    return program.foreign != nullptr ? foreign_toolchain(program) : toolchain();
+  }
 
   Result<std::optional<Target>> resolve_here(std::string_view text) const override {
     if (text != "cpu" && !text.starts_with("cpu ")) return std::optional<Target>();
@@ -100,11 +104,12 @@ class CpuBackend final : public Backend {
     return tuner::compile(program, target);
   }
   std::span<const CodeForm> forms() const override {
-    static constexpr CodeForm kForms[] = {{"llvm", ";", ".ll"}, {"asm", "#", ".s"}};
+    static constexpr CodeForm kForms[] = {{"llvm", ";", ".ll"}, {"asm", "#", ".s"}, {"defines", "//", ".h"}};
     return kForms;
   }
   Result<std::string> text(std::string_view form, const Program& program,
                            const Target& target) const override {
+    if (form == "defines") return foreign_definitions(program);
     if (program.foreign != nullptr)
       return form == "llvm" ? foreign_entry(program) : foreign_assembly(program);
     return form == "llvm" ? emit_llvm(program, target) : emit_asm(program, target);
@@ -147,6 +152,7 @@ class CpuBackend final : public Backend {
   bool ships_objects() const override { return true; }
   Result<ShippedKernel> ship(const Program& program, const Target& target,
                              const ShipRequest& request) const override {
+    if (program.foreign != nullptr) return ship_foreign(program, target, request);
     const Program named = under_name(program, str("tuner_", request.library, "_", request.function));
     ASSIGN_OR_RETURN(CompiledObject code, compile_object(named, target));
     ShippedKernel shipped{.manifest = std::move(code.manifest), .object = std::move(code.object)};

@@ -1,27 +1,14 @@
 #include "compiler_core/foreign/compile_foreign.h"
 
-#include <sys/wait.h>
-
-#include <algorithm>
-#include <filesystem>
+#include <utility>
 
 #include "compiler_core/backend.h"
-#include "compiler_core/base/child_process.h"
-#include "compiler_core/base/input_file.h"
-#include "compiler_core/base/output_file.h"
 #include "compiler_core/base/printable.h"
-#include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/foreign/compilers.h"
-#include "compiler_core/foreign/confined_program.h"
 #include "compiler_core/ir/foreign_code.h"
 
 namespace tuner {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr size_t kMostSaid = 4096;
-constexpr size_t kMostBinary = size_t{256} << 20;
 
 // "{0}" in an argument is the pointer to the Program's first operand.
 std::string with_operands(const std::string& argument) {
@@ -38,66 +25,13 @@ std::string with_operands(const std::string& argument) {
   return out;
 }
 
-std::string entry_file(const ForeignCode& code) { return code.cxx ? "tuner_entry.cpp" : "tuner_entry.c"; }
-
-// Runs the compiler over the entry, with `behind` after it, in a folder of its own. `made`: the file that it makes there.
-Result<std::unique_ptr<ScratchFolder>> compiled(const Program& program, const std::string& behind,
-                                                const std::vector<std::string>& mode,
-                                                const std::string& made) {
-  const ForeignCode& code = *program.foreign;
-  ASSIGN_OR_RETURN(const Compiler compiler, find_compiler(code.compiler));
-  ASSIGN_OR_RETURN(auto folder, ScratchFolder::make("tuner-source"));
-  for (const ForeignCode::File& file : *code.files) {
-    RETURN_IF_ERROR(make_folders(fs::path(folder->file(file.name)).parent_path()));
-    RETURN_IF_ERROR(replace_file(folder->file(file.name), file.text));
-  }
-  RETURN_IF_ERROR(replace_file(folder->file(entry_file(code)), foreign_entry(program) + behind));
-  ConfinedProgram run{.path = compiler.path,
-                      .words = {code.compiler},
-                      .folder = folder->path(),
-                      .readable = {fs::path(compiler.path).parent_path()}};
-  // Before the user's words, which may say otherwise.
-  for (const char* word : {"-O2", "-fPIC", "-fvisibility=hidden"}) run.words.emplace_back(word);
-  if (!code.cxx)
-    for (const char* word : {"-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types",
-                             "-Werror=int-conversion"})
-      run.words.emplace_back(word);
-  run.words.insert(run.words.end(), code.words.begin(), code.words.end());
-  for (const char* word : {"-fdiagnostics-color=never", "-I."}) run.words.emplace_back(word);
-  run.words.insert(run.words.end(), mode.begin(), mode.end());
-  for (const std::string& word : {entry_file(code), std::string("-o"), made}) run.words.push_back(word);
-  if (!made.ends_with(".s")) run.words.emplace_back("-lm");
-  ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
-  if (end.timed_out)
-    return invalid_config(code.compiler, " did not end within ", run.deadline.count() / 1000, " s",
-                          end.output.empty() ? "" : "\n", said_by(end.output));
-  if (end.status != 0)
-    return invalid_config(
-        code.compiler,
-        WIFSIGNALED(end.status) ? " was ended by " + signal_text(WTERMSIG(end.status)) : " refuses it",
-        end.output.empty() ? "" : ":\n", said_by(end.output));
-  return folder;
-}
-
-// The same, and the file's content.
-Result<std::string> compiled_file(const Program& program, const std::vector<std::string>& mode,
-                                  const std::string& made) {
-  ASSIGN_OR_RETURN(const auto folder, compiled(program, "", mode, made));
-  return read_whole(folder->file(made), kMostBinary);
-}
-
 }  // namespace
 
-std::string said_by(const std::string& output) {
-  std::string text = printable_lines(output.substr(0, kMostSaid));
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
 Result<ForeignProgram> compile_foreign_program(const Program& program, const std::string& main_text) {
-  ASSIGN_OR_RETURN(auto folder, compiled(program, main_text, {}, "program"));
-  std::string path = folder->file("program");
-  return ForeignProgram{std::move(folder), std::move(path)};
+  ASSIGN_OR_RETURN(SourceBuild build, SourceBuild::make(program, foreign_entry(program) + main_text));
+  RETURN_IF_ERROR(build.compile({}, "program"));
+  std::string path = build.path("program");
+  return ForeignProgram{build.take_folder(), std::move(path)};
 }
 
 std::string foreign_entry(const Program& program) {
@@ -112,19 +46,25 @@ std::string foreign_entry(const Program& program) {
              ");\n  return 0;\n}\n");
 }
 
-Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads) {
-  CHECK(program.foreign != nullptr) << program.name << " has loops";
-  Artifact artifact;
-  ASSIGN_OR_RETURN(artifact.manifest.toolchain, foreign_toolchain(program));
-  ASSIGN_OR_RETURN(
-      artifact.binary,
-      compiled_file(program, {"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
-  artifact.manifest.libraries = needed_libraries(artifact.binary);
-  for (const std::string& library : artifact.manifest.libraries)
+Status check_needed_libraries(const std::string& shared) {
+  for (const std::string& library : needed_libraries(shared))
     if (!may_be_needed(library))
       return invalid_config("it needs ", printable(library),
                             "; kernels may need the libraries of C, C++ and OpenMP");
+  return Status::ok();
+}
+
+Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads) {
+  CHECK(program.foreign != nullptr) << program.name << " has loops";
+  Artifact artifact;
+  ASSIGN_OR_RETURN(const SourceBuild build, SourceBuild::make(program, foreign_entry(program)));
+  RETURN_IF_ERROR(build.compile({"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
+  ASSIGN_OR_RETURN(artifact.binary, build.file("kernel.so"));
+  RETURN_IF_ERROR(check_needed_libraries(artifact.binary));
+  artifact.manifest.toolchain = toolchain_text(build.compiler());
+  artifact.manifest.libraries = needed_libraries(artifact.binary);
   artifact.manifest.own_threads = threads > 1;
+  artifact.manifest.restores_inout = true;
   artifact.manifest.entry = program.name;
   artifact.manifest.args = argument_infos(program.args);
   artifact.manifest.threads = threads;
@@ -135,11 +75,26 @@ Result<Artifact> compile_foreign(const Program& program, const std::string& targ
 
 Result<std::string> foreign_toolchain(const Program& program) {
   ASSIGN_OR_RETURN(const Compiler compiler, find_compiler(program.foreign->compiler));
-  return str("source ", compiler.version);
+  return toolchain_text(compiler);
 }
 
 Result<std::string> foreign_assembly(const Program& program) {
-  return compiled_file(program, {"-S", "-fno-asynchronous-unwind-tables"}, "kernel.s");
+  ASSIGN_OR_RETURN(const SourceBuild build, SourceBuild::make(program, foreign_entry(program)));
+  RETURN_IF_ERROR(build.compile({"-S", "-fno-asynchronous-unwind-tables"}, "kernel.s"));
+  return build.file("kernel.s");
+}
+
+Result<std::string> foreign_definitions(const Program& program) {
+  if (program.foreign == nullptr)
+    return invalid_argument("its template is ours: no macros of a user's decide what it is");
+  std::string text;
+  for (const std::string& word : program.foreign->words) {
+    const size_t equals = word.find('=');
+    if (!word.starts_with("-D") || equals == std::string::npos) continue;
+    const std::string name = word.substr(2, equals - 2);
+    text += str("#define ", name, " ", word.substr(equals + 1), "\n");
+  }
+  return text;
 }
 
 }  // namespace tuner

@@ -7,6 +7,7 @@
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/foreign/source_build.h"
 #include "compiler_core/ir/stmt.h"
 
 namespace tuner {
@@ -18,7 +19,7 @@ std::string foreign_entry(const Program& program);
 // runs too long or too large; the message has what it said. Unavailable: there is no such compiler here.
 Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads);
 
-// "gcc 12.2.0 ...": of records that this code makes here. Errors as above.
+// What records of this code name as their toolchain here (toolchain_text). Errors as above.
 Result<std::string> foreign_toolchain(const Program& program);
 
 // A program of the entry with `main_text` behind it, in a folder that goes with it.
@@ -28,10 +29,13 @@ struct ForeignProgram {
 };
 Result<ForeignProgram> compile_foreign_program(const Program& program, const std::string& main_text);
 
-// What a program of a user's, or a compiler, said, for a person: its first 4 KiB without control characters.
-std::string said_by(const std::string& output);
-
 // The assembly of it, for people.
 Result<std::string> foreign_assembly(const Program& program);
+
+// "#define TILE 8": a line for each macro that the config defines. InvalidArgument: it is no code of a user's.
+Result<std::string> foreign_definitions(const Program& program);
+
+// OK if the shared library needs nothing but the libraries of C, C++ and OpenMP; else InvalidConfig names another.
+Status check_needed_libraries(const std::string& shared);
 
 }  // namespace tuner

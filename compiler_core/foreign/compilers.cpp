@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kSource = "source:";
+
 struct Listed {
   std::string name, path;  // path: empty if it is to be looked for
 };
@@ -64,6 +66,20 @@ Result<std::string> version_of(const std::string& path) {
 }
 
 }  // namespace
+
+std::string toolchain_text(const Compiler& compiler) {
+  // GCC says by which name it was called.
+  std::string_view version = compiler.version;
+  if (version.starts_with(compiler.name + " ")) version.remove_prefix(compiler.name.size() + 1);
+  return str(kSource, compiler.name, " ", version);
+}
+
+std::string toolchain_now(std::string_view toolchain) {
+  if (!toolchain.starts_with(kSource)) return {};
+  toolchain.remove_prefix(kSource.size());
+  const Result<Compiler> compiler = find_compiler(toolchain.substr(0, toolchain.find(' ')));
+  return compiler ? toolchain_text(*compiler) : std::string();
+}
 
 std::vector<std::string> listed_compilers() {
   std::vector<std::string> names;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "compiler_core/base/child_process.h"
+#include "compiler_core/base/elements.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/foreign/compile_foreign.h"
@@ -86,6 +87,29 @@ Result<std::vector<std::string>> run_foreign(const Program& program, const std::
       return invalid_config(program.foreign->function, " left ", answer.size(), " bytes of ", arg->name,
                             ", expected ", arg->bytes());
     answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+Result<std::vector<std::vector<double>>> foreign_answers(const Program& program,
+                                                         const std::vector<std::string>& given,
+                                                         const ForeignRun& run,
+                                                         const BroughtAnswer& brought) {
+  std::vector<std::string> ran;
+  std::vector<std::vector<double>> answers;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (!is_result(arg->role)) continue;
+    std::string bytes;
+    if (std::optional<Result<std::string>> there = brought(i)) {
+      ASSIGN_OR_RETURN(bytes, *std::move(there));
+    } else {
+      if (ran.empty()) {
+        ASSIGN_OR_RETURN(ran, run_foreign(program, given, run));
+      }
+      bytes = std::move(ran.at(answers.size()));
+    }
+    answers.push_back(load_elements(bytes.data(), arg->elements(), arg->dtype));
   }
   return answers;
 }

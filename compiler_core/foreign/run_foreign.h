@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,5 +22,12 @@ struct ForeignRun {
 // crashes, or does not end; the message says which, with what it printed. Errors of this host as run_confined().
 Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given,
                                              const ForeignRun& run = {});
+
+// The answer for an output, by its place among the Program's arguments, where somebody brings it; nothing: the function says it.
+using BroughtAnswer = std::function<std::optional<Result<std::string>>(size_t argument)>;
+// The right answer of each output, in their order: as it was brought, or as run_foreign() gives it. The function runs once, if at all.
+Result<std::vector<std::vector<double>>> foreign_answers(const Program& program,
+                                                         const std::vector<std::string>& given,
+                                                         const ForeignRun& run, const BroughtAnswer& brought);
 
 }  // namespace tuner

@@ -20,6 +20,11 @@ struct ForeignCode {
   // "(const float*){0}", "(int32_t)20".
   std::string function;
   std::vector<std::string> arguments;
+  // Its parameters as its user may declare them in C: {"const float*", "in"}.
+  struct Parameter {
+    std::string type, name;
+  };
+  std::vector<Parameter> parameters;
 };
 
 }  // namespace tuner

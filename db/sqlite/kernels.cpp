@@ -14,9 +14,9 @@ Status check_kernel(const KernelRow& kernel) {
       kernel.digest.find_first_not_of("0123456789abcdef") != std::string::npos)
     return invalid_argument("a kernel's digest has ", kDigestLength, " hexadecimal digits");
   if (kernel.document.empty()) return invalid_argument("kernel ", kernel.digest, ": its document is empty");
-  if (kernel.document.size() > kMostDocumentBytes)
+  if (kernel.document.size() > kMostKernelBytes)
     return invalid_argument("kernel ", kernel.digest, ": its document has ", kernel.document.size(),
-                            " bytes, expected at most ", kMostDocumentBytes);
+                            " bytes, expected at most ", kMostKernelBytes);
   return Status::ok();
 }
 

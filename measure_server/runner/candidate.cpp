@@ -174,7 +174,7 @@ class Child {
     return true;
   }
 
-  // Timed calls add to what an inout holds, again and again: no answer that could be checked. One call more is.
+  // Timed calls add to what an inout holds, again and again, unless it is restored: no answer that could be checked. One call more is.
   bool settle() {
     if (answers_.empty()) return true;
     poison();
@@ -289,7 +289,7 @@ class Child {
 
   // The system's libraries that it needs come in while the host's files can be seen. OpenMP's takes as many threads as the target has.
   bool load_libraries() {
-    if (m_.own_threads) ::setenv("OMP_NUM_THREADS", std::to_string(m_.threads).c_str(), 1);
+    if (!m_.libraries.empty()) ::setenv("OMP_NUM_THREADS", std::to_string(m_.threads).c_str(), 1);
     for (const std::string& library : m_.libraries)
       if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
         return load_failed(str("this host has no ", library));
@@ -381,6 +381,8 @@ class Child {
           std::any_of(spots_.begin(), spots_.end(), [&](const Spot& s) { return s.at == spot.at; });
       if (known) continue;
       const auto* const old = static_cast<const unsigned char*>(before(arg));
+      // Threads may add in any order, and no two calls then leave the same bits.
+      if (old != nullptr && m_.own_threads) continue;
       const size_t place = static_cast<size_t>(spot.at - static_cast<unsigned char*>(last_args_[arg]));
       if (old != nullptr) std::memcpy(spot.at, old + place, size);
       if (old != nullptr) std::memcpy(spot.expected, answers_.at(arg).data() + place, size);
@@ -401,6 +403,15 @@ class Child {
 
   // Adds to the sample.
   bool timed(int64_t calls, Sample& s) {
+    if (!m_.restores_inout || before_.empty()) return timed_at_once(calls, s);
+    for (int64_t i = 0; i < calls; ++i) {
+      for (const auto& [arg, bytes] : before_)
+        std::memcpy(last_args_[arg], bytes.data(), static_cast<size_t>(m_.args[arg].bytes));
+      if (!timed_at_once(1, s)) return false;
+    }
+    return true;
+  }
+  bool timed_at_once(int64_t calls, Sample& s) {
     if (calls == 0) return true;
     const double cpu = thread_cpu_ns();
     const uint64_t ticks = steady_ticks();

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "the format is written
 namespace {
 
 constexpr char kMagic[8] = {'T', 'U', 'N', 'E', 'R', 'R', 'E', 'F'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 1, kOwnTolerance = 2;
 constexpr uint64_t kMaxRank = 16;
 constexpr int64_t kSamples = 4096;
 
@@ -141,10 +141,14 @@ Status write_reference(const std::string& path, std::span<const double> answer,
     return invalid_argument(path, ": the shape has ", count, " elements, the answer ", answer.size());
 
   std::string out(kMagic, sizeof kMagic);
-  append(out, kVersion);
+  append(out, output.tolerance ? kOwnTolerance : kVersion);
   append(out, static_cast<uint32_t>(kind));
   append(out, static_cast<uint64_t>(shape.size()));
   for (int64_t d : shape) append(out, d);
+  if (output.tolerance) {
+    append(out, output.tolerance->absolute);
+    append(out, output.tolerance->relative);
+  }
   if (kind == ReferenceKind::kFull) {
     out.append(reinterpret_cast<const char*>(answer.data()), answer.size_bytes());
   } else {
@@ -238,11 +242,19 @@ Result<ReferenceView> parse_verified_reference(std::string_view bytes) {
   uint32_t version = 0, kind = 0;
   uint64_t rank = 0;
   take(&version, 4), take(&kind, 4), take(&rank, 8);
-  if (version != kVersion) return refuse("version ", version, ", this runner reads ", kVersion);
+  if (version != kVersion && version != kOwnTolerance)
+    return refuse("version ", version, ", this runner reads ", kVersion, " and ", kOwnTolerance);
   if (rank > kMaxRank) return refuse("rank ", rank);
   ReferenceView view;
   view.shape.resize(rank);
   if (!take(view.shape.data(), rank * 8)) return refuse("shorter than its header says");
+  if (version == kOwnTolerance) {
+    double parts[2];
+    if (!take(parts, sizeof parts)) return refuse("shorter than its header says");
+    // Also NaN is refused.
+    if (!(parts[0] >= 0 && parts[1] >= 0)) return refuse("impossible tolerance");
+    view.tolerance = CheckSpec{parts[0], parts[1]};
+  }
   // Counts are bounded by the file's size before anything is multiplied further, so nothing overflows.
   uint64_t count = 1;
   for (int64_t d : view.shape) {
@@ -454,7 +466,7 @@ CheckResult check(const ReferenceView& ref, const void* output, DType dtype, con
 
 CheckResult check_output(const ReferenceView& ref, const void* output, DType dtype, const CheckSpec& spec,
                          std::string_view name) {
-  return check(ref, output, dtype, {}, spec, name);
+  return check(ref, output, dtype, {}, ref.tolerance.value_or(spec), name);
 }
 
 CheckResult check_sums(const ReferenceView& ref, const OutputSums& found, const CheckSpec& spec,
@@ -462,7 +474,7 @@ CheckResult check_sums(const ReferenceView& ref, const OutputSums& found, const 
   CheckResult result;
   if (found.rows.size() == ref.rows.size() && found.columns.size() == ref.columns.size() &&
       found.samples.size() == ref.samples.size())
-    compare_sums(ref, found, spec, name, result);
+    compare_sums(ref, found, ref.tolerance.value_or(spec), name, result);
   else
     result = {.ok = false, .message = str(name, ": sums of another matrix than the reference's")};
   return result;
@@ -472,7 +484,7 @@ CheckResult check_part(const ReferenceView& ref, const void* output, DType dtype
                        std::string_view name, int64_t most, uint64_t random) {
   Part part{.count = static_cast<size_t>(most), .whole = false};
   if (ref.full.size() > part.count) part.first = random % (ref.full.size() - part.count + 1);
-  return check(ref, output, dtype, part, spec, name);
+  return check(ref, output, dtype, part, ref.tolerance.value_or(spec), name);
 }
 
 }  // namespace tuner

@@ -20,11 +20,13 @@
 // Layout, little-endian: "TUNERREF", u32 version (1), u32 kind, u64 rank, i64 dims[rank], payload of doubles,
 // u64 hash of everything before it. Payload: full (kind 1): the elements; checksums (kind 3): u64 number of
 // columns, per row {sum, abs sum, square sum}, per column the same, u64 count, per sample {u64 flat index, value}.
+// Version 2 has two doubles behind the shape: the absolute and the relative part of this output's own tolerance.
 // Kind 2, of before, has as many columns as the last dimension, and does not say so. A torn or altered file is
 // refused.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +53,8 @@ struct OutputFacts {
   // Its elements share what they err by, relative to themselves: a row of a softmax is divided by one sum. Then the errors of a
   // sum's elements add up, in place of their squares: the third number is the square of the second.
   bool shares_errors = false;
+  // Of this output alone, in place of the task's.
+  std::optional<CheckSpec> tolerance = std::nullopt;
 };
 // Writes the whole file or none (temporary file, rename). answer.size() must be the product of `shape`.
 Status write_reference(const std::string& path, std::span<const double> answer,
@@ -69,6 +73,7 @@ struct ReferenceView {
 
   ReferenceKind kind = ReferenceKind::kFull;
   std::vector<int64_t> shape;
+  std::optional<CheckSpec> tolerance;  // in place of what a check is told
   std::span<const double> full;
   std::span<const Sums> rows, columns;
   std::span<const Sample> samples;

@@ -16,6 +16,7 @@
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/task_data.h"
+#include "templates/workload/key_document.h"
 #include "templates/workload/task_memory.h"
 
 namespace tuner {
@@ -82,6 +83,13 @@ Status other_version(const BuildRequest& r) {
                 "; its programs are older than the daemon's: update them");
 }
 
+// Whose code it will be. Where a key names a document, that says which compiler.
+Result<std::string> toolchain_of(const Backend& backend, const std::string& workload_key) {
+  if (!document_of_key(workload_key)) return backend.toolchain();
+  ASSIGN_OR_RETURN(const Workload workload, workload_from_key(workload_key));
+  return backend.toolchain_for(workload.compute());
+}
+
 // What its template says of an artifact.
 void describe(const BuildRequest& r, BuildReply& reply) {
   const AnyTemplate* const by = find_template(r.template_name);
@@ -92,7 +100,9 @@ void describe(const BuildRequest& r, BuildReply& reply) {
   reply.absolute = allowed.absolute;
   reply.relative = allowed.relative;
   reply.direct = by->algorithm() == "direct";
-  if (const Backend* const backend = find_backend(*target->family)) reply.toolchain = backend->toolchain();
+  if (const Backend* const backend = find_backend(*target->family))
+    if (const Result<std::string> toolchain = toolchain_of(*backend, r.workload_key))
+      reply.toolchain = *toolchain;
 }
 
 }  // namespace
@@ -148,7 +158,8 @@ BuildReply Builder::build(const BuildRequest& r) {
     ASSIGN_OR_RETURN(const Target target, parse_target(r.target));
     const Backend* backend = find_backend(*target.family);
     if (backend == nullptr) return failed("this worker has no back end for \"", r.target, "\"");
-    const fs::path index = index_path(r, backend->toolchain());
+    ASSIGN_OR_RETURN(const std::string toolchain, toolchain_of(*backend, r.workload_key));
+    const fs::path index = index_path(r, toolchain);
     if (const Result<std::string> known = read_whole(index); known.is_ok()) {
       // Loading verifies: files damaged or half written in a power loss are made anew.
       if (load_artifact(artifacts.string(), *known).is_ok()) {
@@ -221,6 +232,7 @@ void Builder::keep_cache() {
 
 BuildReply Builder::answer(const BuildRequest& request) {
   if (!request.directory.empty()) {
+    if (cache_folder_ != request.directory) documents_.emplace(request.directory);
     cache_folder_ = request.directory;
     cache_bytes_ = request.cache_bytes;
   }

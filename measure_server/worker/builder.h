@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "measure_server/worker/builder_protocol.h"
 #include "measure_server/worker/shared_cache.h"
 #include "templates/schedule_template.h"
+#include "templates/source_kernel/document_folder.h"
 
 namespace tuner {
 
@@ -28,7 +30,8 @@ class Builder {
   // Declaring a space takes milliseconds; a job's tasks share the instances.
   std::map<std::string, std::unique_ptr<TemplateInstance>> instances_;
   CacheKeeper cache_;
-  std::string cache_folder_;  // of the latest request
+  std::optional<DocumentFolder> documents_;  // of cache_folder_
+  std::string cache_folder_;                 // of the latest request
   int64_t cache_bytes_ = 0;
 };
 

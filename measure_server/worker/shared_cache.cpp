@@ -90,6 +90,7 @@ int64_t prune_cache(const fs::path& shared, const CacheLimits& limits) {
   add_files(shared / "artifacts", /*by_stem=*/true, entries);
   add_files(shared / "artifacts" / "by_source", /*by_stem=*/false, entries);
   add_files(shared / "cubins", /*by_stem=*/false, entries);
+  add_files(shared / "sources", /*by_stem=*/false, entries);
   add_references(shared / "references", entries);
   int64_t left = 0;
   for (const Entry& entry : entries) left += entry.bytes;

@@ -4,6 +4,7 @@
 //   artifacts/DIGEST.so or .cubin, DIGEST.json     what was built
 //   artifacts/by_source/KEY                        the digest of the artifact made from KEY
 //   cubins/KEY.cubincache                          what NVRTC made of a source
+//   sources/DIGEST                                 documents of users' kernels
 //   references/KEY/                                inputs and reference answer of a task
 //   pruned                                         its time: when somebody last looked through all of this
 //

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <random>
 
-#include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/foreign/run_foreign.h"
@@ -13,35 +12,14 @@
 namespace tuner {
 namespace {
 
-// A user's function: what it brought, or what it says when it runs, which it does apart from us.
-Result<std::vector<std::vector<double>>> foreign_answers(const Workload& workload, const Program& program,
-                                                         const std::vector<std::string>& given, int threads) {
-  std::vector<std::string> ran;
-  std::vector<std::vector<double>> answers;
-  for (size_t i = 0; i < program.args.size(); ++i) {
-    const Buffer& arg = program.args[i];
-    if (!is_result(arg->role)) continue;
-    std::string bytes;
-    if (std::optional<Result<std::string>> brought = workload.answer(i)) {
-      ASSIGN_OR_RETURN(bytes, *std::move(brought));
-    } else {
-      if (ran.empty()) {
-        ASSIGN_OR_RETURN(ran, run_foreign(program, given, {.threads = threads}));
-      }
-      bytes = std::move(ran.at(answers.size()));
-    }
-    answers.push_back(load_elements(bytes.data(), arg->elements(), arg->dtype));
-  }
-  return answers;
-}
-
 Status make(const Workload& workload, const Program& program, int threads, uint64_t seed, uint64_t other_seed,
             const TaskData::Files& input_files, const TaskData::Files& reference_files) {
   ASSIGN_OR_RETURN(const std::vector<std::string> given, given_bytes(workload, program, seed, other_seed));
   RETURN_IF_ERROR(write_inputs(program, given, other_seed != 0, input_files));
   std::vector<std::vector<double>> answers;
   if (program.foreign != nullptr) {
-    ASSIGN_OR_RETURN(answers, foreign_answers(workload, program, given, threads));
+    ASSIGN_OR_RETURN(answers, foreign_answers(program, given, {.threads = threads},
+                                              [&](size_t argument) { return workload.answer(argument); }));
   } else {
     ASSIGN_OR_RETURN(answers,
                      reference_answer(program, given_values(workload, program, seed, other_seed), threads));
@@ -50,10 +28,14 @@ Status make(const Workload& workload, const Program& program, int threads, uint6
                                  ? ReferenceKind::kChecksums
                                  : ReferenceKind::kFull;
   size_t next = 0;
-  for (const Buffer& arg : program.args) {
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
     if (!is_result(arg->role)) continue;
-    RETURN_IF_ERROR(write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind,
-                                    {arg->dtype, shares_errors(workload)}));
+    OutputFacts output{arg->dtype, shares_errors(workload)};
+    if (const std::optional<Tolerance> own = output_tolerance(workload, i))
+      output.tolerance = CheckSpec{own->absolute, own->relative};
+    RETURN_IF_ERROR(
+        write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind, output));
     ++next;
   }
   return Status::ok();

@@ -64,6 +64,7 @@ Status Worker::open_work_folder() {
   std::filesystem::create_directories(shared_dir() + kCalmPulses, error);
   if (error)
     return failed("folder ", shared_dir(), ": ", error.message(), "; choose another with --shared-dir");
+  documents_.emplace(shared_dir());
   remove_old_work_folders(user_cache_folder());
   ASSIGN_OR_RETURN(spool_, Spool::open(work_dir() + "/results.spool"));
   if (!spool_->warning().empty()) spdlog::warn("{}", spool_->warning());

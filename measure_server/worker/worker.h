@@ -33,6 +33,7 @@
 #include "measure_server/worker/talk.h"
 #include "measure_server/worker/work_folder.h"
 #include "measure_server/worker/worker_core.h"
+#include "templates/source_kernel/document_folder.h"
 
 namespace tuner {
 
@@ -153,6 +154,7 @@ class Worker {
 
   const WorkerOptions options_;
   std::optional<WorkFolder> folder_;
+  std::optional<DocumentFolder> documents_;  // of shared_dir()
   std::string worker_id_;
   std::vector<int> cpus_;
   std::string host_, incarnation_;

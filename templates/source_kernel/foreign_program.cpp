@@ -39,9 +39,17 @@ std::string number_text(double number, DType dtype) {
   return str("(", c_type(dtype), ")", text);
 }
 
+std::string type_of(const SourceArgument& a, SourceLanguage language) {
+  return a.dtype == DType::kBool && language == SourceLanguage::kCxx ? "bool" : std::string(c_type(a.dtype));
+}
+
+ForeignCode::Parameter parameter(const SourceArgument& a) {
+  const std::string type = a.dtype == DType::kBool ? "bool" : std::string(c_type(a.dtype));
+  return {a.scalar ? type : str(a.role == SourceRole::kIn ? "const " : "", type, "*"), a.name};
+}
+
 std::string argument_text(const SourceArgument& a, size_t operand, SourceLanguage language) {
-  const std::string type =
-      a.dtype == DType::kBool && language == SourceLanguage::kCxx ? "bool" : std::string(c_type(a.dtype));
+  const std::string type = type_of(a, language);
   if (!a.scalar) return str("(", a.role == SourceRole::kIn ? "const " : "", type, "*){", operand, "}");
   if (is_float(a.dtype)) return number_text(a.number, a.dtype);
   // The least number of 64 bits has no literal.
@@ -70,6 +78,7 @@ Program called(const SourceKernel& kernel, const std::string& source, const std:
   for (std::string& word : kernel.definitions(config)) code.words.push_back(std::move(word));
   for (const SourceArgument& a : kernel.arguments) {
     code.arguments.push_back(argument_text(a, program.args.size(), kernel.language));
+    code.parameters.push_back(parameter(a));
     if (!a.scalar)
       program.args.push_back(make_buffer(a.name, a.dtype, a.shape, MemoryScope::kGlobal, role_of(a.role)));
   }

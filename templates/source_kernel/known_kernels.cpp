@@ -23,6 +23,10 @@ Known& known() {
 
 }  // namespace
 
+bool is_digest(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string know_kernel(std::shared_ptr<const SourceKernel> kernel) {
   std::string digest = source_digest(*kernel);
   const std::lock_guard lock(known().mutex);

@@ -13,6 +13,9 @@
 
 namespace tuner {
 
+// True for 64 lower-case hexadecimal digits.
+bool is_digest(std::string_view text);
+
 // Returns its digest. As long as the process lives; knowing one twice is fine.
 std::string know_kernel(std::shared_ptr<const SourceKernel> kernel);
 // Parses a document and knows it. InvalidArgument: it is none. `digest`, where it is not empty, is what it must have.

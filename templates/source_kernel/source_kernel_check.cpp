@@ -7,6 +7,7 @@
 #include "compiler_core/base/c_names.h"
 #include "compiler_core/base/printable.h"
 #include "templates/source_kernel/flag_rule.h"
+#include "templates/source_kernel/operands.h"
 #include "templates/source_kernel/source_kernel_json.h"
 
 namespace tuner {
@@ -244,6 +245,20 @@ class Checker {
     for (const auto& [output, name] : k_.reference.arrays) RETURN_IF_ERROR(needed("reference.files", name));
     for (const SourceArgument& a : k_.arguments)
       if (a.contents.kind == ContentsKind::kFile) RETURN_IF_ERROR(needed("arguments", a.contents.file));
+    return arrays();
+  }
+  // Arrays have the types and shapes of their arguments.
+  Status arrays() const {
+    for (size_t i = 0; i < k_.arguments.size(); ++i) {
+      const SourceArgument& a = k_.arguments[i];
+      if (a.scalar) continue;
+      if (a.role != SourceRole::kOut && a.contents.kind == ContentsKind::kFile)
+        if (const Status read = operand_bytes(k_, i, /*seed=*/0).status(); !read)
+          return at(str("arguments[", i, "].contents"), read.message());
+      if (a.role != SourceRole::kIn && k_.reference.from == ReferenceFrom::kArrays)
+        if (const Status read = given_answer(k_, i).status(); !read)
+          return at(str("reference.files.", a.name), read.message());
+    }
     return Status::ok();
   }
 

@@ -32,6 +32,10 @@ bool shares_errors(const Workload& workload) {
   return std::visit([](const auto& w) { return w.facts().shares_errors(); }, workload.op());
 }
 
+std::optional<Tolerance> output_tolerance(const Workload& workload, size_t place) {
+  return std::visit([&](const auto& w) { return w.facts().output_tolerance(w, place); }, workload.op());
+}
+
 Tolerance tolerance_of(const Workload& workload) {
   return std::visit([](const auto& w) { return w.facts().tolerance(w); }, workload.op());
 }

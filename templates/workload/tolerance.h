@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "templates/workload/parts/operator.h"
@@ -18,6 +19,9 @@ struct WinogradTile;  // winograd_math.h
 // rounding of exp and square roots, and as tight as that allows. Exact (0, 0) if nothing is rounded. It is
 // for the direct sums; a template that computes differently has its own (AnyTemplate::tolerance).
 Tolerance tolerance_of(const Workload& workload);
+
+// Of one output, where outputs are allowed different errors. `place`: of Workload::compute()'s arguments.
+std::optional<Tolerance> output_tolerance(const Workload& workload, size_t place);
 
 // True if elements of an output share what they err by, as those of a row that is divided by one sum.
 bool shares_errors(const Workload& workload);

@@ -89,6 +89,14 @@ std::string Workload::shape_name() const {
   return std::visit([](const auto& w) { return w.facts().shape_name(w); }, op_);
 }
 
+std::string_view Workload::caveat() const {
+  return std::visit([](const auto& w) { return w.facts().caveat(w); }, op_);
+}
+
+std::string Workload::own_name() const {
+  return std::visit([](const auto& w) { return w.facts().own_name(w); }, op_);
+}
+
 std::optional<Result<std::string>> Workload::operand(size_t place, uint64_t seed) const {
   return std::visit([&](const auto& w) { return w.facts().operand(w, place, seed); }, op_);
 }

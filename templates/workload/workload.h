@@ -75,6 +75,10 @@ class Workload {
   // Returns it as others compare it, and its extents in the name of a kernel: "128x768".
   TaskShape shape() const;
   std::string shape_name() const;
+  // What limits the word "right" of its answers, for people: "right as the default config is". Empty: nothing does.
+  std::string_view caveat() const;
+  // The C function that it is, where its user has named it; empty: it has no name of its own.
+  std::string own_name() const;
 
   // Returns the unscheduled math. Arguments are inputs and constants in file order (a, b, bias | data,
   // weight, bias | x, gamma, beta | x, scale, bias, residual), then "out". For products, residual, scale,

@@ -71,7 +71,7 @@ TEST_F(Foreign, WhatIsCompiledComputesWhatTheTextSays) {
   for (const bool cxx : {false, true}) {
     const Result<Artifact> artifact = compile_foreign(scale(kScale, cxx), "llvm -mcpu=x86-64", 1);
     ASSERT_TRUE(artifact.is_ok()) << artifact.message();
-    EXPECT_THAT(artifact->manifest.toolchain, HasSubstr("source "));
+    EXPECT_THAT(artifact->manifest.toolchain, HasSubstr("source:c"));
     const Result<Kernel> kernel = Kernel::load(*artifact);
     ASSERT_TRUE(kernel.is_ok()) << kernel.message();
     float in[5] = {1, 2, 3, 4, 5}, out[5] = {};

@@ -91,6 +91,12 @@ const std::vector<Rule> kRules = {
     {"templates/workload",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
       "compiler_core/te", "compiler_core/graph"}},
+    // A user's source is a workload, too.
+    {"templates/workload/operators/kernel.cpp",
+     {"compiler_core/base", "templates/source_kernel", "templates/workload"}},
+    {"templates/workload/key_document.cpp", {"templates/source_kernel", "templates/workload"}},
+    {"templates/cpu/source_kernel_cpu.cpp",
+     {"templates/cpu", "templates/source_kernel", "templates/workload"}},
     {"templates/cpu",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",

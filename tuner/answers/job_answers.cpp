@@ -69,6 +69,7 @@ void print_task(const JobGroup& group, size_t i, const JobOutcome& out, bool det
   say(str("rests on ", basis_of(t, *tuned)));
   say(str("best ", tuned->trial_name, ": ", t.template_name(), " ", t.config()));
   if (const std::string mark = algorithm_mark(t.template_name()); !mark.empty()) say("algorithm " + mark);
+  say(std::string(group.workloads[i].caveat()));
   if (details) say("race     " + format_race(*tuned));
 }
 

@@ -45,7 +45,7 @@ struct BundleTask {
   std::string function;
 };
 // Gives every task its function name: the one in its file; else `only_name`, if that is not empty and there
-// is one task; else kernel_name(). Repeated tasks become one. InvalidArgument: two kernels, or a kernel and
+// is one task; else what its user calls it (Workload::own_name); else kernel_name(). Repeated tasks become one. InvalidArgument: two kernels, or a kernel and
 // the library, need the same C name.
 Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks, const std::string& library,
                                                const std::string& only_name);

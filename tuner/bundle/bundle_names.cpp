@@ -24,6 +24,15 @@ std::string described(const BundleTask& t) {
   return str("\"", t.function, "\" (", t.task.key, " on ", t.task.target_name, ")");
 }
 
+// What its user calls it, unless other tasks are called so, too.
+std::string usual_name(const CliTask& task, const std::vector<CliTask>& all) {
+  const std::string own = task.workload.own_name();
+  const auto shares = [&](const CliTask& other) {
+    return !same_task(task, other) && (other.workload.own_name() == own || other.name == own);
+  };
+  return own.empty() || std::ranges::any_of(all, shares) ? kernel_name(task) : own;
+}
+
 constexpr std::string_view kWayOut = "Give one of them another \"name\" in its job file";
 
 // Each task once: one that stands there again under the same name, or without one, adds nothing.
@@ -55,7 +64,7 @@ Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks
   for (const CliTask& task : tasks)
     named.push_back({task, !task.name.empty()                        ? task.name
                            : tasks.size() == 1 && !only_name.empty() ? only_name
-                                                                     : kernel_name(task)});
+                                                                     : usual_name(task, tasks)});
   ASSIGN_OR_RETURN(named, without_repeats(std::move(named)));
   // Macros are the names in capitals, so names must differ in more than that.
   std::map<std::string, std::string> owner = {{as_macro(library + "_kernels"), "the library's table"},

@@ -115,10 +115,11 @@ Status build(const BuildOptions& options) {
   emit.defaults = options.with_default;
   if (!options.name.empty()) RETURN_IF_ERROR(check_c_name(options.name).with_context("--name: "));
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_all(options));
-  const std::string name = !options.name.empty()   ? options.name
-                           : tasks.size() > 1      ? "kernels"
-                           : tasks[0].name.empty() ? kernel_name(tasks[0])
-                                                   : tasks[0].name;
+  const std::string name = !options.name.empty()                   ? options.name
+                           : tasks.size() > 1                      ? "kernels"
+                           : !tasks[0].name.empty()                ? tasks[0].name
+                           : !tasks[0].workload.own_name().empty() ? tasks[0].workload.own_name()
+                                                                   : kernel_name(tasks[0]);
   ASSIGN_OR_RETURN(const std::vector<BundleTask> named, name_functions(tasks, name, options.name));
   ASSIGN_OR_RETURN(const std::optional<AnswerLock> lock, read_lock(options.lock));
   if (lock) RETURN_IF_ERROR(check_locked(*lock, tasks, fix_of(options)));

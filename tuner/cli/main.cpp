@@ -13,6 +13,8 @@
 
 #include "compiler_core/backend.h"
 #include "compiler_core/base/standard_streams.h"
+#include "db/resolve/documents.h"
+#include "db/store.h"
 #include "tuner/cli/command.h"
 #include "tuner/command_line/overview.h"
 #include "tuner/command_line/wrong_use.h"
@@ -44,6 +46,7 @@ void tell_once(const std::string& advice) {
 int tuner_main(int argc, const char* const* argv) {
   prepare_standard_streams();
   on_target_advice(tell_once);
+  set_beside_stores(documents_in);
 
   CommandContext context;
   const std::shared_ptr<CLI::App> made = make_app(context);

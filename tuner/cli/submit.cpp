@@ -54,6 +54,10 @@ Status check(const SubmitOptions& options, const std::vector<JobGroup>& groups) 
     for (const JobGroup& group : groups)
       for (const JobRow::Task& task : group.job.tasks) RETURN_IF_ERROR(measurable_here(task.target));
   for (const JobGroup& group : groups)
+    for (size_t i = 0; here && i < group.workloads.size(); ++i)
+      if (const Status compiled = compiles_here(group.workloads[i], group.job.tasks[i].target); !compiled)
+        return compiled.with_context(options.file + ": ");
+  for (const JobGroup& group : groups)
     for (const Workload& workload : group.workloads)
       if (const Status room = fits_here(workload, group.job.options.memory_limit_bytes, here); !room)
         return room.with_context(options.file + ": ");

@@ -20,7 +20,7 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       referee_(store, farm_, clock_, options_, metrics_),
       loss_office_(store, farm_, options_, metrics_, news_, wake()),
       result_intake_({store, farm_, clock_, options_, metrics_, referee_, loss_office_, news_}, wake()),
-      leasing_({store, farm_, clock_, metrics_, news_, build_office_}),
+      leasing_({store, farm_, clock_, metrics_, news_, build_office_, options_}),
       desk_(
           {farm_, clock_, options_, metrics_, news_, build_office_, loss_office_, result_intake_, leasing_}),
       race_office_({store, farm_, clock_, options_, news_, answers_}, wake()),

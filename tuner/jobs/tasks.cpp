@@ -1,6 +1,8 @@
 #include "tuner/jobs/tasks.h"
 
 #include <algorithm>
+#include <sstream>
+#include <utility>
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/backend.h"
@@ -117,6 +119,39 @@ Status measurable_here(const std::string& target_name) {
       backend.emulates()
           ? ", or compile here and measure there (tuner pack); tuner verify proves the schedules here"
           : "");
+}
+
+namespace {
+
+// The first line that says what is wrong, with what the compiler wrote around it left out.
+std::string first_error(const std::string& said) {
+  std::istringstream lines(said);
+  std::string first, line;
+  while (std::getline(lines, line)) {
+    if (first.empty()) first = line;
+    if (line.find("error") != std::string::npos || line.find("undefined") != std::string::npos)
+      return first == line ? line : str(first, " ", line);
+  }
+  return first;
+}
+
+}  // namespace
+
+Status compiles_here(const Workload& workload, const std::string& target_name) {
+  const Program reference = workload.compute();
+  if (reference.foreign == nullptr) return Status::ok();
+  ASSIGN_OR_RETURN(const Target target, parse_target(target_name));
+  const Backend& backend = backend_of(target);
+  ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving, templates_for(workload, target));
+  ASSIGN_OR_RETURN(const auto instance, serving.front()->apply(workload, target));
+  ASSIGN_OR_RETURN(const Program first,
+                   instance->instantiate(instance->space().at(instance->space().default_index())));
+  for (const auto& [what, program] : {std::pair("the default config", &first), {"the reference", &reference}})
+    if (const Status compiled = backend.compile(*program, target).status(); !compiled)
+      return compiled.code() == StatusCode::kInvalidConfig
+                 ? invalid_argument(what, ": ", first_error(compiled.message()))
+                 : compiled.with_context(str(what, ": "));
+  return Status::ok();
 }
 
 Status fits_here(const Workload& workload, int64_t candidate_limit_bytes, bool this_machine) {

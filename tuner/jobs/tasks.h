@@ -56,6 +56,10 @@ std::string kernel_name(const CliTask& task);
 // InvalidArgument: why not and what to do. (A job that nobody can measure would wait for ever.)
 Status measurable_here(const std::string& target_name);
 
+// OK for our own operators. Where code of a user's is compiled, compiles the default config and what judges it, and runs neither: what no
+// config can mend is found before a job is made. InvalidArgument has what the compiler says in one line; Unavailable: it cannot be asked.
+Status compiles_here(const Workload& workload, const std::string& target_name);
+
 // OK if memory and disk suffice to measure the workload: a candidate's operands must fit its limit, and so
 // must the reference answer if this machine makes it. InvalidArgument has the figures.
 Status fits_here(const Workload& workload, int64_t candidate_limit_bytes, bool this_machine);

@@ -1,6 +1,7 @@
 #include "tuner/study/present.h"
 
 #include "compiler_core/backend.h"
+#include "compiler_core/foreign/compilers.h"
 #include "measure_server/runner/runner_protocol.h"
 #include "templates/schedule_template.h"
 
@@ -14,6 +15,7 @@ bool is_this_machine(const Target& target) {
 Present present_here(const Target& target) {
   const Backend* backend = find_backend(*target.family);
   return {.toolchains = toolchains_here(),
+          .other_toolchain = toolchain_now,
           .hardware = backend != nullptr ? backend->hardware_here(target) : std::string(),
           .harness_abi = kHarnessAbi,
           .template_version = [](std::string_view name) {

@@ -90,6 +90,7 @@ std::string answer_text(const Answer& a, const Workload& workload, int width) {
   out.add("template", str(a.template_name, ", version ", a.template_version));
   out.add("config", a.config);
   out.add("algorithm", algorithm_mark(a.template_name));
+  out.add("right", std::string(workload.caveat()));
   if (exact && a.tuned->trials > 0)
     out.add("rests on", str("trial ", a.tuned->trial_name, "; ", a.tuned->trials, " trials of this task (",
                             format_outcomes(a.tuned->outcomes), ")"));
@@ -136,6 +137,7 @@ ordered_json answer_json(const Answer& a, const Workload& workload) {
                                {"when", iso_utc(b.finished_at_us)}});
   if (a.learned_shapes > 0)
     out["learned_from"] = {{"shapes", a.learned_shapes}, {"records", a.learned_records}};
+  if (!workload.caveat().empty()) out["right"] = workload.caveat();
   out["stale"] = a.stale;
   if (a.stale) out["stale_reason"] = a.stale_reason;
   out["note"] = a.note;

@@ -4,7 +4,9 @@
 #include <set>
 
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/foreign/run_foreign.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/oracle/oracle.h"
@@ -13,25 +15,39 @@
 namespace tuner {
 namespace {
 
-std::vector<std::vector<float>> random_inputs(const Workload& workload, const Program& program,
-                                              uint64_t seed) {
-  std::vector<std::vector<float>> inputs;
+// As workers draw them, or as the operator says what they are.
+Status add_inputs(const Workload& workload, uint64_t seed, VerifyData& data) {
+  const Program& program = data.unscheduled;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& buffer = program.args[i];
     if (!is_given(buffer->role)) continue;
-    inputs.push_back(random_values(seed, static_cast<int>(i), buffer->elements(), buffer->dtype));
-    for (float& value : inputs.back()) value *= drawn_factor(workload, buffer->name);
+    if (std::optional<Result<std::string>> brought = workload.operand(i, seed)) {
+      ASSIGN_OR_RETURN(std::string bytes, *std::move(brought));
+      const std::vector<double> values = load_elements(bytes.data(), buffer->elements(), buffer->dtype);
+      data.inputs.emplace_back(values.begin(), values.end());
+      data.given.push_back(std::move(bytes));
+      continue;
+    }
+    data.inputs.push_back(random_values(seed, static_cast<int>(i), buffer->elements(), buffer->dtype));
+    for (float& value : data.inputs.back()) value *= drawn_factor(workload, buffer->name);
+    data.given.push_back(element_bytes(data.inputs.back(), buffer->dtype));
   }
-  return inputs;
+  return Status::ok();
 }
 
 }  // namespace
 
 Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed) {
   VerifyData data{.unscheduled = workload.compute(), .tolerance = tolerance_of(workload)};
-  data.inputs = random_inputs(workload, data.unscheduled, seed);
+  RETURN_IF_ERROR(add_inputs(workload, seed, data));
   const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
-  ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
+  if (data.unscheduled.foreign != nullptr) {
+    ASSIGN_OR_RETURN(data.answers, foreign_answers(data.unscheduled, data.given, {}, [&](size_t argument) {
+                       return workload.answer(argument);
+                     }));
+  } else {
+    ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
+  }
   return data;
 }
 

@@ -17,6 +17,7 @@ namespace tuner {
 struct VerifyData {
   Program unscheduled;
   std::vector<std::vector<float>> inputs;    // inputs and constants, in argument order
+  std::vector<std::string> given;            // the same as bytes
   std::vector<std::vector<double>> answers;  // outputs, in argument order
   Tolerance tolerance;
 };

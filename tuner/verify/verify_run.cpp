@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "compiler_core/backend.h"
-#include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "measure_server/runner/reference_file.h"
 #include "templates/workload/tolerance.h"
@@ -31,15 +30,19 @@ Status RunVerifier::begin(const Workload& workload, const VerifyData& data) {
   references_.clear();
   allow(data.tolerance);
   size_t input = 0, output = 0;
-  for (const Buffer& buffer : data.unscheduled.args) {
+  for (size_t i = 0; i < data.unscheduled.args.size(); ++i) {
+    const Buffer& buffer = data.unscheduled.args[i];
     if (is_result(buffer->role)) {
       references_.push_back({buffer->name, folder / (buffer->name + ".reference")});
-      RETURN_IF_ERROR(write_reference(references_.back().path, data.answers[output++], buffer->shape, kind,
-                                      {buffer->dtype, shares_errors(workload)}));
+      OutputFacts facts{buffer->dtype, shares_errors(workload)};
+      if (const std::optional<Tolerance> own = output_tolerance(workload, i))
+        facts.tolerance = CheckSpec{own->absolute, own->relative};
+      RETURN_IF_ERROR(
+          write_reference(references_.back().path, data.answers[output++], buffer->shape, kind, facts));
     }
     if (is_given(buffer->role)) {
       inputs_.push_back({buffer->name, folder / (buffer->name + ".input")});
-      RETURN_IF_ERROR(replace_file(inputs_.back().path, element_bytes(data.inputs[input++], buffer->dtype)));
+      RETURN_IF_ERROR(replace_file(inputs_.back().path, data.given[input++]));
     }
   }
   return Status::ok();

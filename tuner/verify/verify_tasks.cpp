@@ -34,8 +34,12 @@ class Verifier {
       }
       RETURN_IF_ERROR(runs_->begin(task.workload, data));
     }
-    const bool oracle = options_.oracle && task.workload.flops() <= kOracleFlops;
-    if (options_.oracle && !oracle)
+    const bool has_loops = data.unscheduled.foreign == nullptr;
+    const bool oracle = options_.oracle && has_loops && task.workload.flops() <= kOracleFlops;
+    if (options_.oracle && !has_loops)
+      std::fprintf(stderr, "tuner: %s: its code is a user's, which the interpreter does not read\n",
+                   on_a_line(task.key).c_str());
+    else if (options_.oracle && !oracle)
       std::fprintf(stderr,
                    "tuner: %s: too large for the interpreter (%s operations, at most %s): checked against "
                    "the compiled reference only\n",

@@ -78,12 +78,24 @@ class KernelFacts final : public OperatorFacts<KernelWorkload> {
       if (!a.scalar && a.role != SourceRole::kIn) all = {a.absolute, a.relative};
     return all;
   }
+  std::optional<Tolerance> output_tolerance(const KernelWorkload& w, size_t place) const override {
+    const SourceArgument& a = w.kernel->arguments.at(argument_of(*w.kernel, place));
+    return Tolerance{a.absolute, a.relative};
+  }
+  std::string_view caveat(const KernelWorkload& w) const override {
+    return w.kernel->reference.from == ReferenceFrom::kDefaultConfig ? "right as the default config is" : "";
+  }
   int64_t flops(const KernelWorkload& w) const override { return w.kernel->flops; }
   // As its user counts them. Where he says nothing, nothing is known.
   double least_bytes(const KernelWorkload& w) const override { return static_cast<double>(w.kernel->bytes); }
 
   // What was learned of one source says nothing of another; of one with other sizes it does.
   TaskShape shape(const KernelWorkload& w) const override { return {str(w.kOp, " ", w.text), {}}; }
+  // Without the namespaces that it may have in C++.
+  std::string own_name(const KernelWorkload& w) const override {
+    const size_t colons = w.kernel->function.rfind("::");
+    return colons == std::string::npos ? w.kernel->function : w.kernel->function.substr(colons + 2);
+  }
   std::string shape_name(const KernelWorkload& w) const override {
     std::string name = w.kernel->function;
     std::ranges::replace(name, ':', '_');

@@ -54,6 +54,12 @@ class OperatorFacts {
   virtual Tolerance tolerance(const W& w) const = 0;
   // True if elements of an output share what they err by, as those of a row that is divided by one sum.
   virtual bool shares_errors() const { return false; }
+  // Of one output, where outputs are allowed different errors. `place`: of math()'s arguments.
+  virtual std::optional<Tolerance> output_tolerance(const W& /*w*/, size_t /*place*/) const {
+    return std::nullopt;
+  }
+  // What limits the word "right", for people: "right as the default config is". Empty: nothing does.
+  virtual std::string_view caveat(const W& /*w*/) const { return {}; }
   // The bytes of an argument before a call, where the operator says what they are; else numbers are drawn. `place`: of math()'s
   // arguments. And the right answer for an output, where it is brought and not computed.
   virtual std::optional<Result<std::string>> operand(const W& /*w*/, size_t /*place*/,
@@ -79,6 +85,8 @@ class OperatorFacts {
   virtual TaskShape shape(const W& w) const = 0;
   // Its extents in the name of a kernel: "128x768".
   virtual std::string shape_name(const W& w) const = 0;
+  // The C function that it is, where its user has named it; empty: it has no name of its own.
+  virtual std::string own_name(const W& /*w*/) const { return {}; }
 };
 
 }  // namespace tuner

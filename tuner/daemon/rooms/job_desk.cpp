@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "db/options_limits.h"
+#include "db/resolve/documents.h"
 #include "proto/convert.h"
 #include "templates/workload/task_memory.h"
 #include "templates/workload/workload.h"
@@ -77,6 +78,8 @@ Status JobDesk::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply,
     if (const Result<Workload> workload = workload_from_key(task.workload_key))
       RETURN_IF_ERROR(fits(*workload, {.candidate_bytes = wanted.options.memory_limit_bytes,
                                        .program_bytes = kCandidateProgramBytes}));
+
+  for (const JobRow::Task& task : wanted.tasks) RETURN_IF_ERROR(keep_document(of_.store, task.workload_key));
 
   const std::lock_guard one_at_a_time(submit_mutex_);
   ASSIGN_OR_RETURN(std::optional<JobRow> earlier, earlier_job(wanted, request.fresh()));

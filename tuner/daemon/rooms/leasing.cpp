@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "db/open_race.h"
@@ -19,7 +21,8 @@ Leasing::Leasing(Parts parts)
       clock_(parts.clock),
       metrics_(parts.metrics),
       news_(parts.news),
-      build_office_(parts.builds) {}
+      build_office_(parts.builds),
+      options_(parts.options) {}
 
 void Leasing::take_heartbeat(FarmState& farm, SyncCall& call, bool first) {
   // A worker that still has results to send may have some of leases that it does not name.
@@ -67,6 +70,7 @@ void Leasing::lease_to(const std::vector<SyncCall*>& calls) {
     if (trial.work.kind == WorkKind::kTrial)
       wishes.push_back({trial.id, call->life.worker_id, call->life.incarnation});
   if (reserved.empty()) return;
+  hand_over(reserved);
   const double store_ms = store_leases(wishes, stored);
   for (const auto& [call, trial] : reserved)
     if (trial.work.kind == WorkKind::kRace && trial.in_store()) store_race_lease(*call, trial, stored);
@@ -99,6 +103,16 @@ void Leasing::lease_to(const std::vector<SyncCall*>& calls) {
     farm->builds.forget(trial.id);  // what it wanted of an earlier attempt
     deliver(*farm, trial.id, *call);
   }
+}
+
+// A worker that lacks something says so, and gives the lease back.
+void Leasing::hand_over(const Reserved& reserved) {
+  if (!options_.hand_over) return;
+  std::set<std::string_view> keys;
+  for (const auto& [call, trial] : reserved) keys.insert(trial.work.task.workload_key);
+  for (const std::string_view key : keys)
+    if (const Status done = options_.hand_over(key); !done)
+      if (const auto more = disk_log_.say()) spdlog::error("{}{}", done.message(), *more);
 }
 
 void Leasing::deliver(FarmState& farm, const std::string& trial_id, SyncCall& call) {

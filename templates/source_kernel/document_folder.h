@@ -1,0 +1,25 @@
+// A folder of kernels' documents, in files named by their digests: sources/DIGEST below a cache that processes of a user share.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler_core/base/status.h"
+#include "templates/source_kernel/known_kernels.h"
+
+namespace tuner {
+
+// Puts the document of a kernel that this process can find there; one that is there is marked as used now. Whole, whoever reads meanwhile.
+// NotFound: no such kernel. Failed: the disk.
+Status put_document(const std::string& cache, std::string_view digest);
+
+// While it lives, find_kernel() also looks there.
+class DocumentFolder {
+ public:
+  explicit DocumentFolder(std::string cache);
+
+ private:
+  KernelSource source_;
+};
+
+}  // namespace tuner
