@@ -40,6 +40,7 @@ int run_records_merge(const RecordsMergeOptions& options) {
                          {"jobs", new_and_known(r.jobs)},
                          {"races", new_and_known(r.races)},
                          {"foreign", new_and_known(r.foreign)},
+                         {"kernels", new_and_known(r.kernels)},
                          {"skipped", r.skipped}});
     else
       std::printf(

@@ -32,6 +32,7 @@ enum class WorkKind : uint8_t {
 struct Work {
   WorkKind kind = WorkKind::kTrial;
   JobRow::Task task;
+  std::string compiler = {};  // of a task whose source is a user's: which one he wants; empty: ours
   MeasureOptions
       options;  // constants: where they are to lie, which is the task's word but for remeasurements
   // Of a trial or a rerun:
@@ -64,6 +65,7 @@ struct Needs {
   WorkKind kind = WorkKind::kTrial;  // kTrial or kRace: a rerun needs what its trial needed
   std::string target = {};
   std::vector<TemplateVersion> templates = {};  // of the trial or of all finalists; sorted, each once
+  std::string compiler = {};                    // as Work's
   auto operator<=>(const Needs&) const = default;
 };
 Needs needs_of(const Work& work);
@@ -76,6 +78,7 @@ struct CompilerNeed {
   std::string family;           // of targets: their first word
   TemplateVersion wanted = {};  // with no name: any
   int newest_toolkit = 0;       // of CUDA: the newest major version that the worker's driver takes; 0: any
+  std::string source_compiler = {};  // as Work::compiler
 };
 
 // How far a race is.
