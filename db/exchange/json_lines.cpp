@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "db/exchange/base64.h"
+#include "compiler_core/base/base64.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
 #include "db/exchange/record_lines.h"
@@ -308,7 +308,7 @@ ordered_json kernel_json(const KernelRow& k) {
           {"kind", "kernel"},
           {"digest", k.digest},
           {"brought", time_text(k.brought_at_us)},
-          {"document", base64_text(k.document)}};
+          {"document", to_base64(k.document)}};
 }
 
 Result<ExchangeRow> kernel_from(Fields& in) {
@@ -317,7 +317,7 @@ Result<ExchangeRow> kernel_from(Fields& in) {
   k.brought_at_us = time_from(in, "brought");
   const std::string document = in.text("document");
   if (!in.status()) return in.status();
-  std::optional<std::string> bytes = bytes_of_base64(document);
+  std::optional<std::string> bytes = from_base64(document);
   if (!bytes) return invalid_argument("document: expected base64");
   k.document = *std::move(bytes);
   return ExchangeRow(std::move(k));

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "templates/workload/key_document.h"
+
 namespace tuner {
 namespace {
 
@@ -172,6 +174,8 @@ const std::string& CoverFeatures::word(std::string_view name) const {
 
 CoverFeatures features_of_key(std::string_view key) {
   CoverFeatures features;
+  // Of a user's kernel its sizes: words repeat them, and its digest is of one task alone.
+  const bool numbers_only = document_of_key(key).has_value();
   for (size_t at = 0; at < key.size();) {
     const size_t end = std::min(key.find(' ', at), key.size());
     const std::string_view token = key.substr(at, end - at);
@@ -188,9 +192,9 @@ CoverFeatures features_of_key(std::string_view key) {
       all = read_integer(value.substr(from, comma - from), numbers.emplace_back());
       from = comma + 1;
     }
-    if (!all)
-      features.words[name] = value;
-    else if (numbers.size() == 1)
+    if (!all) {
+      if (!numbers_only) features.words[name] = value;
+    } else if (numbers.size() == 1)
       features.numbers[name] = numbers[0];
     else
       for (size_t i = 0; i < numbers.size(); ++i) features.numbers[str(name, "_", i)] = numbers[i];

@@ -138,6 +138,15 @@ TEST(CoverTree, FeaturesAreTheNumbersAndWordsOfAKey) {
   EXPECT_EQ(f.numbers.count("v1"), 0u);
 }
 
+// Arguments repeat the sizes, and a digest is of one task alone: neither tells which config another task may have.
+TEST(CoverTree, FeaturesOfAUsersKernelAreItsSizes) {
+  const CoverFeatures f = features_of_key(
+      "v1 kernel stencil height=480 in=float32[482,642] out=out:float32[480,640] width=int64:640 source=" +
+      std::string(64, 'a'));
+  EXPECT_EQ(f.numbers, (std::map<std::string, int64_t>{{"height", 480}}));
+  EXPECT_TRUE(f.words.empty());
+}
+
 CoverFeatures shape(int64_t m, int64_t n, const std::string& target = "a") {
   return {.numbers = {{"m", m}, {"n", n}}, .words = {{"target", target}}};
 }

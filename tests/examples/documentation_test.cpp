@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "templates/source_kernel/source_kernel_json.h"
 #include "tests/examples/documentation.h"
 #include "tests/models/networks.h"
 #include "tests/tuner/command_line.h"
@@ -197,6 +198,13 @@ TEST_F(DocumentationTest, Commands) {
   EXPECT_THAT(shell_->read("report.html"), HasSubstr("</html>"));
 }
 
+TEST_F(DocumentationTest, OwnKernels) {
+  const std::string out = follow("docs/own_kernels.md");
+  EXPECT_THAT(out, HasSubstr("source_kernel_cpu"));
+  EXPECT_THAT(out, HasSubstr("largest difference: ")) << "the C program ran";
+  EXPECT_THAT(out, HasSubstr("4 configs compared, 0 wrong"));
+}
+
 TEST_F(DocumentationTest, Models) {
   const std::string out = follow("docs/models.md");
   EXPECT_THAT(out, HasSubstr("whole, before/now: "));
@@ -242,13 +250,14 @@ TEST_F(DocumentationTest, EveryPageWithCommandsIsFollowed) {
 
 TEST(DocumentationText, EveryBlockSaysWhatItIsAndJobFilesAreRight) {
   ASSERT_GE(pages().size(), 9u);
+  const auto own_kernels = job_folder(TUNER_SOURCE_DIR "/examples/own_kernels");
   for (const Document& page : pages())
     for (const Block& block : page.blocks) {
       const std::string place = str(page.path, ":", block.line);
       EXPECT_TRUE(std::set<std::string>({"sh", "json", "text", "c"}).contains(block.language))
           << place << ": a block of \"" << block.language << "\", expected sh, json, text or c";
       if (block.language != "json") continue;
-      const auto entries = parse_job_text(block.text, place);
+      const auto entries = parse_job_text(block.text, place, own_kernels.get());
       EXPECT_TRUE(entries.is_ok()) << entries.message();
     }
 }

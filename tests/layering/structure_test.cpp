@@ -217,6 +217,23 @@ TEST(Structure, OnlyBackEndsAskForTheKindOfDevice) {
   EXPECT_TRUE(std::regex_search("  if (words[0] == \"cuda\") return;", asks));
 }
 
+// A user's source is one more template. Who speaks of such kernels by name is what reads them and what serves them; all others
+// see a workload whose key names a document.
+TEST(Structure, OnlyJobsAndTemplatesAskForKernelsOfUsers) {
+  const std::regex asks(
+      R"([=!]= "kernel"|\bSourceKernel\b|\bKernelWorkload\b|\bread_source_kernel\(|\bkernel_workload\()");
+  std::vector<std::string> places;
+  for (const SourceFile& file : sources()) {
+    if (file.path.starts_with("templates/") || file.path.starts_with("tuner/jobs/")) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      if (std::regex_search(file.lines[i], asks))
+        places.push_back(file.path + ":" + std::to_string(i + 1) + ": " + file.lines[i]);
+  }
+  print_row("questions for kernels of users outside jobs and templates", places.size(), 0);
+  EXPECT_TRUE(places.empty()) << listed(places);
+  EXPECT_TRUE(std::regex_search("  if (op == \"kernel\") return;", asks));
+}
+
 // Functions of a file, told by what clang-format makes of them: a head that ends in `{`, and `}` below its first letter.
 // A body of a member of a class is indented by two.
 struct Function {

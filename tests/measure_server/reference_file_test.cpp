@@ -81,6 +81,30 @@ class ReferenceFile : public testing::Test {
   size_t size_ = 0;
 };
 
+TEST_F(ReferenceFile, AnOutputsOwnToleranceCountsInPlaceOfTheTasks) {
+  const std::vector<double> answer = random_answer(400, 1);
+  std::vector<float> out(answer.begin(), answer.end());
+  out[7] += 0.5f;
+  for (const ReferenceKind kind : {ReferenceKind::kFull, ReferenceKind::kChecksums}) {
+    const auto right = [&](std::optional<CheckSpec> own, const CheckSpec& told) {
+      EXPECT_TRUE(write_reference(path_, answer, {20, 20}, kind, {.tolerance = own}).is_ok());
+      load();
+      const Result<ReferenceView> view = parse_reference(bytes());
+      EXPECT_TRUE(view.is_ok()) << view.message();
+      return check_output(*view, out.data(), DType::kFloat32, told, "out").ok;
+    };
+    const CheckSpec tight{1e-6, 0}, loose{1, 0};
+    EXPECT_FALSE(right(std::nullopt, tight));
+    EXPECT_TRUE(right(loose, tight));
+    EXPECT_FALSE(right(tight, loose));
+    EXPECT_TRUE(right(std::nullopt, loose));
+  }
+  EXPECT_TRUE(write_reference(path_, answer, {20, 20}, ReferenceKind::kFull, {.tolerance = CheckSpec{-1, 0}})
+                  .is_ok());
+  load();
+  EXPECT_THAT(parse_reference(bytes()).message(), ::testing::HasSubstr("impossible tolerance"));
+}
+
 TEST_F(ReferenceFile, APartIsComparedFromAPlaceThatIsDrawn) {
   const std::vector<double> answer = random_answer(100, 1);
   const ReferenceView view = round_trip(answer, {10, 10}, ReferenceKind::kFull);

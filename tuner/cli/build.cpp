@@ -168,7 +168,7 @@ void add_build_command(Command app, CommandContext& context) {
   command
       .add_option("--emit", options->emit,
                   "What to write, joined by commas: so and a (the library, shared and static), obj, asm, "
-                  "llvm, schedule (a file a kernel)")
+                  "llvm, schedule (a file a kernel); defines (the macros of a kernel of yours)")
       .type_name("LIST")
       .offers(offer_list(emit_words()))
       .show_default();
