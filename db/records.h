@@ -294,13 +294,24 @@ struct TunedConfig {
   int64_t finished_at_us = 0;
 };
 
-// A document computed from records, as a predictor or a cover set, or one that keys of tasks name.
+// A kernel that its user brought as source: the document that keys of tasks name by digest
+// (templates/source_kernel). The store does not look inside: who uses the document computes its digest again.
+struct KernelRow {
+  int64_t id = 0;
+  std::string digest;    // 64 hexadecimal digits, of its meaning
+  std::string tenant;    // who brought it; empty: nobody in particular. Each tenant has a row of its own
+  std::string document;  // any bytes, at most kMostKernelBytes
+  int64_t brought_at_us = 0;
+};
+inline constexpr size_t kMostKernelBytes = size_t{66} << 20;  // 64 MiB of files, and what is said of them
+
+// A document computed from records: a predictor, a cover set.
 struct LearnedRow {
   int64_t id = 0;
   std::string kind;        // "predictor", "cover": its writer defines the document
   std::string op, target;  // operator and target it is about; empty: several
   int64_t until_record_id = 0;
-  std::string document;  // JSON; of kind "source": bytes (db/resolve/documents.h)
+  std::string document;  // JSON
   int64_t made_at_us = 0;
 };
 

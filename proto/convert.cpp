@@ -249,9 +249,6 @@ Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
   JobRow out;
   out.request_id = check.needed("request_id", r.request_id());
   check.at_most("tasks", r.tasks_size(), kMaxTasksPerJob);
-  check.at_most("documents", r.documents_size(), kMaxTasksPerJob);
-  for (int i = 0; i < r.documents_size() && !check.failed(); ++i)
-    check.take(know_document(r.documents(i)).status().with_context(check.path(str("documents[", i, "]: "))));
   if (r.tasks().empty()) check.refuse("tasks", "expected at least one, found none");
   for (int i = 0; i < r.tasks_size() && !check.failed(); ++i)
     out.tasks.push_back(check.part(from_proto(r.tasks(i), check.path(str("tasks[", i, "]")))));
@@ -268,6 +265,15 @@ Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
     check.refuse("stop.time_limit_s", kJobTimeLimitS.expected(), ", found ", out.stop.time_limit_s);
   out.priority = check.in_range("priority", r.priority(), kLeastPriority, kMostPriority);
   return check.finish(std::move(out));
+}
+
+Status documents_fit(const v1::SubmitRequest& request) {
+  size_t total = 0;
+  for (const std::string& document : request.documents()) total += document.size();
+  if (total <= kMostSubmittedBytes) return Status::ok();
+  return invalid_argument("submit.documents: sources and arrays have ", total,
+                          " bytes together, a daemon takes at most ", kMostSubmittedBytes,
+                          ". Let large arrays be drawn (contents), or tune without a daemon");
 }
 
 void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out) {

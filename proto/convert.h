@@ -63,6 +63,9 @@ Result<JobRow::Task> from_proto(const v1::TaskSpec& task, std::string_view field
 
 // Returns a JobRow without id, state and times. The daemon checks that the search exists.
 Result<JobRow> job_from_proto(const v1::SubmitRequest& request);
+// OK if the documents have at most kMostSubmittedBytes together. InvalidArgument: what to do instead.
+Status documents_fit(const v1::SubmitRequest& request);
+inline constexpr size_t kMostSubmittedBytes = size_t{3} << 20;  // a daemon takes messages of 4 MiB
 void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out);
 // The caller fills trials_done and best_gflops.
 void to_proto(const JobRow& job, v1::JobSummary* out);

@@ -34,8 +34,6 @@ struct Origin {
 struct ExchangedJob {
   std::string uid;
   JobRow job;  // `id` is the id at home
-  // In files: what keys of its tasks name by digest (db/resolve/documents.h).
-  std::vector<std::string> documents = {};
 };
 
 // A trial and one of its records. A trial without a record stands alone.
@@ -68,7 +66,8 @@ struct ForeignRecord {
   Origin origin;
 };
 
-using ExchangeRow = std::variant<ExchangedJob, ExchangedTrial, ExchangedRace, ForeignRecord>;
+// A KernelRow stands before all else. Its `id` is that of this database; an import does not read it.
+using ExchangeRow = std::variant<ExchangedJob, ExchangedTrial, ExchangedRace, ForeignRecord, KernelRow>;
 
 // Says what happened to an imported row.
 struct ImportedRow {
@@ -121,9 +120,10 @@ class ExchangeStore {
  public:
   virtual ~ExchangeStore() = default;
 
-  // Hands rows to `f` until it returns false: first jobs, then trials in the order of seq (a trial with
-  // several records once for each), then races, then foreign records. Reads page by page, so memory does not
-  // grow with the database and a writer is not blocked. NotFound: no such job.
+  // Hands rows to `f` until it returns false: first the kernels that tasks of the jobs name, then jobs, then
+  // trials in the order of seq (a trial with several records once for each), then races, then foreign
+  // records. Reads page by page, so memory does not grow with the database and a writer is not blocked.
+  // NotFound: no such job.
   virtual Status for_each_row(const ExchangeFilter& filter,
                               const std::function<bool(const ExchangeRow&)>& f) const = 0;
   // The store must be open for writing and must outlive the importer.

@@ -8,20 +8,9 @@ namespace tuner::exchange {
 
 namespace {
 
-ExchangeRow with_documents(const ExchangeRow& row, const ExportOptions& options) {
-  ExchangeRow out = row;
-  auto* const job = std::get_if<ExchangedJob>(&out);
-  if (job == nullptr || !options.document_of) return out;
-  for (const JobRow::Task& task : job->job.tasks)
-    if (std::string bytes = options.document_of(task);
-        !bytes.empty() && std::ranges::find(job->documents, bytes) == job->documents.end())
-      job->documents.push_back(std::move(bytes));
-  return out;
-}
-
 // The text of a row in a format of lines; "" where it has no place.
 std::string line_of(const ExchangeRow& row, const ExportOptions& options) {
-  if (options.format == Format::kJsonLines) return json_line(with_documents(row, options));
+  if (options.format == Format::kJsonLines) return json_line(row);
   const auto* trial = std::get_if<ExchangedTrial>(&row);
   const auto* foreign = std::get_if<ForeignRecord>(&row);
   if (options.format == Format::kAutotvm) {

@@ -14,8 +14,6 @@ struct ExportOptions {
   ExchangeFilter filter;
   std::string path = "-";      // a name ending in .gz is compressed; "-" is standard output
   bool foreign_table = false;  // CSV only: write the records of other tuners instead of our own
-  // The document that the task's key names by digest; "": it names none. May be empty. Of JSON lines.
-  std::function<std::string(const JobRow::Task&)> document_of;
   std::function<void(int64_t lines)> progress;
 };
 

@@ -72,8 +72,10 @@ class Sender {
  public:
   explicit Sender(Queue& queue) : queue_(queue) { batch_.reserve(kBatch); }
   bool add(Item item) {
+    // A kernel may have many megabytes.
+    const bool large = item.row && std::holds_alternative<KernelRow>(*item.row);
     batch_.push_back(std::move(item));
-    if (batch_.size() < kBatch) return true;
+    if (batch_.size() < kBatch && !large) return true;
     Batch full;
     full.reserve(kBatch);
     std::swap(full, batch_);
@@ -187,9 +189,8 @@ class Import {
 
  private:
   Status check(const ExchangeRow& row) {
-    if (const auto* job = std::get_if<ExchangedJob>(&row); job != nullptr && options_.take_document)
-      for (const std::string& bytes : job->documents)
-        RETURN_IF_ERROR(options_.take_document(bytes).with_context("documents: "));
+    const auto* kernel = std::get_if<KernelRow>(&row);
+    if (kernel != nullptr) return options_.check_kernel ? options_.check_kernel(*kernel) : Status::ok();
     if (!options_.check_task) return Status::ok();
     const auto one = [&](const JobRow::Task& task) -> Status {
       auto [at, fresh] = checked_.try_emplace({task.workload_key, task.target});
@@ -258,6 +259,7 @@ ImportReport::Count& ImportReport::count_of(const ExchangeRow& row) {
   if (std::holds_alternative<ExchangedJob>(row)) return jobs;
   if (std::holds_alternative<ExchangedTrial>(row)) return trials;
   if (std::holds_alternative<ExchangedRace>(row)) return races;
+  if (std::holds_alternative<KernelRow>(row)) return kernels;
   return foreign;
 }
 

@@ -18,18 +18,18 @@ struct ImportReport {
   };
   std::string source;
   Format format = Format::kJsonLines;
-  int64_t lines = 0;                   // results, for a T4 document
-  int64_t blank = 0;                   // includes the header of a CSV file
-  Count jobs, trials, races, foreign;  // a trial counts once for each of its records
+  int64_t lines = 0;                            // results, for a T4 document
+  int64_t blank = 0;                            // includes the header of a CSV file
+  Count jobs, trials, races, foreign, kernels;  // a trial counts once for each of its records
   int64_t skipped = 0;
   int64_t unmatched = 0;  // how many of `foreign` ImportOptions::warms_a_search refused
   // The line number and reason of the first kShown skipped lines. Number 0 stands for the file as a whole.
   static constexpr size_t kShown = 100;
   std::vector<std::pair<int64_t, std::string>> why;
-  // Always true: lines == blank + the four counts + skipped.
+  // Always true: lines == blank + the five counts + skipped.
   Count& count_of(const ExchangeRow& row);
   int64_t accounted() const {
-    return blank + jobs.all() + trials.all() + races.all() + foreign.all() + skipped;
+    return blank + jobs.all() + trials.all() + races.all() + foreign.all() + kernels.all() + skipped;
   }
 };
 
@@ -39,8 +39,8 @@ struct ImportOptions {
   std::string task, target;
   // Refuses tasks that nobody could query. Called once for each (workload, target); may be empty.
   std::function<Status(const JobRow::Task&)> check_task;
-  // Stores a document that keys of a job's tasks name, before check_task() is asked for them; may be empty.
-  std::function<Status(const std::string& bytes)> take_document;
+  // Refuses documents that are not what their digest says. May be empty: who uses one finds out.
+  std::function<Status(const KernelRow&)> check_kernel;
   // True if a foreign record belongs to a config space of ours. May be empty: nothing is then counted.
   std::function<bool(const ForeignRecord&)> warms_a_search;
   std::function<void(int64_t lines)> progress;  // called from time to time; may be empty

@@ -80,26 +80,22 @@ ordered_json job_json(const ExchangedJob& in) {
                      {"constants", constants_name(t.constants)}});
   const bool cold =
       std::ranges::any_of(j.tasks, [](const JobRow::Task& t) { return t.constants == Constants::kCold; });
-  ordered_json documents = ordered_json::array();
-  for (const std::string& bytes : in.documents) documents.push_back(to_base64(bytes));
-  ordered_json out = {{"format", format_of(cold ? Constants::kCold : Constants::kWarm)},
-                      {"kind", "job"},
-                      {"job_uid", in.uid},
-                      {"job", j.id},
-                      {"request", j.request_id},
-                      {"tasks", std::move(tasks)},
-                      {"trials", j.trials},
-                      {"search", j.search},
-                      {"seed", j.seed},
-                      {"options", options_value(j.options)},
-                      {"stop_below", j.stop.below},
-                      {"time_limit_s", j.stop.time_limit_s},
-                      {"state", job_state_name(j.state)},
-                      {"message", j.message},
-                      {"submitted", time_text(j.submitted_at_us)},
-                      {"finished", time_text(j.finished_at_us)}};
-  if (!documents.empty()) out["documents"] = std::move(documents);
-  return out;
+  return {{"format", format_of(cold ? Constants::kCold : Constants::kWarm)},
+          {"kind", "job"},
+          {"job_uid", in.uid},
+          {"job", j.id},
+          {"request", j.request_id},
+          {"tasks", std::move(tasks)},
+          {"trials", j.trials},
+          {"search", j.search},
+          {"seed", j.seed},
+          {"options", options_value(j.options)},
+          {"stop_below", j.stop.below},
+          {"time_limit_s", j.stop.time_limit_s},
+          {"state", job_state_name(j.state)},
+          {"message", j.message},
+          {"submitted", time_text(j.submitted_at_us)},
+          {"finished", time_text(j.finished_at_us)}};
 }
 
 Result<ExchangeRow> job_from(Fields& in) {
@@ -125,12 +121,6 @@ Result<ExchangeRow> job_from(Fields& in) {
   j.submitted_at_us = time_from(in, "submitted");
   j.finished_at_us = time_from(in, "finished");
   if (j.tasks.empty()) in.fail("tasks: found none, expected at least one");
-  if (in.has("documents"))
-    for (const json& text : in.list("documents")) {
-      const auto bytes = text.is_string() ? from_base64(text.get_ref<const std::string&>()) : std::nullopt;
-      if (!bytes) return invalid_argument("documents: expected texts in base64");
-      out.documents.push_back(*bytes);
-    }
   if (!in.status()) return in.status();
   return ExchangeRow(std::move(out));
 }
@@ -311,6 +301,28 @@ Result<ExchangeRow> race_from(Fields& in) {
   return ExchangeRow(std::move(out));
 }
 
+// --- kernels ---
+
+ordered_json kernel_json(const KernelRow& k) {
+  return {{"format", kFormat},
+          {"kind", "kernel"},
+          {"digest", k.digest},
+          {"brought", time_text(k.brought_at_us)},
+          {"document", to_base64(k.document)}};
+}
+
+Result<ExchangeRow> kernel_from(Fields& in) {
+  KernelRow k;
+  k.digest = in.text("digest");
+  k.brought_at_us = time_from(in, "brought");
+  const std::string document = in.text("document");
+  if (!in.status()) return in.status();
+  std::optional<std::string> bytes = from_base64(document);
+  if (!bytes) return invalid_argument("document: expected base64");
+  k.document = *std::move(bytes);
+  return ExchangeRow(std::move(k));
+}
+
 // --- foreign records ---
 
 ordered_json foreign_json(const ForeignRecord& r) {
@@ -364,8 +376,10 @@ Result<ExchangeRow> parse_json_line(std::string_view line) {
   if (kind == "job") return job_from(in);
   if (kind == "race") return race_from(in);
   if (kind == "foreign") return foreign_from(in);
+  if (kind == "kernel") return kernel_from(in);
   if (!in.status()) return in.status();
-  return invalid_argument("kind: found \"", on_one_line(kind), "\", expected job, trial, race or foreign");
+  return invalid_argument("kind: found \"", on_one_line(kind),
+                          "\", expected job, trial, race, foreign or kernel");
 }
 
 std::string json_line(const ExchangeRow& row) {
@@ -374,6 +388,7 @@ std::string json_line(const ExchangeRow& row) {
     ordered_json operator()(const ExchangedTrial& r) const { return trial_json(r); }
     ordered_json operator()(const ExchangedRace& r) const { return race_json(r); }
     ordered_json operator()(const ForeignRecord& r) const { return foreign_json(r); }
+    ordered_json operator()(const KernelRow& r) const { return kernel_json(r); }
   };
   return std::visit(ToJson{}, row).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -14,7 +14,7 @@ namespace tuner::exchange {
 class LineReader {
  public:
   // A longer line is cut to this many bytes, and too_long() is true.
-  static constexpr size_t kLongest = size_t{64} << 20;
+  static constexpr size_t kLongest = size_t{96} << 20;
 
   // InvalidArgument: the file cannot be read.
   static Result<LineReader> open(const std::string& path);

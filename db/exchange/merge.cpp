@@ -48,7 +48,8 @@ Result<ImportReport> add_database(const std::string& source, Store& into,
   };
   RETURN_IF_ERROR(from->exchange().for_each_row(all, [&](const ExchangeRow& row) {
     rows.push_back(row);
-    if (rows.size() >= kBatch) status = store();
+    // A kernel may have many megabytes.
+    if (rows.size() >= kBatch || std::holds_alternative<KernelRow>(row)) status = store();
     return status.is_ok();
   }));
   if (status) status = store();

@@ -16,9 +16,9 @@ struct MergeReport {
   std::vector<ImportReport> sources;  // the sources that were added; their `lines` counts rows
 };
 
-// Adds the jobs, trials, records, races and foreign records (of other tuners) of every source to `output`,
-// which is created if needed. `output` may itself be one of the sources: the others are then added to it; no
-// other source is changed. Merging the same sources again changes nothing.
+// Adds the jobs, trials, records, races, kernels and foreign records (of other tuners) of every source to
+// `output`, which is created if needed. `output` may itself be one of the sources: the others are then added
+// to it; no other source is changed. Merging the same sources again changes nothing.
 //
 // A new output begins as a copy of the first source. So it keeps that source's ids, its searches can be
 // replayed, and its events and learned documents are there; of the other sources these stay behind. Their

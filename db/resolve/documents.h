@@ -1,28 +1,27 @@
-// Documents that keys of workloads name by digest (templates/workload/key_document.h), kept in the database
-// beside what was measured.
+// Documents that keys of workloads name by digest (templates/workload/key_document.h), as the database has
+// them (KernelRow).
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <string_view>
+#include <stop_token>
+#include <string>
 
 #include "compiler_core/base/status.h"
 #include "db/store.h"
 
 namespace tuner {
 
-// Stores the document that the key names, unless it is stored, or the key names none. NotFound: this process
-// cannot find it.
-Status keep_document(Store& store, std::string_view workload_key);
-
-// Stores a document from elsewhere. InvalidArgument: it is none.
-Status take_document(Store& store, std::string_view bytes);
-// The document that the key names; "": it names none, or this process cannot find it.
-std::string document_of_task(std::string_view workload_key);
-// Stores what keys of all jobs' tasks name, as far as this process finds it: after rows of other databases
-// have come.
-Status keep_documents(Store& store);
-
 // While it lives, find_kernel() also looks in the store, which outlives it.
 std::shared_ptr<void> documents_in(const Store& store);
+
+// OK if the document is a kernel's, and has the digest that the row says. InvalidArgument: what is wrong.
+Status check_kernel(const KernelRow& kernel);
+
+// What the store's own checksums cannot tell: calls `wrong` with a line for each document that is not what
+// its digest says. Damaged rows are left out, which Store::check_integrity() names. Returns how many it
+// looked at.
+Result<int64_t> check_kernels(const Store& store, const std::stop_token& stop,
+                              const std::function<void(const std::string& line)>& wrong);
 
 }  // namespace tuner

@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kPage = 512;
 using Sink = std::function<bool(const ExchangeRow&)>;
 constexpr size_t kTrialWidth = 15;  // columns of the table
+constexpr size_t kDigest = 64;      // characters
 
 struct JobOut {
   StoredJob stored;
@@ -99,6 +100,7 @@ class ExchangeWalk {
   Status run() {
     RETURN_IF_ERROR(store_.read([&](Connection& c) { return read_jobs(c); }));
     if (!filter_.job.empty()) RETURN_IF_ERROR(choose_job());
+    if (filter_.own) RETURN_IF_ERROR(walk_kernels());
     if (filter_.own) RETURN_IF_ERROR(walk_trials());
     if (filter_.own) RETURN_IF_ERROR(walk_races());
     if (filter_.foreign && only_job_ == 0) RETURN_IF_ERROR(walk_foreign());
@@ -152,6 +154,26 @@ class ExchangeWalk {
     if (found == jobs_.end()) return not_found("no job \"", filter_.job, "\". `tuner jobs` lists them");
     only_job_ = found->first;
     return Status::ok();
+  }
+
+  // Those that a key ends with. Jobs name every task that has a trial.
+  Status walk_kernels() {
+    std::set<std::string, std::less<>> keys_end;
+    for (const auto& [seq, job] : jobs_)
+      for (const JobRow::Task& task : job.stored.job.tasks)
+        if ((only_job_ == 0 || seq == only_job_) && wants_task(filter_, task))
+          keys_end.insert(
+              task.workload_key.substr(std::max<size_t>(task.workload_key.size(), kDigest) - kDigest));
+    Status lost;
+    const auto damaged = [&](const Status& damage) {
+      if (lost) lost = leave_out(damage);
+    };
+    RETURN_IF_ERROR(store_.for_each_kernel(
+        [&](const KernelRow& kernel) {
+          return lost.is_ok() && (!keys_end.contains(kernel.digest) || give(kernel));
+        },
+        damaged));
+    return lost;
   }
 
   // One range of trial numbers after the other; the last number is read first, so that rows written meanwhile

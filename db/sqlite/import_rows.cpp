@@ -373,6 +373,14 @@ class SqliteImporter final : public Importer {
     return ImportedRow{};
   }
 
+  // --- kernels ---
+  Result<ImportedRow> take(const KernelRow& in) {
+    const Result<bool> added = insert_kernel(c(), in, [this] { return next_seq(); });
+    if (!added && added.status().code() == StatusCode::kInvalidArgument) return refused(added.message());
+    if (!added) return added.status();
+    return *added ? ImportedRow{} : known();
+  }
+
   // --- foreign records ---
   Result<int64_t> foreign_task_id(const ForeignRecord& in) {
     const std::string key = str(in.format, '\n', in.target, '\n', in.task);

@@ -17,6 +17,7 @@ constexpr size_t kMostLines = 10;
 struct Table {
   std::string_view name;
   std::string columns;  // the key first, the checksum last; empty: its rows have none
+  int64_t at_a_time = kRowsAtATime;
 };
 
 std::vector<Table> tables() {
@@ -29,6 +30,7 @@ std::vector<Table> tables() {
           {"open_race", kOpenRaceColumns},
           {"quarantine", kQuarantineColumns},
           {"poison", kPoisonColumns},
+          {"kernel", kKernelColumns, /*at_a_time=*/1},  // of many megabytes each
           {"learned", kLearnedColumns},
           {"origin", kOriginColumns},
           {"imported_job", kImportedJobColumns},
@@ -59,14 +61,14 @@ class Check {
     const std::string sql = str("SELECT ", table.columns, " FROM ", table.name, " WHERE ", key,
                                 " > ? ORDER BY ", key, " LIMIT ?");
     for (int64_t after = 0; !stop_.stop_requested(); after_page_(report_.rows)) {
-      const Result<std::vector<SqlRow>> page = connection_.all(sql, {after, kRowsAtATime});
+      const Result<std::vector<SqlRow>> page = connection_.all(sql, {after, table.at_a_time});
       if (!page) return note(str("table ", table.name, ": ", page.message()));
       for (const SqlRow& row : *page) {
         if (const Status whole = check_row(row, table.name); !whole) note(whole.message());
         after = std::get<int64_t>(row[0]);  // INTEGER PRIMARY KEY: the table's own order
       }
       report_.rows += std::ssize(*page);
-      if (std::ssize(*page) < kRowsAtATime) return;
+      if (std::ssize(*page) < table.at_a_time) return;
     }
   }
 

@@ -33,7 +33,7 @@ Result<std::vector<SqlRow>> job_rows(Connection& c, const JobQuery& query) {
 
 }  // namespace
 
-Status SqliteStore::add_job(const JobRow& job) {
+Status SqliteStore::add_job(const JobRow& job, const std::vector<KernelRow>& kernels) {
   if (job.id.empty() || job.tasks.empty()) return invalid_argument("a job needs an id and at least one task");
   return write([&](Connection& c) -> Status {
     if (!job.request_id.empty()) {
@@ -42,6 +42,8 @@ Status SqliteStore::add_job(const JobRow& job) {
     }
     ASSIGN_OR_RETURN(const SqlRow same_id, c.one(kJobById, {job.id}));
     if (!same_id.empty()) return invalid_argument("job \"", job.id, "\" exists already");
+    for (const KernelRow& kernel : kernels)
+      RETURN_IF_ERROR(insert_kernel(c, kernel, [this] { return next_seq(); }).status());
     static const std::string kInsert =
         str("INSERT INTO job (", kJobColumns, ") VALUES (", placeholders(kJobColumns), ")");
     return c.run(kInsert, to_row(StoredJob{next_seq(), job}));

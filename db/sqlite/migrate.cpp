@@ -68,7 +68,7 @@ Status tables_to_version_7(Connection& connection) {
   return rebuild_table(connection, "open_race", kOpenRace7, with_grant(8, 10));
 }
 
-// The oldest version that is converted: that of the commit before the last change. Older ones are refused.
+// The oldest version that is converted. Older ones are refused.
 constexpr int64_t kOldestVersion = 6;
 
 // A step is never edited: it makes what schema.sql was at its version, whatever that became later.
@@ -105,6 +105,18 @@ CREATE TABLE poison (
 ) STRICT;
 )SQL",
      tables_to_version_7},
+    // 7 -> 8: kernels that users brought as source.
+    {7, R"SQL(
+CREATE TABLE kernel (
+  kernel_id      INTEGER PRIMARY KEY,
+  digest         TEXT NOT NULL,
+  tenant         TEXT NOT NULL,
+  document       TEXT NOT NULL,
+  brought_at_us  INTEGER NOT NULL,
+  crc            INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX kernel_digest ON kernel (digest, tenant);
+)SQL"},
 };
 
 // schema.sql with the record's columns in their place.

@@ -46,6 +46,7 @@ inline constexpr char kPoisonColumns[] =
     "poison_id, workload_key, target, template_name, template_version, config, phase, worker_id, "
     "worker_incarnation, alone, happened_at_us, crc";
 
+inline constexpr char kKernelColumns[] = "kernel_id, digest, tenant, document, brought_at_us, crc";
 inline constexpr char kLearnedColumns[] =
     "learned_id, kind, op, target, until_record_id, document, made_at_us, crc";
 inline constexpr char kOriginColumns[] = "origin_id, source, format, header, imported_at_us, crc";
@@ -120,6 +121,7 @@ SqlRow to_row(const StoredRecord& record);
 SqlRow to_row(const StoredProposal& proposal);
 Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a malformed trial id
 Result<SqlRow> to_row(const StoredOpenRace& race);
+SqlRow to_row(const KernelRow& kernel);
 SqlRow to_row(const LearnedRow& learned);
 SqlRow to_row(const QuarantineRow& row);
 SqlRow to_row(const DeathRow& row);
@@ -139,6 +141,7 @@ Result<StoredRace> race_from_row(const SqlRow& row);
 // Reads only the trial ids of the finalists. Samples are most of a race, and an answer needs none of them.
 Result<StoredRace> race_without_samples(const SqlRow& row);
 Result<StoredOpenRace> open_race_from_row(const SqlRow& row);
+Result<KernelRow> kernel_from_row(const SqlRow& row);
 Result<LearnedRow> learned_from_row(const SqlRow& row);
 Result<QuarantineRow> quarantine_from_row(const SqlRow& row);
 Result<DeathRow> death_from_row(const SqlRow& row);

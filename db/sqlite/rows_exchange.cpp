@@ -1,4 +1,4 @@
-// Rows of what was learned, and of what came from elsewhere.
+// Rows of kernels, of what was learned, and of what came from elsewhere.
 #include "db/sqlite/row_codec.h"
 
 namespace tuner::db {
@@ -19,6 +19,21 @@ SqlRow to_row(const StoredForeignRecord& s) {
   const ForeignRecord& r = s.record;
   return sealed({s.foreign_id, s.foreign_task_id, s.origin_id, s.digest_high, s.digest_low,
                  std::string(outcome_name(r.outcome)), r.time_ns, r.finished_at_us, r.document});
+}
+
+SqlRow to_row(const KernelRow& k) { return sealed({k.id, k.digest, k.tenant, k.document, k.brought_at_us}); }
+
+Result<KernelRow> kernel_from_row(const SqlRow& row) {
+  RETURN_IF_ERROR(check_row(row, "kernel"));
+  RowReader in(row);
+  KernelRow out;
+  out.id = in.integer();
+  out.digest = in.text();
+  out.tenant = in.text();
+  out.document = in.text();
+  out.brought_at_us = in.integer();
+  if (in.wrong()) return unreadable_row(row, "kernel");
+  return out;
 }
 
 Result<LearnedRow> learned_from_row(const SqlRow& row) {

@@ -194,6 +194,18 @@ CREATE TABLE event (
 ) STRICT;
 CREATE INDEX event_job ON event (job_seq, seq);
 
+-- Kernels that users brought as source: the documents that keys of tasks name by digest. Stored with the first job of a tenant that
+-- needs one; never deleted, as jobs and trials are not.
+CREATE TABLE kernel (
+  kernel_id      INTEGER PRIMARY KEY,
+  digest         TEXT NOT NULL,     -- 64 hexadecimal digits, of what it means: equal for texts that differ in white space
+  tenant         TEXT NOT NULL,     -- who brought it, and may have it again; '' if nobody in particular
+  document       TEXT NOT NULL,     -- any bytes (templates/source_kernel/source_document.h)
+  brought_at_us  INTEGER NOT NULL,
+  crc            INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX kernel_digest ON kernel (digest, tenant);
+
 -- Documents computed from the records: a predictor, a cover set. The newest of a (kind, op, target) counts; older ones stay.
 CREATE TABLE learned (
   learned_id       INTEGER PRIMARY KEY,

@@ -85,6 +85,9 @@ inline constexpr char kBestRecordOfEnvironment[] =
     "ORDER BY record.time_ns, record.record_id LIMIT 1";
 inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC";
 
+inline constexpr char kKernelOfTenant[] = "SELECT * FROM kernel WHERE digest = ? AND tenant = ?";
+inline constexpr char kKernelOfAnybody[] = "SELECT * FROM kernel WHERE digest = ? ORDER BY tenant LIMIT 1";
+inline constexpr char kKernelAfter[] = "SELECT * FROM kernel WHERE kernel_id > ? ORDER BY kernel_id LIMIT 1";
 inline constexpr char kLearnedNewest[] =
     "SELECT * FROM learned WHERE kind = ? AND op = ? AND target = ? ORDER BY learned_id DESC LIMIT 1";
 

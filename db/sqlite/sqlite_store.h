@@ -1,6 +1,6 @@
 // SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
-// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp,
-// distrust.cpp, import_rows.cpp, export_rows.cpp and integrity.cpp.
+// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, kernels.cpp,
+// learned.cpp, distrust.cpp, import_rows.cpp, export_rows.cpp and integrity.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
 // behind one mutex and with group commit, does all writes and checkpoints, with synchronous=FULL. (Debian
@@ -41,7 +41,8 @@ class SqliteStore final : public Store, public ExchangeStore {
 
   const std::string& where() const override { return path_; }
 
-  Status add_job(const JobRow& job) override;
+  using Store::add_job;
+  Status add_job(const JobRow& job, const std::vector<KernelRow>& kernels) override;
   Status update_job(std::string_view job_id, const JobChange& change) override;
   Result<std::vector<JobRow>> jobs(const JobQuery& query) const override;
   Result<int64_t> trials_done(std::string_view job_id) const override;
@@ -82,6 +83,10 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<std::vector<QuarantineRow>> quarantine(std::string_view lease_id) const override;
   Status add_deaths(std::vector<DeathRow>& rows) override;
   Result<std::vector<DeathRow>> deaths() const override;
+
+  Result<KernelRow> kernel(std::string_view digest, const std::optional<std::string>& tenant) const override;
+  Status for_each_kernel(const std::function<bool(const KernelRow&)>& f,
+                         const std::function<void(const Status&)>& damaged) const override;
 
   Status add_learned(LearnedRow& row) override;
   Result<LearnedRow> learned(std::string_view kind, std::string_view op,
@@ -168,6 +173,9 @@ Status check_numbers(const MeasureRecord& record);
 Status insert_record(Connection& connection, const StoredRecord& record);
 Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t trial_seq);
 bool same_content(StoredRecord a, StoredRecord b);
+// Kernels. insert_kernel() returns false if its tenant has brought it already; InvalidArgument as
+// Store::add_job().
+Result<bool> insert_kernel(Connection& connection, KernelRow kernel, const std::function<int64_t()>& new_id);
 // Races. Checks their numbers and trials, like check_numbers().
 Status check_race(const RaceRow& race);
 

@@ -39,10 +39,13 @@ class BlobTransfer {
 
   // The bytes, which are those of the name. NotFound: as BlobLink.
   Result<std::string> fetch(const std::string& trial_id, const v1::Blob& blob) const;
+  // The same of an order that this builder holds.
+  Result<std::string> fetch_for_order(const std::string& order_id, const v1::Blob& blob) const;
   // OK: the daemon has it. NotFound, InvalidArgument, Failed (it does not take it): as BlobLink.
   Status send(const std::string& order_id, const v1::Blob& blob, std::string_view bytes) const;
 
  private:
+  Result<std::string> fetch(v1::ReadBlobRequest request, const v1::Blob& blob) const;
   Status pause(int tries) const;
 
   BlobLink& link_;

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/worker/blob_link.h"
@@ -40,13 +41,23 @@ Status BlobTransfer::pause(int tries) const {
 }
 
 Result<std::string> BlobTransfer::fetch(const std::string& trial_id, const v1::Blob& blob) const {
+  v1::ReadBlobRequest request;
+  request.set_trial_id(trial_id);
+  return fetch(std::move(request), blob);
+}
+
+Result<std::string> BlobTransfer::fetch_for_order(const std::string& order_id, const v1::Blob& blob) const {
+  v1::ReadBlobRequest request;
+  request.set_order_id(order_id);
+  return fetch(std::move(request), blob);
+}
+
+Result<std::string> BlobTransfer::fetch(v1::ReadBlobRequest request, const v1::Blob& blob) const {
+  *request.mutable_blob() = blob;
   std::string bytes;
   int failures = 0, damaged = 0;
   while (std::ssize(bytes) < blob.bytes()) {
-    v1::ReadBlobRequest request;
     request.set_session(session_());
-    request.set_trial_id(trial_id);
-    *request.mutable_blob() = blob;
     request.set_offset(std::ssize(bytes));
     v1::ReadBlobReply reply;
     const Status status = link_.read(request, &reply, stop_);

@@ -13,6 +13,7 @@
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/foreign/compilers.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/task_data.h"
@@ -150,6 +151,15 @@ BuildReply Builder::compilers() {
   return reply;
 }
 
+// What is listed and not there is left out: it gets no work that needs it.
+BuildReply Builder::sources() {
+  BuildReply reply{.outcome = BuildOutcome::kOk};
+  for (const std::string& name : listed_compilers())
+    if (const Result<Compiler> compiler = find_compiler(name))
+      reply.source_compilers.push_back({name, toolchain_text(*compiler)});
+  return reply;
+}
+
 BuildReply Builder::build(const BuildRequest& r) {
   const auto start = std::chrono::steady_clock::now();
   BuildOutcome blame = BuildOutcome::kUnable;  // until the candidate itself is at work
@@ -240,10 +250,11 @@ BuildReply Builder::answer(const BuildRequest& request) {
   const MemoryLimit limit(kMostOfABuild);
   if (request.kind == "hello") return hello(request);
   if (request.kind == "compilers") return compilers();
+  if (request.kind == "sources") return sources();
   if (request.kind == "build") return build(request);
   if (request.kind == "data") return data(request);
   return refusal(BuildOutcome::kUnable, failed("build request: kind: found \"", request.kind,
-                                               "\", expected hello, compilers, build or data"));
+                                               "\", expected hello, compilers, sources, build or data"));
 }
 
 int run_builder() {

@@ -22,6 +22,7 @@ class Builder {
  private:
   static BuildReply hello(const BuildRequest& request);
   static BuildReply compilers();
+  static BuildReply sources();
   BuildReply build(const BuildRequest& request);
   BuildReply data(const BuildRequest& request);
   Result<const TemplateInstance*> instance(const BuildRequest& request, const Workload& workload,

@@ -22,10 +22,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Data, arg, path)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Set, inputs, references, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::BackendHere, family, toolchain, unable, targets, features)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Compiler, family, toolchain)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::SourceCompiler, name, toolchain)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Template, name, version)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, toolchain, direct, found,
-                                   backends, compilers, templates, absolute, relative, inputs, references,
-                                   others)
+                                   backends, compilers, source_compilers, templates, absolute, relative,
+                                   inputs, references, others)
 
 namespace {
 

@@ -15,7 +15,7 @@ namespace tuner {
 inline constexpr int kBuilderFd = 3;  // the builder's end
 
 struct BuildRequest {
-  std::string kind;  // hello | compilers | build | data
+  std::string kind;  // hello | compilers | sources | build | data
   // hello: of back ends whose device only the runner may touch, which (TargetFamily::word), and the device as
   // the probe calls it; empty: of those that need none.
   std::string family, device;
@@ -48,6 +48,10 @@ struct BuildReply {
     std::string family, toolchain;
   };
   std::vector<Compiler> compilers;  // compilers: what it compiles for, whatever this machine is
+  struct SourceCompiler {
+    std::string name, toolchain;
+  };
+  std::vector<SourceCompiler> source_compilers;  // sources: those that may compile users' sources here
   struct Template {
     std::string name;
     int version = 0;

@@ -76,19 +76,27 @@ Status BuilderWorker::open() {
   if (made.compilers.empty())
     return failed("no back end of this builder can compile",
                   made.outcome == BuildOutcome::kOk ? "" : ": " + made.message);
+  const Result<BuildReply> sources = clients_.front()->ask({.kind = "sources"}, std::chrono::minutes(2));
+  if (!sources) spdlog::warn("compiles no sources of users: {}", sources.message());
   // One is made by each, and one more waits for it.
   core_ = std::make_unique<BuilderCore>(static_cast<int>(2 * wanted));
   const auto say = [this] {
     spdlog::info("registered as {}, a builder with {} compilers at once", worker_id_, clients_.size());
   };
-  talk_ = std::make_unique<Talk>(*core_, Talk::Options{.hello = hello(made.compilers), .registered = say});
+  talk_ = std::make_unique<Talk>(
+      *core_,
+      Talk::Options{.hello = hello(made.compilers, sources ? sources->source_compilers
+                                                           : std::vector<BuildReply::SourceCompiler>()),
+                    .registered = say});
   fitness_ = std::make_unique<Fitness>(*core_, Fitness::Options{.check = [this] { return able(); }});
   core_->on_news([this] { talk_->interrupt(); });
   core_->on_phase([this] { talk_->phase_began(); });
   return Status::ok();
 }
 
-v1::RegisterRequest BuilderWorker::hello(const std::vector<BuildReply::Compiler>& compilers) const {
+v1::RegisterRequest BuilderWorker::hello(
+    const std::vector<BuildReply::Compiler>& compilers,
+    const std::vector<BuildReply::SourceCompiler>& source_compilers) const {
   v1::RegisterRequest request;
   request.set_worker_id(worker_id_);
   request.set_incarnation(incarnation_);
@@ -100,6 +108,11 @@ v1::RegisterRequest BuilderWorker::hello(const std::vector<BuildReply::Compiler>
   for (const BuildReply::Compiler& c : compilers) {
     v1::Compiler* const compiler = request.add_compilers();
     compiler->set_family(c.family);
+    compiler->set_toolchain(c.toolchain);
+  }
+  for (const BuildReply::SourceCompiler& c : source_compilers) {
+    v1::SourceCompiler* const compiler = request.add_source_compilers();
+    compiler->set_name(c.name);
     compiler->set_toolchain(c.toolchain);
   }
   for (const BuildReply::Template& t : clients_.front()->hello().templates) {
@@ -118,9 +131,10 @@ Status BuilderWorker::able() const {
 Status BuilderWorker::run(DaemonLink& link, BlobLink& blobs) {
   const BlobTransfer transfer(
       blobs, [this] { return core_->session(); }, ending_.get_token());
+  DocumentFetcher documents(shared_dir(), options_.cache_bytes, transfer);
   std::vector<std::thread> makers;
   for (const std::unique_ptr<BuilderClient>& client : clients_)
-    makers.emplace_back([&, c = client.get()] { make_orders(*c); });
+    makers.emplace_back([&, c = client.get()] { make_orders(*c, documents); });
   std::vector<std::thread> senders;
   for (size_t i = 0; i < senders_n(); ++i) senders.emplace_back([&] { send_made(transfer); });
   std::thread tending([&] { fitness_->tend(); });
@@ -140,8 +154,16 @@ void BuilderWorker::stop() {
   if (fitness_ != nullptr) fitness_->stop();
 }
 
-void BuilderWorker::make_orders(BuilderClient& client) {
-  while (const std::optional<v1::BuildOrder> order = core_->next()) make(client, *order);
+void BuilderWorker::make_orders(BuilderClient& client, DocumentFetcher& documents) {
+  while (const std::optional<v1::BuildOrder> order = core_->next()) {
+    const Status here = order->has_document()
+                            ? documents.for_order(order->id(), order->workload_key(), order->document())
+                            : Status::ok();
+    if (here)
+      make(client, *order);
+    else
+      could_not(*order, here);
+  }
 }
 
 // A compiler that breaks or hangs is the candidate's doing; all else is this worker's trouble, and somebody

@@ -22,6 +22,7 @@
 #include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/builder_core.h"
 #include "measure_server/worker/daemon_link.h"
+#include "measure_server/worker/document_fetcher.h"
 #include "measure_server/worker/fitness.h"
 #include "measure_server/worker/talk.h"
 #include "measure_server/worker/work_folder.h"
@@ -52,9 +53,10 @@ class BuilderWorker {
  private:
   explicit BuilderWorker(BuilderOptions options) : options_(std::move(options)) {}
   Status open();
-  v1::RegisterRequest hello(const std::vector<BuildReply::Compiler>& compilers) const;
+  v1::RegisterRequest hello(const std::vector<BuildReply::Compiler>& compilers,
+                            const std::vector<BuildReply::SourceCompiler>& source_compilers) const;
   Status able() const;
-  void make_orders(BuilderClient& client);
+  void make_orders(BuilderClient& client, DocumentFetcher& documents);
   void make(BuilderClient& client, const v1::BuildOrder& order);
   struct ToSend {
     v1::BuildOrder order;

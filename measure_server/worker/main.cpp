@@ -9,13 +9,17 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <stop_token>
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/process_limits.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/base/standard_streams.h"
+#include "measure_server/worker/blob_link.h"
 #include "measure_server/worker/builder.h"
 #include "measure_server/worker/builder_worker.h"
+#include "measure_server/worker/document_fetcher.h"
 #include "measure_server/worker/program_parts.h"
 #include "measure_server/worker/worker.h"
 
@@ -76,6 +80,8 @@ void add_options(CLI::App& app, Command& command) {
 
 int measure(const Command& command, const DaemonAccess& access, const std::string& program) {
   const CommonOptions& common = command.common;
+  std::stop_source ending;
+  std::unique_ptr<DocumentFetcher> documents;  // asked only while the worker runs
   WorkerOptions options{.worker_id = common.worker_id,
                         .worker_name = access.worker,
                         .work_dir = common.work_dir,
@@ -84,6 +90,12 @@ int measure(const Command& command, const DaemonAccess& access, const std::strin
                         .cache_bytes = common.cache_bytes(),
                         .runner = command.runner,
                         .make_maker = local_builders(program),
+                        .stopping = [&ending] { ending.request_stop(); },
+                        .fetch_document =
+                            [&documents](const v1::Lease& lease) {
+                              return documents->for_lease(lease.trial_id(), lease.workload_key(),
+                                                          lease.document());
+                            },
                         .slots = command.slots,
                         .device = command.device,
                         .least_isolation = *isolation_from_name(command.isolation),
@@ -94,6 +106,11 @@ int measure(const Command& command, const DaemonAccess& access, const std::strin
     return exit_status(worker.status());
   }
   const auto link = make_grpc_link(access);
+  const auto blobs = make_blob_link(access);
+  documents = std::make_unique<DocumentFetcher>(
+      common.shared_dir, common.cache_bytes(),
+      BlobTransfer(
+          *blobs, [&] { return (*worker)->session(); }, ending.get_token()));
   return run_until_told(
       common.owner, [&] { (*worker)->drain(); }, [&] { return (*worker)->run(*link); });
 }

@@ -10,6 +10,7 @@
 #include "compiler_core/base/process_limits.h"
 #include "compiler_core/base/standard_streams.h"
 #include "compiler_core/target.h"
+#include "measure_server/worker/document_fetcher.h"
 #include "measure_server/worker/program_parts.h"
 #include "measure_server/worker/remote_maker.h"
 #include "measure_server/worker/runner_host.h"
@@ -53,6 +54,8 @@ int measure(const Command& command, const DaemonAccess& access, BuildReply hello
   const auto session = [&worker] { return worker->session(); };
   const auto builds =
       std::make_shared<RemoteBuilds>(std::move(hello), BlobTransfer(*blobs, session, ending.get_token()));
+  DocumentFetcher documents(common.shared_dir, common.cache_bytes(),
+                            BlobTransfer(*blobs, session, ending.get_token()));
   WorkerOptions options{.worker_id = common.worker_id,
                         .worker_name = access.worker,
                         .work_dir = common.work_dir,
@@ -66,6 +69,11 @@ int measure(const Command& command, const DaemonAccess& access, BuildReply hello
                         .take_built = [builds](const v1::LeaseBuilt& built) { builds->take(built); },
                         .fetchers = command.fetchers,
                         .stopping = [&ending] { ending.request_stop(); },
+                        .fetch_document =
+                            [&documents](const v1::Lease& lease) {
+                              return documents.for_lease(lease.trial_id(), lease.workload_key(),
+                                                         lease.document());
+                            },
                         .slots = command.slots,
                         .device = command.device,
                         .least_isolation = *isolation_from_name(command.isolation),

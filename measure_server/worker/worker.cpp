@@ -242,6 +242,7 @@ v1::RegisterRequest Worker::hello() const {
     has->set_name(t.name);
     has->set_version(t.version);
   }
+  add_source_compilers(request);
   request.set_max_threads(static_cast<int>(cpus_.size()));
   *request.mutable_environment() = record_for({}).environment();
   if (builds_elsewhere() && device_ != nullptr) request.set_cuda_driver(device_->driver_version);
@@ -252,6 +253,18 @@ v1::RegisterRequest Worker::hello() const {
   request.set_sentinel_ns(calm_sentinel_->ns());
   request.set_memory_sentinel_ns(calm_memory_->ns());
   return request;
+}
+
+// Of a runner its builders say it.
+void Worker::add_source_compilers(v1::RegisterRequest& request) const {
+  if (builds_elsewhere()) return;
+  const Result<BuildReply> reply = beside_.client->ask({.kind = "sources"}, std::chrono::minutes(2));
+  if (!reply) return spdlog::warn("compiles no sources of users: {}", reply.message());
+  for (const BuildReply::SourceCompiler& compiler : reply->source_compilers) {
+    v1::SourceCompiler* const has = request.add_source_compilers();
+    has->set_name(compiler.name);
+    has->set_toolchain(compiler.toolchain);
+  }
 }
 
 // Asked of the runner that is here now: kept facts may be from before the last boot.

@@ -56,6 +56,9 @@ struct WorkerOptions {
   int fetchers =
       4;  // of a runner: artifacts fetched at once; where the network is far away they hide how far
   std::function<void()> stopping = [] {};  // called by stop(): ends what the makers wait for
+  // Brings what the lease's key names by digest into the shared cache; makers are asked afterwards. Null: it
+  // names nothing, or all is there.
+  std::function<Status(const v1::Lease&)> fetch_document = nullptr;
   int slots = 4;
   // Builder processes where there is a GPU; 0: one a core that runs do not have, at most eight.
   int device_builders = 0;
@@ -96,6 +99,8 @@ class Worker {
     std::unique_ptr<Maker> client;
   };
   void build(Compiler& compiler, WorkerCore::Builds builds);
+  bool has_document(const v1::Lease& lease);
+  void add_source_compilers(v1::RegisterRequest& request) const;
   void build_one(Compiler& compiler, const v1::Lease& lease);
   void build_instead_of_runs();
   bool builds_elsewhere() const { return options_.take_built != nullptr; }
@@ -190,7 +195,8 @@ class Worker {
   std::map<std::string, std::vector<RaceEntry>> races_;  // built finalists; key: race
   std::map<std::string, int> given_back_;                // trial -> how often
   v1::Lease running_lease_;                              // of the run thread
-  LineLimit run_trouble_, race_trouble_, fact_trouble_, version_trouble_, unmade_trouble_, wait_trouble_;
+  LineLimit run_trouble_, race_trouble_, fact_trouble_, version_trouble_, unmade_trouble_, wait_trouble_,
+      document_trouble_;
   bool said_unlocked_ = false;
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> next_request_{1};

@@ -103,11 +103,34 @@ void Worker::start_device_builders(const std::vector<int>& cpus) {
 
 void Worker::build(Compiler& compiler, WorkerCore::Builds builds) {
   while (const std::optional<v1::Lease> lease = core_->next_to_build(builds)) {
+    if (!has_document(*lease)) continue;
     if (lease->finalists_size() > 0)
       build_race(compiler, *lease);
     else
       build_one(compiler, *lease);
   }
+}
+
+// False: it is not to be had, through nobody's fault that could be measured. The lease is given back, or has
+// come back too often.
+bool Worker::has_document(const v1::Lease& lease) {
+  if (!lease.has_document() || !options_.fetch_document) return true;
+  const Status fetched = options_.fetch_document(lease);
+  if (fetched) return true;
+  if (stopped_ || gave_back(lease, fetched)) return false;
+  if (const auto more = document_trouble_.say())
+    spdlog::warn("{}: {}{}", lease.trial_id(), fetched.message(), *more);
+  if (may_give_back(lease)) {
+    core_->give_back(lease);
+  } else if (lease.finalists_size() > 0) {
+    finish_race(lease, race_result_for(lease, fetched.message()));
+  } else {
+    v1::MeasureRecord record = record_for(lease);
+    record.set_outcome(v1::DEVICE_LOST);
+    record.set_message(fetched.message());
+    finish(lease, record);
+  }
+  return false;
 }
 
 void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {

@@ -12,8 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostDocumentBytes = size_t{80} << 20;
-
 fs::path place_of(const std::string& cache, std::string_view digest) {
   return fs::path(cache) / "sources" / std::string(digest);
 }
@@ -30,15 +28,25 @@ Result<std::string> document_in(const std::string& cache, const std::string& dig
 
 }  // namespace
 
-Status put_document(const std::string& cache, std::string_view digest) {
-  if (!is_digest(digest)) return not_found("no kernel has this digest");
-  const fs::path file = place_of(cache, digest);
+bool has_document(const std::string& cache, std::string_view digest) {
+  if (!is_digest(digest)) return false;
   std::error_code none;
-  fs::last_write_time(file, fs::file_time_type::clock::now(), none);
-  if (!none) return Status::ok();
-  ASSIGN_OR_RETURN(const auto kernel, find_kernel(digest));
+  fs::last_write_time(place_of(cache, digest), fs::file_time_type::clock::now(), none);
+  return !none;
+}
+
+Status put_document(const std::string& cache, std::string_view digest, std::string_view document) {
+  if (!is_digest(digest)) return not_found("no kernel has this digest");
+  RETURN_IF_ERROR(know_document(document, digest).status());
+  const fs::path file = place_of(cache, digest);
   RETURN_IF_ERROR(make_folders(file.parent_path()));
-  return replace_file(file.string(), source_document(*kernel));
+  return replace_file(file.string(), document);
+}
+
+Status put_document(const std::string& cache, std::string_view digest) {
+  if (has_document(cache, digest)) return Status::ok();
+  ASSIGN_OR_RETURN(const auto kernel, find_kernel(digest));
+  return put_document(cache, digest, source_document(*kernel));
 }
 
 DocumentFolder::DocumentFolder(std::string cache)

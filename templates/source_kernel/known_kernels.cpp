@@ -1,8 +1,12 @@
 #include "templates/source_kernel/known_kernels.h"
 
+#include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
-#include <vector>
+#include <ranges>
+#include <shared_mutex>
+#include <utility>
 
 #include "compiler_core/base/printable.h"
 #include "templates/source_kernel/source_document.h"
@@ -10,15 +14,53 @@
 namespace tuner {
 namespace {
 
+using KernelPointer = std::shared_ptr<const SourceKernel>;
+
 struct Known {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const SourceKernel>, std::less<>> by_digest;
+  std::map<std::string, KernelPointer, std::less<>> by_digest;
+  // Found as documents: the earliest goes first.
+  struct Found {
+    std::string digest;
+    KernelPointer kernel;
+    size_t bytes = 0;
+  };
+  std::deque<Found> found;
+  size_t found_bytes = 0;
+  std::shared_mutex asking;  // who asks a source has it shared, who takes one out alone
   std::map<int, KernelSource::Look> sources;
   int next = 1;
 };
 Known& known() {
   static Known all;
   return all;
+}
+
+KernelPointer known_now(std::string_view digest) {
+  const std::lock_guard lock(known().mutex);
+  if (const auto put_in = known().by_digest.find(digest); put_in != known().by_digest.end())
+    return put_in->second;
+  const auto found = std::ranges::find(known().found, digest, &Known::Found::digest);
+  return found == known().found.end() ? nullptr : found->kernel;
+}
+
+void keep_found(const std::string& digest, KernelPointer kernel, size_t bytes) {
+  const std::lock_guard lock(known().mutex);
+  if (std::ranges::find(known().found, digest, &Known::Found::digest) != known().found.end()) return;
+  known().found.push_back({digest, std::move(kernel), bytes});
+  known().found_bytes += bytes;
+  // The latest stays, whatever its size: somebody is about to ask for it.
+  for (; known().found_bytes > kMostFoundBytes && known().found.size() > 1; known().found.pop_front())
+    known().found_bytes -= known().found.front().bytes;
+}
+
+Result<std::pair<std::string, KernelPointer>> read_found(std::string_view document, std::string_view digest) {
+  ASSIGN_OR_RETURN(KernelPointer kernel, parse_source_document(document));
+  std::string found = source_digest(*kernel);
+  if (!digest.empty() && found != digest)
+    return invalid_argument("a kernel's document has the digest ", found, ", expected ", printable(digest));
+  keep_found(found, kernel, document.size());
+  return std::pair(std::move(found), std::move(kernel));
 }
 
 }  // namespace
@@ -35,40 +77,31 @@ std::string know_kernel(std::shared_ptr<const SourceKernel> kernel) {
 }
 
 Result<std::string> know_document(std::string_view document, std::string_view digest) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const SourceKernel> kernel, parse_source_document(document));
-  if (!digest.empty())
-    if (const std::string found = source_digest(*kernel); found != digest)
-      return invalid_argument("a kernel's document has the digest ", found, ", expected ", printable(digest));
-  return know_kernel(std::move(kernel));
+  ASSIGN_OR_RETURN(auto found, read_found(document, digest));
+  return std::move(found.first);
 }
 
 Result<std::shared_ptr<const SourceKernel>> find_kernel(std::string_view digest) {
-  std::vector<KernelSource::Look> sources;
-  {
-    const std::lock_guard lock(known().mutex);
-    if (const auto found = known().by_digest.find(digest); found != known().by_digest.end())
-      return found->second;
-    for (auto source = known().sources.rbegin(); source != known().sources.rend(); ++source)
-      sources.push_back(source->second);
-  }
-  for (const KernelSource::Look& look : sources) {
+  if (KernelPointer kernel = known_now(digest)) return kernel;
+  const std::shared_lock asking(known().asking);
+  for (const auto& [id, look] : known().sources | std::views::reverse) {
     const Result<std::string> document = look(std::string(digest));
     if (!document && document.status().code() == StatusCode::kNotFound) continue;
     if (!document) return document.status();
-    RETURN_IF_ERROR(know_document(*document, digest).status());
-    return find_kernel(digest);
+    ASSIGN_OR_RETURN(auto found, read_found(*document, digest));
+    return std::move(found.second);
   }
   return not_found("the source of kernel ", printable(digest.substr(0, 80)), " is not here");
 }
 
 KernelSource::KernelSource(Look look) {
-  const std::lock_guard lock(known().mutex);
+  const std::unique_lock alone(known().asking);
   id_ = known().next++;
   known().sources[id_] = std::move(look);
 }
 
 KernelSource::~KernelSource() {
-  const std::lock_guard lock(known().mutex);
+  const std::unique_lock alone(known().asking);
   known().sources.erase(id_);
 }
 

@@ -13,12 +13,17 @@
 #include "templates/source_kernel/source_kernel.h"
 #include "templates/workload/key_document.h"
 #include "tests/db/store_fixture.h"
+#include "tests/support/own_source.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tuner {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::own_document;
+using testing::own_kernel;
+using testing::OwnSource;
 
 // A kernel that nobody knows until somebody is told of it. Each has a text of its own.
 SourceKernel kernel(const std::string& text) {
@@ -40,36 +45,45 @@ TEST(Documents, AKeyNamesOneByItsLastWordAlone) {
   EXPECT_EQ(document_of_key("v1 matmul m=4 source=" + digest), std::nullopt);
 }
 
-TEST(Documents, AreStoredOnceAndFoundWhileTheirStoreIsOpen) {
-  const TemporaryFolder folder;
-  const SourceKernel one = kernel("stored");
-  const std::string digest = source_digest(one), document = source_document(one);
-  {
-    const auto store = must_open(folder.file("a.db"));
-    EXPECT_EQ(keep_document(*store, key_of(digest)).code(), StatusCode::kNotFound) << "nobody knows it";
-    EXPECT_TRUE(keep_document(*store, "v1 matmul m=4").is_ok());
-    LearnedRow row{.kind = "source", .op = digest, .document = document};
-    ASSERT_TRUE(store->add_learned(row).is_ok());
-    EXPECT_FALSE(find_kernel(digest).is_ok());
-    const std::shared_ptr<void> there = documents_in(*store);
-    EXPECT_TRUE(find_kernel(digest).is_ok());
-    ASSERT_TRUE(take_document(*store, document).is_ok());
-    EXPECT_EQ(store->learned("source", digest, "")->id, row.id) << "it is there already";
-  }
-  EXPECT_EQ(document_of_task(key_of(digest)), document);
-  EXPECT_EQ(document_of_task("v1 matmul m=4"), "");
+KernelRow row_of(const OwnSource& of) {
+  return {.digest = source_digest(*own_kernel(of)), .document = own_document(of)};
 }
 
-TEST(Documents, ADatabaseTakesThoseOfItsJobs) {
+TEST(Documents, AKernelIsFoundInAStoreWhileThatIsLookedIn) {
   const TemporaryFolder folder;
+  const OwnSource of{.function = "in_a_store"};
   const auto store = must_open(folder.file("a.db"));
-  const std::string digest = know_kernel(std::make_shared<SourceKernel>(kernel("of_a_job")));
-  const std::string missing = key_of(std::string(64, '0'));
-  ASSERT_TRUE(
-      store->add_job(job_row("j1", {{key_of(digest), "cpu"}, {missing, "cpu"}, {"v1 work", "cpu"}})).is_ok());
-  ASSERT_TRUE(keep_documents(*store).is_ok());
-  EXPECT_TRUE(store->learned("source", digest, "").is_ok());
-  EXPECT_EQ(take_document(*store, "tuner-kernel 1\n{}\n").code(), StatusCode::kInvalidArgument);
+  ASSERT_OK(store->add_job(job_row("j1"), {row_of(of)}));
+  const std::string digest = row_of(of).digest;
+  EXPECT_FALSE(find_kernel(digest).is_ok());
+  const auto looked_in = documents_in(*store);
+  const auto found = find_kernel(digest);
+  ASSERT_TRUE(found.is_ok()) << found.message();
+  EXPECT_EQ((*found)->function, "in_a_store");
+}
+
+TEST(Documents, WhatIsNotWhatItsDigestSaysIsFoundOutAndNeverUsed) {
+  const TemporaryFolder folder;
+  const OwnSource right{.function = "is_right"}, of{.function = "is_forged"}, other{.function = "is_other"};
+  KernelRow forged = row_of(of), nonsense = row_of({.function = "is_nonsense"});
+  forged.document = own_document(other);
+  nonsense.document = "nonsense";
+  const auto store = must_open(folder.file("a.db"));
+  ASSERT_OK(store->add_job(job_row("j1"), {row_of(right), forged, nonsense}));
+  EXPECT_TRUE(store->check_integrity()->damage.empty()) << "each row is what was written";
+  std::vector<std::string> lines;
+  const Result<int64_t> looked_at =
+      check_kernels(*store, {}, [&](const std::string& line) { lines.push_back(line); });
+  ASSERT_TRUE(looked_at.is_ok()) << looked_at.message();
+  EXPECT_EQ(*looked_at, 3);
+  EXPECT_THAT(
+      lines,
+      ElementsAre(HasSubstr(str("has the digest ", row_of(other).digest, ", expected ", forged.digest)),
+                  HasSubstr("expected a kernel's document")));
+  const auto looked_in = documents_in(*store);
+  EXPECT_TRUE(find_kernel(row_of(right).digest).is_ok());
+  EXPECT_EQ(find_kernel(forged.digest).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(find_kernel(nonsense.digest).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(Documents, AFolderHoldsThemByTheirDigests) {

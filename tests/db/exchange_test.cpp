@@ -400,7 +400,101 @@ TEST_F(ExchangeTest, CsvHasEveryFieldOfARecordAndComesBack) {
   EXPECT_EQ(exported(away_, Format::kCsv, "u.csv"), table);
 }
 
-TEST_F(ExchangeTest, TheSchemaDescribesEveryLineThatIsWritten) {
+// Its key ends with a digest, and every byte of its document counts.
+class KernelExchangeTest : public ExchangeTest {
+ protected:
+  void SetUp() override {
+    ExchangeTest::SetUp();
+    for (int i = 0; i < 256; ++i) document_ += static_cast<char>(i);
+    const auto store = must_open(home_);
+    JobRow job = job_row("j3", {{"v1 kernel f source=" + std::string(64, 'a'), "cpu one"}});
+    job.tenant = "red";
+    ASSERT_OK(
+        store->add_job(job, {{.digest = std::string(64, 'a'), .tenant = "red", .document = document_},
+                             {.digest = std::string(64, 'b'), .tenant = "red", .document = "unnamed"}}));
+  }
+  std::string document_;
+};
+
+TEST_F(KernelExchangeTest, KernelsThatTasksNameTravelWithThem) {
+  const std::string lines = exported(home_, Format::kJsonLines);
+  EXPECT_EQ(json::parse(lines_of(lines).front()).at("kind"), "kernel") << "before the job that names it";
+  EXPECT_THAT(lines, testing::Not(HasSubstr(std::string(64, 'b')))) << "no task names it";
+  ImportReport report = imported(folder_.file("out"), away_);
+  EXPECT_EQ(report.kernels.added, 1);
+  EXPECT_EQ(report.lines, report.accounted());
+  {
+    const auto store = must_open(away_, Store::Mode::kRead);
+    EXPECT_EQ(store->kernel(std::string(64, 'a'))->document, document_);
+    EXPECT_EQ(store->kernel(std::string(64, 'a'), "red").status().code(), StatusCode::kNotFound)
+        << "a line says nothing of tenants";
+  }
+  EXPECT_EQ(imported(folder_.file("out"), away_).kernels.known, 1);
+}
+
+TEST_F(KernelExchangeTest, AFilterChoosesKernelsByTheirTasks) {
+  const auto store = must_open(home_, Store::Mode::kRead);
+  const auto digests = [&](const ExchangeFilter& filter) {
+    std::vector<std::string> digests;
+    const Status walked = store->exchange().for_each_row(filter, [&](const ExchangeRow& row) {
+      if (const auto* kernel = std::get_if<KernelRow>(&row)) digests.push_back(kernel->digest.substr(0, 1));
+      return true;
+    });
+    EXPECT_TRUE(walked.is_ok()) << walked.message();
+    return digests;
+  };
+  EXPECT_EQ(digests({}), std::vector<std::string>{"a"});
+  EXPECT_EQ(digests({.job = "j3"}), std::vector<std::string>{"a"});
+  EXPECT_TRUE(digests({.job = "j1"}).empty());
+  EXPECT_TRUE(
+      digests({.task = [](const JobRow::Task& task) { return task.workload_key == "v1 work"; }}).empty());
+  EXPECT_TRUE(digests({.own = false}).empty());
+}
+
+TEST_F(KernelExchangeTest, WhatIsNoKernelIsSkippedWithItsReason) {
+  const json good = json::parse(lines_of(exported(home_, Format::kJsonLines)).front());
+  const auto why = [&](const char* key, const json& value) {
+    json line = good;
+    line[key] = value;
+    write(folder_.file("one.jsonl"), line.dump() + "\n");
+    const ImportReport report = imported(folder_.file("one.jsonl"), away_);
+    EXPECT_EQ(report.kernels.all(), 0);
+    return report.why.empty() ? "" : report.why.front().second;
+  };
+  for (const char* text : {"abc", "ab=c", "YW Jj", "YR==", "YWJj\n"})
+    EXPECT_EQ(why("document", text), "document: expected base64") << text;
+  EXPECT_THAT(why("document", ""), HasSubstr("its document is empty"));
+  EXPECT_THAT(why("digest", "../../x"), HasSubstr("64 hexadecimal digits"));
+  const auto store = must_open(away_);
+  write(folder_.file("one.jsonl"), good.dump() + "\n");
+  const auto report = import_file(folder_.file("one.jsonl"), *store,
+                                  {.check_kernel = [](const KernelRow&) { return failed("forged"); }});
+  ASSERT_TRUE(report.is_ok()) << report.message();
+  EXPECT_EQ(report->why.front().second, "forged");
+  EXPECT_EQ(store->kernel(std::string(64, 'a')).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(KernelExchangeTest, ADamagedKernelCostsNothingElse) {
+  ASSERT_OK((*db::Connection::open(home_, db::Connection::Access::kReadWrite))
+                ->exec("UPDATE kernel SET document = 'forged' WHERE digest LIKE 'a%'"));
+  const auto store = must_open(home_, Store::Mode::kRead);
+  EXPECT_THAT(store->kernel(std::string(64, 'a')).message(), HasSubstr("of table kernel is damaged"));
+  std::vector<std::string> damage;
+  int64_t trials = 0, kernels = 0;
+  ExchangeFilter filter;
+  filter.damaged = [&](const std::string& why) { damage.push_back(why); };
+  ASSERT_OK(store->exchange().for_each_row(filter, [&](const ExchangeRow& row) {
+    trials += std::holds_alternative<ExchangedTrial>(row);
+    kernels += std::holds_alternative<KernelRow>(row);
+    return true;
+  }));
+  EXPECT_EQ(kernels, 0);
+  EXPECT_GT(trials, 0);
+  EXPECT_THAT(damage, testing::ElementsAre(HasSubstr("of table kernel is damaged")));
+  EXPECT_FALSE(store->exchange().for_each_row({}, [](const ExchangeRow&) { return true; }).is_ok());
+}
+
+TEST_F(KernelExchangeTest, TheSchemaDescribesEveryLineThatIsWritten) {
   const json schema = json::parse(contents(TUNER_SOURCE_DIR "/db/records.schema.json"));
   {
     const auto store = must_open(home_);
@@ -432,7 +526,7 @@ TEST_F(ExchangeTest, TheSchemaDescribesEveryLineThatIsWritten) {
           << kind << ": " << name << " is " << type << ", the schema says " << types;
     }
   }
-  EXPECT_EQ(kinds, (std::set<std::string>{"job", "trial", "race", "foreign"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"job", "trial", "race", "foreign", "kernel"}));
 }
 
 // Lines from before there were certificates: a winner's interval of 5 % to either side is one.

@@ -102,6 +102,28 @@ TEST_F(MergeDiffTest, MergedDatabasesHoldTheRowsOfBothOnceAndTheSourcesStay) {
   EXPECT_EQ(merged->trials("j1")->size(), 1u);
 }
 
+TEST_F(MergeDiffTest, KernelsComeFromEverySourceAndStayTheirTenants) {
+  const auto bring = [](const std::string& path, const std::string& job_id, const std::string& tenant) {
+    JobRow job = job_row(job_id, {{"v1 kernel f source=" + std::string(64, 'a'), "cpu one"}});
+    job.tenant = tenant;
+    const Status added = must_open(path)->add_job(
+        job, {{.digest = std::string(64, 'a'), .tenant = tenant, .document = tenant}});
+    ASSERT_TRUE(added.is_ok()) << added.message();
+  };
+  bring(a_, "j1", "red");
+  bring(b_, "j1", "blue");
+  for (int time = 0; time < 2; ++time) {
+    const auto report = merge_databases({a_, b_}, c_);
+    ASSERT_TRUE(report.is_ok()) << report.message();
+    EXPECT_EQ(report->sources.back().kernels.added, time == 0 ? 1 : 0);
+    EXPECT_EQ(report->sources.back().kernels.known, time == 0 ? 0 : 1);
+  }
+  const auto merged = must_open(c_, Store::Mode::kRead);
+  for (const std::string tenant : {"red", "blue"})
+    EXPECT_EQ(merged->kernel(std::string(64, 'a'), tenant)->document, tenant);
+  EXPECT_EQ(merged->kernel(std::string(64, 'a'), "green").status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(MergeDiffTest, OneOfTheSourcesMayBeTheOutput) {
   measure(a_, "j1", "v1 one", {100, 101, 102});
   measure(b_, "j2", "v1 one", {90, 91, 92});

@@ -679,6 +679,51 @@ TEST_F(StoreTest, AReaderDoesNotWrite) {
 
 // --- learned ---
 
+KernelRow kernel_row(char digit, const std::string& tenant, std::string document) {
+  return {.digest = std::string(64, digit), .tenant = tenant, .document = std::move(document)};
+}
+
+TEST_F(StoreTest, AKernelIsStoredWithItsJobOnceForEachTenantAndIsHisAlone) {
+  const std::string bytes("tuner-kernel 1\n\0\xff text", 22);
+  {
+    const auto store = must_open(path_);
+    ASSERT_OK(store->add_job(job_row("j1"), {kernel_row('a', "red", bytes)}));
+    ASSERT_OK(store->add_job(job_row("j2"), {kernel_row('a', "red", "later"), kernel_row('b', "red", "b")}));
+    ASSERT_OK(store->add_job(job_row("j3"), {kernel_row('a', "blue", "his own spelling")}));
+  }
+  const auto store = must_open(path_, Store::Mode::kRead);
+  const std::string a(64, 'a'), b(64, 'b');
+  EXPECT_EQ(store->kernel(a, "red")->document, bytes) << "the first that he brought";
+  EXPECT_EQ(store->kernel(a, "blue")->document, "his own spelling");
+  EXPECT_EQ(store->kernel(a)->document, "his own spelling") << "whoever brought it";
+  EXPECT_GT(store->kernel(a)->brought_at_us, 0);
+  EXPECT_EQ(store->kernel(b, "blue").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->kernel(b, "").status().code(), StatusCode::kNotFound)
+      << "nobody in particular is no joker";
+  EXPECT_EQ(store->kernel(std::string(64, 'c')).status().code(), StatusCode::kNotFound);
+  std::vector<std::string> documents;
+  ASSERT_OK(store->for_each_kernel([&](const KernelRow& kernel) {
+    documents.push_back(kernel.document);
+    return true;
+  }));
+  EXPECT_EQ(documents, (std::vector<std::string>{bytes, "b", "his own spelling"}));
+}
+
+TEST_F(StoreTest, AKernelThatIsNoneIsRefusedWithItsJob) {
+  const auto store = must_open(path_);
+  for (KernelRow wrong : {kernel_row('A', "", "x"), kernel_row('a', "", ""),
+                          kernel_row('a', "", std::string(kMostKernelBytes + 1, 'x'))})
+    EXPECT_EQ(store->add_job(job_row("j1"), {kernel_row('b', "", "good"), wrong}).code(),
+              StatusCode::kInvalidArgument);
+  EXPECT_TRUE(store->jobs()->empty());
+  EXPECT_EQ(store->kernel(std::string(64, 'b')).status().code(), StatusCode::kNotFound)
+      << "stored without a job that names it";
+  // A submission that is repeated changes nothing, whatever it brings.
+  ASSERT_OK(store->add_job(job_row("j1"), {kernel_row('b', "", "good")}));
+  ASSERT_OK(store->add_job(job_row("j1"), {kernel_row('c', "", "more")}));
+  EXPECT_EQ(store->kernel(std::string(64, 'c')).status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(StoreTest, TheNewestLearnedDocumentOfAKindOperatorAndTargetCounts) {
   {
     const auto store = must_open(path_);

@@ -46,7 +46,7 @@ TEST(KernelWorkload, ItsKeyIsReadBackWhereItsSourceIsKnown) {
   EXPECT_THAT(workload_from_key(key.substr(0, key.size() - 1) + "x").message(), HasSubstr("is not here"));
   std::string lie = key;
   lie.replace(lie.find("height=480"), 10, "height=481");
-  EXPECT_THAT(workload_from_key(lie).message(), HasSubstr("which its source says"));
+  EXPECT_THAT(workload_from_key(lie).message(), HasSubstr("is not what its source says"));
 }
 
 TEST(KernelWorkload, ASourceElsewhereIsAskedFor) {

@@ -4,6 +4,7 @@
 #include <stop_token>
 
 #include "db/damage.h"
+#include "db/resolve/documents.h"
 #include "tuner/cli/records_commands.h"
 #include "tuner/command_line/interrupt.h"
 
@@ -25,6 +26,17 @@ void print_json(const RecordsCheckOptions& options, const IntegrityReport& r) {
   std::printf("%s\n", pretty(facts).c_str());
 }
 
+// What the rows' own checksums cannot tell.
+Status check_documents(const Store& store, const std::stop_token& stop, IntegrityReport& report) {
+  constexpr size_t kMostLines = 10;
+  return check_kernels(store, stop,
+                       [&](const std::string& line) {
+                         ++report.faults;
+                         if (report.damage.size() < kMostLines) report.damage.push_back(line);
+                       })
+      .status();
+}
+
 void print(const IntegrityReport& r) {
   for (const std::string& line : r.damage) std::printf("%s\n", line.c_str());
   const auto lines = static_cast<size_t>(r.faults);
@@ -43,12 +55,14 @@ int run_records_check(const RecordsCheckOptions& options) {
   catch_interrupts();
   std::stop_source stop;
   std::optional<RowProgress> progress("checked");
-  const Result<IntegrityReport> checked = (*store)->check_integrity(stop.get_token(), [&](int64_t rows) {
+  Result<IntegrityReport> checked = (*store)->check_integrity(stop.get_token(), [&](int64_t rows) {
     (*progress)(rows);
     if (interrupted()) stop.request_stop();
   });
   progress.reset();  // what is said next has the line to itself
   if (!checked) return report(checked.status());
+  if (const Status looked = check_documents(**store, stop.get_token(), *checked); !looked)
+    return report(looked);
   if (options.json)
     print_json(options, *checked);
   else
@@ -62,7 +76,8 @@ void add_records_check(Command records, CommandContext& context) {
   auto options = std::make_shared<RecordsCheckOptions>();
   const Command command = add_command(records, context, "check",
                                       "Read every row of a database and compare it with its checksum, every "
-                                      "index with its table. Exit code 1: something is damaged",
+                                      "index with its table, the source of every kernel with its digest. "
+                                      "Exit code 1: something is damaged",
                                       [options] { return run_records_check(*options); });
   add_db_option(command, options->db);
   add_json_option(command, options->json);

@@ -8,7 +8,6 @@
 #include "compiler_core/base/output_file.h"
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
-#include "db/resolve/documents.h"
 #include "tuner/cli/records_commands.h"
 #include "tuner/daemon/search/task_space.h"
 #include "tuner/jobs/record_scope.h"
@@ -86,10 +85,7 @@ void tell_damaged(const RecordsExportOptions& options, const exchange::ExportRep
 int run_export(const RecordsExportOptions& options) {
   if (const Status s = check_output(options.output, {&options.scope.file, 1}); !s) return report(s);
   if (options.space) return run_export_space(options);
-  exchange::ExportOptions wanted{
-      .path = options.output,
-      .document_of = [](const JobRow::Task& task) { return document_of_task(task.workload_key); },
-      .progress = {}};
+  exchange::ExportOptions wanted{.path = options.output, .progress = {}};
   if (!options.format.empty()) {
     const std::optional<exchange::Format> format = exchange::format_from_name(options.format);
     if (!format)

@@ -46,10 +46,10 @@ std::string part(const char* what, const exchange::ImportReport::Count& count) {
 }
 
 void print(const exchange::ImportReport& r) {
-  std::printf("%s: %s, %lld lines%s%s%s%s", r.source.c_str(), std::string(format_name(r.format)).c_str(),
+  std::printf("%s: %s, %lld lines%s%s%s%s%s", r.source.c_str(), std::string(format_name(r.format)).c_str(),
               static_cast<long long>(r.lines), part("records", r.trials).c_str(),
               part("records of another tuner", r.foreign).c_str(), part("jobs", r.jobs).c_str(),
-              part("races", r.races).c_str());
+              part("races", r.races).c_str(), part("kernels", r.kernels).c_str());
   if (r.blank > 0) std::printf(", %lld blank or header", static_cast<long long>(r.blank));
   std::printf(", %lld skipped\n", static_cast<long long>(r.skipped));
   if (r.unmatched > 0)
@@ -77,6 +77,7 @@ ordered_json facts_of(const exchange::ImportReport& r) {
           {"jobs", new_and_known(r.jobs)},
           {"races", new_and_known(r.races)},
           {"foreign", new_and_known(r.foreign)},
+          {"kernels", new_and_known(r.kernels)},
           {"unmatched", r.unmatched},
           {"skipped", r.skipped},
           {"why", std::move(why)}};
@@ -110,12 +111,11 @@ int import_pack_results(const RecordsImportOptions& options, const std::string& 
 
 int import_one(const RecordsImportOptions& options, const std::string& file, Store& store,
                ordered_json& facts) {
-  exchange::ImportOptions wanted{
-      .task = options.task,
-      .target = options.target,
-      .check_task = check_task,
-      .take_document = [&store](const std::string& bytes) { return take_document(store, bytes); },
-      .progress = {}};
+  exchange::ImportOptions wanted{.task = options.task,
+                                 .target = options.target,
+                                 .check_task = check_task,
+                                 .check_kernel = check_kernel,
+                                 .progress = {}};
   ForeignMatcher matcher;
   wanted.warms_a_search = [&](const ForeignRecord& record) { return matcher.matches(record); };
   if (!options.format.empty()) {

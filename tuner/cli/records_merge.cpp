@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "db/exchange/merge.h"
-#include "db/resolve/documents.h"
 #include "tuner/cli/records_commands.h"
 #include "tuner/text/facts.h"
 
@@ -20,17 +19,6 @@ struct RecordsMergeOptions {
   bool json = false;
 };
 
-// Documents come after the rows whose keys name them.
-Status merge_documents(const RecordsMergeOptions& options) {
-  std::vector<std::unique_ptr<Store>> from;  // while they are open, documents are found there
-  for (const std::string& source : options.sources) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Store::open(source, Store::Mode::kRead));
-    from.push_back(std::move(store));
-  }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> into, Store::open(options.output, Store::Mode::kWrite));
-  return keep_documents(*into);
-}
-
 int run_records_merge(const RecordsMergeOptions& options) {
   Result<exchange::MergeReport> merged = not_found("");
   {
@@ -39,7 +27,6 @@ int run_records_merge(const RecordsMergeOptions& options) {
         exchange::merge_databases(options.sources, options.output, [&](int64_t rows) { progress(rows); });
   }
   if (!merged) return report(with_way_to_write(merged.status(), options.output));
-  if (const Status kept = merge_documents(options); !kept) return report(kept);
   bool skipped = false;
   ordered_json sources = ordered_json::array();
   if (!merged->copied.empty() && !options.json)
@@ -53,6 +40,7 @@ int run_records_merge(const RecordsMergeOptions& options) {
                          {"jobs", new_and_known(r.jobs)},
                          {"races", new_and_known(r.races)},
                          {"foreign", new_and_known(r.foreign)},
+                         {"kernels", new_and_known(r.kernels)},
                          {"skipped", r.skipped}});
     else
       std::printf(

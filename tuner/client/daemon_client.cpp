@@ -173,6 +173,9 @@ Result<DaemonClient> DaemonClient::connect(const ConnectOptions& options) {
 Result<v1::SubmitReply> DaemonClient::submit(const JobRow& job, bool fresh) const {
   v1::SubmitRequest request;
   to_proto(job, fresh, &request);
+  // A daemon in this process knows what this process has read.
+  if (connection_->host) request.clear_documents();
+  RETURN_IF_ERROR(documents_fit(request));
   if (request.request_id().empty()) request.set_request_id(new_request_id());
   return call_again<v1::SubmitReply>(*connection_, kCallLimit,
                                      [&](grpc::ClientContext* context, auto* reply) {

@@ -16,11 +16,12 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       learner_(store),
       farm_(options_),
       news_(store, farm_, clock_, metrics_),
-      build_office_(farm_, clock_, options_, wake().desk),
+      documents_(store, farm_),
+      build_office_(farm_, clock_, options_, documents_, wake().desk),
       referee_(store, farm_, clock_, options_, metrics_),
       loss_office_(store, farm_, options_, metrics_, news_, wake()),
       result_intake_({store, farm_, clock_, options_, metrics_, referee_, loss_office_, news_}, wake()),
-      leasing_({store, farm_, clock_, metrics_, news_, build_office_, options_}),
+      leasing_({store, farm_, clock_, metrics_, news_, build_office_}),
       desk_(
           {farm_, clock_, options_, metrics_, news_, build_office_, loss_office_, result_intake_, leasing_}),
       race_office_({store, farm_, clock_, options_, news_, answers_}, wake()),
@@ -28,9 +29,9 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
                loss_office_, race_office_},
               wake().desk),
       reception_({farm_, clock_, options_, metrics_, build_office_, loss_office_}, wake().desk),
-      job_desk_({store, farm_, clock_, options_, news_, race_office_, search_}),
+      job_desk_({store, farm_, clock_, options_, news_, race_office_, search_, documents_}),
       watch_desk_(store, farm_, clock_, news_),
-      measure_again_(store, farm_, clock_, options_, news_, wake().desk) {}
+      measure_again_(store, farm_, clock_, options_, news_, documents_, wake().desk) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 

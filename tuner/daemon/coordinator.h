@@ -24,6 +24,7 @@
 #include "tuner/daemon/rooms/clock.h"
 #include "tuner/daemon/rooms/coordinator_options.h"
 #include "tuner/daemon/rooms/desk.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/rooms/farm_state.h"
 #include "tuner/daemon/rooms/job_desk.h"
 #include "tuner/daemon/rooms/job_news.h"
@@ -150,6 +151,7 @@ class Coordinator {
 
   Guarded<FarmState> farm_;
   JobNews news_;
+  DocumentOffice documents_;
   BuildOffice build_office_;
   Referee referee_;
   LossOffice loss_office_;

@@ -16,8 +16,6 @@
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/process_limits.h"
 #include "compiler_core/base/room.h"
-#include "templates/source_kernel/document_folder.h"
-#include "templates/workload/key_document.h"
 #include "tuner/identity/identity_folder.h"
 
 namespace tuner {
@@ -99,10 +97,6 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   coordinator.present = options.present;
   if (options.own_worker) {
     coordinator.leases.restart_grace_ms = 0;
-    coordinator.hand_over = [](std::string_view key) {
-      const std::optional<std::string> digest = document_of_key(key);
-      return digest ? put_document(shared_cache_folder(), *digest) : Status::ok();
-    };
   } else {
     ASSIGN_OR_RETURN(const std::string real, follow_links(options.db));
     ASSIGN_OR_RETURN(host->blobs_, BlobStore::open(real + ".artifacts", options.artifact_bytes));

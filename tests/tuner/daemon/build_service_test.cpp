@@ -543,8 +543,10 @@ class BuildOfficeAlone : public ::testing::Test {
   std::unique_ptr<BlobStore> blobs_ = BlobStore::open(folder_.file("artifacts"), int64_t{1} << 30).value();
   const CoordinatorOptions options_{.templates = {{"t", 1}}, .blobs = blobs_.get()};
   Guarded<FarmState> farm_{options_};
+  std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
+  DocumentOffice documents_{*store_, farm_};
   int woken_ = 0;
-  BuildOffice office_{farm_, clock_, options_, [this] { ++woken_; }};
+  BuildOffice office_{farm_, clock_, options_, documents_, [this] { ++woken_; }};
 };
 
 TEST_F(BuildOfficeAlone, WhatABuilderSaysCountsOnceItsBytesHaveArrived) {

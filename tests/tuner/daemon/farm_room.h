@@ -14,6 +14,7 @@
 #include "db/store.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/analytic_task.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/rooms/job_news.h"
 #include "tuner/daemon/rooms/wake.h"
 
@@ -31,6 +32,7 @@ class EmptyFarm : public ::testing::Test {
   std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
   const CoordinatorOptions options_;
   Guarded<FarmState> farm_{options_};
+  DocumentOffice documents_{*store_, farm_};
   DaemonMetrics metrics_;
 };
 

@@ -204,7 +204,7 @@ class ReceptionAlone : public LossOfficeAlone {
     v1::RegisterReply reply;
     return reception_.register_worker(request, &reply, {});
   }
-  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  BuildOffice builds_{farm_, clock_, options_, documents_, [] {}};
   Reception reception_{{farm_, clock_, options_, metrics_, builds_, office_}, wake().desk};
 };
 
@@ -255,7 +255,7 @@ class MeasureAgainAlone : public testing::FarmRoom {
     request.set_trial_id(trial_);
     return again_.rerun(request, reply, cancelled, scope);
   }
-  MeasureAgain again_{*store_, farm_, clock_, options_, news_, wake().desk};
+  MeasureAgain again_{*store_, farm_, clock_, options_, news_, documents_, wake().desk};
 };
 
 TEST_F(MeasureAgainAlone, ARerunIsLeasedAnsweredAndStoredNowhere) {

@@ -32,7 +32,7 @@ class SearchRoom : public EmptyFarm {
   const Answers answers_{*store_, nullptr};
   Learner learner_{*store_};
   JobNews news_{*store_, farm_, clock_, metrics_};
-  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  BuildOffice builds_{farm_, clock_, options_, documents_, [] {}};
   const Wake wake_{.desk = [this] { ++desk_woken_; },
                    .search = [this](const std::string& id) { search_.wake(id); }};
   LossOffice losses_{*store_, farm_, options_, metrics_, news_, wake_};

@@ -251,7 +251,7 @@ class LeasingAlone : public testing::FarmRoom {
   }
   size_t queued() const { return Locked(farm_)->leases.queued(); }
 
-  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  BuildOffice builds_{farm_, clock_, options_, documents_, [] {}};
   Leasing leasing_{{*store_, farm_, clock_, metrics_, news_, builds_}};
   v1::SyncRequest request_;
   v1::SyncReply reply_;

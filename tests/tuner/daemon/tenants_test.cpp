@@ -363,7 +363,7 @@ class DeskAlone : public testing::FarmRoom {
                          [&call](const Status& status) { call.answers.push_back(status); });
   }
 
-  BuildOffice builds_{farm_, clock_, options_, [] {}};
+  BuildOffice builds_{farm_, clock_, options_, documents_, [] {}};
   Referee referee_{*store_, farm_, clock_, options_, metrics_};
   LossOffice losses_{*store_, farm_, options_, metrics_, news_, wake()};
   ResultIntake results_{{*store_, farm_, clock_, options_, metrics_, referee_, losses_, news_}, wake()};
@@ -495,7 +495,7 @@ class JobDeskAlone : public testing::SearchRoom {
     EXPECT_TRUE(status.is_ok()) << status.message();
     return reply.state();
   }
-  JobDesk jobs_{{*store_, farm_, clock_, options_, news_, races_, search_}};
+  JobDesk jobs_{{*store_, farm_, clock_, options_, news_, races_, search_, documents_}};
 };
 
 TEST_F(JobDeskAlone, AJobIsInTheStoreAndHasATurnAndTheSameCallAgainIsTheSameJob) {
@@ -542,7 +542,8 @@ TEST_F(JobDeskAlone, AfterARestartUnfinishedJobsGoOnWithTheirOpenTrials) {
   SearchThreads search(
       {*store_, anew, clock_, options_, metrics_, news_, answers_, learner_, builds_, losses, races},
       none.desk);
-  ASSERT_TRUE(JobDesk({*store_, anew, clock_, options_, news_, races, search}).resume_jobs().is_ok());
+  ASSERT_TRUE(
+      JobDesk({*store_, anew, clock_, options_, news_, races, search, documents_}).resume_jobs().is_ok());
   const Locked farm(anew);
   EXPECT_NE(farm->jobs.find("j1"), nullptr);
   EXPECT_EQ(farm->jobs.find("j2"), nullptr);

@@ -31,12 +31,12 @@ Result<std::vector<Made::File>> files_of(const Messages& messages, const std::st
   return files;
 }
 
-void blob_to_proto(const BlobName& name, v1::Blob* out) {
+}  // namespace
+
+void to_proto(const BlobName& name, v1::Blob* out) {
   out->set_sha256(name.sha256);
   out->set_bytes(name.bytes);
 }
-
-}  // namespace
 
 std::vector<BuildNeed> needs_to_build(const LeaseTable::Trial& trial, int cuda_driver) {
   const Work& work = trial.work;
@@ -47,11 +47,15 @@ std::vector<BuildNeed> needs_to_build(const LeaseTable::Trial& trial, int cuda_d
                      .target = work.task.target,
                      .wanted = {name, version},
                      .config = config,
-                     .newest_toolkit = newest_toolkit});
+                     .newest_toolkit = newest_toolkit,
+                     .source_compiler = work.compiler});
   };
   if (work.kind != WorkKind::kRace) add(work.template_name, work.template_version, work.config);
   for (const TrialRow& f : work.finalists) add(f.template_name, f.template_version, f.config);
-  needs.push_back({.data = true, .workload_key = work.task.workload_key, .input_seed = kInputSeed});
+  needs.push_back({.data = true,
+                   .workload_key = work.task.workload_key,
+                   .input_seed = kInputSeed,
+                   .source_compiler = work.compiler});
   return needs;
 }
 
@@ -115,7 +119,7 @@ void to_proto(const Made& made, v1::Built* out) {
   out->set_message(made.message);
   out->set_toolchain(made.toolchain);
   out->set_build_ms(made.build_ms);
-  if (!made.artifact.sha256.empty()) blob_to_proto(made.artifact, out->mutable_artifact());
+  if (!made.artifact.sha256.empty()) to_proto(made.artifact, out->mutable_artifact());
   out->set_absolute(made.absolute);
   out->set_relative(made.relative);
   out->set_direct(made.direct);
@@ -125,12 +129,12 @@ void to_proto(const Made& made, v1::Built* out) {
     for (const Made::File& file : set.inputs) {
       v1::Input* const input = to->add_inputs();
       input->set_arg(file.arg);
-      blob_to_proto(file.blob, input->mutable_blob());
+      to_proto(file.blob, input->mutable_blob());
     }
     for (const Made::File& file : set.references) {
       v1::Reference* const reference = to->add_references();
       reference->set_arg(file.arg);
-      blob_to_proto(file.blob, reference->mutable_blob());
+      to_proto(file.blob, reference->mutable_blob());
     }
   }
 }

@@ -24,6 +24,8 @@ Result<Made> from_proto(const v1::Built& built, std::string_view field);
 Result<BlobName> from_proto(const v1::Blob& blob, std::string_view field);
 std::vector<Builds::Held> held_of(const google::protobuf::RepeatedPtrField<v1::HeldBuild>& builds);
 
+void to_proto(const BlobName& name, v1::Blob* out);
+// Without the document.
 void to_proto(const Builds::Order& order, v1::BuildOrder* out);
 void to_proto(const Made& made, v1::Built* out);
 // `answers`: of needs_to_build(), in that order.

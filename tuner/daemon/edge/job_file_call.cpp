@@ -66,7 +66,12 @@ Status read_job_text(const v1::ReadJobFileRequest& request, const std::map<std::
              {entry.workload.key(), *target, entry.algorithms, entry.uses, constants_of(entry)},
              entry.workload);
   }
-  for (const JobGroup& group : groups) to_proto(group.job, /*fresh=*/false, reply->add_jobs());
+  for (const JobGroup& group : groups) {
+    v1::SubmitRequest* const job = reply->add_jobs();
+    to_proto(group.job, /*fresh=*/false, job);
+    // A key may name what another tenant has brought; who has brought it himself need not send it again.
+    job->clear_documents();
+  }
   return Status::ok();
 }
 

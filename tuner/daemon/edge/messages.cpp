@@ -43,6 +43,12 @@ Status check_offer(const v1::RegisterRequest& request) {
       return invalid_argument("worker ", request.worker_id(), ": template ", t.name(), ": version: found ",
                               t.version(), ", expected 1 to ", kLatestVersion);
   }
+  constexpr int kMostSourceCompilers = 64;
+  if (request.source_compilers_size() > kMostSourceCompilers)
+    return invalid_argument("worker ", request.worker_id(), ": found ", request.source_compilers_size(),
+                            " compilers of users' sources, expected at most ", kMostSourceCompilers);
+  for (const v1::SourceCompiler& c : request.source_compilers())
+    RETURN_IF_ERROR(check_name("source_compilers.name", c.name(), 128));
   const std::pair<const char*, double> figures[] = {{"peak_gflops", request.peak_gflops()},
                                                     {"read_gbps", request.read_gbps()},
                                                     {"sentinel_ns", request.sentinel_ns()},
@@ -96,6 +102,8 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   if (request.kind() == v1::BUILDER) offer.kind = WorkerKind::kBuilder;
   if (request.kind() == v1::RUNNER) offer.kind = WorkerKind::kRunner;
   for (const v1::Compiler& c : request.compilers()) offer.compilers[c.family()] = shown(c.toolchain());
+  for (const v1::SourceCompiler& c : request.source_compilers())
+    offer.source_compilers[c.name()] = shown(c.toolchain());
   offer.cuda_driver = std::max(request.cuda_driver(), 0);
   for (const v1::TemplateVersion& t : request.templates()) offer.templates[t.name()] = t.version();
   constexpr size_t kLongestHardware = 1024;

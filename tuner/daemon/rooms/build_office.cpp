@@ -24,8 +24,12 @@ bool suits_driver(const BuildNeed& need, const Made& made) {
 }  // namespace
 
 BuildOffice::BuildOffice(Guarded<FarmState>& farm, const Clock& clock, const CoordinatorOptions& options,
-                         std::function<void()> wake_desk)
-    : farm_(farm), clock_(clock), options_(options), wake_desk_(std::move(wake_desk)) {}
+                         DocumentOffice& documents, std::function<void()> wake_desk)
+    : farm_(farm),
+      clock_(clock),
+      options_(options),
+      documents_(documents),
+      wake_desk_(std::move(wake_desk)) {}
 
 Status BuildOffice::check_kind(WorkerKind kind) const {
   if (kind == WorkerKind::kFull || options_.blobs != nullptr) return Status::ok();
@@ -37,16 +41,39 @@ Status BuildOffice::check_kind(WorkerKind kind) const {
 
 // --- the bytes ---
 
+std::optional<std::string> BuildOffice::key_asked(const FarmState& farm, const WorkerLife& life,
+                                                  const v1::ReadBlobRequest& request) {
+  if (!request.order_id().empty()) {
+    const std::optional<BuildNeed> need = farm.builds.need_of(request.order_id());
+    if (!need || !farm.builds.holds(life, request.order_id())) return std::nullopt;
+    return need->workload_key;
+  }
+  const WorkerLife* const owner = farm.leases.owner(request.trial_id());
+  const LeaseTable::Trial* const trial = farm.leases.find(request.trial_id());
+  if (owner == nullptr || *owner != life || trial == nullptr) return std::nullopt;
+  return trial->work.task.workload_key;
+}
+
 Status BuildOffice::read_blob(const v1::ReadBlobRequest& request, v1::ReadBlobReply* reply) {
   ASSIGN_OR_RETURN(const BlobName name, from_proto(request.blob(), "blob"));
+  bool is_document = false;
   {
     const Locked farm(farm_);
     const WorkerLife* const life = farm->workers.life(request.session());
     if (life == nullptr) return {StatusCode::kAborted, "unknown session; register again and keep your work"};
-    const WorkerLife* const owner = farm->leases.owner(request.trial_id());
-    if (owner == nullptr || *owner != *life || !farm->builds.names(request.trial_id(), name))
-      return unavailable("blob ", name.sha256, " is not named by lease ", shown(request.trial_id()),
+    const std::optional<std::string> key = key_asked(*farm, *life, request);
+    const DocumentName* const document = key ? document_of(*farm, *key) : nullptr;
+    is_document = document != nullptr && document->blob == name;
+    const bool is_built = key && request.order_id().empty() && farm->builds.names(request.trial_id(), name);
+    if (!is_document && !is_built)
+      return unavailable("blob ", name.sha256, " is not named by ",
+                         request.order_id().empty() ? "lease " : "order ",
+                         shown(request.order_id().empty() ? request.trial_id() : request.order_id()),
                          " of worker ", life->worker_id);
+  }
+  if (is_document) {
+    ASSIGN_OR_RETURN(*reply->mutable_bytes(), documents_.read(name, request.offset(), kBlobChunk));
+    return Status::ok();
   }
   Result<std::string> bytes = options_.blobs->read(name, request.offset(), kBlobChunk);
   if (bytes) return reply->set_bytes(*std::move(bytes)), Status::ok();
@@ -80,7 +107,7 @@ bool BuildOffice::is_usable(const FarmState& farm, const BuildNeed& need, const 
   CompilerNeed any = need.compiler();
   any.wanted = {};
   if (!made.toolchain.empty() && farm.workers.some_build(any, clock_.now_ms()) &&
-      !farm.workers.has_toolchain(any.family, made.toolchain, clock_.now_ms()))
+      !farm.workers.has_toolchain(any, made.toolchain, clock_.now_ms()))
     return false;  // of a builder of before
   return suits_driver(need, made) && std::ranges::all_of(made.blobs(), [&](const BlobName& blob) {
            return options_.blobs->seems_to_have(blob);
@@ -109,7 +136,7 @@ std::optional<Made> BuildOffice::recall(const FarmState& farm, const std::string
   if (!bytes || !built.ParseFromString(*bytes)) return std::nullopt;
   Result<Made> made = from_proto(built, "made");
   if (!made || made->data.empty() == need.data) return std::nullopt;
-  if (!need.data && !farm.workers.has_toolchain(need.compiler().family, made->toolchain, clock_.now_ms()))
+  if (!need.data && !farm.workers.has_toolchain(need.compiler(), made->toolchain, clock_.now_ms()))
     return std::nullopt;
   return *std::move(made);
 }
@@ -159,7 +186,14 @@ void BuildOffice::take_builds(FarmState& farm, SyncCall& call) {
   const Builds::Heartbeat beat =
       farm.builds.heartbeat(call.life, call.builds, /*first=*/true, clock_.now_ms());
   for (const std::string& id : beat.stop) call.reply->add_stop_builds(id);
-  for (const Builds::Order& order : beat.missing) to_proto(order, call.reply->add_orders());
+  for (const Builds::Order& order : beat.missing) add_order(farm, order, call.reply);
+}
+
+void BuildOffice::add_order(const FarmState& farm, const Builds::Order& order, v1::SyncReply* reply) {
+  v1::BuildOrder* const out = reply->add_orders();
+  to_proto(order, out);
+  if (const DocumentName* const document = document_of(farm, order.need.workload_key))
+    to_proto(document->blob, out->mutable_document());
 }
 
 void BuildOffice::take_built(FarmState& farm, const SyncCall& call, const v1::BuildDone& done, int index) {
@@ -220,7 +254,7 @@ void BuildOffice::serve(FarmState& farm, SyncCall& call) const {
             }};
     for (const Builds::Order& order :
          farm.builds.take(call.life, static_cast<size_t>(call.build_slots), asker, clock_.now_ms())) {
-      to_proto(order, call.reply->add_orders());
+      add_order(farm, order, call.reply);
       --call.build_slots;
     }
   }
@@ -254,6 +288,7 @@ std::string BuildOffice::builder_to_tell(const FarmState& farm, const std::strin
                " waits for a builder: none is here that compiles for \"", need.compiler().family, "\"",
                toolkit_text(need.newest_toolkit),
                need.data ? "" : str(" with template ", need.wanted.name, " version ", need.wanted.version),
+               need.source_compiler.empty() ? "" : str(" and has the compiler ", need.source_compiler),
                "; start one: measure_server --kind builder --daemon ADDRESS");
   }
   return "";

@@ -16,6 +16,7 @@
 #include "tuner/daemon/edge/sync_call.h"
 #include "tuner/daemon/rooms/clock.h"
 #include "tuner/daemon/rooms/coordinator_options.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/rooms/farm_state.h"
 #include "tuner/daemon/rooms/locked.h"
 
@@ -25,7 +26,7 @@ class BuildOffice {
  public:
   // All of these outlive the office. `wake_desk`: some orders wait again; called without the lock.
   BuildOffice(Guarded<FarmState>& farm, const Clock& clock, const CoordinatorOptions& options,
-              std::function<void()> wake_desk);
+              DocumentOffice& documents, std::function<void()> wake_desk);
 
   // InvalidArgument: a builder or a runner, and this daemon keeps no artifacts.
   Status check_kind(WorkerKind kind) const;
@@ -51,6 +52,10 @@ class BuildOffice {
   std::string builder_to_tell(const FarmState& farm, const std::string& job_id, bool& told) const;
 
  private:
+  // The task of that lease or order of the worker.
+  static std::optional<std::string> key_asked(const FarmState& farm, const WorkerLife& life,
+                                              const v1::ReadBlobRequest& request);
+  static void add_order(const FarmState& farm, const Builds::Order& order, v1::SyncReply* reply);
   void take_built(FarmState& farm, const SyncCall& call, const v1::BuildDone& done, int index);
   bool is_usable(const FarmState& farm, const BuildNeed& need, const Made& made) const;
   std::optional<Made> recall(const FarmState& farm, const std::string& id, const BuildNeed& need) const;
@@ -60,6 +65,7 @@ class BuildOffice {
   Guarded<FarmState>& farm_;
   const Clock& clock_;
   const CoordinatorOptions& options_;
+  DocumentOffice& documents_;
   const std::function<void()> wake_desk_;
   LineLimit disk_log_, refused_log_;
 };

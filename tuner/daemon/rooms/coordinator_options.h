@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compiler_core/base/clock.h"
@@ -47,8 +46,6 @@ struct CoordinatorOptions {
   bool by_hand = false;
   std::function<std::string()> make_session = random_session;
   std::function<int64_t()> wall_us = wall_time_us;
-  // Before work on this task is leased: puts what its key names by digest where the worker looks. Any thread.
-  std::function<Status(std::string_view workload_key)> hand_over;
   // What a record of the target would say today, by which Query judges what is stale (ResolverOptions).
   std::function<Present(const Target& target)> present;
 };

@@ -13,6 +13,13 @@ namespace {
 
 constexpr size_t kMostTold = 3;  // workers named in one line, or with a line of their own at one look
 
+// A worker here has all that it needs but the compiler of the user's choice.
+bool lacks_compiler(const FarmState& farm, const Needs& needs, int64_t now_ms) {
+  Needs others = needs;
+  others.compiler.clear();
+  return !needs.compiler.empty() && farm.workers.some_serve(others, now_ms);
+}
+
 }  // namespace
 
 std::optional<Lack> take_lack(FarmState& farm, const SyncCall& call, const v1::HeldLease& returned) {
@@ -48,6 +55,7 @@ std::vector<LeaseQueue::JobLine> unbuildable_of(const FarmState& farm, const std
 
 std::string why_unbuildable(const FarmState& farm, const Needs& needs, int64_t now_ms) {
   if (!nobody_builds(farm, needs, now_ms)) return "";
+  if (lacks_compiler(farm, needs, now_ms)) return str("no worker has the compiler ", needs.compiler);
   const std::vector<std::string> runners = farm.workers.waiting_for_builder(needs, now_ms);
   if (!runners.empty())
     return str("no builder is here for runner ", runners.front(), runners.size() > 1 ? ", ..." : "",
@@ -111,7 +119,12 @@ std::vector<std::string> unbuildable_to_tell(const FarmState& farm, const std::s
       for (const std::string& id : farm.leases.waiting_of(job_id, line.needs))
         lost.push_back({.trial_id = id, .attempt = farm.leases.find(id)->attempt, .message = given_up});
     if (std::exchange(known.told, true)) continue;
-    if (waits && !farm.workers.waiting_for_builder(line.needs, now_ms).empty())
+    if (waits && lacks_compiler(farm, line.needs, now_ms))
+      lines.push_back(
+          why +
+          ". Its trials wait; name another one in the job file, or have a worker's operator list it: "
+          "TUNER_COMPILERS");
+    else if (waits && !farm.workers.waiting_for_builder(line.needs, now_ms).empty())
       lines.push_back(why + ". Its trials wait; start one: measure_server --kind builder --daemon ADDRESS");
     else if (waits)
       lines.push_back(why +

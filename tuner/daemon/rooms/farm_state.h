@@ -12,6 +12,7 @@
 #include "compiler_core/base/status.h"
 #include "tuner/daemon/rooms/coordinator_options.h"
 #include "tuner/daemon/tables/builds.h"
+#include "tuner/daemon/tables/document_names.h"
 #include "tuner/daemon/tables/jobs.h"
 #include "tuner/daemon/tables/lease_table.h"
 #include "tuner/daemon/tables/poison_ledger.h"
@@ -37,13 +38,14 @@ struct FarmState {
         workers(options.leases.ttl_ms, options.take_over_ms, options.templates),
         races(options.race_wait_ms) {}
 
-  LeaseTable leases;    // what is queued, and which worker may measure what until when
-  Workers workers;      // who has registered, and what each can measure
-  Jobs jobs;            // where each job stands
-  Races races;          // races and remeasurements that are under way
-  Reruns reruns;        // trials measured again for somebody who waits
-  PoisonLedger ledger;  // configs that workers died of
-  Builds builds;        // what runners need made, and which builder makes it
+  LeaseTable leases;        // what is queued, and which worker may measure what until when
+  Workers workers;          // who has registered, and what each can measure
+  Jobs jobs;                // where each job stands
+  Races races;              // races and remeasurements that are under way
+  Reruns reruns;            // trials measured again for somebody who waits
+  PoisonLedger ledger;      // configs that workers died of
+  Builds builds;            // what runners need made, and which builder makes it
+  DocumentNames documents;  // what keys of tasks name by digest
 
   StoreTrouble store_trouble;
   int64_t started_ms = 0;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "db/options_limits.h"
-#include "db/resolve/documents.h"
 #include "proto/convert.h"
 #include "templates/workload/task_memory.h"
 #include "templates/workload/workload.h"
@@ -32,6 +31,8 @@ Status JobDesk::resume_jobs() {
   ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, of_.store.jobs());
   for (const JobRow& row : jobs) {
     if (has_ended(row.state)) continue;
+    if (const Status known = of_.documents.know(row.tasks, row.tenant); !known)
+      spdlog::error("job {} waits: {}", row.id, known.message());
     std::shared_ptr<Job> job;
     {
       const Locked farm(of_.farm);
@@ -64,6 +65,8 @@ Status JobDesk::has_room_for_job(const JobRow& wanted) const {
 }
 
 Status JobDesk::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope) {
+  // First: what a key names must be here, and the tenant's, before anything is said of it.
+  ASSIGN_OR_RETURN(std::vector<KernelRow> documents, of_.documents.take(request, scope));
   ASSIGN_OR_RETURN(JobRow wanted, job_from_proto(request));
   wanted.tenant = scope.value_or("");
   if (!is_strategy(wanted.search)) {
@@ -79,11 +82,10 @@ Status JobDesk::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply,
       RETURN_IF_ERROR(fits(*workload, {.candidate_bytes = wanted.options.memory_limit_bytes,
                                        .program_bytes = kCandidateProgramBytes}));
 
-  for (const JobRow::Task& task : wanted.tasks) RETURN_IF_ERROR(keep_document(of_.store, task.workload_key));
-
   const std::lock_guard one_at_a_time(submit_mutex_);
   ASSIGN_OR_RETURN(std::optional<JobRow> earlier, earlier_job(wanted, request.fresh()));
-  return earlier ? continue_job(*std::move(earlier), wanted, reply) : start_new_job(std::move(wanted), reply);
+  return earlier ? continue_job(*std::move(earlier), wanted, reply)
+                 : start_new_job(std::move(wanted), documents, reply);
 }
 
 // The job of the same call, which is repeated, or of the same search.
@@ -109,12 +111,14 @@ Result<std::string> JobDesk::next_job_id() {
   return str("j", ++last_job_number_);
 }
 
-Status JobDesk::start_new_job(JobRow wanted, v1::SubmitReply* reply) {
+Status JobDesk::start_new_job(JobRow wanted, const std::vector<KernelRow>& documents,
+                              v1::SubmitReply* reply) {
   RETURN_IF_ERROR(has_room_for_job(wanted));
   ASSIGN_OR_RETURN(wanted.id, next_job_id());
   wanted.submitted_at_us = of_.options.wall_us();
   wanted.state = JobState::kQueued;
-  RETURN_IF_ERROR(of_.store.add_job(wanted));
+  RETURN_IF_ERROR(of_.store.add_job(wanted, documents));
+  RETURN_IF_ERROR(of_.documents.know(wanted.tasks, wanted.tenant));
   const Locked farm(of_.farm);
   if (farm->stopping) return farm->stopped();
   reply->set_job_id(wanted.id);
@@ -148,6 +152,7 @@ Status JobDesk::continue_job(JobRow existing, const JobRow& wanted, v1::SubmitRe
     return Status::ok();
   }
   RETURN_IF_ERROR(has_room_for_job(existing));
+  RETURN_IF_ERROR(of_.documents.know(existing.tasks, existing.tenant));
   RETURN_IF_ERROR(of_.store.extend_job(existing.id, wanted.trials, wanted.stop));
   existing.trials = std::max(existing.trials, wanted.trials);
   existing.options = wanted.options;

@@ -13,6 +13,7 @@
 #include "db/store.h"
 #include "tuner/daemon/rooms/clock.h"
 #include "tuner/daemon/rooms/coordinator_options.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/rooms/farm_state.h"
 #include "tuner/daemon/rooms/job_news.h"
 #include "tuner/daemon/rooms/locked.h"
@@ -37,6 +38,7 @@ class JobDesk {
     JobNews& news;
     RaceOffice& races;
     SearchThreads& search;
+    DocumentOffice& documents;
   };
   explicit JobDesk(Parts parts) : of_(parts) {}
 
@@ -48,7 +50,7 @@ class JobDesk {
 
  private:
   Result<std::optional<JobRow>> earlier_job(const JobRow& wanted, bool fresh) const;
-  Status start_new_job(JobRow wanted, v1::SubmitReply* reply);
+  Status start_new_job(JobRow wanted, const std::vector<KernelRow>& documents, v1::SubmitReply* reply);
   Status continue_job(JobRow existing, const JobRow& wanted, v1::SubmitReply* reply);
   Result<std::string> next_job_id();
   void add_job(FarmState& farm, JobRow row, int trials);

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "db/open_race.h"
 #include "proto/convert.h"
+#include "tuner/daemon/edge/build_messages.h"
 #include "tuner/daemon/edge/log_lines.h"
 #include "tuner/daemon/edge/messages.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/search/stopwatch.h"
 
 namespace tuner {
@@ -21,8 +22,7 @@ Leasing::Leasing(Parts parts)
       clock_(parts.clock),
       metrics_(parts.metrics),
       news_(parts.news),
-      build_office_(parts.builds),
-      options_(parts.options) {}
+      build_office_(parts.builds) {}
 
 void Leasing::take_heartbeat(FarmState& farm, SyncCall& call, bool first) {
   // A worker that still has results to send may have some of leases that it does not name.
@@ -70,7 +70,6 @@ void Leasing::lease_to(const std::vector<SyncCall*>& calls) {
     if (trial.work.kind == WorkKind::kTrial)
       wishes.push_back({trial.id, call->life.worker_id, call->life.incarnation});
   if (reserved.empty()) return;
-  hand_over(reserved);
   const double store_ms = store_leases(wishes, stored);
   for (const auto& [call, trial] : reserved)
     if (trial.work.kind == WorkKind::kRace && trial.in_store()) store_race_lease(*call, trial, stored);
@@ -105,18 +104,12 @@ void Leasing::lease_to(const std::vector<SyncCall*>& calls) {
   }
 }
 
-// A worker that lacks something says so, and gives the lease back.
-void Leasing::hand_over(const Reserved& reserved) {
-  if (!options_.hand_over) return;
-  std::set<std::string_view> keys;
-  for (const auto& [call, trial] : reserved) keys.insert(trial.work.task.workload_key);
-  for (const std::string_view key : keys)
-    if (const Status done = options_.hand_over(key); !done)
-      if (const auto more = disk_log_.say()) spdlog::error("{}{}", done.message(), *more);
-}
-
 void Leasing::deliver(FarmState& farm, const std::string& trial_id, SyncCall& call) {
-  to_proto(*farm.leases.find(trial_id), call.reply->add_leases());
+  const LeaseTable::Trial& trial = *farm.leases.find(trial_id);
+  v1::Lease* const lease = call.reply->add_leases();
+  to_proto(trial, lease);
+  if (const DocumentName* const document = document_of(farm, trial.work.task.workload_key))
+    to_proto(document->blob, lease->mutable_document());
   if (farm.workers.kind(call.session()) != WorkerKind::kRunner) return;
   build_office_.want(farm, trial_id);
   call.awaits.insert(trial_id);

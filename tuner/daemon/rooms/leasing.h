@@ -17,7 +17,6 @@
 #include "tuner/daemon/edge/sync_call.h"
 #include "tuner/daemon/rooms/build_office.h"
 #include "tuner/daemon/rooms/clock.h"
-#include "tuner/daemon/rooms/coordinator_options.h"
 #include "tuner/daemon/rooms/farm_state.h"
 #include "tuner/daemon/rooms/job_news.h"
 #include "tuner/daemon/rooms/locked.h"
@@ -34,7 +33,6 @@ class Leasing {
     DaemonMetrics& metrics;
     JobNews& news;
     BuildOffice& builds;
-    const CoordinatorOptions& options;
   };
   explicit Leasing(Parts parts);
 
@@ -52,7 +50,6 @@ class Leasing {
   using StoredLeases = std::map<std::string, std::pair<int, int64_t>>;  // attempt and token, by trial
   void reserve(FarmState& farm, SyncCall& call, Reserved& reserved);
   void deliver(FarmState& farm, const std::string& trial_id, SyncCall& call);
-  void hand_over(const Reserved& reserved);
   double store_leases(const std::vector<LeaseWish>& wishes, StoredLeases& stored);
   void store_race_lease(const SyncCall& call, const LeaseTable::Trial& race, StoredLeases& stored);
 
@@ -62,7 +59,6 @@ class Leasing {
   DaemonMetrics& metrics_;
   JobNews& news_;
   BuildOffice& build_office_;
-  const CoordinatorOptions& options_;
   LineLimit disk_log_;
 };
 

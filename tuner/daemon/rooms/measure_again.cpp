@@ -45,8 +45,10 @@ Status MeasureAgain::rerun(const v1::RerunRequest& request, v1::MeasureRecord* r
     return invalid_argument("trial ", trial.trial.name(),
                             " has no result yet, so it cannot be measured again; see tuner jobs");
   ASSIGN_OR_RETURN(const JobRow job, job_in(store_, scope, trial.trial.job_id));
+  RETURN_IF_ERROR(documents_.know({trial.task}, job.tenant));
   Work work{.kind = WorkKind::kRerun,
             .task = trial.task,
+            .compiler = compiler_of(*Locked(farm_), trial.task),
             .options = trial.record->options,
             .task_index = trial.trial.task_index,
             .template_name = trial.trial.template_name,
@@ -93,8 +95,10 @@ Status MeasureAgain::remeasure(const v1::RemeasureRequest& request, v1::RaceResu
     return invalid_argument("trial ", trial.trial.name(), " is of \"", trial.task.target,
                             "\", whose kernels are not raced. Use tuner rerun");
   const std::string id = Races::id_of("remeasure " + trial.trial.id, options_.wall_us());
+  RETURN_IF_ERROR(documents_.know({trial.task}, job.tenant));
   Work work{.kind = WorkKind::kRace,
             .task = trial.task,
+            .compiler = compiler_of(*Locked(farm_), trial.task),
             .options = limited(job.options),
             .race = from_proto(request.options()),
             .finalists = {trial.trial}};

@@ -11,6 +11,7 @@
 #include "db/store.h"
 #include "tuner/daemon/rooms/clock.h"
 #include "tuner/daemon/rooms/coordinator_options.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/rooms/farm_state.h"
 #include "tuner/daemon/rooms/job_news.h"
 #include "tuner/daemon/rooms/locked.h"
@@ -23,12 +24,14 @@ class MeasureAgain {
  public:
   // All of these outlive it. `wake_desk`: something may be leased; called with the lock of the farm.
   MeasureAgain(const Store& store, Guarded<FarmState>& farm, const Clock& clock,
-               const CoordinatorOptions& options, JobNews& news, std::function<void()> wake_desk)
+               const CoordinatorOptions& options, JobNews& news, DocumentOffice& documents,
+               std::function<void()> wake_desk)
       : store_(store),
         farm_(farm),
         clock_(clock),
         options_(options),
         news_(news),
+        documents_(documents),
         wake_desk_(std::move(wake_desk)) {}
 
   // As Coordinator::rerun() and remeasure().
@@ -46,6 +49,7 @@ class MeasureAgain {
   const Clock& clock_;
   const CoordinatorOptions& options_;
   JobNews& news_;
+  DocumentOffice& documents_;
   const std::function<void()> wake_desk_;
 };
 

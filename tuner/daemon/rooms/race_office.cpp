@@ -12,6 +12,7 @@
 #include "proto/convert.h"
 #include "templates/workload/workload.h"
 #include "tuner/daemon/edge/log_lines.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/rooms/farm_releases.h"
 #include "tuner/daemon/tables/finalists.h"
 #include "tuner/search/known_best.h"
@@ -133,6 +134,7 @@ void RaceOffice::queue_race(Job& job, const OpenRaceRow& row, const std::vector<
   const JobRow::Task& task = job.row().tasks[static_cast<size_t>(row.task_index)];
   Work work{.kind = WorkKind::kRace,
             .task = task,
+            .compiler = compiler_of(*Locked(farm_), task),
             .options = job.row().options,
             .race = row.options,
             .finalists = finalists,

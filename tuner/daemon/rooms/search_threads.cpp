@@ -9,6 +9,7 @@
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/room.h"
 #include "tuner/daemon/edge/log_lines.h"
+#include "tuner/daemon/rooms/document_office.h"
 #include "tuner/daemon/search/stopwatch.h"
 
 namespace tuner {
@@ -323,6 +324,7 @@ void SearchThreads::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
       if (std::ranges::find(poisoned, row.id, &LeaseTable::Loss::trial_id) != poisoned.end()) continue;
       Work work{.kind = WorkKind::kTrial,
                 .task = job.row().tasks[static_cast<size_t>(row.task_index)],
+                .compiler = compiler_of(*farm, job.row().tasks[static_cast<size_t>(row.task_index)]),
                 .options = job.row().options,
                 .task_index = row.task_index,
                 .template_name = row.template_name,

@@ -16,7 +16,7 @@ bool is_final(const Made& made) { return made.outcome != BuildOutcome::kUnable; 
 
 CompilerNeed BuildNeed::compiler() const {
   // Reference answers are compiled for the builder itself.
-  return {data ? "llvm" : target.substr(0, target.find(' ')), wanted, newest_toolkit};
+  return {data ? "llvm" : target.substr(0, target.find(' ')), wanted, newest_toolkit, source_compiler};
 }
 
 std::string order_id(const BuildNeed& need) {

@@ -37,6 +37,7 @@ struct BuildNeed {
   std::string config;
   uint64_t input_seed = 0;  // of data
   int newest_toolkit = 0;   // CompilerNeed
+  std::string source_compiler = {};
   auto operator<=>(const BuildNeed&) const = default;
   CompilerNeed compiler() const;
 };

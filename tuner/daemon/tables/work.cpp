@@ -7,7 +7,7 @@
 namespace tuner {
 
 Needs needs_of(const Work& work) {
-  Needs needs{.target = work.task.target};
+  Needs needs{.target = work.task.target, .compiler = work.compiler};
   if (work.kind != WorkKind::kRace) {
     needs.templates.push_back({work.template_name, work.template_version});
     return needs;

@@ -32,8 +32,9 @@ enum class WorkKind : uint8_t {
 struct Work {
   WorkKind kind = WorkKind::kTrial;
   JobRow::Task task;
-  // Constants: where they are to lie, which is the task's word but for remeasurements.
-  MeasureOptions options;
+  std::string compiler = {};  // of a task whose source is a user's: which one he wants; empty: ours
+  MeasureOptions
+      options;  // constants: where they are to lie, which is the task's word but for remeasurements
   // Of a trial or a rerun:
   int task_index = 0;  // within its job
   std::string template_name, config;
@@ -65,6 +66,7 @@ struct Needs {
   WorkKind kind = WorkKind::kTrial;  // kTrial or kRace: a rerun needs what its trial needed
   std::string target = {};
   std::vector<TemplateVersion> templates = {};  // of the trial or of all finalists; sorted, each once
+  std::string compiler = {};                    // as Work's
   auto operator<=>(const Needs&) const = default;
 };
 Needs needs_of(const Work& work);
@@ -78,6 +80,7 @@ struct CompilerNeed {
   std::string family;           // of targets: their first word
   TemplateVersion wanted = {};  // with no name: any
   int newest_toolkit = 0;       // of CUDA: the newest major version that the worker's driver takes; 0: any
+  std::string source_compiler = {};  // as Work::compiler
 };
 
 // How far a race is.

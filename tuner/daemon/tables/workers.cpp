@@ -277,7 +277,8 @@ bool Workers::measures(const Worker& worker, const Needs& needs) const {
   return measures(worker, needs.kind, needs.target) &&
          std::ranges::none_of(needs.templates,
                               [&](const TemplateVersion& t) { return lack_of(worker, t).has_value(); }) &&
-         (worker.offer.kind != WorkerKind::kRunner || all_built(worker, needs));
+         (worker.offer.kind == WorkerKind::kRunner ? all_built(worker, needs)
+                                                   : compiles_source(worker, needs.compiler));
 }
 
 // Builders that are here make all of it for that runner.
@@ -285,15 +286,20 @@ bool Workers::all_built(const Worker& runner, const Needs& needs) const {
   const std::string family = needs.target.substr(0, needs.target.find(' '));
   const int newest = newest_toolkit_for(needs.target, runner.offer.cuda_driver);
   return std::ranges::all_of(needs.templates, [&](const TemplateVersion& t) {
-    return some_build({family, t, newest}, now_ms_);
+    return some_build({family, t, newest, needs.compiler}, now_ms_);
   });
+}
+
+bool Workers::compiles_source(const Worker& worker, const std::string& compiler) {
+  return compiler.empty() || worker.offer.source_compilers.contains(compiler);
 }
 
 bool Workers::makes(const Worker& worker, const CompilerNeed& need) {
   const auto compiler = worker.offer.compilers.find(need.family);
   return worker.offer.kind == WorkerKind::kBuilder && compiler != worker.offer.compilers.end() &&
          (need.newest_toolkit == 0 || toolkit_major(compiler->second) <= need.newest_toolkit) &&
-         (need.wanted.name.empty() || !lack_of(worker, need.wanted));
+         (need.wanted.name.empty() || !lack_of(worker, need.wanted)) &&
+         compiles_source(worker, need.source_compiler);
 }
 
 bool Workers::builds(const std::string& session, const CompilerNeed& need) const {
@@ -317,11 +323,13 @@ int Workers::cuda_driver(const std::string& worker_id) const {
   return found == workers_.end() ? 0 : found->second.offer.cuda_driver;
 }
 
-bool Workers::has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const {
+bool Workers::has_toolchain(const CompilerNeed& need, const std::string& toolchain, int64_t now_ms) const {
   return std::ranges::any_of(workers_, [&](const auto& item) {
-    const auto found = item.second.offer.compilers.find(family);
-    return here(item.second, now_ms) && found != item.second.offer.compilers.end() &&
-           found->second == toolchain;
+    const Offer& offer = item.second.offer;
+    const bool source = !need.source_compiler.empty();
+    const std::map<std::string, std::string>& has = source ? offer.source_compilers : offer.compilers;
+    const auto found = has.find(source ? need.source_compiler : need.family);
+    return here(item.second, now_ms) && found != has.end() && found->second == toolchain;
   });
 }
 

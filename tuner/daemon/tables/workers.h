@@ -74,8 +74,10 @@ class Workers {
     std::map<std::string, int> templates = {};  // all it builds, in which version; empty: it does not say
     WorkerKind kind = WorkerKind::kFull;
     std::map<std::string, std::string> compilers = {};  // of a builder: family of targets -> toolchain
-    int cuda_driver = 0;                                // of a runner: 12040 is CUDA 12.4; 0: no GPU
-    std::string hardware = {};                          // fingerprint
+    // That may compile users' sources: name -> toolchain, as records say it.
+    std::map<std::string, std::string> source_compilers = {};
+    int cuda_driver = 0;        // of a runner: 12040 is CUDA 12.4; 0: no GPU
+    std::string hardware = {};  // fingerprint
     // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0:
     // not measured.
     double peak_gflops = 0, read_gbps = 0, sentinel_ns = 0, memory_sentinel_ns = 0;
@@ -144,7 +146,7 @@ class Workers {
   // The same of any builder but those with these ids.
   bool some_build(const CompilerNeed& need, int64_t now_ms, const std::set<std::string>& except = {}) const;
   int cuda_driver(const std::string& worker_id) const;  // as it said; 0: not here
-  bool has_toolchain(const std::string& family, const std::string& toolchain, int64_t now_ms) const;
+  bool has_toolchain(const CompilerNeed& need, const std::string& toolchain, int64_t now_ms) const;
   WorkerKind kind(const std::string& session) const;  // of an unknown session: full
   // Ids of runners that measure all else of it, while nobody builds for them. Empty: nobody waits for a
   // builder.
@@ -185,6 +187,7 @@ class Workers {
   static bool measures(const Worker& worker, WorkKind kind, const std::string& target);
   bool measures(const Worker& worker, const Needs& needs) const;
   bool all_built(const Worker& runner, const Needs& needs) const;
+  static bool compiles_source(const Worker& worker, const std::string& compiler);
   static bool makes(const Worker& worker, const CompilerNeed& need);
   std::vector<Lack> lacks_of(const Worker& worker) const;
   static std::optional<Lack> lack_of(const Worker& worker, const TemplateVersion& wanted);
