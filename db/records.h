@@ -305,8 +305,8 @@ struct TunedConfig {
   int64_t finished_at_us = 0;
 };
 
-// A kernel that its user brought as source: the document that keys of tasks name by digest (templates/source_kernel). The store does not
-// look inside: who uses the document computes its digest again.
+// A kernel that its user brought as source: the document that keys of tasks name by digest
+// (templates/source_kernel). The store does not look inside: who uses the document computes its digest again.
 struct KernelRow {
   int64_t id = 0;
   std::string digest;    // 64 hexadecimal digits, of its meaning

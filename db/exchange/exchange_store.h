@@ -120,9 +120,10 @@ class ExchangeStore {
  public:
   virtual ~ExchangeStore() = default;
 
-  // Hands rows to `f` until it returns false: first the kernels that tasks of the jobs name, then jobs, then trials in the order of seq (a
-  // trial with several records once for each), then races, then foreign records. Reads page by page, so memory does not
-  // grow with the database and a writer is not blocked. NotFound: no such job.
+  // Hands rows to `f` until it returns false: first the kernels that tasks of the jobs name, then jobs, then
+  // trials in the order of seq (a trial with several records once for each), then races, then foreign
+  // records. Reads page by page, so memory does not grow with the database and a writer is not blocked.
+  // NotFound: no such job.
   virtual Status for_each_row(const ExchangeFilter& filter,
                               const std::function<bool(const ExchangeRow&)>& f) const = 0;
   // The store must be open for writing and must outlive the importer.

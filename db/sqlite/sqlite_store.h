@@ -1,6 +1,6 @@
 // SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
-// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, kernels.cpp, learned.cpp, distrust.cpp,
-// import_rows.cpp, export_rows.cpp and integrity.cpp.
+// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, kernels.cpp,
+// learned.cpp, distrust.cpp, import_rows.cpp, export_rows.cpp and integrity.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
 // behind one mutex and with group commit, does all writes and checkpoints, with synchronous=FULL. (Debian
@@ -173,7 +173,8 @@ Status check_numbers(const MeasureRecord& record);
 Status insert_record(Connection& connection, const StoredRecord& record);
 Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t trial_seq);
 bool same_content(StoredRecord a, StoredRecord b);
-// Kernels. insert_kernel() returns false if its tenant has brought it already; InvalidArgument as Store::add_job().
+// Kernels. insert_kernel() returns false if its tenant has brought it already; InvalidArgument as
+// Store::add_job().
 Result<bool> insert_kernel(Connection& connection, KernelRow kernel, const std::function<int64_t()>& new_id);
 // Races. Checks their numbers and trials, like check_numbers().
 Status check_race(const RaceRow& race);

@@ -1,5 +1,6 @@
-// DocumentFetcher: what keys of leases and orders name by digest (a user's source), brought from the daemon into the shared cache
-// (templates/source_kernel/document_folder.h), where all processes of this host find it. Any thread; one fetches, others wait.
+// DocumentFetcher: what keys of leases and orders name by digest (a user's source), brought from the daemon
+// into the shared cache (templates/source_kernel/document_folder.h), where all processes of this host find
+// it. Any thread; one fetches, others wait.
 #pragma once
 
 #include <mutex>
@@ -22,8 +23,8 @@ class DocumentFetcher {
         transfer_(std::move(transfer)),
         folder_(cache_) {}
 
-  // OK: what the key names is there. NotFound: the daemon does not give it to that lease or order. InvalidArgument: what it gives has
-  // another digest; nothing is kept of it. Failed: the disk.
+  // OK: what the key names is there. NotFound: the daemon does not give it to that lease or order.
+  // InvalidArgument: what it gives has another digest; nothing is kept of it. Failed: the disk.
   Status for_lease(const std::string& trial_id, std::string_view workload_key, const v1::Blob& blob);
   Status for_order(const std::string& order_id, std::string_view workload_key, const v1::Blob& blob);
 

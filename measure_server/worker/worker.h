@@ -55,7 +55,8 @@ struct WorkerOptions {
   int fetchers =
       4;  // of a runner: artifacts fetched at once; where the network is far away they hide how far
   std::function<void()> stopping = [] {};  // called by stop(): ends what the makers wait for
-  // Brings what the lease's key names by digest into the shared cache; makers are asked afterwards. Null: it names nothing, or all is there.
+  // Brings what the lease's key names by digest into the shared cache; makers are asked afterwards. Null: it
+  // names nothing, or all is there.
   std::function<Status(const v1::Lease&)> fetch_document = nullptr;
   int slots = 4;
   // Builder processes where there is a GPU; 0: one a core that runs do not have, at most eight.

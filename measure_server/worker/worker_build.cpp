@@ -111,7 +111,8 @@ void Worker::build(Compiler& compiler, WorkerCore::Builds builds) {
   }
 }
 
-// False: it is not to be had, through nobody's fault that could be measured. The lease is given back, or has come back too often.
+// False: it is not to be had, through nobody's fault that could be measured. The lease is given back, or has
+// come back too often.
 bool Worker::has_document(const v1::Lease& lease) {
   if (!lease.has_document() || !options_.fetch_document) return true;
   const Status fetched = options_.fetch_document(lease);

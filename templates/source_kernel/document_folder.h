@@ -16,7 +16,8 @@ inline constexpr size_t kMostDocumentBytes = size_t{80} << 20;
 // NotFound: no such kernel. Failed: the disk.
 Status put_document(const std::string& cache, std::string_view digest);
 
-// The same with a document from elsewhere, which must have that digest: InvalidArgument if it has not, and nothing is put there.
+// The same with a document from elsewhere, which must have that digest: InvalidArgument if it has not, and
+// nothing is put there.
 Status put_document(const std::string& cache, std::string_view digest, std::string_view document);
 // True if it is there; then it is marked as used now.
 bool has_document(const std::string& cache, std::string_view digest);

@@ -1,6 +1,8 @@
-// The kernels that this process knows, by digest. A task's key names a digest; who reads the key asks here for the kernel.
+// The kernels that this process knows, by digest. A task's key names a digest; who reads the key asks here
+// for the kernel.
 //
-// A job file's reader puts kernels in. Who has documents, as a daemon its database or a worker its folder, is asked for them. Any thread.
+// A job file's reader puts kernels in. Who has documents, as a daemon its database or a worker its folder, is
+// asked for them. Any thread.
 #pragma once
 
 #include <functional>
@@ -18,8 +20,8 @@ bool is_digest(std::string_view text);
 
 // Returns its digest. As long as the process lives; knowing one twice is fine.
 std::string know_kernel(std::shared_ptr<const SourceKernel> kernel);
-// Parses a document and knows it until others have taken its place: it is not kept beyond kMostFoundBytes of them. Returns its digest.
-// InvalidArgument: it is none, or has not `digest`, where that is not empty.
+// Parses a document and knows it until others have taken its place: it is not kept beyond kMostFoundBytes of
+// them. Returns its digest. InvalidArgument: it is none, or has not `digest`, where that is not empty.
 Result<std::string> know_document(std::string_view document, std::string_view digest = {});
 inline constexpr size_t kMostFoundBytes = size_t{256} << 20;
 // NotFound: nobody has put it in, and no source of documents has it.

@@ -40,8 +40,8 @@ inline constexpr double kMostPackTaskBytes = 16.0 * (int64_t{1} << 30), kMostPac
 // How a pack holds the answer of this output of a workload: whole, or, where that is large, as sums and samples.
 ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& output);
 
-// InvalidArgument: the task's inputs and reference answer are too large to make here, with size and limit; or its code is a user's source,
-// whose operands a pack cannot describe.
+// InvalidArgument: the task's inputs and reference answer are too large to make here, with size and limit; or
+// its code is a user's source, whose operands a pack cannot describe.
 Status check_pack_size(const CliTask& task);
 
 // Puts in the default config of each template that serves the task, then what `store` (null: none) knows, then configs

@@ -1,11 +1,12 @@
-// DocumentOffice: documents that keys of tasks name by digest, which users bring with their jobs: their sources.
+// DocumentOffice: documents that keys of tasks name by digest, which users bring with their jobs: their
+// sources.
 //
 //   take   a submission: its documents are checked as a job file's reader checks them, whoever sent them
 //   know   a job goes on: leases of its tasks name their documents from now on
 //   read   bytes for a worker; BuildOffice has looked whether one of his leases or orders names them
 //
-// A tenant submits what he brings or has brought before; what others brought is not there for him. Any thread may call, without the lock
-// of the farm. It writes nothing: what take() returns is stored with the job.
+// A tenant submits what he brings or has brought before; what others brought is not there for him. Any thread
+// may call, without the lock of the farm. It writes nothing: what take() returns is stored with the job.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,6 @@
 
 #include "compiler_core/base/status.h"
 #include "db/store.h"
-#include "templates/source_kernel/known_kernels.h"
 #include "tuner/daemon/rooms/farm_state.h"
 #include "tuner/daemon/rooms/locked.h"
 #include "tuner/daemon/tables/work.h"
@@ -29,11 +29,12 @@ namespace tuner {
 
 class DocumentOffice {
  public:
-  // Both outlive it. find_kernel() looks in the store while it lives.
+  // Both outlive it. While it lives, keys of tasks are read with the store's documents.
   DocumentOffice(const Store& store, Guarded<FarmState>& farm);
 
-  // The documents that the job will need. Its keys can be read afterwards. InvalidArgument: what one of them breaks, with its place; one
-  // that no task names; or a task's is neither here nor brought by that tenant before.
+  // The documents that the job will need. Its keys can be read afterwards. InvalidArgument: what one of them
+  // breaks, with its place; one that no task names; or a task's is neither here nor brought by that tenant
+  // before.
   Result<std::vector<KernelRow>> take(const v1::SubmitRequest& request, const Scope& scope) const;
   // NotFound: the store lacks one; its trials wait.
   Status know(const std::vector<JobRow::Task>& tasks, const std::string& tenant);
@@ -46,7 +47,7 @@ class DocumentOffice {
 
   const Store& store_;
   Guarded<FarmState>& farm_;
-  const KernelSource in_store_;
+  const std::shared_ptr<void> in_store_;
   std::mutex mutex_;
   std::list<std::pair<BlobName, Bytes>> recent_;  // read last, first: a worker asks for them part by part
 };

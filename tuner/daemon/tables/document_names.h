@@ -1,4 +1,5 @@
-// DocumentNames: which bytes stand for the documents that keys of tasks name by digest, and what compiles them. A plain table.
+// DocumentNames: which bytes stand for the documents that keys of tasks name by digest, and what compiles
+// them. A plain table.
 #pragma once
 
 #include <map>
