@@ -157,8 +157,11 @@ ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& outp
 }
 
 Status check_pack_size(const CliTask& task) {
+  const Program program = task.workload.compute();
+  if (program.foreign != nullptr)
+    return invalid_argument(task.key, ": packs hold no kernels of users; measure it with tuner submit");
   double bytes = 0;
-  for (const Buffer& arg : task.workload.compute().args) {
+  for (const Buffer& arg : program.args) {
     bytes += elements_of(arg) * dtype_bytes(arg->dtype);
     if (is_result(arg->role)) bytes += elements_of(arg) * sizeof(double);
   }
