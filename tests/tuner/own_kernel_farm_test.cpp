@@ -183,7 +183,7 @@ TEST_F(OwnKernelFarm, AFarmWithoutTheCompilerSaysSo) {
 TEST_F(OwnKernelFarm, APackIsRefusedAndNothingIsWritten) {
   Process pack(job.tuner({"pack", file_, "-o", job.folder.file("out.pack")}), job.folder.file("pack"));
   EXPECT_EQ(pack.wait(60s), 2) << pack.out() << pack.err();
-  EXPECT_THAT(pack.err(), HasSubstr("found a source of your own"));
+  EXPECT_THAT(pack.err(), HasSubstr("packs hold no kernels of users"));
   EXPECT_FALSE(std::filesystem::exists(job.folder.file("out.pack")));
 }
 
