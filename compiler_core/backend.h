@@ -75,9 +75,10 @@ class Backend {
   virtual ~Backend() = default;
   virtual const TargetFamily& family() const = 0;
 
-  // --- here --- Five questions that are easily mixed up: can code be compiled here (available), which
-  // targets is this machine (targets_of_host), is it the machine of a target (hardware_here), may a worker
-  // here measure the target (runs_here), may that worker elsewhere (measures).
+  // --- here ---
+  // Five questions that are easily mixed up: can code be compiled here (available), which targets is this
+  // machine (targets_of_host), is it the machine of a target (hardware_here), may a worker here measure the
+  // target (runs_here), may that worker elsewhere (measures).
   //
   // OK, or Unavailable with the reason why this process cannot compile: "no libnvrtc in ...".
   virtual Status available() const = 0;
@@ -130,8 +131,9 @@ class Backend {
   virtual bool compiles_helpers() const { return false; }
   virtual Result<std::string> compile_helper(const std::string& source, const Target& target) const;
 
-  // --- proof and estimates without the device --- Its schedules are lowered to kernels (lower_gpu) that the
-  // emulator checks on any host; else a candidate is verified by running it.
+  // --- proof and estimates without the device ---
+  // Its schedules are lowered to kernels (lower_gpu) that the emulator checks on any host; else a candidate
+  // is verified by running it.
   virtual bool emulates() const { return false; }
   // The kernels as the emulator's CPU Program, after the filter of compile(). Requires emulates().
   virtual Result<Artifact> compile_emulated(const Program& program, const Target& target) const;

@@ -110,10 +110,11 @@ class Store {
   void keep_beside(std::shared_ptr<void> what) { beside_ = std::move(what); }
   virtual const std::string& where() const = 0;  // the path or URL, for messages
 
-  // --- jobs --- A second job with the same request_id is ignored; an empty request_id never repeats. `id`
-  // must be new. The kernels are those that its tasks name: they are stored in the same write, and none of
-  // them where the job is not. One that its tenant has brought before is not stored again. InvalidArgument: a
-  // digest that is none, or a document that is empty or too large.
+  // --- jobs ---
+  // A second job with the same request_id is ignored; an empty request_id never repeats. `id` must be new.
+  // The kernels are those that its tasks name: they are stored in the same write, and none of them where the
+  // job is not. One that its tenant has brought before is not stored again. InvalidArgument: a digest that is
+  // none, or a document that is empty or too large.
   virtual Status add_job(const JobRow& job, const std::vector<KernelRow>& kernels) = 0;
   Status add_job(const JobRow& job) { return add_job(job, {}); }
   virtual Status update_job(std::string_view job_id, const JobChange& change) = 0;
@@ -198,8 +199,9 @@ class Store {
   virtual Status add_deaths(std::vector<DeathRow>& rows) = 0;
   virtual Result<std::vector<DeathRow>> deaths() const = 0;  // all, oldest first
 
-  // --- documents of kernels --- What that tenant has brought; without `tenant`: what anybody has, of the
-  // first tenant by name. NotFound: nothing.
+  // --- documents of kernels ---
+  // What that tenant has brought; without `tenant`: what anybody has, of the first tenant by name. NotFound:
+  // nothing.
   virtual Result<KernelRow> kernel(std::string_view digest,
                                    const std::optional<std::string>& tenant = {}) const = 0;
   // One by one, oldest first, until `f` returns false. A damaged row is an error, unless `damaged` takes it.

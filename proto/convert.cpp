@@ -267,15 +267,6 @@ Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
   return check.finish(std::move(out));
 }
 
-Status documents_fit(const v1::SubmitRequest& request) {
-  size_t total = 0;
-  for (const std::string& document : request.documents()) total += document.size();
-  if (total <= kMostSubmittedBytes) return Status::ok();
-  return invalid_argument("submit.documents: sources and arrays have ", total,
-                          " bytes together, a daemon takes at most ", kMostSubmittedBytes,
-                          ". Let large arrays be drawn (contents), or tune without a daemon");
-}
-
 void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out) {
   out->set_request_id(job.request_id);
   for (const JobRow::Task& task : job.tasks) to_proto(task, out->add_tasks());
@@ -294,6 +285,15 @@ void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out) {
     // Without it the daemon says that it lacks it.
     if (const auto kernel = find_kernel(*digest)) out->add_documents(source_document(**kernel));
   }
+}
+
+Status documents_fit(const v1::SubmitRequest& request) {
+  size_t total = 0;
+  for (const std::string& document : request.documents()) total += document.size();
+  if (total <= kMostSubmittedBytes) return Status::ok();
+  return invalid_argument("submit.documents: sources and arrays have ", total,
+                          " bytes together, a daemon takes at most ", kMostSubmittedBytes,
+                          ". Let large arrays be drawn (contents), or tune without a daemon");
 }
 
 void to_proto(const JobRow& job, v1::JobSummary* out) {

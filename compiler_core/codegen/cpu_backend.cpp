@@ -122,6 +122,8 @@ class CpuBackend final : public Backend {
   }
   Result<std::string> text_after(std::string_view last, const Program& program,
                                  const Target& target) const override {
+    if (program.foreign != nullptr)
+      return invalid_argument("its code is a user's, which no pass of ours changes; show it as asm");
     ASSIGN_OR_RETURN(const Program lowered, lower_for(program, target, last));
     return to_text(lowered);
   }

@@ -83,8 +83,9 @@ class KernelPrinter {
   void async_lanes(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
   void async_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
 
-  // --- copies by TMA (print_fetch.cpp) --- Variables of the text that go with a loop: the stage that is
-  // waited for, the one before it, the parity of its phase.
+  // --- copies by TMA (print_fetch.cpp) ---
+  // Variables of the text that go with a loop: the stage that is waited for, the one before it, the parity of
+  // its phase.
   struct Stages {
     int64_t count = 0;
     Expr stage, before, parity;

@@ -24,10 +24,11 @@ std::string main_program(const Program& program) {
 #include <stdlib.h>
 #include <string.h>
 static void* tuner_buffer(size_t bytes) {
-  void* const p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+  char* const p = (char*)malloc(bytes + 128);
+  char* const aligned = p + (64 - (uintptr_t)p % 64);
   if (p == NULL) exit(101);
-  memset(p, 0xFF, bytes);
-  return p;
+  memset(aligned, 0xFF, bytes);
+  return aligned;
 }
 static void tuner_file(const char* name, const char* mode, void* p, size_t bytes) {
   FILE* const f = fopen(name, mode);

@@ -22,9 +22,9 @@ std::optional<Format> format_from_name(std::string_view name);
 Result<ExchangeRow> parse_json_line(std::string_view line);
 std::string json_line(const ExchangeRow& row);  // without the newline
 
-// --- AutoTVM log, version 0.2: one JSON object a line --- InvalidArgument: a line of AutoTVM 0.1 or of
-// another tuner of TVM's (auto_scheduler, MetaSchedule), with what it is, what is read and what to do. OK for
-// anything else.
+// --- AutoTVM log, version 0.2: one JSON object a line ---
+// InvalidArgument: a line of AutoTVM 0.1 or of another tuner of TVM's (auto_scheduler, MetaSchedule), with
+// what it is, what is read and what to do. OK for anything else.
 Status check_other_tuner(std::string_view line);
 // AutoTVM itself skips such lines.
 inline bool is_autotvm_comment(std::string_view line) { return line.starts_with('#'); }

@@ -305,7 +305,7 @@ Result<ExchangeRow> race_from(Fields& in) {
 
 ordered_json kernel_json(const KernelRow& k) {
   return {{"format", kFormat},
-          {"kind", "kernel"},
+          {"kind", "source"},
           {"digest", k.digest},
           {"brought", time_text(k.brought_at_us)},
           {"document", to_base64(k.document)}};
@@ -376,10 +376,10 @@ Result<ExchangeRow> parse_json_line(std::string_view line) {
   if (kind == "job") return job_from(in);
   if (kind == "race") return race_from(in);
   if (kind == "foreign") return foreign_from(in);
-  if (kind == "kernel") return kernel_from(in);
+  if (kind == "source") return kernel_from(in);
   if (!in.status()) return in.status();
   return invalid_argument("kind: found \"", on_one_line(kind),
-                          "\", expected job, trial, race, foreign or kernel");
+                          "\", expected job, trial, race, foreign or source");
 }
 
 std::string json_line(const ExchangeRow& row) {

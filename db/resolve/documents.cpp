@@ -14,6 +14,17 @@ std::shared_ptr<void> documents_in(const Store& store) {
   });
 }
 
+Result<DocumentFacts> read_document(std::string_view document, std::string_view digest) {
+  ASSIGN_OR_RETURN(std::string found, know_document(document, digest));
+  ASSIGN_OR_RETURN(const auto kernel, find_kernel(found));
+  return DocumentFacts{std::move(found), kernel->compiler};
+}
+
+Result<std::string> find_document(std::string_view digest) {
+  ASSIGN_OR_RETURN(const auto kernel, find_kernel(digest));
+  return source_document(*kernel);
+}
+
 Status check_kernel(const KernelRow& kernel) {
   ASSIGN_OR_RETURN(const auto read, parse_source_document(kernel.document));
   const std::string found = source_digest(*read);

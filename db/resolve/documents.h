@@ -6,6 +6,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "compiler_core/base/status.h"
 #include "db/store.h"
@@ -14,6 +15,17 @@ namespace tuner {
 
 // While it lives, find_kernel() also looks in the store, which outlives it.
 std::shared_ptr<void> documents_in(const Store& store);
+
+// What a document says to those for whom it is bytes.
+struct DocumentFacts {
+  std::string digest;
+  std::string compiler;  // that its user wants: "cc"
+};
+// Reads a document, whose key can be read from now on. InvalidArgument: it is none, or has not `digest`,
+// where that is not empty.
+Result<DocumentFacts> read_document(std::string_view document, std::string_view digest = {});
+// NotFound: this process knows no document of that digest, and finds none.
+Result<std::string> find_document(std::string_view digest);
 
 // OK if the document is a kernel's, and has the digest that the row says. InvalidArgument: what is wrong.
 Status check_kernel(const KernelRow& kernel);

@@ -308,8 +308,9 @@ class SqliteImporter final : public Importer {
     return in.record ? add_record(seq, in) : known();
   }
 
-  // --- races --- The id here of the trial that has that id at home; empty: it is not here, or the file has
-  // two of that number.
+  // --- races ---
+  // The id here of the trial that has that id at home; empty: it is not here, or the file has two of that
+  // number.
   Result<std::string> trial_here(JobHere& job, const std::string& home_id) {
     const Result<int64_t> home = trial_seq(home_id);
     if (!home) return std::string();

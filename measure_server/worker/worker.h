@@ -192,6 +192,7 @@ class Worker {
   std::mutex mutex_;
   std::map<std::string, uint64_t> running_;              // trial -> request id at the runner
   std::map<std::string, BuildReply> data_;               // key: workload and seed
+  std::map<std::string, std::string> unmakable_;         // why that task has no data, and never will
   std::map<std::string, std::vector<RaceEntry>> races_;  // built finalists; key: race
   std::map<std::string, int> given_back_;                // trial -> how often
   v1::Lease running_lease_;                              // of the run thread

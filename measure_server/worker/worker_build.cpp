@@ -186,7 +186,13 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
       core_->await_again(lease);
       return;
     }
-    ours = data.status().with_context("no reference answer: ");
+    const Status none = data.status().with_context("no reference answer: ");
+    if (none.code() == StatusCode::kInvalidConfig) {
+      record.set_outcome(v1::BUILD_ERROR);
+      record.set_message(none.message());
+    } else {
+      ours = none;
+    }
   }
   if (!ours.is_ok()) {
     const bool no_builder = ours.code() == StatusCode::kUnavailable;
@@ -276,6 +282,7 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
   {
     std::lock_guard lock(mutex_);
     if (const auto it = data_.find(key); it != data_.end()) return it->second;
+    if (const auto it = unmakable_.find(key); it != unmakable_.end()) return invalid_config(it->second);
   }
   // This builder has all cores but the last, the runs', which is left alone; so is one for the launching
   // thread of each other GPU, where the system puts no thread while there are idle ones. What many threads do
@@ -294,9 +301,11 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
   const Result<BuildReply> data = ask_builder(beside_, request, std::chrono::minutes(10));
   if (by_many) core_->end_many_threads();
   RETURN_IF_ERROR(data.status());
-  if (data->outcome != BuildOutcome::kOk) return failed(data->message);
   std::lock_guard lock(mutex_);
-  return data_[key] = *data;
+  if (data->outcome == BuildOutcome::kOk) return data_[key] = *data;
+  if (data->outcome != BuildOutcome::kInvalidConfig) return failed(data->message);
+  // A user's reference that breaks does so each time.
+  return invalid_config(unmakable_[key] = data->message);
 }
 
 }  // namespace tuner

@@ -16,7 +16,6 @@ using nlohmann::json;
 
 constexpr std::string_view kHead = "tuner-kernel 1\n";
 
-constexpr std::string_view kRoles[] = {"in", "out", "inout"};
 constexpr std::string_view kContents[] = {"random", "zeros", "iota", "file"};
 constexpr std::string_view kFrom[] = {"function", "files", "default"};
 constexpr std::string_view kLanguages[] = {"c", "c++"};
@@ -42,7 +41,7 @@ json to_json(const SourceArgument& a) {
     return out;
   }
   out["shape"] = a.shape;
-  out["role"] = word(a.role, kRoles);
+  out["role"] = word(a.role, kSourceRoles);
   out["contents"] = word(a.contents.kind, kContents);
   if (a.contents.has_range) {
     out["low"] = a.contents.low;
@@ -74,7 +73,7 @@ SourceArgument read_argument(Reader& in) {
       return in.refuse("shape", "expected extents."), a;
     a.shape.push_back((*shape)[i].get<int64_t>());
   }
-  read_word(in, "role", a.role, kRoles);
+  read_word(in, "role", a.role, kSourceRoles);
   read_word(in, "contents", a.contents.kind, kContents);
   a.contents.has_range = in.get("low") != nullptr;
   in.read("low", a.contents.low);

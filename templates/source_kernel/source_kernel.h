@@ -42,6 +42,7 @@ struct Contents {
 };
 
 enum class SourceRole : uint8_t { kIn, kOut, kInOut };
+inline constexpr std::string_view kSourceRoles[] = {"in", "out", "inout"};  // in job files, in that order
 
 // An argument of the function, in its order.
 struct SourceArgument {

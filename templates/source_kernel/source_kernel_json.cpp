@@ -166,9 +166,10 @@ class KernelReader {
       a.shape.push_back(number(in, str("shape[", i, "]"), shape[i]));
     std::string role = "in";
     in.read("role", role);
-    if (role != "in" && role != "out" && role != "inout")
-      in.refuse("role", "expected \"in\", \"out\" or \"inout\", found ", found(json(role)), ".");
-    a.role = role == "in" ? SourceRole::kIn : role == "out" ? SourceRole::kOut : SourceRole::kInOut;
+    const auto named = std::ranges::find(kSourceRoles, role);
+    if (named == std::end(kSourceRoles))
+      return in.refuse("role", "expected \"in\", \"out\" or \"inout\", found ", found(json(role)), ".");
+    a.role = static_cast<SourceRole>(named - std::begin(kSourceRoles));
     read_contents(in, a);
     a.absolute = a.relative = usual_tolerance(a.dtype);
     const json* tolerance = in.get("tolerance");

@@ -126,6 +126,24 @@ TEST_F(Foreign, ATextReadsNoFileOfTheHosts) {
   }
 }
 
+TEST_F(Foreign, WhatAConfigDefinesIsAHeader) {
+  EXPECT_EQ(*foreign_definitions(scale()), "#define FACTOR 3\n");
+  EXPECT_EQ(foreign_definitions(Program{}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(Foreign, ALibraryOfTheHostsThatIsNotListedIsRefused) {
+  const Result<Artifact> artifact = compile_foreign(
+      scale("#include <stdlib.h>\nvoid scale(const float* in, float* out, int n) { if (n < 0) abort(); }"),
+      "llvm -mcpu=x86-64", 1);
+  ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+  EXPECT_TRUE(check_needed_libraries(artifact->binary).is_ok());
+  std::string other = artifact->binary;
+  const size_t at = other.find("libc.so.6");
+  ASSERT_NE(at, std::string::npos);
+  other.replace(at, 9, "libz.so.1");
+  EXPECT_THAT(check_needed_libraries(other).message(), HasSubstr("it needs libz.so.1"));
+}
+
 // --- one run, for an answer ---
 
 std::vector<std::string> bytes_of(const std::vector<float>& numbers) {
@@ -278,6 +296,10 @@ TEST_F(Foreign, CompilersComeFromTheOperatorsList) {
   EXPECT_EQ(listed_compilers(), (std::vector<std::string>{"mycc", "cc"}));
   std::ofstream(script) << "#!/bin/sh\necho 'mycc 8, which is newer'\n";
   EXPECT_EQ(find_compiler("mycc")->version, "mycc 8, which is newer");
+  // A record of before names another version than one of today.
+  EXPECT_EQ(toolchain_now("source:mycc 7"), "source:mycc 8, which is newer");
+  EXPECT_EQ(toolchain_now("source:gone 1"), "");
+  EXPECT_EQ(toolchain_now("llvm 22"), "");
   ::unsetenv("TUNER_COMPILERS");
   EXPECT_EQ(listed_compilers(), (std::vector<std::string>{"cc", "c++"}));
 }

@@ -144,7 +144,8 @@ TEST(CoverTree, FeaturesOfAUsersKernelAreItsSizes) {
   const CoverFeatures f = features_of_key(
       "v1 kernel stencil height=480 in=float32[482,642] out=out:float32[480,640] width=int64:640 source=" +
       std::string(64, 'a'));
-  EXPECT_EQ(f.numbers, (std::map<std::string, int64_t, std::less<>>{{"height", 480}}));
+  EXPECT_EQ(f.numbers.size(), 1u);
+  EXPECT_EQ(f.number("height"), 480);
   EXPECT_TRUE(f.words.empty());
 }
 

@@ -418,7 +418,7 @@ class KernelExchangeTest : public ExchangeTest {
 
 TEST_F(KernelExchangeTest, KernelsThatTasksNameTravelWithThem) {
   const std::string lines = exported(home_, Format::kJsonLines);
-  EXPECT_EQ(json::parse(lines_of(lines).front()).at("kind"), "kernel") << "before the job that names it";
+  EXPECT_EQ(json::parse(lines_of(lines).front()).at("kind"), "source") << "before the job that names it";
   EXPECT_THAT(lines, testing::Not(HasSubstr(std::string(64, 'b')))) << "no task names it";
   ImportReport report = imported(folder_.file("out"), away_);
   EXPECT_EQ(report.kernels.added, 1);
@@ -526,7 +526,7 @@ TEST_F(KernelExchangeTest, TheSchemaDescribesEveryLineThatIsWritten) {
           << kind << ": " << name << " is " << type << ", the schema says " << types;
     }
   }
-  EXPECT_EQ(kinds, (std::set<std::string>{"job", "trial", "race", "foreign", "kernel"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"job", "trial", "race", "foreign", "source"}));
 }
 
 // Lines from before there were certificates: a winner's interval of 5 % to either side is one.

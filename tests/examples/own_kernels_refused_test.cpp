@@ -77,7 +77,7 @@ TEST_F(OwnKernelsRefused, WhatAnEntrySays) {
     const char *at, *value, *message;
   } cases[] = {
       {"/language", R"("rust")", "language: expected \"c\" or \"c++\""},
-      {"/functon", R"("twice")", "functon: is not known"},
+      {"/functon", R"("twice")", "\"functon\": unknown key; did you mean function?"},
       {"/function", R"("twice; rm -rf /")", "function: expected a name for C"},
       {"/function", R"("")", "function: expected a name for C"},
       {"/source", R"("none.c")", "none.c"},
@@ -95,7 +95,7 @@ TEST_F(OwnKernelsRefused, WhatAnEntrySays) {
       {"/arguments/0/value", "3", "shape: expected either"},
       {"/arguments/0/shape", "[]", "shape: expected a list of 1 to 8 extents"},
       {"/arguments/0/shape", R"(["m"])", "unknown name"},
-      {"/arguments/0/shape", R"(["n // (n - 64)"])", "division by zero"},
+      {"/arguments/0/shape", R"x(["n // (n - 64)"])x", "division by zero"},
       {"/arguments/0/shape", R"(["n - 65"])", "shape: expected extents of at least 1"},
       {"/arguments/0/shape", R"(["2 ** 40", "2 ** 40"])", "is larger than 2^40 bytes"},
       {"/arguments/0/shape", R"(["2 ** 64"])", "64 bits"},
@@ -146,7 +146,6 @@ TEST_F(OwnKernelsRefused, WhatAnEntrySays) {
       {"/reference", R"({"files": {"z": "x.npy"}})", "found none for y"},
       {"/reference", R"({"files": {"y": "double.npy"}})", "reference.files.y: double.npy"},
       {"/reference", R"({"files": {"y": "short.npy"}})", "reference.files.y: short.npy"},
-      {"/target", R"("cuda -arch=sm_80")", "cuda"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(str(c.at, " ", c.value));
@@ -187,8 +186,6 @@ TEST_F(OwnKernelsRefused, WhatDoesNotCompile) {
   EXPECT_THAT(refused(), HasSubstr("incompatible pointer type"));
   write_job("/flags", R"(["-march=abacus"])");
   EXPECT_THAT(refused(), HasSubstr("abacus"));
-  write_job("/flags", R"(["-std=c99", "-DSTEP=1x"])");
-  EXPECT_THAT(refused(), HasSubstr("job.json: "));
   write_job("", "");
   EXPECT_THAT(with("int missing(void);\nint x(void) { return missing(); }\n"), HasSubstr("missing"));
   EXPECT_THAT(with("#include </etc/passwd>\n"), HasSubstr("/etc/passwd"));

@@ -212,6 +212,20 @@ TEST_F(OwnKernelsTest, ArraysOfFilesAreContentsAndReferences) {
   EXPECT_THAT(shell_.run("tuner verify job.json").out, HasSubstr("6 configs compared, 6 wrong"));
 }
 
+// It breaks each time: no worker waits for a better day.
+TEST_F(OwnKernelsTest, AReferenceThatBreaksEndsTheJob) {
+  write("", R"({"flags": ["-std=c99", "-O2"]})");
+  output_of("tuner verify job.json");
+  write("", R"({"reference": {"function": "broken"}})");
+  shell_.write("twice.c", shell_.read("twice.c") +
+                              "void broken(const float* x, float* y, int32_t n) { __builtin_trap(); }\n");
+  const CommandResult ran = shell_.run("timeout 60 tuner submit job.json");
+  EXPECT_EQ(ran.exit_code, 1) << ran.out << ran.err;
+  EXPECT_EQ(outcomes(), (std::map<std::string, int>{{"build_error", 6}}));
+  EXPECT_THAT(output_of("tuner show j1.1 2>&1 || true"),
+              HasSubstr("no reference answer: broken did not end well: signal"));
+}
+
 TEST_F(OwnKernelsTest, WithoutAReferenceAnswersSayWhatIsRight) {
   write("", R"({"reference": "default"})");
   EXPECT_THAT(output_of("tuner submit job.json"), HasSubstr("right as the default config is"));

@@ -129,7 +129,8 @@ std::string first_error(const std::string& said) {
   std::string first, line;
   while (std::getline(lines, line)) {
     if (first.empty()) first = line;
-    if (line.find("error") != std::string::npos || line.find("undefined") != std::string::npos)
+    // The assembler writes Error.
+    if (line.find("rror:") != std::string::npos || line.find("undefined") != std::string::npos)
       return first == line ? line : str(first, " ", line);
   }
   return first;
@@ -147,10 +148,11 @@ Status compiles_here(const Workload& workload, const std::string& target_name) {
   ASSIGN_OR_RETURN(const Program first,
                    instance->instantiate(instance->space().at(instance->space().default_index())));
   for (const auto& [what, program] : {std::pair("the default config", &first), {"the reference", &reference}})
-    if (const Status compiled = backend.compile(*program, target).status(); !compiled)
-      return compiled.code() == StatusCode::kInvalidConfig
-                 ? invalid_argument(what, ": ", first_error(compiled.message()))
-                 : compiled.with_context(str(what, ": "));
+    if (const Status compiled = backend.compile(*program, target).status(); !compiled) {
+      if (compiled.code() == StatusCode::kNotFound) return invalid_argument("compiler: ", compiled.message());
+      if (compiled.code() != StatusCode::kInvalidConfig) return compiled.with_context(str(what, ": "));
+      return invalid_argument(what, ": ", first_error(compiled.message()));
+    }
   return Status::ok();
 }
 

@@ -157,13 +157,12 @@ ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& outp
 }
 
 Status check_pack_size(const CliTask& task) {
-  double bytes = 0;
   const Program program = task.workload.compute();
   if (program.foreign != nullptr)
-    return invalid_argument(
-        task.key,
-        ": found a source of your own, expected an operator of tuner's. Run measure_runner "
-        "on the device and measure_server --kind builder where the compiler is");
+    return invalid_argument(task.key,
+                            ": packs hold no kernels of users; measure it with tuner submit, on a board by "
+                            "measure_runner there and a builder elsewhere");
+  double bytes = 0;
   for (const Buffer& arg : program.args) {
     bytes += elements_of(arg) * dtype_bytes(arg->dtype);
     if (is_result(arg->role)) bytes += elements_of(arg) * sizeof(double);

@@ -153,9 +153,9 @@ void reverse_sequence(const Use& use, MathWriter& m) {
   });
 }
 
-// --- Scatter: the data with some elements replaced (or added to, ...) --- Written from the result's side:
-// each element asks all updates which of them are its own, the last one wins. The work is elements times
-// updates, so large ones are refused.
+// --- Scatter: the data with some elements replaced (or added to, ...) ---
+// Written from the result's side: each element asks all updates which of them are its own, the last one wins.
+// The work is elements times updates, so large ones are refused.
 constexpr int64_t kMostScatterWork = int64_t{1} << 28;
 
 Result<ReduceOp> combination(const Use& use) {

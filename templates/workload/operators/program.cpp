@@ -33,8 +33,9 @@ double operations(const Expr& e) {
   return n + (counts && is_float(e->dtype) ? 1 : 0);
 }
 
-// --- how far a right answer may be off --- What is known of a value: its range, and that what float32 makes
-// of it is at most `absolute` + `relative` * |value| from what exact numbers make.
+// --- how far a right answer may be off ---
+// What is known of a value: its range, and that what float32 makes of it is at most `absolute` + `relative` *
+// |value| from what exact numbers make.
 struct Known {
   double low = 0, high = 0, absolute = 0, relative = 0;
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -92,12 +93,16 @@ class OwnKernelFarm : public ::testing::Test {
     EXPECT_EQ(answer.outcomes, (std::map<Outcome, int>{{Outcome::kOk, kTrials}}));
     return answer;
   }
-  static std::vector<std::string> sources_in(const std::string& shared) {
+  static std::vector<std::string> files_in(const std::string& folder) {
     std::vector<std::string> names;
     std::error_code none;
-    for (const auto& file : std::filesystem::directory_iterator(shared + "/sources", none))
+    for (const auto& file : std::filesystem::directory_iterator(folder, none))
       names.push_back(file.path().filename().string());
+    std::ranges::sort(names);
     return names;
+  }
+  static std::vector<std::string> sources_in(const std::string& shared) {
+    return files_in(shared + "/sources");
   }
 
   RealJob job;
@@ -122,10 +127,15 @@ TEST_F(OwnKernelFarm, OverTlsAWorkerFindsWhatIsFoundWithoutADaemonAndASecondJobC
     ASSERT_EQ(let_in.wait(30s), 0) << let_in.err();
   }
   const auto works = worker("measure_server", member, "w1");
+  std::vector<std::string> compiled;  // after each job
   for (const char* time : {"first", "second"}) {
     Process tunes(submit({"--daemon", person, "--fresh"}), job.folder.file(time));
     ASSERT_EQ(tunes.wait(240s), 0) << tunes.out() << tunes.err() << works->err() << serve->err();
+    const std::vector<std::string> now = files_in(job.folder.file("w1-shared/artifacts/by_source"));
+    if (compiled.empty()) compiled = now;
+    EXPECT_EQ(now, compiled);
   }
+  EXPECT_EQ(compiled.size(), size_t{kTrials});
   const Answer farm = answer_in(job.db);
   EXPECT_EQ(farm.configs, alone.configs);
   EXPECT_EQ(farm.outcomes, (std::map<Outcome, int>{{Outcome::kOk, 2 * kTrials}}));
@@ -173,7 +183,7 @@ TEST_F(OwnKernelFarm, AFarmWithoutTheCompilerSaysSo) {
 TEST_F(OwnKernelFarm, APackIsRefusedAndNothingIsWritten) {
   Process pack(job.tuner({"pack", file_, "-o", job.folder.file("out.pack")}), job.folder.file("pack"));
   EXPECT_EQ(pack.wait(60s), 2) << pack.out() << pack.err();
-  EXPECT_THAT(pack.err(), HasSubstr("found a source of your own"));
+  EXPECT_THAT(pack.err(), HasSubstr("packs hold no kernels of users"));
   EXPECT_FALSE(std::filesystem::exists(job.folder.file("out.pack")));
 }
 

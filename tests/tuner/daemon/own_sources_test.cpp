@@ -9,6 +9,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "tests/support/own_source.h"
+#include "tests/support/wait_until.h"
 #include "tests/tuner/farm_by_hand.h"
 
 namespace tuner {
@@ -352,11 +353,10 @@ TEST_F(OwnSources, ADocumentThatNoJobOfThisLifeNamedIsFoundForARerun) {
   Status status = failed("not answered");
   std::jthread waits([&] { status = farm.coordinator->rerun(request, &record, [] { return false; }); });
   v1::SyncReply reply;
-  for (int i = 0; i < 1000 && reply.leases_size() == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(wait_until(std::chrono::seconds(60), [&] {
     reply = farm.sync(session, 1);
-  }
-  ASSERT_EQ(reply.leases_size(), 1);
+    return reply.leases_size() == 1;
+  }));
   EXPECT_EQ(read(session, trial, reply.leases(0).document()).value(), document);
   v1::SyncRequest done;
   *done.add_results() = FarmByHand::honest(reply.leases(0));

@@ -5,9 +5,8 @@
 #include <set>
 
 #include "compiler_core/artifact/artifact.h"
+#include "db/resolve/documents.h"
 #include "proto/convert.h"
-#include "templates/source_kernel/source_document.h"
-#include "templates/source_kernel/source_kernel.h"
 #include "templates/workload/key_document.h"
 
 namespace tuner {
@@ -18,10 +17,7 @@ constexpr size_t kMostRecent = 4;
 }  // namespace
 
 DocumentOffice::DocumentOffice(const Store& store, Guarded<FarmState>& farm)
-    : store_(store), farm_(farm), in_store_([&store](const std::string& digest) -> Result<std::string> {
-        ASSIGN_OR_RETURN(KernelRow row, store.kernel(digest));
-        return std::move(row.document);
-      }) {}
+    : store_(store), farm_(farm), in_store_(documents_in(store)) {}
 
 Result<std::vector<KernelRow>> DocumentOffice::take(const v1::SubmitRequest& request,
                                                     const Scope& scope) const {
@@ -36,10 +32,12 @@ Result<std::vector<KernelRow>> DocumentOffice::take(const v1::SubmitRequest& req
   std::vector<KernelRow> brought;
   for (int i = 0; i < request.documents_size(); ++i) {
     const std::string where = str("submit.documents[", i, "]: ");
-    const Result<std::string> digest = know_document(request.documents(i));
-    if (!digest) return digest.status().with_context(where);
-    if (wanted.erase(*digest) == 0) return invalid_argument(where, "no task names it, or it is there twice");
-    brought.push_back({.digest = *digest, .tenant = scope.value_or(""), .document = request.documents(i)});
+    const Result<DocumentFacts> facts = read_document(request.documents(i));
+    if (!facts) return facts.status().with_context(where);
+    if (wanted.erase(facts->digest) == 0)
+      return invalid_argument(where, "no task names it, or it is there twice");
+    brought.push_back(
+        {.digest = facts->digest, .tenant = scope.value_or(""), .document = request.documents(i)});
   }
   for (const std::string& digest : wanted) {
     // The same words whether or not others have it.
@@ -47,11 +45,11 @@ Result<std::vector<KernelRow>> DocumentOffice::take(const v1::SubmitRequest& req
     if (his) continue;
     if (his.code() != StatusCode::kNotFound) return his;
     // Where there are no tenants: a job file that this very process has read.
-    const auto known = find_kernel(digest);
+    const Result<std::string> known = find_document(digest);
     if (scope || !known)
       return invalid_argument("the source of kernel ", digest,
                               " is not here; submit the job file from where the source is");
-    brought.push_back({.digest = digest, .document = source_document(**known)});
+    brought.push_back({.digest = digest, .document = *known});
   }
   return brought;
 }
@@ -63,10 +61,9 @@ Status DocumentOffice::know(const std::vector<JobRow::Task>& tasks, const std::s
     Result<KernelRow> row = store_.kernel(*digest, tenant);
     if (row.status().code() == StatusCode::kNotFound) row = store_.kernel(*digest);
     RETURN_IF_ERROR(row.status());
-    RETURN_IF_ERROR(know_document(row->document, *digest).status());
-    ASSIGN_OR_RETURN(const auto kernel, find_kernel(*digest));
+    ASSIGN_OR_RETURN(const DocumentFacts facts, read_document(row->document, *digest));
     const BlobName blob{sha256_hex(row->document), std::ssize(row->document)};
-    Locked(farm_)->documents.add({*digest, row->tenant, blob, kernel->compiler});
+    Locked(farm_)->documents.add({*digest, row->tenant, blob, facts.compiler});
   }
   return Status::ok();
 }

@@ -20,7 +20,6 @@
 
 #include "compiler_core/base/status.h"
 #include "db/store.h"
-#include "templates/source_kernel/known_kernels.h"
 #include "tuner/daemon/rooms/farm_state.h"
 #include "tuner/daemon/rooms/locked.h"
 #include "tuner/daemon/tables/work.h"
@@ -30,7 +29,7 @@ namespace tuner {
 
 class DocumentOffice {
  public:
-  // Both outlive it. find_kernel() looks in the store while it lives.
+  // Both outlive it. While it lives, keys of tasks are read with the store's documents.
   DocumentOffice(const Store& store, Guarded<FarmState>& farm);
 
   // The documents that the job will need. Its keys can be read afterwards. InvalidArgument: what one of them
@@ -48,7 +47,7 @@ class DocumentOffice {
 
   const Store& store_;
   Guarded<FarmState>& farm_;
-  const KernelSource in_store_;
+  const std::shared_ptr<void> in_store_;
   std::mutex mutex_;
   std::list<std::pair<BlobName, Bytes>> recent_;  // read last, first: a worker asks for them part by part
 };
