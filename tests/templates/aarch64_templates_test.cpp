@@ -8,6 +8,7 @@
 
 #include "tests/templates/aarch64_run.h"
 #include "tests/templates/random_epilogue.h"
+#include "tests/templates/schedule_templates.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {
@@ -234,7 +235,7 @@ TEST_P(Aarch64Templates, RandomConfigsEqualTheOracleUnderQemu) {
 
 std::vector<const AnyTemplate*> templates_of_cpus() {
   std::vector<const AnyTemplate*> found;
-  for (const AnyTemplate* t : all_templates())
+  for (const AnyTemplate* t : testing::schedule_templates())
     if (t->name().ends_with("_cpu")) found.push_back(t);
   return found;
 }

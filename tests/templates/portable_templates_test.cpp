@@ -12,6 +12,7 @@
 #include "compiler_core/runtime/thread_pool.h"
 #include "tests/random_seed.h"
 #include "tests/templates/aarch64_run.h"
+#include "tests/templates/schedule_templates.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {
@@ -251,10 +252,8 @@ TEST_P(CompilesFor, EveryTemplateThatServesIt) {
     }
   }
   // A template that no workload above reaches is not tested: add one that it serves.
-  for (const AnyTemplate* t : all_templates()) {
+  for (const AnyTemplate* t : testing::schedule_templates()) {
     if (!t->name().ends_with("_cpu")) continue;
-    if (t->name() == "source_kernel_cpu")
-      continue;  // the user's compiler makes it (kernel_workload_test.cpp)
     if (t->name().ends_with("_tile_cpu") && !target.has_tiles(DType::kInt8)) continue;
     EXPECT_TRUE(served.contains(t->name())) << t->name();
   }

@@ -9,6 +9,7 @@
 #include "compiler_core/schedule/schedule.h"
 #include "templates/schedule_template.h"
 #include "tests/random_seed.h"
+#include "tests/templates/schedule_templates.h"
 
 namespace tuner {
 namespace {
@@ -117,7 +118,7 @@ TEST(ScheduleText, ReplaysToTheSameProgramForEveryTemplate) {
         }
       }
   }
-  for (const AnyTemplate* t : all_templates())
+  for (const AnyTemplate* t : testing::schedule_templates())
     EXPECT_TRUE(shown.contains(std::string(t->name())))
         << t->name() << " serves none of these workloads; add one";
 }
