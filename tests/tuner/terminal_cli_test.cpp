@@ -191,8 +191,9 @@ TEST_F(TerminalCli, HelpFitsEightyColumnsAndLosesNoWord) {
   EXPECT_THAT(text, HasSubstr("Printthekernelunderthescheduleofthisfile(-isstandardinput)"));
   EXPECT_THAT(
       text,
-      HasSubstr("--asTEXT:{schedule,loops,space,llvm,asm,roofline,kernels,cuda,resources,sass,graph,plan,"
-                "layers,memory}=loopsWhattoprint."));
+      HasSubstr(
+          "--asTEXT:{schedule,loops,space,llvm,asm,defines,roofline,kernels,cuda,resources,sass,graph,plan,"
+          "layers,memory}=loopsWhattoprint."));
 }
 
 TEST_F(TerminalCli, StudiesKeepTheirOldSpelling) {
