@@ -84,9 +84,9 @@ Result<std::string> foreign_assembly(const Program& program) {
   return build.file("kernel.s");
 }
 
-Result<std::string> foreign_definitions(const Program& program) {
+std::string foreign_definitions(const Program& program) {
   if (program.foreign == nullptr)
-    return invalid_argument("its template is ours: no macros of a user's decide what it is");
+    return str("// ", program.name, ": its template is ours, and no macros of a user's decide what it is\n");
   std::string text;
   for (const std::string& word : program.foreign->words) {
     const size_t equals = word.find('=');

@@ -34,9 +34,8 @@ Result<ForeignProgram> compile_foreign_program(const Program& program, const std
 // The assembly of it, for people.
 Result<std::string> foreign_assembly(const Program& program);
 
-// "#define TILE 8": a line for each macro that the config defines. InvalidArgument: it is no code of a
-// user's.
-Result<std::string> foreign_definitions(const Program& program);
+// "#define TILE 8": a line for each macro that the config defines; a comment where it is no code of a user's.
+std::string foreign_definitions(const Program& program);
 
 // OK if the shared library needs nothing but the libraries of C, C++ and OpenMP; else InvalidConfig names
 // another.

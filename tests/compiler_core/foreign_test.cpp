@@ -127,8 +127,9 @@ TEST_F(Foreign, ATextReadsNoFileOfTheHosts) {
 }
 
 TEST_F(Foreign, WhatAConfigDefinesIsAHeader) {
-  EXPECT_EQ(*foreign_definitions(scale()), "#define FACTOR 3\n");
-  EXPECT_EQ(foreign_definitions(Program{}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(foreign_definitions(scale()), "#define FACTOR 3\n");
+  EXPECT_EQ(foreign_definitions(Program{.name = "ours"}),
+            "// ours: its template is ours, and no macros of a user's decide what it is\n");
 }
 
 TEST_F(Foreign, ALibraryOfTheHostsThatIsNotListedIsRefused) {
