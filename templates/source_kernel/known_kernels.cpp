@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <ranges>
 #include <shared_mutex>
 #include <utility>
 
@@ -84,8 +83,9 @@ Result<std::string> know_document(std::string_view document, std::string_view di
 Result<std::shared_ptr<const SourceKernel>> find_kernel(std::string_view digest) {
   if (KernelPointer kernel = known_now(digest)) return kernel;
   const std::shared_lock asking(known().asking);
-  for (const auto& [id, look] : known().sources | std::views::reverse) {
-    const Result<std::string> document = look(std::string(digest));
+  const auto& sources = known().sources;
+  for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
+    const Result<std::string> document = source->second(std::string(digest));
     if (!document && document.status().code() == StatusCode::kNotFound) continue;
     if (!document) return document.status();
     ASSIGN_OR_RETURN(auto found, read_found(*document, digest));

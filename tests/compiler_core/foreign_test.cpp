@@ -115,11 +115,11 @@ TEST_F(Foreign, ATextReadsNoFileOfTheHosts) {
   const std::string path = folder.file("secret.h"),
                     body = "\nvoid scale(const float* in, float* out, int n) {}\n";
   for (const std::string& text :
-       {"#include \"" + path + "\"" + body, "#define WHERE \"" + path + "\"\n#include WHERE" + body,
-        "#include <../../.." + path + ">" + body, "__asm__(\".incbin \\\"" + path + "\\\"\");" + body,
-        "__asm__(\".include \\\"" + path + "\\\"\");" + body, std::string("#include \"/etc/passwd\"") + body,
-        std::string("__asm__(\".incbin \\\"/etc/passwd\\\"\");") + body,
-        std::string("#include \"/proc/self/environ\"") + body}) {
+       {str("#include \"", path, "\"", body), str("#define WHERE \"", path, "\"\n#include WHERE", body),
+        str("#include <../../..", path, ">", body), str("__asm__(\".incbin \\\"", path, "\\\"\");", body),
+        str("__asm__(\".include \\\"", path, "\\\"\");", body), str("#include \"/etc/passwd\"", body),
+        str("__asm__(\".incbin \\\"/etc/passwd\\\"\");", body),
+        str("#include \"/proc/self/environ\"", body)}) {
     const std::string message = refusal(scale(text));
     EXPECT_EQ(message.find("12345"), std::string::npos) << text;
     EXPECT_EQ(message.find("root:"), std::string::npos) << text;

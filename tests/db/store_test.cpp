@@ -711,8 +711,8 @@ TEST_F(StoreTest, AKernelIsStoredWithItsJobOnceForEachTenantAndIsHisAlone) {
 
 TEST_F(StoreTest, AKernelThatIsNoneIsRefusedWithItsJob) {
   const auto store = must_open(path_);
-  for (KernelRow wrong : {kernel_row('A', "", "x"), kernel_row('a', "", ""),
-                          kernel_row('a', "", std::string(kMostKernelBytes + 1, 'x'))})
+  for (const KernelRow& wrong : {kernel_row('A', "", "x"), kernel_row('a', "", ""),
+                                 kernel_row('a', "", std::string(kMostKernelBytes + 1, 'x'))})
     EXPECT_EQ(store->add_job(job_row("j1"), {kernel_row('b', "", "good"), wrong}).code(),
               StatusCode::kInvalidArgument);
   EXPECT_TRUE(store->jobs()->empty());

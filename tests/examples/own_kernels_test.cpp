@@ -15,7 +15,6 @@ using nlohmann::json;
 using testing::CommandResult;
 using ::testing::HasSubstr;
 using ::testing::Not;
-namespace fs = std::filesystem;
 
 // y[i] = 2 * x[i] + 1 for 64 elements; what a test is about goes in by WHAT.
 constexpr char kSource[] = R"(#include <stdint.h>

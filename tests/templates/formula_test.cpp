@@ -128,7 +128,7 @@ TEST(Formula, WhatIsWrongIsSaidInOneLineWithItsPlace) {
 // Each of them doubles, nests or repeats something without end.
 TEST(Formula, LargeTextsAreRefusedAtOnce) {
   std::string chains = "1";
-  for (int i = 0; i < 40; ++i) chains = "(0<" + chains + "<2)";
+  for (int i = 0; i < 40; ++i) chains.insert(0, "(0<").append("<2)");
   std::string parentheses(70, '('), signs(70, '-'), powers, nots, sums = "1";
   for (int i = 0; i < 70; ++i) powers += "1**", nots += "not ";
   for (int i = 0; i < 513; ++i) sums += "+1";

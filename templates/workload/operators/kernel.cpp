@@ -14,9 +14,9 @@ constexpr std::string_view kSource = " source=";
 
 std::string argument_text(const SourceArgument& a) {
   if (a.scalar) {
-    // A scalar of floats stands in the digest; here a person reads what tells tasks apart.
+    // A scalar of floats stands whole in the digest; here a person reads what tells tasks apart.
     return str(a.name, "=", dtype_name(a.dtype), ":",
-               is_float(a.dtype) ? shortest_text(a.number) : std::to_string(a.integer));
+               is_float(a.dtype) ? shortest_text(static_cast<float>(a.number)) : std::to_string(a.integer));
   }
   static constexpr std::string_view kRoles[] = {"", "out:", "inout:"};
   std::string shape;
