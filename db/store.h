@@ -106,7 +106,7 @@ class Store {
   // or an empty one.
   static Result<std::unique_ptr<Store>> open(const std::string& path, Mode mode);
   virtual ~Store() = default;
-  // Lives as long as this, and is asked for nothing (set_beside_stores).
+  // Goes before anything of this does, and is asked for nothing (set_beside_stores).
   void keep_beside(std::shared_ptr<void> what) { beside_ = std::move(what); }
   virtual const std::string& where() const = 0;  // the path or URL, for messages
 
@@ -283,6 +283,10 @@ class Store {
   // there is none.
   Result<TunedConfig> measured_config(const JobRow::Task& task, std::string_view template_name,
                                       int template_version, std::string_view config) const;
+
+ protected:
+  // For destructors of stores: what lies beside may look into the store until it is gone.
+  void drop_beside() { beside_.reset(); }
 
  private:
   std::shared_ptr<void> beside_;

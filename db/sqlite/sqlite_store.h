@@ -38,6 +38,7 @@ class SqliteStore final : public Store, public ExchangeStore {
  public:
   static Result<std::unique_ptr<Store>> open_for_writing(const std::string& path);
   static Result<std::unique_ptr<Store>> open_for_reading(const std::string& path);
+  ~SqliteStore() override { drop_beside(); }
 
   const std::string& where() const override { return path_; }
 

@@ -1,4 +1,6 @@
 // What a formula is worth: as a number, and as an expression over the knobs of a space.
+#include <algorithm>
+
 #include "compiler_core/base/int_math.h"
 #include "templates/space/formula.h"
 #include "templates/space/formula_node.h"

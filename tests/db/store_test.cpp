@@ -755,5 +755,19 @@ TEST_F(StoreTest, TheNewestLearnedDocumentOfAKindOperatorAndTargetCounts) {
   EXPECT_EQ(store->learned("cover", "conv2d", "cpu one").status().code(), StatusCode::kNotFound);
 }
 
+// Another thread may be looking for a source when a store is closed.
+TEST_F(StoreTest, WhatLiesBesideAStoreMayUseItToItsEnd) {
+  std::string seen;
+  set_beside_stores([&](const Store& store) {
+    return std::shared_ptr<void>(nullptr, [&](void*) {
+      seen = store.where();
+      EXPECT_TRUE(store.jobs().is_ok());
+    });
+  });
+  must_open(path_).reset();
+  set_beside_stores({});
+  EXPECT_EQ(seen, path_);
+}
+
 }  // namespace
 }  // namespace tuner
