@@ -238,7 +238,7 @@ TEST(Structure, OutcomesAndRolesAreEnumeratorsNotText) {
 // them; all others see a workload whose key names a document.
 TEST(Structure, OnlyJobsAndTemplatesAskForKernelsOfUsers) {
   const std::regex asks(
-      R"(\bop(_name\(\))? [=!]= "kernel"|\bSourceKernel\b|\bKernelWorkload\b|\bread_source_kernel\(|\bkernel_workload\()");
+      R"([=!]= "kernel"|\bSourceKernel\b|\bKernelWorkload\b|\bread_source_kernel\(|\bkernel_workload\()");
   std::vector<std::string> places;
   for (const SourceFile& file : sources()) {
     if (file.path.starts_with("templates/") || file.path.starts_with("tuner/jobs/")) continue;
