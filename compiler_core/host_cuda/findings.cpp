@@ -33,7 +33,8 @@ std::string line_at(const HostCudaProgram& program, const std::string& address) 
                          : 0;
   if (pc == 0 || !std::filesystem::exists(tool)) return unknown;
   char call[32];
-  snprintf(call, sizeof call, "%llx", static_cast<unsigned long long>(pc - 1));  // a return address lies behind
+  snprintf(call, sizeof call, "%llx",
+           static_cast<unsigned long long>(pc - 1));  // a return address lies behind
   const Result<ConfinedEnd> said = run_confined({.path = tool,
                                                  .words = {tool, "-s", "-e", program.path, call},
                                                  .folder = program.folder->path(),

@@ -57,17 +57,26 @@ Result<HostCudaProgram> build_host_cuda(const HostCudaKernel& kernel) {
   RETURN_IF_ERROR(write_files(*folder, kernel));
   // A program at a fixed address below 4 GiB: findings name addresses of code. Merging stores would hide
   // whose bytes a thread writes, and -O1 does not.
-  std::vector<std::string> words{"-std=c++20", "-O1", "-g1", "-w", "-fno-pie", "-fno-strict-aliasing",
-                                 "-fno-exceptions", "-fsanitize=thread", "-Ituner_headers", "-x", "c++"};
+  std::vector<std::string> words{"-std=c++20",
+                                 "-O1",
+                                 "-g1",
+                                 "-w",
+                                 "-fno-pie",
+                                 "-fno-strict-aliasing",
+                                 "-fno-exceptions",
+                                 "-fsanitize=thread",
+                                 "-Ituner_headers",
+                                 "-x",
+                                 "c++"};
   words.insert(words.end(), kernel.words.begin(), kernel.words.end());
   for (const char* word : {"-S", "tuner_main.cpp", "-o", "tuner_main.s"}) words.emplace_back(word);
   RETURN_IF_ERROR(compile(compiler, *folder, std::move(words)));
   ASSIGN_OR_RETURN(const std::string assembly, read_whole(folder->file("tuner_main.s"), kMostAssembly));
   RETURN_IF_ERROR(replace_file(folder->file("tuner_main.s"), with_shared_table(assembly)));
-  RETURN_IF_ERROR(compile(compiler, *folder,
-                          {"-std=c++20", "-O2", "-w", "-fno-pie", "-no-pie", "tuner_main.s",
-                           "tuner_host_cuda/runtime.cpp", "tuner_host_cuda/watch.cpp", "-o", "tuner_program",
-                           "-lm"}));
+  RETURN_IF_ERROR(
+      compile(compiler, *folder,
+              {"-std=c++20", "-O2", "-w", "-fno-pie", "-no-pie", "tuner_main.s",
+               "tuner_host_cuda/runtime.cpp", "tuner_host_cuda/watch.cpp", "-o", "tuner_program", "-lm"}));
   std::string path = folder->file("tuner_program");
   return HostCudaProgram{std::move(folder), std::move(path)};
 }

@@ -25,21 +25,21 @@ std::string host_program_text(const HostCudaKernel& kernel) {
       continue;
     }
     call += str("(", a.type, ")tuner_args[", i, "]");
-    before += str("  tuner_args[", i, "] = host_cuda::buffer(\"", a.name, "\", ", a.bytes(), ", ",
-                  a.element_bytes, ", ",
-                  is_given(a.role) ? str("\"", operand_file_name(i), "\"") : std::string("nullptr"), ");\n");
+    before +=
+        str("  tuner_args[", i, "] = host_cuda::buffer(\"", a.name, "\", ", a.bytes(), ", ", a.element_bytes,
+            ", ", is_given(a.role) ? str("\"", operand_file_name(i), "\"") : std::string("nullptr"), ");\n");
     if (is_result(a.role))
       after += str("  host_cuda::keep(tuner_args[", i, "], \"", operand_file_name(i), "\");\n");
   }
   const auto triple = [](const std::array<int64_t, 3>& a) {
     return str("{", a[0], ", ", a[1], ", ", a[2], "}");
   };
-  return str("#include \"tuner_host_cuda/device.h\"\n#include \"", kernel.source, "\"\nstatic void* tuner_args[",
-             kernel.arguments.size() + 1, "];\nstatic void tuner_body() { ", kernel.function, "(", call,
-             "); }\nint main() {\n", before, "  const unsigned tuner_grid[3] = ", triple(kernel.grid),
-             ", tuner_block[3] = ", triple(kernel.block),
-             ";\n  host_cuda::launch(tuner_grid, tuner_block, ", kernel.shared_bytes, ", tuner_body);\n", after,
-             "  host_cuda::finish();\n}\n");
+  return str("#include \"tuner_host_cuda/device.h\"\n#include \"", kernel.source,
+             "\"\nstatic void* tuner_args[", kernel.arguments.size() + 1, "];\nstatic void tuner_body() { ",
+             kernel.function, "(", call, "); }\nint main() {\n", before,
+             "  const unsigned tuner_grid[3] = ", triple(kernel.grid),
+             ", tuner_block[3] = ", triple(kernel.block), ";\n  host_cuda::launch(tuner_grid, tuner_block, ",
+             kernel.shared_bytes, ", tuner_body);\n", after, "  host_cuda::finish();\n}\n");
 }
 
 }  // namespace tuner

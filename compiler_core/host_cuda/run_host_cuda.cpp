@@ -68,7 +68,8 @@ Result<HostCudaRun> run_host_cuda(const HostCudaKernel& kernel, const std::vecto
     return invalid_config(kernel.function, " did not end within ", deadline.count() / 1000, " s on the host",
                           printed);
   if (end.status != 0)
-    return invalid_config(kernel.function, " did not end well on the host: ", ending_text(end.status), printed);
+    return invalid_config(kernel.function, " did not end well on the host: ", ending_text(end.status),
+                          printed);
   for (size_t i = 0; i < kernel.arguments.size(); ++i) {
     const HostCudaArgument& a = kernel.arguments[i];
     if (!a.is_buffer() || !is_result(a.role)) continue;

@@ -26,8 +26,8 @@ std::string rim() { return str("\t.zero\t", kSharedRimBytes, "\n"); }
 
 // A variable of .comm, laid out by hand, as .comm leaves no room for a rim.
 std::string laid_out(const Variable& v, std::string_view alignment) {
-  return str("\t.pushsection\t.bss\n\t.balign\t", alignment, "\n\t.type\t", v.name, ", @object\n\t.size\t", v.name,
-             ", ", v.bytes, "\n", v.name, ":\n\t.zero\t", v.bytes, "\n", rim(), "\t.popsection\n");
+  return str("\t.pushsection\t.bss\n\t.balign\t", alignment, "\n\t.type\t", v.name, ", @object\n\t.size\t",
+             v.name, ", ", v.bytes, "\n", v.name, ":\n\t.zero\t", v.bytes, "\n", rim(), "\t.popsection\n");
 }
 
 std::string table_of(const std::vector<Variable>& variables) {

@@ -134,9 +134,8 @@ inline CudaExample transpose_example() {
                         {"out", "float*", kHeight * kWidth, 4, BufferRole::kOutput, ""},
                         {"height", "int", 0, 0, BufferRole::kInput, str(kHeight)},
                         {"width", "int", 0, 0, BufferRole::kInput, str(kWidth)}};
-  for (const CudaConfig& c : combinations({{"TILE", {4, 8, 12, 16, 24, 32, 40, 48}},
-                                           {"ROWS", {1, 2, 4, 8, 16}},
-                                           {"PAD", {0, 1, 2, 3, 4}}}))
+  for (const CudaConfig& c : combinations(
+           {{"TILE", {4, 8, 12, 16, 24, 32, 40, 48}}, {"ROWS", {1, 2, 4, 8, 16}}, {"PAD", {0, 1, 2, 3, 4}}}))
     if (c["TILE"] * c["ROWS"] <= 1024 && c["ROWS"] <= c["TILE"]) e.configs.push_back(c);
   e.launch = [](HostCudaKernel& k, const CudaConfig& c) {
     const int64_t tile = c["TILE"];
@@ -169,8 +168,10 @@ inline CudaExample conv2d_example() {
                         {"out", "float*", kHeight * kWidth, 4, BufferRole::kOutput, ""},
                         {"height", "int", 0, 0, BufferRole::kInput, str(kHeight)},
                         {"width", "int", 0, 0, BufferRole::kInput, str(kWidth)}};
-  e.configs = combinations(
-      {{"BLOCK_X", {16, 32, 48, 64}}, {"BLOCK_Y", {1, 2, 4, 8}}, {"TILE_Y", {1, 2, 3, 4}}, {"UNROLL", {1, 5}}});
+  e.configs = combinations({{"BLOCK_X", {16, 32, 48, 64}},
+                            {"BLOCK_Y", {1, 2, 4, 8}},
+                            {"TILE_Y", {1, 2, 3, 4}},
+                            {"UNROLL", {1, 5}}});
   e.launch = [](HostCudaKernel& k, const CudaConfig& c) {
     const int64_t rows = int64_t{c["BLOCK_Y"]} * c["TILE_Y"], columns = c["BLOCK_X"];
     k.grid = {(kWidth + columns - 1) / columns, (kHeight + rows - 1) / rows, 1};

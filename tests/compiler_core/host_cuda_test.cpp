@@ -54,7 +54,9 @@ HostCudaRun run(const HostCudaKernel& kernel) {
 std::vector<float> right(const HostCudaKernel& kernel) {
   const HostCudaRun made = run(kernel);
   for (const HostCudaFinding& f : made.findings) ADD_FAILURE() << f.text;
-  return made.outputs.empty() ? std::vector<float>(64) : floats_of(made.outputs[0]);
+  if (!made.outputs.empty()) return floats_of(made.outputs[0]);
+  ADD_FAILURE() << "nothing was written";
+  return std::vector<float>(64);
 }
 // What is found of one kind, and that nothing else is.
 std::string only(Kind kind, const HostCudaKernel& kernel) {
@@ -97,24 +99,26 @@ TEST_F(HostCudaRuns, ShufflesVotesAndCounts) {
   __syncwarp();
   out[i] = i == 0 ? sum : i == 1 ? before : i == 2 ? part : i == 12 ? part : i == 3 ? even % 1000 : i == 4 ? many :
            i == 5 ? half : i == 15 ? half : i == 32 ? sum : i == 33 ? __popc(__activemask() & 3) : 0;)")));
-  EXPECT_EQ(out[0], 528);       // 1 + ... + 32
-  EXPECT_EQ(out[32], 1552);     // 33 + ... + 64
+  EXPECT_EQ(out[0], 528);    // 1 + ... + 32
+  EXPECT_EQ(out[32], 1552);  // 33 + ... + 64
   EXPECT_EQ(out[1], 1);
   EXPECT_EQ(out[2], 4);
-  EXPECT_EQ(out[12], 12);       // lane 3 of the second eight
+  EXPECT_EQ(out[12], 12);  // lane 3 of the second eight
   EXPECT_EQ(out[3], 0x55555555u % 1000);
   EXPECT_EQ(out[4], 5);
   EXPECT_EQ(out[5], 8);
-  EXPECT_EQ(out[15], 16);       // beyond its sixteen: its own
+  EXPECT_EQ(out[15], 16);  // beyond its sixteen: its own
 }
 
 TEST_F(HostCudaRuns, AtomicsOfBlocks) {
   HostCudaKernel kernel = small(
-      kernel_of("  __shared__ int n;\n  if (i == 0) n = 0;\n  __syncthreads();\n  atomicAdd(&n, 1);\n"
-                "  __syncthreads();\n  atomicAdd(out + i, in[i] * n);\n  if (i == 1) atomicMax(out, 1000.0f);"),
+      kernel_of(
+          "  __shared__ int n;\n  if (i == 0) n = 0;\n  __syncthreads();\n  atomicAdd(&n, 1);\n"
+          "  __syncthreads();\n  atomicAdd(out + i, in[i] * n);\n  if (i == 1) atomicMax(out, 1000.0f);"),
       2);
   kernel.arguments[1].role = BufferRole::kInOut;
-  const Result<HostCudaRun> made = run_host_cuda(kernel, {bytes_of(ramp()), bytes_of(std::vector<float>(64))});
+  const Result<HostCudaRun> made =
+      run_host_cuda(kernel, {bytes_of(ramp()), bytes_of(std::vector<float>(64))});
   ASSERT_TRUE(made.is_ok()) << made.message();
   EXPECT_EQ(made->fault(), "");
   const std::vector<float> out = floats_of(made->outputs.at(0));
@@ -132,18 +136,19 @@ TEST_F(HostCudaRuns, AMissingBarrierIsARaceWithBothLines) {
 }
 
 TEST_F(HostCudaRuns, WritesAfterReadsRaceToo) {
-  EXPECT_THAT(only(Kind::kRace, small(kernel_of("  __shared__ float s[64];\n  s[i] = in[i];\n  __syncthreads();\n"
-                                                "  const float x = s[63 - i];\n  s[i] = x;\n  out[i] = x;"))),
-              HasSubstr("a race on s"));
+  EXPECT_THAT(
+      only(Kind::kRace, small(kernel_of("  __shared__ float s[64];\n  s[i] = in[i];\n  __syncthreads();\n"
+                                        "  const float x = s[63 - i];\n  s[i] = x;\n  out[i] = x;"))),
+      HasSubstr("a race on s"));
   // Warps that read after each other hide none of each other's reads.
-  EXPECT_THAT(only(Kind::kRace, small(kernel_of("  __shared__ float s;\n  if (i == 0) s = in[0];\n  __syncthreads();\n"
-                                                "  out[i] = s;\n  if (i == 0) s = 2;"))),
+  EXPECT_THAT(only(Kind::kRace,
+                   small(kernel_of("  __shared__ float s;\n  if (i == 0) s = in[0];\n  __syncthreads();\n"
+                                   "  out[i] = s;\n  if (i == 0) s = 2;"))),
               HasSubstr("reads it"));
 }
 
 TEST_F(HostCudaRuns, AWarpIsOrderedBySyncwarpAndNotByShuffles) {
-  const std::string before = "  __shared__ float s[64];\n  s[i] = in[i];\n",
-                    after = "  out[i] = s[i ^ 1];\n";
+  const std::string before = "  __shared__ float s[64];\n  s[i] = in[i];\n", after = "  out[i] = s[i ^ 1];\n";
   right(small(kernel_of(before + "  __syncwarp();\n" + after)));
   EXPECT_THAT(only(Kind::kRace, small(kernel_of(before + "  __shfl_sync(0xffffffffu, i, 0);\n" + after))),
               HasSubstr("a race on s"));
@@ -152,9 +157,10 @@ TEST_F(HostCudaRuns, AWarpIsOrderedBySyncwarpAndNotByShuffles) {
 }
 
 TEST_F(HostCudaRuns, EqualWritesAreNoRace) {
-  const std::vector<float> out = right(small(kernel_of(
-      "  __shared__ int any;\n  any = 0;\n  __syncthreads();\n  if (in[i] > 60) any = 1;\n  __syncthreads();\n"
-      "  out[i] = any;")));
+  const std::vector<float> out =
+      right(small(kernel_of("  __shared__ int any;\n  any = 0;\n  __syncthreads();\n  if (in[i] > 60) any = "
+                            "1;\n  __syncthreads();\n"
+                            "  out[i] = any;")));
   EXPECT_EQ(out[0], 1);
   EXPECT_THAT(only(Kind::kRace, small(kernel_of("  __shared__ int last;\n  last = i;\n  __syncthreads();\n"
                                                 "  out[i] = last;"))),
@@ -167,8 +173,9 @@ TEST_F(HostCudaRuns, BlocksAreNotOrdered) {
 }
 
 TEST_F(HostCudaRuns, WhatLiesOutsideIsFound) {
-  const std::string shared = only(Kind::kBounds, small(kernel_of("  __shared__ float s[64];\n  s[i + 1] = in[i];\n"
-                                                                 "  __syncthreads();\n  out[i] = in[i];")));
+  const std::string shared =
+      only(Kind::kBounds, small(kernel_of("  __shared__ float s[64];\n  s[i + 1] = in[i];\n"
+                                          "  __syncthreads();\n  out[i] = in[i];")));
   EXPECT_THAT(shared, HasSubstr("outside of s (shared memory), which has 256: 256 bytes behind its begin"));
   EXPECT_THAT(shared, HasSubstr("k.cu:4"));
   EXPECT_THAT(shared, HasSubstr("thread (63, 0, 0) of block (0, 0, 0) writes 4 bytes"));
@@ -176,7 +183,7 @@ TEST_F(HostCudaRuns, WhatLiesOutsideIsFound) {
                                         "  extern __shared__ float s[];\n  s[threadIdx.x] = 1;\n"
                                         "  out[threadIdx.x] = s[threadIdx.x];\n}\n",
                                         1, 252)),
-              HasSubstr("dynamic shared memory"));
+              HasSubstr("outside of the dynamic array (shared memory), which has 252"));
   EXPECT_THAT(only(Kind::kBounds, small(kernel_of("  out[i] = in[i - 1];"))),
               HasSubstr("outside of in, which has 256: 4 bytes before its begin"));
   EXPECT_THAT(only(Kind::kBounds, small(kernel_of("  out[i + 1] = in[i];"))), HasSubstr("outside of out"));
@@ -188,26 +195,31 @@ TEST_F(HostCudaRuns, WhatLiesOutsideIsFound) {
 }
 
 TEST_F(HostCudaRuns, BarriersInDivergentCode) {
-  const std::string two = only(Kind::kDivergent, small(kernel_of("  out[i] = in[i];\n  if (i < 32)\n    __syncthreads();\n"
-                                                                 "  else\n    __syncthreads();")));
+  const std::string two =
+      only(Kind::kDivergent, small(kernel_of("  out[i] = in[i];\n  if (i < 32)\n    __syncthreads();\n"
+                                             "  else\n    __syncthreads();")));
   EXPECT_THAT(two, HasSubstr("k.cu:5"));
   EXPECT_THAT(two, HasSubstr("k.cu:7"));
-  EXPECT_THAT(only(Kind::kStuck, small(kernel_of("  if (i < 16) __syncthreads();\n  __syncwarp();\n  out[i] = in[i];"))),
+  EXPECT_THAT(only(Kind::kStuck,
+                   small(kernel_of("  if (i < 16) __syncthreads();\n  __syncwarp();\n  out[i] = in[i];"))),
               HasSubstr("for ever"));
   // Devices of sm_70 and newer wait for those that have not ended; a note says that older ones hang.
-  EXPECT_THAT(only(Kind::kNote, small(kernel_of("  out[i] = in[i];\n  if (i < 32) return;\n  __syncthreads();"))),
-              HasSubstr("when others of their block have ended"));
+  EXPECT_THAT(
+      only(Kind::kNote, small(kernel_of("  out[i] = in[i];\n  if (i < 32) return;\n  __syncthreads();"))),
+      HasSubstr("when others of their block have ended"));
 }
 
 TEST_F(HostCudaRuns, ShufflesOfLanesThatAreNotThere) {
-  EXPECT_THAT(only(Kind::kWarp, small(kernel_of("  float x = 0;\n  if (i % 32 < 16)\n    x = __shfl_sync(0xffffu, "
-                                                "in[i], 20);\n  out[i] = x;"))),
-              HasSubstr("reads of a lane that does not take part"));
+  EXPECT_THAT(
+      only(Kind::kWarp, small(kernel_of("  float x = 0;\n  if (i % 32 < 16)\n    x = __shfl_sync(0xffffu, "
+                                        "in[i], 20);\n  out[i] = x;"))),
+      HasSubstr("reads of a lane that does not take part"));
   EXPECT_THAT(only(Kind::kWarp, small(kernel_of("  out[i] = __ballot_sync(0xfffffffeu, 1);"))),
               HasSubstr("is not in the mask of its own call at k.cu:3"));
 }
 
-std::string refusal(const HostCudaKernel& kernel, std::chrono::milliseconds deadline = std::chrono::seconds(60)) {
+std::string refusal(const HostCudaKernel& kernel,
+                    std::chrono::milliseconds deadline = std::chrono::seconds(60)) {
   const Result<HostCudaRun> made = run_host_cuda(kernel, {bytes_of(ramp())}, deadline);
   EXPECT_FALSE(made.is_ok());
   if (!made.is_ok()) {
@@ -227,7 +239,8 @@ TEST_F(HostCudaRuns, WhatCannotRunSaysWhy) {
   EXPECT_EQ(refusal(kernel), "block.x is 0, expected 1 to 1024");
   kernel = small(kernel_of("  out[i] = in[i];"), 1, 300'000);
   EXPECT_THAT(refusal(kernel), HasSubstr("300000 bytes, expected 0 to 232448"));
-  EXPECT_THAT(only(Kind::kShared, small(kernel_of("  __shared__ float s[16384];\n  s[i] = in[i];\n  out[i] = s[i];"))),
+  EXPECT_THAT(only(Kind::kShared,
+                   small(kernel_of("  __shared__ float s[16384];\n  s[i] = in[i];\n  out[i] = s[i];"))),
               HasSubstr("a block may have 49152"));
 }
 

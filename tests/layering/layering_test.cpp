@@ -60,6 +60,8 @@ const std::vector<Rule> kRules = {
     // Texts of users, by compilers of the host: no lowering, no LLVM.
     {"compiler_core/foreign",
      {"compiler_core/base", "compiler_core/backend.h", "compiler_core/ir", "compiler_core/artifact"}},
+    // The same of CUDA sources, run on the host.
+    {"compiler_core/host_cuda", {"compiler_core/base", "compiler_core/ir", "compiler_core/foreign"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.

@@ -26,22 +26,22 @@
 
 constexpr int warpSize = 32;
 
-#define HC_VECTOR(hc_type, hc_name, hc_align2, hc_align4)                                         \
-  struct __attribute__((aligned(hc_align2))) hc_name##2 {                                         \
-    hc_type x, y;                                                                                 \
-  };                                                                                              \
-  struct hc_name##3 {                                                                             \
-    hc_type x, y, z;                                                                              \
-  };                                                                                              \
-  struct __attribute__((aligned(hc_align4))) hc_name##4 {                                         \
-    hc_type x, y, z, w;                                                                           \
-  };                                                                                              \
-  static inline hc_name##2 make_##hc_name##2(hc_type hc_x, hc_type hc_y) { return {hc_x, hc_y}; } \
-  static inline hc_name##3 make_##hc_name##3(hc_type hc_x, hc_type hc_y, hc_type hc_z) {          \
-    return {hc_x, hc_y, hc_z};                                                                    \
-  }                                                                                               \
+#define HC_VECTOR(hc_type, hc_name, hc_align2, hc_align4)                                              \
+  struct __attribute__((aligned(hc_align2))) hc_name##2 {                                              \
+    hc_type x, y;                                                                                      \
+  };                                                                                                   \
+  struct hc_name##3 {                                                                                  \
+    hc_type x, y, z;                                                                                   \
+  };                                                                                                   \
+  struct __attribute__((aligned(hc_align4))) hc_name##4 {                                              \
+    hc_type x, y, z, w;                                                                                \
+  };                                                                                                   \
+  static inline hc_name##2 make_##hc_name##2(hc_type hc_x, hc_type hc_y) { return {hc_x, hc_y}; }      \
+  static inline hc_name##3 make_##hc_name##3(hc_type hc_x, hc_type hc_y, hc_type hc_z) {               \
+    return {hc_x, hc_y, hc_z};                                                                         \
+  }                                                                                                    \
   static inline hc_name##4 make_##hc_name##4(hc_type hc_x, hc_type hc_y, hc_type hc_z, hc_type hc_w) { \
-    return {hc_x, hc_y, hc_z, hc_w};                                                              \
+    return {hc_x, hc_y, hc_z, hc_w};                                                                   \
   }
 HC_VECTOR(float, float, 8, 16)
 HC_VECTOR(double, double, 16, 16)
@@ -78,11 +78,12 @@ inline HcT __ldg(const HcT* hc_from) {
 }
 static inline float rsqrtf(float hc_x) { return 1 / sqrtf(hc_x); }
 static inline float __fdividef(float hc_x, float hc_y) { return hc_x / hc_y; }
-static inline float __expf(float hc_x) { return expf(hc_x); }
-static inline float __logf(float hc_x) { return logf(hc_x); }
-static inline float __sinf(float hc_x) { return sinf(hc_x); }
-static inline float __cosf(float hc_x) { return cosf(hc_x); }
-static inline float __powf(float hc_x, float hc_y) { return powf(hc_x, hc_y); }
+// The C library keeps these names for itself, so that they cannot be functions.
+#define __expf expf
+#define __logf logf
+#define __sinf sinf
+#define __cosf cosf
+#define __powf powf
 static inline float __fmaf_rn(float hc_x, float hc_y, float hc_z) { return fmaf(hc_x, hc_y, hc_z); }
 static inline float __fadd_rn(float hc_x, float hc_y) { return hc_x + hc_y; }
 static inline float __fmul_rn(float hc_x, float hc_y) { return hc_x * hc_y; }
@@ -96,11 +97,11 @@ static inline unsigned __brev(unsigned hc_x) {
   for (int hc_i = 0; hc_i < 32; ++hc_i) hc_y |= (hc_x >> hc_i & 1) << (31 - hc_i);
   return hc_y;
 }
-#define HC_BITS(hc_name, hc_to, hc_of)                     \
-  static inline hc_to hc_name(hc_of hc_x) {                \
-    hc_to hc_y;                                            \
-    __builtin_memcpy(&hc_y, &hc_x, sizeof hc_y);           \
-    return hc_y;                                           \
+#define HC_BITS(hc_name, hc_to, hc_of)           \
+  static inline hc_to hc_name(hc_of hc_x) {      \
+    hc_to hc_y;                                  \
+    __builtin_memcpy(&hc_y, &hc_x, sizeof hc_y); \
+    return hc_y;                                 \
   }
 HC_BITS(__float_as_int, int, float)
 HC_BITS(__float_as_uint, unsigned, float)
@@ -114,7 +115,7 @@ HC_BITS(__uint_as_float, float, unsigned)
 #define __syncthreads_or(hc_value) (__syncthreads_count(hc_value) != 0)
 #define __syncthreads_and(hc_value) (__syncthreads_count(!(hc_value)) == 0)
 #define HC_FIRST(hc_first, ...) hc_first
-#define __syncwarp(...)                                                                                \
+#define __syncwarp(...)                                                                                      \
   host_cuda::sync_warp(HC_FIRST(__VA_ARGS__ __VA_OPT__(, ) 0xffffffffu), host_cuda::Op::kSyncWarp, __FILE__, \
                        __LINE__)
 static inline void __threadfence() { host_cuda::fence(); }
@@ -142,7 +143,8 @@ template <class HcT>
 HC_PLAIN HcT shuffle(unsigned hc_mask, HcT hc_value, int hc_from, const char* hc_file, int hc_line) {
   static_assert(sizeof hc_value <= 8, "a shuffle moves at most 8 bytes");
   HcT hc_other;
-  __builtin_memcpy(&hc_other, exchange(hc_mask, &hc_value, sizeof hc_value, hc_from, Op::kShuffle, hc_file, hc_line),
+  __builtin_memcpy(&hc_other,
+                   exchange(hc_mask, &hc_value, sizeof hc_value, hc_from, Op::kShuffle, hc_file, hc_line),
                    sizeof hc_other);
   return hc_other;
 }
@@ -152,8 +154,9 @@ static inline int lane_by(int hc_by, int hc_width = 32) {
   return hc_rule(hc_by, hc_width);
 }
 }  // namespace host_cuda
-#define HC_SHUFFLE(hc_rule, hc_mask, hc_value, ...) \
-  host_cuda::shuffle(hc_mask, hc_value, host_cuda::lane_by<host_cuda::hc_rule>(__VA_ARGS__), __FILE__, __LINE__)
+#define HC_SHUFFLE(hc_rule, hc_mask, hc_value, ...)                                                    \
+  host_cuda::shuffle(hc_mask, hc_value, host_cuda::lane_by<host_cuda::hc_rule>(__VA_ARGS__), __FILE__, \
+                     __LINE__)
 #define __shfl_sync(hc_mask, hc_value, ...) HC_SHUFFLE(lane_at, hc_mask, hc_value, __VA_ARGS__)
 #define __shfl_up_sync(hc_mask, hc_value, ...) HC_SHUFFLE(lane_up, hc_mask, hc_value, __VA_ARGS__)
 #define __shfl_down_sync(hc_mask, hc_value, ...) HC_SHUFFLE(lane_down, hc_mask, hc_value, __VA_ARGS__)
@@ -165,13 +168,13 @@ static inline unsigned __activemask() { return host_cuda::active(); }
 
 // --- atomics: threads of one OS thread, so that plain code is atomic ---
 
-#define HC_ATOMIC(hc_name, hc_new)                                                                  \
-  template <class HcT, class HcV>                                                                   \
-  HC_PLAIN HcT hc_name(HcT* hc_at, HcV hc_given) {                                                  \
+#define HC_ATOMIC(hc_name, hc_new)                                                                   \
+  template <class HcT, class HcV>                                                                    \
+  HC_PLAIN HcT hc_name(HcT* hc_at, HcV hc_given) {                                                   \
     host_cuda::touch(hc_at, sizeof *hc_at, host_cuda::Access::kAtomic, __builtin_return_address(0)); \
-    const HcT hc_old = *hc_at, hc_value = (HcT)hc_given;                                            \
-    *hc_at = (hc_new);                                                                              \
-    return hc_old;                                                                                  \
+    const HcT hc_old = *hc_at, hc_value = (HcT)hc_given;                                             \
+    *hc_at = (hc_new);                                                                               \
+    return hc_old;                                                                                   \
   }
 HC_ATOMIC(atomicAdd, hc_old + hc_value)
 HC_ATOMIC(atomicSub, hc_old - hc_value)

@@ -38,7 +38,8 @@ void report(const char* kind, const std::string& text, const void* first, const 
   char places[64];
   snprintf(places, sizeof places, "%zx\t%zx", (size_t)first, (size_t)second);
   // Of what is found at no address of code (barriers), the text names the lines.
-  if (known.size() >= kMostFindings || !known.insert(kind + (first == nullptr ? text : std::string(places))).second)
+  if (known.size() >= kMostFindings ||
+      !known.insert(kind + (first == nullptr ? text : std::string(places))).second)
     return;
   if (findings == nullptr) findings = fopen("host_cuda_findings", "w");
   if (findings == nullptr) _exit(91);
@@ -70,8 +71,8 @@ static void fiber_main() {
 
 static void start(Fiber& f) {
   if (f.stack == nullptr) {
-    f.stack = (char*)mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                          -1, 0);
+    f.stack = (char*)mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (f.stack == MAP_FAILED) _exit(92);
     mprotect(f.stack, 4096, PROT_NONE);  // a stack that overflows crashes, and harms no other
   }
@@ -100,7 +101,8 @@ static bool release_block() {
   }
   if (first == nullptr) return false;
   if (left != nullptr)
-    report("note", "threads wait at the barrier of " + where(*first) + " when others of their block have ended",
+    report("note",
+           "threads wait at the barrier of " + where(*first) + " when others of their block have ended",
            nullptr, nullptr);
   for (Fiber& f : fibers)
     if (f.wait == Wait::kBlock) f.wait = Wait::kNone;
@@ -179,7 +181,8 @@ void launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes
   }
   const size_t blocks = (size_t)grid[0] * grid[1] * grid[2];
   for (size_t b = 0; b < blocks; ++b) {
-    blockIdx = {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]), (unsigned)(b / grid[0] / grid[1])};
+    blockIdx = {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]),
+                (unsigned)(b / grid[0] / grid[1])};
     block_number = (unsigned)b + 1;
     ++epoch;
     clear_shared();
@@ -214,8 +217,9 @@ void sync_warp(unsigned mask, Op op, const char* file, int line) {
   running->mask = mask;
   running->op = op;
   if ((mask >> lane() & 1) == 0)
-    report("warp", thread_text(running->linear, block_number) + " is not in the mask of its own call at " +
-                       where(*running),
+    report("warp",
+           thread_text(running->linear, block_number) + " is not in the mask of its own call at " +
+               where(*running),
            nullptr, nullptr);
   wait_for(Wait::kWarp);
 }
@@ -228,8 +232,9 @@ const void* exchange(unsigned mask, const void* value, size_t bytes, int from, O
   static unsigned char taken[1024][16];
   const Fiber* const other = lane_of_warp((unsigned)from);
   if (from != lane() && (other == nullptr || other->wait == Wait::kDone || (mask >> from & 1) == 0))
-    report("warp", "a shuffle at " + where(*self) + " reads of a lane that does not take part: " +
-                       thread_text(self->linear, block_number) + " of lane " + std::to_string(from),
+    report("warp",
+           "a shuffle at " + where(*self) + " reads of a lane that does not take part: " +
+               thread_text(self->linear, block_number) + " of lane " + std::to_string(from),
            nullptr, nullptr);
   memcpy(taken[self->linear], other == nullptr ? self->brought : other->brought, 16);
   sync_warp(mask, op, file, line);

@@ -27,10 +27,10 @@ constexpr size_t kStackBytes = 256 << 10;
 constexpr size_t kMostShared = 232448, kRim = 4096;
 
 extern std::vector<Fiber> fibers;
-extern Fiber* running;           // null outside of kernels
-extern unsigned block_number;    // of this launch, from 1
-extern unsigned epoch;           // one more after each barrier of a block
-extern unsigned warp_epochs[32]; // the same, of each warp's __syncwarp
+extern Fiber* running;            // null outside of kernels
+extern unsigned block_number;     // of this launch, from 1
+extern unsigned epoch;            // one more after each barrier of a block
+extern unsigned warp_epochs[32];  // the same, of each warp's __syncwarp
 extern size_t dynamic_bytes;
 extern bool has_fenced;
 

@@ -40,8 +40,8 @@ struct Region {
   Cell* cells = nullptr;  // null: too large, races are not looked for
   bool is_shared = false;
 };
-constexpr size_t kSharedRim = 256;             // as static_shared.cpp has it
-constexpr size_t kMostCells = size_t{8} << 20; // of all buffers of global memory together
+constexpr size_t kSharedRim = 256;              // as static_shared.cpp has it
+constexpr size_t kMostCells = size_t{8} << 20;  // of all buffers of global memory together
 static std::vector<Region> regions;
 static size_t global_cells = 0;
 
@@ -67,14 +67,15 @@ static void find_shared() {
   size_t statics = 0;
   for (SharedVariable* v = __start_host_cuda_table; v != __stop_host_cuda_table; ++v) {
     if (v->at == nullptr) continue;
-    regions.push_back({variable_name(v->name), v->at, v->bytes, kSharedRim, 0, 1, make_cells(v->bytes), true});
+    regions.push_back(
+        {variable_name(v->name), v->at, v->bytes, kSharedRim, 0, 1, make_cells(v->bytes), true});
     statics += v->bytes;
   }
-  regions.push_back({"dynamic shared memory", host_cuda_dynamic, dynamic_bytes, kRim, 0, 1,
-                     make_cells(dynamic_bytes), true});
+  regions.push_back(
+      {"the dynamic array", host_cuda_dynamic, dynamic_bytes, kRim, 0, 1, make_cells(dynamic_bytes), true});
   if (statics > 49152)
-    report("shared", std::to_string(statics) + " bytes of static shared memory; a block may have 49152", nullptr,
-           nullptr);
+    report("shared", std::to_string(statics) + " bytes of static shared memory; a block may have 49152",
+           nullptr, nullptr);
 }
 
 void clear_shared() {
@@ -106,7 +107,8 @@ void* buffer(const char* name, size_t bytes, size_t element_bytes, const char* g
     r.cells = make_cells(count);
     global_cells += count;
   } else {
-    report("note", std::string("races on ") + name + " are not looked for: it is too large", nullptr, nullptr);
+    report("note", std::string("races on ") + name + " are not looked for: it is too large", nullptr,
+           nullptr);
   }
   regions.push_back(r);
   return p + kRim;
@@ -152,11 +154,16 @@ static void report_race(const Region& r, size_t offset, size_t bytes, Access how
   const std::string text =
       std::string("a race on ") + r.name + (r.is_shared ? " (shared memory)" : "") + " at byte " +
       std::to_string(offset) + ": " + thread_text(running->linear, block_number) +
-      (how == Access::kRead ? " reads it" : how == Access::kWrite ? " writes it" : " changes it atomically") +
+      (how == Access::kRead    ? " reads it"
+       : how == Access::kWrite ? " writes it"
+                               : " changes it atomically") +
       " at {1}, " + thread_text(other.thread, other.block) +
-      (other.is_atomic ? " changes it atomically" : other_writes ? " writes it" : " reads it") + " at {2}, " +
-      (other.block == block_number ? "with no barrier between" : "and nothing orders blocks");
-  if (!write_write || bytes > sizeof doubtful.before) return report("race", text, pc, (void*)(size_t)other.pc);
+      (other.is_atomic ? " changes it atomically"
+       : other_writes  ? " writes it"
+                       : " reads it") +
+      " at {2}, " + (other.block == block_number ? "with no barrier between" : "and nothing orders blocks");
+  if (!write_write || bytes > sizeof doubtful.before)
+    return report("race", text, pc, (void*)(size_t)other.pc);
   doubtful.at = r.begin + offset;
   doubtful.bytes = bytes;
   memcpy(doubtful.before, doubtful.at, bytes);
@@ -168,14 +175,16 @@ static void report_race(const Region& r, size_t offset, size_t bytes, Access how
 static void note_read(Cell& c, const Mark& now) {
   Mark* place = &c.reads[0];
   if (is_concurrent(c.reads[0]))
-    place = c.reads[0].block == now.block && c.reads[0].thread / 32 == now.thread / 32 ? &c.reads[1] : &c.reads[2];
+    place = c.reads[0].block == now.block && c.reads[0].thread / 32 == now.thread / 32 ? &c.reads[1]
+                                                                                       : &c.reads[2];
   *place = now;
 }
 
 static void look_for_race(const Region& r, size_t offset, size_t bytes, Access how, const void* pc) {
   const unsigned self = running->linear;
-  const Mark now{block_number, epoch,         warp_epochs[self / 32], (unsigned)(size_t)pc, (unsigned short)self,
-                 how == Access::kAtomic};
+  const Mark now{block_number,           epoch,
+                 warp_epochs[self / 32], (unsigned)(size_t)pc,
+                 (unsigned short)self,   how == Access::kAtomic};
   for (size_t g = offset / r.granule; g * r.granule < offset + bytes; ++g) {
     Cell& c = r.cells[g];
     const bool both_atomic = how == Access::kAtomic && c.write.is_atomic;
@@ -194,12 +203,13 @@ static void look_for_race(const Region& r, size_t offset, size_t bytes, Access h
 
 static const char* verb(Access how) { return how == Access::kRead ? " reads " : " writes "; }
 
-static void report_bounds(const Region& r, const unsigned char* at, size_t bytes, Access how, const void* pc) {
+static void report_bounds(const Region& r, const unsigned char* at, size_t bytes, Access how,
+                          const void* pc) {
   const bool before = at < r.begin;
   report("bounds",
-         thread_text(running->linear, block_number) + verb(how) + std::to_string(bytes) + " bytes outside of " +
-             r.name + (r.is_shared ? " (shared memory)" : "") + ", which has " + std::to_string(r.bytes) + ": " +
-             std::to_string(before ? r.begin - at : at - r.begin) +
+         thread_text(running->linear, block_number) + verb(how) + std::to_string(bytes) +
+             " bytes outside of " + r.name + (r.is_shared ? " (shared memory)" : "") + ", which has " +
+             std::to_string(r.bytes) + ": " + std::to_string(before ? r.begin - at : at - r.begin) +
              (before ? " bytes before its begin" : " bytes behind its begin") + ", at {1}",
          pc, nullptr);
 }
@@ -220,8 +230,8 @@ void touch(const void* address, size_t bytes, Access how, const void* pc) {
   char text[64];
   snprintf(text, sizeof text, "address 0x%zx", (size_t)address);
   report("bounds",
-         thread_text(running->linear, block_number) + verb(how) + text + ", which is in no buffer, at {1}", pc,
-         nullptr);
+         thread_text(running->linear, block_number) + verb(how) + text + ", which is in no buffer, at {1}",
+         pc, nullptr);
   fflush(nullptr);
   _exit(90);
 }
@@ -230,7 +240,8 @@ static void touch_aligned(const void* at, size_t bytes, Access how, const void* 
   if (running != nullptr && (size_t)at % bytes != 0)
     report("aligned",
            thread_text(running->linear, block_number) + verb(how) + std::to_string(bytes) +
-               " bytes at once from an address that is not a multiple of " + std::to_string(bytes) + ", at {1}",
+               " bytes at once from an address that is not a multiple of " + std::to_string(bytes) +
+               ", at {1}",
            pc, nullptr);
   touch(at, bytes, how, pc);
 }
@@ -239,12 +250,18 @@ static void touch_aligned(const void* at, size_t bytes, Access how, const void* 
 
 // NOLINTBEGIN: the names are the compiler's.
 #define HC_PC __builtin_return_address(0)
-#define HC_ACCESS(bytes)                                                                                       \
-  void __tsan_read##bytes(void* p) { host_cuda::touch_aligned(p, bytes, host_cuda::Access::kRead, HC_PC); }    \
-  void __tsan_write##bytes(void* p) { host_cuda::touch_aligned(p, bytes, host_cuda::Access::kWrite, HC_PC); }  \
-  void __tsan_unaligned_read##bytes(void* p) { host_cuda::touch(p, bytes, host_cuda::Access::kRead, HC_PC); } \
-  void __tsan_unaligned_write##bytes(void* p) { host_cuda::touch(p, bytes, host_cuda::Access::kWrite, HC_PC); } \
-  void __tsan_volatile_read##bytes(void* p) { host_cuda::touch(p, bytes, host_cuda::Access::kRead, HC_PC); }  \
+#define HC_ACCESS(bytes)                                                                                     \
+  void __tsan_read##bytes(void* p) { host_cuda::touch_aligned(p, bytes, host_cuda::Access::kRead, HC_PC); }  \
+  void __tsan_write##bytes(void* p) {                                                                        \
+    host_cuda::touch_aligned(p, bytes, host_cuda::Access::kWrite, HC_PC);                                    \
+  }                                                                                                          \
+  void __tsan_unaligned_read##bytes(void* p) {                                                               \
+    host_cuda::touch(p, bytes, host_cuda::Access::kRead, HC_PC);                                             \
+  }                                                                                                          \
+  void __tsan_unaligned_write##bytes(void* p) {                                                              \
+    host_cuda::touch(p, bytes, host_cuda::Access::kWrite, HC_PC);                                            \
+  }                                                                                                          \
+  void __tsan_volatile_read##bytes(void* p) { host_cuda::touch(p, bytes, host_cuda::Access::kRead, HC_PC); } \
   void __tsan_volatile_write##bytes(void* p) { host_cuda::touch(p, bytes, host_cuda::Access::kWrite, HC_PC); }
 extern "C" {
 HC_ACCESS(1)
