@@ -7,8 +7,8 @@
 
 namespace tuner {
 
-// The user's text with arrays of dynamic shared memory (`extern __shared__ T name[];`) placed where the runtime
-// keeps it. All lines keep their numbers.
+// The user's text with arrays of dynamic shared memory (`extern __shared__ T name[];`) placed where the
+// runtime keeps it. All lines keep their numbers.
 std::string for_host_compiler(const std::string& text);
 
 // The name of the file with the bytes of an argument, before the run or after it.

@@ -1,5 +1,5 @@
-// What a kernel on the host asks of its runtime. Both are compiled on the machine that checks the kernel: this
-// header and device.h with the user's text, runtime.cpp apart from it and from its macros.
+// What a kernel on the host asks of its runtime. Both are compiled on the machine that checks the kernel:
+// this header and device.h with the user's text, runtime.cpp apart from it and from its macros.
 #pragma once
 
 #include <stddef.h>
