@@ -7,10 +7,10 @@ namespace tuner {
 std::string for_host_compiler(const std::string& text) {
   // `static` is in the macro __shared__ already.
   static const std::regex kStatic(R"(\bstatic\s+__shared__\b)"), kAfter(R"(\b__shared__\s+static\b)"),
-      kDynamic(R"(\bextern\s+((?:volatile\s+|const\s+)*)__shared__\b([^;\[]*)\[\s*\]\s*;)");
+      kDynamic(R"(\bextern\s+((?:volatile\s+|const\s+)*)__shared__\b([^;\[]*?)(\w+)\s*\[\s*\]\s*;)");
   std::string made = std::regex_replace(text, kStatic, "__shared__");
   made = std::regex_replace(made, kAfter, "__shared__");
-  return std::regex_replace(made, kDynamic, "extern $1$2[] __asm__(\"host_cuda_dynamic\");");
+  return std::regex_replace(made, kDynamic, "$1$2(&$3)[] = host_cuda::DynamicShared();");
 }
 
 std::string operand_file_name(size_t argument) { return str("tuner_operand_", argument); }

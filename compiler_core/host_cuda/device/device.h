@@ -24,6 +24,17 @@
 #define __shared__ static __attribute__((aligned(16)))
 #define HC_PLAIN __attribute__((noinline, no_sanitize("thread")))
 
+// Becomes an array of any type: `extern __shared__ T a[];` reads `T (&a)[] = host_cuda::DynamicShared();`
+extern unsigned char host_cuda_dynamic[];
+namespace host_cuda {
+struct DynamicShared {
+  template <class HcT>
+  operator HcT&() const {
+    return reinterpret_cast<HcT&>(host_cuda_dynamic);
+  }
+};
+}  // namespace host_cuda
+
 constexpr int warpSize = 32;
 
 #define HC_VECTOR(hc_type, hc_name, hc_align2, hc_align4)                                              \

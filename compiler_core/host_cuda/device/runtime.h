@@ -25,7 +25,7 @@ enum class Op { kBarrier, kSyncWarp, kShuffle, kVote };
 // Returns when all threads of the block, or all lanes of the mask, have come here.
 void sync_block(const char* file, int line);
 void sync_warp(unsigned mask, Op op, const char* file, int line);
-// Every lane of `mask` brings a value of at most 16 bytes; returns where lane `from` of the warp left its own.
+// Every lane of `mask` brings a value of at most 16 bytes; returns where lane `from` of the warp left it.
 const void* exchange(unsigned mask, const void* value, size_t bytes, int from, Op op, const char* file,
                      int line);
 // Bit l is set if lane l of the mask brought a value other than 0.
