@@ -59,7 +59,7 @@ Result<HostCudaProgram> build_host_cuda(const HostCudaKernel& kernel) {
   // whose bytes a thread writes, and -O1 does not.
   std::vector<std::string> words{"-std=c++20",
                                  "-O1",
-                                 "-g1",
+                                 "-g1", "-gdwarf-4",
                                  "-w",
                                  "-fno-pie",
                                  "-fno-strict-aliasing",

@@ -175,7 +175,7 @@ TEST_F(HostCudaRuns, BlocksAreNotOrdered) {
 TEST_F(HostCudaRuns, WhatLiesOutsideIsFound) {
   const std::string shared =
       only(Kind::kBounds, small(kernel_of("  __shared__ float s[64];\n  s[i + 1] = in[i];\n"
-                                          "  __syncthreads();\n  out[i] = in[i];")));
+                                          "  __syncthreads();\n  out[i] = s[i];")));
   EXPECT_THAT(shared, HasSubstr("outside of s (shared memory), which has 256: 256 bytes behind its begin"));
   EXPECT_THAT(shared, HasSubstr("k.cu:4"));
   EXPECT_THAT(shared, HasSubstr("thread (63, 0, 0) of block (0, 0, 0) writes 4 bytes"));
@@ -190,7 +190,7 @@ TEST_F(HostCudaRuns, WhatLiesOutsideIsFound) {
   EXPECT_THAT(only(Kind::kBounds, small(kernel_of("  out[i] = ((const float*)nullptr)[i];"))),
               HasSubstr("which is in no buffer"));
   EXPECT_THAT(only(Kind::kAligned, small(kernel_of("  const float2 v = *(const float2*)(in + i / 2 * 2 + "
-                                                   "(i == 3 ? -1 : 0));\n  out[i] = v.x;"))),
+                                                   "(i == 3 ? -1 : 0));\n  out[i] = v.x + v.y;"))),
               HasSubstr("not a multiple of 8"));
 }
 

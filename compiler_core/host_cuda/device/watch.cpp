@@ -140,9 +140,9 @@ void settle_write() {
 }
 
 // Whether nothing orders what a mark stands for before what the running thread does now.
-static bool is_concurrent(const Mark& m) {
+static bool is_concurrent(const Mark& m, bool is_shared) {
   if (m.block == 0) return false;
-  if (m.block != block_number) return !has_fenced;
+  if (m.block != block_number) return !is_shared && !has_fenced;
   const unsigned self = running->linear;
   if (m.thread == self || m.epoch != epoch) return false;
   return m.thread / 32 != self / 32 || m.warp_epoch == warp_epochs[self / 32];
@@ -172,9 +172,9 @@ static void report_race(const Region& r, size_t offset, size_t bytes, Access how
   doubtful.second = (void*)(size_t)other.pc;
 }
 
-static void note_read(Cell& c, const Mark& now) {
+static void note_read(Cell& c, const Mark& now, bool is_shared) {
   Mark* place = &c.reads[0];
-  if (is_concurrent(c.reads[0]))
+  if (is_concurrent(c.reads[0], is_shared))
     place = c.reads[0].block == now.block && c.reads[0].thread / 32 == now.thread / 32 ? &c.reads[1]
                                                                                        : &c.reads[2];
   *place = now;
@@ -188,13 +188,13 @@ static void look_for_race(const Region& r, size_t offset, size_t bytes, Access h
   for (size_t g = offset / r.granule; g * r.granule < offset + bytes; ++g) {
     Cell& c = r.cells[g];
     const bool both_atomic = how == Access::kAtomic && c.write.is_atomic;
-    if (!both_atomic && is_concurrent(c.write)) report_race(r, offset, bytes, how, c.write, true, pc);
+    if (!both_atomic && is_concurrent(c.write, r.is_shared)) report_race(r, offset, bytes, how, c.write, true, pc);
     if (how == Access::kRead) {
-      note_read(c, now);
+      note_read(c, now, r.is_shared);
       continue;
     }
     for (const Mark& read : c.reads)
-      if (is_concurrent(read)) report_race(r, offset, bytes, how, read, false, pc);
+      if (is_concurrent(read, r.is_shared)) report_race(r, offset, bytes, how, read, false, pc);
     c.write = now;
   }
 }
