@@ -240,7 +240,7 @@ TEST_F(HostCudaRuns, WhatCannotRunSaysWhy) {
   kernel = small(kernel_of("  out[i] = in[i];"), 1, 300'000);
   EXPECT_THAT(refusal(kernel), HasSubstr("300000 bytes, expected 0 to 232448"));
   EXPECT_THAT(only(Kind::kShared,
-                   small(kernel_of("  __shared__ float s[16384];\n  s[i] = in[i];\n  out[i] = s[i];"))),
+                   small(kernel_of("  __shared__ float s[16384];\n  s[i] = in[i];\n  __syncthreads();\n  out[i] = s[63 - i];"))),
               HasSubstr("a block may have 49152"));
 }
 

@@ -216,11 +216,13 @@ void sync_warp(unsigned mask, Op op, const char* file, int line) {
   running->line = line;
   running->mask = mask;
   running->op = op;
-  if ((mask >> lane() & 1) == 0)
+  if ((mask >> lane() & 1) == 0) {
     report("warp",
            thread_text(running->linear, block_number) + " is not in the mask of its own call at " +
                where(*running),
            nullptr, nullptr);
+    stop();  // nobody can release it
+  }
   wait_for(Wait::kWarp);
 }
 
