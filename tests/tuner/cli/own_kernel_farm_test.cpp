@@ -20,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::address_of;
+using ::testing::AllOf;
 using testing::eventually;
 using ::testing::HasSubstr;
 using testing::own_entry;
@@ -126,6 +127,11 @@ TEST_F(OwnKernelFarm, OverTlsAWorkerFindsWhatIsFoundWithoutADaemonAndASecondJobC
     Process let_in(job.tuner(words), job.folder.file("let_in"));
     ASSERT_EQ(let_in.wait(30s), 0) << let_in.err();
   }
+  // Before the daemon has ever seen the source: an answer like that for any task nobody tuned.
+  Process asks(job.tuner({"query", file_, "--daemon", person}), job.folder.file("asks"));
+  EXPECT_EQ(asks.wait(60s), 1) << asks.err();
+  EXPECT_THAT(asks.out(), AllOf(HasSubstr("default"), HasSubstr("FACTOR=1 REPEAT=1"))) << asks.err();
+  EXPECT_EQ(asks.err(), "");
   const auto works = worker("measure_server", member, "w1");
   std::vector<std::string> compiled;  // after each job
   for (const char* time : {"first", "second"}) {
