@@ -29,7 +29,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "own_kerne
 # Fewer values than the examples have, so that a sweep takes minutes.
 SWEPT = {
     "sgemm": {"WIDTH": [512]},
-    "histogram": {"LEVEL": [3]},
+    "histogram": {"LEVEL": [3], "UNROLL": [1, 2, 3, 4, 6, 8, 12, 16]},
     "spmv": {"WIDTH": ["none", "512"]},
 }
 # A task of ours beside each, of about the same time on one core.
@@ -45,7 +45,7 @@ def tuner(*words, check=True, env=None):
     done = subprocess.run([TUNER, *map(str, words)], capture_output=True, text=True, check=False, env=env)
     if check and done.returncode not in (0, 1):
         sys.exit(f"tuner {' '.join(map(str, words))}: {done.stderr.strip()}")
-    return done.stdout
+    return done.stdout or done.stderr
 
 
 def job_of(name, folder, knobs=None):
@@ -81,6 +81,8 @@ def valid_configs(job):
 def sweep(seeds):
     late = False
     for name, knobs in SWEPT.items():
+        if os.environ.get("ONLY", name) != name:
+            continue
         with tempfile.TemporaryDirectory() as work:
             folder = pathlib.Path(work)
             path, job = job_of(name, folder, knobs)
@@ -96,10 +98,9 @@ def sweep(seeds):
             played = tuner(*play)
             reached = json.loads(tuner(*play, "--json"))["results"][0]["median_percent_of_optimum"]["128"]
             certified = re.search(r"certified to \+- [0-9.]+ %", said)
-            print(f"{name}: {count} valid configs swept in {took:.0f} s; {certified.group(0) if certified else 'not certified'}")
+            print(f"{name}: {count} valid configs swept in {took:.0f} s; {certified.group(0) if certified else said}")
             print(played, flush=True)
-            verified = tuner("verify", path, "--db", folder / "all.db", "--times")
-            print(verified, flush=True)
+            print(tuner("verify", path, "--db", folder / "all.db", "--times"), flush=True)
             print(f"{name}: the winner after 128 trials, median of {seeds} seeds: {100 - reached:.2f} % behind the best of all")
             late |= reached < 98
     return late
