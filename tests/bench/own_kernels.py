@@ -6,7 +6,7 @@
 
     sweep    measures every valid config of three kernels of examples/own_kernels, 1,000 or more each, then plays the default search
              SEEDS (20) times on what was recorded: how far behind the best of all configs the winner after 128 trials lies
-    rate     trials a second of own kernels, ROUNDS (3) times in turn with the two rates that bound it: a task of ours whose kernel
+    rate     trials a second of own kernels, before the race of the best, ROUNDS (3) times in turn with the two rates that bound it: a task of ours whose kernel
              takes as long, and the compiler alone, on the same configs and one core. Then a second job with the same configs
 
 Stop everything else first. Exit status 1: a median above 2 %, or a rate below 0.8 of the smaller bound.
@@ -42,10 +42,10 @@ TRIALS = 96
 
 
 def tuner(*words, check=True, env=None):
-    done = subprocess.run([TUNER, *map(str, words)], capture_output=True, text=True, check=False, env=env)
+    done = subprocess.run([TUNER, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=env)
     if check and done.returncode not in (0, 1):
-        sys.exit(f"tuner {' '.join(map(str, words))}: {done.stderr.strip()}")
-    return done.stdout or done.stderr
+        sys.exit(f"tuner {' '.join(map(str, words))}: {done.stdout.strip()}")
+    return done.stdout
 
 
 def job_of(name, folder, knobs=None):
@@ -109,7 +109,7 @@ def sweep(seeds):
 def trials_per_second(path, work, seed, env):
     said = tuner("submit", path, "--db", work / "t.db", "--trials", TRIALS, "--seed", seed, "--stop-below", 0, "--search", "random",
                  "--fresh", env=env)
-    found = re.search(r"([0-9.]+) trials/s", said)
+    found = re.search(rf"{TRIALS}/{TRIALS} trials.* ([0-9.]+) trials/s", said)  # before the race
     if not found:
         sys.exit(said)
     return float(found.group(1))

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/npy.h"
@@ -70,6 +71,37 @@ class OwnKernelsTest : public ::testing::Test {
 
   testing::CommandLine shell_{TUNER_BIN_DIR};
 };
+
+TEST_F(OwnKernelsTest, ADraftThatIsFilledInIsAJob) {
+  shell_.run("mkdir src other && mv twice.c src/");
+  const CommandResult drafted = shell_.run("tuner kernel new src/twice.c --function twice -o draft.json");
+  EXPECT_EQ(drafted.exit_code, 0) << drafted.err;
+  EXPECT_THAT(drafted.out, HasSubstr("written: draft.json"));
+  EXPECT_THAT(drafted.err, HasSubstr("fill in  sizes.n: "));
+  const CommandResult marked = shell_.run("tuner show draft.json --as space");
+  EXPECT_EQ(marked.exit_code, 2);
+  EXPECT_THAT(marked.err, HasSubstr("FILL_IN"));
+  json job = json::parse(shell_.read("draft.json"));
+  job.merge_patch(
+      {{"sizes", {{"n", 64}}}, {"knobs", {{"FILL_IN", nullptr}, {"STEP", {1, 2, 4}}}}, {"trials", 3}});
+  for (json& argument : job["arguments"])
+    if (argument.contains("shape")) argument["shape"] = {"n"};
+  shell_.write("job.json", job.dump());
+  EXPECT_THAT(output_of("tuner submit job.json"), HasSubstr("right as the default config is"));
+
+  EXPECT_EQ(output_of("cd src && tuner kernel new twice.c --function twice 2>/dev/null"), [&] {
+    std::string text = shell_.read("draft.json");
+    return text.erase(text.find("src/"), 4);
+  }());
+  for (const char* words :
+       {"src/none.c", "src", "draft.json", "src/twice.c", "src/twice.c --function nothing",
+        "src/twice.c --function twice -o other/job.json", "src/twice.c --function twice -o src/twice.c"}) {
+    const CommandResult refused = shell_.run(str("tuner kernel new ", words));
+    EXPECT_EQ(refused.exit_code, 2) << words << refused.err;
+    EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+    EXPECT_EQ(refused.out, "");
+  }
+}
 
 TEST_F(OwnKernelsTest, AnAnswerIsOfOneTextAndOfNoOther) {
   output_of("tuner submit job.json");
