@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,7 +110,21 @@ struct Prepared {
   std::vector<std::string> texts;
   int rules = -1;
   uid_t user = 0;  // 0: as it is
+  cpu_set_t cpus{};
+  int64_t most_cpus = 1;  // that its threads may use at a time
 };
+
+// What the child says of itself: the step that was refused, and why; step 0: when it called exec.
+struct Told {
+  int step = 0, error = 0;
+  int64_t at_ns = 0;
+};
+
+int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
 
 // The folder and all in it become that user's.
 Status give_to(const std::string& folder, uid_t user) {
@@ -130,9 +146,11 @@ void limit(int resource, int64_t most) {
 // In the child. Where a step is refused, its number and errno are told, and nothing has run.
 [[noreturn]] void become(const ConfinedProgram& program, const Prepared& prepared, pid_t parent, int output,
                          int told) {
-  const auto refuse = [&told](int step) {
-    const int what[2] = {step, errno};
-    [[maybe_unused]] const ssize_t n = ::write(told, what, sizeof what);
+  const auto tell = [&told](const Told& what) {
+    [[maybe_unused]] const ssize_t n = ::write(told, &what, sizeof what);
+  };
+  const auto refuse = [&tell](int step) {
+    tell({.step = step, .error = errno});
     ::_exit(127);
   };
   sigset_t none;
@@ -156,32 +174,44 @@ void limit(int resource, int64_t most) {
   limit(RLIMIT_FSIZE, program.file_bytes);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, 256);
-  limit(RLIMIT_CPU, program.deadline.count() / 1000 + 2);
+  limit(RLIMIT_CPU, (program.deadline.count() / 1000 + 2) * prepared.most_cpus);
+  // Nobody's network, where we may make one. Without it Landlock refuses connections.
+  if (program.untrusted && ::unshare(CLONE_NEWNET) != 0) ::unshare(CLONE_NEWUSER | CLONE_NEWNET);
+  if (!program.cpus.empty() && ::sched_setaffinity(0, sizeof prepared.cpus, &prepared.cpus) != 0) refuse(10);
   // Privileges go with root; groups first.
   if (prepared.user != 0 && (::syscall(SYS_setgroups, 0, nullptr) != 0 ||
                              ::syscall(SYS_setresgid, prepared.user, prepared.user, prepared.user) != 0 ||
                              ::syscall(SYS_setresuid, prepared.user, prepared.user, prepared.user) != 0))
     refuse(9);
+  // Of that user, who has no other processes; of any other one it would count all.
+  if (prepared.user != 0) limit(RLIMIT_NPROC, 512);
   // The change of user clears it.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) refuse(2);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) refuse(6);
   if (rules >= 0 && ::syscall(SYS_landlock_restrict_self, rules, 0) != 0) refuse(7);
   if (rules >= 0) ::close(rules);
+  tell({.at_ns = now_ns()});
   ::execve(program.path.c_str(), prepared.words.data(), prepared.environment.data());
   refuse(8);
   ::_exit(127);
 }
 
-// Reads what it says until it ends or the time is over. True: it ended.
-bool listen(int output, pid_t pid, const ConfinedProgram& program, ConfinedEnd& end) {
+// Reads what it says until it ends, the time is over, or somebody stops it.
+void listen(int output, pid_t pid, const ConfinedProgram& program, ConfinedEnd& end) {
+  const int64_t look_ms = program.stop ? 50 : 1000;
   const auto until = steady_clock::now() + program.deadline;
   const File ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
   bool open = true;
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now()).count();
-    if (left <= 0) return false;
+    end.timed_out = left <= 0;
+    end.stopped = program.stop && program.stop();
+    if (end.timed_out || end.stopped) return;
     pollfd wait[2] = {{ended.fd(), POLLIN, 0}, {open ? output : -1, POLLIN, 0}};
-    if (::poll(wait, 2, static_cast<int>(std::min<int64_t>(left, 1000))) < 0 && errno != EINTR) return false;
+    if (::poll(wait, 2, static_cast<int>(std::min<int64_t>(left, look_ms))) < 0 && errno != EINTR) {
+      end.timed_out = true;
+      return;
+    }
     char piece[4096];
     if (open && wait[1].revents != 0) {
       const ssize_t n = ::read(output, piece, sizeof piece);
@@ -190,7 +220,7 @@ bool listen(int output, pid_t pid, const ConfinedProgram& program, ConfinedEnd& 
       open = n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
       continue;  // all that was said before it ended is read first
     }
-    if (wait[0].revents != 0) return true;
+    if (wait[0].revents != 0) return;
   }
 }
 
@@ -200,7 +230,7 @@ Status can_confine() {
   if (landlock_version() >= 1) return Status::ok();
   return unavailable(
       "this kernel has no Landlock (", std::strerror(errno),
-      "): compilers cannot be confined; Linux 5.13 or newer, booted with lsm=landlock, has it");
+      "): code of users cannot be confined; Linux 5.13 or newer, booted with lsm=landlock, has it");
 }
 
 Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
@@ -219,6 +249,8 @@ Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
     (i < program.words.size() ? prepared.words : prepared.environment).push_back(prepared.texts[i].data());
   prepared.words.push_back(nullptr);
   prepared.environment.push_back(nullptr);
+  prepared.most_cpus = std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
+  for (const int cpu : program.cpus) CPU_SET(static_cast<size_t>(cpu), &prepared.cpus);
   if (confine) {
     RETURN_IF_ERROR(can_confine());
     ASSIGN_OR_RETURN(prepared.rules, rules_for(program));
@@ -238,18 +270,27 @@ Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
   output_in.close();
   told_in.close();
   ConfinedEnd end;
-  end.timed_out = !listen(output_out.fd(), pid, program, end);
+  listen(output_out.fd(), pid, program, end);
+  const int64_t ended_ns = now_ns();
   ::kill(-pid, SIGKILL);
   ::kill(pid, SIGKILL);
-  while (::waitpid(pid, &end.status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (::wait4(pid, &end.status, 0, &used) < 0 && errno == EINTR) {
   }
-  int refused[2];
-  if (::read(told_out.fd(), refused, sizeof refused) != sizeof refused) return end;
+  const auto ns_of = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_usec) * 1e3;
+  };
+  end.cpu_ns = ns_of(used.ru_utime) + ns_of(used.ru_stime);
+  Told said;
+  while (::read(told_out.fd(), &said, sizeof said) == sizeof said)
+    if (said.step == 0) end.wall_ns = static_cast<double>(ended_ns - said.at_ns);
+  if (said.step == 0) return end;
   static constexpr const char* kSteps[] = {
-      "",      "setsid",       "parent's death",         "/dev/null", "descriptors",
-      "chdir", "no_new_privs", "landlock_restrict_self", "exec",      "another user"};
-  return failed(program.path, ": cannot be started: ", kSteps[std::clamp(refused[0], 0, 9)], ": ",
-                std::strerror(refused[1]));
+      "",        "setsid",       "parent's death",         "/dev/null", "descriptors",
+      "chdir",   "no_new_privs", "landlock_restrict_self", "exec",      "another user",
+      "its CPUs"};
+  return failed(program.path, ": cannot be started: ", kSteps[std::clamp(said.step, 0, 10)], ": ",
+                std::strerror(said.error));
 }
 
 }  // namespace tuner

@@ -9,6 +9,7 @@
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/clock.h"
 #include "measure_server/runner/candidate_run.h"
+#include "measure_server/runner/command_run.h"
 #include "measure_server/runner/device_race.h"
 #include "measure_server/runner/heat.h"
 #include "measure_server/runner/pulse.h"
@@ -101,6 +102,8 @@ RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const Rac
     reply.error = first.message();
   else if (DeviceHost::takes(first->manifest))
     reply = run_device_race(device, request, go_on);
+  else if (CommandRun::takes(first->manifest))
+    reply = run_command_heat(host.socket, request, go_on);
   else
     reply = run_cpu_race(host, request, device.child(), go_on);
   reply.run_ms = ms_since(begin);
