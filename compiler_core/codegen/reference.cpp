@@ -101,7 +101,8 @@ int reference_threads(const Program& unscheduled) {
   // A thread costs some 50 us to start and 8 MB of addresses, of which it touches a few pages and its panels.
   constexpr double kMuchWork = 5e8;  // iterations: some 10 ms of one thread
   constexpr size_t kMostThreads = 64;
-  if (stores_in(unscheduled.body) < kMuchWork) return 1;
+  // How much work a user's function is, nobody knows; it has threads of its own, if any.
+  if (unscheduled.foreign == nullptr && stores_in(unscheduled.body) < kMuchWork) return 1;
   return static_cast<int>(std::clamp(cpus_of_this_thread().size(), size_t{1}, kMostThreads));
 }
 

@@ -36,16 +36,22 @@ Status give_to(const std::string& folder, uid_t user) {
   return error ? failed(folder, ": ", error.message()) : Status::ok();
 }
 
-// Reads what it says until the guardian ends or the time is over. True: it ended.
-bool listen(int output, pid_t guardian, const ConfinedProgram& program, ConfinedEnd& end) {
+// Reads what it says until the guardian ends, the time is over, or somebody stops it.
+void listen(int output, pid_t guardian, const ConfinedProgram& program, ConfinedEnd& end) {
+  const int64_t look_ms = program.stop ? 50 : 1000;
   const auto until = steady_clock::now() + program.deadline;
   const Descriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0U)));
   bool open = true;
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now()).count();
-    if (left <= 0) return false;
+    end.timed_out = left <= 0;
+    end.stopped = program.stop && program.stop();
+    if (end.timed_out || end.stopped) return;
     pollfd wait[2] = {{ended.fd(), POLLIN, 0}, {open ? output : -1, POLLIN, 0}};
-    if (::poll(wait, 2, static_cast<int>(std::min<int64_t>(left, 1000))) < 0 && errno != EINTR) return false;
+    if (::poll(wait, 2, static_cast<int>(std::min<int64_t>(left, look_ms))) < 0 && errno != EINTR) {
+      end.timed_out = true;
+      return;
+    }
     char piece[4096];
     if (open && wait[1].revents != 0) {
       const ssize_t n = ::read(output, piece, sizeof piece);
@@ -54,7 +60,7 @@ bool listen(int output, pid_t guardian, const ConfinedProgram& program, Confined
       open = n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
       continue;  // all that was said before it ended is read first
     }
-    if (wait[0].revents != 0) return true;
+    if (wait[0].revents != 0) return;
   }
 }
 
@@ -64,7 +70,7 @@ Status can_confine() {
   if (landlock_version() >= 1) return Status::ok();
   return unavailable(
       "this kernel has no Landlock (", std::strerror(errno),
-      "): compilers cannot be confined; Linux 5.13 or newer, booted with lsm=landlock, has it");
+      "): code of users cannot be confined; Linux 5.13 or newer, booted with lsm=landlock, has it");
 }
 
 Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
@@ -82,6 +88,8 @@ Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
     (i < program.words.size() ? plan.words : plan.environment).push_back(texts[i].data());
   plan.words.push_back(nullptr);
   plan.environment.push_back(nullptr);
+  plan.most_cpus = std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
+  for (const int cpu : program.cpus) CPU_SET(static_cast<size_t>(cpu), &plan.cpus);
   if (confine) {
     RETURN_IF_ERROR(can_confine());
     ASSIGN_OR_RETURN(plan.rules, rules_for(program));
@@ -101,18 +109,26 @@ Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine) {
   output_in.close();
   told_in.close();
   ConfinedEnd end;
-  end.timed_out = !listen(output_out.fd(), guardian, program, end);
-  if (end.timed_out) ::kill(guardian, SIGTERM);
+  listen(output_out.fd(), guardian, program, end);
+  if (end.timed_out || end.stopped) ::kill(guardian, SIGTERM);
   int of_guardian = 0;
   while (::waitpid(guardian, &of_guardian, 0) < 0 && errno == EINTR) {
   }
-  GuardianWord word;
-  if (::read(told_out.fd(), &word, sizeof word) != sizeof word)
-    return failed(program.path, ": the process that guards it was ended; what it started may go on");
-  end.status = word.value;
-  if (word.step == 0) return end;
-  return failed(program.path, ": cannot be started: ", guardian_step(word.step), ": ",
-                std::strerror(word.value));
+  bool ended = false;
+  int64_t begun_ns = 0;
+  for (GuardianWord word; ::read(told_out.fd(), &word, sizeof word) == sizeof word;) {
+    if (word.what == GuardianWord::kRefused)
+      return failed(program.path, ": cannot be started: ", guardian_step(word.step), ": ",
+                    std::strerror(word.value));
+    if (word.what == GuardianWord::kBegins) begun_ns = word.at_ns;
+    if (word.what != GuardianWord::kEnded) continue;
+    ended = true;
+    end.status = word.value;
+    end.wall_ns = static_cast<double>(word.at_ns - begun_ns);
+    end.cpu_ns = static_cast<double>(word.cpu_ns);
+  }
+  if (ended) return end;
+  return failed(program.path, ": the process that guards it was ended; what it started may go on");
 }
 
 }  // namespace tuner

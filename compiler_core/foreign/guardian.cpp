@@ -1,11 +1,13 @@
 #include "compiler_core/foreign/guardian.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,27 +22,23 @@ constexpr int64_t kMostProcesses = 1024;
 // A program that starts processes faster than they are killed is given up on after so many looks.
 constexpr int kMostRounds = 20'000;
 
-enum Step {
-  kEnded,
-  kSession,
-  kParentsDeath,
-  kNull,
-  kFiles,
-  kFolder,
-  kRights,
-  kLandlock,
-  kExec,
-  kUser,
-  kFork
-};
+enum Step { kSession, kParentsDeath, kNull, kFiles, kFolder, kRights, kLandlock, kExec, kUser, kFork, kCpus };
 constexpr const char* kSteps[] = {
-    "",      "setsid",       "parent's death",         "/dev/null", "descriptors",
-    "chdir", "no_new_privs", "landlock_restrict_self", "exec",      "another user",
-    "fork"};
+    "setsid", "parent's death", "/dev/null", "descriptors", "chdir", "no_new_privs", "landlock_restrict_self",
+    "exec",   "another user",   "fork",      "its CPUs"};
+
+void tell(int told, const GuardianWord& word) {
+  [[maybe_unused]] const ssize_t n = ::write(told, &word, sizeof word);
+}
+
+int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
 
 [[noreturn]] void refuse(int told, int step) {
-  const GuardianWord word{step, errno};
-  [[maybe_unused]] const ssize_t n = ::write(told, &word, sizeof word);
+  tell(told, {.what = GuardianWord::kRefused, .step = step, .value = errno});
   ::_exit(127);
 }
 
@@ -71,13 +69,17 @@ void limit(int resource, int64_t most) {
   limit(RLIMIT_FSIZE, program.file_bytes);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, 256);
-  limit(RLIMIT_CPU, program.deadline.count() / 1000 + 2);
-  if (plan.user != 0) limit(RLIMIT_NPROC, kMostProcesses);
+  limit(RLIMIT_CPU, (program.deadline.count() / 1000 + 2) * plan.most_cpus);
+  // Nobody's network, where we may make one. Without it Landlock refuses connections.
+  if (program.untrusted && ::unshare(CLONE_NEWNET) != 0) ::unshare(CLONE_NEWUSER | CLONE_NEWNET);
+  if (!program.cpus.empty() && ::sched_setaffinity(0, sizeof plan.cpus, &plan.cpus) != 0) refuse(told, kCpus);
   // Privileges go with root; groups first.
   if (plan.user != 0 && (::syscall(SYS_setgroups, 0, nullptr) != 0 ||
                          ::syscall(SYS_setresgid, plan.user, plan.user, plan.user) != 0 ||
                          ::syscall(SYS_setresuid, plan.user, plan.user, plan.user) != 0))
     refuse(told, kUser);
+  // Of that user, who has no other processes; of any other one it would count all.
+  if (plan.user != 0) limit(RLIMIT_NPROC, kMostProcesses);
   // The change of user clears it.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) refuse(told, kParentsDeath);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) refuse(told, kRights);
@@ -86,6 +88,7 @@ void limit(int resource, int64_t most) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  tell(told, {.what = GuardianWord::kBegins, .at_ns = now_ns()});
   ::execve(program.path.c_str(), plan.words.data(), plan.environment.data());
   refuse(told, kExec);
 }
@@ -113,13 +116,15 @@ bool kill_children() {
   return any;
 }
 
-// The program's end, or that it must end: what it left behind goes in any case.
-int end_of(pid_t program) {
+int64_t ns_of(const timeval& t) { return t.tv_sec * int64_t{1'000'000'000} + t.tv_usec * int64_t{1'000}; }
+
+// Waits for the program's end, or ends it when it must. What it left behind goes in any case.
+GuardianWord end_of(pid_t program) {
   sigset_t news;
   sigemptyset(&news);
   sigaddset(&news, SIGCHLD);
   sigaddset(&news, SIGTERM);
-  int status = 0;
+  GuardianWord word;
   bool ended = false;
   while (!ended) {
     const int signal = ::sigwaitinfo(&news, nullptr);
@@ -128,9 +133,10 @@ int end_of(pid_t program) {
       ::kill(program, SIGKILL);
     }
     int of_one = 0;
-    for (pid_t pid; (pid = ::waitpid(-1, &of_one, WNOHANG)) > 0;) {
+    rusage used{};
+    for (pid_t pid; (pid = ::wait4(-1, &of_one, WNOHANG, &used)) > 0;) {
       if (pid != program) continue;
-      status = of_one;
+      word = {.value = of_one, .at_ns = now_ns(), .cpu_ns = ns_of(used.ru_utime) + ns_of(used.ru_stime)};
       ended = true;
     }
   }
@@ -145,7 +151,7 @@ int end_of(pid_t program) {
     }
     if (pid < 0 && errno == ECHILD) break;
   }
-  return status;
+  return word;
 }
 
 }  // namespace
@@ -170,8 +176,7 @@ void guard(const ChildPlan& plan, pid_t parent, int output, int told) {
   ::dup2(told, 3);
   ::syscall(SYS_close_range, 4, ~0U, 0);
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
-  const GuardianWord word{kEnded, end_of(program)};
-  [[maybe_unused]] const ssize_t n = ::write(3, &word, sizeof word);
+  tell(3, end_of(program));
   ::_exit(0);
 }
 

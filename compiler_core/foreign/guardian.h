@@ -5,8 +5,10 @@
 // we have, but runs no code of others.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "compiler_core/foreign/confined_program.h"
@@ -20,12 +22,17 @@ struct ChildPlan {
   std::vector<char*> words, environment;  // each ends with a null
   int rules = -1;                         // of landlock_rules.h; negative: none
   uid_t user = 0;                         // 0: as it is
+  cpu_set_t cpus{};                       // where it may run, if the program names CPUs
+  int64_t most_cpus = 1;                  // that its threads may use at a time
 };
 
-// Written to `told`, the first one counts.
+// Written to `told`: kBegins and kEnded, or kRefused, with which kEnded says nothing.
 struct GuardianWord {
-  int step = 0;   // 0: the program ended; else what was refused before it began: guardian_step()
-  int value = 0;  // as waitpid() gives it; else an errno
+  enum What : int { kBegins, kEnded, kRefused } what = kEnded;
+  int step = 0;        // what was refused, for guardian_step()
+  int value = 0;       // the program's end as waitpid() gives it; of a refusal its errno
+  int64_t at_ns = 0;   // of CLOCK_MONOTONIC
+  int64_t cpu_ns = 0;  // of the program and of its children that it waited for
 };
 const char* guardian_step(int step);
 

@@ -109,6 +109,20 @@ TEST_F(Foreign, WhatTheCompilerRefusesIsToldInItsWords) {
   EXPECT_THAT(none.message(), HasSubstr("is not on this host's list (cc, c++)"));
 }
 
+// The assembler and the linker name their files with the folder in which they ran.
+TEST_F(Foreign, WhatTheAssemblerAndTheLinkerSayNamesNoFolderOfTheHosts) {
+  const std::string body = "\nvoid scale(const float* in, float* out, int n) { WHAT }\n";
+  for (const auto& [what, said] : {std::pair("__asm__(\"no_such_instruction\");", "no such instruction"),
+                                   {"extern void none(void); none();", "undefined reference to `none'"}}) {
+    std::string text = body;
+    text.replace(text.find("WHAT"), 4, what);
+    const std::string message = refusal(scale(text));
+    EXPECT_THAT(message, HasSubstr(said));
+    EXPECT_EQ(message.find("tuner-source"), std::string::npos) << message;
+    EXPECT_EQ(message.find("/tmp"), std::string::npos) << message;
+  }
+}
+
 // Every way of a text to a file of the host's that its author did not bring.
 TEST_F(Foreign, ATextReadsNoFileOfTheHosts) {
   const TemporaryFolder folder;

@@ -208,6 +208,8 @@ TEST_F(DocumentationTest, OwnKernels) {
   EXPECT_THAT(out, HasSubstr("source_kernel_cpu"));
   EXPECT_THAT(out, HasSubstr("largest difference: ")) << "the C program ran";
   EXPECT_THAT(out, HasSubstr("4 configs compared, 0 wrong"));
+  EXPECT_THAT(out, HasSubstr("not checked by us"));
+  EXPECT_THAT(out, HasSubstr("16 new trials"));
 }
 
 TEST_F(DocumentationTest, Models) {

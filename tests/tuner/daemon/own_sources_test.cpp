@@ -230,6 +230,41 @@ TEST_F(OwnSources, AWorkerGetsWhatItsCompilersCompileAndTheJobSaysOnceThatNobody
   EXPECT_GT(farm.sync(without, 4).leases_size(), 0);
 }
 
+// Who runs a program must allow it, and so must who builds it; each needs all that the job names.
+TEST_F(OwnSources, AProgramIsBuiltAndRunWhereOperatorsAllowItAndNowhereElse) {
+  const auto program = testing::own_kernel(testing::own_program_entry(/*made=*/true), testing::kProgramText);
+  EXPECT_EQ(program->compiler, "command:make");
+  const std::string key = str("v1 kernel scale not_checked_by_us source=", source_digest(*program));
+  v1::SubmitReply reply;
+  ASSERT_TRUE(farm.coordinator->submit(request_for(key, {source_document(*program)}, 6), &reply));
+  farm.coordinator->turn();
+  const std::string without = enter("w1", {"cc", "c++", "make", "command:./", "command:sh"});
+  EXPECT_EQ(farm.sync(without, 4).leases_size(), 0);
+  for (int i = 0; i < 60; ++i) {
+    farm.pass(250);
+    farm.sync(without, 4);
+  }
+  EXPECT_THAT(
+      events(reply.job_id()),
+      HasSubstr("no worker has permission to run users' programs (make). Its trials wait; have a worker's "
+                "operator allow it: TUNER_COMMANDS"));
+  const std::string builder = enter("b1", {"command:./", "command:make"}, v1::BUILDER);
+  EXPECT_EQ(farm.sync(enter("r1", {}, v1::RUNNER), 1).leases_size(), 0) << "its own operator allows nothing";
+  EXPECT_EQ(farm.sync(enter("r2", {"command:make"}, v1::RUNNER), 1).leases_size(), 1);
+  EXPECT_EQ(farm.sync(enter("w2", {"command:./", "command:make"}), 1).leases_size(), 1);
+}
+
+// A stranger's document may not say that it needs less than it runs.
+TEST_F(OwnSources, WhatAProgramNeedsIsWhatItsWordsSay) {
+  const auto program = testing::own_kernel(testing::own_program_entry(/*made=*/true), testing::kProgramText);
+  SourceKernel changed = *program;
+  changed.compiler = "command:./";
+  const std::string key = str("v1 kernel scale not_checked_by_us source=", source_digest(changed));
+  v1::SubmitReply reply;
+  EXPECT_THAT(farm.coordinator->submit(request_for(key, {source_document(changed)}), &reply).message(),
+              HasSubstr("compiler: is not what build and run need"));
+}
+
 TEST_F(OwnSources, BuildersReadItForTheirOrdersAndRunnersForTheirLeases) {
   const OwnSource of{.function = "built_elsewhere"};
   const std::string document = own_document(of);
