@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "compiler_core/backend.h"
 #include "compiler_core/graph/operator.h"
@@ -32,6 +33,7 @@ double unit_of(DType t) { return t == DType::kFloat16 ? 0x1p-11 : t == DType::kB
 bool is_close(double found, double expected, double largest, DType dtype, bool exact) {
   if (found == expected || (std::isnan(found) && std::isnan(expected))) return true;
   if (exact) return false;
+  if (std::isinf(found) && dtype == DType::kFloat16 && std::fabs(expected) > 65504) return true;
   const double relative = 1e-4 + (unit_of(dtype) > 0x1p-20 ? 8 * unit_of(dtype) : 0);
   return std::fabs(found - expected) <= relative * std::max(std::fabs(expected), largest) + 1e-7;
 }
@@ -53,7 +55,7 @@ class NodeSteps {
     std::mt19937 random(seed);
     for (const graph::ValueId v : graph.inputs) {
       Numbers numbers;
-      for (int64_t k = graph[v].type.elements(); k > 0; --k) numbers.push_back(testing::random_number(random, graph[v].type.dtype));
+      for (int64_t k = graph[v].type.elements(); k > 0; --k) numbers.push_back(number(random, graph[v].type.dtype));
       inputs_.push_back(graph::Constant::of(numbers, graph[v].type.dtype).numbers(graph[v].type.dtype));
     }
   }
@@ -94,6 +96,12 @@ class NodeSteps {
   }
 
  private:
+  // Products of integers stay within the type: what else becomes of them is no promise.
+  double number(std::mt19937& random, DType dtype) const {
+    const double x = testing::random_number(random, dtype);
+    const std::string op = whole_.nodes.empty() ? "" : whole_.nodes[0].op;
+    return is_float(dtype) || (op != "Pow" && op != "ReduceProd") ? x : std::fmod(std::fabs(x), 4);
+  }
   // Of the types in the node, the one with the fewest digits: results are as good as what they are made of.
   DType widest(DType result) const {
     DType type = result;
@@ -134,6 +142,13 @@ std::string run_here(NodeSteps& node, const Target& target) {
   return node.difference();
 }
 
+// The program under qemu has no libm.
+bool calls_library(std::string_view op) {
+  static const std::set<std::string_view> kOps = {"Sin",  "Cos",   "Tan",   "Asin",  "Acos", "Atan",
+                                                  "Sinh", "Cosh",  "Asinh", "Acosh", "Atanh", "Pow", "LRN"};
+  return kOps.contains(op);
+}
+
 class OperatorTypes : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(OperatorTypes, AreRightOnEveryShape) {
@@ -153,7 +168,9 @@ TEST_P(OperatorTypes, AreRightOnEveryShape) {
         std::mt19937 random(seed + round * 1009 + static_cast<uint32_t>(dtype));
         const testing::RandomNode drawn = testing::random_node(std::string(row->name), dtype, random);
         if (!drawn.graph) {
-          EXPECT_NE(drawn.refusal.find("expected"), std::string::npos) << drawn.refusal;
+          EXPECT_TRUE(drawn.refusal.find("expected") != std::string::npos ||
+                      drawn.refusal.find("not served") != std::string::npos)
+              << drawn.refusal;
           break;
         }
         types += round == 0 ? 1 : 0;
@@ -163,7 +180,7 @@ TEST_P(OperatorTypes, AreRightOnEveryShape) {
         ASSERT_TRUE(prepared.is_ok()) << prepared.message();
         if (is_here) {
           EXPECT_EQ(run_here(node, target), "") << to_text(*drawn.graph);
-        } else if (node.steps().steps.size() == 1) {
+        } else if (node.steps().steps.size() == 1 && !calls_library(row->name)) {
           const ModelStep& step = node.steps().steps[0];
           const auto program = default_program(step.workload, target);
           ASSERT_TRUE(program.is_ok()) << program.message();

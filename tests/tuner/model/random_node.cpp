@@ -315,7 +315,7 @@ class Draw {
     } else if (op_.starts_with("Global")) {
       add({x(i)});
     } else if (op_ == "Resize") {
-      add({x(i), kNoValue, reals({1, 1, 2, 1.5}, DType::kFloat32)}, {{"mode", std::string(flag() ? "nearest" : "linear")}});
+      add({x(i), kNoValue, reals({1, 1, 2, 1.5}, DType::kFloat32)}, {{"mode", std::string(flag() || !is_float(dtype_) ? "nearest" : "linear")}});
     } else if (op_ == "Upsample") {
       add({x(i), reals({1, 1, 2, 3}, DType::kFloat32)});
     } else {
