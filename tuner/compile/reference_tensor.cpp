@@ -132,10 +132,13 @@ ReferenceTensor ReferenceTensor::disturbed(double relative, uint64_t seed) const
     std::memcpy(made.data(), data(), static_cast<size_t>(memory_.bytes()));
     return made;
   }
+  constexpr double kMostExact = 256;
   const double absolute = least_normal_of(type_.dtype);
   for (int64_t k = 0, n = elements(); k < n; ++k) {
     const double r = noise(seed, static_cast<uint64_t>(k)), x = doubles()[k];
-    made.doubles()[k] = x == 0 || !std::isfinite(x) ? x : x * (1 + relative * r) + absolute * relative * r;
+    // Small whole numbers are what they are in every type: counts, and the 1 that a mask is taken from.
+    const bool is_exact = !std::isfinite(x) || (std::fabs(x) <= kMostExact && x == std::trunc(x));
+    made.doubles()[k] = is_exact ? x : x * (1 + relative * r) + absolute * relative * r;
   }
   return made;
 }

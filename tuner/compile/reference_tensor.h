@@ -28,7 +28,7 @@ class ReferenceTensor {
 
   // What the value's own type cannot hold becomes infinite or 0, as it does in the library. Requires a float.
   void limit_to_type() const;
-  // A copy, each element of a float off by up to `relative` of itself, and by up to the least normal number.
+  // A copy, each float off by up to `relative` of itself, but small whole numbers.
   ReferenceTensor disturbed(double relative, uint64_t seed) const;
 
  private:

@@ -11,21 +11,30 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kBase = 1e-4;     // allowed of every element
 constexpr double kRoundings = 8;   // of 16-bit floats
-constexpr double kOfUsual = 0x1p-20;  // of the largest element: 16 units of float32
-// By how much each number of a disturbed computation is off. A sum of 10^4 terms in float32 is off by some 60
-// units of its terms.
-constexpr double kDisturbance32 = 0x1p-17;
+constexpr double kOfLargest = 0x1p-20;  // of the largest element of its group: 16 units of float32
+// By how much each number of a disturbed computation is off: 32 units of float32. A sum of 10^4 terms, 32 of them
+// side by side, is off by some 12 units of its terms.
+constexpr double kDisturbance32 = 0x1p-19;
 constexpr double kDisturbance16 = 4;  // units, where floats of 16 bits are passed on
 
-// Sizes of a value's elements.
+// Sizes of a value's elements. Those that are far apart, as the numbers of a mask and what they are added to, are
+// groups of their own: a small element is not judged by huge ones.
 struct Sizes {
-  double typical = 0;  // the median of those that are not 0
-  double usual = 0;    // the largest of those that are no giants beside the typical one, as masks are
-  double largest = 0;
+  struct Group {
+    double least = 0, typical = 0, largest = 0;  // typical: the median
+  };
+  std::vector<Group> groups;  // from small to large; never empty
+  double largest = 0;         // of all
+
+  const Group& group_of(double y) const {
+    size_t g = groups.size() - 1;
+    while (g > 0 && std::fabs(y) < groups[g].least) --g;
+    return groups[g];
+  }
 };
 Sizes sizes_of(const ReferenceTensor& value) {
   constexpr int64_t kSampled = 8192;
-  constexpr double kGiant = 1e6;
+  constexpr double kApart = 1e5;
   const int64_t n = value.elements(), step = std::max<int64_t>(1, n / kSampled);
   Sizes sizes;
   std::vector<double> sample;
@@ -35,14 +44,14 @@ Sizes sizes_of(const ReferenceTensor& value) {
     sizes.largest = std::max(sizes.largest, size);
     if (k % step == 0 && size > 0) sample.push_back(size);
   }
-  if (!sample.empty()) {
-    const auto middle = sample.begin() + std::ssize(sample) / 2;
-    std::ranges::nth_element(sample, middle);
-    sizes.typical = *middle;
+  std::ranges::sort(sample);
+  for (size_t begin = 0, end = 0; begin < sample.size(); begin = end) {
+    while (end < sample.size() && (end == begin || sample[end] < kApart * sample[end - 1])) ++end;
+    sizes.groups.push_back({sample[begin], sample[(begin + end) / 2], sample[end - 1]});
   }
-  for (int64_t k = 0; k < n; ++k)
-    if (const double size = std::fabs(value.at(k)); size <= kGiant * sizes.typical)
-      sizes.usual = std::max(sizes.usual, size);
+  if (sizes.groups.empty()) sizes.groups.push_back({0, sizes.largest, sizes.largest});
+  // The largest element may be in no sample.
+  if (sizes.largest < kApart * sizes.groups.back().largest) sizes.groups.back().largest = sizes.largest;
   return sizes;
 }
 
@@ -71,14 +80,16 @@ class Judge {
     const DType dtype = expected_.type().dtype;
     const double accepted = options_.accepted * sizes_.largest;
     if (!is_float_) return std::max(accepted, 0.0);
-    const double near = allowed_error(cone_) * std::max(std::fabs(y), sizes_.typical) +
-                        kOfUsual * sizes_.usual + least_normal_of(dtype);
+    const Sizes::Group& group = sizes_.group_of(y);
+    const double near = allowed_error(cone_) * std::max(std::fabs(y), group.typical) +
+                        kOfLargest * group.largest + least_normal_of(dtype);
     return std::max(near, accepted);
   }
   // What a computation in the model's types may be off beside a disturbed one.
   double slack(double y) const {
-    const double relative = std::max(kOfUsual, 2 * cone_.unit);
-    return is_float_ ? relative * std::max(std::fabs(y), sizes_.typical) + least_normal_of(expected_.type().dtype)
+    const double relative = std::max(kOfLargest, 2 * cone_.unit);
+    return is_float_ ? relative * std::max(std::fabs(y), sizes_.group_of(y).typical) +
+                           least_normal_of(expected_.type().dtype)
                      : 0;
   }
   // Floats that became integers, a few of them by one step: ties that were rounded to the other side.
@@ -135,9 +146,12 @@ struct Range {
     low = std::min(low, x);
     high = std::max(high, x);
   }
+  // Some runs do not reach the ends of what is possible: as much again on either side is.
   bool holds(double x, double slack) const {
     if (std::isnan(x)) return has_nan;
-    return x == low || x == high || (x >= low - slack && x <= high + slack);
+    if (x == low || x == high) return true;
+    const double beyond = std::isfinite(high - low) ? high - low : 0;
+    return x >= low - beyond - slack && x <= high + beyond + slack;
   }
 };
 

@@ -219,7 +219,7 @@ class PlantedFaults {
         const auto bad = damaged(programs[k], fault, static_cast<int>(seed % 2));
         if (!bad || planted >= wanted_) continue;
         programs[k] = *bad;
-        try_one(programs, libraries.model().memory, str("fault ", static_cast<int>(fault), " in kernel ", k));
+        try_one(programs, libraries.model().memory, str("fault ", static_cast<int>(fault), " in kernel ", k, ": ", libraries.model().kernels.tasks[k].key, "\n", to_text(*bad)));
       }
     overlap(libraries, try_one);
   }
@@ -236,6 +236,8 @@ class PlantedFaults {
     for (const ModelStep& step : libraries.model().steps.steps)
       if (plan.values[step.writes].where == ValuePlace::Where::kArena) placed.push_back(step.writes);
     for (size_t k = 0; k + 1 < placed.size() && k < 3 && planted < wanted_; ++k) {
+      const int64_t bytes = libraries.model().steps.graph[placed[k + 1]].type.bytes();
+      if (plan.values[placed[k]].offset + bytes > plan.arena_bytes) continue;
       MemoryPlan bad = plan;
       bad.values[placed[k + 1]].offset = bad.values[placed[k]].offset;
       try_one(libraries.programs(), bad, str("value ", placed[k + 1], " on ", placed[k]));
