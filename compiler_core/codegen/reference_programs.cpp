@@ -27,7 +27,7 @@ ReferencePrograms::ReferencePrograms(int threads)
 ReferencePrograms::~ReferencePrograms() = default;
 
 std::shared_ptr<const ReferencePrograms::Entry> ReferencePrograms::entry_of(const Program& unscheduled) {
-  constexpr size_t kMostKept = 1024;      // each has pages of its own
+  constexpr size_t kMostKept = 1024;       // each has pages of its own
   constexpr double kMuchWork = 2'000'000;  // iterations: some milliseconds
   const std::string key = to_text(unscheduled);
   {

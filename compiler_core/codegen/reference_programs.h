@@ -22,8 +22,8 @@ class ReferencePrograms {
   ReferencePrograms(const ReferencePrograms&) = delete;
 
   // Runs an unscheduled Program: floats of any size as float64, integers as they are. `args`: one pointer per
-  // argument in order, aligned to 64 bytes, each with as many elements as the argument. InvalidConfig: a Program
-  // that cannot be compiled. One caller at a time.
+  // argument in order, aligned to 64 bytes, each with as many elements as the argument. InvalidConfig: a
+  // Program that cannot be compiled. One caller at a time.
   Status run(const Program& unscheduled, const std::vector<void*>& args);
   // Compiles it, if no other thread did or does. Its errors are told by run().
   void compile_ahead(const Program& unscheduled);

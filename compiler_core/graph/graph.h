@@ -62,8 +62,8 @@ struct Value {
   std::string name;  // of the model, for people; need not be unique
   TensorType type;
   std::optional<Constant> constant;  // type.bytes() bytes, for a value that is the same in every run
-  // In a graph that passes rewrote: the value of the graph before them that has these elements, for who set it
-  // there (number_values()). Values that passes make have none.
+  // In a graph that passes rewrote: the value of the graph before them that has these elements, for who set
+  // it there (number_values()). Values that passes make have none.
   ValueId origin = kNoValue;
 };
 

@@ -35,7 +35,8 @@ std::string identifier(std::string_view text) {
 // For a shell: most names need no quotes.
 std::string quoted(const std::string& word) {
   const bool is_plain = std::ranges::all_of(word, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_./:-=").find(c) != std::string_view::npos;
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./:-=").find(c) != std::string_view::npos;
   });
   if (is_plain) return word;
   std::string text = "'";

@@ -106,7 +106,8 @@ class WideFloats {
 
 Program with_wide_floats(const Program& program) {
   bool any = false;
-  visit(program.body, [&](const Stmt& s) { any = any || (s->buffer != nullptr && is_narrow(s->buffer->dtype)); });
+  visit(program.body,
+        [&](const Stmt& s) { any = any || (s->buffer != nullptr && is_narrow(s->buffer->dtype)); });
   visit_exprs(program.body, [&](const Expr& e) { any = any || is_narrow(e->dtype); });
   return any ? WideFloats().run(program) : program;
 }

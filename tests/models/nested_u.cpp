@@ -17,7 +17,8 @@ class NestedU {
     struct Stage {
       int64_t depth, inner, channels;  // depth: halvings inside of the block
     };
-    constexpr Stage kDown[] = {{5, 16, 32}, {4, 16, 64}, {3, 32, 128}, {2, 64, 256}, {1, 128, 256}, {0, 128, 256}};
+    constexpr Stage kDown[] = {{5, 16, 32},  {4, 16, 64},   {3, 32, 128},
+                               {2, 64, 256}, {1, 128, 256}, {0, 128, 256}};
     constexpr Stage kUp[] = {{1, 128, 256}, {2, 64, 128}, {3, 32, 64}, {4, 16, 32}, {5, 8, 32}};
     std::vector<Tensor> sizes, sides;
     for (const Stage& s : kDown) {

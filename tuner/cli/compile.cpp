@@ -48,9 +48,7 @@ std::string megabytes(int64_t bytes) {
   return str(static_cast<double>(hundredths) / 100.0, " MB");
 }
 
-std::string stopped_line() {
-  return str("stopped: nothing is written. To continue: ", this_command());
-}
+std::string stopped_line() { return str("stopped: nothing is written. To continue: ", this_command()); }
 
 // An error, or the end that Ctrl-C put to it.
 int report_or_stop(const Status& status) {
@@ -153,9 +151,10 @@ void add_compile_command(Command app, CommandContext& context) {
                   "timed beside our kernel. May be given several times")
       .type_name("NODE=FILE:FUNCTION");
   command
-      .add_option("--check-input", request.check_inputs,
-                  "Check the library with these elements of an input: .npy, .pb (a TensorProto of ONNX), or raw; "
-                  "may be given several times. Others are drawn")
+      .add_option(
+          "--check-input", request.check_inputs,
+          "Check the library with these elements of an input: .npy, .pb (a TensorProto of ONNX), or raw; "
+          "may be given several times. Others are drawn")
       .type_name("NAME=FILE")
       .one_each();
   command

@@ -19,7 +19,8 @@ constexpr auto kBetweenLines = std::chrono::milliseconds(1900);
 
 }  // namespace
 
-CompileWatch::CompileWatch(std::string stopped) : stopped_(std::move(stopped)), thread_([this] { watch(); }) {}
+CompileWatch::CompileWatch(std::string stopped)
+    : stopped_(std::move(stopped)), thread_([this] { watch(); }) {}
 
 CompileWatch::~CompileWatch() {
   {

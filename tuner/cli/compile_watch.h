@@ -1,8 +1,8 @@
 // CompileWatch: what `tuner compile` shows while it works, and that it stops when it is asked to.
 //
-// A thread prints what is done every two seconds. Compiling one kernel, or one run of the library, may take longer
-// than a person waits for Ctrl-C: what does not stop by itself within half a second is ended, and what it has
-// written so far is removed.
+// A thread prints what is done every two seconds. Compiling one kernel, or one run of the library, may take
+// longer than a person waits for Ctrl-C: what does not stop by itself within half a second is ended, and what
+// it has written so far is removed.
 #pragma once
 
 #include <condition_variable>

@@ -17,8 +17,9 @@ using graph::Node;
 using graph::ValueId;
 
 bool passes_on(const std::string& op) {
-  static const std::set<std::string> kOps = {"Cast",    "CastLike", "Identity", "Reshape",   "Squeeze", "Unsqueeze",
-                                             "Flatten", "Expand",   "Tile",     "Transpose", "Slice",   "Concat"};
+  static const std::set<std::string> kOps = {"Cast",    "CastLike",  "Identity", "Reshape",
+                                             "Squeeze", "Unsqueeze", "Flatten",  "Expand",
+                                             "Tile",    "Transpose", "Slice",    "Concat"};
   return kOps.contains(op);
 }
 
@@ -34,7 +35,8 @@ int64_t places_of(const Graph& model, const Node& node, size_t i) {
     return axis >= 0 && axis < std::ssize(shape) ? shape[static_cast<size_t>(axis)] : 1;
   };
   if (i != 1) return 0;
-  if (node.op == "Gather" || node.op == "GatherElements" || node.op == "Scatter" || node.op == "ScatterElements")
+  if (node.op == "Gather" || node.op == "GatherElements" || node.op == "Scatter" ||
+      node.op == "ScatterElements")
     return extent(0, 0);
   if (node.op == "GatherND" || node.op == "ScatterND") {
     const std::vector<int64_t>& shape = model[node.inputs[0]].type.shape;
@@ -65,9 +67,7 @@ AlignedBuffer drawn(const Graph& model, size_t k) {
   std::uniform_real_distribution<float> real(-1, 1);
   const bool is_byte = type.dtype == DType::kInt8 || type.dtype == DType::kUInt8;
   const int64_t least = type.dtype == DType::kInt8 ? -128 : 0;
-  const int64_t count = is_byte                       ? 256
-                        : type.dtype == DType::kBool ? 2
-                                                     : values_of(model, model.inputs[k]);
+  const int64_t count = is_byte ? 256 : type.dtype == DType::kBool ? 2 : values_of(model, model.inputs[k]);
   std::uniform_int_distribution<int64_t> integer(least, least + count - 1);
   for (double& x : numbers)
     x = is_float(type.dtype) ? static_cast<double>(real(random)) : static_cast<double>(integer(random));

@@ -12,9 +12,9 @@ namespace tuner {
 
 // One tensor per input of the model. `files`: by name of an input, as read_tensor_file() takes them.
 //
-// Floats are drawn from -1 to 1, bytes from all they hold, other integers 0 or 1, as masks are; places in a tensor
-// (token numbers, positions) from all places there are. InvalidArgument: no input of that name, or a file that
-// does not fit.
+// Floats are drawn from -1 to 1, bytes from all they hold, other integers 0 or 1, as masks are; places in a
+// tensor (token numbers, positions) from all places there are. InvalidArgument: no input of that name, or a
+// file that does not fit.
 Result<std::vector<AlignedBuffer>> check_inputs(const graph::Graph& model,
                                                 const std::map<std::string, std::string>& files);
 

@@ -197,8 +197,7 @@ Status check(const CompileRequest& request, const PreparedModel& model, const Mo
              const std::string& folder, const std::function<bool()>& interrupted, CompiledReport& report) {
   tell(request, "checking");
   const LibraryToCheck library{folder, model.graph, pack.model, pack.memory, model.check_inputs};
-  const auto checked =
-      check_library(library, {request.accept_error, interrupted, request.progress});
+  const auto checked = check_library(library, {request.accept_error, interrupted, request.progress});
   if (!checked) return checked.status().with_context(request.model + ": ");
   report.error = checked->error;
   report.checked_steps = checked->steps;

@@ -37,7 +37,8 @@ struct CompileRequest {
   std::optional<AnswerLock> lock;  // its entries are built, whatever the database says
   int trials = 128;                // a distinct kernel, on average
   double time_limit_s = 600;       // for all trials and races; 0: no limit
-  std::vector<std::string> check_inputs;  // NAME=FILE: inputs that the library is checked with; others are drawn
+  std::vector<std::string>
+      check_inputs;         // NAME=FILE: inputs that the library is checked with; others are drawn
   double accept_error = 0;  // accepted of a step in the check, of its largest element; 0: what types allow
   std::function<void(const std::string&)> progress;  // told what is done now; empty: nobody asks
   std::function<void()> before_publishing;           // called before the folder gets its files; may be empty
@@ -51,7 +52,7 @@ struct PreparedModel {
   MemoryPlan memory;
   ModelKernels kernels;
   std::vector<FunctionUse> uses;
-  std::vector<UseCheck> checks;  // one a use; empty where the target does not run here
+  std::vector<UseCheck> checks;             // one a use; empty where the target does not run here
   std::vector<AlignedBuffer> check_inputs;  // one per input of the graph, for the check at the end
 };
 // `interrupted` is asked while functions are tried; Aborted: it said so. Other errors as read_model_file(),
@@ -78,8 +79,8 @@ struct CompiledReport {
   std::vector<std::string> notes;  // of kernels that are not, one line each: what is lost
   std::vector<std::string> used;   // of used functions, one line each: their time beside that of our kernel
   // Of what steps made of inputs that were drawn or given, against the model as it was read, in double
-  // precision: the largest error of any element, relative to the largest element of its value. Nothing where the
-  // target is not this machine.
+  // precision: the largest error of any element, relative to the largest element of its value. Nothing where
+  // the target is not this machine.
   std::optional<double> error;
   size_t checked_steps = 0;  // that were compared
 };

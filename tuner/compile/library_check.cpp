@@ -30,12 +30,14 @@ int64_t block_of(const ModelStep& step) {
 
 // Elements [n, c / block, pixels, block] as [n, c, pixels].
 void unblock(const graph::TensorType& type, int64_t block, const char* from, char* to) {
-  const int64_t bytes = dtype_bytes(type.dtype), channels = type.shape[1], pixels = type.shape[2] * type.shape[3];
+  const int64_t bytes = dtype_bytes(type.dtype), channels = type.shape[1],
+                pixels = type.shape[2] * type.shape[3];
   for (int64_t n = 0; n < type.shape[0]; ++n)
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t p = 0; p < pixels; ++p) {
         const int64_t at = ((n * (channels / block) + c / block) * pixels + p) * block + c % block;
-        std::memcpy(to + ((n * channels + c) * pixels + p) * bytes, from + at * bytes, static_cast<size_t>(bytes));
+        std::memcpy(to + ((n * channels + c) * pixels + p) * bytes, from + at * bytes,
+                    static_cast<size_t>(bytes));
       }
 }
 
@@ -113,7 +115,8 @@ class LibraryCheck {
     if (interrupted()) return {StatusCode::kAborted, "interrupted"};
     const ModelStep& step = library_.steps.steps[s];
     if (options_.progress)
-      options_.progress(str("checking step ", s + 1, " of ", checked_.size(), " (", printable(step.name), ")"));
+      options_.progress(
+          str("checking step ", s + 1, " of ", checked_.size(), " (", printable(step.name), ")"));
     const char* result = result_of(step, arena, outputs);
     if (checked_[s] != kNoValue && result != nullptr) {
       const graph::TensorType& type = library_.model[checked_[s]].type;
@@ -143,7 +146,8 @@ class LibraryCheck {
     const graph::TensorType& type = library_.model[v].type;
     const int64_t element = (differs - made) / dtype_bytes(type.dtype);
     const ReferenceTensor before = ReferenceTensor::of(type, made), after = ReferenceTensor::of(type, given);
-    return wrong(v, {element, after.at(element), before.at(element), 0}, std::numeric_limits<double>::infinity(),
+    return wrong(v, {element, after.at(element), before.at(element), 0},
+                 std::numeric_limits<double>::infinity(),
                  str("output \"", printable(name), "\" is overwritten after its step"));
   }
 
@@ -185,13 +189,14 @@ class LibraryCheck {
   Status wrong(ValueId value, const Verdict::Wrong& element, double accepts, const std::string& where) const {
     const auto number = [](double x) { return std::isnan(x) ? std::string("nan") : str(x); };
     const graph::Value& v = library_.model[value];
-    return failed("the library computes something else than the model: output \"",
-                  printable(output_of(value)), "\", first at ", where, ": element [",
-                  index_text(element.element, v.type.shape), "] of \"", printable(v.name), "\" is ",
-                  number(element.found), ", expected ", number(element.expected), " within ", element.allowed,
-                  ". Try inputs of yours (--check-input NAME=FILE)",
-                  std::isfinite(accepts) ? str(", or --accept-error ", rounded_up(accepts), " if that does no harm") : "",
-                  "; else report it with the model: this is a fault of ours. Nothing was written");
+    return failed(
+        "the library computes something else than the model: output \"", printable(output_of(value)),
+        "\", first at ", where, ": element [", index_text(element.element, v.type.shape), "] of \"",
+        printable(v.name), "\" is ", number(element.found), ", expected ", number(element.expected),
+        " within ", element.allowed, ". Try inputs of yours (--check-input NAME=FILE)",
+        std::isfinite(accepts) ? str(", or --accept-error ", rounded_up(accepts), " if that does no harm")
+                               : "",
+        "; else report it with the model: this is a fault of ours. Nothing was written");
   }
   // Values that no later cone reads.
   void drop_after(size_t s) {
@@ -204,7 +209,7 @@ class LibraryCheck {
   const LibraryToCheck& library_;
   const LibraryCheckOptions& options_;
   ReferencePrograms programs_;
-  std::vector<ValueId> checked_;  // one per step: the value of the model that it makes
+  std::vector<ValueId> checked_;      // one per step: the value of the model that it makes
   std::vector<ReferenceCone> cones_;  // of steps, then of outputs
   std::map<ValueId, size_t> last_use_;
   KnownValues known_;

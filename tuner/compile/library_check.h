@@ -16,9 +16,9 @@
 namespace tuner {
 
 struct LibraryToCheck {
-  std::string folder;           // with plan.json
-  const graph::Graph& model;    // as it was read
-  const ModelSteps& steps;      // of the library; values know their origin in `model` (number_values())
+  std::string folder;         // with plan.json
+  const graph::Graph& model;  // as it was read
+  const ModelSteps& steps;    // of the library; values know their origin in `model` (number_values())
   const MemoryPlan& memory;
   const std::vector<AlignedBuffer>& inputs;  // one per model.inputs
 };
@@ -32,8 +32,8 @@ struct LibraryChecked {
   double error = 0;  // the largest of all, relative to the largest element of its value
 };
 
-// Failed, one line: where the library and the model part first, with output, element, both values, and what to
-// do next. Aborted: `interrupted` said so.
+// Failed, one line: where the library and the model part first, with output, element, both values, and what
+// to do next. Aborted: `interrupted` said so.
 Result<LibraryChecked> check_library(const LibraryToCheck& library, const LibraryCheckOptions& options);
 
 }  // namespace tuner

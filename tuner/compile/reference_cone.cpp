@@ -114,11 +114,12 @@ class NodeRun {
       args[0] = &image;
     }
     for (const auto& table : program_.tables)
-      tables.push_back(ReferenceTensor::of({table.buffer->dtype, table.buffer->shape}, table.constant.bytes().data()));
+      tables.push_back(
+          ReferenceTensor::of({table.buffer->dtype, table.buffer->shape}, table.constant.bytes().data()));
     for (const ReferenceTensor& table : tables) args.push_back(&table);
     for (const ValueId v : program_.writes) results.emplace_back(model_[v].type);
     const Status done = stores_in(program_.program.body) <= kMostInterpreted ? interpreted(args, results)
-                                                                            : compiled(args, results);
+                                                                             : compiled(args, results);
     RETURN_IF_ERROR(done.with_context(str("node ", node_.name, " (", node_.op, "): ")));
     for (const ReferenceTensor& result : results)
       if (is_float(result.type().dtype)) result.limit_to_type();
@@ -126,7 +127,8 @@ class NodeRun {
   }
 
  private:
-  Status compiled(const std::vector<const ReferenceTensor*>& args, const std::vector<ReferenceTensor>& results) {
+  Status compiled(const std::vector<const ReferenceTensor*>& args,
+                  const std::vector<ReferenceTensor>& results) {
     std::vector<void*> pointers;
     for (const ReferenceTensor* each : args) pointers.push_back(each->data());
     for (const ReferenceTensor& each : results) pointers.push_back(each.data());
@@ -154,8 +156,8 @@ class NodeRun {
   graph::NodeProgram program_;
 };
 
-// Whether a Cast of floats meets a number that the integer type does not hold: what it makes of that depends on
-// the processor.
+// Whether a Cast of floats meets a number that the integer type does not hold: what it makes of that depends
+// on the processor.
 bool casts_beyond(const Graph& model, const Node& node, const ReferenceTensor& from) {
   if (node.op != "Cast" && node.op != "CastLike") return false;
   const DType to = model[node.outputs[0]].type.dtype;
@@ -169,8 +171,8 @@ bool casts_beyond(const Graph& model, const Node& node, const ReferenceTensor& f
 
 class ConeRun {
  public:
-  ConeRun(const Graph& model, const ReferenceCone& cone, const KnownValues& known, ReferencePrograms& programs,
-          const Disturbance& disturbance)
+  ConeRun(const Graph& model, const ReferenceCone& cone, const KnownValues& known,
+          ReferencePrograms& programs, const Disturbance& disturbance)
       : model_(model), cone_(cone), known_(known), programs_(programs), disturbance_(disturbance) {
     for (const size_t n : cone.nodes)
       for (const ValueId in : model.nodes[n].inputs)
@@ -189,8 +191,8 @@ class ConeRun {
     if (made != values_.end()) return made->second;
     const graph::Value& value = model_[v];
     ReferenceTensor tensor = ReferenceTensor::of(
-        value.type, value.constant ? static_cast<const void*>(value.constant->bytes().data())
-                                   : known_.at(v)->data());
+        value.type,
+        value.constant ? static_cast<const void*>(value.constant->bytes().data()) : known_.at(v)->data());
     if (!value.constant) tensor = disturbed(std::move(tensor), v);
     return values_.emplace(v, std::move(tensor)).first->second;
   }

@@ -10,7 +10,8 @@ namespace tuner {
 namespace {
 
 int64_t bytes_of(const graph::TensorType& type) {
-  return type.elements() * (is_float(type.dtype) ? static_cast<int64_t>(sizeof(double)) : dtype_bytes(type.dtype));
+  return type.elements() *
+         (is_float(type.dtype) ? static_cast<int64_t>(sizeof(double)) : dtype_bytes(type.dtype));
 }
 
 template <class Int>
@@ -72,8 +73,8 @@ ReferenceTensor ReferenceTensor::of(const graph::TensorType& type, const void* e
   constexpr int64_t kPiece = 1 << 16;  // as vectors of doubles, a few at a time
   for (int64_t at = 0; at < count; at += kPiece) {
     const int64_t n = std::min(kPiece, count - at);
-    const std::vector<double> numbers = load_elements(
-        static_cast<const char*>(elements) + at * dtype_bytes(type.dtype), n, type.dtype);
+    const std::vector<double> numbers =
+        load_elements(static_cast<const char*>(elements) + at * dtype_bytes(type.dtype), n, type.dtype);
     std::memcpy(made.doubles() + at, numbers.data(), static_cast<size_t>(n) * sizeof(double));
   }
   return made;

@@ -1,5 +1,6 @@
-// ReferenceTensor: a value of a graph as the reference computes it: floats of any size as float64, integers as
-// they are. Half of what a vector of doubles takes for images of bytes, and no copy where a kernel reads it.
+// ReferenceTensor: a value of a graph as the reference computes it: floats of any size as float64, integers
+// as they are. Half of what a vector of doubles takes for images of bytes, and no copy where a kernel reads
+// it.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ class ReferenceTensor {
   AlignedBuffer memory_;
 };
 
-// The largest finite number of a float type; its least normal one; the distance of 1 to the next number, halved.
+// The largest finite number of a float type; its least normal one; the distance of 1 to the next number,
+// halved.
 double largest_of(DType dtype);
 double least_normal_of(DType dtype);
 double unit_of(DType dtype);

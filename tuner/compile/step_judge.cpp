@@ -9,16 +9,16 @@ namespace tuner {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kBase = 1e-4;     // allowed of every element
-constexpr double kRoundings = 8;   // of 16-bit floats
+constexpr double kBase = 1e-4;          // allowed of every element
+constexpr double kRoundings = 8;        // of 16-bit floats
 constexpr double kOfLargest = 0x1p-20;  // of the largest element of its group: 16 units of float32
-// By how much each number of a disturbed computation is off: 32 units of float32. A sum of 10^4 terms, 32 of them
-// side by side, is off by some 12 units of its terms.
+// By how much each number of a disturbed computation is off: 32 units of float32. A sum of 10^4 terms, 32 of
+// them side by side, is off by some 12 units of its terms.
 constexpr double kDisturbance32 = 0x1p-19;
 constexpr double kDisturbance16 = 4;  // units, where floats of 16 bits are passed on
 
-// Sizes of a value's elements. Those that are far apart, as the numbers of a mask and what they are added to, are
-// groups of their own: a small element is not judged by huge ones.
+// Sizes of a value's elements. Those that are far apart, as the numbers of a mask and what they are added to,
+// are groups of their own: a small element is not judged by huge ones.
 struct Sizes {
   struct Group {
     double least = 0, typical = 0, largest = 0;  // typical: the median
@@ -101,7 +101,9 @@ class Judge {
            });
   }
   Verdict verdict(const std::vector<int64_t>& bad) const {
-    Verdict verdict{.error = sizes_.largest > 0 ? error_ / sizes_.largest : error_ > 0 ? kInfinity : 0,
+    Verdict verdict{.error = sizes_.largest > 0 ? error_ / sizes_.largest
+                             : error_ > 0       ? kInfinity
+                                                : 0,
                     .wrong = {},
                     .num_wrong = bad.size()};
     double worst = -1;

@@ -1,10 +1,10 @@
 // Judges what a step of a library computed against the reference.
 //
-// An element is right if it is near the reference's: within 1e-4 (more where floats of 16 bits are rounded) of
-// its own size, or of the size that elements of the value have. It is right, too, if a computation in the model's
-// types could have made it: if it lies within what the reference makes of the same inputs when each is off by
-// some roundings. So a sum of large numbers that cancel, a sine of a large number, and a number on the border
-// between two integers are judged by what their types can do.
+// An element is right if it is near the reference's: within 1e-4 (more where floats of 16 bits are rounded)
+// of its own size, or of the size that elements of the value have. It is right, too, if a computation in the
+// model's types could have made it: if it lies within what the reference makes of the same inputs when each
+// is off by some roundings. So a sum of large numbers that cancel, a sine of a large number, and a number on
+// the border between two integers are judged by what their types can do.
 #pragma once
 
 #include <functional>
@@ -35,8 +35,8 @@ struct JudgeOptions {
 // The relative error that is always allowed in this cone.
 double allowed_error(const ReferenceCone& cone);
 
-// Computes the cone and judges `found`, elements as the library has them. Aborted: `stop` said so. Other errors
-// as compute_cone().
+// Computes the cone and judges `found`, elements as the library has them. Aborted: `stop` said so. Other
+// errors as compute_cone().
 Result<Verdict> judge_step(const graph::Graph& model, const ReferenceCone& cone, const KnownValues& known,
                            const void* found, ReferencePrograms& programs, const JudgeOptions& options);
 

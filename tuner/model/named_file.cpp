@@ -36,7 +36,8 @@ Result<NamedFile> named_existing_file(const std::string& word, const char* optio
   });
 }
 
-Result<std::map<std::string, std::string>> named_files(const std::vector<std::string>& words, const char* option,
+Result<std::map<std::string, std::string>> named_files(const std::vector<std::string>& words,
+                                                       const char* option,
                                                        const std::vector<std::string>& names) {
   std::map<std::string, std::string> files;
   for (const std::string& word : words) {

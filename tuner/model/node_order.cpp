@@ -11,7 +11,7 @@ namespace {
 
 std::string name_of(const onnx::GraphProto& graph, int n) {
   const onnx::NodeProto& node = graph.node(n);
-  const std::string name = !node.name().empty()        ? node.name()
+  const std::string name = !node.name().empty()     ? node.name()
                            : node.output_size() > 0 ? node.output(0)
                                                     : str("#", n);
   return str("node ", plain(name), " (", plain(node.op_type()), ")");

@@ -14,8 +14,8 @@ class GraphProto;
 }
 
 // Numbers of the graph's nodes, each behind those whose results it reads, otherwise as the file has them.
-// `is_known`: names that no node makes, as inputs. InvalidArgument: a node reads what nothing makes, or nodes that
-// read each other's results.
+// `is_known`: names that no node makes, as inputs. InvalidArgument: a node reads what nothing makes, or nodes
+// that read each other's results.
 Result<std::vector<int>> node_order(const onnx::GraphProto& graph,
                                     const std::function<bool(const std::string&)>& is_known);
 

@@ -141,8 +141,9 @@ class ModelReader {
     if (extent >= 1) return extent;
     // All that are open are told at once: check_all_at_once().
     const std::string by_place = str(input, ":", d), by_name = symbol.empty() ? by_place : symbol;
-    open_.push_back({str("input \"", input, "\": extent ", d, symbol.empty() ? "" : str(" (", plain(symbol), ")")),
-                     str("--dim ", shell_quoted(str(plain(by_name), "=N"))), d == 0});
+    open_.push_back(
+        {str("input \"", input, "\": extent ", d, symbol.empty() ? "" : str(" (", plain(symbol), ")")),
+         str("--dim ", shell_quoted(str(plain(by_name), "=N"))), d == 0});
     return 1;
   }
 
@@ -150,7 +151,8 @@ class ModelReader {
   Status check_all_at_once() const {
     std::string problems;
     if (open_.size() == 1)
-      problems = str(open_[0].what, " is open. Give it: ", open_[0].is_first ? "--batch N, or " : "", open_[0].way);
+      problems =
+          str(open_[0].what, " is open. Give it: ", open_[0].is_first ? "--batch N, or " : "", open_[0].way);
     if (open_.size() > 1) {
       std::string ways;
       std::set<std::string> told;
@@ -172,7 +174,8 @@ class ModelReader {
       const std::string op = of_onnx ? node.op_type() : node.domain() + "." + node.op_type();
       if (op == "Constant" || graph::find_operator(op) != nullptr) continue;
       auto& [first, count] = nodes[op];
-      if (count++ == 0) first = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
+      if (count++ == 0)
+        first = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
     }
     if (nodes.size() + (open_.empty() ? 0 : 1) < 2) return "";
     std::string list;

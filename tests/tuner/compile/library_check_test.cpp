@@ -1,5 +1,5 @@
-// The check of a compiled model: right libraries of hard models pass, and libraries with a fault in a kernel or in
-// the memory plan do not.
+// The check of a compiled model: right libraries of hard models pass, and libraries with a fault in a kernel
+// or in the memory plan do not.
 #include "tuner/compile/library_check.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,8 @@ std::optional<Program> damaged(const Program& program, Fault fault, int place) {
     if (s == nullptr || done) return s;
     const bool is_loop = s->kind == StmtKind::kFor && s->extent > 1;
     const bool reduces = is_loop && s->axis == AxisKind::kReduce;
-    if ((fault == Fault::kTermDropped && reduces) || (fault == Fault::kTailNotStored && is_loop && !reduces)) {
+    if ((fault == Fault::kTermDropped && reduces) ||
+        (fault == Fault::kTailNotStored && is_loop && !reduces)) {
       if (place-- == 0) {
         done = true;
         auto node = std::make_shared<StmtNode>(*s);
@@ -99,8 +100,7 @@ std::optional<Program> damaged(const Program& program, Fault fault, int place) {
         return node;
       }
     }
-    return map_children(
-        s, [](const Expr& e) { return e; }, walk);
+    return map_children(s, [](const Expr& e) { return e; }, walk);
   };
   Program out = program;
   out.body = walk(program.body);
@@ -155,8 +155,9 @@ class Libraries {
     RETURN_IF_ERROR(folder->stage(files));
     Made made;
     ASSIGN_OR_RETURN(made.outputs, run(folder->staging().string()));
-    made.checked = check_library({folder->staging().string(), model_->graph, pack.model, pack.memory, model_->check_inputs},
-                                 {0, kNever, nullptr});
+    made.checked = check_library(
+        {folder->staging().string(), model_->graph, pack.model, pack.memory, model_->check_inputs},
+        {0, kNever, nullptr});
     return made;
   }
 
@@ -185,7 +186,8 @@ class Libraries {
   std::vector<Program> programs_;
 };
 
-// Of the outputs only what differs by more than roundings do is a fault: the same terms in another order are none.
+// Of the outputs only what differs by more than roundings do is a fault: the same terms in another order are
+// none.
 bool differs(const std::string& a, const std::string& b) {
   for (size_t at = 0; at + sizeof(float) <= a.size(); at += sizeof(float)) {
     float x = 0, y = 0;
@@ -206,11 +208,13 @@ class PlantedFaults {
     const auto right = libraries.make(libraries.programs(), libraries.model().memory);
     ASSERT_TRUE(right.is_ok()) << right.message();
     ASSERT_TRUE(right->checked.is_ok()) << right->checked.message();
-    const auto try_one = [&](const std::vector<Program>& programs, const MemoryPlan& memory, const std::string& what) {
+    const auto try_one = [&](const std::vector<Program>& programs, const MemoryPlan& memory,
+                             const std::string& what) {
       const auto made = libraries.make(programs, memory);
       if (!made || !differs(made->outputs, right->outputs)) return;  // does not compile, or does nothing
       ++planted;
-      if (made->checked.is_ok()) missed.push_back(str("seed ", seed, ": ", what, "\n", to_text(libraries.model().graph)));
+      if (made->checked.is_ok())
+        missed.push_back(str("seed ", seed, ": ", what, "\n", to_text(libraries.model().graph)));
     };
     // At most three of each kind in one model, so that many models have their turn.
     for (const Fault fault : {Fault::kTermDropped, Fault::kTailNotStored, Fault::kIndexOff})
@@ -219,7 +223,9 @@ class PlantedFaults {
         const auto bad = damaged(programs[k], fault, static_cast<int>(seed % 2));
         if (!bad || planted >= wanted_) continue;
         programs[k] = *bad;
-        try_one(programs, libraries.model().memory, str("fault ", static_cast<int>(fault), " in kernel ", k, ": ", libraries.model().kernels.tasks[k].key, "\n", to_text(*bad)));
+        try_one(programs, libraries.model().memory,
+                str("fault ", static_cast<int>(fault), " in kernel ", k, ": ",
+                    libraries.model().kernels.tasks[k].key, "\n", to_text(*bad)));
       }
     overlap(libraries, try_one);
   }

@@ -1,5 +1,6 @@
-// Random models of what the check of a library must not stumble over: masks of huge numbers, quantisation, numbers
-// that are large, tiny or cancel each other, sines of large numbers, normalizations, and branches by comparison.
+// Random models of what the check of a library must not stumble over: masks of huge numbers, quantisation,
+// numbers that are large, tiny or cancel each other, sines of large numbers, normalizations, and branches by
+// comparison.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +73,8 @@ class RandomModel {
       case 1: {  // attention's mask
         const std::string mask = input(DType::kInt64, {rows_, x.columns});
         const std::string hidden = node("Sub", {number(1), node("Cast", {mask}, {{"to", int64_t{1}}})});
-        const double huge = pick(0, 1) == 0 ? -10000.0 : -static_cast<double>(std::numeric_limits<float>::max());
+        const double huge =
+            pick(0, 1) == 0 ? -10000.0 : -static_cast<double>(std::numeric_limits<float>::max());
         return keep(node("Softmax", {node("Add", {x.name, node("Mul", {hidden, number(huge)})})}), x.columns);
       }
       case 2: {  // bytes and back
@@ -85,18 +87,22 @@ class RandomModel {
         return keep(node("Mul", {x.name, number(pick(0, 1) == 0 ? 3.7e5 : 2.3e-30)}), x.columns);
       case 4: {  // what cancels
         const std::string large = node("Add", {x.name, number(real(1e4))});
-        return keep(node("Sub", {large, node("ReduceMean", {large}, {{"axes", std::vector<int64_t>{1}}})}), x.columns);
+        return keep(node("Sub", {large, node("ReduceMean", {large}, {{"axes", std::vector<int64_t>{1}}})}),
+                    x.columns);
       }
       case 5:
-        return keep(node(pick(0, 1) == 0 ? "Sin" : "Cos", {node("Mul", {x.name, number(real(1e4))})}), x.columns);
+        return keep(node(pick(0, 1) == 0 ? "Sin" : "Cos", {node("Mul", {x.name, number(real(1e4))})}),
+                    x.columns);
       case 6:
-        return keep(node(one_of({"Relu", "Sigmoid", "Tanh", "Exp", "Neg", "Softplus", "Erf"}), {x.name}), x.columns);
+        return keep(node(one_of({"Relu", "Sigmoid", "Tanh", "Exp", "Neg", "Softplus", "Erf"}), {x.name}),
+                    x.columns);
       case 7: {  // a branch by comparison
         const std::string above = node("Greater", {x.name, number(real(0.5))});
         return keep(node("Where", {above, x.name, node("Mul", {x.name, number(real(100))})}), x.columns);
       }
       case 8:
-        return keep(node(one_of({"Floor", "Ceil", "Round"}), {node("Mul", {x.name, number(real(50))})}), x.columns);
+        return keep(node(one_of({"Floor", "Ceil", "Round"}), {node("Mul", {x.name, number(real(50))})}),
+                    x.columns);
       case 9: {
         const std::vector<int64_t> n{x.columns};
         return keep(node("LayerNormalization", {x.name, weights(n, 1), weights(n, 1)}), x.columns);
@@ -106,8 +112,9 @@ class RandomModel {
         return keep(node("Concat", {x.name, y.name}, {{"axis", int64_t{1}}}), x.columns + y.columns);
       }
       case 11:
-        return keep(node("Div", {x.name, node("Sqrt", {node("Add", {node("Mul", {x.name, x.name}), number(1e-6)})})}),
-                    x.columns);
+        return keep(
+            node("Div", {x.name, node("Sqrt", {node("Add", {node("Mul", {x.name, x.name}), number(1e-6)})})}),
+            x.columns);
       case 12: {  // the range of the data itself
         const std::string as_double = node("ReduceMax", {x.name}, {{"axes", std::vector<int64_t>{1}}});
         return keep(node("Sub", {x.name, as_double}), x.columns);

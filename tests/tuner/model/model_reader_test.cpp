@@ -91,11 +91,12 @@ TEST(ModelReader, OpenExtentsAreClosedByOptions) {
   EXPECT_EQ(open.message(), "input \"x\": extent 0 (N) is open. Give it: --batch N, or --dim N=N");
 }
 
-// By input and place, where an extent has no name; all that are open, and all operators that are not served, are
-// told at once, as options for a shell.
+// By input and place, where an extent has no name; all that are open, and all operators that are not served,
+// are told at once, as options for a shell.
 TEST(ModelReader, AllThatIsOpenOrNotServedIsToldAtOnce) {
   onnx::ModelProto model = small();
-  auto& shape = *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  auto& shape =
+      *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
   shape.mutable_dim(0)->clear_dim_param();
   shape.mutable_dim(0)->clear_dim_value();
   const auto told = [&](const ModelOptions& options) {
@@ -104,11 +105,13 @@ TEST(ModelReader, AllThatIsOpenOrNotServedIsToldAtOnce) {
   EXPECT_EQ(told({}), "input \"x\": extent 0 is open. Give it: --batch N, or --dim x:0=N");
   EXPECT_EQ(told({.extents = {.batch = {}, .named = {{"x:0", 2}}}}), "");
   shape.mutable_dim(0)->set_dim_param("floor(n/2) + 1");
-  EXPECT_EQ(told({}),
-            "input \"x\": extent 0 (floor(n/2) + 1) is open. Give it: --batch N, or --dim 'floor(n/2) + 1=N'");
+  EXPECT_EQ(
+      told({}),
+      "input \"x\": extent 0 (floor(n/2) + 1) is open. Give it: --batch N, or --dim 'floor(n/2) + 1=N'");
   shape.mutable_dim(1)->clear_dim_value();
   EXPECT_EQ(told({}),
-            "input \"x\": extent 0 (floor(n/2) + 1), input \"x\": extent 1 are open. Give them: --dim 'floor(n/2) + "
+            "input \"x\": extent 0 (floor(n/2) + 1), input \"x\": extent 1 are open. Give them: --dim "
+            "'floor(n/2) + "
             "1=N' --dim x:1=N");
   model.mutable_graph()->mutable_node(0)->set_op_type("LSTM");
   model.mutable_graph()->mutable_node(1)->set_domain("other");

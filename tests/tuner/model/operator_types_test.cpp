@@ -1,6 +1,6 @@
-// Every operator of the table, in every type that it takes, as `tuner compile` cuts it into steps and compiles
-// them with default configs: machine code for AVX2, AVX-512 and AArch64 (under qemu) gives what the reference
-// computes operator by operator in double precision. 2 random shapes each, 40 in the long suite
+// Every operator of the table, in every type that it takes, as `tuner compile` cuts it into steps and
+// compiles them with default configs: machine code for AVX2, AVX-512 and AArch64 (under qemu) gives what the
+// reference computes operator by operator in double precision. 2 random shapes each, 40 in the long suite
 // (TUNER_TEST_ROUNDS).
 #include <gtest/gtest.h>
 
@@ -55,7 +55,8 @@ class NodeSteps {
     std::mt19937 random(seed);
     for (const graph::ValueId v : graph.inputs) {
       Numbers numbers;
-      for (int64_t k = graph[v].type.elements(); k > 0; --k) numbers.push_back(number(random, graph[v].type.dtype));
+      for (int64_t k = graph[v].type.elements(); k > 0; --k)
+        numbers.push_back(number(random, graph[v].type.dtype));
       inputs_.push_back(graph::Constant::of(numbers, graph[v].type.dtype).numbers(graph[v].type.dtype));
     }
   }
@@ -85,11 +86,13 @@ class NodeSteps {
       const Numbers found = numbers(steps_.graph.outputs[o]);
       if (found.size() != expected_[o].size()) return str("output ", o, " has ", found.size(), " elements");
       double largest = 0;
-      for (const double x : expected_[o]) largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
+      for (const double x : expected_[o])
+        largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
       // Bytes that floats were rounded to may be one off; other integers are exact.
       const bool exact = !is_float(type.dtype);
       for (size_t e = 0; e < found.size(); ++e)
-        if (!is_close(found[e], expected_[o][e], largest, widest(type.dtype), exact) && !is_tie(found[e], expected_[o][e], type.dtype))
+        if (!is_close(found[e], expected_[o][e], largest, widest(type.dtype), exact) &&
+            !is_tie(found[e], expected_[o][e], type.dtype))
           return str("output ", o, ", element ", e, " is ", found[e], ", expected ", expected_[o][e]);
     }
     return "";
@@ -106,13 +109,15 @@ class NodeSteps {
   DType widest(DType result) const {
     DType type = result;
     for (const graph::ValueId v : whole_.inputs)
-      if (is_float(whole_[v].type.dtype) && unit_of(whole_[v].type.dtype) > unit_of(type)) type = whole_[v].type.dtype;
+      if (is_float(whole_[v].type.dtype) && unit_of(whole_[v].type.dtype) > unit_of(type))
+        type = whole_[v].type.dtype;
     return type;
   }
   bool is_tie(double found, double expected, DType dtype) const {
     const std::string& op = whole_.nodes[0].op;
     return (dtype == DType::kInt8 || dtype == DType::kUInt8) &&
-           (op.starts_with("QLinear") || op.find("Quantize") != std::string::npos) && std::fabs(found - expected) <= 1;
+           (op.starts_with("QLinear") || op.find("Quantize") != std::string::npos) &&
+           std::fabs(found - expected) <= 1;
   }
   Numbers numbers(graph::ValueId v) const {
     const graph::Value& value = steps_.graph[v];
@@ -144,8 +149,8 @@ std::string run_here(NodeSteps& node, const Target& target) {
 
 // The program under qemu has no libm.
 bool calls_library(std::string_view op) {
-  static const std::set<std::string_view> kOps = {"Sin",  "Cos",   "Tan",   "Asin",  "Acos", "Atan",
-                                                  "Sinh", "Cosh",  "Asinh", "Acosh", "Atanh", "Pow", "LRN"};
+  static const std::set<std::string_view> kOps = {"Sin",  "Cos",   "Tan",   "Asin",  "Acos", "Atan", "Sinh",
+                                                  "Cosh", "Asinh", "Acosh", "Atanh", "Pow",  "LRN"};
   return kOps.contains(op);
 }
 
@@ -155,7 +160,8 @@ TEST_P(OperatorTypes, AreRightOnEveryShape) {
   const std::string target_name = GetParam();
   const Target target = *parse_target(target_name);
   const bool is_here = target.is_x86();
-  if (const Status tools = is_here ? runs_here(target) : aarch64_tools(); !tools) GTEST_SKIP() << tools.message();
+  if (const Status tools = is_here ? runs_here(target) : aarch64_tools(); !tools)
+    GTEST_SKIP() << tools.message();
   const uint32_t seed = first_seed(97), rounds = wanted_rounds(2);
   size_t pairs = 0;
   for (const graph::Operator* row : graph::all_operators()) {
@@ -184,7 +190,8 @@ TEST_P(OperatorTypes, AreRightOnEveryShape) {
           const ModelStep& step = node.steps().steps[0];
           const auto program = default_program(step.workload, target);
           ASSERT_TRUE(program.is_ok()) << program.message();
-          const Status added = batch.add(*program, step.workload.compute(), node.args(step), {}, std::string(row->name));
+          const Status added =
+              batch.add(*program, step.workload.compute(), node.args(step), {}, std::string(row->name));
           ASSERT_TRUE(added.is_ok()) << added.message();
           nodes.push_back(std::move(node));
         }
@@ -200,7 +207,8 @@ TEST_P(OperatorTypes, AreRightOnEveryShape) {
     EXPECT_GT(types, 0U) << row->name << " was run in no type";
     pairs += types;
   }
-  std::cout << pairs << " pairs of operator and type, " << rounds << " shapes each, on " << target_name << "\n";
+  std::cout << pairs << " pairs of operator and type, " << rounds << " shapes each, on " << target_name
+            << "\n";
   EXPECT_GT(pairs, 500U);
 }
 
@@ -208,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, OperatorTypes,
                          ::testing::Values("llvm -mcpu=haswell", "llvm -mcpu=skylake-avx512",
                                            "llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"),
                          [](const auto& info) {
-                           return info.param.find("haswell") != std::string::npos ? "Avx2"
+                           return info.param.find("haswell") != std::string::npos  ? "Avx2"
                                   : info.param.find("avx512") != std::string::npos ? "Avx512"
                                                                                    : "Aarch64";
                          });

@@ -55,23 +55,26 @@ class Draw {
   ValueId x(const Shape& s) { return x(s, dtype_); }
   ValueId x(const Shape& s, DType dtype) { return b_.input(str("x", ++names_), {dtype, s}); }
   ValueId ints(const Shape& numbers, DType dtype = DType::kInt64) {
-    return b_.constant(str("c", ++names_), {dtype, {std::ssize(numbers)}}, graph::Constant::of(numbers, dtype));
+    return b_.constant(str("c", ++names_), {dtype, {std::ssize(numbers)}},
+                       graph::Constant::of(numbers, dtype));
   }
   ValueId one_int(int64_t number, DType dtype = DType::kInt64) {
     return b_.constant(str("c", ++names_), {dtype, {}}, graph::Constant::of(Shape{number}, dtype));
   }
   ValueId reals(const std::vector<double>& numbers, DType dtype) {
-    return b_.constant(str("c", ++names_), {dtype, {std::ssize(numbers)}}, graph::Constant::of(numbers, dtype));
+    return b_.constant(str("c", ++names_), {dtype, {std::ssize(numbers)}},
+                       graph::Constant::of(numbers, dtype));
   }
   ValueId one_real(double number, DType dtype) {
-    return b_.constant(str("c", ++names_), {dtype, {}}, graph::Constant::of(std::vector<double>{number}, dtype));
+    return b_.constant(str("c", ++names_), {dtype, {}},
+                       graph::Constant::of(std::vector<double>{number}, dtype));
   }
 
   void add(Ids inputs, Attributes attributes = {}, int results = 1) {
     std::vector<std::string> names;
     for (int k = 0; k < results; ++k) names.push_back(str("y", k));
-    const auto made = b_.add({.name = "n", .op = op_, .attributes = std::move(attributes), .inputs = std::move(inputs)},
-                             names);
+    const auto made = b_.add(
+        {.name = "n", .op = op_, .attributes = std::move(attributes), .inputs = std::move(inputs)}, names);
     if (made)
       results_ = *made;
     else
@@ -95,13 +98,14 @@ class Draw {
   }
 
   void write() {
-    if (elements() || shapes() || movements() || places() || sums() || products() || images() || bytes()) return;
+    if (elements() || shapes() || movements() || places() || sums() || products() || images() || bytes())
+      return;
     add({x(any_shape())});  // one operand, element by element or along the last axis
   }
 
   bool elements() {
-    if (is({"Add", "Sub", "Mul", "Div", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu", "Equal", "And",
-            "Or", "Xor", "Pow"})) {
+    if (is({"Add", "Sub", "Mul", "Div", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu", "Equal",
+            "And", "Or", "Xor", "Pow"})) {
       const Shape s = any_shape();
       add({x(s), op_ == "Pow" ? one_real(static_cast<double>(pick(1, 3)), dtype_) : x(part_of(s))});
     } else if (op_ == "Mod") {
@@ -122,7 +126,8 @@ class Draw {
                                DType::kUInt8,   DType::kInt32,   DType::kInt64,    DType::kBool};
       // What a number beyond the type becomes is the processor's affair.
       const DType to = kTo[pick(0, is_float(dtype_) || dtype_ == DType::kBool ? 7 : 2)];
-      add({x(any_shape())}, {{"to", std::string(dtype_name(is_float(dtype_) && to == DType::kUInt8 ? DType::kInt8 : to))}});
+      add({x(any_shape())},
+          {{"to", std::string(dtype_name(is_float(dtype_) && to == DType::kUInt8 ? DType::kInt8 : to))}});
     } else if (op_ == "CastLike") {
       add({x(any_shape()), x({3}, DType::kFloat32)});
     } else {
@@ -220,12 +225,14 @@ class Draw {
       std::ranges::shuffle(places, random_);
       add({x({s.back()}), ints(places), x({n})}, {{"axis", int64_t{0}}});
     } else if (op_ == "ScatterND") {
-      const ValueId where = b_.constant("where", {DType::kInt64, {2, 1}}, graph::Constant::of(Shape{2, 0}, DType::kInt64));
+      const ValueId where =
+          b_.constant("where", {DType::kInt64, {2, 1}}, graph::Constant::of(Shape{2, 0}, DType::kInt64));
       add({x({4, s.back()}), where, x({2, s.back()})});
     } else if (op_ == "OneHot") {
       add({x(s), one_int(5), x({2}, DType::kFloat32)});
     } else if (op_ == "ReverseSequence") {
-      add({x({5, 3, s.back()}), x({3}, DType::kInt64)}, {{"batch_axis", int64_t{1}}, {"time_axis", int64_t{0}}});
+      add({x({5, 3, s.back()}), x({3}, DType::kInt64)},
+          {{"batch_axis", int64_t{1}}, {"time_axis", int64_t{0}}});
     } else {
       return false;
     }
@@ -244,7 +251,8 @@ class Draw {
     } else if (is({"ArgMax", "ArgMin"})) {
       add({x(s)}, {{"axis", pick(0, rank - 1)}, {"keepdims", int64_t{flag() ? 1 : 0}}});
     } else if (op_ == "CumSum") {
-      add({x(s), one_int(pick(0, rank - 1))}, {{"exclusive", int64_t{flag() ? 1 : 0}}, {"reverse", int64_t{flag() ? 1 : 0}}});
+      add({x(s), one_int(pick(0, rank - 1))},
+          {{"exclusive", int64_t{flag() ? 1 : 0}}, {"reverse", int64_t{flag() ? 1 : 0}}});
     } else if (op_ == "TopK") {
       add({x(s), ints({pick(1, s.back())})}, {{"largest", int64_t{flag() ? 1 : 0}}}, 2);
     } else if (op_ == "BatchNormalization") {
@@ -308,14 +316,15 @@ class Draw {
       add({x(i), x({out, i[1], 2, 2}, byte()), one_int(2, dtype_)});
     } else if (op_ == "QLinearConv") {
       const DType other = byte(), result = byte();
-      add({x(i), scale(), one_int(1, dtype_), x({out, i[1], 2, 2}, other), scale(), one_int(0, other), scale(),
-           one_int(3, result), x({out}, DType::kInt32)});
+      add({x(i), scale(), one_int(1, dtype_), x({out, i[1], 2, 2}, other), scale(), one_int(0, other),
+           scale(), one_int(3, result), x({out}, DType::kInt32)});
     } else if (is({"MaxPool", "AveragePool", "LpPool"})) {
       add({x(i)}, window(i));
     } else if (op_.starts_with("Global")) {
       add({x(i)});
     } else if (op_ == "Resize") {
-      add({x(i), kNoValue, reals({1, 1, 2, 1.5}, DType::kFloat32)}, {{"mode", std::string(flag() || !is_float(dtype_) ? "nearest" : "linear")}});
+      add({x(i), kNoValue, reals({1, 1, 2, 1.5}, DType::kFloat32)},
+          {{"mode", std::string(flag() || !is_float(dtype_) ? "nearest" : "linear")}});
     } else if (op_ == "Upsample") {
       add({x(i), reals({1, 1, 2, 3}, DType::kFloat32)});
     } else {

@@ -1,5 +1,5 @@
-// One node of any operator of the table, with operands of a type and of random shapes: extents that are odd, 1, or
-// longer than a vector.
+// One node of any operator of the table, with operands of a type and of random shapes: extents that are odd,
+// 1, or longer than a vector.
 #pragma once
 
 #include <optional>
