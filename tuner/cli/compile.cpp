@@ -9,9 +9,9 @@
 #include "templates/schedule_template.h"
 #include "tuner/answers/job_answers.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/compile_watch.h"
 #include "tuner/cli/log.h"
 #include "tuner/command_line/interrupt.h"
+#include "tuner/command_line/work_watch.h"
 #include "tuner/jobs/locked_tasks.h"
 #include "tuner/model/model_file.h"
 #include "tuner/text/hint.h"
@@ -59,7 +59,7 @@ int report_or_stop(const Status& status) {
 
 int compile(CompileOptions& options) {
   if (const Status s = complete_options(options); !s) return report(s);
-  CompileWatch watch(stopped_line());
+  WorkWatch watch(stopped_line());
   options.request.progress = [&](const std::string& what) { watch.at(what); };
   options.request.before_publishing = [&] { watch.release(); };
   watch.guard(nullptr);

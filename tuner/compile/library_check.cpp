@@ -10,9 +10,9 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/printable.h"
-#include "templates/workload/parts/image.h"
 #include "tuner/compile/step_judge.h"
 #include "tuner/model/compiled_model.h"
+#include "tuner/model/layouts.h"
 
 namespace tuner {
 namespace {
@@ -20,13 +20,6 @@ namespace {
 using graph::Graph;
 using graph::kNoValue;
 using graph::ValueId;
-
-// Channels of a block of the step's result; 1: it lies plain.
-int64_t block_of(const ModelStep& step) {
-  if (const auto* conv = step.workload.get_if<Conv2dWorkload>()) return channel_block(conv->out_layout);
-  if (const auto* pool = step.workload.get_if<Pool2dWorkload>()) return channel_block(pool->layout);
-  return 1;
-}
 
 // Elements [n, c / block, pixels, block] as [n, c, pixels].
 void unblock(const graph::TensorType& type, int64_t block, const char* from, char* to) {

@@ -169,6 +169,25 @@ bool casts_beyond(const Graph& model, const Node& node, const ReferenceTensor& f
   return false;
 }
 
+// The same of a power of integers: 0 to a negative exponent, or one that the type does not hold.
+bool has_power_beyond(const Graph& model, const Node& node, const ReferenceTensor& base,
+                      const ReferenceTensor& exponent) {
+  const DType type = model[node.outputs[0]].type.dtype;
+  if (is_float(type)) return false;
+  double largest = 0, most = 0;
+  bool has_zero = false, has_negative = false;
+  for (int64_t k = 0; k < base.elements(); ++k) {
+    largest = std::max(largest, std::fabs(base.at(k)));
+    has_zero = has_zero || base.at(k) == 0;
+  }
+  for (int64_t k = 0; k < exponent.elements(); ++k) {
+    most = std::max(most, exponent.at(k));
+    has_negative = has_negative || exponent.at(k) < 0;
+  }
+  const double bits = static_cast<double>(8 * dtype_bytes(type)) - (type == DType::kUInt8 ? 0 : 1);
+  return (has_zero && has_negative) || std::pow(largest, most) >= std::exp2(bits);
+}
+
 class ConeRun {
  public:
   ConeRun(const Graph& model, const ReferenceCone& cone, const KnownValues& known,
@@ -208,6 +227,8 @@ class ConeRun {
       args.push_back(&operand(v));
       is_undefined_ = is_undefined_ || casts_beyond(model_, node, *args.back());
     }
+    if (node.op == "Pow" && args.size() == 2)
+      is_undefined_ = is_undefined_ || has_power_beyond(model_, node, *args[0], *args[1]);
     ASSIGN_OR_RETURN(std::vector<ReferenceTensor> results, work.run(std::move(args)));
     for (const ValueId in : node.inputs)
       if (in != kNoValue && --readers_[in] == 0) values_.erase(in);

@@ -3,54 +3,41 @@
 #include <queue>
 #include <unordered_map>
 
-#include "tuner/model/onnx.pb.h"
-#include "tuner/model/tensor_data.h"
+#include "compiler_core/base/printable.h"
 
 namespace tuner {
-namespace {
 
-std::string name_of(const onnx::GraphProto& graph, int n) {
-  const onnx::NodeProto& node = graph.node(n);
-  const std::string name = !node.name().empty()     ? node.name()
-                           : node.output_size() > 0 ? node.output(0)
-                                                    : str("#", n);
-  return str("node ", plain(name), " (", plain(node.op_type()), ")");
-}
-
-}  // namespace
-
-Result<std::vector<int>> node_order(const onnx::GraphProto& graph,
-                                    const std::function<bool(const std::string&)>& is_known) {
-  std::unordered_map<std::string, int> makers;
-  for (int n = 0; n < graph.node_size(); ++n)
-    for (const std::string& out : graph.node(n).output())
+Result<std::vector<size_t>> node_order(const std::vector<NodeNames>& nodes,
+                                       const std::function<bool(const std::string&)>& is_known) {
+  std::unordered_map<std::string, size_t> makers;
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for (const std::string& out : nodes[n].outputs)
       if (!out.empty()) makers.emplace(out, n);
-  const auto count = static_cast<size_t>(graph.node_size());
-  std::vector<std::vector<int>> readers(count);
-  std::vector<int> waits_for(count, 0);
-  for (int n = 0; n < graph.node_size(); ++n)
-    for (const std::string& in : graph.node(n).input()) {
+  std::vector<std::vector<size_t>> readers(nodes.size());
+  std::vector<int> waits_for(nodes.size(), 0);
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for (const std::string& in : nodes[n].inputs) {
       if (in.empty() || is_known(in)) continue;
       const auto maker = makers.find(in);
       if (maker == makers.end())
-        return invalid_argument(name_of(graph, n), ": reads \"", plain(in), "\", which nothing computes");
-      readers[static_cast<size_t>(maker->second)].push_back(n);
-      ++waits_for[static_cast<size_t>(n)];
+        return invalid_argument(nodes[n].label, ": reads \"", printable(in), "\", which nothing computes");
+      readers[maker->second].push_back(n);
+      ++waits_for[n];
     }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (int n = 0; n < graph.node_size(); ++n)
-    if (waits_for[static_cast<size_t>(n)] == 0) ready.push(n);
-  std::vector<int> order;
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t n = 0; n < nodes.size(); ++n)
+    if (waits_for[n] == 0) ready.push(n);
+  std::vector<size_t> order;
   while (!ready.empty()) {
-    const int n = ready.top();
+    const size_t n = ready.top();
     ready.pop();
     order.push_back(n);
-    for (const int reader : readers[static_cast<size_t>(n)])
-      if (--waits_for[static_cast<size_t>(reader)] == 0) ready.push(reader);
+    for (const size_t reader : readers[n])
+      if (--waits_for[reader] == 0) ready.push(reader);
   }
-  for (int n = 0; n < graph.node_size(); ++n)
-    if (waits_for[static_cast<size_t>(n)] > 0)
-      return invalid_argument(name_of(graph, n),
+  for (size_t n = 0; n < nodes.size(); ++n)
+    if (waits_for[n] > 0)
+      return invalid_argument(nodes[n].label,
                               ": reads its own result, by other nodes; expected nodes without a cycle");
   return order;
 }

@@ -9,14 +9,17 @@
 #include "compiler_core/base/status.h"
 
 namespace tuner {
-namespace onnx {
-class GraphProto;
-}
 
-// Numbers of the graph's nodes, each behind those whose results it reads, otherwise as the file has them.
-// `is_known`: names that no node makes, as inputs. InvalidArgument: a node reads what nothing makes, or nodes
-// that read each other's results.
-Result<std::vector<int>> node_order(const onnx::GraphProto& graph,
-                                    const std::function<bool(const std::string&)>& is_known);
+// What a node reads and makes; an empty name is an operand that is not given.
+struct NodeNames {
+  std::string label;  // "node y (Relu)", for messages
+  std::vector<std::string> inputs, outputs;
+};
+
+// Numbers of the nodes, each behind those whose results it reads, otherwise as they stand. `is_known`: names
+// that no node makes, as inputs. InvalidArgument: a node reads what nothing makes, or nodes that read each
+// other's results.
+Result<std::vector<size_t>> node_order(const std::vector<NodeNames>& nodes,
+                                       const std::function<bool(const std::string&)>& is_known);
 
 }  // namespace tuner

@@ -45,9 +45,7 @@ class ModelReader {
     for (const auto& input : proto_.input()) RETURN_IF_ERROR(read_input(input));
     RETURN_IF_ERROR(check_options());
     RETURN_IF_ERROR(check_all_at_once());
-    ASSIGN_OR_RETURN(const std::vector<int> order,
-                     node_order(proto_, [&](const std::string& name) { return values_.contains(name); }));
-    for (const int n : order) RETURN_IF_ERROR(read_node(n));
+    RETURN_IF_ERROR(read_nodes());
     RETURN_IF_ERROR(check_declared());
     std::vector<graph::ValueId> outputs;
     for (const auto& output : proto_.output()) {
@@ -169,18 +167,16 @@ class ModelReader {
   // Nothing if there is at most one, which its node tells better.
   std::string unserved_operators() const {
     std::map<std::string, std::pair<std::string, int>> nodes;  // by operator: the first node, and how many
-    for (const onnx::NodeProto& node : proto_.node()) {
-      const bool of_onnx = node.domain().empty() || node.domain() == "ai.onnx";
-      const std::string op = of_onnx ? node.op_type() : node.domain() + "." + node.op_type();
+    for (int n = 0; n < proto_.node_size(); ++n) {
+      const std::string op = op_of(proto_.node(n));
       if (op == "Constant" || graph::find_operator(op) != nullptr) continue;
       auto& [first, count] = nodes[op];
-      if (count++ == 0)
-        first = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
+      if (count++ == 0) first = name_of(n);
     }
     if (nodes.size() + (open_.empty() ? 0 : 1) < 2) return "";
     std::string list;
     for (const auto& [op, places] : nodes)
-      list += str(list.empty() ? "" : ", ", plain(op), " (node ", plain(places.first),
+      list += str(list.empty() ? "" : ", ", op, " (node ", places.first,
                   places.second > 1 ? str(" and ", places.second - 1, " more") : "", ")");
     return list.empty() ? "" : "operators that are not served: " + list;
   }
@@ -235,14 +231,34 @@ class ModelReader {
         to_text(type), ", which follows from its inputs. Export the model anew, or infer its shapes again");
   }
 
+  // In an order in which they can run.
+  Status read_nodes() {
+    std::vector<NodeNames> nodes;
+    for (int n = 0; n < proto_.node_size(); ++n) {
+      const onnx::NodeProto& node = proto_.node(n);
+      nodes.push_back({str("node ", name_of(n), " (", op_of(node), ")"),
+                       {node.input().begin(), node.input().end()},
+                       {node.output().begin(), node.output().end()}});
+    }
+    ASSIGN_OR_RETURN(const std::vector<size_t> order,
+                     node_order(nodes, [&](const std::string& name) { return values_.contains(name); }));
+    for (const size_t n : order) RETURN_IF_ERROR(read_node(static_cast<int>(n)));
+    return Status::ok();
+  }
+  std::string name_of(int n) const {
+    const onnx::NodeProto& proto = proto_.node(n);
+    return plain(!proto.name().empty()     ? proto.name()
+                 : proto.output_size() > 0 ? proto.output(0)
+                                           : str("#", n));
+  }
+  static std::string op_of(const onnx::NodeProto& proto) {
+    const bool of_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
+    return plain(of_onnx ? proto.op_type() : proto.domain() + "." + proto.op_type());
+  }
+
   Status read_node(int n) {
     const onnx::NodeProto& proto = proto_.node(n);
-    const bool of_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
-    graph::Node node{.name = plain(!proto.name().empty()     ? proto.name()
-                                   : proto.output_size() > 0 ? proto.output(0)
-                                                             : str("#", n)),
-                     .op = plain(of_onnx ? proto.op_type() : proto.domain() + "." + proto.op_type()),
-                     .operator_set = operator_set_};
+    graph::Node node{.name = name_of(n), .op = op_of(proto), .operator_set = operator_set_};
     const std::string context = str("node ", node.name, " (", node.op, "): ");
     for (const auto& in : proto.input()) {
       const auto made = values_.find(in);

@@ -1,4 +1,4 @@
-#include "tuner/cli/compile_watch.h"
+#include "tuner/command_line/work_watch.h"
 
 #include <unistd.h>
 
@@ -6,10 +6,9 @@
 #include <cstdio>
 
 #include "compiler_core/base/printable.h"
-#include "tuner/cli/command.h"
 #include "tuner/command_line/interrupt.h"
 
-namespace tuner::cli {
+namespace tuner {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -19,10 +18,9 @@ constexpr auto kBetweenLines = std::chrono::milliseconds(1900);
 
 }  // namespace
 
-CompileWatch::CompileWatch(std::string stopped)
-    : stopped_(std::move(stopped)), thread_([this] { watch(); }) {}
+WorkWatch::WorkWatch(std::string stopped) : stopped_(std::move(stopped)), thread_([this] { watch(); }) {}
 
-CompileWatch::~CompileWatch() {
+WorkWatch::~WorkWatch() {
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
@@ -31,24 +29,24 @@ CompileWatch::~CompileWatch() {
   thread_.join();
 }
 
-void CompileWatch::at(const std::string& what) {
+void WorkWatch::at(const std::string& what) {
   const std::lock_guard lock(mutex_);
   what_ = what;
 }
 
-void CompileWatch::guard(std::function<void()> remove) {
+void WorkWatch::guard(std::function<void()> remove) {
   const std::lock_guard lock(mutex_);
   remove_ = std::move(remove);
   is_guarded_ = true;
 }
 
-void CompileWatch::release() {
+void WorkWatch::release() {
   const std::lock_guard lock(mutex_);
   is_guarded_ = false;
   what_.clear();
 }
 
-void CompileWatch::watch() {
+void WorkWatch::watch() {
   const Clock::time_point begin = Clock::now();
   Clock::time_point asked{}, printed = begin;
   std::unique_lock lock(mutex_);
@@ -64,11 +62,11 @@ void CompileWatch::watch() {
 }
 
 // Under the lock, so that release() waits: what must be done as a whole has not begun.
-void CompileWatch::end_process() {
+void WorkWatch::end_process() {
   if (remove_) remove_();
   std::fprintf(stderr, "%s\n", stopped_.c_str());
   std::fflush(stderr);
-  _exit(kExitFailed);
+  _exit(1);
 }
 
-}  // namespace tuner::cli
+}  // namespace tuner

@@ -1,4 +1,4 @@
-// CompileWatch: what `tuner compile` shows while it works, and that it stops when it is asked to.
+// WorkWatch: what a long command shows while it works, and that it stops when it is asked to.
 //
 // A thread prints what is done every two seconds. Compiling one kernel, or one run of the library, may take
 // longer than a person waits for Ctrl-C: what does not stop by itself within half a second is ended, and what
@@ -11,14 +11,14 @@
 #include <string>
 #include <thread>
 
-namespace tuner::cli {
+namespace tuner {
 
-class CompileWatch {
+class WorkWatch {
  public:
   // `stopped`: the line that is printed when the process is ended.
-  explicit CompileWatch(std::string stopped);
-  ~CompileWatch();
-  CompileWatch(const CompileWatch&) = delete;
+  explicit WorkWatch(std::string stopped);
+  ~WorkWatch();
+  WorkWatch(const WorkWatch&) = delete;
 
   // What is done from now on. Any thread.
   void at(const std::string& what);
@@ -39,4 +39,4 @@ class CompileWatch {
   std::thread thread_;
 };
 
-}  // namespace tuner::cli
+}  // namespace tuner
