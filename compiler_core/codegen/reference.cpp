@@ -23,7 +23,8 @@ Stmt block_nests(const Stmt& s, const ReferenceBlocks& blocks, const Target& tar
       [&](const Stmt& child) { return block_nests(child, blocks, target); });
 }
 
-// Iterations of all loops, as far as they do something.
+}  // namespace
+
 double stores_in(const Stmt& s) {
   if (s == nullptr) return 0;
   if (s->kind == StmtKind::kStore) return 1;
@@ -31,8 +32,6 @@ double stores_in(const Stmt& s) {
   for (const Stmt& child : s->stmts) n += stores_in(child);
   return s->kind == StmtKind::kFor ? n * static_cast<double>(s->extent) : n;
 }
-
-}  // namespace
 
 Program reference_program(const Program& unscheduled, const ReferenceBlocks& blocks, const Target& target) {
   Program program = te::with_float_type(unscheduled, DType::kFloat64);

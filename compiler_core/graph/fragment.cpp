@@ -6,6 +6,7 @@
 
 #include "compiler_core/graph/families.h"
 #include "compiler_core/ir/visitor.h"
+#include "compiler_core/te/wide_floats.h"
 
 namespace tuner::graph {
 namespace {
@@ -122,8 +123,7 @@ Stmt without_unread(const Stmt& body, const Buffer& out) {
   const std::function<Stmt(const Stmt&)> kept = [&](const Stmt& s) -> Stmt {
     if (s == nullptr || (s->kind == StmtKind::kStore && !read.contains(s->buffer))) return nullptr;
     if (s->kind == StmtKind::kAllocate && !read.contains(s->buffer)) return kept(s->body);
-    return map_children(
-        s, [](const Expr& e) { return e; }, kept);
+    return map_children(s, [](const Expr& e) { return e; }, kept);
   };
   return kept(body);
 }
@@ -177,7 +177,7 @@ Program written(const Graph& fragment, Tables& tables) {
   // In the order of the fragment's inputs, whenever they were declared.
   inputs.push_back(program.args.back());
   program.args = std::move(inputs);
-  return program;
+  return te::with_wide_floats(program);
 }
 
 }  // namespace
