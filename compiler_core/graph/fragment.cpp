@@ -123,7 +123,8 @@ Stmt without_unread(const Stmt& body, const Buffer& out) {
   const std::function<Stmt(const Stmt&)> kept = [&](const Stmt& s) -> Stmt {
     if (s == nullptr || (s->kind == StmtKind::kStore && !read.contains(s->buffer))) return nullptr;
     if (s->kind == StmtKind::kAllocate && !read.contains(s->buffer)) return kept(s->body);
-    return map_children(s, [](const Expr& e) { return e; }, kept);
+    return map_children(
+        s, [](const Expr& e) { return e; }, kept);
   };
   return kept(body);
 }

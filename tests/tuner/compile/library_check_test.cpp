@@ -100,7 +100,8 @@ std::optional<Program> damaged(const Program& program, Fault fault, int place) {
         return node;
       }
     }
-    return map_children(s, [](const Expr& e) { return e; }, walk);
+    return map_children(
+        s, [](const Expr& e) { return e; }, walk);
   };
   Program out = program;
   out.body = walk(program.body);
