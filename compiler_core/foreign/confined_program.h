@@ -44,8 +44,8 @@ struct ConfinedEnd {
 Status can_confine();
 
 // Runs it to its end. What it started and left behind, in sessions of their own too, is killed before this
-// returns (guardian.h). Failed: it could not be started or confined; nothing ran then. Or the guardian was killed. `confine` false: without Landlock, for code of this process's own
-// user.
+// returns (guardian.h). Failed: it could not be started or confined; nothing ran then. Or the guardian was
+// killed. `confine` false: without Landlock, for code of this process's own user.
 Result<ConfinedEnd> run_confined(const ConfinedProgram& program, bool confine = true);
 
 }  // namespace tuner

@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::span<const Piece>;
 
-// No function's head has so many words; without a bound, a text of initialisers would be read in squared time.
+// No function's head has so many words; without a bound, a text of initialisers is read in squared time.
 constexpr size_t kMostHead = 1024;
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> list) {
