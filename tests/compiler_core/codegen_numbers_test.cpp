@@ -52,9 +52,8 @@ TEST(CodegenNumbers, LanesOfSixteenBitsAreCombinedInFloat32) {
         const Var l = make_var("l");
         const Stmt start = make_store(y, {0}, float_imm(2, dtype));
         const Stmt step = make_reduce(y, {0}, op, float_imm(0, dtype), load(x, {l}), Expr());
-        const Program p{"lanes",
-                        {x, y},
-                        make_seq({start, make_for(l, kCount, step, AxisKind::kReduce, kVector)})};
+        const Program p{
+            "lanes", {x, y}, make_seq({start, make_for(l, kCount, step, AxisKind::kReduce, kVector)})};
         std::vector<std::vector<double>> args(2);
         double sum = 2, least = 2, largest = 2;
         for (int64_t k = 0; k < kCount; ++k) {
