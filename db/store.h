@@ -204,6 +204,8 @@ class Store {
   // nothing.
   virtual Result<KernelRow> kernel(std::string_view digest,
                                    const std::optional<std::string>& tenant = {}) const = 0;
+  // Bytes of all documents that the tenant has brought.
+  virtual Result<int64_t> kernel_bytes(std::string_view tenant) const = 0;
   // One by one, oldest first, until `f` returns false. A damaged row is an error, unless `damaged` takes it.
   virtual Status for_each_kernel(const std::function<bool(const KernelRow&)>& f,
                                  const std::function<void(const Status&)>& damaged = {}) const = 0;

@@ -230,6 +230,8 @@ Result<JobRow::Task> from_proto(const v1::TaskSpec& task, std::string_view field
   if (!check.failed()) {
     const Result<Workload> workload = workload_from_key(out.workload_key);
     const Status valid = workload ? validate(*workload) : workload.status();
+    // What the key names, a user's source, is not here: that is no mistake of the message.
+    if (valid.code() == StatusCode::kNotFound) return valid.with_context(str(field, ".workload_key: "));
     if (!valid)
       check.refuse("workload_key", valid.message());
     else if (workload->key() != out.workload_key)

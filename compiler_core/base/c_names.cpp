@@ -1,111 +1,30 @@
 #include "compiler_core/base/c_names.h"
 
 #include <algorithm>
-#include <array>
 
 namespace tuner {
 namespace {
 
 constexpr size_t kLongestName = 200;
 
-// Of C11 and C++20, sorted.
-constexpr auto kKeywords = std::to_array<std::string_view>({"alignas",
-                                                            "alignof",
-                                                            "and",
-                                                            "asm",
-                                                            "auto",
-                                                            "bitand",
-                                                            "bitor",
-                                                            "bool",
-                                                            "break",
-                                                            "case",
-                                                            "catch",
-                                                            "char",
-                                                            "char16_t",
-                                                            "char32_t",
-                                                            "char8_t",
-                                                            "class",
-                                                            "co_await",
-                                                            "co_return",
-                                                            "co_yield",
-                                                            "compl",
-                                                            "concept",
-                                                            "const",
-                                                            "const_cast",
-                                                            "consteval",
-                                                            "constexpr",
-                                                            "constinit",
-                                                            "continue",
-                                                            "decltype",
-                                                            "default",
-                                                            "delete",
-                                                            "do",
-                                                            "double",
-                                                            "dynamic_cast",
-                                                            "else",
-                                                            "enum",
-                                                            "explicit",
-                                                            "export",
-                                                            "extern",
-                                                            "false",
-                                                            "float",
-                                                            "for",
-                                                            "friend",
-                                                            "goto",
-                                                            "if",
-                                                            "inline",
-                                                            "int",
-                                                            "long",
-                                                            "main",
-                                                            "mutable",
-                                                            "namespace",
-                                                            "new",
-                                                            "noexcept",
-                                                            "not",
-                                                            "nullptr",
-                                                            "operator",
-                                                            "or",
-                                                            "private",
-                                                            "protected",
-                                                            "public",
-                                                            "register",
-                                                            "reinterpret_cast",
-                                                            "requires",
-                                                            "restrict",
-                                                            "return",
-                                                            "short",
-                                                            "signed",
-                                                            "sizeof",
-                                                            "static",
-                                                            "static_assert",
-                                                            "static_cast",
-                                                            "struct",
-                                                            "switch",
-                                                            "template",
-                                                            "this",
-                                                            "thread_local",
-                                                            "throw",
-                                                            "true",
-                                                            "try",
-                                                            "typedef",
-                                                            "typeid",
-                                                            "typename",
-                                                            "typeof",
-                                                            "union",
-                                                            "unsigned",
-                                                            "using",
-                                                            "virtual",
-                                                            "void",
-                                                            "volatile",
-                                                            "wchar_t",
-                                                            "while",
-                                                            "xor"});
+// Of C11 and C++20, a blank around each.
+constexpr std::string_view kKeywords =
+    " alignas alignof and asm auto bitand bitor bool break case catch char char16_t char32_t char8_t "
+    "class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit "
+    "continue decltype default delete do double dynamic_cast else enum explicit export extern false "
+    "float for friend goto if inline int long main mutable namespace new noexcept not nullptr "
+    "operator or private protected public register reinterpret_cast requires restrict return short "
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw "
+    "true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t "
+    "while xor ";
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 constexpr bool is_part(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 
-bool is_keyword(std::string_view name) { return std::ranges::find(kKeywords, name) != kKeywords.end(); }
+bool is_keyword(std::string_view name) {
+  return kKeywords.find(" " + std::string(name) + " ") != std::string_view::npos;
+}
 
 }  // namespace
 

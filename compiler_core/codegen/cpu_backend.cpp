@@ -10,6 +10,7 @@
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/foreign/compile_foreign.h"
 #include "compiler_core/foreign/ship_foreign.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/lower/lower.h"
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/cpu_hardware.h"
@@ -112,7 +113,8 @@ class CpuBackend final : public Backend {
                            const Target& target) const override {
     if (form == "defines") return foreign_definitions(program);
     if (program.foreign != nullptr)
-      return form == "llvm" ? foreign_entry(program) : foreign_assembly(program);
+      return form == "llvm" && program.foreign->command == nullptr ? foreign_entry(program)
+                                                                   : foreign_assembly(program);
     return form == "llvm" ? emit_llvm(program, target) : emit_asm(program, target);
   }
   std::vector<std::string_view> passes() const override {

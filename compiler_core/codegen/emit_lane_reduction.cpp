@@ -27,8 +27,12 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
   if (store->kind != StmtKind::kStore || store->reduce == ReduceOp::kNone || store->first.defined())
     return refuse("vectorized reduce loop ", s.var->name, " holds more than a reduction without its start");
   const ReduceOp op = store->reduce;
-  if (!is_float(store->buffer->dtype))
-    return refuse("vectorized reduce loop ", s.var->name, " is over ", store->buffer->dtype,
+  const DType dtype = store->buffer->dtype;
+  const bool is_narrow = is_float(dtype) && dtype_bytes(dtype) == 2;
+  // Floats of 16 bits are held as their bits: they are combined in float32, and rounded once.
+  const Expr term = is_narrow ? cast(DType::kFloat32, store->value) : store->value;
+  if (!is_float(dtype))
+    return refuse("vectorized reduce loop ", s.var->name, " is over ", dtype,
                   "; only floats are reduced across lanes");
   std::vector<llvm::Value*> terms;
   llvm::Value *wide = nullptr, *rest = nullptr;  // of whole vectors; of the shorter ones that are left
@@ -39,7 +43,7 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
     else
       lanes_.run_along(s.var, piece);
     if (mask_by(guards)) {
-      llvm::Value* v = lanes_.widen(values_.emit(store->value));
+      llvm::Value* v = lanes_.widen(values_.emit(term));
       llvm::Value* runs = piece.lanes == 1 ? lanes_.mask : lanes_.memory_mask();
       if (runs != nullptr) v = b_.CreateSelect(runs, v, math_.number(v, identity_of(op)));
       terms.push_back(v);
@@ -64,11 +68,12 @@ void Emitter::emit_lane_reduction(const StmtNode& s) {
   if (store->buffer->scope == MemoryScope::kRegister && !addresses_.register_offset(store->buffer, access))
     return;
   llvm::Value* p = addresses_.pointer(store->buffer, access);
-  const llvm::Align align(static_cast<uint64_t>(dtype_bytes(store->buffer->dtype)));
-  terms.push_back(values_.emit_load(store->buffer, store->indices));
+  const llvm::Align align(static_cast<uint64_t>(dtype_bytes(dtype)));
+  llvm::Value* before = values_.emit_load(store->buffer, store->indices);
+  terms.push_back(is_narrow ? math_.widened(dtype, before) : before);
   all = math_.reduced(op, terms.back(), all);
   if (op != ReduceOp::kSum) all = math_.nan_if(math_.any_nan(terms), all);
-  b_.CreateAlignedStore(all, p, align);
+  b_.CreateAlignedStore(is_narrow ? math_.narrowed(dtype, all) : all, p, align);
 }
 
 }  // namespace tuner::codegen

@@ -187,8 +187,13 @@ void Machine::prepare(llvm::Module& module) const {
 Status Machine::optimize(llvm::Module& module) const {
   std::string found;
   llvm::raw_string_ostream out(found);
-  if (llvm::verifyModule(module, &out))
-    return {StatusCode::kInternal, str("code generation made invalid IR: ", found)};
+  if (llvm::verifyModule(module, &out)) {
+    // LLVM prints every instruction that it refuses: the first line says what is wrong.
+    const std::string first = found.substr(0, found.find('\n'));
+    return {StatusCode::kInternal,
+            str("code generation made a module that LLVM refuses: ", first,
+                ". This is a fault of ours; please report it with the model or the job file")};
+  }
   // SROA turns register tiles into values; CSE merges the loads and addresses that unrolled copies share.
   // Nothing else made a kernel faster, and code generation is 90 % of the time.
   llvm::FunctionAnalysisManager functions;

@@ -23,7 +23,8 @@ Stmt block_nests(const Stmt& s, const ReferenceBlocks& blocks, const Target& tar
       [&](const Stmt& child) { return block_nests(child, blocks, target); });
 }
 
-// Iterations of all loops, as far as they do something.
+}  // namespace
+
 double stores_in(const Stmt& s) {
   if (s == nullptr) return 0;
   if (s->kind == StmtKind::kStore) return 1;
@@ -31,8 +32,6 @@ double stores_in(const Stmt& s) {
   for (const Stmt& child : s->stmts) n += stores_in(child);
   return s->kind == StmtKind::kFor ? n * static_cast<double>(s->extent) : n;
 }
-
-}  // namespace
 
 Program reference_program(const Program& unscheduled, const ReferenceBlocks& blocks, const Target& target) {
   Program program = te::with_float_type(unscheduled, DType::kFloat64);
@@ -101,7 +100,8 @@ int reference_threads(const Program& unscheduled) {
   // A thread costs some 50 us to start and 8 MB of addresses, of which it touches a few pages and its panels.
   constexpr double kMuchWork = 5e8;  // iterations: some 10 ms of one thread
   constexpr size_t kMostThreads = 64;
-  if (stores_in(unscheduled.body) < kMuchWork) return 1;
+  // How much work a user's function is, nobody knows; it has threads of its own, if any.
+  if (unscheduled.foreign == nullptr && stores_in(unscheduled.body) < kMuchWork) return 1;
   return static_cast<int>(std::clamp(cpus_of_this_thread().size(), size_t{1}, kMostThreads));
 }
 

@@ -15,6 +15,9 @@ namespace tuner {
 // The values and the order of each sum are those of the Program.
 Program reference_program(const Program& unscheduled, const ReferenceBlocks& blocks, const Target& target);
 
+// How often the Program's stores run: iterations of all loops, as far as they do something.
+double stores_in(const Stmt& body);
+
 // Outputs, in argument order, for `inputs`: one vector for each argument that is given (input, constant,
 // inout), in argument order, row-major, numbers of the argument's type. InvalidArgument when their number or
 // sizes do not fit.

@@ -4,6 +4,8 @@
 
 #include "compiler_core/backend.h"
 #include "compiler_core/base/printable.h"
+#include "compiler_core/foreign/build_command.h"
+#include "compiler_core/foreign/commands.h"
 #include "compiler_core/foreign/compilers.h"
 #include "compiler_core/ir/foreign_code.h"
 
@@ -56,6 +58,7 @@ Status check_needed_libraries(const std::string& shared) {
 
 Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads) {
   CHECK(program.foreign != nullptr) << program.name << " has loops";
+  if (program.foreign->command != nullptr) return build_command(program, target_name, threads);
   Artifact artifact;
   ASSIGN_OR_RETURN(const SourceBuild build, SourceBuild::make(program, foreign_entry(program)));
   RETURN_IF_ERROR(build.compile({"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
@@ -74,11 +77,13 @@ Result<Artifact> compile_foreign(const Program& program, const std::string& targ
 }
 
 Result<std::string> foreign_toolchain(const Program& program) {
+  if (program.foreign->command != nullptr) return commands_toolchain(program.foreign->compiler);
   ASSIGN_OR_RETURN(const Compiler compiler, find_compiler(program.foreign->compiler));
   return toolchain_text(compiler);
 }
 
 Result<std::string> foreign_assembly(const Program& program) {
+  if (program.foreign->command != nullptr) return no_function(program);
   ASSIGN_OR_RETURN(const SourceBuild build, SourceBuild::make(program, foreign_entry(program)));
   RETURN_IF_ERROR(build.compile({"-S", "-fno-asynchronous-unwind-tables"}, "kernel.s"));
   return build.file("kernel.s");

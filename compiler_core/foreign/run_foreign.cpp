@@ -73,7 +73,8 @@ Result<std::vector<std::string>> run_foreign(const Program& program, const std::
   run.memory_bytes += 2 * bytes;
   run.file_bytes += bytes;
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
-  const std::string printed = end.output.empty() ? "" : "; it printed: " + said_by(end.output);
+  const std::string printed =
+      end.output.empty() ? "" : "; it printed: " + said_by(end.output, made.folder->path());
   if (end.timed_out)
     return invalid_config(program.foreign->function, " did not end within ", asked.deadline.count() / 1000,
                           " s", printed);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler_core/base/c_names.h"
+#include "compiler_core/foreign/build_command.h"
 #include "compiler_core/foreign/compile_foreign.h"
 #include "compiler_core/foreign/source_build.h"
 #include "compiler_core/ir/foreign_code.h"
@@ -46,6 +47,10 @@ std::string shipped_header(const ForeignCode& code, const ShipRequest& request) 
 
 Result<ShippedKernel> ship_foreign(const Program& program, const Target& target, const ShipRequest& request) {
   const ForeignCode& code = *program.foreign;
+  if (code.command != nullptr) {  // nothing of it can be linked
+    ASSIGN_OR_RETURN(Artifact built, build_command(program, target.name(), target.threads));
+    return ShippedKernel{.manifest = std::move(built.manifest)};
+  }
   const std::string& name = request.function;
   ASSIGN_OR_RETURN(Artifact artifact, compile_foreign(program, target.name(), target.threads));
   ASSIGN_OR_RETURN(const SourceBuild build, SourceBuild::make(program, shipped_entry(code, name)));

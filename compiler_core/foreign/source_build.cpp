@@ -22,7 +22,9 @@ constexpr size_t kMostBinary = size_t{256} << 20;
 
 }  // namespace
 
-std::string said_by(const std::string& output) {
+std::string said_by(std::string output, const std::string& folder) {
+  for (size_t at = 0; (at = output.find(folder + "/", at)) != std::string::npos;)
+    output.erase(at, folder.size() + 1);
   std::string text = printable_lines(output.substr(0, kMostSaid));
   while (text.ends_with('\n')) text.pop_back();
   return text;
@@ -85,11 +87,11 @@ Status SourceBuild::run_compiler(std::vector<std::string> words) const {
   const bool silent = end.output.empty();
   if (end.timed_out)
     return invalid_config(name, " did not end within ", run.deadline.count() / 1000, " s", silent ? "" : "\n",
-                          said_by(end.output));
+                          said_by(end.output, folder_->path()));
   if (end.status == 0) return Status::ok();
   const bool killed = WIFSIGNALED(end.status);
   return invalid_config(name, killed ? " was ended by " + signal_text(WTERMSIG(end.status)) : " refuses it",
-                        silent ? "" : ":\n", said_by(end.output));
+                        silent ? "" : ":\n", said_by(end.output, folder_->path()));
 }
 
 Status SourceBuild::run(const std::string& path, const std::vector<std::string>& words) const {
@@ -98,7 +100,7 @@ Status SourceBuild::run(const std::string& path, const std::vector<std::string>&
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
   if (!end.timed_out && end.status == 0) return Status::ok();
   return failed(path, end.timed_out ? " did not end" : " did not end well: " + ending_text(end.status), "; ",
-                said_by(end.output));
+                said_by(end.output, folder_->path()));
 }
 
 Result<std::string> SourceBuild::file(const std::string& name) const {

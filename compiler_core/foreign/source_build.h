@@ -45,6 +45,7 @@ class SourceBuild {
 };
 
 // What a program of a user's, or a compiler, said, for a person: its first 4 KiB without control characters.
-std::string said_by(const std::string& output);
+// Files of the folder where it ran are named as the user wrote them.
+std::string said_by(std::string output, const std::string& folder);
 
 }  // namespace tuner

@@ -6,6 +6,7 @@
 
 #include "compiler_core/graph/families.h"
 #include "compiler_core/ir/visitor.h"
+#include "compiler_core/te/wide_floats.h"
 
 namespace tuner::graph {
 namespace {
@@ -177,7 +178,7 @@ Program written(const Graph& fragment, Tables& tables) {
   // In the order of the fragment's inputs, whenever they were declared.
   inputs.push_back(program.args.back());
   program.args = std::move(inputs);
-  return program;
+  return te::with_wide_floats(program);
 }
 
 }  // namespace

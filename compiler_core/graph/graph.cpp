@@ -189,6 +189,10 @@ Status check(const Graph& graph) {
   return Status::ok();
 }
 
+void number_values(Graph& graph) {
+  for (ValueId v = 0; v < graph.values.size(); ++v) graph.values[v].origin = v;
+}
+
 std::string to_text(const Graph& graph) {
   std::string text = str("graph ", graph.name, "\n");
   const auto name = [&](ValueId id) { return id == kNoValue ? std::string("-") : str("%", id); };

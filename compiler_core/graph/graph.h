@@ -62,6 +62,9 @@ struct Value {
   std::string name;  // of the model, for people; need not be unique
   TensorType type;
   std::optional<Constant> constant;  // type.bytes() bytes, for a value that is the same in every run
+  // In a graph that passes rewrote: the value of the graph before them that has these elements, for who set
+  // it there (number_values()). Values that passes make have none.
+  ValueId origin = kNoValue;
 };
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
@@ -90,6 +93,9 @@ struct Graph {
 // OK if every node reads constants, inputs and outputs of earlier nodes, every value is made once, constants
 // have as many bytes as their type says, and the operator table gives each output the type it has.
 Status check(const Graph& graph);
+
+// Lets each value be its own origin, so that values of a rewritten copy can be told.
+void number_values(Graph& graph);
 
 // One line a value or node, for `tuner show --as graph` and tests.
 std::string to_text(const Graph& graph);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "compiler_core/base/did_you_mean.h"
 #include "compiler_core/graph/families.h"
@@ -29,6 +30,36 @@ std::string identifier(std::string_view text) {
   std::string name;
   for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "v" + name : name;
+}
+
+// For a shell: most names need no quotes.
+std::string quoted(const std::string& word) {
+  const bool is_plain = std::ranges::all_of(word, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./:-=").find(c) != std::string_view::npos;
+  });
+  if (is_plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// What a person can do who knows that an input is the same in every run.
+Status not_constant(const Graph& graph, size_t i, ValueId id) {
+  std::set<ValueId> needed{id};
+  for (size_t n = graph.nodes.size(); n-- > 0;)
+    if (std::ranges::any_of(graph.nodes[n].outputs, [&](ValueId v) { return needed.contains(v); }))
+      needed.insert(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end());
+  std::string names, options;
+  for (const ValueId v : graph.inputs) {
+    if (!needed.contains(v)) continue;
+    names += str(names.empty() ? "" : ", ", graph[v].name);
+    options += str(options.empty() ? "" : " ", "--constant ", quoted(graph[v].name + "=FILE"));
+  }
+  const bool is_input = std::ranges::find(graph.inputs, id) != graph.inputs.end();
+  return invalid_argument("input ", i, " (", graph[id].name, ") is ",
+                          is_input ? "an input of the model" : str("computed from data, the input ", names),
+                          "; expected a constant. If it is the same in every run: ", options);
 }
 
 }  // namespace
@@ -70,8 +101,7 @@ bool Use::is_constant(size_t i) const { return has(i) && graph_[node_.inputs[i]]
 Result<std::vector<int64_t>> Use::integers(size_t i) const {
   if (!has(i)) return invalid_argument("input ", i, " is missing");
   const Value& v = graph_[node_.inputs[i]];
-  if (!v.constant)
-    return invalid_argument("input ", i, " (", v.name, ") is computed from data; expected a constant");
+  if (!v.constant) return not_constant(graph_, i, node_.inputs[i]);
   if (is_float(v.type.dtype))
     return invalid_argument("input ", i, " is ", v.type.dtype, ", expected integers");
   return v.constant->integers(v.type.dtype);
@@ -80,8 +110,7 @@ Result<std::vector<int64_t>> Use::integers(size_t i) const {
 Result<std::vector<double>> Use::numbers(size_t i) const {
   if (!has(i)) return invalid_argument("input ", i, " is missing");
   const Value& v = graph_[node_.inputs[i]];
-  if (!v.constant)
-    return invalid_argument("input ", i, " (", v.name, ") is computed from data; expected a constant");
+  if (!v.constant) return not_constant(graph_, i, node_.inputs[i]);
   return v.constant->numbers(v.type.dtype);
 }
 

@@ -12,6 +12,7 @@ namespace {
 // An input is a letter: inputs of the same letter have the same type.
 //   T U     any type               N M   any but bool        F G H   floats
 //   R S     floats or int32        Z     int8, uint8, int32  q r s   int8 or uint8
+//   J       floats, int32 or int64
 //   i       int32 or int64         l     int64               w       int32
 //   f       float32                B     bool
 // A digit behind it is the number of dimensions; a point: it has one element; *: the last one any number of
@@ -61,7 +62,7 @@ constexpr InputsRow kInputs[] = {
     {"ReverseSequence", 7, "T l1"},
     {"Scatter ScatterElements", 7, "T i T"},
     {"ScatterND", 7, "T l T"},
-    {"ReduceSum ReduceMean ReduceProd ReduceL1 ReduceSumSquare", 7, "N l1"},
+    {"ReduceSum ReduceMean ReduceProd ReduceL1 ReduceSumSquare", 7, "J l1"},
     {"ReduceL2 ReduceLogSum ReduceLogSumExp", 7, "F l1"},
     {"ReduceMax ReduceMin", 7, "T l1"},
     {"ArgMax ArgMin", 7, "N"},
@@ -219,6 +220,8 @@ constexpr LetterRule kLetters[] = {
     {"NM", "numbers", [](DType t) { return t != DType::kBool; }},
     {"FGH", "a float type", [](DType t) { return is_float(t); }},
     {"RS", "a float type or int32", [](DType t) { return is_float(t) || t == DType::kInt32; }},
+    {"J", "a float type, int32 or int64",
+     [](DType t) { return is_float(t) || t == DType::kInt32 || t == DType::kInt64; }},
     {"Z", "int8, uint8 or int32", [](DType t) { return is_byte(t) || t == DType::kInt32; }},
     {"qrs", "int8 or uint8", is_byte},
     {"i", "int32 or int64", [](DType t) { return t == DType::kInt32 || t == DType::kInt64; }},

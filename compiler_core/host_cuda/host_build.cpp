@@ -1,6 +1,10 @@
 #include "compiler_core/host_cuda/host_build.h"
 
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "compiler_core/base/child_process.h"
 #include "compiler_core/base/input_file.h"
@@ -17,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostAssembly = size_t{64} << 20;
+constexpr size_t kMostAssembly = size_t{64} << 20, kMostObject = size_t{16} << 20;
 
-Status write_files(const ScratchFolder& folder, const HostCudaKernel& kernel) {
+Status write_runtime(const ScratchFolder& folder) {
   RETURN_IF_ERROR(make_folders(folder.file("tuner_host_cuda")));
   const std::pair<const char*, const char*> kOurs[] = {{"device.h", kHostCudaDevice},
                                                        {"runtime.h", kHostCudaRuntimeHeader},
@@ -28,6 +32,11 @@ Status write_files(const ScratchFolder& folder, const HostCudaKernel& kernel) {
                                                        {"watch.cpp", kHostCudaWatch}};
   for (const auto& [name, text] : kOurs)
     RETURN_IF_ERROR(replace_file(folder.file(str("tuner_host_cuda/", name)), text));
+  return Status::ok();
+}
+
+Status write_files(const ScratchFolder& folder, const HostCudaKernel& kernel) {
+  RETURN_IF_ERROR(write_runtime(folder));
   // What CUDA's own header says is in device.h.
   RETURN_IF_ERROR(make_folders(folder.file("tuner_headers")));
   for (const char* header : {"cuda_runtime.h", "cuda.h", "device_launch_parameters.h"})
@@ -46,7 +55,33 @@ Status compile(const Compiler& compiler, const ScratchFolder& folder, std::vecto
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
   if (end.timed_out) return invalid_config(compiler.name, " did not end in time on the kernel for this host");
   if (end.status == 0) return Status::ok();
-  return invalid_config(compiler.name, " refuses the kernel for this host:\n", said_by(end.output));
+  return invalid_config(compiler.name, " refuses the kernel for this host:\n",
+                        said_by(end.output, folder.path()));
+}
+
+// The runtime's two objects, compiled once for each compiler that this process uses.
+struct RuntimeObjects {
+  std::string runtime, watch;
+};
+Result<std::shared_ptr<const RuntimeObjects>> runtime_objects(const Compiler& compiler) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const RuntimeObjects>> known;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<const RuntimeObjects>& kept = known[compiler.path + "\n" + compiler.version];
+  if (kept != nullptr) return kept;
+  ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-host-cuda"));
+  RETURN_IF_ERROR(write_runtime(*folder));
+  auto made = std::make_shared<RuntimeObjects>();
+  const std::pair<const char*, std::string*> objects[] = {{"runtime", &made->runtime},
+                                                          {"watch", &made->watch}};
+  for (const auto& [name, object] : objects) {
+    RETURN_IF_ERROR(compile(compiler, *folder,
+                            {"-std=c++20", "-O2", "-w", "-fno-pie", "-c",
+                             str("tuner_host_cuda/", name, ".cpp"), "-o", str(name, ".o")}));
+    ASSIGN_OR_RETURN(*object, read_whole(folder->file(str(name, ".o")), kMostObject));
+  }
+  kept = std::move(made);
+  return kept;
 }
 
 }  // namespace
@@ -59,7 +94,8 @@ Result<HostCudaProgram> build_host_cuda(const HostCudaKernel& kernel) {
   // whose bytes a thread writes, and -O1 does not.
   std::vector<std::string> words{"-std=c++20",
                                  "-O1",
-                                 "-g1", "-gdwarf-4",
+                                 "-g1",
+                                 "-gdwarf-4",
                                  "-w",
                                  "-fno-pie",
                                  "-fno-strict-aliasing",
@@ -73,10 +109,11 @@ Result<HostCudaProgram> build_host_cuda(const HostCudaKernel& kernel) {
   RETURN_IF_ERROR(compile(compiler, *folder, std::move(words)));
   ASSIGN_OR_RETURN(const std::string assembly, read_whole(folder->file("tuner_main.s"), kMostAssembly));
   RETURN_IF_ERROR(replace_file(folder->file("tuner_main.s"), with_shared_table(assembly)));
-  RETURN_IF_ERROR(
-      compile(compiler, *folder,
-              {"-std=c++20", "-O2", "-w", "-fno-pie", "-no-pie", "tuner_main.s",
-               "tuner_host_cuda/runtime.cpp", "tuner_host_cuda/watch.cpp", "-o", "tuner_program", "-lm"}));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const RuntimeObjects> runtime, runtime_objects(compiler));
+  RETURN_IF_ERROR(replace_file(folder->file("runtime.o"), runtime->runtime));
+  RETURN_IF_ERROR(replace_file(folder->file("watch.o"), runtime->watch));
+  RETURN_IF_ERROR(compile(compiler, *folder,
+                          {"-no-pie", "tuner_main.s", "runtime.o", "watch.o", "-o", "tuner_program", "-lm"}));
   std::string path = folder->file("tuner_program");
   return HostCudaProgram{std::move(folder), std::move(path)};
 }

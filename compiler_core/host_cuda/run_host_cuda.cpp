@@ -63,7 +63,8 @@ Result<HostCudaRun> run_host_cuda(const HostCudaKernel& kernel, const std::vecto
   if (stopped && !made.fault().empty()) return made;
   // A crash after a fault is that fault's; without one the crash is what there is to tell.
   if (!end.timed_out && end.status != 0 && !made.fault().empty()) return made;
-  const std::string printed = end.output.empty() ? "" : "; it printed: " + said_by(end.output);
+  const std::string printed =
+      end.output.empty() ? "" : "; it printed: " + said_by(end.output, program.folder->path());
   if (end.timed_out)
     return invalid_config(kernel.function, " did not end within ", deadline.count() / 1000, " s on the host",
                           printed);

@@ -278,9 +278,23 @@ class Printer {
 
 namespace {
 
+// As a shell would read it.
+std::string command_text(const ForeignCommand& command) {
+  std::string text;
+  for (const std::string& variable : command.environment) text += variable + "\n";
+  const auto add = [&](const std::vector<std::string>& words) {
+    for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : " ") + words[i];
+    text += words.empty() ? "" : "\n";
+  };
+  add(command.build);
+  add(command.run);
+  return text;
+}
+
 // The call as its user would write it, and what it is made from.
 std::string foreign_text(const Program& program) {
   const ForeignCode& code = *program.foreign;
+  if (code.command != nullptr) return command_text(*code.command);
   std::string text = "// " + code.source + ", by " + code.compiler;
   for (const std::string& word : code.words) text += " " + word;
   text += "\n" + code.function + "(";

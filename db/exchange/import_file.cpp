@@ -233,7 +233,8 @@ std::optional<Detected> detect_line(std::string_view line) {
   const json j = json::parse(line, nullptr, false);
   if (!j.is_object()) return std::nullopt;
   if (j.contains("input") && j.contains("config") && j.contains("result")) return Detected::kAutotvm;
-  if (j.contains("pack") && j.contains("format") && j.contains("round")) return Detected::kPackResults;
+  if (j.contains("pack") && j.contains("format") && (j.contains("round") || j.contains("document")))
+    return Detected::kPackResults;
   if (j.contains("format") && (j.contains("kind") || j.contains("trial"))) return Detected::kJsonLines;
   if (j.contains("results")) return Detected::kT4;
   return std::nullopt;

@@ -45,6 +45,13 @@ Result<KernelRow> SqliteStore::kernel(std::string_view digest,
   });
 }
 
+Result<int64_t> SqliteStore::kernel_bytes(std::string_view tenant) const {
+  return read([&](Connection& c) -> Result<int64_t> {
+    ASSIGN_OR_RETURN(const SqlRow row, c.one(kKernelBytes, {std::string(tenant)}));
+    return std::get<int64_t>(row.at(0));
+  });
+}
+
 // Each in a snapshot of its own: a document may have many megabytes.
 Status SqliteStore::for_each_kernel(const std::function<bool(const KernelRow&)>& f,
                                     const std::function<void(const Status&)>& damaged) const {

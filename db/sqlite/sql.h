@@ -87,6 +87,9 @@ inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORD
 
 inline constexpr char kKernelOfTenant[] = "SELECT * FROM kernel WHERE digest = ? AND tenant = ?";
 inline constexpr char kKernelOfAnybody[] = "SELECT * FROM kernel WHERE digest = ? ORDER BY tenant LIMIT 1";
+// length() of a text counts characters, and stops at a NUL.
+inline constexpr char kKernelBytes[] =
+    "SELECT coalesce(sum(length(CAST(document AS BLOB))), 0) FROM kernel WHERE tenant = ?";
 inline constexpr char kKernelAfter[] = "SELECT * FROM kernel WHERE kernel_id > ? ORDER BY kernel_id LIMIT 1";
 inline constexpr char kLearnedNewest[] =
     "SELECT * FROM learned WHERE kind = ? AND op = ? AND target = ? ORDER BY learned_id DESC LIMIT 1";

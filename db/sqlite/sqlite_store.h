@@ -86,6 +86,7 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<std::vector<DeathRow>> deaths() const override;
 
   Result<KernelRow> kernel(std::string_view digest, const std::optional<std::string>& tenant) const override;
+  Result<int64_t> kernel_bytes(std::string_view tenant) const override;
   Status for_each_kernel(const std::function<bool(const KernelRow&)>& f,
                          const std::function<void(const Status&)>& damaged) const override;
 

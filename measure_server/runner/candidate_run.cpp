@@ -413,7 +413,7 @@ void CandidateRun::reap() {
   if (statm_ >= 0) close(statm_);
   if (status_ >= 0) close(status_);
   pidfd_ = statm_ = status_ = -1;
-  kill_orphans();
+  kill_orphans(spared_);
   if (end_.kind == End::kExited && !over_) {
     end_.kind = WIFSIGNALED(status) ? End::kSignaled : End::kExited;
     end_.value = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
@@ -427,13 +427,12 @@ bool CandidateRun::stop_asked() {
   return wish != PeerWish::kNothing;
 }
 
-// Processes a candidate left behind come to us (PR_SET_CHILD_SUBREAPER); possible only where seccomp is not.
-void CandidateRun::kill_orphans() const {
+void kill_orphans(const std::vector<pid_t>& spared) {
   for (int round = 0; round < 100; ++round) {
     std::ifstream children(str("/proc/self/task/", getpid(), "/children"));
     bool any = false;
     for (pid_t p; children >> p;) {
-      if (std::find(spared_.begin(), spared_.end(), p) != spared_.end()) continue;
+      if (std::ranges::find(spared, p) != spared.end()) continue;
       any = true;
       kill(p, SIGKILL);
       waitpid(p, nullptr, 0);

@@ -22,6 +22,10 @@
 
 namespace tuner {
 
+// Kills and reaps children of this process but these: what a candidate left behind comes to us
+// (PR_SET_CHILD_SUBREAPER), where no filter of system calls keeps it from starting processes.
+void kill_orphans(const std::vector<pid_t>& spared);
+
 class CandidateRun final : public Contestant {
  public:
   // What candidates of one runner have in common; must outlive them.
@@ -110,7 +114,6 @@ class CandidateRun final : public Contestant {
   void reap();
   int64_t memory_bytes();
   bool stop_asked();
-  void kill_orphans() const;
   void judge();
   bool judge_end(const std::string& when);
   bool samples_fit() const;

@@ -80,7 +80,10 @@ Status PackData::make(size_t task, int64_t& bytes) const {
     bytes += static_cast<int64_t>(content.size());
     return replace_file(folder / name, content, Durability::kCached);
   };
-  for (const auto& input : t.inputs) RETURN_IF_ERROR(write(input.arg + ".bin", t.input_bytes(input)));
+  for (size_t i = 0; i < t.inputs.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string content, pack_.input(task, i));
+    RETURN_IF_ERROR(write(t.inputs[i].arg + ".bin", content));
+  }
   for (size_t i = 0; i < t.references.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string content, pack_.reference(task, i));
     RETURN_IF_ERROR(write(t.references[i].arg + ".ref", content));

@@ -22,7 +22,7 @@ using nlohmann::json;
 namespace {
 
 constexpr char kPackMagic[] = "TUNERPAK";
-constexpr uint32_t kPackVersion = 5, kOldestPackVersion = 2;
+constexpr uint32_t kPackVersion = 6, kOldestPackVersion = 2;
 constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
 constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
 constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kKnown, PackPick::kEstimate, PackPick::kRandom};
@@ -92,12 +92,14 @@ class Writer {
 
   json task(const PackTask& t) {
     json inputs = json::array(), references = json::array(), candidates = json::array();
-    for (const PackTask::Input& i : t.inputs)
+    for (const PackTask::Input& i : t.inputs) {
       inputs.push_back({{"arg", i.arg},
                         {"position", i.position},
                         {"count", i.count},
                         {"dtype", std::string(dtype_name(i.dtype))},
                         {"factor", i.factor}});
+      if (i.stored) inputs.back()["blob"] = blob(i.bytes);
+    }
     for (const PackTask::Reference& r : t.references)
       references.push_back({{"arg", r.arg}, {"blob", blob(r.bytes)}});
     for (const PackCandidate& c : t.candidates) {
@@ -118,6 +120,7 @@ class Writer {
                  {"references", references},     {"absolute", t.check.absolute},
                  {"relative", t.check.relative}, {"candidates", candidates}};
     if (!t.checker.empty()) task["checker"] = {{"blob", blob(t.checker)}};
+    if (!t.document.empty()) task["document"] = {{"blob", blob(t.document)}};
     return task;
   }
 
@@ -170,6 +173,7 @@ std::string_view pack_pick_name(PackPick pick) {
 }
 
 std::string PackTask::input_bytes(const Input& input) const {
+  if (input.stored) return input.bytes;
   std::vector<float> values = random_values(input_seed, input.position, input.count, input.dtype);
   for (float& value : values) value *= input.factor;
   return element_bytes(values, input.dtype);
@@ -274,11 +278,9 @@ class PackIndexReader {
   // Packs from before there were other types do not say it.
   DType dtype(const json& j) {
     const std::string name = j.value("dtype", std::string("float32"));
-    for (const DType t :
-         {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kUInt8, DType::kInt8, DType::kInt32})
-      if (name == dtype_name(t)) return t;
-    wrong(str("dtype: found ", name, ", expected float32, bfloat16, float16, uint8, int8 or int32"));
-    return DType::kFloat32;
+    const std::optional<DType> known = dtype_from_name(name);
+    if (!known) wrong(str("dtype: found ", name, ", expected a type such as float32"));
+    return known.value_or(DType::kFloat32);
   }
 
   // Packs of before version 5 do not say it.
@@ -286,16 +288,30 @@ class PackIndexReader {
     return j.contains("factor") ? static_cast<float>(number(j, "factor", 0, 1)) : 1;
   }
 
+  void read_input(const json& j, PackTask& t) {
+    PackTask::Input& input = t.inputs.emplace_back();
+    input = {.arg = j.at("arg").get<std::string>(),
+             .position = static_cast<int>(integer(j, "position", 0, 1 << 20)),
+             .count = integer(j, "count", 0, int64_t{1} << 40),
+             .dtype = dtype(j),
+             .factor = factor(j),
+             .stored = j.contains("blob")};
+    std::optional<size_t>& blob = out_.inputs_.back().emplace_back();
+    if (!input.stored || !status_.is_ok()) return;
+    blob = blob_of(j);
+    if (status_.is_ok() && out_.blobs_[*blob].bytes != input.count * dtype_bytes(input.dtype))
+      wrong(str("input \"", input.arg, "\": its part has ", out_.blobs_[*blob].bytes, " bytes, expected ",
+                input.count, " elements of ", dtype_name(input.dtype)));
+  }
+
   void read_task(const json& j) {
     PackTask& t = out_.pack_.tasks.emplace_back();
+    out_.inputs_.emplace_back();
     t.workload_key = j.at("workload").get<std::string>();
     t.target = j.at("target").get<std::string>();
     t.input_seed = j.at("input_seed").get<uint64_t>();
     t.check = {number(j, "absolute", 0, 1e30), number(j, "relative", 0, 1e30)};
-    for (const json& i : j.at("inputs"))
-      t.inputs.push_back({i.at("arg").get<std::string>(),
-                          static_cast<int>(integer(i, "position", 0, 1 << 20)),
-                          integer(i, "count", 0, int64_t{1} << 40), dtype(i), factor(i)});
+    for (const json& i : j.at("inputs")) read_input(i, t);
     auto& references = out_.references_.emplace_back();
     for (const json& r : j.at("references")) {
       t.references.push_back({r.at("arg").get<std::string>(), ""});
@@ -303,6 +319,8 @@ class PackIndexReader {
     }
     auto& checker = out_.checkers_.emplace_back();
     if (j.contains("checker")) checker = blob_of(j.at("checker"));
+    auto& document = out_.documents_.emplace_back();
+    if (j.contains("document")) document = blob_of(j.at("document"));
     auto& binaries = out_.binaries_.emplace_back();
     for (const json& c : j.at("candidates")) {
       PackCandidate& candidate = t.candidates.emplace_back();
@@ -422,6 +440,16 @@ Result<std::string> PackFile::reference(size_t task, size_t output) const {
 Result<std::string> PackFile::checker(size_t task) const {
   if (!checkers_[task]) return std::string();
   return read(*checkers_[task]);
+}
+
+Result<std::string> PackFile::input(size_t task, size_t input) const {
+  if (inputs_[task][input]) return read(*inputs_[task][input]);
+  return pack_.tasks[task].input_bytes(pack_.tasks[task].inputs[input]);
+}
+
+Result<std::string> PackFile::document(size_t task) const {
+  if (!documents_[task]) return std::string();
+  return read(*documents_[task]);
 }
 
 Status PackFile::verify() const {

@@ -1,12 +1,12 @@
 // Pack: compiled candidates and how to measure them, in one file, for a host that has a GPU and nothing of
 // ours except the runner. `tuner pack` writes it, `runner run-pack` runs it.
 //
-// The file, little-endian: "TUNERPAK", u32 version (5; 2 to 4 are read too), u32 zero, u64 bytes of the
+// The file, little-endian: "TUNERPAK", u32 version (6; 2 to 5 are read too), u32 zero, u64 bytes of the
 // index, its SHA-256 (32 bytes), the index (JSON), then the blobs. The index lists each blob's offset from
 // the start of the file, size and SHA-256. They are verified when it is read, so a torn or altered pack is
 // refused, never run. Blobs are binaries (cubins or shared objects), checking kernels (check_kernels.h) and
-// reference answers (reference_file.h); equal blobs are stored once. Inputs are not stored: they follow from
-// their seed (input_data.h).
+// reference answers (reference_file.h); equal blobs are stored once. Inputs follow from their seed
+// (input_data.h) and are not stored, unless the operator says what they are.
 #pragma once
 
 #include <cstdint>
@@ -70,16 +70,19 @@ struct PackTask {
   std::string target;  // the target in the records: "cuda -arch=sm_90a", or "... -emulated"
   uint64_t input_seed = 0;
   // Inputs, in the order of the workload's arguments: random_values(input_seed, position, count, dtype),
-  // times `factor`, which is drawn_factor() (templates/workload/tolerance.h).
+  // times `factor`, which is drawn_factor() (templates/workload/tolerance.h). One that is `stored` has its
+  // bytes in the pack instead; as read from a file see PackFile::input().
   struct Input {
     std::string arg;
     int position = 0;
     int64_t count = 0;
     DType dtype = DType::kFloat32;
     float factor = 1;
+    bool stored = false;
+    std::string bytes;
   };
   std::vector<Input> inputs;
-  std::string input_bytes(const Input& input) const;  // its elements, as they are stored
+  std::string input_bytes(const Input& input) const;  // its elements, as they lie in memory
   struct Reference {
     std::string arg;
     std::string bytes;  // content of a reference file; empty when read from a pack, see PackFile::reference()
@@ -89,6 +92,10 @@ struct PackTask {
   // pack see PackFile::checker().
   std::string checker;
   CheckSpec check;
+  // What the workload's key names by digest (templates/workload/key_document.h); empty: it names nothing.
+  // Results repeat it, because whoever reads them needs it to read the key. As read from a pack see
+  // PackFile::document().
+  std::string document;
   std::vector<PackCandidate> candidates;  // in the order in which they are measured
 };
 
@@ -113,6 +120,8 @@ class PackFile {
   Result<Artifact> artifact(size_t task, size_t candidate) const;
   Result<std::string> reference(size_t task, size_t output) const;
   Result<std::string> checker(size_t task) const;  // empty: there is none
+  Result<std::string> input(size_t task, size_t input) const;
+  Result<std::string> document(size_t task) const;  // empty: there is none
   // Reads all blobs, one at a time. InvalidArgument: one is not as it was written.
   Status verify() const;
 
@@ -127,9 +136,10 @@ class PackFile {
   std::shared_ptr<const int> fd_;  // closed with the last copy of this object
   Pack pack_;
   std::vector<Blob> blobs_;
-  std::vector<std::optional<size_t>> checkers_;             // index of the blob for [task]
-  std::vector<std::vector<size_t>> binaries_, references_;  // index of the blob for [task][candidate] and
-                                                            // [task][output]
+  std::vector<std::optional<size_t>> checkers_, documents_;  // index of the blob for [task]
+  std::vector<std::vector<std::optional<size_t>>> inputs_;   // for [task][input], where it is stored
+  std::vector<std::vector<size_t>> binaries_, references_;   // index of the blob for [task][candidate] and
+                                                             // [task][output]
 
   friend class PackIndexReader;
 };

@@ -13,6 +13,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/base64.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/json_reader.h"
 #include "compiler_core/base/statistics.h"
@@ -26,12 +27,14 @@ using nlohmann::json;
 namespace {
 
 // How each line begins: nlohmann::json writes keys in alphabetical order.
-constexpr std::string_view kLineBegin = "{\"artifact\":";
+constexpr std::string_view kLineBegins[] = {"{\"artifact\":", "{\"document\":"};
 
 // What a kill leaves of a line; anything else belongs to somebody.
 bool is_unfinished_line(std::string_view tail) {
-  const size_t n = std::min(tail.size(), kLineBegin.size());
-  return tail.substr(0, n) == kLineBegin.substr(0, n);
+  return std::ranges::any_of(kLineBegins, [&](std::string_view begin) {
+    const size_t n = std::min(tail.size(), begin.size());
+    return tail.substr(0, n) == begin.substr(0, n);
+  });
 }
 
 // Before it is opened or read: a device may do anything then, and may have no end.
@@ -80,7 +83,25 @@ Result<PackResults> PackResults::open(const std::string& path, const PackFile& p
   RETURN_IF_ERROR(results.read(path, good_bytes));
   if (::ftruncate(::fileno(results.file_.get()), good_bytes) != 0)
     return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
+  RETURN_IF_ERROR(results.add_documents());
   return results;
+}
+
+Status PackResults::add_documents() {
+  for (size_t task = 0; task < pack_->pack().tasks.size(); ++task) {
+    ASSIGN_OR_RETURN(const std::string document, pack_->document(task));
+    const std::string text = to_base64(document);
+    if (document.empty() || !documents_.insert(text).second) continue;
+    RETURN_IF_ERROR(write_line(
+        json{{"format", kPackResultsFormat}, {"pack", pack_->id()}, {"document", text}}.dump() + "\n"));
+  }
+  return Status::ok();
+}
+
+Status PackResults::write_line(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
+    return failed(path_, ": cannot be written: ", std::strerror(errno));
+  return Status::ok();
 }
 
 Result<PackResults> PackResults::load(const std::string& path, const PackFile& pack) {
@@ -130,6 +151,12 @@ Status PackResults::read_line(const std::string& line) {
   in.read("pack", pack, kRequired);
   if (!in.failed() && pack != pack_->id())
     return invalid_argument("of another pack; write to another file, or remove this one");
+  if (std::string text; in.get("document") != nullptr) {
+    in.read("document", text);
+    if (in.failed()) return foreign();
+    documents_.insert(std::move(text));
+    return Status::ok();
+  }
   in.read("task", task, kRequired);
   in.read("candidate", candidate, kRequired);
   in.read("round", round, kRequired);
@@ -192,9 +219,7 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
         {"memory_limit_bytes", request.memory_limit_bytes},
         {"cut_factor", pack_->pack().plan.cut_factor}}},
       {"finished_at_us", wall_time_us()}};
-  const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
-    return failed(path_, ": cannot be written: ", std::strerror(errno));
+  RETURN_IF_ERROR(write_line(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"));
   known_[{task, candidate, round}] = {r.outcome == Outcome::kOk, median(r.run_ns)};
   return Status::ok();
 }

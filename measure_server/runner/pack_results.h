@@ -3,14 +3,16 @@
 //
 // A line has the fields of a measure record and says what was measured: "pack" (its id), "task", "candidate",
 // "round", "workload", "target", "template", "template_version", "config". It also has what was expected:
-// "picked", "estimated_ns", "predicted_rank" (pack_file.h). A last line without a newline was left by a kill:
-// it is dropped and measured again. But if that line does not begin like a result, the file is somebody
-// else's and is refused.
+// "picked", "estimated_ns", "predicted_rank" (pack_file.h). Where keys of workloads name documents, those
+// come first, a line each: "format", "pack", and the document in base64. A last line without a newline was
+// left by a kill: it is dropped and measured again. But if that line does not begin like a result, the file
+// is somebody else's and is refused.
 #pragma once
 
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -20,7 +22,9 @@ namespace tuner {
 
 // The "format" of each line, and the oldest that is still read. The meaning of a line does not change within
 // one format.
-inline constexpr int kPackResultsFormat = 2, kOldestPackResultsFormat = 1;
+//   2: "caches"
+//   3: documents
+inline constexpr int kPackResultsFormat = 3, kOldestPackResultsFormat = 1;
 
 // The part of a result that the plan needs.
 struct PackOutcome {
@@ -52,11 +56,14 @@ class PackResults {
   explicit PackResults(const PackFile& pack) : pack_(&pack) {}
   Status read(const std::string& path, int64_t& good_bytes);
   Status read_line(const std::string& line);
+  Status add_documents();
+  Status write_line(const std::string& text);
 
   const PackFile* pack_;
   std::string path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
   std::map<std::tuple<size_t, size_t, size_t>, PackOutcome> known_;
+  std::set<std::string> documents_;  // in base64, those that are in the file
 };
 
 }  // namespace tuner

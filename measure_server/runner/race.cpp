@@ -9,6 +9,7 @@
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/clock.h"
 #include "measure_server/runner/candidate_run.h"
+#include "measure_server/runner/command_run.h"
 #include "measure_server/runner/device_race.h"
 #include "measure_server/runner/heat.h"
 #include "measure_server/runner/pulse.h"
@@ -97,12 +98,16 @@ RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const Rac
   const Result<Artifact> first = load_artifact(request.base.artifact_dir, request.candidates.front().digest);
   RaceReply reply;
   reply.id = request.base.id;
-  if (!first.is_ok())
+  if (!first.is_ok()) {
     reply.error = first.message();
-  else if (DeviceHost::takes(first->manifest))
+  } else if (DeviceHost::takes(first->manifest)) {
     reply = run_device_race(device, request, go_on);
-  else
+  } else if (CommandRun::takes(first->manifest)) {
+    reply = run_command_heat(host.socket, request, go_on);
+    kill_orphans({device.child(), host.jail.keeper()});
+  } else {
     reply = run_cpu_race(host, request, device.child(), go_on);
+  }
   reply.run_ms = ms_since(begin);
   return reply;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "measure_server/runner/candidate_run.h"
+#include "measure_server/runner/command_run.h"
 #include "measure_server/runner/device_host.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/runner/hardware.h"
@@ -51,6 +52,11 @@ RunReply run(const CandidateRun::Host& host, DeviceHost& device, const RunReques
     reply.error = artifact.message();
   } else if (DeviceHost::takes(artifact->manifest)) {
     reply = device.run(request, peer_gone);
+  } else if (CommandRun::takes(artifact->manifest)) {
+    CommandRun command(host.socket, request, *artifact);
+    reply = command.run();
+    peer_gone = command.peer_gone();
+    kill_orphans({device.child(), host.jail.keeper()});
   } else {
     // Times that do not add up, and a signal from elsewhere, may be an accident of this machine once, not in
     // one fresh process after the other.

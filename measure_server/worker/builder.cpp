@@ -13,6 +13,7 @@
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/foreign/commands.h"
 #include "compiler_core/foreign/compilers.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/shared_cache.h"
@@ -157,6 +158,7 @@ BuildReply Builder::sources() {
   for (const std::string& name : listed_compilers())
     if (const Result<Compiler> compiler = find_compiler(name))
       reply.source_compilers.push_back({name, toolchain_text(*compiler)});
+  for (const auto& [name, toolchain] : command_offers()) reply.source_compilers.push_back({name, toolchain});
   return reply;
 }
 

@@ -15,6 +15,7 @@
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/room.h"
+#include "compiler_core/foreign/commands.h"
 #include "compiler_core/runtime/cuda_fit.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/worker/isolation_rule.h"
@@ -255,12 +256,20 @@ v1::RegisterRequest Worker::hello() const {
   return request;
 }
 
-// Of a runner its builders say it.
+// Which compilers there are, a runner's builders say. Programs of users are run here, whoever built them: by
+// the list that this process and its runner have.
 void Worker::add_source_compilers(v1::RegisterRequest& request) const {
+  const auto commands = command_offers();
+  for (const auto& [name, toolchain] : commands) {
+    v1::SourceCompiler* const has = request.add_source_compilers();
+    has->set_name(name);
+    has->set_toolchain(toolchain);
+  }
   if (builds_elsewhere()) return;
   const Result<BuildReply> reply = beside_.client->ask({.kind = "sources"}, std::chrono::minutes(2));
   if (!reply) return spdlog::warn("compiles no sources of users: {}", reply.message());
   for (const BuildReply::SourceCompiler& compiler : reply->source_compilers) {
+    if (compiler.name.starts_with(kCommandWord)) continue;
     v1::SourceCompiler* const has = request.add_source_compilers();
     has->set_name(compiler.name);
     has->set_toolchain(compiler.toolchain);

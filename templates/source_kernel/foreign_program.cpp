@@ -95,7 +95,35 @@ Config default_config(const SourceKernel& kernel) {
   return Config(std::move(values));
 }
 
+namespace {
+
+Program command_program(const SourceKernel& kernel, const Config& config) {
+  const SourceCommand& command = *kernel.command;
+  const Result<ResultScale> scale = result_scale(kernel);
+  CHECK(scale) << "a kernel was not checked: " << scale.message();
+  ForeignCommand made{.pattern = command.pattern,
+                      .unit = command.unit,
+                      .scale_ns = command.pattern.empty() ? 1 : scale->scale_ns,
+                      .is_rate = !command.pattern.empty() && scale->is_rate};
+  for (const std::string& word : command.build) made.build.push_back(kernel.expanded(word, config));
+  for (const std::string& word : command.run) made.run.push_back(kernel.expanded(word, config));
+  for (const auto& [name, value] : command.environment)
+    made.environment.push_back(str(name, "=", kernel.expanded(value, config)));
+  auto files = std::make_shared<std::vector<ForeignCode::File>>();
+  for (const SourceFile& file : kernel.files) files->push_back({file.name, file.text});
+  Program program{.name = "tuner_kernel"};
+  program.foreign = std::make_shared<const ForeignCode>(
+      ForeignCode{.files = std::move(files),
+                  .compiler = kernel.compiler,
+                  .words = kernel.definitions(config),
+                  .command = std::make_shared<const ForeignCommand>(std::move(made))});
+  return program;
+}
+
+}  // namespace
+
 Program program_of(const SourceKernel& kernel, const Config& config) {
+  if (kernel.command) return command_program(kernel, config);
   return called(kernel, kernel.source, kernel.function, config);
 }
 

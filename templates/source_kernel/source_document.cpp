@@ -18,7 +18,7 @@ constexpr std::string_view kHead = "tuner-kernel 1\n";
 
 constexpr std::string_view kContents[] = {"random", "zeros", "iota", "file"};
 constexpr std::string_view kFrom[] = {"function", "files", "default"};
-constexpr std::string_view kLanguages[] = {"c", "c++"};
+constexpr std::string_view kLanguages[] = {"c", "c++", "command"};
 
 template <class Enum, size_t n>
 json word(Enum value, const std::string_view (&names)[n]) {
@@ -138,6 +138,12 @@ std::string document(const SourceKernel& k, const F& text_of) {
                        {"source", k.reference.source},
                        {"function", k.reference.function},
                        {"arrays", k.reference.arrays}};
+  if (k.command)
+    head["command"] = {{"build", k.command->build},
+                       {"run", k.command->run},
+                       {"environment", k.command->environment},
+                       {"pattern", k.command->pattern},
+                       {"unit", k.command->unit}};
   // Whatever bytes a text has, the head is valid UTF-8 and one line.
   return str(kHead, head.dump(-1, ' ', true, json::error_handler_t::replace), "\n", bytes);
 }
@@ -148,6 +154,22 @@ void read_texts(Reader& in, const std::string& key, std::vector<std::string>& te
     if (!(*list)[i].is_string()) return in.refuse(key, "expected texts.");
     texts.push_back((*list)[i].get<std::string>());
   }
+}
+
+void read_command(Reader& in, SourceKernel& k) {
+  in.read_object("command", [&](Reader& one) {
+    SourceCommand& command = k.command.emplace();
+    read_texts(one, "build", command.build);
+    read_texts(one, "run", command.run);
+    one.read("pattern", command.pattern, json_input::kRequired);
+    one.read("unit", command.unit, json_input::kRequired);
+    const json* environment = one.get("environment", json_input::kRequired);
+    if (environment == nullptr || !environment->is_object()) return;
+    for (const auto& [name, value] : environment->items()) {
+      if (!value.is_string()) return one.refuse("environment", "expected texts.");
+      command.environment[name] = value.get<std::string>();
+    }
+  });
 }
 
 Status read_files(Reader& in, std::string_view bytes, SourceKernel& k) {
@@ -179,8 +201,9 @@ std::string source_document(const SourceKernel& kernel) {
 }
 
 std::string source_digest(const SourceKernel& kernel) {
-  return sha256_hex(document(kernel, [](const SourceFile& file) {
-    return file.name.ends_with(".npy") ? file.text : normalized_source(file.text);
+  // What is a comment in a file of a command, nobody here knows.
+  return sha256_hex(document(kernel, [&](const SourceFile& file) {
+    return kernel.command || file.name.ends_with(".npy") ? file.text : normalized_source(file.text);
   }));
 }
 
@@ -224,6 +247,7 @@ Result<std::shared_ptr<const SourceKernel>> parse_source_document(std::string_vi
           if (file.is_string()) k->reference.arrays[output] = file.get<std::string>();
       },
       json_input::kRequired);
+  read_command(in, *k);
   RETURN_IF_ERROR(read_files(in, bytes.substr(end + 1), *k));
   for (const std::string& text : constraints) {
     ASSIGN_OR_RETURN(Formula formula, Formula::parse(text));

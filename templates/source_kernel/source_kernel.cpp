@@ -7,7 +7,8 @@
 namespace tuner {
 
 std::string_view language_name(SourceLanguage language) {
-  return language == SourceLanguage::kC ? "c" : "c++";
+  static constexpr std::string_view kNames[] = {"c", "c++", "command"};
+  return kNames[static_cast<size_t>(language)];
 }
 
 int64_t SourceArgument::elements() const {
@@ -62,13 +63,16 @@ std::vector<std::string> SourceKernel::definitions(const Config& config) const {
   return words;
 }
 
-std::vector<std::string> SourceKernel::flags_of(const Config& config) const {
-  const auto text = [&](const std::string& name) {
+std::string SourceKernel::expanded(const std::string& text, const Config& config) const {
+  return expanded_flag(text, [&](const std::string& name) {
     const auto knob = std::ranges::find(knobs, name, &SourceKnob::name);
     return knob == knobs.end() ? std::to_string(sizes.at(name)) : text_of(*knob, config);
-  };
+  });
+}
+
+std::vector<std::string> SourceKernel::flags_of(const Config& config) const {
   std::vector<std::string> words;
-  for (const std::string& flag : flags) words.push_back(expanded_flag(flag, text));
+  for (const std::string& flag : flags) words.push_back(expanded(flag, config));
   return words;
 }
 

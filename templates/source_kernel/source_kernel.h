@@ -1,5 +1,5 @@
-// SourceKernel: a kernel that its user wrote in C or C++, with knobs, as a job file describes it
-// (docs/own_kernels.md).
+// SourceKernel: a kernel that its user wrote in C or C++, or a whole program of his, with knobs, as a job
+// file describes it (docs/own_kernels.md).
 //
 // A value that has been checked: expressions parse and name what exists, shapes fit, names are names of C,
 // flags are allowed, the default is valid. It is immutable and shared; any thread may read it.
@@ -15,13 +15,14 @@
 
 #include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
+#include "templates/source_kernel/source_command.h"
 #include "templates/space/config_space.h"
 #include "templates/space/formula.h"
 
 namespace tuner {
 
-enum class SourceLanguage : uint8_t { kC, kCxx };
-std::string_view language_name(SourceLanguage language);  // "c", "c++"
+enum class SourceLanguage : uint8_t { kC, kCxx, kCommand };
+std::string_view language_name(SourceLanguage language);  // "c", "c++", "command"
 
 // A file of the job's folder, or of a folder below it.
 struct SourceFile {
@@ -92,10 +93,13 @@ struct SourceKernel {
   std::vector<SourceArgument> arguments;
   std::vector<SourceKnob> knobs;  // by name
   std::vector<Formula> constraints;
-  std::string compiler;            // a name of the operator's list: "cc"
+  std::string compiler;            // a name of the operator's list: "cc"; of a command commands_needed()
   std::vector<std::string> flags;  // {NAME} stands for a knob or size
   int64_t flops = 0, bytes = 0;    // of a call; 0: not said
   SourceReference reference;
+  // Of kCommand: then there are no arguments and no flags, `source` is empty, `function` is command_name(),
+  // and nothing is checked.
+  std::optional<SourceCommand> command;
 
   const SourceFile* file(std::string_view name) const;
   // Declares knobs and constraints. InvalidArgument: an expression that the space cannot have.
@@ -103,7 +107,8 @@ struct SourceKernel {
   // One config's words of a compiler's command line, by name: "-DTILE=8", ... Sizes are not among them: a
   // macro `n` would replace a parameter `n`. A flag may define one: "-DN={n}".
   std::vector<std::string> definitions(const Config& config) const;
-  // The flags with the config's values put in.
+  // The text with the config's values put in for {NAME}. And so the flags.
+  std::string expanded(const std::string& text, const Config& config) const;
   std::vector<std::string> flags_of(const Config& config) const;
 };
 

@@ -28,7 +28,10 @@ class Checker {
   explicit Checker(const SourceKernel& kernel) : k_(kernel) {}
 
   Status all() const {
+    if ((k_.language == SourceLanguage::kCommand) != k_.command.has_value())
+      return at("language", "\"command\" has the words of a command, and no other language has");
     RETURN_IF_ERROR(names());
+    if (k_.command) return command();
     RETURN_IF_ERROR(arguments());
     RETURN_IF_ERROR(knobs());
     RETURN_IF_ERROR(compiler());
@@ -38,6 +41,15 @@ class Checker {
   }
 
  private:
+  Status command() const {
+    if (!k_.arguments.empty() || !k_.flags.empty() || !k_.source.empty() ||
+        k_.reference.from != ReferenceFrom::kDefaultConfig)
+      return at("language", "a command has no source, arguments, flags or reference");
+    RETURN_IF_ERROR(knobs());
+    RETURN_IF_ERROR(file_names());
+    RETURN_IF_ERROR(check_command(k_));
+    return space();
+  }
   // A function's name may have namespaces before it in C++.
   Status function_name(std::string_view key, const std::string& name) const {
     std::string_view rest = name;
@@ -227,14 +239,18 @@ class Checker {
     return Status::ok();
   }
 
-  Status files() const {
+  Status file_names() const {
     size_t bytes = 0;
     for (const SourceFile& file : k_.files) {
       RETURN_IF_ERROR(check_file_name(file.name));
       bytes += file.text.size();
     }
-    if (bytes > kMostBytes)
-      return at("source", "the files have more than ", kMostBytes >> 20, " MiB together");
+    if (bytes <= kMostBytes) return Status::ok();
+    return at(k_.command ? "files" : "source", "the files have more than ", kMostBytes >> 20,
+              " MiB together");
+  }
+  Status files() const {
+    RETURN_IF_ERROR(file_names());
     const auto needed = [&](std::string_view key, const std::string& name) -> Status {
       return k_.file(name) == nullptr ? at(key, "there is no file ", printable(name.substr(0, 200)))
                                       : Status::ok();

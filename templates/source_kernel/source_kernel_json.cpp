@@ -43,15 +43,15 @@ class KernelReader {
   std::shared_ptr<const SourceKernel> read() {
     read_language();
     read_sizes();
-    read_arguments();
     read_knobs();
     read_default();
     read_constraints();
-    read_compiler();
     k_.flops = work("flops");
     k_.bytes = work("bytes");
-    read_reference();
-    read_files();
+    if (k_.language == SourceLanguage::kCommand)
+      read_command(in_, folder_, k_);
+    else
+      read_function();
     if (in_.failed()) return nullptr;
     in_.refuse_all(check_source_kernel(k_));
     return in_.failed() ? nullptr : std::make_shared<const SourceKernel>(std::move(k_));
@@ -95,11 +95,21 @@ class KernelReader {
   void read_language() {
     std::string language = "c";
     in_.read("language", language);
-    if (language != "c" && language != "c++")
-      in_.refuse("language", "expected \"c\" or \"c++\", found ", found(json(language)), ".");
-    k_.language = language == "c++" ? SourceLanguage::kCxx : SourceLanguage::kC;
+    for (const SourceLanguage known : {SourceLanguage::kC, SourceLanguage::kCxx, SourceLanguage::kCommand})
+      if (language == language_name(known)) {
+        k_.language = known;
+        return;
+      }
+    in_.refuse("language", "expected \"c\", \"c++\" or \"command\", found ", found(json(language)), ".");
+  }
+  // What a kernel has that is no program.
+  void read_function() {
     in_.read("source", k_.source, json_input::kRequired);
     in_.read("function", k_.function, json_input::kRequired);
+    read_arguments();
+    read_compiler();
+    read_reference();
+    read_files();
   }
   void read_sizes() {
     const json* sizes = object("sizes", "of names and integers: {\"n\": 1024}");

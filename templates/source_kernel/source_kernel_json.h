@@ -25,6 +25,9 @@ std::unique_ptr<JobFolder> job_folder(const std::string& path);
 // in `in`; then the result is null.
 std::shared_ptr<const SourceKernel> read_source_kernel(json_input::Reader& in, const JobFolder& folder);
 
+// The keys that only a program has, and the files that they name; its flops and bytes have been read.
+void read_command(json_input::Reader& in, const JobFolder& folder, SourceKernel& kernel);
+
 // OK for a relative name of a file, without "..", "." or empty parts, of at most 200 printable characters.
 Status check_file_name(const std::string& name);
 // What must hold of any kernel, wherever it comes from: names, expressions, flags, sizes of operands, the

@@ -38,6 +38,37 @@ TEST(CodegenNumbers, RoundsToTheNearestTiesToEven) {
     }
 }
 
+// Lanes of 16-bit floats are combined in float32 and rounded once: the sum, the least and the largest of 37
+// numbers, added to what was there.
+TEST(CodegenNumbers, LanesOfSixteenBitsAreCombinedInFloat32) {
+  constexpr int64_t kCount = 37;
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16})
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax})
+      for (const char* cpu : {"", "haswell", "x86-64"}) {
+        const Target target = *cpu == 0 ? host_target() : *parse_target(str("llvm -mcpu=", cpu));
+        if (target.family != host_target().family || !runs_here(target)) continue;
+        const Buffer x = make_buffer("x", dtype, {kCount}, MemoryScope::kGlobal, BufferRole::kInput);
+        const Buffer y = make_buffer("y", dtype, {1}, MemoryScope::kGlobal, BufferRole::kOutput);
+        const Var l = make_var("l");
+        const Stmt start = make_store(y, {0}, float_imm(2, dtype));
+        const Stmt step = make_reduce(y, {0}, op, float_imm(0, dtype), load(x, {l}), Expr());
+        const Program p{
+            "lanes", {x, y}, make_seq({start, make_for(l, kCount, step, AxisKind::kReduce, kVector)})};
+        std::vector<std::vector<double>> args(2);
+        double sum = 2, least = 2, largest = 2;
+        for (int64_t k = 0; k < kCount; ++k) {
+          const double v = static_cast<double>((k * 7) % 23) - 5.5;  // exact in both types
+          args[0].push_back(v);
+          sum += v, least = std::min(least, v), largest = std::max(largest, v);
+        }
+        const Status ran = run_compiled(p, args, target, 1);
+        ASSERT_TRUE(ran) << ran.message();
+        const double expected = op == ReduceOp::kSum ? sum : op == ReduceOp::kMin ? least : largest;
+        const double unit = dtype == DType::kFloat16 ? 0x1p-11 : 0x1p-8;
+        EXPECT_NEAR(args[1][0], expected, unit * std::fabs(expected)) << dtype << " on " << target.name();
+      }
+}
+
 // What requantised sums become: bounds and zero point around a rounding, bytes at the end. Far beyond the
 // bounds, too, where the sum is no number of int32.
 TEST(CodegenNumbers, BytesAreRoundedAndSaturated) {

@@ -19,6 +19,7 @@
 #include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
@@ -106,6 +107,20 @@ TEST_F(Foreign, WhatTheCompilerRefusesIsToldInItsWords) {
   const Result<Artifact> none = compile_foreign(unknown, "llvm -mcpu=x86-64", 1);
   EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(none.message(), HasSubstr("is not on this host's list (cc, c++)"));
+}
+
+// The assembler and the linker name their files with the folder in which they ran.
+TEST_F(Foreign, WhatTheAssemblerAndTheLinkerSayNamesNoFolderOfTheHosts) {
+  const std::string body = "\nvoid scale(const float* in, float* out, int n) { WHAT }\n";
+  for (const auto& [what, said] : {std::pair("__asm__(\"no_such_instruction\");", "no such instruction"),
+                                   {"extern void none(void); none();", "undefined reference to `none'"}}) {
+    std::string text = body;
+    text.replace(text.find("WHAT"), 4, what);
+    const std::string message = refusal(scale(text));
+    EXPECT_THAT(message, HasSubstr(said));
+    EXPECT_EQ(message.find("tuner-source"), std::string::npos) << message;
+    EXPECT_EQ(message.find("/tmp"), std::string::npos) << message;
+  }
 }
 
 // Every way of a text to a file of the host's that its author did not bring.
@@ -256,11 +271,7 @@ TEST_F(Foreign, AConfinedProgramHasAnEnd) {
   const Result<ConfinedEnd> end = run_confined(hanging);
   ASSERT_TRUE(end.is_ok());
   EXPECT_TRUE(end->timed_out);
-  // All that it started is gone: nobody is left in its process group.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (::kill(-std::stoi(end->output), 0) == 0 && std::chrono::steady_clock::now() < until)
-    ::usleep(10'000);
-  EXPECT_NE(::kill(-std::stoi(end->output), 0), 0);
+  EXPECT_NE(::kill(-std::stoi(end->output), 0), 0) << "all that it started is gone";
 
   ConfinedProgram large =
       shell(folder, "head -c 1000000 /dev/zero > file; echo $?; while :; do echo yes; done");
@@ -272,6 +283,51 @@ TEST_F(Foreign, AConfinedProgramHasAnEnd) {
   EXPECT_TRUE(loud->timed_out);
   EXPECT_EQ(loud->output.size(), 100u);
   EXPECT_LE(std::filesystem::file_size(folder.path() / "file"), 4096u);
+}
+
+// Those that run in the folder or below, whoever's children they are.
+std::vector<pid_t> processes_in(const TemporaryFolder& folder) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::filesystem::path at = std::filesystem::read_symlink(entry.path() / "cwd", error);
+    if (!error && at.string().starts_with(std::filesystem::canonical(folder.path()).string()))
+      found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+// Sessions of their own, several deep, and a program that ends before they do.
+constexpr char kLeavesSessions[] =
+    "for i in 1 2 3 4 5; do setsid sh -c 'setsid sh -c \"sleep 100 & sleep 100\" & sleep 100' & done; sleep "
+    "0.2";
+
+TEST_F(Foreign, WhatAConfinedProgramStartedEndsWithItInWhateverSession) {
+  const TemporaryFolder folder;
+  const Result<ConfinedEnd> end = run_confined(shell(folder, kLeavesSessions));
+  ASSERT_TRUE(end.is_ok()) << end.message();
+  EXPECT_EQ(end->status, 0);
+  EXPECT_THAT(processes_in(folder), ::testing::IsEmpty());
+
+  ConfinedProgram hanging = shell(folder, std::string(kLeavesSessions) + "; sleep 100");
+  hanging.deadline = std::chrono::milliseconds(500);
+  EXPECT_TRUE(run_confined(hanging)->timed_out);
+  EXPECT_THAT(processes_in(folder), ::testing::IsEmpty());
+}
+
+TEST_F(Foreign, WhatAConfinedProgramStartedEndsWithTheProcessThatAskedForIt) {
+  const TemporaryFolder folder;
+  const pid_t caller = ::fork();
+  if (caller == 0) {
+    (void)run_confined(shell(folder, std::string(kLeavesSessions) + "; sleep 100"));
+    ::_exit(0);
+  }
+  ASSERT_TRUE(wait_until(std::chrono::seconds(60), [&] { return processes_in(folder).size() >= 10; }));
+  ::kill(caller, SIGKILL);
+  ASSERT_EQ(::waitpid(caller, nullptr, 0), caller);
+  EXPECT_TRUE(wait_until(std::chrono::seconds(60), [&] { return processes_in(folder).empty(); }));
 }
 
 TEST_F(Foreign, HowItEndedIsTold) {

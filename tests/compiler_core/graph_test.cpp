@@ -82,7 +82,9 @@ TEST(Graph, RefusesWhatTheTableDoesNotServe) {
   EXPECT_EQ(refusal("Add", {x, x, x}), "node n1 (Add): 3 inputs, expected at most 2");
   EXPECT_EQ(refusal("NonZero", {x}), "node n1 (NonZero): this operator is not served");
   EXPECT_EQ(refusal("Reshape", {x, n}),
-            "node n1 (Reshape): input 1 (n) is computed from data; expected a constant");
+            "node n1 (Reshape): input 1 (n) is an input of the model; expected a constant. If it is the same "
+            "in every "
+            "run: --constant n=FILE");
   EXPECT_THAT(refusal("Conv", {x, x}), HasSubstr("needs an image [N, C, D1, ...], got 2 dimensions"));
   EXPECT_THAT(b.add({.name = "n1", .op = "Relu", .inputs = {x}}, {"a", "b"}).message(),
               HasSubstr("2 outputs"));

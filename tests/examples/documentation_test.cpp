@@ -69,6 +69,7 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner admin list", kFarm},
       {"tuner admin token bob --tenant vision --address farm.example:7070 -o bob.credentials", kFarm},
       {"tuner admin tenant vision --weight 3 --leases 40 --jobs 10", kFarm},
+      {"tuner admin tenant vision --sources 64", kFarm},
       {"tuner admin drain gpu1", kFarm},
       {"tuner admin revoke alice", kFarm},
       {"tuner admin ca --renew", kFarm},
@@ -207,6 +208,8 @@ TEST_F(DocumentationTest, OwnKernels) {
   EXPECT_THAT(out, HasSubstr("source_kernel_cpu"));
   EXPECT_THAT(out, HasSubstr("largest difference: ")) << "the C program ran";
   EXPECT_THAT(out, HasSubstr("4 configs compared, 0 wrong"));
+  EXPECT_THAT(out, HasSubstr("not checked by us"));
+  EXPECT_THAT(out, HasSubstr("16 new trials"));
 }
 
 TEST_F(DocumentationTest, Models) {

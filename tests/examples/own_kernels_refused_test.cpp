@@ -76,7 +76,7 @@ TEST_F(OwnKernelsRefused, WhatAnEntrySays) {
   const struct {
     const char *at, *value, *message;
   } cases[] = {
-      {"/language", R"("rust")", "language: expected \"c\" or \"c++\""},
+      {"/language", R"("rust")", "language: expected \"c\", \"c++\" or \"command\""},
       {"/functon", R"("twice")", "\"functon\": unknown key; did you mean function?"},
       {"/function", R"("twice; rm -rf /")", "function: expected a name for C"},
       {"/function", R"("")", "function: expected a name for C"},

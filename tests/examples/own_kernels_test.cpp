@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compiler_core/base/npy.h"
 #include "compiler_core/foreign/confined_program.h"
@@ -59,6 +61,15 @@ class OwnKernelsTest : public ::testing::Test {
     const std::string out = shell_.run(before + "tuner query job.json --json").out;
     return json::accept(out) ? json::parse(out) : json();
   }
+  // Each config that was measured, with each of its outcomes.
+  std::set<std::string> verdicts(const std::string& db) {
+    std::istringstream lines(output_of("tuner records export --db " + db));
+    std::set<std::string> found;
+    for (std::string line; std::getline(lines, line);)
+      if (const json row = json::parse(line); row.contains("outcome"))
+        found.insert(row["config"].dump() + " " + row["outcome"].get<std::string>());
+    return found;
+  }
   // How many trials of the newest job ended so, by their record's outcome.
   std::map<std::string, int> outcomes() {
     std::istringstream lines(output_of("tuner records export"));
@@ -70,6 +81,37 @@ class OwnKernelsTest : public ::testing::Test {
 
   testing::CommandLine shell_{TUNER_BIN_DIR};
 };
+
+TEST_F(OwnKernelsTest, ADraftThatIsFilledInIsAJob) {
+  shell_.run("mkdir src other && mv twice.c src/");
+  const CommandResult drafted = shell_.run("tuner kernel new src/twice.c --function twice -o draft.json");
+  EXPECT_EQ(drafted.exit_code, 0) << drafted.err;
+  EXPECT_THAT(drafted.out, HasSubstr("written: draft.json"));
+  EXPECT_THAT(drafted.err, HasSubstr("fill in  sizes.n: "));
+  const CommandResult marked = shell_.run("tuner show draft.json --as space");
+  EXPECT_EQ(marked.exit_code, 2);
+  EXPECT_THAT(marked.err, HasSubstr("FILL_IN"));
+  json job = json::parse(shell_.read("draft.json"));
+  job.merge_patch(
+      {{"sizes", {{"n", 64}}}, {"knobs", {{"FILL_IN", nullptr}, {"STEP", {1, 2, 4}}}}, {"trials", 3}});
+  for (json& argument : job["arguments"])
+    if (argument.contains("shape")) argument["shape"] = {"n"};
+  shell_.write("job.json", job.dump());
+  EXPECT_THAT(output_of("tuner submit job.json"), HasSubstr("right as the default config is"));
+
+  EXPECT_EQ(output_of("cd src && tuner kernel new twice.c --function twice 2>/dev/null"), [&] {
+    std::string text = shell_.read("draft.json");
+    return text.erase(text.find("src/"), 4);
+  }());
+  for (const char* words :
+       {"src/none.c", "src", "draft.json", "src/twice.c", "src/twice.c --function nothing",
+        "src/twice.c --function twice -o other/job.json", "src/twice.c --function twice -o src/twice.c"}) {
+    const CommandResult refused = shell_.run(str("tuner kernel new ", words));
+    EXPECT_EQ(refused.exit_code, 2) << words << refused.err;
+    EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+    EXPECT_EQ(refused.out, "");
+  }
+}
 
 TEST_F(OwnKernelsTest, AnAnswerIsOfOneTextAndOfNoOther) {
   output_of("tuner submit job.json");
@@ -151,6 +193,49 @@ TEST_F(OwnKernelsTest, WrongAnswersAreFoundAndNeverWin) {
   EXPECT_EQ(outcomes(), (std::map<std::string, int>{{"ok", 3}, {"wrong_answer", 3}}));
   const json found = answer();
   EXPECT_THAT(std::vector<int>({1, 16, 32}), ::testing::Contains(found["config"]["STEP"].get<int>()));
+}
+
+// What a search finds here, a pack finds where there is nothing but the runner: its inputs, answers and
+// source are in it. The source comes back with the results, without which nobody could read their key.
+TEST_F(OwnKernelsTest, APackFindsTheSameWhereOnlyTheRunnerIs) {
+  write(
+      "if (STEP == 2) { y[5] = 0; for (int k = 0; k < n; ++k) if (k != 5) y[k] = 2 * x[k] + 1; return; }\n"
+      "if (STEP == 8) n -= 8;\n"
+      "if (x[0] < 3 || x[0] > 4 || y[0] != 7) __builtin_trap();\n");
+  std::vector<float> seven(64, 7);
+  shell_.write("seven.npy", npy_bytes(DType::kFloat32, {64}, seven.data(), 256));
+  json job = json::parse(shell_.read("job.json"));
+  job["arguments"][0]["contents"] = {{"from", 3}, {"to", 4}};
+  job["arguments"][1]["role"] = "inout";
+  job["arguments"][1]["contents"] = "seven.npy";
+  shell_.write("job.json", job.dump());
+  output_of("tuner submit job.json --trials all --db searched.db");
+  output_of("tuner pack job.json -o all.pack --candidates 6 --min-repeat-ms 0.1");
+  output_of(
+      "mkdir elsewhere && mv all.pack elsewhere && cd elsewhere && mv ../twice.c ../job.json . &&"
+      " runner run-pack all.pack -o results.jsonl && mv twice.c job.json ..");
+  EXPECT_THAT(output_of("tuner records import elsewhere/results.jsonl --db packed.db"),
+              HasSubstr("6 new trials"));
+  EXPECT_THAT(output_of("tuner records import elsewhere/results.jsonl --db packed.db"),
+              HasSubstr("0 new trials, 0 new records"));
+  EXPECT_EQ(verdicts("packed.db"), verdicts("searched.db"));
+  EXPECT_EQ(verdicts("packed.db").size(), 6u);
+  const json found = json::parse(output_of("tuner query job.json --db packed.db --json"));
+  EXPECT_EQ(found["answer"], "exact");
+  EXPECT_EQ(
+      found["fingerprint"]["toolchain"],
+      json::parse(output_of("tuner query job.json --db searched.db --json"))["fingerprint"]["toolchain"]);
+  EXPECT_THAT(output_of("tuner show " + found["trial"].get<std::string>() + " --db packed.db"),
+              HasSubstr("// twice.c, by cc"));
+  output_of("tuner records check --db packed.db");
+  // Stopped and gone on with, its lines are those of one run.
+  output_of(
+      "cp elsewhere/results.jsonl before && runner run-pack elsewhere/all.pack -o elsewhere/results.jsonl");
+  EXPECT_EQ(shell_.read("elsewhere/results.jsonl"), shell_.read("before"));
+  // Without the line that has the source, nothing of it can be read.
+  const CommandResult torn = shell_.run("tail -n +2 before > torn && tuner records import torn --db torn.db");
+  EXPECT_NE(torn.exit_code, 0);
+  EXPECT_THAT(torn.err, HasSubstr("is not here"));
 }
 
 TEST_F(OwnKernelsTest, AnInoutIsRestoredBeforeEachCall) {

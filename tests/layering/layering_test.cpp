@@ -114,7 +114,10 @@ const std::vector<Rule> kRules = {
     // Records and tuned configs are the store's types, so convert knows the store's header as well as the
     // templates'.
     {"proto", {"compiler_core/base", "compiler_core/target.h", "templates", "db"}},
-    {"measure_server/runner", {"compiler_core/base", "compiler_core/runtime", "compiler_core/artifact"}},
+    // Programs of users run here as their builds do: the same jail, the same list of the operator's.
+    {"measure_server/runner",
+     {"compiler_core/base", "compiler_core/runtime", "compiler_core/artifact",
+      "compiler_core/foreign/confined_program.h", "compiler_core/foreign/commands.h"}},
     {"measure_server", {"compiler_core", "templates", "proto"}},
     // Only the runner's client: `tuner verify` runs candidates as safely as a worker does. Worker code stays
     // out.

@@ -189,7 +189,7 @@ TEST_F(PackFileTest, OtherFilesAndVersionsAreRefusedByName) {
   std::string text = bytes();
   text[8] = 9;
   write(text);
-  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 5"));
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 6"));
 }
 
 TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {

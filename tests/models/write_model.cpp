@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "tests/models/nested_u.h"
 #include "tests/models/networks.h"
 
 int main(int count, char** words) {
@@ -17,7 +18,9 @@ int main(int count, char** words) {
                  "its images\n");
     return 2;
   }
-  const auto bytes = tuner::testing::network(words[1], options);
+  const bool is_nested = std::string_view(words[1]) == "nested_u";
+  const auto bytes = is_nested ? tuner::Result<std::string>(tuner::testing::nested_u(options))
+                               : tuner::testing::network(words[1], options);
   if (!bytes) {
     std::fprintf(stderr, "write_model: %s\n", bytes.message().c_str());
     return 2;

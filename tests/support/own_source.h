@@ -40,8 +40,21 @@ inline std::string own_text(const OwnSource& of) {
   return of.before + text.replace(text.find("scale"), 5, of.function);
 }
 
-// The kernel; this process does not know it.
-inline std::shared_ptr<const SourceKernel> own_kernel(const OwnSource& of) {
+// A program that prints (10 - TILE) ms, built by make if it is `made`.
+inline nlohmann::json own_program_entry(bool made) {
+  nlohmann::json entry = {{"op", "kernel"},
+                          {"language", "command"},
+                          {"files", {"scale.c"}},
+                          {"run", {"./scale.c", "{TILE}"}},
+                          {"result", {{"pattern", "time: {number} ms"}, {"unit", "ms"}}},
+                          {"knobs", {{"TILE", {1, 2, 3, 4, 5, 6}}}}};
+  if (made) entry["build"] = {"make", "scale.c"};
+  return entry;
+}
+inline constexpr char kProgramText[] = "#!/bin/sh\nsleep 0.02\necho time: $((10 - $1)) ms\n";
+
+// The kernel of an entry whose one file has that text; this process does not know it.
+inline std::shared_ptr<const SourceKernel> own_kernel(const nlohmann::json& entry, const std::string& text) {
   struct OneFile final : JobFolder {
     std::string text;
     bool has(const std::string& name) const override { return name == "scale.c"; }
@@ -50,14 +63,17 @@ inline std::shared_ptr<const SourceKernel> own_kernel(const OwnSource& of) {
     }
   };
   OneFile folder;
-  folder.text = own_text(of);
-  const nlohmann::json entry = own_entry(of);
+  folder.text = text;
   json_input::Reader in(entry, "job.json: ");
   in.get("op");
   std::shared_ptr<const SourceKernel> kernel = read_source_kernel(in, folder);
   const Status read = in.finish();
   CHECK(read.is_ok() && kernel != nullptr) << read.message();
   return kernel;
+}
+
+inline std::shared_ptr<const SourceKernel> own_kernel(const OwnSource& of) {
+  return own_kernel(own_entry(of), own_text(of));
 }
 
 inline std::string own_document(const OwnSource& of) { return source_document(*own_kernel(of)); }

@@ -6,6 +6,7 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/ir/visitor.h"
 #include "templates/workload/workload.h"
 #include "tests/compiler_core/kernel_testing.h"
@@ -215,8 +216,13 @@ TEST(ReferenceBlocks, MuchWorkHasAThreadForEachCpuOfItsCallerAndLittleWorkHasOne
   const Program little = matmul(300, 300, 300), much = matmul(1000, 1000, 1000);
   EXPECT_EQ(reference_threads(little), 1);
   EXPECT_EQ(static_cast<size_t>(reference_threads(much)), cpus_of_this_thread().size());
+  // A user's function has no loops that tell, and may have threads of its own.
+  Program foreign;
+  foreign.foreign = std::make_shared<const ForeignCode>();
+  EXPECT_EQ(static_cast<size_t>(reference_threads(foreign)), cpus_of_this_thread().size());
   const OnCpus there({usable_cpus().front()});
   EXPECT_EQ(reference_threads(much), 1);
+  EXPECT_EQ(reference_threads(foreign), 1);
 }
 
 TEST(ReferenceBlocks, TheSumsOfATileFitTheRegistersOfTheTarget) {

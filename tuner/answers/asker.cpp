@@ -7,6 +7,7 @@ namespace tuner {
 
 Result<std::unique_ptr<Asker>> Asker::open(const AskerOptions& options) {
   auto asker = std::make_unique<Asker>();
+  asker->tune_ = options.tune;
   if (!options.daemon.empty()) {
     ASSIGN_OR_RETURN(asker->client_, DaemonClient::connect({.daemon = options.daemon}));
     if (options.lock == nullptr) return asker;
@@ -32,7 +33,13 @@ Result<Answer> Asker::ask_daemon(const CliTask& task) const {
 }
 
 Result<Answer> Asker::ask(const CliTask& task) const {
-  if (resolver_ == nullptr) return ask_daemon(task);
+  if (resolver_ == nullptr) {
+    Result<Answer> told = ask_daemon(task);
+    if (told.status().code() != StatusCode::kNotFound) return told;
+    // Nobody has brought it the source that the key names: nothing is known of this task.
+    return Resolver(nullptr, {.fix = tune_})
+        .resolve(task.workload, task.target, task.algorithms, task.constants);
+  }
   ASSIGN_OR_RETURN(Answer answer,
                    resolver_->resolve(task.workload, task.target, task.algorithms, task.constants));
   if (!client_) return answer;

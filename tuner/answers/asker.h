@@ -31,6 +31,7 @@ class Asker {
  private:
   Result<Answer> ask_daemon(const CliTask& task) const;
 
+  std::string tune_;
   std::optional<DaemonClient> client_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Resolver> resolver_;  // null: the daemon alone answers

@@ -155,13 +155,17 @@ Status BundleFolder::publish(const std::vector<BundleFile>& files) {
 }
 
 BundleFolder::~BundleFolder() {
+  remove_unwritten();
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void BundleFolder::remove_unwritten() const {
   std::error_code ignored;
   if (!staging_.empty()) fs::remove_all(staging_, ignored);
   // Only what is empty: somebody else may have put something there meanwhile.
   if (!written_ && !made_.empty())
     for (fs::path p = path_; p.string().size() >= made_.string().size(); p = p.parent_path())
       if (!fs::remove(p, ignored)) break;
-  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace tuner

@@ -31,6 +31,10 @@ class BundleFolder {
   ~BundleFolder();
   BundleFolder(const BundleFolder&) = delete;
 
+  // Removes what was staged, and folders that were created, as the destructor does: for whoever ends the
+  // process at once. Any thread, but not while publish() runs.
+  void remove_unwritten() const;
+
   // An empty folder in it, for files that are written before write() moves them; it goes with this object.
   const std::filesystem::path& staging() const { return staging_; }
 

@@ -177,6 +177,10 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
   const ShipRequest request{
       .function = t.function, .library = library, .about = str(t.task.key, "\n * ", out.origin)};
   ASSIGN_OR_RETURN(out.code, backend_of(t.task.target).ship(program, t.task.target, request));
+  if (out.code.object.empty() && out.code.files.empty() && (emit.library() || emit.object))
+    return invalid_argument(t.task.key,
+                            " is a program of a user's, and has no function that could be linked; its knobs "
+                            "are written by --emit defines");
   if (emit.object && out.stands_alone())
     return invalid_argument("--emit obj: ", t.task.key, " is for \"", t.task.target_name,
                             "\", whose kernels are not linked: their files are always written");

@@ -24,8 +24,8 @@ constexpr int kAuthorityDays = 3650, kDaemonDays = 825, kWorkerDays = 365, kToke
 struct AdminOptions {
   std::string db, identity;
   identity::Wish wish;
-  double weight = 0;           // 0: not given
-  int leases = -1, jobs = -1;  // negative: not given
+  double weight = 0;                         // 0: not given
+  int leases = -1, jobs = -1, sources = -1;  // negative: not given
   bool renew = false, json = false;
 
   std::string folder() const { return identity.empty() ? IdentityFolder::path_of(db) : identity; }
@@ -82,6 +82,7 @@ int set_share(const AdminOptions& options) {
   if (options.weight > 0) change.weight = options.weight;
   if (options.leases >= 0) change.most_leases = options.leases;
   if (options.jobs >= 0) change.most_jobs = options.jobs;
+  if (options.sources >= 0) change.most_source_mib = options.sources;
   const Result<Share> share = folder->change_share(options.wish.tenant, change);
   if (!share) return report(share.status());
   std::printf("%s\n", identity::share_text(options.wish.tenant, *share).c_str());
@@ -176,6 +177,10 @@ void add_admin_command(Command app, CommandContext& context) {
   share.add_option("--leases", options->leases, "Trials at workers at once; 0: no limit, as at first")
       .in_range(0, 1'000'000);
   share.add_option("--jobs", options->jobs, "Unfinished jobs at once; 0: no limit, as at first")
+      .in_range(0, 1'000'000);
+  share
+      .add_option("--sources", options->sources,
+                  "MiB of kernels' sources that the daemon stores; 0: no limit; at first 256")
       .in_range(0, 1'000'000);
 
   add_admin_usage(admin, context);

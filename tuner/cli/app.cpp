@@ -30,6 +30,7 @@ std::shared_ptr<CLI::App> make_app(CommandContext& context) {
   add_pack_command(program, context);
   add_cover_command(program, context);
   add_extract_command(program, context);
+  add_kernel_command(program, context);
   add_jobs_command(program, context);
   add_records_command(program, context);
   add_report_command(program, context);

@@ -82,6 +82,7 @@ void add_run_command(Command app, CommandContext& context);
 void add_show_command(Command app, CommandContext& context);
 void add_cover_command(Command app, CommandContext& context);
 void add_extract_command(Command app, CommandContext& context);
+void add_kernel_command(Command app, CommandContext& context);
 void add_completion_command(Command app, CommandContext& context);
 void add_manual_command(Command app, CommandContext& context);
 void add_admin_command(Command app, CommandContext& context);

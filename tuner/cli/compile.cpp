@@ -11,6 +11,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
 #include "tuner/command_line/interrupt.h"
+#include "tuner/command_line/work_watch.h"
 #include "tuner/jobs/locked_tasks.h"
 #include "tuner/model/model_file.h"
 #include "tuner/text/hint.h"
@@ -47,21 +48,28 @@ std::string megabytes(int64_t bytes) {
   return str(static_cast<double>(hundredths) / 100.0, " MB");
 }
 
+std::string stopped_line() { return str("stopped: nothing is written. To continue: ", this_command()); }
+
 // An error, or the end that Ctrl-C put to it.
 int report_or_stop(const Status& status) {
   if (status.code() != StatusCode::kAborted || !interrupted()) return report(status);
-  std::fprintf(stderr, "stopped: nothing is written. To continue: %s\n", this_command().c_str());
+  std::fprintf(stderr, "%s\n", stopped_line().c_str());
   return kExitFailed;
 }
 
 int compile(CompileOptions& options) {
   if (const Status s = complete_options(options); !s) return report(s);
+  WorkWatch watch(stopped_line());
+  options.request.progress = [&](const std::string& what) { watch.at(what); };
+  options.request.before_publishing = [&] { watch.release(); };
+  watch.guard(nullptr);
   const CompileRequest& request = options.request;
   Result<PreparedModel> model = prepare_model(request, interrupted);
   if (!model) return report_or_stop(model.status());
   if (const Status s = check_model_lock(request, *model); !s) return report(s);
   const auto folder = open_model_folder(request, *model);
   if (!folder) return report(folder.status());
+  watch.release();
   std::fprintf(stderr, "%s: %zu operators, %zu steps by %zu kernels; arena %s\n", request.model.c_str(),
                model->graph.nodes.size(), model->steps.steps.size(), model->kernels.tasks.size(),
                megabytes(model->memory.arena_bytes).c_str());
@@ -75,7 +83,9 @@ int compile(CompileOptions& options) {
     if (!tuned) return report(tuned);
     say_ending(outcome);
   }
+  watch.guard([&] { (*folder)->remove_unwritten(); });
   const Result<CompiledReport> built = build_model(request, *std::move(model), **folder, interrupted);
+  watch.release();
   if (!built) return report_or_stop(built.status());
   std::string list;
   for (const std::string& file : built->files)
@@ -86,7 +96,8 @@ int compile(CompileOptions& options) {
   if (!request.uses.empty())
     std::fprintf(stderr, "tuner: no static library: functions of --use are in shared ones\n");
   if (built->error)
-    std::printf("checked: largest error %.2g of the largest output\n", *built->error);
+    std::printf("checked: largest error %.2g of a step's largest element; %zu steps\n", *built->error,
+                built->checked_steps);
   else
     std::fprintf(stderr, "tuner: not checked: %s is not this machine\n", request.target.name().c_str());
   if (const size_t kernels = built->kernels; built->tuned < kernels)
@@ -139,6 +150,18 @@ void add_compile_command(Command app, CommandContext& context) {
                   "Use a function of a shared library for the step that has this node. It is checked, and "
                   "timed beside our kernel. May be given several times")
       .type_name("NODE=FILE:FUNCTION");
+  command
+      .add_option(
+          "--check-input", request.check_inputs,
+          "Check the library with these elements of an input: .npy, .pb (a TensorProto of ONNX), or raw; "
+          "may be given several times. Others are drawn")
+      .type_name("NAME=FILE")
+      .one_each();
+  command
+      .add_option("--accept-error", request.accept_error,
+                  "Accept an error of a step, as a part of its largest element (0.001). Default: what the "
+                  "model's types allow")
+      .in_range(0.0, 1.0);
   command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
   add_lock_option(command, options->lock);
   command.add_option("--algorithms", options->algorithms, "Algorithms that kernels may use, as in a job file")

@@ -13,6 +13,7 @@
 
 #include "compiler_core/backend.h"
 #include "compiler_core/base/standard_streams.h"
+#include "compiler_core/foreign/commands.h"
 #include "db/resolve/documents.h"
 #include "db/store.h"
 #include "tuner/cli/command.h"
@@ -47,6 +48,7 @@ int tuner_main(int argc, const char* const* argv) {
   prepare_standard_streams();
   on_target_advice(tell_once);
   set_beside_stores(documents_in);
+  allow_own_commands();  // of who types this; workers of a farm are programs of their own
 
   CommandContext context;
   const std::shared_ptr<CLI::App> made = make_app(context);

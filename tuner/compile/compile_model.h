@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/runtime/kernel.h"
 #include "compiler_core/target.h"
 #include "db/resolve/answer_lock.h"
 #include "tuner/bundle/bundle_folder.h"
@@ -36,6 +37,11 @@ struct CompileRequest {
   std::optional<AnswerLock> lock;  // its entries are built, whatever the database says
   int trials = 128;                // a distinct kernel, on average
   double time_limit_s = 600;       // for all trials and races; 0: no limit
+  std::vector<std::string>
+      check_inputs;         // NAME=FILE: inputs that the library is checked with; others are drawn
+  double accept_error = 0;  // accepted of a step in the check, of its largest element; 0: what types allow
+  std::function<void(const std::string&)> progress;  // told what is done now; empty: nobody asks
+  std::function<void()> before_publishing;           // called before the folder gets its files; may be empty
 };
 
 // A model as far as it goes without measuring.
@@ -46,10 +52,11 @@ struct PreparedModel {
   MemoryPlan memory;
   ModelKernels kernels;
   std::vector<FunctionUse> uses;
-  std::vector<UseCheck> checks;  // one a use; empty where the target does not run here
+  std::vector<UseCheck> checks;             // one a use; empty where the target does not run here
+  std::vector<AlignedBuffer> check_inputs;  // one per input of the graph, for the check at the end
 };
 // `interrupted` is asked while functions are tried; Aborted: it said so. Other errors as read_model_file(),
-// optimize() and partition(); of find_uses() and UseCheck::run().
+// optimize() and partition(); of find_uses(), check_inputs() and UseCheck::run().
 Result<PreparedModel> prepare_model(const CompileRequest& request, const std::function<bool()>& interrupted);
 
 // OK if the lock file, if there is one, has an entry that can be built for each kernel that a step of ours
@@ -71,10 +78,11 @@ struct CompiledReport {
   size_t tuned = 0;                // of them, those tuned for just their task
   std::vector<std::string> notes;  // of kernels that are not, one line each: what is lost
   std::vector<std::string> used;   // of used functions, one line each: their time beside that of our kernel
-  // Of the outputs for inputs from a seed, against the model as it was read, in double precision: the largest
-  // error of any output, relative to the largest element of that output. Nothing where the target is not this
-  // machine.
+  // Of what steps made of inputs that were drawn or given, against the model as it was read, in double
+  // precision: the largest error of any element, relative to the largest element of its value. Nothing where
+  // the target is not this machine.
   std::optional<double> error;
+  size_t checked_steps = 0;  // that were compared
 };
 // The folder to write to, locked; opened before minutes of tuning, so that one that cannot be written is told
 // at once.
@@ -83,8 +91,7 @@ Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& re
 
 // Builds the best known kernels, times used functions beside those they replace, and holds what the library
 // computes against the reference. Only then the folder gets its files; it stays as it was where there is an
-// error. Failed: an error of more than 1e-4, or, where the model computes values of 16 bits, than some of
-// their roundings.
+// error. Failed, one line: a step computes something else than the model (library_check.h).
 // Aborted: `interrupted`, which is asked between kernels and while functions are timed, said so.
 Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
                                    const std::function<bool()>& interrupted);

@@ -12,6 +12,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/codegen/library.h"
 #include "tuner/bundle/c_signature.h"
+#include "tuner/compile/reference_tensor.h"
 #include "tuner/compile/shared_object.h"
 #include "tuner/model/constant_packer.h"
 
@@ -84,15 +85,6 @@ Status check_library(const std::string& word, const Parts& parts, const std::str
     return refused(word, parts.file, " exports no function \"", parts.symbol, "\"",
                    did_you_mean(parts.symbol, object->functions));
   return Status::ok();
-}
-
-std::string index_text(int64_t element, const std::vector<int64_t>& shape) {
-  std::string text;
-  for (size_t d = shape.size(); d-- > 0;) {
-    text = str(element % shape[d], text.empty() ? "" : ", ", text);
-    element /= shape[d];
-  }
-  return text;
 }
 
 // The operands of the workload as files and buffers.

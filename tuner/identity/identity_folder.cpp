@@ -215,9 +215,10 @@ Result<Share> IdentityFolder::change_share(const std::string& tenant, const Shar
   const Share share = change.apply(before);
   if (share == before) return share;
   all.shares[tenant] = share;
-  RETURN_IF_ERROR(audit("tenant", tenant,
-                        str("weight ", share.weight, ", at most ", share.most_leases, " leases and ",
-                            share.most_jobs, " jobs (0: no limit)")));
+  RETURN_IF_ERROR(
+      audit("tenant", tenant,
+            str("weight ", share.weight, ", at most ", share.most_leases, " leases, ", share.most_jobs,
+                " jobs and ", share.most_source_mib, " MiB of sources (0: no limit)")));
   RETURN_IF_ERROR(replace_secret(file(kRegister), to_json(all)));
   return share;
 }

@@ -26,7 +26,8 @@ std::string state_of(const Entry& entry, int64_t now_s) {
 std::string share_text(const std::string& tenant, const Share& share) {
   return str("tenant ", tenant, ": weight ", share.weight,
              share.most_leases > 0 ? str(", at most ", share.most_leases, " leases at once") : "",
-             share.most_jobs > 0 ? str(", at most ", share.most_jobs, " unfinished jobs") : "");
+             share.most_jobs > 0 ? str(", at most ", share.most_jobs, " unfinished jobs") : "",
+             share.most_source_mib > 0 ? str(", at most ", share.most_source_mib, " MiB of sources") : "");
 }
 
 Result<std::string> listing(const IdentityFolder& folder, int64_t now_s, int width) {
@@ -58,7 +59,8 @@ Result<std::string> listing_json(const IdentityFolder& folder, int64_t now_s) {
     shares.push_back({{"tenant", tenant},
                       {"weight", share.weight},
                       {"most_leases", share.most_leases},
-                      {"most_jobs", share.most_jobs}});
+                      {"most_jobs", share.most_jobs},
+                      {"most_source_mib", share.most_source_mib}});
   const nlohmann::ordered_json all{{"identity", folder.path()},
                                    {"daemon_until", end},
                                    {"let_in", std::move(rows)},

@@ -52,7 +52,8 @@ std::string to_json(const Register& entries) {
     shares.push_back({{"tenant", tenant},
                       {"weight", share.weight},
                       {"most_leases", share.most_leases},
-                      {"most_jobs", share.most_jobs}});
+                      {"most_jobs", share.most_jobs},
+                      {"most_source_mib", share.most_source_mib}});
   const nlohmann::ordered_json all{
       {"version", kVersion}, {"entries", std::move(list)}, {"shares", std::move(shares)}};
   return all.dump(1) + "\n";
@@ -100,6 +101,8 @@ Result<Register> parse_register(std::string_view text) {
         one.read("weight", share.weight, 0, kMostWeight, json_input::kRequired);
         one.read("most_leases", share.most_leases, 0, kMostLimit, json_input::kRequired);
         one.read("most_jobs", share.most_jobs, 0, kMostLimit, json_input::kRequired);
+        // Releases before sources did not write it.
+        one.read("most_source_mib", share.most_source_mib, 0, kMostLimit);
         found.shares[tenant] = share;
       },
       json_input::kRequired);

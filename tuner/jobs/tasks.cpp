@@ -9,6 +9,7 @@
 #include "compiler_core/base/c_names.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/graph/graph.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "templates/workload/task_memory.h"
 
 namespace tuner {
@@ -149,7 +150,8 @@ Status compiles_here(const Workload& workload, const std::string& target_name) {
                    instance->instantiate(instance->space().at(instance->space().default_index())));
   for (const auto& [what, program] : {std::pair("the default config", &first), {"the reference", &reference}})
     if (const Status compiled = backend.compile(*program, target).status(); !compiled) {
-      if (compiled.code() == StatusCode::kNotFound) return invalid_argument("compiler: ", compiled.message());
+      if (compiled.code() == StatusCode::kNotFound)
+        return invalid_argument(program->foreign->command == nullptr ? "compiler: " : "", compiled.message());
       if (compiled.code() != StatusCode::kInvalidConfig) return compiled.with_context(str(what, ": "));
       return invalid_argument(what, ": ", first_error(compiled.message()));
     }

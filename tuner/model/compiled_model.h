@@ -20,6 +20,8 @@ class ModelContext {
   Status run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   // Called before (done: false) and after each step of later runs; empty: no more.
   void watch(std::function<void(size_t step, bool done)> hook);
+  // Where values between steps lie, of table().arena_bytes.
+  const char* arena() const { return context_->arena; }
 
  private:
   friend class CompiledModel;

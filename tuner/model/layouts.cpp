@@ -66,6 +66,12 @@ Result<ModelStep> mover(const graph::Value& image, ValueId from, int64_t from_bl
 
 }  // namespace
 
+int64_t block_of(const ModelStep& step) {
+  if (const auto* conv = step.workload.get_if<Conv2dWorkload>()) return channel_block(conv->out_layout);
+  if (const auto* pool = step.workload.get_if<Pool2dWorkload>()) return channel_block(pool->layout);
+  return 1;
+}
+
 Layouts plain_layouts(const ModelSteps& model, const Target&) {
   return Layouts(model.graph.values.size(), 1);
 }

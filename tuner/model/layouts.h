@@ -30,4 +30,7 @@ Layouts blocked_layouts(const ModelSteps& model, const Target& target);
 // so, or no template serves a step in its layouts.
 Status apply_layouts(ModelSteps& model, const Layouts& layouts, const Target& target);
 
+// Channels of a block in which the step's result lies; 1: it is plain.
+int64_t block_of(const ModelStep& step);
+
 }  // namespace tuner

@@ -5,28 +5,15 @@
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/mapped_file.h"
 #include "compiler_core/codegen/reference.h"
-#include "compiler_core/ir/visitor.h"
 #include "compiler_core/oracle/oracle.h"
+#include "tuner/model/named_file.h"
 
 namespace tuner {
-namespace {
-
-// How many times the Program's stores run.
-double stores(const Stmt& s) {
-  if (s == nullptr) return 0;
-  double n = s->kind == StmtKind::kStore ? 1 : 0;
-  for (const Stmt& child : s->stmts) n += stores(child);
-  n += stores(s->body) + stores(s->else_body);
-  return s->kind == StmtKind::kFor ? n * static_cast<double>(s->extent) : n;
-}
-
-}  // namespace
-
 graph::Evaluator model_evaluator() {
   // Compiling takes about as long as this many steps of the interpreter.
   constexpr double kMostInterpreted = 50'000;
   return [](const Program& program, std::vector<std::vector<double>>& args) {
-    if (stores(program.body) <= kMostInterpreted) return interpret(program, args);
+    if (stores_in(program.body) <= kMostInterpreted) return interpret(program, args);
     const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
     return evaluate_compiled(program, args);
   };
@@ -44,10 +31,10 @@ Result<graph::Graph> read_model_file(const std::string& path, ModelOptions optio
 Result<std::map<std::string, graph::Value>> model_constants(std::span<const std::string> texts) {
   std::map<std::string, graph::Value> values;
   for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
+    const Result<NamedFile> cut = named_existing_file(text, "--constant");
+    if (!cut)
       return invalid_argument("--constant: expected NAME=FILE, as mask=mask.pb, found \"", text, "\"");
-    const std::string name = text.substr(0, equals), path = text.substr(equals + 1);
+    const auto& [name, path] = *cut;
     ASSIGN_OR_RETURN(const MappedFile file, map_input(path, "a tensor (an onnx.TensorProto)"));
     Result<graph::Value> value = read_tensor(file.bytes());
     if (!value) return value.status().with_context(path + ": ");

@@ -9,9 +9,11 @@
 
 #include "compiler_core/graph/operator.h"
 #include "tuner/model/node_attribute.h"
+#include "tuner/model/node_order.h"
 #include "tuner/model/onnx.pb.h"
 #include "tuner/model/raw_data.h"
 #include "tuner/model/tensor_data.h"
+#include "tuner/text/hint.h"
 
 namespace tuner {
 namespace {
@@ -42,7 +44,8 @@ class ModelReader {
       RETURN_IF_ERROR(read_initializer(proto_.initializer(k), raw_[static_cast<size_t>(k)]));
     for (const auto& input : proto_.input()) RETURN_IF_ERROR(read_input(input));
     RETURN_IF_ERROR(check_options());
-    for (int n = 0; n < proto_.node_size(); ++n) RETURN_IF_ERROR(read_node(n));
+    RETURN_IF_ERROR(check_all_at_once());
+    RETURN_IF_ERROR(read_nodes());
     RETURN_IF_ERROR(check_declared());
     std::vector<graph::ValueId> outputs;
     for (const auto& output : proto_.output()) {
@@ -117,7 +120,12 @@ class ModelReader {
     const std::string symbol = dim.has_dim_param() ? dim.dim_param() : "";
     const auto named = options_.extents.named.find(symbol);
     int64_t extent = dim.has_dim_value() ? dim.dim_value() : 0;
-    if (!symbol.empty() && named != options_.extents.named.end()) {
+    const auto placed = options_.extents.named.find(str(input, ":", d));
+    if (placed != options_.extents.named.end()) {
+      used_.insert(placed->first);
+      if (extent > 0 && extent != placed->second) other_batch_ = true;
+      extent = placed->second;
+    } else if (!symbol.empty() && named != options_.extents.named.end()) {
       used_.insert(symbol);
       extent = named->second;
     } else if (d == 0 && options_.extents.batch) {
@@ -129,13 +137,48 @@ class ModelReader {
       return invalid_argument("input \"", input, "\": extent ", d, " is ", extent, ", expected 1 to ",
                               kMostExtent);
     if (extent >= 1) return extent;
-    const std::string what = symbol.empty() ? str("extent ", d) : str("extent ", d, " (", plain(symbol), ")");
-    const std::string by_name = symbol.empty() ? "" : str("--dim ", plain(symbol), "=N");
-    const std::string by_place = d == 0 ? "--batch N" : "";
-    const std::string way = by_name.empty() && by_place.empty()   ? "export the model with a fixed extent"
-                            : by_name.empty() || by_place.empty() ? by_name + by_place
-                                                                  : by_place + ", or " + by_name;
-    return invalid_argument("input \"", input, "\": ", what, " is open. Give it: ", way);
+    // All that are open are told at once: check_all_at_once().
+    const std::string by_place = str(input, ":", d), by_name = symbol.empty() ? by_place : symbol;
+    open_.push_back(
+        {str("input \"", input, "\": extent ", d, symbol.empty() ? "" : str(" (", plain(symbol), ")")),
+         str("--dim ", shell_quoted(str(plain(by_name), "=N"))), d == 0});
+    return 1;
+  }
+
+  // What a person has to change before anything else can be found out.
+  Status check_all_at_once() const {
+    std::string problems;
+    if (open_.size() == 1)
+      problems =
+          str(open_[0].what, " is open. Give it: ", open_[0].is_first ? "--batch N, or " : "", open_[0].way);
+    if (open_.size() > 1) {
+      std::string ways;
+      std::set<std::string> told;
+      for (const OpenExtent& each : open_) {
+        problems += str(problems.empty() ? "" : ", ", each.what);
+        if (told.insert(each.way).second) ways += str(" ", each.way);
+      }
+      problems += str(" are open. Give them:", ways);
+    }
+    const std::string operators = unserved_operators();
+    if (!operators.empty()) problems += str(problems.empty() ? "" : "; ", operators);
+    return problems.empty() ? Status::ok() : invalid_argument(problems);
+  }
+  // Nothing if there is at most one, which its node tells better.
+  std::string unserved_operators() const {
+    std::map<std::string, std::pair<std::string, int>> nodes;  // by operator: the first node, and how many
+    for (int n = 0; n < proto_.node_size(); ++n) {
+      const std::string op = op_of(proto_.node(n));
+      if (op == "Constant" || graph::find_operator(op) != nullptr) continue;
+      auto& [first, count] = nodes[op];
+      if (count++ == 0) first = name_of(n);
+    }
+    if (nodes.size() + (open_.empty() ? 0 : 1) < 2) return "";
+    std::string list;
+    for (const auto& [op, places] : nodes)
+      list += str(list.empty() ? "" : ", ", op, " (node ", places.first,
+                  places.second > 1 ? str(" and ", places.second - 1, " more") : "", ")");
+    return list.empty() ? "" : "operators that are not served: " + list;
   }
 
   Status check_options() const {
@@ -188,19 +231,39 @@ class ModelReader {
         to_text(type), ", which follows from its inputs. Export the model anew, or infer its shapes again");
   }
 
+  // In an order in which they can run.
+  Status read_nodes() {
+    std::vector<NodeNames> nodes;
+    for (int n = 0; n < proto_.node_size(); ++n) {
+      const onnx::NodeProto& node = proto_.node(n);
+      nodes.push_back({str("node ", name_of(n), " (", op_of(node), ")"),
+                       {node.input().begin(), node.input().end()},
+                       {node.output().begin(), node.output().end()}});
+    }
+    ASSIGN_OR_RETURN(const std::vector<size_t> order,
+                     node_order(nodes, [&](const std::string& name) { return values_.contains(name); }));
+    for (const size_t n : order) RETURN_IF_ERROR(read_node(static_cast<int>(n)));
+    return Status::ok();
+  }
+  std::string name_of(int n) const {
+    const onnx::NodeProto& proto = proto_.node(n);
+    return plain(!proto.name().empty()     ? proto.name()
+                 : proto.output_size() > 0 ? proto.output(0)
+                                           : str("#", n));
+  }
+  static std::string op_of(const onnx::NodeProto& proto) {
+    const bool of_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
+    return plain(of_onnx ? proto.op_type() : proto.domain() + "." + proto.op_type());
+  }
+
   Status read_node(int n) {
     const onnx::NodeProto& proto = proto_.node(n);
-    const bool of_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
-    graph::Node node{.name = plain(!proto.name().empty()     ? proto.name()
-                                   : proto.output_size() > 0 ? proto.output(0)
-                                                             : str("#", n)),
-                     .op = plain(of_onnx ? proto.op_type() : proto.domain() + "." + proto.op_type()),
-                     .operator_set = operator_set_};
+    graph::Node node{.name = name_of(n), .op = op_of(proto), .operator_set = operator_set_};
     const std::string context = str("node ", node.name, " (", node.op, "): ");
     for (const auto& in : proto.input()) {
       const auto made = values_.find(in);
       if (!in.empty() && made == values_.end())
-        return invalid_argument(context, "reads \"", plain(in), "\", which nothing before it computes");
+        return invalid_argument(context, "reads \"", plain(in), "\", which nothing computes");
       node.inputs.push_back(in.empty() ? graph::kNoValue : made->second);
     }
     // Optional inputs at the end may be named or not.
@@ -260,6 +323,11 @@ class ModelReader {
   int64_t operator_set_ = 0;
   std::map<std::string, graph::ValueId> values_;
   std::set<std::string> used_;
+  struct OpenExtent {
+    std::string what, way;
+    bool is_first = false;  // of its input
+  };
+  std::vector<OpenExtent> open_;
   bool batch_used_ = false;
   bool other_batch_ = false;  // an option replaced an extent that the model fixes
 };

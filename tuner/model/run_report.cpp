@@ -8,6 +8,7 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "tuner/model/model_run.h"
+#include "tuner/model/named_file.h"
 #include "tuner/model/tensor_file.h"
 #include "tuner/text/format.h"
 #include "tuner/text/terminal.h"
@@ -20,20 +21,6 @@ using nlohmann::ordered_json;
 constexpr int kRounds = 20;     // unless told
 constexpr int64_t kShown = 4;   // first elements of each output
 constexpr size_t kDigits = 16;  // of its digest; JSON has all
-
-// NAME=FILE of an option, by name.
-Result<std::map<std::string, std::string>> files_of(const std::vector<std::string>& words,
-                                                    const char* option) {
-  std::map<std::string, std::string> files;
-  for (const std::string& word : words) {
-    const size_t equals = word.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == word.size())
-      return invalid_argument(option, ": expected NAME=FILE, found \"", word, "\"");
-    if (!files.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
-      return invalid_argument(option, ": \"", word.substr(0, equals), "\" is given twice");
-  }
-  return files;
-}
 
 // Where each output goes, "" for nowhere; refused before the model runs.
 Result<std::vector<std::string>> output_files(const CompiledModel& model,
@@ -119,8 +106,9 @@ Status add_times(const ModelRunRequest& request, ModelRun& now, ModelRun* before
 
 Result<RunReport> run_report(const ModelRunRequest& request, int width) {
   RunOptions options{.threads = request.threads, .inputs = {}, .seed = request.seed};
-  ASSIGN_OR_RETURN(options.inputs, files_of(request.inputs, "--input"));
-  ASSIGN_OR_RETURN(auto asked, files_of(request.outputs, "--output"));
+  ASSIGN_OR_RETURN(const CompiledPlan plan, read_plan(request.folder));
+  ASSIGN_OR_RETURN(options.inputs, named_files(request.inputs, "--input", plan.inputs));
+  ASSIGN_OR_RETURN(auto asked, named_files(request.outputs, "--output", plan.outputs));
   ASSIGN_OR_RETURN(ModelRun now, ModelRun::open(request.folder, options));
   const tuner_model& table = now.model().table();
   ASSIGN_OR_RETURN(const std::vector<std::string> files, output_files(now.model(), std::move(asked)));

@@ -10,10 +10,14 @@
 #include <set>
 #include <tuple>
 
+#include "compiler_core/base/base64.h"
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/json_reader.h"
 #include "compiler_core/target.h"
+#include "db/resolve/documents.h"
 #include "measure_server/runner/pack_results.h"
 #include "templates/space/config_space.h"
+#include "templates/workload/key_document.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {
@@ -33,6 +37,12 @@ struct ImportedResult {
   MeasureRecord record;
 };
 
+// What a file says of one pack.
+struct ImportedPack {
+  std::vector<KernelRow> kernels;  // that keys of its tasks name
+  std::vector<ImportedResult> results;
+};
+
 // What must be the database's own spelling, or queries would never find it.
 Status check_keys(const ImportedResult& r) {
   const Result<Workload> workload = workload_from_key(r.task.workload_key);
@@ -44,8 +54,6 @@ Status check_keys(const ImportedResult& r) {
   if (workload->key() != r.task.workload_key || target->name() != r.task.target ||
       config->to_text() != r.config)
     return invalid_argument("workload, target or config is not spelled as this tuner spells it");
-  if (r.pack.size() != 64 || r.pack.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return invalid_argument("pack: expected 64 hexadecimal digits");
   return Status::ok();
 }
 
@@ -102,20 +110,30 @@ MeasureRecord read_record(Reader& in) {
   return r;
 }
 
-Result<ImportedResult> parse_line(const std::string& line) {
-  constexpr std::string_view kNot = "not a result of run-pack: ";
-  const Result<json> document = json_input::parse(line);
-  if (!document) return document.status().with_context(kNot);
-  Reader in(*document, "");
-  int format = 0;
-  in.read("format", format, kRequired);
+constexpr std::string_view kNot = "not a result of run-pack: ";
+
+Status check_pack(const std::string& pack) {
+  if (pack.size() == 64 && pack.find_first_not_of("0123456789abcdef") == std::string::npos)
+    return Status::ok();
+  return invalid_argument("pack: expected 64 hexadecimal digits");
+}
+
+// The document that the line brings; keys that name it can be read from now on.
+Result<KernelRow> parse_document(Reader& in) {
+  std::string text;
+  in.read("document", text, kRequired);
   if (in.failed()) return in.status().with_context(kNot);
-  if (format < kOldestPackResultsFormat || format > kPackResultsFormat)
-    return invalid_argument("format ", format, ", this tuner reads ", kOldestPackResultsFormat, " to ",
-                            kPackResultsFormat, "; use the tuner that wrote the pack");
-  ImportedResult r;
+  std::optional<std::string> bytes = from_base64(text);
+  if (!bytes || bytes->size() > kMostKernelBytes)
+    return invalid_argument("document: expected base64 of at most ", kMostKernelBytes >> 20, " MiB");
+  ASSIGN_OR_RETURN(DocumentFacts facts, read_document(*bytes));
+  return KernelRow{
+      .digest = std::move(facts.digest), .document = *std::move(bytes), .brought_at_us = wall_time_us()};
+}
+
+Result<ImportedResult> parse_result(Reader& in, std::string pack) {
+  ImportedResult r{.pack = std::move(pack)};
   std::string outcome;
-  in.read("pack", r.pack, kRequired);
   in.read("workload", r.task.workload_key, kRequired);
   in.read("target", r.task.target, kRequired);
   in.read("template", r.template_name, kRequired);
@@ -134,13 +152,37 @@ Result<ImportedResult> parse_line(const std::string& line) {
   return r;
 }
 
+// Adds what the line says to the pack that it is of.
+Status take_line(const std::string& line, std::map<std::string, ImportedPack>& packs) {
+  const Result<json> read = json_input::parse(line);
+  if (!read) return read.status().with_context(kNot);
+  Reader in(*read, "");
+  int format = 0;
+  std::string pack;
+  in.read("format", format, kRequired);
+  in.read("pack", pack, kRequired);
+  if (in.failed()) return in.status().with_context(kNot);
+  if (format < kOldestPackResultsFormat || format > kPackResultsFormat)
+    return invalid_argument("format ", format, ", this tuner reads ", kOldestPackResultsFormat, " to ",
+                            kPackResultsFormat, "; use the tuner that wrote the pack");
+  RETURN_IF_ERROR(check_pack(pack));
+  if (in.get("document") != nullptr) {
+    ASSIGN_OR_RETURN(KernelRow kernel, parse_document(in));
+    packs[pack].kernels.push_back(std::move(kernel));
+    return Status::ok();
+  }
+  ASSIGN_OR_RETURN(ImportedResult result, parse_result(in, pack));
+  packs[pack].results.push_back(std::move(result));
+  return Status::ok();
+}
+
 using TrialKey = std::tuple<int, std::string, int, std::string>;  // task, template, its version, config
 
 // Stores the results of one pack.
 class PackImport {
  public:
-  PackImport(Store& store, std::vector<ImportedResult> results)
-      : store_(store), results_(std::move(results)) {
+  PackImport(Store& store, ImportedPack pack)
+      : store_(store), kernels_(std::move(pack.kernels)), results_(std::move(pack.results)) {
     // The last round first: its record closes the trial.
     std::stable_sort(results_.begin(), results_.end(),
                      [](const ImportedResult& a, const ImportedResult& b) { return a.round > b.round; });
@@ -203,7 +245,13 @@ class PackImport {
                                  ? r.record.finished_at_us
                                  : std::min(job_.submitted_at_us, r.record.finished_at_us);
     job_.finished_at_us = results_.front().record.finished_at_us;
-    return store_.add_job(job_);
+    // Of kernels that no task names, say because their lines were skipped, nothing is stored.
+    std::erase_if(kernels_, [&](const KernelRow& kernel) {
+      return std::ranges::none_of(tasks, [&](const JobRow::Task& task) {
+        return document_of_key(task.workload_key) == kernel.digest;
+      });
+    });
+    return store_.add_job(job_, kernels_);
   }
 
   Status add_trials(ImportReport& report) {
@@ -243,6 +291,7 @@ class PackImport {
   }
 
   Store& store_;
+  std::vector<KernelRow> kernels_;
   std::vector<ImportedResult> results_;
   JobRow job_;
   std::map<TrialKey, std::string> trials_;  // to ids
@@ -253,27 +302,23 @@ class PackImport {
 Result<std::vector<ImportReport>> import_results(const std::string& path, Store& store) {
   std::ifstream in(path);
   if (!in) return invalid_argument(path, ": cannot be read: ", std::strerror(errno));
-  std::map<std::string, std::vector<ImportedResult>> packs;
+  std::map<std::string, ImportedPack> packs;
   ImportReport unread;
   for (std::string line; std::getline(in, line);) {
     ++unread.lines;
     if (line.empty()) continue;
-    Result<ImportedResult> result = parse_line(line);
-    if (!result) {
-      unread.skipped.push_back(str("line ", unread.lines, ": ", result.message()));
-      continue;
-    }
-    std::vector<ImportedResult>& pack = packs[result->pack];
-    pack.push_back(*std::move(result));
+    if (const Status taken = take_line(line, packs); !taken)
+      unread.skipped.push_back(str("line ", unread.lines, ": ", taken.message()));
   }
+  std::erase_if(packs, [](const auto& pack) { return pack.second.results.empty(); });
   if (packs.empty())
     return invalid_argument(path, ": holds no result of run-pack",
                             unread.skipped.empty() ? "" : "; " + unread.skipped.front());
   std::vector<ImportReport> reports;
-  for (auto& [pack, results] : packs) {
+  for (auto& [id, pack] : packs) {
     ImportReport report;
-    report.lines = static_cast<int64_t>(results.size());
-    PackImport import(store, std::move(results));
+    report.lines = static_cast<int64_t>(pack.results.size());
+    PackImport import(store, std::move(pack));
     RETURN_IF_ERROR(import.run(report));
     reports.push_back(std::move(report));
   }

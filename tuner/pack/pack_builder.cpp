@@ -11,12 +11,17 @@
 #include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/elements.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/foreign/run_foreign.h"
+#include "compiler_core/ir/foreign_code.h"
+#include "db/resolve/documents.h"
 #include "measure_server/runner/check_kernels.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/reference_file.h"
+#include "templates/workload/key_document.h"
 #include "templates/workload/tolerance.h"
 #include "tuner/pack/pack_draws.h"
 
@@ -32,36 +37,66 @@ constexpr int64_t kTriesPerCandidate = 20;
 constexpr size_t kDrawsPerCandidate = 8, kMostDraws = 8192;
 
 // A reference file as bytes: written as the worker writes it, so that there is one writer of the format.
-Result<std::string> reference_bytes(std::span<const double> answer, const Buffer& arg, ReferenceKind kind,
+Result<std::string> reference_bytes(std::span<const double> answer, const Program& program, size_t place,
                                     const Workload& workload) {
+  const Buffer& arg = program.args[place];
+  OutputFacts output{arg->dtype, shares_errors(workload)};
+  if (const std::optional<Tolerance> own = output_tolerance(workload, place))
+    output.tolerance = CheckSpec{own->absolute, own->relative};
   ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-reference"));
   const std::string path = folder->file("answer");
-  RETURN_IF_ERROR(write_reference(path, answer, arg->shape, kind, {arg->dtype, shares_errors(workload)}));
+  RETURN_IF_ERROR(write_reference(path, answer, arg->shape, packed_reference_kind(workload, arg), output));
   return read_whole(path);
+}
+
+// Inputs as their seed, or as bytes where the operator says what they are.
+Status add_inputs(const Workload& workload, const Program& program, PackTask& out) {
+  out.input_seed = kInputSeed;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (!is_given(arg->role)) continue;
+    out.inputs.push_back(
+        {arg->name, static_cast<int>(i), arg->elements(), arg->dtype, drawn_factor(workload, arg->name)});
+    std::optional<Result<std::string>> brought = workload.operand(i, kInputSeed);
+    if (!brought) continue;
+    out.inputs.back().stored = true;
+    ASSIGN_OR_RETURN(out.inputs.back().bytes, *std::move(brought));
+  }
+  return Status::ok();
+}
+
+// The right answer of each output, in their order.
+Result<std::vector<std::vector<double>>> answers_of(const CliTask& task, const Program& program,
+                                                    const PackTask& data) {
+  const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
+  std::vector<std::string> given;
+  for (const PackTask::Input& input : data.inputs) given.push_back(data.input_bytes(input));
+  if (program.foreign != nullptr)
+    return foreign_answers(program, given, {.threads = task.target.threads},
+                           [&](size_t argument) { return task.workload.answer(argument); });
+  std::vector<std::vector<float>> inputs;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::vector<double> values =
+        load_elements(given[i].data(), data.inputs[i].count, data.inputs[i].dtype);
+    inputs.emplace_back(values.begin(), values.end());
+  }
+  return reference_answer(program, inputs);
 }
 
 Status add_data(const CliTask& task, const Tolerance& tolerance, PackTask& out) {
   const Program program = task.workload.compute();
-  out.input_seed = kInputSeed;
-  std::vector<std::vector<float>> inputs;
+  RETURN_IF_ERROR(add_inputs(task.workload, program, out));
+  ASSIGN_OR_RETURN(const auto answers, answers_of(task, program, out));
   for (size_t i = 0; i < program.args.size(); ++i) {
-    const Buffer& arg = program.args[i];
-    if (!is_given(arg->role)) continue;
-    const float factor = drawn_factor(task.workload, arg->name);
-    out.inputs.push_back({arg->name, static_cast<int>(i), arg->elements(), arg->dtype, factor});
-    inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements(), arg->dtype));
-    for (float& value : inputs.back()) value *= factor;
-  }
-  const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
-  ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
-  size_t next = 0;
-  for (const Buffer& arg : program.args) {
-    if (!is_result(arg->role)) continue;
-    const ReferenceKind kind = packed_reference_kind(task.workload, arg);
-    ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg, kind, task.workload));
-    out.references.push_back({arg->name, std::move(bytes)});
+    if (!is_result(program.args[i]->role)) continue;
+    ASSIGN_OR_RETURN(std::string bytes,
+                     reference_bytes(answers.at(out.references.size()), program, i, task.workload));
+    out.references.push_back({program.args[i]->name, std::move(bytes)});
   }
   out.check = {tolerance.absolute, tolerance.relative};
+  if (const std::optional<std::string> digest = document_of_key(task.key)) {
+    ASSIGN_OR_RETURN(out.document, find_document(*digest));
+  }
   return Status::ok();
 }
 
@@ -158,10 +193,10 @@ ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& outp
 
 Status check_pack_size(const CliTask& task) {
   const Program program = task.workload.compute();
-  if (program.foreign != nullptr)
+  if (program.foreign != nullptr && program.foreign->command != nullptr)
     return invalid_argument(task.key,
-                            ": packs hold no kernels of users; measure it with tuner submit, on a board by "
-                            "measure_runner there and a builder elsewhere");
+                            ": packs hold functions, and this is a program that prints its time; measure it "
+                            "with tuner submit --daemon, by a worker on that host");
   double bytes = 0;
   for (const Buffer& arg : program.args) {
     bytes += elements_of(arg) * dtype_bytes(arg->dtype);

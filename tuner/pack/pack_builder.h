@@ -42,7 +42,7 @@ inline constexpr double kMostPackTaskBytes = 16.0 * (int64_t{1} << 30), kMostPac
 ReferenceKind packed_reference_kind(const Workload& workload, const Buffer& output);
 
 // InvalidArgument: the task's inputs and reference answer are too large to make here, with size and limit; or
-// its code is a user's source, whose operands a pack cannot describe.
+// it is a program of a user's, which packs do not hold.
 Status check_pack_size(const CliTask& task);
 
 // Puts in the default config of each template that serves the task, then what `store` (null: none) knows,

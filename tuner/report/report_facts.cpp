@@ -64,6 +64,7 @@ Result<ordered_json> task_facts(const Store& store, const JobTask& t, const Repo
                  {"flops", t.task.workload.flops()},
                  {"bytes", t.task.workload.bytes()},
                  {"memory_bound", t.task.workload.memory_bound()},
+                 {"right", t.task.workload.caveat()},
                  {"trials", t.trials.size()},
                  {"cut", cut},
                  {"outcomes", outcomes},

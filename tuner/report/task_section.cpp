@@ -54,6 +54,7 @@ Html time_figure(const Facts& best) {
 Html speed_figure(const Facts& task) {
   const Facts& best = part(task, "best");
   if (is_set(task, "memory_bound")) return figure(rate(task), Html("each argument read or written once"));
+  if (number(task, "flops") <= 0) return figure("-", Html("speed: the job file says no flops"));
   const double peak = number(best, "peak_gflops");
   if (peak <= 0) return figure(rate(task), Html("speed"));
   const double needed = number(best, "needed_gflops");
@@ -106,6 +107,7 @@ Html head_of(const Facts& task) {
     out << ", used " << grouped(uses) << " times";
   if (const std::string algorithms = text(task, "algorithms"); !algorithms.empty())
     out << ", algorithms: " << algorithms;
+  if (const std::string right = text(task, "right"); !right.empty()) out << ", <b>" << right << "</b>";
   return out << "</p>";
 }
 

@@ -60,6 +60,12 @@ double SimulationSummary::mean_share(size_t trials) const {
   return sum / static_cast<double>(runs_.size());
 }
 
+double SimulationSummary::median_share(size_t trials) const {
+  std::vector<double> shares;
+  for (const SimulationRun& run : runs_) shares.push_back(run.share[trials - 1]);
+  return median_in_place(shares);
+}
+
 double SimulationSummary::worst_share(size_t trials) const {
   double worst = 1;
   for (const SimulationRun& run : runs_) worst = std::min(worst, run.share[trials - 1]);

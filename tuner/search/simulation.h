@@ -28,6 +28,7 @@ class SimulationSummary {
   void add(const SimulationRun& run) { runs_.push_back(run); }
   size_t runs() const { return runs_.size(); }
   double mean_share(size_t trials) const;
+  double median_share(size_t trials) const;
   double worst_share(size_t trials) const;
   double median_trials_to(double share) const;  // trials + 1 if fewer than half of the runs reached it
   double think_ms_per_trial() const;

@@ -98,10 +98,11 @@ std::string Simulator::text() const {
 nlohmann::ordered_json Simulator::json() const {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Table& t : tables_) {
-    nlohmann::ordered_json mean, worst, median;
+    nlohmann::ordered_json mean, middle, worst, median;
     for (const size_t mark : kMarks) {
       if (mark > options_.trials) continue;
       mean[std::to_string(mark)] = 100 * t.summary.mean_share(mark);
+      middle[std::to_string(mark)] = 100 * t.summary.median_share(mark);
       worst[std::to_string(mark)] = 100 * t.summary.worst_share(mark);
     }
     for (const double share : kShares) {
@@ -114,6 +115,7 @@ nlohmann::ordered_json Simulator::json() const {
                     {"strategy", t.strategy},
                     {"runs", t.summary.runs()},
                     {"mean_percent_of_optimum", mean},
+                    {"median_percent_of_optimum", middle},
                     {"worst_percent_of_optimum", worst},
                     {"median_trials_to_percent", median},
                     {"cpu_ms_per_trial", t.summary.think_ms_per_trial()}});

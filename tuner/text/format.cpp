@@ -130,6 +130,8 @@ std::string peak_owner(DType dtype, const TargetFamily& family) {
 std::string format_speed(const Workload& workload, const TunedConfig& t) {
   if (t.time_ns <= 0) return "-";
   if (workload.memory_bound()) return number(static_cast<double>(workload.bytes()) / t.time_ns) + " GB/s";
+  if (workload.flops() == 0)  // a user's kernel, of which he says nothing, or how many bytes it moves
+    return workload.least_bytes() > 0 ? number(workload.least_bytes() / t.time_ns) + " GB/s" : "";
   const auto flops = static_cast<double>(workload.flops()),
              needed = static_cast<double>(needed_flops(workload));
   std::string speed = number(flops / t.time_ns) + " GFLOP/s";

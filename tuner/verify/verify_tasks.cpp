@@ -6,6 +6,7 @@
 #include <random>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/lower/gpu.h"
 #include "tuner/text/terminal.h"
 #include "tuner/verify/verify_data.h"
@@ -25,6 +26,9 @@ class Verifier {
   Status verify(const CliTask& task) {
     ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
                      templates_for(task.workload, task.target, task.algorithms));
+    if (const Program math = task.workload.compute();
+        math.foreign != nullptr && math.foreign->command != nullptr)
+      return invalid_argument(task.key, ": a program that prints its time has no answer to verify");
     emulates_ = backend_of(task.target).emulates();
     if (emulates_) RETURN_IF_ERROR(check_emulation_size(task.workload));
     ASSIGN_OR_RETURN(const VerifyData data, make_verify_data(task.workload, options_.seed));

@@ -62,9 +62,10 @@ Expr divisor(const Expr& b) { return select(equals(b, number(b->dtype, 0)), numb
 Expr divided(const Expr& a, const Expr& b) {
   if (is_float(a->dtype)) return a / b;
   if (a->dtype == DType::kUInt8) return floor_div(a, divisor(b));
-  const Expr zero = number(a->dtype, 0), size_a = max(a, zero - a), size_b = max(b, zero - b);
-  const Expr size = floor_div(size_a, divisor(size_b));
-  return select(equals(a < zero, b < zero), size, zero - size);
+  // Not by sizes: the least number has none of its own type.
+  const Expr zero = number(a->dtype, 0), by = divisor(b), below = floor_div(a, by);
+  const Expr is_rounded = binary(BinaryOp::kNe, below * by, a);
+  return select(is_rounded && logical_not(equals(a < zero, by < zero)), below + number(a->dtype, 1), below);
 }
 Expr smaller(const Expr& a, const Expr& b) { return min(a, b); }
 Expr larger(const Expr& a, const Expr& b) { return max(a, b); }

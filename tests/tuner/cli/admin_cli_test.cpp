@@ -240,22 +240,30 @@ TEST_F(AdminTest, TheAuditHasALineForEachAct) {
 TEST_F(AdminTest, ATenantIsGivenItsShare) {
   (void)done("ca");
   EXPECT_EQ(done("tenant vision --weight 3 --leases 40 --jobs 10"),
-            "tenant vision: weight 3, at most 40 leases at once, at most 10 unfinished jobs\n");
+            "tenant vision: weight 3, at most 40 leases at once, at most 10 unfinished jobs, "
+            "at most 256 MiB of sources\n");
   EXPECT_THAT(done("list"),
-              HasSubstr("tenant vision: weight 3, at most 40 leases at once, at most 10 unfinished jobs\n"));
+              HasSubstr("tenant vision: weight 3, at most 40 leases at once, at most 10 unfinished jobs, "
+                        "at most 256 MiB of sources\n"));
   const auto listed = nlohmann::json::parse(done("list --json"));
   EXPECT_EQ(listed.at("tenants"),
-            nlohmann::json::parse(R"([{"tenant":"vision","weight":3,"most_leases":40,"most_jobs":10}])"));
+            nlohmann::json::parse(
+                R"([{"tenant":"vision","weight":3,"most_leases":40,"most_jobs":10,"most_source_mib":256}])"));
   const std::string light =
-      "tenant vision: weight 0.5, at most 40 leases at once, at most 10 unfinished jobs\n";
+      "tenant vision: weight 0.5, at most 40 leases at once, at most 10 unfinished jobs, "
+      "at most 256 MiB of sources\n";
   EXPECT_EQ(done("tenant vision --weight 0.5"), light) << "what is not named stays";
   EXPECT_EQ(done("tenant vision"), light) << "and is printed";
-  EXPECT_EQ(done("tenant vision --jobs 0"), "tenant vision: weight 0.5, at most 40 leases at once\n");
-  EXPECT_EQ(done("tenant sound"), "tenant sound: weight 1\n");
+  EXPECT_EQ(done("tenant vision --jobs 0 --sources 64"),
+            "tenant vision: weight 0.5, at most 40 leases at once, at most 64 MiB of sources\n");
+  EXPECT_EQ(done("tenant sound"), "tenant sound: weight 1, at most 256 MiB of sources\n");
   EXPECT_THAT(done("list"), Not(HasSubstr("sound"))) << "asking makes nothing";
+  EXPECT_EQ(done("tenant sound --sources 0"), "tenant sound: weight 1\n");
+  EXPECT_EQ(done("tenant sound --sources 256"), "tenant sound: weight 1, at most 256 MiB of sources\n");
   EXPECT_THAT(
       shell_.read("farm.db.identity/audit.log"),
-      HasSubstr(R"("act":"tenant","name":"vision","detail":"weight 0.5, at most 40 leases and 0 jobs)"));
+      HasSubstr(
+          R"("act":"tenant","name":"vision","detail":"weight 0.5, at most 40 leases, 0 jobs and 64 MiB)"));
   refused("tenant vision --weight 0", "--weight");
   refused("tenant vision --weight nan", "--weight");
   refused("tenant vision --leases -1", "--leases");

@@ -20,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::address_of;
+using ::testing::AllOf;
 using testing::eventually;
 using ::testing::HasSubstr;
 using testing::own_entry;
@@ -71,14 +72,14 @@ class OwnKernelFarm : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return start(words, id);
   }
-  static Answer answer_in(const std::string& db) {
+  static Answer answer_in(const std::string& db, const char* toolchain = "source:cc ") {
     Answer answer;
     const Result<std::unique_ptr<Store>> store = Store::open(db, Store::Mode::kRead);
     EXPECT_TRUE(store.is_ok()) << store.message();
     const Status read = (*store)->for_each_record("", [&](const TrialWithRecord& t) {
       ++answer.outcomes[t.record->outcome];
       if (t.record->outcome == Outcome::kOk) answer.configs.insert(t.trial.config);
-      EXPECT_THAT(t.record->environment.toolchain, StartsWith("source:cc ")) << t.record->message;
+      EXPECT_THAT(t.record->environment.toolchain, StartsWith(toolchain)) << t.record->message;
       return true;
     });
     EXPECT_TRUE(read.is_ok()) << read.message();
@@ -126,6 +127,10 @@ TEST_F(OwnKernelFarm, OverTlsAWorkerFindsWhatIsFoundWithoutADaemonAndASecondJobC
     Process let_in(job.tuner(words), job.folder.file("let_in"));
     ASSERT_EQ(let_in.wait(30s), 0) << let_in.err();
   }
+  // Before the daemon has ever seen the source: an answer like that for any task nobody tuned.
+  Process asks(job.tuner({"query", file_, "--daemon", person}), job.folder.file("asks"));
+  EXPECT_EQ(asks.wait(60s), 1) << asks.err();
+  EXPECT_THAT(asks.out(), AllOf(HasSubstr("default"), HasSubstr("FACTOR=1 REPEAT=1"))) << asks.err();
   const auto works = worker("measure_server", member, "w1");
   std::vector<std::string> compiled;  // after each job
   for (const char* time : {"first", "second"}) {
@@ -161,6 +166,45 @@ TEST_F(OwnKernelFarm, ABuilderCompilesAndARunnerThatHasNoCompilerFindsTheSame) {
   EXPECT_EQ(sources_in(job.folder.file("builder-shared")), sources_in(job.folder.file("runner-shared")));
 }
 
+// Builder and runner each ask their own operator's list; without it neither has anything to do.
+TEST_F(OwnKernelFarm, AProgramIsMeasuredWhereOperatorsAllowItAsOnTheMachineOfItsUser) {
+  nlohmann::json entry = testing::own_program_entry(/*made=*/false);
+  entry["target"] = "cpu";
+  entry["search"] = "random";
+  std::ofstream(file_) << entry.dump();
+  std::ofstream(job.folder.file("kernel/scale.c")) << testing::kProgramText;
+  const std::string db = job.folder.file("embedded.db");
+  Process alone(submit({"--db", db}), job.folder.file("embedded"));
+  ASSERT_EQ(alone.wait(240s), 0) << alone.out() << alone.err();
+  const Answer expected = answer_in(db, "command:./");
+  EXPECT_EQ(expected.outcomes, (std::map<Outcome, int>{{Outcome::kOk, 6}}));
+
+  const auto serve = start(job.tuner({"serve", "--listen", "127.0.0.1:0", "--db", job.db}), "serve");
+  ASSERT_TRUE(eventually(30s, [&] { return !address_of(*serve).empty(); })) << serve->err();
+  const std::string address = address_of(*serve);
+  const auto never = worker("measure_server", address, "never");
+  ASSERT_TRUE(eventually(60s, [&] { return never->err().find("registered as") != std::string::npos; }))
+      << never->err();
+  Process tunes(submit({"--daemon", address}), job.folder.file("tunes"));
+  EXPECT_TRUE(eventually(
+      60s,
+      [&] {
+        return (tunes.out() + tunes.err()).find("no worker has permission to run users' programs") !=
+               std::string::npos;
+      }))
+      << tunes.out() << tunes.err();
+  ::setenv("TUNER_COMMANDS", "./", 1);
+  const auto builds = worker("measure_server", address, "builder", {"--kind", "builder"}),
+             runs = worker("measure_runner", address, "runner");
+  ::unsetenv("TUNER_COMMANDS");
+  ASSERT_EQ(tunes.wait(240s), 0) << tunes.out() << tunes.err() << builds->err() << runs->err()
+                                 << serve->err();
+  EXPECT_THAT(tunes.out(), HasSubstr("not checked by us"));
+  const Answer farm = answer_in(job.db, "command:./");
+  EXPECT_EQ(farm.configs, expected.configs);
+  EXPECT_EQ(farm.outcomes, expected.outcomes);
+}
+
 TEST_F(OwnKernelFarm, AFarmWithoutTheCompilerSaysSo) {
   write({.function = "needs_another", .compiler = "no-such-compiler"});
   const auto serve = start(job.tuner({"serve", "--listen", "127.0.0.1:0", "--db", job.db}), "serve");
@@ -179,12 +223,20 @@ TEST_F(OwnKernelFarm, AFarmWithoutTheCompilerSaysSo) {
   EXPECT_TRUE(job.recorded().empty()) << "no config is blamed";
 }
 
-// Its operands are as the job file says, which a pack has no words for.
-TEST_F(OwnKernelFarm, APackIsRefusedAndNothingIsWritten) {
-  Process pack(job.tuner({"pack", file_, "-o", job.folder.file("out.pack")}), job.folder.file("pack"));
-  EXPECT_EQ(pack.wait(60s), 2) << pack.out() << pack.err();
-  EXPECT_THAT(pack.err(), HasSubstr("packs hold no kernels of users"));
-  EXPECT_FALSE(std::filesystem::exists(job.folder.file("out.pack")));
+TEST_F(OwnKernelFarm, APackIsMeasuredByTheRunnerAlone) {
+  const std::string pack = job.folder.file("all.pack"), results = job.folder.file("results.jsonl"),
+                    db = job.folder.file("packed.db");
+  Process packs(job.tuner({"pack", file_, "-o", pack, "--candidates", "12"}), job.folder.file("packs"));
+  ASSERT_EQ(packs.wait(240s), 0) << packs.out() << packs.err();
+  Process runs({std::string(TUNER_BIN_DIR) + "/runner", "run-pack", pack, "-o", results},
+               job.folder.file("runs"));
+  ASSERT_EQ(runs.wait(240s), 0) << runs.out() << runs.err();
+  Process imports(job.tuner({"records", "import", results, "--db", db}), job.folder.file("imports"));
+  ASSERT_EQ(imports.wait(60s), 0) << imports.out() << imports.err();
+  const Answer found = answer_in(db);
+  EXPECT_EQ(found.configs.size(), 12u);
+  EXPECT_EQ(found.outcomes.size(), 1u) << "all are right, as they are where they are searched";
+  EXPECT_TRUE(found.outcomes.contains(Outcome::kOk));
 }
 
 }  // namespace

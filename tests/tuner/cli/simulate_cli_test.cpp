@@ -82,7 +82,9 @@ TEST_F(SimulateCli, JsonHasEveryRunOfEveryStrategyAndRepeatsWithTheSeeds) {
     EXPECT_EQ(row["runs"], 3);
     for (const char* mark : {"32", "64", "128", "256"}) {
       const double mean = row["mean_percent_of_optimum"][mark], worst = row["worst_percent_of_optimum"][mark];
+      const double median = row["median_percent_of_optimum"][mark];
       EXPECT_LE(worst, mean) << row["strategy"] << " at " << mark;
+      EXPECT_LE(worst, median) << row["strategy"] << " at " << mark;
       EXPECT_GT(worst, 0);
       EXPECT_LE(mean, 100);
     }

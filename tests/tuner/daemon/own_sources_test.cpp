@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -147,6 +148,60 @@ TEST_F(OwnSources, ALeaseNamesItsSourceAndItsWorkerAloneReadsIt) {
   EXPECT_THAT(read(owner, lease.trial_id(), lease.document()).message(), HasSubstr("is not named by lease"));
 }
 
+// Both are stored, and both are leased: who has the one lease is not told the other's source.
+TEST_F(OwnSources, ALeaseOrOrderOfOneSourceDoesNotReadAnother) {
+  const OwnSource red{.function = "reads_red"}, blue{.function = "reads_blue"};
+  const std::string document_of_red = own_document(red), document_of_blue = own_document(blue);
+  ASSERT_TRUE(submit(red, {document_of_red}, "red", /*trials=*/1));
+  ASSERT_TRUE(submit(blue, {document_of_blue}, "blue", /*trials=*/1));
+  const std::string runner = enter("r1", {}, v1::RUNNER), builder = enter("b1", {"cc"}, v1::BUILDER);
+  const v1::SyncReply leased = farm.sync(runner, 2);
+  ASSERT_EQ(leased.leases_size(), 2);
+  v1::SyncRequest room;
+  room.set_free_builds(8);
+  const v1::SyncReply ordered = farm.sync(builder, 0, room);
+  ASSERT_EQ(ordered.orders_size(), 4) << "an artifact and a reference answer each";
+  const std::string names[] = {name_of(document_of_red).sha256(), name_of(document_of_blue).sha256()};
+  const auto other = [&](const v1::Blob& own) {
+    return name_of(own.sha256() == names[0] ? document_of_blue : document_of_red);
+  };
+  std::set<std::string> seen;
+  for (const v1::Lease& lease : leased.leases()) {
+    seen.insert(lease.document().sha256());
+    EXPECT_TRUE(read(runner, lease.trial_id(), lease.document()));
+    EXPECT_THAT(read(runner, lease.trial_id(), other(lease.document())).message(),
+                HasSubstr("is not named by lease"));
+  }
+  for (const v1::BuildOrder& order : ordered.orders()) {
+    EXPECT_TRUE(read(builder, "", order.document(), order.id()));
+    EXPECT_THAT(read(builder, "", other(order.document()), order.id()).message(),
+                HasSubstr("is not named by order"));
+  }
+  EXPECT_EQ(seen, std::set<std::string>(std::begin(names), std::end(names)));
+}
+
+TEST_F(OwnSources, ATenantStoresSourcesWithinItsLimit) {
+  constexpr size_t kLarge = size_t{700} << 10;
+  const auto large = [](const char* function) {
+    return OwnSource{.function = function, .before = "/*" + std::string(kLarge, 'c') + "*/"};
+  };
+  const OwnSource first = large("limit_first"), second = large("limit_second");
+  farm.coordinator->set_shares({{"red", {.most_source_mib = 1}}});
+  ASSERT_TRUE(submit(first, {own_document(first)}, "red"));
+  const Result<std::string> refused = submit(second, {own_document(second)}, "red");
+  EXPECT_THAT(refused.message(), HasSubstr("tenant red has "));
+  EXPECT_THAT(refused.message(), HasSubstr("may have 1 MiB"));
+  EXPECT_THAT(refused.message(), HasSubstr("tuner admin tenant red --sources"));
+  EXPECT_EQ(kernels(), 1u);
+  EXPECT_TRUE(submit(first, {own_document(first)}, "red")) << "what is there takes no more room";
+  EXPECT_TRUE(submit(second, {own_document(second)}, "blue")) << "others' room is theirs";
+  farm.coordinator->set_shares({{"red", {.most_source_mib = 2}}});
+  EXPECT_TRUE(submit(second, {own_document(second)}, "red"));
+  farm.coordinator->set_shares({{"red", {.most_source_mib = 0}}});
+  const OwnSource third = large("limit_third");
+  EXPECT_TRUE(submit(third, {own_document(third)}, "red")) << "0: no limit";
+}
+
 TEST_F(OwnSources, TasksOfOursNameNoSource) {
   farm.submit(4);
   const v1::SyncReply reply = farm.sync(farm.enter("w1"), 1);
@@ -173,6 +228,41 @@ TEST_F(OwnSources, AWorkerGetsWhatItsCompilersCompileAndTheJobSaysOnceThatNobody
   // What is ours needs no compiler of theirs.
   farm.submit(4);
   EXPECT_GT(farm.sync(without, 4).leases_size(), 0);
+}
+
+// Who runs a program must allow it, and so must who builds it; each needs all that the job names.
+TEST_F(OwnSources, AProgramIsBuiltAndRunWhereOperatorsAllowItAndNowhereElse) {
+  const auto program = testing::own_kernel(testing::own_program_entry(/*made=*/true), testing::kProgramText);
+  EXPECT_EQ(program->compiler, "command:make");
+  const std::string key = str("v1 kernel scale not_checked_by_us source=", source_digest(*program));
+  v1::SubmitReply reply;
+  ASSERT_TRUE(farm.coordinator->submit(request_for(key, {source_document(*program)}, 6), &reply));
+  farm.coordinator->turn();
+  const std::string without = enter("w1", {"cc", "c++", "make", "command:./", "command:sh"});
+  EXPECT_EQ(farm.sync(without, 4).leases_size(), 0);
+  for (int i = 0; i < 60; ++i) {
+    farm.pass(250);
+    farm.sync(without, 4);
+  }
+  EXPECT_THAT(
+      events(reply.job_id()),
+      HasSubstr("no worker has permission to run users' programs (make). Its trials wait; have a worker's "
+                "operator allow it: TUNER_COMMANDS"));
+  const std::string builder = enter("b1", {"command:./", "command:make"}, v1::BUILDER);
+  EXPECT_EQ(farm.sync(enter("r1", {}, v1::RUNNER), 1).leases_size(), 0) << "its own operator allows nothing";
+  EXPECT_EQ(farm.sync(enter("r2", {"command:make"}, v1::RUNNER), 1).leases_size(), 1);
+  EXPECT_EQ(farm.sync(enter("w2", {"command:./", "command:make"}), 1).leases_size(), 1);
+}
+
+// A stranger's document may not say that it needs less than it runs.
+TEST_F(OwnSources, WhatAProgramNeedsIsWhatItsWordsSay) {
+  const auto program = testing::own_kernel(testing::own_program_entry(/*made=*/true), testing::kProgramText);
+  SourceKernel changed = *program;
+  changed.compiler = "command:./";
+  const std::string key = str("v1 kernel scale not_checked_by_us source=", source_digest(changed));
+  v1::SubmitReply reply;
+  EXPECT_THAT(farm.coordinator->submit(request_for(key, {source_document(changed)}), &reply).message(),
+              HasSubstr("compiler: is not what build and run need"));
 }
 
 TEST_F(OwnSources, BuildersReadItForTheirOrdersAndRunnersForTheirLeases) {

@@ -75,12 +75,21 @@ TEST(Register, ComesBackAsItWasWritten) {
 
 // Each number its own, so that none takes another's place in the file.
 TEST(Register, KeepsWhatTenantsMayHave) {
-  const Register all{{}, {{"vision", {.weight = 2.5, .most_leases = 40, .most_jobs = 10}}, {"speech", {}}}};
+  const Register all{{},
+                     {{"vision", {.weight = 2.5, .most_leases = 40, .most_jobs = 10, .most_source_mib = 70}},
+                      {"speech", {}}}};
   const std::string text = to_json(all);
   EXPECT_THAT(text, HasSubstr("\"most_leases\": 40"));
   EXPECT_THAT(text, HasSubstr("\"most_jobs\": 10"));
+  EXPECT_THAT(text, HasSubstr("\"most_source_mib\": 70"));
   EXPECT_THAT(text, HasSubstr("\"weight\": 2.5"));
   EXPECT_EQ(parse_register(text).value().shares, all.shares);
+  // As releases before sources wrote it.
+  std::string older = text;
+  const std::string line = ",\n   \"most_source_mib\": 70";
+  ASSERT_NE(older.find(line), std::string::npos) << text;
+  older.erase(older.find(line), line.size());
+  EXPECT_EQ(parse_register(older).value().shares.at("vision").most_source_mib, 256);
   const auto refused = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     return parse_register(changed.replace(changed.find(from), from.size(), to)).message();
@@ -88,6 +97,7 @@ TEST(Register, KeepsWhatTenantsMayHave) {
   EXPECT_THAT(refused("2.5", "-1"), HasSubstr("weight"));
   EXPECT_THAT(refused("40", "1000001"), HasSubstr("most_leases"));
   EXPECT_THAT(refused("10", "-1"), HasSubstr("most_jobs"));
+  EXPECT_THAT(refused("70", "-1"), HasSubstr("most_source_mib"));
 }
 
 TEST(Register, NamesWhatIsWrong) {

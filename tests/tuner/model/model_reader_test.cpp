@@ -91,6 +91,44 @@ TEST(ModelReader, OpenExtentsAreClosedByOptions) {
   EXPECT_EQ(open.message(), "input \"x\": extent 0 (N) is open. Give it: --batch N, or --dim N=N");
 }
 
+// By input and place, where an extent has no name; all that are open, and all operators that are not served,
+// are told at once, as options for a shell.
+TEST(ModelReader, AllThatIsOpenOrNotServedIsToldAtOnce) {
+  onnx::ModelProto model = small();
+  auto& shape =
+      *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.mutable_dim(0)->clear_dim_param();
+  shape.mutable_dim(0)->clear_dim_value();
+  const auto told = [&](const ModelOptions& options) {
+    return read_model(model.SerializeAsString(), nullptr, options, interpret).message();
+  };
+  EXPECT_EQ(told({}), "input \"x\": extent 0 is open. Give it: --batch N, or --dim x:0=N");
+  EXPECT_EQ(told({.extents = {.batch = {}, .named = {{"x:0", 2}}}}), "");
+  shape.mutable_dim(0)->set_dim_param("floor(n/2) + 1");
+  EXPECT_EQ(
+      told({}),
+      "input \"x\": extent 0 (floor(n/2) + 1) is open. Give it: --batch N, or --dim 'floor(n/2) + 1=N'");
+  shape.mutable_dim(1)->clear_dim_value();
+  EXPECT_EQ(told({}),
+            "input \"x\": extent 0 (floor(n/2) + 1), input \"x\": extent 1 are open. Give them: --dim "
+            "'floor(n/2) + "
+            "1=N' --dim x:1=N");
+  model.mutable_graph()->mutable_node(0)->set_op_type("LSTM");
+  model.mutable_graph()->mutable_node(1)->set_domain("other");
+  EXPECT_THAT(told({}), HasSubstr("; operators that are not served: LSTM (node node_xw), other."));
+}
+
+TEST(ModelReader, NodesStandInAnyOrder) {
+  onnx::ModelProto model = small();
+  const auto forwards = read(model.SerializeAsString());
+  ASSERT_TRUE(forwards.is_ok()) << forwards.message();
+  auto& nodes = *model.mutable_graph()->mutable_node();
+  std::reverse(nodes.begin(), nodes.end());
+  const auto backwards = read(model.SerializeAsString());
+  ASSERT_TRUE(backwards.is_ok()) << backwards.message();
+  EXPECT_EQ(to_text(*backwards), to_text(*forwards));
+}
+
 // A size that no tensor has is told with its place; the largest one is not refused for its extent.
 TEST(ModelReader, ExtentsOfInputsHaveLimits) {
   const auto with = [](int64_t extent) {
@@ -147,7 +185,9 @@ TEST(ModelReader, WhatIsWrongEndsInOneLine) {
   EXPECT_THAT(refusal([](auto& m) { m.mutable_opset_import(0)->set_version(24); }),
               HasSubstr("operator set 24"));
   EXPECT_EQ(refusal([&](auto& m) { node(m, 0).set_input(1, "y"); }),
-            "node node_xw (Mul): reads \"y\", which nothing before it computes");
+            "node node_xw (Mul): reads its own result, by other nodes; expected nodes without a cycle");
+  EXPECT_EQ(refusal([&](auto& m) { node(m, 0).set_input(1, "none"); }),
+            "node node_xw (Mul): reads \"none\", which nothing computes");
   EXPECT_THAT(refusal([&](auto& m) { node(m, 1).set_output(0, "xw"); }), HasSubstr("\"xw\" is made twice"));
   EXPECT_THAT(refusal([&](auto& m) { node(m, 0).set_op_type("NonZero"); }),
               HasSubstr("this operator is not served"));

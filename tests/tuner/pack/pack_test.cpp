@@ -124,7 +124,7 @@ TEST_F(PackTest, FromScheduleToQueryWithoutAGpu) {
   EXPECT_THAT(again.out, HasSubstr("0 new trials, 0 new records"));
 
   // Results of before: what is "caches" now was "cold", and "none" when they were warm.
-  const Ended old = shell(str(R"(sed 's/"caches":"warm"/"cold":"none"/; s/"format":2/"format":1/' )",
+  const Ended old = shell(str(R"(sed 's/"caches":"warm"/"cold":"none"/; s/"format":3/"format":1/' )",
                               "results.jsonl > old.jsonl && grep -q '\"cold\":\"none\"' old.jsonl && ",
                               TUNER_BINARY, " records import old.jsonl --db old.db"));
   EXPECT_EQ(old.exit_code, 0) << old.err;
@@ -333,7 +333,7 @@ TEST_F(PackTest, DamagedLinesAreSkippedAndToldAndTheRestIsStored) {
   EXPECT_THAT(imported.err, HasSubstr("skipped line 2: outcome: found \"fine\""));
   EXPECT_THAT(imported.err, HasSubstr("run_ns: found -1, expected numbers > 0"));
   EXPECT_THAT(imported.err,
-              HasSubstr(": format 99, this tuner reads 1 to 2; use the tuner that wrote the pack"));
+              HasSubstr(": format 99, this tuner reads 1 to 3; use the tuner that wrote the pack"));
   EXPECT_THAT(imported.err, HasSubstr("expected sm_NN, found \"native\""));
 }
 

@@ -128,6 +128,13 @@ TEST_F(RecordedSpaceFile, APlayedRunSaysWhenWhatWasReached) {
   summary.add(run);
   summary.add(run);
   EXPECT_DOUBLE_EQ(summary.mean_share(40), 1);
+  SimulationRun late = run, never = run;
+  late.share[39] = 0.9;
+  never.share[39] = 0.1;
+  SimulationSummary three;
+  for (const SimulationRun& each : {run, late, never}) three.add(each);
+  EXPECT_DOUBLE_EQ(three.median_share(40), 0.9);
+  EXPECT_DOUBLE_EQ(three.median_share(39), 0.5);
   EXPECT_DOUBLE_EQ(summary.worst_share(39), 0.5);
   EXPECT_DOUBLE_EQ(summary.median_trials_to(0.5), 39);
 }

@@ -10,6 +10,7 @@
 #include "tuner/daemon/edge/log_lines.h"
 #include "tuner/daemon/edge/messages.h"
 #include "tuner/daemon/edge/releases.h"
+#include "tuner/daemon/tables/compiler_names.h"
 
 namespace tuner {
 namespace {
@@ -288,7 +289,7 @@ std::string BuildOffice::builder_to_tell(const FarmState& farm, const std::strin
                " waits for a builder: none is here that compiles for \"", need.compiler().family, "\"",
                toolkit_text(need.newest_toolkit),
                need.data ? "" : str(" with template ", need.wanted.name, " version ", need.wanted.version),
-               need.source_compiler.empty() ? "" : str(" and has the compiler ", need.source_compiler),
+               need.source_compiler.empty() ? "" : str(" and has ", compiler_text(need.source_compiler)),
                "; start one: measure_server --kind builder --daemon ADDRESS");
   }
   return "";

@@ -7,6 +7,7 @@
 
 #include "compiler_core/runtime/cuda_fit.h"
 #include "tuner/daemon/edge/releases.h"
+#include "tuner/daemon/tables/compiler_names.h"
 
 namespace tuner {
 namespace {
@@ -55,7 +56,7 @@ std::vector<LeaseQueue::JobLine> unbuildable_of(const FarmState& farm, const std
 
 std::string why_unbuildable(const FarmState& farm, const Needs& needs, int64_t now_ms) {
   if (!nobody_builds(farm, needs, now_ms)) return "";
-  if (lacks_compiler(farm, needs, now_ms)) return str("no worker has the compiler ", needs.compiler);
+  if (lacks_compiler(farm, needs, now_ms)) return str("no worker has ", compiler_text(needs.compiler));
   const std::vector<std::string> runners = farm.workers.waiting_for_builder(needs, now_ms);
   if (!runners.empty())
     return str("no builder is here for runner ", runners.front(), runners.size() > 1 ? ", ..." : "",
@@ -120,10 +121,11 @@ std::vector<std::string> unbuildable_to_tell(const FarmState& farm, const std::s
         lost.push_back({.trial_id = id, .attempt = farm.leases.find(id)->attempt, .message = given_up});
     if (std::exchange(known.told, true)) continue;
     if (waits && lacks_compiler(farm, line.needs, now_ms))
-      lines.push_back(
-          why +
-          ". Its trials wait; name another one in the job file, or have a worker's operator list it: "
-          "TUNER_COMPILERS");
+      lines.push_back(str(why, ". Its trials wait; ",
+                          are_commands(line.needs.compiler)
+                              ? "have a worker's operator allow it: TUNER_COMMANDS"
+                              : "name another one in the job file, or have a worker's operator list it: "
+                                "TUNER_COMPILERS"));
     else if (waits && !farm.workers.waiting_for_builder(line.needs, now_ms).empty())
       lines.push_back(why + ". Its trials wait; start one: measure_server --kind builder --daemon ADDRESS");
     else if (waits)

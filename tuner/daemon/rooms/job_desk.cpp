@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "compiler_core/base/room.h"
 #include "db/options_limits.h"
 #include "proto/convert.h"
 #include "templates/workload/task_memory.h"
@@ -64,6 +65,23 @@ Status JobDesk::has_room_for_job(const JobRow& wanted) const {
                 ": wait for one to end, or cancel it (tuner cancel)");
 }
 
+Status JobDesk::has_room_for_sources(const std::string& tenant, const std::vector<KernelRow>& brought) const {
+  const int most_mib = Locked(of_.farm)->leases.shares().of(tenant).most_source_mib;
+  if (tenant.empty() || most_mib == 0) return Status::ok();
+  int64_t more = 0;
+  for (const KernelRow& kernel : brought) {
+    const Status stored = of_.store.kernel(kernel.digest, tenant).status();
+    if (stored.code() == StatusCode::kNotFound) more += std::ssize(kernel.document);
+  }
+  if (more == 0) return Status::ok();
+  ASSIGN_OR_RETURN(const int64_t stored, of_.store.kernel_bytes(tenant));
+  if (stored + more <= int64_t{most_mib} << 20) return Status::ok();
+  return failed("tenant ", tenant, " has ", bytes_text(stored), " of sources here and brings ",
+                bytes_text(more), " more, and may have ", most_mib,
+                " MiB: ask the farm's administrator for more (tuner admin tenant ", tenant,
+                " --sources MIB)");
+}
+
 Status JobDesk::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope) {
   // First: what a key names must be here, and the tenant's, before anything is said of it.
   ASSIGN_OR_RETURN(std::vector<KernelRow> documents, of_.documents.take(request, scope));
@@ -114,6 +132,7 @@ Result<std::string> JobDesk::next_job_id() {
 Status JobDesk::start_new_job(JobRow wanted, const std::vector<KernelRow>& documents,
                               v1::SubmitReply* reply) {
   RETURN_IF_ERROR(has_room_for_job(wanted));
+  RETURN_IF_ERROR(has_room_for_sources(wanted.tenant, documents));
   ASSIGN_OR_RETURN(wanted.id, next_job_id());
   wanted.submitted_at_us = of_.options.wall_us();
   wanted.state = JobState::kQueued;

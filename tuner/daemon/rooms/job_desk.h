@@ -55,6 +55,8 @@ class JobDesk {
   Result<std::string> next_job_id();
   void add_job(FarmState& farm, JobRow row, int trials);
   Status has_room_for_job(const JobRow& wanted) const;
+  // What its tenant has brought before takes no more room.
+  Status has_room_for_sources(const std::string& tenant, const std::vector<KernelRow>& brought) const;
 
   const Parts of_;
   std::mutex submit_mutex_;       // one submit decides at a time; taken before the farm's

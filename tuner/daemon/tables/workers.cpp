@@ -6,6 +6,7 @@
 
 #include "compiler_core/backend.h"
 #include "compiler_core/runtime/cuda_fit.h"
+#include "tuner/daemon/tables/compiler_names.h"
 
 namespace tuner {
 namespace {
@@ -277,8 +278,10 @@ bool Workers::measures(const Worker& worker, const Needs& needs) const {
   return measures(worker, needs.kind, needs.target) &&
          std::ranges::none_of(needs.templates,
                               [&](const TemplateVersion& t) { return lack_of(worker, t).has_value(); }) &&
-         (worker.offer.kind == WorkerKind::kRunner ? all_built(worker, needs)
-                                                   : compiles_source(worker, needs.compiler));
+         (worker.offer.kind == WorkerKind::kRunner
+              ? all_built(worker, needs) &&
+                    (!are_commands(needs.compiler) || compiles_source(worker, needs.compiler))
+              : compiles_source(worker, needs.compiler));
 }
 
 // Builders that are here make all of it for that runner.
@@ -291,7 +294,9 @@ bool Workers::all_built(const Worker& runner, const Needs& needs) const {
 }
 
 bool Workers::compiles_source(const Worker& worker, const std::string& compiler) {
-  return compiler.empty() || worker.offer.source_compilers.contains(compiler);
+  return std::ranges::all_of(compiler_names(compiler), [&](const std::string& name) {
+    return worker.offer.source_compilers.contains(name);
+  });
 }
 
 bool Workers::makes(const Worker& worker, const CompilerNeed& need) {
@@ -328,8 +333,13 @@ bool Workers::has_toolchain(const CompilerNeed& need, const std::string& toolcha
     const Offer& offer = item.second.offer;
     const bool source = !need.source_compiler.empty();
     const std::map<std::string, std::string>& has = source ? offer.source_compilers : offer.compilers;
-    const auto found = has.find(source ? need.source_compiler : need.family);
-    return here(item.second, now_ms) && found != has.end() && found->second == toolchain;
+    std::string all;
+    for (const std::string& name : compiler_names(source ? need.source_compiler : need.family)) {
+      const auto found = has.find(name);
+      if (found == has.end()) return false;
+      all += str(all.empty() ? "" : "; ", found->second);
+    }
+    return here(item.second, now_ms) && all == toolchain;
   });
 }
 
