@@ -1,8 +1,8 @@
 // The two processes of a confined program: a guardian, and below it the program.
 //
 // The guardian is a child subreaper: whatever the program starts, in whatever session, falls to it when its
-// parent ends, and ends with the program, at the deadline, or when the caller dies. It has our own rights, but
-// runs no code of others.
+// parent ends, and ends with the program, at the deadline, or when the caller dies. It has our own rights,
+// but runs no code of others.
 #pragma once
 
 #include <sched.h>

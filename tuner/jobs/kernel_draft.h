@@ -25,7 +25,8 @@ struct DraftWish {
 };
 
 // `text` is what the source holds. InvalidArgument: not C or C++ by its name; no such function, with those
-// that there are; several; a template; an argument that no kernel has, with its line; a wrong %RANGE% comment.
+// that there are; several; a template; an argument that no kernel has, with its line; a wrong comment with
+// %RANGE%.
 Result<KernelDraft> draft_kernel_job(const DraftWish& wish, std::string_view text);
 
 }  // namespace tuner
