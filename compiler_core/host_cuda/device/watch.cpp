@@ -188,7 +188,8 @@ static void look_for_race(const Region& r, size_t offset, size_t bytes, Access h
   for (size_t g = offset / r.granule; g * r.granule < offset + bytes; ++g) {
     Cell& c = r.cells[g];
     const bool both_atomic = how == Access::kAtomic && c.write.is_atomic;
-    if (!both_atomic && is_concurrent(c.write, r.is_shared)) report_race(r, offset, bytes, how, c.write, true, pc);
+    if (!both_atomic && is_concurrent(c.write, r.is_shared))
+      report_race(r, offset, bytes, how, c.write, true, pc);
     if (how == Access::kRead) {
       note_read(c, now, r.is_shared);
       continue;
