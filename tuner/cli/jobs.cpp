@@ -30,7 +30,7 @@ struct Listed : ListedJob {
   std::vector<Status> damage;  // rows of its answers that cannot be read
 };
 
-Result<std::vector<Listed>> read_file(const std::string& db) {
+Result<std::vector<Listed>> read_listed(const std::string& db) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(db, Store::Mode::kRead));
   const JobStates states(db);
   ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store->jobs());
@@ -110,7 +110,7 @@ nlohmann::ordered_json json_of(const Listed& listed) {
 
 int run_jobs(const JobsOptions& options) {
   const Result<std::vector<Listed>> jobs =
-      options.daemon.empty() ? read_file(options.db) : ask_daemon(options.daemon, options.json);
+      options.daemon.empty() ? read_listed(options.db) : ask_daemon(options.daemon, options.json);
   if (!jobs) return report(jobs.status());
   const int width = terminal_width(STDOUT_FILENO);
   nlohmann::ordered_json document = nlohmann::ordered_json::array();

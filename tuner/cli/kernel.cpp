@@ -36,7 +36,7 @@ Result<std::string> named_from(const std::string& source, const std::string& out
 int run_new(const NewOptions& options) {
   if (options.output != "-")
     if (const Status s = check_output(options.output, {&options.source, 1}); !s) return report(s);
-  const Result<std::string> text = tuner::read_file(options.source, "a C or C++ source", kMostSourceBytes);
+  const Result<std::string> text = read_file(options.source, "a C or C++ source", kMostSourceBytes);
   if (!text) return report(text.status());
   const Result<std::string> name = named_from(options.source, options.output);
   if (!name) return report(name.status());

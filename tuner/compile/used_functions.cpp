@@ -73,8 +73,8 @@ Result<size_t> find_step(const std::string& word, const std::string& node, const
                  "; tuner show DIR of the compiled model lists them");
 }
 
-Status check_library(const std::string& word, const Parts& parts, const std::string& bytes,
-                     const Target& target) {
+Status check_callable(const std::string& word, const Parts& parts, const std::string& bytes,
+                      const Target& target) {
   const auto object = read_shared_object(bytes, parts.file);
   if (!object) return refused(word, object.message());
   const uint16_t expected = target.is_x86() ? EM_X86_64 : EM_AARCH64;
@@ -126,7 +126,7 @@ Result<std::vector<FunctionUse>> find_uses(const std::vector<std::string>& words
       if (!read) return refused(word, read.message());
       bytes = std::make_shared<const std::string>(*std::move(read));
     }
-    RETURN_IF_ERROR(check_library(word, parts, *bytes, target));
+    RETURN_IF_ERROR(check_callable(word, parts, *bytes, target));
     // The loader looks a name up in all libraries of a model.
     const auto [other, is_new] = file_of_symbol.emplace(parts.symbol, parts.file);
     if (!is_new && *files[other->second] != *bytes)
