@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "compiler_core/base/status.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::te {

@@ -71,7 +71,10 @@ class Judge {
       if (x == y || (std::isnan(x) && std::isnan(y))) continue;
       if (is_same_overflow(x, y)) continue;
       const double difference = std::fabs(x - y);
-      error_ = std::isfinite(difference) ? std::max(error_, difference) : kInfinity;
+      if (std::isfinite(difference))
+        error_ = std::max(error_, difference);
+      else
+        error_ = kInfinity;
       if (!(difference <= allowed(y))) bad.push_back(k);
     }
     return bad;
@@ -109,9 +112,10 @@ class Judge {
     double worst = -1;
     for (const int64_t k : bad) {
       const double x = found_.at(k), y = expected_.at(k);
-      verdict.accepts = std::isfinite(x - y) && sizes_.largest > 0
-                            ? std::max(verdict.accepts, std::fabs(x - y) / sizes_.largest)
-                            : kInfinity;
+      if (std::isfinite(x - y) && sizes_.largest > 0)
+        verdict.accepts = std::max(verdict.accepts, std::fabs(x - y) / sizes_.largest);
+      else
+        verdict.accepts = kInfinity;
       const double excess = std::isfinite(x - y) ? std::fabs(x - y) / (allowed(y) + 1e-300) : kInfinity;
       if (excess <= worst) continue;
       worst = excess;
