@@ -26,7 +26,7 @@ class CompileLarge : public ::testing::Test {
     std::ofstream(folder_.file("net.onnx"), std::ios::binary) << testing::nested_u({.seed = 1});
   }
   std::vector<std::string> words() const {
-    return {TUNER_BIN_DIR "/tuner",
+    return {std::string(TUNER_BIN_DIR) + "/tuner",
             "compile",
             folder_.file("net.onnx"),
             "-o",
