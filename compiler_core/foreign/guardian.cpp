@@ -93,7 +93,8 @@ void limit(int resource, int64_t most) {
   refuse(told, kExec);
 }
 
-// Kills the children of this process, each with the group that it may lead. False: it has none.
+// Kills the children of this process, each with the group that it may lead. False: it has none, or the kernel
+// keeps no list of them (CONFIG_PROC_CHILDREN), where the program's own group is all that ends.
 bool kill_children() {
   const int list = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (list < 0) return false;

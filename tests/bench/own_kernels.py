@@ -9,7 +9,7 @@
     rate     trials a second of own kernels, before the race of the best, ROUNDS (3) times in turn with the two rates that bound it: a task of ours whose kernel
              takes as long, and the compiler alone, on the same configs and one core. Then a second job with the same configs
 
-Stop everything else first. Exit status 1: a median above 2 %, or a rate below 0.8 of the smaller bound.
+ONLY=NAME sweeps one kernel. Stop everything else first. Exit status 1: a median above 2 %, or a rate below 0.8 of the smaller bound.
 """
 
 import itertools
@@ -41,9 +41,9 @@ BESIDE = {
 TRIALS = 96
 
 
-def tuner(*words, check=True, env=None):
+def tuner(*words, env=None):
     done = subprocess.run([TUNER, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=env)
-    if check and done.returncode not in (0, 1):
+    if done.returncode not in (0, 1):
         sys.exit(f"tuner {' '.join(map(str, words))}: {done.stdout.strip()}")
     return done.stdout
 

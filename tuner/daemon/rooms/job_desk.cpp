@@ -71,6 +71,7 @@ Status JobDesk::has_room_for_sources(const std::string& tenant, const std::vecto
   int64_t more = 0;
   for (const KernelRow& kernel : brought) {
     const Status stored = of_.store.kernel(kernel.digest, tenant).status();
+    if (!stored && stored.code() != StatusCode::kNotFound) return stored;
     if (stored.code() == StatusCode::kNotFound) more += std::ssize(kernel.document);
   }
   if (more == 0) return Status::ok();
