@@ -1,5 +1,6 @@
-// B1: every reader and every list takes time in proportion to its input. Thread CPU time, least of five, of
-// an input and of one of 16 times its size: at most 24 times as much.
+// B1: every reader and every list takes time in proportion to its input. Thread CPU time of an input and of one
+// of 16 times its size: at most 24 times as much. The two take turns, the least time of each counts, and there are
+// more turns while the result is above the bound: neighbours on the machine slow down some of them.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -26,6 +27,7 @@ namespace {
 
 constexpr int kGrowth = 16;
 constexpr double kMostGrowth = 24;
+constexpr int kLeastTurns = 4, kMostTurns = 40;
 
 // Importers read on threads of their own: there the process's time counts.
 double cpu_s(clockid_t of) {
@@ -37,17 +39,17 @@ double cpu_s(clockid_t of) {
 // `prepare(n)` makes an input of size n; what it returns is timed.
 using Prepare = std::function<std::function<void()>(int n)>;
 void expect_linear(const char* what, int n, const Prepare& prepare, clockid_t of = CLOCK_THREAD_CPUTIME_ID) {
-  const auto least_s = [&](int size) {
-    const std::function<void()> call = prepare(size);
-    double least = std::numeric_limits<double>::max();
-    for (int i = 0; i < 5; ++i) {
-      const double begin = cpu_s(of);
-      call();
-      least = std::min(least, cpu_s(of) - begin);
-    }
-    return least;
+  const std::function<void()> small = prepare(n), large = prepare(n * kGrowth);
+  const auto shorten = [&](const std::function<void()>& call, double* least_s) {
+    const double begin = cpu_s(of);
+    call();
+    *least_s = std::min(*least_s, cpu_s(of) - begin);
   };
-  const double small_s = least_s(n), large_s = least_s(n * kGrowth);
+  double small_s = std::numeric_limits<double>::max(), large_s = small_s;
+  for (int turn = 0; turn < kMostTurns && (turn < kLeastTurns || large_s > kMostGrowth * small_s); ++turn) {
+    shorten(small, &small_s);
+    shorten(large, &large_s);
+  }
   std::printf("%-36s %7d: %8.3f ms, 16 times that: %8.3f ms, %.1f times\n", what, n, 1e3 * small_s,
               1e3 * large_s, large_s / small_s);
   EXPECT_LE(large_s / small_s, kMostGrowth) << what;
@@ -206,7 +208,8 @@ TEST(LinearTime, B1Models) {
     out.bytes = int64_t{4} * n;
     return out;
   };
-  expect_linear("npy file, elements", 200'000,
+  // Both are too large for what the allocator keeps: each read gets fresh pages.
+  expect_linear("npy file, elements", 4'000'000,
                 file_to(
                     folder, [&](int n) { return npy_bytes(tensor(n), random_tensor(tensor(n), 1).data()); },
                     [&](const std::string& path, int n) {
