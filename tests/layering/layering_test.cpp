@@ -56,12 +56,18 @@ const std::vector<Rule> kRules = {
     // tell.
     {"compiler_core/codegen_cuda/cuda_backend.cpp",
      {"compiler_core/backend.h", "compiler_core/host_spelling.h", "compiler_core/codegen",
-      "compiler_core/codegen_cuda", "compiler_core/lower", "compiler_core/runtime"}},
+      "compiler_core/codegen_cuda", "compiler_core/foreign", "compiler_core/foreign_cuda", "compiler_core/ir",
+      "compiler_core/lower", "compiler_core/runtime"}},
     // Texts of users, by compilers of the host: no lowering, no LLVM.
     {"compiler_core/foreign",
      {"compiler_core/base", "compiler_core/backend.h", "compiler_core/ir", "compiler_core/artifact"}},
     // The same of CUDA sources, run on the host.
     {"compiler_core/host_cuda", {"compiler_core/base", "compiler_core/ir", "compiler_core/foreign"}},
+    // CUDA sources of users, by NVRTC: the confined compiler of the one, the cubins and launchers of the other.
+    {"compiler_core/foreign_cuda",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/artifact",
+      "compiler_core/backend.h", "compiler_core/foreign", "compiler_core/codegen_cuda",
+      "compiler_core/runtime/cuda_fit.h"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.
@@ -98,8 +104,13 @@ const std::vector<Rule> kRules = {
     {"templates/workload/operators/kernel.cpp",
      {"compiler_core/base", "templates/source_kernel", "templates/workload"}},
     {"templates/workload/key_document.cpp", {"templates/source_kernel", "templates/workload"}},
+    {"templates/source_kernel_instance.h", {"templates/schedule_template.h", "templates/source_kernel"}},
     {"templates/cpu/source_kernel_cpu.cpp",
-     {"templates/cpu", "templates/source_kernel", "templates/workload"}},
+     {"templates/cpu", "templates/source_kernel", "templates/source_kernel_instance.h",
+      "templates/workload"}},
+    {"templates/cuda/source_kernel_cuda.cpp",
+     {"templates/cuda", "templates/source_kernel", "templates/source_kernel_instance.h",
+      "templates/workload"}},
     {"templates/cpu",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
