@@ -49,25 +49,22 @@ const std::vector<Rule> kRules = {
     {"compiler_core/emulator",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
       "compiler_core/lower", "compiler_core/oracle"}},
+    // Sources of users are confined as those for CPUs are.
     {"compiler_core/codegen_cuda",
-     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
-      "compiler_core/arith", "compiler_core/analysis", "compiler_core/lower", "compiler_core/artifact"}},
+     {"compiler_core/base", "compiler_core/foreign", "compiler_core/runtime/cuda_fit.h",
+      "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
+      "compiler_core/analysis", "compiler_core/lower", "compiler_core/artifact"}},
     // Its door: the emulator's Programs are compiled by the CPU back end, and devices are the driver's to
     // tell.
     {"compiler_core/codegen_cuda/cuda_backend.cpp",
      {"compiler_core/backend.h", "compiler_core/host_spelling.h", "compiler_core/codegen",
-      "compiler_core/codegen_cuda", "compiler_core/foreign", "compiler_core/foreign_cuda", "compiler_core/ir",
-      "compiler_core/lower", "compiler_core/runtime"}},
+      "compiler_core/codegen_cuda", "compiler_core/foreign", "compiler_core/ir", "compiler_core/lower",
+      "compiler_core/runtime"}},
     // Texts of users, by compilers of the host: no lowering, no LLVM.
     {"compiler_core/foreign",
      {"compiler_core/base", "compiler_core/backend.h", "compiler_core/ir", "compiler_core/artifact"}},
     // The same of CUDA sources, run on the host.
     {"compiler_core/host_cuda", {"compiler_core/base", "compiler_core/ir", "compiler_core/foreign"}},
-    // CUDA sources of users, by NVRTC: the confined compiler of the one, the cubins and launchers of the other.
-    {"compiler_core/foreign_cuda",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/artifact",
-      "compiler_core/backend.h", "compiler_core/foreign", "compiler_core/codegen_cuda",
-      "compiler_core/runtime/cuda_fit.h"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.

@@ -172,10 +172,10 @@ TEST(Structure, AnOperatorStandsInFourFiles) {
 // What differs from device to device stands behind compiler_core/backend.h. The folders of back ends may ask,
 // as may templates, which are of one kind of device each.
 TEST(Structure, OnlyBackEndsAskForTheKindOfDevice) {
-  const std::vector<std::string> back_ends = {
-      "compiler_core/codegen/",  "compiler_core/codegen_cuda/",   "compiler_core/foreign_cuda/",
-      "compiler_core/target",    "compiler_core/runtime/cuda_",   "compiler_core/artifact/",
-      "compiler_core/backends/", "measure_server/runner/device_", "templates/"};
+  const std::vector<std::string> back_ends = {"compiler_core/codegen/",        "compiler_core/codegen_cuda/",
+                                              "compiler_core/target",          "compiler_core/runtime/cuda_",
+                                              "compiler_core/artifact/",       "compiler_core/backends/",
+                                              "measure_server/runner/device_", "templates/"};
   const std::regex asks(
       R"(\bis_(cuda|cpu|gpu)\(|DeviceKind|binary_kind::kCubin|\b(cpu|cuda)_(family|backend)\(|starts_with\("(cuda|llvm|nvrtc)|[=!]= "(cuda|llvm|nvrtc)|compile_cuda|codegen_cuda/)");
   std::vector<std::string> places;

@@ -45,6 +45,7 @@
 //                                      refused
 //   TUNER_FAKE_CUDA_NO_MAPS=1          no tensor map is taken, as by a device that has none
 //   TUNER_FAKE_CUDA_FAULTS=FILE        gets a line for each fault of a kernel that runs by its source
+//   TUNER_FAKE_CUDA_PROGRAMS=FOLDER    keeps what such kernels become, for other processes
 // A real cubin is taken if its source stands behind it (source_module.h): its kernels run on the host.
 // PTX of the pulse (device_pulse.h) is taken as well, unless TUNER_FAKE_CUDA_NO_PTX=1; a pulse takes 70 us.
 #include <dlfcn.h>

@@ -1,12 +1,16 @@
 #include "tests/measure_server/fake_cuda/source_module.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "compiler_core/artifact/artifact.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/sass/cubin_text.h"
 #include "compiler_core/host_cuda/host_build.h"
@@ -135,10 +139,38 @@ class Module final : public SourceModule {
       key += str("\n", argument.bytes(), argument.value);
     std::shared_ptr<const tuner::HostCudaProgram>& kept = programs_[key];
     if (kept != nullptr) return kept;
-    auto built = tuner::build_host_cuda(kernel);
+    auto built = built_before(key);
+    if (!built) built = tuner::build_host_cuda(kernel);
     if (!built) note("TUNER_FAKE_CUDA_FAULTS", built.message());
     if (built) kept = std::make_shared<const tuner::HostCudaProgram>(*std::move(built));
+    if (built) keep(key, *kept);
     return kept;
+  }
+
+  // Each process of a race meets the same kernels: TUNER_FAKE_CUDA_PROGRAMS names a folder where they are kept.
+  std::string kept_file(const std::string& key) const {
+    const char* const folder = setting("TUNER_FAKE_CUDA_PROGRAMS");
+    if (folder == nullptr) return {};
+    std::string all = key;
+    for (const auto& [name, texts] : fields_)
+      for (const std::string& text : texts) all += str("\n", name, " ", text);
+    return str(folder, "/", tuner::sha256_hex(all));
+  }
+  tuner::Result<tuner::HostCudaProgram> built_before(const std::string& key) const {
+    const std::string file = kept_file(key);
+    std::error_code error;
+    if (file.empty() || !std::filesystem::exists(file, error)) return tuner::not_found("not built yet");
+    auto folder = tuner::ScratchFolder::make("tuner-host-cuda");
+    if (!folder) return folder.status();
+    std::string path = (*folder)->file("tuner_program");
+    if (!std::filesystem::copy_file(file, path, error)) return tuner::failed(file, ": ", error.message());
+    return tuner::HostCudaProgram{*std::move(folder), std::move(path)};
+  }
+  void keep(const std::string& key, const tuner::HostCudaProgram& program) const {
+    const std::string file = kept_file(key), half = str(file, ".", getpid());
+    std::error_code error;
+    if (file.empty() || std::filesystem::exists(file, error)) return;
+    if (std::filesystem::copy_file(program.path, half, error)) std::filesystem::rename(half, file, error);
   }
 
   std::map<std::string, std::vector<std::string>> fields_;

@@ -1,4 +1,4 @@
-#include "compiler_core/foreign_cuda/kernel_text.h"
+#include "compiler_core/codegen_cuda/user_kernel_text.h"
 
 #include <algorithm>
 #include <array>

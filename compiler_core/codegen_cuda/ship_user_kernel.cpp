@@ -1,10 +1,10 @@
-#include "compiler_core/foreign_cuda/ship_kernel.h"
+#include "compiler_core/codegen_cuda/ship_user_kernel.h"
 
 #include <utility>
 
 #include "compiler_core/codegen_cuda/cuda.h"
-#include "compiler_core/foreign_cuda/compile_kernel.h"
-#include "compiler_core/foreign_cuda/kernel_text.h"
+#include "compiler_core/codegen_cuda/user_kernel.h"
+#include "compiler_core/codegen_cuda/user_kernel_text.h"
 #include "compiler_core/ir/foreign_code.h"
 
 namespace tuner {

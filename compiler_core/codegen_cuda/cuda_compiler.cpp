@@ -6,7 +6,7 @@
 
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/output_file.h"
-#include "compiler_core/foreign_cuda/compile_confined.h"
+#include "compiler_core/codegen_cuda/compile_confined.h"
 
 namespace tuner {
 namespace {

@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "compiler_core/codegen_cuda/compile_confined.h"
 #include "compiler_core/codegen_cuda/cuda.h"
-#include "compiler_core/foreign_cuda/compile_confined.h"
-#include "compiler_core/foreign_cuda/compile_kernel.h"
-#include "compiler_core/foreign_cuda/kernel_text.h"
-#include "compiler_core/foreign_cuda/ship_kernel.h"
+#include "compiler_core/codegen_cuda/ship_user_kernel.h"
+#include "compiler_core/codegen_cuda/user_kernel.h"
+#include "compiler_core/codegen_cuda/user_kernel_text.h"
 #include "compiler_core/ir/foreign_code.h"
 #include "tests/support/temporary_folder.h"
 
@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class ForeignCuda : public ::testing::Test {
+class UserKernelCuda : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("TUNER_CUDA_COMPILER", TUNER_CUDA_COMPILER_PATH, 1);
@@ -75,7 +75,7 @@ std::string refusal(const Made& made, const std::string& arch = "sm_90a") {
   return result.message();
 }
 
-TEST_F(ForeignCuda, ASourceBecomesACubinWithItsLaunch) {
+TEST_F(UserKernelCuda, ASourceBecomesACubinWithItsLaunch) {
   const Result<Artifact> artifact = compiled({});
   ASSERT_TRUE(artifact.is_ok()) << artifact.message();
   const Manifest& m = artifact->manifest;
@@ -101,7 +101,7 @@ TEST_F(ForeignCuda, ASourceBecomesACubinWithItsLaunch) {
   EXPECT_NE(compiled(other)->binary, artifact->binary);
 }
 
-TEST_F(ForeignCuda, AKernelInANamespaceIsFoundByItsName) {
+TEST_F(UserKernelCuda, AKernelInANamespaceIsFoundByItsName) {
   Made made{.text =
                 "namespace a { namespace b {\n__global__ void scale(const float* x, float* y, int n) "
                 "{ y[threadIdx.x] = x[n]; } } }\n",
@@ -113,7 +113,7 @@ TEST_F(ForeignCuda, AKernelInANamespaceIsFoundByItsName) {
   EXPECT_THAT(refusal(made), HasSubstr("a::scale"));
 }
 
-TEST_F(ForeignCuda, CubinsAreKeptByContent) {
+TEST_F(UserKernelCuda, CubinsAreKeptByContent) {
   const TemporaryFolder folder;
   const auto with = [&](const Made& made) {
     return compile_user_kernel(program_of(made), target(), folder.file("c"));
@@ -135,7 +135,7 @@ TEST_F(ForeignCuda, CubinsAreKeptByContent) {
   EXPECT_EQ(count(), 1);
 }
 
-TEST_F(ForeignCuda, WhatTheCompilerRefusesComesBackCut) {
+TEST_F(UserKernelCuda, WhatTheCompilerRefusesComesBackCut) {
   EXPECT_THAT(refusal({.text = "__global__ void scale( {"}), HasSubstr("scale.cu(1): error"));
   std::string many;
   for (int i = 0; i < 500; ++i) many += "int f" + std::to_string(i) + "() { return oops; }\n";
@@ -145,7 +145,7 @@ TEST_F(ForeignCuda, WhatTheCompilerRefusesComesBackCut) {
   EXPECT_THAT(refusal({.words = {"-DFACTOR=(2"}}), HasSubstr("error"));
 }
 
-TEST_F(ForeignCuda, ASourceSeesNoFileOfTheHost) {
+TEST_F(UserKernelCuda, ASourceSeesNoFileOfTheHost) {
   for (const char* text : {"#include \"/etc/passwd\"\n", "#include </etc/passwd>\n",
                            "#define P \"/etc/passwd\"\n#include P\n"}) {
     const std::string said = refusal({.text = text});
@@ -154,7 +154,7 @@ TEST_F(ForeignCuda, ASourceSeesNoFileOfTheHost) {
   }
 }
 
-TEST_F(ForeignCuda, ParametersAreThoseOfTheJobFile) {
+TEST_F(UserKernelCuda, ParametersAreThoseOfTheJobFile) {
   Made made;
   made.parameters.pop_back();
   EXPECT_EQ(refusal(made),
@@ -167,7 +167,7 @@ TEST_F(ForeignCuda, ParametersAreThoseOfTheJobFile) {
   EXPECT_THAT(refusal(made), HasSubstr("\"arguments\" has 3 (8, 4, 8 bytes)"));
 }
 
-TEST_F(ForeignCuda, LaunchesFitKernelAndDevice) {
+TEST_F(UserKernelCuda, LaunchesFitKernelAndDevice) {
   Made made;
   made.launch.block = {512, 1, 1};
   EXPECT_EQ(refusal(made), "the kernel allows 256 threads a block (__launch_bounds__), its launch has 512");
@@ -190,7 +190,7 @@ TEST_F(ForeignCuda, LaunchesFitKernelAndDevice) {
 }
 
 // One that was compiled elsewhere.
-TEST_F(ForeignCuda, CubinsAndPtxAreForTheirDevices) {
+TEST_F(UserKernelCuda, CubinsAndPtxAreForTheirDevices) {
   const Result<Artifact> made = compiled({}, "sm_80");
   ASSERT_TRUE(made.is_ok()) << made.message();
   Made cubin{.text = made->binary, .source = "scale.cubin", .words = {}};
@@ -223,7 +223,7 @@ TEST_F(ForeignCuda, CubinsAndPtxAreForTheirDevices) {
   EXPECT_THAT(refusal(ptx, "sm_100"), HasSubstr("is PTX for sm_90a, which sm_100 does not run"));
 }
 
-TEST_F(ForeignCuda, TextsForPeople) {
+TEST_F(UserKernelCuda, TextsForPeople) {
   const Program program = program_of({});
   const std::string text = user_kernel_text(program);
   EXPECT_THAT(text, HasSubstr("// scale<<<dim3(8, 1, 1), dim3(128, 1, 1), 0>>>\n#define FACTOR 2\n"));
@@ -236,7 +236,7 @@ TEST_F(ForeignCuda, TextsForPeople) {
   EXPECT_THAT(*sass, HasSubstr("scale"));
 }
 
-TEST_F(ForeignCuda, WhatIsShippedIsCubinSourceAndLauncher) {
+TEST_F(UserKernelCuda, WhatIsShippedIsCubinSourceAndLauncher) {
   const Result<ShippedKernel> shipped =
       ship_user_kernel(program_of({}), target(), {.function = "twice", .about = "x"});
   ASSERT_TRUE(shipped.is_ok()) << shipped.message();

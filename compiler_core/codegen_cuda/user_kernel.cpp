@@ -1,15 +1,15 @@
-#include "compiler_core/foreign_cuda/compile_kernel.h"
+#include "compiler_core/codegen_cuda/user_kernel.h"
 
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "compiler_core/backend.h"
+#include "compiler_core/codegen_cuda/compile_confined.h"
 #include "compiler_core/codegen_cuda/cubin_cache.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/sass/cubin_text.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
-#include "compiler_core/foreign_cuda/compile_confined.h"
 #include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/runtime/cuda_fit.h"
 

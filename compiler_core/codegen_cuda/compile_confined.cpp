@@ -1,4 +1,4 @@
-#include "compiler_core/foreign_cuda/compile_confined.h"
+#include "compiler_core/codegen_cuda/compile_confined.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
