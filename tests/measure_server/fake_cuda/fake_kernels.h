@@ -17,8 +17,8 @@ struct Kernel {
           narrow = 0, last = 0, maps = 0;
   int64_t allowed_shared = 48 << 10, launches = 0;
   // Of one that runs by its source: with which parameters it ran, and the memory's version then.
-  std::shared_ptr<SourceModule> source;
-  std::string ran;
+  std::shared_ptr<SourceModule> source{};
+  std::string ran{};
   int64_t ran_at = -1;
   int refusal = 0;  // what a lazy driver says at the launch
 };
