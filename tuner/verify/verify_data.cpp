@@ -6,7 +6,7 @@
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/reference.h"
-#include "compiler_core/foreign/run_foreign.h"
+#include "compiler_core/host_cuda/host_answers.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/oracle/oracle.h"
@@ -42,9 +42,8 @@ Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed) {
   RETURN_IF_ERROR(add_inputs(workload, seed, data));
   const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
   if (data.unscheduled.foreign != nullptr) {
-    ASSIGN_OR_RETURN(data.answers, foreign_answers(data.unscheduled, data.given, {}, [&](size_t argument) {
-                       return workload.answer(argument);
-                     }));
+    ASSIGN_OR_RETURN(data.answers, user_answers(data.unscheduled, data.given, {},
+                                                [&](size_t argument) { return workload.answer(argument); }));
   } else {
     ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
   }
