@@ -6,8 +6,7 @@
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/reference.h"
-#include "compiler_core/foreign/run_foreign.h"
-#include "compiler_core/host_cuda/foreign_kernel.h"
+#include "compiler_core/host_cuda/host_answers.h"
 #include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/oracle/oracle.h"
@@ -36,29 +35,6 @@ Status add_inputs(const Workload& workload, uint64_t seed, VerifyData& data) {
   return Status::ok();
 }
 
-// Answers that need no function of the host's: those that somebody brings, and those of a CUDA kernel that
-// says itself what is right.
-class HostAnswers {
- public:
-  HostAnswers(const Workload& workload, const VerifyData& data) : workload_(workload), data_(data) {}
-
-  std::optional<Result<std::string>> of(size_t argument) {
-    if (std::optional<Result<std::string>> brought = workload_.answer(argument)) return brought;
-    const Program& program = data_.unscheduled;
-    if (!program.foreign->launch) return std::nullopt;
-    if (!ran_) ran_ = host_cuda_outputs(program, data_.given);
-    if (!*ran_) return Result<std::string>(ran_->status());
-    size_t output = 0;
-    for (size_t i = 0; i < argument; ++i) output += is_result(program.args[i]->role) ? 1 : 0;
-    return Result<std::string>((*ran_)->at(output));
-  }
-
- private:
-  const Workload& workload_;
-  const VerifyData& data_;
-  std::optional<Result<std::vector<std::string>>> ran_;
-};
-
 }  // namespace
 
 Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed) {
@@ -66,9 +42,8 @@ Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed) {
   RETURN_IF_ERROR(add_inputs(workload, seed, data));
   const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
   if (data.unscheduled.foreign != nullptr) {
-    HostAnswers answers(workload, data);
-    ASSIGN_OR_RETURN(data.answers, foreign_answers(data.unscheduled, data.given, {},
-                                                   [&](size_t argument) { return answers.of(argument); }));
+    ASSIGN_OR_RETURN(data.answers, user_answers(data.unscheduled, data.given, {},
+                                                [&](size_t argument) { return workload.answer(argument); }));
   } else {
     ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
   }

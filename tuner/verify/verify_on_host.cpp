@@ -11,7 +11,7 @@
 
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/cpu_affinity.h"
-#include "compiler_core/host_cuda/foreign_kernel.h"
+#include "compiler_core/host_cuda/host_answers.h"
 #include "measure_server/runner/reference_file.h"
 #include "tuner/text/terminal.h"
 
@@ -159,8 +159,7 @@ class HostVerifier {
 
 Result<ConfigVerdict> verify_host_config(const Workload& workload, const Program& program,
                                          const VerifyData& data, std::chrono::milliseconds deadline) {
-  ASSIGN_OR_RETURN(const HostCudaKernel kernel, host_cuda_kernel(program));
-  const Result<HostCudaRun> run = run_host_cuda(kernel, data.given, deadline);
+  const Result<HostCudaRun> run = run_host_cuda(host_cuda_kernel(program), data.given, deadline);
   if (!run && run.status().code() == StatusCode::kInvalidConfig)
     return ConfigVerdict{.problem = run.message()};
   if (!run) return run.status();

@@ -169,8 +169,7 @@ TEST_F(VerifyOnHost, TheDefaultConfigMaySayWhatIsRight) {
   ExamplesFolder folder;
   folder.texts[e.source] = text_of(e.source);
   folder.texts[e.source].replace(folder.texts[e.source].find("  __syncthreads();"), 18, "");
-  EXPECT_THAT(problem_of(task_of(job, folder)),
-              HasSubstr("the kernel that says what is right: a race on tile"));
+  EXPECT_THAT(problem_of(task_of(job, folder)), HasSubstr("transpose, run on the host: a race on tile"));
 }
 
 TEST_F(VerifyOnHost, WhatIsNoCudaSourceIsRefused) {
