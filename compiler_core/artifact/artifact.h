@@ -1,4 +1,4 @@
-// Artifact: an ELF shared object or a cubin, with the manifest that says how to call it. What was measured is
+// Artifact: an ELF shared object, a cubin or PTX, with the manifest that says how to call it. What was measured is
 // exactly what is shipped.
 //
 // Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the
@@ -38,6 +38,12 @@ struct LaunchTensorMap {
   TensorMap map;
 };
 
+// A parameter that is a number, of a user's kernel.
+struct LaunchScalar {
+  int place = 0;      // among the parameters, counted from 0
+  std::string bytes;  // 1 to 8, as it lies in memory
+};
+
 // One kernel launch of a cubin, and what its compiler reported.
 struct LaunchInfo {
   std::string kernel;  // symbol
@@ -45,19 +51,33 @@ struct LaunchInfo {
   int64_t shared_bytes = 0;  // dynamic shared memory
   // Its parameters are device pointers: i < args.size() is argument i, else workspace i - args.size().
   std::vector<int> params;
+  std::vector<LaunchScalar> scalars;         // parameters between those, by place
   std::vector<LaunchTensorMap> tensor_maps;  // parameters behind those
   int registers = 0;                         // per thread
   int spill_bytes = 0, stack_bytes = 0;      // per thread, in local memory
-  int blocks_per_sm = 0;                     // blocks that fit a multiprocessor at once
+  int blocks_per_sm = 0;                     // blocks that fit a multiprocessor at once; 0: not known
+
+  // All parameters in their order, but for tensor maps: f(place in `params`, null) or f(-1, a scalar).
+  template <class F>
+  void for_each_parameter(const F& f) const {
+    size_t scalar = 0, pointer = 0;
+    for (size_t place = 0; place < params.size() + scalars.size(); ++place) {
+      const bool is_scalar = scalar < scalars.size() && scalars[scalar].place == static_cast<int>(place);
+      is_scalar ? f(-1, &scalars[scalar++])
+                : f(static_cast<int>(pointer++), static_cast<const LaunchScalar*>(nullptr));
+    }
+  }
 };
 
 // What a binary is; other back ends have words of their own (a-z, 0-9 and _).
 namespace binary_kind {
-inline constexpr std::string_view kSharedObject = "shared_object", kCubin = "cubin";
-}
+inline constexpr std::string_view kSharedObject = "shared_object", kCubin = "cubin", kPtx = "ptx";
+// True of what a CUDA driver loads and launches.
+inline bool is_launched(std::string_view kind) { return kind == kCubin || kind == kPtx; }
+}  // namespace binary_kind
 
 struct Manifest {
-  // 2: has pack_launches, 3: has tensor maps, which older programs would leave out.
+  // 2: has pack_launches, 3: has tensor maps, 4: has scalars, which older programs would leave out.
   int abi_version = 1;
   std::string kind{binary_kind::kSharedObject};  // which is also meant when JSON has no "kind"
   std::string entry;                             // symbol of the kernel

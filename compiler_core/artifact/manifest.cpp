@@ -81,6 +81,16 @@ json map_to_json(const LaunchTensorMap& m) {
   return j;
 }
 
+std::string hex_of(const std::string& bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return text;
+}
+
 json launch_to_json(const LaunchInfo& l) {
   json j = {{"kernel", l.kernel},
             {"grid", l.grid},
@@ -91,6 +101,8 @@ json launch_to_json(const LaunchInfo& l) {
             {"spill_bytes", l.spill_bytes},
             {"stack_bytes", l.stack_bytes},
             {"blocks_per_sm", l.blocks_per_sm}};
+  for (const LaunchScalar& s : l.scalars)
+    j["scalars"].push_back({{"place", s.place}, {"bytes", hex_of(s.bytes)}});
   for (const LaunchTensorMap& m : l.tensor_maps) j["tensor_maps"].push_back(map_to_json(m));
   return j;
 }
@@ -146,6 +158,34 @@ LaunchTensorMap read_map(Reader& in, const std::vector<int64_t>& bytes) {
   return info;
 }
 
+LaunchScalar read_scalar(Reader& in) {
+  LaunchScalar scalar;
+  std::string hex;
+  in.read("place", scalar.place, 0, 4095, kRequired);
+  in.read("bytes", hex, kRequired);
+  const bool is_hex =
+      std::ranges::all_of(hex, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  if (!is_hex || hex.size() % 2 != 0 || hex.empty() || hex.size() > 16) {
+    in.refuse("bytes", "expected 1 to 8 bytes in hex, found ", found(json(hex)), ".");
+    return scalar;
+  }
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  for (size_t i = 0; i < hex.size(); i += 2)
+    scalar.bytes += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  return scalar;
+}
+
+// Each place is one of a parameter, and they ascend.
+void read_scalars(Reader& in, LaunchInfo& info) {
+  in.read_objects("scalars", [&](Reader& each) { info.scalars.push_back(read_scalar(each)); });
+  const size_t parameters = info.params.size() + info.scalars.size();
+  for (size_t i = 0; i < info.scalars.size(); ++i)
+    if (info.scalars[i].place >= static_cast<int>(parameters) ||
+        (i > 0 && info.scalars[i].place <= info.scalars[i - 1].place))
+      in.refuse("scalars", "expected places of ", parameters, " parameters, ascending, found ",
+                info.scalars[i].place, ".");
+}
+
 // What a driver would refuse, or worse, take: checked here, once.
 LaunchInfo read_launch(Reader& in, const std::vector<ArgInfo>& args, const std::vector<int64_t>& workspace) {
   const size_t arguments = args.size(), workspaces = workspace.size();
@@ -169,6 +209,7 @@ LaunchInfo read_launch(Reader& in, const std::vector<ArgInfo>& args, const std::
                 " workspaces");
     info.params.push_back(static_cast<int>(p));
   }
+  read_scalars(in, info);
   std::vector<int64_t> bytes;
   for (const ArgInfo& arg : args) bytes.push_back(arg.bytes);
   bytes.insert(bytes.end(), workspace.begin(), workspace.end());
@@ -192,7 +233,7 @@ void read_kind(Reader& in, Manifest& m) {
   if (!good)
     return in.refuse("kind", "expected a word such as \"shared_object\" or \"cubin\", found \"", m.kind,
                      "\".");
-  if (m.kind != binary_kind::kCubin) return;
+  if (!binary_kind::is_launched(m.kind)) return;
   if (const json* launches = in.get("launches");
       launches == nullptr || !launches->is_array() || launches->empty())
     in.refuse("launches", "expected a list of at least one launch");
@@ -230,7 +271,7 @@ std::string Manifest::to_json() const {
   if (own_threads) j["own_threads"] = true;
   if (restores_inout) j["restores_inout"] = true;
   if (kind != binary_kind::kSharedObject) j["kind"] = kind;
-  if (kind == binary_kind::kCubin) {
+  if (binary_kind::is_launched(kind)) {
     j["workspaces"] = workspaces;
     for (const LaunchInfo& l : launches) j["launches"].push_back(launch_to_json(l));
     for (const LaunchInfo& l : pack_launches) j["pack_launches"].push_back(launch_to_json(l));
@@ -259,8 +300,8 @@ Result<Manifest> parse_manifest(std::string_view text) {
   Reader in(j, "manifest: ");
   Manifest m;
   in.read("abi_version", m.abi_version, kRequired);
-  if (m.abi_version < 1 || m.abi_version > 3)
-    in.refuse("abi_version", "expected 1, 2 or 3, found ", m.abi_version, "; this program is older or newer");
+  if (m.abi_version < 1 || m.abi_version > 4)
+    in.refuse("abi_version", "expected 1 to 4, found ", m.abi_version, "; this program is older or newer");
   in.read("entry", m.entry, kRequired);
   in.read("pack_entry", m.pack_entry, kRequired);
   in.read("workspace_bytes", m.workspace_bytes, 0, INT64_MAX, kRequired);

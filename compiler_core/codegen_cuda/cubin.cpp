@@ -16,7 +16,8 @@ constexpr uint16_t kMachineCuda = 190;
 constexpr uint32_t kSectionSymbols = 2;
 
 // Attributes of .nv.info; the numbers are those that cuobjdump prints as EIATTR_...
-constexpr uint8_t kMaxThreads = 0x05, kFrameSize = 0x11, kRegisterCount = 0x2f, kBarriers = 0x4c;
+constexpr uint8_t kMaxThreads = 0x05, kFrameSize = 0x11, kParameter = 0x17, kRegisterCount = 0x2f,
+                  kBarriers = 0x4c;
 // How an attribute holds its value: in its own two bytes, or in as many bytes behind as they say.
 constexpr uint8_t kFormatNone = 1, kFormatByte = 2, kFormatBytes = 4;
 
@@ -159,11 +160,25 @@ Status read_common(const std::vector<Section>& sections, const Section& section,
   return Status::ok();
 }
 
+// A parameter: an index, its place (16 bits), its offset (16 bits), and its size in the upper bits of a word.
+Status read_parameter(const Section& section, const Attribute& a, CubinKernel& kernel) {
+  constexpr uint16_t kMostParameters = 4096;
+  constexpr int kSizeFrom = 18;
+  const auto place = Bytes(a.bytes).at<uint16_t>(4);
+  const auto word = Bytes(a.bytes).at<uint32_t>(8);
+  if (!word.has_value() || *place >= kMostParameters)
+    return invalid_argument("cubin: ", section.name, ": a parameter is not one");
+  if (*place >= kernel.parameter_bytes.size()) kernel.parameter_bytes.resize(*place + 1);
+  kernel.parameter_bytes[*place] = static_cast<int>(*word >> kSizeFrom);
+  return Status::ok();
+}
+
 // .nv.info.NAME
 Status read_own(const Section& section, CubinKernel& kernel) {
   ASSIGN_OR_RETURN(const std::vector<Attribute> attributes, read_attributes(section));
   for (const Attribute& a : attributes) {
     if (a.kind == kBarriers) kernel.barriers = a.value;
+    if (a.kind == kParameter) RETURN_IF_ERROR(read_parameter(section, a, kernel));
     if (a.kind != kMaxThreads) continue;
     const auto x = Bytes(a.bytes).at<uint32_t>(0), y = Bytes(a.bytes).at<uint32_t>(4),
                z = Bytes(a.bytes).at<uint32_t>(8);

@@ -64,6 +64,7 @@ struct CubinKernel {
   int registers = 0, stack_bytes = 0, barriers = 0, max_threads = 0;
   // Without what a launch adds. From sm_90 on, the 1,024 bytes reserved by the system are among them.
   int static_shared_bytes = 0;
+  std::vector<int> parameter_bytes;  // of each parameter, in their order
 };
 // InvalidArgument naming the offset when the bytes are not a cubin. Sorted by name.
 Result<std::vector<CubinKernel>> read_cubin(std::string_view bytes);

@@ -8,8 +8,13 @@
 #include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/codegen_cuda/machine_code_text.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
+#include "compiler_core/codegen_cuda/ship_user_kernel.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
+#include "compiler_core/codegen_cuda/user_kernel.h"
+#include "compiler_core/codegen_cuda/user_kernel_text.h"
+#include "compiler_core/foreign/compile_foreign.h"
 #include "compiler_core/host_spelling.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/lower/gpu.h"
 #include "compiler_core/runtime/cuda_driver.h"
 #include "compiler_core/runtime/cuda_fit.h"
@@ -41,6 +46,19 @@ Result<GpuProgram> lowered_and_filtered(const Program& program, const Target& ta
   ASSIGN_OR_RETURN(GpuProgram lowered, lower_gpu(program));
   for (const GpuKernel& kernel : lowered.kernels) RETURN_IF_ERROR(check_resources(kernel, target));
   return lowered;
+}
+
+// Of a user's code nothing is lowered, and nobody reads its loops.
+Status no_loops(const Program& program) {
+  return invalid_argument("the code of ", program.foreign->function,
+                          " is a user's, of which this is not known; show it as cuda, resources or sass");
+}
+
+Result<std::string> user_text(std::string_view form, const Program& program, const Target& target) {
+  if (form == "cuda") return user_kernel_text(program);
+  if (form == "resources") return user_kernel_resources(program, target);
+  if (form == "sass") return user_kernel_sass(program, target);
+  return no_loops(program);
 }
 
 class CudaBackend final : public Backend {
@@ -88,8 +106,10 @@ class CudaBackend final : public Backend {
 
   Result<Artifact> compile(const Program& program, const Target& target,
                            const std::string& cache) const override {
-    return compile_cuda(program, target,
-                        {.cache_directory = cache.empty() ? std::string() : cache + "/cubins"});
+    const std::string cubins = cache.empty() ? std::string() : cache + "/cubins";
+    if (program.foreign == nullptr) return compile_cuda(program, target, {.cache_directory = cubins});
+    if (program.foreign->launch) return compile_user_kernel(program, target, cubins);
+    return compile_foreign(program, target.name(), /*threads=*/1);  // what is right: a function of the host's
   }
   bool compiles_helpers() const override { return true; }
   Result<std::string> compile_helper(const std::string& source, const Target& target) const override {
@@ -100,12 +120,17 @@ class CudaBackend final : public Backend {
   }
   std::span<const CodeForm> forms() const override {
     // The source is among the files of a bundle anyway.
-    static constexpr CodeForm kForms[] = {
-        {"kernels", "#", ""}, {"cuda", "//", ""}, {"resources", "#", ""}, {"sass", "#", ""}};
+    static constexpr CodeForm kForms[] = {{"kernels", "#", ""},
+                                          {"cuda", "//", ""},
+                                          {"resources", "#", ""},
+                                          {"sass", "#", ""},
+                                          {"defines", "//", ".h"}};
     return kForms;
   }
   Result<std::string> text(std::string_view form, const Program& program,
                            const Target& target) const override {
+    if (form == "defines") return foreign_definitions(program);
+    if (program.foreign != nullptr) return user_text(form, program, target);
     if (form == "cuda") return emit_cuda(program, target);
     if (form == "resources") return cuda_resources(program, target);
     if (form == "sass") return cuda_sass(program, target);
@@ -119,22 +144,25 @@ class CudaBackend final : public Backend {
   }
   Result<std::string> text_after(std::string_view last, const Program& program,
                                  const Target& /*target*/) const override {
+    if (program.foreign != nullptr) return no_loops(program);
     ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program, last));
     return to_text(lowered);
   }
 
   bool emulates() const override { return true; }
   Result<Artifact> compile_emulated(const Program& program, const Target& target) const override {
+    if (program.foreign != nullptr) return no_loops(program);
     ASSIGN_OR_RETURN(const GpuProgram lowered, lowered_and_filtered(program, target));
     return tuner::compile_emulated(lowered, host_target(1));
   }
   bool estimates() const override { return true; }
   Result<double> estimate_ns(const Program& program, const Target& target) const override {
+    if (program.foreign != nullptr) return 0.0;  // nothing is known of a user's kernel: all rank alike
     ASSIGN_OR_RETURN(const GpuProgram lowered, lowered_and_filtered(program, target));
     return estimate_time(lowered, target).ns;
   }
   double least_ns(const Program& program, const Target& target, const Artifact& artifact) const override {
-    if (artifact.manifest.kind != binary_kind::kCubin) return 0;
+    if (artifact.manifest.kind != binary_kind::kCubin || program.foreign != nullptr) return 0;
     const Result<GpuProgram> lowered = lower_gpu(program);
     if (!lowered) return 0;
     const Result<sass::IssueFloor> floor = sass::issue_floor(artifact, *lowered, target);
@@ -144,6 +172,7 @@ class CudaBackend final : public Backend {
 
   Result<ShippedKernel> ship(const Program& program, const Target& target,
                              const ShipRequest& request) const override {
+    if (program.foreign != nullptr) return ship_user_kernel(program, target, request);
     const Program named = under_name(program, "tuner_" + request.function);
     ASSIGN_OR_RETURN(Artifact cubin, compile_cuda(named, target));
     ASSIGN_OR_RETURN(std::string source, emit_cuda(named, target));

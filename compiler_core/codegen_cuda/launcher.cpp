@@ -70,7 +70,7 @@ std::string header_text(const Manifest& m, const std::string& name, const std::s
   const std::string macro = upper(name);
   std::string text =
       str("/* ", comment_text(about), "\n * on ", m.target, ", by ", m.toolchain, "\n *\n",
-          " * Written by `tuner build`: ", name, ".cubin holds the kernels, ", name,
+          " * Written by `tuner build`: ", name, binary_ending(m.kind), " holds the kernels, ", name,
           ".c launches them through the driver API\n", " * (link with -lcuda). C99 and C++.\n *\n",
           " * Arguments are device pointers, row-major, in this order, each aligned to 16 bytes (what "
           "cuMemAlloc gives is);\n",
@@ -99,8 +99,10 @@ std::string header_text(const Manifest& m, const std::string& name, const std::s
     text += str("  cuuint64_t maps[", maps,
                 "][CU_TENSOR_MAP_NUM_QWORDS];  /* how the device's copy engine sees them */\n");
   text += str("} ", name, "_operands;\n\n");
-  text += str("/* `image`: the bytes of ", name, ".cubin. On an error nothing stays loaded. */\nCUresult ",
-              name, "_load(", name, "_kernel* kernel, const void* image);\n");
+  text += str("/* `image`: the bytes of ", name, binary_ending(m.kind),
+              m.kind == binary_kind::kPtx ? ", with a byte 0 behind them" : "",
+              ". On an error nothing stays loaded. */\nCUresult ", name, "_load(", name,
+              "_kernel* kernel, const void* image);\n");
   text +=
       str("/* Once for each set of operands, before its first launch. Calls that run at the same time need "
           "workspaces of "
@@ -140,6 +142,24 @@ std::string load_text(const Manifest& m, const std::string& name) {
   return text + "  if (result != CUDA_SUCCESS) cuModuleUnload(kernel->module);\n  return result;\n}\n";
 }
 
+// Nothing of PTX, which the driver compiles.
+std::string resources_text(const LaunchInfo& l) {
+  if (l.registers == 0) return {};
+  return str(": ", l.registers, " registers a thread, ", l.blocks_per_sm, " blocks a multiprocessor");
+}
+
+// The numbers among the parameters, as they lie in memory.
+std::string scalars_text(const LaunchInfo& l) {
+  std::string text;
+  for (const LaunchScalar& scalar : l.scalars) {
+    std::string bytes;
+    for (const char c : scalar.bytes)
+      bytes += str(bytes.empty() ? "" : ", ", static_cast<int>(static_cast<unsigned char>(c)));
+    text += str("    static const unsigned char scalar", scalar.place, "[] = {", bytes, "};\n");
+  }
+  return text;
+}
+
 // The launches of one function, whose parameters are places in `pointers`, then `operands->maps`; the first
 // is function `first`.
 std::string launches_text(const std::vector<LaunchInfo>& launches, size_t first, const char* pointers) {
@@ -147,13 +167,17 @@ std::string launches_text(const std::vector<LaunchInfo>& launches, size_t first,
   size_t map = 0;
   for (size_t i = 0; i < launches.size(); ++i) {
     const LaunchInfo& l = launches[i];
-    text += str("  if (result == CUDA_SUCCESS) { /* ", l.kernel, ": ", l.registers, " registers a thread, ",
-                l.blocks_per_sm, " blocks a multiprocessor */\n    void* parameters[] = {");
+    text += str("  if (result == CUDA_SUCCESS) { /* ", l.kernel, resources_text(l), " */\n", scalars_text(l),
+                "    void* parameters[] = {");
     // What the driver only reads is not const in its types.
-    for (size_t p = 0; p < l.params.size(); ++p)
-      text += str(p == 0 ? "" : ", ", "(void*)&", pointers, "[", l.params[p], "]");
+    size_t count = 0;
+    l.for_each_parameter([&](int pointer, const LaunchScalar* scalar) {
+      text += count++ == 0 ? "" : ", ";
+      text += scalar != nullptr ? str("(void*)scalar", scalar->place)
+                                : str("(void*)&", pointers, "[", l.params[static_cast<size_t>(pointer)], "]");
+    });
     for (size_t p = 0; p < l.tensor_maps.size(); ++p)
-      text += str(p + l.params.size() == 0 ? "" : ", ", "(void*)operands->maps[", map++, "]");
+      text += str(count++ == 0 ? "" : ", ", "(void*)operands->maps[", map++, "]");
     text += str("};\n    result = cuLaunchKernel(kernel->functions[", first + i, "], ", l.grid[0], ", ",
                 l.grid[1], ", ", l.grid[2], ", ", l.block[0], ", ", l.block[1], ", ", l.block[2], ", ",
                 l.shared_bytes, ",\n                            stream, parameters, NULL);\n  }\n");
@@ -274,11 +298,12 @@ std::string pack_text(const Manifest& m, const std::string& name) {
 CudaLauncher cuda_launcher(const Manifest& manifest, const std::string& name, const std::string& about) {
   CudaLauncher launcher;
   launcher.header = header_text(manifest, name, about);
-  launcher.source = str("/* Launches ", name, ".cubin; see ", name, ".h. */\n#include \"", name,
-                        ".h\"\n\n#include <stddef.h>\n#include <string.h>\n\n", load_text(manifest, name),
-                        "\n", bind_text(manifest, name), "\n", launch_text(manifest, name), "\n",
-                        pack_text(manifest, name), "CUresult ", name, "_unload(", name,
-                        "_kernel* kernel) {\n  return cuModuleUnload(kernel->module);\n}\n");
+  launcher.source =
+      str("/* Launches ", name, binary_ending(manifest.kind), "; see ", name, ".h. */\n#include \"", name,
+          ".h\"\n\n#include <stddef.h>\n#include <string.h>\n\n", load_text(manifest, name), "\n",
+          bind_text(manifest, name), "\n", launch_text(manifest, name), "\n", pack_text(manifest, name),
+          "CUresult ", name, "_unload(", name,
+          "_kernel* kernel) {\n  return cuModuleUnload(kernel->module);\n}\n");
   return launcher;
 }
 

@@ -29,6 +29,8 @@ struct Functions {
   int (*log)(NvrtcProgram program, char* text) = nullptr;
   int (*cubin_size)(NvrtcProgram program, size_t* size) = nullptr;
   int (*cubin)(NvrtcProgram program, char* bytes) = nullptr;
+  int (*add_name)(NvrtcProgram program, const char* name) = nullptr;
+  int (*symbol)(NvrtcProgram program, const char* name, const char** symbol) = nullptr;
   const char* (*error_text)(int result) = nullptr;
 };
 
@@ -81,6 +83,7 @@ std::string try_file(const std::string& file, Library& library) {
       find(handle, "nvrtcDestroyProgram", f.destroy) && find(handle, "nvrtcCompileProgram", f.compile) &&
       find(handle, "nvrtcGetProgramLogSize", f.log_size) && find(handle, "nvrtcGetProgramLog", f.log) &&
       find(handle, "nvrtcGetCUBINSize", f.cubin_size) && find(handle, "nvrtcGetCUBIN", f.cubin) &&
+      find(handle, "nvrtcAddNameExpression", f.add_name) && find(handle, "nvrtcGetLoweredName", f.symbol) &&
       find(handle, "nvrtcGetErrorString", f.error_text);
   std::string problem;
   if (!complete)
@@ -159,34 +162,72 @@ Result<NvrtcVersion> nvrtc_version() {
   return lib->version;
 }
 
-Result<Compiled> compile_source(const std::string& source, const std::string& name,
-                                const std::vector<std::string>& options) {
+Result<std::string> nvrtc_file() {
+  const Result<Library>& lib = library();
+  if (!lib) return lib.status();
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(lib->f.version), &info) == 0 || info.dli_fname == nullptr)
+    return unavailable("the loader does not say which file NVRTC is");
+  return std::string(info.dli_fname);
+}
+
+Result<Attempt> try_to_compile(const std::string& source, const std::string& name,
+                               const std::vector<std::string>& options, const std::string& kernel) {
   const Result<Library>& lib = library();
   if (!lib) return lib.status();
   const Functions& f = lib->f;
+  Attempt made;
   const SourceProgram program(f, source, name);
-  if (program.status() != kSuccess)
-    return failed(name, ": NVRTC cannot begin: ", f.error_text(program.status()));
+  if (program.status() != kSuccess) {
+    made.error = str("NVRTC cannot begin: ", f.error_text(program.status()));
+    return made;
+  }
+  if (!kernel.empty()) f.add_name(program.get(), kernel.c_str());
   std::vector<const char*> texts;
   for (const std::string& option : options) texts.push_back(option.c_str());
   // Where there is a driver, NVRTC 13 keeps what it compiled; what comes from there has no log, and so no
   // registers and spills. We keep kernels ourselves (cubin_cache.h).
   if (lib->version.major >= kFirstWithCache) texts.push_back("--no-cache");
   const int result = f.compile(program.get(), static_cast<int>(texts.size()), texts.data());
-  Compiled compiled;
+  Compiled& compiled = made.compiled;
   compiled.log = program.bytes(f.log_size, f.log);
   while (!compiled.log.empty() && compiled.log.back() == '\0') compiled.log.pop_back();
   // Another NVRTC knows that architecture: newer ones know newer GPUs, and forget the oldest.
-  if (compiled.log.find("--gpu-architecture") != std::string::npos && result != kSuccess)
-    return unavailable(name, ": this NVRTC (CUDA ", lib->version.major, ".", lib->version.minor,
-                       "): ", first_error(compiled.log));
-  if (result != kSuccess)
-    return Status(StatusCode::kInternal,
-                  str(name, ": NVRTC: ", f.error_text(result), ": ", first_error(compiled.log)));
+  if (compiled.log.find("--gpu-architecture") != std::string::npos && result != kSuccess) {
+    made.error = str("this NVRTC (CUDA ", lib->version.major, ".", lib->version.minor,
+                     "): ", first_error(compiled.log));
+    return made;
+  }
+  made.end = Attempt::End::kRefused;
+  if (result != kSuccess) {
+    made.error = str("NVRTC: ", f.error_text(result), ": ", first_error(compiled.log));
+    return made;
+  }
+  const char* symbol = nullptr;
+  if (!kernel.empty() &&
+      (f.symbol(program.get(), kernel.c_str(), &symbol) != kSuccess || symbol == nullptr)) {
+    made.error = str("it has no kernel ", kernel);
+    return made;
+  }
+  if (symbol != nullptr) compiled.symbol = symbol;
   compiled.cubin = program.bytes(f.cubin_size, f.cubin);
-  if (compiled.cubin.empty())
-    return failed(name, ": NVRTC made no cubin; was a virtual architecture asked for?");
-  return compiled;
+  made.end = compiled.cubin.empty() ? Attempt::End::kUnable : Attempt::End::kCompiled;
+  if (compiled.cubin.empty()) made.error = "NVRTC made no cubin; was a virtual architecture asked for?";
+  return made;
+}
+
+Result<Compiled> compile_source(const std::string& source, const std::string& name,
+                                const std::vector<std::string>& options) {
+  ASSIGN_OR_RETURN(Attempt made, try_to_compile(source, name, options));
+  switch (made.end) {
+    case Attempt::End::kUnable:
+      return unavailable(name, ": ", made.error);
+    case Attempt::End::kRefused:
+      return Status(StatusCode::kInternal, str(name, ": ", made.error));
+    case Attempt::End::kCompiled:
+      break;
+  }
+  return std::move(made.compiled);
 }
 
 }  // namespace tuner::cuda

@@ -233,7 +233,7 @@ Result<std::unique_ptr<Source>> open_bundle(const std::string& path, const Sourc
   std::vector<BundleKernel> kernels;
   for (size_t i = 0; i < manifest["kernels"].size(); ++i) {
     const json& object = manifest["kernels"][i];
-    if (object.is_object() && object.contains("cubin")) continue;  // of a GPU
+    if (object.is_object() && object.contains("launcher")) continue;  // of a GPU
     Result<BundleKernel> kernel = read_kernel(object, digest);
     if (!kernel) return damaged("kernels[", i, "]: ", kernel.message());
     kernels.push_back(*std::move(kernel));

@@ -38,7 +38,7 @@ class DeviceHost {
   DeviceHost& operator=(const DeviceHost&) = delete;
 
   // Whether an artifact is for a GPU; all others run in a process of the host, by a KernelLoader.
-  static bool takes(const Manifest& manifest) { return manifest.kind == binary_kind::kCubin; }
+  static bool takes(const Manifest& manifest) { return binary_kind::is_launched(manifest.kind); }
 
   // Runs one candidate. `peer_gone` is set when there is nobody left to answer.
   RunReply run(const RunRequest& request, bool& peer_gone);

@@ -30,7 +30,12 @@ CallStatus DeviceKernel::bind(Launch& launch, const DeviceOperands& operands) {
   for (size_t set = 0; set < sets; ++set) {
     const auto address = [&](int operand) { return operands.address(static_cast<int>(set), operand); };
     for (const int operand : launch.operands) launch.addresses[set].push_back(address(operand));
-    for (cuda::DevicePtr& a : launch.addresses[set]) launch.params[set].push_back(&a);
+    // The driver only reads what it is pointed to.
+    launch.info.for_each_parameter([&](int pointer, const LaunchScalar* scalar) {
+      launch.params[set].push_back(
+          scalar != nullptr ? const_cast<char*>(scalar->bytes.data())
+                            : static_cast<void*>(&launch.addresses[set][static_cast<size_t>(pointer)]));
+    });
     for (size_t i = 0; i < launch.map_operands.size(); ++i) {
       cuda::TensorMapBytes& encoded = launch.maps[set][i];
       const CallStatus status =

@@ -5,7 +5,7 @@
 
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/codegen/reference.h"
-#include "compiler_core/foreign/run_foreign.h"
+#include "compiler_core/host_cuda/host_answers.h"
 #include "measure_server/runner/reference_file.h"
 #include "templates/workload/tolerance.h"
 
@@ -18,8 +18,8 @@ Status make(const Workload& workload, const Program& program, int threads, uint6
   RETURN_IF_ERROR(write_inputs(program, given, other_seed != 0, input_files));
   std::vector<std::vector<double>> answers;
   if (program.foreign != nullptr) {
-    ASSIGN_OR_RETURN(answers, foreign_answers(program, given, {.threads = threads},
-                                              [&](size_t argument) { return workload.answer(argument); }));
+    ASSIGN_OR_RETURN(answers, user_answers(program, given, {.threads = threads},
+                                           [&](size_t argument) { return workload.answer(argument); }));
   } else {
     ASSIGN_OR_RETURN(answers,
                      reference_answer(program, given_values(workload, program, seed, other_seed), threads));

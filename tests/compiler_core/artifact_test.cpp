@@ -321,7 +321,7 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_EQ(parse_manifest(with("\"bytes\":24", "\"bytes\":23")).message(),
             "manifest: args[0].bytes: found 23, expected 6 elements of float32");
   EXPECT_THAT(parse_manifest(with("\"abi_version\":1", "\"abi_version\":7")).message(),
-              HasSubstr("expected 1, 2 or 3, found 7"));
+              HasSubstr("expected 1 to 4, found 7"));
   EXPECT_THAT(parse_manifest(with("[2,3]", "[2,-3]")).message(), HasSubstr("expected integers >= 0"));
 }
 

@@ -1,7 +1,8 @@
 // Runs printed CUDA on this host: the text that NVRTC gets is compiled by the C++ compiler that built the
 // tests, with host_cuda_shim.h in place of CUDA, loaded, and run. Many programs are one library, so that this
-// is quick; compiler_core/host_cuda runs one kernel at a time and looks at each access. It proves the printer's text, values and
-// vectors included, without a GPU; tests/compiler_core/emulator_test proves lowering the other way round.
+// is quick; compiler_core/host_cuda runs one kernel at a time and looks at each access. It proves the
+// printer's text, values and vectors included, without a GPU; tests/compiler_core/emulator_test proves
+// lowering the other way round.
 #pragma once
 
 #include <dlfcn.h>

@@ -18,13 +18,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kEdge = 64;
+constexpr int64_t kEdge = 64, kDepth = 256;
 
 // A product of bfloat16 by mma.sync, its operands copied by cp.async. Of whole tiles: stores that do not count
 // (GpuKernel::shared_nowhere) would be told as races.
 GpuProgram product() {
   const Target gpu = *parse_target("cuda -arch=sm_80");
-  const Workload w = MatmulWorkload{.m = kEdge, .n = kEdge, .k = kEdge, .dtype = DType::kBFloat16};
+  const Workload w = MatmulWorkload{.m = kEdge, .n = kEdge, .k = kDepth, .dtype = DType::kBFloat16};
   const auto instance = find_template("matmul_mma_cuda")->apply(w, gpu);
   const ConfigSpace& space = (*instance)->space();
   return *lower_gpu(*(*instance)->instantiate(space.at(space.default_index())));
@@ -52,10 +52,10 @@ TEST(WatchedCuda, APrintedProductIsRightAndNeedsEachOfItsBarriers) {
   const std::string text = with_host_calls(print_cuda(program, *parse_target("cuda -arch=sm_80")));
   EXPECT_THAT(text, HasSubstr("host_cuda::copy_async("));
   EXPECT_THAT(text, HasSubstr("host_cuda::multiply_tiles("));
-  // Row i has i % 8, column j j % 4: sums are exact.
-  std::vector<float> a(kEdge * kEdge), b(kEdge * kEdge);
-  for (int64_t i = 0; i < kEdge * kEdge; ++i) {
-    a[static_cast<size_t>(i)] = static_cast<float>(i / kEdge % 8);
+  // Row i of a has i % 8, column j of b j % 4: sums are exact.
+  std::vector<float> a(kEdge * kDepth), b(kDepth * kEdge);
+  for (int64_t i = 0; i < kEdge * kDepth; ++i) {
+    a[static_cast<size_t>(i)] = static_cast<float>(i / kDepth % 8);
     b[static_cast<size_t>(i)] = static_cast<float>(i % 4);
   }
   const std::vector<std::string> given{element_bytes(a, DType::kBFloat16),
@@ -66,18 +66,21 @@ TEST(WatchedCuda, APrintedProductIsRightAndNeedsEachOfItsBarriers) {
   ASSERT_EQ(right->outputs.size(), 1u);
   const std::vector<double> out = load_elements(right->outputs[0].data(), kEdge * kEdge, DType::kFloat32);
   for (int64_t i = 0; i < kEdge * kEdge; ++i)
-    ASSERT_EQ(out[static_cast<size_t>(i)], static_cast<double>(kEdge * (i / kEdge % 8) * (i % 4))) << i;
+    ASSERT_EQ(out[static_cast<size_t>(i)], static_cast<double>(kDepth * (i / kEdge % 8) * (i % 4))) << i;
 
-  const std::string barrier = "__syncthreads();";
+  const std::string barrier = "__syncthreads();", idle = "  // keeps the threads together";
   int barriers = 0;
-  for (size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at + 1), ++barriers) {
+  for (size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at + 1)) {
+    if (text.compare(at + barrier.size(), idle.size(), idle) == 0) continue;  // of use for speed alone
+    ++barriers;
     std::string damaged = text;
     damaged.replace(at, barrier.size(), std::string(barrier.size(), ' '));
     const Result<HostCudaRun> run = run_host_cuda(watched(program, damaged), given);
     ASSERT_TRUE(run.is_ok()) << run.message();
-    EXPECT_THAT(run->fault(), HasSubstr("a race on the dynamic array (shared memory)")) << barriers;
+    EXPECT_THAT(run->fault(), HasSubstr("a race on the dynamic array (shared memory)"))
+        << text.substr(at, 100);
   }
-  EXPECT_GT(barriers, 0);
+  EXPECT_GE(barriers, 2);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/reference.h"
-#include "compiler_core/foreign/run_foreign.h"
+#include "compiler_core/host_cuda/host_answers.h"
 #include "compiler_core/ir/foreign_code.h"
 #include "db/resolve/documents.h"
 #include "measure_server/runner/check_kernels.h"
@@ -72,8 +72,8 @@ Result<std::vector<std::vector<double>>> answers_of(const CliTask& task, const P
   std::vector<std::string> given;
   for (const PackTask::Input& input : data.inputs) given.push_back(data.input_bytes(input));
   if (program.foreign != nullptr)
-    return foreign_answers(program, given, {.threads = task.target.threads},
-                           [&](size_t argument) { return task.workload.answer(argument); });
+    return user_answers(program, given, {.threads = task.target.threads},
+                        [&](size_t argument) { return task.workload.answer(argument); });
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < given.size(); ++i) {
     const std::vector<double> values =

@@ -64,8 +64,8 @@ std::string other_kind(const Workload& workload, const Program& program) {
   return program.foreign->launch->form == ForeignLaunch::Form::kCuda ? "" : "a kernel that comes compiled";
 }
 
-// Calls work(0), work(1), ... up to `at_once` at a time, and hands their results to take() in this order, here,
-// until it returns false. Returns when all that were called have ended.
+// Calls work(0), work(1), ... up to `at_once` at a time, and hands their results to take() in this order,
+// here, until it returns false. Returns when all that were called have ended.
 template <class Value>
 void side_by_side(size_t count, size_t at_once, const std::function<Value(size_t)>& work,
                   const std::function<bool(size_t, Value)>& take) {

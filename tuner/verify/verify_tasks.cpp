@@ -117,6 +117,10 @@ class Verifier {
       ASSIGN_OR_RETURN(std::string problem, runs_->problem_of(*program, task.target));
       return ConfigVerdict{.problem = std::move(problem)};
     }
+    if (program->foreign != nullptr)
+      return invalid_argument(task.key,
+                              ": the kernel is a user's, which the emulator does not read; --on-host runs a CUDA "
+                              "source on this host's CPU");
     const Result<GpuProgram> kernels = lower_gpu(*program);
     if (!kernels) return ConfigVerdict{.problem = "lower: " + kernels.message()};
     const int64_t work = emulation_work(task.workload);

@@ -1,5 +1,5 @@
-// cuda_fp16.h and cuda_bf16.h for the host. Each operation rounds once to 16 bits, as devices do: float32 has bits
-// enough that rounding twice is rounding once, but for fused products with tiny sums.
+// cuda_fp16.h and cuda_bf16.h for the host. Each operation rounds once to 16 bits, as devices do: float32 has
+// bits enough that rounding twice is rounding once, but for fused products with tiny sums.
 #pragma once
 
 #include "device.h"

@@ -1,5 +1,5 @@
-// Changes from one stack to another. The C library's swapcontext() asks the kernel for signal masks each time,
-// which takes longer than most threads run between two barriers.
+// Changes from one stack to another. The C library's swapcontext() asks the kernel for signal masks each
+// time, which takes longer than most threads run between two barriers.
 #include "state.h"
 
 #if defined(__x86_64__)

@@ -70,8 +70,8 @@ void settle_write();
 extern bool unfenced[kMostThreads];
 // What a unit may not be asked.
 void report_unit(const char* what, const char* file, int line);
-// Where units are linked, these forget at the begin of a block what is on its way, and tell at its end whether
-// something still is.
+// Where units are linked, these forget at the begin of a block what is on its way, and tell at its end
+// whether something still is.
 __attribute__((weak)) void forget_copies();
 __attribute__((weak)) void forget_products();
 __attribute__((weak)) void forget_fetches();

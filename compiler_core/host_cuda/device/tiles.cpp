@@ -1,5 +1,6 @@
-// What a warp does together in tensor cores: ldmatrix, mma.sync. Every lane brings what it has, and takes from
-// the others between two barriers of the warp. Who holds what is written by the tables of the PTX manual.
+// What a warp does together in tensor cores: ldmatrix, mma.sync. Every lane brings what it has, and takes
+// from the others between two barriers of the warp. Who holds what is written by the tables of the PTX
+// manual.
 #include <math.h>
 #include <string.h>
 

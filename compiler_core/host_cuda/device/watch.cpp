@@ -1,5 +1,6 @@
-// Looks at every access of a kernel to memory: bounds and alignment, and by races.cpp races. The compiler puts
-// the calls: it compiles the user's text with -fsanitize=thread, and these functions stand where libtsan's would.
+// Looks at every access of a kernel to memory: bounds and alignment, and by races.cpp races. The compiler
+// puts the calls: it compiles the user's text with -fsanitize=thread, and these functions stand where
+// libtsan's would.
 #include <cxxabi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -44,7 +44,11 @@
 //   TUNER_FAKE_CUDA_MAPS=FILE          gets a line for each tensor map that is encoded, or what of it is
 //                                      refused
 //   TUNER_FAKE_CUDA_NO_MAPS=1          no tensor map is taken, as by a device that has none
+//   TUNER_FAKE_CUDA_FAULTS=FILE        gets a line for each fault of a kernel that runs by its source
+//   TUNER_FAKE_CUDA_PROGRAMS=FOLDER    keeps what such kernels become, for other processes
+// A real cubin is taken if its source stands behind it (source_module.h): its kernels run on the host.
 // PTX of the pulse (device_pulse.h) is taken as well, unless TUNER_FAKE_CUDA_NO_PTX=1; a pulse takes 70 us.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,6 +72,7 @@
 #include "tests/measure_server/fake_cuda/fake_kernels.h"
 #include "tests/measure_server/fake_cuda/fake_queue.h"
 #include "tests/measure_server/fake_cuda/fake_settings.h"
+#include "tests/measure_server/fake_cuda/source_module.h"
 #include "tests/support/wait_until.h"
 
 namespace {
@@ -80,15 +85,17 @@ constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
 
 struct LoadedModule {
   std::map<std::string, Kernel> kernels;
-  int refusal = 0;  // why this device or driver does not take it
+  std::shared_ptr<SourceModule> source;  // of those that run on the host
+  int refusal = 0;                       // why this device or driver does not take it
 };
 
 double clock_ns = 0;  // of the device
 int sticky = 0;       // every later call fails with this
 int late = 0;         // `sticky` will be this after so many waits
 int64_t late_waits = 0;
-int left_behind = 0;   // `sticky` will be this when the next module is loaded
-bool hanging = false;  // the next wait never ends
+int64_t memory_version = 0;  // grows when bytes of the device's memory change
+int left_behind = 0;         // `sticky` will be this when the next module is loaded
+bool hanging = false;        // the next wait never ends
 bool context_made = false;
 struct Recorded {
   std::vector<std::function<int()>> launches;
@@ -286,7 +293,57 @@ int encoded(int code, const char* why) {
 int moved(uint64_t to, size_t bytes) {
   pass(1 + static_cast<double>(bytes) / 1000);
   touch(to, bytes);
+  ++memory_version;
   return sticky;
+}
+
+// A cubin with its source; null: it is none.
+std::unique_ptr<LoadedModule> with_source(const char* image) {
+  constexpr char kElf[] =
+      "\x7f"
+      "ELF";
+  if (std::strncmp(image, kElf, sizeof kElf - 1) != 0) return nullptr;
+  static void* const library = dlopen(TUNER_FAKE_CUDA_SOURCES, RTLD_NOW | RTLD_LOCAL);
+  static const auto make =
+      library == nullptr
+          ? nullptr
+          : reinterpret_cast<SourceModule* (*)(const char*)>(dlsym(library, "fake_source_module"));
+  SourceModule* const source = make == nullptr ? nullptr : make(image);
+  if (source == nullptr) return nullptr;
+  auto module = std::make_unique<LoadedModule>();
+  module->source.reset(source);
+  if (source->arch() / 10 != device_arch() / 10 || source->arch() > device_arch())
+    module->refusal = kNoBinaryForGpu;
+  return module;
+}
+
+// A kernel of a source: the more waves of blocks, the longer. Where no byte has changed since, it is not run again:
+// it would write what is there.
+int run_source(Kernel& kernel, const SourceRun& launch) {
+  if (sticky != 0) return kSuccess;
+  static std::string latest;
+  if (std::exchange(latest, kernel.name) != kernel.name) note("TUNER_FAKE_CUDA_TURNS", kernel.name);
+  std::string key;
+  for (const std::string& parameter : launch.parameters) key += parameter;
+  if (kernel.ran != key || kernel.ran_at != memory_version) {
+    const auto end_of = [](uint64_t address) -> uint64_t {
+      const auto after = allocations.upper_bound(address);
+      if (after == allocations.begin()) return 0;
+      const auto& [begin, bytes] = *std::prev(after);
+      return address < begin + bytes ? begin + bytes : 0;
+    };
+    bool changed = false;
+    sticky = kernel.source->run(launch, end_of, changed);
+    if (changed) ++memory_version;
+    kernel.ran = key;
+    kernel.ran_at = memory_version;
+  }
+  constexpr int64_t kMultiprocessors = 10, kThreads = 2048;
+  const int64_t threads = int64_t{launch.block[0]} * launch.block[1] * launch.block[2],
+                blocks = int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  const int64_t at_once = kMultiprocessors * std::min<int64_t>(32, kThreads / ((threads + 31) / 32 * 32));
+  pass(2000.0 + 500.0 * static_cast<double>((blocks + at_once - 1) / at_once));
+  return kSuccess;
 }
 
 // Runs work now, or keeps it for the graph that is being recorded.
@@ -464,7 +521,8 @@ int cuModuleLoadData(Module* module, const void* image) {
   if (std::strncmp(text, "FAKEABORT", 9) == 0) std::abort();
   if (left_behind != 0) sticky = left_behind;
   if (sticky != 0) return sticky;
-  std::unique_ptr<LoadedModule> parsed = parse(text);
+  std::unique_ptr<LoadedModule> parsed = with_source(text);
+  if (parsed == nullptr) parsed = parse(text);
   if (parsed == nullptr) return kInvalidImage;
   if (parsed->refusal != 0 && setting("TUNER_FAKE_CUDA_LAZY") == nullptr) return parsed->refusal;
   for (auto& [name, kernel] : parsed->kernels) kernel.refusal = parsed->refusal;
@@ -477,6 +535,12 @@ int cuModuleUnload(Module module) {
 }
 int cuModuleGetFunction(Function* function, Module module, const char* name) {
   auto& kernels = reinterpret_cast<LoadedModule*>(module)->kernels;
+  const std::shared_ptr<SourceModule>& source = reinterpret_cast<LoadedModule*>(module)->source;
+  if (source != nullptr && source->parameters(name) != nullptr && !kernels.contains(name))
+    kernels[name] = {.name = name,
+                     .behaviour = "source",
+                     .source = source,
+                     .refusal = reinterpret_cast<LoadedModule*>(module)->refusal};
   const auto it = kernels.find(name);
   if (it == kernels.end()) return kNotFound;
   *function = reinterpret_cast<Function>(&it->second);
@@ -534,8 +598,8 @@ int cuGraphLaunch(GraphExec graph, Stream) {
   }
   return sticky;
 }
-int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   unsigned shared_bytes, Stream, void** params, void**) {
+int cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** params, void**) {
   if (sticky != 0) return sticky;
   auto& kernel = *reinterpret_cast<Kernel*>(function);
   if (kernel.refusal != 0) return kernel.refusal;
@@ -543,6 +607,17 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
   if (kernel.behaviour.starts_with("check_") || kernel.behaviour.starts_with("probe_"))
     return clock_ns += 1000, run_check(kernel, params);
   if (kernel.behaviour == "pulse") return pulse();
+  if (kernel.source != nullptr) {
+    SourceRun launch{.symbol = kernel.name,
+                     .grid = {grid_x, grid_y, grid_z},
+                     .block = {block_x, block_y, block_z},
+                     .shared_bytes = shared_bytes,
+                     .parameters = {}};
+    size_t i = 0;
+    for (const int bytes : *kernel.source->parameters(kernel.name))
+      launch.parameters.emplace_back(static_cast<const char*>(params[i++]), static_cast<size_t>(bytes));
+    return queue([&kernel, launch] { return run_source(kernel, launch); });
+  }
   // Out of the parameters now: who records a launch may change them.
   const bool is_product = kernel.behaviour == "matmul" || kernel.behaviour == "conv";
   const int n = !is_product ? 2 : kernel.bias != 0 ? 4 : 3;

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace fake_cuda {
+
+class SourceModule;
 
 struct Kernel {
   std::string name, behaviour;
@@ -13,6 +16,10 @@ struct Kernel {
           after = 0, shared = 0, waits = 0, at = 5, c = 1, h = 1, w = 1, s = 1, p = 0, g = 1, type = 0,
           narrow = 0, last = 0, maps = 0;
   int64_t allowed_shared = 48 << 10, launches = 0;
+  // Of one that runs by its source: with which parameters it ran, and the memory's version then.
+  std::shared_ptr<SourceModule> source;
+  std::string ran;
+  int64_t ran_at = -1;
   int refusal = 0;  // what a lazy driver says at the launch
 };
 
