@@ -1,6 +1,7 @@
 #include "compiler_core/host_cuda/host_build.h"
 
 #include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,8 +65,11 @@ class SharedParts {
     ASSIGN_OR_RETURN(auto folder, ScratchFolder::make("tuner-host-cuda"));
     auto made = std::make_shared<SharedParts>(compiler, std::move(folder));
     RETURN_IF_ERROR(made->write_headers());
-    RETURN_IF_ERROR(
-        made->add("runtime", {"runtime", "stacks", "numbers", "findings_file", "races", "watch"}));
+    std::future<Status> header = std::async(std::launch::async, [&] { return made->precompile(); });
+    const Status runtime =
+        made->add("runtime", {"runtime", "stacks", "numbers", "findings_file", "races", "watch"});
+    RETURN_IF_ERROR(header.get());
+    RETURN_IF_ERROR(runtime);
     kept = std::move(made);
     return kept;
   }
@@ -94,6 +98,9 @@ class SharedParts {
       RETURN_IF_ERROR(replace_file(folder_->file(header), ""));
     for (const char* header : {"cuda_fp16.h", "cuda_bf16.h"})
       RETURN_IF_ERROR(replace_file(folder_->file(header), "#include <tuner_host_cuda/half.h>\n"));
+    return Status::ok();
+  }
+  Status precompile() {
     std::vector<std::string> words = kernel_words();
     for (const char* word :
          {"-x", "c++-header", "tuner_host_cuda/device.h", "-o", "tuner_host_cuda/device.h.gch"})
