@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kEdge = 64, kDepth = 256;
 
-// A product of bfloat16 by mma.sync, its operands copied by cp.async. Of whole tiles: stores that do not count
-// (GpuKernel::shared_nowhere) would be told as races.
+// A product of bfloat16 by mma.sync, its operands copied by cp.async. Of whole tiles: stores that do not
+// count (GpuKernel::shared_nowhere) would be told as races. Of steps enough to use each stage again.
 GpuProgram product() {
   const Target gpu = *parse_target("cuda -arch=sm_80");
   const Workload w = MatmulWorkload{.m = kEdge, .n = kEdge, .k = kDepth, .dtype = DType::kBFloat16};
