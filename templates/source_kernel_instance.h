@@ -40,7 +40,8 @@ class SourceKernelInstance final : public TemplateInstance {
   ConfigSpace space_;
 };
 
-// That of template `name`. `most_shared_bytes`: of a block of the device. InvalidConfig: no config is valid there.
+// That of template `name`. `most_shared_bytes`: of a block of the device. InvalidConfig: no config is valid
+// there.
 inline Result<std::unique_ptr<TemplateInstance>> source_kernel_instance(
     std::shared_ptr<const SourceKernel> kernel, std::string_view name,
     int64_t most_shared_bytes = kMostBlockShared) {

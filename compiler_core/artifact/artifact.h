@@ -1,5 +1,5 @@
-// Artifact: an ELF shared object, a cubin or PTX, with the manifest that says how to call it. What was measured is
-// exactly what is shipped.
+// Artifact: an ELF shared object, a cubin or PTX, with the manifest that says how to call it. What was
+// measured is exactly what is shipped.
 //
 // Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the
 // SHA-256 of the binary in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer

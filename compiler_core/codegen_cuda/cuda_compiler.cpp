@@ -1,5 +1,5 @@
-// cuda_compiler NAME KERNEL OPTION...: NVRTC in a process of its own, for compile_confined(). The process has been
-// confined before it starts; what it reads and writes is in its folder.
+// cuda_compiler NAME KERNEL OPTION...: NVRTC in a process of its own, for compile_confined(). The process has
+// been confined before it starts; what it reads and writes is in its folder.
 #include <cstdio>
 #include <string>
 #include <vector>

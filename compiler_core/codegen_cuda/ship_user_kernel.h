@@ -5,8 +5,9 @@
 
 namespace tuner {
 
-// Cubin or PTX, the launcher in C with its header, and, of CUDA C++, the source with the knobs put in, which stands
-// beside the files that it includes. Requires program.foreign->launch. Errors as compile_user_kernel().
+// Cubin or PTX, the launcher in C with its header, and, of CUDA C++, the source with the knobs put in, which
+// stands beside the files that it includes. Requires program.foreign->launch. Errors as
+// compile_user_kernel().
 Result<ShippedKernel> ship_user_kernel(const Program& program, const Target& target,
                                        const ShipRequest& request);
 

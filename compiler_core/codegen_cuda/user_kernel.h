@@ -12,10 +12,10 @@
 
 namespace tuner {
 
-// Requires program.foreign->launch. CUDA C++ is compiled as compile_confined() says; PTX and cubins are as they
-// were brought. `cache`: a folder for cubins by content; empty: none. InvalidConfig: the compiler refuses; the
-// code is for another device; the device does not take the launch; or the kernel's parameters are not the job
-// file's arguments. Unavailable: as compile_confined().
+// Requires program.foreign->launch. CUDA C++ is compiled as compile_confined() says; PTX and cubins are as
+// they were brought. `cache`: a folder for cubins by content; empty: none. InvalidConfig: the compiler
+// refuses; the code is for another device; the device does not take the launch; or the kernel's parameters
+// are not the job file's arguments. Unavailable: as compile_confined().
 Result<Artifact> compile_user_kernel(const Program& program, const Target& target,
                                      const std::string& cache = {});
 

@@ -13,8 +13,9 @@ namespace tuner {
 // The kernel of a Program whose code is CUDA C++ with a launch, to run it here.
 HostCudaKernel host_cuda_kernel(const Program& program);
 
-// As foreign_answers(), of any user's code that is no whole program: CUDA C++ runs by run_host_cuda(). InvalidConfig
-// also: what was found in such a run is a fault; or the code is PTX or a cubin, which no host runs.
+// As foreign_answers(), of any user's code that is no whole program: CUDA C++ runs by run_host_cuda().
+// InvalidConfig also: what was found in such a run is a fault; or the code is PTX or a cubin, which no host
+// runs.
 Result<std::vector<std::vector<double>>> user_answers(const Program& program,
                                                       const std::vector<std::string>& given,
                                                       const ForeignRun& run, const BroughtAnswer& brought);

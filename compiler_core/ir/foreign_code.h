@@ -1,4 +1,5 @@
-// ForeignCode: C, C++ or CUDA text of a user's, or a whole program of his, where a Program otherwise has loops.
+// ForeignCode: C, C++ or CUDA text of a user's, or a whole program of his, where a Program otherwise has
+// loops.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@ struct ForeignCommand {
   bool is_rate = false;
 };
 
-// What no device of sm_70 to sm_120 exceeds in a launch: blocks of a grid and threads of a block by axis; threads
-// of a block; bytes of shared memory of a block.
+// What no device of sm_70 to sm_120 exceeds in a launch: blocks of a grid and threads of a block by axis;
+// threads of a block; bytes of shared memory of a block.
 inline constexpr std::array<int64_t, 3> kMostGrid{2'147'483'647, 65'535, 65'535}, kMostBlock{1024, 1024, 64};
 inline constexpr int64_t kMostBlockThreads = 1024, kMostBlockShared = 232'448;
 

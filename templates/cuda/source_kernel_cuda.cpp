@@ -1,5 +1,5 @@
-// source_kernel_cuda: a kernel that its user wrote in CUDA, compiled by NVRTC, or that he brings compiled. Its loops
-// are his; its knobs reach them as -DNAME=value and by its launch. Serves `kernel` on NVIDIA GPUs.
+// source_kernel_cuda: a kernel that its user wrote in CUDA, compiled by NVRTC, or that he brings compiled.
+// Its loops are his; its knobs reach them as -DNAME=value and by its launch. Serves `kernel` on NVIDIA GPUs.
 //
 // A config whose launch the device does not take is not in the space.
 #include "templates/cuda/cuda_templates.h"

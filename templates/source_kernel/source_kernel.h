@@ -1,5 +1,5 @@
-// SourceKernel: a kernel that its user wrote in C, C++ or CUDA, or brings compiled, or a whole program of his,
-// with knobs, as a job file describes it (docs/own_kernels.md).
+// SourceKernel: a kernel that its user wrote in C, C++ or CUDA, or brings compiled, or a whole program of
+// his, with knobs, as a job file describes it (docs/own_kernels.md).
 //
 // A value that has been checked: expressions parse and name what exists, shapes fit, names are names of C,
 // flags are allowed, the default is valid. It is immutable and shared; any thread may read it.
@@ -104,7 +104,8 @@ struct SourceKernel {
   // Of kCommand: then there are no arguments and no flags, `source` is empty, `function` is command_name(),
   // and nothing is checked.
   std::optional<SourceCommand> command;
-  // Of a kernel of a GPU: of kCuda its launch; of kPtx and kCubin the kernels of all configs, which are the space.
+  // Of a kernel of a GPU: of kCuda its launch; of kPtx and kCubin the kernels of all configs, which are the
+  // space.
   std::optional<SourceLaunch> launch;
   std::vector<ReadyKernel> ready;
 

@@ -1,5 +1,5 @@
-// How a user's kernel of a GPU is launched, and kernels that come compiled ("language": "cuda", "ptx" or "cubin"
-// in job files, docs/own_kernels.md).
+// How a user's kernel of a GPU is launched, and kernels that come compiled ("language": "cuda", "ptx" or
+// "cubin" in job files, docs/own_kernels.md).
 #pragma once
 
 #include <functional>
@@ -32,18 +32,18 @@ inline constexpr size_t kMostReadyKernels = 512;  // of a job
 // The one of that config; null if there is none.
 const ReadyKernel* ready_kernel(const SourceKernel& kernel, const Config& config);
 
-// The launch under that config. InvalidArgument in one line that begins with the key: an expression has no value,
-// or no device takes such a launch.
+// The launch under that config. InvalidArgument in one line that begins with the key: an expression has no
+// value, or no device takes such a launch.
 Result<ForeignLaunch> launch_of(const SourceKernel& kernel, const Config& config);
 
 // Requires of the space that devices with so much shared memory for a block take each launch, and, of ready
-// kernels, that there is one. `known`: names of sizes and knobs in the space. InvalidArgument: an expression that
-// the space cannot have.
+// kernels, that there is one. `known`: names of sizes and knobs in the space. InvalidArgument: an expression
+// that the space cannot have.
 Status require_launch(const SourceKernel& kernel, const Formula::Space& known, int64_t most_shared_bytes,
                       ConfigSpace& space);
 
-// What must hold of the launch and of ready kernels; all but names, knobs and constraints. InvalidArgument in one
-// line that begins with the key.
+// What must hold of the launch and of ready kernels; all but names, knobs and constraints. InvalidArgument in
+// one line that begins with the key.
 Status check_launch(const SourceKernel& kernel);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// Users' kernels for GPUs become artifacts: what is compiled and launched, and what is refused in which words. Needs
-// NVRTC, no GPU.
+// Users' kernels for GPUs become artifacts: what is compiled and launched, and what is refused in which
+// words. Needs NVRTC, no GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

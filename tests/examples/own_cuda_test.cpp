@@ -1,5 +1,6 @@
-// CUDA kernels of users, from a job file to a bundle, by the commands that a person types. The driver and the NVRTC are
-// those for tests: kernels are compiled for real and run on the host (tests/measure_server/fake_cuda/source_module.h).
+// CUDA kernels of users, from a job file to a bundle, by the commands that a person types. The driver and the
+// NVRTC are those for tests: kernels are compiled for real and run on the host
+// (tests/measure_server/fake_cuda/source_module.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -109,8 +109,10 @@ TEST(SourceLaunch, ALaunchFollowsFromSizesAndKnobs) {
 
 TEST(SourceLaunch, ConfigsThatNoDeviceLaunchesAreNotInTheSpace) {
   const SourceKernel& k = kernel_of(right_entry());
-  // By hand. At most 1024 threads: of ROWS 1, 2, 4, 8 a BLOCK of 32, 64 or 128 has 4, 256 has 3, 512 has 2, 1024 has
-  // 1. STAGES 1 and 2 fit always; 64 stages of 4 * BLOCK bytes are at most 232,448 bytes up to a BLOCK of 512.
+  // By hand. At most 1024 threads: of ROWS 1, 2, 4, 8 a BLOCK of 32, 64 or 128 has 4, 256 has 3, 512 has 2,
+  // 1024 has
+  // 1. STAGES 1 and 2 fit always; 64 stages of 4 * BLOCK bytes are at most 232,448 bytes up to a BLOCK of
+  // 512.
   ConfigSpace any;
   ASSERT_TRUE(k.declare(any).is_ok());
   ASSERT_TRUE(any.seal().is_ok());

@@ -317,8 +317,8 @@ std::unique_ptr<LoadedModule> with_source(const char* image) {
   return module;
 }
 
-// A kernel of a source: the more waves of blocks, the longer. Where no byte has changed since, it is not run again:
-// it would write what is there.
+// A kernel of a source: the more waves of blocks, the longer. Where no byte has changed since, it is not run
+// again: it would write what is there.
 int run_source(Kernel& kernel, const SourceRun& launch) {
   if (sticky != 0) return kSuccess;
   static std::string latest;

@@ -1,6 +1,6 @@
-// libfakenvrtc.so: the real NVRTC, whose cubins carry their source behind them, so that the CUDA driver for tests can
-// run them on the host (source_module.h). Loaded through TUNER_NVRTC; finds the real one by the loader's own path, or
-// through TUNER_FAKE_NVRTC_REAL. One source text: files that it includes stay behind.
+// libfakenvrtc.so: the real NVRTC, whose cubins carry their source behind them, so that the CUDA driver for
+// tests can run them on the host (source_module.h). Loaded through TUNER_NVRTC; finds the real one by the
+// loader's own path, or through TUNER_FAKE_NVRTC_REAL. One source text: files that it includes stay behind.
 #include <dlfcn.h>
 
 #include <cstdlib>

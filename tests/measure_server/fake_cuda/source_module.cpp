@@ -147,7 +147,8 @@ class Module final : public SourceModule {
     return kept;
   }
 
-  // Each process of a race meets the same kernels: TUNER_FAKE_CUDA_PROGRAMS names a folder where they are kept.
+  // Each process of a race meets the same kernels: TUNER_FAKE_CUDA_PROGRAMS names a folder where they are
+  // kept.
   std::string kept_file(const std::string& key) const {
     const char* const folder = setting("TUNER_FAKE_CUDA_PROGRAMS");
     if (folder == nullptr) return {};

@@ -1,6 +1,6 @@
-// Cubins that carry their source, for tests: a GPU's kernel runs on the host (compiler_core/host_cuda). The NVRTC for
-// tests (fake_nvrtc.cpp) puts source and options behind the cubin; the CUDA driver for tests loads the library
-// `fakecuda_sources` when it meets such a cubin.
+// Cubins that carry their source, for tests: a GPU's kernel runs on the host (compiler_core/host_cuda). The
+// NVRTC for tests (fake_nvrtc.cpp) puts source and options behind the cubin; the CUDA driver for tests loads
+// the library `fakecuda_sources` when it meets such a cubin.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace fake_cuda {
 
-// What stands behind a cubin: this word and a newline, then fields, each "KEY BYTES\n" and its bytes, and "end 0\n".
+// What stands behind a cubin: this word and a newline, then fields, each "KEY BYTES\n" and its bytes, and
+// "end 0\n".
 inline constexpr std::string_view kSourceMark = "FAKESOURCE\n";
 
 // Bytes of a cubin, which has its tables at its end.
@@ -40,8 +41,8 @@ class SourceModule {
   virtual int arch() const = 0;
   // The bytes of each parameter; null: there is no such kernel.
   virtual const std::vector<int>* parameters(const std::string& symbol) const = 0;
-  // Runs it. `end_of`: of the allocation that an address lies in; 0: in none. `changed`: whether it wrote other bytes
-  // than there were. Returns what waiting for it answers: 0, or a driver's error.
+  // Runs it. `end_of`: of the allocation that an address lies in; 0: in none. `changed`: whether it wrote
+  // other bytes than there were. Returns what waiting for it answers: 0, or a driver's error.
   virtual int run(const SourceRun& run, const std::function<uint64_t(uint64_t)>& end_of, bool& changed) = 0;
 };
 
