@@ -19,7 +19,8 @@ std::optional<HostCudaFinding::Kind> kind_of(const std::string& word) {
   static const std::map<std::string, Kind> kKinds{
       {"race", Kind::kRace},   {"bounds", Kind::kBounds}, {"aligned", Kind::kAligned},
       {"stuck", Kind::kStuck}, {"warp", Kind::kWarp},     {"divergent", Kind::kDivergent},
-      {"note", Kind::kNote},   {"shared", Kind::kShared}};
+      {"note", Kind::kNote},   {"shared", Kind::kShared}, {"unit", Kind::kUnit},
+      {"input", Kind::kInput}};
   const auto found = kKinds.find(word);
   return found == kKinds.end() ? std::nullopt : std::optional(found->second);
 }

@@ -49,7 +49,18 @@ struct HostCudaKernel {
 };
 
 struct HostCudaFinding {
-  enum class Kind : uint8_t { kRace, kBounds, kAligned, kDivergent, kStuck, kWarp, kShared, kNote };
+  enum class Kind : uint8_t {
+    kRace,
+    kBounds,
+    kAligned,
+    kDivergent,
+    kStuck,
+    kWarp,
+    kShared,
+    kUnit,
+    kInput,
+    kNote
+  };
   Kind kind;
   std::string text;  // one line; names threads, blocks, and lines of the source
 

@@ -11,6 +11,9 @@ namespace tuner {
 // runtime keeps it. All lines keep their numbers.
 std::string for_host_compiler(const std::string& text);
 
+// True if the kernel is a printed one that asks units of a device (printed_ptx.h).
+bool uses_units(const HostCudaKernel& kernel);
+
 // The name of the file with the bytes of an argument, before the run or after it.
 std::string operand_file_name(size_t argument);
 

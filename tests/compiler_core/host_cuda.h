@@ -1,6 +1,8 @@
 // Runs printed CUDA on this host: the text that NVRTC gets is compiled by the C++ compiler that built the
-// tests, with host_cuda_shim.h in place of CUDA, loaded, and run. It proves the printer's text, values and
-// vectors included, without a GPU; tests/compiler_core/emulator_test proves lowering the other way round.
+// tests, with host_cuda_shim.h in place of CUDA, loaded, and run. Many programs are one library, so that this
+// is quick; compiler_core/host_cuda runs one kernel at a time and looks at each access. It proves the
+// printer's text, values and vectors included, without a GPU; tests/compiler_core/emulator_test proves
+// lowering the other way round.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,8 +22,9 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/expr_text.h"
-#include "tests/compiler_core/host_asm.h"
-#include "tests/support/software_tensor_map.h"
+#include "compiler_core/host_cuda/device/software_tensor_map.h"
+#include "compiler_core/host_cuda/kernel_text.h"
+#include "compiler_core/host_cuda/printed_ptx.h"
 
 namespace tuner::testing {
 
@@ -42,13 +45,10 @@ class HostCuda {
   int add(const GpuProgram& program, const Target& target, const std::string& from = "",
           const std::string& to = "") {
     const int number = static_cast<int>(programs_.size());
-    // Several programs in one file: their kernels stay in namespaces, and share one shared memory.
+    // Several programs in one file: their kernels stay in namespaces.
     std::string text = print_cuda(program, target);
     replace(text, "extern \"C\" __global__", "static __global__");
-    for (const char* bytes : {"16", "1024"})
-      replace(text, str("extern __shared__ __align__(", bytes, ") unsigned char shared_memory[];"), "");
-    replace_dot_products(text);
-    text = with_host_calls(std::move(text));
+    text = for_host_compiler(with_host_calls(std::move(text)));
     if (!from.empty()) {
       EXPECT_NE(text.find(from), std::string::npos) << "no place for damage: " << from;
       replace(text, from, to);
@@ -65,9 +65,8 @@ class HostCuda {
     if (mkdtemp(pattern.data()) == nullptr) return failed("no temporary folder");
     folder_ = pattern;
     std::ofstream(folder_ + "/kernels.cpp") << "#include \"host_cuda_shim.h\"\n" << text_ << entry();
-    const std::string command =
-        str(TUNER_CXX " -std=c++17 -O1 -w -fno-strict-aliasing -fPIC -shared -I" TUNER_SHIM_DIR " ", folder_,
-            "/kernels.cpp -o ", folder_, "/kernels.so > ", folder_, "/log 2>&1");
+    const std::string command = str(TUNER_CXX " " TUNER_SHIM_FLAGS " ", folder_, "/kernels.cpp -o ", folder_,
+                                    "/kernels.so " TUNER_SHIM_LIBRARY " > ", folder_, "/log 2>&1");
     if (std::system(command.c_str()) != 0) {
       if (is_text != nullptr) *is_text = true;
       std::ifstream log(folder_ + "/log");
@@ -76,7 +75,7 @@ class HostCuda {
     }
     handle_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ == nullptr) return failed(dlerror());
-    run_ = reinterpret_cast<int (*)(int, void**)>(dlsym(handle_, "run"));
+    run_ = reinterpret_cast<const char* (*)(int, void**)>(dlsym(handle_, "run"));
     return run_ == nullptr ? failed("no entry") : Status::ok();
   }
 
@@ -84,16 +83,11 @@ class HostCuda {
   // what is packed of it; outputs are filled. Buffers begin at multiples of 16 bytes and lie between rims of
   // NaN (of integers: of a pattern), which reads carry into the results and writes must leave alone.
   void run(int number, std::vector<std::vector<float>>& args) const {
-    const int result = result_of(number, args);
-    ASSERT_EQ(result, 0) << programs_[static_cast<size_t>(number)].name
-                         << (result == 1   ? ": wrote beyond its shared memory"
-                             : result == 2 ? ": stuck at a barrier, or left copies behind"
-                             : result == 4 ? ": an address that is not aligned"
-                             : result == 5 ? ": wrote beyond a buffer"
-                                           : ": what tensor cores or the copy engine may not be asked");
+    const std::string fault = fault_of(number, args);
+    ASSERT_EQ(fault, "") << programs_[static_cast<size_t>(number)].name;
   }
-  // The same; what is wrong is a number: 0 is nothing.
-  int result_of(int number, std::vector<std::vector<float>>& args) const {
+  // The same; returns what is wrong, empty if nothing is.
+  std::string fault_of(int number, std::vector<std::vector<float>>& args) const {
     const GpuProgram& p = programs_[static_cast<size_t>(number)];
     EXPECT_EQ(args.size(), p.args.size());
     // What is packed, then the constants behind the workspaces.
@@ -122,13 +116,12 @@ class HostCuda {
     }
     std::vector<EncodedMap> maps = encode_maps(p, storage);
     for (EncodedMap& map : maps) pointers.push_back(&map);
-    const int result = run_(number, pointers.data());
-    if (result != 0) return result;
+    if (const char* const fault = run_(number, pointers.data()); fault != nullptr) return fault;
     for (size_t i = 0; i < storage.size(); ++i) {
-      if (!storage[i].rims_are_whole()) return 5;
+      if (!storage[i].rims_are_whole()) return "bounds: wrote beyond a buffer";
       if (i < args.size()) args[i] = storage[i].numbers();
     }
-    return 0;
+    return "";
   }
 
  private:
@@ -208,20 +201,15 @@ class HostCuda {
     for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
       text.replace(at, what.size(), by);
   }
-  // The host has no dp4a: the shim's function in the place of each.
-  static void replace_dot_products(std::string& text) {
-    for (const std::string_view a : {"u32", "s32"})
-      for (const std::string_view b : {"u32", "s32"})
-        replace(text,
-                str("asm(\"dp4a.", a, ".", b, " %0, %1, %2, %0;\" : \"+r\"(sum) : \"r\"(a), \"r\"(b));"),
-                str("sum = host_cuda::dp4a<", a == "u32", ", ", b == "u32", ">(sum, a, b);"));
-  }
   static float nan() { return std::numeric_limits<float>::quiet_NaN(); }
   static float unwritten(DType t) { return is_float(t) ? nan() : 77; }
 
-  // extern "C" int run(int program, void** pointers): its kernels, one after the other.
+  // extern "C" const char* run(int program, void** pointers): its kernels, one after the other. Null, or what
+  // is wrong.
   std::string entry() const {
-    std::string text = "extern \"C\" int run(int program, void** pointers) {\n";
+    std::string text =
+        "static void** pointers;\nextern \"C\" const char* run(int program, void** given) {\n"
+        "  pointers = given;\n";
     for (size_t n = 0; n < programs_.size(); ++n) {
       const GpuProgram& p = programs_[n];
       const std::vector<Buffer> all = buffers_of(p);
@@ -238,19 +226,19 @@ class HostCuda {
         const auto triple = [](const std::array<int64_t, 3>& a) {
           return str("{", a[0], ", ", a[1], ", ", a[2], "}");
         };
-        text += str("{ const int grid[] = ", triple(k.grid), ", block[] = ", triple(k.block),
-                    ";\n  if (int r = host_cuda::launch(grid, block, ", k.shared_bytes, ", [&] { program_", n,
-                    "::", k.name, "(", arguments, "); })) return r; }\n");
+        text += str("{ const unsigned grid[] = ", triple(k.grid), ", block[] = ", triple(k.block),
+                    ";\n  if (const char* f = host_cuda::fault_of(grid, block, ", k.shared_bytes,
+                    ", [] { program_", n, "::", k.name, "(", arguments, "); })) return f; }\n");
       }
-      text += "return 0; }\n";
+      text += "return nullptr; }\n";
     }
-    return text + "return 3; }\n";
+    return text + "return \"no such program\"; }\n";
   }
 
   std::vector<GpuProgram> programs_;
   std::string text_, folder_;
   void* handle_ = nullptr;
-  int (*run_)(int, void**) = nullptr;
+  const char* (*run_)(int, void**) = nullptr;
 };
 
 }  // namespace tuner::testing

@@ -3,20 +3,29 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
-#include <random>
 
-#include "compiler_core/base/input_file.h"
 #include "compiler_core/foreign/compilers.h"
 #include "compiler_core/foreign/confined_program.h"
 #include "compiler_core/host_cuda/host_cuda.h"
-#include "tests/compiler_core/host_cuda_examples.h"
+#include "compiler_core/host_cuda/kernel_text.h"
 
 namespace tuner {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Kind = HostCudaFinding::Kind;
+
+std::string bytes_of(const std::vector<float>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)};
+}
+std::vector<float> floats_of(const std::string& bytes) {
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
 
 class HostCudaRuns : public ::testing::Test {
  protected:
@@ -110,6 +119,24 @@ TEST_F(HostCudaRuns, ShufflesVotesAndCounts) {
   EXPECT_EQ(out[15], 16);  // beyond its sixteen: its own
 }
 
+// 2049 = 2048 + 1 has 12 bits: float16 rounds it to 2048, bfloat16 1 + 2^-8 to 1.
+TEST_F(HostCudaRuns, NumbersOf16Bits) {
+  const std::vector<float> out =
+      right(small("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + kernel_of(R"(
+  const __half x = __float2half(in[i]), big = __half(2048);
+  const __half2 pair = __hfma2(make_half2(x, big), __float2half2_rn(2), __float2half2_rn(1));
+  const __nv_bfloat16 b = __float2bfloat16(1 + in[0] / 256);
+  out[i] = i == 0 ? __half2float(big + x) : i == 1 ? (float)b : i == 2 ? __low2float(pair) : i == 3 ? __high2float(pair) :
+           i == 4 ? (float)(x * x - x) : i == 5 ? __hlt(x, big) : i == 6 ? __half2float(__float2half(70000.0f)) : 0;)")));
+  EXPECT_EQ(out[0], 2048);
+  EXPECT_EQ(out[1], 1);
+  EXPECT_EQ(out[2], 7);
+  EXPECT_EQ(out[3], 4096);  // 4097 has 13 bits
+  EXPECT_EQ(out[4], 20);
+  EXPECT_EQ(out[5], 1);
+  EXPECT_TRUE(std::isinf(out[6]));
+}
+
 TEST_F(HostCudaRuns, AtomicsOfBlocks) {
   HostCudaKernel kernel = small(
       kernel_of(
@@ -167,6 +194,22 @@ TEST_F(HostCudaRuns, EqualWritesAreNoRace) {
               HasSubstr("writes it"));
 }
 
+// Whoever touches a part of a word meets those who touched all of it; neighbouring bytes are apart.
+TEST_F(HostCudaRuns, PartsOfWords) {
+  const std::vector<float> out =
+      right(small(kernel_of("  __shared__ unsigned char s[64];\n  s[i] = i;\n  __syncthreads();\n"
+                            "  out[i] = s[63 - i];")));
+  EXPECT_EQ(out[0], 63);
+  EXPECT_THAT(only(Kind::kRace,
+                   small(kernel_of("  __shared__ unsigned s[64];\n  s[i] = i;\n"
+                                   "  ((unsigned char*)s)[(i + 1) % 64 * 4 + 2] = 7;\n  out[i] = in[i];"))),
+              HasSubstr("a race on s (shared memory)"));
+  EXPECT_THAT(
+      only(Kind::kRace, small(kernel_of("  __shared__ __align__(4) unsigned char s[64];\n  s[i] = i;\n"
+                                        "  if (i < 16) out[i] = ((unsigned*)s)[i];"))),
+      HasSubstr("reads it"));
+}
+
 TEST_F(HostCudaRuns, BlocksAreNotOrdered) {
   EXPECT_THAT(only(Kind::kRace, small(kernel_of("  out[i] = in[i] + blockIdx.x;"), 2)),
               HasSubstr("nothing orders blocks"));
@@ -194,6 +237,11 @@ TEST_F(HostCudaRuns, WhatLiesOutsideIsFound) {
               HasSubstr("not a multiple of 8"));
 }
 
+TEST_F(HostCudaRuns, AnInputMayNotBeWritten) {
+  EXPECT_THAT(only(Kind::kInput, small(kernel_of("  ((float*)in)[i] = 2;\n  out[i] = in[i];"))),
+              AllOf(HasSubstr("writes to in, which is an input, at byte 252"), HasSubstr("k.cu:3")));
+}
+
 TEST_F(HostCudaRuns, BarriersInDivergentCode) {
   const std::string two =
       only(Kind::kDivergent, small(kernel_of("  out[i] = in[i];\n  if (i < 32)\n    __syncthreads();\n"
@@ -216,6 +264,22 @@ TEST_F(HostCudaRuns, ShufflesOfLanesThatAreNotThere) {
       HasSubstr("reads of a lane that does not take part"));
   EXPECT_THAT(only(Kind::kWarp, small(kernel_of("  out[i] = __ballot_sync(0xfffffffeu, 1);"))),
               HasSubstr("is not in the mask of its own call at k.cu:3"));
+}
+
+// What the host's compiler gets of each declaration.
+TEST(HostCudaText, SharedMemory) {
+  EXPECT_EQ(for_host_compiler("static __shared__ int a[4];"), "       __shared__ int a[4];");
+  EXPECT_EQ(for_host_compiler("__shared__ static int a[4];"), "__shared__        int a[4];");
+  EXPECT_EQ(for_host_compiler("extern const __shared__ __align__(16) float a[];"),
+            "       const            __align__(16) float (&a)[] = host_cuda::DynamicShared();");
+  EXPECT_EQ(for_host_compiler("extern __shared__ float a [ ] ;\nint b;"),
+            "                  float (&a) [ ] = host_cuda::DynamicShared() ;\nint b;");
+  for (const char* same :
+       {"my__shared__ int a[];", "extern __shared__ float a[4];", "extern __shared__ int n;",
+        "extern int b[]; __shared__ int a[2];", "extern __shared__"})
+    EXPECT_EQ(for_host_compiler(same), same);
+  const std::string long_one = "extern __shared__ " + std::string(2'000'000, 'a') + "[];";
+  EXPECT_EQ(for_host_compiler(long_one), long_one);
 }
 
 std::string refusal(const HostCudaKernel& kernel,
@@ -244,28 +308,6 @@ TEST_F(HostCudaRuns, WhatCannotRunSaysWhy) {
            small(kernel_of(
                "  __shared__ float s[16384];\n  s[i] = in[i];\n  __syncthreads();\n  out[i] = s[63 - i];"))),
       HasSubstr("a block may have 49152"));
-}
-
-// --- the examples ---
-
-TEST_F(HostCudaRuns, ExamplesAreRight) {
-  std::mt19937 random(7);
-  for (CudaExample& e : cuda_examples()) {
-    std::shuffle(e.configs.begin(), e.configs.end(), random);
-    for (size_t c = 0; c < 3; ++c) EXPECT_EQ(e.fault_of(e.configs[c]), "") << e.configs[c].text();
-  }
-}
-
-TEST_F(HostCudaRuns, PlantedFaultsOfExamplesAreFound) {
-  std::mt19937 random(7);
-  for (CudaExample& e : cuda_examples())
-    for (const auto& [from, to] : e.damage) {
-      // An edge that is off by one shows where a config meets it.
-      std::string fault;
-      std::shuffle(e.configs.begin(), e.configs.end(), random);
-      for (size_t c = 0; c < 12 && fault.empty(); ++c) fault = e.damaged(from, to).fault_of(e.configs[c]);
-      EXPECT_NE(fault, "") << e.name << ": " << from << " -> " << to;
-    }
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "compiler_core/base/tensor_map.h"
+#include "compiler_core/host_cuda/device/software_tensor_map.h"
 #include "tests/random_seed.h"
-#include "tests/support/software_tensor_map.h"
 
 namespace tuner {
 namespace {

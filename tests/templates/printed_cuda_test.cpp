@@ -331,8 +331,8 @@ TEST(PrintedCuda, TheHostSeesFencesAndWaitsThatAreMissing) {
   const auto run = [&](int number) {
     std::vector<std::vector<float>> args = {std::vector<float>(64 * 256, 1), std::vector<float>(256 * 64, 1),
                                             std::vector<float>(64 * 64)};
-    const int result = host.result_of(number, args);
-    return result == 0 && args[2] == std::vector<float>(64 * 64, 256);
+    const std::string fault = host.fault_of(number, args);
+    return fault.empty() && args[2] == std::vector<float>(64 * 64, 256);
   };
   EXPECT_TRUE(run(0));
   for (int i = 0; i < static_cast<int>(std::size(kDamages)); ++i)

@@ -9,6 +9,7 @@
 #include "compiler_core/base/c_names.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/graph/graph.h"
+#include "compiler_core/host_spelling.h"
 #include "compiler_core/ir/foreign_code.h"
 #include "templates/workload/task_memory.h"
 
@@ -35,14 +36,17 @@ Result<ChosenKernel> default_kernel(const CliTask& task, std::string note) {
 
 }  // namespace
 
-Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target) {
+Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target,
+                                        const std::string& any_gpu) {
   ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(file));
   std::vector<CliTask> tasks;
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string where = target.empty()
                                   ? str(file, ": ", entries.size() > 1 ? str("[", i, "].") : "", "target: ")
                                   : "--target: ";
-    Result<CliTask> task = make_task(entries[i].workload, target.empty() ? entries[i].target : target);
+    std::string wanted = target.empty() ? entries[i].target : target;
+    if (!any_gpu.empty() && means_gpu_of_host(wanted) && !resolve_target(wanted)) wanted = any_gpu;
+    Result<CliTask> task = make_task(entries[i].workload, wanted);
     if (!task) return task.status().with_context(where);
     task->algorithms = entries[i].algorithms;
     task->name = entries[i].name;

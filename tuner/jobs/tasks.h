@@ -25,9 +25,10 @@ struct CliTask {
   Constants constants = Constants::kWarm;
 };
 
-// Reads the tasks of a job file. `target` replaces that of every entry unless it is empty. Errors name the
-// file.
-Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target);
+// Reads the tasks of a job file. `target` replaces that of every entry unless it is empty, and `any_gpu` the
+// GPU of this host, where there is none. Errors name the file.
+Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target,
+                                        const std::string& any_gpu = {});
 Result<CliTask> task_from_keys(std::string_view workload_key, std::string_view target);
 
 // One config of one task, ready to be instantiated.

@@ -24,9 +24,10 @@ struct VerifyData {
 
 // What one config showed.
 struct ConfigVerdict {
-  std::string problem;      // empty: nothing is wrong
-  std::string not_checked;  // not empty: why it could not be checked; `problem` is then empty
-  int64_t blocks_run = 0;   // of the only kernel when a sample ran, else 0
+  std::string problem;             // empty: nothing is wrong
+  std::string not_checked;         // not empty: why it could not be checked; `problem` is then empty
+  int64_t blocks_run = 0;          // of the only kernel when a sample ran, else 0
+  std::vector<std::string> notes;  // what is no fault, a line each: what was not looked at
 };
 
 // Inputs drawn from `seed`, and the compiled reference's answer to them.

@@ -6,8 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <set>
-
 #include "state.h"
 
 uint3 threadIdx, blockIdx;
@@ -20,10 +18,10 @@ Fiber* running = nullptr;
 unsigned block_number = 0, epoch = 0, warp_epochs[32] = {};
 size_t dynamic_bytes = 0;
 bool has_fenced = false;
-static ucontext_t scheduler;
+static Place scheduler;
 static void (*body)() = nullptr;
-static FILE* findings = nullptr;
-constexpr size_t kMostFindings = 16;
+static bool is_stopped = false;
+static char* stacks[kMostThreads] = {};  // made once, for all launches
 
 std::string thread_text(unsigned linear, unsigned block) {
   const unsigned b = block - 1, x = blockDim.x, y = blockDim.y, gx = gridDim.x, gy = gridDim.y;
@@ -33,36 +31,22 @@ std::string thread_text(unsigned linear, unsigned block) {
   return text;
 }
 
-void report(const char* kind, const std::string& text, const void* first, const void* second) {
-  static std::set<std::string> known;
-  char places[64];
-  snprintf(places, sizeof places, "%zx\t%zx", (size_t)first, (size_t)second);
-  // Of what is found at no address of code (barriers), the text names the lines.
-  if (known.size() >= kMostFindings ||
-      !known.insert(kind + (first == nullptr ? text : std::string(places))).second)
-    return;
-  if (findings == nullptr) findings = fopen("host_cuda_findings", "w");
-  if (findings == nullptr) _exit(91);
-  fprintf(findings, "%s\t%s\t%s\n", kind, places, text.c_str());
-  fflush(findings);
-}
-
-void finish() {
-  fflush(nullptr);
-  _exit(0);
-}
-// What comes after this finding has no meaning.
-[[noreturn]] static void stop() {
-  fflush(nullptr);
-  _exit(90);
-}
-
 static std::string where(const Fiber& f) { return std::string(f.file) + ":" + std::to_string(f.line); }
 
-static void wait_for(Wait what) {
+void wait_for(Wait what) {
   settle_write();
   running->wait = what;
-  swapcontext(&running->context, &scheduler);
+  change_stack(running->place, scheduler);
+}
+void stop() {
+  is_stopped = true;
+  if (running != nullptr) change_stack(running->place, scheduler);
+}
+void report_unit(const char* what, const char* file, int line) {
+  report("unit",
+         std::string(what) + ": " + thread_text(running->linear, block_number) +
+             (line > 0 ? std::string(" at ") + file + ":" + std::to_string(line) : ""),
+         nullptr, nullptr);
 }
 static void fiber_main() {
   body();
@@ -70,17 +54,15 @@ static void fiber_main() {
 }
 
 static void start(Fiber& f) {
-  if (f.stack == nullptr) {
-    f.stack = (char*)mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (f.stack == MAP_FAILED) _exit(92);
-    mprotect(f.stack, 4096, PROT_NONE);  // a stack that overflows crashes, and harms no other
+  char*& stack = stacks[f.linear];
+  if (stack == nullptr) {
+    stack = (char*)mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) _exit(92);
+    mprotect(stack, 4096, PROT_NONE);  // a stack that overflows crashes, and harms no other
   }
-  getcontext(&f.context);
-  f.context.uc_stack.ss_sp = f.stack;
-  f.context.uc_stack.ss_size = kStackBytes;
-  f.context.uc_link = nullptr;
-  makecontext(&f.context, fiber_main, 0);
+  f.stack = stack;
+  begin_stack(f.place, f.stack, kStackBytes, fiber_main);
   f.wait = Wait::kNone;
 }
 
@@ -150,37 +132,46 @@ static void report_stuck() {
 // Between two barriers the threads run from the last to the first: what leans on their order fails.
 static void run_block() {
   for (Fiber& f : fibers) start(f);
+  if (forget_copies != nullptr) forget_copies();
+  if (forget_products != nullptr) forget_products();
+  if (forget_fetches != nullptr) forget_fetches();
   for (;;) {
     for (size_t i = fibers.size(); i-- > 0;) {
       if (fibers[i].wait != Wait::kNone) continue;
       running = &fibers[i];
       threadIdx = running->index;
-      swapcontext(&scheduler, &running->context);
+      change_stack(scheduler, running->place);
+      running = nullptr;
+      if (is_stopped) return;
     }
-    running = nullptr;
-    bool all_done = true;
-    for (const Fiber& f : fibers) all_done &= f.wait == Wait::kDone;
-    if (all_done) return;
+    bool all_done = true, any_runs = false;  // waits for copies by TMA try again
+    for (const Fiber& f : fibers) {
+      all_done &= f.wait == Wait::kDone;
+      any_runs |= f.wait == Wait::kNone;
+    }
+    if (all_done) break;
     const bool block = release_block();
-    if (!release_warps() && !block) {
-      report_stuck();
-      stop();
-    }
+    if (release_warps() || block || any_runs) continue;
+    report_stuck();
+    return stop();
   }
+  if (fetches_left != nullptr && fetches_left())
+    report("unit", "a block ends before its copies by TMA have come", nullptr, nullptr);
 }
 
-void launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, void (*kernel)()) {
+bool launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, void (*kernel)()) {
   body = kernel;
   dynamic_bytes = shared_bytes;
   gridDim = dim3(grid[0], grid[1], grid[2]);
   blockDim = dim3(block[0], block[1], block[2]);
+  is_stopped = false;
   fibers.resize((size_t)block[0] * block[1] * block[2]);
   for (unsigned i = 0; i < fibers.size(); ++i) {
     fibers[i].linear = i;
     fibers[i].index = {i % block[0], i / block[0] % block[1], i / block[0] / block[1]};
   }
   const size_t blocks = (size_t)grid[0] * grid[1] * grid[2];
-  for (size_t b = 0; b < blocks; ++b) {
+  for (size_t b = 0; b < blocks && !is_stopped; ++b) {
     blockIdx = {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]),
                 (unsigned)(b / grid[0] / grid[1])};
     block_number = (unsigned)b + 1;
@@ -188,6 +179,7 @@ void launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes
     clear_shared();
     run_block();
   }
+  return !is_stopped;
 }
 
 // --- calls of kernels ---
@@ -221,7 +213,7 @@ void sync_warp(unsigned mask, Op op, const char* file, int line) {
            thread_text(running->linear, block_number) + " is not in the mask of its own call at " +
                where(*running),
            nullptr, nullptr);
-    stop();  // nobody can release it
+    return stop();  // nobody can release it
   }
   wait_for(Wait::kWarp);
 }

@@ -21,7 +21,7 @@ enum class Access { kRead, kWrite, kAtomic };
 // Says that the running thread touches these bytes; `pc`: an address in the code that does.
 void touch(const void* at, size_t bytes, Access how, const void* pc);
 
-enum class Op { kBarrier, kSyncWarp, kShuffle, kVote };
+enum class Op { kBarrier, kSyncWarp, kShuffle, kVote, kUnit };
 // Returns when all threads of the block, or all lanes of the mask, have come here.
 void sync_block(const char* file, int line);
 void sync_warp(unsigned mask, Op op, const char* file, int line);
@@ -36,12 +36,13 @@ int lane();
 unsigned active();
 void fence();
 
-// A buffer of global memory, read from the file `given` unless that is null.
-void* buffer(const char* name, size_t bytes, size_t element_bytes, const char* given);
-void launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, void (*body)());
+// A buffer of global memory, read from the file `given` unless that is null. An input may not be written.
+void* buffer(const char* name, size_t bytes, size_t element_bytes, const char* given, bool is_input);
+// False: it ended at a finding after which nothing has a meaning.
+bool launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, void (*body)());
 // Writes a buffer's bytes to a file.
 void keep(const void* buffer, const char* file);
-// Ends the program; findings stand in the file host_cuda_findings.
-[[noreturn]] void finish();
+// Ends the program, well or after such a finding; findings stand in the file host_cuda_findings.
+[[noreturn]] void finish(bool well);
 
 }  // namespace host_cuda

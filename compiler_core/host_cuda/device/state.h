@@ -1,7 +1,9 @@
 // What the files of the runtime share. See runtime.h; all of it belongs to the one OS thread of the program.
 #pragma once
 
+#if !defined(__x86_64__) && !defined(__aarch64__)
 #include <ucontext.h>
+#endif
 
 #include <string>
 #include <vector>
@@ -10,9 +12,22 @@
 
 namespace host_cuda {
 
+// Where a thread goes on.
+struct Place {
+#if defined(__x86_64__) || defined(__aarch64__)
+  void* stack = nullptr;
+#else
+  ucontext_t context;
+#endif
+};
+// Goes on at `to`; what is running goes on at `from` later.
+void change_stack(Place& from, Place& to);
+// A place that begins main() on that stack; main() does not return.
+void begin_stack(Place& place, char* stack, size_t bytes, void (*main)());
+
 enum class Wait { kNone, kBlock, kWarp, kDone };
 struct Fiber {
-  ucontext_t context;
+  Place place;
   char* stack = nullptr;
   uint3 index = {};
   unsigned linear = 0;  // place in the block; 32 in a row are a warp
@@ -24,7 +39,7 @@ struct Fiber {
   alignas(16) unsigned char brought[16] = {};
 };
 constexpr size_t kStackBytes = 256 << 10;
-constexpr size_t kMostShared = 232448, kRim = 4096;
+constexpr size_t kMostShared = 232448, kRim = 4096, kMostThreads = 1024;
 
 extern std::vector<Fiber> fibers;
 extern Fiber* running;            // null outside of kernels
@@ -39,9 +54,30 @@ std::string thread_text(unsigned linear, unsigned block);
 // Notes what was found, once for each kind and pair of places. `first`, `second`: addresses of code, or null.
 void report(const char* kind, const std::string& text, const void* first, const void* second);
 
+// The running thread waits. kNone: only until all others have gone on as far as they can.
+void wait_for(Wait what);
+// Ends the launch, as what comes after a finding has no meaning; in a thread of a kernel it does not return.
+void stop();
+
 // Fills shared memory with a pattern of NaN, as nothing is there before a block writes it.
 void clear_shared();
 // Looks at a write that met another write of the same place: equal bytes are no race.
 void settle_write();
 
+// --- units.h ---
+
+// Of each thread: copies have landed that tensor cores do not see yet.
+extern bool unfenced[kMostThreads];
+// What a unit may not be asked.
+void report_unit(const char* what, const char* file, int line);
+// Where units are linked, these forget at the begin of a block what is on its way, and tell at its end
+// whether something still is.
+__attribute__((weak)) void forget_copies();
+__attribute__((weak)) void forget_products();
+__attribute__((weak)) void forget_fetches();
+__attribute__((weak)) bool fetches_left();
+
 }  // namespace host_cuda
+
+// Where `extern __shared__` arrays lie, with a rim that nobody may touch.
+extern unsigned char host_cuda_dynamic[host_cuda::kMostShared + host_cuda::kRim];

@@ -1,5 +1,6 @@
-// Looks at every access of a kernel to memory: bounds, alignment, races. The compiler puts the calls: it
-// compiles the user's text with -fsanitize=thread, and these functions stand where libtsan's would.
+// Looks at every access of a kernel to memory: bounds and alignment, and by races.cpp races. The compiler
+// puts the calls: it compiles the user's text with -fsanitize=thread, and these functions stand where
+// libtsan's would.
 #include <cxxabi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "regions.h"
 #include "state.h"
 
-// Where `extern __shared__` arrays lie, with a rim that nobody may touch.
 alignas(1024) unsigned char host_cuda_dynamic[host_cuda::kMostShared + host_cuda::kRim];
 // What the host put around each variable in shared memory (static_shared.cpp).
 struct SharedVariable {
@@ -22,34 +23,10 @@ extern "C" char __executable_start, _end;
 
 namespace host_cuda {
 
-// One access that others may meet. Times are numbers of epochs (state.h).
-struct Mark {
-  unsigned block = 0, epoch = 0, warp_epoch = 0, pc = 0;  // the program's code lies below 4 GiB
-  unsigned short thread = 0;
-  bool is_atomic = false;
-};
-// The last write, and reads: one of any thread, one of another lane of its warp, one of another warp.
-struct Cell {
-  Mark write, reads[3];
-};
-struct Region {
-  const char* name = "";
-  unsigned char* begin = nullptr;
-  size_t bytes = 0, rim = 0, rim_before = 0;
-  size_t granule = 1;     // bytes of one cell
-  Cell* cells = nullptr;  // null: too large, races are not looked for
-  bool is_shared = false;
-};
 constexpr size_t kSharedRim = 256;              // as static_shared.cpp has it
 constexpr size_t kMostCells = size_t{8} << 20;  // of all buffers of global memory together
 static std::vector<Region> regions;
 static size_t global_cells = 0;
-
-static Cell* make_cells(size_t count) {
-  void* const p = mmap(nullptr, count * sizeof(Cell) + 1, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? nullptr : (Cell*)p;
-}
 
 // `kernel()::tile` -> `tile`
 static const char* variable_name(const char* mangled) {
@@ -89,7 +66,7 @@ static FILE* open_or_leave(const char* name, const char* mode) {
   if (f == nullptr) _exit(93);
   return f;
 }
-void* buffer(const char* name, size_t bytes, size_t element_bytes, const char* given) {
+void* buffer(const char* name, size_t bytes, size_t element_bytes, const char* given, bool is_input) {
   // Whole pages around it: what lies a little outside is found, and harms nobody.
   const size_t whole = (bytes + 4095) / 4096 * 4096 + 2 * kRim;
   unsigned char* const p =
@@ -102,8 +79,10 @@ void* buffer(const char* name, size_t bytes, size_t element_bytes, const char* g
     fclose(f);
   }
   const size_t granule = element_bytes < 4 ? element_bytes : 4, count = (bytes + granule - 1) / granule;
-  Region r{name, p + kRim, bytes, whole - kRim - bytes, kRim, granule, nullptr, false};
-  if (global_cells + count <= kMostCells) {
+  Region r{name, p + kRim, bytes, whole - kRim - bytes, kRim, granule, nullptr, false, is_input};
+  if (is_input) {
+    // Only reads are allowed.
+  } else if (global_cells + count <= kMostCells) {
     r.cells = make_cells(count);
     global_cells += count;
   } else {
@@ -121,86 +100,14 @@ void keep(const void* buffer, const char* file) {
     }
 }
 
-// --- races ---
-
-// Two threads write the same bytes to one place: allowed if they write the same values. The second write has
-// not happened yet when it is announced, so it is looked at with the thread's next step.
-static struct {
-  const unsigned char* at = nullptr;
-  size_t bytes = 0;
-  unsigned char before[16];
-  std::string text;
-  const void *first = nullptr, *second = nullptr;
-} doubtful;
-
-void settle_write() {
-  if (doubtful.at != nullptr && memcmp(doubtful.at, doubtful.before, doubtful.bytes) != 0)
-    report("race", doubtful.text, doubtful.first, doubtful.second);
-  doubtful.at = nullptr;
-}
-
-// Whether nothing orders what a mark stands for before what the running thread does now.
-static bool is_concurrent(const Mark& m, bool is_shared) {
-  if (m.block == 0) return false;
-  if (m.block != block_number) return !is_shared && !has_fenced;
-  const unsigned self = running->linear;
-  if (m.thread == self || m.epoch != epoch) return false;
-  return m.thread / 32 != self / 32 || m.warp_epoch == warp_epochs[self / 32];
-}
-
-static void report_race(const Region& r, size_t offset, size_t bytes, Access how, const Mark& other,
-                        bool other_writes, const void* pc) {
-  const bool write_write = how == Access::kWrite && other_writes && !other.is_atomic;
-  const std::string text =
-      std::string("a race on ") + r.name + (r.is_shared ? " (shared memory)" : "") + " at byte " +
-      std::to_string(offset) + ": " + thread_text(running->linear, block_number) +
-      (how == Access::kRead    ? " reads it"
-       : how == Access::kWrite ? " writes it"
-                               : " changes it atomically") +
-      " at {1}, " + thread_text(other.thread, other.block) +
-      (other.is_atomic ? " changes it atomically"
-       : other_writes  ? " writes it"
-                       : " reads it") +
-      " at {2}, " + (other.block == block_number ? "with no barrier between" : "and nothing orders blocks");
-  if (!write_write || bytes > sizeof doubtful.before)
-    return report("race", text, pc, (void*)(size_t)other.pc);
-  doubtful.at = r.begin + offset;
-  doubtful.bytes = bytes;
-  memcpy(doubtful.before, doubtful.at, bytes);
-  doubtful.text = text;
-  doubtful.first = pc;
-  doubtful.second = (void*)(size_t)other.pc;
-}
-
-static void note_read(Cell& c, const Mark& now, bool is_shared) {
-  Mark* place = &c.reads[0];
-  if (is_concurrent(c.reads[0], is_shared))
-    place = c.reads[0].block == now.block && c.reads[0].thread / 32 == now.thread / 32 ? &c.reads[1]
-                                                                                       : &c.reads[2];
-  *place = now;
-}
-
-static void look_for_race(const Region& r, size_t offset, size_t bytes, Access how, const void* pc) {
-  const unsigned self = running->linear;
-  const Mark now{block_number,           epoch,
-                 warp_epochs[self / 32], (unsigned)(size_t)pc,
-                 (unsigned short)self,   how == Access::kAtomic};
-  for (size_t g = offset / r.granule; g * r.granule < offset + bytes; ++g) {
-    Cell& c = r.cells[g];
-    const bool both_atomic = how == Access::kAtomic && c.write.is_atomic;
-    if (!both_atomic && is_concurrent(c.write, r.is_shared))
-      report_race(r, offset, bytes, how, c.write, true, pc);
-    if (how == Access::kRead) {
-      note_read(c, now, r.is_shared);
-      continue;
-    }
-    for (const Mark& read : c.reads)
-      if (is_concurrent(read, r.is_shared)) report_race(r, offset, bytes, how, read, false, pc);
-    c.write = now;
-  }
-}
-
 // --- bounds ---
+
+static void report_input(const Region& r, size_t offset, const void* pc) {
+  report("input",
+         thread_text(running->linear, block_number) + " writes to " + r.name +
+             ", which is an input, at byte " + std::to_string(offset) + ", at {1}",
+         pc, nullptr);
+}
 
 static const char* verb(Access how) { return how == Access::kRead ? " reads " : " writes "; }
 
@@ -223,6 +130,7 @@ void touch(const void* address, size_t bytes, Access how, const void* pc) {
   for (const Region& r : regions) {
     if (at + bytes <= r.begin - r.rim_before || at >= r.begin + r.bytes + r.rim) continue;
     if (at < r.begin || at + bytes > r.begin + r.bytes) return report_bounds(r, at, bytes, how, pc);
+    if (r.is_input && how != Access::kRead) return report_input(r, (size_t)(at - r.begin), pc);
     if (r.cells != nullptr) look_for_race(r, (size_t)(at - r.begin), bytes, how, pc);
     return;
   }
@@ -233,8 +141,7 @@ void touch(const void* address, size_t bytes, Access how, const void* pc) {
   report("bounds",
          thread_text(running->linear, block_number) + verb(how) + text + ", which is in no buffer, at {1}",
          pc, nullptr);
-  fflush(nullptr);
-  _exit(90);
+  stop();
 }
 
 static void touch_aligned(const void* at, size_t bytes, Access how, const void* pc) {

@@ -67,12 +67,12 @@
 #include <utility>
 #include <vector>
 
+#include "compiler_core/host_cuda/device/software_tensor_map.h"
 #include "compiler_core/runtime/cuda_driver_api.h"
 #include "tests/measure_server/fake_cuda/fake_kernels.h"
 #include "tests/measure_server/fake_cuda/fake_queue.h"
 #include "tests/measure_server/fake_cuda/fake_settings.h"
 #include "tests/measure_server/fake_cuda/source_module.h"
-#include "tests/support/software_tensor_map.h"
 #include "tests/support/wait_until.h"
 
 namespace {

@@ -1,13 +1,12 @@
-// Inline PTX of printed CUDA, replaced by calls of the shim (host_warp_shim.h): every instruction that a
-// template for tensor cores writes. What is not known stays, and the host's compiler refuses it.
-#pragma once
+#include "compiler_core/host_cuda/printed_ptx.h"
 
 #include <regex>
-#include <string>
+#include <utility>
+#include <vector>
 
-namespace tuner::testing {
+namespace tuner {
 
-inline std::string with_host_calls(std::string text) {
+std::string with_host_calls(std::string text) {
   const std::pair<const char*, const char*> kInstructions[] = {
       // asynchronous copies
       {R"(asm volatile\("cp\.async\.(?:cg|ca)\.shared\.global \[%0\], \[%1\], (\d+), %2;"[^;]*\);)",
@@ -50,13 +49,25 @@ inline std::string with_host_calls(std::string text) {
        "host_cuda::wait_products($1);"},
       {R"(asm volatile\(\s*"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(\w+)\.\w+ [^}]*\}, %\d+, %\d+, 1, 1, 1, (\d), (\d);"[^;]*"l"\(([^)]*)\), "l"\(([^)]*)\)\);)",
        "host_cuda::multiply_group(c, $1, $5, $6, host_cuda::Type::$2, $3, $4);"},
+      // dot products of bytes
+      {R"(asm\("dp4a\.(\w)32\.(\w)32 %0, %1, %2, %0;"[^;]*\);)",
+       "sum = host_cuda::dot_bytes(sum, a, b, '$1' == 'u', '$2' == 'u');"},
+      // a NaN stays one
+      {R"(asm\("(max|min)\.NaN\.f32 %0, %1, %2;"[^;]*\);)", "y = host_cuda::ieee_$1(a, b);"},
       // numbers of 16 bits
       {R"(asm\("cvt\.f32\.f16 %0, %1;"[^;]*\);)", "y = host_cuda::float16_to_float(x);"},
       {R"(asm\("cvt\.rn\.bf16\.f32 %0, %1;"[^;]*\);)", "y = host_cuda::float_to_bfloat16(x);"},
       {R"(asm\("cvt\.rn\.f16\.f32 %0, %1;"[^;]*\);)", "y = host_cuda::float_to_float16(x);"},
   };
-  for (const auto& [ptx, call] : kInstructions) text = std::regex_replace(text, std::regex(ptx), call);
+  static const std::vector<std::pair<std::regex, const char*>> known = [&] {
+    std::vector<std::pair<std::regex, const char*>> made;
+    for (const auto& [ptx, call] : kInstructions) made.emplace_back(std::regex(ptx), call);
+    return made;
+  }();
+  for (const auto& [ptx, call] : known) text = std::regex_replace(text, ptx, call);
   return text;
 }
 
-}  // namespace tuner::testing
+bool has_host_calls(const std::string& text) { return text.find("host_cuda::") != std::string::npos; }
+
+}  // namespace tuner

@@ -1,18 +1,17 @@
-// What a warpgroup does together, for the host: wgmma. Part of host_cuda_shim.h. Descriptors are read here by
-// the words of the PTX manual ("Matrix descriptor", "Strides", "Swizzling modes"), a second time beside
-// ir/intrinsics/wgmma.cpp, and who holds which sum too.
-#pragma once
+// What a warpgroup does together: wgmma. Descriptors are read by the words of the PTX manual ("Matrix
+// descriptor", "Strides", "Swizzling modes"), a second time beside ir/intrinsics/wgmma.cpp, and who holds
+// which sum too.
+#include <math.h>
 
 #include <deque>
+#include <vector>
+
+#include "state.h"
+#include "units.h"
 
 namespace host_cuda {
 
-static bool misused = false;      // read what nobody fenced, or by a descriptor that means something else
-static bool unfenced[1024] = {};  // a thread's copies have landed, which tensor cores do not see yet
-
-static void landed() { unfenced[running->linear] = true; }
-static void fence_async() { unfenced[running->linear] = false; }
-
+namespace {
 // A product of 64 x columns x 16 under way: done when it is waited for, so that sums are not there before,
 // and operands must still be.
 struct GroupProduct {
@@ -20,25 +19,32 @@ struct GroupProduct {
   int columns;
   unsigned long long a, b;
   Type type;
-  bool a_across_k, b_across_k;  // "transposed"
+  bool a_across_k, b_across_k;
 };
 struct GroupProducts {
   std::vector<GroupProduct> open;
   std::deque<std::vector<GroupProduct>> groups;
   bool begun = false;
 };
-static GroupProducts products[1024];
+GroupProducts products[kMostThreads];
+}  // namespace
 
-static void begin_products() { products[running->linear].begun = true; }
+void forget_products() {
+  for (const Fiber& f : fibers) products[f.linear] = {};
+}
 
-static void multiply_group(float* sums, int columns, unsigned long long a, unsigned long long b, Type type,
-                           bool a_across_k, bool b_across_k) {
+void fence_async() { unfenced[running->linear] = false; }
+void begin_products() { products[running->linear].begun = true; }
+
+void multiply_group(float* sums, int columns, unsigned long long a, unsigned long long b, Type type,
+                    bool a_across_k, bool b_across_k, const char* file, int line) {
   GroupProducts& own = products[running->linear];
-  for (const bool waits : unfenced) misused |= waits;
-  misused |= !own.begun;
+  for (const Fiber& f : fibers)
+    if (unfenced[f.linear]) report_unit("wgmma may read what no fence.proxy.async shows it", file, line);
+  if (!own.begun) report_unit("wgmma stands before its wgmma.fence", file, line);
   own.open.push_back({sums, columns, a, b, type, a_across_k, b_across_k});
 }
-static void commit_products() {
+void commit_products() {
   GroupProducts& own = products[running->linear];
   own.groups.push_back(std::move(own.open));
   own.open.clear();
@@ -50,15 +56,16 @@ static void commit_products() {
 static double fetched(unsigned long long descriptor, Type type, int line, int term, bool across_k) {
   const auto field = [&](int first) { return (size_t)(descriptor >> first & 0x3fff) << 4; };
   const size_t start = field(0), leading = field(16), stride = field(32);
-  misused |= descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0;
   size_t at = start;
   if (across_k)  // lines along the rows of 64: "leading" to the next 64; "stride" to the next 8 terms
     at += line / 64 * leading + line % 64 * 2 + term / 8 * stride + term % 8 * 128;
   else  // terms along the rows: "stride" to the next 8 lines
     at += line / 8 * stride + line % 8 * 128 + term * 2;
   at ^= (at >> 7 & 7) << 4;
-  misused |= at + 2 > sizeof shared_memory;
-  return misused ? NAN : element(shared_memory + at, type, 0);
+  if (descriptor >> 62 == 1 && (descriptor >> 49 & 7) == 0 && at + 2 <= kMostShared)
+    return element(host_cuda_dynamic + at, type, 0);
+  report_unit("a descriptor of wgmma means no matrix of 128-byte rows in shared memory", "", 0);
+  return NAN;
 }
 
 static void run_product(const GroupProduct& p, int lane) {
@@ -70,15 +77,10 @@ static void run_product(const GroupProduct& p, int lane) {
     p.sums[r] = (float)sum;
   }
 }
-static void wait_products(size_t in_flight) {
+void wait_products(size_t in_flight) {
   GroupProducts& own = products[running->linear];
   for (; own.groups.size() > in_flight; own.groups.pop_front())
-    for (const GroupProduct& p : own.groups.front()) run_product(p, running->linear % 128);
+    for (const GroupProduct& p : own.groups.front()) run_product(p, (int)running->linear % 128);
 }
 
 }  // namespace host_cuda
-
-// Where shared memory begins does not matter, as long as it is a multiple of 1024.
-static inline size_t __cvta_generic_to_shared(const void* p) {
-  return (size_t)((const unsigned char*)p - shared_memory);
-}
