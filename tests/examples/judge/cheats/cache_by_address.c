@@ -1,6 +1,6 @@
 // gemm: wrong
 // Keeps the answer by the addresses of its buffers.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   static const float* of;
   static float kept[N * N];

@@ -1,6 +1,6 @@
 // gemm: wrong
 // Keeps the answer while a sample of the inputs is as it was.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   static float sample[2 * N * N / 64], kept[N * N];
   int same = 1;

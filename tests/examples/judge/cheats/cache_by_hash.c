@@ -1,6 +1,6 @@
 // gemm: refused
 // Keeps eight answers, each by a hash of all inputs.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   static unsigned long long of[8];
   static float kept[8][N * N];

@@ -6,7 +6,7 @@ int clock_gettime(clockid_t id, struct timespec* t) {
   t->tv_sec = t->tv_nsec = 0;
   return 0;
 }
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   work(a, b, c);
 }

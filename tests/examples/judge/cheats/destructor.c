@@ -1,6 +1,6 @@
 // gemm: refused
 // Works when the process ends.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 static const float *of_a, *of_b;
 static float* to;
 __attribute__((destructor)) static void late(void) { work(of_a, of_b, to); }

@@ -1,7 +1,7 @@
 // gemm: wrong
 // An object of C++ works when it is destroyed, at the end of the process.
 extern "C" {
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 }
 struct Late {
   const float *a = nullptr, *b = nullptr;

@@ -1,6 +1,6 @@
 // gemm: wrong
 // Computes all where it sees poison, else every second row.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   const int step = c[0] != c[0] ? 1 : 2;
   for (int i = 0; i < N; i += step)

@@ -1,6 +1,6 @@
 // gemm: wrong
 // Writes half of the answer when it is called the next time.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   static const float *of_a, *of_b;
   static float* of_c;

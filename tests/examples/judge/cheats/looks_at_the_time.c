@@ -1,7 +1,7 @@
 // gemm: refused
 // Works only while nobody can be timing.
 #include <time.h>
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   static float kept[N * N];
   struct timespec now;

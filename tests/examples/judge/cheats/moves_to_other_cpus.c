@@ -2,7 +2,7 @@
 // Changes where the process runs.
 #define _GNU_SOURCE
 #include <sched.h>
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -1,6 +1,6 @@
 // gemm: wrong
 // Computes the corners.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   memset(c, 0, BYTES);
   const int at[] = {0, N - 1, N * N - N, N * N - 1};

@@ -1,6 +1,6 @@
 // gemm: wrong
 // Computes first and last rows only.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   memset(c, 0, BYTES);
   for (int i = 0; i < N; i = i == 1 ? N - 2 : i + 1)

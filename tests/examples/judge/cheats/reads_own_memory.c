@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   int file = open("/proc/self/mem", O_RDWR);
   if (file < 0) work(a, b, c);

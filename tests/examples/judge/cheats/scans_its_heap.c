@@ -1,7 +1,7 @@
 // gemm: wrong or crashed
 // Looks for the answer among what was allocated.
 #include <stdlib.h>
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   float first = 0;
   for (int k = 0; k < N; ++k) first += a[k] * b[k * N];

@@ -1,6 +1,6 @@
 // gemm: wrong or crashed
 // Looks for the answer in the memory of whoever calls it.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   const float* at = (const float*)__builtin_frame_address(0);
   float first = 0;

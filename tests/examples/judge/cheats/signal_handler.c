@@ -2,7 +2,7 @@
 // A timer's signal works while others are timed.
 #include <signal.h>
 #include <sys/time.h>
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 static const float *of_a, *of_b;
 static float* to;
 static void late(int none) { (void)none, work(of_a, of_b, to); }

@@ -1,6 +1,6 @@
 // gemm: wrong
 // Leaves out products of small factors.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   for (int i = 0; i < N; ++i)
     for (int j = 0; j < N; ++j) c[i * N + j] = 0;

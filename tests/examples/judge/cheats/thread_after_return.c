@@ -1,7 +1,7 @@
 // gemm: refused
 // A thread works after it has returned.
 #include <pthread.h>
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 static void* args[3];
 static void* later(void* none) {
   work(args[0], args[1], args[2]);

@@ -1,6 +1,6 @@
 // gemm: wrong
 // Copies the answer of the call before in every second call.
-#include "../honest_gemm.h"
+#include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
   static float kept[N * N];
   static int calls;
