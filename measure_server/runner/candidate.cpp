@@ -479,15 +479,15 @@ class Child {
     s.run_ns = s.cpu_ns = 0;
     const auto before = static_cast<int64_t>(random_() % static_cast<uint64_t>(calls));
     if (!timed(before, s)) return false;
-    const bool changed = changing_.touch(random_);
+    const ChangingInputs::Touch touch = changing_.touch(random_, /*by_turns=*/!answers_.empty());
     // What a call makes of an inout is known for the inputs of the first run alone.
-    if (changed && !answers_.empty())
+    if (!answers_.empty() && !changing_.is_restored())
       spots_.clear();
     else
       set_spots();
     const double so_far_ns = s.run_ns;
     if (!timed(1, s)) return false;
-    changing_.note(changed, s.run_ns - so_far_ns);
+    changing_.note(touch, s.run_ns - so_far_ns);
     return spots_written() && timed(calls - before - 1, s);
   }
 

@@ -36,8 +36,12 @@ void ChangingInputs::add(const GuardedBuffer& buffer, DType dtype, const char* o
   std::shuffle(elements_.begin(), elements_.end(), random);
 }
 
-bool ChangingInputs::touch(Random& random) {
-  if (!any()) return false;
+ChangingInputs::Touch ChangingInputs::touch(Random& random, bool by_turns) {
+  if (!any()) return Touch::kSame;
+  if (by_turns && !is_restored()) {
+    restore();
+    return Touch::kRestored;
+  }
   const bool change = random() % 2 == 0;
   // As often few as many.
   size_t n = 1;
@@ -51,11 +55,13 @@ bool ChangingInputs::touch(Random& random) {
     e.write();
   }
   for (const GuardedBuffer* buffer : buffers_) buffer->make_read_only();
-  return change;
+  return change ? Touch::kChanged : Touch::kSame;
 }
 
+bool ChangingInputs::is_restored() const { return std::ranges::none_of(elements_, &Element::is_other); }
+
 void ChangingInputs::restore() {
-  if (std::ranges::none_of(elements_, &Element::is_other)) return;
+  if (is_restored()) return;
   for (const GuardedBuffer* buffer : buffers_) buffer->make_writable();
   for (Element& e : elements_) {
     e.is_other = false;
@@ -64,8 +70,9 @@ void ChangingInputs::restore() {
   for (const GuardedBuffer* buffer : buffers_) buffer->make_read_only();
 }
 
-void ChangingInputs::note(bool changed, double call_ns) {
-  std::vector<double>& times_ns = changed ? changed_ns_ : same_ns_;
+void ChangingInputs::note(Touch touch, double call_ns) {
+  if (touch == Touch::kRestored) return;
+  std::vector<double>& times_ns = touch == Touch::kChanged ? changed_ns_ : same_ns_;
   if (times_ns.size() < kMostTimes) times_ns.push_back(call_ns);
 }
 

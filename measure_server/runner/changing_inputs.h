@@ -24,13 +24,17 @@ class ChangingInputs {
   void add(const GuardedBuffer& buffer, DType dtype, const char* other, Random& random);
   bool any() const { return !elements_.empty(); }
 
-  // Writes to some elements, of which nobody knows how many and which. Returns whether they changed.
-  bool touch(Random& random);
+  enum class Touch { kSame, kChanged, kRestored };
+  // Writes to some elements, of which nobody knows how many and which. They change or stay as they are. With
+  // `by_turns`, what was changed is restored before anything else changes.
+  Touch touch(Random& random, bool by_turns);
   // All elements have the values that they had in the beginning.
   void restore();
+  bool is_restored() const;
 
-  // The time of a call whose inputs had changed, or had not. Only the first few hundred count.
-  void note(bool changed, double call_ns);
+  // The time of the call behind a touch. Only the first few hundred count, and those behind kRestored do not:
+  // those inputs were seen before.
+  void note(Touch touch, double call_ns);
   // Lower quartiles of these, 0 where fewer than six are known.
   double changed_ns() const { return quartile(changed_ns_); }
   double same_ns() const { return quartile(same_ns_); }

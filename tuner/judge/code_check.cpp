@@ -164,12 +164,27 @@ class Reading {
       return refuse("its inline assembly makes up words as it is assembled");
     if (words[0].starts_with(".")) return directive(words, text);
     if (!executable_) return refuse("it has instructions in a section for data");
+    if (asks_for_others(text, words))
+      return refuse(
+          "it looks for what belongs to its loader or its thread, from where all of the process can be "
+          "found");
     const auto first = std::ranges::find_if_not(words, is_prefix);
     if (first == words.end()) return;
     const bool clock = *first == "mrs" && std::ranges::any_of(words, is_clock_register);
     if (clock || is_forbidden(*first) || (by_hand_ && is_forbidden_by_hand(*first)))
       refuse(str("it has the instruction ", *first,
                  ", which asks the system or a clock, or changes the processor's modes or caches"));
+  }
+
+  // Tables of the loader, and the thread's own block but for what compilers keep there against overruns.
+  bool asks_for_others(std::string_view text, const std::vector<std::string_view>& words) const {
+    static constexpr std::string_view kTables[] = {"_DYNAMIC", "_GLOBAL_OFFSET_TABLE_", "__ehdr_start"};
+    for (const std::string_view word : words)
+      for (const std::string_view table : kTables)
+        if (word.starts_with(table)) return true;
+    const size_t segment = std::min(text.find("%fs:"), text.find("%gs:"));
+    if (segment != std::string_view::npos) return by_hand_ || !text.substr(segment + 4).starts_with("40");
+    return words[0] == "mrs" && by_hand_;
   }
 
   // By hand only places to jump to within.

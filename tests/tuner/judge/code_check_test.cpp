@@ -68,6 +68,14 @@ TEST(CodeCheck, HandWrittenAssemblyIsInstructionsOnly) {
     EXPECT_EQ(refusal(by_hand(text)), "") << text;
 }
 
+TEST(CodeCheck, TheLoaderAndTheThreadAreNotLookedAt) {
+  for (const char* text : {"leaq _DYNAMIC(%rip), %rax", "movq _GLOBAL_OFFSET_TABLE_+8(%rip), %rax",
+                           "movq %fs:0, %rax", "movq %gs:(%rcx), %rax"})
+    EXPECT_THAT(refusal(str("\t.text\nf:\n\t", text, "\n")), HasSubstr("belongs to its loader or its thread"))
+        << text;
+  EXPECT_EQ(refusal("\t.text\nf:\n\tsubq %fs:40, %rdx\n\tmovq x@gottpoff(%rip), %rax\n"), "");
+}
+
 TEST(CodeCheck, MarksOfTheCompilerProtectNobody) {
   EXPECT_NE(refusal(by_hand("#NO_APP\n\t.byte 0x0f, 0x05\n#APP")), "");
   EXPECT_NE(refusal(by_hand("#NO_APP\n\t.macro x\n#APP")), "");

@@ -1,4 +1,4 @@
-// gemm: wrong
+// gemm: wrong or crashed
 // Writes half of the answer when it is called the next time.
 #include "honest_gemm.h"
 void gemm(const float* a, const float* b, float* c) {
