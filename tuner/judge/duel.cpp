@@ -37,7 +37,7 @@ bool is_spoilt(const RaceReply::Candidate& kernel, const RaceReply::Candidate& r
   return 2 * (kernel.disturbed + rival.disturbed) > counted;
 }
 
-double half_width(const Spread& s) {
+double known_to(const Spread& s) {
   return s.value > 0 ? s.half_width() : std::numeric_limits<double>::infinity();
 }
 
@@ -45,9 +45,9 @@ std::string what_is_missing(const Course& c, const Spread& ratio, const DuelOpti
   if (2 * c.disturbed > c.turns || c.processes() < kFewestOfAll)
     return str("the machine is too busy: ", c.disturbed, " of ", c.turns,
                " turns that count were disturbed, and ", c.spoilt, " rounds were thrown away");
-  if (!(half_width(ratio) <= options.certified))
+  if (!(known_to(ratio) <= options.certified))
     return str("the machine is too busy: after ", c.processes(), " processes the ratio is known only to +- ",
-               percent_beside(half_width(ratio), options.certified), ", wider than ",
+               percent_beside(known_to(ratio), options.certified), ", wider than ",
                std::lround(100 * options.certified), " %");
   return "";
 }
@@ -100,7 +100,7 @@ Result<DuelResult> run_duel(const RunRequest& base, const RaceRequest::Candidate
     }
     c.take_in(one, other);
     if (c.processes() >= options.fewest &&
-        half_width(ratio_of_pairs(c.kernel_ns, c.rival_ns)) <= options.narrow)
+        known_to(ratio_of_pairs(c.kernel_ns, c.rival_ns)) <= options.narrow)
       break;
   }
   result.ratio = ratio_of_pairs(c.kernel_ns, c.rival_ns);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostWords = 4096;  // of what a compiler says
 
-std::string digits(double value) {
+std::string decimals(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f", value);
   return text;
@@ -25,8 +25,8 @@ std::vector<std::string> judgement_text(const KernelJudgement& j, const std::str
   const std::string why = printable_lines(j.why.substr(0, kMostWords));
   lines.push_back(std::string(verdict_word(j.verdict)) + (why.empty() ? "" : ": " + why));
   if (j.verdict == KernelVerdict::kRight) {
-    lines.push_back(str(digits(j.ratio.value), " times the speed of ", printable(rival),
-                        " (95 %: ", digits(j.ratio.low), " .. ", digits(j.ratio.high), ")"));
+    lines.push_back(str(decimals(j.ratio.value), " times the speed of ", printable(rival),
+                        " (95 %: ", decimals(j.ratio.low), " .. ", decimals(j.ratio.high), ")"));
     lines.push_back(str(format_time(j.time_ns), " a call, the other ", format_time(j.rival_time_ns), "; ",
                         j.processes, " processes of each, answers compared on ", j.input_sets,
                         " sets of inputs"));
