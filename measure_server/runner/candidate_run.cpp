@@ -507,6 +507,8 @@ void CandidateRun::judge() {
         Outcome::kCrashed,
         str("changed its input ",
             artifact_.manifest.args[(report.changed_input - 1) % artifact_.manifest.args.size()].name));
+  // What the first run left there says more.
+  if (report.unwritten != 0 && !asked_to_finish_) check(Extent::kAll, 0, /*first=*/true, "");
   if (report.unwritten != 0)
     return end_with(
         Outcome::kWrongAnswer,

@@ -91,7 +91,10 @@ TEST_P(WaryRuns, WorkWhereThereIsPoisonIsNotEnough) {
         "memcpy(kept, out, sizeof kept); } else memcpy(out, kept, sizeof kept); return 0;",
         1, wary);
     EXPECT_EQ(r.outcome, Outcome::kWrongAnswer) << r.message;
-    EXPECT_THAT(r.message, HasSubstr("on inputs it had not seen"));
+    // Where inputs change while it is timed it may be found then.
+    if (!wary) {
+      EXPECT_THAT(r.message, HasSubstr("on inputs it had not seen"));
+    }
   }
 }
 TEST_P(WaryRuns, WorkAtOtherAddressesIsNotEnough) {

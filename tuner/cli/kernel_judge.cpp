@@ -21,8 +21,8 @@ struct Options {
 int run_judge(const Options& options, int verbose) {
   const Result<JudgedKernels> kernels = read_judged_kernels(options.wish);
   if (!kernels) return report(kernels.status());
-  JudgeOptions judge{.seed = options.seed,
-                     .at_most = isolation_from_name(options.isolation).value_or(Isolation::kStrict)};
+  KernelJudgeOptions judge{.seed = options.seed,
+                           .at_most = isolation_from_name(options.isolation).value_or(Isolation::kStrict)};
   if (verbose > 0) judge.tell = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };
   const Result<KernelJudgement> judgement = judge_kernel(*kernels, judge);
   if (!judgement) return report(judgement.status());

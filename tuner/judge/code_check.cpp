@@ -1,7 +1,6 @@
 #include "tuner/judge/code_check.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "compiler_core/base/printable.h"
@@ -10,50 +9,43 @@
 namespace tuner {
 namespace {
 
-using WordSet = std::set<std::string_view>;
-
 // Instructions that ask the system or the clock, or change what the machine does for others.
 bool is_forbidden(std::string_view word) {
-  static const WordSet kWords = {
-      "syscall", "sysenter", "sysret", "sysexit", "int", "int3", "into", "int1", "rdtsc", "rdtscp", "rdpmc",
-      "rdfsbase", "wrfsbase", "rdgsbase", "wrgsbase", "swapgs", "hlt", "in", "out", "insb", "outsb",
-      "clflush", "clflushopt", "clwb", "cldemote", "wbinvd", "wbnoinvd", "invd", "invlpg", "monitor", "mwait",
-      "monitorx", "mwaitx", "umonitor", "umwait", "tpause", "xbegin", "xabort", "xend", "wrpkru", "rdpkru",
-      "xsetbv", "ldmxcsr", "vldmxcsr", "fxrstor", "fxrstor64", "xrstor", "xrstor64", "xrstors", "fldenv",
-      "frstor", "lgdt", "lidt", "wrmsr", "rdmsr", "vmcall", "vmmcall", "vmfunc", "senduipi", "stui", "clui",
-      "ptwrite", "bound",
-      // AArch64
-      "svc", "hvc", "smc", "brk", "msr", "eret", "wfe", "wfi", "sevl", "dc", "ic", "tlbi", "at"};
+  static const NameSet kWords = names_in(
+      "syscall sysenter sysret sysexit int int3 into int1 rdtsc rdtscp rdpmc rdfsbase wrfsbase "
+      "rdgsbase wrgsbase swapgs hlt in out insb outsb clflush clflushopt clwb cldemote wbinvd "
+      "wbnoinvd invd invlpg monitor mwait monitorx mwaitx umonitor umwait tpause xbegin xabort "
+      "xend wrpkru rdpkru xsetbv ldmxcsr vldmxcsr fxrstor fxrstor64 xrstor xrstor64 xrstors "
+      "fldenv frstor lgdt lidt wrmsr rdmsr vmcall vmmcall vmfunc senduipi stui clui ptwrite "
+      "bound svc hvc smc brk msr eret wfe wfi sevl dc ic tlbi at");
   return kWords.contains(word);
 }
 // These come from compilers, too, where numbers of the x87 unit become integers.
 bool is_forbidden_by_hand(std::string_view word) {
-  static const WordSet kWords = {"fldcw", "fninit", "finit", "fnclex", "popf", "popfq", "std",
-                                 "sti",   "cli",    "lcall", "ljmp",   "lret", "iret",  "iretq"};
+  static const NameSet kWords =
+      names_in("fldcw fninit finit fnclex popf popfq std sti cli lcall ljmp lret iret iretq");
   return kWords.contains(word);
 }
 
 bool is_data(std::string_view word) {
-  static const WordSet kWords = {
-      ".byte",  ".value", ".short", ".hword",  ".word",   ".long",  ".int",     ".quad",     ".xword",
-      ".octa",  ".2byte", ".4byte", ".8byte",  ".ascii",  ".asciz", ".string",  ".zero",     ".skip",
-      ".space", ".fill",  ".float", ".single", ".double", ".dword", ".string8", ".string16", ".string32"};
+  static const NameSet kWords = names_in(
+      ".byte .value .short .hword .word .long .int .quad .xword .octa .2byte .4byte .8byte "
+      ".ascii .asciz .string .zero .skip .space .fill .float .single .double .dword .string8 "
+      ".string16 .string32");
   return kWords.contains(word);
 }
 
 // Directives that compilers write. Whatever else stands there was written by hand.
 bool is_of_compilers(std::string_view word) {
-  static const WordSet kWords = {
-      ".file",     ".text",        ".data",        ".bss",         ".section",      ".p2align",
-      ".align",    ".balign",      ".type",        ".size",        ".globl",        ".global",
-      ".local",    ".comm",        ".lcomm",       ".weak",        ".hidden",       ".protected",
-      ".internal", ".set",         ".loc",         ".ident",       ".sleb128",      ".uleb128",
-      ".addrsig",  ".addrsig_sym", ".popsection",  ".pushsection", ".previous",     ".arch",
-      ".cpu",      ".tune",        ".variant_pcs", ".weakref",     ".intel_syntax", ".att_syntax"};
+  static const NameSet kWords = names_in(
+      ".file .text .data .bss .section .p2align .align .balign .type .size .globl .global "
+      ".local .comm .lcomm .weak .hidden .protected .internal .set .loc .ident .sleb128 "
+      ".uleb128 .addrsig .addrsig_sym .popsection .pushsection .previous .arch .cpu .tune "
+      ".variant_pcs .weakref .intel_syntax .att_syntax");
   return kWords.contains(word) || word.starts_with(".cfi_") || is_data(word);
 }
 bool is_fine_by_hand(std::string_view word) {
-  static const WordSet kWords = {".p2align", ".align", ".balign", ".intel_syntax", ".att_syntax"};
+  static const NameSet kWords = names_in(".p2align .align .balign .intel_syntax .att_syntax");
   return kWords.contains(word);
 }
 
@@ -88,10 +80,9 @@ std::vector<std::string_view> words_of(std::string_view text) {
 
 // What may stand in front of an instruction, in the same statement.
 bool is_prefix(std::string_view word) {
-  static const WordSet kWords = {"rep",     "repe",  "repz",     "repne",   "repnz",  "lock",
-                                 "notrack", "bnd",   "data16",   "data32",  "addr16", "addr32",
-                                 "wait",    "fwait", "cs",       "ds",      "es",     "fs",
-                                 "gs",      "ss",    "xacquire", "xrelease"};
+  static const NameSet kWords = names_in(
+      "rep repe repz repne repnz lock notrack bnd data16 data32 addr16 addr32 wait fwait cs ds "
+      "es fs gs ss xacquire xrelease");
   return kWords.contains(word) || word.starts_with("rex");
 }
 bool is_clock_register(std::string_view word) {

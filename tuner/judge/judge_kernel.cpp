@@ -35,7 +35,7 @@ Result<Program> program_of_task(const CliTask& task) {
 // A judgement under way.
 class Judge {
  public:
-  Judge(const JudgedKernels& kernels, const JudgeOptions& options) : k_(kernels), o_(options) {
+  Judge(const JudgedKernels& kernels, const KernelJudgeOptions& options) : k_(kernels), o_(options) {
     j_.seed = options.seed != 0 ? options.seed : drawn_seed();
   }
 
@@ -211,7 +211,7 @@ class Judge {
   }
 
   const JudgedKernels& k_;
-  const JudgeOptions& o_;
+  const KernelJudgeOptions& o_;
   KernelJudgement j_;
   std::unique_ptr<ScratchFolder> folder_;
   std::unique_ptr<RunnerClient> runner_;
@@ -223,7 +223,7 @@ class Judge {
 
 }  // namespace
 
-Result<KernelJudgement> judge_kernel(const JudgedKernels& kernels, const JudgeOptions& options) {
+Result<KernelJudgement> judge_kernel(const JudgedKernels& kernels, const KernelJudgeOptions& options) {
   return Judge(kernels, options).judge();
 }
 

@@ -12,7 +12,7 @@
 
 namespace tuner {
 
-struct JudgeOptions {
+struct KernelJudgeOptions {
   uint64_t seed = 0;                       // of the inputs; 0: drawn
   Isolation at_most = Isolation::kStrict;  // of the runs
   DuelOptions duel;
@@ -21,6 +21,6 @@ struct JudgeOptions {
 
 // The verdict, which is the kernel's own. Errors are not: InvalidArgument if the job cannot be judged at
 // all (its reference or the rival does not compile, or is wrong), else this host's.
-Result<KernelJudgement> judge_kernel(const JudgedKernels& kernels, const JudgeOptions& options);
+Result<KernelJudgement> judge_kernel(const JudgedKernels& kernels, const KernelJudgeOptions& options);
 
 }  // namespace tuner

@@ -27,7 +27,7 @@ std::vector<std::string> judgement_text(const KernelJudgement& j, const std::str
   if (j.verdict == KernelVerdict::kRight) {
     lines.push_back(str(decimals(j.ratio.value), " times the speed of ", printable(rival),
                         " (95 %: ", decimals(j.ratio.low), " .. ", decimals(j.ratio.high), ")"));
-    lines.push_back(str(format_time(j.time_ns), " a call, the other ", format_time(j.rival_time_ns), "; ",
+    lines.push_back(str(format_time(j.time_ns), " per call, the other ", format_time(j.rival_time_ns), "; ",
                         j.processes, " processes of each, answers compared on ", j.input_sets,
                         " sets of inputs"));
   }
