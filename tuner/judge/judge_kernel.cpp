@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -154,22 +155,29 @@ class Judge {
   }
 
   // Some times for each set of inputs that is kept back: who cheats in some calls only is met sooner or
-  // later. False: there is a verdict.
+  // later. Times that cannot be true are one way of finding a cheat; a wrong answer to another set says more.
+  // False: there is a verdict.
   Result<bool> try_candidate() {
     constexpr int kRounds = 3;
-    const int sets = static_cast<int>(base_.others.size());
-    for (int run = 0; run < kRounds * std::max(sets, 1); ++run) {
+    const int sets = static_cast<int>(base_.others.size()), round = std::max(sets, 1);
+    std::optional<KernelJudgement> doubted;
+    for (int run = 0; run < (doubted ? round : kRounds * round); ++run) {
       RunRequest request = trial_of(candidate_.digest);
       request.prove_with = sets == 0 ? 0 : 1 + run % sets;
       request.run_timeout_s = timeout_s_;
       ASSIGN_OR_RETURN(const RunReply reply, runner_->run(request));
       j_.isolation = reply.isolation;
-      if (reply.outcome != Outcome::kOk) {
-        keep(judgement_of(*reply.outcome, reply.message, reply.difference, reply.doubted));
+      if (reply.outcome == Outcome::kOk) continue;
+      KernelJudgement found = judgement_of(*reply.outcome, reply.message, reply.difference, reply.doubted);
+      if (!reply.doubted) {
+        keep(std::move(found));
         return false;
       }
+      if (!doubted) doubted = std::move(found);
     }
-    return true;
+    if (!doubted) return true;
+    keep(*std::move(doubted));
+    return false;
   }
   // What was found out before stays.
   void keep(KernelJudgement verdict) {
