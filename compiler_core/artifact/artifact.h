@@ -117,14 +117,15 @@ struct Artifact {
 // ".so" of a shared object, else a dot and the kind: ".cubin".
 std::string binary_ending(std::string_view kind);
 
-// Writes DIGEST.so (or .cubin) and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest.
-// Saving it twice changes nothing. With kCached, load_artifact() detects a file torn by a power loss.
+// Writes DIGEST.so (or .cubin) and DIGEST.json into `directory` (temp, fsync, rename) and returns the
+// digest. Saving it twice changes nothing. With kCached, load_artifact() detects a file torn by a power
+// loss.
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory,
                                   Durability durability = Durability::kSynced);
 // Reads an artifact and verifies its digest.
 Result<Artifact> load_artifact(const std::string& directory, const std::string& digest);
-// Where its binary and its manifest are, whether or not they are there. A damaged manifest is taken for that
-// of a shared object.
+// Where its binary and its manifest are, whether or not they are there. A damaged manifest is taken for
+// that of a shared object.
 std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest);
 void remove_artifact(const std::string& directory, const std::string& digest);
 // The sonames of the shared libraries that it needs; none of a file that is no ELF file of 64 bits, or is
@@ -133,6 +134,12 @@ std::vector<std::string> needed_libraries(std::string_view binary);
 // True of the libraries that kernels may need: those of C, C++, their math and OpenMP. Each is on any host
 // that has compilers.
 bool may_be_needed(std::string_view soname);
+// The names that its dynamic symbols have: those that it takes from elsewhere, and those that it offers.
+// None of a file that is no ELF file of 64 bits, or is damaged.
+struct DynamicSymbols {
+  std::vector<std::string> imported, exported;
+};
+DynamicSymbols dynamic_symbols(std::string_view binary);
 // Bytes of instructions in a binary: its sections that may be executed. 0: it is no ELF file of 64 bits, or
 // is damaged.
 int64_t code_bytes(std::string_view binary);
@@ -142,8 +149,8 @@ std::string artifact_blob(const Artifact& artifact);
 // InvalidArgument: it is none, or its manifest names another digest than its bytes have.
 Result<Artifact> parse_artifact_blob(std::string_view blob);
 
-// What names an artifact: the SHA-256 of a shared object; of any other binary with its manifest, because the
-// same cubin launched otherwise is another kernel.
+// What names an artifact: the SHA-256 of a shared object; of any other binary with its manifest, because
+// the same cubin launched otherwise is another kernel.
 std::string artifact_digest(const Artifact& artifact);
 
 // Returns the SHA-256 of the bytes as 64 lower-case hex digits.

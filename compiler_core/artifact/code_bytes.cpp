@@ -46,6 +46,29 @@ std::vector<std::string> needed_libraries(std::string_view binary) {
   return names;
 }
 
+DynamicSymbols dynamic_symbols(std::string_view binary) {
+  DynamicSymbols found;
+  Elf64_Ehdr head;
+  if (!read_head(binary, head)) return found;
+  for (uint64_t s = 0; s < head.e_shnum; ++s) {
+    Elf64_Shdr section, texts;
+    if (!read_at(binary, head.e_shoff + s * sizeof section, section)) return {};
+    if (section.sh_type != SHT_DYNSYM) continue;
+    if (!read_at(binary, head.e_shoff + uint64_t{section.sh_link} * sizeof texts, texts)) return {};
+    Elf64_Sym symbol;
+    for (uint64_t at = 0;
+         at + sizeof symbol <= section.sh_size && read_at(binary, section.sh_offset + at, symbol);
+         at += sizeof symbol) {
+      const uint64_t place = texts.sh_offset + symbol.st_name;
+      if (symbol.st_name == 0 || place >= binary.size()) continue;
+      const std::string_view rest = binary.substr(place);
+      (symbol.st_shndx == SHN_UNDEF ? found.imported : found.exported)
+          .emplace_back(rest.substr(0, std::min(rest.find('\0'), rest.size())));
+    }
+  }
+  return found;
+}
+
 int64_t code_bytes(std::string_view binary) {
   Elf64_Ehdr head;
   if (!read_head(binary, head)) return 0;

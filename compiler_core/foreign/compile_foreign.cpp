@@ -27,6 +27,24 @@ std::string with_operands(const std::string& argument) {
   return out;
 }
 
+// Of the folder's kernel.so.
+Result<Artifact> artifact_of(const SourceBuild& build, const Program& program, const std::string& target_name,
+                             int threads) {
+  Artifact artifact;
+  ASSIGN_OR_RETURN(artifact.binary, build.file("kernel.so"));
+  RETURN_IF_ERROR(check_needed_libraries(artifact.binary));
+  artifact.manifest.toolchain = toolchain_text(build.compiler());
+  artifact.manifest.libraries = needed_libraries(artifact.binary);
+  artifact.manifest.own_threads = threads > 1;
+  artifact.manifest.restores_inout = true;
+  artifact.manifest.entry = program.name;
+  artifact.manifest.args = argument_infos(program.args);
+  artifact.manifest.threads = threads;
+  artifact.manifest.target = target_name;
+  artifact.manifest.digest = sha256_hex(artifact.binary);
+  return artifact;
+}
+
 }  // namespace
 
 Result<ForeignProgram> compile_foreign_program(const Program& program, const std::string& main_text) {
@@ -59,21 +77,24 @@ Status check_needed_libraries(const std::string& shared) {
 Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads) {
   CHECK(program.foreign != nullptr) << program.name << " has loops";
   if (program.foreign->command != nullptr) return build_command(program, target_name, threads);
-  Artifact artifact;
   ASSIGN_OR_RETURN(const SourceBuild build, SourceBuild::make(program, foreign_entry(program)));
   RETURN_IF_ERROR(build.compile({"-shared", "-s", "-Wl,--build-id=none", "-Wl,-z,defs"}, "kernel.so"));
-  ASSIGN_OR_RETURN(artifact.binary, build.file("kernel.so"));
-  RETURN_IF_ERROR(check_needed_libraries(artifact.binary));
-  artifact.manifest.toolchain = toolchain_text(build.compiler());
-  artifact.manifest.libraries = needed_libraries(artifact.binary);
-  artifact.manifest.own_threads = threads > 1;
-  artifact.manifest.restores_inout = true;
-  artifact.manifest.entry = program.name;
-  artifact.manifest.args = argument_infos(program.args);
-  artifact.manifest.threads = threads;
-  artifact.manifest.target = target_name;
-  artifact.manifest.digest = sha256_hex(artifact.binary);
-  return artifact;
+  return artifact_of(build, program, target_name, threads);
+}
+
+Result<ForeignListing> list_foreign(const Program& program) {
+  CHECK(program.foreign != nullptr && program.foreign->command == nullptr)
+      << program.name << " is no function";
+  ASSIGN_OR_RETURN(SourceBuild build, SourceBuild::make(program, foreign_entry(program)));
+  RETURN_IF_ERROR(build.compile({"-S"}, "kernel.s"));
+  ASSIGN_OR_RETURN(std::string assembly, build.file("kernel.s"));
+  return ForeignListing{std::move(assembly), std::move(build)};
+}
+
+Result<Artifact> assemble_foreign(const ForeignListing& listing, const Program& program,
+                                  const std::string& target_name, int threads) {
+  RETURN_IF_ERROR(listing.build.link({"kernel.s"}, "", "kernel.so"));
+  return artifact_of(listing.build, program, target_name, threads);
 }
 
 Result<std::string> foreign_toolchain(const Program& program) {

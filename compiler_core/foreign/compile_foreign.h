@@ -21,6 +21,17 @@ std::string foreign_entry(const Program& program);
 // Unavailable: there is no such compiler here.
 Result<Artifact> compile_foreign(const Program& program, const std::string& target_name, int threads);
 
+// The assembly that compiler made of the text, and what is assembled from it. The binary is made from this
+// text and from nothing else, so whoever reads it has seen all of the user's that will run.
+struct ForeignListing {
+  std::string assembly;
+  SourceBuild build;
+};
+Result<ForeignListing> list_foreign(const Program& program);
+// The artifact of that text. Errors as compile_foreign().
+Result<Artifact> assemble_foreign(const ForeignListing& listing, const Program& program,
+                                  const std::string& target_name, int threads);
+
 // What records of this code name as their toolchain here (toolchain_text). Errors as above.
 Result<std::string> foreign_toolchain(const Program& program);
 
@@ -34,7 +45,8 @@ Result<ForeignProgram> compile_foreign_program(const Program& program, const std
 // The assembly of it, for people.
 Result<std::string> foreign_assembly(const Program& program);
 
-// "#define TILE 8": a line for each macro that the config defines; a comment where it is no code of a user's.
+// "#define TILE 8": a line for each macro that the config defines; a comment where it is no code of a
+// user's.
 std::string foreign_definitions(const Program& program);
 
 // OK if the shared library needs nothing but the libraries of C, C++ and OpenMP; else InvalidConfig names

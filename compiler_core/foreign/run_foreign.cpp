@@ -52,11 +52,9 @@ int main(void) {
   return text + "  return 0;\n}\n";
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given,
-                                             const ForeignRun& asked) {
-  ASSIGN_OR_RETURN(const ForeignProgram made, compile_foreign_program(program, main_program(program)));
+// One run of what compile_foreign_program() made.
+Result<std::vector<std::string>> run_made(const ForeignProgram& made, const Program& program,
+                                          const std::vector<std::string>& given, const ForeignRun& asked) {
   int64_t bytes = 0;
   size_t next = 0;
   for (size_t i = 0; i < program.args.size(); ++i) {
@@ -89,6 +87,25 @@ Result<std::vector<std::string>> run_foreign(const Program& program, const std::
     if (std::ssize(answer) != arg->bytes())
       return invalid_config(program.foreign->function, " left ", answer.size(), " bytes of ", arg->name,
                             ", expected ", arg->bytes());
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given,
+                                             const ForeignRun& asked) {
+  ASSIGN_OR_RETURN(std::vector<std::vector<std::string>> one, run_foreign_each(program, {given}, asked));
+  return std::move(one.front());
+}
+
+Result<std::vector<std::vector<std::string>>> run_foreign_each(
+    const Program& program, const std::vector<std::vector<std::string>>& given, const ForeignRun& asked) {
+  ASSIGN_OR_RETURN(const ForeignProgram made, compile_foreign_program(program, main_program(program)));
+  std::vector<std::vector<std::string>> answers;
+  for (const std::vector<std::string>& one : given) {
+    ASSIGN_OR_RETURN(std::vector<std::string> answer, run_made(made, program, one, asked));
     answers.push_back(std::move(answer));
   }
   return answers;

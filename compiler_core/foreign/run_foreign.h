@@ -17,12 +17,16 @@ struct ForeignRun {
   int threads = 1;  // what OpenMP's kernels take
 };
 
-// `given`: the bytes of the arguments of role input, constant and inout, in their order. Returns those of the
-// outputs (output, inout), in their order; what the function does not write is 0xFF in each byte. Requires
-// program.foreign. InvalidConfig: it does not compile, crashes, or does not end; the message says which, with
-// what it printed. Errors of this host as run_confined().
+// `given`: the bytes of the arguments of role input, constant and inout, in their order. Returns those of
+// the outputs (output, inout), in their order; what the function does not write is 0xFF in each byte.
+// Requires program.foreign. InvalidConfig: it does not compile, crashes, or does not end; the message says
+// which, with what it printed. Errors of this host as run_confined().
 Result<std::vector<std::string>> run_foreign(const Program& program, const std::vector<std::string>& given,
                                              const ForeignRun& run = {});
+// The same of several lists of bytes. The function is compiled once and runs in a process of its own for
+// each.
+Result<std::vector<std::vector<std::string>>> run_foreign_each(
+    const Program& program, const std::vector<std::vector<std::string>>& given, const ForeignRun& run = {});
 
 // The answer for an output, by its place among the Program's arguments, where somebody brings it; nothing:
 // the function says it.

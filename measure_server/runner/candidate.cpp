@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -20,7 +21,10 @@
 #include "compiler_core/runtime/thread_pool.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/calm_gate.h"
+#include "measure_server/runner/changing_inputs.h"
+#include "measure_server/runner/float_mode.h"
 #include "measure_server/runner/jail.h"
+#include "measure_server/runner/own_stack.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/runner/sampling.h"
 
@@ -143,42 +147,42 @@ class Child {
   }
 
   // Our own hands on all operands come first, and every thread is awake: what is compared with the timed
-  // calls is the work, not the way from memory.
-  bool prove(bool timing_goes_on) {
+  // calls is the work, not the way from memory. The addresses are those of the timed calls, and the outputs
+  // hold the answer of the one before: who works only where he finds poison, or another buffer, is found.
+  bool prove() {
     proved_ = true;
-    const uint32_t set = report_.inputs;
-    if (!show_inputs(set, timing_goes_on)) return false;
+    if (!show_inputs(report_.inputs)) return false;
     for (size_t i = 0; i < m_.args.size(); ++i) {
-      if (const GuardedBuffer* const output = plan_.args[i].first; output != nullptr) {
-        output->make_writable();
-        make_ready(*output, m_.args[i], before(i));
-        continue;
-      }
+      if (before(i) != nullptr) make_ready(*plan_.args[i].last, m_.args[i], before(i));
       const auto* const data = static_cast<const volatile char*>(last_args_[i]);
       for (int64_t at = 0; at < m_.args[i].bytes; at += 64) (void)data[at];
     }
     wake_threads();
     const double before = thread_cpu_ns();
-    if (!call(loaded_.entry, first_args_)) return false;
+    if (!call(loaded_.entry, last_args_)) return false;
     report_.proof_ns = thread_cpu_ns() - before;
+    for (const size_t i : outputs_) {
+      plan_.args[i].first->make_writable();
+      std::copy_n(plan_.args[i].last->data(), m_.args[i].bytes, plan_.args[i].first->data());
+    }
     return put_inputs_back();
   }
 
-  // The inputs of the timed calls first: nobody needs them after others have taken their place.
   bool last() {
+    if (!proved_ && !prove()) return false;
     enter(Phase::kLastRun);
     poison();
-    if (!call(loaded_.entry, last_args_)) return false;
-    if ((!proved_ && !prove(/*timing_goes_on=*/false)) || !healthy()) return false;
+    if (!call(loaded_.entry, last_args_) || !healthy()) return false;
     enter(Phase::kDone);
     return true;
   }
 
-  // Timed calls add to what an inout holds, again and again, unless it is restored: no answer that could be
-  // checked. One call more is.
+  // Timed calls add to what an inout holds, again and again, unless it is restored, and inputs may have
+  // changed: no answer that could be checked. One call more is.
   bool settle() {
-    if (answers_.empty()) return true;
-    poison();
+    if (answers_.empty() && !changing_.any()) return true;
+    changing_.restore();
+    if (!answers_.empty()) poison();
     return call(loaded_.entry, last_args_);
   }
 
@@ -206,7 +210,8 @@ class Child {
     fact.value = value;
   }
 
-  // Inputs are mapped once, though constants may stand in both argument lists; packed operands are made here.
+  // Inputs are mapped once, though constants may stand in both argument lists; packed operands are made
+  // here.
   void* operand(const ArgInfo& info, const std::shared_ptr<SealedFile>& data, Status& status) {
     if (const auto it = by_name_.find(info.name); it != by_name_.end()) return it->second.data();
     Result<GuardedBuffer> buffer = data != nullptr
@@ -221,17 +226,43 @@ class Child {
     return by_name_.emplace(info.name, *std::move(buffer)).first->second.data();
   }
 
-  // The inputs of this set take the place of those of the timed calls. Those are kept if they are needed
-  // again: a page that moves costs as much as one that is new.
-  bool show_inputs(uint32_t set, bool keep) {
+  // A function of a user's, which needs no runtime of ours, sees nothing of who calls it.
+  bool hide_from_kernel() {
+    if (!plan_.request->wary || !m_.restores_inout || !m_.pack_args.empty()) return true;
+    Result<OwnStack> stack = OwnStack::make();
+    if (!stack.is_ok()) return setup_failed(stack.message());
+    hidden_ = *std::move(stack);
+    const Result<void*const*> first = hidden_->page_of(first_args_), last = hidden_->page_of(last_args_);
+    if (!first.is_ok() || !last.is_ok()) return setup_failed((first.is_ok() ? last : first).message());
+    hidden_first_ = *first, hidden_last_ = *last;
+    return true;
+  }
+
+  // Inputs that have another set become a copy of our own, of which elements change.
+  bool let_inputs_change() {
+    for (size_t i = 0; i < m_.args.size() && plan_.request->wary && !others_.empty(); ++i) {
+      const auto other = others_[0].find(m_.args[i].name);
+      if (other == others_[0].end()) continue;
+      GuardedBuffer& shown = by_name_.at(m_.args[i].name);
+      Result<GuardedBuffer> copy = GuardedBuffer::create(m_.args[i].bytes, GuardedBuffer::Sharing::kPrivate);
+      if (!copy.is_ok()) return setup_failed(copy.message());
+      std::copy_n(shown.data(), m_.args[i].bytes, copy->data());
+      copy->make_read_only();
+      originals_.emplace(i, std::exchange(shown, *std::move(copy)));
+      first_args_[i] = last_args_[i] = shown.data();
+      changing_.add(shown, m_.args[i].dtype, other->second.data(), random_);
+    }
+    return true;
+  }
+
+  // The inputs of this set take the place of those of the timed calls, which are kept aside.
+  bool show_inputs(uint32_t set) {
     if (set == 0 || set > others_.size()) return true;
     for (auto& [name, buffer] : others_[set - 1]) {
       const GuardedBuffer& shown = by_name_.at(name);
-      if (keep) {
-        Result<void*> aside = shown.set_aside();
-        if (!aside.is_ok()) return setup_failed(aside.message());
-        aside_.emplace_back(&shown, *aside);
-      }
+      Result<void*> aside = shown.set_aside();
+      if (!aside.is_ok()) return setup_failed(aside.message());
+      aside_.emplace_back(&shown, *aside);
       if (const Status moved = shown.take_pages_of(buffer); !moved.is_ok())
         return setup_failed(moved.message());
     }
@@ -285,7 +316,8 @@ class Child {
       workspace_ = *std::move(buffer);
       workspace_.fill(0xFF);
     }
-    return (status.is_ok() || setup_failed(status.message())) && map_others();
+    return (status.is_ok() || setup_failed(status.message())) && map_others() && let_inputs_change() &&
+           hide_from_kernel();
   }
 
   // The system's libraries that it needs come in while the host's files can be seen. OpenMP's takes as many
@@ -331,24 +363,36 @@ class Child {
     if (!loaded) return load_failed(loaded.message());
     close(kCandidateFd);  // at level none; else the loader has closed it
     loaded_ = *std::move(loaded);
+    float_mode_ = float_mode();  // what loading made of it is its own
     return true;
   }
 
   bool call(KernelEntry kernel, const std::vector<void*>& args) {
-    const int32_t status = kernel(args.data(), &rt_);
+    const int32_t status = hidden_
+                               ? hidden_->call(kernel, &args == &first_args_ ? hidden_first_ : hidden_last_)
+                               : kernel(args.data(), &rt_);
     if (status != 0) report_.kernel_status = status;
     return status == 0;
   }
 
-  // What a kernel must leave alone: our descriptors, the slack around operands only this process sees.
+  // What a kernel must leave alone: our descriptors, its inputs, the slack around operands only this
+  // process sees.
   bool healthy() {
     if (!descriptors_untouched()) report_.descriptors_closed = 1;
+    for (const auto& [i, original] : originals_)
+      if (std::memcmp(original.data(), last_args_[i], static_cast<size_t>(m_.args[i].bytes)) != 0)
+        report_.changed_input = static_cast<uint32_t>(i + 1);
     for (size_t i = 0; i < m_.args.size() && report_.damaged_operand == 0; ++i) {
       const auto it = by_name_.find(m_.args[i].name);
       if (it != by_name_.end() && plan_.args[i].data == nullptr && !it->second.intact())
         report_.damaged_operand = i + 1;
     }
-    return report_.descriptors_closed == 0 && report_.damaged_operand == 0;
+    return report_.descriptors_closed == 0 && report_.damaged_operand == 0 && report_.changed_input == 0 &&
+           keeps_float_mode();
+  }
+  bool keeps_float_mode() {
+    if (plan_.request->wary && float_mode() != float_mode_) report_.mode_changed = 1;
+    return report_.mode_changed == 0;
   }
 
   void poison() {
@@ -365,9 +409,10 @@ class Child {
     return found;
   }
 
-  // A few elements of the outputs become what they surely are not; calls must write them again. Where, nobody
-  // knows: a kernel that returns when the answer seems to be there would have to look at all of it. Elements
-  // of an inout become what they were before the first run; the call has to make of them what that run made.
+  // A few elements of the outputs become what they surely are not; calls must write them again. Where,
+  // nobody knows: a kernel that returns when the answer seems to be there would have to look at all of it.
+  // Elements of an inout become what they were before the first run; the call has to make of them what that
+  // run made.
   void set_spots() {
     constexpr int kSpots = 4, kSpotsBesideThreads = 1;
     spots_.clear();
@@ -426,7 +471,7 @@ class Child {
     ++report_.timed_pieces;
     s.run_ns += took_ns;
     s.cpu_ns += thread_cpu_ns() - cpu;
-    return true;
+    return keeps_float_mode();
   }
 
   // One of the calls, nobody knows which, has to write the spots: others could do nothing unseen otherwise.
@@ -434,8 +479,16 @@ class Child {
     s.run_ns = s.cpu_ns = 0;
     const auto before = static_cast<int64_t>(random_() % static_cast<uint64_t>(calls));
     if (!timed(before, s)) return false;
-    set_spots();
-    return timed(1, s) && spots_written() && timed(calls - before - 1, s);
+    const ChangingInputs::Touch touch = changing_.touch(random_, /*by_turns=*/!answers_.empty());
+    // What a call makes of an inout is known for the inputs of the first run alone.
+    if (!answers_.empty() && !changing_.is_restored())
+      spots_.clear();
+    else
+      set_spots();
+    const double so_far_ns = s.run_ns;
+    if (!timed(1, s)) return false;
+    changing_.note(touch, s.run_ns - so_far_ns);
+    return spots_written() && timed(calls - before - 1, s);
   }
 
   // Only the calls are timed. The one before left all other operands warm.
@@ -481,6 +534,8 @@ class Child {
     report_.slices = static_cast<uint32_t>(gate_.slices());
     report_.retaken = static_cast<uint32_t>(gate_.retaken());
     report_.pulse_ns = gate_.low_ns();
+    report_.changed_call_ns = changing_.changed_ns();
+    report_.same_call_ns = changing_.same_ns();
   }
 
   bool time() {
@@ -520,8 +575,7 @@ class Child {
   bool pause(const SamplingOptions& options, const TakeSample& take) {
     constexpr double kSlowNs = 1e7;
     if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
-    written_ = false;  // the parent poisons the outputs
-    return settle() && next() == TurnCommand::kFinish && prove(/*timing_goes_on=*/true) &&
+    return settle() && next() == TurnCommand::kFinish && prove() &&
            warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take,
                    /*call_ns=*/nullptr, warm_ns_);
   }
@@ -543,8 +597,8 @@ class Child {
   }
 
   // A turn warms up first: others have pushed the operands out of the caches. The first time, that says how
-  // many calls fill a sample. Then come the samples with warm constants, then those with cold ones; one kind
-  // ranks, the other is information.
+  // many calls fill a sample. Then come the samples with warm constants, then those with cold ones; one
+  // kind ranks, the other is information.
   bool time_turn() {
     const double fill_ns = plan_.fill_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
@@ -601,12 +655,18 @@ class Child {
   std::minstd_rand random_;  // a few nanoseconds a number
   std::vector<Spot> spots_;
   std::vector<size_t> outputs_;  // arguments that are outputs
-  // Of each inout, by its place: what it holds before a call that is checked, and what the first run made of
-  // that.
+  // Of each inout, by its place: what it holds before a call that is checked, and what the first run made
+  // of that.
   std::map<size_t, GuardedBuffer> before_;
   std::map<size_t, std::vector<char>> answers_;
   std::map<std::string, GuardedBuffer> by_name_;
   std::vector<std::map<std::string, GuardedBuffer>> others_;  // the inputs of each further set
+  // In a wary run: inputs whose elements change, and what they are in the beginning, by their places.
+  std::map<size_t, GuardedBuffer> originals_;
+  ChangingInputs changing_;
+  uint64_t float_mode_ = 0;  // since it was loaded
+  std::optional<OwnStack> hidden_;
+  void *const *hidden_first_ = nullptr, *const *hidden_last_ = nullptr;  // first_args_ and last_args_
   // Inputs of the timed calls while others are shown.
   std::vector<std::pair<const GuardedBuffer*, void*>> aside_;
   GuardedBuffer workspace_;

@@ -19,17 +19,17 @@ namespace tuner {
 enum class Phase : uint32_t { kStarting, kLoading, kPacking, kFirstRun, kTiming, kLastRun, kDone };
 const char* phase_name(Phase phase);
 
-// What the parent wants of a turn. The first one, whatever its command, also loads the candidate and runs it
-// once, into the first outputs.
+// What the parent wants of a turn. The first one, whatever its command, also loads the candidate and runs
+// it once, into the first outputs.
 enum class TurnCommand : uint32_t {
   kSample,  // take samples, until all are there or a pause is wanted; in a race those of a turn
-  // One call on inputs that the candidate has not seen, into the first outputs; what samples are left; one
-  // call more, into the last outputs.
+  // One call on inputs that the candidate has not seen, whose answer is copied into the first outputs; what
+  // samples are left; one call more.
   kFinish,
 };
 
-// Shared by the child and its parent, in a GuardedBuffer of its own. The parent writes what a turn is about;
-// all else is the child's, which may be lying: the parent checks what can be checked.
+// Shared by the child and its parent, in a GuardedBuffer of its own. The parent writes what a turn is
+// about; all else is the child's, which may be lying: the parent checks what can be checked.
 struct CandidateReport {
   static constexpr uint32_t kMaxSamples = 1000;
 
@@ -50,7 +50,12 @@ struct CandidateReport {
   double cpu_ns_of_all;  // of all threads from the beginning to the end of the latest turn, by its own clock
   double proof_ns;       // CPU time of the calling thread in the call on new inputs; 0: there was none
   uint32_t unwritten;    // 1 + index into plan.args of an output of which a timed call left a part unwritten
-  Phase phase;           // the phase that the child is in
+  // In a wary run: times of calls whose inputs had just changed, and of those whose inputs had not; 0: too
+  // few calls. 1 + index into plan.args of an input that it changed. 1: it left the floating-point mode
+  // changed.
+  double changed_call_ns, same_call_ns;
+  uint32_t changed_input, mode_changed;
+  Phase phase;  // the phase that the child is in
   uint32_t samples, other_samples;
   // Samples taken while the core was not calm. In turns: 1 if the latest turn had such a sample.
   uint32_t disturbed;

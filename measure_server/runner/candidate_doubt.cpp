@@ -43,9 +43,9 @@ std::string rounded_ms(double ns) { return str(std::round(ns / 1e4) / 100, " ms"
 }  // namespace
 
 // Its clock, which it may have patched, against the processor's counter, which is read in place: over the
-// timed calls alone, however short they were. The counter is read outside of the clock, so it sees a reading
-// more in each piece. The system may stop the child between the two, for longer than a heat's turn lasts: a
-// race, which has one try, allows more.
+// timed calls alone, however short they were. The counter is read outside of the clock, so it sees a
+// reading more in each piece. The system may stop the child between the two, for longer than a heat's turn
+// lasts: a race, which has one try, allows more.
 std::string CandidateRun::clock_doubt() const {
   const CandidateReport& report = *plan_.report;
   const ClockPair now = read_clocks();
@@ -60,13 +60,25 @@ std::string CandidateRun::clock_doubt() const {
              " for its timed calls, the processor's counter ", rounded_ms(by_counter_ns));
 }
 
+// In a wary run: a call on inputs of a moment ago takes as long as one on inputs of which elements changed.
+// Whoever uses the core meanwhile slows both. A race has one try.
+std::string CandidateRun::memory_doubt() const {
+  const CandidateReport& report = *plan_.report;
+  const double same_ns = report.same_call_ns, changed_ns = report.changed_call_ns;
+  const double most_ns = (in_race_ ? 2 : 1.5) * same_ns + (artifact_.manifest.threads <= 1 ? 1e3 : 50e3);
+  if (same_ns > 0 && !(changed_ns <= most_ns))
+    return str("a call takes ", same_ns / 1e6, " ms on the inputs of the call before, and ", changed_ns / 1e6,
+               " ms after some elements of them changed");
+  return "";
+}
+
 // Why its times cannot be what its calls took; empty: they may be. CPU time is the same whoever asks the
-// kernel for it, however busy the machine is; so a clock that was tampered with shows. And one call on inputs
-// that it had not seen has to take about as long as those that were timed: what is more than that by far was
-// not done there. A neighbour on the core and cold caches slow a single call, by less than this. Threads of a
-// pool spin for a while after a loop, and while they wait for one that the system stopped, so several are
-// known less well. A race has one try. An emulator spends CPU time of its own, on translating code when it
-// first runs: its times are those of no machine, and nobody gains by changing them.
+// kernel for it, however busy the machine is; so a clock that was tampered with shows. And one call on
+// inputs that it had not seen has to take about as long as those that were timed: what is more than that by
+// far was not done there. A neighbour on the core and cold caches slow a single call, by less than this.
+// Threads of a pool spin for a while after a loop, and while they wait for one that the system stopped, so
+// several are known less well. A race has one try. An emulator spends CPU time of its own, on translating
+// code when it first runs: its times are those of no machine, and nobody gains by changing them.
 std::string CandidateRun::doubt() const {
   if (is_emulated_process()) return "";
   const bool alone = artifact_.manifest.threads <= 1;
@@ -88,6 +100,7 @@ std::string CandidateRun::doubt() const {
   for (uint32_t i = 0; i < report.samples; ++i)
     if (report.cpu_ns[i] > 1.05 * report.run_ns[i] + turn_ns)
       return str("a call took ", report.run_ns[i], " ns and ", report.cpu_ns[i], " ns of CPU time");
+  if (const std::string why = memory_doubt(); !why.empty()) return why;
   if (!finished_ || proved_with_ == 0 || (in_race_ && !alone)) return "";
   int64_t bytes = 0;
   for (const ArgInfo& a : artifact_.manifest.args) bytes += a.bytes;

@@ -92,9 +92,9 @@ Status CandidateRun::begin(int samples, int others) {
   in_race_ = plan_.in_race = true;
   plan_.samples_of_turn = samples;
   plan_.others_of_turn = others;
-  // What others leave of a shared cache changes from call to call. Of 33 MB of weights in 32 MB single calls
-  // took 2.1 to 2.5 ms, and processes with nine of them scattered so much that two races of three were not
-  // certified.
+  // What others leave of a shared cache changes from call to call. Of 33 MB of weights in 32 MB single
+  // calls took 2.1 to 2.5 ms, and processes with nine of them scattered so much that two races of three
+  // were not certified.
   constexpr double kLongerBesideMemory = 4;
   plan_.fill_ms = r_.min_repeat_ms * (feels_memory() ? kLongerBesideMemory : 1);
   return fork_child();
@@ -147,10 +147,12 @@ void CandidateRun::conduct() {
 
 // Has a call on inputs that were kept back until now.
 bool CandidateRun::finish_turn() {
-  if (!r_.others.empty()) proved_with_ = 1 + random_() % r_.others.size();
+  if (!r_.others.empty())
+    proved_with_ = r_.prove_with > 0 ? static_cast<size_t>(r_.prove_with) : 1 + random_() % r_.others.size();
   asked_to_finish_ = true;
   plan_.report->inputs = static_cast<uint32_t>(proved_with_);
-  poison();
+  // The child copies what that call makes into the outputs of the first run. Those of the timed calls stay
+  // as they are: the call shall look like one of these.
   for (const Output& out : outputs_) out.make_ready(out.first);
   finished_ = turn(TurnCommand::kFinish);
   over_ = over_ || finished_;
@@ -186,8 +188,8 @@ bool CandidateRun::turn(TurnCommand command) {
 }
 
 // What a fork costs differs from machine to machine by more than a kernel takes. The child says it, before
-// its first turn: nothing of the candidate has run. From outside, the clock of a process that runs is up to a
-// tick late.
+// its first turn: nothing of the candidate has run. From outside, the clock of a process that runs is up to
+// a tick late.
 bool CandidateRun::child_arrives() {
   while (std::atomic_ref(plan_.report->arrived).load() == 0) {
     if (must_end()) return false;
@@ -497,6 +499,16 @@ void CandidateRun::judge() {
     return end_with(Outcome::kCrashed, str("the kernel returned ", report.kernel_status, when));
   if (report.descriptors_closed != 0)
     return end_with(Outcome::kCrashed, str("closed descriptors that are not its own,", when));
+  if (report.mode_changed != 0)
+    return end_with(Outcome::kCrashed,
+                    "left the floating-point mode changed (rounding, or denormal numbers)");
+  if (report.changed_input != 0)
+    return end_with(
+        Outcome::kCrashed,
+        str("changed its input ",
+            artifact_.manifest.args[(report.changed_input - 1) % artifact_.manifest.args.size()].name));
+  // What the first run left there says more.
+  if (report.unwritten != 0 && !asked_to_finish_) check(Extent::kAll, 0, /*first=*/true, "");
   if (report.unwritten != 0)
     return end_with(
         Outcome::kWrongAnswer,
@@ -521,7 +533,7 @@ void CandidateRun::judge() {
   }
   if (reply_.outcome) return;
   if (const std::string why = doubt(); !why.empty()) {
-    in_doubt_ = true;
+    in_doubt_ = reply_.doubted = true;
     return end_with(Outcome::kCrashed, "its times do not add up: " + why);
   }
   end_with(Outcome::kOk, "");
@@ -552,10 +564,11 @@ bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when
             : check_part(reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name,
                          extent == Extent::kMuch ? kMuch : kLittle, random_());
     reply_.max_error = std::max(reply_.max_error, result.max_error);
-    if (!buffer.intact())
-      end_with(Outcome::kCrashed, str("wrote beside output ", out.arg->name));
-    else if (!result.ok)
-      end_with(Outcome::kWrongAnswer, result.message + when);
+    if (!buffer.intact()) end_with(Outcome::kCrashed, str("wrote beside output ", out.arg->name));
+    if (result.ok || reply_.outcome) continue;
+    if (!result.index.empty())
+      reply_.difference = {out.arg->name, result.index, result.found, result.expected};
+    end_with(Outcome::kWrongAnswer, result.message + when);
   }
   reply_.check_ms += ms_since(begin);
   return !reply_.outcome.has_value();

@@ -120,6 +120,7 @@ class CandidateRun final : public Contestant {
   void take_facts();
   std::string doubt() const;
   std::string clock_doubt() const;
+  std::string memory_doubt() const;
   enum class Extent { kAll, kMuch, kLittle };
   bool check(Extent extent, size_t set, bool first, const char* when);
 

@@ -126,6 +126,8 @@ RaceReply run_heat(const RaceRequest& request, std::span<const std::unique_ptr<C
     RaceReply::Candidate& c = reply.candidates.emplace_back();
     c.outcome = one.outcome;
     c.message = one.message;
+    c.difference = one.difference;
+    c.doubted = one.doubted;
     c.max_error = one.max_error;
     c.pulse_ns = one.pulse_ns;
     c.slices = one.slices;

@@ -290,10 +290,16 @@ struct Brain {
   operator double() const { return bfloat16_value(bits); }
 };
 
+std::vector<int64_t> place_of(const std::vector<int64_t>& shape, uint64_t index) {
+  std::vector<int64_t> place(shape.size());
+  for (size_t d = shape.size(); d-- > 0; index /= shape[d])
+    place[d] = static_cast<int64_t>(index % static_cast<uint64_t>(shape[d]));
+  return place;
+}
+
 std::string element_name(std::string_view name, const std::vector<int64_t>& shape, uint64_t index) {
   std::string at;
-  for (size_t d = shape.size(); d-- > 0; index /= shape[d])
-    at = str(index % shape[d], at.empty() ? "" : ", ", at);
+  for (const int64_t one : place_of(shape, index)) at += str(at.empty() ? "" : ", ", one);
   return str(name, "[", at, "]");
 }
 
@@ -328,6 +334,8 @@ class Comparer {
       std::snprintf(t, sizeof t, "%.3g", tolerance);
       result_.message =
           str(describe(), " is ", number(found), ", reference ", number(expected), ", tolerance ", t);
+      result_.found = number(found);
+      result_.expected = number(expected);
     }
   }
 
@@ -375,8 +383,10 @@ void compare_elements(const ReferenceView& ref, const T* out, const Part& part, 
     if (none_is_further_off(&ref.full[at], out + at, count, spec, result.max_error * (1 - kRounding)))
       continue;
     for (size_t i = at; i < at + count; ++i)
-      comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance_of(spec, ref.full[i]),
-                       [&] { return element_name(name, ref.shape, i); });
+      comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance_of(spec, ref.full[i]), [&] {
+        result.index = place_of(ref.shape, i);
+        return element_name(name, ref.shape, i);
+      });
   }
 }
 
@@ -405,8 +415,10 @@ void compare_sums(const ReferenceView& ref, const OutputSums& found, const Check
                   std::string_view name, CheckResult& result) {
   Comparer comparer(result);
   for (size_t i = 0; i < ref.samples.size(); ++i)
-    comparer.compare(found.samples[i], ref.samples[i].value, tolerance_of(spec, ref.samples[i].value),
-                     [&] { return element_name(name, ref.shape, ref.samples[i].index); });
+    comparer.compare(found.samples[i], ref.samples[i].value, tolerance_of(spec, ref.samples[i].value), [&] {
+      result.index = place_of(ref.shape, ref.samples[i].index);
+      return element_name(name, ref.shape, ref.samples[i].index);
+    });
   const size_t n = ref.columns.size(), count = elements_of(ref);
   const auto sum_tolerance = [&](const ReferenceView::Sums& s, size_t terms) {
     return std::sqrt(static_cast<double>(terms) * spec.absolute * spec.absolute +

@@ -92,6 +92,9 @@ struct CheckResult {
   double max_error = 0;  // largest |out - reference| in units of the tolerance; infinity for NaN
   std::string message;   // first wrong element: "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4";
                          // empty when ok
+  // Of that element, if it is one and no sum: where it is, and both values as text.
+  std::vector<int64_t> index;
+  std::string found, expected;
 };
 // Compares `output` (elements of `dtype`, reference.shape, row-major) with the reference. `name` appears in
 // the message.

@@ -87,6 +87,7 @@ json run_json(const RunRequest& r) {
                {"inputs", pairs(r.inputs)},
                {"references", pairs(r.references)},
                {"others", input_sets(r.others)},
+               {"prove_with", r.prove_with},
                {"absolute", r.check.absolute},
                {"relative", r.check.relative},
                {"min_repeat_ms", r.min_repeat_ms},
@@ -102,7 +103,25 @@ json run_json(const RunRequest& r) {
                {"cpus", r.cpus},
                {"device", r.device},
                {"caches", caches_name(r.caches)},
-               {"checker", r.checker}});
+               {"checker", r.checker},
+               {"wary", r.wary}});
+}
+json difference_json(const Difference& d) {
+  return json({{"output", d.output}, {"index", d.index}, {"found", d.found}, {"expected", d.expected}});
+}
+void read_difference(Reader& in, Difference& d) {
+  const json* object = in.get("difference");
+  if (object == nullptr) return;
+  Reader each(*object, "difference.");
+  each.read("output", d.output);
+  if (const json* index = each.list("index"))
+    for (const json& one : *index) {
+      if (!one.is_number_integer()) return in.refuse("difference.index", "expected integers.");
+      d.index.push_back(one.get<int64_t>());
+    }
+  each.read("found", d.found);
+  each.read("expected", d.expected);
+  in.adopt(each.status());
 }
 // None is "".
 std::string text_of(const std::optional<Outcome>& outcome) {
@@ -168,6 +187,8 @@ std::string to_json(const RunReply& r) {
   return dump({{"id", r.id},
                {"outcome", text_of(r.outcome)},
                {"message", r.message},
+               {"difference", difference_json(r.difference)},
+               {"doubted", r.doubted},
                {"run_ns", r.run_ns},
                {"cpu_ns", r.cpu_ns},
                {"cut", r.cut},
@@ -197,6 +218,8 @@ std::string to_json(const RaceReply& r) {
     candidates.push_back(
         {{"outcome", text_of(c.outcome)},
          {"message", c.message},
+         {"difference", difference_json(c.difference)},
+         {"doubted", c.doubted},
          {"run_ns", c.run_ns},
          {"cpu_ns", c.cpu_ns},
          {"sentinel_ns", c.sentinel_ns},
@@ -283,6 +306,7 @@ Result<RunRequest> run_request(const json& document, double runs = 1) {
     read_pairs(each, "inputs", set.inputs);
     read_pairs(each, "references", set.references);
   });
+  in.read("prove_with", r.prove_with, 0, static_cast<int64_t>(r.others.size()));
   in.read_at_least("absolute", r.check.absolute, 0, kRequired);
   in.read_at_least("relative", r.check.relative, 0, kRequired);
   in.read_within("min_repeat_ms", r.min_repeat_ms, kMinRepeatMs.least, kMinRepeatMs.most, kRequired);
@@ -303,6 +327,7 @@ Result<RunRequest> run_request(const json& document, double runs = 1) {
   in.read("device", r.device, 0, 1023);
   std::string name = "warm";
   in.read("checker", r.checker);
+  in.read("wary", r.wary);
   in.read("caches", name);
   const std::optional<Caches> caches = caches_from_name(name);
   if (!caches) in.refuse("caches", "expected warm, flush or rotate, found \"", name, "\".");
@@ -377,6 +402,8 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("id", r.id, kRequired);
   read_outcome(in, r.outcome);
   in.read("message", r.message, kRequired);
+  read_difference(in, r.difference);
+  in.read("doubted", r.doubted);
   in.read("run_ns", r.run_ns, kRequired);
   in.read("cpu_ns", r.cpu_ns, kRequired);
   in.read("cut", r.cut, kRequired);
@@ -414,6 +441,8 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
     RaceReply::Candidate& c = r.candidates.emplace_back();
     read_outcome(each, c.outcome);
     each.read("message", c.message, kRequired);
+    read_difference(each, c.difference);
+    each.read("doubted", c.doubted);
     each.read("run_ns", c.run_ns, kRequired);
     each.read("cpu_ns", c.cpu_ns, kRequired);
     each.read("sentinel_ns", c.sentinel_ns, kRequired);

@@ -1,9 +1,9 @@
 // The messages between worker and runner: length-prefixed JSON over a socket pair (fd 3 of the runner).
 //
 // The runner is a small executable (no gRPC, no LLVM, never sanitizer-instrumented), exec'ed before gRPC
-// starts. It forks one child per candidate, so a candidate can at worst kill its own child. The worker asks,
-// and the runner answers every request exactly once. A message is a 4-byte little-endian length and that many
-// bytes of JSON, 16 MiB at most. Only a cancel may arrive while a request is being answered.
+// starts. It forks one child per candidate, so a candidate can at worst kill its own child. The worker
+// asks, and the runner answers every request exactly once. A message is a 4-byte little-endian length and
+// that many bytes of JSON, 16 MiB at most. Only a cancel may arrive while a request is being answered.
 #pragma once
 
 #include <chrono>
@@ -51,8 +51,8 @@ struct RunRequest {
   uint64_t id = 0;
   std::string artifact_dir, digest;  // for load_artifact(); the runner verifies the digest again
   // Data files, one for each argument of the *unpacked* kernel, by name. Inputs and constants are raw,
-  // little-endian and exactly ArgInfo::bytes long; outputs have the reference answer (reference_file.h). The
-  // worker writes them once per (workload, seed). The runner keeps sealed copies, so a file must not be
+  // little-endian and exactly ArgInfo::bytes long; outputs have the reference answer (reference_file.h).
+  // The worker writes them once per (workload, seed). The runner keeps sealed copies, so a file must not be
   // changed in place.
   struct Data {
     std::string arg, path;
@@ -65,6 +65,8 @@ struct RunRequest {
     std::vector<Data> inputs, references;
   };
   std::vector<InputSet> others;
+  // Which of them it is asked for, counted from 1; 0: one that is drawn.
+  int prove_with = 0;
   CheckSpec check;
   double min_repeat_ms = 1;  // one sample is as many calls as last this long
   int repeats = 9;           // samples at most
@@ -75,12 +77,12 @@ struct RunRequest {
   int64_t memory_limit_bytes = int64_t{4} << 30;
   double cut_above_ns = 0;   // stop after a warm sample above this; 0: never
   double slow_above_ns = 0;  // stop once the median is certainly above this; 0: never
-  // CPU only: flush constants, packed or not, out of the caches before each timed call; a sample is then one
-  // call. Changes nothing without constants.
+  // CPU only: flush constants, packed or not, out of the caches before each timed call; a sample is then
+  // one call. Changes nothing without constants.
   bool cold_constants = false;
-  // CPU only. `calm_pulse_ns`: time of an undisturbed pulse (pulse.h); 0: not known. `patience_ms`: how long
-  // disturbed calls may be repeated, all together (in a race: per turn), before they count; 0: no pulses,
-  // every call counts.
+  // CPU only. `calm_pulse_ns`: time of an undisturbed pulse (pulse.h); 0: not known. `patience_ms`: how
+  // long disturbed calls may be repeated, all together (in a race: per turn), before they count; 0: no
+  // pulses, every call counts.
   double calm_pulse_ns = 0, patience_ms = 50;
   std::vector<int> cpus;  // CPUs to pin the kernel's threads to (GPU: the launching thread); empty: not
                           // pinned
@@ -88,16 +90,28 @@ struct RunRequest {
   int device = 0;
   std::string device_uuid;  // for the lock that RunnerClient takes (device_lock.h); not sent. Empty: none
   Caches caches = Caches::kWarm;
-  // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h). Empty:
-  // they are copied to the host for that.
+  // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h).
+  // Empty: they are copied to the host for that.
   std::string checker;
+  // CPU only: what the candidate does is looked at more closely, at the price of times that may differ a
+  // little from those of other runs (changing_inputs.h, float_mode.h).
+  bool wary = false;
+};
+
+// The first element of an output that was found to be wrong: both values as text, "nan" among them.
+struct Difference {
+  std::string output;
+  std::vector<int64_t> index;  // empty: no single element was seen to differ
+  std::string found, expected;
 };
 
 struct RunReply {
   uint64_t id = 0;
   // kBuildError: cannot be loaded. None: see `error`.
   std::optional<Outcome> outcome;
-  std::string message;  // "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; "signal 11 (SIGSEGV)"
+  std::string message;    // "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; "signal 11 (SIGSEGV)"
+  Difference difference;  // of kWrongAnswer
+  bool doubted = false;   // of kCrashed: nothing ended it; its times cannot be true
   // Per call, one value per sample: wall clock, and CPU time of the calling thread.
   std::vector<double> run_ns, cpu_ns;
   bool cut = false;
@@ -108,16 +122,16 @@ struct RunReply {
   // Times of the memory sentinel; 0: not timed, because the operands fit the core's own caches or run on a
   // GPU.
   double memory_before_ns = 0, memory_after_ns = 0;
-  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were taken
-  // (0: not counted), and how many of these repeated because of that; one of the fastest of the latest
-  // pulses.
+  // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were
+  // taken (0: not counted), and how many of these repeated because of that; one of the fastest of the
+  // latest pulses.
   int disturbed = 0, slices = 0, retaken = 0;
   double pulse_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
   double check_ms = 0;       // part of run_ms: the comparison of the outputs with the reference
   std::string device_state;  // GPU: clocks, temperature, throttling right after timing; see nvml.h
-  // Further numbers of the run, named as in the record's message (record.proto, of_run). They travel from the
-  // candidate's process to the record, and no code in between knows them. Range: 0 to 1e9.
+  // Further numbers of the run, named as in the record's message (record.proto, of_run). They travel from
+  // the candidate's process to the record, and no code in between knows them. Range: 0 to 1e9.
   std::map<std::string, double> facts;
   // If not empty, the runner could not do its part (missing file, no memory, ...). This says nothing about
   // the candidate, and there is no `outcome`. RunnerClient turns it into a Status.
@@ -126,8 +140,8 @@ struct RunReply {
   bool device_sick = false;  // set together with `error`: the GPU does not work now, but may later
 };
 
-// Candidates for one task, timed against each other in turns: race.h. `base` holds what they have in common.
-// Its digest, check, repeats and cut are ignored; its run_timeout_s is for the whole race.
+// Candidates for one task, timed against each other in turns: race.h. `base` holds what they have in
+// common. Its digest, check, repeats and cut are ignored; its run_timeout_s is for the whole race.
 struct RaceRequest {
   struct Candidate {
     std::string digest;
@@ -151,6 +165,8 @@ struct RaceReply {
   struct Candidate {
     std::optional<Outcome> outcome;  // none: see `error`
     std::string message;
+    Difference difference;  // as in RunReply
+    bool doubted = false;   // likewise
     std::vector<double> run_ns, cpu_ns, sentinel_ns, memory_ns;
     std::vector<double> other_ns;  // with the other kind of constants
     // Turns taken; turns thrown away because another one was calm; turns that count although they were
@@ -215,8 +231,8 @@ struct ProbeReply {
   int harness_abi = kHarnessAbi;
   std::string version;   // the runner's: "0.1.0"
   std::string hardware;  // fingerprint, see hardware.h
-  // The highest level that candidates get here: none, process or strict (isolation.h), and why no higher one
-  // is to be had, or which pieces are missing: one line, empty if everything is there.
+  // The highest level that candidates get here: none, process or strict (isolation.h), and why no higher
+  // one is to be had, or which pieces are missing: one line, empty if everything is there.
   std::string isolation, isolation_missing;
   CpuPeaks peaks;
   CpuBandwidths bandwidths;

@@ -160,6 +160,24 @@ TEST_F(Foreign, ALibraryOfTheHostsThatIsNotListedIsRefused) {
   EXPECT_THAT(check_needed_libraries(other).message(), HasSubstr("it needs libz.so.1"));
 }
 
+// What is assembled is the text that was read, and nothing else.
+TEST_F(Foreign, AnArtifactIsMadeOfItsListing) {
+  const Program program = scale(
+      "#include <math.h>\nvoid scale(const float* in, float* out, int n) { for (int i = 0; i < n; ++i) "
+      "out[i] = expf(in[i]); }");
+  Result<ForeignListing> listing = list_foreign(program);
+  ASSERT_TRUE(listing.is_ok()) << listing.message();
+  EXPECT_THAT(listing->assembly, HasSubstr("kernel_of_test:"));
+  const Result<Artifact> made = assemble_foreign(*listing, program, "llvm -mcpu=x86-64", 1);
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  EXPECT_EQ(made->manifest.entry, "kernel_of_test");
+  const DynamicSymbols symbols = dynamic_symbols(made->binary);
+  EXPECT_THAT(symbols.imported, ::testing::Contains("expf"));
+  EXPECT_EQ(symbols.exported, std::vector<std::string>{"kernel_of_test"});
+  EXPECT_TRUE(dynamic_symbols(made->binary.substr(0, 100)).imported.empty());
+  EXPECT_EQ(list_foreign(scale("void scale(")).status().code(), StatusCode::kInvalidConfig);
+}
+
 // --- one run, for an answer ---
 
 std::vector<std::string> bytes_of(const std::vector<float>& numbers) {
@@ -171,6 +189,10 @@ TEST_F(Foreign, OneRunGivesItsAnswer) {
   ASSERT_TRUE(answers.is_ok()) << answers.message();
   ASSERT_EQ(answers->size(), 1u);
   EXPECT_EQ((*answers)[0], bytes_of({4, 7, 10, 13, 16})[0]);
+  const auto each = run_foreign_each(scale(), {bytes_of({1, 2, 3, 4, 5}), bytes_of({2, 2, 3, 4, 5})});
+  ASSERT_TRUE(each.is_ok()) << each.message();
+  EXPECT_EQ(each->at(0), *answers);
+  EXPECT_EQ(each->at(1), bytes_of({7, 7, 10, 13, 16}));
   // What is not written is seen.
   const auto none =
       run_foreign(scale("void scale(const float* in, float* out, int n) {}"), bytes_of({1, 2, 3, 4, 5}));

@@ -38,6 +38,8 @@ constexpr char kGpu[] = "needs a GPU host";
 constexpr char kNvrtc[] = "needs NVRTC";
 constexpr char kTimes[] =
     "its exit code tells how calm the machine is: tests/tuner/cli/cli_test has the rest";
+constexpr char kJudge[] =
+    "its exit code tells how calm the machine is: tests/tuner/judge/judge_cli_test judges this kernel";
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
 constexpr char kVerify[] = "a program of the reader's: tests/deploy/runtime_verify_test";
@@ -103,6 +105,7 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner build examples/conv2d_cuda.json -o out_cuda", kNvrtc},
       {"tuner verify job.json --times", kTimes},
       {"tuner verify job.json --times --processes 3", kTimes},
+      {"tuner kernel judge examples/own_kernels/sgemm.c --job examples/own_kernels/sgemm.json", kJudge},
       {"cmake --install build/release --prefix ~/tuner", kOwn},
       {"cp -r examples/my_template mine && cd mine", kOwn},
       {"cmake -S . -B build -DCMAKE_PREFIX_PATH=$HOME/tuner && cmake --build build", kOwn},

@@ -143,6 +143,9 @@ const std::vector<Rule> kRules = {
     {"tuner/revalidate",
      {"compiler_core", "db", "templates", "tuner/client", "tuner/daemon", "tuner/jobs", "tuner/search",
       "tuner/study", "tuner/text", "tuner/verify"}},
+    // Compiles, reads and runs; what is a user's kernel is told by tuner/jobs.
+    {"tuner/judge",
+     {"compiler_core", "measure_server/runner", "templates/workload", "tuner/jobs", "tuner/text"}},
     {"tuner/text", {"compiler_core", "db", "templates"}},
     {"tuner/command_line", {"compiler_core/base", "tuner/text"}},
     {"tuner/jobs", {"compiler_core", "db", "templates", "tuner/search"}},

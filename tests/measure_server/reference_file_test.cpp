@@ -168,6 +168,9 @@ TEST_F(ReferenceFile, FirstWrongElementIsNamed) {
   EXPECT_FALSE(r.ok);
   EXPECT_EQ(r.message, "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 0.0001");
   EXPECT_NEAR(r.max_error, 5.5e4, 1);
+  EXPECT_EQ(r.index, (std::vector<int64_t>{0, 3, 17, 5}));
+  EXPECT_EQ(r.found, "1.25");
+  EXPECT_EQ(r.expected, "1.5");
 }
 
 TEST_F(ReferenceFile, NanAndInfinityAreWrongEverywhere) {

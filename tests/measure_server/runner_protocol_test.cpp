@@ -42,6 +42,8 @@ RunRequest example() {
   r.cpus = {0, 3};
   r.device = 2;
   r.caches = Caches::kRotate;
+  r.prove_with = 1;
+  r.wary = true;
   return r;
 }
 
@@ -67,6 +69,8 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
   EXPECT_TRUE(r.cold_constants);
   EXPECT_EQ(r.device, 2);
   EXPECT_EQ(r.caches, Caches::kRotate);
+  EXPECT_EQ(r.prove_with, 1);
+  EXPECT_TRUE(r.wary);
 }
 
 TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
@@ -88,6 +92,8 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   r.run_ms = 12.5;
   r.device_state = "1980 MHz, 41 C";
   r.facts = {{"one", 1.5}, {"two", 2}};
+  r.difference = {"out", {3, 17}, "nan", "1.5"};
+  r.doubted = true;
   const Result<RunReply> back = parse_run_reply(to_json(r));
   ASSERT_TRUE(back.is_ok()) << back.message();
   EXPECT_EQ(back->run_ns, r.run_ns);
@@ -106,6 +112,11 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   EXPECT_EQ(back->retaken, 12);
   EXPECT_EQ(back->pulse_ns, 1600.5);
   EXPECT_THAT(back->message, HasSubstr("line\nbreak"));
+  EXPECT_EQ(back->difference.output, "out");
+  EXPECT_EQ(back->difference.index, (std::vector<int64_t>{3, 17}));
+  EXPECT_EQ(back->difference.found, "nan");
+  EXPECT_EQ(back->difference.expected, "1.5");
+  EXPECT_TRUE(back->doubted);
 }
 
 TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {

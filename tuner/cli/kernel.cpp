@@ -6,7 +6,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/output_file.h"
 #include "db/exchange/text_output.h"
-#include "tuner/cli/command.h"
+#include "tuner/cli/kernel_commands.h"
 #include "tuner/jobs/kernel_draft.h"
 #include "tuner/text/hint.h"
 
@@ -68,6 +68,7 @@ void add_kernel_command(Command app, CommandContext& context) {
   command.add_option("-o,--output", options->output, "Job file to write; - is standard output")
       .show_default()
       .type_name("FILE");
+  add_kernel_judge_command(kernel, context);
 }
 
 }  // namespace tuner::cli

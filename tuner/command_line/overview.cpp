@@ -76,7 +76,7 @@ const std::vector<CommandGroup>& command_groups() {
        {{"compile", "an ONNX model, tuned"},
         {"run", "run a compiled model"},
         {"extract", "a model as a job file"},
-        {"kernel", "a source as a job file"}}},
+        {"kernel", "draft or judge a source"}}},
       {"Farm",
        {{"serve", "run the daemon"},
         {"workers", "list its workers"},

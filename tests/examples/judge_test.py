@@ -1,0 +1,137 @@
+"""Kernels that cheat are refused or found to be wrong, with the word that stands in their first line, at every level of isolation that
+this host has; honest ones are not. Each is judged by the command that a person types.
+
+TUNER_BIN_DIR: the folder of the programs. TUNER_JUDGE: "few", a cheat of each kind; "all", the whole corpus; "honest", 200 honest kernels."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/support"))
+import unit_tests  # noqa: E402
+
+BIN, WHICH = pathlib.Path(os.environ["TUNER_BIN_DIR"]), os.environ.get("TUNER_JUDGE", "few")
+CORPUS, EXAMPLES = SOURCE / "tests/examples/judge", SOURCE / "examples/own_kernels"
+FEW = ["cache_by_all", "cache_by_every_64th", "works_where_poisoned", "half_precision_sums", "syscall_behind_marks", "thread_after_return",
+       "writes_behind", "calls_reference"]
+ALL_WORDS = {"right", "wrong", "crashed", "timed out", "not compiled", "refused", "cannot tell"}
+
+
+def levels() -> list:
+    """The levels of isolation that this host has, the lowest first."""
+    probe = json.loads(subprocess.run([BIN / "runner", "--probe"], stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout)
+    names = ["none", "process", "strict"]
+    return names[: names.index(probe["isolation"]) + 1]
+
+
+def judged(file: pathlib.Path, job: pathlib.Path, *words) -> tuple:
+    """The verdict as JSON, and how the command ended."""
+    ran = subprocess.run([BIN / "tuner", "kernel", "judge", file, "--job", job, "--json", *words], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    if ran.returncode == 2 or not ran.stdout:
+        raise AssertionError(f"{file.name}: exit code {ran.returncode}: {ran.stderr}")
+    return json.loads(ran.stdout), ran.returncode
+
+
+def promised(file: pathlib.Path) -> tuple:
+    """The job file and the words of its first line: "// gemm: wrong or crashed"."""
+    match = re.fullmatch(r"// (\w+): (.+)", file.read_text().splitlines()[0])
+    return CORPUS / (match[1] + ".json"), match[2].split(" or ")
+
+
+class Corpus(unittest.TestCase):
+    def check(self, files: list, at_levels: list):
+        for file in files:
+            job, words = promised(file)
+            self.assertLessEqual(set(words), ALL_WORDS - {"right", "cannot tell"}, file.name)
+            for level in at_levels:
+                with self.subTest(kernel=file.name, level=level):
+                    verdict, code = judged(file, job, "--isolation", level)
+                    self.assertIn(verdict["verdict"], words, verdict)
+                    self.assertEqual(code, 1)
+                    self.assertNotEqual(verdict["why"], "")
+                    self.assertNotIn("ratio", verdict)
+                    if verdict["verdict"] == "wrong" and "did not write" not in verdict["why"]:
+                        self.assertEqual(len(verdict["difference"]["index"]), 2 if job.name == "gemm.json" else 1, verdict)
+                        self.assertNotEqual(verdict["difference"]["found"], verdict["difference"]["expected"])
+
+    def test_a_cheat_of_each_kind(self):
+        found = [file for file in (CORPUS / "cheats").iterdir() if file.stem in FEW]
+        self.assertEqual(len(found), len(FEW))
+        self.check(sorted(found), levels()[-1:])
+
+    @unittest.skipUnless(WHICH == "all", "the long suite judges all")
+    def test_all_cheats(self):
+        files = sorted((CORPUS / "cheats").iterdir())
+        self.assertGreaterEqual(len(files), 80)
+        self.check(files, levels())
+
+
+class Honest(unittest.TestCase):
+    def check(self, file: pathlib.Path, job: pathlib.Path, *words):
+        """Only a busy machine may keep the judge from calling it right."""
+        with self.subTest(kernel=file.name, job=job.name):
+            verdict, code = judged(file, job, *words)
+            self.assertIn(verdict["verdict"], ("right", "cannot tell"), verdict)
+            if verdict["verdict"] == "cannot tell":
+                self.assertRegex(verdict["why"], "the machine is too busy|device is busy")
+                self.assertEqual(code, 1)
+                return
+            self.assertEqual(code, 0)
+            self.assertLess(verdict["ratio_low"], verdict["ratio"])
+            self.assertLess(verdict["ratio"], verdict["ratio_high"])
+            self.assertGreaterEqual(verdict["processes"], 6)
+
+    def test_one_of_each_job(self):
+        for name in ("includes_reference.c", "exp_by_table.c", "add_unrolled.cpp"):
+            self.check(CORPUS / "honest" / name, promised(CORPUS / "honest" / name)[0])
+
+    @unittest.skipUnless(WHICH == "honest", "the long suite judges 200")
+    def test_two_hundred(self):
+        judged_so_far = 0
+        for file in sorted((CORPUS / "honest").iterdir()):
+            for level in levels():
+                self.check(file, promised(file)[0], "--isolation", level)
+                judged_so_far += 1
+        draw = random.Random(54)
+        with tempfile.TemporaryDirectory() as folder:
+            jobs = [EXAMPLES / f"{name}.json" for name in ("sgemm", "stencil", "histogram", "spmv")]
+            while judged_so_far < 200:
+                job = jobs[judged_so_far % len(jobs)]
+                entry = json.loads(job.read_text())
+                entry["default"] = {name: draw.choice(values_of(values)) for name, values in entry["knobs"].items()}
+                drawn = pathlib.Path(folder) / job.name
+                drawn.write_text(json.dumps(entry))
+                for source in EXAMPLES.iterdir():
+                    (pathlib.Path(folder) / source.name).write_bytes(source.read_bytes()) if source.suffix in (".c", ".cpp") else None
+                if not holds(entry):
+                    continue
+                self.check(EXAMPLES / entry["source"], drawn)
+                judged_so_far += 1
+
+
+def values_of(values) -> list:
+    """A knob's values, from a list or a range."""
+    if isinstance(values, list):
+        return values
+    if "powers_of" in values:
+        powers = [values["powers_of"] ** n for n in range(40)]
+        return [n for n in powers if values["from"] <= n <= values["to"]]
+    return list(range(values["from"], values["to"] + 1, values.get("step", 1)))
+
+
+def holds(entry: dict) -> bool:
+    """Whether the default obeys the constraints, which are expressions of Python, too."""
+    names = entry["sizes"] | entry["default"] | {"min": min, "max": max}
+    return all(eval(text, {"__builtins__": {}}, names) for text in entry.get("constraints", []))  # noqa: S307
+
+
+if __name__ == "__main__":
+    unit_tests.main()

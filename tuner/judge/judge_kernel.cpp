@@ -1,0 +1,238 @@
+#include "tuner/judge/judge_kernel.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "compiler_core/backend.h"
+#include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/scratch_folder.h"
+#include "compiler_core/base/statistics.h"
+#include "compiler_core/foreign/compile_foreign.h"
+#include "compiler_core/ir/foreign_code.h"
+#include "measure_server/runner/runner_client.h"
+#include "tuner/judge/code_check.h"
+#include "tuner/judge/judge_data.h"
+
+namespace tuner {
+namespace {
+
+// What a run takes at least, and how many calls of the reference it may take beside that.
+constexpr double kLeastTimeoutS = 3, kCallsOfTimeout = 1000;
+
+uint64_t drawn_seed() {
+  std::random_device device;
+  const uint64_t seed = (uint64_t{device()} << 32) | device();
+  return seed == 0 ? 1 : seed;
+}
+
+Result<Program> program_of_task(const CliTask& task) {
+  ASSIGN_OR_RETURN(const ChosenKernel chosen, choose_kernel(task, nullptr));
+  return chosen.instance->instantiate(chosen.config);
+}
+
+// A judgement under way.
+class Judge {
+ public:
+  Judge(const JudgedKernels& kernels, const KernelJudgeOptions& options) : k_(kernels), o_(options) {
+    j_.seed = options.seed != 0 ? options.seed : drawn_seed();
+  }
+
+  Result<KernelJudgement> judge() {
+    RETURN_IF_ERROR(measurable_here(k_.candidate.target_name));
+    RETURN_IF_ERROR(fits_here(k_.truth.workload, k_.measure.memory_limit_bytes, /*this_machine=*/true));
+    ASSIGN_OR_RETURN(folder_, ScratchFolder::make("tuner-judge"));
+    tell("compiling");
+    ASSIGN_OR_RETURN(std::string digest, compile_candidate());
+    if (digest.empty()) return j_;
+    candidate_.digest = digest;
+    ASSIGN_OR_RETURN(rival_.digest, compile_rival());
+    tell("computing the right answers");
+    RETURN_IF_ERROR(prepare_data());
+    ASSIGN_OR_RETURN(const std::string runner_path, find_runner());
+    ASSIGN_OR_RETURN(runner_, RunnerClient::start(runner_path, o_.at_most));
+    RETURN_IF_ERROR(try_rival());
+    tell("comparing answers");
+    ASSIGN_OR_RETURN(const bool right, try_candidate());
+    if (!right) return j_;
+    tell("racing");
+    RETURN_IF_ERROR(race());
+    return j_;
+  }
+
+ private:
+  void tell(const std::string& what) const {
+    if (o_.tell) o_.tell(what);
+  }
+  void say(KernelVerdict verdict, std::string why) {
+    j_.verdict = verdict;
+    j_.why = std::move(why);
+  }
+
+  // The digest of what was made; empty: there is a verdict. What is not a compiler's refusal is no verdict.
+  Result<std::string> compile_candidate() {
+    ASSIGN_OR_RETURN(const Program program, program_of_task(k_.candidate));
+    Result<Artifact> made = compile_and_read(program);
+    if (!made.is_ok() && made.status().code() == StatusCode::kInvalidConfig) {
+      say(KernelVerdict::kNotCompiled, made.message());
+      return std::string();
+    }
+    RETURN_IF_ERROR(made.status());
+    if (j_.verdict == KernelVerdict::kRefused) return std::string();
+    return save_artifact(*made, folder_->path(), Durability::kCached);
+  }
+  // A text for a host's compiler is read before it is assembled; what other back ends make runs where there
+  // is no system to ask.
+  Result<Artifact> compile_and_read(const Program& program) {
+    const Target& target = k_.candidate.target;
+    const Backend& backend = backend_of(target);
+    if (backend.emulates() || program.foreign == nullptr) return backend.compile(program, target);
+    const CodeRules rules{.cxx = program.foreign->cxx, .threads = target.threads, .entry = program.name};
+    ASSIGN_OR_RETURN(const ForeignListing listing, list_foreign(program));
+    std::string why = why_code_is_refused(listing.assembly, rules);
+    if (!why.empty()) {
+      say(KernelVerdict::kRefused, std::move(why));
+      return Artifact();
+    }
+    ASSIGN_OR_RETURN(Artifact made, assemble_foreign(listing, program, target.name(), target.threads));
+    why = why_symbols_are_refused(dynamic_symbols(made.binary), rules);
+    if (!why.empty()) say(KernelVerdict::kRefused, std::move(why));
+    return made;
+  }
+
+  Result<std::string> compile_rival() {
+    ASSIGN_OR_RETURN(const Program program, program_of_task(k_.rival));
+    const Result<Artifact> made = backend_of(k_.rival.target).compile(program, k_.rival.target);
+    if (!made.is_ok() && made.status().code() == StatusCode::kInvalidConfig)
+      RETURN_IF_ERROR(compiles_here(k_.rival.workload, k_.rival.target_name)
+                          .with_context(k_.rival_name + ", which it is to race with: "));
+    RETURN_IF_ERROR(made.status());
+    return save_artifact(*made, folder_->path(), Durability::kCached);
+  }
+
+  Status prepare_data() {
+    const int threads = k_.truth.target.threads;
+    const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
+    const Result<JudgeData> made = make_judge_data(k_.truth.workload, j_.seed, threads, folder_->path());
+    if (!made.is_ok())
+      return made.status().code() == StatusCode::kInvalidConfig
+                 ? invalid_argument("the reference: ", made.message())
+                 : made.status();
+    base_.artifact_dir = folder_->path();
+    base_.inputs = made->inputs;
+    base_.references = made->references;
+    base_.others = made->others;
+    base_.check = candidate_.check = rival_.check = made->check;
+    base_.memory_limit_bytes = k_.measure.memory_limit_bytes;
+    base_.wary = true;
+    const std::vector<int> cpus = usable_cpus();
+    const size_t n = std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), cpus.size());
+    base_.cpus.assign(cpus.end() - static_cast<std::ptrdiff_t>(n), cpus.end());
+    j_.input_sets = 1 + static_cast<int>(base_.others.size());
+    return Status::ok();
+  }
+
+  RunRequest trial_of(const std::string& digest) {
+    RunRequest request = base_;
+    request.id = ++runs_;
+    request.digest = digest;
+    request.min_repeat_ms = 0.5;
+    request.run_timeout_s = k_.measure.run_timeout_s;
+    return request;
+  }
+
+  // It has to be right itself, and says how long a call may take.
+  Status try_rival() {
+    ASSIGN_OR_RETURN(const RunReply reply, runner_->run(trial_of(rival_.digest)));
+    if (reply.outcome != Outcome::kOk)
+      return invalid_argument(k_.rival_name, ", which it is to race with: ", outcome_name(*reply.outcome),
+                              ": ", reply.message);
+    timeout_s_ =
+        std::min(k_.measure.run_timeout_s, kLeastTimeoutS + kCallsOfTimeout * median(reply.run_ns) * 1e-9);
+    return Status::ok();
+  }
+
+  // Some times for each set of inputs that is kept back: who cheats in some calls only is met sooner or
+  // later. Times that cannot be true are one way of finding a cheat; a wrong answer to another set says more.
+  // False: there is a verdict.
+  Result<bool> try_candidate() {
+    constexpr int kRounds = 3;
+    const int sets = static_cast<int>(base_.others.size()), round = std::max(sets, 1);
+    std::optional<KernelJudgement> doubted;
+    for (int run = 0; run < (doubted ? round : kRounds * round); ++run) {
+      RunRequest request = trial_of(candidate_.digest);
+      request.prove_with = sets == 0 ? 0 : 1 + run % sets;
+      request.run_timeout_s = timeout_s_;
+      ASSIGN_OR_RETURN(const RunReply reply, runner_->run(request));
+      j_.isolation = reply.isolation;
+      if (reply.outcome == Outcome::kOk) continue;
+      KernelJudgement found = judgement_of(*reply.outcome, reply.message, reply.difference, reply.doubted);
+      if (!reply.doubted) {
+        keep(std::move(found));
+        return false;
+      }
+      if (!doubted) doubted = std::move(found);
+    }
+    if (!doubted) return true;
+    keep(*std::move(doubted));
+    return false;
+  }
+  // What was found out before stays.
+  void keep(KernelJudgement verdict) {
+    verdict.isolation = j_.isolation;
+    verdict.input_sets = j_.input_sets;
+    verdict.seed = j_.seed;
+    j_ = std::move(verdict);
+  }
+
+  Status race() {
+    RunRequest base = base_;
+    base.min_repeat_ms = k_.measure.min_repeat_ms;
+    base.run_timeout_s = 2 * k_.measure.run_timeout_s;
+    const auto heat = [&](RaceRequest request) {
+      request.base.id = ++runs_;
+      return runner_->race(request);
+    };
+    const Result<DuelResult> duel = run_duel(base, candidate_, rival_, o_.duel, heat);
+    if (!duel.is_ok()) {
+      if (duel.status().code() != StatusCode::kUnavailable) return duel.status();
+      say(KernelVerdict::kCannotTell, duel.message());
+      return Status::ok();
+    }
+    if (duel->failed.outcome != Outcome::kOk) {
+      const RaceReply::Candidate& who = duel->failed;
+      if (duel->rival_failed) return failed(k_.rival_name, ", which it raced with: ", who.message);
+      keep(
+          judgement_of(who.outcome.value_or(Outcome::kDeviceLost), who.message, who.difference, who.doubted));
+      return Status::ok();
+    }
+    j_.ratio = duel->ratio;
+    j_.time_ns = duel->time_ns;
+    j_.rival_time_ns = duel->rival_time_ns;
+    j_.processes = duel->processes;
+    j_.turns = duel->turns;
+    j_.disturbed = duel->disturbed;
+    say(duel->missing.empty() ? KernelVerdict::kRight : KernelVerdict::kCannotTell, duel->missing);
+    return Status::ok();
+  }
+
+  const JudgedKernels& k_;
+  const KernelJudgeOptions& o_;
+  KernelJudgement j_;
+  std::unique_ptr<ScratchFolder> folder_;
+  std::unique_ptr<RunnerClient> runner_;
+  RaceRequest::Candidate candidate_, rival_;
+  RunRequest base_;
+  double timeout_s_ = 10;
+  uint64_t runs_ = 0;
+};
+
+}  // namespace
+
+Result<KernelJudgement> judge_kernel(const JudgedKernels& kernels, const KernelJudgeOptions& options) {
+  return Judge(kernels, options).judge();
+}
+
+}  // namespace tuner
