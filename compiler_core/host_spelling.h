@@ -7,7 +7,8 @@
 
 namespace tuner {
 
-// True for "cuda -arch=native".
+inline constexpr std::string_view kGpuOfHost = "cuda -arch=native";
+// True for it, with whatever blanks.
 bool means_gpu_of_host(std::string_view text);
 // True for every such spelling. Options behind "cpu" may still be wrong: resolve_target() says so.
 bool means_host(std::string_view text);

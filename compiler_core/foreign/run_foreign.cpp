@@ -94,10 +94,8 @@ Result<std::vector<std::string>> run_foreign(const Program& program, const std::
   return answers;
 }
 
-Result<std::vector<std::vector<double>>> foreign_answers(const Program& program,
-                                                         const std::vector<std::string>& given,
-                                                         const ForeignRun& run,
-                                                         const BroughtAnswer& brought) {
+Result<std::vector<std::vector<double>>> answers_by(const Program& program, const BroughtAnswer& brought,
+                                                    const AnswerRun& run) {
   std::vector<std::string> ran;
   std::vector<std::vector<double>> answers;
   for (size_t i = 0; i < program.args.size(); ++i) {
@@ -108,13 +106,20 @@ Result<std::vector<std::vector<double>>> foreign_answers(const Program& program,
       ASSIGN_OR_RETURN(bytes, *std::move(there));
     } else {
       if (ran.empty()) {
-        ASSIGN_OR_RETURN(ran, run_foreign(program, given, run));
+        ASSIGN_OR_RETURN(ran, run());
       }
       bytes = std::move(ran.at(answers.size()));
     }
     answers.push_back(load_elements(bytes.data(), arg->elements(), arg->dtype));
   }
   return answers;
+}
+
+Result<std::vector<std::vector<double>>> foreign_answers(const Program& program,
+                                                         const std::vector<std::string>& given,
+                                                         const ForeignRun& run,
+                                                         const BroughtAnswer& brought) {
+  return answers_by(program, brought, [&] { return run_foreign(program, given, run); });
 }
 
 }  // namespace tuner

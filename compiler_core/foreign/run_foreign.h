@@ -27,8 +27,12 @@ Result<std::vector<std::string>> run_foreign(const Program& program, const std::
 // The answer for an output, by its place among the Program's arguments, where somebody brings it; nothing:
 // the function says it.
 using BroughtAnswer = std::function<std::optional<Result<std::string>>(size_t argument)>;
-// The right answer of each output, in their order: as it was brought, or as run_foreign() gives it. The
-// function runs once, if at all.
+// The right answer of each output, in their order: as it was brought, or as `run` gives it, which runs once, if at
+// all.
+using AnswerRun = std::function<Result<std::vector<std::string>>()>;
+Result<std::vector<std::vector<double>>> answers_by(const Program& program, const BroughtAnswer& brought,
+                                                    const AnswerRun& run);
+// The same with run_foreign().
 Result<std::vector<std::vector<double>>> foreign_answers(const Program& program,
                                                          const std::vector<std::string>& given,
                                                          const ForeignRun& run, const BroughtAnswer& brought);

@@ -17,4 +17,10 @@ struct HostCudaProgram {
 // run_confined().
 Result<HostCudaProgram> build_host_cuda(const HostCudaKernel& kernel);
 
+// One run of it, with these bytes of the given buffers. Once at a time for a program: operands lie in its folder.
+// Errors as run_host_cuda().
+Result<HostCudaRun> run_host_program(const HostCudaProgram& program, const HostCudaKernel& kernel,
+                                     const std::vector<std::string>& given,
+                                     std::chrono::milliseconds deadline);
+
 }  // namespace tuner

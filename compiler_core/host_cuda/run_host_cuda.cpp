@@ -15,9 +15,6 @@ namespace {
 
 // How the runtime ends a program whose rest has no meaning (device/runtime.cpp).
 constexpr int kStoppedAtFault = 90;
-// Of every device that we know (sm_70 and newer): threads, shared memory of a block.
-constexpr int64_t kMostThreads = 1024, kMostShared = 232'448;
-constexpr std::array<int64_t, 3> kMostGrid{2'147'483'647, 65'535, 65'535}, kMostBlock{1024, 1024, 64};
 
 Status check_launch(const HostCudaKernel& k) {
   for (size_t i = 0; i < 3; ++i) {
@@ -27,10 +24,11 @@ Status check_launch(const HostCudaKernel& k) {
     if (k.block[i] < 1 || k.block[i] > kMostBlock[i])
       return invalid_config("block.", axis, " is ", k.block[i], ", expected 1 to ", kMostBlock[i]);
   }
-  if (const int64_t threads = k.block[0] * k.block[1] * k.block[2]; threads > kMostThreads)
-    return invalid_config("a block has ", threads, " threads, expected at most ", kMostThreads);
-  if (k.shared_bytes < 0 || k.shared_bytes > kMostShared)
-    return invalid_config("dynamic shared memory is ", k.shared_bytes, " bytes, expected 0 to ", kMostShared);
+  if (const int64_t threads = k.block[0] * k.block[1] * k.block[2]; threads > kMostBlockThreads)
+    return invalid_config("a block has ", threads, " threads, expected at most ", kMostBlockThreads);
+  if (k.shared_bytes < 0 || k.shared_bytes > kMostBlockShared)
+    return invalid_config("dynamic shared memory is ", k.shared_bytes, " bytes, expected 0 to ",
+                          kMostBlockShared);
   return Status::ok();
 }
 
@@ -40,6 +38,12 @@ Result<HostCudaRun> run_host_cuda(const HostCudaKernel& kernel, const std::vecto
                                   std::chrono::milliseconds deadline) {
   RETURN_IF_ERROR(check_launch(kernel));
   ASSIGN_OR_RETURN(const HostCudaProgram program, build_host_cuda(kernel));
+  return run_host_program(program, kernel, given, deadline);
+}
+
+Result<HostCudaRun> run_host_program(const HostCudaProgram& program, const HostCudaKernel& kernel,
+                                     const std::vector<std::string>& given,
+                                     std::chrono::milliseconds deadline) {
   int64_t bytes = 0;
   size_t next = 0;
   for (size_t i = 0; i < kernel.arguments.size(); ++i) {

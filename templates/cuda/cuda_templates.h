@@ -23,7 +23,8 @@
   TEMPLATE(layer_norm_cuda) \
   TEMPLATE(reduce_cuda) \
   TEMPLATE(transpose_cuda) \
-  TEMPLATE(elementwise_cuda)
+  TEMPLATE(elementwise_cuda) \
+  TEMPLATE(source_kernel_cuda)
 // clang-format on
 
 namespace tuner {

@@ -130,6 +130,20 @@ Status check_flag(std::string_view flag) {
                           "-lm and those -f that optimise");
 }
 
+Status check_cuda_flag(std::string_view flag) {
+  static const std::regex plain(
+      R"(--?use_fast_math|--?(fmad|ftz|prec-sqrt|prec-div)=(true|false)|--?maxrregcount=[0-9]{1,3})"
+      R"(|--?std=c\+\+(11|14|17|20)|--?extra-device-vectorization|--?restrict|--?device-int128)"
+      R"(|--?lineinfo|--generate-line-info|-D[A-Za-z_][A-Za-z0-9_]*(=[A-Za-z0-9_.+-]*)?|-U[A-Za-z_][A-Za-z0-9_]*)"
+      R"(|--ptxas-options=(-O[0-3]|--allow-expensive-optimizations=(true|false)|-dlcm=(ca|cg|cv)))");
+  const std::string text(flag.substr(0, kLongestFlag + 1));
+  if (text.size() <= kLongestFlag && std::regex_match(text, plain)) return Status::ok();
+  return invalid_argument(
+      "the flag ", printable(text.substr(0, 60)),
+      " is not allowed; allowed are those of NVRTC that optimise: --use_fast_math, --fmad=, --ftz=, "
+      "--prec-div=, --prec-sqrt=, --maxrregcount=N, --std=, -D, -U, --ptxas-options=-O3");
+}
+
 Result<std::vector<std::string>> names_in_flag(std::string_view flag) {
   std::vector<std::string> names;
   for (size_t at = 0; (at = flag.find_first_of("{}", at)) != std::string_view::npos; ++at) {

@@ -16,6 +16,9 @@ namespace tuner {
 // escaped, and what is allowed.
 Status check_flag(std::string_view flag);
 
+// The same of NVRTC's command line.
+Status check_cuda_flag(std::string_view flag);
+
 // The names in braces of "-O{LEVEL}", in order. InvalidArgument: a brace without its other.
 Result<std::vector<std::string>> names_in_flag(std::string_view flag);
 // The flag with each {NAME} replaced by what `text_of` says of it. Requires names_in_flag(flag).

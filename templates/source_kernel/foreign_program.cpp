@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <utility>
 
 #include "compiler_core/ir/foreign_code.h"
 
@@ -39,17 +41,32 @@ std::string number_text(double number, DType dtype) {
   return str("(", c_type(dtype), ")", text);
 }
 
-std::string type_of(const SourceArgument& a, SourceLanguage language) {
-  return a.dtype == DType::kBool && language == SourceLanguage::kCxx ? "bool" : std::string(c_type(a.dtype));
+std::string type_of(const SourceArgument& a, bool cxx) {
+  return a.dtype == DType::kBool && cxx ? "bool" : std::string(c_type(a.dtype));
 }
 
-ForeignCode::Parameter parameter(const SourceArgument& a) {
+// As it lies in memory.
+std::string scalar_bytes(const SourceArgument& a) {
+  std::string bytes(static_cast<size_t>(dtype_bytes(a.dtype)), '\0');
+  const auto narrow = static_cast<float>(a.number);
+  const void* const from = a.dtype == DType::kFloat32   ? static_cast<const void*>(&narrow)
+                           : a.dtype == DType::kFloat64 ? static_cast<const void*>(&a.number)
+                                                        : static_cast<const void*>(&a.integer);
+  std::memcpy(bytes.data(), from,
+              bytes.size());  // of integers the first bytes: all our hosts are little endian
+  return bytes;
+}
+
+ForeignCode::Parameter parameter(const SourceArgument& a, size_t operand) {
   const std::string type = a.dtype == DType::kBool ? "bool" : std::string(c_type(a.dtype));
-  return {a.scalar ? type : str(a.role == SourceRole::kIn ? "const " : "", type, "*"), a.name};
+  if (a.scalar) return {.type = type, .name = a.name, .bytes = scalar_bytes(a)};
+  return {.type = str(a.role == SourceRole::kIn ? "const " : "", type, "*"),
+          .name = a.name,
+          .operand = static_cast<int>(operand)};
 }
 
-std::string argument_text(const SourceArgument& a, size_t operand, SourceLanguage language) {
-  const std::string type = type_of(a, language);
+std::string argument_text(const SourceArgument& a, size_t operand, bool cxx) {
+  const std::string type = type_of(a, cxx);
   if (!a.scalar) return str("(", a.role == SourceRole::kIn ? "const " : "", type, "*){", operand, "}");
   if (is_float(a.dtype)) return number_text(a.number, a.dtype);
   // The least number of 64 bits has no literal.
@@ -63,27 +80,47 @@ BufferRole role_of(SourceRole role) {
                                     : BufferRole::kInOut;
 }
 
-Program called(const SourceKernel& kernel, const std::string& source, const std::string& function,
-               const Config& config) {
-  Program program{.name = "tuner_kernel"};
+// The files that compilers see: not arrays, and of kernels that come compiled none but `only`.
+std::shared_ptr<const std::vector<ForeignCode::File>> files_of(const SourceKernel& kernel,
+                                                               const std::string& only) {
   auto files = std::make_shared<std::vector<ForeignCode::File>>();
-  for (const SourceFile& file : kernel.files)
-    if (!file.name.ends_with(".npy")) files->push_back({file.name, file.text});
-  ForeignCode code{.files = std::move(files),
-                   .cxx = kernel.language == SourceLanguage::kCxx,
-                   .compiler = kernel.compiler,
-                   .words = kernel.flags_of(config),
-                   .source = source,
-                   .function = function};
+  for (const SourceFile& file : kernel.files) {
+    const bool is_ready = kernel.is_ready_file(file.name);
+    if (is_ready ? file.name == only : !file.name.ends_with(".npy")) files->push_back({file.name, file.text});
+  }
+  return files;
+}
+
+// `code` called with the kernel's arguments; its words get the config's definitions.
+Program called(const SourceKernel& kernel, ForeignCode code, const Config& config) {
+  Program program{.name = "tuner_kernel"};
+  code.files = files_of(kernel, code.source);
   for (std::string& word : kernel.definitions(config)) code.words.push_back(std::move(word));
   for (const SourceArgument& a : kernel.arguments) {
-    code.arguments.push_back(argument_text(a, program.args.size(), kernel.language));
-    code.parameters.push_back(parameter(a));
+    code.arguments.push_back(argument_text(a, program.args.size(), code.cxx));
+    code.parameters.push_back(parameter(a, program.args.size()));
     if (!a.scalar)
       program.args.push_back(make_buffer(a.name, a.dtype, a.shape, MemoryScope::kGlobal, role_of(a.role)));
   }
   program.foreign = std::make_shared<const ForeignCode>(std::move(code));
   return program;
+}
+
+// A kernel of a GPU. The config is in the space, so its launch is one.
+Program device_program(const SourceKernel& kernel, const Config& config) {
+  const Result<ForeignLaunch> launch = launch_of(kernel, config);
+  CHECK(launch) << "a config outside of its space: " << launch.message();
+  const ReadyKernel* const ready = ready_kernel(kernel, config);
+  return called(
+      kernel,
+      {.cxx = true,
+       .compiler =
+           ready == nullptr ? "nvrtc" : std::string(kSourceLanguages[static_cast<size_t>(kernel.language)]),
+       .words = kernel.flags_of(config),
+       .source = ready == nullptr ? kernel.source : ready->file,
+       .function = ready == nullptr ? kernel.function : ready->function,
+       .launch = *launch},
+      config);
 }
 
 }  // namespace
@@ -124,13 +161,28 @@ Program command_program(const SourceKernel& kernel, const Config& config) {
 
 Program program_of(const SourceKernel& kernel, const Config& config) {
   if (kernel.command) return command_program(kernel, config);
-  return called(kernel, kernel.source, kernel.function, config);
+  if (kernel.on_device()) return device_program(kernel, config);
+  return called(kernel,
+                {.cxx = kernel.is_cxx(kernel.source),
+                 .compiler = kernel.compiler,
+                 .words = kernel.flags_of(config),
+                 .source = kernel.source,
+                 .function = kernel.function},
+                config);
 }
 
 Program reference_program(const SourceKernel& kernel) {
   const Config config = default_config(kernel);
-  if (kernel.reference.from != ReferenceFrom::kFunction) return program_of(kernel, config);
-  return called(kernel, kernel.reference.source, kernel.reference.function, config);
+  const SourceReference& reference = kernel.reference;
+  if (reference.from != ReferenceFrom::kFunction) return program_of(kernel, config);
+  // A GPU's flags are not the host's.
+  return called(kernel,
+                {.cxx = kernel.is_cxx(reference.source),
+                 .compiler = kernel.compiler,
+                 .words = kernel.expanded(kernel.on_device() ? reference.flags : kernel.flags, config),
+                 .source = reference.source,
+                 .function = reference.function},
+                config);
 }
 
 }  // namespace tuner

@@ -18,7 +18,6 @@ constexpr std::string_view kHead = "tuner-kernel 1\n";
 
 constexpr std::string_view kContents[] = {"random", "zeros", "iota", "file"};
 constexpr std::string_view kFrom[] = {"function", "files", "default"};
-constexpr std::string_view kLanguages[] = {"c", "c++", "command"};
 
 template <class Enum, size_t n>
 json word(Enum value, const std::string_view (&names)[n]) {
@@ -84,6 +83,61 @@ SourceArgument read_argument(Reader& in) {
   return a;
 }
 
+void read_texts(Reader& in, const std::string& key, std::vector<std::string>& texts) {
+  const json* list = in.list(key, json_input::kRequired);
+  for (size_t i = 0; list != nullptr && i < list->size() && !in.failed(); ++i) {
+    if (!(*list)[i].is_string()) return in.refuse(key, "expected texts.");
+    texts.push_back((*list)[i].get<std::string>());
+  }
+}
+
+json texts_of(const std::vector<Formula>& formulas) {
+  json texts = json::array();
+  for (const Formula& formula : formulas) texts.push_back(formula.text());
+  return texts;
+}
+json to_json(const SourceLaunch& launch) {
+  json out = {{"grid", texts_of(launch.grid)}, {"block", texts_of(launch.block)}};
+  if (launch.shared_bytes) out["shared_bytes"] = launch.shared_bytes->text();
+  return out;
+}
+json to_json(const ReadyKernel& ready) {
+  json out = to_json(ready.launch);
+  out["places"] = ready.places;
+  out["file"] = ready.file;
+  out["function"] = ready.function;
+  return out;
+}
+
+Formula stored_formula(Reader& in, const std::string& key, const std::string& text) {
+  const Result<Formula> read = Formula::parse(text);
+  if (!read) in.refuse(key, read.message());
+  return read ? *read : Formula();
+}
+SourceLaunch stored_launch(Reader& in) {
+  SourceLaunch launch;
+  for (const auto& [key, list] : {std::pair("grid", &launch.grid), {"block", &launch.block}}) {
+    std::vector<std::string> texts;
+    read_texts(in, key, texts);
+    for (const std::string& text : texts) list->push_back(stored_formula(in, key, text));
+  }
+  std::string shared;
+  in.read("shared_bytes", shared);
+  if (!shared.empty()) launch.shared_bytes = stored_formula(in, "shared_bytes", shared);
+  return launch;
+}
+ReadyKernel stored_ready(Reader& in) {
+  ReadyKernel ready{.launch = stored_launch(in)};
+  in.read("file", ready.file, json_input::kRequired);
+  in.read("function", ready.function, json_input::kRequired);
+  const json* places = in.list("places", json_input::kRequired);
+  for (const json& place : places == nullptr ? json::array() : *places) {
+    if (!place.is_number_unsigned()) return in.refuse("places", "expected places of values."), ready;
+    ready.places.push_back(place.get<size_t>());
+  }
+  return ready;
+}
+
 SourceKnob read_knob(Reader& in) {
   SourceKnob knob;
   in.read("name", knob.name, json_input::kRequired);
@@ -105,7 +159,7 @@ SourceKnob read_knob(Reader& in) {
 // `text_of`: of each file.
 template <class F>
 std::string document(const SourceKernel& k, const F& text_of) {
-  json head = {{"language", word(k.language, kLanguages)},
+  json head = {{"language", word(k.language, kSourceLanguages)},
                {"source", k.source},
                {"function", k.function},
                {"sizes", k.sizes},
@@ -138,22 +192,17 @@ std::string document(const SourceKernel& k, const F& text_of) {
                        {"source", k.reference.source},
                        {"function", k.reference.function},
                        {"arrays", k.reference.arrays}};
+  if (!k.reference.flags.empty()) head["reference"]["flags"] = k.reference.flags;
   if (k.command)
     head["command"] = {{"build", k.command->build},
                        {"run", k.command->run},
                        {"environment", k.command->environment},
                        {"pattern", k.command->pattern},
                        {"unit", k.command->unit}};
+  if (k.launch) head["launch"] = to_json(*k.launch);
+  for (const ReadyKernel& ready : k.ready) head["ready"].push_back(to_json(ready));
   // Whatever bytes a text has, the head is valid UTF-8 and one line.
   return str(kHead, head.dump(-1, ' ', true, json::error_handler_t::replace), "\n", bytes);
-}
-
-void read_texts(Reader& in, const std::string& key, std::vector<std::string>& texts) {
-  const json* list = in.list(key, json_input::kRequired);
-  for (size_t i = 0; list != nullptr && i < list->size() && !in.failed(); ++i) {
-    if (!(*list)[i].is_string()) return in.refuse(key, "expected texts.");
-    texts.push_back((*list)[i].get<std::string>());
-  }
 }
 
 void read_command(Reader& in, SourceKernel& k) {
@@ -201,9 +250,10 @@ std::string source_document(const SourceKernel& kernel) {
 }
 
 std::string source_digest(const SourceKernel& kernel) {
-  // What is a comment in a file of a command, nobody here knows.
+  // What is a comment in a file of a command, or in one that is compiled already, nobody here knows.
   return sha256_hex(document(kernel, [&](const SourceFile& file) {
-    return kernel.command || file.name.ends_with(".npy") ? file.text : normalized_source(file.text);
+    const bool as_it_is = kernel.command || kernel.is_ready_file(file.name) || file.name.ends_with(".npy");
+    return as_it_is ? file.text : normalized_source(file.text);
   }));
 }
 
@@ -216,7 +266,7 @@ Result<std::shared_ptr<const SourceKernel>> parse_source_document(std::string_vi
   ASSIGN_OR_RETURN(const json head, json_input::parse(bytes.substr(0, end)));
   auto k = std::make_shared<SourceKernel>();
   Reader in(head, "kernel: ");
-  read_word(in, "language", k->language, kLanguages);
+  read_word(in, "language", k->language, kSourceLanguages);
   in.read("source", k->source, json_input::kRequired);
   in.read("function", k->function, json_input::kRequired);
   const json* sizes = in.get("sizes", json_input::kRequired);
@@ -241,6 +291,7 @@ Result<std::shared_ptr<const SourceKernel>> parse_source_document(std::string_vi
         read_word(reference, "from", k->reference.from, kFrom);
         reference.read("source", k->reference.source);
         reference.read("function", k->reference.function);
+        if (reference.get("flags") != nullptr) read_texts(reference, "flags", k->reference.flags);
         const json* arrays = reference.get("arrays");
         if (arrays == nullptr || !arrays->is_object()) return;
         for (const auto& [output, file] : arrays->items())
@@ -248,6 +299,8 @@ Result<std::shared_ptr<const SourceKernel>> parse_source_document(std::string_vi
       },
       json_input::kRequired);
   read_command(in, *k);
+  in.read_object("launch", [&](Reader& one) { k->launch = stored_launch(one); });
+  in.read_objects("ready", [&](Reader& one) { k->ready.push_back(stored_ready(one)); });
   RETURN_IF_ERROR(read_files(in, bytes.substr(end + 1), *k));
   for (const std::string& text : constraints) {
     ASSIGN_OR_RETURN(Formula formula, Formula::parse(text));

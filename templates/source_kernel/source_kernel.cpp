@@ -6,11 +6,6 @@
 
 namespace tuner {
 
-std::string_view language_name(SourceLanguage language) {
-  static constexpr std::string_view kNames[] = {"c", "c++", "command"};
-  return kNames[static_cast<size_t>(language)];
-}
-
 int64_t SourceArgument::elements() const {
   int64_t all = 1;
   for (const int64_t extent : shape) all *= extent;
@@ -22,7 +17,15 @@ const SourceFile* SourceKernel::file(std::string_view name) const {
   return found == files.end() ? nullptr : &*found;
 }
 
-Status SourceKernel::declare(ConfigSpace& space) const {
+bool SourceKernel::is_ready_file(std::string_view name) const {
+  return std::ranges::find(ready, name, &ReadyKernel::file) != ready.end();
+}
+
+bool SourceKernel::is_cxx(std::string_view file_name) const {
+  return on_device() ? !file_name.ends_with(".c") : language == SourceLanguage::kCxx;
+}
+
+Status SourceKernel::declare(ConfigSpace& space, int64_t most_shared_bytes) const {
   std::map<std::string, Formula::InSpace> names;
   for (const auto& [name, value] : sizes) names.insert({name, {IntExpr(value), {value}, {}}});
   for (const SourceKnob& knob : knobs) {
@@ -45,7 +48,7 @@ Status SourceKernel::declare(ConfigSpace& space) const {
                               "\"");
     space.require(*expr);
   }
-  return Status::ok();
+  return on_device() ? require_launch(*this, known, most_shared_bytes, space) : Status::ok();
 }
 
 namespace {
@@ -70,9 +73,10 @@ std::string SourceKernel::expanded(const std::string& text, const Config& config
   });
 }
 
-std::vector<std::string> SourceKernel::flags_of(const Config& config) const {
+std::vector<std::string> SourceKernel::expanded(const std::vector<std::string>& texts,
+                                                const Config& config) const {
   std::vector<std::string> words;
-  for (const std::string& flag : flags) words.push_back(expanded(flag, config));
+  for (const std::string& text : texts) words.push_back(expanded(text, config));
   return words;
 }
 

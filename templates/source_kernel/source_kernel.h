@@ -1,5 +1,5 @@
-// SourceKernel: a kernel that its user wrote in C or C++, or a whole program of his, with knobs, as a job
-// file describes it (docs/own_kernels.md).
+// SourceKernel: a kernel that its user wrote in C, C++ or CUDA, or brings compiled, or a whole program of his,
+// with knobs, as a job file describes it (docs/own_kernels.md).
 //
 // A value that has been checked: expressions parse and name what exists, shapes fit, names are names of C,
 // flags are allowed, the default is valid. It is immutable and shared; any thread may read it.
@@ -16,13 +16,14 @@
 #include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
 #include "templates/source_kernel/source_command.h"
+#include "templates/source_kernel/source_launch.h"
 #include "templates/space/config_space.h"
 #include "templates/space/formula.h"
 
 namespace tuner {
 
-enum class SourceLanguage : uint8_t { kC, kCxx, kCommand };
-std::string_view language_name(SourceLanguage language);  // "c", "c++", "command"
+enum class SourceLanguage : uint8_t { kC, kCxx, kCommand, kCuda, kPtx, kCubin };
+inline constexpr std::string_view kSourceLanguages[] = {"c", "c++", "command", "cuda", "ptx", "cubin"};
 
 // A file of the job's folder, or of a folder below it.
 struct SourceFile {
@@ -80,36 +81,52 @@ struct SourceKnob {
 enum class ReferenceFrom : uint8_t { kFunction, kArrays, kDefaultConfig };
 struct SourceReference {
   ReferenceFrom from = ReferenceFrom::kDefaultConfig;
-  std::string source, function;  // kFunction: a file of `files`, and its function with the same arguments
+  std::string source, function;    // kFunction: a file of `files`, and its function with the same arguments
+  std::vector<std::string> flags;  // of it, where the kernel is one of a GPU; else it has the kernel's
   std::map<std::string, std::string> arrays;  // kArrays: a .npy file for each output
 };
 
 struct SourceKernel {
   SourceLanguage language = SourceLanguage::kC;
-  std::string source, function;  // the file, and the function in it
+  std::string source, function;  // the file, and the function in it; of ready kernels no file
   std::vector<SourceFile>
       files;  // the source and what it includes from the user's folders; the reference's; arrays. By name
   std::map<std::string, int64_t> sizes;
   std::vector<SourceArgument> arguments;
   std::vector<SourceKnob> knobs;  // by name
   std::vector<Formula> constraints;
-  std::string compiler;            // a name of the operator's list: "cc"; of a command commands_needed()
+  // A name of the operator's list: "cc"; of a command commands_needed(). Of a kernel of a GPU it compiles the
+  // reference function, and is empty without one.
+  std::string compiler;
   std::vector<std::string> flags;  // {NAME} stands for a knob or size
   int64_t flops = 0, bytes = 0;    // of a call; 0: not said
   SourceReference reference;
   // Of kCommand: then there are no arguments and no flags, `source` is empty, `function` is command_name(),
   // and nothing is checked.
   std::optional<SourceCommand> command;
+  // Of a kernel of a GPU: of kCuda its launch; of kPtx and kCubin the kernels of all configs, which are the space.
+  std::optional<SourceLaunch> launch;
+  std::vector<ReadyKernel> ready;
 
+  bool on_device() const {
+    return language == SourceLanguage::kCuda || language == SourceLanguage::kPtx ||
+           language == SourceLanguage::kCubin;
+  }
+  // Whether the file is one of `ready`: bytes that no compiler reads.
+  bool is_ready_file(std::string_view name) const;
+  // Whether a function of this file, or of this kernel if it is one of the host's, is compiled as C++.
+  bool is_cxx(std::string_view file_name) const;
   const SourceFile* file(std::string_view name) const;
-  // Declares knobs and constraints. InvalidArgument: an expression that the space cannot have.
-  Status declare(ConfigSpace& space) const;
+  // Declares knobs and constraints; those of launches for devices with so much shared memory for a block.
+  // InvalidArgument: an expression that the space cannot have.
+  Status declare(ConfigSpace& space, int64_t most_shared_bytes = kMostBlockShared) const;
   // One config's words of a compiler's command line, by name: "-DTILE=8", ... Sizes are not among them: a
   // macro `n` would replace a parameter `n`. A flag may define one: "-DN={n}".
   std::vector<std::string> definitions(const Config& config) const;
   // The text with the config's values put in for {NAME}. And so the flags.
   std::string expanded(const std::string& text, const Config& config) const;
-  std::vector<std::string> flags_of(const Config& config) const;
+  std::vector<std::string> flags_of(const Config& config) const { return expanded(flags, config); }
+  std::vector<std::string> expanded(const std::vector<std::string>& texts, const Config& config) const;
 };
 
 }  // namespace tuner

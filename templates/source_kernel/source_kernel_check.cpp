@@ -1,5 +1,6 @@
 // What must hold of a kernel, whether a person or another program describes it.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <regex>
 #include <set>
@@ -37,6 +38,7 @@ class Checker {
     RETURN_IF_ERROR(compiler());
     RETURN_IF_ERROR(reference());
     RETURN_IF_ERROR(files());
+    RETURN_IF_ERROR(check_launch(k_));
     return space();
   }
 
@@ -50,11 +52,10 @@ class Checker {
     RETURN_IF_ERROR(check_command(k_));
     return space();
   }
-  // A function's name may have namespaces before it in C++.
-  Status function_name(std::string_view key, const std::string& name) const {
+  // A function's name may have namespaces before it in C++ and CUDA.
+  Status function_name(std::string_view key, const std::string& name, bool cxx) const {
     std::string_view rest = name;
-    for (size_t colons;
-         k_.language == SourceLanguage::kCxx && (colons = rest.find("::")) != std::string_view::npos;
+    for (size_t colons; cxx && (colons = rest.find("::")) != std::string_view::npos;
          rest.remove_prefix(colons + 2))
       RETURN_IF_ERROR(check_c_name(rest.substr(0, colons)).with_context(str(key, ": ")));
     if (const Status right = check_c_name(rest); !right)
@@ -63,7 +64,7 @@ class Checker {
   }
   // Names that meet in expressions or in the text are different ones.
   Status names() const {
-    RETURN_IF_ERROR(function_name("function", k_.function));
+    RETURN_IF_ERROR(function_name("function", k_.function, k_.is_cxx(k_.source)));
     std::set<std::string> taken;
     const auto take = [&](const std::string& key, const std::string& name) -> Status {
       if (const Status right = check_c_name(name); !right)
@@ -108,6 +109,11 @@ class Checker {
       }
       all += bytes;
       RETURN_IF_ERROR(range(key, a));
+      if (k_.on_device() && a.role == SourceRole::kInOut)
+        return at(
+            key,
+            "role: \"inout\" is of functions of the host; a kernel of a GPU reads one buffer and writes "
+            "another");
       outputs += a.role == SourceRole::kIn ? 0 : 1;
     }
     if (outputs == 0)
@@ -177,16 +183,29 @@ class Checker {
     return Status::ok();
   }
 
+  static bool is_host_source(std::string_view name) {
+    return std::ranges::any_of(std::array{".c", ".cc", ".cpp", ".cxx"},
+                               [&](const char* ending) { return name.ends_with(ending); });
+  }
   Status compiler() const {
     static const std::regex name(R"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63})");
-    if (!std::regex_match(k_.compiler, name))
+    const bool needs_none = k_.on_device() && k_.reference.from != ReferenceFrom::kFunction;
+    if (needs_none && !k_.compiler.empty())
+      return at("compiler", "it compiles the reference function, and there is none");
+    if (!needs_none && !std::regex_match(k_.compiler, name))
       return at("compiler", "expected a name such as \"cc\", found \"", printable(k_.compiler.substr(0, 80)),
                 "\"");
-    if (k_.flags.size() > kMostFlags)
-      return at("flags", "expected at most ", kMostFlags, ", found ", k_.flags.size());
-    for (size_t i = 0; i < k_.flags.size(); ++i) {
-      const std::string key = str("flags[", i, "]");
-      const Result<std::vector<std::string>> used = names_in_flag(k_.flags[i]);
+    if (!k_.on_device() && !k_.reference.flags.empty())
+      return at("reference.flags", "are of kernels of a GPU; else the reference has the kernel's");
+    RETURN_IF_ERROR(flags("flags", k_.flags, k_.on_device() ? check_cuda_flag : check_flag));
+    return flags("reference.flags", k_.reference.flags, check_flag);
+  }
+  using FlagRule = Status (*)(std::string_view flag);
+  Status flags(std::string_view list, const std::vector<std::string>& texts, FlagRule rule) const {
+    if (texts.size() > kMostFlags) return at(list, "expected at most ", kMostFlags, ", found ", texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const std::string key = str(list, "[", i, "]");
+      const Result<std::vector<std::string>> used = names_in_flag(texts[i]);
       if (!used) return at(key, used.message());
       std::vector<const SourceKnob*> with;
       for (const std::string& each : *used) {
@@ -195,13 +214,13 @@ class Checker {
           return at(key, "there is no knob and no size {", printable(each.substr(0, 80)), "}");
         if (knob != k_.knobs.end() && std::ranges::find(with, &*knob) == with.end()) with.push_back(&*knob);
       }
-      RETURN_IF_ERROR(flag_forms(key, k_.flags[i], with));
+      RETURN_IF_ERROR(flag_forms(key, texts[i], with, rule));
     }
     return Status::ok();
   }
   // A flag is allowed in whatever form its knobs give it.
   Status flag_forms(const std::string& key, const std::string& flag,
-                    const std::vector<const SourceKnob*>& with) const {
+                    const std::vector<const SourceKnob*>& with, FlagRule rule) const {
     size_t forms = 1;
     for (const SourceKnob* knob : with) forms *= std::min(knob->size(), kMostFlagForms);
     if (with.size() > 3 || forms > kMostFlagForms)
@@ -215,18 +234,26 @@ class Checker {
         }
         return std::to_string(k_.sizes.at(name));
       });
-      RETURN_IF_ERROR(check_flag(text).with_context(key + ": "));
+      RETURN_IF_ERROR(rule(text).with_context(key + ": "));
     }
     return Status::ok();
   }
 
   Status reference() const {
     if (k_.reference.from == ReferenceFrom::kFunction) {
-      RETURN_IF_ERROR(function_name("reference.function", k_.reference.function));
+      RETURN_IF_ERROR(
+          function_name("reference.function", k_.reference.function, k_.is_cxx(k_.reference.source)));
+      if (k_.on_device() && !is_host_source(k_.reference.source))
+        return at("reference.source", "expected a file in C or C++ (.c, .cc, .cpp, .cxx), found ",
+                  printable(k_.reference.source.substr(0, 200)), "; the reference runs on the host");
       if (k_.reference.source == k_.source && k_.reference.function == k_.function)
         return at("reference",
                   "the kernel is its own reference; write \"default\" if its default config is right");
     }
+    if (k_.reference.from == ReferenceFrom::kDefaultConfig && !k_.ready.empty())
+      return at("reference",
+                "expected a function in C or C++, or files: the right answer is computed on a host, "
+                "which runs no \"ptx\" and no \"cubin\"");
     if (k_.reference.from != ReferenceFrom::kArrays) return Status::ok();
     for (const SourceArgument& a : k_.arguments)
       if (!a.scalar && a.role != SourceRole::kIn && !k_.reference.arrays.contains(a.name))
@@ -255,7 +282,7 @@ class Checker {
       return k_.file(name) == nullptr ? at(key, "there is no file ", printable(name.substr(0, 200)))
                                       : Status::ok();
     };
-    RETURN_IF_ERROR(needed("source", k_.source));
+    if (k_.ready.empty()) RETURN_IF_ERROR(needed("source", k_.source));
     if (k_.reference.from == ReferenceFrom::kFunction)
       RETURN_IF_ERROR(needed("reference.source", k_.reference.source));
     for (const auto& [output, name] : k_.reference.arrays) RETURN_IF_ERROR(needed("reference.files", name));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler_core/base/c_names.h"
 #include "templates/source_kernel/source_text.h"
 
 namespace tuner {
@@ -43,7 +44,10 @@ class KernelReader {
   std::shared_ptr<const SourceKernel> read() {
     read_language();
     read_sizes();
-    read_knobs();
+    if (comes_compiled())
+      read_ready_kernels(in_, folder_, k_);
+    else
+      read_knobs();
     read_default();
     read_constraints();
     k_.flops = work("flops");
@@ -95,20 +99,28 @@ class KernelReader {
   void read_language() {
     std::string language = "c";
     in_.read("language", language);
-    for (const SourceLanguage known : {SourceLanguage::kC, SourceLanguage::kCxx, SourceLanguage::kCommand})
-      if (language == language_name(known)) {
-        k_.language = known;
-        return;
-      }
-    in_.refuse("language", "expected \"c\", \"c++\" or \"command\", found ", found(json(language)), ".");
+    const auto known = std::ranges::find(kSourceLanguages, language);
+    if (known == std::end(kSourceLanguages))
+      return in_.refuse("language",
+                        "expected \"c\", \"c++\", \"cuda\", \"ptx\", \"cubin\" or \"command\", found ",
+                        found(json(language)), ".");
+    k_.language = static_cast<SourceLanguage>(known - std::begin(kSourceLanguages));
+  }
+  bool comes_compiled() const {
+    return k_.language == SourceLanguage::kPtx || k_.language == SourceLanguage::kCubin;
   }
   // What a kernel has that is no program.
   void read_function() {
-    in_.read("source", k_.source, json_input::kRequired);
-    in_.read("function", k_.function, json_input::kRequired);
+    if (comes_compiled()) {
+      if (!k_.ready.empty()) k_.function = as_c_name(k_.ready.front().function);
+    } else {
+      in_.read("source", k_.source, json_input::kRequired);
+      in_.read("function", k_.function, json_input::kRequired);
+    }
+    if (k_.language == SourceLanguage::kCuda) read_launch(in_, k_);
     read_arguments();
-    read_compiler();
     read_reference();
+    read_compiler();
     read_files();
   }
   void read_sizes() {
@@ -309,15 +321,22 @@ class KernelReader {
   }
 
   void read_compiler() {
-    k_.compiler = k_.language == SourceLanguage::kC ? "cc" : "c++";
+    const bool on_host = !k_.on_device() || k_.reference.from == ReferenceFrom::kFunction;
+    const std::string& file = k_.on_device() ? k_.reference.source : k_.source;
+    if (on_host) k_.compiler = k_.is_cxx(file) ? "c++" : "cc";
     in_.read("compiler", k_.compiler);
-    k_.flags = {"-O3", "-march=native"};
-    const json* flags = in_.list("flags");
+    if (comes_compiled()) return;
+    if (!k_.on_device()) k_.flags = {"-O3", "-march=native"};
+    read_flags(in_, k_.flags);
+  }
+  // Leaves them as they are where the key is missing.
+  static void read_flags(Reader& in, std::vector<std::string>& words) {
+    const json* flags = in.list("flags");
     if (flags == nullptr) return;
-    k_.flags.clear();
+    words.clear();
     for (const json& flag : *flags) {
-      if (!flag.is_string()) return in_.refuse("flags", "expected words, found ", found(flag), ".");
-      k_.flags.push_back(flag.get<std::string>());
+      if (!flag.is_string()) return in.refuse("flags", "expected words, found ", found(flag), ".");
+      words.push_back(flag.get<std::string>());
     }
   }
   void read_reference() {
@@ -345,6 +364,10 @@ class KernelReader {
       k_.reference.source = k_.source;
       in.read("source", k_.reference.source);
       in.read("function", k_.reference.function, json_input::kRequired);
+      if (k_.on_device()) {
+        k_.reference.flags = {"-O2"};
+        read_flags(in, k_.reference.flags);
+      }
     }
     in_.refuse_all(in.finish());
   }
@@ -359,7 +382,7 @@ class KernelReader {
         listed.push_back(name.get<std::string>());
       }
     if (in_.failed()) return;
-    add_source("source", k_.source);
+    if (!comes_compiled()) add_source("source", k_.source);
     if (k_.reference.from == ReferenceFrom::kFunction) add_source("reference.source", k_.reference.source);
     for (const std::string& name : listed) add_source("include", name);
     for (const auto& [output, name] : k_.reference.arrays) add_array("reference.files", name);

@@ -28,6 +28,11 @@ std::shared_ptr<const SourceKernel> read_source_kernel(json_input::Reader& in, c
 // The keys that only a program has, and the files that they name; its flops and bytes have been read.
 void read_command(json_input::Reader& in, const JobFolder& folder, SourceKernel& kernel);
 
+// The keys that only kernels of a GPU have, after its sizes were read: grid, block and shared_bytes of a source;
+// the configs of kernels that come compiled, which bring their knobs and files.
+void read_launch(json_input::Reader& in, SourceKernel& kernel);
+void read_ready_kernels(json_input::Reader& in, const JobFolder& folder, SourceKernel& kernel);
+
 // OK for a relative name of a file, without "..", "." or empty parts, of at most 200 printable characters.
 Status check_file_name(const std::string& name);
 // What must hold of any kernel, wherever it comes from: names, expressions, flags, sizes of operands, the

@@ -76,7 +76,8 @@ TEST_F(OwnKernelsRefused, WhatAnEntrySays) {
   const struct {
     const char *at, *value, *message;
   } cases[] = {
-      {"/language", R"("rust")", "language: expected \"c\", \"c++\" or \"command\""},
+      {"/language", R"("rust")",
+       "language: expected \"c\", \"c++\", \"cuda\", \"ptx\", \"cubin\" or \"command\""},
       {"/functon", R"("twice")", "\"functon\": unknown key; did you mean function?"},
       {"/function", R"("twice; rm -rf /")", "function: expected a name for C"},
       {"/function", R"("")", "function: expected a name for C"},

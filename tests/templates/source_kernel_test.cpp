@@ -105,7 +105,8 @@ TEST(SourceKernel, WhatIsWrongIsOneLineWithItsKey) {
   const struct {
     const char *at, *value, *message;
   } cases[] = {
-      {"/language", "\"fortran\"", R"(language: expected "c", "c++" or "command", found "fortran".)"},
+      {"/language", "\"fortran\"",
+       R"(language: expected "c", "c++", "cuda", "ptx", "cubin" or "command", found "fortran".)"},
       {"/source", "\"none.c\"", "source: none.c: cannot be read"},
       {"/source", "\"/etc/passwd\"",
        R"(source: "/etc/passwd" is an absolute path; expected a file of the job file's folder)"},

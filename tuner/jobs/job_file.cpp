@@ -86,8 +86,9 @@ void read_algorithms(ObjectReader& in, std::string& algorithms) {
 }
 
 // A kernel of the user's: its files are beside the job file. One that this program knows may be named by its
-// key instead.
-Workload read_any_workload(ObjectReader& in, const json& object, const JobFolder* folder) {
+// key instead. `target` becomes that of a GPU where the kernel is one.
+Workload read_any_workload(ObjectReader& in, const json& object, const JobFolder* folder,
+                           std::string& target) {
   if (!object.is_object() || object.value("op", json()) != "kernel" || object.contains("key"))
     return read_workload(in);
   in.get("op");
@@ -96,13 +97,15 @@ Workload read_any_workload(ObjectReader& in, const json& object, const JobFolder
     return {};
   }
   std::shared_ptr<const SourceKernel> kernel = read_source_kernel(in, *folder);
-  return kernel == nullptr ? Workload() : Workload(kernel_workload(std::move(kernel)));
+  if (kernel == nullptr) return Workload();
+  if (kernel->on_device()) target = kGpuOfHost;
+  return Workload(kernel_workload(std::move(kernel)));
 }
 
 Result<JobEntry> read_entry(const json& object, const std::string& prefix, const JobFolder* folder) {
   ObjectReader in(object, prefix);
   JobEntry entry;
-  entry.workload = read_any_workload(in, object, folder);
+  entry.workload = read_any_workload(in, object, folder, entry.target);
   read_target(in, entry.target);
   read_limited(in, kJobTrials, entry.trials);
   read_limited(in, kJobUses, entry.uses);
