@@ -188,8 +188,7 @@ Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view
     if (out.time_ns == 0)
       return invalid_argument(
           "a correct result without a time: expected times.runtimes in ms or metadata.timeunit, all > 0, or "
-          "a "
-          "measurement \"time\" with its unit");
+          "a measurement \"time\" with its unit");
     if (!is_plausible_call(out.time_ns))
       return invalid_argument("measurements: found a time of ", out.time_ns, " ns, expected ",
                               kPlausibleCall);

@@ -157,6 +157,19 @@ TEST(T1Job, OfAHostFunctionIsAJobAsItStands) {
   EXPECT_EQ(kernel->knobs[0].numbers, (std::vector<int64_t>{1, 2, 4, 8, 16}));
 }
 
+TEST(T1Job, OfACudaKernelIsAJobOnceItsMarksAreFilledIn) {
+  json job = json::parse(draft_of("saxpy.json").job);
+  job["arguments"][1]["contents"] = "random";
+  json_input::Reader in(job, "");
+  in.get("op");
+  const std::unique_ptr<JobFolder> folder = job_folder(kFolder);
+  const auto kernel = read_source_kernel(in, *folder);
+  ASSERT_TRUE(in.finish().is_ok()) << in.finish().message();
+  ASSERT_TRUE(kernel->launch.has_value());
+  EXPECT_EQ(kernel->launch->grid[0].text(), "65536 // BLOCK");
+  EXPECT_EQ(kernel->launch->block[0].text(), "BLOCK");
+}
+
 // What the source says otherwise is told.
 TEST(T1Job, LooksAtTheSource) {
   const T1Document document = read_t1(read_whole(kFolder + "host.json").value()).value();
@@ -217,7 +230,7 @@ TEST(T1Job, EachMistakeHasItsPlace) {
       {"/KernelSpecification/Arguments/0/AccessType", R"("Never")", "Arguments[0].AccessType: expected one of ReadOnly"},
       {"/KernelSpecification/Arguments/0/FillType", R"("Wish")", "Arguments[0].FillType: expected one of Constant"},
       {"/KernelSpecification/Arguments/0/Size", "0", "Arguments[0].Size: expected at least 1, found 0"},
-      {"/KernelSpecification/Arguments/0/Size", R"("max(OTHER)")", "Arguments[0].Size: "},
+      {"/KernelSpecification/Arguments/0/Size", R"x("max(OTHER)")x", "Arguments[0].Size: "},
       {"/KernelSpecification/Arguments/3/Type", R"("float4")", "Arguments[3].Type: scalars have no type \"float4\""},
       {"/KernelSpecification/Arguments/3/Type", R"("int32")", "Arguments[3].FillValue: expected an integer, found 2.5"},
       {"/KernelSpecification/ProblemSize", "[0]", "ProblemSize: expected integers of at least 1, found 0"},

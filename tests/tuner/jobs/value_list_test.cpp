@@ -61,7 +61,7 @@ TEST(ValueList, WhatIsNoneIsOneLineWithItsColumn) {
       {"[]", "column 1: expected at least one value, found none"},
       {"range(0)", "column 1: expected at least one value"},
       {"[i for i in range(9) if i > 9]", "column 1: expected at least one value"},
-      {"[1, 2", "column 7: expected ], found the end"},
+      {"[1, 2", "column 6: expected ], found the end"},
       {"[1, 2)", "column 6: a ) that closes nothing"},
       {"[1, 'two]", "column 5: expected a word in quotes, found no second quote"},
       {"[1,, 2]", "column 4: expected a number"},

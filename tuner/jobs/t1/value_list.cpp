@@ -112,12 +112,12 @@ Status moved(const Part& part, const Status& of_formula) {
   constexpr std::string_view kColumn = "column ";
   const std::string_view message = of_formula.message();
   size_t column = 0;
-  if (!message.starts_with(kColumn)) return wrong(part, message);
+  if (!message.starts_with(kColumn)) return wrong(part, printable(message));
   const auto [end, error] =
       std::from_chars(message.data() + kColumn.size(), message.data() + message.size(), column);
   const std::string_view rest = message.substr(static_cast<size_t>(end - message.data()));
-  if (error != std::errc() || !rest.starts_with(": ")) return wrong(part, message);
-  return wrong(Part{{}, part.at + column - 1}, rest.substr(2));
+  if (error != std::errc() || !rest.starts_with(": ")) return wrong(part, printable(message));
+  return wrong(Part{{}, part.at + column - 1}, printable(rest.substr(2)));
 }
 
 std::optional<Formula::Value> nothing(const std::string&) { return std::nullopt; }
