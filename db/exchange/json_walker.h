@@ -2,6 +2,7 @@
 // elements of a long document begin and end without building it. Takes time linear in the text and no memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -62,5 +63,22 @@ class JsonWalker {
   size_t at_ = 0;
   int64_t line_ = 1;
 };
+
+// How many brackets are open inside each other at most; counting stops above `most`.
+inline int depth_of(std::string_view text, int most) {
+  JsonWalker w(text);
+  int depth = 0, deepest = 0;
+  while (!w.at_end() && deepest <= most) {
+    const char c = w.here();
+    if (c == '"') {
+      if (!w.string()) break;
+      continue;
+    }
+    if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
+    if (c == '}' || c == ']') --depth;
+    w.step();
+  }
+  return deepest;
+}
 
 }  // namespace tuner::exchange

@@ -146,6 +146,24 @@ TEST(ExchangeFuzz, KernelTunerCaches) {
   EXPECT_LT(good, testing::kDamagedRounds);
 }
 
+// A message shows what was found: of a million brackets that would take a million calls.
+TEST(ExchangeFuzz, DeepBracketsAreRefused) {
+  const std::string deep = std::string(2'000'000, '[') + std::string(2'000'000, ']');
+  const std::string t4 = str(R"({"configuration": )", deep, R"(, "times": {}, "invalidity": "correct"})");
+  EXPECT_TRUE(testing::one_line(parse_t4_result(t4, "{}", "task", "target").message()));
+  const std::string log =
+      str(R"({"input": ["llvm", "conv", )", deep, R"(, {}], "config": {}, "version": 0.2})");
+  EXPECT_TRUE(testing::one_line(parse_autotvm_line(log).message()));
+  EXPECT_TRUE(check_other_tuner(str(R"({"i": 1, "r": 1, "v": )", deep, "}")).is_ok());
+  EXPECT_TRUE(testing::one_line(parse_json_line(str(R"({"format": )", deep, "}")).message()));
+  EXPECT_TRUE(testing::one_line(
+      split_kernel_tuner(str(R"({"tune_params_keys": )", deep, R"(, "cache": {}})")).message()));
+  EXPECT_TRUE(testing::one_line(
+      parse_kernel_tuner_row(str(R"({"b": )", deep, "}"),
+                             R"({"metadata": {"parameters": ["b"], "objective": "time"}})", "", "")
+          .message()));
+}
+
 TEST(ExchangeFuzz, Tables) {
   std::string own = csv_header() + "\n";
   const auto trial = parse_json_line(kJson[0]);
