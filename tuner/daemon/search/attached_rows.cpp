@@ -53,28 +53,32 @@ Result<ForeignRecord> AttachedRows::attach(const ForeignRecord& record) const {
   std::string named;  // our own exports name their template
   if (const auto node = config.extract("template")) named = node.mapped();
   config.erase("template_version");
+  const SearchSpace::Part* fits = nullptr;
   for (const SearchSpace::Part& part : space_.search.parts) {
-    const std::vector<KnobInfo>& knobs = part.space->knobs();
-    if ((!named.empty() && named != part.template_name) || !has_names(knobs, config)) continue;
-    std::map<std::string, int64_t> values;
-    std::string text;
-    for (const KnobInfo& knob : knobs) {
-      const std::optional<int64_t> value = value_of(knob, config.at(knob.name));
-      if (!value)
-        return invalid_argument(knob.name, " is ", printable(config.at(knob.name).substr(0, 60)),
-                                ", which the knob of the job cannot be");
-      values[knob.name] = *value;
-      text += str(text.empty() ? "" : " ", knob.name, "=", *value);
-    }
-    ASSIGN_OR_RETURN(const Config ours, config_from_text(text));
-    if (const Result<ConfigIndex> index = part.space->index_of(ours); !index)
-      return invalid_argument(index.message());
-    ForeignRecord out = exchange::with_t4_config(record, part.template_name, values);
-    out.task = task_.workload_key;
-    out.target = task_.target;
-    return out;
+    if ((!named.empty() && named != part.template_name) || !has_names(part.space->knobs(), config)) continue;
+    if (fits != nullptr)
+      return invalid_argument("its parameters are the knobs of both ", fits->template_name, " and ",
+                              part.template_name, "; a parameter \"template\" would say which");
+    fits = &part;
   }
-  return other_names(space_.search, config);
+  if (fits == nullptr) return other_names(space_.search, config);
+  std::map<std::string, int64_t> values;
+  std::string text;
+  for (const KnobInfo& knob : fits->space->knobs()) {
+    const std::optional<int64_t> value = value_of(knob, config.at(knob.name));
+    if (!value)
+      return invalid_argument(knob.name, " is ", printable(config.at(knob.name).substr(0, 60)),
+                              ", which the knob of the job cannot be");
+    values[knob.name] = *value;
+    text += str(text.empty() ? "" : " ", knob.name, "=", *value);
+  }
+  ASSIGN_OR_RETURN(const Config ours, config_from_text(text));
+  if (const Result<ConfigIndex> index = fits->space->index_of(ours); !index)
+    return invalid_argument(index.message());
+  ForeignRecord out = exchange::with_t4_config(record, fits->template_name, values);
+  out.task = task_.workload_key;
+  out.target = task_.target;
+  return out;
 }
 
 }  // namespace tuner
