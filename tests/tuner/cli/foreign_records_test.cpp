@@ -171,7 +171,7 @@ TEST_F(ForeignMatch, AttachedRowsAreRowsOfTheTaskWhateverTheirFileCallsIt) {
   const AttachedRows rows = AttachedRows::of({kDonor, kHere}).value();
   const KnobInfo knob = part().space->knobs()[0];
   const int64_t value = json::parse(record_.document)["configuration"][knob.name];
-  ForeignRecord theirs = with("template", nullptr);
+  ForeignRecord theirs = record_;
   theirs.task = "gemm";
   theirs.target = "Card Z";
   EXPECT_FALSE(matcher_.matches(theirs));
