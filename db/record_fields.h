@@ -154,7 +154,8 @@ void describe(Record& r, Fields& f) {
      .optional = true},
     r.page_faults);
   f({.name = "isolation",
-     .meaning = "how the candidate was confined when it ran: none, process or strict; empty: not known",
+     .meaning = "how the candidate was confined when it ran: none, process or strict; landlock for programs "
+                "of users; empty: not known",
      .optional = true,
      .unless_empty = true},
     r.isolation);

@@ -70,7 +70,7 @@ struct MeasureRecord {
   int discarded = 0;     // disturbed runs that were thrown away
   double read_gbps = 0;  // GB/s of the cache level that holds the operands; 0: not known
   int page_faults = 0;   // page faults of the candidate's process while it was sampled
-  // How the candidate was confined while it ran: "none", "process", "strict"; empty: not known.
+  // How it was confined while it ran: "none", "process", "strict", "landlock" (programs); empty: not known.
   std::string isolation;
 };
 // Returns the median of run_ns, which ranks a trial; for a cut record it is a bound. 0 unless ok.

@@ -2,9 +2,13 @@
 
 #include <sys/stat.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
+#include "compiler_core/base/printable.h"
 #include "compiler_core/foreign/listed_programs.h"
 
 namespace tuner {
@@ -16,6 +20,32 @@ constexpr ProgramList kCommands{.variable = "TUNER_COMMANDS", .usual = "", .what
 Status may_run_own_files() {
   if (!listed_names(kCommands).empty()) return Status::ok();
   return not_found("this host runs no programs of jobs; its operator can allow them: TUNER_COMMANDS=./,NAME");
+}
+
+// Where we are root, programs of jobs run as a user that nobody else is: such a one must get at the file.
+Status others_may_run(const ListedProgram& program) {
+  if (::geteuid() != 0) return Status::ok();
+  struct stat info {};
+  for (std::filesystem::path folder = std::filesystem::path(program.path).parent_path();;
+       folder = folder.parent_path()) {
+    if (::stat(folder.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0)
+      return not_found(
+          "the program \"", printable(program.name), "\" is listed as ", printable(program.path),
+          ", and other users may not enter ", printable(folder.string()),
+          "; jobs run their programs as another user here. Its operator can list one in a folder such "
+          "as /usr/local/bin");
+    if (folder == folder.parent_path()) break;
+  }
+  if (::stat(program.path.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0)
+    return not_found("the program \"", printable(program.name), "\" is listed as ", printable(program.path),
+                     ", which other users may not run; jobs run their programs as another user here");
+  return Status::ok();
+}
+
+Result<ListedProgram> find_command(std::string_view name) {
+  ASSIGN_OR_RETURN(ListedProgram program, find_listed(kCommands, name));
+  RETURN_IF_ERROR(others_may_run(program));
+  return program;
 }
 
 // What tells one state of a program from another.
@@ -40,7 +70,7 @@ Result<std::string> offer_text(std::string_view need) {
     RETURN_IF_ERROR(may_run_own_files());
     return std::string(need);
   }
-  ASSIGN_OR_RETURN(ListedProgram program, find_listed(kCommands, name));
+  ASSIGN_OR_RETURN(ListedProgram program, find_command(name));
   return str(need, " ", version_text(program));
 }
 
@@ -60,7 +90,7 @@ void allow_own_commands() { ::setenv(kCommands.variable.data(), "make,cc,c++,sh,
 
 Result<std::string> command_path(const std::string& word, const std::string& folder) {
   if (!word.starts_with(kOwnFiles)) {
-    ASSIGN_OR_RETURN(const ListedProgram program, find_listed(kCommands, word));
+    ASSIGN_OR_RETURN(const ListedProgram program, find_command(word));
     return program.path;
   }
   RETURN_IF_ERROR(may_run_own_files());

@@ -26,7 +26,7 @@ inline constexpr std::string_view kCommandWord = "command:";
 void allow_own_commands();
 
 // What is to be executed for the first word of a command: a file of `folder`, or a program of the list.
-// NotFound: it is not listed, or not there.
+// NotFound: it is not listed, not there, or where the user that runs programs of jobs cannot get at it.
 Result<std::string> command_path(const std::string& word, const std::string& folder);
 
 // What this host offers, by name, with what records name as the toolchain: ("command:make",

@@ -69,6 +69,7 @@ Status no_other_tuner(const json& line) {
 }  // namespace
 
 Status check_other_tuner(std::string_view line) {
+  if (depth_of(line, kDeepestRecord) > kDeepestRecord) return Status::ok();
   const json document = json::parse(line, nullptr, false);
   return document.is_discarded() ? Status::ok() : no_other_tuner(document);
 }

@@ -23,9 +23,9 @@ namespace tuner {
 // A file or database that rows came from.
 struct Origin {
   std::string source;  // as the user named it
-  std::string format;  // jsonl | csv | autotvm | t4 | database
-  // What the file states once for all its foreign records. t4: the document without its results; csv: the
-  // first line; other formats: empty.
+  std::string format;  // jsonl | csv | autotvm | t4 | kernel-tuner | database
+  // What the file states once for all its foreign records. t4, kernel-tuner: a T4 document without its
+  // results; csv: the first line; other formats: empty.
   std::string header;
   int64_t imported_at_us = 0;
   bool operator==(const Origin&) const = default;

@@ -3,17 +3,30 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "db/exchange/formats.h"
+#include "db/exchange/json_fields.h"
 
 namespace tuner::exchange {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 namespace {
 
+std::optional<int64_t> integer_of(std::string_view text) {
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// KTT writes its integers as texts.
 void put(ForeignKnobs& out, const std::string& name, const json& value) {
   if (value.is_number_integer()) out.values[name] = value.get<int64_t>();
+  if (const auto* text = value.get_ptr<const std::string*>())
+    if (const std::optional<int64_t> integer = integer_of(*text)) out.values[name] = *integer;
 }
 
 // parse_autotvm_line() has checked the form.
@@ -46,10 +59,7 @@ ForeignKnobs of_csv(const ForeignRecord& record) {
   for (size_t i = 0; i < std::min(names->size(), cells->size()); ++i) {
     const std::string& cell = (*cells)[i];
     if ((*names)[i] == "template") out.template_name = cell;
-    int64_t value = 0;
-    const auto [stop, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (!cell.empty() && error == std::errc() && stop == cell.data() + cell.size())
-      out.values[(*names)[i]] = value;
+    if (const std::optional<int64_t> value = integer_of(cell)) out.values[(*names)[i]] = *value;
   }
   return out;
 }
@@ -67,6 +77,45 @@ ForeignKnobs foreign_knobs(const ForeignRecord& record) {
   if (record.format == format_name(Format::kAutotvm)) return of_autotvm(record);
   if (record.format == format_name(Format::kT4)) return of_t4(record);
   return of_csv(record);
+}
+
+Result<std::map<std::string, std::string>> t4_config(const ForeignRecord& record) {
+  std::map<std::string, std::string> out;
+  const json result = json::parse(record.document, nullptr, false);
+  if (!result.is_object() || !result.contains("configuration") || !result["configuration"].is_object())
+    return invalid_argument("expected an object \"configuration\"");
+  for (const auto& [name, value] : result["configuration"].items()) {
+    if (!value.is_number() && !value.is_string() && !value.is_boolean())
+      return invalid_argument("configuration.", on_one_line(name), ": found ", shown(value),
+                              ", expected a number or a word");
+    out[name] = value.is_string()    ? value.get<std::string>()
+                : value.is_boolean() ? (value.get<bool>() ? "1" : "0")
+                                     : value.dump();
+  }
+  return out;
+}
+
+std::string t4_device(const ForeignRecord& record) {
+  const json header = json::parse(record.origin.header, nullptr, false);
+  if (!header.is_object()) return "";
+  const json about = header.value("metadata", json());
+  for (const json* of : {&header, &about})
+    for (const char* key : {"device_name", "device"})
+      if (of->is_object() && of->contains(key) && (*of)[key].is_string())
+        return (*of)[key].get<std::string>();
+  return "";
+}
+
+ForeignRecord with_t4_config(const ForeignRecord& record, const std::string& template_name,
+                             const std::map<std::string, int64_t>& values) {
+  ForeignRecord out = record;
+  ordered_json result = ordered_json::parse(record.document, nullptr, false);
+  CHECK(result.is_object()) << "t4_config() has read it: " << record.document;
+  result["configuration_there"] = result["configuration"];
+  result["configuration"] = {{"template", template_name}};
+  for (const auto& [name, value] : values) result["configuration"][name] = value;
+  out.document = result.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return out;
 }
 
 }  // namespace tuner::exchange

@@ -22,4 +22,13 @@ struct ForeignKnobs {
 // Returns what can be read; empty if the record has no config in a form known here.
 ForeignKnobs foreign_knobs(const ForeignRecord& record);
 
+// The config of a T4 result as texts: "16", "0.5", "rows"; true is "1". InvalidArgument: a value that is no
+// number, word or truth.
+Result<std::map<std::string, std::string>> t4_config(const ForeignRecord& record);
+// The device that a T4 result was measured on, as its document names it; empty: it does not.
+std::string t4_device(const ForeignRecord& record);
+// The record with this config of this template. What the file has stays beside it as "configuration_there".
+ForeignRecord with_t4_config(const ForeignRecord& record, const std::string& template_name,
+                             const std::map<std::string, int64_t>& values);
+
 }  // namespace tuner::exchange

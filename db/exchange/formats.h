@@ -1,4 +1,5 @@
-// Records as text: our own JSON lines (db/records_format.md), AutoTVM logs 0.2, T4 documents, CSV tables.
+// Records as text: our own JSON lines (db/records_format.md), AutoTVM logs 0.2, T4 documents, Kernel Tuner's
+// cache files, CSV tables.
 // Each parser takes the text of one record, which may come from anywhere. It returns rows, or one line that
 // says what is wrong.
 #pragma once
@@ -13,8 +14,8 @@
 
 namespace tuner::exchange {
 
-enum class Format { kJsonLines, kAutotvm, kT4, kCsv };
-// "jsonl", "autotvm", "t4", "csv".
+enum class Format { kJsonLines, kAutotvm, kT4, kCsv, kKernelTuner };
+// "jsonl", "autotvm", "t4", "csv", "kernel-tuner".
 std::string_view format_name(Format format);
 std::optional<Format> format_from_name(std::string_view name);
 
@@ -56,6 +57,15 @@ Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view
 std::string t4_header(const JobRow::Task& task);     // the document with an empty list of results
 std::string t4_result(const ExchangedTrial& trial);  // "" if the trial has no record
 std::string t4_document(std::string_view header, const std::vector<std::string>& results);
+
+// --- Kernel Tuner's cache files: a JSON document whose "cache" has an object for each config ---
+// Finds the rows as split_t4() does. The header is a T4 document without results: what is read here becomes
+// results of T4. Kernel Tuner closes such a file only at the end of a search: one that ends behind a whole
+// row is complete. InvalidArgument: not such a file.
+Result<T4Document> split_kernel_tuner(std::string_view text);
+// `header` is that of the document. The record is a result of T4.
+Result<ForeignRecord> parse_kernel_tuner_row(std::string_view row, std::string_view header,
+                                             const std::string& task, const std::string& target);
 
 // --- CSV: RFC 4180, except that a field may not contain a line break ---
 // Splits a line into fields. InvalidArgument: an unclosed quote, or text after a closing quote.

@@ -133,7 +133,7 @@ Result<std::string> whole_text(LineReader& reader) {
   constexpr size_t kMost = size_t{2} << 30;
   for (std::string line; reader.next(line);) {
     if (text.size() + line.size() > kMost)
-      return invalid_argument("a T4 document of more than ", kMost, " bytes");
+      return invalid_argument("a document of more than ", kMost, " bytes");
     text += line;
     if (reader.ended()) text += '\n';
   }
@@ -156,6 +156,7 @@ class Import {
     for (size_t i = 0; i < batch.size(); ++i) {
       Item& item = batch[i];
       if (item.line != 0) ++report_.lines;
+      if (item.row && !attached(*item.row, item.line)) continue;
       if (item.row) {
         const Status fit = check(*item.row);
         if (fit) {
@@ -207,6 +208,19 @@ class Import {
     return Status::ok();
   }
 
+  // False: the row is of no task of ours, and is counted.
+  bool attached(ExchangeRow& row, int64_t line) {
+    auto* foreign = std::get_if<ForeignRecord>(&row);
+    if (foreign == nullptr || !options_.attach) return true;
+    Result<ForeignRecord> made = options_.attach(*foreign);
+    if (made) {
+      *foreign = *std::move(made);
+      return true;
+    }
+    if (++report_.outside == 1) report_.first_outside = {line, made.message()};
+    return false;
+  }
+
   bool is_unmatched(const ExchangeRow& row) const {
     const auto* foreign = std::get_if<ForeignRecord>(&row);
     if (foreign == nullptr || !options_.warms_a_search) return false;
@@ -228,6 +242,14 @@ class Import {
   std::map<std::pair<std::string, std::string>, Status> checked_;
 };
 
+// One document, in place of lines.
+bool is_document(Format format) { return format == Format::kT4 || format == Format::kKernelTuner; }
+
+Result<T4Document> split_document(Format format, std::string_view text) {
+  return format == Format::kT4 ? split_t4(without_mark(text)) : split_kernel_tuner(without_mark(text));
+}
+auto parse_of(Format format) { return format == Format::kT4 ? parse_t4_result : parse_kernel_tuner_row; }
+
 // The format of one line of JSON; nothing when it is no such line.
 std::optional<Detected> detect_line(std::string_view line) {
   const json j = json::parse(line, nullptr, false);
@@ -237,6 +259,7 @@ std::optional<Detected> detect_line(std::string_view line) {
     return Detected::kPackResults;
   if (j.contains("format") && (j.contains("kind") || j.contains("trial"))) return Detected::kJsonLines;
   if (j.contains("results")) return Detected::kT4;
+  if (j.contains("cache") && j.contains("tune_params")) return Detected::kKernelTuner;
   return std::nullopt;
 }
 
@@ -301,6 +324,8 @@ Result<Detected> detect_format(const std::string& path) {
   if (is_utf16(first)) return invalid_argument(path, ": is text in UTF-16, expected UTF-8. Save it as that");
   const size_t begin = text.find_first_not_of(" \t");
   if (text[begin] == '{' && split_t4(text)) return Detected::kT4;
+  if (text[begin] == '{' && text.find("\"tune_params_keys\"") != std::string::npos)
+    return Detected::kKernelTuner;
   // Broken or cut lines of JSON still show what they were meant to be.
   if (text[begin] == '{') {
     if (first.find("\"entity\"") != std::string::npos) return Detected::kAutotvm;
@@ -315,9 +340,29 @@ Result<Detected> detect_format(const std::string& path) {
   std::string shown = first.substr(0, 80);
   for (char& c : shown)
     if (c < ' ' || c > '~') c = '?';
-  return invalid_argument(
-      path, ": is none of the formats known here (jsonl, autotvm, t4, csv, results of run-pack); it begins: ",
-      shown, first.size() > 80 ? "..." : "", ". Say which: --format");
+  return invalid_argument(path,
+                          ": is none of the formats known here (jsonl, autotvm, t4, csv, kernel-tuner, "
+                          "results of run-pack); it begins: ",
+                          shown, first.size() > 80 ? "..." : "", ". Say which: --format");
+}
+
+Status check_some_fit(const std::string& path, Format format, const ImportOptions& options) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return Status::ok();  // would be read twice
+  ASSIGN_OR_RETURN(LineReader reader, LineReader::open(path));
+  ASSIGN_OR_RETURN(const std::string text, whole_text(reader));
+  const Result<T4Document> document = split_document(format, text);
+  if (!document) return document.status().with_context(path + ": ");
+  std::string why = document->broken.empty() ? "it has no rows" : document->broken;
+  for (const T4Document::Element& element : document->elements) {
+    Result<ForeignRecord> row = parse_of(format)(element.text, document->header, "task", "target");
+    if (row) row = options.attach(*row);
+    if (row) return Status::ok();
+    if (&element == &document->elements.front()) why = str("line ", element.line, ": ", row.message());
+  }
+  const size_t rows = document->elements.size();
+  return invalid_argument(path, ": none of its ", rows, " rows fits the job; ", rows > 0 ? "the first, " : "",
+                          why);
 }
 
 Result<ImportReport> import_file(const std::string& path, Store& store, const ImportOptions& options) {
@@ -350,9 +395,9 @@ Result<ImportReport> import_file(const std::string& path, Store& store, const Im
     if (!read) return invalid_argument(path, ": line ", reader.number(), ": ", read.message());
     table = *std::move(read);
     if (table->is_own()) header.clear();
-  } else if (report.format == Format::kT4) {
+  } else if (is_document(report.format)) {
     ASSIGN_OR_RETURN(text, whole_text(reader));
-    Result<T4Document> split = split_t4(without_mark(text));
+    Result<T4Document> split = split_document(report.format, text);
     if (!split) return invalid_argument(path, ": ", split.message());
     document = *std::move(split);
     header = document.header;
@@ -361,9 +406,9 @@ Result<ImportReport> import_file(const std::string& path, Store& store, const Im
   Queue queue;
   std::thread parser([&] {
     Sender out(queue);
-    if (report.format == Format::kT4) {
+    if (is_document(report.format)) {
       for (const T4Document::Element& element : document.elements) {
-        Result<ForeignRecord> row = parse_t4_result(element.text, header, task, options.target);
+        Result<ForeignRecord> row = parse_of(report.format)(element.text, header, task, options.target);
         Item item{.line = element.line, .row = {}, .why = row ? "" : row.message()};
         if (row) item.row = ExchangeRow(*std::move(row));
         if (!out.add(std::move(item))) break;

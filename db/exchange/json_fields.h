@@ -9,11 +9,18 @@
 #include <vector>
 
 #include "compiler_core/base/json_reader.h"
+#include "db/exchange/json_walker.h"
 
 namespace tuner::exchange {
 
+// No record is so deep. Values are shown in messages, which takes a call per level.
+inline constexpr int kDeepestRecord = 64;
+
 // Parses text, or reports nlohmann::json's reason in one line.
 inline Result<nlohmann::json> parse_json(std::string_view text) {
+  if (depth_of(text, kDeepestRecord) > kDeepestRecord)
+    return invalid_argument("no JSON of ours: expected at most ", kDeepestRecord,
+                            " levels of brackets, found more");
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& e) {

@@ -8,6 +8,7 @@
 #include "compiler_core/base/statistics.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
+#include "db/exchange/json_walker.h"
 #include "db/plausible.h"
 
 namespace tuner::exchange {
@@ -50,6 +51,12 @@ double unit_ns(std::string_view unit) {
   return 0;
 }
 
+// KTT writes "2026-03-05 09:04:43 UTC".
+std::string_view without_utc(std::string_view text) {
+  if (text.ends_with(" UTC")) text.remove_suffix(4);
+  return text;
+}
+
 // The first of the keys that is a text, in the header or one level below it.
 std::string header_text(const json& header, std::initializer_list<const char*> keys) {
   if (!header.is_object()) return {};
@@ -62,68 +69,11 @@ std::string header_text(const json& header, std::initializer_list<const char*> k
   return {};
 }
 
-// Walks over JSON text knowing strings, escapes and depth, and nothing else.
-class Walker {
- public:
-  explicit Walker(std::string_view text) : text_(text) {}
-  bool at_end() const { return at_ >= text_.size(); }
-  char here() const { return text_[at_]; }
-  size_t at() const { return at_; }
-  int64_t line() const { return line_; }
-  void step() {
-    if (text_[at_] == '\n') ++line_;
-    ++at_;
-  }
-  void skip_blank() {
-    while (!at_end() && (here() == ' ' || here() == '\t' || here() == '\n' || here() == '\r')) step();
-  }
-  // Past the string that begins here; false: it does not end.
-  bool string() {
-    step();
-    while (!at_end() && here() != '"') {
-      if (here() == '\\') step();
-      if (!at_end()) step();
-    }
-    if (at_end()) return false;
-    step();
-    return true;
-  }
-  // Past the value that begins here: to the bracket that closes it, or to a comma or bracket after it.
-  bool value() {
-    int depth = 0;
-    while (!at_end()) {
-      const char c = here();
-      if (c == '"') {
-        if (!string()) return false;
-        if (depth == 0) return true;
-        continue;
-      }
-      if (c == '{' || c == '[') {
-        ++depth;
-      } else if (c == '}' || c == ']') {
-        if (depth == 0) return true;
-        step();
-        if (--depth == 0) return true;
-        continue;
-      } else if (c == ',' && depth == 0) {
-        return true;
-      }
-      step();
-    }
-    return depth == 0;
-  }
-
- private:
-  std::string_view text_;
-  size_t at_ = 0;
-  int64_t line_ = 1;
-};
-
 }  // namespace
 
 Result<T4Document> split_t4(std::string_view text) {
   T4Document out;
-  Walker w(text);
+  JsonWalker w(text);
   w.skip_blank();
   if (w.at_end() || w.here() != '{')
     return invalid_argument("no T4 document: expected an object with a list \"results\"");
@@ -207,37 +157,45 @@ Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view
     return invalid_argument("invalidity: found \"", on_one_line(invalidity),
                             "\", expected correct, constraints, compile, timeout, runtime or correctness");
   ForeignRecord out{.format = std::string(format_name(Format::kT4)), .outcome = known->second};
+  const json header = json::parse(header_text_json, nullptr, false);
   if (out.outcome == Outcome::kOk) {
-    std::vector<double> ms = times.has("runtimes") ? times.numbers("runtimes") : std::vector<double>{};
+    // The unit of all times of the document; a measurement may have one of its own.
+    const std::string unit = header_text(header, {"timeunit"});
+    const double one_ns = unit_ns(unit);
+    if (one_ns == 0)
+      return invalid_argument("metadata.timeunit: found \"", on_one_line(unit),
+                              "\", expected nanoseconds, microseconds, milliseconds or seconds");
+    std::vector<double> runtimes = times.has("runtimes") ? times.numbers("runtimes") : std::vector<double>{};
     if (!times.status()) return times.status();
-    for (const double each : ms)
-      if (!is_plausible_call(each * 1e6))
-        return invalid_argument("times.runtimes: found ", each, " ms, expected ", kPlausibleCall);
-    if (!ms.empty()) {
-      out.time_ns = median(ms) * 1e6;
+    for (const double each : runtimes)
+      if (!is_plausible_call(each * one_ns))
+        return invalid_argument("times.runtimes: found ", each, " ", unit.empty() ? "ms" : unit,
+                                ", expected ", kPlausibleCall);
+    if (!runtimes.empty()) {
+      out.time_ns = median(runtimes) * one_ns;
     } else {
       // Without them, the measurement that is called "time".
       const json& measurements = in.has("measurements") ? in.list("measurements") : json::array();
       for (const json& m : measurements)
         if (m.is_object() && m.value("name", json()) == "time" && m.contains("value") &&
-            m["value"].is_number())
-          out.time_ns =
-              m["value"].get<double>() *
-              unit_ns(m.contains("unit") && m["unit"].is_string() ? m["unit"].get<std::string>() : "");
+            m["value"].is_number()) {
+          const std::string own =
+              m.contains("unit") && m["unit"].is_string() ? m["unit"].get<std::string>() : "";
+          out.time_ns = m["value"].get<double>() * (own.empty() ? one_ns : unit_ns(own));
+        }
     }
     if (!in.status()) return in.status();
     if (out.time_ns == 0)
       return invalid_argument(
-          "a correct result without a time: expected times.runtimes in ms, all > 0, or a "
-          "measurement \"time\" with its unit");
+          "a correct result without a time: expected times.runtimes in ms or metadata.timeunit, all > 0, or "
+          "a measurement \"time\" with its unit");
     if (!is_plausible_call(out.time_ns))
       return invalid_argument("measurements: found a time of ", out.time_ns, " ns, expected ",
                               kPlausibleCall);
   }
   if (in.has("timestamp"))
     if (const auto* text = document["timestamp"].get_ptr<const std::string*>())
-      out.finished_at_us = time_from_text(*text).value_or(0);
-  const json header = json::parse(header_text_json, nullptr, false);
+      out.finished_at_us = time_from_text(without_utc(*text)).value_or(0);
   out.task = header_text(header, {"task", "kernel_name", "kernel"});
   out.target = header_text(header, {"target", "device_name", "device"});
   if (out.task.empty()) out.task = task;

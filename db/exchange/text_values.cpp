@@ -7,7 +7,7 @@ namespace tuner::exchange {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"jsonl", "autotvm", "t4", "csv"};
+constexpr std::array<std::string_view, 5> kNames = {"jsonl", "autotvm", "t4", "csv", "kernel-tuner"};
 
 }  // namespace
 

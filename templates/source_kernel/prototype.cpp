@@ -131,7 +131,7 @@ std::optional<Prototype> prototype_of(Words head, const std::vector<std::string>
   };
   if (head.empty() || head.size() > kMostHead || head.back().text == "=" || !has("(")) return std::nullopt;
   const std::vector<Piece> words = without_attributes(head);
-  Prototype p;
+  Prototype p{.on_device = has("__global__")};
   size_t begin = 0;
   if (!words.empty() && words[0].text == "template") {
     p.is_template = true;

@@ -23,6 +23,7 @@ struct Prototype {
   std::string returns;  // as Parameter::type, with * for pointers
   std::vector<Parameter> parameters;
   bool is_template = false;
+  bool on_device = false;  // __global__: a host launches it on a GPU
   int line = 1;
 };
 

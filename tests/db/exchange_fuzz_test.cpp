@@ -20,11 +20,25 @@ const std::string kAutotvm[] = {
     R"({"input": ["llvm", "conv", [], {}], "config": {"index": 3, "entity": []}, "result": [[1000000000.0], 7, 5, 1795202171], "version": 0.2})"};
 const std::string kT4[] = {
     R"({"schema_version":"1.0.0","results":[{"configuration":{"b":16,"s":"}]\""},"times":{"runtimes":[1.5,2]},"invalidity":"correct","correctness":1,"measurements":[{"name":"time","value":1,"unit":"ms"}],"timestamp":"2023-12-21 10:44:42+00:00"},{"configuration":{},"times":{},"invalidity":"compile","correctness":0}],"metadata":{"kernel_name":"k"}})"};
+const std::string kKernelTuner[] = {
+    R"({"schema_version":"1.1.0","device_name":"d","kernel_name":"k","problem_size":[4,4],"tune_params_keys":["b","s"],"tune_params":{"b":[1,2],"s":["x"]},"objective":"time","cache":{"1,x":{"b":1,"s":"}\"","time":2.5,"times":[2.5,3],"compile_time":7,"timestamp":"2023-12-21 10:44:42+00:00"},"2,x":{"b":2,"s":"x","time":"CompilationFailedConfig"}}})",
+    R"({"tune_params_keys":["b"],"cache":{
+"1":{"b":1,"time":1e20},
+"2":{"b":2,"time":0.5},)"};
 const std::string kCsv[] = {
     "tile,unroll,time_ms,status,target\n4,1,0.5,ok,cpu\n8,\"a \"\"b\"\"\",,crashed,cpu\n", ""};
-constexpr std::string_view kPieces[] = {
-    "1e-320",        "\r\n", "\"format\":1,", "\"results\":[", "\"kind\":\"job\",",
-    "\"entity\":[[", ";",    "1.5;2",         "\"time_ns\"",   "t0"};
+constexpr std::string_view kPieces[] = {"1e-320",
+                                        "\r\n",
+                                        "\"format\":1,",
+                                        "\"results\":[",
+                                        "\"kind\":\"job\",",
+                                        "\"entity\":[[",
+                                        ";",
+                                        "1.5;2",
+                                        "\"time_ns\"",
+                                        "t0",
+                                        "\"cache\":{",
+                                        "\"tune_params_keys\":["};
 
 template <class Check>
 int read_all(std::span<const std::string> seeds, uint64_t salt, Check check) {
@@ -98,6 +112,56 @@ TEST(ExchangeFuzz, T4Documents) {
     return all;
   });
   EXPECT_GT(good, testing::kDamagedRounds / 20);
+}
+
+TEST(ExchangeFuzz, KernelTunerCaches) {
+  const int good = read_all(kKernelTuner, 6, [](const std::string& text) -> bool {
+    const auto document = split_kernel_tuner(text);
+    if (!document) {
+      EXPECT_TRUE(testing::one_line(document.message())) << document.message();
+      return false;
+    }
+    bool all = document->broken.empty();
+    std::vector<std::string> results;
+    for (const T4Document::Element& element : document->elements) {
+      EXPECT_GE(element.text.data(), text.data());
+      EXPECT_LE(element.text.data() + element.text.size(), text.data() + text.size());
+      const auto record = parse_kernel_tuner_row(element.text, document->header, "task", "target");
+      all = all && record.is_ok();
+      if (!record) {
+        EXPECT_TRUE(testing::one_line(record.message())) << record.message();
+        continue;
+      }
+      EXPECT_TRUE(std::isfinite(record->time_ns));
+      EXPECT_EQ(record->time_ns > 0, record->outcome == Outcome::kOk);
+      results.push_back(record->document);
+    }
+    // What was read is a T4 document, which reads as the same records.
+    const auto again = split_t4(t4_document(document->header, results));
+    EXPECT_TRUE(again.is_ok());
+    EXPECT_EQ(again ? again->elements.size() : 0, results.size());
+    return all;
+  });
+  EXPECT_GT(good, testing::kDamagedRounds / 20);
+  EXPECT_LT(good, testing::kDamagedRounds);
+}
+
+// A message shows what was found: of a million brackets that would take a million calls.
+TEST(ExchangeFuzz, DeepBracketsAreRefused) {
+  const std::string deep = std::string(2'000'000, '[') + std::string(2'000'000, ']');
+  const std::string t4 = str(R"({"configuration": )", deep, R"(, "times": {}, "invalidity": "correct"})");
+  EXPECT_TRUE(testing::one_line(parse_t4_result(t4, "{}", "task", "target").message()));
+  const std::string log =
+      str(R"({"input": ["llvm", "conv", )", deep, R"(, {}], "config": {}, "version": 0.2})");
+  EXPECT_TRUE(testing::one_line(parse_autotvm_line(log).message()));
+  EXPECT_TRUE(check_other_tuner(str(R"({"i": 1, "r": 1, "v": )", deep, "}")).is_ok());
+  EXPECT_TRUE(testing::one_line(parse_json_line(str(R"({"format": )", deep, "}")).message()));
+  EXPECT_TRUE(testing::one_line(
+      split_kernel_tuner(str(R"({"tune_params_keys": )", deep, R"(, "cache": {}})")).message()));
+  EXPECT_TRUE(testing::one_line(
+      parse_kernel_tuner_row(str(R"({"b": )", deep, "}"),
+                             R"({"metadata": {"parameters": ["b"], "objective": "time"}})", "", "")
+          .message()));
 }
 
 TEST(ExchangeFuzz, Tables) {

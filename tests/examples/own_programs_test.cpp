@@ -114,6 +114,32 @@ TEST_F(OwnProgramsTest, RecordsTravelAndAreMeasuredAgain) {
   EXPECT_EQ(answer(with)["stale"], false) << answer(with);
 }
 
+// What is said and stored of a program is what is true of it.
+TEST_F(OwnProgramsTest, TheNextStepIsOneThatWorksAndRecordsSayHowItWasConfined) {
+  const std::string out = output_of("tuner submit job.json");
+  EXPECT_THAT(out, HasSubstr("tuner build job.json -o out/ --emit defines\n"));
+  output_of("tuner build job.json -o out/ --emit defines");
+  const std::string records = output_of("tuner records export");
+  EXPECT_THAT(records, HasSubstr("\"isolation\":\"landlock\""));
+  EXPECT_THAT(records, Not(HasSubstr("\"isolation\":\"none\"")));
+}
+
+TEST_F(OwnProgramsTest, AListedProgramThatOthersCannotReachIsToldBeforeAnythingRuns) {
+  if (::geteuid() != 0) GTEST_SKIP() << "programs of jobs run as this user here";
+  output_of("chmod 755 . && mkdir closed && cp /bin/true closed/mine && chmod 700 closed");
+  write("", R"({"run": ["mine"]})");
+  const CommandResult refused =
+      shell_.run("export TUNER_COMMANDS=mine=$PWD/closed/mine\ntuner submit job.json");
+  EXPECT_EQ(refused.exit_code, 2) << refused.out;
+  EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("and other users may not enter "));
+  const CommandResult reached = shell_.run(
+      "chmod 711 closed && chmod 700 closed/mine\nexport TUNER_COMMANDS=mine=$PWD/closed/mine\ntuner submit "
+      "job.json");
+  EXPECT_EQ(reached.exit_code, 2) << reached.out;
+  EXPECT_THAT(reached.err, HasSubstr("which other users may not run"));
+}
+
 TEST_F(OwnProgramsTest, KnobsReachBuildsWordsAndTheEnvironment) {
   shell_.write("prog.c", R"(
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #include "tuner/answers/asker.h"
 
 #include "proto/convert.h"
+#include "tuner/answers/imported_note.h"
 #include "tuner/study/present.h"
 
 namespace tuner {
@@ -42,6 +43,10 @@ Result<Answer> Asker::ask(const CliTask& task) const {
   }
   ASSIGN_OR_RETURN(Answer answer,
                    resolver_->resolve(task.workload, task.target, task.algorithms, task.constants));
+  if (store_ != nullptr && !is_choice(answer.kind)) {
+    ASSIGN_OR_RETURN(const std::string imported, imported_note(*store_, task.key, task.target_name));
+    if (!imported.empty()) answer.note += (answer.note.empty() ? "" : "; ") + imported;
+  }
   if (!client_) return answer;
   Result<Answer> known = ask_daemon(task);
   if (!known) answer.note = str("what the daemon knows of it cannot be read: ", known.message());

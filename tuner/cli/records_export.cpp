@@ -88,7 +88,7 @@ int run_export(const RecordsExportOptions& options) {
   exchange::ExportOptions wanted{.path = options.output, .progress = {}};
   if (!options.format.empty()) {
     const std::optional<exchange::Format> format = exchange::format_from_name(options.format);
-    if (!format)
+    if (!format || *format == exchange::Format::kKernelTuner)
       return report(
           invalid_argument("--format: found \"", options.format, "\", expected jsonl, autotvm, t4 or csv"));
     wanted.format = *format;

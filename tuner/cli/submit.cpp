@@ -82,12 +82,16 @@ size_t uncertified(const JobGroup& group, const JobOutcome& out) {
   return count;
 }
 
-void say_next(const SubmitOptions& options, const std::string& file) {
+void say_next(const SubmitOptions& options, const std::vector<JobGroup>& groups, const std::string& file) {
   std::printf("stored in %s\nnext: %s\n",
               options.daemon.empty() ? options.db.c_str() : "the daemon's database",
               command_line("query " + file).c_str());
   // It reads a database file, which a daemon elsewhere has there.
-  if (options.daemon.empty()) std::printf("      %s\n", command_line("build " + file + " -o out/").c_str());
+  if (!options.daemon.empty()) return;
+  const bool linked = std::ranges::all_of(
+      groups, [](const JobGroup& group) { return std::ranges::all_of(group.workloads, has_function); });
+  std::printf("      %s\n",
+              command_line("build " + file + " -o out/" + (linked ? "" : " --emit defines")).c_str());
 }
 
 int run(const SubmitOptions& options) {
@@ -135,7 +139,7 @@ int run(const SubmitOptions& options) {
   if (options.json)
     std::printf("%s\n", json.dump(2).c_str());
   else if (exit_code == kExitDone)
-    say_next(options, file);
+    say_next(options, *groups, file);
   return exit_code;
 }
 

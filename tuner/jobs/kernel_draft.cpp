@@ -9,6 +9,7 @@
 #include "templates/source_kernel/macro_defaults.h"
 #include "templates/source_kernel/prototype.h"
 #include "templates/source_kernel/range_comments.h"
+#include "tuner/jobs/kernel_text.h"
 
 namespace tuner {
 namespace {
@@ -19,14 +20,19 @@ bool ends_with_one_of(std::string_view name, std::initializer_list<std::string_v
   return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-Result<bool> is_cxx(const std::string& source) {
-  if (ends_with_one_of(source, {".c"})) return false;
-  if (ends_with_one_of(source, {".cpp", ".cc", ".cxx", ".C", ".c++"})) return true;
-  return invalid_argument(source, ": expected a C or C++ source: .c, .cpp, .cc or .cxx");
+struct Language {
+  std::string_view name;  // in job files
+  bool on_device = false;
+};
+Result<Language> language_of(const std::string& source) {
+  if (ends_with_one_of(source, {".c"})) return Language{"c"};
+  if (ends_with_one_of(source, {".cpp", ".cc", ".cxx", ".C", ".c++"})) return Language{"c++"};
+  if (ends_with_one_of(source, {".cu"})) return Language{"cuda", /*on_device=*/true};
+  return invalid_argument(source, ": expected a C, C++ or CUDA source: .c, .cpp, .cc, .cxx or .cu");
 }
 
-bool could_be_kernel(const Prototype& p) {
-  return !p.is_template &&
+bool could_be_kernel(const Prototype& p, const Language& language) {
+  return !p.is_template && p.on_device == language.on_device &&
          std::ranges::any_of(p.parameters, [](const Parameter& a) { return a.pointers == 1; });
 }
 
@@ -38,15 +44,15 @@ std::string list_of(const std::vector<Prototype>& functions) {
   return names.empty() ? "none" : names + (count > 10 ? str(" and ", count - 10, " more") : "");
 }
 
-Result<Prototype> chosen(const DraftWish& wish, const std::vector<Prototype>& all) {
+Result<Prototype> chosen(const DraftWish& wish, const Language& language, const std::vector<Prototype>& all) {
   std::vector<Prototype> fit;
   for (const Prototype& p : all) {
     const bool named = p.name == wish.function || p.name.ends_with("::" + wish.function);
-    if (wish.function.empty() ? could_be_kernel(p) : named) fit.push_back(p);
+    if (wish.function.empty() ? could_be_kernel(p, language) : named) fit.push_back(p);
   }
   if (fit.empty() && wish.function.empty())
-    return invalid_argument(
-        wish.source, ": it defines no function with a pointer among its arguments; found ", list_of(all));
+    return invalid_argument(wish.source, ": it defines no ", language.on_device ? "__global__ " : "",
+                            "function with a pointer among its arguments; found ", list_of(all));
   if (fit.empty())
     return invalid_argument(wish.source, ": it defines no function ", printable(wish.function), "; found ",
                             list_of(all));
@@ -58,6 +64,11 @@ Result<Prototype> chosen(const DraftWish& wish, const std::vector<Prototype>& al
   if (fit[0].is_template)
     return invalid_argument(wish.source, ":", fit[0].line, ": ", printable(fit[0].name),
                             " is a template; write a function that calls it with the types you want");
+  if (fit[0].on_device != language.on_device)
+    return invalid_argument(wish.source, ":", fit[0].line, ": ", printable(fit[0].name),
+                            language.on_device
+                                ? " is not __global__; a host launches __global__ functions of CUDA only"
+                                : " is __global__; give the file the ending .cu");
   return fit[0];
 }
 
@@ -78,7 +89,18 @@ std::optional<std::string> element_type(std::string type) {
   return std::nullopt;
 }
 
-// Of a number that is passed by value: a wider integer does as well, as C converts it.
+// Of a number that is passed by value to a kernel of a GPU, which takes its bytes as they are.
+std::optional<std::string> device_scalar_type(const std::string& type) {
+  for (const char* four : {"unsigned", "unsigned int", "uint32_t", "std::uint32_t"})
+    if (type == four) return "int32";
+  for (const char* eight : {"size_t", "std::size_t", "uint64_t", "std::uint64_t", "unsigned long",
+                            "unsigned long int", "unsigned long long"})
+    if (type == eight) return "int64";
+  const std::optional<std::string> same = element_type(type);
+  return same && same->ends_with("float16") ? std::nullopt : same;
+}
+
+// Of one for a function of the host: a wider integer does as well, as C converts it.
 std::optional<std::string> scalar_type(const std::string& type) {
   for (const char* wide :
        {"unsigned", "unsigned int", "uint32_t", "std::uint32_t", "size_t", "std::size_t", "uint64_t",
@@ -89,47 +111,45 @@ std::optional<std::string> scalar_type(const std::string& type) {
   return element_type(type);
 }
 
-// A value on one line, as people write it: a space behind commas and colons outside texts.
-std::string on_one_line(const Json& value) {
-  std::string out;
-  bool quoted = false;
-  const std::string text = value.dump();
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\')) quoted = !quoted;
-    out += text[i];
-    if (!quoted && (text[i] == ',' || text[i] == ':')) out += ' ';
-  }
-  return out;
-}
-
 class Drafting {
  public:
-  Drafting(const DraftWish& wish, std::string_view text, const Prototype& function)
-      : wish_(wish), text_(text), f_(function) {}
+  Drafting(const DraftWish& wish, std::string_view text, const Language& language, const Prototype& function)
+      : wish_(wish), text_(text), language_(language), f_(function) {}
 
-  Result<KernelDraft> draft(bool cxx) {
+  Result<KernelDraft> draft() {
     job_["op"] = "kernel";
-    if (cxx) job_["language"] = "c++";
+    if (language_.name != "c") job_["language"] = language_.name;
     job_["source"] = wish_.source;
     job_["function"] = f_.name;
     job_["sizes"] = Json::object();
     job_["arguments"] = Json::array();
     for (size_t i = 0; i < f_.parameters.size(); ++i) RETURN_IF_ERROR(add_argument(i));
     if (job_["sizes"].empty()) job_.erase("sizes");
+    if (language_.on_device) add_launch();
     RETURN_IF_ERROR(add_knobs());
-    job_["flags"] = Json::array({"-O3", "-march=native"});
+    if (!language_.on_device) job_["flags"] = Json::array({"-O3", "-march=native"});
     job_["reference"] = "default";
     guess("reference",
           "a plain function makes the check independent: {\"source\": FILE, \"function\": NAME}");
     if (f_.returns != "void")
       guess("function", str("what it returns, ", f_.returns, ", is not looked at: results are in buffers"));
-    out_.job = text();
+    out_.job = kernel_job_text(job_);
     return std::move(out_);
   }
 
  private:
   void fill(const std::string& key, const std::string& what) { out_.to_fill.push_back(key + ": " + what); }
   void guess(const std::string& key, const std::string& what) { out_.guesses.push_back(key + ": " + what); }
+
+  void add_launch() {
+    for (const auto& [key, what] :
+         {std::pair("grid", "how many blocks there are: 1 to 3 expressions over sizes and knobs"),
+          std::pair("block", "how many threads a block has: 1 to 3 expressions")}) {
+      job_[key] = Json::array({kFillIn});
+      fill(key, what);
+    }
+    guess("shared_bytes", "add it if the kernel has memory that its launch gives it (extern __shared__)");
+  }
 
   Status no_argument(size_t i, const std::string& why) const {
     const Parameter& p = f_.parameters[i];
@@ -144,7 +164,9 @@ class Drafting {
     if (p.reference) return no_argument(i, "references are no arguments of kernels");
     if (p.pointers > 1) return no_argument(i, "pointers to pointers are no arguments of kernels");
     const std::string key = str("arguments[", i, "]");
-    const std::optional<std::string> type = p.pointers == 1 ? element_type(p.type) : scalar_type(p.type);
+    const std::optional<std::string> type = p.pointers == 1       ? element_type(p.type)
+                                            : language_.on_device ? device_scalar_type(p.type)
+                                                                  : scalar_type(p.type);
     if (!type)
       return no_argument(i, p.pointers == 1 ? "buffers have no such type" : "scalars have no such type");
     const std::string name = p.name.empty() ? str("argument", i + 1) : p.name;
@@ -155,7 +177,10 @@ class Drafting {
            str("how many elements ", name, " has: a list of numbers, or expressions over sizes"));
       if (!p.constant) {
         argument["role"] = "out";
-        guess(key + ".role", str("\"inout\" if ", f_.name, " reads ", name, " before it writes it"));
+        guess(key + ".role",
+              language_.on_device
+                  ? str("it must be written before it is read, as ", name, " holds garbage before each call")
+                  : str("\"inout\" if ", f_.name, " reads ", name, " before it writes it"));
       }
       if (p.type == "uint16_t") guess(key + ".type", "buffers of uint16_t hold bfloat16");
     } else if (type->starts_with("int")) {
@@ -201,27 +226,9 @@ class Drafting {
     return Status::ok();
   }
 
-  // One argument and one knob a line.
-  std::string text() const {
-    std::string out = "{";
-    for (const auto& [key, value] : job_.items()) {
-      out += str(out.size() == 1 ? "\n" : ",\n", "  \"", key, "\": ");
-      const bool lines = (key == "arguments" || key == "knobs") && !value.empty();
-      if (!lines) {
-        out += on_one_line(value);
-        continue;
-      }
-      std::string inside;
-      for (const auto& [name, each] : value.items())
-        inside += str(inside.empty() ? "\n    " : ",\n    ",
-                      value.is_object() ? on_one_line(Json(name)) + ": " : "", on_one_line(each));
-      out += str(value.is_object() ? "{" : "[", inside, "\n  ", value.is_object() ? "}" : "]");
-    }
-    return out + "\n}\n";
-  }
-
   const DraftWish& wish_;
   const std::string_view text_;
+  const Language& language_;
   const Prototype& f_;
   Json job_;
   KernelDraft out_;
@@ -230,9 +237,9 @@ class Drafting {
 }  // namespace
 
 Result<KernelDraft> draft_kernel_job(const DraftWish& wish, std::string_view text) {
-  ASSIGN_OR_RETURN(const bool cxx, is_cxx(wish.source));
-  ASSIGN_OR_RETURN(const Prototype function, chosen(wish, functions_in(text)));
-  return Drafting(wish, text, function).draft(cxx);
+  ASSIGN_OR_RETURN(const Language language, language_of(wish.source));
+  ASSIGN_OR_RETURN(const Prototype function, chosen(wish, language, functions_in(text)));
+  return Drafting(wish, text, language, function).draft();
 }
 
 }  // namespace tuner

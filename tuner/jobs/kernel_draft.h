@@ -24,8 +24,8 @@ struct DraftWish {
   std::string function;  // empty: the only one that could be a kernel
 };
 
-// `text` is what the source holds. InvalidArgument: not C or C++ by its name; no such function, with those
-// that there are; several; a template; an argument that no kernel has, with its line; a wrong comment with
+// `text` is what the source holds. InvalidArgument: not C, C++ or CUDA by its name; no such function, with
+// those that there are; several; a template; an argument that no kernel has, with its line; a wrong comment with
 // %RANGE%.
 Result<KernelDraft> draft_kernel_job(const DraftWish& wish, std::string_view text);
 

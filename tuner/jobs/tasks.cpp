@@ -162,6 +162,11 @@ Status compiles_here(const Workload& workload, const std::string& target_name) {
   return Status::ok();
 }
 
+bool has_function(const Workload& workload) {
+  const Program reference = workload.compute();
+  return reference.foreign == nullptr || reference.foreign->command == nullptr;
+}
+
 Status fits_here(const Workload& workload, int64_t candidate_limit_bytes, bool this_machine) {
   Room room{.candidate_bytes = candidate_limit_bytes};
   if (this_machine) {

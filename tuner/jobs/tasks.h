@@ -53,6 +53,9 @@ Result<std::unique_ptr<Store>> open_if_there(const std::string& path);
 // Returns "conv2d_1x512x7x7_512x512x3x3_5f3a90c1": a C identifier that differs between workloads and targets.
 std::string kernel_name(const CliTask& task);
 
+// False for programs of users: nothing of them could be linked, and `tuner build` writes their knobs only.
+bool has_function(const Workload& workload);
+
 // OK if this machine can measure the target: without a remote daemon, a GPU task needs its GPU here.
 // InvalidArgument: why not and what to do. (A job that nobody can measure would wait for ever.)
 Status measurable_here(const std::string& target_name);

@@ -370,8 +370,10 @@ TEST_F(CliTest, RecordsTravelBetweenDatabasesAndFormats) {
   write("text.txt", "once upon a time\n");
   refused("import text.txt --db x.db", 2, "text.txt: is none of the formats known here");
   refused("import nowhere.jsonl --db x.db", 2, "nowhere.jsonl: cannot be read: ");
-  refused("import all.jsonl.gz --format yaml --db x.db", 2, "expected jsonl, autotvm, t4 or csv");
+  refused("import all.jsonl.gz --format yaml --db x.db", 2,
+          "expected jsonl, autotvm, t4, csv or kernel-tuner");
   refused("export --db t.db --format yaml", 2, "expected jsonl, autotvm, t4 or csv");
+  refused("export --db t.db --format kernel-tuner", 2, "expected jsonl, autotvm, t4 or csv");
   refused("export --db t.db --since soon", 2, "--since: found \"soon\"");
   refused("export --db t.db --own --foreign", 2, "exclude each other");
   refused("merge t.db none.db -o y.db", 2, "none.db: there is no database yet");

@@ -12,6 +12,7 @@
 #include "db/exchange/import_file.h"
 #include "tests/tuner/analytic_task.h"
 #include "tests/tuner/command_line.h"
+#include "tuner/daemon/search/attached_rows.h"
 #include "tuner/daemon/search/foreign_rows.h"
 #include "tuner/daemon/search/job_runner.h"
 #include "tuner/daemon/search/warm_start.h"
@@ -163,6 +164,31 @@ TEST_F(ForeignMatch, NeedsWorkloadTargetTemplateAndEveryKnobOfOurs) {
   other = record_;
   other.target = "NVIDIA A100-PCIE-40GB";
   EXPECT_FALSE(matcher_.matches(other));
+}
+
+// A person says whose rows they are: then words of the file do not matter, and its config does.
+TEST_F(ForeignMatch, AttachedRowsAreRowsOfTheTaskWhateverTheirFileCallsIt) {
+  const AttachedRows rows = AttachedRows::of({kDonor, kHere}).value();
+  const KnobInfo knob = part().space->knobs()[0];
+  const int64_t value = json::parse(record_.document)["configuration"][knob.name];
+  ForeignRecord theirs = record_;
+  theirs.task = "gemm";
+  theirs.target = "Card Z";
+  EXPECT_FALSE(matcher_.matches(theirs));
+  const Result<ForeignRecord> ours = rows.attach(theirs);
+  ASSERT_TRUE(ours.is_ok()) << ours.message();
+  EXPECT_TRUE(matcher_.matches(*ours));
+  const std::optional<PriorTask::Row> row = foreign_row(*ours, space_.search);
+  ASSERT_TRUE(row.has_value());
+  EXPECT_EQ(row->config, part().space->at(part().space->default_index()));
+  EXPECT_EQ(row->time_ns, theirs.time_ns);
+  // KTT writes its integers as texts.
+  const ForeignRecord of_ktt = rows.attach(with(knob.name, std::to_string(value))).value();
+  EXPECT_EQ(json::parse(of_ktt.document)["configuration"], json::parse(ours->document)["configuration"]);
+  EXPECT_THAT(rows.attach(with(knob.name, -7)).message(), HasSubstr(knob.name));
+  EXPECT_THAT(rows.attach(with(knob.name, "text")).message(), HasSubstr(knob.name + " is text, which"));
+  EXPECT_THAT(rows.attach(with(knob.name, nullptr)).message(), HasSubstr("expected the parameters "));
+  EXPECT_THAT(rows.attach(with("more", 1)).message(), HasSubstr("expected the parameters "));
 }
 
 TEST(ForeignImport, SaysInOneLineHowManyRowsMatchNothing) {

@@ -117,6 +117,27 @@ TEST(KernelDraft, ADefaultThatNoStepReachesIsToldAndNotWritten) {
               ::testing::Contains(HasSubstr("default.T: the source's own, 12, is not in the range")));
 }
 
+// What a launch needs is no part of a prototype. Numbers reach a GPU by their bytes: of the same size.
+TEST(KernelDraft, OfACudaSourceIsItsGlobalFunction) {
+  const std::string text =
+      "// %RANGE% TILE t 8:32:8\n__device__ void add(float* a) {}\n"
+      "extern \"C\" __global__ void __launch_bounds__(256) scale(const float* x, float* y, unsigned n, "
+      "size_t m) {}";
+  const KernelDraft made = draft("scale.cu", text);
+  EXPECT_EQ(json::parse(made.job), json::parse(R"({
+    "op": "kernel", "language": "cuda", "source": "scale.cu", "function": "scale",
+    "sizes": {"n": "FILL_IN", "m": "FILL_IN"},
+    "arguments": [{"name": "x", "type": "float32", "shape": ["FILL_IN"]},
+                  {"name": "y", "type": "float32", "shape": ["FILL_IN"], "role": "out"},
+                  {"name": "n", "type": "int32", "value": "n"}, {"name": "m", "type": "int64", "value": "m"}],
+    "grid": ["FILL_IN"], "block": ["FILL_IN"],
+    "knobs": {"TILE": {"from": 8, "to": 32, "step": 8}}, "reference": "default"})"));
+  EXPECT_THAT(made.to_fill, ::testing::Contains(StartsWith("grid: how many blocks there are")));
+  EXPECT_THAT(refusal("scale.cu", text, "add"), HasSubstr("scale.cu:2: add is not __global__"));
+  EXPECT_THAT(refusal("scale.cpp", text, "scale"),
+              HasSubstr("scale is __global__; give the file the ending .cu"));
+}
+
 TEST(KernelDraft, AKernelWithoutMacrosHasAMarkForItsKnobs) {
   const KernelDraft made = draft("f.cpp", "void f(float* y) {}");
   EXPECT_THAT(made.to_fill,
@@ -137,7 +158,7 @@ TEST(KernelDraft, WhatCannotBeDraftedIsOneLine) {
               HasSubstr("in lines 1 and 2"));
   EXPECT_THAT(refusal("a.cpp", "\ntemplate <class T> void f(T* x) {}", "f"),
               HasSubstr("a.cpp:2: f is a template"));
-  EXPECT_THAT(refusal("a.rs", "fn f() {}"), HasSubstr("expected a C or C++ source"));
+  EXPECT_THAT(refusal("a.rs", "fn f() {}"), HasSubstr("expected a C, C++ or CUDA source"));
   EXPECT_EQ(refusal("a.c", "\nvoid f(float** x, float* y) {}"),
             "a.c:2: argument 1 of f, float** x: pointers to pointers are no arguments of kernels; write a "
             "small function "

@@ -13,11 +13,13 @@
 #include "db/exchange/import_file.h"
 #include "db/resolve/answer_lock.h"
 #include "db/store.h"
+#include "templates/source_kernel/range_comments.h"
 #include "templates/workload/workload.h"
 #include "tests/support/temporary_folder.h"
 #include "tuner/daemon/edge/answers.h"
 #include "tuner/daemon/tables/workers.h"
 #include "tuner/jobs/job_file.h"
+#include "tuner/jobs/t1/value_list.h"
 #include "tuner/model/model_file.h"
 #include "tuner/model/onnx.pb.h"
 #include "tuner/model/tensor_file.h"
@@ -176,6 +178,55 @@ TEST(LinearTime, B1Logs) {
     return text;
   };
   expect_linear("records, lines", 500, file_to(folder, records, import), CLOCK_PROCESS_CPUTIME_ID);
+}
+
+// Results of other tuners: one document each, with a row per config.
+TEST(LinearTime, B1ResultsOfOtherTuners) {
+  const TemporaryFolder folder;
+  int stores = 0;
+  const auto import = [&](const std::string& path, int n) {
+    const auto store = Store::open(folder.file(str("db", ++stores)), Store::Mode::kWrite).value();
+    const auto report = exchange::import_file(path, *store, {});
+    ASSERT_TRUE(report.is_ok()) << report.message();
+    EXPECT_EQ(report->foreign.all(), n);
+  };
+  const auto t4 = [](int n) {
+    return "{\"results\": " +
+           list_of(n,
+                   [](int i) {
+                     return str(
+                         R"({"configuration": {"TILE": )", i,
+                         R"(}, "times": {"runtimes": [1.5, 2]}, "invalidity": "correct", "correctness": 1})",
+                         "\n");
+                   }) +
+           "}";
+  };
+  expect_linear("T4 document, results", 500, file_to(folder, t4, import), CLOCK_PROCESS_CPUTIME_ID);
+  const auto cache = [](int n) {
+    std::string text =
+        R"({"device_name": "d", "tune_params_keys": ["TILE"], "objective": "time", "cache": {)";
+    for (int i = 0; i < n; ++i)
+      text += str("\n\"", i, R"(": {"TILE": )", i, R"(, "time": 2.5, "times": [2, 3]},)");
+    return text;
+  };
+  expect_linear("Kernel Tuner cache, rows", 500, file_to(folder, cache, import), CLOCK_PROCESS_CPUTIME_ID);
+}
+
+TEST(LinearTime, B1Expressions) {
+  expect_linear("list of values, elements", 200,
+                text_to([](int n) { return list_of(n, [](int i) { return str(i + 1, "*2"); }); },
+                        [](const std::string& text) { return t1::value_list(text).status(); }));
+  expect_linear("list of values, comprehension", 200,
+                text_to([](int n) { return str("[i * 3 % 64 for i in range(", n, ") if i >= 0]"); },
+                        [](const std::string& text) { return t1::value_list(text).status(); }));
+  expect_linear("range comments", 100,
+                text_to(
+                    [](int n) {
+                      std::string text;
+                      for (int i = 0; i < n; ++i) text += str("// %RANGE% A", i, " a 1:4:1\n");
+                      return text;
+                    },
+                    [](const std::string& text) { return range_comments(text).status(); }));
 }
 
 TEST(LinearTime, B1Models) {
