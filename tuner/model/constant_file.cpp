@@ -25,7 +25,7 @@ Result<graph::Value> read_npy(std::string_view file) {
   return value;
 }
 
-Result<graph::Value> read_value(const std::string& path) {
+Result<graph::Value> read_constant(const std::string& path) {
   ASSIGN_OR_RETURN(const MappedFile file, map_input(path, "a tensor: .npy, or .pb (a TensorProto of ONNX)"));
   auto value = path.ends_with(".npy") ? read_npy(file.bytes()) : read_tensor(file.bytes());
   if (!value) return value.status().with_context(path + ": ");
@@ -40,7 +40,7 @@ Result<std::map<std::string, graph::Value>> model_constants(std::span<const std:
     const Result<NamedFile> cut = named_existing_file(text, "--constant");
     if (!cut)
       return invalid_argument("--constant: expected NAME=FILE, as mask=mask.npy, found \"", text, "\"");
-    ASSIGN_OR_RETURN(graph::Value value, read_value(cut->file));
+    ASSIGN_OR_RETURN(graph::Value value, read_constant(cut->file));
     if (!values.emplace(cut->name, std::move(value)).second)
       return invalid_argument("--constant ", cut->name, ": found twice, expected once");
   }
