@@ -9,11 +9,10 @@ namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-// NumPy's word for a type. It has none for bfloat16: its bits.
-std::string_view npy_type(DType dtype) {
-  constexpr std::string_view kWords[] = {"|b1", "|i1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8"};
-  return kWords[static_cast<size_t>(dtype)];
-}
+// NumPy's words for our types, in their order. It has none for bfloat16: its bits.
+constexpr std::string_view kNpyTypes[] = {"|b1", "|i1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8"};
+
+std::string_view npy_type(DType dtype) { return kNpyTypes[static_cast<size_t>(dtype)]; }
 
 // The text behind "'key':" in a header like {'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }.
 std::string_view npy_value(std::string_view header, std::string_view key) {
@@ -51,29 +50,52 @@ std::optional<std::string> npy_word(std::string_view text) {
   return shown && !word.empty() ? std::optional(word) : std::nullopt;
 }
 
-}  // namespace
+Status damaged() { return invalid_argument("is no .npy file, or a damaged one"); }
 
-Result<NpyArray> parse_npy(std::string_view file, DType dtype) {
-  const auto damaged = [] { return invalid_argument("is no .npy file, or a damaged one"); };
+struct NpyHeader {
+  std::string type;
+  std::vector<int64_t> shape;
+  bool is_fortran = false;
+  size_t bytes = 0;  // all before the elements
+};
+Result<NpyHeader> read_header(std::string_view file) {
   if (file.size() < 10 || !file.starts_with(kNpyMagic)) return damaged();
   const size_t wide = file[6] == 1 ? 2 : 4, begin = 8 + wide;
   size_t length = 0;
   for (size_t i = 0; i < wide && 8 + i < file.size(); ++i)
     length |= size_t{static_cast<unsigned char>(file[8 + i])} << (8 * i);
   if (file.size() < begin || file.size() - begin < length) return damaged();
-  const std::string_view header = file.substr(begin, length);
-  const auto type = npy_word(npy_value(header, "descr"));
-  const auto shape = npy_shape(npy_value(header, "shape"));
+  const std::string_view text = file.substr(begin, length);
+  const auto type = npy_word(npy_value(text, "descr"));
+  const auto shape = npy_shape(npy_value(text, "shape"));
   if (!type || !shape) return damaged();
-  if (npy_value(header, "fortran_order").starts_with("True") && shape->size() > 1)
+  return NpyHeader{*type, *shape, npy_value(text, "fortran_order").starts_with("True"), begin + length};
+}
+
+}  // namespace
+
+Result<DType> npy_dtype(std::string_view file) {
+  ASSIGN_OR_RETURN(const NpyHeader header, read_header(file));
+  std::string list;
+  for (size_t k = 0; k < std::size(kNpyTypes); ++k) {
+    if (kNpyTypes[k].substr(1) == std::string_view(header.type).substr(1)) return static_cast<DType>(k);
+    list += str(k == 0 ? "" : ", ", kNpyTypes[k]);
+  }
+  return invalid_argument("has elements of type ", header.type, ", expected one of ", list,
+                          "; write it with astype()");
+}
+
+Result<NpyArray> parse_npy(std::string_view file, DType dtype) {
+  ASSIGN_OR_RETURN(const NpyHeader header, read_header(file));
+  if (header.is_fortran && header.shape.size() > 1)
     return invalid_argument("is in Fortran order; write it with numpy.ascontiguousarray()");
   const std::string_view expected = npy_type(dtype);
-  if (type->starts_with('>') && dtype_bytes(dtype) > 1)
-    return invalid_argument("has big-endian elements (", *type, "), expected ", expected,
+  if (header.type.starts_with('>') && dtype_bytes(dtype) > 1)
+    return invalid_argument("has big-endian elements (", header.type, "), expected ", expected,
                             "; write it with astype('", expected, "')");
-  if (type->substr(1) != expected.substr(1))
-    return invalid_argument("has elements of type ", *type, ", expected ", expected);
-  return NpyArray{*shape, file.substr(begin + length)};
+  if (std::string_view(header.type).substr(1) != expected.substr(1))
+    return invalid_argument("has elements of type ", header.type, ", expected ", expected);
+  return NpyArray{header.shape, file.substr(header.bytes)};
 }
 
 std::string npy_bytes(DType dtype, const std::vector<int64_t>& shape, const void* elements, int64_t bytes) {

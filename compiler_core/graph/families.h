@@ -31,6 +31,9 @@ Expr number(DType dtype, double value);
 Expr as(DType dtype, const Expr& e);
 // Within the numbers of int8 or uint8, for a cast to that type. A NaN becomes the least of them.
 Expr saturated(const Expr& x, DType dtype);
+// A float as an integer, toward zero. What the type does not hold becomes its nearest number, and a NaN its
+// least, on every processor.
+Expr to_integer(DType dtype, const Expr& x);
 // False for all integers.
 Expr is_nan(const Expr& x);
 Expr equals(const Expr& a, const Expr& b);

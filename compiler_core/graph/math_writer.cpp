@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "compiler_core/graph/families.h"
 
@@ -100,6 +101,22 @@ Expr as(DType dtype, const Expr& e) {
 Expr saturated(const Expr& x, DType dtype) {
   const bool is_signed = dtype == DType::kInt8;
   return min(at_least(x, number(x->dtype, is_signed ? -128 : 0)), number(x->dtype, is_signed ? 127 : 255));
+}
+
+Expr to_integer(DType dtype, const Expr& given) {
+  // float16 ends before the larger types do.
+  const bool is_narrow = dtype_bytes(given->dtype) < dtype_bytes(DType::kFloat32);
+  const Expr x = is_narrow ? cast(DType::kFloat32, given) : given;
+  const bool is_signed = dtype != DType::kUInt8;
+  const int bits = static_cast<int>(8 * dtype_bytes(dtype)) - (is_signed ? 1 : 0);
+  const int digits = x->dtype == DType::kFloat64 ? 53 : 24;
+  const double end = std::exp2(bits), below_end = end - std::exp2(std::max(bits - digits, 0));
+  const Expr inside =
+      cast(dtype, min(at_least(x, number(x->dtype, is_signed ? -end : 0)), number(x->dtype, below_end)));
+  if (bits <= digits) return inside;
+  // The greatest integer is no number of x's type.
+  const int64_t greatest = static_cast<int64_t>((uint64_t{1} << bits) - 1);
+  return select(x < number(x->dtype, end) || is_nan(x), inside, int_imm(greatest, dtype));
 }
 
 Expr is_nan(const Expr& x) { return is_float(x->dtype) ? binary(BinaryOp::kNe, x, x) : bool_imm(false); }

@@ -30,6 +30,22 @@ int64_t to_int64(double x) {
   return x < -kEnd ? INT64_MIN : static_cast<int64_t>(x);
 }
 
+// An integer of another type: its lower bits, as machines have it.
+int64_t wrapped(DType to, int64_t x) {
+  switch (to) {
+    case DType::kBool:
+      return x != 0;
+    case DType::kInt8:
+      return static_cast<int8_t>(x);
+    case DType::kUInt8:
+      return static_cast<uint8_t>(x);
+    case DType::kInt32:
+      return static_cast<int32_t>(x);
+    default:
+      return x;
+  }
+}
+
 // As IEEE 754 has them: of a NaN and a number, the NaN.
 double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
@@ -167,7 +183,7 @@ class Interpreter {
         return index(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
       case ExprKind::kCast:
         return is_float(e->operands[0]->dtype) ? to_int64(value_to_integer(e->operands[0]))
-                                               : index(e->operands[0]);
+                                               : wrapped(e->dtype, index(e->operands[0]));
       case ExprKind::kUnary: {
         const int64_t a = index(e->operands[0]);
         if (e->unary_op == UnaryOp::kNot) return a == 0;
@@ -268,9 +284,9 @@ class Interpreter {
       case ExprKind::kSelect:
         return value(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
       case ExprKind::kCast:
-        return is_float(e->operands[0]->dtype) && !is_float(e->dtype)
-                   ? std::trunc(value_to_integer(e->operands[0]))
-                   : value(e->operands[0]);
+        if (is_float(e->dtype)) return value(e->operands[0]);
+        return is_float(e->operands[0]->dtype) ? std::trunc(value_to_integer(e->operands[0]))
+                                               : static_cast<double>(index(e));
       default:
         break;
     }

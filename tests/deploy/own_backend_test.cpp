@@ -48,6 +48,7 @@ TEST_F(OwnBackendTest, AHundredSchedulesAreRight) {
 
 TEST_F(OwnBackendTest, ATaskIsTunedRacedAskedForAndShown) {
   example_->write("small.json", kSmall);
+  setenv("TUNER_RACE_LIMIT_S", "0.001", 1);  // one heat: it is asked whether they race, not who wins
   const Outcome tuned = mine("submit small.json --trials 24");
   ASSERT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
   const Outcome query = mine("query small.json --json");

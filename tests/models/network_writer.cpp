@@ -50,15 +50,17 @@ std::string NetworkWriter::node(const std::string& op, const std::vector<std::st
 }
 
 Tensor NetworkWriter::conv(const Tensor& x, const Conv& c) {
-  const int64_t in = x.channels() / c.groups, pad = c.kernel / 2;
+  const int64_t in = x.channels() / c.groups, pad = c.dilation * (c.kernel / 2);
   const double deviation = std::sqrt(2.0 / static_cast<double>(in * c.kernel * c.kernel));
   std::vector<std::string> inputs{x.name, weights({c.channels, in, c.kernel, c.kernel}, 0, deviation)};
   if (c.bias) inputs.push_back(weights({c.channels}, 0, 0.1));
   const std::vector<int64_t> kernel{c.kernel, c.kernel}, strides{c.stride, c.stride},
       pads{pad, pad, pad, pad};
-  const auto extent = [&](int64_t n) { return (n + 2 * pad - c.kernel) / c.stride + 1; };
+  const auto extent = [&](int64_t n) {
+    return (n + 2 * pad - c.dilation * (c.kernel - 1) - 1) / c.stride + 1;
+  };
   return {node("Conv", inputs,
-               {{"dilations", std::vector<int64_t>{1, 1}},
+               {{"dilations", std::vector<int64_t>{c.dilation, c.dilation}},
                 {"group", c.groups},
                 {"kernel_shape", kernel},
                 {"pads", pads},
@@ -138,6 +140,23 @@ Tensor NetworkWriter::enlarged(const Tensor& x) {
                 {"mode", std::string("nearest")},
                 {"nearest_mode", std::string("floor")}}),
           {x.shape[0], x.channels(), 2 * x.shape[2], 2 * x.shape[3]}};
+}
+Tensor NetworkWriter::enlarged_to(const Tensor& x, const Tensor& other) {
+  const OnnxModel::Attribute to_int64{"to", int64_t{onnx_type(DType::kInt64)}};
+  const auto extent = [&](int64_t axis) {
+    const std::string all = node("Shape", {other.name});
+    const std::string one = node("Gather", {all, integers({axis}, /*scalar=*/true)}, {{"axis", int64_t{0}}});
+    return node("Unsqueeze", {node("Cast", {one}, {to_int64}), integers({0})});
+  };
+  const std::string size =
+      node("Cast", {node("Concat", {extent(2), extent(3)}, {{"axis", int64_t{0}}})}, {to_int64});
+  const std::string images =
+      node("Slice", {node("Shape", {x.name}), integers({0}), integers({2}), integers({0})});
+  const std::string sizes = node("Concat", {images, size}, {{"axis", int64_t{0}}});
+  return {
+      node("Resize", {x.name, "", "", sizes},
+           {{"coordinate_transformation_mode", std::string("half_pixel")}, {"mode", std::string("linear")}}),
+      {x.shape[0], x.channels(), other.shape[2], other.shape[3]}};
 }
 Tensor NetworkWriter::transposed(const Tensor& x, const std::vector<int64_t>& order) {
   std::vector<int64_t> shape;

@@ -27,7 +27,7 @@ class NetworkWriter {
   std::string bytes() const { return model_.bytes(); }
 
   struct Conv {
-    int64_t channels, kernel, stride = 1, groups = 1;
+    int64_t channels, kernel, stride = 1, groups = 1, dilation = 1;
     bool bias = false;
   };
   // Padding keeps the size, but for the stride.
@@ -48,6 +48,9 @@ class NetworkWriter {
   Tensor concat(const std::vector<Tensor>& parts, int64_t axis = 1);
   std::vector<Tensor> halves(const Tensor& x);  // of the channels, by Split
   Tensor enlarged(const Tensor& x);             // twice the size, by Resize: nearest
+  // The height and width of another one, by Resize: linear. They are taken from the tensor itself, in 13 more
+  // operators: Shape, Gather, Cast, Unsqueeze, Slice, Concat.
+  Tensor enlarged_to(const Tensor& x, const Tensor& other);
   Tensor transposed(const Tensor& x, const std::vector<int64_t>& order);
   // [N, C, H, W] -> [N, rest], the batch taken from the tensor itself: Shape, Gather, Unsqueeze, Concat,
   // Reshape.

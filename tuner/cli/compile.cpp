@@ -13,7 +13,7 @@
 #include "tuner/command_line/interrupt.h"
 #include "tuner/command_line/work_watch.h"
 #include "tuner/jobs/locked_tasks.h"
-#include "tuner/model/model_file.h"
+#include "tuner/model/constant_file.h"
 #include "tuner/text/hint.h"
 
 namespace tuner::cli {
@@ -58,11 +58,11 @@ int report_or_stop(const Status& status) {
 }
 
 int compile(CompileOptions& options) {
-  if (const Status s = complete_options(options); !s) return report(s);
   WorkWatch watch(stopped_line());
+  watch.guard(nullptr);
+  if (const Status s = complete_options(options); !s) return report(s);
   options.request.progress = [&](const std::string& what) { watch.at(what); };
   options.request.before_publishing = [&] { watch.release(); };
-  watch.guard(nullptr);
   const CompileRequest& request = options.request;
   Result<PreparedModel> model = prepare_model(request, interrupted);
   if (!model) return report_or_stop(model.status());
@@ -129,9 +129,10 @@ void add_compile_command(Command app, CommandContext& context) {
                      "C name of the library, instead of one made from the file's name");
   add_extent_options(command, options->batch, options->dims);
   command
-      .add_option("--constant", options->constants,
-                  "An input that is the same in every run, with its value as a file (a tensor of ONNX, .pb); "
-                  "may be given several times")
+      .add_option(
+          "--constant", options->constants,
+          "An input that is the same in every run, with its value: .npy, or .pb (a TensorProto of ONNX); "
+          "may be given several times")
       .type_name("NAME=FILE");
   command.add_option("--threads", options->threads, "Threads the kernels are made for")
       .in_range(1, 4096)

@@ -7,14 +7,16 @@
 
 #include "compiler_core/base/printable.h"
 #include "tuner/command_line/interrupt.h"
+#include "tuner/command_line/work_pace.h"
 
 namespace tuner {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr auto kTick = std::chrono::milliseconds(50), kPatience = std::chrono::milliseconds(500);
-// With the tick, a line comes at least every 2 s.
-constexpr auto kBetweenLines = std::chrono::milliseconds(1900);
+int64_t now_ms() {
+  using std::chrono::steady_clock;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace
 
@@ -47,17 +49,15 @@ void WorkWatch::release() {
 }
 
 void WorkWatch::watch() {
-  const Clock::time_point begin = Clock::now();
-  Clock::time_point asked{}, printed = begin;
+  WorkPace pace(now_ms());
   std::unique_lock lock(mutex_);
-  while (!over_.wait_for(lock, kTick, [this] { return is_over_; })) {
-    const Clock::time_point now = Clock::now();
-    if (interrupted() && asked == Clock::time_point()) asked = now;
-    if (is_guarded_ && asked != Clock::time_point() && now - asked >= kPatience) end_process();
-    if (what_.empty() || now - printed < kBetweenLines) continue;
-    printed = now;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - begin).count();
-    std::fprintf(stderr, "%s, %lld s\n", printable(what_).c_str(), static_cast<long long>(seconds));
+  while (!over_.wait_for(lock, std::chrono::milliseconds(WorkPace::kTickMs), [this] { return is_over_; })) {
+    const WorkPace::Now now{now_ms(), interrupted(), is_guarded_, !what_.empty()};
+    const WorkPace::Act act = pace.tick(now);
+    if (act == WorkPace::Act::kEnd) end_process();
+    if (act == WorkPace::Act::kPrint)
+      std::fprintf(stderr, "%s, %lld s\n", printable(what_).c_str(),
+                   static_cast<long long>(pace.seconds(now.ms)));
   }
 }
 

@@ -156,38 +156,6 @@ class NodeRun {
   graph::NodeProgram program_;
 };
 
-// Whether a Cast of floats meets a number that the integer type does not hold: what it makes of that depends
-// on the processor.
-bool casts_beyond(const Graph& model, const Node& node, const ReferenceTensor& from) {
-  if (node.op != "Cast" && node.op != "CastLike") return false;
-  const DType to = model[node.outputs[0]].type.dtype;
-  if (!is_float(from.type().dtype) || is_float(to) || to == DType::kBool) return false;
-  const double bits = static_cast<double>(8 * dtype_bytes(to)) - (to == DType::kUInt8 ? 0 : 1);
-  const double most = std::exp2(bits), least = to == DType::kUInt8 ? 0 : -most;
-  for (int64_t k = 0; k < from.elements(); ++k)
-    if (const double x = std::trunc(from.at(k)); !(x >= least && x < most)) return true;
-  return false;
-}
-
-// The same of a power of integers: 0 to a negative exponent, or one that the type does not hold.
-bool has_power_beyond(const Graph& model, const Node& node, const ReferenceTensor& base,
-                      const ReferenceTensor& exponent) {
-  const DType type = model[node.outputs[0]].type.dtype;
-  if (is_float(type)) return false;
-  double largest = 0, most = 0;
-  bool has_zero = false, has_negative = false;
-  for (int64_t k = 0; k < base.elements(); ++k) {
-    largest = std::max(largest, std::fabs(base.at(k)));
-    has_zero = has_zero || base.at(k) == 0;
-  }
-  for (int64_t k = 0; k < exponent.elements(); ++k) {
-    most = std::max(most, exponent.at(k));
-    has_negative = has_negative || exponent.at(k) < 0;
-  }
-  const double bits = static_cast<double>(8 * dtype_bytes(type)) - (type == DType::kUInt8 ? 0 : 1);
-  return (has_zero && has_negative) || std::pow(largest, most) >= std::exp2(bits);
-}
-
 class ConeRun {
  public:
   ConeRun(const Graph& model, const ReferenceCone& cone, const KnownValues& known,
@@ -198,10 +166,10 @@ class ConeRun {
         if (in != kNoValue) ++readers_[in];
   }
 
-  Result<ConeAnswer> run() {
+  Result<ReferenceTensor> run() {
     for (const size_t n : cone_.nodes) RETURN_IF_ERROR(run_node(model_.nodes[n]));
     if (cone_.nodes.empty()) operand(cone_.value);
-    return ConeAnswer{std::move(values_.at(cone_.value)), is_undefined_};
+    return std::move(values_.at(cone_.value));
   }
 
  private:
@@ -223,12 +191,7 @@ class ConeRun {
   Status run_node(const Node& node) {
     NodeRun work(model_, node, programs_);
     std::vector<const ReferenceTensor*> args;
-    for (const ValueId v : work.reads()) {
-      args.push_back(&operand(v));
-      is_undefined_ = is_undefined_ || casts_beyond(model_, node, *args.back());
-    }
-    if (node.op == "Pow" && args.size() == 2)
-      is_undefined_ = is_undefined_ || has_power_beyond(model_, node, *args[0], *args[1]);
+    for (const ValueId v : work.reads()) args.push_back(&operand(v));
     ASSIGN_OR_RETURN(std::vector<ReferenceTensor> results, work.run(std::move(args)));
     for (const ValueId in : node.inputs)
       if (in != kNoValue && --readers_[in] == 0) values_.erase(in);
@@ -247,7 +210,6 @@ class ConeRun {
   Disturbance disturbance_;
   std::map<ValueId, int> readers_;
   std::map<ValueId, ReferenceTensor> values_;
-  bool is_undefined_ = false;
 };
 
 }  // namespace
@@ -285,8 +247,8 @@ std::vector<ReferenceCone> cones_of(const Graph& model, const std::vector<ValueI
   return cones;
 }
 
-Result<ConeAnswer> compute_cone(const Graph& model, const ReferenceCone& cone, const KnownValues& known,
-                                ReferencePrograms& programs, const Disturbance& disturbance) {
+Result<ReferenceTensor> compute_cone(const Graph& model, const ReferenceCone& cone, const KnownValues& known,
+                                     ReferencePrograms& programs, const Disturbance& disturbance) {
   return ConeRun(model, cone, known, programs, disturbance).run();
 }
 

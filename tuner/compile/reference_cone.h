@@ -32,20 +32,15 @@ std::vector<ReferenceCone> cones_of(const graph::Graph& model, const std::vector
 // Known values, of the model's own types.
 using KnownValues = std::map<graph::ValueId, std::shared_ptr<const AlignedBuffer>>;
 
-struct ConeAnswer {
-  ReferenceTensor value;
-  bool is_undefined = false;  // a number without a meaning as an integer became one
-};
-
 struct Disturbance {
   double relative = 0;  // of every float that is read or passed on; 0: none
   uint64_t seed = 0;
 };
 
 // Computes the cone's value. Errors of a node name it.
-Result<ConeAnswer> compute_cone(const graph::Graph& model, const ReferenceCone& cone,
-                                const KnownValues& known, ReferencePrograms& programs,
-                                const Disturbance& disturbance = {});
+Result<ReferenceTensor> compute_cone(const graph::Graph& model, const ReferenceCone& cone,
+                                     const KnownValues& known, ReferencePrograms& programs,
+                                     const Disturbance& disturbance = {});
 
 // Compiles the programs of the cones ahead, one after the other, until `stop` says so.
 void compile_cones_ahead(const graph::Graph& model, const std::vector<ReferenceCone>& cones,

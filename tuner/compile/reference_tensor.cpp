@@ -16,7 +16,9 @@ int64_t bytes_of(const graph::TensorType& type) {
 
 template <class Int>
 void put(void* data, int64_t element, double number) {
-  static_cast<Int*>(data)[element] = static_cast<Int>(static_cast<int64_t>(number));
+  // The greatest int64 is 2^63 as a double.
+  const int64_t whole = number >= 0x1p63 ? INT64_MAX : static_cast<int64_t>(number);
+  static_cast<Int*>(data)[element] = static_cast<Int>(whole);
 }
 
 // A number from -1 to 1 for each element.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/output_file.h"
+#include "compiler_core/base/printable.h"
 #include "compiler_core/base/process_limits.h"
 #include "compiler_core/base/room.h"
 #include "tuner/identity/identity_folder.h"
@@ -69,6 +71,24 @@ Result<std::string> private_socket(const std::string& db) {
 
 std::string private_work_dir(const std::string& db) { return user_cache_folder() + "/worker-" + hash_of(db); }
 
+namespace {
+
+// How long a race may take: $TUNER_RACE_LIMIT_S, for who waits for answers more than for certain times.
+Result<double> race_limit_s() {
+  constexpr double kLeast = 0.001, kMost = 3600;
+  const char* const given = std::getenv("TUNER_RACE_LIMIT_S");
+  if (given == nullptr || *given == '\0') return RaceOptions().limit_s;
+  const std::string_view text = given;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error == std::errc() && end == text.data() + text.size() && seconds >= kLeast && seconds <= kMost)
+    return seconds;
+  return invalid_argument("TUNER_RACE_LIMIT_S: expected seconds from 0.001 to 3600, found \"",
+                          printable(text.substr(0, 40)), "\"");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& options) {
   RETURN_IF_ERROR(options.own_worker ? check_process_limits("a worker of this command", kWorkerNeeds)
                                      : check_process_limits("a daemon", kDaemonNeeds));
@@ -93,6 +113,7 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   std::unique_ptr<DaemonHost> host(new DaemonHost);
   ASSIGN_OR_RETURN(host->store_, Store::open(options.db, Store::Mode::kWrite));
   CoordinatorOptions coordinator;
+  ASSIGN_OR_RETURN(coordinator.race.limit_s, race_limit_s());
   coordinator.resume_jobs = options.resume_jobs;
   coordinator.present = options.present;
   if (options.own_worker) {

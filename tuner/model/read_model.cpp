@@ -95,6 +95,7 @@ class ModelReader {
     const auto given = options_.constants.find(input.name());
     if (given != options_.constants.end()) {
       used_.insert(given->first);
+      RETURN_IF_ERROR(check_given(name, input.type().tensor_type(), given->second.type));
       return define(input.name(), builder_.constant(name, given->second.type, *given->second.constant));
     }
     if (!input.type().has_tensor_type())
@@ -113,6 +114,39 @@ class ModelReader {
     }
     RETURN_IF_ERROR(graph::check_size(type).with_context(str("input \"", name, "\": ")));
     return define(input.name(), builder_.input(name, std::move(type)));
+  }
+
+  // The value of --constant is what the model says of this input.
+  Status check_given(const std::string& input, const onnx::TypeProto::Tensor& declared,
+                     const graph::TensorType& given) {
+    bool fits = true;
+    std::string expected(dtype_name(given.dtype)), shape;
+    if (declared.elem_type() != onnx::TensorProto::UNDEFINED) {
+      const auto dtype = dtype_of(declared.elem_type());
+      if (!dtype) return dtype.status().with_context(str("input \"", input, "\": "));
+      expected = dtype_name(*dtype);
+      fits = *dtype == given.dtype;
+    }
+    if (declared.has_shape()) fits = fits && declared.shape().dim_size() == std::ssize(given.shape);
+    for (int d = 0; d < declared.shape().dim_size(); ++d) {
+      const auto& dim = declared.shape().dim(d);
+      const auto named = options_.extents.named.find(dim.dim_param());
+      const bool is_named = dim.has_dim_param() && named != options_.extents.named.end();
+      int64_t extent = is_named ? named->second : dim.dim_value();
+      const int64_t found = d < std::ssize(given.shape) ? given.shape[static_cast<size_t>(d)] : 0;
+      if (d == 0 && options_.extents.batch == found && extent != found) {
+        other_batch_ = other_batch_ || extent > 0;
+        extent = found;
+      }
+      fits = fits && (extent <= 0 || extent == found);  // one that is open may be any
+      shape += str(d > 0 ? ", " : "", extent > 0            ? str(extent)
+                                      : dim.has_dim_param() ? plain(dim.dim_param())
+                                                            : "?");
+    }
+    if (fits) return Status::ok();
+    return invalid_argument("--constant ", input, ": found ", graph::to_text(given), ", expected ", expected,
+                            declared.has_shape() ? str("[", shape, "]") : "",
+                            "; numpy's astype() and reshape() make it fit");
   }
 
   Result<int64_t> extent_of(const std::string& input, int d, const onnx::TensorShapeProto::Dimension& dim) {

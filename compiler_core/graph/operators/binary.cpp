@@ -118,13 +118,22 @@ Expr powered(const Expr& x, double exponent) {
   if (exponent == 2) return x * x;
   return exponent == 3 ? x * x * x : binary(BinaryOp::kPow, x, number(x->dtype, exponent));
 }
+// A power of integers, from the same in float64. Small powers are products, and exact where float64 is not.
+Expr integer_power(const Expr& x, const Expr& real, const std::optional<double>& exponent) {
+  const Expr power = to_integer(x->dtype, real);
+  if (x->dtype != DType::kInt64 || (exponent != 1 && exponent != 2 && exponent != 3)) return power;
+  const Expr product = *exponent == 1 ? x : *exponent == 2 ? x * x : x * x * x;
+  return select(unary(UnaryOp::kAbs, real) < number(real->dtype, 0x1p63), product, power);
+}
 void pow(const Use& use, MathWriter& m) {
   std::optional<double> exponent;
   if (use.is_constant(1) && elements_of(use.shape(1)) == 1) exponent = use.numbers(1)->at(0);
   const DType dtype = is_float(use.dtype(0)) ? use.dtype(0) : DType::kFloat64;
   m.result([&](const te::Indices& i) {
-    const Expr x = as(dtype, at(m.in(0), i));
-    return exponent ? powered(x, *exponent) : binary(BinaryOp::kPow, x, as(dtype, at(m.in(1), i)));
+    const Expr base = at(m.in(0), i), x = as(dtype, base);
+    const Expr power =
+        exponent ? powered(x, *exponent) : binary(BinaryOp::kPow, x, as(dtype, at(m.in(1), i)));
+    return is_float(base->dtype) ? power : integer_power(base, power, exponent);
   });
 }
 

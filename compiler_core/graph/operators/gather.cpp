@@ -117,7 +117,9 @@ void one_hot(const Use& use, MathWriter& m) {
   m.result([&](const te::Indices& i) {
     te::Indices from = i;
     from.erase(from.begin() + axis);
-    const Expr index = cast(DType::kInt64, load(m.in(0), from));
+    const Expr element = load(m.in(0), from);
+    const Expr index =
+        is_float(element->dtype) ? to_integer(DType::kInt64, element) : cast(DType::kInt64, element);
     const Expr wanted = select(index < Expr(0), index + Expr(depth), index);
     return select(equals(wanted, i[static_cast<size_t>(axis)]), load(m.in(2), {Expr(1)}),
                   load(m.in(2), {Expr(0)}));

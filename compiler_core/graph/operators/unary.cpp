@@ -153,6 +153,14 @@ Result<std::vector<TensorType>> cast_types(const Use& use) {
 }
 Result<std::vector<TensorType>> cast_like_types(const Use& use) { return one({use.dtype(1), use.shape(0)}); }
 
+void cast_to(const Use& /*use*/, MathWriter& m) {
+  const DType to = m.type().dtype;
+  m.result([&](const te::Indices& i) {
+    const Expr x = load(m.in(0), i);
+    return is_float(x->dtype) && !is_float(to) && to != DType::kBool ? to_integer(to, x) : x;
+  });
+}
+
 // Dropout of inference passes everything on. Its mask is all true.
 Result<std::vector<TensorType>> dropout_types(const Use& use) {
   if (use.has(2)) {
@@ -216,8 +224,8 @@ constexpr Operator kRows[] = {
     {"Gelu", kKind, 1, 1, 1, gelu_types, formula<gelu>},
     row<shrink>("Shrink"),
     {"Clip", kKind, 1, 3, 1, like_first, clip},
-    {"Cast", kKind, 1, 1, 1, cast_types, formula<same>},
-    {"CastLike", kKind, 2, 2, 1, cast_like_types, formula<same>},
+    {"Cast", kKind, 1, 1, 1, cast_types, cast_to},
+    {"CastLike", kKind, 2, 2, 1, cast_like_types, cast_to},
     {"Dropout", kKind, 1, 3, 2, dropout_types, dropout},
 };
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "compiler_core/base/npy.h"
 #include "compiler_core/graph/reference.h"
 #include "db/store.h"
 #include "tests/models/networks.h"
@@ -177,6 +178,7 @@ TEST_F(CompileCommand, ExtractListsTheStepsThatAreCompiled) {
 
 TEST_F(CompileCommand, ASecondRunContinuesAndRepeatsNoTrial) {
   save("mlp");
+  setenv("TUNER_RACE_LIMIT_S", "0.001", 1);
   const std::string command = "compile mlp.onnx -o out --trials 4 --time-limit 20 --db a.db";
   const CommandResult first = tuner(command);
   ASSERT_EQ(first.exit_code, 0) << first.err;
@@ -209,6 +211,11 @@ TEST_F(CompileCommand, WrongUseIsToldInOneLineAndWritesNothing) {
   save("unet");
   shell_.write("text.onnx", "this is a line of text\n");
   shell_.write("cut.onnx", shell_.read("mlp.onnx").substr(0, 1000));
+  const std::vector<float> four(4);
+  const std::string array = npy_bytes(DType::kFloat32, {4}, four.data(), 16);
+  shell_.write("four.npy", array);
+  shell_.write("cut.npy", array.substr(0, array.size() - 4));
+  shell_.write("text.npy", "this is a line of text\n");
   std::filesystem::create_directory(at("other"));
   shell_.write("other/manifest.json", "{}");
   const std::pair<const char*, const char*> cases[] = {
@@ -227,6 +234,11 @@ TEST_F(CompileCommand, WrongUseIsToldInOneLineAndWritesNothing) {
       {"mlp.onnx -o out --constant x", "--constant: expected NAME=FILE"},
       {"mlp.onnx -o out --constant data=none.pb", "none.pb: cannot be read: No such file"},
       {"mlp.onnx -o out --constant data=text.onnx", "text.onnx: this is no tensor of ONNX"},
+      {"mlp.onnx -o out --constant data=text.npy", "text.npy: is no .npy file, or a damaged one"},
+      {"mlp.onnx -o out --constant data=cut.npy",
+       "cut.npy: has 12 bytes of elements, expected 16 for float32[4]"},
+      {"mlp.onnx -o out --constant data=four.npy", "--constant data: found float32[4], expected float32["},
+      {"mlp.onnx -o out --constant data=none.npy", "none.npy: cannot be read: No such file"},
       {"mlp.onnx -o out --algorithms magic", "magic"},
   };
   for (const auto& [words, reason] : cases) {
@@ -240,6 +252,28 @@ TEST_F(CompileCommand, WrongUseIsToldInOneLineAndWritesNothing) {
     EXPECT_EQ(refused.exit_code, 2) << words;
     EXPECT_FALSE(std::filesystem::exists(at("out"))) << words;
   }
+}
+
+TEST_F(CompileCommand, AConstantOfAFileIsPartOfTheModel) {
+  OnnxModel model;
+  model.input("x", DType::kFloat32, {1, 4});
+  model.input("mask", DType::kFloat32, {1, 4});
+  model.node("Mul", {"x", "mask"}, {"y"});
+  model.output("y", DType::kFloat32, {1, 4});
+  shell_.write("net.onnx", model.bytes());
+  const std::vector<float> mask{1, 0, 2, -1}, x{3, 4, 5, 6};
+  shell_.write("mask.npy", npy_bytes(DType::kFloat32, {1, 4}, mask.data(), 16));
+  shell_.write("x.npy", npy_bytes(DType::kFloat32, {1, 4}, x.data(), 16));
+  const CommandResult compiled = tuner("compile net.onnx -o out --no-tune --constant mask=mask.npy");
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  const CommandResult ran = tuner("run out --input x=x.npy --output y=y.raw");
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const std::string y = shell_.read("y.raw");
+  std::vector<float> found(4);
+  ASSERT_EQ(y.size(), 16u);
+  std::memcpy(found.data(), y.data(), y.size());
+  EXPECT_EQ(found, (std::vector<float>{3, 0, 10, -6}));
+  EXPECT_EQ(tuner("run out --input mask=mask.npy").exit_code, 2) << "it is no input any more";
 }
 
 // Their roundings are no fault of the library, which is held against a reference that has none.

@@ -104,6 +104,21 @@ TEST_F(CompileCheck, SixteenBitsHaveRoomForTheirRoundings) {
   expect_built("two", 1 - 7.0 / 256, 7.0 / 249);
 }
 
+// Numbers that the type does not hold have a right answer, too: its nearest one.
+TEST_F(CompileCheck, IntegersThatEndAtTheirTypeAreCompared) {
+  OnnxModel model;
+  model.input("x", DType::kFloat32, {1, 64});
+  model.weights("factor", DType::kFloat32, {1}, element(DType::kFloat32, 1e12));
+  model.node("Mul", {"x", "factor"}, {"large"});
+  model.node("Cast", {"large"}, {"whole"}, {{"to", int64_t{onnx_type(DType::kInt32)}}});
+  model.node("Pow", {"whole", "whole"}, {"power"});
+  model.output("whole", DType::kInt32, {1, 64});
+  model.output("power", DType::kInt32, {1, 64});
+  std::ofstream(folder_.file("net.onnx"), std::ios::binary) << model.bytes();
+  EXPECT_EQ(build("factor", -1e12).status().code(), StatusCode::kFailed);
+  expect_built("factor", 1e12, 0);
+}
+
 TEST_F(CompileCheck, AnInterruptedBuildWritesNothing) {
   save(DType::kFloat32);
   EXPECT_EQ(build("", 0, /*stopped=*/true).status().code(), StatusCode::kAborted);

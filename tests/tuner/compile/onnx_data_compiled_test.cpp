@@ -1,13 +1,17 @@
 // ONNX's own test data (onnx_data.h), each model the whole way that `tuner compile --no-tune` and a program
 // of its user go: read, rewritten, parted into steps, compiled with default configs, written, opened by the
-// runtime library and run. It gives the recorded answers, or is refused by the reader already.
+// runtime library and run. It gives the recorded answers, or is refused by the reader already. Each model is
+// compiled for this host, and in one of three other ways; in the long suite in all (TUNER_TEST_ROUNDS).
 #include <gtest/gtest.h>
+
+#include <optional>
 
 #include "compiler_core/backend.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/kernel.h"
 #include "deploy/runtime/tuner_runtime_api.h"
+#include "tests/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tuner/onnx_data.h"
 #include "tuner/compile/compile_model.h"
@@ -103,6 +107,7 @@ bool never() { return false; }
 struct Options {
   std::string name, target;
   bool blocks = false;
+  std::optional<size_t> third = {};  // which models the fast suite compiles so; nothing: all
 };
 
 // Refused is what the reader refuses, as onnx_data_test tells; a model that was read must be compiled.
@@ -137,15 +142,20 @@ class OnnxDataCompiled : public ::testing::TestWithParam<Options> {};
 TEST_P(OnnxDataCompiled, EveryModelThatIsReadIsRight) {
   const Options& options = GetParam();
   if (const Status runs = runs_here(*resolve_target(options.target)); !runs) GTEST_SKIP() << runs.message();
-  testing::try_onnx_data(TUNER_ONNX_TESTDATA, [&](const std::filesystem::path& model, const OnnxData& data) {
+  const auto trial = [&](const std::filesystem::path& model, const OnnxData& data) {
     return compile_and_run(options, model, data);
-  });
+  };
+  constexpr size_t kThirds = 3;
+  const RandomSeed seed(0);
+  testing::OnnxShare share;
+  if (options.third && wanted_rounds(1) < kThirds) share = {kThirds, (*options.third + seed) % kThirds};
+  testing::try_onnx_data(TUNER_ONNX_TESTDATA, trial, share);
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, OnnxDataCompiled,
-                         ::testing::Values(Options{"Plain", "cpu"}, Options{"Blocks", "cpu", true},
-                                           Options{"TwoThreads", "cpu -threads=2"},
-                                           Options{"Avx2", "llvm -mcpu=haswell"}),
+                         ::testing::Values(Options{"Plain", "cpu"}, Options{"Blocks", "cpu", true, 0},
+                                           Options{"TwoThreads", "cpu -threads=2", false, 1},
+                                           Options{"Avx2", "llvm -mcpu=haswell", false, 2}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -175,6 +175,28 @@ TEST(ModelReader, AnInputMayBeAConstant) {
             "--constant z: the model has no input of that name");
 }
 
+// It is held against what the model says of the input: another one would end in a message of some node.
+TEST(ModelReader, AConstantOfAnotherTypeOrShapeIsRefused) {
+  const auto refusal = [](DType dtype, std::vector<int64_t> shape, ModelOptions options = {}) {
+    const graph::TensorType type{dtype, std::move(shape)};
+    const std::vector<double> ones(static_cast<size_t>(type.elements()), 1);
+    options.constants["x"] = {"x", type, graph::Constant::of(ones, dtype)};
+    return read_model(small().SerializeAsString(), nullptr, options, interpret).message();
+  };
+  const auto expected = [](const char* found, const char* wanted) {
+    return str("--constant x: found ", found, ", expected float32[", wanted,
+               ", 4]; numpy's astype() and reshape() make it fit");
+  };
+  EXPECT_EQ(refusal(DType::kInt64, {1, 4}), expected("int64[1, 4]", "N"));
+  EXPECT_EQ(refusal(DType::kFloat32, {1, 3}), expected("float32[1, 3]", "N"));
+  EXPECT_EQ(refusal(DType::kFloat32, {4}), expected("float32[4]", "N"));
+  EXPECT_EQ(refusal(DType::kFloat32, {}), expected("float32[]", "N"));
+  EXPECT_EQ(refusal(DType::kFloat32, {1, 1, 4}), expected("float32[1, 1, 4]", "N"));
+  EXPECT_EQ(refusal(DType::kFloat32, {2, 4}, {.extents = {.batch = {}, .named = {{"N", 3}}}}),
+            expected("float32[2, 4]", "3"));
+  EXPECT_EQ(refusal(DType::kFloat32, {7, 4}), "");
+}
+
 TEST(ModelReader, WhatIsWrongEndsInOneLine) {
   const auto node = [](onnx::ModelProto& m, int n) -> onnx::NodeProto& {
     return *m.mutable_graph()->mutable_node(n);

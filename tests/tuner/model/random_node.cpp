@@ -124,10 +124,7 @@ class Draw {
     } else if (op_ == "Cast") {
       constexpr DType kTo[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8,
                                DType::kUInt8,   DType::kInt32,   DType::kInt64,    DType::kBool};
-      // What a number beyond the type becomes is the processor's affair.
-      const DType to = kTo[pick(0, is_float(dtype_) || dtype_ == DType::kBool ? 7 : 2)];
-      add({x(any_shape())},
-          {{"to", std::string(dtype_name(is_float(dtype_) && to == DType::kUInt8 ? DType::kInt8 : to))}});
+      add({x(any_shape())}, {{"to", std::string(dtype_name(kTo[pick(0, 7)]))}});
     } else if (op_ == "CastLike") {
       add({x(any_shape()), x({3}, DType::kFloat32)});
     } else {
