@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 
 #include "compiler_core/base/c_names.h"
@@ -63,6 +64,7 @@ Result<RangeComment> range_of(std::string_view said, int line) {
 
 Result<std::vector<RangeComment>> range_comments(std::string_view text) {
   std::vector<RangeComment> found;
+  std::map<std::string, int> lines;  // of each macro
   Pieces pieces(text);
   for (Piece piece; pieces.next(piece);) {
     if (piece.kind != PieceKind::kComment) continue;
@@ -73,10 +75,10 @@ Result<std::vector<RangeComment>> range_comments(std::string_view text) {
       rest.remove_prefix(at + kMark.size());
       std::string_view said = rest.substr(0, std::min(rest.find('\n'), rest.find("*/")));
       ASSIGN_OR_RETURN(RangeComment range, range_of(said, line));
-      const auto earlier = std::ranges::find(found, range.macro, &RangeComment::macro);
-      if (earlier != found.end())
+      const auto [earlier, fresh] = lines.try_emplace(range.macro, line);
+      if (!fresh)
         return invalid_argument("line ", line, ": %RANGE% ", range.macro, ": it stands in line ",
-                                earlier->line, " already");
+                                earlier->second, " already");
       found.push_back(std::move(range));
     }
   }

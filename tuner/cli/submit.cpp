@@ -86,7 +86,6 @@ void say_next(const SubmitOptions& options, const std::vector<JobGroup>& groups,
   std::printf("stored in %s\nnext: %s\n",
               options.daemon.empty() ? options.db.c_str() : "the daemon's database",
               command_line("query " + file).c_str());
-  // It reads a database file, which a daemon elsewhere has there.
   if (!options.daemon.empty()) return;
   const bool linked = std::ranges::all_of(
       groups, [](const JobGroup& group) { return std::ranges::all_of(group.workloads, has_function); });

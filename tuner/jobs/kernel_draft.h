@@ -25,8 +25,8 @@ struct DraftWish {
 };
 
 // `text` is what the source holds. InvalidArgument: not C, C++ or CUDA by its name; no such function, with
-// those that there are; several; a template; an argument that no kernel has, with its line; a wrong comment with
-// %RANGE%.
+// those that there are; several; a template; an argument that no kernel has, with its line; a wrong comment
+// with %RANGE%.
 Result<KernelDraft> draft_kernel_job(const DraftWish& wish, std::string_view text);
 
 }  // namespace tuner

@@ -235,7 +235,7 @@ TEST(T1Job, EachMistakeHasItsPlace) {
       {"/KernelSpecification/Arguments/3/Type", R"("int32")", "Arguments[3].FillValue: expected an integer, found 2.5"},
       {"/KernelSpecification/ProblemSize", "[0]", "ProblemSize: expected integers of at least 1, found 0"},
       {"/Budget", R"([{"Type": "TuningDuration"}])", "Budget[0].BudgetValue: "},
-      {"/Budget", R"([{"Type": "TuningDuration", "BudgetValue": -1}])", "Budget[0].BudgetValue: expected at least 0"},
+      {"/Budget", R"([{"Type": "TuningDuration", "BudgetValue": -1}])", "Budget[0].BudgetValue: expected a number >= 0, found -1"},
   };
   for (const auto& [at, value, message] : cases) {
     json file = json::parse(read_whole(kFolder + "saxpy.json").value());

@@ -29,8 +29,9 @@ Status other_names(const SearchSpace& space, const Texts& config) {
                           theirs.empty() ? "none" : theirs);
 }
 
-std::optional<int64_t> value_of(const KnobInfo& knob, const std::string& text) {
-  if (knob.kind == KnobKind::kCategorical) {
+// Our own exports have a word's place in place of the word.
+std::optional<int64_t> value_of(const KnobInfo& knob, const std::string& text, bool is_ours) {
+  if (knob.kind == KnobKind::kCategorical && !is_ours) {
     const auto label = std::ranges::find(knob.labels, text);
     if (label == knob.labels.end()) return std::nullopt;
     return label - knob.labels.begin();
@@ -65,7 +66,7 @@ Result<ForeignRecord> AttachedRows::attach(const ForeignRecord& record) const {
   std::map<std::string, int64_t> values;
   std::string text;
   for (const KnobInfo& knob : fits->space->knobs()) {
-    const std::optional<int64_t> value = value_of(knob, config.at(knob.name));
+    const std::optional<int64_t> value = value_of(knob, config.at(knob.name), !named.empty());
     if (!value)
       return invalid_argument(knob.name, " is ", printable(config.at(knob.name).substr(0, 60)),
                               ", which the knob of the job cannot be");

@@ -9,6 +9,7 @@
 
 #include "compiler_core/base/c_names.h"
 #include "compiler_core/base/printable.h"
+#include "templates/source_kernel/source_kernel.h"
 
 namespace tuner::t1 {
 namespace {
@@ -148,7 +149,7 @@ class Arguments {
     if (a.access == Access::kWriteOnly) {
       argument["role"] = "out";
     } else if (!on_device_) {
-      argument["role"] = "inout";
+      argument["role"] = kSourceRoles[static_cast<size_t>(SourceRole::kInOut)];
       if (!a.access) guess(key_ + ".role", "the file does not say whether it is read or written");
     } else if (a.access) {
       argument["role"] = "out";

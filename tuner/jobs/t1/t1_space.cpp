@@ -73,8 +73,9 @@ Status check_conditions(const T1Document& document, const std::vector<Formula>& 
   };
   for (size_t i = 0; i < conditions.size(); ++i)
     if (const Result<IntExpr> expr = conditions[i].over(known); !expr)
-      return invalid_argument("ConfigurationSpace.Conditions[", i, "].Expression: ", expr.message(),
-                              "; found \"", printable(conditions[i].text().substr(0, 200)), "\"");
+      return invalid_argument("ConfigurationSpace.Conditions[", i,
+                              "].Expression: ", printable(expr.message()), "; found \"",
+                              printable(conditions[i].text().substr(0, 200)), "\"");
   return Status::ok();
 }
 
@@ -155,8 +156,8 @@ void add_default(const T1Document& document, const std::vector<Formula>& conditi
     const Value& value = parameter.values[(*found)[i]];
     own = own && (*found)[i] == search.wanted()[i];
     if (parameter.first && text_of(parameter.values[search.wanted()[i]]) != text_of(*parameter.first))
-      notes.guesses.push_back(str("default.", parameter.name, ": the file's own, ", text_of(*parameter.first),
-                                  ", is not among its values"));
+      notes.guesses.push_back(str("default.", parameter.name, ": the file's own, ",
+                                  printable(text_of(*parameter.first)), ", is not among its values"));
     if ((*found)[i] != 0 || parameter.first || parameter.values.size() > 1)
       first[parameter.name] = json_of(value);
   }
