@@ -9,8 +9,8 @@
 
 namespace tuner {
 
-// "NAME=FILE" each: .npy of NumPy, else an onnx.TensorProto, as ONNX's test data have it (.pb). The values have
-// memory of their own. InvalidArgument: another form, a name twice, a file that cannot be read or is neither.
+// "NAME=FILE" each: .npy of NumPy, else an onnx.TensorProto, as ONNX's test data have it (.pb). The values
+// have memory of their own. InvalidArgument: another form, a name twice, a file that cannot be read or is neither.
 // Whether a value fits its input is read_model()'s to say.
 Result<std::map<std::string, graph::Value>> model_constants(std::span<const std::string> texts);
 
