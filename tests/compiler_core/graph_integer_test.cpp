@@ -1,5 +1,5 @@
-// What becomes of a number that an integer type does not hold: by Cast and Pow, in the reference and in machine
-// code. Expected is what the page says (docs/models_reference.md), written out.
+// What becomes of a number that an integer type does not hold: by Cast and Pow, in the reference and in
+// machine code. Expected is what the page says (docs/models_reference.md), written out.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,6 @@
 // WorkPace: when a long command shows what it does, and when it is ended because it does not stop by itself.
 //
-// Pure: the caller says what time it is (milliseconds, monotonic), and asks every kTickMs. So asked, lines come
+// Pure: the caller says what time it is (milliseconds, monotonic), and asks every kTickMs. Then lines come
 // at least every two seconds, and a command ends within one second of the signal.
 #pragma once
 

@@ -1,5 +1,6 @@
-// A large network (44 MB of weights, 977 operators, values of 134 MB): the check ends within a minute in 3 GB, shows that it
-// goes on, and SIGTERM ends it within a second at any moment, with nothing left behind. In the long suite.
+// A large network (44 MB of weights, 977 operators, values of 134 MB): the check ends within a minute in
+// 3 GB, shows that it goes on, and SIGTERM ends it within a second at any moment, with nothing left behind.
+// In the long suite.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -73,7 +73,7 @@ TEST_F(CompileWatch, IsEndedWhileItReadsAndBuilds) {
   for (const auto moment : {20ms, 150ms, 700ms}) {
     SCOPED_TRACE(moment.count());
     const auto process = compile();
-    let_pass(moment);
+    wait_until(moment, [&] { return process->tree().empty(); });
     process->signal(SIGTERM);
     const std::optional<int> code = process->wait(5s);
     ASSERT_TRUE(code.has_value());

@@ -163,11 +163,12 @@ TEST_F(WatchedProcess, IsNotEndedWhenItIsReleased) {
     watch.guard([&] { touch("removed"); });
     watch.release();
     touch("ready");
-    wait_until(60s, interrupted);
-    let_pass(1200ms);
+    wait_until(60s, [&] { return there_is("enough"); });
   });
   ASSERT_TRUE(wait_for("ready"));
   kill(child_, SIGTERM);
+  EXPECT_EQ(ended(1200ms), std::nullopt);
+  touch("enough");
   EXPECT_EQ(ended(20s), 7);
   EXPECT_FALSE(there_is("removed"));
   EXPECT_THAT(err(), Not(HasSubstr("stopped")));

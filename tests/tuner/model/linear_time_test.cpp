@@ -1,6 +1,6 @@
-// B1: every reader and every list takes time in proportion to its input. Thread CPU time of an input and of one
-// of 16 times its size: at most 24 times as much. The two take turns, the least time of each counts, and there are
-// more turns while the result is above the bound: neighbours on the machine slow down some of them.
+// B1: every reader and every list takes time in proportion to its input. Thread CPU time of an input and of
+// one of 16 times its size: at most 24 times as much. The two take turns, the least time of each counts, and
+// there are more turns while the result is above the bound: neighbours on the machine slow down some of them.
 #include <gtest/gtest.h>
 #include <time.h>
 
