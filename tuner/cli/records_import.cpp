@@ -15,6 +15,7 @@
 #include "tuner/pack/import_results.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/import_report_text.h"
 
 namespace tuner::cli {
 
@@ -41,57 +42,6 @@ Status check_task(const JobRow::Task& task) {
     return invalid_argument("target: found \"", task.target, "\", which this tuner spells \"", target->name(),
                             "\"");
   return Status::ok();
-}
-
-std::string part(const char* what, const exchange::ImportReport::Count& count) {
-  if (count.all() == 0) return "";
-  return str(", ", count.added, " new ", what, count.known > 0 ? str(" (", count.known, " known)") : "");
-}
-
-void print(const exchange::ImportReport& r) {
-  std::printf("%s: %s, %lld lines%s%s%s%s%s", r.source.c_str(), std::string(format_name(r.format)).c_str(),
-              static_cast<long long>(r.lines), part("records", r.trials).c_str(),
-              part("records of another tuner", r.foreign).c_str(), part("jobs", r.jobs).c_str(),
-              part("races", r.races).c_str(), part("kernels", r.kernels).c_str());
-  if (r.blank > 0) std::printf(", %lld blank or header", static_cast<long long>(r.blank));
-  std::printf(", %lld skipped\n", static_cast<long long>(r.skipped));
-  if (r.unmatched > 0)
-    std::printf(
-        "%s: %lld of %lld records of another tuner match no template of ours (workload, target or knobs): "
-        "kept, "
-        "but they change no answer and warm no search\n",
-        r.source.c_str(), static_cast<long long>(r.unmatched), static_cast<long long>(r.foreign.all()));
-  for (const auto& [line, why] : r.why)
-    std::fprintf(stderr, "tuner: %s: %s%s\n", r.source.c_str(),
-                 line > 0 ? str("skipped line ", line, ": ").c_str() : "", why.c_str());
-  if (r.outside > 0)
-    std::fprintf(stderr,
-                 "tuner: %s: left out %lld of %lld rows, which the job's space does not have; the first, in "
-                 "line %lld: %s\n",
-                 r.source.c_str(), static_cast<long long>(r.outside), static_cast<long long>(r.lines),
-                 static_cast<long long>(r.first_outside.first), r.first_outside.second.c_str());
-  if (static_cast<int64_t>(r.why.size()) < r.skipped)
-    std::fprintf(stderr, "tuner: %s: and %lld more lines\n", r.source.c_str(),
-                 static_cast<long long>(r.skipped) - static_cast<long long>(r.why.size()));
-}
-
-ordered_json facts_of(const exchange::ImportReport& r) {
-  ordered_json why = ordered_json::array();
-  for (const auto& [line, text] : r.why) why.push_back({{"line", line}, {"why", text}});
-  return {{"file", r.source},
-          {"format", format_name(r.format)},
-          {"lines", r.lines},
-          {"blank", r.blank},
-          {"records", new_and_known(r.trials)},
-          {"jobs", new_and_known(r.jobs)},
-          {"races", new_and_known(r.races)},
-          {"foreign", new_and_known(r.foreign)},
-          {"kernels", new_and_known(r.kernels)},
-          {"unmatched", r.unmatched},
-          {"outside",
-           {{"rows", r.outside}, {"first_line", r.first_outside.first}, {"why", r.first_outside.second}}},
-          {"skipped", r.skipped},
-          {"why", std::move(why)}};
 }
 
 int import_pack_results(const RecordsImportOptions& options, const std::string& file, Store& store,
@@ -177,9 +127,9 @@ int import_one(const RecordsImportOptions& options, const std::string& file, con
   progress.reset();  // what is said next has the line to itself
   if (!imported) return report(imported.status());
   if (options.json)
-    facts.push_back(facts_of(*imported));
+    facts.push_back(import_report_json(*imported));
   else
-    print(*imported);
+    print_import_report(*imported);
   return imported->why.empty() && imported->outside == 0 ? kExitDone : kExitFailed;
 }
 

@@ -118,9 +118,10 @@ class Verifier {
       return ConfigVerdict{.problem = std::move(problem)};
     }
     if (program->foreign != nullptr)
-      return invalid_argument(task.key,
-                              ": the kernel is a user's, which the emulator does not read; --on-host runs a CUDA "
-                              "source on this host's CPU");
+      return invalid_argument(
+          task.key,
+          ": the kernel is a user's, which the emulator does not read; --on-host runs a CUDA "
+          "source on this host's CPU");
     const Result<GpuProgram> kernels = lower_gpu(*program);
     if (!kernels) return ConfigVerdict{.problem = "lower: " + kernels.message()};
     const int64_t work = emulation_work(task.workload);
