@@ -14,7 +14,7 @@ import sys
 
 # The longest file has most of gRPC, protobuf and JSON. Sums are of the product and of tests with benchmarks, in million lines.
 MOST_LINES_OF_A_FILE = 380_000
-MOST_MILLIONS = {"product": 33, "tests": 100}
+MOST_MILLIONS = {"product": 33, "tests": 105}
 
 
 class Problem(Exception):

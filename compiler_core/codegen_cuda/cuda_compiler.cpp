@@ -18,7 +18,8 @@ int say(int code, const std::string& what) {
   return code;
 }
 
-int compile(const std::string& name, const std::string& kernel, const std::vector<std::string>& options) {
+int compile_here(const std::string& name, const std::string& kernel,
+                 const std::vector<std::string>& options) {
   const Result<std::string> source = read_whole(name, kMostSource);
   if (!source) return say(kUnableCode, source.message());
   const Result<cuda::Attempt> made = cuda::try_to_compile(*source, name, options, kernel);
@@ -41,5 +42,5 @@ int compile(const std::string& name, const std::string& kernel, const std::vecto
 int main(int argc, char** argv) {
   if (argc < 3)
     return tuner::say(tuner::kUnableCode, "cuda_compiler: expected NAME KERNEL OPTION...; tuner starts it");
-  return tuner::compile(argv[1], argv[2], {argv + 3, argv + argc});
+  return tuner::compile_here(argv[1], argv[2], {argv + 3, argv + argc});
 }

@@ -1,5 +1,5 @@
-// tuner kernel import and tuner records import --job, on files of every form (tests/tuner/data), written after the
-// documentation of the formats. What each says was written down by hand.
+// tuner kernel import and tuner records import --job, on files of every form (tests/tuner/data), written after
+// the documentation of the formats. What each says was written down by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,7 +119,8 @@ TEST_F(KernelImport, ASourceWithRangeCommentsIsADraftWithTheseKnobs) {
     EXPECT_THAT(refused(str("kernel import range/", words)), HasSubstr(expected));
 }
 
-// Of each file: rows that are attached, rows outside the space, rows that cannot be read; and a part of what is said.
+// Of each file: rows that are attached, rows outside the space, rows that cannot be read; and a part of what
+// is said.
 TEST_F(KernelImport, RowsOfOtherTunersAreAttachedToAJob) {
   const struct {
     const char* file;

@@ -1,5 +1,5 @@
-// T1 files (tests/tuner/data/t1, written after the schema and the documentation of KTT, BAT and Kernel Tuner) as
-// job files. What each must become was written down by hand.
+// T1 files (tests/tuner/data/t1, written after the schema and the documentation of KTT, BAT and Kernel Tuner)
+// as job files. What each must become was written down by hand.
 #include "tuner/jobs/t1/t1_job.h"
 
 #include <gmock/gmock.h>
