@@ -527,10 +527,12 @@ TEST_P(CudaMutation, OfTensorMapsIsCaught) {
     }
 }
 
+// But for users' kernels: those are texts, which the emulator does not run. tuner/verify_on_host damages them.
 TEST(CudaMutationCases, EveryTemplateHasOne) {
 #define TUNER_NAME(name) #name,
   for (const std::string name : {TUNER_CUDA_TEMPLATES(TUNER_NAME)})
-    EXPECT_TRUE(std::ranges::any_of(kCases, [&](const Case& c) { return c.template_name == name; }))
+    EXPECT_TRUE(name == "source_kernel_cuda" ||
+                std::ranges::any_of(kCases, [&](const Case& c) { return c.template_name == name; }))
         << name << " has no case in this file: damage to its kernels may go unseen";
 #undef TUNER_NAME
 }
