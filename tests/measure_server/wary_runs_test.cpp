@@ -60,10 +60,17 @@ TEST_P(WaryRuns, AGoodKernelIsRight) {
 // It compares all of its inputs, which costs little beside its work: calls on others take longer, but not
 // by so much that a single one would tell.
 TEST_P(WaryRuns, AnAnswerForTheSameInputsIsDoubted) {
-  const RunReply r =
-      run_warily(str("static float seen[N], kept[N]; if (memcmp(seen, args[0], sizeof seen)) {", kWork,
-                     "doubling_right(args); memcpy(seen, args[0], sizeof seen); memcpy(kept, args[1], sizeof "
-                     "kept); } else memcpy(args[1], kept, sizeof kept); return 0;"));
+  const auto judged = [&] {
+    return run_warily(str("static float seen[N], kept[N]; if (memcmp(seen, args[0], sizeof seen)) {", kWork,
+                          "doubling_right(args); memcpy(seen, args[0], sizeof seen); memcpy(kept, args[1], "
+                          "sizeof kept); } else memcpy(args[1], kept, sizeof kept); return 0;"));
+  };
+  RunReply r = judged();
+  // A call that the machine interrupted tells by itself.
+  for (int again = 0; again < 9 && r.message.find("had not seen") != std::string::npos; ++again) {
+    EXPECT_TRUE(r.doubted);
+    r = judged();
+  }
   EXPECT_EQ(r.outcome, Outcome::kCrashed);
   EXPECT_TRUE(r.doubted);
   EXPECT_THAT(r.message, HasSubstr("after some elements of them changed"));

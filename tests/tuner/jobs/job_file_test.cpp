@@ -63,7 +63,8 @@ TEST(JobFile, TheExamplesParseAndTheirGpuTasksAreServed) {
   EXPECT_GE(files, 7);
 }
 
-// `tuner verify tests/bench/gpu_small_tasks.json --oracle` proves them all.
+// `tuner verify tests/bench/gpu_small_tasks.json --oracle` proves them all, but for users' kernels, which are
+// texts: the interpreter takes none.
 TEST(JobFile, TheSmallGpuTasksReachEveryGpuTemplateAndTheInterpreterTakesThem) {
   const auto entries = read_job_file(std::string(TUNER_SOURCE_DIR) + "/tests/bench/gpu_small_tasks.json");
   ASSERT_TRUE(entries.is_ok()) << entries.message();
@@ -78,7 +79,8 @@ TEST(JobFile, TheSmallGpuTasksReachEveryGpuTemplateAndTheInterpreterTakesThem) {
   }
 #define TUNER_NAME(name) #name,
   for (const std::string_view name : {TUNER_CUDA_TEMPLATES(TUNER_NAME)})
-    EXPECT_TRUE(reached.contains(name)) << name << " serves no task of the file: add one that it serves";
+    EXPECT_TRUE(name == "source_kernel_cuda" || reached.contains(name))
+        << name << " serves no task of the file: add one that it serves";
 #undef TUNER_NAME
 }
 
