@@ -86,6 +86,7 @@ std::vector<std::string> emit_words() {
     for (const CodeForm& form : backend->forms())
       if (!form.ending.empty()) words.emplace_back(form.name);
   std::sort(words.begin() + 3, words.end());
+  words.erase(std::unique(words.begin() + 3, words.end()), words.end());  // CPUs and GPUs have some in common
   words.emplace_back("schedule");
   return words;
 }

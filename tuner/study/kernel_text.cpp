@@ -110,9 +110,11 @@ Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, con
 std::vector<std::string> kernel_forms() {
   std::vector<std::string> words = {"schedule", std::string(kLoops)};
   for (const Backend* backend : all_backends()) {
-    for (const CodeForm& form : backend->forms()) words.emplace_back(form.name);
-    if (backend->has_roofs() && std::ranges::find(words, kRoofline) == words.end())
-      words.emplace_back(kRoofline);
+    std::vector<std::string_view> more;
+    for (const CodeForm& form : backend->forms()) more.push_back(form.name);
+    if (backend->has_roofs()) more.push_back(kRoofline);
+    for (const std::string_view word : more)  // several back ends have some in common
+      if (std::ranges::find(words, word) == words.end()) words.emplace_back(word);
   }
   return words;
 }

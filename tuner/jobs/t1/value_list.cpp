@@ -203,7 +203,7 @@ class Lists {
     const std::string_view text = part.text;
     if (text == "True") return Value(int64_t{1});
     if (text == "False") return Value(int64_t{0});
-    const char quote = text.empty() ? 0 : text.front();
+    const char quote = text.empty() ? '\0' : text.front();
     if ((quote == '\'' || quote == '"') && text.find(quote, 1) == text.size() - 1 && text.size() > 1) {
       if (text.find('\\') != std::string_view::npos)
         return wrong(part, "expected a word without \\, found ", found(part));
