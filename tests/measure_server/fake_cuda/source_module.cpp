@@ -141,9 +141,12 @@ class Module final : public SourceModule {
     if (kept != nullptr) return kept;
     auto built = built_before(key);
     if (!built) built = tuner::build_host_cuda(kernel);
-    if (!built) note("TUNER_FAKE_CUDA_FAULTS", built.message());
-    if (built) kept = std::make_shared<const tuner::HostCudaProgram>(*std::move(built));
-    if (built) keep(key, *kept);
+    if (!built) {
+      note("TUNER_FAKE_CUDA_FAULTS", built.message());
+      return nullptr;
+    }
+    kept = std::make_shared<const tuner::HostCudaProgram>(*std::move(built));
+    keep(key, *kept);
     return kept;
   }
 
