@@ -76,7 +76,8 @@ class ConfigTable {
     rows_.push_back(std::move(row));
   }
   void finish(SourceKernel& kernel) const {
-    for (const auto& [name, first] : rows_.front()) {
+    for (const auto& one : rows_.front()) {
+      const std::string& name = one.first;
       SourceKnob knob{.name = name};
       const bool integers =
           std::ranges::all_of(rows_, [&](const auto& row) { return row.at(name).is_number_integer(); });
@@ -87,8 +88,8 @@ class ConfigTable {
           knob.words.push_back(word_of(row.at(name)));
       }
       std::ranges::sort(knob.numbers);
-      knob.numbers.erase(std::ranges::unique(knob.numbers).begin(), knob.numbers.end());
-      knob.first = place_of(knob, first);
+      knob.numbers.erase(std::unique(knob.numbers.begin(), knob.numbers.end()), knob.numbers.end());
+      knob.first = place_of(knob, one.second);
       for (size_t i = 0; i < rows_.size(); ++i)
         kernel.ready[i].places.push_back(place_of(knob, rows_[i].at(name)));
       kernel.knobs.push_back(std::move(knob));

@@ -128,7 +128,7 @@ TEST_F(OwnProgramsTest, TheNextStepIsOneThatWorksAndRecordsSayHowItWasConfined) 
 TEST_F(OwnProgramsTest, AListedProgramThatOthersCannotReachIsToldBeforeAnythingRuns) {
   if (::geteuid() != 0) GTEST_SKIP() << "programs of jobs run as this user here";
   output_of("chmod 755 . && mkdir closed && cp /bin/true closed/mine && chmod 700 closed");
-  write("", R"({"run": ["mine"]})");
+  write("", R"({"run": ["mine", "{TILE}"]})");
   const CommandResult refused =
       shell_.run("export TUNER_COMMANDS=mine=$PWD/closed/mine\ntuner submit job.json");
   EXPECT_EQ(refused.exit_code, 2) << refused.out;

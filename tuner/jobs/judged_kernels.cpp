@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/json_reader.h"
 #include "compiler_core/base/printable.h"

@@ -7,7 +7,7 @@
 #include "state.h"
 #include "units.h"
 
-size_t __cvta_generic_to_shared(const void* at) {
+size_t __cvta_generic_to_shared(const void* at) {  // NOLINT(bugprone-reserved-identifier): CUDA's name
   return (size_t)((const unsigned char*)at - host_cuda_dynamic);
 }
 

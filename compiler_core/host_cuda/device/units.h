@@ -11,7 +11,7 @@
 #define HOST_CUDA_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 // Where shared memory begins does not matter, as long as it is a multiple of 1024.
-size_t __cvta_generic_to_shared(const void* at);
+size_t __cvta_generic_to_shared(const void* at);  // NOLINT(bugprone-reserved-identifier): CUDA's name
 
 namespace host_cuda {
 
