@@ -53,7 +53,7 @@ void commit_products() {
 
 // Element (line, term) of an operand, line of m or n. 128-byte swizzle: bits 4 to 6 of an address exclusive
 // or its bits 7 to 9.
-static double fetched(unsigned long long descriptor, Type type, int line, int term, bool across_k) {
+static double fetched(unsigned long long descriptor, Type type, size_t line, size_t term, bool across_k) {
   const auto field = [&](int first) { return (size_t)(descriptor >> first & 0x3fff) << 4; };
   const size_t start = field(0), leading = field(16), stride = field(32);
   size_t at = start;

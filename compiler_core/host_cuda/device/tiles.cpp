@@ -24,13 +24,13 @@ void load_matrices(unsigned* to, const void* row, bool transposed, const char* f
   sync_warp(0xffffffffu, Op::kUnit, file, line);
   unsigned taken[4];
   for (int m = 0; m < 4; ++m) {
-    const void* const* const rows = brought[0] + warp + m * 8;
+    const void* const* const rows = brought[0] + warp + (size_t)m * 8;
     if (transposed) {
       unsigned short pair[2];
       for (int i = 0; i < 2; ++i) pair[i] = ((const unsigned short*)rows[lane % 4 * 2 + i])[lane / 4];
       memcpy(&taken[m], pair, 4);
     } else {
-      memcpy(&taken[m], (const char*)rows[lane / 4] + lane % 4 * 4, 4);
+      memcpy(&taken[m], (const char*)rows[lane / 4] + (size_t)lane % 4 * 4, 4);
     }
   }
   sync_warp(0xffffffffu, Op::kUnit, file, line);

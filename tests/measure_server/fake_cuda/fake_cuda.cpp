@@ -342,7 +342,8 @@ int run_source(Kernel& kernel, const SourceRun& launch) {
   const int64_t threads = int64_t{launch.block[0]} * launch.block[1] * launch.block[2],
                 blocks = int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   const int64_t at_once = kMultiprocessors * std::min<int64_t>(32, kThreads / ((threads + 31) / 32 * 32));
-  pass(2000.0 + 500.0 * static_cast<double>((blocks + at_once - 1) / at_once));
+  const int64_t rounds = (blocks + at_once - 1) / at_once;
+  pass(2000.0 + 500.0 * static_cast<double>(rounds));
   return kSuccess;
 }
 
