@@ -9,6 +9,7 @@
 
 #include "runtime.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 800
 #define __global__
@@ -204,3 +205,4 @@ HC_PLAIN HcT atomicCAS(HcT* hc_at, HcE hc_expected, HcV hc_value) {
   if (hc_old == (HcT)hc_expected) *hc_at = (HcT)hc_value;
   return hc_old;
 }
+// NOLINTEND(bugprone-reserved-identifier)
