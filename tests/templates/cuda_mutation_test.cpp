@@ -527,7 +527,8 @@ TEST_P(CudaMutation, OfTensorMapsIsCaught) {
     }
 }
 
-// But for users' kernels: those are texts, which the emulator does not run. tuner/verify_on_host damages them.
+// But for users' kernels: those are texts, which the emulator does not run. tuner/verify_on_host damages
+// them.
 TEST(CudaMutationCases, EveryTemplateHasOne) {
 #define TUNER_NAME(name) #name,
   for (const std::string name : {TUNER_CUDA_TEMPLATES(TUNER_NAME)})

@@ -1,5 +1,5 @@
-// tuner kernel import and tuner records import --job, on files of every form (tests/tuner/data), written after
-// the documentation of the formats. What each says was written down by hand.
+// tuner kernel import and tuner records import --job, on files of every form (tests/tuner/data), written
+// after the documentation of the formats. What each says was written down by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
