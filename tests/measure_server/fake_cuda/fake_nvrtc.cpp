@@ -2,6 +2,7 @@
 // tests can run them on the host (source_module.h). Loaded through TUNER_NVRTC; finds the real one by the
 // loader's own path, or through TUNER_FAKE_NVRTC_REAL. One source text: files that it includes stay behind.
 #include <dlfcn.h>
+#include <algorithm>
 
 #include <cstdlib>
 #include <cstring>
@@ -103,7 +104,7 @@ int nvrtcGetCUBIN(Program program, char* bytes) {
   const int code = real("nvrtcGetCUBINSize", program, &size);
   if (code != 0) return code;
   const std::string text = behind(program);
-  std::memcpy(bytes + size, text.data(), text.size());
+  std::ranges::copy(text, bytes + size);
   return real("nvrtcGetCUBIN", program, bytes);
 }
 
