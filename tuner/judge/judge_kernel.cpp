@@ -41,6 +41,11 @@ class Judge {
   }
 
   Result<KernelJudgement> judge() {
+    // Nothing reads a device's code yet, and its runs are not wary: a cheat would pass.
+    if (k_.candidate.target.is_cuda())
+      return invalid_argument("kernel judge: found a kernel for \"", k_.candidate.target_name,
+                              "\", expected one in C or C++ for a CPU; `tuner verify JOB --on-host` compares "
+                              "the answers of a CUDA source");
     RETURN_IF_ERROR(measurable_here(k_.candidate.target_name));
     RETURN_IF_ERROR(fits_here(k_.truth.workload, k_.measure.memory_limit_bytes, /*this_machine=*/true));
     ASSIGN_OR_RETURN(folder_, ScratchFolder::make("tuner-judge"));
