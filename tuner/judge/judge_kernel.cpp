@@ -41,8 +41,8 @@ class Judge {
   }
 
   Result<KernelJudgement> judge() {
-    // Nothing reads a device's code yet, and its runs are not wary: a cheat would pass.
-    if (k_.candidate.target.is_cuda())
+    // Nothing reads the code of a device yet, and its runs are not wary: a cheat would pass.
+    if (backend_of(k_.candidate.target).emulates())
       return invalid_argument("kernel judge: found a kernel for \"", k_.candidate.target_name,
                               "\", expected one in C or C++ for a CPU; `tuner verify JOB --on-host` compares "
                               "the answers of a CUDA source");
@@ -88,12 +88,11 @@ class Judge {
     if (j_.verdict == KernelVerdict::kRefused) return std::string();
     return save_artifact(*made, folder_->path(), Durability::kCached);
   }
-  // A text for a host's compiler is read before it is assembled; what other back ends make runs where there
-  // is no system to ask.
+  // A text for a host's compiler is read before it is assembled.
   Result<Artifact> compile_and_read(const Program& program) {
     const Target& target = k_.candidate.target;
     const Backend& backend = backend_of(target);
-    if (backend.emulates() || program.foreign == nullptr) return backend.compile(program, target);
+    if (program.foreign == nullptr) return backend.compile(program, target);
     const CodeRules rules{.cxx = program.foreign->cxx, .threads = target.threads, .entry = program.name};
     ASSIGN_OR_RETURN(const ForeignListing listing, list_foreign(program));
     std::string why = why_code_is_refused(listing.assembly, rules);
