@@ -1,5 +1,7 @@
 #include "tuner/client/daemon_health.h"
 
+#include <unistd.h>
+
 #include "proto/grpc_access.h"
 #include "proto/health_check.h"
 #include "tuner/daemon/daemon_host.h"
@@ -9,7 +11,10 @@ namespace {
 
 Result<DaemonAccess> access_of(const std::string& daemon, const std::string& db) {
   if (!daemon.empty()) return find_daemon(daemon);
-  ASSIGN_OR_RETURN(std::string socket, private_socket(db));
+  ASSIGN_OR_RETURN(std::string socket, private_socket(db));  // "unix:/..."
+  if (access(socket.c_str() + 5, F_OK) != 0)
+    return unavailable("no daemon runs on ", db,
+                       ". Start one: tuner serve; of another machine: --daemon FILE");
   return DaemonAccess{.address = std::move(socket)};
 }
 
