@@ -5,6 +5,7 @@
 #include "tests/models/network_writer.h"
 
 namespace tuner::testing {
+namespace recurrent_networks {
 namespace {
 
 using Ints = std::vector<int64_t>;
@@ -98,20 +99,21 @@ struct Known {
 constexpr Known kNetworks[] = {{"voice_detector", voice_detector}, {"wake_word", wake_word}};
 
 }  // namespace
+}  // namespace recurrent_networks
 
 const std::vector<std::string>& recurrent_network_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const Known& k : kNetworks) all.emplace_back(k.name);
+    for (const auto& k : recurrent_networks::kNetworks) all.emplace_back(k.name);
     return all;
   }();
   return names;
 }
 
 Result<std::string> recurrent_network(std::string_view name, const RecurrentNetworkOptions& options) {
-  for (const Known& k : kNetworks) {
+  for (const auto& k : recurrent_networks::kNetworks) {
     if (name != k.name) continue;
-    Plan plan{.w = NetworkWriter(options.seed), .options = options};
+    recurrent_networks::Plan plan{.w = NetworkWriter(options.seed), .options = options};
     k.write(plan);
     return plan.w.bytes();
   }
