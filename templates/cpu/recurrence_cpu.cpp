@@ -23,7 +23,7 @@ namespace {
 
 struct RecurrenceKnobs {
   SplitKnob tile_b, tile_n;
-  ChoiceKnob unroll_k, vectors;
+  ChoiceKnob unroll_k, prefetch, vectors;
 };
 
 // The node, if the fragment ends in one and what stands before it only moves its operands.
@@ -61,10 +61,15 @@ class RecurrenceCpu final : public ScheduleTemplate<ProgramWorkload, RecurrenceK
             space.choice("unroll_k", {1, 2, 4})
                 .at_most(form.hidden)
                 .try_first(cpu::first_unroll(in.broadcasts, first.rows * first.columns / lanes, form.hidden)),
+        // How many terms ahead weights are asked for: they come from L2, a page after the other. The hardware
+        // looks less far.
+        .prefetch =
+            space.choice("prefetch", {0, 8, 16, 32}).at_most(asks_ahead(w, form, t) ? 32 : 0).try_first(0),
         // Vectors of a step through the units: the functions of more gates are under way at once.
         .vectors = space.choice("vectors", {1, 2, 4}).try_first(1),
     };
     cpu::require_tile(space, k.tile_b, k.tile_n, in, registers, k.unroll_k);
+    space.require(k.prefetch % k.unroll_k == 0);
     return k;
   }
 
@@ -76,11 +81,15 @@ class RecurrenceCpu final : public ScheduleTemplate<ProgramWorkload, RecurrenceK
     const int64_t rows = c[k.tile_b].inner, columns = c[k.tile_n].inner, lanes = t.f32_lanes();
     const bool resets_first = form.cell == graph::CellKind::kGru && !form.linear_before_reset;
     // A second product begins in the middle of the columns: panels begin there, too, or there are none.
+    Tensor panels;
     if (!w.constant.empty() && (!resets_first || 2 * form.hidden % columns == 0))
-      cpu::pack_blocks(s, s.tensor(w.constant.front()), 1, 2, columns);
-    for (const std::string_view sum : {"out.acc", "out.more"})
-      if (sum == "out.acc" || resets_first)
-        sum_in_tiles(s, s.tensor(sum), rows, columns, lanes, c[k.unroll_k]);
+      panels = cpu::pack_blocks(s, s.tensor(w.constant.front()), 1, 2, columns);
+    for (const std::string_view name : {"out.acc", "out.more"}) {
+      if (name != "out.acc" && !resets_first) continue;
+      const auto [sum, terms] = sum_in_tiles(s, s.tensor(name), rows, columns, lanes, c[k.unroll_k]);
+      if (c[k.prefetch] > 0 && panels.buffer != nullptr)
+        s.prefetch(panels, sum, terms, c[k.prefetch] / c[k.unroll_k]);
+    }
     std::vector<std::string_view> elements{"out.prev", "out.h", "out"};
     if (form.cell == graph::CellKind::kLstm) elements.insert(elements.end(), {"out.kept", "out.cell"});
     if (resets_first) elements.emplace_back("out.reset");
@@ -97,18 +106,28 @@ class RecurrenceCpu final : public ScheduleTemplate<ProgramWorkload, RecurrenceK
     return (resets_first ? 2 : form.gates()) * form.hidden;
   }
 
-  static void sum_in_tiles(Schedule& s, const Tensor& product, int64_t rows, int64_t columns, int64_t lanes,
-                           int64_t unroll_k) {
+  // Weights that lie in L1 need not be asked for.
+  static bool asks_ahead(const ProgramWorkload& w, const graph::Recurrent& form, const Target& t) {
+    return !w.constant.empty() && form.hidden * form.gates() * form.hidden * 4 > t.l1d_bytes;
+  }
+
+  struct Sum {
+    Tensor tile;
+    Axis terms;
+  };
+  static Sum sum_in_tiles(Schedule& s, const Tensor& product, int64_t rows, int64_t columns, int64_t lanes,
+                          int64_t unroll_k) {
     const Tensor sum = s.cache_write(product, MemoryScope::kRegister);
     const auto [direction, b, n] = s.axes<3>(product);
     const auto [block, row] = s.split(b, rows);
     const auto [panel, column] = s.split(n, columns);
     const auto [vector, lane] = s.split(column, lanes);
     s.reorder({direction, panel, block, row, vector, lane});
-    cpu::sum_in_registers(s, sum, block, lanes, std::array{unroll_k});
+    const Axis terms = cpu::sum_in_registers(s, sum, block, lanes, std::array{unroll_k});
     s.unroll(row);
     s.unroll(vector);
     s.vectorize(lane);
+    return {sum, terms};
   }
 
   static void in_vectors(Schedule& s, const Tensor& t, int64_t wide) {

@@ -38,6 +38,24 @@ struct Plan {
   }
 };
 
+void lstm(Plan& p, int64_t steps) {
+  NetworkWriter& w = p.w;
+  const int64_t hidden = p.units(128);
+  const Tensor x = w.input("input", {steps, 1, hidden}), h = w.input("h", {1, 1, hidden}),
+               c = w.input("c", {1, 1, hidden});
+  std::vector<Tensor> in = p.weights(1, 4 * hidden, hidden, hidden);
+  in.insert(in.begin(), x);
+  in.insert(in.end(), {kNone, h, c});
+  const std::vector<Tensor> out =
+      w.add("LSTM", in, {{"Y", {steps, 1, 1, hidden}}, {"hn", {1, 1, hidden}}, {"cn", {1, 1, hidden}}},
+            {{"hidden_size", hidden}});
+  w.output(w.add("Squeeze", {out[0], w.list({1})}, {steps, 1, hidden}));
+  w.output(out[1]);
+  w.output(out[2]);
+}
+void lstm_step(Plan& p) { lstm(p, 1); }
+void lstm_sequence(Plan& p) { lstm(p, 100); }
+
 void voice_detector(Plan& p) {
   NetworkWriter& w = p.w;
   const int64_t hidden = p.units(128), bins = 129;
@@ -96,7 +114,10 @@ struct Known {
   const char* name;
   void (*write)(Plan&);
 };
-constexpr Known kNetworks[] = {{"voice_detector", voice_detector}, {"wake_word", wake_word}};
+constexpr Known kNetworks[] = {{"lstm_step", lstm_step},
+                               {"lstm_sequence", lstm_sequence},
+                               {"voice_detector", voice_detector},
+                               {"wake_word", wake_word}};
 
 }  // namespace
 }  // namespace recurrent_networks

@@ -1,5 +1,7 @@
 // Small speech networks with recurrent layers, weights drawn from a seed, as PyTorch exports them.
 //
+//   lstm_step        an LSTM alone, one step of 128 units, whose state comes with each call and goes back
+//   lstm_sequence    the same, 100 steps
 //   voice_detector   512 samples of 16 kHz and 64 before them; is somebody speaking? A window's spectrum, four
 //                    convolutions, one step of an LSTM. Its state comes with each call and goes back.
 //   wake_word        98 frames of 40 mel bands; which of 12 words? Two convolutions, two GRUs in both
@@ -16,7 +18,7 @@
 namespace tuner::testing {
 
 struct RecurrentNetworkOptions {
-  int64_t units = 0;  // of its recurrent layers; 0: as published, 128 and 64
+  int64_t units = 0;  // of its recurrent layers; 0: as published
   uint32_t seed = 1;
 };
 

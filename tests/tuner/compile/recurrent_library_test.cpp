@@ -78,13 +78,14 @@ class CaseModel {
 class RecurrentLibrary : public ::testing::Test {
  protected:
   // Compiles the model; the check inside holds each step against the reference.
-  void compile(const std::string& model) {
+  void compile(const std::string& model, const std::vector<std::string>& states = {}) {
     std::ofstream(folder_.file("net.onnx"), std::ios::binary) << model;
     CompileRequest request;
     request.model = folder_.file("net.onnx");
     request.output = folder_.file("out");
     request.db = folder_.file("none.db");
     request.tune = false;
+    request.states = states;
     request.target = *resolve_target("cpu");
     const auto never = [] { return false; };
     auto prepared = prepare_model(request, never);
@@ -166,6 +167,74 @@ TEST_F(RecurrentLibrary, StepsOfASequenceAreOneCall) {
   EXPECT_THAT(steps_[0], ::testing::HasSubstr("matmul"));
   EXPECT_THAT(steps_[1], ::testing::HasSubstr("tuner.Recurrence"));
   expect_near(run(model.inputs())[0], graph::testing::RecurrentLoops(c).answers()[0], 1e-4);
+}
+
+// A buffer that moves on: what is read at one place is written at another. With a state in one memory the
+// library gives what it gives with two.
+std::string shifting_model() {
+  OnnxModel model;
+  model.input("past", DType::kFloat32, {1, 48});
+  model.input("x", DType::kFloat32, {1, 16});
+  const auto list = [&](const std::string& name, int64_t value) {
+    model.weights(name, DType::kInt64, {1}, std::string(reinterpret_cast<const char*>(&value), 8));
+  };
+  list("16", 16), list("48", 48), list("1", 1);
+  model.node("Slice", {"past", "16", "48", "1"}, {"kept"});
+  model.node("Concat", {"kept", "x"}, {"next"}, {{"axis", int64_t{1}}});
+  model.node("ReduceSum", {"past", "1"}, {"sum"});
+  model.output("next", DType::kFloat32, {1, 48});
+  model.output("sum", DType::kFloat32, {1, 1});
+  return model.bytes();
+}
+
+TEST_F(RecurrentLibrary, StatesKeepTheirMemoryFromRunToRun) {
+  ASSERT_NO_FATAL_FAILURE(compile(shifting_model(), {"past=next"}));
+  const auto compiled = CompiledModel::open(folder_.file("out"));
+  ASSERT_TRUE(compiled) << compiled.message();
+  auto context = compiled->context();
+  ASSERT_TRUE(context) << context.message();
+  AlignedBuffer state(48 * 4), x(16 * 4), sum(64);
+  std::fill_n(state.as<float>(), 48, 0.0F);
+  for (int call = 1; call <= 4; ++call) {
+    std::fill_n(x.as<float>(), 16, static_cast<float>(call));
+    const Status ran = context->run({state.data(), x.data()}, {state.data(), sum.data()});
+    ASSERT_TRUE(ran) << ran.message();
+    // 48 zeros, then 16 more of each call before.
+    EXPECT_EQ(*sum.as<float>(), 16.0F * static_cast<float>(call * (call - 1) / 2));
+    EXPECT_EQ(state.as<float>()[47], static_cast<float>(call));
+    EXPECT_EQ(state.as<float>()[0], static_cast<float>(std::max(call - 2, 0)));
+  }
+}
+
+TEST_F(RecurrentLibrary, TheDetectorsStatesAreDocumented) {
+  const auto bytes = testing::recurrent_network("voice_detector", {.units = 32});
+  ASSERT_TRUE(bytes) << bytes.message();
+  ASSERT_NO_FATAL_FAILURE(compile(*bytes, {"h=hn", "c=cn"}));
+  std::ifstream file(folder_.file("out") + "/include/net.h");
+  const std::string header{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(header, ::testing::HasSubstr("h and hn may be the same memory"));
+  EXPECT_THAT(header, ::testing::HasSubstr("c and cn may be the same memory"));
+}
+
+TEST_F(RecurrentLibrary, StatesThatCannotBeAreRefused) {
+  const auto refusal = [&](const std::vector<std::string>& states) {
+    std::ofstream(folder_.file("net.onnx"), std::ios::binary) << shifting_model();
+    CompileRequest request;
+    request.model = folder_.file("net.onnx");
+    request.target = *resolve_target("cpu");
+    request.states = states;
+    const auto prepared = prepare_model(request, [] { return false; });
+    return prepared ? "" : std::string(prepared.message());
+  };
+  EXPECT_THAT(refusal({"pats=next"}),
+              ::testing::HasSubstr("--state pats=next: the model has no input \"pats\"; did you mean past?"));
+  EXPECT_THAT(refusal({"past=nex"}), ::testing::HasSubstr("the model has no output \"nex\""));
+  EXPECT_THAT(refusal({"past"}), ::testing::HasSubstr("--state past: expected INPUT=OUTPUT"));
+  EXPECT_THAT(
+      refusal({"x=next"}),
+      ::testing::HasSubstr("the input is float32[1, 16], the output float32[1, 48]; expected one type"));
+  EXPECT_THAT(refusal({"past=next", "past=next"}),
+              ::testing::HasSubstr("the input is part of another state already"));
 }
 
 TEST_F(RecurrentLibrary, SpeechNetworksAreWhatTheyWereRead) {
