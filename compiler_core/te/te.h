@@ -52,8 +52,8 @@ class Builder {
                 const std::function<Expr(const Indices&, const Indices&)>& f,
                 BufferRole role = BufferRole::kIntermediate, const std::vector<std::string>& axis_names = {});
 
-  // Runs what `stages` adds once for each step 0 .. count - 1, one step after the other. A stage may read what
-  // earlier steps stored in a tensor of declare(). What stages of steps give is no output.
+  // Runs what `stages` adds once for each step 0 .. count - 1, one step after the other. A stage may read
+  // what earlier steps stored in a tensor of declare(). What stages of steps give is no output.
   //
   //   const Buffer sums = b.declare("sums", {n, 4});
   //   b.steps("s", n, [&](const Expr& s) {

@@ -9,8 +9,9 @@
 //     cell, h: the functions of all gates, in vectors along the units
 //   out = h at its places
 //
-// A step of one sequence reads each weight once, so it takes as long as L2 needs for them; the state stays in
-// L1. Steps wait for each other, and one thread does them. Weights that are no constants are read as they lie.
+// A step of one sequence reads each weight once, so it takes as long as L2 needs for them; the state stays
+// in L1. Steps wait for each other, and one thread does them. Weights that are no constants are read as they
+// lie.
 #include <algorithm>
 #include <array>
 

@@ -2,8 +2,8 @@
 //
 //   lstm_step        an LSTM alone, one step of 128 units, whose state comes with each call and goes back
 //   lstm_sequence    the same, 100 steps
-//   voice_detector   512 samples of 16 kHz and 64 before them; is somebody speaking? A window's spectrum, four
-//                    convolutions, one step of an LSTM. Its state comes with each call and goes back.
+//   voice_detector   512 samples of 16 kHz and 64 before them; is somebody speaking? A window's spectrum,
+//                    four convolutions, one step of an LSTM. Its state comes with each call and goes back.
 //   wake_word        98 frames of 40 mel bands; which of 12 words? Two convolutions, two GRUs in both
 //                    directions, the last frame decides.
 #pragma once
