@@ -206,6 +206,26 @@ TEST_F(RecurrentLibrary, StatesKeepTheirMemoryFromRunToRun) {
   }
 }
 
+// A plan that writes the state while a later step still reads it: the check says so, and nothing is written.
+TEST_F(RecurrentLibrary, AStateThatIsWrittenTooEarlyIsFound) {
+  std::ofstream(folder_.file("net.onnx"), std::ios::binary) << shifting_model();
+  CompileRequest request;
+  request.model = folder_.file("net.onnx");
+  request.output = folder_.file("out");
+  request.db = folder_.file("none.db");
+  request.tune = false;
+  request.target = *resolve_target("cpu");
+  const auto never = [] { return false; };
+  auto prepared = prepare_model(request, never);
+  ASSERT_TRUE(prepared) << prepared.message();
+  prepared->steps.states = {{.input = 0, .output = 0}};
+  const auto to = open_model_folder(request, *prepared);
+  ASSERT_TRUE(to) << to.message();
+  const auto built = build_model(request, *std::move(prepared), **to, never);
+  EXPECT_THAT(built.message(),
+              ::testing::HasSubstr("output \"sum\" is another one when states share memory"));
+}
+
 TEST_F(RecurrentLibrary, TheDetectorsStatesAreDocumented) {
   const auto bytes = testing::recurrent_network("voice_detector", {.units = 32});
   ASSERT_TRUE(bytes) << bytes.message();
