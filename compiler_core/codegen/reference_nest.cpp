@@ -62,7 +62,7 @@ struct Nest {
 Nest take_apart(const Stmt& s) {
   Nest nest;
   const StmtNode* node = s.get();
-  while (node->kind == StmtKind::kFor && node->loop == LoopKind::kSerial) {
+  while (node->kind == StmtKind::kFor && node->loop == LoopKind::kSerial && node->axis != AxisKind::kStep) {
     (node->axis == AxisKind::kSpatial ? nest.spatial : nest.reduce).push_back(node);
     node = node->body.get();
   }

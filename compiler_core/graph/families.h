@@ -19,6 +19,7 @@ std::span<const Operator> convolution_operators();
 std::span<const Operator> pooling_operators();
 std::span<const Operator> quantization_operators();
 std::span<const Operator> resize_operators();
+std::span<const Operator> recurrent_operators();
 
 // --- what families share ---
 // The shape both broadcast to (as numpy does), or InvalidArgument with both.

@@ -133,13 +133,26 @@ struct Tables {
   std::vector<MathWriter::Table> all;
 };
 
+// Operands that are the same in every run, so that a template may pack them ahead: weights of steps.
+std::set<ValueId> packed_operands(const Graph& fragment) {
+  std::set<ValueId> packed;
+  for (const Node& node : fragment.nodes)
+    if (node.op == "tuner.Recurrence" && Use(fragment, node).integer("packed", 0) != 0)
+      packed.insert(node.inputs[1]);
+  return packed;
+}
+
 Program written(const Graph& fragment, Tables& tables) {
   te::Builder builder("program", fragment[fragment.outputs[0]].type.dtype);
+  const std::set<ValueId> packed = packed_operands(fragment);
   std::map<ValueId, Buffer> buffers;
   std::vector<Buffer> inputs;
   for (size_t k = 0; k < fragment.inputs.size(); ++k) {
     const TensorType& type = fragment[fragment.inputs[k]].type;
-    buffers[fragment.inputs[k]] = builder.input(str("in", k), type.shape, type.dtype);
+    const std::string name = str("in", k);
+    buffers[fragment.inputs[k]] = packed.contains(fragment.inputs[k])
+                                      ? builder.constant(name, type.shape, type.dtype)
+                                      : builder.input(name, type.shape, type.dtype);
     inputs.push_back(buffers[fragment.inputs[k]]);
   }
   for (size_t n = 0; n < fragment.nodes.size(); ++n) {

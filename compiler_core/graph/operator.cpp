@@ -17,7 +17,7 @@ const std::map<std::string_view, const Operator*>& table() {
     for (const std::span<const Operator> family :
          {unary_operators(), binary_operators(), shape_operators(), movement_operators(), gather_operators(),
           reduction_operators(), normalization_operators(), product_operators(), convolution_operators(),
-          pooling_operators(), quantization_operators(), resize_operators()})
+          pooling_operators(), quantization_operators(), resize_operators(), recurrent_operators()})
       for (const Operator& row : family)
         CHECK(all.emplace(row.name, &row).second) << row.name << " stands twice";
     return all;
@@ -144,6 +144,13 @@ std::vector<double> Use::numbers(std::string_view attribute) const {
   const auto* value =
       found == node_.attributes.end() ? nullptr : std::get_if<std::vector<double>>(&found->second);
   return value == nullptr ? std::vector<double>() : *value;
+}
+
+std::vector<std::string> Use::words(std::string_view attribute) const {
+  const auto found = node_.attributes.find(attribute);
+  const auto* value =
+      found == node_.attributes.end() ? nullptr : std::get_if<std::vector<std::string>>(&found->second);
+  return value == nullptr ? std::vector<std::string>() : *value;
 }
 
 Result<std::optional<std::vector<int64_t>>> Use::integers(std::string_view attribute, size_t i) const {

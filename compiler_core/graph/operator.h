@@ -43,6 +43,7 @@ class Use {
   std::string word(std::string_view attribute, std::string_view otherwise) const;
   std::vector<int64_t> integers(std::string_view attribute, const std::vector<int64_t>& otherwise = {}) const;
   std::vector<double> numbers(std::string_view attribute) const;
+  std::vector<std::string> words(std::string_view attribute) const;
   // Integers given as an attribute, in newer operator sets as input i; nothing if neither is there.
   Result<std::optional<std::vector<int64_t>>> integers(std::string_view attribute, size_t i) const;
   // The same, as axes of a tensor of this rank: negative ones counted from the end, sorted, each once.
@@ -83,6 +84,16 @@ class MathWriter {
   void result(size_t i, const Element& f);
   void result(const Element& f) { result(0, f); }
   void reduced_result(const Shape& over, ReduceOp op, const Term& f);
+  // Stages that run once a step, and tensors that they fill: te::Builder's.
+  void steps(std::string_view name, int64_t count, const std::function<void(const Expr&)>& stages) {
+    builder_.steps(std::string(name), count, stages);
+  }
+  Buffer declare(std::string_view name, const Shape& shape, DType dtype) {
+    return builder_.declare(own_name(name), shape, dtype);
+  }
+  void fill(const Buffer& buffer, const te::Indices& at, const Element& f) {
+    builder_.fill(buffer, at, [&](const te::Indices& i) { return f(i); });
+  }
   // Numbers known ahead, such as weights of an interpolation: a constant beside the inputs, or an input where
   // the caller gives all operands alike. Places among them must be brought into range where they are read.
   Buffer table(std::string_view name, DType dtype, const Shape& shape, std::span<const double> numbers);

@@ -4,6 +4,7 @@ namespace tuner::graph {
 namespace {
 
 constexpr Pass kPasses[] = {
+    {"split-recurrent", "LSTM, GRU and RNN become one product of all inputs, and the steps", split_recurrent},
     {"make-views", "reshapes become views; what moves nothing goes", make_views},
     {"fold-constants", "what is computed from constants alone becomes a constant", fold_constants},
     {"merge-common", "nodes that do the same become one", merge_common},

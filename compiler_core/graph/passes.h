@@ -27,6 +27,9 @@ std::span<const Pass> passes();
 Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last = {});
 
 // --- the passes ---
+// The products of LSTM, GRU and RNN with the inputs of all steps become one Gemm before the steps, which are
+// left (operators/recurrent.h). Sums may be added in another order.
+Status split_recurrent(Graph& graph, const Evaluator& evaluate);
 // Nodes of constants alone become constants.
 Status fold_constants(Graph& graph, const Evaluator& evaluate);
 // Reshape, Flatten, Squeeze, Unsqueeze, and what moves nothing, become one operator, tuner.View; chains of

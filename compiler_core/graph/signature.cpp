@@ -91,6 +91,8 @@ constexpr InputsRow kInputs[] = {
     {"DequantizeLinear", 7, "Z f Z"},
     {"DequantizeLinear", 19, "Z F Z"},
     {"DynamicQuantizeLinear", 7, "f"},
+    {"LSTM GRU RNN", 7, "F3 F3 F3 F2 w1 F3 F3 F2"},
+    {"tuner.Recurrence", 7, "F3 F3 F2 w1 F3 F3 F2"},
     {"Resize", 7, "T f1"},
     {"Resize", 11, "T F1 f1 l1"},
     {"Upsample", 7, "T f1"},
@@ -145,6 +147,12 @@ constexpr AttributesRow kAttributes[] = {
     {"ReduceSum ReduceMax ReduceMin ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum "
      "ReduceLogSumExp",
      "axes:I keepdims:i noop_with_empty_axes:i"},
+    {"LSTM GRU RNN tuner.Recurrence",
+     "activation_alpha:F activation_beta:F activations:S clip:f direction:s=forward|reverse|bidirectional"},
+    {"LSTM GRU RNN tuner.Recurrence", "hidden_size:i layout:i"},
+    {"LSTM tuner.Recurrence", "input_forget:i"},
+    {"GRU tuner.Recurrence", "linear_before_reset:i"},
+    {"tuner.Recurrence", "cell:s=LSTM|GRU|RNN packed:i results:I"},
     {"Reshape", "allowzero:i"},
     {"tuner.View", "shape:I"},
     {"Resize", "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i"},
@@ -245,7 +253,8 @@ Status check_input(const Use& use, size_t i, std::string_view rule, std::map<cha
   if (rule[1] == '.' && use.type(i).elements() != 1)
     return invalid_argument("input ", i, " is ", to_text(use.type(i)), ", expected a single number");
   if (rule[1] != '.' && use.rank(i) != rule[1] - '0')
-    return invalid_argument("input ", i, " is ", to_text(use.type(i)), ", expected one dimension");
+    return invalid_argument("input ", i, " is ", to_text(use.type(i)), ", expected ",
+                            rule[1] == '1' ? str("one dimension") : str(rule[1], " dimensions"));
   return Status::ok();
 }
 

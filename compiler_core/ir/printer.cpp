@@ -212,7 +212,7 @@ class Printer {
     begin(depth);
     const bool reduce = s->axis == AxisKind::kReduce;
     if (s->loop == LoopKind::kSerial)
-      out_ += reduce ? "reduce " : "for ";
+      out_ += reduce ? "reduce " : s->axis == AxisKind::kStep ? "step " : "for ";
     else
       out_ += loop_kind_name(s->loop), out_ += reduce ? " reduce " : " ";
     enter(*s->var);

@@ -48,8 +48,9 @@ enum class LoopKind : uint8_t {
 std::string_view loop_kind_name(LoopKind kind);
 
 // The kind of an axis for the tensor computed under it. Spatial iterations are independent; reduce iterations
-// may be reordered, but all add to the same element.
-enum class AxisKind : uint8_t { kSpatial, kReduce };
+// may be reordered, but all add to the same element. Steps run one after the other: each may read what stages
+// of earlier ones stored, so the axis stays where it is.
+enum class AxisKind : uint8_t { kSpatial, kReduce, kStep };
 
 enum class ReduceOp : uint8_t { kNone, kSum, kMax, kMin };
 

@@ -173,6 +173,7 @@ Status Schedule::annotate(const Axis& axis, LoopKind kind) {
   if (path.empty()) return invalid_config("not an axis of the Program (split, fused or never there)");
   if (path.back()->loop != LoopKind::kSerial)
     return invalid_config("is ", loop_kind_name(path.back()->loop), " already");
+  RETURN_IF_ERROR(check_no_step(path.back()));
   if (kind == LoopKind::kVectorized) RETURN_IF_ERROR(check_vectorized(path.back()));
   if (kind == LoopKind::kVectorRows) RETURN_IF_ERROR(check_vector_rows(path));
   if (kind == LoopKind::kParallel) RETURN_IF_ERROR(check_parallel(path));

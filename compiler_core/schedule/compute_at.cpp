@@ -193,6 +193,7 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
       return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role),
                             "), computed whole");
     ASSIGN_OR_RETURN(const PlainStage plain, plain_stage(program_.body, buffer));
+    RETURN_IF_ERROR(check_not_carried(plain.stage));
     Path at = find_loop(program_.body, axis.var);
     if (at.empty()) return invalid_config("not an axis of the Program (split, fused or never there)");
     if (stores_to(at.back(), buffer) &&

@@ -15,6 +15,7 @@ void Schedule::inline_compute(const Tensor& t) {
       return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role),
                             "), it must be stored");
     ASSIGN_OR_RETURN(const PlainStage plain, plain_stage(program_.body, buffer));
+    RETURN_IF_ERROR(check_not_carried(plain.stage));
     const StmtNode& store = plain.stage.store();
     if (store.reduce != ReduceOp::kNone)
       return invalid_config(buffer->name, " is a reduction; its value is not one expression");

@@ -48,13 +48,15 @@ Result<Chain> find_chain(const Stmt& root, std::span<const Axis> axes) {
   }
   for (size_t i = chain.first; i < chain.path.size(); ++i) {
     const Stmt& s = chain.path[i];
-    if (s->kind == StmtKind::kFor)
+    if (s->kind == StmtKind::kFor) {
+      RETURN_IF_ERROR(check_no_step(s));
       chain.loops.push_back(s);
-    else if (is_guard(s))
+    } else if (is_guard(s)) {
       for (Expr& e : conjuncts(s->condition)) chain.guards.push_back(std::move(e));
-    else
+    } else {
       return invalid_config("other statements stand between ", label(root, chain.path[chain.first]->var),
                             " and ", label(root, chain.path.back()->var));
+    }
   }
   chain.body = chain.path.back()->body;
   while (is_guard(chain.body)) {
@@ -76,6 +78,7 @@ Status Schedule::split_loop(const Var& var, int64_t factor, SplitAxes* result) {
   if (path.empty()) return not_an_axis(var == nullptr ? "(none)" : var->name);
   const Stmt& loop = path.back();
   RETURN_IF_ERROR(needs_serial(program_.body, loop));
+  RETURN_IF_ERROR(check_no_step(loop));
   const Var outer = make_var(loop->var->name + ".outer"), inner = make_var(loop->var->name + ".inner");
   const int64_t outer_extent = blocks_of(loop->extent, factor);
   const int64_t inside = bounded_product(bounded_product(outer_extent, factor), nest_iterations(loop->body));

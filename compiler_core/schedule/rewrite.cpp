@@ -51,6 +51,11 @@ bool reads_from(const Stmt& s, const Buffer& buffer) {
   return found;
 }
 
+Status check_no_step(const Stmt& loop) {
+  if (loop->axis != AxisKind::kStep) return Status::ok();
+  return invalid_config(loop->var->name, " counts steps, which run one after the other");
+}
+
 Status check_shared(const Buffer& buffer) {
   if (buffer == nullptr) return invalid_config("the tensor handle is empty");
   if (buffer->scope == MemoryScope::kShared) return Status::ok();
@@ -129,6 +134,7 @@ Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer) {
                             path[i]->kind == StmtKind::kIf
                                 ? " is guarded (an axis was split unevenly or moved); do that later"
                                 : " is computed together with other statements");
+    RETURN_IF_ERROR(check_no_step(path[i]));
     if (path[i]->loop != LoopKind::kSerial && path[i]->axis == AxisKind::kSpatial)
       return invalid_config("axis ", path[i]->var->name, " of ", buffer->name, " is ",
                             loop_kind_name(path[i]->loop), "; annotate it later");
@@ -157,6 +163,33 @@ Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer) {
       return invalid_config("axis ", loop->var->name, " is not a dimension of ", buffer->name);
   }
   return plain;
+}
+
+Status check_not_carried(const Stage& stage) {
+  const StmtNode& store = stage.store();
+  const auto loads = [](const Expr& whole, const Buffer& buffer) {
+    bool found = false;
+    visit(whole, [&](const Expr& e) { found |= e->kind == ExprKind::kLoad && e->buffer == buffer; });
+    return found;
+  };
+  Status status;
+  for (const Stmt& loop : stage.path) {
+    if (loop->kind != StmtKind::kFor || loop->axis != AxisKind::kStep) continue;
+    bool begun = false, stored = false;  // up to the stage, and behind it
+    visit(loop->body, [&](const Stmt& s) {
+      begun |= s.get() == &store;
+      own_exprs(*s, [&](const Expr& e) {
+        if (!stored && loads(e, store.buffer))
+          status = invalid_config(store.buffer->name, " is read in the next step of ", loop->var->name);
+      });
+      const Buffer written = begun ? written_buffer(*s) : nullptr;
+      if (written != nullptr && loads(store.value, written))
+        status = invalid_config(store.buffer->name, " reads ", written->name, " of the last step of ",
+                                loop->var->name);
+      stored = begun;
+    });
+  }
+  return status;
 }
 
 Stmt nest(const std::vector<Stmt>& loops, const std::vector<Expr>& guards, Stmt body) {

@@ -51,6 +51,9 @@ RangeMap ranges_at(const Path& path);
 bool stores_to(const Stmt& s, const Buffer& buffer);
 bool reads_from(const Stmt& s, const Buffer& buffer);
 
+// Refuses a loop of steps: it stays as it is, whatever becomes of the loops inside.
+Status check_no_step(const Stmt& loop);
+
 // Refuses a buffer that is not in shared memory.
 Status check_shared(const Buffer& buffer);
 // Refuses if a tile intrinsic has a tile of the buffer: its elements must stay where they are.
@@ -81,6 +84,9 @@ struct PlainStage {
 };
 // The error says what was done to the stage that prevents this.
 Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer);
+// Refuses a stage that hands something from one step to the next: one that reads what its step stores only
+// later, or whose buffer is read before it is stored. Such a stage stays where it is.
+Status check_not_carried(const Stage& stage);
 
 // Wraps `body` in loops, outermost first, and in guards, each just inside the innermost loop it needs.
 Stmt nest(const std::vector<Stmt>& loops, const std::vector<Expr>& guards, Stmt body);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/visitor.h"
@@ -189,6 +190,31 @@ Buffer Builder::reduce(const std::string& name, std::vector<int64_t> shape,
   nests_.push_back(nest(loops, make_reduce(buffer, indices, op, start_of(op, value->dtype), value, first)));
   if (role == BufferRole::kOutput) outputs_.push_back(buffer);
   return buffer;
+}
+
+void Builder::steps(const std::string& name, int64_t count,
+                    const std::function<void(const Expr& step)>& stages) {
+  std::vector<Stmt> before = std::exchange(nests_, {});
+  const size_t outputs = outputs_.size();
+  const Var step = make_var(name);
+  stages(step);
+  CHECK(outputs_.size() == outputs) << name << ": a stage of a step is an output";
+  before.push_back(make_for(step, count, make_seq(std::move(nests_)), AxisKind::kStep));
+  nests_ = std::move(before);
+}
+
+Buffer Builder::declare(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype) {
+  return make_buffer(name, dtype.value_or(dtype_), std::move(shape), MemoryScope::kGlobal,
+                     BufferRole::kIntermediate);
+}
+
+void Builder::fill(const Buffer& buffer, const Indices& at, const std::function<Expr(const Indices&)>& f) {
+  const std::vector<Loop> loops =
+      spatial_loops({buffer->shape.begin() + std::ssize(at), buffer->shape.end()}, {});
+  const Indices inner = indices_of(loops);
+  Indices indices = at;
+  indices.insert(indices.end(), inner.begin(), inner.end());
+  nests_.push_back(nest(loops, make_store(buffer, std::move(indices), f(inner))));
 }
 
 Program Builder::finish() {

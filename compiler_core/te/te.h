@@ -52,6 +52,20 @@ class Builder {
                 const std::function<Expr(const Indices&, const Indices&)>& f,
                 BufferRole role = BufferRole::kIntermediate, const std::vector<std::string>& axis_names = {});
 
+  // Runs what `stages` adds once for each step 0 .. count - 1, one step after the other. A stage may read
+  // what earlier steps stored in a tensor of declare(). What stages of steps give is no output.
+  //
+  //   const Buffer sums = b.declare("sums", {n, 4});
+  //   b.steps("s", n, [&](const Expr& s) {
+  //     b.fill(sums, {s}, [&](auto i) {
+  //       return select(s < 1, x(i), load(sums, {max(s - 1, 0), i[0]}) + x(i)); });
+  //   });
+  void steps(const std::string& name, int64_t count, const std::function<void(const Expr& step)>& stages);
+  // Declares an intermediate that one fill() stores.
+  Buffer declare(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
+  // Adds buffer[at..., i...] = f(i): the part of a declared tensor at these leading indices.
+  void fill(const Buffer& buffer, const Indices& at, const std::function<Expr(const Indices&)>& f);
+
   // Returns the Program: arguments in order of declaration, outputs last.
   Program finish();
 

@@ -7,8 +7,8 @@ TaskShape shape_of(const Workload& workload) { return workload.shape(); }
 std::string key_without_epilogue(const Workload& workload) {
   return std::visit(
       [](auto w) {
-        // An elementwise workload is its epilogue.
-        if constexpr (requires { w.constant; }) {
+        // An elementwise workload is its epilogue, and a program has none.
+        if constexpr (requires { w.post; }) {
           w.bias = w.scale = w.residual = w.accumulate = false;
           w.post.clear();
           w.activation = Activation::kNone;

@@ -108,6 +108,8 @@ const std::vector<Rule> kRules = {
     {"templates/cuda/source_kernel_cuda.cpp",
      {"templates/cuda", "templates/source_kernel", "templates/source_kernel_instance.h",
       "templates/workload"}},
+    // The steps of recurrent layers come as a program: its graph says which they are.
+    {"templates/cpu/recurrence_cpu.cpp", {"compiler_core/graph/operators/recurrent.h", "templates/cpu"}},
     {"templates/cpu",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",

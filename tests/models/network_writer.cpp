@@ -20,6 +20,10 @@ Tensor NetworkWriter::input(std::vector<int64_t> shape) {
   model_.input("data", DType::kFloat32, shape);
   return {"data", std::move(shape)};
 }
+Tensor NetworkWriter::input(const std::string& name, std::vector<int64_t> shape) {
+  model_.input(name, DType::kFloat32, shape);
+  return {name, std::move(shape)};
+}
 void NetworkWriter::output(const Tensor& x) { model_.output(x.name, DType::kFloat32, x.shape); }
 
 std::string NetworkWriter::weights(const std::vector<int64_t>& shape, double mean, double deviation) {
@@ -47,6 +51,26 @@ std::string NetworkWriter::node(const std::string& op, const std::vector<std::st
   std::string name = str("t", names_++);
   model_.node(op, inputs, {name}, attributes);
   return name;
+}
+
+Tensor NetworkWriter::drawn(const std::vector<int64_t>& shape, double deviation) {
+  return {weights(shape, 0, deviation), shape};
+}
+Tensor NetworkWriter::list(const std::vector<int64_t>& values) {
+  return {integers(values), {std::ssize(values)}};
+}
+Tensor NetworkWriter::add(const std::string& op, const std::vector<Tensor>& inputs,
+                          std::vector<int64_t> shape, const std::vector<OnnxModel::Attribute>& attributes) {
+  return add(op, inputs, {{str("t", names_++), std::move(shape)}}, attributes)[0];
+}
+std::vector<Tensor> NetworkWriter::add(const std::string& op, const std::vector<Tensor>& inputs,
+                                       std::vector<Tensor> results,
+                                       const std::vector<OnnxModel::Attribute>& attributes) {
+  std::vector<std::string> in, out;
+  for (const Tensor& x : inputs) in.push_back(x.name);
+  for (const Tensor& x : results) out.push_back(x.name);
+  model_.node(op, in, out, attributes);
+  return results;
 }
 
 Tensor NetworkWriter::conv(const Tensor& x, const Conv& c) {

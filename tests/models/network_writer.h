@@ -58,6 +58,16 @@ class NetworkWriter {
   Tensor reshaped(const Tensor& x, const std::vector<int64_t>& shape);
   Tensor softmax(const Tensor& x);
 
+  // For what no layer above writes. A Tensor without a name is an input that is not given.
+  Tensor input(const std::string& name, std::vector<int64_t> shape);
+  Tensor drawn(const std::vector<int64_t>& shape, double deviation);
+  Tensor list(const std::vector<int64_t>& values);
+  Tensor add(const std::string& op, const std::vector<Tensor>& inputs, std::vector<int64_t> shape,
+             const std::vector<OnnxModel::Attribute>& attributes = {});
+  // Results of these names and shapes.
+  std::vector<Tensor> add(const std::string& op, const std::vector<Tensor>& inputs,
+                          std::vector<Tensor> results, const std::vector<OnnxModel::Attribute>& attributes);
+
  private:
   std::string weights(const std::vector<int64_t>& shape, double mean, double deviation);
   std::string integers(const std::vector<int64_t>& values, bool scalar = false);

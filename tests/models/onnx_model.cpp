@@ -18,10 +18,19 @@ enum AttributeField : uint32_t {
   kFloat = 2,
   kInt = 3,
   kString = 4,
+  kFloats = 7,
   kInts = 8,
+  kStrings = 9,
   kAttributeType = 20
 };
-enum AttributeType : int64_t { kTypeFloat = 1, kTypeInt = 2, kTypeString = 3, kTypeInts = 7 };
+enum AttributeType : int64_t {
+  kTypeFloat = 1,
+  kTypeInt = 2,
+  kTypeString = 3,
+  kTypeFloats = 6,
+  kTypeInts = 7,
+  kTypeStrings = 8
+};
 enum Tensor : uint32_t { kDims = 1, kDataType = 2, kTensorName = 8, kRawData = 9 };
 enum ValueInfo : uint32_t { kValueName = 1, kValueType = 2 };
 enum Type : uint32_t { kTensorType = 1 };
@@ -45,6 +54,12 @@ Message attribute(const OnnxModel::Attribute& a) {
     made.real(kFloat, *real).number(kAttributeType, kTypeFloat);
   } else if (const auto* word = std::get_if<std::string>(&a.second)) {
     made.text(kString, *word).number(kAttributeType, kTypeString);
+  } else if (const auto* reals = std::get_if<std::vector<double>>(&a.second)) {
+    for (const double x : *reals) made.real(kFloats, x);
+    made.number(kAttributeType, kTypeFloats);
+  } else if (const auto* words = std::get_if<std::vector<std::string>>(&a.second)) {
+    for (const std::string& x : *words) made.text(kStrings, x);
+    made.number(kAttributeType, kTypeStrings);
   } else {
     for (const int64_t x : std::get<std::vector<int64_t>>(a.second)) made.number(kInts, x);
     made.number(kAttributeType, kTypeInts);

@@ -17,7 +17,8 @@ int onnx_type(DType dtype);
 
 class OnnxModel {
  public:
-  using Attribute = std::pair<std::string, std::variant<int64_t, double, std::vector<int64_t>, std::string>>;
+  using Attribute = std::pair<std::string, std::variant<int64_t, double, std::vector<int64_t>, std::string,
+                                                        std::vector<double>, std::vector<std::string>>>;
 
   // What is given with every call, and what a call computes.
   void input(const std::string& name, DType dtype, const std::vector<int64_t>& shape);

@@ -1,4 +1,5 @@
 // write_model NAME FILE [IMAGE]: one of the networks of networks.h as an ONNX file, to try commands on.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -6,6 +7,7 @@
 
 #include "tests/models/nested_u.h"
 #include "tests/models/networks.h"
+#include "tests/models/recurrent_networks.h"
 
 int main(int count, char** words) {
   tuner::testing::NetworkOptions options;
@@ -18,9 +20,11 @@ int main(int count, char** words) {
                  "its images\n");
     return 2;
   }
-  const bool is_nested = std::string_view(words[1]) == "nested_u";
-  const auto bytes = is_nested ? tuner::Result<std::string>(tuner::testing::nested_u(options))
-                               : tuner::testing::network(words[1], options);
+  const std::string_view name = words[1];
+  const auto& recurrent = tuner::testing::recurrent_network_names();
+  const auto bytes = name == "nested_u" ? tuner::Result<std::string>(tuner::testing::nested_u(options))
+                     : std::ranges::count(recurrent, name) > 0 ? tuner::testing::recurrent_network(name)
+                                                               : tuner::testing::network(name, options);
   if (!bytes) {
     std::fprintf(stderr, "write_model: %s\n", bytes.message().c_str());
     return 2;

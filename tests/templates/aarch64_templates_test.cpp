@@ -133,7 +133,9 @@ class Draws {
     const std::string text =
         one_of<std::string>({str("in=float32[3,", n, ",", m, "],float32[", n, ",1] Mul(0,1) Relu(2)"),
                              str("in=float32[2,", m, ",3] ReduceSum(0,int64[1](1))"),
-                             str("in=float32[", n, ",", m, "] ArgMax(0){axis=1}")});
+                             str("in=float32[", n, ",", m, "] ArgMax(0){axis=1}"),
+                             str("in=float32[3,", n, ",", 4 * m, "],float32[1,", m, ",", 4 * m,
+                                 "] tuner.Recurrence(0,1){cell=\"LSTM\",packed=1,results=[0;2]}")});
     return *program_from_text(text);
   }
 

@@ -131,7 +131,10 @@ std::vector<Workload> portable_workloads() {
   rows(ElementwiseWorkload{.scale = true, .bias = true, .residual = true, .activation = Activation::kRelu});
   for (const char* text :
        {"in=float32[3,5,7],float32[5,1] Mul(0,1) Relu(2)", "in=float32[2,33,3] ReduceSum(0,int64[1](1))",
-        "in=float32[3,11] ArgMax(0){axis=1}"})
+        "in=float32[3,11] ArgMax(0){axis=1}",
+        "in=float32[3,2,36],float32[1,9,36] tuner.Recurrence(0,1){cell=\"LSTM\",packed=1,results=[0;1;2]}",
+        "in=float32[3,2,42],float32[2,7,21] "
+        "tuner.Recurrence(0,1){cell=\"GRU\",direction=\"bidirectional\",packed=1,results=[0]}"})
     all.push_back(*program_from_text(text));
   return all;
 }

@@ -152,6 +152,12 @@ void add_compile_command(Command app, CommandContext& context) {
                   "timed beside our kernel. May be given several times")
       .type_name("NODE=FILE:FUNCTION");
   command
+      .add_option("--state", request.states,
+                  "Let an output lie in the memory of an input: a state that you keep from run to run. May "
+                  "be given several times")
+      .type_name("INPUT=OUTPUT")
+      .one_each();
+  command
       .add_option(
           "--check-input", request.check_inputs,
           "Check the library with these elements of an input: .npy, .pb (a TensorProto of ONNX), or raw; "

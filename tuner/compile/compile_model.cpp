@@ -71,6 +71,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   for (const graph::ValueId v : out.graph.inputs) names.push_back(out.graph[v].name);
   ASSIGN_OR_RETURN(const auto given, named_files(request.check_inputs, "--check-input", names));
   ASSIGN_OR_RETURN(out.check_inputs, check_inputs(out.graph, given));
+  ASSIGN_OR_RETURN(std::vector<StatePair> states, state_pairs(out.graph, request.states));
   ASSIGN_OR_RETURN(const MappedFile file, map_input(request.model, "an ONNX model"));
   out.digest = sha256_hex(file.bytes());
   graph::Graph graph = out.graph;
@@ -78,7 +79,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   tell(request, "rewriting the graph");
   RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(request.model + ": "));
   RETURN_IF_ERROR(stopped());
-  auto steps = partition(std::move(graph));
+  auto steps = partition(std::move(graph), std::move(states));
   if (!steps) return steps.status().with_context(request.model + ": ");
   out.steps = *std::move(steps);
   RETURN_IF_ERROR(stopped());

@@ -34,9 +34,10 @@ struct CompileRequest {
   std::vector<std::string>
       uses;          // NODE=LIBRARY:FUNCTION, of steps that somebody else's functions take (used_functions.h)
   bool tune = true;  // without a lock file
-  std::optional<AnswerLock> lock;  // its entries are built, whatever the database says
-  int trials = 128;                // a distinct kernel, on average
-  double time_limit_s = 600;       // for all trials and races; 0: no limit
+  std::optional<AnswerLock> lock;   // its entries are built, whatever the database says
+  int trials = 128;                 // a distinct kernel, on average
+  double time_limit_s = 600;        // for all trials and races; 0: no limit
+  std::vector<std::string> states;  // INPUT=OUTPUT: what a caller may give one memory (state_pairs.h)
   std::vector<std::string>
       check_inputs;         // NAME=FILE: inputs that the library is checked with; others are drawn
   double accept_error = 0;  // accepted of a step in the check, of its largest element; 0: what types allow

@@ -18,7 +18,6 @@ constexpr std::string_view kRules = R"( *
  *            tuner_pool.h has a pool for programs without one.
  * Weights    The weights file is mapped and checked when a context is created: its checksum is that of this model.
  * Errors     Functions return 0, or a code below zero: tuner_model_error(code) says in words what is wrong.
- */
 )";
 
 // The model's tensors under C names, each its own.
@@ -45,6 +44,16 @@ std::string in_comment(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   return text;
+}
+
+// Which arguments may be one memory.
+void write_states(std::ostream& out, const std::vector<StatePair>& states,
+                  const std::vector<ArgInfo>& tensors, size_t inputs) {
+  for (const StatePair& s : states) {
+    const std::string &input = tensors[s.input].name, &output = tensors[inputs + s.output].name;
+    out << " * State      " << input << " and " << output << " may be the same memory: a run reads " << input
+        << ", then writes " << output << " there for the next one.\n";
+  }
 }
 
 std::string described(const ArgInfo& tensor, const std::string& own_name) {
@@ -100,7 +109,9 @@ std::string model_header(const ModelToPack& model, const PlacedModel& placed) {
   for (size_t i = 0; i < tensors.size(); ++i)
     out << described(tensors[i], i < placed.inputs.size() ? placed.inputs[i].name
                                                           : placed.outputs[i - placed.inputs.size()].name);
-  out << kRules << "#ifndef " << guard << "\n#define " << guard << "\n\n#include \"tuner_model.h\"\n\n"
+  out << kRules;
+  write_states(out, model.model.states, tensors, placed.inputs.size());
+  out << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n#include \"tuner_model.h\"\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   for (const ArgInfo& t : tensors)
     out << "#define " << as_macro(name) << "_" << as_macro(t.name) << "_BYTES " << t.bytes << "\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/printable.h"
 #include "compiler_core/graph/operator.h"
 #include "compiler_core/graph/uses.h"
 #include "tuner/model/anchors.h"
@@ -19,8 +20,12 @@ using graph::ValueId;
 
 class Partitioner {
  public:
-  explicit Partitioner(Graph graph)
-      : uses_(graph), taken_(graph.nodes.size(), false), readers_(graph.values.size()) {
+  // `alone`: nodes that become a step each, and are part of no other.
+  Partitioner(Graph graph, std::vector<size_t> alone)
+      : alone_(std::move(alone)),
+        uses_(graph),
+        taken_(graph.nodes.size(), false),
+        readers_(graph.values.size()) {
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       for (const ValueId in : graph.nodes[n].inputs)
         if (in != kNoValue) readers_[in].push_back(n);
@@ -34,6 +39,7 @@ class Partitioner {
     // has the other's result already.
     for (size_t n = out_.graph.nodes.size(); n-- > 0;) take_anchor(n);
     find_views();
+    RETURN_IF_ERROR(add_alone());
     RETURN_IF_ERROR(group_rest());
     std::ranges::stable_sort(out_.steps, {}, [](const ModelStep& s) { return s.nodes.back(); });
     return std::move(out_);
@@ -89,6 +95,18 @@ class Partitioner {
     }
   }
 
+  Status add_alone() {
+    for (const size_t n : alone_) {
+      std::vector<bool> others(out_.graph.nodes.size(), true);
+      others[n] = false;
+      ASSIGN_OR_RETURN(ModelStep step, group_of(out_.graph, uses_, others, out_.graph.nodes[n].outputs[0]));
+      own_new_values();
+      taken_[n] = true;
+      add(std::move(step));
+    }
+    return Status::ok();
+  }
+
   // What is left, from the results back: each value that a step, or the model's caller, needs, by a step of
   // its own.
   Status group_rest() {
@@ -115,46 +133,77 @@ class Partitioner {
   }
 
   ModelSteps out_;
+  std::vector<size_t> alone_;
   Uses uses_;
   std::vector<bool> taken_;
   std::vector<std::vector<size_t>> readers_;  // nodes, of each value
 };
 
+// What value a result is made of, and whether it is all of it.
+struct ResultRoot {
+  ValueId value = kNoValue;
+  bool whole = true;
+};
+ResultRoot root_of(const Graph& graph, const Uses& uses, ValueId result) {
+  ResultRoot root{.value = result};
+  while (uses.maker(root.value) != Uses::kNoNode) {
+    const std::vector<PartOf> parts = parts_of(graph, uses.maker(root.value));
+    const auto part = std::ranges::find(parts, root.value, &PartOf::value);
+    if (part == parts.end()) break;
+    root.value = part->source;
+    root.whole =
+        root.whole && part->offset == 0 && graph[part->value].type.bytes() == graph[root.value].type.bytes();
+  }
+  return root;
+}
+
+// The result becomes a copy of what it is.
+void copy_result(Graph& graph, size_t o) {
+  const ValueId from = graph.outputs[o], copy = graph.values.size();
+  graph.values.push_back({graph.output_names[o], graph[from].type, std::nullopt});
+  graph.nodes.push_back({.name = str("copy of ", graph.output_names[o]),
+                         .op = "Identity",
+                         .attributes = {},
+                         .inputs = {from},
+                         .outputs = {copy}});
+  graph.outputs[o] = copy;
+}
+
 // Lets every result of the model be a value that a step makes, and that fills its memory: one that is an
-// input, a constant, a part of something, or given twice, is copied.
-void own_results(Graph& graph) {
+// input, a constant, a part of something, or given twice, is copied. So are those that lie on an input in
+// the caller's memory, last. Returns the nodes of these.
+Result<std::vector<size_t>> own_results(Graph& graph, const std::vector<StatePair>& states) {
   const Uses uses(graph);
+  const auto is_state = [&](size_t o) { return std::ranges::count(states, o, &StatePair::output) > 0; };
   std::vector<ValueId> roots;
   for (size_t o = 0; o < graph.outputs.size(); ++o) {
-    ValueId root = graph.outputs[o];
-    bool whole = true;
-    while (uses.maker(root) != Uses::kNoNode) {
-      const std::vector<PartOf> parts = parts_of(graph, uses.maker(root));
-      const auto part = std::ranges::find(parts, root, &PartOf::value);
-      if (part == parts.end()) break;
-      root = part->source;
-      whole = whole && part->offset == 0 && graph[part->value].type.bytes() == graph[root].type.bytes();
-    }
-    if (whole && uses.maker(root) != Uses::kNoNode && std::ranges::count(roots, root) == 0) {
-      roots.push_back(root);
-      continue;
-    }
-    const ValueId from = graph.outputs[o], copy = graph.values.size();
-    graph.values.push_back({graph.output_names[o], graph[from].type, std::nullopt});
-    graph.nodes.push_back({.name = str("copy of ", graph.output_names[o]),
-                           .op = "Identity",
-                           .attributes = {},
-                           .inputs = {from},
-                           .outputs = {copy}});
-    graph.outputs[o] = copy;
+    if (is_state(o)) continue;
+    const ResultRoot root = root_of(graph, uses, graph.outputs[o]);
+    if (root.whole && uses.maker(root.value) != Uses::kNoNode && std::ranges::count(roots, root.value) == 0)
+      roots.push_back(root.value);
+    else
+      copy_result(graph, o);
   }
+  std::vector<size_t> copies;
+  for (const StatePair& state : states) {
+    const ValueId root = root_of(graph, uses, graph.outputs[state.output]).value;
+    if (std::ranges::count(graph.inputs, root) > 0)
+      return invalid_argument("output \"", printable(graph.output_names[state.output]), "\" is input \"",
+                              printable(graph[root].name),
+                              "\" as it is: expected a computed value for a state");
+    copies.push_back(graph.nodes.size());
+    copy_result(graph, state.output);
+  }
+  return copies;
 }
 
 }  // namespace
 
-Result<ModelSteps> partition(Graph graph) {
-  own_results(graph);
-  return Partitioner(std::move(graph)).run();
+Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states) {
+  ASSIGN_OR_RETURN(std::vector<size_t> alone, own_results(graph, states));
+  ASSIGN_OR_RETURN(ModelSteps steps, Partitioner(std::move(graph), std::move(alone)).run());
+  steps.states = std::move(states);
+  return steps;
 }
 
 }  // namespace tuner

@@ -10,6 +10,7 @@
 
 #include "compiler_core/graph/graph.h"
 #include "templates/workload/workload.h"
+#include "tuner/model/state_pairs.h"
 
 namespace tuner {
 
@@ -36,10 +37,12 @@ struct ModelSteps {
   graph::Graph graph;               // optimized; steps speak of its values
   std::vector<ModelStep> steps;     // each behind those whose results it reads
   std::vector<ValueAlias> aliases;  // one a value; a source may have a source
+  std::vector<StatePair> states;    // what a caller may give one memory
 };
 
 // `graph`: after all passes. InvalidArgument with node and reason: a node that neither a workload nor a
-// program serves.
-Result<ModelSteps> partition(graph::Graph graph);
+// program serves. `states`: their outputs are written by steps of their own, behind all others, which read no
+// input.
+Result<ModelSteps> partition(graph::Graph graph, std::vector<StatePair> states = {});
 
 }  // namespace tuner

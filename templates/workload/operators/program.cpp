@@ -268,8 +268,12 @@ Status set_fragment(ProgramWorkload& w, graph::Graph fragment) {
   w.text = graph::fragment_text(fragment);
   w.dtype = fragment[fragment.outputs[0]].type.dtype;
   w.fragment = std::make_shared<const graph::Graph>(std::move(fragment));
+  const Program math = graph::program_of(*w.fragment);
+  w.constant.clear();
+  for (const Buffer& arg : math.args)
+    if (arg->role == BufferRole::kConstant) w.constant.push_back(arg->name);
   double count = 0;
-  visit_stores(graph::program_of(*w.fragment).body, 1, [&](const StmtNode& store, double times) {
+  visit_stores(math.body, 1, [&](const StmtNode& store, double times) {
     count += times * (operations(store.value) + (store.reduce != ReduceOp::kNone ? 1 : 0));
   });
   if (count > 0x1p62) return invalid_argument("program: expected at most 2^62 operations, found more");
@@ -307,6 +311,17 @@ class ProgramFacts final : public OperatorFacts<ProgramWorkload> {
     return {2 * known.absolute, 2 * known.relative};
   }
   int64_t flops(const ProgramWorkload& w) const override { return w.flops; }
+  // Weights of steps are small, as in networks: a state that grows with each step would hide what is wrong.
+  float drawn_factor(const ProgramWorkload& w, std::string_view operand) const override {
+    for (const graph::Node& node : w.fragment->nodes) {
+      if (node.op != "tuner.Recurrence") continue;
+      const auto input = std::ranges::find(w.fragment->inputs, node.inputs[1]);
+      if (input == w.fragment->inputs.end() || operand != str("in", input - w.fragment->inputs.begin()))
+        continue;
+      return 1 / std::sqrt(static_cast<float>((*w.fragment)[*input].type.shape[1]));
+    }
+    return 1;
+  }
 
   // Programs have no family of shapes: what was learned of one says nothing of another.
   TaskShape shape(const ProgramWorkload& w) const override { return {str(w.kOp, " ", w.text), {}}; }

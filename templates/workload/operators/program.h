@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
@@ -27,6 +28,7 @@ struct ProgramWorkload {
   std::shared_ptr<const graph::Graph> fragment;
   DType dtype = DType::kFloat32;  // of out
   int64_t flops = 0;
+  std::vector<std::string> constant;  // operands that the text says are the same in every run
 };
 
 // The fragment as a workload. InvalidArgument: it is too large.

@@ -278,7 +278,7 @@ const std::vector<BadInputRow> kSchedulesAndPacks = {
     {"show good.json --after fold-scales", "is called \"fold-scales\""},
     {"show good.json --after barriers", "is called \"barriers\""},
     {"show text.onnx --after barriers",
-     "--after: no pass is called \"barriers\"; expected all or one of make-views, "},
+     "--after: no pass is called \"barriers\"; expected all or one of split-recurrent, "},
     {"show good.json --after unroll --as asm", "--after: found --as asm, expected loops"},
     {"show good.json --after unroll --as space", "--after: found --as space, expected loops"},
     {"runner run-pack missing.pack -o out.jsonl", "missing.pack: cannot be opened: No such file"},

@@ -295,6 +295,24 @@ class Draw {
       add({x({m, k}), scale(), one_int(1, dtype_), x({k, n}, other), scale(), one_int(2, other), scale(),
            one_int(3, result)});
     } else {
+      return recurrences();
+    }
+    return true;
+  }
+
+  bool recurrences() {
+    const int64_t steps = pick(1, 4), batch = pick(1, 3), hidden = pick(1, 9), inputs = pick(1, 5),
+                  directions = pick(1, 2);
+    const std::string direction = directions == 2 ? "bidirectional" : flag() ? "reverse" : "forward";
+    const int64_t rows = (op_ == "LSTM" ? 4 : op_ == "GRU" ? 3 : 1) * hidden;
+    if (is({"LSTM", "GRU", "RNN"})) {
+      const Ids given{x({steps, batch, inputs}), x({directions, rows, inputs}), x({directions, rows, hidden}),
+                      x({directions, 2 * rows}), x({batch}, DType::kInt32)};
+      add(given, {{"direction", direction}}, op_ == "LSTM" ? 3 : 2);
+    } else if (op_ == "tuner.Recurrence") {
+      add({x({steps, batch, directions * rows}), x({directions, hidden, rows})},
+          {{"direction", direction}, {"cell", std::string("RNN")}, {"results", Shape{0, 1}}});
+    } else {
       return false;
     }
     return true;
