@@ -1,4 +1,4 @@
-// Numbers in 8 bits and back.
+// Numbers in 8 or 16 bits and back.
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
@@ -36,7 +36,10 @@ Result<std::vector<TensorType>> quantize_types(const Use& use) {
   RETURN_IF_ERROR(check_scales(use));
   const DType otherwise = dtype_from_name(use.word("output_dtype", "")).value_or(DType::kUInt8);
   const DType to = use.has(2) ? use.dtype(2) : otherwise;
-  if (to != DType::kInt8 && to != DType::kUInt8)
+  constexpr int64_t kHas16Bits = 21;
+  const bool is_byte = to == DType::kInt8 || to == DType::kUInt8,
+             is_word = to == DType::kInt16 || to == DType::kUInt16;
+  if (!is_byte && !(is_word && use.operator_set() >= kHas16Bits))
     return invalid_argument("a result of ", to, " is not served");
   return one({to, use.shape(0)});
 }
