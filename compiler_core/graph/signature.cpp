@@ -155,6 +155,7 @@ constexpr AttributesRow kAttributes[] = {
     {"MaxRoiPool", "pooled_shape:I spatial_scale:f"},
     {"MaxUnpool", "kernel_shape:I pads:I strides:I"},
     {"MelWeightMatrix", "output_datatype:d"},
+    {"NonMaxSuppression", "center_point_box:i tuner.rows:i"},
     {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", "ignore_index:i reduction:s=none|sum|mean"},
     {"RoiAlign",
      "coordinate_transformation_mode:s=half_pixel|output_half_pixel mode:s=avg|max output_height:i"},

@@ -167,7 +167,7 @@ class Checker {
         return fits(0, INT64_MAX);
       case DType::kFloat16:
       case DType::kBFloat16:
-        return at(key, "a scalar is of bool, an integer type, float32 or float64, found ",
+        return at(key, "a scalar is of bool, int8 to int64, uint8 to uint64, float32 or float64, found ",
                   dtype_name(a.dtype));
       default:
         return Status::ok();

@@ -159,7 +159,67 @@ TEST(GraphOperator, ResizeKnowsEachSetsRules) {
       run(19, "Resize", {x, kNone, smaller},
           {{"coordinate_transformation_mode", word("half_pixel_symmetric")}, {"mode", word("linear")}});
   EXPECT_THAT(symmetric.numbers, Pointwise(DoubleNear(1e-6), Numbers{1.666666667, 3.333333333}));
-  EXPECT_THAT(run(18, "Resize", {x, kNone, scales}, {{"antialias", of(1)}}).refusal, HasSubstr("antialias"));
+}
+
+// A part of a line of 5 pixels, and some places beyond it.
+TEST(GraphOperator, ResizeTakesARegion) {
+  const Operand x = floats({1, 5}, {0, 10, 20, 30, 40});
+  const auto taken = [&](Numbers region, double size, Attributes attributes) {
+    attributes["coordinate_transformation_mode"] = std::string("tf_crop_and_resize");
+    return run(11, "Resize", {x, {{DType::kFloat32, {4}}, std::move(region), true}, kNone, list({1, size})},
+               attributes)
+        .numbers;
+  };
+  EXPECT_THAT(taken({0, 0.25, 1, 0.75}, 3, {{"mode", word("linear")}}), ElementsAre(10, 20, 30));
+  EXPECT_THAT(taken({0, 0.25, 1, 0.75}, 1, {{"mode", word("linear")}}), ElementsAre(20));
+  EXPECT_THAT(taken({0, 0.125, 1, 0.375}, 2, {{"mode", word("linear")}}), ElementsAre(5, 15));
+  EXPECT_THAT(taken({0, -0.5, 1, 1.5}, 5, {{"extrapolation_value", 7.0}}), ElementsAre(7, 0, 20, 40, 7));
+  EXPECT_THAT(taken({0, 1, 1, 0}, 5, {}), ElementsAre(40, 30, 20, 10, 0));
+  EXPECT_THAT(run(11, "Resize", {x, kNone, kNone, list({1, 2})},
+                  {{"coordinate_transformation_mode", word("tf_crop_and_resize")}})
+                  .refusal,
+              HasSubstr("needs a region, input 1"));
+}
+
+// Made smaller, a pixel stands for more than its neighbours. The first two are ONNX's examples, the others
+// what its definition gives for 40 pixels, k * k modulo 17.
+TEST(GraphOperator, ResizeLooksFurtherWithAntialiasSince18) {
+  Numbers pixels;
+  for (int k = 1; k <= 16; ++k) pixels.push_back(k);
+  const auto resized = [&](const char* mode, const Operand& x, const Numbers& by) {
+    const Operand scales{{DType::kFloat32, {std::ssize(by)}}, by, true};
+    return run(18, "Resize", {x, kNone, scales}, {{"antialias", of(1)}, {"mode", word(mode)}}).numbers;
+  };
+  const auto near = [](const Numbers& expected) { return Pointwise(DoubleNear(2e-5), expected); };
+  const Operand square = floats({1, 1, 4, 4}, pixels);
+  EXPECT_THAT(resized("linear", square, {1, 1, 0.6, 0.6}), near({2.875, 4.5, 9.375, 11}));
+  EXPECT_THAT(resized("cubic", square, {1, 1, 0.6, 0.6}),
+              near({2.51807229, 4.2858864, 9.58932874, 11.35714286}));
+  Numbers line;
+  for (int k = 0; k < 40; ++k) line.push_back(k * k % 17);
+  EXPECT_THAT(resized("linear", floats({1, 1, 40}, line), {1, 1, 0.125}),
+              near({7.046875, 8.7265625, 6.90625, 9.4375, 6.125}));
+  EXPECT_THAT(resized("cubic", floats({1, 1, 40}, line), {1, 1, 0.125}),
+              near({7.39209747, 9.2203064, 6.42113495, 9.94552612, 5.74082184}));
+  // Nothing changes where pixels become more.
+  EXPECT_EQ(resized("cubic", square, {1, 1, 2, 2}),
+            run(18, "Resize", {square, kNone, {{DType::kFloat32, {4}}, {1, 1, 2, 2}, true}},
+                {{"mode", word("cubic")}})
+                .numbers);
+}
+
+// ONNX's examples.
+TEST(GraphOperator, ResizeKeepsTheAspectRatioSince18) {
+  const Operand x = floats({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const auto with = [&](const char* policy, const Numbers& sizes) {
+    return run(18, "Resize", {x, kNone, kNone, list(sizes)},
+               {{"axes", Dims{2, 3}}, {"keep_aspect_ratio_policy", word(policy)}});
+  };
+  EXPECT_THAT(with("not_larger", {1, 3}).numbers, ElementsAre(1, 3));
+  EXPECT_THAT(with("not_smaller", {1, 3}).numbers, ElementsAre(1, 2, 4, 5, 6, 8));
+  EXPECT_THAT(with("not_larger", {7, 8}).shape, ElementsAre(1, 1, 4, 8));
+  EXPECT_THAT(with("not_smaller", {7, 8}).shape, ElementsAre(1, 1, 7, 14));
+  EXPECT_THAT(with("wide", {7, 8}).refusal, HasSubstr("keep_aspect_ratio_policy \"wide\" is not served"));
 }
 
 TEST(GraphOperator, ScatterCombinesSince16And18) {

@@ -81,6 +81,23 @@ TEST(GraphSelection, UniqueGivesValuesPlacesAndCounts) {
   EXPECT_THAT(run(11, "Unique", {floats({2}, {1, 2})}).refusal, HasSubstr("expected a constant"));
 }
 
+TEST(GraphSelection, ScatteredUpdatesMayBeMultiplied) {
+  const Operand places{{DType::kInt64, {5}}, {1, 3, 1, 0, 1}}, updates = floats({5}, {2, 3, 5, 7, -1});
+  EXPECT_THAT(run(18, "ScatterElements", {floats({4}, {1, 10, 100, 1000}), places, updates},
+                  {{"reduction", word("mul")}})
+                  .numbers,
+              ElementsAre(7, -100, 100, 3000));
+  const Operand rows{{DType::kInt64, {2, 1}}, {1, 1}};
+  EXPECT_THAT(run(16, "ScatterND", {floats({2, 2}, {1, 2, 3, 4}), rows, floats({2, 2}, {2, 3, 5, 7})},
+                  {{"reduction", word("mul")}})
+                  .numbers,
+              ElementsAre(1, 2, 30, 84));
+  EXPECT_THAT(run(16, "ScatterND", {floats({2, 2}, {1, 2, 3, 4}), rows, floats({2, 2}, {2, 3, 5, 7})},
+                  {{"reduction", word("xor")}})
+                  .refusal,
+              HasSubstr("reduction \"xor\" is not served"));
+}
+
 TEST(GraphSelection, CenterCropPadCutsAndFillsAroundTheMiddle) {
   const Operand x = floats({5}, {1, 2, 3, 4, 5});
   EXPECT_THAT(run(18, "CenterCropPad", {x, list({2})}).numbers, ElementsAre(2, 3));

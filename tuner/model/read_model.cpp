@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler_core/graph/operator.h"
+#include "compiler_core/graph/signature.h"
 #include "tuner/model/node_attribute.h"
 #include "tuner/model/node_order.h"
 #include "tuner/model/onnx.pb.h"
@@ -223,7 +224,7 @@ class ModelReader {
   Status check_options() const {
     for (const auto& [name, value] : options_.extents.named)
       if (!used_.contains(name))
-        return invalid_argument("--dim ", name, ": nothing in the model has an open extent of that name");
+        return invalid_argument("--dim ", name, ": no input of the model has an extent of that name");
     for (const auto& [name, value] : options_.constants)
       if (!used_.contains(name))
         return invalid_argument("--constant ", name, ": the model has no input of that name");

@@ -12,6 +12,7 @@
 #include "compiler_core/graph/reference.h"
 #include "compiler_core/oracle/oracle.h"
 #include "tests/random_seed.h"
+#include "tests/tuner/model/onnx_models.h"
 #include "tuner/model/onnx.pb.h"
 
 namespace tuner {
@@ -116,6 +117,24 @@ TEST(ModelReader, AllThatIsOpenOrNotServedIsToldAtOnce) {
   model.mutable_graph()->mutable_node(0)->set_op_type("LSTM");
   model.mutable_graph()->mutable_node(1)->set_domain("other");
   EXPECT_THAT(told({}), HasSubstr("; operators that are not served: LSTM (node node_xw), other."));
+}
+
+// A result whose rows depend on data takes a bound by the same option.
+TEST(ModelReader, RowsOfSelectedBoxesTakeABound) {
+  testing::ModelBuilder b;
+  const std::string boxes = b.input("boxes", {1, 6, 4}), scores = b.input("scores", {1, 1, 6});
+  const std::string chosen = b.add("NonMaxSuppression", {boxes, scores, b.integers({5})});
+  b.output(chosen);
+  const auto with = [&](const ModelOptions& options) {
+    return read_model(b.bytes(), nullptr, options, interpret);
+  };
+  EXPECT_THAT(with({}).message(),
+              HasSubstr(str("; or a bound, beyond which rows are -1: --dim ", chosen, ":0=N")));
+  const auto graph = with({.extents = {.batch = {}, .named = {{chosen + ":0", 3}}}});
+  ASSERT_TRUE(graph.is_ok()) << graph.message();
+  EXPECT_EQ(to_text((*graph)[graph->outputs[0]].type), "int64[3, 3]");
+  EXPECT_THAT(with({.extents = {.batch = {}, .named = {{chosen + ":0", 6}}}}).message(),
+              HasSubstr("6 rows of result, expected 1 to 5"));
 }
 
 TEST(ModelReader, NodesStandInAnyOrder) {

@@ -470,6 +470,10 @@ class Draw {
                                                      {"sampling_ratio", pick(1, 2)},
                                                      {"mode", std::string(flag() ? "avg" : "max")},
                                                      {"spatial_scale", 2.0}});
+    } else if (op_ == "NonMaxSuppression") {
+      const int64_t n = pick(1, 2), classes = pick(1, 3), boxes = extent(), most = pick(1, 4);
+      add({x({n, boxes, 4}), x({n, classes, boxes}), one_int(most), one_real(0.2, DType::kFloat32)},
+          {{"tuner.rows", pick(1, n * classes * std::min(most, boxes))}});
     } else if (op_ == "MaxRoiPool") {
       add({x(i), x({3, 5})}, {{"pooled_shape", Shape{2, 3}}, {"spatial_scale", 3.0}});
     } else {
