@@ -223,7 +223,7 @@ class ModelReader {
 
   Status check_options() const {
     for (const auto& [name, value] : options_.extents.named)
-      if (!used_.contains(name))
+      if (!used_.contains(name) && !is_bound(name))
         return invalid_argument("--dim ", name, ": no input of the model has an extent of that name");
     for (const auto& [name, value] : options_.constants)
       if (!used_.contains(name))
@@ -325,18 +325,26 @@ class ModelReader {
     return Status::ok();
   }
 
+  static constexpr std::string_view kRows = "tuner.rows";
+
   // How many rows a result has that depends on data: --dim RESULT:0=N. Returns what to add to a refusal.
   std::string take_bound(const onnx::NodeProto& proto, graph::Node& node) {
-    constexpr std::string_view kRows = "tuner.rows";
-    const bool takes_one = graph::find_operator(node.op) != nullptr && graph::attribute_kind(node.op, kRows);
-    if (!takes_one || proto.output_size() == 0) return "";
+    if (!takes_bound(proto)) return "";
     const std::string place = str(proto.output(0), ":0");
     const auto given = options_.extents.named.find(place);
     if (given == options_.extents.named.end())
       return str("; or a bound, beyond which rows are -1: --dim ", shell_quoted(str(plain(place), "=N")));
-    used_.insert(place);
     node.attributes[std::string(kRows)] = given->second;
     return "";
+  }
+  static bool takes_bound(const onnx::NodeProto& proto) {
+    const std::string op = op_of(proto);
+    return proto.output_size() > 0 && graph::find_operator(op) != nullptr && graph::attribute_kind(op, kRows);
+  }
+  bool is_bound(const std::string& place) const {
+    return std::ranges::any_of(proto_.node(), [&](const onnx::NodeProto& proto) {
+      return takes_bound(proto) && str(proto.output(0), ":0") == place;
+    });
   }
 
   Status read_constant(const onnx::NodeProto& proto, const std::string& context) {
