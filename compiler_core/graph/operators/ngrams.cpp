@@ -52,6 +52,9 @@ Result<Pool> pool_of(const Use& use) {
     if (column < 0 || column >= kMostPool) return invalid_argument("ngram_indexes hold ", column);
     p.width = std::max(p.width, column + 1);
   }
+  constexpr int64_t kMostTable = int64_t{1} << 22;
+  if (p.width > kMostTable / p.most)
+    return invalid_argument(p.width, " columns of ", p.most, " numbers, expected 2^22 in all");
   return p;
 }
 Result<std::vector<TensorType>> tf_idf_types(const Use& use) {

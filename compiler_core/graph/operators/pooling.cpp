@@ -174,6 +174,8 @@ Result<Unpooled> unpooled_of(const Use& use) {
     if (!fits)
       return invalid_argument("output_shape is smaller than ", to_text(TensorType{use.dtype(0), u.planes}));
   }
+  RETURN_IF_ERROR(check_size({use.dtype(0), u.planes}));
+  RETURN_IF_ERROR(check_size({use.dtype(0), u.result}));
   constexpr int64_t kMostWork = int64_t{1} << 30;
   if (elements_of(u.result) > kMostWork / product_of(pooled, 2, pooled.size()))
     return invalid_argument("images ", to_text(use.type(0)), " are too large");

@@ -27,7 +27,9 @@ double samples_of(double size, int64_t bins, double least) {
   return std::max(1.0, std::ceil(std::max(size, least) / static_cast<double>(bins)));
 }
 Status find_samples(const Use& use, int64_t ratio, RoiAlign& r) {
+  constexpr int64_t kMostBoxes = int64_t{1} << 20;
   const int64_t boxes = use.shape(1)[0];
+  if (boxes > kMostBoxes) return invalid_argument(boxes, " boxes, expected at most 2^20");
   r.rows.assign(static_cast<size_t>(boxes), static_cast<double>(ratio));
   r.columns = r.rows;
   if (ratio == 0) {
@@ -164,6 +166,7 @@ Result<std::vector<TensorType>> max_roi_pool_types(const Use& use) {
   if (pooled.size() != 2 || std::min(pooled[0], pooled[1]) < 1 || std::max(pooled[0], pooled[1]) > 4096)
     return invalid_argument("pooled_shape is no two numbers from 1 to 4096");
   const Shape shape{use.shape(1)[0], use.shape(0)[1], pooled[0], pooled[1]};
+  RETURN_IF_ERROR(check_size({use.dtype(0), shape}));
   if (elements_of(shape) > kMostWork / (use.shape(0)[2] * use.shape(0)[3]))
     return invalid_argument(elements_of(shape), " bins of images ", to_text(use.type(0)), " are too many");
   return one({use.dtype(0), shape});

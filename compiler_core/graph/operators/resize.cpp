@@ -133,6 +133,10 @@ Result<std::vector<TensorType>> resize_types(const Use& use) {
   if (mode != "nearest" && !is_float(use.dtype(0)))
     return invalid_argument("mode \"", mode, "\" needs a float type, got ", use.dtype(0));
   ASSIGN_OR_RETURN(const std::vector<Axis> axes, axes_of(use));
+  constexpr double kLeastScale = 1.0 / 1024;
+  for (const Axis& axis : axes)
+    if (use.integer("antialias", 0) != 0 && axis.scale < kLeastScale)
+      return invalid_argument("antialias with a scale of ", axis.scale, ", expected 1/1024 or more");
   TensorType type = use.type(0);
   for (const Axis& axis : axes) type.shape[axis.dimension] = axis.to;
   return one(type);

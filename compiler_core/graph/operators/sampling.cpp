@@ -175,6 +175,10 @@ Result<std::vector<TensorType>> affine_grid_types(const Use& use) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> size, use.integers(1));
   const auto rank = std::ssize(size) - 2;
   if (rank != 2 && rank != 3) return invalid_argument("a size of ", size.size(), " numbers, expected 4 or 5");
+  constexpr int64_t kMostExtent = int64_t{1} << 20;
+  for (const int64_t extent : size)
+    if (extent < 1 || extent > kMostExtent)
+      return invalid_argument("an extent of ", extent, ", expected 1 to 2^20");
   if (use.shape(0) != Shape{size[0], rank, rank + 1})
     return invalid_argument("theta is ", to_text(use.type(0)), ", expected [", size[0], ", ", rank, ", ",
                             rank + 1, "]");
