@@ -102,7 +102,7 @@ constexpr InputsRow kInputs[] = {
     {"Conv ConvTranspose", 7, "F F F1"},
     {"ConvInteger", 7, "q r q. r"},
     {"QLinearConv", 7, "q f. q. r f r f. s. w1"},
-    {"Col2Im", 7, "T l1 l1"},
+    {"Col2Im", 7, "N l1 l1"},
     {"DeformConv", 7, "F F F F1 F"},
     {"MaxPool", 7, "N"},
     {"AveragePool LpPool GlobalLpPool GlobalMaxPool GlobalAveragePool", 7, "F"},

@@ -239,7 +239,7 @@ TEST_P(OperatorTypes, AreRightOnEveryShape) {
   ASSERT_NO_FATAL_FAILURE(run_waiting());
   std::cout << pairs << " pairs of operator and type, " << rounds << " shapes each, on " << GetParam().target
             << "\n";
-  EXPECT_GT(pairs, 690U);
+  EXPECT_GT(pairs, 1120U);
 }
 
 INSTANTIATE_TEST_SUITE_P(

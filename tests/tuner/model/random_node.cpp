@@ -306,7 +306,7 @@ class Draw {
       add({x({pick(1, 3), extent()})}, {{"max_gram_length", int64_t{2}},
                                         {"max_skip_count", pick(0, 2)},
                                         {"ngram_counts", Shape{0, 2}},
-                                        {"ngram_indexes", Shape{0, 2, 1}},
+                                        {"ngram_indexes", Shape{0, 2, 1, 3}},
                                         {"pool_int64s", Shape{3, 5, 1, 2, 0, 1}}});
     } else if (op_ == "LRN") {
       add({x(image())}, {{"size", int64_t{3}}});
