@@ -39,7 +39,8 @@ Expr at(const Buffer& b, const te::Indices& i);
 Expr number(DType dtype, double value);
 // `e` as a value of the type, if it is none yet.
 Expr as(DType dtype, const Expr& e);
-// Within the numbers of an integer type of 8 or 16 bits, for a cast to that type. A NaN becomes the least one.
+// Within the numbers of an integer type of 8 or 16 bits, for a cast to that type. A NaN becomes the least of
+// them.
 Expr saturated(const Expr& x, DType dtype);
 // A float as an integer, toward zero. What the type does not hold becomes its nearest number, and a NaN its
 // least, on every processor.

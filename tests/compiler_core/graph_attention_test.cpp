@@ -123,7 +123,8 @@ TEST(GraphAttention, MasksAreTruthOrAreAdded) {
   };
   EXPECT_THAT(run(23, "Attention", with).numbers, near(attended(c, g)));
   with.back() = floats({4, 5}, drawn(20, 1));
-  EXPECT_THAT(run(23, "Attention", with).refusal, HasSubstr("shapes [2, 4, 3, 5] and [4, 5] do not broadcast"));
+  EXPECT_THAT(run(23, "Attention", with).refusal,
+              HasSubstr("shapes [2, 4, 3, 5] and [4, 5] do not broadcast"));
 }
 
 TEST(GraphAttention, CausalQueriesSeeThePastAndThemselves) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "compiler_core/graph/passes.h"
 #include "tests/compiler_core/graph_answer.h"
 
 namespace tuner::graph {
@@ -58,6 +59,23 @@ TEST(GraphSelection, NonZeroListsPlacesByDimension) {
   EXPECT_THAT(run(13, "NonZero", {floats({2}, {1, 0})}).refusal, HasSubstr("expected a constant"));
   EXPECT_THAT(run(13, "NonZero", {constant(DType::kFloat32, {2}, {0, 0})}).refusal,
               HasSubstr("0 everywhere"));
+}
+
+// Of a constant that is too large to be computed as the model is read, a pass does it.
+TEST(GraphSelection, LargeConstantsAreListedByAPass) {
+  GraphBuilder b("test", interpret);
+  const ValueId x = b.constant("c", {DType::kBool, {10000}}, Constant::of(Numbers(10000, 1), DType::kBool));
+  const auto made = b.add({.name = "n", .op = "NonZero", .inputs = {x}}, {"y"});
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  Graph graph = b.finish(*made);
+  ASSERT_EQ(graph.nodes.size(), 1U);
+  ASSERT_TRUE(fold_constants(graph, interpret).is_ok());
+  EXPECT_TRUE(graph.nodes.empty());
+  EXPECT_EQ(graph[graph.outputs[0]].constant->integers(DType::kInt64).back(), 9999);
+  EXPECT_THAT(run(11, "Compress",
+                  {floats({2000}, Numbers(2000, 1)), constant(DType::kBool, {2000}, Numbers(2000, 1))})
+                  .refusal,
+              HasSubstr("a condition of 2000 elements, expected at most 1024"));
 }
 
 // The examples of the standard.

@@ -35,6 +35,10 @@ Result<Compressed> compressed_of(const Use& use) {
     extent = use.shape(0)[*c.axis];
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> condition, use.integers(1));
+  constexpr int64_t kMostCondition = 1024;  // what a kernel's text holds
+  if (std::ssize(condition) > kMostCondition && !use.is_constant(0))
+    return invalid_argument("a condition of ", condition.size(), " elements, expected at most ",
+                            kMostCondition);
   for (size_t k = 0; k < condition.size(); ++k) {
     if (condition[k] == 0) continue;
     if (static_cast<int64_t>(k) >= extent)
