@@ -93,7 +93,9 @@ class OneRow {
     const Graph graph = b.finish(*made);
     const auto reference = run_reference(graph, {x_}, interpret);
     EXPECT_TRUE(reference.is_ok()) << reference.message();
-    if (reference) EXPECT_EQ((*reference)[0][0], expected) << "reference";
+    if (reference) {
+      EXPECT_EQ((*reference)[0][0], expected) << "reference";
+    }
     std::vector<Numbers> args{x_, {}};
     const Status ran =
         tuner::testing::run_compiled(program_of(graph, graph.nodes[0]).program, args, host_target(), 1);

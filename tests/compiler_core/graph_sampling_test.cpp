@@ -149,8 +149,8 @@ TEST(GraphSampling, FarCoordinatesReadNothingElse) {
       const Answer found =
           run(20, "GridSample", {image, far}, {{"mode", word(mode)}, {"padding_mode", word(padding)}});
       EXPECT_EQ(found.refusal, "") << mode << padding;
-      if (padding == "border" && mode == "nearest") EXPECT_THAT(found.numbers, ElementsAre(2, 3, 1));
-      if (padding == "zeros" && mode == "nearest") EXPECT_THAT(found.numbers, ElementsAre(0, 0, 0));
+      if (mode != "nearest" || padding == "reflection") continue;
+      EXPECT_EQ(found.numbers, padding == "border" ? (Numbers{2, 3, 1}) : (Numbers{0, 0, 0})) << padding;
     }
 }
 
