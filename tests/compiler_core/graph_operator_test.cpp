@@ -161,6 +161,27 @@ TEST(GraphOperator, ResizeKnowsEachSetsRules) {
   EXPECT_THAT(symmetric.numbers, Pointwise(DoubleNear(1e-6), Numbers{1.666666667, 3.333333333}));
 }
 
+// 16 bits, and a scale for each block of an axis; the last block may be shorter.
+TEST(GraphOperator, QuantizesToWordsAndByBlocksSince21) {
+  const Operand x = floats({2, 3}, {1, 2, 3, -4, 500, 6}), scale = floats({2, 2}, {0.5, 1, 2, 0.001});
+  const Attributes blocks{{"axis", of(1)}, {"block_size", of(2)}};
+  const auto zeros = [](DType dtype) { return Operand{{dtype, {2, 2}}, {0, 1, 10, 0}}; };
+  EXPECT_THAT(run(21, "QuantizeLinear", {x, scale, zeros(DType::kInt16)}, blocks).numbers,
+              ElementsAre(2, 4, 4, 8, 260, 6000));
+  EXPECT_THAT(run(21, "QuantizeLinear", {x, scale, zeros(DType::kUInt8)}, blocks).numbers,
+              ElementsAre(2, 4, 4, 8, 255, 255));
+  const Operand words{{DType::kUInt16, {3}}, {0, 40000, 65535}};
+  const Operand one = floats({}, {0.5}), zero{{DType::kUInt16, {}}, {32768}};
+  EXPECT_THAT(run(21, "DequantizeLinear", {words, one, zero}).numbers, ElementsAre(-16384, 3616, 16383.5));
+  EXPECT_THAT(
+      run(21, "DequantizeLinear", {{{DType::kInt8, {2, 3}}, {1, 2, 3, 4, 5, 6}}, scale}, blocks).numbers,
+      Pointwise(DoubleNear(1e-6), Numbers{0.5, 1, 3, 8, 10, 0.006}));
+  EXPECT_THAT(run(19, "DequantizeLinear", {words, one, zero}).refusal,
+              HasSubstr("expected int8, uint8 or int32"));
+  EXPECT_THAT(run(21, "QuantizeLinear", {x, one}, blocks).refusal,
+              HasSubstr("expected one number for each block of 2"));
+}
+
 // A part of a line of 5 pixels, and some places beyond it.
 TEST(GraphOperator, ResizeTakesARegion) {
   const Operand x = floats({1, 5}, {0, 10, 20, 30, 40});
@@ -279,8 +300,8 @@ TEST(GraphOperator, QuantizationNamesItsResultSince21) {
   EXPECT_THAT(named.numbers, ElementsAre(-128, 0, 2, 127));
   EXPECT_THAT(run(10, "QuantizeLinear", {x, floats({}, {1})}).numbers, ElementsAre(0, 0, 2, 255));
   EXPECT_THAT(
-      run(21, "QuantizeLinear", {x, floats({2}, {1, 1})}, {{"axis", of(0)}, {"block_size", of(2)}}).refusal,
-      HasSubstr("blocks of scales are not served"));
+      run(21, "QuantizeLinear", {x, floats({2}, {1, 10})}, {{"axis", of(0)}, {"block_size", of(2)}}).numbers,
+      ElementsAre(0, 0, 0, 30));
 }
 
 TEST(GraphOperator, PoolingsDilateAndCountWhatIsThere) {
