@@ -22,6 +22,8 @@ double random_number(Random& random, DType dtype) {
   if (dtype == DType::kInt8) return between(-128, 127);
   if (dtype == DType::kInt32) return between(-1'000'000, 1'000'000);
   if (dtype == DType::kInt64) return between(-32, 223);
+  if (dtype == DType::kInt16) return between(-32768, 32767);
+  if (is_unsigned(dtype)) return between(0, 65535);
   if (dtype == DType::kBool) return between(0, 1);
   const float x = std::uniform_real_distribution<float>(-1, 1)(random);
   if (dtype == DType::kFloat16) return rounded_to_float16(x);

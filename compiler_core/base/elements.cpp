@@ -47,10 +47,18 @@ void with_stored_type(DType t, const F& f) {
       return f(static_cast<uint8_t*>(nullptr));
     case DType::kInt8:
       return f(static_cast<int8_t*>(nullptr));
+    case DType::kInt16:
+      return f(static_cast<int16_t*>(nullptr));
+    case DType::kUInt16:
+      return f(static_cast<uint16_t*>(nullptr));
     case DType::kInt32:
       return f(static_cast<int32_t*>(nullptr));
+    case DType::kUInt32:
+      return f(static_cast<uint32_t*>(nullptr));
     case DType::kInt64:
       return f(static_cast<int64_t*>(nullptr));
+    case DType::kUInt64:
+      return f(static_cast<uint64_t*>(nullptr));
     case DType::kFloat16:
       return f(static_cast<Half*>(nullptr));
     case DType::kBFloat16:

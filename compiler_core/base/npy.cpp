@@ -10,7 +10,8 @@ namespace {
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 // NumPy's words for our types, in their order. It has none for bfloat16: its bits.
-constexpr std::string_view kNpyTypes[] = {"|b1", "|i1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8"};
+constexpr std::string_view kNpyTypes[] = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
+                                          "<i8", "<u8", "<f2", "<u2", "<f4", "<f8"};
 
 std::string_view npy_type(DType dtype) { return kNpyTypes[static_cast<size_t>(dtype)]; }
 
@@ -78,6 +79,7 @@ Result<DType> npy_dtype(std::string_view file) {
   ASSIGN_OR_RETURN(const NpyHeader header, read_header(file));
   std::string list;
   for (size_t k = 0; k < std::size(kNpyTypes); ++k) {
+    if (static_cast<DType>(k) == DType::kBFloat16) continue;
     if (kNpyTypes[k].substr(1) == std::string_view(header.type).substr(1)) return static_cast<DType>(k);
     list += str(k == 0 ? "" : ", ", kNpyTypes[k]);
   }

@@ -17,8 +17,8 @@ struct NpyArray {
 };
 // InvalidArgument: no .npy file, a damaged one, elements of another type or order, or in Fortran order.
 Result<NpyArray> parse_npy(std::string_view file, DType dtype);
-// The type of the file's elements, of either order. NumPy has no bfloat16: 16 unsigned bits are taken for its
-// bits, as npy_bytes() writes them. InvalidArgument: as above, or a type that DType does not have.
+// The type of the file's elements, of either order; never bfloat16, which NumPy does not have: a file of its
+// bits is one of uint16. InvalidArgument: as above, or a type that DType does not have.
 Result<DType> npy_dtype(std::string_view file);
 // A whole file. Elements of bfloat16, which NumPy does not have, are written as their 16 bits.
 std::string npy_bytes(DType dtype, const std::vector<int64_t>& shape, const void* elements, int64_t bytes);

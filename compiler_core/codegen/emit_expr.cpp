@@ -76,7 +76,7 @@ llvm::Value* ValueEmitter::emit_index_division(const Expr& e, llvm::Value* a, ll
   int64_t divisor = 0;
   if (!is_const_int(e->operands[1], &divisor)) return emit_data_division(e, a, b);
   const auto bounds = const_bounds(e->operands[0], scope_.ranges);
-  if (e->dtype == DType::kUInt8 || (divisor > 0 && bounds && bounds->first >= 0))
+  if (is_unsigned(e->dtype) || (divisor > 0 && bounds && bounds->first >= 0))
     return quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
   return floor_division(quotient, a, b);
 }
@@ -98,7 +98,7 @@ llvm::Value* ValueEmitter::emit_data_division(const Expr& e, llvm::Value* a, llv
   llvm::Value *zero = llvm::Constant::getNullValue(b->getType()),
               *one = llvm::ConstantInt::get(b->getType(), 1);
   llvm::Value* traps = b_.CreateICmpEQ(b, zero);
-  if (e->dtype == DType::kUInt8) {
+  if (is_unsigned(e->dtype)) {
     b = b_.CreateSelect(traps, one, b);
     return quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
   }
@@ -206,7 +206,7 @@ llvm::Value* ValueEmitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::
 
 llvm::Value* ValueEmitter::emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value* b) {
   const DType type = e->operands[0]->dtype;
-  const bool is_unsigned = type == DType::kUInt8 || type == DType::kBool;
+  const bool no_sign = is_unsigned(type) || type == DType::kBool;
   const bool wraps = type != DType::kInt64;  // indices never overflow; small integers wrap
   switch (e->binary_op) {
     case BinaryOp::kAdd:
@@ -219,27 +219,35 @@ llvm::Value* ValueEmitter::emit_int_binary(const Expr& e, llvm::Value* a, llvm::
     case BinaryOp::kFloorMod:
       return emit_index_division(e, a, b);
     case BinaryOp::kMin:
-      return b_.CreateSelect(is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
+      return b_.CreateSelect(no_sign ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
     case BinaryOp::kMax:
-      return b_.CreateSelect(is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
+      return b_.CreateSelect(no_sign ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
     case BinaryOp::kEq:
       return b_.CreateICmpEQ(a, b);
     case BinaryOp::kNe:
       return b_.CreateICmpNE(a, b);
     case BinaryOp::kLt:
-      return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
+      return no_sign ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
     case BinaryOp::kLe:
-      return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
+      return no_sign ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
     case BinaryOp::kGt:
-      return is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
+      return no_sign ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
     case BinaryOp::kGe:
-      return is_unsigned ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
+      return no_sign ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
     case BinaryOp::kAnd:
       return b_.CreateAnd(a, b);
     case BinaryOp::kOr:
       return b_.CreateOr(a, b);
     case BinaryOp::kXor:
       return b_.CreateXor(a, b);
+    case BinaryOp::kBitAnd:
+      return b_.CreateAnd(a, b);
+    case BinaryOp::kBitOr:
+      return b_.CreateOr(a, b);
+    case BinaryOp::kShiftLeft:
+      return b_.CreateShl(a, b);
+    case BinaryOp::kShiftRight:
+      return no_sign ? b_.CreateLShr(a, b) : b_.CreateAShr(a, b);
     case BinaryOp::kDiv:
     case BinaryOp::kPow:
     case BinaryOp::kAtLeast:
@@ -388,7 +396,7 @@ llvm::Value* ValueEmitter::emit_cast(DType to, const Expr& e) {
   llvm::Type* type = type_of(to);
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
     type = llvm::FixedVectorType::get(type, vector->getNumElements());
-  const bool from_unsigned = from == DType::kUInt8 || from == DType::kBool, to_unsigned = to == DType::kUInt8;
+  const bool from_unsigned = is_unsigned(from) || from == DType::kBool, to_unsigned = is_unsigned(to);
   if (to == DType::kBool)
     return is_float(from) ? b_.CreateFCmpUNE(x, llvm::Constant::getNullValue(x->getType()))
                           : b_.CreateIsNotNull(x);

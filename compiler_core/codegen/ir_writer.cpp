@@ -9,9 +9,14 @@ llvm::Type* IrPart::type_of(DType t) {
     case DType::kInt8:
     case DType::kUInt8:
       return b_.getInt8Ty();
+    case DType::kInt16:
+    case DType::kUInt16:
+      return b_.getInt16Ty();
     case DType::kInt32:
+    case DType::kUInt32:
       return b_.getInt32Ty();
     case DType::kInt64:
+    case DType::kUInt64:
       return b_.getInt64Ty();
     case DType::kFloat16:  // their bits: targets without the type would round each copy by a library call
     case DType::kBFloat16:

@@ -45,10 +45,18 @@ std::string_view c_type(DType dtype) {
       return "signed char";
     case DType::kUInt8:
       return "unsigned char";
+    case DType::kInt16:
+      return "short";
+    case DType::kUInt16:
+      return "unsigned short";
     case DType::kInt32:
       return "int";
+    case DType::kUInt32:
+      return "unsigned";
     case DType::kInt64:
       return "long long";
+    case DType::kUInt64:
+      return "unsigned long long";
     case DType::kFloat32:
       return "float";
     case DType::kFloat64:
@@ -169,6 +177,10 @@ std::string ExprText::binary_text(const Expr& e, const RangeMap& ranges, Level p
         str(text(e->operands[0], ranges, op.level), " ", op.text, " ", text(e->operands[1], ranges, right)),
         place > op.level);
   };
+  const auto bitwise = [&](const char* op) {
+    return str("(", text(e->operands[0], ranges, kUnary), " ", op, " ", text(e->operands[1], ranges, kUnary),
+               ")");
+  };
   // Indices compared with each other have a width of their own.
   const auto compare = [&](Operator op) {
     const bool was_wide = wide_;
@@ -211,7 +223,15 @@ std::string ExprText::binary_text(const Expr& e, const RangeMap& ranges, Level p
     case BinaryOp::kOr:
       return chain({"||", kOr});
     case BinaryOp::kXor:  // always in parentheses: few know where ^ binds
-      return str("(", text(e->operands[0], ranges, kUnary), " ^ ", text(e->operands[1], ranges, kUnary), ")");
+      return bitwise("^");
+    case BinaryOp::kBitAnd:
+      return bitwise("&");
+    case BinaryOp::kBitOr:
+      return bitwise("|");
+    case BinaryOp::kShiftLeft:
+      return bitwise("<<");
+    case BinaryOp::kShiftRight:
+      return bitwise(">>");
     case BinaryOp::kPow:
       return str(e->dtype == DType::kFloat64 ? "pow(" : "powf(", text(e->operands[0], ranges, kLoose), ", ",
                  text(e->operands[1], ranges, kLoose), ")");
@@ -222,7 +242,8 @@ std::string ExprText::binary_text(const Expr& e, const RangeMap& ranges, Level p
 std::string ExprText::division(const Expr& e, const RangeMap& ranges, Level place) {
   const bool is_div = e->binary_op == BinaryOp::kFloorDiv;
   const Expr &a = e->operands[0], &b = e->operands[1];
-  if (e->dtype == DType::kInt64 && non_negative(a, ranges) && non_negative(b, ranges))
+  if (is_unsigned(e->dtype) ||
+      (e->dtype == DType::kInt64 && non_negative(a, ranges) && non_negative(b, ranges)))
     return parenthesised(str(text(a, ranges, kProduct), is_div ? " / " : " % ", text(b, ranges, kUnary)),
                          place > kProduct);
   uses_floor_helpers_ = true;

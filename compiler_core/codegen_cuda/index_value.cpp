@@ -43,6 +43,14 @@ int64_t binary_value(BinaryOp op, int64_t a, int64_t b) {
       return a != 0 || b != 0;
     case BinaryOp::kXor:
       return a ^ b;
+    case BinaryOp::kBitAnd:
+      return a & b;
+    case BinaryOp::kBitOr:
+      return a | b;
+    case BinaryOp::kShiftLeft:
+      return static_cast<int64_t>(static_cast<uint64_t>(a) << (b & 63));
+    case BinaryOp::kShiftRight:
+      return a >> (b & 63);
     case BinaryOp::kPow:  // of floats, never of indices
       break;
   }

@@ -204,10 +204,17 @@ const char* type_text(DType dtype) {
     case DType::kInt8:
     case DType::kUInt8:
       return "CU_TENSOR_MAP_DATA_TYPE_UINT8";
+    case DType::kInt16:  // moved as they are
+    case DType::kUInt16:
+      return "CU_TENSOR_MAP_DATA_TYPE_UINT16";
     case DType::kInt32:
       return "CU_TENSOR_MAP_DATA_TYPE_INT32";
+    case DType::kUInt32:
+      return "CU_TENSOR_MAP_DATA_TYPE_UINT32";
     case DType::kInt64:
       return "CU_TENSOR_MAP_DATA_TYPE_INT64";
+    case DType::kUInt64:
+      return "CU_TENSOR_MAP_DATA_TYPE_UINT64";
     case DType::kFloat16:
       return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
     case DType::kBFloat16:

@@ -20,7 +20,10 @@ namespace {
 std::string vector_type(DType dtype, int64_t lanes) {
   const std::string_view element = dtype == DType::kInt8     ? "char"
                                    : dtype == DType::kUInt8  ? "uchar"
+                                   : dtype == DType::kInt16  ? "short"
+                                   : dtype == DType::kUInt32 ? "uint"
                                    : dtype == DType::kInt64  ? "longlong"
+                                   : dtype == DType::kUInt64 ? "ulonglong"
                                    : dtype_bytes(dtype) == 2 ? "ushort"
                                                              : c_type(dtype);
   if (lanes > 4) return lanes * dtype_bytes(dtype) == 16 ? "uint4" : "uint2";  // moved as it is

@@ -20,6 +20,15 @@ std::span<const Operator> pooling_operators();
 std::span<const Operator> quantization_operators();
 std::span<const Operator> resize_operators();
 std::span<const Operator> recurrent_operators();
+std::span<const Operator> attention_operators();
+std::span<const Operator> box_operators();
+std::span<const Operator> loss_operators();
+std::span<const Operator> matrix_operators();
+std::span<const Operator> ngram_operators();
+std::span<const Operator> region_operators();
+std::span<const Operator> sampling_operators();
+std::span<const Operator> selection_operators();
+std::span<const Operator> signal_operators();
 
 // --- what families share ---
 // The shape both broadcast to (as numpy does), or InvalidArgument with both.
@@ -30,7 +39,8 @@ Expr at(const Buffer& b, const te::Indices& i);
 Expr number(DType dtype, double value);
 // `e` as a value of the type, if it is none yet.
 Expr as(DType dtype, const Expr& e);
-// Within the numbers of int8 or uint8, for a cast to that type. A NaN becomes the least of them.
+// Within the numbers of an integer type of 8 or 16 bits, for a cast to that type. A NaN becomes the least of
+// them.
 Expr saturated(const Expr& x, DType dtype);
 // A float as an integer, toward zero. What the type does not hold becomes its nearest number, and a NaN its
 // least, on every processor.

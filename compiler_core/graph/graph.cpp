@@ -7,36 +7,11 @@
 #include <set>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/graph/operator.h"
 
 namespace tuner::graph {
 namespace {
-
-// The nearest number of an integer type. 2^63 itself is no int64, and no double below it is nearer than 1024.
-double into_range(double x, DType dtype) {
-  const auto limit = [&](double least, double most) { return std::clamp(std::trunc(x), least, most); };
-  if (std::isnan(x)) return 0;
-  switch (dtype) {
-    case DType::kBool:
-      return x == 0 ? 0 : 1;
-    case DType::kInt8:
-      return limit(-128, 127);
-    case DType::kUInt8:
-      return limit(0, 255);
-    case DType::kInt32:
-      return limit(INT32_MIN, INT32_MAX);
-    default:
-      return std::trunc(x);
-  }
-}
-
-int64_t to_int64(double x) {
-  constexpr double kLimit = 9223372036854775808.0;  // 2^63
-  if (std::isnan(x)) return 0;
-  if (x >= kLimit) return INT64_MAX;
-  if (x < -kLimit) return INT64_MIN;
-  return static_cast<int64_t>(x);
-}
 
 double rounded(double x, DType dtype) {
   switch (dtype) {
@@ -49,7 +24,7 @@ double rounded(double x, DType dtype) {
     case DType::kBFloat16:
       return std::isfinite(x) ? rounded_to_bfloat16(static_cast<float>(x)) : x;
     default:
-      return into_range(x, dtype);
+      return number_of(dtype, nearest_of(dtype, x));
   }
 }
 
@@ -57,6 +32,13 @@ Constant owning(std::vector<std::byte> bytes) {
   auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   const std::span<const std::byte> view(*kept);
   return {view, std::move(kept)};
+}
+
+// Whether doubles do not hold all numbers of an integer type.
+bool is_wide(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kUInt64; }
+Constant owning_bits(std::span<const int64_t> numbers) {
+  const auto bytes = std::as_bytes(numbers);
+  return owning({bytes.begin(), bytes.end()});
 }
 
 template <class T>
@@ -138,10 +120,10 @@ Status check_size(const TensorType& type) {
 }
 
 Constant Constant::of(std::span<const double> numbers, DType dtype) {
-  if (dtype == DType::kInt64) {
+  if (is_wide(dtype)) {
     std::vector<int64_t> integers;
-    for (const double x : numbers) integers.push_back(to_int64(x));
-    return of(integers, dtype);
+    for (const double x : numbers) integers.push_back(nearest_of(dtype, x));
+    return owning_bits(integers);
   }
   std::vector<double> exact;
   exact.reserve(numbers.size());
@@ -152,9 +134,11 @@ Constant Constant::of(std::span<const double> numbers, DType dtype) {
 }
 
 Constant Constant::of(std::span<const int64_t> numbers, DType dtype) {
-  if (dtype != DType::kInt64) return of(std::vector<double>(numbers.begin(), numbers.end()), dtype);
-  const auto bytes = std::as_bytes(numbers);
-  return owning({bytes.begin(), bytes.end()});
+  if (!is_wide(dtype)) return of(std::vector<double>(numbers.begin(), numbers.end()), dtype);
+  if (dtype == DType::kInt64) return owning_bits(numbers);
+  std::vector<int64_t> in_range(numbers.begin(), numbers.end());
+  for (int64_t& x : in_range) x = std::max<int64_t>(x, 0);
+  return owning_bits(in_range);
 }
 
 std::vector<double> Constant::numbers(DType dtype) const {
@@ -163,10 +147,27 @@ std::vector<double> Constant::numbers(DType dtype) const {
 
 std::vector<int64_t> Constant::integers(DType dtype) const {
   CHECK(!is_float(dtype)) << dtype << " is no integer type";
-  if (dtype == DType::kInt64) return read_integers<int64_t>(bytes_);
-  if (dtype == DType::kInt32) return read_integers<int32_t>(bytes_);
-  if (dtype == DType::kInt8) return read_integers<int8_t>(bytes_);
-  return read_integers<uint8_t>(bytes_);
+  switch (dtype) {
+    case DType::kInt8:
+      return read_integers<int8_t>(bytes_);
+    case DType::kInt16:
+      return read_integers<int16_t>(bytes_);
+    case DType::kUInt16:
+      return read_integers<uint16_t>(bytes_);
+    case DType::kInt32:
+      return read_integers<int32_t>(bytes_);
+    case DType::kUInt32:
+      return read_integers<uint32_t>(bytes_);
+    case DType::kInt64:
+      return read_integers<int64_t>(bytes_);
+    case DType::kUInt64: {
+      std::vector<int64_t> numbers = read_integers<int64_t>(bytes_);
+      for (int64_t& x : numbers) x = x < 0 ? INT64_MAX : x;
+      return numbers;
+    }
+    default:
+      return read_integers<uint8_t>(bytes_);
+  }
 }
 
 Status check(const Graph& graph) {

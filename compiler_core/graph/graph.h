@@ -48,7 +48,8 @@ class Constant {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   std::vector<double> numbers(DType dtype) const;
-  std::vector<int64_t> integers(DType dtype) const;  // requires an integer type or bool
+  // Requires an integer type or bool. A uint64 above the greatest int64 becomes that one.
+  std::vector<int64_t> integers(DType dtype) const;
 
  private:
   std::span<const std::byte> bytes_;

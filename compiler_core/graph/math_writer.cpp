@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
@@ -88,7 +89,10 @@ Expr at(const Buffer& b, const te::Indices& i) {
 
 Expr number(DType dtype, double value) {
   if (dtype == DType::kBool) return bool_imm(value != 0);
-  return is_float(dtype) ? float_imm(value, dtype) : int_imm(static_cast<int64_t>(value), dtype);
+  if (is_float(dtype)) return float_imm(value, dtype);
+  // Below 0 an unsigned number wraps around, as in a sum.
+  const bool is_large = dtype == DType::kUInt64 && value >= 0x1p63;
+  return int_imm(wrapped_to(dtype, nearest_of(is_large ? DType::kUInt64 : DType::kInt64, value)), dtype);
 }
 
 Expr as(DType dtype, const Expr& e) {
@@ -99,15 +103,16 @@ Expr as(DType dtype, const Expr& e) {
 }
 
 Expr saturated(const Expr& x, DType dtype) {
-  const bool is_signed = dtype == DType::kInt8;
-  return min(at_least(x, number(x->dtype, is_signed ? -128 : 0)), number(x->dtype, is_signed ? 127 : 255));
+  const auto [least, greatest] = range_of(dtype);
+  return min(at_least(x, number(x->dtype, static_cast<double>(least))),
+             number(x->dtype, static_cast<double>(greatest)));
 }
 
 Expr to_integer(DType dtype, const Expr& given) {
   // float16 ends before the larger types do.
   const bool is_narrow = dtype_bytes(given->dtype) < dtype_bytes(DType::kFloat32);
   const Expr x = is_narrow ? cast(DType::kFloat32, given) : given;
-  const bool is_signed = dtype != DType::kUInt8;
+  const bool is_signed = !is_unsigned(dtype);
   const int bits = static_cast<int>(8 * dtype_bytes(dtype)) - (is_signed ? 1 : 0);
   const int digits = x->dtype == DType::kFloat64 ? 53 : 24;
   const double end = std::exp2(bits), below_end = end - std::exp2(std::max(bits - digits, 0));
@@ -115,8 +120,7 @@ Expr to_integer(DType dtype, const Expr& given) {
       cast(dtype, min(at_least(x, number(x->dtype, is_signed ? -end : 0)), number(x->dtype, below_end)));
   if (bits <= digits) return inside;
   // The greatest integer is no number of x's type.
-  const int64_t greatest = static_cast<int64_t>((uint64_t{1} << bits) - 1);
-  return select(x < number(x->dtype, end) || is_nan(x), inside, int_imm(greatest, dtype));
+  return select(x < number(x->dtype, end) || is_nan(x), inside, int_imm(range_of(dtype).second, dtype));
 }
 
 Expr is_nan(const Expr& x) { return is_float(x->dtype) ? binary(BinaryOp::kNe, x, x) : bool_imm(false); }

@@ -1,5 +1,6 @@
 #include "compiler_core/graph/reference.h"
 
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/graph/operator.h"
 
 namespace tuner::graph {
@@ -17,12 +18,8 @@ std::vector<int> readers_of(const Graph& graph) {
 
 // Integers as their type holds them: what does not fit wraps around, as it does in machines.
 void wrap(std::vector<double>& values, DType dtype) {
-  const auto each = [&](auto cast) {
-    for (double& x : values) x = static_cast<double>(cast(static_cast<int64_t>(x)));
-  };
-  if (dtype == DType::kInt8) each([](int64_t x) { return static_cast<int8_t>(x); });
-  if (dtype == DType::kUInt8) each([](int64_t x) { return static_cast<uint8_t>(x); });
-  if (dtype == DType::kInt32) each([](int64_t x) { return static_cast<int32_t>(x); });
+  if (is_float(dtype) || dtype == DType::kBool || dtype_bytes(dtype) == 8) return;
+  for (double& x : values) x = static_cast<double>(wrapped_to(dtype, static_cast<int64_t>(x)));
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 #include "compiler_core/ir/expr.h"
 
-#include <algorithm>
+#include <optional>
 
 #include "compiler_core/base/int_math.h"
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -13,55 +14,49 @@ Expr make(ExprNode node) { return Expr(std::make_shared<const ExprNode>(std::mov
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 bool is_logical(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
 
-// The constant a op b of index arithmetic; false when it has none (division by zero).
-bool fold(BinaryOp op, int64_t a, int64_t b, int64_t* result) {
+// The constant a op b of integers; nothing when it has none (division by zero). Of uint64 the upper half is
+// negative here.
+std::optional<int64_t> folded(BinaryOp op, DType type, int64_t a, int64_t b) {
+  const bool is_wide = type == DType::kUInt64;
+  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+  const auto bits = [](uint64_t x) { return static_cast<int64_t>(x); };
   switch (op) {
     case BinaryOp::kAdd:
-      *result = a + b;
-      return true;
+      return bits(ua + ub);
     case BinaryOp::kSub:
-      *result = a - b;
-      return true;
+      return bits(ua - ub);
     case BinaryOp::kMul:
-      *result = a * b;
-      return true;
+      return bits(ua * ub);
     case BinaryOp::kFloorDiv:
-      if (b == 0) return false;
-      *result = floor_quotient(a, b);
-      return true;
+      if (b == 0) return std::nullopt;
+      return is_wide ? bits(ua / ub) : floor_quotient(a, b);
     case BinaryOp::kFloorMod:
-      if (b == 0) return false;
-      *result = floor_remainder(a, b);
-      return true;
+      if (b == 0) return std::nullopt;
+      return is_wide ? bits(ua % ub) : floor_remainder(a, b);
     case BinaryOp::kMin:
-      *result = std::min(a, b);
-      return true;
+      return is_less(type, a, b) ? a : b;
     case BinaryOp::kMax:
-      *result = std::max(a, b);
-      return true;
+      return is_less(type, a, b) ? b : a;
     case BinaryOp::kXor:
-      *result = a ^ b;
-      return true;
+      return a ^ b;
+    case BinaryOp::kBitAnd:
+      return a & b;
+    case BinaryOp::kBitOr:
+      return a | b;
     case BinaryOp::kEq:
-      *result = a == b;
-      return true;
+      return a == b;
     case BinaryOp::kNe:
-      *result = a != b;
-      return true;
+      return a != b;
     case BinaryOp::kLt:
-      *result = a < b;
-      return true;
+      return is_less(type, a, b);
     case BinaryOp::kLe:
-      *result = a <= b;
-      return true;
+      return !is_less(type, b, a);
     case BinaryOp::kGt:
-      *result = a > b;
-      return true;
+      return is_less(type, b, a);
     case BinaryOp::kGe:
-      *result = a >= b;
-      return true;
+      return !is_less(type, a, b);
     default:
-      return false;
+      return std::nullopt;
   }
 }
 
@@ -155,9 +150,9 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
   CHECK(a->dtype == b->dtype) << "operands are " << a->dtype << " and " << b->dtype << "; cast one of them";
   const DType dtype = is_comparison(op) || is_logical(op) ? DType::kBool : a->dtype;
   if (!is_float(a->dtype)) {
-    int64_t va = 0, vb = 0, result = 0;
-    if (is_const_int(a, &va) && is_const_int(b, &vb) && fold(op, va, vb, &result))
-      return int_imm(result, dtype);
+    int64_t va = 0, vb = 0;
+    if (is_const_int(a, &va) && is_const_int(b, &vb))
+      if (const auto value = folded(op, a->dtype, va, vb)) return int_imm(wrapped_to(dtype, *value), dtype);
     if (Expr same = identity(op, a, b); same.defined()) return same;
   }
   return make(

@@ -46,6 +46,12 @@ enum class BinaryOp : uint8_t {
   kAnd,
   kOr,
   kXor,  // bitwise xor of integers, for address swizzles
+  // Bitwise operations of integers. Shifts are by 0 to the number of bits less 1; to the right they are
+  // arithmetic for signed types.
+  kBitAnd,
+  kBitOr,
+  kShiftLeft,
+  kShiftRight,
   kPow,  // of floats, as C's pow()
   // Of floats: a where a > b, otherwise b, also where a is a NaN. The lower bound of what becomes an integer.
   kAtLeast,

@@ -64,6 +64,14 @@ OpText op_text(BinaryOp op) {
       return {"||", kOrLevel};
     case BinaryOp::kXor:
       return {"xor", kAtomLevel};
+    case BinaryOp::kBitAnd:
+      return {"bit_and", kAtomLevel};
+    case BinaryOp::kBitOr:
+      return {"bit_or", kAtomLevel};
+    case BinaryOp::kShiftLeft:
+      return {"shift_left", kAtomLevel};
+    case BinaryOp::kShiftRight:
+      return {"shift_right", kAtomLevel};
     case BinaryOp::kPow:
       return {"pow", kAtomLevel};
   }
@@ -189,8 +197,7 @@ class Printer {
 
   void binary(const ExprNode& e, int place) {
     const auto [text, level] = op_text(e.binary_op);
-    if (e.binary_op == BinaryOp::kMin || e.binary_op == BinaryOp::kMax || e.binary_op == BinaryOp::kXor ||
-        e.binary_op == BinaryOp::kPow || e.binary_op == BinaryOp::kAtLeast) {
+    if (level == kAtomLevel) {
       out_ += text;
       return list("(", e.operands, ")");
     }

@@ -8,6 +8,7 @@
 
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/base/int_math.h"
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/ir/prefetch.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -22,28 +23,16 @@ struct Storage {
       : values(static_cast<size_t>(elements)), written(static_cast<size_t>(elements)) {}
 };
 
-// The nearest int64: the identity of a minimum, 2^63 - 1, is 2^63 as a double.
-int64_t to_int64(double x) {
-  constexpr double kEnd = 0x1p63;
-  if (std::isnan(x)) return 0;
-  if (x >= kEnd) return INT64_MAX;
-  return x < -kEnd ? INT64_MIN : static_cast<int64_t>(x);
+// The nearest number of 64 bits: the identity of a minimum, 2^63 - 1, is 2^63 as a double.
+int64_t to_integer(DType type, double x) {
+  return nearest_of(type == DType::kUInt64 ? type : DType::kInt64, x);
 }
 
-// An integer of another type: its lower bits, as machines have it.
-int64_t wrapped(DType to, int64_t x) {
-  switch (to) {
-    case DType::kBool:
-      return x != 0;
-    case DType::kInt8:
-      return static_cast<int8_t>(x);
-    case DType::kUInt8:
-      return static_cast<uint8_t>(x);
-    case DType::kInt32:
-      return static_cast<int32_t>(x);
-    default:
-      return x;
-  }
+// A sum of integers as its type holds it.
+double wrapped_sum(DType type, double sum) {
+  if (is_float(type) || type == DType::kInt64) return sum;
+  if (type == DType::kUInt64) return sum >= 0x1p64 ? sum - 0x1p64 : sum;
+  return static_cast<double>(wrapped_to(type, nearest_of(DType::kInt64, sum)));
 }
 
 // As IEEE 754 has them: of a NaN and a number, the NaN.
@@ -163,7 +152,7 @@ class Interpreter {
     const double v = value(s.value);
     if (!status_.is_ok()) return;
     const double old = read(s.buffer, at, s.indices);
-    double sum = old + v;
+    double sum = wrapped_sum(s.buffer->dtype, old + v);
     if (s.reduce == ReduceOp::kMax) sum = maximum(old, v);
     if (s.reduce == ReduceOp::kMin) sum = minimum(old, v);
     write(s.buffer, at, sum);
@@ -178,12 +167,12 @@ class Interpreter {
         return vars_[e->var.get()];
       case ExprKind::kLoad:
       case ExprKind::kFloatImm:
-        return to_int64(value(e));
+        return to_integer(e->dtype, value(e));
       case ExprKind::kSelect:
         return index(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
       case ExprKind::kCast:
-        return is_float(e->operands[0]->dtype) ? to_int64(value_to_integer(e->operands[0]))
-                                               : wrapped(e->dtype, index(e->operands[0]));
+        return is_float(e->operands[0]->dtype) ? to_integer(e->dtype, value_to_integer(e->operands[0]))
+                                               : wrapped_to(e->dtype, index(e->operands[0]));
       case ExprKind::kUnary: {
         const int64_t a = index(e->operands[0]);
         if (e->unary_op == UnaryOp::kNot) return a == 0;
@@ -222,42 +211,59 @@ class Interpreter {
     if (e->binary_op == BinaryOp::kAnd) return a != 0 && index(e->operands[1]) != 0;
     if (e->binary_op == BinaryOp::kOr) return a != 0 || index(e->operands[1]) != 0;
     const int64_t b = index(e->operands[1]);
+    const DType type = e->operands[0]->dtype;
     switch (e->binary_op) {
       case BinaryOp::kAdd:
-        return a + b;
+        return wrapped_to(type, static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)));
       case BinaryOp::kSub:
-        return a - b;
+        return wrapped_to(type, static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)));
       case BinaryOp::kMul:
-        return a * b;
+        return wrapped_to(type, static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)));
       case BinaryOp::kFloorDiv:
       case BinaryOp::kFloorMod:
         if (b == 0) {
           report("division by zero in ", to_text(e));
           return 0;
         }
-        return e->binary_op == BinaryOp::kFloorDiv ? floor_quotient(a, b) : floor_remainder(a, b);
+        return divided(e->binary_op == BinaryOp::kFloorDiv, type, a, b);
       case BinaryOp::kXor:
         return a ^ b;
+      case BinaryOp::kBitAnd:
+        return a & b;
+      case BinaryOp::kBitOr:
+        return a | b;
+      case BinaryOp::kShiftLeft:
+        return wrapped_to(type, static_cast<int64_t>(static_cast<uint64_t>(a) << b));
+      case BinaryOp::kShiftRight:
+        return type == DType::kUInt64 ? static_cast<int64_t>(static_cast<uint64_t>(a) >> b) : a >> b;
       case BinaryOp::kMin:
-        return std::min(a, b);
+        return is_less(type, b, a) ? b : a;
       case BinaryOp::kMax:
-        return std::max(a, b);
+        return is_less(type, a, b) ? b : a;
       case BinaryOp::kEq:
         return a == b;
       case BinaryOp::kNe:
         return a != b;
       case BinaryOp::kLt:
-        return a < b;
+        return is_less(type, a, b);
       case BinaryOp::kLe:
-        return a <= b;
+        return !is_less(type, b, a);
       case BinaryOp::kGt:
-        return a > b;
+        return is_less(type, b, a);
       case BinaryOp::kGe:
-        return a >= b;
+        return !is_less(type, a, b);
       default:
         report("no integer value in ", to_text(e));
         return 0;
     }
+  }
+
+  static int64_t divided(bool is_quotient, DType type, int64_t a, int64_t b) {
+    if (type == DType::kUInt64) {
+      const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+      return static_cast<int64_t>(is_quotient ? x / y : x % y);
+    }
+    return is_quotient ? floor_quotient(a, b) : floor_remainder(a, b);
   }
 
   // Floats are doubles, except where they become an integer: there each result is rounded to its type.
@@ -286,11 +292,11 @@ class Interpreter {
       case ExprKind::kCast:
         if (is_float(e->dtype)) return value(e->operands[0]);
         return is_float(e->operands[0]->dtype) ? std::trunc(value_to_integer(e->operands[0]))
-                                               : static_cast<double>(index(e));
+                                               : number_of(e->dtype, index(e));
       default:
         break;
     }
-    if (!is_float(e->dtype)) return static_cast<double>(index(e));
+    if (!is_float(e->dtype)) return number_of(e->dtype, index(e));
     const double a = value(e->operands[0]);
     if (e->kind == ExprKind::kUnary) {
       if (e->unary_op != UnaryOp::kNot) return function_value(e->unary_op, a);

@@ -75,7 +75,10 @@ struct alignas(64) TensorMapBytes {
 // CUtensorMapFloatOOBfill.
 enum TensorMapType : int {
   kMapUInt8 = 0,
+  kMapUInt16 = 1,
+  kMapUInt32 = 2,
   kMapInt32 = 3,
+  kMapUInt64 = 4,
   kMapInt64 = 5,
   kMapFloat16 = 6,
   kMapFloat32 = 7,

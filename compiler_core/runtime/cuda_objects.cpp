@@ -128,10 +128,17 @@ int map_type(DType dtype) {
     case DType::kInt8:  // bytes are moved, whatever they mean
     case DType::kUInt8:
       return kMapUInt8;
+    case DType::kInt16:
+    case DType::kUInt16:
+      return kMapUInt16;
     case DType::kInt32:
       return kMapInt32;
+    case DType::kUInt32:
+      return kMapUInt32;
     case DType::kInt64:
       return kMapInt64;
+    case DType::kUInt64:
+      return kMapUInt64;
     case DType::kFloat16:
       return kMapFloat16;
     case DType::kBFloat16:

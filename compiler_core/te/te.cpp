@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -40,22 +41,6 @@ Indices indices_of(const std::vector<Loop>& loops) {
 
 Expr number_like(double value, DType dtype) {
   return is_float(dtype) ? float_imm(value, dtype) : int_imm(static_cast<int64_t>(value), dtype);
-}
-
-// Least and greatest number of an integer type.
-std::pair<int64_t, int64_t> range_of(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return {0, 1};
-    case DType::kInt8:
-      return {INT8_MIN, INT8_MAX};
-    case DType::kUInt8:
-      return {0, UINT8_MAX};
-    case DType::kInt32:
-      return {INT32_MIN, INT32_MAX};
-    default:
-      return {INT64_MIN, INT64_MAX};
-  }
 }
 
 Expr start_of(ReduceOp op, DType dtype) {

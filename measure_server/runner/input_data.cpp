@@ -19,6 +19,12 @@ float number_of(uint64_t random, DType dtype) {
       return static_cast<float>(random >> 43) - 0x1p20f;
     case DType::kInt64:  // places in tensors of usual sizes, and some beyond them
       return static_cast<float>(random >> 56) - 32;
+    case DType::kInt16:
+      return static_cast<float>(random >> 48) - 0x1p15f;
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+      return static_cast<float>(random >> 48);
     case DType::kBool:
       return static_cast<float>(random >> 63);
     default:

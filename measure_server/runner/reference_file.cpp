@@ -453,11 +453,23 @@ CheckResult check(const ReferenceView& ref, const void* output, DType dtype, con
     case DType::kInt8:
       compare_all(ref, static_cast<const int8_t*>(output), part, spec, name, result);
       break;
+    case DType::kInt16:
+      compare_all(ref, static_cast<const int16_t*>(output), part, spec, name, result);
+      break;
+    case DType::kUInt16:
+      compare_all(ref, static_cast<const uint16_t*>(output), part, spec, name, result);
+      break;
     case DType::kInt32:
       compare_all(ref, static_cast<const int32_t*>(output), part, spec, name, result);
       break;
+    case DType::kUInt32:
+      compare_all(ref, static_cast<const uint32_t*>(output), part, spec, name, result);
+      break;
     case DType::kInt64:
       compare_all(ref, static_cast<const int64_t*>(output), part, spec, name, result);
+      break;
+    case DType::kUInt64:
+      compare_all(ref, static_cast<const uint64_t*>(output), part, spec, name, result);
       break;
     case DType::kFloat16:
       compare_all(ref, static_cast<const Half*>(output), part, spec, name, result);

@@ -18,10 +18,18 @@ std::string_view c_type(DType dtype) {
       return "int8_t";
     case DType::kUInt8:
       return "uint8_t";
+    case DType::kInt16:
+      return "int16_t";
+    case DType::kUInt16:
+      return "uint16_t";
     case DType::kInt32:
       return "int32_t";
+    case DType::kUInt32:
+      return "uint32_t";
     case DType::kInt64:
       return "int64_t";
+    case DType::kUInt64:
+      return "uint64_t";
     case DType::kFloat16:
       return "_Float16";
     case DType::kBFloat16:  // its bits: not every compiler has the type

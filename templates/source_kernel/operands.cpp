@@ -38,9 +38,14 @@ std::pair<double, double> usual_range(DType dtype) {
       return {-128, 127};
     case DType::kUInt8:
       return {0, 255};
+    case DType::kInt16:
     case DType::kInt32:
     case DType::kInt64:
       return {-1000, 1000};
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+      return {0, 1000};
     default:
       return {-1, 1};
   }

@@ -128,8 +128,12 @@ class Checker {
     const auto [least, most] = a.dtype == DType::kBool      ? std::pair(0.0, 1.0)
                                : a.dtype == DType::kInt8    ? std::pair(-128.0, 127.0)
                                : a.dtype == DType::kUInt8   ? std::pair(0.0, 255.0)
+                               : a.dtype == DType::kInt16   ? std::pair(-0x1p15, 0x1p15 - 1)
+                               : a.dtype == DType::kUInt16  ? std::pair(0.0, 0x1p16 - 1)
                                : a.dtype == DType::kInt32   ? std::pair(-0x1p31, 0x1p31 - 1)
+                               : a.dtype == DType::kUInt32  ? std::pair(0.0, 0x1p32 - 1)
                                : a.dtype == DType::kInt64   ? std::pair(-0x1p53, 0x1p53)
+                               : a.dtype == DType::kUInt64  ? std::pair(0.0, 0x1p53)
                                : a.dtype == DType::kFloat16 ? std::pair(-65504.0, 65504.0)
                                : a.dtype == DType::kFloat64 ? std::pair(-1e300, 1e300)
                                                             : std::pair(-3e38, 3e38);
@@ -153,9 +157,17 @@ class Checker {
         return fits(0, 255);
       case DType::kInt32:
         return fits(INT32_MIN, INT32_MAX);
+      case DType::kInt16:
+        return fits(INT16_MIN, INT16_MAX);
+      case DType::kUInt16:
+        return fits(0, UINT16_MAX);
+      case DType::kUInt32:
+        return fits(0, UINT32_MAX);
+      case DType::kUInt64:
+        return fits(0, INT64_MAX);
       case DType::kFloat16:
       case DType::kBFloat16:
-        return at(key, "a scalar is of bool, int8, uint8, int32, int64, float32 or float64, found ",
+        return at(key, "a scalar is of bool, int8 to int64, uint8 to uint64, float32 or float64, found ",
                   dtype_name(a.dtype));
       default:
         return Status::ok();

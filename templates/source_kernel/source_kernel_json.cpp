@@ -160,7 +160,7 @@ class KernelReader {
     if (!in.failed() && !dtype)
       in.refuse(
           "type",
-          "expected one of bool, int8, uint8, int32, int64, float16, bfloat16, float32, float64, found ",
+          "expected one of bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, found ",
           found(json(type)), ".");
     a.dtype = dtype.value_or(DType::kFloat32);
     const json *shape = in.get("shape"), *value = in.get("value");

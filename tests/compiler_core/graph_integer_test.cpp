@@ -27,8 +27,13 @@ class OneNode {
     attributes_["to"] = std::string(dtype_name(dtype));
     return *this;
   }
+  // The second operand: one number.
   OneNode& exponent(DType dtype, double e) {
     second_ = b_.constant("e", {dtype, {}}, Constant::of(Numbers{e}, dtype));
+    return *this;
+  }
+  OneNode& word(const std::string& attribute, const std::string& value) {
+    attributes_[attribute] = value;
     return *this;
   }
   // By the reference, and as machine code of the CPUs that this one can be.
@@ -73,6 +78,37 @@ class OneNode {
   ValueId second_ = kNoValue;
 };
 
+// Reductions of one row.
+class OneRow {
+ public:
+  OneRow(DType dtype, Numbers x) : dtype_(dtype), x_(std::move(x)) {}
+
+  OneRow& expect(const std::string& op, double expected) {
+    SCOPED_TRACE(str(op, " of ", dtype_));
+    GraphBuilder b("test", interpret);
+    const auto made =
+        b.add({.name = "n", .op = op, .inputs = {b.input("x", {dtype_, {std::ssize(x_)}})}}, {"y"});
+    EXPECT_TRUE(made.is_ok()) << made.message();
+    if (!made) return *this;
+    const Graph graph = b.finish(*made);
+    const auto reference = run_reference(graph, {x_}, interpret);
+    EXPECT_TRUE(reference.is_ok()) << reference.message();
+    if (reference) {
+      EXPECT_EQ((*reference)[0][0], expected) << "reference";
+    }
+    std::vector<Numbers> args{x_, {}};
+    const Status ran =
+        tuner::testing::run_compiled(program_of(graph, graph.nodes[0]).program, args, host_target(), 1);
+    EXPECT_TRUE(ran.is_ok()) << ran.message();
+    EXPECT_EQ(args.back()[0], expected) << "compiled";
+    return *this;
+  }
+
+ private:
+  DType dtype_;
+  Numbers x_;
+};
+
 const Numbers kFloats = {-kInfinity, -1e30, -300.7, -128.9, -1.5, -0.5,      0.5,
                          1.5,        127.9, 255.9,  300.7,  1e30, kInfinity, kNan};
 constexpr double kEnd32 = 0x1p31, kEnd64 = 0x1p63;  // one beyond the greatest
@@ -115,6 +151,107 @@ TEST(GraphInteger, CastsOfIntegersKeepTheLowerBits) {
       .to(DType::kInt32)
       .expect({5, kEnd32 - 1, -kEnd32});
   OneNode("Cast", DType::kUInt8, {255, 128, 1}).to(DType::kInt8).expect({-1, -128, 1});
+}
+
+constexpr double kEndU32 = 0x1p32, kEndU64 = 0x1p64;
+
+TEST(GraphInteger, CastsOfFloatsEndAtTheNumbersOfNewerTypes) {
+  OneNode("Cast", DType::kFloat32, {-1e30, -70000, -0.5, 1.5, 40000, 70000, kInfinity, kNan})
+      .to(DType::kInt16)
+      .expect({-32768, -32768, 0, 1, 32767, 32767, 32767, -32768});
+  OneNode("Cast", DType::kFloat32, {-1e30, -70000, -0.5, 1.5, 40000, 70000, kInfinity, kNan})
+      .to(DType::kUInt16)
+      .expect({0, 0, 0, 1, 40000, 65535, 65535, 0});
+  OneNode("Cast", DType::kFloat32, {-1, 3e9, 0x1p31, 0x1.fffffep31, 0x1p32, kInfinity, kNan})
+      .to(DType::kUInt32)
+      .expect({0, 3e9, 0x1p31, 0x1.fffffep31, kEndU32 - 1, kEndU32 - 1, 0});
+  // The greatest uint64 is 2^64 as a double.
+  OneNode("Cast", DType::kFloat32, {-1, 0x1p63, 0x1.8p63, 0x1.fffffep63, 0x1p64, kInfinity, kNan})
+      .to(DType::kUInt64)
+      .expect({0, 0x1p63, 0x1.8p63, 0x1.fffffep63, kEndU64, kEndU64, 0});
+}
+
+TEST(GraphInteger, CastsOfUnsignedNumbersHaveNoSign) {
+  OneNode("Cast", DType::kUInt32, {0, 1, 0x1p31, kEndU32 - 256})
+      .to(DType::kFloat32)
+      .expect({0, 1, 0x1p31, kEndU32 - 256});
+  OneNode("Cast", DType::kUInt32, {0, 1, 0x1p31, kEndU32 - 1})
+      .to(DType::kInt64)
+      .expect({0, 1, 0x1p31, kEndU32 - 1});
+  OneNode("Cast", DType::kUInt32, {1, 0x1p31, kEndU32 - 1}).to(DType::kInt32).expect({1, -0x1p31, -1});
+  OneNode("Cast", DType::kInt32, {-1, -0x1p31, 7}).to(DType::kUInt32).expect({kEndU32 - 1, 0x1p31, 7});
+  OneNode("Cast", DType::kUInt16, {65535, 40000, 1}).to(DType::kInt16).expect({-1, -25536, 1});
+  OneNode("Cast", DType::kUInt16, {65535, 40000, 1}).to(DType::kFloat32).expect({65535, 40000, 1});
+  OneNode("Cast", DType::kInt64, {-1, 70000, 65536}).to(DType::kUInt16).expect({65535, 4464, 0});
+  OneNode("Cast", DType::kUInt64, {0x1p63, 5}).to(DType::kFloat64).expect({0x1p63, 5});
+  OneNode("Cast", DType::kInt32, {-1, 5}).to(DType::kUInt64).expect({kEndU64, 5});
+}
+
+// Above the middle of the type a signed comparison or division would go wrong; sums and products wrap.
+TEST(GraphInteger, UnsignedNumbersAreComparedDividedAndWrapped) {
+  const struct {
+    DType dtype;
+    double end, high;  // one beyond the greatest; a number of the upper half
+  } types[] = {{DType::kUInt8, 0x1p8, 200},
+               {DType::kUInt16, 0x1p16, 40000},
+               {DType::kUInt32, 0x1p32, 0x1p31 + 8},
+               {DType::kUInt64, 0x1p64, 0x1p63 + 0x1p12}};
+  for (const auto& [dtype, end, high] : types) {
+    const bool is_wide = dtype == DType::kUInt64;  // its greatest number is none of a double
+    const double unit = is_wide ? 0x1p12 : 1;
+    const auto with = [&](const char* op) { return OneNode(op, dtype, {0, unit, high}); };
+    with("Less").exponent(dtype, high).expect({1, 1, 0});
+    with("Greater").exponent(dtype, unit).expect({0, 0, 1});
+    with("GreaterOrEqual").exponent(dtype, high).expect({0, 0, 1});
+    with("Max").exponent(dtype, unit).expect({unit, unit, high});
+    with("Min").exponent(dtype, high).expect({0, unit, high});
+    with("Div").exponent(dtype, 2 * unit).expect({0, 0, std::floor(high / 2 / unit)});
+    with("Mod").exponent(dtype, 8 * unit).expect({0, unit, std::fmod(high, 8 * unit)});
+    with("Add").exponent(dtype, end - high).expect({end - high, end - high + unit, 0});
+    with("Sub").exponent(dtype, unit).expect({end - unit, 0, high - unit});
+    with("Mul").exponent(dtype, 2).expect({0, 2 * unit, 2 * high - end});
+    with("Abs").expect({0, unit, high});
+    with("Neg").expect({0, end - unit, end - high});
+    with("Sign").expect({0, 1, 1});
+  }
+  OneNode("Mul", DType::kInt16, {300, -300, 2}).exponent(DType::kInt16, 200).expect({-5536, 5536, 400});
+  OneNode("Div", DType::kInt16, {-7, 7, -32768}).exponent(DType::kInt16, 2).expect({-3, 3, -16384});
+  OneNode("Less", DType::kInt16, {-7, 7, -32768}).exponent(DType::kInt16, 0).expect({1, 0, 1});
+}
+
+TEST(GraphInteger, BitsAreThoseOfTheType) {
+  OneNode("BitwiseNot", DType::kUInt32, {0, 5}).expect({kEndU32 - 1, kEndU32 - 6});
+  OneNode("BitwiseAnd", DType::kInt16, {-1, 0x0ff0, 7})
+      .exponent(DType::kInt16, 0x00ff)
+      .expect({0xff, 0xf0, 7});
+  OneNode("BitwiseOr", DType::kUInt64, {0, 0x1p63})
+      .exponent(DType::kUInt64, 0x1p62)
+      .expect({0x1p62, 0x1.8p63});
+  OneNode("BitwiseXor", DType::kInt64, {1, 6}).exponent(DType::kInt64, 3).expect({2, 5});
+  const auto shift = [](DType dtype, double x, double by, const char* way) {
+    OneNode node("BitShift", dtype, {x});
+    node.exponent(dtype, by).word("direction", way);
+    return node;
+  };
+  shift(DType::kUInt64, 0x1p63, 63, "RIGHT").expect({1});
+  shift(DType::kUInt64, 1, 63, "LEFT").expect({0x1p63});
+  shift(DType::kUInt64, 1, 64, "LEFT").expect({0});
+  shift(DType::kUInt16, 0x8001, 1, "LEFT").expect({2});
+  shift(DType::kUInt16, 0x8001, 1, "RIGHT").expect({0x4000});
+  shift(DType::kUInt8, 255, 200, "RIGHT").expect({0});
+}
+
+TEST(GraphInteger, SumsAndExtremesOfUnsignedRowsAreRight) {
+  for (const auto& [dtype, high] :
+       {std::pair(DType::kUInt32, 0x1p31 + 8), std::pair(DType::kUInt64, 0x1p63 + 0x1p12)}) {
+    OneRow(dtype, {high, 0x1p12, 0})
+        .expect("ReduceMax", high)
+        .expect("ReduceMin", 0)
+        .expect("ReduceL1", high + 0x1p12)
+        .expect("ArgMax", 0)
+        .expect("ArgMin", 2);
+    OneRow(dtype, {high, high, 0x1p12}).expect("ReduceSum", dtype == DType::kUInt32 ? 16 + 0x1p12 : 0x3p12);
+  }
 }
 
 TEST(GraphInteger, PowersEndAtTheTypesNumbers) {

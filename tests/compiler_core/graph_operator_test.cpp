@@ -5,68 +5,25 @@
 
 #include <cmath>
 
-#include "compiler_core/graph/builder.h"
-#include "compiler_core/graph/operator.h"
-#include "compiler_core/graph/reference.h"
-#include "compiler_core/oracle/oracle.h"
+#include "tests/compiler_core/graph_answer.h"
 
 namespace tuner::graph {
 namespace {
 
+using testing::Answer;
+using testing::Dims;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
+using testing::floats;
 using ::testing::HasSubstr;
+using testing::kNone;
+using testing::list;
+using testing::Numbers;
+using testing::of;
+using testing::Operand;
 using ::testing::Pointwise;
-using Numbers = std::vector<double>;
-using Dims = std::vector<int64_t>;
-
-struct Operand {
-  TensorType type;
-  Numbers numbers;
-  bool constant = false;
-};
-Operand floats(Dims shape, Numbers numbers) {
-  return {{DType::kFloat32, std::move(shape)}, std::move(numbers)};
-}
-// A constant list of integers.
-Operand list(Numbers numbers) { return {{DType::kInt64, {std::ssize(numbers)}}, std::move(numbers), true}; }
-const Operand kNone{{DType::kFloat32, {0}}, {}};  // an input that is not given
-
-struct Answer {
-  std::string refusal;
-  Dims shape;
-  Numbers numbers;
-  DType dtype = DType::kFloat32;
-};
-// Result `result` of the operator in this operator set.
-Answer run(int64_t set, const std::string& op, const std::vector<Operand>& operands,
-           Attributes attributes = {}, size_t results = 1, size_t result = 0) {
-  GraphBuilder b("test", interpret);
-  Node node{.name = "n", .op = op, .operator_set = set, .attributes = std::move(attributes)};
-  std::vector<Numbers> inputs;
-  for (const Operand& operand : operands) {
-    if (operand.numbers.empty()) {
-      node.inputs.push_back(kNoValue);
-    } else if (operand.constant) {
-      node.inputs.push_back(b.constant("c", operand.type, Constant::of(operand.numbers, operand.type.dtype)));
-    } else {
-      node.inputs.push_back(b.input("x", operand.type));
-      inputs.push_back(operand.numbers);
-    }
-  }
-  std::vector<std::string> names(results);
-  for (size_t k = 0; k < results; ++k) names[k] = str("y", k);
-  const auto made = b.add(std::move(node), names);
-  if (!made) return {made.message()};
-  const Graph graph = b.finish(*made);
-  EXPECT_TRUE(check(graph).is_ok()) << check(graph).message();
-  const auto answers = run_reference(graph, inputs, interpret);
-  if (!answers) return {answers.message()};
-  const TensorType& type = graph[graph.outputs[result]].type;
-  return {"", type.shape, (*answers)[result], type.dtype};
-}
-Attribute of(int64_t value) { return value; }
-Attribute word(const std::string& value) { return value; }
+using testing::run;
+using testing::word;
 
 // By a 0 that only the run knows, as by 1; a constant one is refused.
 TEST(GraphOperator, IntegersAreNotDividedByConstantZeros) {
@@ -202,7 +159,88 @@ TEST(GraphOperator, ResizeKnowsEachSetsRules) {
       run(19, "Resize", {x, kNone, smaller},
           {{"coordinate_transformation_mode", word("half_pixel_symmetric")}, {"mode", word("linear")}});
   EXPECT_THAT(symmetric.numbers, Pointwise(DoubleNear(1e-6), Numbers{1.666666667, 3.333333333}));
-  EXPECT_THAT(run(18, "Resize", {x, kNone, scales}, {{"antialias", of(1)}}).refusal, HasSubstr("antialias"));
+}
+
+// 16 bits, and a scale for each block of an axis; the last block may be shorter.
+TEST(GraphOperator, QuantizesToWordsAndByBlocksSince21) {
+  const Operand x = floats({2, 3}, {1, 2, 3, -4, 500, 6}), scale = floats({2, 2}, {0.5, 1, 2, 0.001});
+  const Attributes blocks{{"axis", of(1)}, {"block_size", of(2)}};
+  const auto zeros = [](DType dtype) { return Operand{{dtype, {2, 2}}, {0, 1, 10, 0}}; };
+  EXPECT_THAT(run(21, "QuantizeLinear", {x, scale, zeros(DType::kInt16)}, blocks).numbers,
+              ElementsAre(2, 4, 4, 8, 260, 6000));
+  EXPECT_THAT(run(21, "QuantizeLinear", {x, scale, zeros(DType::kUInt8)}, blocks).numbers,
+              ElementsAre(2, 4, 4, 8, 255, 255));
+  const Operand words{{DType::kUInt16, {3}}, {0, 40000, 65535}};
+  const Operand one = floats({}, {0.5}), zero{{DType::kUInt16, {}}, {32768}};
+  EXPECT_THAT(run(21, "DequantizeLinear", {words, one, zero}).numbers, ElementsAre(-16384, 3616, 16383.5));
+  EXPECT_THAT(
+      run(21, "DequantizeLinear", {{{DType::kInt8, {2, 3}}, {1, 2, 3, 4, 5, 6}}, scale}, blocks).numbers,
+      Pointwise(DoubleNear(1e-6), Numbers{0.5, 1, 3, 8, 10, 0.006}));
+  EXPECT_THAT(run(19, "DequantizeLinear", {words, one, zero}).refusal,
+              HasSubstr("expected int8, uint8 or int32"));
+  EXPECT_THAT(run(21, "QuantizeLinear", {x, one}, blocks).refusal,
+              HasSubstr("expected one number for each block of 2"));
+}
+
+// A part of a line of 5 pixels, and some places beyond it.
+TEST(GraphOperator, ResizeTakesARegion) {
+  const Operand x = floats({1, 5}, {0, 10, 20, 30, 40});
+  const auto taken = [&](Numbers region, double size, Attributes attributes) {
+    attributes["coordinate_transformation_mode"] = std::string("tf_crop_and_resize");
+    return run(11, "Resize", {x, {{DType::kFloat32, {4}}, std::move(region), true}, kNone, list({1, size})},
+               attributes)
+        .numbers;
+  };
+  EXPECT_THAT(taken({0, 0.25, 1, 0.75}, 3, {{"mode", word("linear")}}), ElementsAre(10, 20, 30));
+  EXPECT_THAT(taken({0, 0.25, 1, 0.75}, 1, {{"mode", word("linear")}}), ElementsAre(20));
+  EXPECT_THAT(taken({0, 0.125, 1, 0.375}, 2, {{"mode", word("linear")}}), ElementsAre(5, 15));
+  EXPECT_THAT(taken({0, -0.5, 1, 1.5}, 5, {{"extrapolation_value", 7.0}}), ElementsAre(7, 0, 20, 40, 7));
+  EXPECT_THAT(taken({0, 1, 1, 0}, 5, {}), ElementsAre(40, 30, 20, 10, 0));
+  EXPECT_THAT(run(11, "Resize", {x, kNone, kNone, list({1, 2})},
+                  {{"coordinate_transformation_mode", word("tf_crop_and_resize")}})
+                  .refusal,
+              HasSubstr("needs a region, input 1"));
+}
+
+// Made smaller, a pixel stands for more than its neighbours. The first two are ONNX's examples, the others
+// what its definition gives for 40 pixels, k * k modulo 17.
+TEST(GraphOperator, ResizeLooksFurtherWithAntialiasSince18) {
+  Numbers pixels;
+  for (int k = 1; k <= 16; ++k) pixels.push_back(k);
+  const auto resized = [&](const char* mode, const Operand& x, const Numbers& by) {
+    const Operand scales{{DType::kFloat32, {std::ssize(by)}}, by, true};
+    return run(18, "Resize", {x, kNone, scales}, {{"antialias", of(1)}, {"mode", word(mode)}}).numbers;
+  };
+  const auto near = [](const Numbers& expected) { return Pointwise(DoubleNear(2e-5), expected); };
+  const Operand square = floats({1, 1, 4, 4}, pixels);
+  EXPECT_THAT(resized("linear", square, {1, 1, 0.6, 0.6}), near({2.875, 4.5, 9.375, 11}));
+  EXPECT_THAT(resized("cubic", square, {1, 1, 0.6, 0.6}),
+              near({2.51807229, 4.2858864, 9.58932874, 11.35714286}));
+  Numbers line;
+  for (int k = 0; k < 40; ++k) line.push_back(k * k % 17);
+  EXPECT_THAT(resized("linear", floats({1, 1, 40}, line), {1, 1, 0.125}),
+              near({7.046875, 8.7265625, 6.90625, 9.4375, 6.125}));
+  EXPECT_THAT(resized("cubic", floats({1, 1, 40}, line), {1, 1, 0.125}),
+              near({7.39209747, 9.2203064, 6.42113495, 9.94552612, 5.74082184}));
+  // Nothing changes where pixels become more.
+  EXPECT_EQ(resized("cubic", square, {1, 1, 2, 2}),
+            run(18, "Resize", {square, kNone, {{DType::kFloat32, {4}}, {1, 1, 2, 2}, true}},
+                {{"mode", word("cubic")}})
+                .numbers);
+}
+
+// ONNX's examples.
+TEST(GraphOperator, ResizeKeepsTheAspectRatioSince18) {
+  const Operand x = floats({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const auto with = [&](const char* policy, const Numbers& sizes) {
+    return run(18, "Resize", {x, kNone, kNone, list(sizes)},
+               {{"axes", Dims{2, 3}}, {"keep_aspect_ratio_policy", word(policy)}});
+  };
+  EXPECT_THAT(with("not_larger", {1, 3}).numbers, ElementsAre(1, 3));
+  EXPECT_THAT(with("not_smaller", {1, 3}).numbers, ElementsAre(1, 2, 4, 5, 6, 8));
+  EXPECT_THAT(with("not_larger", {7, 8}).shape, ElementsAre(1, 1, 4, 8));
+  EXPECT_THAT(with("not_smaller", {7, 8}).shape, ElementsAre(1, 1, 7, 14));
+  EXPECT_THAT(with("wide", {7, 8}).refusal, HasSubstr("keep_aspect_ratio_policy \"wide\" is not served"));
 }
 
 TEST(GraphOperator, ScatterCombinesSince16And18) {
@@ -262,8 +300,8 @@ TEST(GraphOperator, QuantizationNamesItsResultSince21) {
   EXPECT_THAT(named.numbers, ElementsAre(-128, 0, 2, 127));
   EXPECT_THAT(run(10, "QuantizeLinear", {x, floats({}, {1})}).numbers, ElementsAre(0, 0, 2, 255));
   EXPECT_THAT(
-      run(21, "QuantizeLinear", {x, floats({2}, {1, 1})}, {{"axis", of(0)}, {"block_size", of(2)}}).refusal,
-      HasSubstr("blocks of scales are not served"));
+      run(21, "QuantizeLinear", {x, floats({2}, {1, 10})}, {{"axis", of(0)}, {"block_size", of(2)}}).numbers,
+      ElementsAre(0, 0, 0, 30));
 }
 
 TEST(GraphOperator, PoolingsDilateAndCountWhatIsThere) {

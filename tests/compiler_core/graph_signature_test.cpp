@@ -83,6 +83,36 @@ const std::vector<Case> kCases = {
     {"in=float32[2,3] Transpose(0){perm=[1;0]}", "", "0.0 0.1"},
     {"in=float32[2,3] Softmax(0){axis=1}", "", "0.0 0.1"},
     {"in=float32[2,3] LeakyRelu(0){alpha=0.5f}", "", "0.0 0.1"},
+    {"in=float32[2,2,3] AffineGrid(0,int64[4](2;3;4;5)){align_corners=0}", "", ""},
+    {"in=float32[2,4,3,8],float32[2,2,5,8],float32[2,2,5,6] Attention(0,1,2){scale=0.5f}", "01", "0.2 2.3"},
+    {"in=float32[2,4,3,8],float32[9,4],float32[9,4],int64[2,3] RotaryEmbedding(0,1,2,3){interleaved=0}",
+     "012", "0.1"},
+    {"in=uint32[2,3],uint32[2,3] BitShift(0,1){direction=\"LEFT\"}", "01", ""},
+    {"in=int8[2,3],int8[2,3] BitwiseOr(0,1)", "01", ""},
+    {"in=float32[3,5] CenterCropPad(0,int64[2](2;7))", "", "0.0 0.1"},
+    {"in=float32[2,8,4] Col2Im(0,int64[2](3;3),int64[2](2;2)){strides=[1;1]}", "", "0.0"},
+    {"in=float32[3,5] Compress(0,bool[3](1;0;1)){axis=0}", "", "0.0 0.1"},
+    {"in=float32[2,4,5,5],float32[4,2,2,2],float32[2,16,4,4],float32[4],float32[2,8,4,4] "
+     "DeformConv(0,1,2,3,4){group=2,offset_group=2}",
+     "01234", ""},
+    {"in=float32[2,3,3] Det(0)", "", "0.0"},
+    {"in=float32[2,5,1] DFT(0,int64[](8),int64[](1)){inverse=0}", "", "0.0 0.1 0.2"},
+    {"in=float32[2,9,1],float32[4] STFT(0,int64[](2),1){onesided=0}", "01", "0.0 0.1 0.2 1.0"},
+    {"in=float32[2,3,4,4] GlobalLpPool(0){p=1}", "", "0.0 0.1 0.2 0.3"},
+    {"in=float32[2,3,4,5],float32[2,6,7,2] GridSample(0,1){mode=\"nearest\",align_corners=0}", "",
+     "0.1 0.2 0.3 1.1 1.2"},
+    {"in=float32[2,3,8,8],float32[4,5] MaxRoiPool(0,1){pooled_shape=[2;2],spatial_scale=0.5f}", "01",
+     "0.0 0.1 0.2 0.3 1.0"},
+    {"in=float32[2,3,4,4],int64[2,3,4,4] MaxUnpool(0,1){kernel_shape=[2;2]}", "", ""},
+    {"in=float32[2,3,4],int64[2,4],float32[3] NegativeLogLikelihoodLoss(0,1,2){reduction=\"sum\"}", "02", ""},
+    {"in=float32[2,3,4],int64[2,4] SoftmaxCrossEntropyLoss(0,1){ignore_index=1}", "", "0.1"},
+    {"in=float32[2,5,4],float32[2,3,5] NonMaxSuppression(0,1,int64[](2)){tuner.rows=3}", "01", "1.1"},
+    {"in=float32[2,3,8,8],float32[4,4],int64[4] "
+     "RoiAlign(0,1,2){output_height=2,spatial_scale=0.5f,sampling_ratio=1}",
+     "01", "0.0 0.1 0.2 0.3"},
+    {"in=int64[2,5] "
+     "TfIdfVectorizer(0){max_gram_length=1,ngram_counts=[0],ngram_indexes=[0;1],pool_int64s=[3;5]}",
+     "", "0.0 0.1"},
 };
 
 std::string refusal(const std::string& text) { return fragment_from_text(text).message(); }
@@ -123,8 +153,8 @@ TEST(GraphSignature, OneInputOfAnotherTypeIsRefusedWhereTypesMustAgree) {
     const Parts right = parts_of(c.text);
     for (size_t i = 0; i < right.inputs.size(); ++i) {
       if (c.types.find(static_cast<char>('0' + i)) == std::string::npos) continue;
-      for (const char* type :
-           {"float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool"}) {
+      for (const char* type : {"float32", "float64", "float16", "bfloat16", "int64", "uint64", "int32",
+                               "uint32", "int16", "uint16", "int8", "uint8", "bool"}) {
         if (right.inputs[i].first == type) continue;
         Parts wrong = right;
         wrong.inputs[i].first = type;
@@ -159,7 +189,7 @@ TEST(GraphSignature, OneExtentMoreIsRefusedWhereItIsNotFree) {
 }
 
 TEST(GraphSignature, AttributesOfAnotherKindAreRefused) {
-  const std::regex attribute("([a-zA-Z_]+)=(\\[[^\\]]*\\]|\"[^\"]*\"|[-0-9.]+f|[-0-9]+)");
+  const std::regex attribute("([a-zA-Z0-9_.]+)=(\\[[^\\]]*\\]|\"[^\"]*\"|[-0-9.]+f|[-0-9]+)");
   const std::pair<std::string, std::string> kinds[] = {{"an integer", "1"},
                                                        {"a float", "1.5f"},
                                                        {"a string", "\"one\""},

@@ -80,7 +80,7 @@ TEST(Graph, RefusesWhatTheTableDoesNotServe) {
   EXPECT_EQ(refusal("Add", {x}), "node n1 (Add): input 1 is missing");
   EXPECT_EQ(refusal("Sum", {x, kNoValue, x}), "node n1 (Sum): input 1 is missing");
   EXPECT_EQ(refusal("Add", {x, x, x}), "node n1 (Add): 3 inputs, expected at most 2");
-  EXPECT_EQ(refusal("NonZero", {x}), "node n1 (NonZero): this operator is not served");
+  EXPECT_EQ(refusal("Bernoulli", {x}), "node n1 (Bernoulli): this operator is not served");
   EXPECT_EQ(refusal("Reshape", {x, n}),
             "node n1 (Reshape): input 1 (n) is an input of the model; expected a constant. If it is the same "
             "in every "

@@ -15,10 +15,18 @@ const char* c_type(DType dtype) {
       return "uint8_t";
     case DType::kInt8:
       return "int8_t";
+    case DType::kInt16:
+      return "int16_t";
+    case DType::kUInt16:
+      return "uint16_t";
     case DType::kInt32:
       return "int32_t";
+    case DType::kUInt32:
+      return "uint32_t";
     case DType::kInt64:
       return "int64_t";
+    case DType::kUInt64:
+      return "uint64_t";
     case DType::kFloat16:
     case DType::kBFloat16:
       return "uint16_t";  // C has no such types: their bits

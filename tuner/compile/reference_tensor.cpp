@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/integer_types.h"
 
 namespace tuner {
 namespace {
@@ -16,9 +18,9 @@ int64_t bytes_of(const graph::TensorType& type) {
 
 template <class Int>
 void put(void* data, int64_t element, double number) {
-  // The greatest int64 is 2^63 as a double.
-  const int64_t whole = number >= 0x1p63 ? INT64_MAX : static_cast<int64_t>(number);
-  static_cast<Int*>(data)[element] = static_cast<Int>(whole);
+  // The greatest int64 is 2^63 as a double, the greatest uint64 2^64.
+  constexpr DType kWidest = std::is_same_v<Int, uint64_t> ? DType::kUInt64 : DType::kInt64;
+  static_cast<Int*>(data)[element] = static_cast<Int>(nearest_of(kWidest, number));
 }
 
 // A number from -1 to 1 for each element.
@@ -87,10 +89,18 @@ double ReferenceTensor::at(int64_t element) const {
   switch (type_.dtype) {
     case DType::kInt8:
       return memory_.as<int8_t>()[element];
+    case DType::kInt16:
+      return memory_.as<int16_t>()[element];
+    case DType::kUInt16:
+      return memory_.as<uint16_t>()[element];
     case DType::kInt32:
       return memory_.as<int32_t>()[element];
+    case DType::kUInt32:
+      return memory_.as<uint32_t>()[element];
     case DType::kInt64:
       return static_cast<double>(memory_.as<int64_t>()[element]);
+    case DType::kUInt64:
+      return static_cast<double>(memory_.as<uint64_t>()[element]);
     default:  // uint8, bool
       return memory_.as<uint8_t>()[element];
   }
@@ -104,10 +114,18 @@ void ReferenceTensor::set(int64_t element, double number) const {
   switch (type_.dtype) {
     case DType::kInt8:
       return put<int8_t>(data(), element, number);
+    case DType::kInt16:
+      return put<int16_t>(data(), element, number);
+    case DType::kUInt16:
+      return put<uint16_t>(data(), element, number);
     case DType::kInt32:
       return put<int32_t>(data(), element, number);
+    case DType::kUInt32:
+      return put<uint32_t>(data(), element, number);
     case DType::kInt64:
       return put<int64_t>(data(), element, number);
+    case DType::kUInt64:
+      return put<uint64_t>(data(), element, number);
     case DType::kBool:
       return put<uint8_t>(data(), element, number != 0 ? 1 : 0);
     default:

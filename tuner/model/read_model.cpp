@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler_core/graph/operator.h"
+#include "compiler_core/graph/signature.h"
 #include "tuner/model/node_attribute.h"
 #include "tuner/model/node_order.h"
 #include "tuner/model/onnx.pb.h"
@@ -95,8 +96,13 @@ class ModelReader {
     const auto given = options_.constants.find(input.name());
     if (given != options_.constants.end()) {
       used_.insert(given->first);
-      RETURN_IF_ERROR(check_given(name, input.type().tensor_type(), given->second.type));
-      return define(input.name(), builder_.constant(name, given->second.type, *given->second.constant));
+      graph::TensorType type = given->second.type;
+      // NumPy has no bfloat16: its files hold the bits as uint16.
+      if (type.dtype == DType::kUInt16 &&
+          input.type().tensor_type().elem_type() == onnx::TensorProto::BFLOAT16)
+        type.dtype = DType::kBFloat16;
+      RETURN_IF_ERROR(check_given(name, input.type().tensor_type(), type));
+      return define(input.name(), builder_.constant(name, type, *given->second.constant));
     }
     if (!input.type().has_tensor_type())
       return invalid_argument("input \"", name,
@@ -217,7 +223,7 @@ class ModelReader {
 
   Status check_options() const {
     for (const auto& [name, value] : options_.extents.named)
-      if (!used_.contains(name))
+      if (!used_.contains(name) && !is_bound(name))
         return invalid_argument("--dim ", name, ": no input of the model has an extent of that name");
     for (const auto& [name, value] : options_.constants)
       if (!used_.contains(name))
@@ -308,12 +314,37 @@ class ModelReader {
         return read.with_context(context);
     std::vector<std::string> results;
     for (const auto& out : proto.output()) results.push_back(plain(out));
-    ASSIGN_OR_RETURN(const std::vector<graph::ValueId> made, builder_.add(std::move(node), results));
+    const std::string bound = take_bound(proto, node);
+    const auto added = builder_.add(std::move(node), results);
+    if (!added) return invalid_argument(added.message(), bound);
+    const std::vector<graph::ValueId>& made = *added;
     for (size_t i = 0; i < made.size(); ++i)
       if (made[i] != graph::kNoValue)
         if (const Status defined = define(proto.output(static_cast<int>(i)), made[i]); !defined)
           return defined.with_context(context);
     return Status::ok();
+  }
+
+  static constexpr std::string_view kRows = "tuner.rows";
+
+  // How many rows a result has that depends on data: --dim RESULT:0=N. Returns what to add to a refusal.
+  std::string take_bound(const onnx::NodeProto& proto, graph::Node& node) {
+    if (!takes_bound(proto)) return "";
+    const std::string place = str(proto.output(0), ":0");
+    const auto given = options_.extents.named.find(place);
+    if (given == options_.extents.named.end())
+      return str("; or a bound, beyond which rows are -1: --dim ", shell_quoted(str(plain(place), "=N")));
+    node.attributes[std::string(kRows)] = given->second;
+    return "";
+  }
+  static bool takes_bound(const onnx::NodeProto& proto) {
+    const std::string op = op_of(proto);
+    return proto.output_size() > 0 && graph::find_operator(op) != nullptr && graph::attribute_kind(op, kRows);
+  }
+  bool is_bound(const std::string& place) const {
+    return std::ranges::any_of(proto_.node(), [&](const onnx::NodeProto& proto) {
+      return takes_bound(proto) && str(proto.output(0), ":0") == place;
+    });
   }
 
   Status read_constant(const onnx::NodeProto& proto, const std::string& context) {

@@ -29,6 +29,14 @@ Result<graph::Constant> listed(const onnx::TensorProto& t, DType dtype, int64_t 
       if (t.int64_data_size() != elements)
         return invalid_argument("has ", t.int64_data_size(), " elements, its shape ", elements);
       return graph::Constant::of(std::vector<int64_t>(t.int64_data().begin(), t.int64_data().end()), dtype);
+    case DType::kUInt32:
+      return of_size(t.uint64_data());
+    case DType::kUInt64: {
+      if (t.uint64_data_size() != elements)
+        return invalid_argument("has ", t.uint64_data_size(), " elements, its shape ", elements);
+      auto kept = std::make_shared<std::vector<uint64_t>>(t.uint64_data().begin(), t.uint64_data().end());
+      return graph::Constant(std::as_bytes(std::span(*kept)), kept);
+    }
     case DType::kFloat16:
     case DType::kBFloat16: {
       if (t.int32_data_size() != elements)
@@ -55,8 +63,16 @@ Result<DType> dtype_of(int number) {
       return DType::kBFloat16;
     case onnx::TensorProto::INT64:
       return DType::kInt64;
+    case onnx::TensorProto::UINT64:
+      return DType::kUInt64;
     case onnx::TensorProto::INT32:
       return DType::kInt32;
+    case onnx::TensorProto::UINT32:
+      return DType::kUInt32;
+    case onnx::TensorProto::INT16:
+      return DType::kInt16;
+    case onnx::TensorProto::UINT16:
+      return DType::kUInt16;
     case onnx::TensorProto::INT8:
       return DType::kInt8;
     case onnx::TensorProto::UINT8:

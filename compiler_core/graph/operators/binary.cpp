@@ -61,7 +61,7 @@ Expr divisor(const Expr& b) { return select(equals(b, number(b->dtype, 0)), numb
 // Integers are divided toward zero.
 Expr divided(const Expr& a, const Expr& b) {
   if (is_float(a->dtype)) return a / b;
-  if (a->dtype == DType::kUInt8) return floor_div(a, divisor(b));
+  if (is_unsigned(a->dtype)) return floor_div(a, divisor(b));
   // Not by sizes: the least number has none of its own type.
   const Expr zero = number(a->dtype, 0), by = divisor(b), below = floor_div(a, by);
   const Expr is_rounded = binary(BinaryOp::kNe, below * by, a);
@@ -78,6 +78,21 @@ template <BinaryOp kOp>
 Expr compared(const Expr& a, const Expr& b) {
   return a->dtype == DType::kBool ? binary(kOp, as(DType::kInt32, a), as(DType::kInt32, b))
                                   : binary(kOp, a, b);
+}
+// Shifts by as many bits as the type has or more leave 0.
+Expr shifted(BinaryOp op, const Expr& a, const Expr& b) {
+  const Expr most = number(b->dtype, static_cast<double>(8 * dtype_bytes(a->dtype) - 1));
+  return select(b <= most, binary(op, a, min(b, most)), number(a->dtype, 0));
+}
+Result<std::vector<TensorType>> shift_types(const Use& use) {
+  if (!use.has_attribute("direction")) return invalid_argument("has no direction, expected LEFT or RIGHT");
+  return same_type(use);
+}
+void bit_shift(const Use& use, MathWriter& m) {
+  const bool left = use.word("direction", "") == "LEFT";
+  m.result([&](const te::Indices& i) {
+    return shifted(left ? BinaryOp::kShiftLeft : BinaryOp::kShiftRight, at(m.in(0), i), at(m.in(1), i));
+  });
 }
 Expr differs(const Expr& a, const Expr& b) { return compared<BinaryOp::kNe>(a, b); }
 
@@ -121,9 +136,11 @@ Expr powered(const Expr& x, double exponent) {
 // A power of integers, from the same in float64. Small powers are products, and exact where float64 is not.
 Expr integer_power(const Expr& x, const Expr& real, const std::optional<double>& exponent) {
   const Expr power = to_integer(x->dtype, real);
-  if (x->dtype != DType::kInt64 || (exponent != 1 && exponent != 2 && exponent != 3)) return power;
+  const bool is_wide = dtype_bytes(x->dtype) == 8;
+  if (!is_wide || (exponent != 1 && exponent != 2 && exponent != 3)) return power;
   const Expr product = *exponent == 1 ? x : *exponent == 2 ? x * x : x * x * x;
-  return select(unary(UnaryOp::kAbs, real) < number(real->dtype, 0x1p63), product, power);
+  const Expr end = number(real->dtype, is_unsigned(x->dtype) ? 0x1p64 : 0x1p63);
+  return select(unary(UnaryOp::kAbs, real) < end, product, power);
 }
 void pow(const Use& use, MathWriter& m) {
   std::optional<double> exponent;
@@ -169,6 +186,10 @@ constexpr Operator kRows[] = {
     {"And", kKind, 2, 2, 1, same_type, of_two<direct<BinaryOp::kAnd>>},
     {"Or", kKind, 2, 2, 1, same_type, of_two<direct<BinaryOp::kOr>>},
     {"Xor", kKind, 2, 2, 1, same_type, of_two<differs>},
+    {"BitShift", kKind, 2, 2, 1, shift_types, bit_shift},
+    {"BitwiseAnd", kKind, 2, 2, 1, same_type, of_two<direct<BinaryOp::kBitAnd>>},
+    {"BitwiseOr", kKind, 2, 2, 1, same_type, of_two<direct<BinaryOp::kBitOr>>},
+    {"BitwiseXor", kKind, 2, 2, 1, same_type, of_two<direct<BinaryOp::kXor>>},
     {"Equal", kKind, 2, 2, 1, comparison, of_two<compared<BinaryOp::kEq>>},
     {"Less", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kLt>>},
     {"LessOrEqual", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kLe>>},

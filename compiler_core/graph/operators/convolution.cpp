@@ -222,8 +222,66 @@ void qlinear_conv(const Use& use, MathWriter& m) {
   });
 }
 
+// --- Col2Im: blocks, a column each, added up to the image they were cut from ---
+struct Blocks {
+  Shape image, block, strides, dilations, before, count;  // one number an image dimension
+};
+Result<Blocks> blocks_of(const Use& use) {
+  Blocks b;
+  ASSIGN_OR_RETURN(b.image, use.integers(1));
+  ASSIGN_OR_RETURN(b.block, use.integers(2));
+  const size_t rank = b.image.size();
+  const Shape ones(rank, 1), pads = use.integers("pads", Shape(2 * rank, 0));
+  b.strides = use.integers("strides", ones);
+  b.dilations = use.integers("dilations", ones);
+  if (rank < 1 || b.block.size() != rank || b.strides.size() != rank || b.dilations.size() != rank ||
+      pads.size() != 2 * rank)
+    return invalid_argument("image_shape, block_shape, strides, dilations or pads do not have ", rank,
+                            " dimensions");
+  int64_t elements = 1, blocks = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    constexpr int64_t kMost = int64_t{1} << 20;
+    for (const int64_t x :
+         {b.image[d] - 1, b.block[d] - 1, b.strides[d] - 1, b.dilations[d] - 1, pads[d], pads[d + rank]})
+      if (x < 0 || x > kMost)
+        return invalid_argument("image_shape, block_shape, strides, dilations or pads hold a wrong number");
+    const int64_t room = b.image[d] + pads[d] + pads[d + rank] - (b.block[d] - 1) * b.dilations[d] - 1;
+    if (room < 0) return invalid_argument("a block larger than the image in dimension ", d);
+    b.before.push_back(pads[d]);
+    b.count.push_back(room / b.strides[d] + 1);
+    elements = std::min(elements, kMost) * b.block[d];
+    blocks = std::min(blocks, kMost) * b.count[d];
+  }
+  if (use.rank(0) != 3 || use.shape(0)[1] % elements != 0 || use.shape(0)[2] != blocks)
+    return invalid_argument("blocks are ", to_text(use.type(0)), ", expected [N, C * ", elements, ", ",
+                            blocks, "]");
+  return b;
+}
+Result<std::vector<TensorType>> col2im_types(const Use& use) {
+  ASSIGN_OR_RETURN(const Blocks b, blocks_of(use));
+  Shape shape{use.shape(0)[0], use.shape(0)[1] / elements_of(b.block)};
+  shape.insert(shape.end(), b.image.begin(), b.image.end());
+  return one({use.dtype(0), shape});
+}
+void col2im(const Use& use, MathWriter& m) {
+  const Blocks b = *blocks_of(use);
+  m.reduced_result(b.block, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
+    te::Indices at;
+    Expr hit = bool_imm(true);
+    for (size_t d = 0; d < b.block.size(); ++d) {
+      const Expr far = i[d + 2] + Expr(b.before[d]) - r[d] * Expr(b.dilations[d]), stride(b.strides[d]);
+      at.push_back(floor_div(far, stride));
+      hit = hit && far >= Expr(0) && at.back() < Expr(b.count[d]);
+      if (b.strides[d] > 1) hit = hit && equals(floor_mod(far, stride), Expr(0));
+    }
+    const Expr row = i[1] * Expr(elements_of(b.block)) + flat_index(r, b.block);
+    return select(hit, load(m.in(0), {i[0], row, flat_index(at, b.count)}), number(use.dtype(0), 0));
+  });
+}
+
 constexpr auto kKind = OperatorKind::kProduct;
 constexpr Operator kRows[] = {
+    {"Col2Im", OperatorKind::kReduction, 3, 3, 1, col2im_types, col2im},
     {"Conv", kKind, 2, 3, 1, conv_types, conv},
     {"ConvTranspose", kKind, 2, 3, 1, conv_transpose_types, conv_transpose},
     {"ConvInteger", kKind, 2, 4, 1, conv_integer_types, conv_integer},

@@ -160,9 +160,12 @@ void reverse_sequence(const Use& use, MathWriter& m) {
 // The work is elements times updates, so large ones are refused.
 constexpr int64_t kMostScatterWork = int64_t{1} << 28;
 
-Result<ReduceOp> combination(const Use& use) {
+constexpr int64_t kMostFactors = int64_t{1} << 24;
+
+bool multiplies(const Use& use) { return use.word("reduction", "none") == "mul"; }
+Result<ReduceOp> combination(const Use& use) {  // a product is none: multiplied()
   const std::string way = use.word("reduction", "none");
-  if (way == "none") return ReduceOp::kNone;
+  if (way == "none" || multiplies(use)) return ReduceOp::kNone;
   if (way == "add") return ReduceOp::kSum;
   if (way == "max") return ReduceOp::kMax;
   if (way == "min") return ReduceOp::kMin;
@@ -170,10 +173,33 @@ Result<ReduceOp> combination(const Use& use) {
 }
 Status check_scatter(const Use& use) {
   RETURN_IF_ERROR(combination(use).status());
-  if (use.type(0).elements() > kMostScatterWork / use.type(2).elements())
+  if (use.type(0).elements() > (multiplies(use) ? kMostFactors : kMostScatterWork) / use.type(2).elements())
     return invalid_argument(use.type(2).elements(), " updates of ", use.type(0).elements(),
                             " elements are too many");
   return Status::ok();
+}
+
+// Products have no loop of their own: halves of the updates are multiplied until one factor is left.
+Buffer multiplied(MathWriter& m, DType dtype, const Shape& updates, const Term& hits, const Term& update) {
+  int64_t left = elements_of(updates);
+  Shape shape = m.type().shape;
+  shape.push_back(left);
+  Buffer factors = m.stage("factors", shape, dtype, [&](te::Indices i) {
+    const te::Indices r = indices_of(i.back(), updates);
+    i.pop_back();
+    return select(hits(i, r), update(i, r), number(dtype, 1));
+  });
+  while (left > 1) {
+    const int64_t half = (left + 1) / 2, paired = left - half;
+    shape.back() = half;
+    factors = m.stage(str("factors", half), shape, dtype, [&](const te::Indices& i) {
+      te::Indices other = i;
+      other.back() = i.back() + Expr(half);
+      return select(i.back() < Expr(paired), load(factors, i) * load(factors, other), load(factors, i));
+    });
+    left = half;
+  }
+  return factors;
 }
 
 // `hits(i, r)`: whether update r belongs to element i.
@@ -181,6 +207,14 @@ void scatter(const Use& use, MathWriter& m, const Shape& updates, const Term& hi
   const ReduceOp way = *combination(use);
   const Shape& shape = m.type().shape;
   const DType dtype = use.dtype(0);
+  if (multiplies(use)) {
+    const Buffer factor = multiplied(m, dtype, updates, hits, update);
+    return m.result([&](te::Indices i) {
+      const Expr old = load(m.in(0), i);
+      i.emplace_back(0);
+      return old * load(factor, i);
+    });
+  }
   if (way == ReduceOp::kNone) {
     const Buffer last = m.reduced("last", shape, updates, ReduceOp::kMax, [&](const auto& i, const auto& r) {
       return select(hits(i, r), flat_index(r, updates), int_imm(-1));

@@ -373,6 +373,51 @@ void space_to_depth(const Use& use, MathWriter& m) {
   });
 }
 
+// The middle of each of some dimensions, or the whole with zeros around it. Of an odd rest the larger half
+// lies behind.
+Result<std::vector<Border>> margins_of(const Use& use) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> wanted, use.integers(1));
+  std::vector<int64_t> axes = use.integers("axes");
+  if (!use.has_attribute("axes")) {
+    axes.resize(use.shape(0).size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (axes.size() != wanted.size())
+    return invalid_argument(wanted.size(), " extents for ", axes.size(), " axes");
+  std::vector<Border> borders(use.shape(0).size());
+  std::vector<bool> named(borders.size(), false);
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const int64_t axis = axes[k] < 0 ? axes[k] + use.rank(0) : axes[k];
+    if (axis < 0 || axis >= use.rank(0)) return invalid_argument("axis ", axes[k], " is none of the input");
+    const auto d = static_cast<size_t>(axis);
+    if (named[d]) return invalid_argument("axis ", axis, " stands twice");
+    named[d] = true;
+    if (wanted[k] < 1 || wanted[k] > kMostExtent) return invalid_argument("an extent of ", wanted[k]);
+    const int64_t more = wanted[k] - use.shape(0)[d];
+    borders[d].before = more / 2;  // toward zero: of a negative one the smaller half, too
+    borders[d].behind = more - borders[d].before;
+  }
+  return borders;
+}
+Result<std::vector<TensorType>> center_crop_pad_types(const Use& use) {
+  ASSIGN_OR_RETURN(const std::vector<Border> borders, margins_of(use));
+  TensorType type = use.type(0);
+  for (size_t d = 0; d < borders.size(); ++d) type.shape[d] += borders[d].before + borders[d].behind;
+  return one(type);
+}
+void center_crop_pad(const Use& use, MathWriter& m) {
+  const std::vector<Border> borders = *margins_of(use);
+  m.result([&](te::Indices i) {
+    Expr inside = bool_imm(true);
+    for (size_t d = 0; d < i.size(); ++d) {
+      i[d] = i[d] - Expr(borders[d].before);
+      if (borders[d].before > 0) inside = inside && i[d] >= Expr(0);
+      if (borders[d].behind > 0) inside = inside && i[d] < Expr(use.shape(0)[d]);
+    }
+    return select(inside, load(m.in(0), i), number(use.dtype(0), 0));
+  });
+}
+
 // The lower or upper triangle of matrices, zeros elsewhere.
 Result<std::vector<TensorType>> trilu_types(const Use& use) {
   if (use.rank(0) < 2) return invalid_argument("needs matrices, got ", use.rank(0), " dimensions");
@@ -391,6 +436,7 @@ void trilu(const Use& use, MathWriter& m) {
 
 constexpr auto kKind = OperatorKind::kMovement;
 constexpr Operator kRows[] = {
+    {"CenterCropPad", kKind, 2, 2, 1, center_crop_pad_types, center_crop_pad},
     {"Reshape", kKind, 1, 2, 1, reshape_types, reshaped},
     {"tuner.View", kKind, 1, 1, 1, view_types, reshaped},
     {"Flatten", kKind, 1, 1, 1, flatten_types, reshaped},

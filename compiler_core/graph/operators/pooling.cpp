@@ -1,6 +1,7 @@
-// Poolings: the largest, the mean, or a norm of each window of an image.
+// Poolings: the largest, the mean, or a norm of each window of an image; and the way back.
 #include <limits>
 
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/graph/operators/window.h"
 #include "compiler_core/graph/pool_window.h"
 
@@ -39,7 +40,7 @@ Expr is_inside(const Shape& image, const te::Indices& from) {
 
 Expr least_of(DType dtype) {
   if (is_float(dtype)) return float_imm(-std::numeric_limits<double>::infinity(), dtype);
-  return number(dtype, dtype == DType::kUInt8 ? 0 : dtype == DType::kInt8 ? -128 : -2147483648.0);
+  return int_imm(range_of(dtype).first, dtype);
 }
 
 Result<std::vector<TensorType>> max_pool_types(const Use& use) {
@@ -108,22 +109,103 @@ void average_pool(const Use& use, MathWriter& m) {
     return load(sum, i) / as(dtype, count);
   });
 }
-Result<std::vector<TensorType>> lp_pool_types(const Use& use) {
+// --- norms: the p-th root of the sum of |x|^p ---
+Status check_norm(const Use& use) {
   const int64_t p = use.integer("p", 2);
-  if (p != 1 && p != 2) return invalid_argument("p is ", p, ", expected 1 or 2");
+  return p >= 1 && p <= 1024 ? Status::ok() : invalid_argument("p is ", p, ", expected 1 to 1024");
+}
+Expr to_power(const Use& use, const Expr& x) {
+  const int64_t p = use.integer("p", 2);
+  if (p == 2) return x * x;
+  const Expr size = unary(UnaryOp::kAbs, x);
+  return p == 1 ? size : binary(BinaryOp::kPow, size, number(x->dtype, static_cast<double>(p)));
+}
+Expr root_of(const Use& use, const Expr& x) {
+  const int64_t p = use.integer("p", 2);
+  if (p == 1) return x;
+  return p == 2 ? unary(UnaryOp::kSqrt, x)
+                : binary(BinaryOp::kPow, x, number(x->dtype, 1 / static_cast<double>(p)));
+}
+Result<std::vector<TensorType>> lp_pool_types(const Use& use) {
+  RETURN_IF_ERROR(check_norm(use));
   return pool_types(use);
 }
 void lp_pool(const Use& use, MathWriter& m) {
   const Window w = *window_of(use, use.shape(0), {});
-  const bool squares = use.integer("p", 2) == 2;
   const Buffer sum =
       m.reduced("sum", m.type().shape, w.kernel, ReduceOp::kSum, [&](const auto& i, const auto& r) {
         const te::Indices from = places(w, i, r);
         const Expr x = select(is_inside(use.shape(0), from), load(m.in(0), from), number(use.dtype(0), 0));
-        return squares ? x * x : unary(UnaryOp::kAbs, x);
+        return to_power(use, x);
       });
-  m.result(
-      [&](const te::Indices& i) { return squares ? unary(UnaryOp::kSqrt, load(sum, i)) : load(sum, i); });
+  m.result([&](const te::Indices& i) { return root_of(use, load(sum, i)); });
+}
+
+// --- MaxUnpool: each element at the place it had before a pooling, zeros elsewhere ---
+// Places are those of the tensor that the attributes describe; one of other extents, which may be asked for,
+// begins with it. Of several elements for one place the last one counts.
+struct Unpooled {
+  Shape planes, result;  // [N, C, D1, ...]: what places are counted in; the result
+};
+Result<Unpooled> unpooled_of(const Use& use) {
+  const Shape& pooled = use.shape(0);
+  if (pooled.size() < 3 || use.shape(1) != pooled)
+    return invalid_argument("places are ", to_text(use.type(1)), " for ", to_text(use.type(0)),
+                            ", expected one shape");
+  const size_t rank = pooled.size() - 2;
+  const Shape kernel = use.integers("kernel_shape"), strides = use.integers("strides", Shape(rank, 1)),
+              pads = use.integers("pads", Shape(2 * rank, 0));
+  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank)
+    return invalid_argument("kernel_shape, strides or pads do not have ", rank, " dimensions");
+  Unpooled u{{pooled[0], pooled[1]}, {}};
+  for (size_t d = 0; d < rank; ++d) {
+    constexpr int64_t kMost = int64_t{1} << 20;
+    for (const int64_t x : {kernel[d] - 1, strides[d] - 1, pads[d], pads[d + rank]})
+      if (x < 0 || x > kMost) return invalid_argument("kernel_shape, strides or pads hold a wrong number");
+    u.planes.push_back((pooled[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[d + rank]);
+    if (u.planes.back() < 1)
+      return invalid_argument("a result of ", u.planes.back(), " in dimension ", d + 2);
+  }
+  u.result = u.planes;
+  if (use.has(2)) {
+    ASSIGN_OR_RETURN(u.result, use.integers(2));
+    bool fits = u.result.size() == u.planes.size() && u.result[0] == pooled[0] && u.result[1] == pooled[1];
+    for (size_t d = 2; fits && d < u.result.size(); ++d) fits = u.result[d] >= u.planes[d];
+    if (!fits)
+      return invalid_argument("output_shape is smaller than ", to_text(TensorType{use.dtype(0), u.planes}));
+  }
+  RETURN_IF_ERROR(check_size({use.dtype(0), u.planes}));
+  RETURN_IF_ERROR(check_size({use.dtype(0), u.result}));
+  constexpr int64_t kMostWork = int64_t{1} << 30;
+  if (elements_of(u.result) > kMostWork / product_of(pooled, 2, pooled.size()))
+    return invalid_argument("images ", to_text(use.type(0)), " are too large");
+  return u;
+}
+Result<std::vector<TensorType>> max_unpool_types(const Use& use) {
+  ASSIGN_OR_RETURN(const Unpooled u, unpooled_of(use));
+  return one({use.dtype(0), u.result});
+}
+void max_unpool(const Use& use, MathWriter& m) {
+  const Unpooled u = *unpooled_of(use);
+  const Shape& pooled = use.shape(0);
+  const Shape over(pooled.begin() + 2, pooled.end());
+  const auto element = [](const te::Indices& i, const te::Indices& r) {
+    te::Indices from{i[0], i[1]};
+    from.insert(from.end(), r.begin(), r.end());
+    return from;
+  };
+  const Buffer last = m.reduced("last", u.planes, over, ReduceOp::kMax, [&](const auto& i, const auto& r) {
+    const Expr hit = equals(load(m.in(1), element(i, r)), flat_index(i, u.planes));
+    return select(hit, flat_index(r, over), int_imm(-1));
+  });
+  m.result([&](const te::Indices& i) {
+    Expr inside = bool_imm(true);
+    for (size_t d = 2; d < i.size(); ++d)
+      if (u.result[d] > u.planes[d]) inside = inside && i[d] < Expr(u.planes[d]);
+    const Expr found = select(inside, load(last, i), int_imm(-1));
+    const te::Indices from = indices_of(min(max(found, Expr(0)), Expr(elements_of(over) - 1)), over);
+    return select(found < Expr(0), number(use.dtype(0), 0), load(m.in(0), element(i, from)));
+  });
 }
 
 // --- the whole image ---
@@ -152,11 +234,23 @@ void global_average(const Use& use, MathWriter& m) {
   });
 }
 
+Result<std::vector<TensorType>> global_norm_types(const Use& use) {
+  RETURN_IF_ERROR(check_norm(use));
+  return global_types(use);
+}
+void global_norm(const Use& use, MathWriter& m) {
+  const Buffer sum = m.reduced("sum", m.type().shape, pixels(use), ReduceOp::kSum,
+                               [&](const auto& i, const auto& r) { return to_power(use, pixel(m, i, r)); });
+  m.result([&](const te::Indices& i) { return root_of(use, load(sum, i)); });
+}
+
 constexpr auto kKind = OperatorKind::kReduction;
 constexpr Operator kRows[] = {
     {"MaxPool", kKind, 1, 1, 2, max_pool_types, max_pool},
     {"AveragePool", kKind, 1, 1, 1, pool_types, average_pool},
     {"LpPool", kKind, 1, 1, 1, lp_pool_types, lp_pool},
+    {"MaxUnpool", kKind, 2, 3, 1, max_unpool_types, max_unpool},
+    {"GlobalLpPool", kKind, 1, 1, 1, global_norm_types, global_norm},
     {"GlobalMaxPool", kKind, 1, 1, 1, global_types, global_max},
     {"GlobalAveragePool", kKind, 1, 1, 1, global_types, global_average},
 };

@@ -1,4 +1,5 @@
-// Numbers in 8 bits and back.
+// Numbers in 8 or 16 bits and back.
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/graph/families.h"
 
 namespace tuner::graph {
@@ -10,12 +11,22 @@ Result<size_t> quantized_axis(const Use& use) {
                                                 std::max<int64_t>(use.rank(0), 2) - 1));
   return static_cast<size_t>(axis);
 }
-// Scales and zero points: one number, or one an index of the axis.
+// Scales and zero points: one number, one an index of the axis, or one a block of such indices.
 Status check_scales(const Use& use) {
   ASSIGN_OR_RETURN(const size_t axis, quantized_axis(use));
-  if (use.integer("block_size", 0) != 0) return invalid_argument("blocks of scales are not served");
+  const int64_t block = use.integer("block_size", 0);
+  Shape of_blocks = use.shape(0);
+  if (block != 0) {
+    if (block < 1 || axis >= of_blocks.size() || of_blocks[axis] <= block)
+      return invalid_argument("block_size is ", block, " for ", to_text(use.type(0)));
+    of_blocks[axis] = ceil_div(of_blocks[axis], block);
+  }
   for (const size_t i : {1, 2}) {
     if (!use.has(i)) continue;
+    if (block != 0 && use.shape(i) != of_blocks)
+      return invalid_argument("input ", i, " is ", to_text(use.type(i)),
+                              ", expected one number for each block of ", block);
+    if (block != 0) continue;
     const bool single = elements_of(use.shape(i)) == 1;
     if (!single && (axis >= use.shape(0).size() || use.shape(i) != Shape{use.shape(0)[axis]}))
       return invalid_argument("input ", i, " is ", to_text(use.type(i)), " for ", to_text(use.type(0)));
@@ -29,14 +40,22 @@ Status check_scales(const Use& use) {
 Expr of_axis(const Use& use, const MathWriter& m, size_t input, const te::Indices& i) {
   if (elements_of(use.shape(input)) == 1)
     return at(m.in(input), te::Indices(use.shape(input).size(), Expr(0)));
-  return load(m.in(input), {i[*quantized_axis(use)]});
+  const size_t axis = *quantized_axis(use);
+  const int64_t block = use.integer("block_size", 0);
+  if (block == 0) return load(m.in(input), {i[axis]});
+  te::Indices from = i;
+  from[axis] = floor_div(i[axis], Expr(block));
+  return load(m.in(input), from);
 }
 
 Result<std::vector<TensorType>> quantize_types(const Use& use) {
   RETURN_IF_ERROR(check_scales(use));
   const DType otherwise = dtype_from_name(use.word("output_dtype", "")).value_or(DType::kUInt8);
   const DType to = use.has(2) ? use.dtype(2) : otherwise;
-  if (to != DType::kInt8 && to != DType::kUInt8)
+  constexpr int64_t kHas16Bits = 21;
+  const bool is_byte = to == DType::kInt8 || to == DType::kUInt8,
+             is_word = to == DType::kInt16 || to == DType::kUInt16;
+  if (!is_byte && !(is_word && use.operator_set() >= kHas16Bits))
     return invalid_argument("a result of ", to, " is not served");
   return one({to, use.shape(0)});
 }

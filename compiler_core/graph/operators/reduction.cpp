@@ -56,6 +56,7 @@ Result<std::vector<TensorType>> reduced_types(const Use& use) {
 Expr same(const Expr& x) { return x; }
 Expr square(const Expr& x) { return x * x; }
 Expr size(const Expr& x) {
+  if (is_unsigned(x->dtype)) return x;
   return is_float(x->dtype) ? unary(UnaryOp::kAbs, x) : max(x, number(x->dtype, 0) - x);
 }
 Expr root(const Expr& x) { return unary(UnaryOp::kSqrt, x); }

@@ -51,7 +51,7 @@ Expr direct(const Use& /*use*/, const Expr& x) {
   return unary(kOp, x);
 }
 Expr absolute(const Use& /*use*/, const Expr& x) {
-  if (x->dtype == DType::kUInt8) return x;
+  if (is_unsigned(x->dtype)) return x;
   return is_float(x->dtype) ? unary(UnaryOp::kAbs, x) : max(x, like(x, 0) - x);
 }
 Expr negative(const Use& /*use*/, const Expr& x) {
@@ -66,6 +66,7 @@ Expr sign(const Use& /*use*/, const Expr& x) {
   return select(is_positive(x), like(x, 1), select(is_negative(x), like(x, -1), x));
 }
 Expr inverted(const Use& /*use*/, const Expr& x) { return logical_not(x); }
+Expr bits_inverted(const Use& /*use*/, const Expr& x) { return bit_xor(x, number(x->dtype, -1)); }
 Expr nan_found(const Use& /*use*/, const Expr& x) { return is_nan(x); }
 Expr is_infinite(const Use& use, const Expr& x) {
   const Expr most = like(x, HUGE_VAL), least = like(x, -HUGE_VAL);
@@ -204,6 +205,7 @@ constexpr Operator kRows[] = {
     row<direct<UnaryOp::kAtanh>>("Atanh"),
     row<reciprocal>("Reciprocal"),
     row<sign>("Sign"),
+    row<bits_inverted>("BitwiseNot"),
     {"Not", kKind, 1, 1, 1, like_first, formula<inverted>},
     {"IsNaN", kKind, 1, 1, 1, truth, formula<nan_found>},
     {"IsInf", kKind, 1, 1, 1, truth, formula<is_infinite>},

@@ -10,6 +10,7 @@ namespace {
 
 // Larger than all operands together is what a constant spreads over: kept as a node, it costs no memory.
 bool is_worth_it(const Graph& graph, const Node& node) {
+  if (node.op == "NonZero" || node.op == "Unique") return true;  // no kernel finds out how many there are
   constexpr int64_t kSmall = 4096;
   int64_t read = kSmall, made = 0;
   for (const ValueId in : node.inputs)

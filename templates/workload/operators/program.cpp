@@ -63,6 +63,12 @@ Known drawn(DType dtype) {
       return {-0x1p20, 0x1p20};
     case DType::kInt64:
       return {-32, 223};
+    case DType::kInt16:
+      return {-0x1p15, 0x1p15 - 1};
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+      return {0, 0x1p16 - 1};
     default:
       return {-1, 1};
   }

@@ -122,6 +122,8 @@ OnnxOutcome compile_and_run(const Options& options, const std::filesystem::path&
     return read_model_file(request.model, with);
   });
   if (!read) return {.refused = read.message()};
+  const auto fitting = testing::fitted(data, *read);
+  if (!fitting) return {.refused = fitting.message()};
   const TemporaryFolder folder;
   request.output = folder.file("out");
   request.db = folder.file("none.db");
@@ -133,7 +135,7 @@ OnnxOutcome compile_and_run(const Options& options, const std::filesystem::path&
   if (!built) return {.wrong = built.message()};
   LoadedModel loaded;
   std::string wrong = loaded.open(request.output);
-  if (wrong.empty()) wrong = loaded.run_twice(data);
+  if (wrong.empty()) wrong = loaded.run_twice(*fitting);
   return {.right = wrong.empty(), .wrong = wrong};
 }
 

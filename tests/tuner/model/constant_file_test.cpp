@@ -58,9 +58,10 @@ TEST_F(ConstantFile, NumpysTypesAreOurs) {
   const auto scalar = read("x.npy", npy("|b1", "()", std::string(1, '\x01')));
   ASSERT_TRUE(scalar.is_ok()) << scalar.message();
   EXPECT_EQ(to_text(scalar->type), "bool[]");
-  const std::pair<const char*, DType> others[] = {{"|i1", DType::kInt8},     {"|u1", DType::kUInt8},
-                                                  {"<i4", DType::kInt32},    {"<f2", DType::kFloat16},
-                                                  {"<u2", DType::kBFloat16}, {"<f8", DType::kFloat64}};
+  const std::pair<const char*, DType> others[] = {
+      {"|i1", DType::kInt8},   {"|u1", DType::kUInt8},   {"<i2", DType::kInt16},
+      {"<u2", DType::kUInt16}, {"<i4", DType::kInt32},   {"<u4", DType::kUInt32},
+      {"<u8", DType::kUInt64}, {"<f2", DType::kFloat16}, {"<f8", DType::kFloat64}};
   for (const auto& [type, dtype] : others) {
     const auto one =
         read("x.npy", npy(type, "(1,)", std::string(static_cast<size_t>(dtype_bytes(dtype)), '\x01')));
@@ -97,7 +98,7 @@ TEST_F(ConstantFile, WhatIsNoTensorIsRefusedInOneLine) {
   EXPECT_THAT(refusal(npy(">f4", "(4,)", four)), HasSubstr("has big-endian elements (>f4), expected <f4"));
   EXPECT_THAT(refusal(npy("<f4", "(2, 2)", four, "True")), HasSubstr("is in Fortran order"));
   EXPECT_THAT(refusal(npy("<c8", "(2,)", four)),
-              HasSubstr("has elements of type <c8, expected one of |b1, |i1, |u1, <i4"));
+              HasSubstr("has elements of type <c8, expected one of |b1, |i1, |u1, <i2, <u2, <i4"));
   EXPECT_THAT(refusal(npy("<f4", "(0,)", "")), HasSubstr("float32[0] has no elements"));
   EXPECT_THAT(refusal(npy("<f4", "(3037000500, 3037000500)", four)), HasSubstr("more than 2^40 bytes"));
   EXPECT_THAT(read("x.pb", "a line of text\n").message(), HasSubstr("x.pb: this is no tensor of ONNX"));

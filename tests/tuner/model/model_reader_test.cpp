@@ -12,6 +12,7 @@
 #include "compiler_core/graph/reference.h"
 #include "compiler_core/oracle/oracle.h"
 #include "tests/random_seed.h"
+#include "tests/tuner/model/onnx_models.h"
 #include "tuner/model/onnx.pb.h"
 
 namespace tuner {
@@ -113,9 +114,27 @@ TEST(ModelReader, AllThatIsOpenOrNotServedIsToldAtOnce) {
             "input \"x\": extent 0 (floor(n/2) + 1), input \"x\": extent 1 are open. Give them: --dim "
             "'floor(n/2) + "
             "1=N' --dim x:1=N");
-  model.mutable_graph()->mutable_node(0)->set_op_type("LSTM");
+  model.mutable_graph()->mutable_node(0)->set_op_type("Bernoulli");
   model.mutable_graph()->mutable_node(1)->set_domain("other");
-  EXPECT_THAT(told({}), HasSubstr("; operators that are not served: LSTM (node node_xw), other."));
+  EXPECT_THAT(told({}), HasSubstr("; operators that are not served: Bernoulli (node node_xw), other."));
+}
+
+// A result whose rows depend on data takes a bound by the same option.
+TEST(ModelReader, RowsOfSelectedBoxesTakeABound) {
+  testing::ModelBuilder b;
+  const std::string boxes = b.input("boxes", {1, 6, 4}), scores = b.input("scores", {1, 1, 6});
+  const std::string chosen = b.add("NonMaxSuppression", {boxes, scores, b.integers({5})});
+  b.output(chosen);
+  const auto with = [&](const ModelOptions& options) {
+    return read_model(b.bytes(), nullptr, options, interpret);
+  };
+  EXPECT_THAT(with({}).message(),
+              HasSubstr(str("; or a bound, beyond which rows are -1: --dim ", chosen, ":0=N")));
+  const auto graph = with({.extents = {.batch = {}, .named = {{chosen + ":0", 3}}}});
+  ASSERT_TRUE(graph.is_ok()) << graph.message();
+  EXPECT_EQ(to_text((*graph)[graph->outputs[0]].type), "int64[3, 3]");
+  EXPECT_THAT(with({.extents = {.batch = {}, .named = {{chosen + ":0", 6}}}}).message(),
+              HasSubstr("6 rows of result, expected 1 to 5"));
 }
 
 TEST(ModelReader, NodesStandInAnyOrder) {
@@ -211,7 +230,7 @@ TEST(ModelReader, WhatIsWrongEndsInOneLine) {
   EXPECT_EQ(refusal([&](auto& m) { node(m, 0).set_input(1, "none"); }),
             "node node_xw (Mul): reads \"none\", which nothing computes");
   EXPECT_THAT(refusal([&](auto& m) { node(m, 1).set_output(0, "xw"); }), HasSubstr("\"xw\" is made twice"));
-  EXPECT_THAT(refusal([&](auto& m) { node(m, 0).set_op_type("NonZero"); }),
+  EXPECT_THAT(refusal([&](auto& m) { node(m, 0).set_op_type("Bernoulli"); }),
               HasSubstr("this operator is not served"));
   EXPECT_THAT(refusal([&](auto& m) { node(m, 0).set_domain("other"); }),
               HasSubstr("(other.Mul): this operator is not served"));
@@ -227,9 +246,9 @@ TEST(ModelReader, WhatIsWrongEndsInOneLine) {
   EXPECT_THAT(refusal([](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_dims(0, INT64_MAX); }),
               HasSubstr("an extent of 9223372036854775807"));
   EXPECT_THAT(refusal([](auto& m) {
-                m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::UINT32);
+                m.mutable_graph()->mutable_initializer(0)->set_data_type(onnx::TensorProto::COMPLEX64);
               }),
-              HasSubstr("elements of type UINT32 are not served"));
+              HasSubstr("elements of type COMPLEX64 are not served"));
   EXPECT_THAT(
       refusal([](auto& m) { m.mutable_graph()->mutable_input(0)->mutable_type()->clear_tensor_type(); }),
       HasSubstr("is no tensor"));

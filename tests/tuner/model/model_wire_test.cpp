@@ -106,6 +106,11 @@ TEST(ModelWire, ElementsOfTensorsAreInTheFieldsOfTheirType) {
       {2, DType::kUInt8, WireMessage().text(5, integers)},
       {3, DType::kInt8, WireMessage().text(5, integers)},
       {6, DType::kInt32, WireMessage().text(5, integers)},
+      {4, DType::kUInt16, WireMessage().text(5, integers)},
+      {5, DType::kInt16, WireMessage().text(5, integers)},
+      {12, DType::kUInt32, WireMessage().text(11, integers)},
+      {13, DType::kUInt64, WireMessage().text(11, integers)},
+      {13, DType::kUInt64, WireMessage().text(9, packed<uint64_t>({1, 2, 3}))},
       {7, DType::kInt64, WireMessage().text(7, integers)},
       {7, DType::kInt64, WireMessage().number(7, 1).number(7, 2).number(7, 3)},
   };
@@ -123,9 +128,9 @@ TEST(ModelWire, ElementsOfTensorsAreInTheFieldsOfTheirType) {
 
 TEST(ModelWire, TypesThatAreNotServedAreNamedAsInOnnx) {
   const std::map<int64_t, std::string> names = {
-      {0, "UNDEFINED"}, {4, "UINT16"},     {5, "INT16"},       {8, "STRING"},        {12, "UINT32"},
-      {13, "UINT64"},   {14, "COMPLEX64"}, {15, "COMPLEX128"}, {17, "FLOAT8E4M3FN"}, {20, "FLOAT8E5M2FNUZ"},
-      {21, "UINT4"},    {22, "INT4"},      {23, "FLOAT4E2M1"}, {1000, "1000"},       {-1, "-1"}};
+      {0, "UNDEFINED"},     {8, "STRING"},          {14, "COMPLEX64"}, {15, "COMPLEX128"},
+      {17, "FLOAT8E4M3FN"}, {20, "FLOAT8E5M2FNUZ"}, {21, "UINT4"},     {22, "INT4"},
+      {23, "FLOAT4E2M1"},   {1000, "1000"},         {-1, "-1"}};
   for (const auto& [number, name] : names)
     EXPECT_EQ(read_tensor(tensor(number).text(9, "elements").bytes()).message(),
               "elements of type " + name + " are not served");

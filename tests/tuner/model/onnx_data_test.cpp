@@ -46,7 +46,9 @@ void check_all(const graph::Evaluator& evaluate) {
                            });
                            if (!graph) return {.refused = graph.message()};
                            if (const Status valid = check(*graph); !valid) return {.wrong = valid.message()};
-                           const std::string found = wrong(*graph, data, evaluate);
+                           const auto fitting = testing::fitted(data, *graph);
+                           if (!fitting) return {.refused = fitting.message()};
+                           const std::string found = wrong(*graph, *fitting, evaluate);
                            return {.right = found.empty(), .wrong = found};
                          });
 }

@@ -26,7 +26,8 @@ namespace {
 using Numbers = std::vector<double>;
 
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8,
-                            DType::kUInt8,   DType::kInt32,   DType::kInt64,    DType::kBool};
+                            DType::kUInt8,   DType::kInt16,   DType::kUInt16,   DType::kInt32,
+                            DType::kUInt32,  DType::kInt64,   DType::kUInt64,   DType::kBool};
 
 double unit_of(DType t) { return t == DType::kFloat16 ? 0x1p-11 : t == DType::kBFloat16 ? 0x1p-8 : 0x1p-24; }
 
@@ -238,7 +239,7 @@ TEST_P(OperatorTypes, AreRightOnEveryShape) {
   ASSERT_NO_FATAL_FAILURE(run_waiting());
   std::cout << pairs << " pairs of operator and type, " << rounds << " shapes each, on " << GetParam().target
             << "\n";
-  EXPECT_GT(pairs, 690U);
+  EXPECT_GT(pairs, 1120U);
 }
 
 INSTANTIATE_TEST_SUITE_P(

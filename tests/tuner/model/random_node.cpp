@@ -90,6 +90,17 @@ class Draw {
     }
     return {{"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}};
   }
+  // A constant with ones of any place, of which at least one is there.
+  ValueId condition(int64_t length) {
+    std::vector<double> numbers{1};
+    while (std::ssize(numbers) < length) numbers.push_back(flag() ? 1 : 0);
+    return reals(numbers, DType::kBool);
+  }
+  ValueId unpooled_places(const Shape& s) {
+    Shape places;
+    for (int64_t k = 0; k < graph::TensorType{dtype_, s}.elements(); ++k) places.push_back(2 * k);
+    return b_.constant("places", {DType::kInt64, s}, graph::Constant::of(places, DType::kInt64));
+  }
   DType byte() { return flag() ? DType::kInt8 : DType::kUInt8; }
   ValueId scale() { return one_real(0.01 * static_cast<double>(pick(1, 30)), DType::kFloat32); }
 
@@ -98,16 +109,20 @@ class Draw {
   }
 
   void write() {
-    if (elements() || shapes() || movements() || places() || sums() || products() || images() || bytes())
+    if (elements() || shapes() || movements() || places() || sums() || products() || images() || bytes() ||
+        signals() || heads() || regions() || selections())
       return;
     add({x(any_shape())});  // one operand, element by element or along the last axis
   }
 
   bool elements() {
     if (is({"Add", "Sub", "Mul", "Div", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "PRelu", "Equal",
-            "And", "Or", "Xor", "Pow"})) {
+            "And", "Or", "Xor", "Pow", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})) {
       const Shape s = any_shape();
       add({x(s), op_ == "Pow" ? one_real(static_cast<double>(pick(1, 3)), dtype_) : x(part_of(s))});
+    } else if (op_ == "BitShift") {
+      const Shape s = any_shape();
+      add({x(s), one_int(pick(0, 9), dtype_)}, {{"direction", std::string(flag() ? "LEFT" : "RIGHT")}});
     } else if (op_ == "Mod") {
       const Shape s = any_shape();
       add({x(s), x(part_of(s))}, {{"fmod", int64_t{is_float(dtype_) ? 1 : 0}}});
@@ -123,8 +138,9 @@ class Draw {
       add({x(any_shape()), one_real(0, dtype_), one_real(2, dtype_)});
     } else if (op_ == "Cast") {
       constexpr DType kTo[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8,
-                               DType::kUInt8,   DType::kInt32,   DType::kInt64,    DType::kBool};
-      add({x(any_shape())}, {{"to", std::string(dtype_name(kTo[pick(0, 7)]))}});
+                               DType::kUInt8,   DType::kInt16,   DType::kUInt16,   DType::kInt32,
+                               DType::kUInt32,  DType::kInt64,   DType::kUInt64,   DType::kBool};
+      add({x(any_shape())}, {{"to", std::string(dtype_name(kTo[pick(0, 11)]))}});
     } else if (op_ == "CastLike") {
       add({x(any_shape()), x({3}, DType::kFloat32)});
     } else {
@@ -154,7 +170,11 @@ class Draw {
   bool movements() {
     const Shape s = any_shape();
     const auto rank = std::ssize(s);
-    if (op_ == "Concat") {
+    if (op_ == "CenterCropPad") {
+      Shape wanted;
+      for (int64_t d = 0; d < rank; ++d) wanted.push_back(pick(1, 6));
+      add({x(s), ints(wanted)});
+    } else if (op_ == "Concat") {
       const int64_t axis = pick(0, rank - 1);
       Shape other = s;
       other[static_cast<size_t>(axis)] = pick(1, 5);
@@ -266,6 +286,28 @@ class Draw {
       add({x({pick(1, 4), s.back() + 1}), x({s.back() + 1}), x({s.back() + 1})});
     } else if (op_ == "RMSNormalization") {
       add({x({pick(1, 4), s.back() + 1}), x({s.back() + 1})});
+    } else if (is({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})) {
+      const int64_t classes = pick(2, 6), n = pick(1, 3), d = extent();
+      Attributes attributes{{"ignore_index", int64_t{1}}};
+      attributes["reduction"] = std::string(flag() ? "none" : flag() ? "sum" : "mean");
+      Shape known{0};  // of the last weighs something, also where all others are ignored
+      while (std::ssize(known) < n * d) known.push_back(pick(0, classes - 1));
+      const ValueId c =
+          b_.constant("classes", {DType::kInt64, {n, d}}, graph::Constant::of(known, DType::kInt64));
+      add({x({n, classes, d}), c}, attributes);
+    } else if (op_ == "Det") {
+      const int64_t n = pick(1, 4);
+      add({x({extent(), n, n})});
+    } else if (op_ == "TfIdfVectorizer") {
+      if (dtype_ != DType::kInt32 && dtype_ != DType::kInt64) {
+        refusal_ = "input 0 is no integer, expected one";
+        return true;
+      }
+      add({x({pick(1, 3), extent()})}, {{"max_gram_length", int64_t{2}},
+                                        {"max_skip_count", pick(0, 2)},
+                                        {"ngram_counts", Shape{0, 2}},
+                                        {"ngram_indexes", Shape{0, 2, 1, 3}},
+                                        {"pool_int64s", Shape{3, 5, 1, 2, 0, 1}}});
     } else if (op_ == "LRN") {
       add({x(image())}, {{"size", int64_t{3}}});
     } else if (op_ == "MeanVarianceNormalization") {
@@ -321,7 +363,15 @@ class Draw {
   bool images() {
     const Shape i = image();
     const int64_t out = pick(1, 5);
-    if (op_ == "Conv") {
+    if (op_ == "Col2Im") {
+      add({x({i[0], 4 * i[1], 3 * 4}), ints({4, 5}), ints({2, 2})});
+    } else if (op_ == "DeformConv") {
+      add({x(i), x({out, i[1], 2, 2}), x({i[0], 8, i[2] - 1, i[3] - 1}), x({out}),
+           x({i[0], 4, i[2] - 1, i[3] - 1})});
+    } else if (op_ == "MaxUnpool") {
+      const Shape pooled{pick(1, 2), pick(1, 3), pick(1, 3), extent()};
+      add({x(pooled), unpooled_places(pooled)}, {{"kernel_shape", Shape{2, 2}}, {"strides", Shape{2, 2}}});
+    } else if (op_ == "Conv") {
       Attributes w = window(i);
       const Shape kernel = std::get<Shape>(w["kernel_shape"]);
       add({x(i), x({out, i[1], kernel[0], kernel[1]}), x({out})}, w);
@@ -356,6 +406,88 @@ class Draw {
       add({x(s), one_real(0.02, DType::kFloat32), one_int(dtype_ == DType::kInt32 ? 0 : 3, dtype_)});
     } else if (op_ == "DynamicQuantizeLinear") {
       add({x(s)}, {}, 3);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool signals() {
+    if (is({"BlackmanWindow", "HammingWindow", "HannWindow"})) {
+      if (dtype_ == DType::kInt32 || dtype_ == DType::kInt64)
+        add({one_int(extent(), dtype_)});
+      else
+        refusal_ = "input 0 is no integer, expected one";
+    } else if (op_ == "MelWeightMatrix") {
+      if (dtype_ == DType::kInt32 || dtype_ == DType::kInt64)
+        add({one_int(8, dtype_), one_int(16, dtype_), one_int(8192, dtype_), one_real(0, DType::kFloat32),
+             one_real(4096, DType::kFloat32)});
+      else
+        refusal_ = "input 0 is no integer, expected one";
+    } else if (op_ == "DFT") {
+      const int64_t n = extent();
+      add({x({pick(1, 3), n, flag() ? 1 : 2}), one_int(n + pick(0, 2)), one_int(1)},
+          {{"inverse", int64_t{flag() ? 1 : 0}}});
+    } else if (op_ == "STFT") {
+      const int64_t n = 4 + pick(0, 9);
+      add({x({pick(1, 2), n + extent(), 1}), one_int(pick(1, 4)), x({n})});
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool heads() {
+    const int64_t b = pick(1, 2), heads = pick(1, 2), n = pick(1, 5), size = 2 * pick(1, 4);
+    if (op_ == "Attention") {
+      const int64_t past = pick(1, 3), keys = extent();
+      add({x({b, 2 * heads, n, size}), x({b, heads, keys, size}), x({b, heads, keys, size + 1}),
+           x({n, past + keys}), x({b, heads, past, size}), x({b, heads, past, size + 1})});
+    } else if (op_ == "RotaryEmbedding") {
+      add({x({b, n, heads * size}), x({9, size / 2}), x({9, size / 2}), x({b, n}, DType::kInt64)},
+          {{"num_heads", heads}, {"interleaved", int64_t{flag() ? 1 : 0}}});
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool regions() {
+    const Shape i = image();
+    const DType real = is_float(dtype_) ? dtype_ : DType::kFloat32;
+    if (op_ == "GridSample") {
+      const char* const padding = flag() ? "zeros" : flag() ? "border" : "reflection";
+      add({x(i), x({i[0], 3, extent(), 2}, real)},
+          {{"mode", std::string(!is_float(dtype_) || flag() ? "nearest"
+                                : flag()                    ? "linear"
+                                                            : "cubic")},
+           {"padding_mode", std::string(padding)}});
+    } else if (op_ == "AffineGrid") {
+      add({x({2, 2, 3}), ints({2, 3, pick(1, 4), extent()})}, {{"align_corners", int64_t{flag() ? 1 : 0}}});
+    } else if (op_ == "RoiAlign") {
+      add({x(i), x({3, 4}), x({3}, DType::kInt64)}, {{"output_height", pick(1, 3)},
+                                                     {"output_width", pick(1, 3)},
+                                                     {"sampling_ratio", pick(1, 2)},
+                                                     {"mode", std::string(flag() ? "avg" : "max")},
+                                                     {"spatial_scale", 2.0}});
+    } else if (op_ == "NonMaxSuppression") {
+      const int64_t n = pick(1, 2), classes = pick(1, 3), boxes = extent(), most = pick(1, 4);
+      add({x({n, boxes, 4}), x({n, classes, boxes}), one_int(most), one_real(0.2, DType::kFloat32)},
+          {{"tuner.rows", pick(1, n * classes * std::min(most, boxes))}});
+    } else if (op_ == "MaxRoiPool") {
+      add({x(i), x({3, 5})}, {{"pooled_shape", Shape{2, 3}}, {"spatial_scale", 3.0}});
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool selections() {
+    const Shape s = any_shape();
+    if (op_ == "Compress") {
+      add({x(s), condition(s.back())}, {{"axis", int64_t{-1}}});
+    } else if (is({"NonZero", "Unique"})) {
+      add({one_real(1, dtype_)});
     } else {
       return false;
     }
