@@ -85,10 +85,13 @@ Status not_constant(const Graph& graph, std::string_view what, ValueId id) {
   std::string names;
   for (const ValueId v : inputs_behind(graph, id)) names += str(names.empty() ? "" : ", ", graph[v].name);
   const bool is_input = std::ranges::find(graph.inputs, id) != graph.inputs.end();
-  return invalid_argument(
-      what, " (", graph[id].name, ") is ",
-      is_input ? "an input of the model" : str("computed from data, the input ", names),
-      "; expected a constant. If it is the same in every run: ", constant_options(graph, id));
+  const std::string options = constant_options(graph, id);
+  return invalid_argument(what, " (", graph[id].name, ") is ",
+                          is_input        ? "an input of the model"
+                          : names.empty() ? "computed from constants that are too large"
+                                          : str("computed from data, the input ", names),
+                          "; expected a constant",
+                          options.empty() ? "" : str(". If it is the same in every run: ", options));
 }
 
 const Operator* find_operator(std::string_view name) {

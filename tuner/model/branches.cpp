@@ -75,8 +75,9 @@ Result<Values> read_if(GraphReader& reader, const onnx::NodeProto& node, const s
   auto made = read_both(reader, node, name, inputs[0], scope);
   if (made) return made;
   // One branch may be all that is needed.
-  return invalid_argument(
-      made.message(), ". If its condition is the same in every run: ", constant_options(graph, inputs[0]));
+  const std::string options = constant_options(graph, inputs[0]);
+  if (options.empty()) return made;
+  return invalid_argument(made.message(), ". If its condition is the same in every run: ", options);
 }
 
 }  // namespace tuner
