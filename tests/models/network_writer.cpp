@@ -230,7 +230,7 @@ Tensor NetworkWriter::louder(const Tensor& x) {
       x.shape};
 }
 Tensor NetworkWriter::centered(const Tensor& x) {
-  const std::vector<int64_t> row{x.shape[0], x.shape[2]};
+  const std::vector<int64_t> row{x.shape[1], x.shape[2]};
   const std::string kept = number(0.9F), added = number(0.1F), name = str("scan", names_++);
   OnnxGraph body(name + "_body");
   body.input("mean", DType::kFloat32, row);
@@ -243,10 +243,7 @@ Tensor NetworkWriter::centered(const Tensor& x) {
   body.output("centered", DType::kFloat32, row);
   const std::string last = str("t", names_++), made = str("t", names_++);
   model_.node("Scan", {weights(row, 0, 0.1), x.name}, {last, made},
-              {{"body", body.as_attribute()},
-               {"num_scan_inputs", int64_t{1}},
-               {"scan_input_axes", std::vector<int64_t>{1}},
-               {"scan_output_axes", std::vector<int64_t>{1}}});
+              {{"body", body.as_attribute()}, {"num_scan_inputs", int64_t{1}}});
   return {made, x.shape};
 }
 

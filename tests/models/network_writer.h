@@ -63,12 +63,12 @@ class NetworkWriter {
   Tensor linear(const Tensor& x, int64_t results);  // MatMul and Add
   Tensor layer_norm(const Tensor& x);
   Tensor attention(const Tensor& x);  // one head
-  // Without an axis of extent 1, as exporters write it: an If that asks for the extent, and whose other branch
+  // Without an axis of extent 1, as exporters write it: an If that asks for the extent, whose other branch
   // leaves the tensor as it is.
   Tensor squeezed(const Tensor& x, int64_t axis);
   // By its largest element, if that is small: an If on data.
   Tensor louder(const Tensor& x);
-  // Less a running mean over T: a Scan.
+  // Less a running mean over T, [T, N, C]: a Scan.
   Tensor centered(const Tensor& x);
 
  private:

@@ -13,8 +13,8 @@
 namespace tuner::testing {
 
 struct NetworkOptions {
-  // Height and width; 0: as published (224, U-Net 256, YOLO-like 320, MLP 28). OCR: the width, of lines 32 high
-  // (320); speech: the number of frames (96).
+  // Height and width; 0: as published (224, U-Net 256, YOLO-like 320, MLP 28). For OCR the width of a line,
+  // which is 32 high (320); for speech the number of frames (96).
   int64_t image = 0;
   int64_t batch = 1;
   int64_t narrower = 1;  // channels are divided by it: small networks for tests
