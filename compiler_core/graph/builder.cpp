@@ -52,7 +52,14 @@ Result<bool> GraphBuilder::folded(const Node& node) {
 }
 
 Graph GraphBuilder::finish(std::vector<ValueId> outputs) {
-  for (const ValueId out : outputs) graph_.output_names.push_back(graph_[out].name);
+  std::vector<std::string> names;
+  for (const ValueId out : outputs) names.push_back(graph_[out].name);
+  return finish(std::move(outputs), std::move(names));
+}
+
+Graph GraphBuilder::finish(std::vector<ValueId> outputs, std::vector<std::string> names) {
+  CHECK(names.size() == outputs.size()) << names.size() << " names for " << outputs.size() << " outputs";
+  graph_.output_names = std::move(names);
   graph_.outputs = std::move(outputs);
   return std::exchange(graph_, {});
 }

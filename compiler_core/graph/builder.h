@@ -22,9 +22,13 @@ class GraphBuilder {
   // InvalidArgument with node and reason: its operator or these types are not served.
   Result<std::vector<ValueId>> add(Node node, const std::vector<std::string>& results);
   const Value& operator[](ValueId id) const { return graph_[id]; }
+  // As far as it is built: without outputs.
+  const Graph& graph() const { return graph_; }
 
-  // The graph; the builder is empty afterwards.
+  // The graph; the builder is empty afterwards. Outputs are called as their values.
   Graph finish(std::vector<ValueId> outputs);
+  // The same, with names for the outputs.
+  Graph finish(std::vector<ValueId> outputs, std::vector<std::string> names);
 
  private:
   Result<bool> folded(const Node& node);

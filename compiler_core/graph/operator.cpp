@@ -47,22 +47,16 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// What a person can do who knows that an input is the same in every run.
-Status not_constant(const Graph& graph, size_t i, ValueId id) {
+// The inputs of the model that the value is computed from.
+std::vector<ValueId> inputs_behind(const Graph& graph, ValueId id) {
   std::set<ValueId> needed{id};
   for (size_t n = graph.nodes.size(); n-- > 0;)
     if (std::ranges::any_of(graph.nodes[n].outputs, [&](ValueId v) { return needed.contains(v); }))
       needed.insert(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end());
-  std::string names, options;
-  for (const ValueId v : graph.inputs) {
-    if (!needed.contains(v)) continue;
-    names += str(names.empty() ? "" : ", ", graph[v].name);
-    options += str(options.empty() ? "" : " ", "--constant ", quoted(graph[v].name + "=FILE"));
-  }
-  const bool is_input = std::ranges::find(graph.inputs, id) != graph.inputs.end();
-  return invalid_argument("input ", i, " (", graph[id].name, ") is ",
-                          is_input ? "an input of the model" : str("computed from data, the input ", names),
-                          "; expected a constant. If it is the same in every run: ", options);
+  std::vector<ValueId> inputs;
+  std::ranges::copy_if(graph.inputs, std::back_inserter(inputs),
+                       [&](ValueId v) { return needed.contains(v); });
+  return inputs;
 }
 
 }  // namespace
@@ -81,6 +75,26 @@ std::string_view operator_kind_name(OperatorKind kind) {
       return "shape";
   }
   return "";
+}
+
+std::string constant_options(const Graph& graph, ValueId id) {
+  std::string options;
+  for (const ValueId v : inputs_behind(graph, id))
+    options += str(options.empty() ? "" : " ", "--constant ", quoted(graph[v].name + "=FILE"));
+  return options;
+}
+
+Status not_constant(const Graph& graph, std::string_view what, ValueId id) {
+  std::string names;
+  for (const ValueId v : inputs_behind(graph, id)) names += str(names.empty() ? "" : ", ", graph[v].name);
+  const bool is_input = std::ranges::find(graph.inputs, id) != graph.inputs.end();
+  const std::string options = constant_options(graph, id);
+  return invalid_argument(what, " (", graph[id].name, ") is ",
+                          is_input        ? "an input of the model"
+                          : names.empty() ? "computed from constants that are too large"
+                                          : str("computed from data, the input ", names),
+                          "; expected a constant",
+                          options.empty() ? "" : str(". If it is the same in every run: ", options));
 }
 
 const Operator* find_operator(std::string_view name) {
@@ -104,7 +118,7 @@ bool Use::is_constant(size_t i) const { return has(i) && graph_[node_.inputs[i]]
 Result<std::vector<int64_t>> Use::integers(size_t i) const {
   if (!has(i)) return invalid_argument("input ", i, " is missing");
   const Value& v = graph_[node_.inputs[i]];
-  if (!v.constant) return not_constant(graph_, i, node_.inputs[i]);
+  if (!v.constant) return not_constant(graph_, str("input ", i), node_.inputs[i]);
   if (is_float(v.type.dtype))
     return invalid_argument("input ", i, " is ", v.type.dtype, ", expected integers");
   return v.constant->integers(v.type.dtype);
@@ -113,7 +127,7 @@ Result<std::vector<int64_t>> Use::integers(size_t i) const {
 Result<std::vector<double>> Use::numbers(size_t i) const {
   if (!has(i)) return invalid_argument("input ", i, " is missing");
   const Value& v = graph_[node_.inputs[i]];
-  if (!v.constant) return not_constant(graph_, i, node_.inputs[i]);
+  if (!v.constant) return not_constant(graph_, str("input ", i), node_.inputs[i]);
   return v.constant->numbers(v.type.dtype);
 }
 

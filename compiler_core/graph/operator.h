@@ -153,6 +153,12 @@ std::vector<const Operator*> all_operators();
 // such operator (names what is there of similar name), too few inputs, a refusal of its row.
 Result<std::vector<TensorType>> infer(const Graph& graph, const Node& node);
 
+// What a person can do about a value that has to be known ahead: the options that make constants of the
+// inputs it is computed from, as for a shell. Empty: it is computed from none.
+std::string constant_options(const Graph& graph, ValueId id);
+// InvalidArgument: `what` ("input 1") should be a constant; says what the value is, and these options.
+Status not_constant(const Graph& graph, std::string_view what, ValueId id);
+
 // The math of one node alone.
 struct NodeProgram {
   Program program;

@@ -8,6 +8,7 @@ constexpr Pass kPasses[] = {
     {"make-views", "reshapes become views; what moves nothing goes", make_views},
     {"fold-constants", "what is computed from constants alone becomes a constant", fold_constants},
     {"merge-common", "nodes that do the same become one", merge_common},
+    {"slice-places", "a Gather of one known place becomes a Slice", slice_places},
     {"find-composites", "activations and normalizations written out become one operator each",
      find_composites},
     {"plain-gemms", "alpha and beta of Gemm go into its constants, or become products of their own",

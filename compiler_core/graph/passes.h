@@ -35,6 +35,9 @@ Status fold_constants(Graph& graph, const Evaluator& evaluate);
 // Reshape, Flatten, Squeeze, Unsqueeze, and what moves nothing, become one operator, tuner.View; chains of
 // them one node; a view as its source, Identity and Dropout go.
 Status make_views(Graph& graph, const Evaluator& evaluate);
+// A Gather of one place that is known ahead becomes a Slice: where it is a step of a sequence, the plan gives
+// it no work, and the steps of a loop share a kernel.
+Status slice_places(Graph& graph, const Evaluator& evaluate);
 // Nodes that do the same become one.
 Status merge_common(Graph& graph, const Evaluator& evaluate);
 // The factors of Gemm, alpha and beta, go into its constants; where it has none, they become products of

@@ -76,6 +76,23 @@ TEST(GraphPasses, ReshapesBecomeOneView) {
               ElementsAre("tuner.View", "Relu", "tuner.View", "Transpose"));
 }
 
+TEST(GraphPasses, AGatherOfOneKnownPlaceBecomesASlice) {
+  Writer w;
+  const ValueId x = w.input({5, 3, 4});
+  const ValueId last = w.add("Gather", {x, w.list({-1})}, {{"axis", int64_t{1}}});
+  const ValueId two = w.add("Gather", {x, w.list({3, 0})});
+  const ValueId of_data = w.add("Gather", {x, w.add("Cast", {w.input({1})}, {{"to", std::string("int64")}})});
+  const Graph graph = w.finish({last, two, of_data}), sliced = after(graph, slice_places);
+  EXPECT_THAT(operators(sliced), ElementsAre("Slice", "tuner.View", "Gather", "Cast", "Gather"));
+  std::vector<double> numbers(60);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i);
+  const auto found = run_reference(sliced, {numbers, {4}}, interpret);
+  ASSERT_TRUE(found.is_ok()) << found.message();
+  EXPECT_THAT((*found)[0],
+              ElementsAre(8, 9, 10, 11, 20, 21, 22, 23, 32, 33, 34, 35, 44, 45, 46, 47, 56, 57, 58, 59));
+  EXPECT_EQ(*found, *run_reference(graph, {numbers, {4}}, interpret));
+}
+
 TEST(GraphPasses, ConstantsAreFoldedUnlessTheyGrow) {
   Writer w;
   const ValueId weights =

@@ -123,6 +123,11 @@ Tensor NetworkWriter::max_pool(const Tensor& x, int64_t kernel, int64_t stride) 
                 {"strides", std::vector<int64_t>{stride, stride}}}),
           {x.shape[0], x.channels(), extent(x.shape[2]), extent(x.shape[3])}};
 }
+Tensor NetworkWriter::lower(const Tensor& x) {
+  const std::vector<int64_t> window{2, 1};
+  return {node("MaxPool", {x.name}, {{"kernel_shape", window}, {"strides", window}}),
+          {x.shape[0], x.channels(), x.shape[2] / 2, x.shape[3]}};
+}
 Tensor NetworkWriter::global_average(const Tensor& x) {
   return {node("GlobalAveragePool", {x.name}), {x.shape[0], x.channels(), 1, 1}};
 }
@@ -197,6 +202,73 @@ Tensor NetworkWriter::flattened(const Tensor& x) {
 Tensor NetworkWriter::reshaped(const Tensor& x, const std::vector<int64_t>& shape) {
   return {node("Reshape", {x.name, integers(shape)}), shape};
 }
-Tensor NetworkWriter::softmax(const Tensor& x) { return unary("Softmax", x, {{"axis", int64_t{1}}}); }
+Tensor NetworkWriter::softmax(const Tensor& x, int64_t axis) { return unary("Softmax", x, {{"axis", axis}}); }
+
+Tensor NetworkWriter::linear(const Tensor& x, int64_t results) {
+  const int64_t terms = x.shape.back();
+  const double deviation = std::sqrt(1.0 / static_cast<double>(terms));
+  std::vector<int64_t> shape = x.shape;
+  shape.back() = results;
+  const std::string product = node("MatMul", {x.name, weights({terms, results}, 0, deviation)});
+  return {node("Add", {weights({results}, 0, 0.1), product}), shape};
+}
+Tensor NetworkWriter::layer_norm(const Tensor& x) {
+  const std::vector<int64_t> c{x.shape.back()};
+  return {node("LayerNormalization", {x.name, weights(c, 1, 0.1), weights(c, 0, 0.1)},
+               {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}),
+          x.shape};
+}
+Tensor NetworkWriter::attention(const Tensor& x) {
+  const int64_t c = x.shape.back();
+  const Tensor query = linear(x, c), key = transposed(linear(x, c), {0, 2, 1}), value = linear(x, c);
+  const std::string scale = number(static_cast<float>(1 / std::sqrt(static_cast<double>(c))));
+  const Tensor scores{node("Mul", {node("MatMul", {query.name, key.name}), scale}),
+                      {x.shape[0], x.shape[1], x.shape[1]}};
+  return linear({node("MatMul", {softmax(scores, -1).name, value.name}), x.shape}, c);
+}
+Tensor NetworkWriter::squeezed(const Tensor& x, int64_t axis) {
+  const std::string one = node("Gather", {node("Shape", {x.name}), integers({axis})}, {{"axis", int64_t{0}}});
+  const std::string fits = node("Equal", {one, integers({1})});
+  std::vector<int64_t> shape = x.shape;
+  shape.erase(shape.begin() + axis);
+  const std::string axes = integers({axis}), name = str("choice", names_++);
+  OnnxGraph then(name + "_then"), otherwise(name + "_else");
+  then.node("Squeeze", {x.name, axes}, {name + "_squeezed"});
+  then.output(name + "_squeezed", DType::kFloat32, shape);
+  otherwise.node("Identity", {x.name}, {name + "_same"});
+  otherwise.output(name + "_same", DType::kFloat32, x.shape);
+  return {
+      node("If", {fits}, {{"then_branch", then.as_attribute()}, {"else_branch", otherwise.as_attribute()}}),
+      shape};
+}
+Tensor NetworkWriter::louder(const Tensor& x) {
+  const std::string largest = node("ReduceMax", {node("Abs", {x.name})}, {{"keepdims", int64_t{0}}});
+  const std::string quiet = node("Less", {largest, number(0.5)}), name = str("choice", names_++);
+  OnnxGraph then(name + "_then"), otherwise(name + "_else");
+  then.node("Div", {x.name, largest}, {name + "_loud"});
+  then.output(name + "_loud", DType::kFloat32, x.shape);
+  otherwise.node("Identity", {x.name}, {name + "_same"});
+  otherwise.output(name + "_same", DType::kFloat32, x.shape);
+  return {
+      node("If", {quiet}, {{"then_branch", then.as_attribute()}, {"else_branch", otherwise.as_attribute()}}),
+      x.shape};
+}
+Tensor NetworkWriter::centered(const Tensor& x) {
+  const std::vector<int64_t> row{x.shape[1], x.shape[2]};
+  const std::string kept = number(0.9F), added = number(0.1F), name = str("scan", names_++);
+  OnnxGraph body(name + "_body");
+  body.input("mean", DType::kFloat32, row);
+  body.input("frame", DType::kFloat32, row);
+  body.node("Mul", {"mean", kept}, {"old"});
+  body.node("Mul", {"frame", added}, {"new"});
+  body.node("Add", {"old", "new"}, {"mean_out"});
+  body.node("Sub", {"frame", "mean_out"}, {"centered"});
+  body.output("mean_out", DType::kFloat32, row);
+  body.output("centered", DType::kFloat32, row);
+  const std::string last = str("t", names_++), made = str("t", names_++);
+  model_.node("Scan", {weights(row, 0, 0.1), x.name}, {last, made},
+              {{"body", body.as_attribute()}, {"num_scan_inputs", int64_t{1}}});
+  return {made, x.shape};
+}
 
 }  // namespace tuner::testing

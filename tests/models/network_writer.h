@@ -37,6 +37,7 @@ class NetworkWriter {
   Tensor gemm(const Tensor& x, int64_t results);
   Tensor max_pool(const Tensor& x, int64_t kernel, int64_t stride);
   Tensor global_average(const Tensor& x);
+  Tensor lower(const Tensor& x);  // half as high and as wide as it is, by MaxPool
 
   Tensor relu(const Tensor& x) { return unary("Relu", x); }
   Tensor relu6(const Tensor& x);  // Clip with two constants
@@ -56,7 +57,19 @@ class NetworkWriter {
   // Reshape.
   Tensor flattened(const Tensor& x);
   Tensor reshaped(const Tensor& x, const std::vector<int64_t>& shape);
-  Tensor softmax(const Tensor& x);
+  Tensor softmax(const Tensor& x, int64_t axis = 1);
+
+  // Of sequences, [N, T, C].
+  Tensor linear(const Tensor& x, int64_t results);  // MatMul and Add
+  Tensor layer_norm(const Tensor& x);
+  Tensor attention(const Tensor& x);  // one head
+  // Without an axis of extent 1, as exporters write it: an If that asks for the extent, whose other branch
+  // leaves the tensor as it is.
+  Tensor squeezed(const Tensor& x, int64_t axis);
+  // By its largest element, if that is small: an If on data.
+  Tensor louder(const Tensor& x);
+  // Less a running mean over T, [T, N, C]: a Scan.
+  Tensor centered(const Tensor& x);
 
   // For what no layer above writes. A Tensor without a name is an input that is not given.
   Tensor input(const std::string& name, std::vector<int64_t> shape);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/models/network_writer.h"
+#include "tests/models/sequence_networks.h"
 
 namespace tuner::testing {
 namespace {
@@ -185,7 +186,9 @@ constexpr Known kNetworks[] = {{"resnet50", resnet50},
                                {"vgg16", vgg16},
                                {"unet", unet},
                                {"yolo", yolo},
-                               {"mlp", mlp}};
+                               {"mlp", mlp},
+                               {"ocr", [](Plan& p) { write_ocr(p.w, p.options); }},
+                               {"speech_encoder", [](Plan& p) { write_speech_encoder(p.w, p.options); }}};
 
 }  // namespace
 

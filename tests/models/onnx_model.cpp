@@ -18,6 +18,7 @@ enum AttributeField : uint32_t {
   kFloat = 2,
   kInt = 3,
   kString = 4,
+  kSubgraph = 6,
   kFloats = 7,
   kInts = 8,
   kStrings = 9,
@@ -27,6 +28,7 @@ enum AttributeType : int64_t {
   kTypeFloat = 1,
   kTypeInt = 2,
   kTypeString = 3,
+  kTypeGraph = 5,
   kTypeFloats = 6,
   kTypeInts = 7,
   kTypeStrings = 8
@@ -45,7 +47,7 @@ Message value_info(const std::string& name, DType dtype, const std::vector<int64
   return Message().text(kValueName, name).message(kValueType, Message().message(kTensorType, tensor));
 }
 
-Message attribute(const OnnxModel::Attribute& a) {
+Message attribute(const OnnxGraph::Attribute& a) {
   Message made;
   made.text(kAttributeName, a.first);
   if (const auto* integer = std::get_if<int64_t>(&a.second)) {
@@ -60,6 +62,8 @@ Message attribute(const OnnxModel::Attribute& a) {
   } else if (const auto* words = std::get_if<std::vector<std::string>>(&a.second)) {
     for (const std::string& x : *words) made.text(kStrings, x);
     made.number(kAttributeType, kTypeStrings);
+  } else if (const auto* graph = std::get_if<OnnxGraph::Subgraph>(&a.second)) {
+    made.text(kSubgraph, graph->bytes).number(kAttributeType, kTypeGraph);
   } else {
     for (const int64_t x : std::get<std::vector<int64_t>>(a.second)) made.number(kInts, x);
     made.number(kAttributeType, kTypeInts);
@@ -92,39 +96,40 @@ int onnx_type(DType dtype) {
   return 0;
 }
 
-void OnnxModel::input(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
-  graph_ += Message().message(kInput, value_info(name, dtype, shape)).bytes();
+void OnnxGraph::input(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
+  fields_ += Message().message(kInput, value_info(name, dtype, shape)).bytes();
 }
 
-void OnnxModel::output(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
-  graph_ += Message().message(kOutput, value_info(name, dtype, shape)).bytes();
+void OnnxGraph::output(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
+  fields_ += Message().message(kOutput, value_info(name, dtype, shape)).bytes();
 }
 
-void OnnxModel::weights(const std::string& name, DType dtype, const std::vector<int64_t>& shape,
+void OnnxGraph::weights(const std::string& name, DType dtype, const std::vector<int64_t>& shape,
                         const std::string& elements) {
   Message tensor;
   for (const int64_t extent : shape) tensor.number(kDims, extent);
   tensor.number(kDataType, onnx_type(dtype)).text(kTensorName, name).text(kRawData, elements);
-  graph_ += Message().message(kInitializer, tensor).bytes();
+  fields_ += Message().message(kInitializer, tensor).bytes();
 }
 
-void OnnxModel::node(const std::string& op, const std::vector<std::string>& inputs,
+void OnnxGraph::node(const std::string& op, const std::vector<std::string>& inputs,
                      const std::vector<std::string>& outputs, const std::vector<Attribute>& attributes) {
   Message made;
   for (const std::string& input : inputs) made.text(kNodeInput, input);
   for (const std::string& output : outputs) made.text(kNodeOutput, output);
-  made.text(kNodeName, str("node", nodes_++)).text(kOpType, op);
+  made.text(kNodeName, str(nodes_, next_++)).text(kOpType, op);
   for (const Attribute& a : attributes) made.message(kAttribute, attribute(a));
-  graph_ += Message().message(kNode, made).bytes();
+  fields_ += Message().message(kNode, made).bytes();
 }
 
+std::string OnnxGraph::message() const { return fields_ + Message().text(kGraphName, name_).bytes(); }
+
 std::string OnnxModel::bytes() const {
-  const std::string graph = graph_ + Message().text(kGraphName, "network").bytes();
   return Message()
       .number(kIrVersion, 8)
       .text(kProducer, "tuner tests")
       .message(kOpsetImport, Message().number(kVersion, 17))
-      .text(kGraph, graph)
+      .text(kGraph, message())
       .bytes();
 }
 

@@ -15,27 +15,45 @@ namespace tuner {
 // TensorProto::DataType. For the types that our operands have.
 int onnx_type(DType dtype);
 
-class OnnxModel {
+// A graph: that of a model, or a branch or body as the attribute of a node.
+class OnnxGraph {
  public:
-  using Attribute = std::pair<std::string, std::variant<int64_t, double, std::vector<int64_t>, std::string,
-                                                        std::vector<double>, std::vector<std::string>>>;
+  struct Subgraph {
+    std::string bytes;
+  };
+  using Attribute =
+      std::pair<std::string, std::variant<int64_t, double, std::vector<int64_t>, std::string,
+                                          std::vector<double>, std::vector<std::string>, Subgraph>>;
+
+  // `nodes`: what nodes are called, with a number behind it.
+  OnnxGraph(std::string name, std::string nodes) : name_(std::move(name)), nodes_(std::move(nodes)) {}
+  explicit OnnxGraph(const std::string& name) : OnnxGraph(name, name + "_node") {}
 
   // What is given with every call, and what a call computes.
   void input(const std::string& name, DType dtype, const std::vector<int64_t>& shape);
   void output(const std::string& name, DType dtype, const std::vector<int64_t>& shape);
-  // What the model holds itself: row-major elements of this type.
+  // What the graph holds itself: row-major elements of this type.
   void weights(const std::string& name, DType dtype, const std::vector<int64_t>& shape,
                const std::string& elements);
   // In the order of computation. `op`: of the operator set, "Conv".
   void node(const std::string& op, const std::vector<std::string>& inputs,
             const std::vector<std::string>& outputs, const std::vector<Attribute>& attributes = {});
+  Subgraph as_attribute() const { return {message()}; }
+
+ protected:
+  std::string message() const;
+
+ private:
+  std::string name_, nodes_, fields_;
+  int next_ = 0;
+};
+
+class OnnxModel : public OnnxGraph {
+ public:
+  OnnxModel() : OnnxGraph("network", "node") {}
 
   // The whole model. Below 2 GB, as protobuf wants it.
   std::string bytes() const;
-
- private:
-  std::string graph_;
-  int nodes_ = 0;
 };
 
 }  // namespace tuner

@@ -24,13 +24,14 @@ constexpr StoredType kStoredTypes[] = {
     {Stored::INT, "an integer", [](const Stored& a) { return a.has_i(); }},
     {Stored::STRING, "a string", [](const Stored& a) { return a.has_s(); }},
     {Stored::TENSOR, "a tensor", [](const Stored& a) { return a.has_t(); }},
+    {Stored::GRAPH, "a graph", [](const Stored& a) { return a.has_g(); }},
     {Stored::FLOATS, "a list of floats", [](const Stored& a) { return a.floats_size() > 0; }},
     {Stored::INTS, "a list of integers", [](const Stored& a) { return a.ints_size() > 0; }},
     {Stored::STRINGS, "a list of strings", [](const Stored& a) { return a.strings_size() > 0; }},
 };
 std::string_view stored_name(Stored::AttributeType type) {
   const auto* found = std::ranges::find(kStoredTypes, type, &StoredType::type);
-  return found == std::end(kStoredTypes) ? "of a type that is not known (a graph, or none)" : found->name;
+  return found == std::end(kStoredTypes) ? "of a type that is not known, or of none" : found->name;
 }
 
 // How a file stores what the operator wants.

@@ -8,11 +8,11 @@
 #include <set>
 
 #include "compiler_core/graph/operator.h"
-#include "compiler_core/graph/signature.h"
-#include "tuner/model/node_attribute.h"
-#include "tuner/model/node_order.h"
+#include "tuner/model/graph_reader.h"
 #include "tuner/model/onnx.pb.h"
 #include "tuner/model/raw_data.h"
+#include "tuner/model/row_bounds.h"
+#include "tuner/model/subgraph.h"
 #include "tuner/model/tensor_data.h"
 #include "tuner/text/hint.h"
 
@@ -34,64 +34,55 @@ class ModelReader {
         proto_(model_->graph()),
         options_(options),
         builder_(plain(proto_.name()), evaluate),
-        data_(options.folder, options.weights_may_miss) {}
+        data_(options.folder, options.weights_may_miss),
+        reader_(model_, builder_, data_, RowBounds(options.extents.named)) {}
 
   Result<graph::Graph> read() {
-    RETURN_IF_ERROR(read_operator_set());
+    RETURN_IF_ERROR(check_operator_set());
+    RETURN_IF_ERROR(check_depth(proto_));
     if (proto_.sparse_initializer_size() > 0) return invalid_argument("sparse initializers are not served");
     if (static_cast<int>(raw_.size()) != proto_.initializer_size())
       return invalid_argument("the model has two graphs");
     for (int k = 0; k < proto_.initializer_size(); ++k)
-      RETURN_IF_ERROR(read_initializer(proto_.initializer(k), raw_[static_cast<size_t>(k)]));
+      RETURN_IF_ERROR(
+          reader_.read_initializer(proto_.initializer(k), raw_[static_cast<size_t>(k)], owner_, scope_));
     for (const auto& input : proto_.input()) RETURN_IF_ERROR(read_input(input));
     RETURN_IF_ERROR(check_options());
     RETURN_IF_ERROR(check_all_at_once());
-    RETURN_IF_ERROR(read_nodes());
+    RETURN_IF_ERROR(reader_.read_nodes(proto_, scope_));
     RETURN_IF_ERROR(check_declared());
     std::vector<graph::ValueId> outputs;
+    std::vector<std::string> names;
     for (const auto& output : proto_.output()) {
-      const auto made = values_.find(output.name());
-      if (made == values_.end() || made->second == graph::kNoValue)
-        return invalid_argument("output \"", plain(output.name()), "\" is made by no node");
-      outputs.push_back(made->second);
+      const auto made = scope_.find(output.name());
+      if (!made) return invalid_argument("output \"", plain(output.name()), "\" is made by no node");
+      if (*made == graph::kNoValue)
+        return invalid_argument("output \"", plain(output.name()), "\" has no elements");
+      outputs.push_back(*made);
+      names.push_back(plain(output.name()));
     }
     if (outputs.empty()) return invalid_argument("the model has no outputs");
-    return builder_.finish(std::move(outputs));
+    return builder_.finish(std::move(outputs), std::move(names));
   }
 
  private:
-  Status read_operator_set() {
+  Status check_operator_set() const {
     if (!model_->has_graph() || proto_.output_size() == 0)
       return invalid_argument("found no graph with outputs, expected an ONNX model. ", kAgain);
-    operator_set_ = 0;
-    for (const auto& set : model_->opset_import())
-      if (set.domain().empty() || set.domain() == "ai.onnx") operator_set_ = set.version();
-    if (operator_set_ < kLeastOperatorSet || operator_set_ > kMostOperatorSet)
-      return invalid_argument("found operator set ", operator_set_, " of ONNX, expected ", kLeastOperatorSet,
-                              " to ", kMostOperatorSet, "; onnx.version_converter makes others fit");
+    if (reader_.operator_set() < kLeastOperatorSet || reader_.operator_set() > kMostOperatorSet)
+      return invalid_argument("found operator set ", reader_.operator_set(), " of ONNX, expected ",
+                              kLeastOperatorSet, " to ", kMostOperatorSet,
+                              "; onnx.version_converter makes others fit");
     return Status::ok();
   }
 
   Status define(const std::string& name, graph::ValueId id) {
-    if (!values_.emplace(name, id).second) return invalid_argument("\"", plain(name), "\" is made twice");
+    if (!scope_.define(name, id)) return invalid_argument("\"", plain(name), "\" is made twice");
     return Status::ok();
   }
 
-  // A constant without elements stands for an input that is not given: an empty roi, no axes, the shape of a
-  // scalar.
-  static bool is_empty(const onnx::TensorProto& t) {
-    return std::find(t.dims().begin(), t.dims().end(), 0) != t.dims().end();
-  }
-
-  Status read_initializer(const onnx::TensorProto& t, std::span<const std::byte> raw) {
-    if (is_empty(t)) return define(t.name(), graph::kNoValue);
-    auto value = data_.read(t, raw.data() == nullptr ? model_ : owner_, raw);
-    if (!value) return value.status().with_context(str("initializer \"", plain(t.name()), "\": "));
-    return define(t.name(), builder_.constant(plain(t.name()), value->type, *value->constant));
-  }
-
   Status read_input(const onnx::ValueInfoProto& input) {
-    if (values_.contains(input.name())) return Status::ok();  // an initializer; old models list them, too
+    if (scope_.has_own(input.name())) return Status::ok();  // an initializer; old models list them, too
     const std::string name = plain(input.name());
     const auto given = options_.constants.find(input.name());
     if (given != options_.constants.end()) {
@@ -209,9 +200,9 @@ class ModelReader {
     std::map<std::string, std::pair<std::string, int>> nodes;  // by operator: the first node, and how many
     for (int n = 0; n < proto_.node_size(); ++n) {
       const std::string op = op_of(proto_.node(n));
-      if (op == "Constant" || graph::find_operator(op) != nullptr) continue;
+      if (op == "Constant" || is_control_flow(op) || graph::find_operator(op) != nullptr) continue;
       auto& [first, count] = nodes[op];
-      if (count++ == 0) first = name_of(n);
+      if (count++ == 0) first = name_of(proto_, n);
     }
     if (nodes.size() + (open_.empty() ? 0 : 1) < 2) return "";
     std::string list;
@@ -223,7 +214,7 @@ class ModelReader {
 
   Status check_options() const {
     for (const auto& [name, value] : options_.extents.named)
-      if (!used_.contains(name) && !is_bound(name))
+      if (!used_.contains(name) && !RowBounds::is_of(proto_, name))
         return invalid_argument("--dim ", name, ": no input of the model has an extent of that name");
     for (const auto& [name, value] : options_.constants)
       if (!used_.contains(name))
@@ -241,10 +232,10 @@ class ModelReader {
     return Status::ok();
   }
   Status check_declared(const char* what, const onnx::ValueInfoProto& declared) const {
-    const auto value = values_.find(declared.name());
-    if (value == values_.end() || value->second == graph::kNoValue) return Status::ok();
+    const auto value = scope_.find(declared.name());
+    if (!value || *value == graph::kNoValue) return Status::ok();
     if (!declared.type().has_tensor_type()) return Status::ok();
-    const graph::TensorType& type = builder_[value->second].type;
+    const graph::TensorType& type = builder_[*value].type;
     if (const int number = declared.type().tensor_type().elem_type();
         number != onnx::TensorProto::UNDEFINED) {
       const auto dtype = dtype_of(number);
@@ -271,113 +262,6 @@ class ModelReader {
         to_text(type), ", which follows from its inputs. Export the model anew, or infer its shapes again");
   }
 
-  // In an order in which they can run.
-  Status read_nodes() {
-    std::vector<NodeNames> nodes;
-    for (int n = 0; n < proto_.node_size(); ++n) {
-      const onnx::NodeProto& node = proto_.node(n);
-      nodes.push_back({str("node ", name_of(n), " (", op_of(node), ")"),
-                       {node.input().begin(), node.input().end()},
-                       {node.output().begin(), node.output().end()}});
-    }
-    ASSIGN_OR_RETURN(const std::vector<size_t> order,
-                     node_order(nodes, [&](const std::string& name) { return values_.contains(name); }));
-    for (const size_t n : order) RETURN_IF_ERROR(read_node(static_cast<int>(n)));
-    return Status::ok();
-  }
-  std::string name_of(int n) const {
-    const onnx::NodeProto& proto = proto_.node(n);
-    return plain(!proto.name().empty()     ? proto.name()
-                 : proto.output_size() > 0 ? proto.output(0)
-                                           : str("#", n));
-  }
-  static std::string op_of(const onnx::NodeProto& proto) {
-    const bool of_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
-    return plain(of_onnx ? proto.op_type() : proto.domain() + "." + proto.op_type());
-  }
-
-  Status read_node(int n) {
-    const onnx::NodeProto& proto = proto_.node(n);
-    graph::Node node{.name = name_of(n), .op = op_of(proto), .operator_set = operator_set_};
-    const std::string context = str("node ", node.name, " (", node.op, "): ");
-    for (const auto& in : proto.input()) {
-      const auto made = values_.find(in);
-      if (!in.empty() && made == values_.end())
-        return invalid_argument(context, "reads \"", plain(in), "\", which nothing computes");
-      node.inputs.push_back(in.empty() ? graph::kNoValue : made->second);
-    }
-    // Optional inputs at the end may be named or not.
-    while (!node.inputs.empty() && node.inputs.back() == graph::kNoValue) node.inputs.pop_back();
-    if (node.op == "Constant") return read_constant(proto, context);
-    for (const auto& a : proto.attribute())
-      if (const Status read = read_attribute(a, data_, model_, node); !read)
-        return read.with_context(context);
-    std::vector<std::string> results;
-    for (const auto& out : proto.output()) results.push_back(plain(out));
-    const std::string bound = take_bound(proto, node);
-    const auto added = builder_.add(std::move(node), results);
-    if (!added) return invalid_argument(added.message(), bound);
-    const std::vector<graph::ValueId>& made = *added;
-    for (size_t i = 0; i < made.size(); ++i)
-      if (made[i] != graph::kNoValue)
-        if (const Status defined = define(proto.output(static_cast<int>(i)), made[i]); !defined)
-          return defined.with_context(context);
-    return Status::ok();
-  }
-
-  static constexpr std::string_view kRows = "tuner.rows";
-
-  // How many rows a result has that depends on data: --dim RESULT:0=N. Returns what to add to a refusal.
-  std::string take_bound(const onnx::NodeProto& proto, graph::Node& node) {
-    if (!takes_bound(proto)) return "";
-    const std::string place = str(proto.output(0), ":0");
-    const auto given = options_.extents.named.find(place);
-    if (given == options_.extents.named.end())
-      return str("; or a bound, beyond which rows are -1: --dim ", shell_quoted(str(plain(place), "=N")));
-    node.attributes[std::string(kRows)] = given->second;
-    return "";
-  }
-  static bool takes_bound(const onnx::NodeProto& proto) {
-    const std::string op = op_of(proto);
-    return proto.output_size() > 0 && graph::find_operator(op) != nullptr && graph::attribute_kind(op, kRows);
-  }
-  bool is_bound(const std::string& place) const {
-    return std::ranges::any_of(proto_.node(), [&](const onnx::NodeProto& proto) {
-      return takes_bound(proto) && str(proto.output(0), ":0") == place;
-    });
-  }
-
-  Status read_constant(const onnx::NodeProto& proto, const std::string& context) {
-    if (proto.output_size() != 1 || proto.attribute_size() != 1)
-      return invalid_argument(context, "expected one output and one attribute");
-    if (proto.attribute(0).name() == "value" && is_empty(proto.attribute(0).t()))
-      return define(proto.output(0), graph::kNoValue);
-    if (const Status stored = check_constant_attribute(proto.attribute(0)); !stored)
-      return stored.with_context(context);
-    auto value = constant_of(proto.attribute(0));
-    if (!value) return value.status().with_context(context);
-    return define(proto.output(0), builder_.constant(plain(proto.output(0)), value->type, *value->constant));
-  }
-  Result<graph::Value> constant_of(const onnx::AttributeProto& a) {
-    const auto list = [&](const auto& items, DType dtype, graph::Shape shape) -> Result<graph::Value> {
-      if (items.size() == 0) return invalid_argument("the constant has no elements");
-      const std::vector<double> numbers(items.begin(), items.end());
-      return graph::Value{"", {dtype, std::move(shape)}, graph::Constant::of(numbers, dtype)};
-    };
-    if (a.name() == "value") return data_.read(a.t(), model_);
-    if (a.name() == "value_float") return list(std::vector{a.f()}, DType::kFloat32, {});
-    if (a.name() == "value_floats") return list(a.floats(), DType::kFloat32, {a.floats_size()});
-    if (a.name() == "value_int")
-      return graph::Value{
-          "", {DType::kInt64, {}}, graph::Constant::of(std::vector<int64_t>{a.i()}, DType::kInt64)};
-    if (a.name() == "value_ints" && a.ints_size() > 0)
-      return graph::Value{
-          "",
-          {DType::kInt64, {a.ints_size()}},
-          graph::Constant::of(std::vector<int64_t>(a.ints().begin(), a.ints().end()), DType::kInt64)};
-    return invalid_argument("a constant given as ", plain(a.name()), " is not served");
-  }
-
   std::shared_ptr<const onnx::ModelProto> model_;
   std::vector<std::span<const std::byte>> raw_;
   std::shared_ptr<const void> owner_;
@@ -385,8 +269,8 @@ class ModelReader {
   const ModelOptions& options_;
   graph::GraphBuilder builder_;
   TensorData data_;
-  int64_t operator_set_ = 0;
-  std::map<std::string, graph::ValueId> values_;
+  GraphReader reader_;
+  Scope scope_;
   std::set<std::string> used_;
   struct OpenExtent {
     std::string what, way;

@@ -207,9 +207,10 @@ TEST(ModelWire, UnknownFieldsAndEnumeratorsAreSkipped) {
         1, node("ThresholdedRelu", {"x"}, "a", attribute("alpha", type, WireMessage().real(2, 25)))));
   };
   EXPECT_THAT(computed(cut_off(1)), ElementsAre(10, 20, 60));
-  for (const int64_t type : {int64_t{0}, int64_t{5}, int64_t{13}, int64_t{100}, int64_t{-1}})
+  for (const int64_t type : {int64_t{0}, int64_t{10}, int64_t{13}, int64_t{100}, int64_t{-1}})
     EXPECT_THAT(read(cut_off(type)).message(), HasSubstr("attribute alpha is of a type that is not known"))
         << type;
+  EXPECT_THAT(read(cut_off(5)).message(), HasSubstr("attribute alpha is a graph, expected a float"));
 }
 
 std::string refusal(const std::string& bytes) {
@@ -295,13 +296,17 @@ TEST(ModelWire, DeepNestingEndsInOneLine) {
   for (int level = 0; level < kLevels; ++level)
     EXPECT_THAT(refusal(at_level(level, groups + ends)), HasSubstr("no ONNX model")) << "level " << level;
   // The branches of an If: a graph with a node with an attribute with a graph...
-  WireMessage graph;
-  for (int depth = 0; depth < 2'000; ++depth)
-    graph = WireMessage().message(1, WireMessage().text(4, "If").message(
-                                         5, WireMessage().text(1, "b").message(6, graph).number(20, 5)));
-  EXPECT_THAT(refusal(model_of(WireMessage().message(
-                  1, node("If", {"x"}, "a", attribute("b", 5, WireMessage().message(6, graph)))))),
-              HasSubstr("(If): "));
+  const auto branches = [](int depth) {
+    WireMessage graph;
+    for (int d = 1; d < depth; ++d)
+      graph = WireMessage().message(1, WireMessage().text(4, "If").message(
+                                           5, WireMessage().text(1, "b").message(6, graph).number(20, 5)));
+    return refusal(model_of(WireMessage().message(
+        1, node("If", {"x"}, "a", attribute("b", 5, WireMessage().message(6, graph))))));
+  };
+  EXPECT_THAT(branches(16), HasSubstr("node node_a (If): "));
+  EXPECT_THAT(branches(17), HasSubstr("graph 17 of graphs within each other, expected at most 16"));
+  EXPECT_THAT(branches(2'000), HasSubstr("no ONNX model"));
 }
 
 }  // namespace
