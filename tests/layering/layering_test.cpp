@@ -154,8 +154,10 @@ const std::vector<Rule> kRules = {
     // Who calls, by what the socket told and what a farm's files say. It knows no call but by name.
     {"tuner/identity",
      {"compiler_core/base", "proto/daemon_access.h", "tuner/text", "tuner/transport/peer.h"}},
+    // Pages over HTTP. What they say, and to whom, is told by a handler.
+    {"tuner/http", {"compiler_core/base", "tuner/transport"}},
     {"tuner/daemon",
-     {"compiler_core", "db", "proto", "templates", "tuner/identity", "tuner/jobs", "tuner/search",
+     {"compiler_core", "db", "proto", "templates", "tuner/http", "tuner/identity", "tuner/jobs", "tuner/search",
       "tuner/transport"}},
     // From the inside out: values, one job's search, messages, rooms. What is around them reads all.
     {"tuner/daemon/tables",
@@ -220,10 +222,11 @@ const std::vector<Rule> kLibraries = {
       "tuner/model/tensor_data.cpp"}},
     // An engine; db/open chooses it. made_index.cpp has a file of its own, which is no database of records.
     {"db/sqlite/", {"db/sqlite", "db/open", "db/blobs/made_index.cpp"}},
-    {"boost/", {"compiler_core/base/student.cpp"}},
+    {"boost/", {"compiler_core/base/student.cpp", "tuner/http/http_server.cpp"}},
     {"openssl/",
      {"compiler_core/artifact/artifact.cpp", "db/blobs/blob_store.cpp", "db/exchange/identity.cpp",
-      "tuner/identity", "tuner/transport/tls.cpp"}},
+      "tuner/identity", "tuner/transport/tls.cpp", "tuner/transport/tls_context.h",
+      "tuner/transport/tls_context.cpp"}},
 };
 
 bool is_under(const std::string& path, const std::string& folder) {

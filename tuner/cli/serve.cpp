@@ -22,6 +22,7 @@ struct ServeOptions {
   std::string identity;
   std::string metrics;
   double artifact_gib = 4;
+  int search_threads = 0;
   std::string log_format = "text";
 };
 
@@ -41,7 +42,7 @@ int run(const ServeOptions& options) {
   for (const std::string& address : options.listen)
     if (const Status s = check_listen_address(address); !s) return report(s);
   if (!options.metrics.empty())
-    if (const Status s = check_loopback(options.metrics); !s) return report(s);
+    if (const Status s = check_pages_address(options.metrics); !s) return report(s);
   raise_file_limit();
   Result<std::unique_ptr<DaemonHost>> host =
       DaemonHost::start({.db = options.db,
@@ -50,13 +51,15 @@ int run(const ServeOptions& options) {
                          .own_worker = false,
                          .artifact_bytes = static_cast<int64_t>(options.artifact_gib * (int64_t{1} << 30)),
                          .resume_jobs = true,
+                         .search_threads = options.search_threads,
                          .watch_health = true,
                          .status_listen = options.metrics,
                          .present = [](const Target& target) { return present_here(target); }});
   if (!host) return report(host.status());
   for (const std::string& address : (*host)->addresses()) std::printf("listening on %s\n", address.c_str());
   if (!options.metrics.empty())
-    std::printf("metrics on http://%s/metrics\n", (*host)->status_address().c_str());
+    std::printf("metrics on http%s://%s/metrics\n", options.metrics.starts_with("tls:") ? "s" : "",
+                (*host)->status_address().c_str());
   const bool tls = options.listen[0].starts_with("tls:");
   std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(),
               tls ? "FILE (tuner admin worker writes it)" : (*host)->addresses()[0].c_str());
@@ -90,7 +93,13 @@ void add_serve_command(Command app, CommandContext& context) {
       .in_range(0.01, 1e6)
       .show_default();
   command.add_option("--metrics", options->metrics,
-                     "HOST:PORT on loopback, for /metrics (Prometheus), /healthz and /readyz; else none");
+                     "HOST:PORT on loopback, or tls:HOST:PORT where /metrics asks for a token with the role "
+                     "query: for /metrics (Prometheus), /healthz and /readyz; else none");
+  command
+      .add_option("--search-threads", options->search_threads,
+                  "Threads that search, for many jobs at once; 0: one for each CPU, at most four")
+      .in_range(0, 256)
+      .show_default();
   command
       .add_option("--log-format", options->log_format,
                   "Lines of the log on stderr: for people, or one JSON object each")

@@ -116,6 +116,7 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   ASSIGN_OR_RETURN(coordinator.race.limit_s, race_limit_s());
   coordinator.resume_jobs = options.resume_jobs;
   coordinator.present = options.present;
+  coordinator.search_threads = options.search_threads;
   if (options.own_worker) {
     coordinator.leases.restart_grace_ms = 0;
   } else {
@@ -145,10 +146,10 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
     host->health_ = std::make_unique<Health>(*host->coordinator_, host->clock_, *host->server_);
   if (options.watch_health && !options.status_listen.empty()) {
     DaemonHost* const self = host.get();
-    ASSIGN_OR_RETURN(
-        host->status_,
-        StatusServer::start(options.status_listen, {.metrics = [self] { return self->metrics_page(); },
-                                                    .ready = [self] { return self->health_->ready(); }}));
+    ASSIGN_OR_RETURN(host->status_, StatusServer::start(options.status_listen,
+                                                        {.metrics = [self] { return self->metrics_page(); },
+                                                         .ready = [self] { return self->health_->ready(); }},
+                                                        identity));
   }
   // Beside a worker nothing runs that could disturb it; such a daemon does not live long either.
   if (!options.own_worker) host->check_ = std::make_unique<IntegrityCheck>(*host->store_);

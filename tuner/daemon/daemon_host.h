@@ -31,8 +31,10 @@ struct DaemonHostOptions {
   int64_t artifact_bytes =
       int64_t{4} << 30;  // what artifacts of builders may take, in DB.artifacts; not with own_worker
   bool resume_jobs = false;
+  int search_threads = 0;     // as CoordinatorOptions::search_threads
   bool watch_health = false;  // a thread judges whether it is ready (health.h); else it always says so
-  std::string status_listen;  // HOST:PORT of /metrics, /healthz and /readyz; needs watch_health; empty: none
+  // Of /metrics, /healthz and /readyz, as check_pages_address(); needs watch_health; empty: none.
+  std::string status_listen;
   std::function<Present(const Target& target)> present;  // as CoordinatorOptions::present
 };
 

@@ -1,14 +1,11 @@
 #include "tuner/daemon/health.h"
 
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <optional>
 
-#include "proto/grpc_access.h"
-#include "proto/grpc_status.h"
+#include "proto/health_check.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/server.h"
 
@@ -35,31 +32,6 @@ Readiness judge_health(const HealthFacts& f, const HealthOptions& options) {
     return {false, "its own socket does not answer: " + f.probe_error};
   if (!f.probed_once) return {false, "it has just begun: its own socket has not been tried yet"};
   return {true, ""};
-}
-
-Status probe_daemon(const DaemonAccess& daemon, int64_t limit_ms) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new connection
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const std::shared_ptr<grpc::ChannelCredentials> credentials = channel_credentials(daemon, arguments);
-  grpc::GenericStub stub(grpc::CreateCustomChannel(daemon.address, credentials, arguments));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + milliseconds(limit_ms));
-  grpc::CompletionQueue queue;
-  const grpc::Slice nothing;  // a HealthCheckRequest without a service
-  const auto call =
-      stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&nothing, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  call->Finish(&reply, &status, &status);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);  // within the deadline
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
-  return from_grpc(status, daemon.address);
 }
 
 Health::Health(const Coordinator& coordinator, const Clock& clock, Server& server, HealthOptions options)
@@ -99,7 +71,7 @@ void Health::watch() {
   while (true) {
     if (!tried_ms || clock_.now_ms() - *tried_ms >= options_.probe_every_ms) {
       tried_ms = clock_.now_ms();
-      const Status probe = probe_daemon(server_.own_access(), options_.probe_limit_ms);
+      const Status probe = check_health(server_.own_access(), options_.probe_limit_ms).status();
       const std::lock_guard lock(mutex_);
       if (probe) {
         probed_ms_ = clock_.now_ms();

@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "compiler_core/base/status.h"
-#include "proto/daemon_access.h"
 #include "tuner/daemon/rooms/clock.h"
 
 namespace tuner {
@@ -43,9 +42,6 @@ struct HealthFacts {
   bool commit_failed = false;
 };
 Readiness judge_health(const HealthFacts& facts, const HealthOptions& options);
-
-// Calls the health service of the daemon over a connection of its own. OK when it answers, whatever it says.
-Status probe_daemon(const DaemonAccess& daemon, int64_t limit_ms);
 
 class Health {
  public:

@@ -530,13 +530,16 @@ Status check_listen_address(const std::string& address) {
   return Status::ok();
 }
 
-Status check_loopback(const std::string& address) {
-  ASSIGN_OR_RETURN(const HostPort parts, parse_host_port(address, address, "HOST:PORT"));
-  if (parts.is_loopback()) return Status::ok();
+Status check_pages_address(const std::string& address) {
+  const bool tls = address.starts_with("tls:");
+  ASSIGN_OR_RETURN(const HostPort parts,
+                   parse_host_port(tls ? address.substr(4) : address, address, "HOST:PORT or tls:HOST:PORT"));
+  if (tls || parts.is_loopback()) return Status::ok();
   return invalid_argument("listen ", address,
                           ": expected HOST:PORT on loopback (127.0.0.1, [::1], localhost): what is "
                           "shown there is plain text, for everybody. From elsewhere: ssh -L ",
-                          parts.port, ":127.0.0.1:", parts.port);
+                          parts.port, ":127.0.0.1:", parts.port,
+                          ". For callers with a token: `tuner admin ca`, then tls:", address);
 }
 
 Result<std::unique_ptr<Server>> Server::start(Coordinator& coordinator,

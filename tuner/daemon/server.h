@@ -20,8 +20,8 @@ namespace tuner {
 // OK for "unix:/path", for HOST:PORT on loopback, and for "tls:HOST:PORT" on any address. Anything else would
 // carry code to run in plain text: refused.
 Status check_listen_address(const std::string& address);
-// OK for HOST:PORT on loopback: for pages in plain text.
-Status check_loopback(const std::string& address);
+// OK for HOST:PORT on loopback, where pages are plain text, and for "tls:HOST:PORT" on any address.
+Status check_pages_address(const std::string& address);
 
 class Server {
  public:

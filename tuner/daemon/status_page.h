@@ -1,29 +1,30 @@
-// Status pages: the little HTTP that a monitor needs, as text in and text out. No sockets: status_server.h.
+// Status pages: what a monitor asks a daemon for. A handler of tuner/http; who serves it: status_server.h.
+//
+//   /healthz   200 as long as the process answers
+//   /readyz    200 or 503, and why
+//   /metrics   counters as Prometheus reads them
+//
+// In plain text, on loopback, everybody on this machine may see all. By TLS, /metrics asks for the role
+// `query`, and who has it not is told by /readyz only whether, not why.
 #pragma once
 
-#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "tuner/daemon/health.h"
+#include "tuner/http/http_message.h"
 
 namespace tuner {
 
-inline constexpr size_t kMostRequestBytes = 8 << 10;
-
-// What the pages tell. Called from the server's thread.
 struct StatusPages {
   std::function<std::string()> metrics;
   std::function<Readiness()> ready;
+  // Why the caller may not see what is for the role `query`; nothing: he may. Empty: everybody may.
+  std::function<std::optional<http::Reply>(const http::Request&)> refusal = {};
 };
 
-// Whether the head of a request (up to its empty line) is complete. No more is read of it: its body, if any,
-// is of no interest.
-bool request_is_complete(std::string_view received);
-
-// The answer to a request's head, whatever its bytes are. GET and HEAD of /metrics, /healthz and /readyz; 404
-// for other paths, 405 for other methods, 400 for what is no HTTP/1. The connection is to be closed after it.
-std::string answer_request(std::string_view head, const StatusPages& pages);
+// The answer to any request: 404 for other paths, 405 for what is neither GET nor HEAD.
+http::Reply answer_status(const http::Request& request, const StatusPages& pages);
 
 }  // namespace tuner

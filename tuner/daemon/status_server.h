@@ -1,7 +1,8 @@
-// StatusServer: the status pages on a socket, for Prometheus and for whoever asks whether the daemon lives.
+// StatusServer: the status pages on a socket, for Prometheus, for Kubernetes, and for whoever asks whether
+// the daemon lives.
 //
-// One thread, 16 connections, two seconds each, 8 KiB of request: a scraper needs no more, and nobody gets
-// more. It is apart from the gate and gRPC on purpose: it tells when those do not answer.
+// 16 connections, two seconds each, 8 KiB of request: a scraper needs no more, and nobody gets more. It is
+// apart from the gate and gRPC on purpose: it tells when those do not answer.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,11 @@ namespace tuner {
 
 class StatusServer {
  public:
-  // `address`: one that check_listen_address() allows; port 0 takes a free one.
-  static Result<std::unique_ptr<StatusServer>> start(const std::string& address, StatusPages pages);
+  // `address`: one that check_pages_address() allows; port 0 takes a free one. By TLS it shows the
+  // certificate of the daemon in the folder `identity`, follows that folder, and asks it who may see what:
+  // `pages.refusal` is not asked. NotFound: TLS, and no identity.
+  static Result<std::unique_ptr<StatusServer>> start(const std::string& address, StatusPages pages,
+                                                     const std::string& identity = "");
   virtual ~StatusServer() = default;  // stops
   virtual const std::string& address() const = 0;
 };

@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "proto/health_check.h"
 #include "tests/tuner/analytic_task.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/server.h"
@@ -134,10 +135,15 @@ TEST_F(HealthOfADaemon, IsNotReadyWhenNobodyGetsIn) {
   EXPECT_THAT(health_->ready().reason, HasSubstr("its own socket has not answered for"));
 }
 
-TEST_F(HealthOfADaemon, TheProbeSaysWhoDoesNotAnswer) {
-  EXPECT_TRUE(probe_daemon({.address = address()}, 20'000).is_ok());
+TEST_F(HealthOfADaemon, TheProbeTellsReadyNotReadyAndSilence) {
+  const auto asked = [&](int64_t limit_ms) { return check_health({.address = address()}, limit_ms); };
+  EXPECT_TRUE(asked(20'000).value());
+  server_->set_serving(false);
+  EXPECT_FALSE(asked(20'000).value());
+  server_->set_serving(true);
+  EXPECT_TRUE(asked(20'000).value());
   server_->stop_listening();
-  EXPECT_TRUE(wait_until(20s, [&] { return !probe_daemon({.address = address()}, 1'000).is_ok(); }));
+  EXPECT_TRUE(wait_until(20s, [&] { return !asked(1'000).is_ok(); }));
 }
 
 }  // namespace

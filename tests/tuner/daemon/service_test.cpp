@@ -466,7 +466,15 @@ TEST(ListenAddress, WithTlsAnyAddressIsServed) {
   for (const char* bad :
        {"tls:", "tls:7070", "tls:0.0.0.0", "tls:0.0.0.0:70700", "tls:unix:/x", "TLS:0.0.0.0:1"})
     EXPECT_FALSE(check_listen_address(bad).is_ok()) << bad;
-  EXPECT_FALSE(check_loopback("tls:127.0.0.1:1").is_ok()) << "pages are plain text";
+}
+
+TEST(PagesAddress, PlainTextStaysOnLoopback) {
+  for (const char* good : {"127.0.0.1:0", "[::1]:9470", "localhost:9470", "tls:0.0.0.0:9470", "tls:[::]:0"})
+    EXPECT_TRUE(check_pages_address(good).is_ok()) << good;
+  EXPECT_THAT(check_pages_address("0.0.0.0:9470").message(),
+              AllOf(HasSubstr("ssh -L 9470:127.0.0.1:9470"), HasSubstr("then tls:0.0.0.0:9470")));
+  for (const char* bad : {"", "9470", "unix:/x", "tls:9470", "tls:", "0.0.0.0", "127.0.0.1:70000"})
+    EXPECT_FALSE(check_pages_address(bad).is_ok()) << bad;
 }
 
 }  // namespace
