@@ -347,7 +347,8 @@ class DeviceRun final : public DeviceRacer {
       references.emplace_back();
       if (a.role == BufferRole::kInput || a.role == BufferRole::kConstant || a.role == BufferRole::kPacked)
         continue;
-      if (!is_result(a.role)) return trouble(str("manifest: argument ", a.name, " has role \"", a.role, "\""));
+      if (!is_result(a.role))
+        return trouble(str("manifest: argument ", a.name, " has role \"", a.role, "\""));
       const Result<std::string_view> bytes = file(set, a);
       if (!bytes.is_ok()) return trouble(bytes.message());
       Result<ReferenceView> parsed = parse_reference(*bytes);
@@ -391,9 +392,9 @@ class DeviceRun final : public DeviceRacer {
 
   bool sample(int64_t calls, Sample& s) {
     const double cpu_ns = thread_cpu_ns();
-    const bool taken = r_.caches == Caches::kFlush    ? sample_flushed(calls, s)
-                       : operands_.has_inouts() ? sample_restored(calls, s)
-                                                : sample_in_one(calls, s);
+    const bool taken = r_.caches == Caches::kFlush ? sample_flushed(calls, s)
+                       : operands_.has_inouts()    ? sample_restored(calls, s)
+                                                   : sample_in_one(calls, s);
     s.cpu_ns = thread_cpu_ns() - cpu_ns;
     if (taken && !(s.run_ns > 0)) {
       poisoned_ = device_sick_ = true;
@@ -561,13 +562,16 @@ class DeviceRun final : public DeviceRacer {
     return true;
   }
 
-  // Its code is loaded anew, and its operands lie beside where they were.
+  // Its code is loaded anew, and its operands lie elsewhere: the old ones stay as long, where they fit twice.
   bool move_elsewhere() {
     constexpr int64_t kMostPages = 64, kPage = 64 << 10;
+    cuda::DeviceMemory pad;
+    DeviceOperands old = std::move(operands_);
     operands_ = {};
+    if (DeviceOperands::bytes_of_set(manifest()) > bench_.device().memory_bytes / 4) old = {};
     kernel_ = {};
     on_other_set_ = has_other_set();
-    if (!sound(cuda::DeviceMemory::allocate(kPage * (1 + static_cast<int64_t>(random_() % kMostPages)), pad_)))
+    if (!sound(cuda::DeviceMemory::allocate(kPage * (1 + static_cast<int64_t>(random_() % kMostPages)), pad)))
       return false;
     return load() && make_operands();
   }
@@ -602,11 +606,9 @@ class DeviceRun final : public DeviceRacer {
     const ArgInfo& a = manifest().args[i];
     const int operand = static_cast<int>(i);
     const ReferenceView& reference = references_[on_other_set_ ? 1 : 0][i];
-    if (checks_ != nullptr && reference.kind == ReferenceKind::kChecksums &&
-        DeviceChecks::knows(a.dtype)) {
+    if (checks_ != nullptr && reference.kind == ReferenceKind::kChecksums && DeviceChecks::knows(a.dtype)) {
       OutputSums sums;
-      if (!sound(
-              checks_->sums(operands_.address(0, operand), a.dtype, reference, bench_.stream(), sums)))
+      if (!sound(checks_->sums(operands_.address(0, operand), a.dtype, reference, bench_.stream(), sums)))
         return false;
       result = check_sums(reference, sums, r_.check, a.name);
       return true;
@@ -664,8 +666,8 @@ class DeviceRun final : public DeviceRacer {
   std::vector<std::shared_ptr<SealedFile>> files_;  // kept while they are read
   // By argument; empty: an input. Those of the inputs that it is timed on, and of the other ones.
   std::vector<ReferenceView> references_[2];
-  DeviceChecks* checks_ = nullptr;                  // null: everything is compared here
-  std::string original_name_;                       // of the input looked for last
+  DeviceChecks* checks_ = nullptr;  // null: everything is compared here
+  std::string original_name_;       // of the input looked for last
   DeviceKernel kernel_;
   DeviceOperands operands_;
   std::vector<cuda::DeviceMemory> packed_;  // by argument: copies of what was packed
@@ -682,7 +684,6 @@ class DeviceRun final : public DeviceRacer {
   bool on_other_set_ = false;  // the inputs on the device are those of it
   std::vector<std::optional<DifferingSpan>> spans_;
   WaryTimes wary_times_;
-  cuda::DeviceMemory pad_;
 };
 
 }  // namespace

@@ -45,8 +45,7 @@ std::vector<DeviceOperands::Input> DeviceOperands::inputs_of(const Manifest& man
   std::vector<Input> inputs;
   for (size_t i = 0; i < manifest.args.size(); ++i) {
     const BufferRole role = manifest.args[i].role;
-    if (is_given(role))
-      inputs.push_back({static_cast<int>(i), manifest.args[i]});
+    if (is_given(role)) inputs.push_back({static_cast<int>(i), manifest.args[i]});
   }
   for (size_t i = 0; i < manifest.pack_args.size(); ++i)
     if (manifest.pack_args[i].role != BufferRole::kPacked)
@@ -146,7 +145,8 @@ CallStatus DeviceOperands::keep_inouts(const Manifest& manifest, const cuda::Dev
     if (a.role != BufferRole::kInOut || a.bytes == 0) continue;
     Kept& kept = inouts_.emplace_back(Kept{.operand = static_cast<int>(i), .memory = {}});
     status = cuda::DeviceMemory::allocate(a.bytes, kept.memory);
-    if (status) status = cuda::copy_on_device(kept.memory.address(), address(0, kept.operand), a.bytes, stream);
+    if (status)
+      status = cuda::copy_on_device(kept.memory.address(), address(0, kept.operand), a.bytes, stream);
   }
   return status ? stream.synchronize() : status;
 }

@@ -9,7 +9,7 @@ namespace tuner {
 namespace {
 
 constexpr size_t kFewestTimes = 5;
-constexpr double kMostOfSame = 1.5, kSlackNs = 5e3;   // a call behind a change
+constexpr double kMostOfSame = 1.5, kSlackNs = 5e3;    // a call behind a change
 constexpr double kMostRest = 0.5, kRestSlackNs = 2e5;  // of a call's time; the host's own waking among it
 
 }  // namespace
@@ -35,8 +35,8 @@ std::string WaryTimes::doubt() const {
   if (changed_ns_.size() >= kFewestTimes && same_ns_.size() >= kFewestTimes) {
     const double changed_ns = lower_quartile(changed_ns_), same_ns = lower_quartile(same_ns_);
     if (!(changed_ns <= kMostOfSame * same_ns + kSlackNs))
-      return str("a call takes ", same_ns / 1e6, " ms on the inputs of the call before, and ", changed_ns / 1e6,
-                 " ms after some elements of them changed");
+      return str("a call takes ", same_ns / 1e6, " ms on the inputs of the call before, and ",
+                 changed_ns / 1e6, " ms after some elements of them changed");
   }
   if (rest_ns_.size() < kFewestTimes || same_ns_.empty()) return "";
   const double rest_ns = *std::ranges::min_element(rest_ns_);

@@ -55,10 +55,11 @@ void add_kernel_judge_command(Command kernel, CommandContext& context) {
       .required()
       .type_name("FILE");
   command.add_option("--function", wish.function, "The kernel's function; by default that of the job file");
-  const Option against =
-      command.add_option("--against", wish.against, "Race with this source; by default with the reference, or "
-              "in CUDA with the job file's own kernel")
-          .type_name("FILE");
+  const Option against = command
+                             .add_option("--against", wish.against,
+                                         "Race with this source; by default with the reference, or "
+                                         "in CUDA with the job file's own kernel")
+                             .type_name("FILE");
   command
       .add_option("--against-function", wish.against_function,
                   "Its function; by default that of the job file")

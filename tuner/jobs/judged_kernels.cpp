@@ -49,8 +49,9 @@ Result<json> read_entry_text(const std::string& path) {
   if (language == "command")
     return invalid_argument(path, ": a program that prints its time computes nothing that could be judged");
   if (language == "ptx" || language == "cubin")
-    return invalid_argument(path, ": its kernels come compiled, so no source can take their place; expected "
-                                  "\"language\": \"cuda\", \"c\" or \"c++\"");
+    return invalid_argument(path,
+                            ": its kernels come compiled, so no source can take their place; expected "
+                            "\"language\": \"cuda\", \"c\" or \"c++\"");
   return document;
 }
 
@@ -91,6 +92,8 @@ Result<ReadTask> read_task(const json& entry, const std::string& name, const Job
   Result<Target> resolved = resolve_target(target.empty() ? one.target : target);
   if (!resolved)
     return resolved.status().with_context(target.empty() ? str(name, ": target: ") : "--target: ");
+  RETURN_IF_ERROR(kernel_suits(one.workload, *resolved)
+                      .with_context(target.empty() ? str(name, ": target: ") : "--target: "));
   read.task.target = *std::move(resolved);
   read.task.key = one.workload.key();
   read.task.target_name = read.task.target.name();
@@ -104,8 +107,8 @@ Result<ReadTask> read_brought(const json& entry, const std::string& file, const 
     return invalid_argument(printable(file), ": is no file; expected a source with the kernel");
   const std::string language = language_of(file);
   if (!language.empty() && (language == "cuda") != is_cuda(entry))
-    return invalid_argument(printable(file), ": is a source in ", language == "cuda" ? "CUDA" : "C or C++", ", ",
-                            wish.job, " is about a kernel in ", is_cuda(entry) ? "CUDA" : "C or C++");
+    return invalid_argument(printable(file), ": is a source in ", language == "cuda" ? "CUDA" : "C or C++",
+                            ", ", wish.job, " is about a kernel in ", is_cuda(entry) ? "CUDA" : "C or C++");
   const FoldersOfBoth folders(fs::path(file).parent_path(), of_job);
   return read_task(with_source(entry, file, function), str(wish.job, " with ", file), folders, wish.target);
 }
@@ -132,7 +135,7 @@ Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish) {
   }
   const FoldersOfBoth folders(fs::path(wish.file).parent_path(), *folder);
   ASSIGN_OR_RETURN(ReadTask truth, brought || cuda ? read_task(right, wish.job, folders, wish.target)
-                                           : read_task(right, wish.job, *folder, wish.target));
+                                                   : read_task(right, wish.job, *folder, wish.target));
   kernels.truth = std::move(truth.task);
 
   if (!wish.against.empty()) {
@@ -146,7 +149,8 @@ Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish) {
     own.erase("reference");
     ASSIGN_OR_RETURN(ReadTask rival, read_task(own, wish.job, *folder, wish.target));
     kernels.rival = std::move(rival.task);
-    kernels.rival_name = str(entry.value("function", std::string()), " of ", entry.value("source", std::string()));
+    kernels.rival_name =
+        str(entry.value("function", std::string()), " of ", entry.value("source", std::string()));
     return kernels;
   }
   if (brought)

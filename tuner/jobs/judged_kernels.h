@@ -12,7 +12,7 @@ struct JudgeWish {
   std::string file, job;  // the kernel to judge; the job file that says what it has to compute
   std::string function;   // of the file; empty: that of the job file
   std::string against, against_function;  // the kernel to race with; empty: the reference function, of a
-                                        // kernel in CUDA the job file's own kernel
+                                          // kernel in CUDA the job file's own kernel
   std::string target;                     // empty: that of the job file
 };
 

@@ -11,6 +11,8 @@
 #include "compiler_core/graph/graph.h"
 #include "compiler_core/host_spelling.h"
 #include "compiler_core/ir/foreign_code.h"
+#include "templates/source_kernel/source_kernel.h"
+#include "templates/workload/operators/kernel.h"
 #include "templates/workload/task_memory.h"
 
 namespace tuner {
@@ -20,6 +22,7 @@ namespace {
 Result<CliTask> make_task(const Workload& workload, const std::string& target_text) {
   CliTask task{.workload = workload};
   ASSIGN_OR_RETURN(task.target, resolve_target(target_text));
+  RETURN_IF_ERROR(kernel_suits(workload, task.target));
   task.key = workload.key();
   task.target_name = task.target.name();
   return task;
@@ -35,6 +38,16 @@ Result<ChosenKernel> default_kernel(const CliTask& task, std::string note) {
 }
 
 }  // namespace
+
+Status kernel_suits(const Workload& workload, const Target& target) {
+  const KernelWorkload* const kernel = workload.get_if<KernelWorkload>();
+  if (kernel == nullptr || kernel->kernel->on_device() != target.is_cpu()) return Status::ok();
+  return target.is_cpu()
+             ? invalid_argument("expected a GPU (\"cuda -arch=sm_90a\") for a kernel in CUDA, found \"",
+                                target.name(), "\"")
+             : invalid_argument("expected a CPU (\"cpu\") for a kernel that runs on a host, found \"",
+                                target.name(), "\"");
+}
 
 Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target,
                                         const std::string& any_gpu) {

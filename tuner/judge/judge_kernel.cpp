@@ -171,8 +171,8 @@ class Judge {
     if (reply.outcome != Outcome::kOk)
       return invalid_argument(k_.rival_name, ", which it is to race with: ", outcome_name(*reply.outcome),
                               ": ", reply.message);
-    timeout_s_ =
-        std::min(k_.measure.run_timeout_s, (on_device_ ? kLeastDeviceTimeoutS : kLeastTimeoutS) + kCallsOfTimeout * median(reply.run_ns) * 1e-9);
+    timeout_s_ = std::min(k_.measure.run_timeout_s, (on_device_ ? kLeastDeviceTimeoutS : kLeastTimeoutS) +
+                                                        kCallsOfTimeout * median(reply.run_ns) * 1e-9);
     return Status::ok();
   }
 

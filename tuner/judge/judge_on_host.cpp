@@ -65,7 +65,9 @@ class HostJudge {
   }
 
  private:
-  static bool ended_late(const std::string& message) { return message.find("did not end within") != message.npos; }
+  static bool ended_late(const std::string& message) {
+    return message.find("did not end within") != message.npos;
+  }
 
   Result<std::vector<std::string>> given_from(const Files& set) const {
     std::vector<std::string> given;

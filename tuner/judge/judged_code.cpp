@@ -24,8 +24,10 @@ Result<JudgedCode> function_of_host(const Program& program, const Target& target
 Result<JudgedCode> kernel_of_device(const Program& program, const Target& target) {
   ASSIGN_OR_RETURN(ListedCode listed, backend_of(target).compile_listed(program, target));
   PtxRules rules{.kernel = listed.artifact.manifest.launches.front().kernel};
-  for (const ForeignCode::Parameter& p : program.foreign->parameters) rules.is_buffer.push_back(p.operand >= 0);
-  return JudgedCode{.refused = why_ptx_is_refused(listed.text, rules), .artifact = std::move(listed.artifact)};
+  for (const ForeignCode::Parameter& p : program.foreign->parameters)
+    rules.is_buffer.push_back(p.operand >= 0);
+  return JudgedCode{.refused = why_ptx_is_refused(listed.text, rules),
+                    .artifact = std::move(listed.artifact)};
 }
 
 }  // namespace

@@ -11,14 +11,14 @@
 namespace tuner {
 
 enum class KernelVerdict : uint8_t {
-  kRight,        // right, with a certified ratio
-  kWrong,        // an answer was wrong, or not written
-  kCrashed,      // it ended, or broke something of its process
-  kTimedOut,     // it did not end in time
-  kNotCompiled,  // the compiler refuses it
-  kRefused,      // it does more than compute, or its times cannot be true
+  kRight,          // right, with a certified ratio
+  kWrong,          // an answer was wrong, or not written
+  kCrashed,        // it ended, or broke something of its process
+  kTimedOut,       // it did not end in time
+  kNotCompiled,    // the compiler refuses it
+  kRefused,        // it does more than compute, or its times cannot be true
   kRightNotTimed,  // right, on this host's CPU: a kernel of a GPU that was not asked for its time
-  kCannotTell,   // right as far as was seen, but this machine is too busy to say how fast
+  kCannotTell,     // right as far as was seen, but this machine is too busy to say how fast
 };
 // right, wrong, crashed, timed out, not compiled, refused, "right, not timed", cannot tell
 std::string_view verdict_word(KernelVerdict verdict);

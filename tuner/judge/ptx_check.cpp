@@ -180,7 +180,8 @@ class PtxReading {
     if (made.has(".mmio")) return refuse("it has an instruction for what is no memory (.mmio)");
     for (const std::string_view word : s.words)
       if (is_special_ptx_register(word) && !may_read_ptx_register(word))
-        return refuse(str("it reads ", printable(word), ", which says when, where or in which launch it runs"));
+        return refuse(
+            str("it reads ", printable(word), ", which says when, where or in which launch it runs"));
     instructions_.push_back(std::move(made));
   }
 
@@ -211,7 +212,8 @@ class PtxReading {
     if (i.loads()) {
       if (i.has(".param") && !i.addresses.empty()) return origin(i.addresses.front()) & ~kModule;
       // An address that lay in a thread's or a block's own memory: nobody knows which one.
-      return i.has(".local") || i.has(".shared") || (i.opcode == "ld" && came_from_own(i)) ? kBuffer : kNothing;
+      return i.has(".local") || i.has(".shared") || (i.opcode == "ld" && came_from_own(i)) ? kBuffer
+                                                                                           : kNothing;
     }
     uint8_t all = kNothing;
     for (const Words* words : {&i.sources, &i.addresses})
@@ -246,8 +248,8 @@ class PtxReading {
         if ((origin(value) & kModule) != 0)
           return refuse("it keeps the address of a variable of its module, or hands it on" +
                         of_variable(value));
-    const bool follows = i.opcode == "ld" || i.opcode == "ldu" || i.opcode == "st" || i.opcode == "atom" ||
-                         i.opcode == "red";
+    const bool follows =
+        i.opcode == "ld" || i.opcode == "ldu" || i.opcode == "st" || i.opcode == "atom" || i.opcode == "red";
     if (follows && i.is_global() && origin(base) == kNothing)
       refuse(str("it ", i.opcode == "ld" || i.opcode == "ldu" ? "reads" : "writes",
                  " memory at an address that comes from none of its parameters"));

@@ -132,7 +132,8 @@ bool PtxStatement::has(std::string_view word) const { return std::ranges::find(w
 PtxStatements read_ptx(std::string_view text) {
   Scanner scanner(text);
   Statements statements;
-  for (std::string_view word = scanner.next(); !word.empty() && statements.take(word); word = scanner.next()) {
+  for (std::string_view word = scanner.next(); !word.empty() && statements.take(word);
+       word = scanner.next()) {
   }
   if (!scanner.problem.empty()) statements.fail(scanner.problem.c_str());
   return statements.finished();

@@ -15,8 +15,10 @@ bool may_have_ptx_instruction(std::string_view opcode) {
   static const NameSet kWords = names_in(
       "abs add addc and atom bar barrier bfe bfi bfind bmsk bra brev brx call clz cnot copysign cos cp "
       "createpolicy cvt cvta div dp2a dp4a elect ex2 exit fence fma fns isspacep ld ldmatrix ldu lg2 lop3 "
-      "mad mad24 madc mapa match max mbarrier membar min mma mov movmatrix mul mul24 neg not or popc prefetch "
-      "prefetchu prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp shf shfl shl shr sin slct sqrt "
+      "mad mad24 madc mapa match max mbarrier membar min mma mov movmatrix mul mul24 neg not or popc "
+      "prefetch "
+      "prefetchu prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp shf shfl shl shr sin slct "
+      "sqrt "
       "st stmatrix sub subc szext tanh testp vote wgmma wmma xor activemask "
       "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 "
       "vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4");
@@ -25,15 +27,17 @@ bool may_have_ptx_instruction(std::string_view opcode) {
 
 bool may_read_ptx_register(std::string_view name) {
   static const NameSet kWords = names_in(
-      "%tid %ntid %ctaid %nctaid %laneid %warpid %nwarpid %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge "
-      "%lanemask_gt %total_smem_size %dynamic_smem_size %aggr_smem_size %clusterid %nclusterid %cluster_ctaid "
+      "%tid %ntid %ctaid %nctaid %laneid %warpid %nwarpid %lanemask_eq %lanemask_le %lanemask_lt "
+      "%lanemask_ge "
+      "%lanemask_gt %total_smem_size %dynamic_smem_size %aggr_smem_size %clusterid %nclusterid "
+      "%cluster_ctaid "
       "%cluster_nctaid %cluster_ctarank %cluster_nctarank %is_explicit_cluster");
   return kWords.contains(name.substr(0, name.find('.')));
 }
 
 bool is_special_ptx_register(std::string_view name) {
-  static constexpr std::array kBeginnings = {"%clock", "%globaltimer", "%pm", "%envreg", "%reserved_smem",
-                                             "%current_graph"};
+  static constexpr std::array kBeginnings = {"%clock",  "%globaltimer",   "%pm",
+                                             "%envreg", "%reserved_smem", "%current_graph"};
   static const NameSet kWords = names_in("%smid %nsmid %gridid %gridid_hi");
   const std::string_view whole = name.substr(0, name.find('.'));
   return may_read_ptx_register(name) || kWords.contains(whole) ||
