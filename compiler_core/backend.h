@@ -121,8 +121,8 @@ class Backend {
   // calls; empty: nowhere.
   virtual Result<Artifact> compile(const Program& program, const Target& target,
                                    const std::string& cache = {}) const = 0;
-  // Of a user's kernel for a device, for who must read it before it runs. Errors as compile(); InvalidArgument:
-  // its code is of another kind, of which nobody reads a text.
+  // Of a user's kernel for a device, for whoever must read it before it runs. Errors as compile();
+  // InvalidArgument: its code is of another kind, of which nobody reads a text.
   virtual Result<ListedCode> compile_listed(const Program& program, const Target& target) const;
   // The texts it has of a Program, in the order of a help page.
   virtual std::span<const CodeForm> forms() const = 0;

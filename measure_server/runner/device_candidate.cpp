@@ -93,9 +93,9 @@ class DeviceRun final : public DeviceRacer {
     reply_.cut = samples_.cut;
   }
 
-  // Each timed call begins with empty caches and spoilt outputs, on inputs of which elements may have changed;
-  // every second answer is compared. In the end the code is loaded anew, beside other addresses, and is asked
-  // for the other inputs.
+  // Each timed call begins with empty caches and spoilt outputs, on inputs of which elements may have
+  // changed. Every second answer is compared. In the end the code is loaded anew, beside other addresses, and
+  // is asked for the other inputs.
   void wary_steps() {
     constexpr char kTimed[] = " (right in the first run, wrong in a timed one)",
                    kElsewhere[] = " (right before, wrong at other addresses and on other inputs)";

@@ -1,5 +1,5 @@
-// What a wary run on a GPU needs beside the device: where two sets of inputs differ, and what the times of its
-// calls say. device_candidate.cpp tells the run.
+// What a wary run on a GPU needs beside the device: where two sets of inputs differ, and what the times of
+// its calls say. device_candidate.cpp tells the run.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace tuner {
 
-// The bytes from the first to the last one in which two texts of one length differ; nothing: they are the same.
+// The bytes from the first to the last one in which two texts of one length differ; nothing: they are the
+// same.
 struct DifferingSpan {
   size_t begin = 0, end = 0;
 };

@@ -58,7 +58,7 @@ struct RunRequest {
     std::string arg, path;
   };
   std::vector<Data> inputs, references;
-  // CPU, and wary runs: further numbers for arguments of role "input", each list with the answers that belong to it.
+  // CPU, and wary runs: further numbers for arguments of role "input", each list with the answers to it.
   // The candidate is asked for one of these answers at a moment it cannot know. Empty: its inputs never
   // change, and an answer kept from an earlier call is not found out.
   struct InputSet {

@@ -25,8 +25,8 @@ struct JudgedKernels {
 };
 
 // Reads all of them. The file's own includes are looked for beside it, then in the job file's folder. It is
-// C, C++ or CUDA by its ending (.c; .cc, .cpp, .cxx; .cu), otherwise what the job file says. InvalidArgument in one
-// line: the job file has no kernel or several, a file is missing, nothing is there to race with.
+// C, C++ or CUDA by its ending (.c; .cc, .cpp, .cxx; .cu), otherwise what the job file says. InvalidArgument
+// in one line: the job file has no kernel or several, a file is missing, nothing is there to race with.
 Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish);
 
 }  // namespace tuner

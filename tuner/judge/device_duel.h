@@ -12,8 +12,8 @@ namespace tuner {
 // there is no such device.
 Status choose_device(RunnerClient& runner, const Target& target, RunRequest& request);
 
-// A heat of a duel (duel.h): each candidate has a wary run of its own, in a fresh context, one after the other.
-// In one context a kernel could read what its rival has just computed. `runs` numbers them.
+// A heat of a duel (duel.h): each candidate has a wary run of its own, in a fresh context, one after the
+// other. In one context a kernel could read what its rival has just computed. `runs` numbers them.
 Result<RaceReply> device_heat(RunnerClient& runner, const RaceRequest& request, uint64_t& runs);
 
 }  // namespace tuner

@@ -46,8 +46,8 @@
 //   TUNER_FAKE_CUDA_NO_MAPS=1          no tensor map is taken, as by a device that has none
 //   TUNER_FAKE_CUDA_FAULTS=FILE        gets a line for each fault of a kernel that runs by its source
 //   TUNER_FAKE_CUDA_PROGRAMS=FOLDER    keeps what such kernels become, for other processes
-// A real cubin is taken if its source stands behind it (source_module.h): its kernels run on the host. Those of
-// check_kernels.h, whose PTX no host runs, do what the ones of that name in a FAKECUBIN do.
+// A real cubin is taken if its source stands behind it (source_module.h): its kernels run on the host. Those
+// of check_kernels.h, whose PTX no host runs, do what the ones of that name in a FAKECUBIN do.
 // PTX of the pulse (device_pulse.h) is taken as well, unless TUNER_FAKE_CUDA_NO_PTX=1; a pulse takes 70 us.
 #include <dlfcn.h>
 #include <unistd.h>
@@ -204,7 +204,7 @@ int run(Kernel& kernel, float* x, float* out) {
     for (int64_t i = 0; i < kernel.n; ++i) out[i] += x[i];
     return pass(static_cast<double>(kernel.ns)), kSuccess;
   }
-  // Cheats: what is there is not computed again; answers are kept; only the first address that it saw is served.
+  // Cheats: what is there is not computed again; answers are kept; one address only is served.
   if (b == "returns_if_there" && out[0] == 2 * x[0]) return pass(static_cast<double>(kernel.ns)), kSuccess;
   static std::map<std::string, std::vector<float>> kept;
   static const float* first_address = nullptr;

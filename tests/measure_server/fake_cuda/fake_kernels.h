@@ -27,8 +27,8 @@ void multiply(const Kernel& kernel, const void* a, const void* b, const void* bi
 void convolve(const Kernel& q, const void* data, const void* weight, const void* bias, void* out);
 // "check_sums" of "tuner_check_sums_f32", a name of check_kernels.h; empty: it is none of those that check.
 std::string check_behaviour(const std::string& name);
-// Those of check_kernels.h, on elements of the type that ends the kernel's name, or float32; each thread's part is done at once. Returns what cuLaunchKernel
-// answers.
+// Those of check_kernels.h, on elements of the type that ends the kernel's name, or float32; each thread's
+// part is done at once. Returns what cuLaunchKernel answers.
 int run_check(const Kernel& kernel, void** params);
 
 template <class T>

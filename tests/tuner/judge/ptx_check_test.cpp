@@ -1,4 +1,4 @@
-// What of a CUDA kernel's PTX is refused before it runs, and what is not. The texts are as NVRTC 13 writes them.
+// What of a CUDA kernel's PTX is refused before it runs, and what is not. Texts are as NVRTC 13 writes them.
 #include "tuner/judge/ptx_check.h"
 
 #include <gmock/gmock.h>
