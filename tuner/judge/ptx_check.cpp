@@ -94,6 +94,8 @@ class PtxReading {
   }
 
   std::string read() {
+    if (why_.empty() && !functions_.contains(rules_.kernel))
+      refuse(str("its PTX does not have the kernel ", printable(rules_.kernel)));
     if (why_.empty()) calls();
     if (why_.empty()) {
       follow();

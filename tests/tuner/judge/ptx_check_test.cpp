@@ -144,6 +144,12 @@ TEST(PtxCheck, WhatCannotBeReadIsRefused) {
   EXPECT_EQ(refusal("// nanosleep.u32 20;\n/* trap; */ ret;"), "");
 }
 
+TEST(PtxCheck, ATextWithoutTheKernelIsNotRead) {
+  for (const char* text : {"", ".version 9.0\n", ".version 9.0\n.visible .entry other()\n{\nret;\n}\n"})
+    EXPECT_THAT(why_ptx_is_refused(text, {.kernel = "k", .is_buffer = {}}),
+                HasSubstr("does not have the kernel k"));
+}
+
 TEST(PtxText, StatementsAreWordsWithoutComments) {
   const PtxStatements read = read_ptx(
       ".version 9.0\n.target sm_90a\nL: { .reg .b32 t; /* ; */ mov.b64 {%r1, %r2}, %rd1; } "
