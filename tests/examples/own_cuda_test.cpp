@@ -212,16 +212,17 @@ TEST_F(OwnCuda, ABufferThatIsInAndOutIsRestoredBetweenCalls) {
 
 // What a GPU host runs that has nothing of ours but the runner and a pack.
 TEST_F(OwnCuda, APackIsMeasuredAndItsResultsComeBack) {
-  output_of("tuner pack job.json -o job.pack --candidates 3");
+  output_of("tuner pack job.json -o job.pack --candidates 3 --run-timeout 30");
   const std::string ran = output_of("runner run-pack job.pack -o out.jsonl --deadline 60 2>&1");
-  EXPECT_THAT(output_of("tuner records import out.jsonl"), HasSubstr("3"));
+  EXPECT_THAT(output_of("tuner records import out.jsonl"), HasSubstr("3 new trials"));
   EXPECT_EQ(outcomes().at("ok").size(), 1u) << ran;
   EXPECT_EQ(json::parse(output_of("tuner query job.json --json"))["answer"], "exact");
   // A wrong candidate is told there, too.
   shell_.run("rm -rf .home/data .home/cache out.jsonl");
   write("if (BLOCK == 64 && i == 7) { y[i] = 0; return; }");
   output_of(
-      "tuner pack job.json -o job.pack --candidates 3 && runner run-pack job.pack -o out.jsonl "
+      "tuner pack job.json -o job.pack --candidates 3 --run-timeout 30 && runner run-pack job.pack -o "
+      "out.jsonl "
       "--deadline 60 2>&1 && tuner records import out.jsonl");
   EXPECT_THAT(*outcomes().at("wrong_answer").begin(), HasSubstr("y[7] is 0"));
 }
