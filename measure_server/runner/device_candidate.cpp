@@ -506,7 +506,7 @@ class DeviceRun final : public DeviceRacer {
                                       static_cast<int64_t>(end - begin))))
         return false;
     }
-    return true;
+    return sound(bench_.synchronize());  // a copy may end after its call has returned
   }
 
   // Outputs hold garbage, or the answer with some elements in wrong places.
