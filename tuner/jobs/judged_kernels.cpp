@@ -55,13 +55,14 @@ Result<json> read_entry_text(const std::string& path) {
   return document;
 }
 
-bool is_cuda(const json& entry) { return entry.value("language", json("c")) == "cuda"; }
+constexpr const char* kOfDevices = "cuda";
+bool is_of_device(const json& entry) { return entry.value("language", json("c")) == kOfDevices; }
 
 // C, C++ or CUDA, if its ending says so.
 std::string language_of(const std::string& file) {
   const std::string ending = fs::path(file).extension();
   if (ending == ".c") return "c";
-  if (ending == ".cu") return "cuda";
+  if (ending == ".cu") return kOfDevices;
   for (const char* cxx : {".cc", ".cpp", ".cxx", ".C", ".c++"})
     if (ending == cxx) return "c++";
   return "";
@@ -106,9 +107,10 @@ Result<ReadTask> read_brought(const json& entry, const std::string& file, const 
   if (!fs::is_regular_file(file, none))
     return invalid_argument(printable(file), ": is no file; expected a source with the kernel");
   const std::string language = language_of(file);
-  if (!language.empty() && (language == "cuda") != is_cuda(entry))
-    return invalid_argument(printable(file), ": is a source in ", language == "cuda" ? "CUDA" : "C or C++",
-                            ", ", wish.job, " is about a kernel in ", is_cuda(entry) ? "CUDA" : "C or C++");
+  if (!language.empty() && (language == kOfDevices) != is_of_device(entry))
+    return invalid_argument(printable(file), ": is a source in ",
+                            language == kOfDevices ? "CUDA" : "C or C++", ", ", wish.job,
+                            " is about a kernel in ", is_of_device(entry) ? "CUDA" : "C or C++");
   const FoldersOfBoth folders(fs::path(file).parent_path(), of_job);
   return read_task(with_source(entry, file, function), str(wish.job, " with ", file), folders, wish.target);
 }
@@ -124,8 +126,8 @@ Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish) {
   const json reference = entry.value("reference", json());
   json right = entry;
   right.erase("reference");
-  const bool brought = reference.is_object() && reference.contains("files"), cuda = is_cuda(entry);
-  if (brought || (cuda && reference.is_object())) {
+  const bool brought = reference.is_object() && reference.contains("files"), on_device = is_of_device(entry);
+  if (brought || (on_device && reference.is_object())) {
     // The candidate's own source, which is not asked: the files have the answers, or the host's function.
     right = with_source(entry, wish.file, wish.function);
     right["reference"] = reference;
@@ -134,8 +136,8 @@ Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish) {
     right["function"] = reference.value("function", json());
   }
   const FoldersOfBoth folders(fs::path(wish.file).parent_path(), *folder);
-  ASSIGN_OR_RETURN(ReadTask truth, brought || cuda ? read_task(right, wish.job, folders, wish.target)
-                                                   : read_task(right, wish.job, *folder, wish.target));
+  ASSIGN_OR_RETURN(ReadTask truth, brought || on_device ? read_task(right, wish.job, folders, wish.target)
+                                                        : read_task(right, wish.job, *folder, wish.target));
   kernels.truth = std::move(truth.task);
 
   if (!wish.against.empty()) {
@@ -144,7 +146,7 @@ Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish) {
     kernels.rival_name = wish.against;
     return kernels;
   }
-  if (cuda) {  // the reference runs on the host; the job file's own kernel does not
+  if (on_device) {  // the reference runs on the host; the job file's own kernel does not
     json own = entry;
     own.erase("reference");
     ASSIGN_OR_RETURN(ReadTask rival, read_task(own, wish.job, *folder, wish.target));

@@ -11,8 +11,6 @@
 #include "compiler_core/graph/graph.h"
 #include "compiler_core/host_spelling.h"
 #include "compiler_core/ir/foreign_code.h"
-#include "templates/source_kernel/source_kernel.h"
-#include "templates/workload/operators/kernel.h"
 #include "templates/workload/task_memory.h"
 
 namespace tuner {
@@ -40,13 +38,10 @@ Result<ChosenKernel> default_kernel(const CliTask& task, std::string note) {
 }  // namespace
 
 Status kernel_suits(const Workload& workload, const Target& target) {
-  const KernelWorkload* const kernel = workload.get_if<KernelWorkload>();
-  if (kernel == nullptr || kernel->kernel->on_device() != target.is_cpu()) return Status::ok();
-  return target.is_cpu()
-             ? invalid_argument("expected a GPU (\"cuda -arch=sm_90a\") for a kernel in CUDA, found \"",
-                                target.name(), "\"")
-             : invalid_argument("expected a CPU (\"cpu\") for a kernel that runs on a host, found \"",
-                                target.name(), "\"");
+  if (workload.op_name() != "kernel" || templates_for(workload, target)) return Status::ok();
+  return invalid_argument("found \"", target.name(),
+                          "\", expected one that runs such a kernel: \"cuda -arch=sm_90a\" if it is in CUDA, "
+                          "else \"cpu\"");
 }
 
 Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target,

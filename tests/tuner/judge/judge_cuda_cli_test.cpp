@@ -127,7 +127,7 @@ TEST_F(JudgeCudaCli, BadInputIsOneLine) {
   refuses("scale.cu --job gemm.json", "is a source in CUDA, ");
   refuses("gemm_plain.c --job gemm.json --function gemm_plain --on-host",
           "--on-host: is for kernels in CUDA");
-  refuses("scale.cu --job scale_cuda.json --target cpu", "expected a GPU");
+  refuses("scale.cu --job scale_cuda.json --target cpu", "expected one that runs such a kernel");
   json job = json::parse(shell_.read("scale_cuda.json"));
   job["language"] = "cubin";
   shell_.write("ready.json", job.dump());
