@@ -22,6 +22,11 @@ Result<Artifact> Backend::compile_emulated(const Program& /*program*/, const Tar
   return invalid_argument("kernels for \"", target.name(), "\" cannot be emulated");
 }
 
+Result<ListedCode> Backend::compile_listed(const Program& /*program*/, const Target& target) const {
+  return invalid_argument("kernels for \"", target.name(),
+                          "\" have no text of an assembler that anybody reads");
+}
+
 Result<std::string> Backend::text_after(std::string_view /*last*/, const Program& /*program*/,
                                         const Target& target) const {
   return invalid_argument("the passes of \"", target.name(), "\" are not shown");

@@ -70,6 +70,13 @@ struct ShipRequest {
   std::string about;     // lines for people, in C comments
 };
 
+// A user's kernel for a device, and the text of its assembler that its binary was made from: whoever reads
+// it has seen all of the user's that will run.
+struct ListedCode {
+  std::string text;
+  Artifact artifact;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -114,6 +121,9 @@ class Backend {
   // calls; empty: nowhere.
   virtual Result<Artifact> compile(const Program& program, const Target& target,
                                    const std::string& cache = {}) const = 0;
+  // Of a user's kernel for a device, for whoever must read it before it runs. Errors as compile();
+  // InvalidArgument: its code is of another kind, of which nobody reads a text.
+  virtual Result<ListedCode> compile_listed(const Program& program, const Target& target) const;
   // The texts it has of a Program, in the order of a help page.
   virtual std::span<const CodeForm> forms() const = 0;
   // `form`: the name of one of forms(). Errors as compile().

@@ -56,6 +56,7 @@ Result<Compiled> read_made(const ScratchFolder& folder) {
   ASSIGN_OR_RETURN(made.cubin, read_whole(folder.file(kCubinFile), kMostCubin));
   ASSIGN_OR_RETURN(made.log, read_whole(folder.file(kLogFile), kMostLog));
   ASSIGN_OR_RETURN(made.symbol, read_whole(folder.file(kSymbolFile), kMostLog));
+  ASSIGN_OR_RETURN(made.ptx, read_whole(folder.file(kPtxFile), kMostCubin));
   return made;
 }
 

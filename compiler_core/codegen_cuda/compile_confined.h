@@ -21,7 +21,7 @@ Status can_compile_confined();
 // The program: `cuda_compiler NAME KERNEL OPTION...` in a folder with the files. It writes what it made into
 // files of these names, and ends with one of these codes; of the others its output says why.
 inline constexpr char kCubinFile[] = "tuner_made.cubin", kLogFile[] = "tuner_made.log",
-                      kSymbolFile[] = "tuner_made.symbol";
+                      kSymbolFile[] = "tuner_made.symbol", kPtxFile[] = "tuner_made.ptx";
 inline constexpr int kCompiledCode = 0, kRefusedCode = 10, kUnableCode = 11;
 
 }  // namespace tuner

@@ -111,6 +111,10 @@ class CudaBackend final : public Backend {
     if (program.foreign->launch) return compile_user_kernel(program, target, cubins);
     return compile_foreign(program, target.name(), /*threads=*/1);  // what is right: a function of the host's
   }
+  Result<ListedCode> compile_listed(const Program& program, const Target& target) const override {
+    if (program.foreign != nullptr && program.foreign->launch) return list_user_kernel(program, target);
+    return Backend::compile_listed(program, target);
+  }
   bool compiles_helpers() const override { return true; }
   Result<std::string> compile_helper(const std::string& source, const Target& target) const override {
     ASSIGN_OR_RETURN(

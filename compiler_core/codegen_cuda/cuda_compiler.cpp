@@ -29,8 +29,10 @@ int compile_here(const std::string& name, const std::string& kernel,
   // Of a kernel that is not there the log says nothing.
   if (made->end == cuda::Attempt::End::kRefused)
     return say(kRefusedCode, compiled.log.find("error") != std::string::npos ? compiled.log : made->error);
-  for (const auto& [file, bytes] :
-       {std::pair(kCubinFile, &compiled.cubin), {kLogFile, &compiled.log}, {kSymbolFile, &compiled.symbol}})
+  for (const auto& [file, bytes] : {std::pair(kCubinFile, &compiled.cubin),
+                                    {kLogFile, &compiled.log},
+                                    {kSymbolFile, &compiled.symbol},
+                                    {kPtxFile, &compiled.ptx}})
     if (const Status written = replace_file(file, *bytes); !written)
       return say(kUnableCode, written.message());
   return kCompiledCode;

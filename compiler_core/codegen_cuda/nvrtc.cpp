@@ -29,6 +29,8 @@ struct Functions {
   int (*log)(NvrtcProgram program, char* text) = nullptr;
   int (*cubin_size)(NvrtcProgram program, size_t* size) = nullptr;
   int (*cubin)(NvrtcProgram program, char* bytes) = nullptr;
+  int (*ptx_size)(NvrtcProgram program, size_t* size) = nullptr;
+  int (*ptx)(NvrtcProgram program, char* text) = nullptr;
   int (*add_name)(NvrtcProgram program, const char* name) = nullptr;
   int (*symbol)(NvrtcProgram program, const char* name, const char** symbol) = nullptr;
   const char* (*error_text)(int result) = nullptr;
@@ -83,6 +85,7 @@ std::string try_file(const std::string& file, Library& library) {
       find(handle, "nvrtcDestroyProgram", f.destroy) && find(handle, "nvrtcCompileProgram", f.compile) &&
       find(handle, "nvrtcGetProgramLogSize", f.log_size) && find(handle, "nvrtcGetProgramLog", f.log) &&
       find(handle, "nvrtcGetCUBINSize", f.cubin_size) && find(handle, "nvrtcGetCUBIN", f.cubin) &&
+      find(handle, "nvrtcGetPTXSize", f.ptx_size) && find(handle, "nvrtcGetPTX", f.ptx) &&
       find(handle, "nvrtcAddNameExpression", f.add_name) && find(handle, "nvrtcGetLoweredName", f.symbol) &&
       find(handle, "nvrtcGetErrorString", f.error_text);
   std::string problem;
@@ -211,6 +214,8 @@ Result<Attempt> try_to_compile(const std::string& source, const std::string& nam
   }
   if (symbol != nullptr) compiled.symbol = symbol;
   compiled.cubin = program.bytes(f.cubin_size, f.cubin);
+  compiled.ptx = program.bytes(f.ptx_size, f.ptx);
+  while (!compiled.ptx.empty() && compiled.ptx.back() == '\0') compiled.ptx.pop_back();
   made.end = compiled.cubin.empty() ? Attempt::End::kUnable : Attempt::End::kCompiled;
   if (compiled.cubin.empty()) made.error = "NVRTC made no cubin; was a virtual architecture asked for?";
   return made;

@@ -22,6 +22,7 @@ struct Compiled {
   std::string cubin;
   std::string log;     // what ptxas says of registers and spills among it
   std::string symbol;  // of the kernel that was asked for by a name of C++
+  std::string ptx;     // the text that the cubin was assembled from; a cache does not keep it
 };
 
 // One try, whatever comes of it.

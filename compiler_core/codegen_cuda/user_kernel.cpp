@@ -21,6 +21,7 @@ using Form = ForeignLaunch::Form;
 // What is launched, and what is known of it.
 struct Image {
   std::string bytes, symbol, log;
+  std::string text;  // that it was assembled from; empty: it was in the cache, or comes compiled
 };
 
 const std::string& text_of(const ForeignCode& code) {
@@ -46,7 +47,8 @@ Result<Image> compiled(const ForeignCode& code, const Target& target, const std:
   }
   const size_t end = known->log.find('\n');
   if (end == std::string::npos) return failed("a cubin was kept without its symbol");
-  return Image{std::move(known->cubin), known->log.substr(0, end), known->log.substr(end + 1)};
+  return Image{std::move(known->cubin), known->log.substr(0, end), known->log.substr(end + 1),
+               std::move(known->ptx)};
 }
 
 // "sm_90a" of a line ".target sm_90a, texmode_independent".
@@ -175,16 +177,18 @@ std::vector<std::string> nvrtc_words(const ForeignCode& code, const Target& targ
   return words;
 }
 
-Result<Artifact> compile_user_kernel(const Program& program, const Target& target, const std::string& cache) {
+namespace {
+
+Result<Image> image_of(const ForeignCode& code, const Target& target, const std::string& cache) {
+  CHECK(code.launch.has_value()) << code.function << " is no kernel of a GPU";
+  if (code.launch->form == Form::kCuda) return compiled(code, target, cache);
+  Image image{.bytes = text_of(code), .symbol = code.function, .log = "", .text = ""};
+  RETURN_IF_ERROR(check_device(image, code.launch->form, code.source, target));
+  return image;
+}
+
+Result<Artifact> artifact_of(const Program& program, const Target& target, Image image) {
   const ForeignCode& code = *program.foreign;
-  CHECK(code.launch.has_value()) << program.name << " is no kernel of a GPU";
-  Image image{.symbol = code.function};
-  if (code.launch->form == Form::kCuda) {
-    ASSIGN_OR_RETURN(image, compiled(code, target, cache));
-  } else {
-    image.bytes = text_of(code);
-    RETURN_IF_ERROR(check_device(image, code.launch->form, code.source, target));
-  }
   Artifact artifact;
   Manifest& m = artifact.manifest;
   ASSIGN_OR_RETURN(LaunchInfo launch, launch_of(code, image, target));
@@ -198,6 +202,23 @@ Result<Artifact> compile_user_kernel(const Program& program, const Target& targe
   artifact.binary = std::move(image.bytes);
   m.digest = artifact_digest(artifact);
   return artifact;
+}
+
+}  // namespace
+
+Result<Artifact> compile_user_kernel(const Program& program, const Target& target, const std::string& cache) {
+  ASSIGN_OR_RETURN(Image image, image_of(*program.foreign, target, cache));
+  return artifact_of(program, target, std::move(image));
+}
+
+Result<ListedCode> list_user_kernel(const Program& program, const Target& target) {
+  const ForeignCode& code = *program.foreign;
+  if (code.launch && code.launch->form == Form::kCubin)
+    return invalid_config(code.source, ": is a cubin, of which there is no text to read");
+  ASSIGN_OR_RETURN(Image image, image_of(code, target, /*cache=*/{}));
+  ListedCode listed{.text = code.launch->form == Form::kPtx ? image.bytes : std::move(image.text)};
+  ASSIGN_OR_RETURN(listed.artifact, artifact_of(program, target, std::move(image)));
+  return listed;
 }
 
 Result<std::string> user_kernel_resources(const Program& program, const Target& target) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/backend.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/ir/stmt.h"
@@ -18,6 +19,10 @@ namespace tuner {
 // are not the job file's arguments. Unavailable: as compile_confined().
 Result<Artifact> compile_user_kernel(const Program& program, const Target& target,
                                      const std::string& cache = {});
+
+// The same without a cache, and the text that was assembled: PTX. Of a kernel that comes compiled it is the
+// PTX that was brought. InvalidConfig also: a cubin was brought, which has no text.
+Result<ListedCode> list_user_kernel(const Program& program, const Target& target);
 
 // The words of NVRTC's command line for it.
 std::vector<std::string> nvrtc_words(const ForeignCode& code, const Target& target);

@@ -11,6 +11,7 @@
 #include "compiler_core/runtime/nvml.h"
 #include "measure_server/runner/device_kernel.h"
 #include "measure_server/runner/device_operands.h"
+#include "measure_server/runner/device_wary.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/sampling.h"
@@ -24,6 +25,10 @@ namespace {
 // Samples of at least so many calls replay a graph: calls of more than 1 / 64 of a sample, 16 us as a rule,
 // hide the queuing of the next.
 constexpr int64_t kReplayFrom = 64, kCallsOfGraph = 64;
+// Of a wary run: calls of a sample, each alone between events of its own; how long it warms up, and at least
+// by how many calls.
+constexpr int kWaryCalls = 2, kWaryWarmUpCalls = 2;
+constexpr double kWaryWarmUpNs = 30e6;
 
 class DeviceRun final : public DeviceRacer {
  public:
@@ -34,7 +39,7 @@ class DeviceRun final : public DeviceRacer {
 
   RunReply run() {
     begin();
-    steps();
+    r_.wary ? wary_steps() : steps();
     return answer();
   }
 
@@ -86,6 +91,30 @@ class DeviceRun final : public DeviceRacer {
     reply_.run_ns = std::move(samples_.run_ns);
     reply_.cpu_ns = std::move(samples_.cpu_ns);
     reply_.cut = samples_.cut;
+  }
+
+  // Each timed call begins with empty caches and spoilt outputs, on inputs of which elements may have
+  // changed. Every second answer is compared. In the end the code is loaded anew, beside other addresses, and
+  // is asked for the other inputs.
+  void wary_steps() {
+    constexpr char kTimed[] = " (right in the first run, wrong in a timed one)",
+                   kElsewhere[] = " (right before, wrong at other addresses and on other inputs)";
+    if (!prepare() || !prepare_other_set()) return;
+    enter(Phase::kFirstRun);
+    if (!run_once() || !check("") || !untouched()) return;
+    enter(Phase::kTiming);
+    if (!time_warily(kTimed)) return;
+    reply_.device_state = device_state(bench_.device().uuid);
+    enter(Phase::kLastRun);
+    if (!untouched() || !move_elsewhere() || !run_once() || !check(kElsewhere) || !untouched()) return;
+    if (const std::string doubt = wary_times_.doubt(); !doubt.empty()) {
+      reply_.doubted = true;
+      reply_.run_ns.clear();
+      verdict(Outcome::kCrashed, "its times cannot be true: " + doubt);
+      return;
+    }
+    reply_.input_sets = has_other_set() ? 2 : 1;
+    verdict(Outcome::kOk, "");
   }
 
   bool last_run(const char* when) {
@@ -203,10 +232,19 @@ class DeviceRun final : public DeviceRacer {
       return verdict(Outcome::kOutOfMemory, str("operands and workspaces take ", gib_text(needed), ", limit ",
                                                 gib_text(r_.memory_limit_bytes)));
     if (!load_checks() || !read_references() || !load()) return false;
-    const int sets =
-        r_.caches == Caches::kRotate
-            ? DeviceOperands::sets_for_rotation(manifest(), bench_.device().l2_bytes, r_.memory_limit_bytes)
-            : 1;
+    return make_operands();
+  }
+
+  int sets_of_operands() const {
+    const int64_t l2 = bench_.device().l2_bytes, limit = r_.memory_limit_bytes;
+    const int rotated = r_.caches == Caches::kRotate && !r_.wary
+                            ? DeviceOperands::sets_for_rotation(manifest(), l2, limit)
+                            : 1;
+    return r_.wary ? 1 : std::max(rotated, DeviceOperands::sets_for_inouts(manifest(), l2, limit));
+  }
+
+  bool make_operands() {
+    const int sets = sets_of_operands();
     CallStatus made = DeviceOperands::create(manifest(), sets, bench_.stream(), operands_);
     if (made.code() == cuda::kOutOfMemory && checks_ != nullptr) {
       checks_->forget_originals();
@@ -215,6 +253,7 @@ class DeviceRun final : public DeviceRacer {
     if (!sound(made)) return false;
     for (const DeviceOperands::Input& input : DeviceOperands::inputs_of(manifest()))
       if (!supply(input)) return false;
+    if (!sound(operands_.keep_inouts(manifest(), bench_.stream()))) return false;
     return launched(kernel_.bind(operands_)) && pack();
   }
 
@@ -236,7 +275,7 @@ class DeviceRun final : public DeviceRacer {
     return sound(bench_.stream().synchronize());
   }
 
-  bool is_output(size_t i) const { return manifest().args[i].role == BufferRole::kOutput; }
+  bool is_output(size_t i) const { return is_result(manifest().args[i].role); }
   bool is_packed(size_t i) const { return manifest().args[i].role == BufferRole::kPacked; }
 
   bool load_checks() {
@@ -263,7 +302,12 @@ class DeviceRun final : public DeviceRacer {
 
   // Inputs are read when they are needed: most are on the device already.
   bool input(const ArgInfo& a, std::string_view& bytes) {
-    const Result<std::string_view> found = file(r_.inputs, a);
+    return input_of(on_other_set_ ? other_set().inputs : r_.inputs, a, bytes);
+  }
+  bool input_of(const std::vector<RunRequest::Data>& set, const ArgInfo& a, std::string_view& bytes) {
+    // A set tells what is not the same in all of them.
+    const bool told = std::ranges::find(set, a.name, &RunRequest::Data::arg) != set.end();
+    const Result<std::string_view> found = file(told ? set : r_.inputs, a);
     if (!found.is_ok()) return trouble(found.message());
     bytes = *found;
     if (static_cast<int64_t>(bytes.size()) == a.bytes) return true;
@@ -297,14 +341,15 @@ class DeviceRun final : public DeviceRacer {
                            : operands_.upload(in.operand, bytes, bench_.stream()));
   }
 
-  bool read_references() {
+  bool read_references() { return read_references(r_.references, references_[0]); }
+  bool read_references(const std::vector<RunRequest::Data>& set, std::vector<ReferenceView>& references) {
     for (const ArgInfo& a : manifest().args) {
-      references_.emplace_back();
+      references.emplace_back();
       if (a.role == BufferRole::kInput || a.role == BufferRole::kConstant || a.role == BufferRole::kPacked)
         continue;
-      if (a.role != BufferRole::kOutput)
+      if (!is_result(a.role))
         return trouble(str("manifest: argument ", a.name, " has role \"", a.role, "\""));
-      const Result<std::string_view> bytes = file(r_.references, a);
+      const Result<std::string_view> bytes = file(set, a);
       if (!bytes.is_ok()) return trouble(bytes.message());
       Result<ReferenceView> parsed = parse_reference(*bytes);
       if (!parsed.is_ok()) return trouble(str("the reference of ", a.name, ": ", parsed.message()));
@@ -314,7 +359,7 @@ class DeviceRun final : public DeviceRacer {
       };
       if (count(parsed->shape) != count(a.shape) || a.bytes != count(a.shape) * dtype_bytes(a.dtype))
         return trouble(str("the reference's size is not that of output ", a.name, " in the manifest"));
-      references_.back() = *std::move(parsed);
+      references.back() = *std::move(parsed);
     }
     return true;
   }
@@ -326,7 +371,9 @@ class DeviceRun final : public DeviceRacer {
   CallStatus call(int set) { return kernel_.call(set, bench_.stream()); }
 
   bool run_once() {
-    if (!sound(operands_.poison(bench_.stream())) || !sound(bench_.stream().synchronize())) return false;
+    if (!sound(operands_.poison(bench_.stream())) || !sound(operands_.restore_inouts(bench_.stream())) ||
+        !sound(bench_.stream().synchronize()))
+      return false;
     return (phase_ == Phase::kFirstRun ? launched(call(0)) : sound(call(0))) &&
            sound(bench_.stream().synchronize());
   }
@@ -345,7 +392,9 @@ class DeviceRun final : public DeviceRacer {
 
   bool sample(int64_t calls, Sample& s) {
     const double cpu_ns = thread_cpu_ns();
-    const bool taken = r_.caches == Caches::kFlush ? sample_flushed(calls, s) : sample_in_one(calls, s);
+    const bool taken = r_.caches == Caches::kFlush ? sample_flushed(calls, s)
+                       : operands_.has_inouts()    ? sample_restored(calls, s)
+                                                   : sample_in_one(calls, s);
     s.cpu_ns = thread_cpu_ns() - cpu_ns;
     if (taken && !(s.run_ns > 0)) {
       poisoned_ = device_sick_ = true;
@@ -393,17 +442,138 @@ class DeviceRun final : public DeviceRacer {
     return graph_.recorded();
   }
 
+  // What a call leaves in its inouts is not what the next one should find. So there are several sets, which
+  // are restored untimed; then each has a call.
+  bool sample_restored(int64_t calls, Sample& s) {
+    s.run_ns = 0;
+    for (int64_t done = 0; done < calls;) {
+      const int64_t n = std::min<int64_t>(operands_.sets(), calls - done);
+      double ns = 0;
+      if (!sound(operands_.restore_inouts(bench_.stream())) || !sound(bench_.begin())) return false;
+      for (int64_t i = 0; i < n; ++i)
+        if (!sound(call(static_cast<int>(i)))) return false;
+      if (!sound(bench_.end()) || !sound(bench_.elapsed_ns(ns))) return false;
+      s.run_ns += ns;
+      done += n;
+    }
+    return true;
+  }
+
   // Each call between events of its own: the flush before it is not timed.
   bool sample_flushed(int64_t calls, Sample& s) {
     s.run_ns = 0;
     for (int64_t i = 0; i < calls; ++i) {
       double ns = 0;
-      if (!sound(bench_.flush_l2()) || !sound(bench_.begin()) || !sound(call(0)) || !sound(bench_.end()) ||
-          !sound(bench_.elapsed_ns(ns)))
-        return false;
+      if (!sound(operands_.restore_inouts(bench_.stream())) || !flushed_call(ns)) return false;
       s.run_ns += ns;
     }
     return true;
+  }
+  bool flushed_call(double& ns) {
+    return sound(bench_.flush_l2()) && sound(bench_.begin()) && sound(call(0)) && sound(bench_.end()) &&
+           sound(bench_.elapsed_ns(ns));
+  }
+
+  // --- wary runs ---
+
+  bool has_other_set() const { return !r_.others.empty(); }
+  const RunRequest::InputSet& other_set() const { return r_.others[other_]; }
+
+  bool prepare_other_set() {
+    random_.seed(std::random_device()());
+    spans_.assign(manifest().args.size(), std::nullopt);
+    if (!has_other_set()) return true;
+    other_ = r_.prove_with > 0 ? static_cast<size_t>(r_.prove_with) - 1 : random_() % r_.others.size();
+    for (size_t i = 0; i < spans_.size(); ++i) {
+      const ArgInfo& a = manifest().args[i];
+      std::string_view one, other;
+      if (a.role != BufferRole::kInput && a.role != BufferRole::kConstant) continue;
+      if (!input_of(r_.inputs, a, one) || !input_of(other_set().inputs, a, other)) return false;
+      spans_[i] = differing_span(one, other);
+    }
+    return read_references(other_set().references, references_[1]);
+  }
+
+  // Brings the other inputs to the device, or once more those that are there: both move the same bytes.
+  bool touch_inputs(bool change) {
+    if (change) on_other_set_ = !on_other_set_;
+    for (size_t i = 0; i < spans_.size(); ++i) {
+      std::string_view bytes;
+      if (!spans_[i]) continue;
+      if (!input(manifest().args[i], bytes)) return false;
+      const auto& [begin, end] = *spans_[i];
+      if (!sound(cuda::copy_to_device(operands_.address(0, static_cast<int>(i)) + begin, bytes.data() + begin,
+                                      static_cast<int64_t>(end - begin))))
+        return false;
+    }
+    return sound(bench_.synchronize());  // a copy may end after its call has returned
+  }
+
+  // Outputs hold garbage, or the answer with some elements in wrong places.
+  bool spoil_outputs() {
+    if (random_() % 4 == 0) return sound(operands_.poison(bench_.stream()));
+    for (size_t i = 0; i < manifest().args.size(); ++i) {
+      const ArgInfo& a = manifest().args[i];
+      if (a.role != BufferRole::kOutput) continue;
+      const int64_t size = dtype_bytes(a.dtype);
+      const cuda::DevicePtr base = operands_.address(0, static_cast<int>(i));
+      for (const SpoiltElement& e : elements_to_spoil(a.bytes / size, random_))
+        if (e.from != e.to && !sound(cuda::copy_on_device(base + static_cast<cuda::DevicePtr>(e.to * size),
+                                                          base + static_cast<cuda::DevicePtr>(e.from * size),
+                                                          size, bench_.stream())))
+          return false;
+    }
+    return true;
+  }
+
+  bool wary_call(bool counts, const char* when, double& ns) {
+    const bool change = has_other_set() && random_() % 2 == 0;
+    if (!touch_inputs(change) || !spoil_outputs() || !sound(operands_.restore_inouts(bench_.stream())) ||
+        !flushed_call(ns))
+      return false;
+    const double ended_ns = monotonic_ns();
+    if (!sound(bench_.synchronize())) return false;
+    if (counts) {
+      wary_times_.note_call(change, ns);
+      wary_times_.note_rest(monotonic_ns() - ended_ns);
+    }
+    return random_() % 2 == 0 || check(when);
+  }
+
+  bool time_warily(const char* when) {
+    double ns = 0;
+    const double begin_ns = monotonic_ns();
+    for (int i = 0; i < kWaryWarmUpCalls || monotonic_ns() < begin_ns + kWaryWarmUpNs; ++i)
+      if (!wary_call(/*counts=*/false, when, ns)) return false;
+    for (int i = 0; i < r_.repeats; ++i) {
+      double all_ns = 0;
+      const double cpu_ns = thread_cpu_ns();
+      for (int k = 0; k < kWaryCalls; ++k) {
+        if (!wary_call(/*counts=*/true, when, ns)) return false;
+        all_ns += ns;
+      }
+      if (!(all_ns > 0)) {
+        poisoned_ = device_sick_ = true;
+        return trouble(str("device: its clock gave ", all_ns, " ns for ", kWaryCalls, " calls"));
+      }
+      reply_.run_ns.push_back(all_ns / kWaryCalls);
+      reply_.cpu_ns.push_back((thread_cpu_ns() - cpu_ns) / kWaryCalls);
+    }
+    return true;
+  }
+
+  // Its code is loaded anew, and its operands lie elsewhere: the old ones stay as long, where they fit twice.
+  bool move_elsewhere() {
+    constexpr int64_t kMostPages = 64, kPage = 64 << 10;
+    cuda::DeviceMemory pad;
+    DeviceOperands old = std::move(operands_);
+    operands_ = {};
+    if (DeviceOperands::bytes_of_set(manifest()) > bench_.device().memory_bytes / 4) old = {};
+    kernel_ = {};
+    on_other_set_ = has_other_set();
+    if (!sound(cuda::DeviceMemory::allocate(kPage * (1 + static_cast<int64_t>(random_() % kMostPages)), pad)))
+      return false;
+    return load() && make_operands();
   }
 
   // --- judging ---
@@ -422,7 +592,10 @@ class DeviceRun final : public DeviceRacer {
       CheckResult result;
       if (!compare(i, result)) return false;
       reply_.max_error = std::max(reply_.max_error, result.max_error);
-      if (!result.ok) return verdict(Outcome::kWrongAnswer, result.message + when);
+      if (!result.ok) {
+        reply_.difference = {manifest().args[i].name, result.index, result.found, result.expected};
+        return verdict(Outcome::kWrongAnswer, result.message + when);
+      }
     }
     reply_.check_ms += (monotonic_ns() - begin_ns) * 1e-6;
     return true;
@@ -432,17 +605,16 @@ class DeviceRun final : public DeviceRacer {
   bool compare(size_t i, CheckResult& result) {
     const ArgInfo& a = manifest().args[i];
     const int operand = static_cast<int>(i);
-    if (checks_ != nullptr && references_[i].kind == ReferenceKind::kChecksums &&
-        DeviceChecks::knows(a.dtype)) {
+    const ReferenceView& reference = references_[on_other_set_ ? 1 : 0][i];
+    if (checks_ != nullptr && reference.kind == ReferenceKind::kChecksums && DeviceChecks::knows(a.dtype)) {
       OutputSums sums;
-      if (!sound(
-              checks_->sums(operands_.address(0, operand), a.dtype, references_[i], bench_.stream(), sums)))
+      if (!sound(checks_->sums(operands_.address(0, operand), a.dtype, reference, bench_.stream(), sums)))
         return false;
-      result = check_sums(references_[i], sums, r_.check, a.name);
+      result = check_sums(reference, sums, r_.check, a.name);
       return true;
     }
     if (!sound(operands_.download(operand, bytes_))) return false;
-    result = check_output(references_[i], bytes_.data(), a.dtype, r_.check, a.name);
+    result = check_output(reference, bytes_.data(), a.dtype, r_.check, a.name);
     return true;
   }
 
@@ -492,9 +664,10 @@ class DeviceRun final : public DeviceRacer {
   double started_ns_ = 0;
   Artifact artifact_;
   std::vector<std::shared_ptr<SealedFile>> files_;  // kept while they are read
-  std::vector<ReferenceView> references_;           // by argument; empty: an input
-  DeviceChecks* checks_ = nullptr;                  // null: everything is compared here
-  std::string original_name_;                       // of the input looked for last
+  // By argument; empty: an input. Those of the inputs that it is timed on, and of the other ones.
+  std::vector<ReferenceView> references_[2];
+  DeviceChecks* checks_ = nullptr;  // null: everything is compared here
+  std::string original_name_;       // of the input looked for last
   DeviceKernel kernel_;
   DeviceOperands operands_;
   std::vector<cuda::DeviceMemory> packed_;  // by argument: copies of what was packed
@@ -505,6 +678,12 @@ class DeviceRun final : public DeviceRacer {
   Samples samples_;
   int64_t next_set_ = 0;
   std::string bytes_;  // copied back
+  // Of a wary run.
+  std::minstd_rand random_;
+  size_t other_ = 0;           // of r_.others
+  bool on_other_set_ = false;  // the inputs on the device are those of it
+  std::vector<std::optional<DifferingSpan>> spans_;
+  WaryTimes wary_times_;
 };
 
 }  // namespace

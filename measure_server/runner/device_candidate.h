@@ -37,6 +37,8 @@ class DeviceBench {
   cuda::CallStatus sentinel(double& ns);
   // Takes the nanoseconds of a pulse (device_pulse.h); 0: there is none on this driver.
   cuda::CallStatus pulse(double& ns);
+  // Waits until nothing of the whole context is left to do.
+  cuda::CallStatus synchronize() const { return context_.synchronize(); }
   // Queues a write to a buffer twice the size of L2.
   cuda::CallStatus flush_l2();
   // Time the device between two queued points: begin(), the work, end(), then elapsed_ns(), which waits.

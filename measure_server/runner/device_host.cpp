@@ -236,6 +236,7 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
   peer_gone = false;
   phase_ = Phase::kStarting;
   const auto begin = steady_clock::now();
+  if (request.wary) end_child();  // nothing of an earlier candidate is in a fresh context
   RunReply reply = run_once(request, peer_gone);
   const bool by_one_before = reply.device_sick && phase_ == Phase::kLoading && process_.pid < 0;
   if ((by_one_before || ended_from_outside_) && !peer_gone) reply = run_once(request, peer_gone);

@@ -45,8 +45,7 @@ std::vector<DeviceOperands::Input> DeviceOperands::inputs_of(const Manifest& man
   std::vector<Input> inputs;
   for (size_t i = 0; i < manifest.args.size(); ++i) {
     const BufferRole role = manifest.args[i].role;
-    if (role == BufferRole::kInput || role == BufferRole::kConstant)
-      inputs.push_back({static_cast<int>(i), manifest.args[i]});
+    if (is_given(role)) inputs.push_back({static_cast<int>(i), manifest.args[i]});
   }
   for (size_t i = 0; i < manifest.pack_args.size(); ++i)
     if (manifest.pack_args[i].role != BufferRole::kPacked)
@@ -79,6 +78,13 @@ int DeviceOperands::sets_for_rotation(const Manifest& manifest, int64_t l2_bytes
   if (touched >= wanted) return 1;
   const int64_t fit = std::max<int64_t>(1, limit_bytes / set_bytes);
   return static_cast<int>(std::min({wanted / std::max<int64_t>(touched, 1) + 2, fit, kMostSets}));
+}
+
+int DeviceOperands::sets_for_inouts(const Manifest& manifest, int64_t l2_bytes, int64_t limit_bytes) {
+  constexpr int64_t kMostSets = 64;
+  if (std::ranges::find(manifest.args, BufferRole::kInOut, &ArgInfo::role) == manifest.args.end()) return 1;
+  const int64_t set_bytes = std::max<int64_t>(bytes_of_set(manifest), 1);
+  return static_cast<int>(std::clamp<int64_t>(std::min(l2_bytes / 4, limit_bytes) / set_bytes, 1, kMostSets));
 }
 
 template <class F>
@@ -128,6 +134,29 @@ CallStatus DeviceOperands::poison(const cuda::DeviceStream& stream) const {
       if (pieces_[i].poison >= 0 && pieces_[i].bytes > 0 && status)
         status = cuda::fill_bytes(address(set, static_cast<int>(i)),
                                   static_cast<unsigned char>(pieces_[i].poison), pieces_[i].bytes, stream);
+  return status;
+}
+
+CallStatus DeviceOperands::keep_inouts(const Manifest& manifest, const cuda::DeviceStream& stream) {
+  inouts_.clear();
+  CallStatus status;
+  for (size_t i = 0; i < manifest.args.size() && status; ++i) {
+    const ArgInfo& a = manifest.args[i];
+    if (a.role != BufferRole::kInOut || a.bytes == 0) continue;
+    Kept& kept = inouts_.emplace_back(Kept{.operand = static_cast<int>(i), .memory = {}});
+    status = cuda::DeviceMemory::allocate(a.bytes, kept.memory);
+    if (status)
+      status = cuda::copy_on_device(kept.memory.address(), address(0, kept.operand), a.bytes, stream);
+  }
+  return status ? stream.synchronize() : status;
+}
+
+CallStatus DeviceOperands::restore_inouts(const cuda::DeviceStream& stream) const {
+  CallStatus status;
+  for (const Kept& kept : inouts_)
+    for (int set = 0; set < sets_ && status; ++set)
+      status = cuda::copy_on_device(address(set, kept.operand), kept.memory.address(),
+                                    pieces_[kept.operand].bytes, stream);
   return status;
 }
 

@@ -22,12 +22,16 @@ class DeviceOperands {
   // kilobytes stay warm in a large L2.
   static int sets_for_rotation(const Manifest& manifest, int64_t l2_bytes, int64_t limit_bytes);
 
+  // The same for operands that a call changes and that must be as they were before the next one: few enough
+  // to stay warm in a quarter of L2. 1: there are no such operands, or one set is more.
+  static int sets_for_inouts(const Manifest& manifest, int64_t l2_bytes, int64_t limit_bytes);
+
   // Allocates `sets` sets of operands and writes their guards. Several sets are for calls that take turns.
   // The caller must then fill every argument: upload(), poison(). `manifest` must outlive this.
   static cuda::CallStatus create(const Manifest& manifest, int sets, const cuda::DeviceStream& stream,
                                  DeviceOperands& out);
 
-  // What the caller fills: inputs and constants, those that are packed ahead among them.
+  // What the caller fills: inputs, constants and inouts; constants that are packed ahead among them.
   struct Input {
     int operand = 0;
     ArgInfo info;
@@ -47,6 +51,10 @@ class DeviceOperands {
   // Fills every output with poison_byte() and every workspace with 0xFF, in all sets. A kernel that reads
   // there before it writes gets NaN.
   cuda::CallStatus poison(const cuda::DeviceStream& stream) const;
+  // Remembers what the inouts of the first set hold, and queues it into those of all sets.
+  cuda::CallStatus keep_inouts(const Manifest& manifest, const cuda::DeviceStream& stream);
+  cuda::CallStatus restore_inouts(const cuda::DeviceStream& stream) const;
+  bool has_inouts() const { return !inouts_.empty(); }
   // Reads an output or input of the first set.
   cuda::CallStatus download(int operand, std::string& bytes) const;
 
@@ -66,7 +74,13 @@ class DeviceOperands {
   template <class F>
   void for_each_gap(const F& f) const;
 
+  struct Kept {
+    int operand = 0;
+    cuda::DeviceMemory memory;
+  };
+
   cuda::DeviceMemory memory_;
+  std::vector<Kept> inouts_;  // as they are before a call
   std::vector<Piece> pieces_;
   int64_t set_bytes_ = 0;
   int sets_ = 0;

@@ -58,7 +58,7 @@ struct RunRequest {
     std::string arg, path;
   };
   std::vector<Data> inputs, references;
-  // CPU only: further numbers for arguments of role "input", each list with the answers that belong to it.
+  // CPU, and wary runs: further numbers for arguments of role "input", each list with the answers to it.
   // The candidate is asked for one of these answers at a moment it cannot know. Empty: its inputs never
   // change, and an answer kept from an earlier call is not found out.
   struct InputSet {
@@ -93,8 +93,9 @@ struct RunRequest {
   // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h).
   // Empty: they are copied to the host for that.
   std::string checker;
-  // CPU only: what the candidate does is looked at more closely, at the price of times that may differ a
-  // little from those of other runs (changing_inputs.h, float_mode.h).
+  // What the candidate does is looked at more closely, at the price of times that may differ a little from
+  // those of other runs (changing_inputs.h, float_mode.h). GPU: in a fresh context, each timed call begins
+  // with empty caches, whatever `caches` says (device_wary.h); a race is not wary.
   bool wary = false;
 };
 

@@ -109,11 +109,6 @@ class Checker {
       }
       all += bytes;
       RETURN_IF_ERROR(range(key, a));
-      if (k_.on_device() && a.role == SourceRole::kInOut)
-        return at(
-            key,
-            "role: \"inout\" is of functions of the host; a kernel of a GPU reads one buffer and writes "
-            "another");
       outputs += a.role == SourceRole::kIn ? 0 : 1;
     }
     if (outputs == 0)

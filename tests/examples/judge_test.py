@@ -21,7 +21,10 @@ BIN, WHICH = pathlib.Path(os.environ["TUNER_BIN_DIR"]), os.environ.get("TUNER_JU
 CORPUS, EXAMPLES = SOURCE / "tests/examples/judge", SOURCE / "examples/own_kernels"
 FEW = ["cache_by_all", "cache_by_every_64th", "works_where_poisoned", "half_precision_sums", "syscall_behind_marks", "thread_after_return",
        "writes_behind", "calls_reference"]
-ALL_WORDS = {"right", "wrong", "crashed", "timed out", "not compiled", "refused", "cannot tell"}
+FEW_CUDA = ["cuda_cache_by_sample", "cuda_half_sums", "cuda_left_to_the_next_launch", "cuda_reads_beyond", "cuda_reads_the_clock",
+            "cuda_works_where_poisoned", "cuda_writes_inputs"]
+ALL_WORDS = {"right", "wrong", "crashed", "timed out", "not compiled", "refused", "right, not timed", "cannot tell"}
+GPU, NVRTC = os.environ.get("TUNER_FAKE_CUDA", ""), os.environ.get("TUNER_FAKE_NVRTC", "")
 
 
 def levels() -> list:
@@ -31,10 +34,11 @@ def levels() -> list:
     return names[: names.index(probe["isolation"]) + 1]
 
 
-def judged(file: pathlib.Path, job: pathlib.Path, *words) -> tuple:
-    """The verdict as JSON, and how the command ended."""
+def judged(file: pathlib.Path, job: pathlib.Path, *words, gpu: str = "") -> tuple:
+    """The verdict as JSON, and how the command ended. With `gpu`, a folder, on the GPU for tests."""
+    there = {"TUNER_LIBCUDA": GPU, "TUNER_LIBNVML": GPU, "TUNER_NVRTC": NVRTC, "TUNER_FAKE_CUDA_PROGRAMS": gpu} if gpu else {}
     ran = subprocess.run([BIN / "tuner", "kernel", "judge", file, "--job", job, "--json", *words], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+                         stderr=subprocess.PIPE, text=True, timeout=120, check=False, env=os.environ | there)
     if ran.returncode == 2 or not ran.stdout:
         raise AssertionError(f"{file.name}: exit code {ran.returncode}: {ran.stderr}")
     return json.loads(ran.stdout), ran.returncode
@@ -69,9 +73,73 @@ class Corpus(unittest.TestCase):
 
     @unittest.skipUnless(WHICH == "all", "the long suite judges all")
     def test_all_cheats(self):
-        files = sorted((CORPUS / "cheats").iterdir())
+        files = sorted(file for file in (CORPUS / "cheats").iterdir() if file.suffix != ".cu")
         self.assertGreaterEqual(len(files), 80)
         self.check(files, levels())
+
+
+class Cuda(unittest.TestCase):
+    """Kernels in CUDA: on the host, and on the GPU for tests where there is an NVRTC."""
+
+    def setUp(self):
+        probe = subprocess.run([BIN / "tuner", "show", CORPUS / "scale_cuda.json", "--as", "resources"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        if probe.returncode != 0:
+            self.skipTest("nothing here reads a CUDA kernel's code: " + probe.stderr.strip())
+        # A folder that a user may enter whom the kernel runs as.
+        self.folder = tempfile.TemporaryDirectory()
+        os.chmod(self.folder.name, 0o755)
+        self.addCleanup(self.folder.cleanup)
+
+    def check(self, files: list):
+        for file in files:
+            job, words = promised(file)
+            for words_of_command, gpu in ((["--on-host"], ""), ([], self.folder.name)):
+                with self.subTest(kernel=file.name, level="GPU for tests" if gpu else "host"):
+                    verdict, code = judged(file, job, *words_of_command, gpu=gpu)
+                    self.assertIn(verdict["verdict"], words, verdict)
+                    self.assertEqual(code, 1)
+                    self.assertNotEqual(verdict["why"], "")
+                    self.assertNotIn("ratio", verdict)
+
+    def test_a_cheat_of_each_kind(self):
+        found = [CORPUS / "cheats" / f"{name}.cu" for name in FEW_CUDA]
+        self.check(found)
+
+    @unittest.skipUnless(WHICH == "all", "the long suite judges all")
+    def test_all_cheats(self):
+        files = sorted((CORPUS / "cheats").glob("*.cu"))
+        self.assertGreaterEqual(len(files), 28)
+        self.check(files)
+
+    def test_honest_kernels_on_the_host(self):
+        for file in sorted((CORPUS / "honest").glob("*.cu")):
+            with self.subTest(kernel=file.name):
+                verdict, code = judged(file, promised(file)[0], "--on-host")
+                self.assertEqual((verdict["verdict"], code), ("right, not timed", 0), verdict)
+
+    @unittest.skipUnless(WHICH == "honest", "the long suite judges the examples, too")
+    def test_configs_of_the_examples(self):
+        draw = random.Random(54)
+        for name in ("reduce_cuda", "transpose_cuda", "conv2d_cuda"):
+            entry = json.loads((EXAMPLES / f"{name}.json").read_text())
+            entry["sizes"] = {size: 5 if size == "rows" else 30 + len(size) for size in entry["sizes"]}
+            for config in range(8):
+                entry["default"] = {knob: draw.choice(values_of(values)) for knob, values in entry["knobs"].items()}
+                if not holds(entry):
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    for source in EXAMPLES.iterdir():
+                        if source.suffix in (".c", ".cu"):
+                            (pathlib.Path(folder) / source.name).write_bytes(source.read_bytes())
+                    drawn = pathlib.Path(folder) / f"{name}.json"
+                    drawn.write_text(json.dumps(entry))
+                    for words, gpu in ((["--on-host"], ""), ([], self.folder.name if config == 0 else "")):
+                        if not words and not gpu:
+                            continue
+                        with self.subTest(job=name, config=entry["default"], level="GPU for tests" if gpu else "host"):
+                            verdict, code = judged(drawn.parent / entry["source"], drawn, *words, gpu=gpu)
+                            self.assertEqual((verdict["verdict"], code), ("right" if gpu else "right, not timed", 0), verdict)
 
 
 class Honest(unittest.TestCase):
@@ -96,7 +164,7 @@ class Honest(unittest.TestCase):
     @unittest.skipUnless(WHICH == "honest", "the long suite judges 200")
     def test_two_hundred(self):
         judged_so_far = 0
-        for file in sorted((CORPUS / "honest").iterdir()):
+        for file in sorted(file for file in (CORPUS / "honest").iterdir() if file.suffix != ".cu"):
             for level in levels():
                 self.check(file, promised(file)[0], "--isolation", level)
                 judged_so_far += 1

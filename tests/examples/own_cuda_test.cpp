@@ -190,6 +190,43 @@ TEST_F(OwnCuda, WhatKernelsDoWrongHasItsOutcome) {
   }
 }
 
+// What a call adds to is as it was before the next one: in trials, in races, in the run after timing.
+TEST_F(OwnCuda, ABufferThatIsInAndOutIsRestoredBetweenCalls) {
+  shell_.write("twice.cu",
+               "extern \"C\" __global__ void twice(const float* x, float* y, int n) {\n"
+               "  const int i = blockIdx.x * BLOCK + threadIdx.x;\n"
+               "  if (i < n) y[i] += 2 * x[i];\n}\n");
+  shell_.write("plain.c",
+               "void plain(const float* x, float* y, int n) {\n"
+               "  for (int i = 0; i < n; ++i) y[i] += 2 * x[i];\n}\n");
+  json job = json::parse(kJob);
+  job["arguments"][1]["role"] = "inout";
+  shell_.write("job.json", job.dump());
+  EXPECT_THAT(output_of("tuner submit job.json"), HasSubstr("3 trials (3 ok)"));
+  EXPECT_THAT(output_of("tuner verify job.json --on-host"), HasSubstr("0 wrong"));
+  EXPECT_THAT(output_of("tuner kernel judge twice.cu --job job.json --on-host"),
+              HasSubstr("right, not timed"));
+  output_of("tuner build job.json -o out");
+  EXPECT_THAT(shell_.tree("out").at("cuda/twice.h"), HasSubstr("TWICE_Y_BYTES"));
+}
+
+// What a GPU host runs that has nothing of ours but the runner and a pack.
+TEST_F(OwnCuda, APackIsMeasuredAndItsResultsComeBack) {
+  output_of("tuner pack job.json -o job.pack --candidates 3 --run-timeout 30");
+  const std::string ran = output_of("runner run-pack job.pack -o out.jsonl --deadline 60 2>&1");
+  EXPECT_THAT(output_of("tuner records import out.jsonl"), HasSubstr("3 new trials"));
+  EXPECT_EQ(outcomes().at("ok").size(), 1u) << ran;
+  EXPECT_EQ(json::parse(output_of("tuner query job.json --json"))["answer"], "exact");
+  // A wrong candidate is told there, too.
+  shell_.run("rm -rf .home/data .home/cache out.jsonl");
+  write("if (BLOCK == 64 && i == 7) { y[i] = 0; return; }");
+  output_of(
+      "tuner pack job.json -o job.pack --candidates 3 --run-timeout 30 && runner run-pack job.pack -o "
+      "out.jsonl "
+      "--deadline 60 2>&1 && tuner records import out.jsonl");
+  EXPECT_THAT(*outcomes().at("wrong_answer").begin(), HasSubstr("y[7] is 0"));
+}
+
 TEST_F(OwnCuda, WithoutAReferenceTheDefaultConfigOnTheHostIsRight) {
   write("", R"({"reference": "default"})");
   EXPECT_THAT(output_of("tuner submit job.json"), HasSubstr("right as the default config is"));
@@ -211,9 +248,15 @@ TEST_F(OwnCuda, AHostWithoutAGpuSaysSoInOneLine) {
     EXPECT_THAT(refused.err, HasSubstr("no GPU"));
   }
   write("", R"({"target": "cpu"})");
-  const CommandResult cpu = shell_.run("tuner submit job.json");
-  EXPECT_EQ(cpu.exit_code, 1);
-  EXPECT_THAT(cpu.err, HasSubstr("is one of a GPU"));
+  for (const char* command :
+       {"submit job.json", "query job.json", "show job.json", "verify job.json --on-host",
+        "kernel judge twice.cu --job job.json", "pack job.json -o none.pack"}) {
+    const CommandResult cpu = shell_.run(str("tuner ", command));
+    EXPECT_EQ(cpu.exit_code, 2) << command;
+    EXPECT_EQ(std::ranges::count(cpu.err, '\n'), 1) << cpu.err;
+    EXPECT_THAT(cpu.err, HasSubstr("target: found \"llvm"));
+    EXPECT_THAT(cpu.err, HasSubstr("expected one that runs such a kernel: \"cuda -arch=sm_90a\""));
+  }
 }
 
 // The examples, at sizes that take a second on the host.
@@ -289,7 +332,6 @@ TEST_F(OwnCudaRefused, WhatAnEntrySays) {
       {"/reference", R"({"source": "plain.c", "function": "plain", "flags": ["-o/x"]})",
        "reference.flags[0]"},
       {"/reference", R"({"files": {"z": "z.npy"}})", "z.npy: cannot be read"},
-      {"/arguments/1/role", R"("inout")", "is of functions of the host"},
       {"/configs", "[]", "\"configs\": unknown key"},
       {"/target", R"("cuda")", "cuda needs -arch=sm_NN"},
       {"/language", R"("ptx")", "configs"},

@@ -271,7 +271,6 @@ TEST(SourceLaunch, WhatIsWrongWithASourceIsOneLineWithItsKey) {
        {"/reference/source", "\"add.cu\"",
         "reference.source: expected a file in C or C++ (.c, .cc, .cpp, .cxx), found add.cu; the reference "
         "runs on"},
-       {"/arguments/1/role", "\"inout\"", "arguments[1] (y): role: \"inout\" is of functions of the host"},
        {"/configs", "[]", "configs"},
        {"/language", "\"opencl\"",
         R"(language: expected "c", "c++", "cuda", "ptx", "cubin" or "command", found "opencl".)"}});

@@ -48,6 +48,8 @@ int run_estimate(const EstimateOptions& options) {
   for (const JobEntry& entry : *entries) {
     const Result<Target> target = resolve_target(options.target.empty() ? entry.target : options.target);
     if (!target) return report(target.status().with_context(options.file + ": target: "));
+    if (const Status suits = kernel_suits(entry.workload, *target); !suits)
+      return report(suits.with_context(options.file + ": target: "));
     const CliTask task{entry.workload, *target, entry.workload.key(), target->name(), entry.algorithms};
     const auto same = std::ranges::find_if(lines, [&](const TaskEstimate& l) {
       return l.task.key == task.key && l.task.target_name == task.target_name &&

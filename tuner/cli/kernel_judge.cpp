@@ -15,14 +15,15 @@ struct Options {
   JudgeWish wish;
   uint64_t seed = 0;
   std::string isolation = "strict";
-  bool json = false;
+  bool on_host = false, json = false;
 };
 
 int run_judge(const Options& options, int verbose) {
   const Result<JudgedKernels> kernels = read_judged_kernels(options.wish);
   if (!kernels) return report(kernels.status());
   KernelJudgeOptions judge{.seed = options.seed,
-                           .at_most = isolation_from_name(options.isolation).value_or(Isolation::kStrict)};
+                           .at_most = isolation_from_name(options.isolation).value_or(Isolation::kStrict),
+                           .on_host = options.on_host};
   if (verbose > 0) judge.tell = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };
   const Result<KernelJudgement> judgement = judge_kernel(*kernels, judge);
   if (!judgement) return report(judgement.status());
@@ -32,7 +33,9 @@ int run_judge(const Options& options, int verbose) {
     for (const std::string& line : judgement_text(*judgement, kernels->rival_name))
       std::printf("%s\n", line.c_str());
   }
-  return judgement->verdict == KernelVerdict::kRight ? kExitDone : kExitFailed;
+  const bool right =
+      judgement->verdict == KernelVerdict::kRight || judgement->verdict == KernelVerdict::kRightNotTimed;
+  return right ? kExitDone : kExitFailed;
 }
 
 }  // namespace
@@ -45,16 +48,18 @@ void add_kernel_judge_command(Command kernel, CommandContext& context) {
       "is compared and raced with the job file's reference",
       [options, &context] { return run_judge(*options, context.verbose); });
   JudgeWish& wish = options->wish;
-  command.add_option("FILE", wish.file, "C or C++ source of the kernel").required().type_name("FILE");
+  command.add_option("FILE", wish.file, "C, C++ or CUDA source of the kernel").required().type_name("FILE");
   command
       .add_option("--job", wish.job,
                   "Job file that says what the kernel has to compute; each knob has its default")
       .required()
       .type_name("FILE");
   command.add_option("--function", wish.function, "The kernel's function; by default that of the job file");
-  const Option against =
-      command.add_option("--against", wish.against, "Race with this source; by default with the reference")
-          .type_name("FILE");
+  const Option against = command
+                             .add_option("--against", wish.against,
+                                         "Race with this source; by default with the reference, or "
+                                         "in CUDA with the job file's own kernel")
+                             .type_name("FILE");
   command
       .add_option("--against-function", wish.against_function,
                   "Its function; by default that of the job file")
@@ -64,6 +69,8 @@ void add_kernel_judge_command(Command kernel, CommandContext& context) {
   command.add_option("--isolation", options->isolation, "Run kernels at most at this level of isolation")
       .one_of({"none", "process", "strict"})
       .show_default();
+  command.add_flag("--on-host", options->on_host,
+                   "Compare a CUDA kernel's answers on this host's CPU: needs no GPU, tells no time");
   add_target_option(command, wish.target);
   add_json_option(command, options->json);
 }

@@ -46,6 +46,8 @@ Result<std::vector<JobGroup>> wished_groups(const std::string& file, const JobWi
     Result<Target> target = resolve_target(wish.target.empty() ? entry.target : wish.target);
     if (!target)
       return target.status().with_context(wish.target.empty() ? file + ": target: " : "--target: ");
+    RETURN_IF_ERROR(kernel_suits(entry.workload, *target)
+                        .with_context(wish.target.empty() ? file + ": target: " : "--target: "));
     JobRow job;
     job.trials = wish.trials.value_or(entry.trials);
     job.search = !wish.search.empty() ? wish.search : wish.every_config ? "grid" : entry.search;

@@ -45,15 +45,24 @@ Result<json> read_entry_text(const std::string& path) {
                             "; write the one that is meant into a file of its own");
   if (!document->is_object() || document->value("op", json()) != "kernel")
     return invalid_argument(path, ": expected an entry with \"op\": \"kernel\" (docs/own_kernels.md)");
-  if (document->value("language", json()) == "command")
+  const json language = document->value("language", json());
+  if (language == "command")
     return invalid_argument(path, ": a program that prints its time computes nothing that could be judged");
+  if (language == "ptx" || language == "cubin")
+    return invalid_argument(path,
+                            ": its kernels come compiled, so no source can take their place; expected "
+                            "\"language\": \"cuda\", \"c\" or \"c++\"");
   return document;
 }
 
-// C or C++, if its ending says so.
+constexpr const char* kOfDevices = "cuda";
+bool is_of_device(const json& entry) { return entry.value("language", json("c")) == kOfDevices; }
+
+// C, C++ or CUDA, if its ending says so.
 std::string language_of(const std::string& file) {
   const std::string ending = fs::path(file).extension();
   if (ending == ".c") return "c";
+  if (ending == ".cu") return kOfDevices;
   for (const char* cxx : {".cc", ".cpp", ".cxx", ".C", ".c++"})
     if (ending == cxx) return "c++";
   return "";
@@ -84,6 +93,8 @@ Result<ReadTask> read_task(const json& entry, const std::string& name, const Job
   Result<Target> resolved = resolve_target(target.empty() ? one.target : target);
   if (!resolved)
     return resolved.status().with_context(target.empty() ? str(name, ": target: ") : "--target: ");
+  RETURN_IF_ERROR(kernel_suits(one.workload, *resolved)
+                      .with_context(target.empty() ? str(name, ": target: ") : "--target: "));
   read.task.target = *std::move(resolved);
   read.task.key = one.workload.key();
   read.task.target_name = read.task.target.name();
@@ -95,6 +106,11 @@ Result<ReadTask> read_brought(const json& entry, const std::string& file, const 
   std::error_code none;
   if (!fs::is_regular_file(file, none))
     return invalid_argument(printable(file), ": is no file; expected a source with the kernel");
+  const std::string language = language_of(file);
+  if (!language.empty() && (language == kOfDevices) != is_of_device(entry))
+    return invalid_argument(printable(file), ": is a source in ",
+                            language == kOfDevices ? "CUDA" : "C or C++", ", ", wish.job,
+                            " is about a kernel in ", is_of_device(entry) ? "CUDA" : "C or C++");
   const FoldersOfBoth folders(fs::path(file).parent_path(), of_job);
   return read_task(with_source(entry, file, function), str(wish.job, " with ", file), folders, wish.target);
 }
@@ -110,9 +126,9 @@ Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish) {
   const json reference = entry.value("reference", json());
   json right = entry;
   right.erase("reference");
-  const bool brought = reference.is_object() && reference.contains("files");
-  if (brought) {
-    // The candidate's own source, which is not asked: the files have the answers.
+  const bool brought = reference.is_object() && reference.contains("files"), on_device = is_of_device(entry);
+  if (brought || (on_device && reference.is_object())) {
+    // The candidate's own source, which is not asked: the files have the answers, or the host's function.
     right = with_source(entry, wish.file, wish.function);
     right["reference"] = reference;
   } else if (reference.is_object()) {
@@ -120,14 +136,23 @@ Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish) {
     right["function"] = reference.value("function", json());
   }
   const FoldersOfBoth folders(fs::path(wish.file).parent_path(), *folder);
-  ASSIGN_OR_RETURN(ReadTask truth, brought ? read_task(right, wish.job, folders, wish.target)
-                                           : read_task(right, wish.job, *folder, wish.target));
+  ASSIGN_OR_RETURN(ReadTask truth, brought || on_device ? read_task(right, wish.job, folders, wish.target)
+                                                        : read_task(right, wish.job, *folder, wish.target));
   kernels.truth = std::move(truth.task);
 
   if (!wish.against.empty()) {
     ASSIGN_OR_RETURN(ReadTask rival, read_brought(entry, wish.against, wish.against_function, *folder, wish));
     kernels.rival = std::move(rival.task);
     kernels.rival_name = wish.against;
+    return kernels;
+  }
+  if (on_device) {  // the reference runs on the host; the job file's own kernel does not
+    json own = entry;
+    own.erase("reference");
+    ASSIGN_OR_RETURN(ReadTask rival, read_task(own, wish.job, *folder, wish.target));
+    kernels.rival = std::move(rival.task);
+    kernels.rival_name =
+        str(entry.value("function", std::string()), " of ", entry.value("source", std::string()));
     return kernels;
   }
   if (brought)

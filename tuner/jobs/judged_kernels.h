@@ -11,7 +11,8 @@ namespace tuner {
 struct JudgeWish {
   std::string file, job;  // the kernel to judge; the job file that says what it has to compute
   std::string function;   // of the file; empty: that of the job file
-  std::string against, against_function;  // the kernel to race with; empty: the reference function
+  std::string against, against_function;  // the kernel to race with; empty: the reference function, of a
+                                          // kernel in CUDA the job file's own kernel
   std::string target;                     // empty: that of the job file
 };
 
@@ -24,8 +25,8 @@ struct JudgedKernels {
 };
 
 // Reads all of them. The file's own includes are looked for beside it, then in the job file's folder. It is
-// C or C++ by its ending (.c; .cc, .cpp, .cxx), otherwise what the job file says. InvalidArgument in one
-// line: the job file has no kernel or several, a file is missing, nothing is there to race with.
+// C, C++ or CUDA by its ending (.c; .cc, .cpp, .cxx; .cu), otherwise what the job file says. InvalidArgument
+// in one line: the job file has no kernel or several, a file is missing, nothing is there to race with.
 Result<JudgedKernels> read_judged_kernels(const JudgeWish& wish);
 
 }  // namespace tuner

@@ -20,6 +20,7 @@ namespace {
 Result<CliTask> make_task(const Workload& workload, const std::string& target_text) {
   CliTask task{.workload = workload};
   ASSIGN_OR_RETURN(task.target, resolve_target(target_text));
+  RETURN_IF_ERROR(kernel_suits(workload, task.target));
   task.key = workload.key();
   task.target_name = task.target.name();
   return task;
@@ -35,6 +36,13 @@ Result<ChosenKernel> default_kernel(const CliTask& task, std::string note) {
 }
 
 }  // namespace
+
+Status kernel_suits(const Workload& workload, const Target& target) {
+  if (workload.op_name() != "kernel" || templates_for(workload, target)) return Status::ok();
+  return invalid_argument("found \"", target.name(),
+                          "\", expected one that runs such a kernel: \"cuda -arch=sm_90a\" if it is in CUDA, "
+                          "else \"cpu\"");
+}
 
 Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target,
                                         const std::string& any_gpu) {

@@ -56,6 +56,10 @@ std::string kernel_name(const CliTask& task);
 // False for programs of users: nothing of them could be linked, and `tuner build` writes their knobs only.
 bool has_function(const Workload& workload);
 
+// OK unless the workload is a user's kernel: those in CUDA are for GPUs, others for CPUs. InvalidArgument in
+// one line: the target is of the other kind.
+Status kernel_suits(const Workload& workload, const Target& target);
+
 // OK if this machine can measure the target: without a remote daemon, a GPU task needs its GPU here.
 // InvalidArgument: why not and what to do. (A job that nobody can measure would wait for ever.)
 Status measurable_here(const std::string& target_name);

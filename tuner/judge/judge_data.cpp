@@ -7,6 +7,9 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/foreign/run_foreign.h"
+#include "compiler_core/host_cuda/host_answers.h"
+#include "compiler_core/host_cuda/host_build.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/ir/stmt.h"
 #include "measure_server/runner/reference_file.h"
 #include "templates/workload/tolerance.h"
@@ -94,6 +97,21 @@ Result<Bytes> given_from(const Workload& truth, const Program& program, uint64_t
   return given;
 }
 
+// Of a kernel in CUDA that is right by definition.
+Result<std::vector<Bytes>> cuda_answers_to(const Program& program, const std::vector<Bytes>& sets) {
+  constexpr std::chrono::seconds kDeadline{60};
+  const HostCudaKernel kernel = host_cuda_kernel(program);
+  ASSIGN_OR_RETURN(const HostCudaProgram built, build_host_cuda(kernel));
+  std::vector<Bytes> answers;
+  for (const Bytes& given : sets) {
+    ASSIGN_OR_RETURN(HostCudaRun run, run_host_program(built, kernel, given, kDeadline));
+    if (const std::string fault = run.fault(); !fault.empty())
+      return invalid_config(kernel.function, ", run on the host: ", fault);
+    answers.push_back(std::move(run.outputs));
+  }
+  return answers;
+}
+
 // Answers of each set, by output, as bytes.
 Result<std::vector<Bytes>> answers_to(const Workload& truth, const Program& program, std::vector<Bytes>& sets,
                                       int threads) {
@@ -104,6 +122,7 @@ Result<std::vector<Bytes>> answers_to(const Workload& truth, const Program& prog
         ASSIGN_OR_RETURN(std::string bytes, *std::move(answer));
         brought.push_back(std::move(bytes));
       }
+  if (brought.empty() && program.foreign->launch) return cuda_answers_to(program, sets);
   if (brought.empty()) return run_foreign_each(program, sets, {.threads = threads});
   sets.resize(1);
   return std::vector<Bytes>{brought};

@@ -10,17 +10,17 @@
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/base/statistics.h"
-#include "compiler_core/foreign/compile_foreign.h"
-#include "compiler_core/ir/foreign_code.h"
 #include "measure_server/runner/runner_client.h"
-#include "tuner/judge/code_check.h"
+#include "tuner/judge/device_duel.h"
 #include "tuner/judge/judge_data.h"
+#include "tuner/judge/judge_on_host.h"
+#include "tuner/judge/judged_code.h"
 
 namespace tuner {
 namespace {
 
 // What a run takes at least, and how many calls of the reference it may take beside that.
-constexpr double kLeastTimeoutS = 3, kCallsOfTimeout = 1000;
+constexpr double kLeastTimeoutS = 3, kLeastDeviceTimeoutS = 10, kCallsOfTimeout = 1000;
 
 uint64_t drawn_seed() {
   std::random_device device;
@@ -41,23 +41,23 @@ class Judge {
   }
 
   Result<KernelJudgement> judge() {
-    // Nothing reads the code of a device yet, and its runs are not wary: a cheat would pass.
-    if (backend_of(k_.candidate.target).emulates())
-      return invalid_argument("kernel judge: found a kernel for \"", k_.candidate.target_name,
-                              "\", expected one in C or C++ for a CPU; `tuner verify JOB --on-host` compares "
-                              "the answers of a CUDA source");
-    RETURN_IF_ERROR(measurable_here(k_.candidate.target_name));
+    RETURN_IF_ERROR(can_judge());
     RETURN_IF_ERROR(fits_here(k_.truth.workload, k_.measure.memory_limit_bytes, /*this_machine=*/true));
     ASSIGN_OR_RETURN(folder_, ScratchFolder::make("tuner-judge"));
     tell("compiling");
     ASSIGN_OR_RETURN(std::string digest, compile_candidate());
     if (digest.empty()) return j_;
+    if (o_.on_host) {
+      RETURN_IF_ERROR(answer_on_host());
+      return j_;
+    }
     candidate_.digest = digest;
     ASSIGN_OR_RETURN(rival_.digest, compile_rival());
     tell("computing the right answers");
     RETURN_IF_ERROR(prepare_data());
     ASSIGN_OR_RETURN(const std::string runner_path, find_runner());
     ASSIGN_OR_RETURN(runner_, RunnerClient::start(runner_path, o_.at_most));
+    if (on_device_) RETURN_IF_ERROR(choose_device(*runner_, k_.candidate.target, base_));
     RETURN_IF_ERROR(try_rival());
     tell("comparing answers");
     ASSIGN_OR_RETURN(const bool right, try_candidate());
@@ -76,34 +76,51 @@ class Judge {
     j_.why = std::move(why);
   }
 
+  // One line if it cannot be judged here at all.
+  Status can_judge() const {
+    const Backend& backend = backend_of(k_.candidate.target);
+    if (o_.on_host && !on_device_)
+      return invalid_argument("--on-host: is for kernels in CUDA, found one for \"", k_.candidate.target_name,
+                              "\"; leave it out");
+    if (o_.on_host) return Status::ok();
+    if (!on_device_) return measurable_here(k_.candidate.target_name);
+    const Status here = backend.runs_here(k_.candidate.target);
+    if (here) return here;
+    return invalid_argument("no GPU here is \"", k_.candidate.target_name, "\": ", here.message(),
+                            ". Judge it on a host with such a GPU, or its answers alone here (--on-host)");
+  }
+
   // The digest of what was made; empty: there is a verdict. What is not a compiler's refusal is no verdict.
+  // On the host a kernel of a GPU may be compared although nothing here compiles it for the GPU.
   Result<std::string> compile_candidate() {
     ASSIGN_OR_RETURN(const Program program, program_of_task(k_.candidate));
-    Result<Artifact> made = compile_and_read(program);
+    const Result<JudgedCode> made = compile_and_read(program, k_.candidate.target);
     if (!made.is_ok() && made.status().code() == StatusCode::kInvalidConfig) {
       say(KernelVerdict::kNotCompiled, made.message());
       return std::string();
     }
-    RETURN_IF_ERROR(made.status());
-    if (j_.verdict == KernelVerdict::kRefused) return std::string();
-    return save_artifact(*made, folder_->path(), Durability::kCached);
-  }
-  // A text for a host's compiler is read before it is assembled.
-  Result<Artifact> compile_and_read(const Program& program) {
-    const Target& target = k_.candidate.target;
-    const Backend& backend = backend_of(target);
-    if (program.foreign == nullptr) return backend.compile(program, target);
-    const CodeRules rules{.cxx = program.foreign->cxx, .threads = target.threads, .entry = program.name};
-    ASSIGN_OR_RETURN(const ForeignListing listing, list_foreign(program));
-    std::string why = why_code_is_refused(listing.assembly, rules);
-    if (!why.empty()) {
-      say(KernelVerdict::kRefused, std::move(why));
-      return Artifact();
+    if (o_.on_host && !made.is_ok() && made.status().code() == StatusCode::kUnavailable) {
+      j_.unread = made.message();
+      return std::string("none");
     }
-    ASSIGN_OR_RETURN(Artifact made, assemble_foreign(listing, program, target.name(), target.threads));
-    why = why_symbols_are_refused(dynamic_symbols(made.binary), rules);
-    if (!why.empty()) say(KernelVerdict::kRefused, std::move(why));
-    return made;
+    RETURN_IF_ERROR(made.status());
+    if (!made->refused.empty()) {
+      say(KernelVerdict::kRefused, made->refused);
+      return std::string();
+    }
+    return save_artifact(made->artifact, folder_->path(), Durability::kCached);
+  }
+
+  Status answer_on_host() {
+    tell("computing the right answers");
+    RETURN_IF_ERROR(prepare_data());
+    tell("comparing answers");
+    ASSIGN_OR_RETURN(const Program program, program_of_task(k_.candidate));
+    const std::chrono::milliseconds deadline(static_cast<int64_t>(1000 * k_.measure.run_timeout_s));
+    ASSIGN_OR_RETURN(KernelJudgement found, judge_on_host(program, data_, deadline));
+    found.unread = j_.unread;
+    keep(std::move(found));
+    return Status::ok();
   }
 
   Result<std::string> compile_rival() {
@@ -119,7 +136,7 @@ class Judge {
   Status prepare_data() {
     const int threads = k_.truth.target.threads;
     const OnCpus there(cpus_beside_runs());  // a worker of this host may time something meanwhile
-    const Result<JudgeData> made = make_judge_data(k_.truth.workload, j_.seed, threads, folder_->path());
+    Result<JudgeData> made = make_judge_data(k_.truth.workload, j_.seed, threads, folder_->path());
     if (!made.is_ok())
       return made.status().code() == StatusCode::kInvalidConfig
                  ? invalid_argument("the reference: ", made.message())
@@ -135,6 +152,7 @@ class Judge {
     const size_t n = std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), cpus.size());
     base_.cpus.assign(cpus.end() - static_cast<std::ptrdiff_t>(n), cpus.end());
     j_.input_sets = 1 + static_cast<int>(base_.others.size());
+    data_ = *std::move(made);
     return Status::ok();
   }
 
@@ -153,8 +171,8 @@ class Judge {
     if (reply.outcome != Outcome::kOk)
       return invalid_argument(k_.rival_name, ", which it is to race with: ", outcome_name(*reply.outcome),
                               ": ", reply.message);
-    timeout_s_ =
-        std::min(k_.measure.run_timeout_s, kLeastTimeoutS + kCallsOfTimeout * median(reply.run_ns) * 1e-9);
+    timeout_s_ = std::min(k_.measure.run_timeout_s, (on_device_ ? kLeastDeviceTimeoutS : kLeastTimeoutS) +
+                                                        kCallsOfTimeout * median(reply.run_ns) * 1e-9);
     return Status::ok();
   }
 
@@ -162,10 +180,11 @@ class Judge {
   // later. Times that cannot be true are one way of finding a cheat; a wrong answer to another set says more.
   // False: there is a verdict.
   Result<bool> try_candidate() {
-    constexpr int kRounds = 3;
+    // On a device one run asks for many answers, and nothing stays from call to call but what it can reach.
+    const int rounds = on_device_ ? 1 : 3;
     const int sets = static_cast<int>(base_.others.size()), round = std::max(sets, 1);
     std::optional<KernelJudgement> doubted;
-    for (int run = 0; run < (doubted ? round : kRounds * round); ++run) {
+    for (int run = 0; run < (doubted ? round : rounds * round); ++run) {
       RunRequest request = trial_of(candidate_.digest);
       request.prove_with = sets == 0 ? 0 : 1 + run % sets;
       request.run_timeout_s = timeout_s_;
@@ -197,7 +216,7 @@ class Judge {
     base.run_timeout_s = 2 * k_.measure.run_timeout_s;
     const auto heat = [&](RaceRequest request) {
       request.base.id = ++runs_;
-      return runner_->race(request);
+      return on_device_ ? device_heat(*runner_, request, runs_) : runner_->race(request);
     };
     const Result<DuelResult> duel = run_duel(base, candidate_, rival_, o_.duel, heat);
     if (!duel.is_ok()) {
@@ -225,6 +244,8 @@ class Judge {
   const JudgedKernels& k_;
   const KernelJudgeOptions& o_;
   KernelJudgement j_;
+  const bool on_device_ = backend_of(k_.candidate.target).emulates();
+  JudgeData data_;
   std::unique_ptr<ScratchFolder> folder_;
   std::unique_ptr<RunnerClient> runner_;
   RaceRequest::Candidate candidate_, rival_;

@@ -15,6 +15,7 @@ namespace tuner {
 struct KernelJudgeOptions {
   uint64_t seed = 0;                       // of the inputs; 0: drawn
   Isolation at_most = Isolation::kStrict;  // of the runs
+  bool on_host = false;                    // a kernel in CUDA is compared on this host's CPU and not timed
   DuelOptions duel;
   std::function<void(const std::string&)> tell;  // a line for each step; null: nobody listens
 };

@@ -16,6 +16,8 @@ std::string_view verdict_word(KernelVerdict verdict) {
       return "not compiled";
     case KernelVerdict::kRefused:
       return "refused";
+    case KernelVerdict::kRightNotTimed:
+      return "right, not timed";
     case KernelVerdict::kCannotTell:
       return "cannot tell";
   }

@@ -11,15 +11,16 @@
 namespace tuner {
 
 enum class KernelVerdict : uint8_t {
-  kRight,        // right, with a certified ratio
-  kWrong,        // an answer was wrong, or not written
-  kCrashed,      // it ended, or broke something of its process
-  kTimedOut,     // it did not end in time
-  kNotCompiled,  // the compiler refuses it
-  kRefused,      // it does more than compute, or its times cannot be true
-  kCannotTell,   // right as far as was seen, but this machine is too busy to say how fast
+  kRight,          // right, with a certified ratio
+  kWrong,          // an answer was wrong, or not written
+  kCrashed,        // it ended, or broke something of its process
+  kTimedOut,       // it did not end in time
+  kNotCompiled,    // the compiler refuses it
+  kRefused,        // it does more than compute, or its times cannot be true
+  kRightNotTimed,  // right, on this host's CPU: a kernel of a GPU that was not asked for its time
+  kCannotTell,     // right as far as was seen, but this machine is too busy to say how fast
 };
-// right, wrong, crashed, timed out, not compiled, refused, cannot tell
+// right, wrong, crashed, timed out, not compiled, refused, "right, not timed", cannot tell
 std::string_view verdict_word(KernelVerdict verdict);
 
 struct KernelJudgement {
@@ -32,9 +33,10 @@ struct KernelJudgement {
   double time_ns = 0, rival_time_ns = 0;  // of one call each; 0: not measured
   int processes = 0;                      // of each, that the ratio rests on
   int turns = 0, disturbed = 0;           // of both: that count; of these disturbed
-  std::string isolation;                  // level of the runs; empty: it never ran
+  std::string isolation;                  // level of the runs; empty: it never ran, or on a GPU
   int input_sets = 0;                     // that its answers were compared on
   uint64_t seed = 0;                      // of the inputs
+  std::string unread;                     // why nobody read its code; empty: it was read
 };
 
 // What the outcome of a run means for a verdict. Requires an outcome other than kOk.

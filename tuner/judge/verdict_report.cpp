@@ -31,7 +31,13 @@ std::vector<std::string> judgement_text(const KernelJudgement& j, const std::str
                         j.processes, " processes of each, answers compared on ", j.input_sets,
                         " sets of inputs"));
   }
-  if (!j.isolation.empty()) lines.push_back("isolation " + j.isolation + ", seed " + std::to_string(j.seed));
+  if (j.verdict == KernelVerdict::kRightNotTimed)
+    lines.push_back(str("answers compared on ", j.input_sets, " sets of inputs, on this host's CPU"));
+  if (!j.unread.empty()) lines.push_back("nobody read its code: " + printable(j.unread));
+  if (!j.isolation.empty())
+    lines.push_back("isolation " + j.isolation + ", seed " + std::to_string(j.seed));
+  else if (j.input_sets > 0)
+    lines.push_back("seed " + std::to_string(j.seed));
   return lines;
 }
 
@@ -58,6 +64,7 @@ nlohmann::ordered_json judgement_json(const KernelJudgement& j, const std::strin
     out["disturbed"] = j.disturbed;
   }
   if (!j.isolation.empty()) out["isolation"] = j.isolation;
+  if (!j.unread.empty()) out["unread"] = printable(j.unread);
   if (j.input_sets > 0) out["input_sets"] = j.input_sets;
   out["seed"] = j.seed;
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "compiler_core/base/elements.h"
@@ -102,19 +103,40 @@ void convolve(const Kernel& q, const void* data_at, const void* weight_at, const
   store(q, std::move(sums), out);
 }
 
+std::string check_behaviour(const std::string& name) {
+  for (const char* what : {"check_sums", "check_samples", "check_equal", "check_hash"})
+    if (name.starts_with(std::string("tuner_") + what)) return what;
+  return {};
+}
+
+namespace {
+
+DType type_at_end(const std::string& name) {
+  static const std::map<std::string, DType> kTypes = {{"f16", DType::kFloat16},
+                                                      {"bf16", DType::kBFloat16},
+                                                      {"i32", DType::kInt32},
+                                                      {"i8", DType::kInt8},
+                                                      {"u8", DType::kUInt8}};
+  const auto found = kTypes.find(name.substr(name.rfind('_') + 1));
+  return found == kTypes.end() ? DType::kFloat32 : found->second;
+}
+
+}  // namespace
+
 int run_check(const Kernel& kernel, void** params) {
   const std::string& name = kernel.behaviour;
+  const DType type = type_at_end(kernel.name);
   const auto at = [params](int i) { return reinterpret_cast<void*>(parameter<DevicePtr>(params, i)); };
   if (name == "check_sums") {
-    const auto* out = static_cast<const float*>(at(0));
     auto *rows = static_cast<double*>(at(1)), *columns = static_cast<double*>(at(2));
     const auto count = parameter<uint64_t>(params, 3), n_columns = parameter<uint64_t>(params, 4);
+    const Numbers out = load(at(0), static_cast<int64_t>(count), type);
     for (uint64_t i = 0; i < count; ++i) rows[i / n_columns] += out[i], columns[i % n_columns] += out[i];
   } else if (name == "check_samples") {
-    const auto* out = static_cast<const float*>(at(0));
     const auto* indices = static_cast<const uint64_t*>(at(1));
+    const auto size = static_cast<size_t>(tuner::dtype_bytes(type));
     for (uint64_t i = 0; i < parameter<uint64_t>(params, 3); ++i)
-      static_cast<double*>(at(2))[i] = out[indices[i]];
+      static_cast<double*>(at(2))[i] = load(static_cast<const char*>(at(0)) + indices[i] * size, 1, type)[0];
   } else if (name == "check_equal") {
     if (std::memcmp(at(0), at(1), parameter<uint64_t>(params, 2)) != 0) *static_cast<uint32_t*>(at(3)) = 1;
   } else if (name == "check_hash") {

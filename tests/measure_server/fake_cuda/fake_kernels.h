@@ -25,8 +25,10 @@ struct Kernel {
 
 void multiply(const Kernel& kernel, const void* a, const void* b, const void* bias, void* out);
 void convolve(const Kernel& q, const void* data, const void* weight, const void* bias, void* out);
-// Those of check_kernels.h, on float32; each thread's part is done at once. Returns what cuLaunchKernel
-// answers.
+// "check_sums" of "tuner_check_sums_f32", a name of check_kernels.h; empty: it is none of those that check.
+std::string check_behaviour(const std::string& name);
+// Those of check_kernels.h, on elements of the type that ends the kernel's name, or float32; each thread's
+// part is done at once. Returns what cuLaunchKernel answers.
 int run_check(const Kernel& kernel, void** params);
 
 template <class T>

@@ -94,6 +94,8 @@ int nvrtcGetProgramLogSize(Program program, size_t* size) {
   return real("nvrtcGetProgramLogSize", program, size);
 }
 int nvrtcGetProgramLog(Program program, char* log) { return real("nvrtcGetProgramLog", program, log); }
+int nvrtcGetPTXSize(Program program, size_t* size) { return real("nvrtcGetPTXSize", program, size); }
+int nvrtcGetPTX(Program program, char* text) { return real("nvrtcGetPTX", program, text); }
 int nvrtcGetCUBINSize(Program program, size_t* size) {
   const int code = real("nvrtcGetCUBINSize", program, size);
   if (code == 0) *size += behind(program).size();

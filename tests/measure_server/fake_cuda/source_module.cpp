@@ -25,6 +25,7 @@ using tuner::str;
 
 constexpr int kIllegalAddress = 700, kLaunchFailed = 719;
 constexpr uint64_t kMostOperand = uint64_t{64} << 20;
+constexpr size_t kMostKnown = 64;  // results of runs
 
 // Behind the user's text: the types of a kernel's parameters, which nobody told this driver.
 constexpr char kTypesOfParameters[] = R"(
@@ -65,20 +66,44 @@ class Module final : public SourceModule {
     const HostCudaKernel kernel = kernel_of(run, end_of, given, addresses);
     const auto program = program_of(kernel);
     if (program == nullptr) return kLaunchFailed;
+    // What it wrote from the same bytes before: a kernel is a function of them.
+    const std::vector<std::string>& before = known_[launch_key(kernel) + digest_of(given)];
+    if (!before.empty()) {
+      put_back(before, addresses, given, changed);
+      return 0;
+    }
     const auto ran = tuner::run_host_program(*program, kernel, given, std::chrono::seconds(60));
     if (!ran || ran->outputs.size() != addresses.size()) {
       note("TUNER_FAKE_CUDA_FAULTS", ran ? ran->fault() : ran.message());
       return ran ? kIllegalAddress : kLaunchFailed;
     }
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      const std::string& now = ran->outputs[i];
-      changed |= now != given[i];
-      std::memcpy(host(addresses[i]), now.data(), now.size());
-    }
+    put_back(ran->outputs, addresses, given, changed);
+    if (known_.size() > kMostKnown) known_.clear();
+    known_[launch_key(kernel) + digest_of(given)] = ran->outputs;
     return 0;
   }
 
  private:
+  static void put_back(const std::vector<std::string>& outputs, const std::vector<uint64_t>& addresses,
+                       const std::vector<std::string>& given, bool& changed) {
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      changed |= outputs[i] != given[i];
+      std::memcpy(host(addresses[i]), outputs[i].data(), outputs[i].size());
+    }
+  }
+  static std::string digest_of(const std::vector<std::string>& given) {
+    std::string all;
+    for (const std::string& bytes : given) all += str(bytes.size(), " ") + bytes;
+    return tuner::sha256_hex(all);
+  }
+  static std::string launch_key(const HostCudaKernel& kernel) {
+    std::string key = str(kernel.grid[0], " ", kernel.grid[1], " ", kernel.grid[2], " ", kernel.block[0], " ",
+                          kernel.block[1], " ", kernel.block[2], " ", kernel.shared_bytes);
+    for (const HostCudaArgument& argument : kernel.arguments)
+      key += str("\n", argument.bytes(), argument.value);
+    return key;
+  }
+
   const std::string& field(const std::string& key) const {
     static const std::string none;
     const auto found = fields_.find(key);
@@ -133,10 +158,7 @@ class Module final : public SourceModule {
 
   // Compiled once for each launch and its numbers.
   std::shared_ptr<const tuner::HostCudaProgram> program_of(const HostCudaKernel& kernel) {
-    std::string key = str(kernel.grid[0], " ", kernel.grid[1], " ", kernel.grid[2], " ", kernel.block[0], " ",
-                          kernel.block[1], " ", kernel.block[2], " ", kernel.shared_bytes);
-    for (const HostCudaArgument& argument : kernel.arguments)
-      key += str("\n", argument.bytes(), argument.value);
+    const std::string key = launch_key(kernel);
     std::shared_ptr<const tuner::HostCudaProgram>& kept = programs_[key];
     if (kept != nullptr) return kept;
     auto built = built_before(key);
@@ -180,6 +202,7 @@ class Module final : public SourceModule {
   std::map<std::string, std::vector<std::string>> fields_;
   std::map<std::string, std::vector<int>> parameters_;
   std::map<std::string, std::shared_ptr<const tuner::HostCudaProgram>> programs_;
+  std::map<std::string, std::vector<std::string>> known_;
   int arch_ = 0;
 };
 

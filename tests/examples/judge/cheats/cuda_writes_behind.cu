@@ -1,0 +1,6 @@
+// scale_cuda: crashed
+extern "C" __global__ void scale(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 3 * x[i] + 1;
+  if (i == 0) y[n + 7] = 1;
+}
