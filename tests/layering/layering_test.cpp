@@ -159,8 +159,8 @@ const std::vector<Rule> kRules = {
     // Pages over HTTP. What they say, and to whom, is told by a handler.
     {"tuner/http", {"compiler_core/base", "tuner/transport"}},
     {"tuner/daemon",
-     {"compiler_core", "db", "proto", "templates", "tuner/http", "tuner/identity", "tuner/jobs", "tuner/search",
-      "tuner/transport"}},
+     {"compiler_core", "db", "proto", "templates", "tuner/http", "tuner/identity", "tuner/jobs",
+      "tuner/search", "tuner/transport"}},
     // From the inside out: values, one job's search, messages, rooms. What is around them reads all.
     {"tuner/daemon/tables",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/backend.h", "compiler_core/artifact",
