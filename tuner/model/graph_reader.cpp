@@ -39,6 +39,14 @@ Status check_type(const char* what, const onnx::ValueInfoProto& declared, const 
                           ", which follows from its inputs");
 }
 
+// In nodes: one that has more than a few operands and attributes counts as several.
+int64_t cost_of(const onnx::NodeProto& node) {
+  constexpr int64_t kFew = 16;
+  int64_t parts = int64_t{node.input_size()} + node.output_size() + node.attribute_size();
+  for (const auto& a : node.attribute()) parts += int64_t{a.ints_size()} + a.floats_size() + a.strings_size();
+  return 1 + parts / kFew;
+}
+
 }  // namespace
 
 GraphReader::GraphReader(std::shared_ptr<const onnx::ModelProto> model, graph::GraphBuilder& builder,
@@ -166,7 +174,8 @@ Result<graph::Value> GraphReader::constant_of(const onnx::AttributeProto& a) {
 
 // Each reading costs, also of a body without nodes: what a small file asks for is bounded.
 Status GraphReader::spend(const onnx::GraphProto& graph) {
-  const int64_t cost = int64_t{1} + graph.node_size() + graph.initializer_size() + graph.input_size();
+  int64_t cost = int64_t{1} + graph.initializer_size() + graph.input_size();
+  for (const auto& node : graph.node()) cost += cost_of(node);
   if (!suffix_.empty()) unrolled_ += cost;
   if (unrolled_ <= kMostUnrolled) return Status::ok();
   return invalid_argument("unrolled, the loops of the model have more than ", kMostUnrolled,

@@ -155,6 +155,21 @@ TEST(ControlFlowLoop, WhatDependsOnDataOrDoesNotFitIsRefused) {
             at + "attribute body is missing, expected a graph");
 }
 
+// A node that is as large as many counts as many.
+TEST(ControlFlowLoop, OperandsCountTowardTheBound) {
+  const auto sums = [](int operands) {
+    return refusal(model_of([&](onnx::GraphProto& graph) {
+      add_constant(graph, "ten", TensorProto::INT64, {}, {10});
+      auto& node = doubling(graph, "ten", "", 0);
+      auto& sum = *node.mutable_attribute(0)->mutable_g()->mutable_node(0);
+      sum.set_op_type("Sum");
+      while (sum.input_size() < operands) sum.add_input("s");
+    }));
+  };
+  EXPECT_EQ(sums(2'000), "");
+  EXPECT_THAT(sums(32'000), HasSubstr("more than 10000 nodes"));
+}
+
 // A loop in a loop that multiply: the bound is for all of them, and reached soon.
 TEST(ControlFlowLoop, NestedLoopsShareTheBound) {
   const auto nested = [](double count) {
