@@ -196,17 +196,17 @@ Stretched stretched_weights(const std::string& mode, double t, double scale, dou
 }
 
 // Elements and weights of every output element, `count` each.
-struct Taps {
+struct ResizeTaps {
   int64_t count = 1;
   std::vector<double> places, weights;
 };
-Taps taps_of(const Use& use, const Axis& axis) {
+ResizeTaps taps_of(const Use& use, const Axis& axis) {
   const std::string mode = use.word("mode", "nearest"), way = coordinates_of(use),
                     rounding = rounding_of(use);
   const bool excludes = use.integer("exclude_outside", 0) != 0;
   const bool stretches = use.integer("antialias", 0) != 0 && axis.scale < 1 && mode != "nearest";
   const double cubic = use.number("cubic_coeff_a", -0.75);
-  Taps taps{.count = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4};
+  ResizeTaps taps{.count = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4};
   if (stretches) taps.count = std::ssize(stretched_weights(mode, 0, axis.scale, cubic).weights);
   for (int64_t o = 0; o < axis.to; ++o) {
     const double x = coordinate(way, axis, o), floor = std::floor(x);
@@ -237,7 +237,7 @@ Taps taps_of(const Use& use, const Axis& axis) {
 }
 
 // Every element `to / from` times, in order: places that need no table.
-bool repeats(const Taps& taps, const Axis& axis) {
+bool repeats(const ResizeTaps& taps, const Axis& axis) {
   if (taps.count != 1 || axis.to % axis.from != 0) return false;
   for (int64_t o = 0; o < axis.to; ++o) {
     const int64_t source = o / (axis.to / axis.from);
@@ -248,7 +248,7 @@ bool repeats(const Taps& taps, const Axis& axis) {
 
 // One axis: stage or result k of the chain, from `source`.
 Buffer resize_axis(const Use& use, MathWriter& m, const Buffer& source, const Axis& axis, bool is_last) {
-  const Taps taps = taps_of(use, axis);
+  const ResizeTaps taps = taps_of(use, axis);
   const size_t d = axis.dimension;
   const bool repeated = repeats(taps, axis);
   const Buffer places =
