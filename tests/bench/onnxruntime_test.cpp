@@ -72,7 +72,7 @@ Conv2dWorkload conv() {
 
 TEST(OnnxGraph, AConvolutionIsANodeWithItsEpilogueAndHoldsItsWeights) {
   const BenchCase bench_case = case_of(Workload(conv()));
-  const Result<OnnxGraph> made = onnx_graph(bench_case);
+  const Result<SingleNodeGraph> made = onnx_graph(bench_case);
   ASSERT_TRUE(made.is_ok()) << made.message();
   EXPECT_EQ(made->operators, "Conv, Relu");
   EXPECT_THAT(made->inputs, ElementsAre("data"));
@@ -120,7 +120,7 @@ TEST(OnnxGraph, ARequantisedConvolutionIsOneNode) {
   EXPECT_THAT(onnx_graph(case_of(Workload(w))).message(), HasSubstr("no relu but saturation"));
   w.activation = Activation::kNone;
   const BenchCase bench_case = case_of(Workload(w));
-  const Result<OnnxGraph> made = onnx_graph(bench_case);
+  const Result<SingleNodeGraph> made = onnx_graph(bench_case);
   ASSERT_TRUE(made.is_ok()) << made.message();
   EXPECT_EQ(made->operators, "QLinearConv");
   const Message graph = Message(made->model).one(7);
@@ -140,7 +140,7 @@ TEST(OnnxGraph, ARequantisedConvolutionIsOneNode) {
 TEST(OnnxGraph, RealAttributesAreFloats) {
   LayerNormWorkload w;
   w.rows = 3, w.columns = 40, w.epsilon = 0.5;
-  const Result<OnnxGraph> made = onnx_graph(case_of(Workload(w)));
+  const Result<SingleNodeGraph> made = onnx_graph(case_of(Workload(w)));
   ASSERT_TRUE(made.is_ok()) << made.message();
   bool seen = false;
   for (const std::string& bytes : Message(Message(made->model).one(7).texts(1).at(0)).texts(5)) {
@@ -161,7 +161,7 @@ TEST(OnnxGraph, WhatTheOperatorSetHasNotIsSaid) {
   MatmulWorkload w;
   w.m = w.n = w.k = 8;
   w.dtype = DType::kBFloat16;
-  const Result<OnnxGraph> made = onnx_graph(case_of(Workload(w)));
+  const Result<SingleNodeGraph> made = onnx_graph(case_of(Workload(w)));
   ASSERT_FALSE(made.is_ok());
   EXPECT_THAT(made.message(), HasSubstr("bfloat16"));
 }

@@ -74,7 +74,7 @@ class GraphWriter {
     if (activation == Activation::kRelu) node("Relu", {value});
   }
   // The last node computes "out".
-  OnnxGraph finish() {
+  SingleNodeGraph finish() {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& s = steps_[i];
       model_.node(s.op, s.inputs, {i + 1 == steps_.size() ? "out" : result(i)}, s.attributes);
@@ -96,7 +96,7 @@ class GraphWriter {
 
   const BenchCase& case_;
   OnnxModel model_;
-  OnnxGraph graph_;
+  SingleNodeGraph graph_;
   std::vector<Step> steps_;
 };
 
@@ -224,7 +224,7 @@ Status write(GraphWriter&, const W&) {
 
 }  // namespace
 
-Result<OnnxGraph> onnx_graph(const BenchCase& bench_case) {
+Result<SingleNodeGraph> onnx_graph(const BenchCase& bench_case) {
   GraphWriter g(bench_case);
   RETURN_IF_ERROR(std::visit([&](const auto& w) { return write(g, w); }, bench_case.workload().op()));
   return g.finish();

@@ -8,7 +8,7 @@
 
 namespace tuner {
 
-struct OnnxGraph {
+struct SingleNodeGraph {
   std::string model;                // bytes
   std::string operators;            // "Conv, Relu": what the library may fuse
   std::vector<std::string> inputs;  // operands given with every call; the others are in the model
@@ -18,6 +18,6 @@ struct OnnxGraph {
 // Images are NCHW on both sides. Constant operands, and biases, scales and the like, are in the model, so
 // that the library may fold and pack them. Failed: the operator set has no such operator, or it is not
 // written here.
-Result<OnnxGraph> onnx_graph(const BenchCase& bench_case);
+Result<SingleNodeGraph> onnx_graph(const BenchCase& bench_case);
 
 }  // namespace tuner

@@ -19,7 +19,7 @@ constexpr int kMostSessions = 256;
 // A session and its tensors, for each set of operands. Sets without weights share the session of the first.
 class OnnxCall {
  public:
-  OnnxCall(const OnnxRuntimeApi& api, OnnxGraph graph, HostTensor out)
+  OnnxCall(const OnnxRuntimeApi& api, SingleNodeGraph graph, HostTensor out)
       : api_(api), graph_(std::move(graph)), out_(std::move(out)) {
     for (const std::string& name : graph_.inputs) names_.push_back(name.c_str());
   }
@@ -91,7 +91,7 @@ class OnnxCall {
   }
 
   const OnnxRuntimeApi& api_;
-  OnnxGraph graph_;
+  SingleNodeGraph graph_;
   const HostTensor out_;
   std::vector<const char*> names_;  // of the inputs
   std::vector<OrtSession*> sessions_;
@@ -100,7 +100,7 @@ class OnnxCall {
 
 Result<Contestant> contestant(const OnnxRuntimeApi& api, const BenchCase& bench_case, int sets, bool spinning,
                               const std::string& name) {
-  ASSIGN_OR_RETURN(OnnxGraph graph, onnx_graph(bench_case));
+  ASSIGN_OR_RETURN(SingleNodeGraph graph, onnx_graph(bench_case));
   if (graph.has_weights && sets > kMostSessions)
     return failed("rotated operands need ", sets, " sessions, at most ", kMostSessions, " are made");
   const bool has_weights = graph.has_weights;
