@@ -87,7 +87,7 @@ int software_code(const Map& m, const void* address) {
       strides(m.strides.begin(), m.strides.end());
   const std::vector<uint32_t> box(m.box.begin(), m.box.end()), steps(m.steps.begin(), m.steps.end());
   const std::vector<int> lower(m.lower.begin(), m.lower.end()), upper(m.upper.begin(), m.upper.end());
-  constexpr int kTypes[] = {-1, 0, 0, 3, 5, 6, 9, 7, 8};
+  constexpr int kTypes[] = {-1, 0, 0, 1, 1, 3, 2, 5, 4, 6, 9, 7, 8};  // CUtensorMapDataType
   const int type = kTypes[static_cast<int>(m.dtype)], fill = m.fills_nan ? 1 : 0;
   const int swizzle = m.swizzle_bytes == 0     ? 0
                       : m.swizzle_bytes == 32  ? 1
