@@ -16,7 +16,6 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using testing::floats;
 using ::testing::HasSubstr;
-using testing::kNone;
 using testing::list;
 using testing::Numbers;
 using testing::of;
@@ -324,7 +323,8 @@ TEST(GraphSampling, MovedTapsAreReadBetweenPixels) {
           for (int64_t k = 0; k < 4; ++k) {
             const int64_t c = oc * 2 + ic, g = c / 2, place = oy * out_w + ox, area = out_h * out_w;
             const auto tap = static_cast<size_t>((g * 4 + k) * 2 * area + place);
-            const double y = static_cast<double>(oy + k / 2 * 2 - 1) + offset[tap];
+            const int64_t down = k / 2 * 2 - 1;
+            const double y = static_cast<double>(oy + down) + offset[tap];
             const double x =
                 static_cast<double>(ox * 2 + k % 2 - 1) + offset[tap + static_cast<size_t>(area)];
             const double fy = std::floor(y), fx = std::floor(x);

@@ -62,7 +62,8 @@ class Steps {
     return r_.directions == 1 ? back : select(d < Expr(1), s, back);
   }
   Expr output(const te::Indices& i) const {
-    const Expr time = i[r_.batch_first ? 1 : 0], d = i[r_.batch_first ? 2 : 1], b = i[r_.batch_first ? 0 : 2];
+    const Expr &time = i[r_.batch_first ? 1 : 0], &d = i[r_.batch_first ? 2 : 1],
+               &b = i[r_.batch_first ? 0 : 2];
     const Expr h = load(h_, {mirrored(time, b, d), d, b, i[3]});
     return in_.lengths == nullptr ? h : select(time < length(b), h, number_of(0));
   }

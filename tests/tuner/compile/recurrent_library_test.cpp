@@ -200,7 +200,8 @@ TEST_F(RecurrentLibrary, StatesKeepTheirMemoryFromRunToRun) {
     const Status ran = context->run({state.data(), x.data()}, {state.data(), sum.data()});
     ASSERT_TRUE(ran) << ran.message();
     // 48 zeros, then 16 more of each call before.
-    EXPECT_EQ(*sum.as<float>(), 16.0F * static_cast<float>(call * (call - 1) / 2));
+    const int before = call * (call - 1) / 2;
+    EXPECT_EQ(*sum.as<float>(), 16.0F * static_cast<float>(before));
     EXPECT_EQ(state.as<float>()[47], static_cast<float>(call));
     EXPECT_EQ(state.as<float>()[0], static_cast<float>(std::max(call - 2, 0)));
   }
