@@ -15,7 +15,6 @@ using testing::Dims;
 using ::testing::ElementsAre;
 using testing::floats;
 using ::testing::HasSubstr;
-using testing::kNone;
 using testing::Numbers;
 using testing::of;
 using testing::Operand;

@@ -17,7 +17,6 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using testing::floats;
 using ::testing::HasSubstr;
-using testing::kNone;
 using testing::list;
 using testing::Numbers;
 using testing::of;

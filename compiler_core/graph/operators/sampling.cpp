@@ -6,7 +6,7 @@ namespace tuner::graph {
 
 Expr interpolated(std::span<const Taps> taps, std::span<const te::Indices> samples, DType dtype,
                   const std::function<Expr(const te::Indices&)>& element) {
-  const auto along = [&](const auto& self, te::Indices places) -> Expr {
+  const auto along = [&](const auto& self, const te::Indices& places) -> Expr {
     const size_t d = places.size();
     if (d == taps.size()) {
       Expr there = bool_imm(true);
@@ -24,7 +24,7 @@ Expr interpolated(std::span<const Taps> taps, std::span<const te::Indices> sampl
     }
     return sum;
   };
-  return along(along, {});
+  return along(along, te::Indices());
 }
 
 Expr whole_place(const Expr& x) {
