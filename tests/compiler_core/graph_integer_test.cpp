@@ -199,7 +199,9 @@ TEST(GraphInteger, UnsignedNumbersAreComparedDividedAndWrapped) {
   for (const auto& [dtype, end, high] : types) {
     const bool is_wide = dtype == DType::kUInt64;  // its greatest number is none of a double
     const double unit = is_wide ? 0x1p12 : 1;
-    const auto with = [&](const char* op) { return OneNode(op, dtype, {0, unit, high}); };
+    const auto with = [&unit, &of = dtype, &most = high](const char* op) {
+      return OneNode(op, of, {0, unit, most});
+    };
     with("Less").exponent(dtype, high).expect({1, 1, 0});
     with("Greater").exponent(dtype, unit).expect({0, 0, 1});
     with("GreaterOrEqual").exponent(dtype, high).expect({0, 0, 1});
