@@ -80,6 +80,7 @@ const std::vector<CommandGroup>& command_groups() {
       {"Farm",
        {{"serve", "run the daemon"},
         {"workers", "list its workers"},
+        {"health", "is it ready?"},
         {"top", "watch it live"},
         {"admin", "keys and access"},
         {"pack", "kernels for a GPU host"}}},
