@@ -8,7 +8,6 @@
 
 #include "compiler_core/base/child_process.h"
 #include "compiler_core/base/input_file.h"
-#include "compiler_core/base/output_file.h"
 #include "compiler_core/base/process_emulator.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/foreign/confined_program.h"
@@ -43,14 +42,6 @@ std::string headers_beside(const std::string& nvrtc) {
   return {};
 }
 
-Status write_files(const ScratchFolder& folder, const ForeignCode& code) {
-  for (const ForeignCode::File& file : *code.files) {
-    RETURN_IF_ERROR(make_folders(fs::path(folder.file(file.name)).parent_path()));
-    RETURN_IF_ERROR(replace_file(folder.file(file.name), file.text));
-  }
-  return Status::ok();
-}
-
 Result<Compiled> read_made(const ScratchFolder& folder) {
   Compiled made;
   ASSIGN_OR_RETURN(made.cubin, read_whole(folder.file(kCubinFile), kMostCubin));
@@ -72,7 +63,7 @@ Result<Compiled> compile_confined(const ForeignCode& code, const std::vector<std
   ASSIGN_OR_RETURN(const std::string nvrtc, cuda::nvrtc_file());
   ASSIGN_OR_RETURN(const std::string program, compiler_program());
   ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-cuda"));
-  RETURN_IF_ERROR(write_files(*folder, code));
+  RETURN_IF_ERROR(write_source_files(*folder, code));
   std::error_code error;
   const std::string library = fs::weakly_canonical(nvrtc, error).string(), headers = headers_beside(nvrtc);
   ConfinedProgram run{.path = program,

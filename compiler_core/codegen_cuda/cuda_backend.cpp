@@ -67,6 +67,9 @@ class CudaBackend final : public Backend {
 
   Status available() const override { return nvrtc_available(); }
   std::string toolchain() const override { return cuda_toolchain_fingerprint(); }
+  Result<std::string> toolchain_for(const Program& program) const override {
+    return program.foreign != nullptr ? user_kernel_toolchain(*program.foreign) : toolchain();
+  }
 
   Result<std::optional<Target>> resolve_here(std::string_view text) const override {
     if (!means_gpu_of_host(text)) return std::optional<Target>();

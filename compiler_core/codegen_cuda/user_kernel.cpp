@@ -8,8 +8,10 @@
 #include "compiler_core/codegen_cuda/compile_confined.h"
 #include "compiler_core/codegen_cuda/cubin_cache.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/nvcc.h"
 #include "compiler_core/codegen_cuda/sass/cubin_text.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
+#include "compiler_core/foreign/compilers.h"
 #include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/runtime/cuda_fit.h"
 
@@ -30,17 +32,34 @@ const std::string& text_of(const ForeignCode& code) {
   return file->text;
 }
 
+// Who compiles it: NVRTC, or nvcc by the name that the operator gave it.
+struct CudaCompiler {
+  std::optional<Compiler> nvcc;
+  cuda::NvrtcVersion nvrtc;  // of NVRTC
+  std::string toolchain;
+};
+Result<CudaCompiler> compiler_of(std::string_view name) {
+  if (name == kNvrtcCompiler) {
+    ASSIGN_OR_RETURN(const cuda::NvrtcVersion version, cuda::nvrtc_version());
+    return CudaCompiler{std::nullopt, version, cuda_toolchain_fingerprint()};
+  }
+  ASSIGN_OR_RETURN(Compiler nvcc, find_compiler(name));
+  std::string toolchain = toolchain_text(nvcc);
+  return CudaCompiler{std::move(nvcc), {}, std::move(toolchain)};
+}
+
 // The symbol is kept before the log.
 Result<Image> compiled(const ForeignCode& code, const Target& target, const std::string& cache) {
   const std::vector<std::string> options = nvrtc_words(code, target);
-  ASSIGN_OR_RETURN(const cuda::NvrtcVersion version, cuda::nvrtc_version());
-  std::string source = str(code.source, "\n", code.function, "\n");
+  ASSIGN_OR_RETURN(const CudaCompiler by, compiler_of(code.compiler));
+  std::string source = str(by.nvcc ? by.toolchain + "\n" : "", code.source, "\n", code.function, "\n");
   for (const ForeignCode::File& file : *code.files)
     source += str(file.name, " ", file.text.size(), "\n", file.text);
-  const std::string key = cuda::cache_key(source, options, version);
+  const std::string key = cuda::cache_key(source, options, by.nvrtc);
   std::optional<cuda::Compiled> known = cache.empty() ? std::nullopt : cuda::read_cache(cache, key);
   if (!known) {
-    ASSIGN_OR_RETURN(known, compile_confined(code, options));
+    ASSIGN_OR_RETURN(known,
+                     by.nvcc ? compile_by_nvcc(code, *by.nvcc, options) : compile_confined(code, options));
     known->log.insert(0, known->symbol + "\n");
     // A cache that cannot be written costs time, not results.
     if (!cache.empty()) (void)cuda::write_cache(cache, key, *known);
@@ -197,7 +216,7 @@ Result<Artifact> artifact_of(const Program& program, const Target& target, Image
   m.entry = program.name;
   m.args = argument_infos(program.args);
   m.target = target.name();
-  m.toolchain = cuda_toolchain_fingerprint();
+  ASSIGN_OR_RETURN(m.toolchain, user_kernel_toolchain(code));
   m.launches.push_back(std::move(launch));
   artifact.binary = std::move(image.bytes);
   m.digest = artifact_digest(artifact);
@@ -205,6 +224,14 @@ Result<Artifact> artifact_of(const Program& program, const Target& target, Image
 }
 
 }  // namespace
+
+Result<std::string> user_kernel_toolchain(const ForeignCode& code) {
+  const std::string& name = code.launch ? code.compiler : code.kernel_compiler;
+  const bool comes_compiled = code.launch && code.launch->form != Form::kCuda;
+  if (comes_compiled || name.empty()) return cuda_toolchain_fingerprint();
+  ASSIGN_OR_RETURN(CudaCompiler by, compiler_of(name));
+  return std::move(by.toolchain);
+}
 
 Result<Artifact> compile_user_kernel(const Program& program, const Target& target, const std::string& cache) {
   ASSIGN_OR_RETURN(Image image, image_of(*program.foreign, target, cache));

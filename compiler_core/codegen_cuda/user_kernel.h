@@ -13,10 +13,12 @@
 
 namespace tuner {
 
-// Requires program.foreign->launch. CUDA C++ is compiled as compile_confined() says; PTX and cubins are as
+// Requires program.foreign->launch. CUDA C++ is compiled by NVRTC, as compile_confined() says, or by the nvcc
+// that code.compiler names; PTX and cubins are as
 // they were brought. `cache`: a folder for cubins by content; empty: none. InvalidConfig: the compiler
 // refuses; the code is for another device; the device does not take the launch; or the kernel's parameters
 // are not the job file's arguments. Unavailable: as compile_confined().
+// NotFound: no such nvcc is on this host's list.
 Result<Artifact> compile_user_kernel(const Program& program, const Target& target,
                                      const std::string& cache = {});
 
@@ -24,7 +26,11 @@ Result<Artifact> compile_user_kernel(const Program& program, const Target& targe
 // PTX that was brought. InvalidConfig also: a cubin was brought, which has no text.
 Result<ListedCode> list_user_kernel(const Program& program, const Target& target);
 
-// The words of NVRTC's command line for it.
+// As records name what compiles it; of what is right for a kernel, what compiles that kernel. Errors:
+// NotFound and Unavailable as above.
+Result<std::string> user_kernel_toolchain(const ForeignCode& code);
+
+// The words of NVRTC's command line for it, which are nvcc's, too.
 std::vector<std::string> nvrtc_words(const ForeignCode& code, const Target& target);
 
 // Registers, memory and launch of it, for people (tuner show --as resources).

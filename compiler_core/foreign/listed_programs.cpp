@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <regex>
+#include <sstream>
 
 #include "compiler_core/base/printable.h"
 #include "compiler_core/base/scratch_folder.h"
@@ -50,6 +52,17 @@ std::string path_of(const Entry& entry) {
   return {};
 }
 
+// The first line with a number such as 12.2, which in some is below a name and a copyright; else the first.
+std::string version_line(const std::string& text) {
+  static const std::regex number(R"([0-9]\.[0-9])");
+  std::istringstream lines(text);
+  std::string first, line;
+  std::getline(lines, first);
+  for (line = first; lines; std::getline(lines, line))
+    if (std::regex_search(line, number)) return line;
+  return first;
+}
+
 Result<std::string> version_of(const std::string& path) {
   ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-compiler"));
   const ConfinedProgram program{.path = path,
@@ -60,7 +73,7 @@ Result<std::string> version_of(const std::string& path) {
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(program, can_confine().is_ok()));
   if (end.timed_out || end.status != 0)
     return failed(path, " --version did not end well: ", printable(end.output.substr(0, 200)));
-  return printable(end.output.substr(0, std::min<size_t>(end.output.find('\n'), 200)));
+  return printable(version_line(end.output).substr(0, 200));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct ProgramList {
 struct ListedProgram {
   std::string name;     // "cc"
   std::string path;     // absolute, links followed: "/usr/bin/x86_64-linux-gnu-gcc-12"
-  std::string version;  // the first line of its --version: "cc (Debian 12.2.0-14) 12.2.0"
+  std::string version;  // the line of its --version that has it: "cc (Debian 12.2.0-14) 12.2.0"
 };
 
 // The names of the list, whether or not the programs are there.

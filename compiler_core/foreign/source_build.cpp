@@ -10,7 +10,6 @@
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/printable.h"
 #include "compiler_core/foreign/confined_program.h"
-#include "compiler_core/ir/foreign_code.h"
 
 namespace tuner {
 namespace {
@@ -30,6 +29,14 @@ std::string said_by(std::string output, const std::string& folder) {
   return text;
 }
 
+Status write_source_files(const ScratchFolder& folder, const ForeignCode& code) {
+  for (const ForeignCode::File& file : *code.files) {
+    RETURN_IF_ERROR(make_folders(fs::path(folder.file(file.name)).parent_path()));
+    RETURN_IF_ERROR(replace_file(folder.file(file.name), file.text));
+  }
+  return Status::ok();
+}
+
 SourceBuild::SourceBuild(const Program& program, Compiler compiler, std::unique_ptr<ScratchFolder> folder)
     : program_(&program), compiler_(std::move(compiler)), folder_(std::move(folder)) {}
 
@@ -38,10 +45,7 @@ Result<SourceBuild> SourceBuild::make(const Program& program, const std::string&
   ASSIGN_OR_RETURN(Compiler compiler, find_compiler(code.compiler));
   ASSIGN_OR_RETURN(auto folder, ScratchFolder::make("tuner-source"));
   SourceBuild build(program, std::move(compiler), std::move(folder));
-  for (const ForeignCode::File& file : *code.files) {
-    RETURN_IF_ERROR(make_folders(fs::path(build.path(file.name)).parent_path()));
-    RETURN_IF_ERROR(replace_file(build.path(file.name), file.text));
-  }
+  RETURN_IF_ERROR(write_source_files(*build.folder_, code));
   RETURN_IF_ERROR(replace_file(build.path(build.entry_name()), entry));
   return build;
 }

@@ -8,6 +8,7 @@
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/foreign/compilers.h"
+#include "compiler_core/ir/foreign_code.h"
 #include "compiler_core/ir/stmt.h"
 
 namespace tuner {
@@ -43,6 +44,9 @@ class SourceBuild {
   Compiler compiler_;
   std::unique_ptr<ScratchFolder> folder_;
 };
+
+// Writes the files of `code` into the folder, and the folders that they are in.
+Status write_source_files(const ScratchFolder& folder, const ForeignCode& code);
 
 // What a program of a user's, or a compiler, said, for a person: its first 4 KiB without control characters.
 // Files of the folder where it ran are named as the user wrote them.

@@ -26,6 +26,8 @@ struct ForeignCommand {
 inline constexpr std::array<int64_t, 3> kMostGrid{2'147'483'647, 65'535, 65'535}, kMostBlock{1024, 1024, 64};
 inline constexpr int64_t kMostBlockThreads = 1024, kMostBlockShared = 232'448;
 
+inline constexpr char kNvrtcCompiler[] = "nvrtc";
+
 // A kernel of a GPU and its launch. Then `source` is the kernel: in CUDA C++, or compiled already.
 struct ForeignLaunch {
   enum class Form : uint8_t { kCuda, kPtx, kCubin };
@@ -42,8 +44,11 @@ struct ForeignCode {
   };
   std::shared_ptr<const std::vector<File>> files;
   bool cxx = false;
-  std::string
-      compiler;  // a name of the operator's list (compilers.h): "cc"; of a command names of commands.h
+  // A name of the operator's list (compilers.h): "cc"; of a command names of commands.h; of a kernel of a GPU
+  // in CUDA C++ kNvrtcCompiler or a name of the list: "nvcc".
+  std::string compiler;
+  // Of the function that says what is right for a kernel of a GPU: what compiles that kernel.
+  std::string kernel_compiler;
   std::vector<std::string> words;  // of its command line: flags, -DNAME=value. Checked by whoever made them
   std::string source;              // the file that has the function
   // The function's arguments as C expressions, in its order; {0} is the pointer to the Program's first

@@ -35,10 +35,15 @@ bool is_native_cubin(std::string_view code, std::string_view device) {
 }
 
 int toolkit_major(std::string_view toolchain) {
-  constexpr std::string_view kBegin = "nvrtc ";
+  // "nvrtc 13.0 cuda codegen 1"; "source:nvcc Cuda compilation tools, release 13.0, V13.0.88".
+  constexpr std::string_view kNvrtc = "nvrtc ", kNvcc = "source:nvcc", kRelease = " release ";
+  size_t at = std::string_view::npos;
+  if (toolchain.starts_with(kNvrtc)) at = kNvrtc.size();
+  if (toolchain.starts_with(kNvcc) && toolchain.find(kRelease) != std::string_view::npos)
+    at = toolchain.find(kRelease) + kRelease.size();
   int major = 0;
-  if (toolchain.starts_with(kBegin))
-    std::from_chars(toolchain.data() + kBegin.size(), toolchain.data() + toolchain.size(), major);
+  if (at != std::string_view::npos)
+    std::from_chars(toolchain.data() + at, toolchain.data() + toolchain.size(), major);
   return major;
 }
 

@@ -15,7 +15,8 @@ bool cubin_runs(std::string_view code, std::string_view device);
 // True if `code` is what a compiler makes for exactly this GPU, so that times of it are the GPU's own.
 bool is_native_cubin(std::string_view code, std::string_view device);
 
-// The major version of the toolkit in "nvrtc 13.0 cuda codegen 1": 13. 0: the text is of something else.
+// The major version of the toolkit in "nvrtc 13.0 cuda codegen 1", or in "source:nvcc Cuda compilation tools,
+// release 13.0, V13.0.88": 13. 0: the text is of something else.
 int toolkit_major(std::string_view toolchain);
 // The newest major version of a toolkit that may compile for `target` ("cuda -arch=sm_90") where such a
 // driver (12040: CUDA 12.4) has to take it. 0: any, as for targets of other kinds.

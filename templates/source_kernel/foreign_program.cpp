@@ -122,8 +122,8 @@ Program device_program(const SourceKernel& kernel, const Config& config) {
   return called(
       kernel,
       {.cxx = true,
-       .compiler =
-           ready == nullptr ? "nvrtc" : std::string(kSourceLanguages[static_cast<size_t>(kernel.language)]),
+       .compiler = ready == nullptr ? kernel.cuda_compiler()
+                                    : std::string(kSourceLanguages[static_cast<size_t>(kernel.language)]),
        .words = kernel.flags_of(config),
        .source = ready == nullptr ? kernel.source : ready->file,
        .function = ready == nullptr ? kernel.function : ready->function,
@@ -184,13 +184,15 @@ Program reference_program(const SourceKernel& kernel) {
   const SourceReference& reference = kernel.reference;
   if (reference.from != ReferenceFrom::kFunction) return program_of(kernel, config);
   // A GPU's flags are not the host's.
-  return called(kernel,
-                {.cxx = kernel.is_cxx(reference.source),
-                 .compiler = kernel.compiler,
-                 .words = kernel.expanded(kernel.on_device() ? reference.flags : kernel.flags, config),
-                 .source = reference.source,
-                 .function = reference.function},
-                config);
+  return called(
+      kernel,
+      {.cxx = kernel.is_cxx(reference.source),
+       .compiler = kernel.host_compiler(),
+       .kernel_compiler = kernel.language == SourceLanguage::kCuda ? kernel.cuda_compiler() : std::string(),
+       .words = kernel.expanded(kernel.on_device() ? reference.flags : kernel.flags, config),
+       .source = reference.source,
+       .function = reference.function},
+      config);
 }
 
 }  // namespace tuner

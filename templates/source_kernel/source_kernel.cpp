@@ -21,6 +21,17 @@ bool SourceKernel::is_ready_file(std::string_view name) const {
   return std::ranges::find(ready, name, &ReadyKernel::file) != ready.end();
 }
 
+std::string SourceKernel::cuda_compiler() const {
+  const std::string first = compiler.substr(0, compiler.find(','));
+  return language == SourceLanguage::kCuda && is_nvcc(first) ? first : kNvrtcCompiler;
+}
+
+std::string SourceKernel::host_compiler() const {
+  const std::string own = cuda_compiler();
+  if (own == kNvrtcCompiler) return compiler;
+  return compiler.substr(std::min(own.size() + 1, compiler.size()));
+}
+
 bool SourceKernel::is_cxx(std::string_view file_name) const {
   return on_device() ? !file_name.ends_with(".c") : language == SourceLanguage::kCxx;
 }

@@ -95,8 +95,9 @@ struct SourceKernel {
   std::vector<SourceArgument> arguments;
   std::vector<SourceKnob> knobs;  // by name
   std::vector<Formula> constraints;
-  // A name of the operator's list: "cc"; of a command commands_needed(). Of a kernel of a GPU it compiles the
-  // reference function, and is empty without one.
+  // Names of the operator's list that a worker needs: "cc"; of a command commands_needed(). Of a kernel of a
+  // GPU an nvcc, unless NVRTC compiles it, and what compiles the reference function, unless there is none:
+  // "nvcc,cc", "nvcc", "cc" or nothing.
   std::string compiler;
   std::vector<std::string> flags;  // {NAME} stands for a knob or size
   int64_t flops = 0, bytes = 0;    // of a call; 0: not said
@@ -109,10 +110,16 @@ struct SourceKernel {
   std::optional<SourceLaunch> launch;
   std::vector<ReadyKernel> ready;
 
+  // Whether a name of the operator's list is one of a compiler of CUDA C++: "nvcc", "nvcc-12.4".
+  static bool is_nvcc(std::string_view name) { return name.starts_with("nvcc"); }
   bool on_device() const {
     return language == SourceLanguage::kCuda || language == SourceLanguage::kPtx ||
            language == SourceLanguage::kCubin;
   }
+  // Of a kernel of a GPU in CUDA C++: kNvrtcCompiler, or the nvcc among `compiler`.
+  std::string cuda_compiler() const;
+  // What compiles functions of the host's; empty: there are none.
+  std::string host_compiler() const;
   // Whether the file is one of `ready`: bytes that no compiler reads.
   bool is_ready_file(std::string_view name) const;
   // Whether a function of this file, or of this kernel if it is one of the host's, is compiled as C++.

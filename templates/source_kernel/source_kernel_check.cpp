@@ -197,10 +197,15 @@ class Checker {
   Status compiler() const {
     static const std::regex name(R"([A-Za-z0-9_][A-Za-z0-9_.+-]{0,63})");
     const bool needs_none = k_.on_device() && k_.reference.from != ReferenceFrom::kFunction;
-    if (needs_none && !k_.compiler.empty())
-      return at("compiler", "it compiles the reference function, and there is none");
-    if (!needs_none && !std::regex_match(k_.compiler, name))
-      return at("compiler", "expected a name such as \"cc\", found \"", printable(k_.compiler.substr(0, 80)),
+    const std::string host = k_.host_compiler();
+    if (needs_none && !host.empty())
+      return at("compiler",
+                "it compiles the reference function, and there is none; the kernel is compiled by "
+                "\"nvrtc\", or by an \"nvcc\" of the worker's list");
+    if (!needs_none && !std::regex_match(host, name))
+      return at("compiler", "expected a name such as \"cc\", found \"", printable(host.substr(0, 80)), "\"");
+    if (const std::string cuda = k_.cuda_compiler(); !std::regex_match(cuda, name))
+      return at("compiler", "expected a name such as \"nvcc\", found \"", printable(cuda.substr(0, 80)),
                 "\"");
     if (!k_.on_device() && !k_.reference.flags.empty())
       return at("reference.flags", "are of kernels of a GPU; else the reference has the kernel's");

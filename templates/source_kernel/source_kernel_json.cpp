@@ -320,11 +320,18 @@ class KernelReader {
     }
   }
 
+  // Of a kernel in CUDA C++ "compiler" is its own where it is an nvcc; else it is the reference's.
   void read_compiler() {
     const bool on_host = !k_.on_device() || k_.reference.from == ReferenceFrom::kFunction;
     const std::string& file = k_.on_device() ? k_.reference.source : k_.source;
-    if (on_host) k_.compiler = k_.is_cxx(file) ? "c++" : "cc";
-    in_.read("compiler", k_.compiler);
+    std::string host = on_host ? (k_.is_cxx(file) ? "c++" : "cc") : "", given;
+    in_.read("compiler", given);
+    const bool is_own =
+        k_.language == SourceLanguage::kCuda && (SourceKernel::is_nvcc(given) || given == kNvrtcCompiler);
+    if (!given.empty() && !is_own) host = given;
+    if (!reference_compiler_.empty()) host = reference_compiler_;
+    k_.compiler = host;
+    if (is_own && given != kNvrtcCompiler) k_.compiler = given + (host.empty() ? "" : ",") + host;
     if (comes_compiled()) return;
     if (!k_.on_device()) k_.flags = {"-O3", "-march=native"};
     read_flags(in_, k_.flags);
@@ -365,6 +372,7 @@ class KernelReader {
       in.read("source", k_.reference.source);
       in.read("function", k_.reference.function, json_input::kRequired);
       if (k_.on_device()) {
+        in.read("compiler", reference_compiler_);
         k_.reference.flags = {"-O2"};
         read_flags(in, k_.reference.flags);
       }
@@ -431,6 +439,7 @@ class KernelReader {
   Reader& in_;
   const JobFolder& folder_;
   SourceKernel k_;
+  std::string reference_compiler_;
   std::vector<std::string> open_;  // files whose includes are being read, outermost first
 };
 

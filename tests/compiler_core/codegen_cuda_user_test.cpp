@@ -8,10 +8,12 @@
 
 #include "compiler_core/codegen_cuda/compile_confined.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/nvcc.h"
 #include "compiler_core/codegen_cuda/ship_user_kernel.h"
 #include "compiler_core/codegen_cuda/user_kernel.h"
 #include "compiler_core/codegen_cuda/user_kernel_text.h"
 #include "compiler_core/ir/foreign_code.h"
+#include "compiler_core/runtime/cuda_fit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tuner {
@@ -21,13 +23,29 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class UserKernelCuda : public ::testing::Test {
+// Where nvcc is: that of the toolkit whose NVRTC is used, as an operator would list it; else empty.
+std::string nvcc_here() {
+  for (const char* place : {"/usr/local/cuda/bin/nvcc", "/usr/local/cuda-13.0/bin/nvcc", "/usr/bin/nvcc"})
+    if (std::filesystem::exists(place)) return place;
+  return {};
+}
+
+// By each of the two compilers.
+std::string by = kNvrtcCompiler;
+class UserKernelCuda : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+    by = GetParam();
     setenv("TUNER_CUDA_COMPILER", TUNER_CUDA_COMPILER_PATH, 1);
     if (const Status able = can_compile_confined(); !able) GTEST_SKIP() << able.message();
+    if (by == kNvrtcCompiler) return;
+    if (nvcc_here().empty()) GTEST_SKIP() << "there is no nvcc here";
+    setenv("TUNER_COMPILERS", ("cc,c++,nvcc=" + nvcc_here()).c_str(), 1);
   }
+  void TearDown() override { unsetenv("TUNER_COMPILERS"); }
 };
+INSTANTIATE_TEST_SUITE_P(By, UserKernelCuda, ::testing::Values("nvrtc", "nvcc"),
+                         [](const auto& info) { return std::string(info.param); });
 
 constexpr char kScale[] = R"(#include "by.h"
 extern "C" __global__ void __launch_bounds__(256) scale(const float* x, float* y, int n) {
@@ -54,7 +72,7 @@ Program program_of(const Made& made) {
       ForeignCode{.files = std::make_shared<const std::vector<ForeignCode::File>>(
                       std::vector<ForeignCode::File>{{"by.h", "#define BY 3\n"}, {made.source, made.text}}),
                   .cxx = true,
-                  .compiler = "nvrtc",
+                  .compiler = by,
                   .words = made.words,
                   .source = made.source,
                   .function = made.function,
@@ -75,13 +93,16 @@ std::string refusal(const Made& made, const std::string& arch = "sm_90a") {
   return result.message();
 }
 
-TEST_F(UserKernelCuda, ASourceBecomesACubinWithItsLaunch) {
+TEST_P(UserKernelCuda, ASourceBecomesACubinWithItsLaunch) {
   const Result<Artifact> artifact = compiled({});
   ASSERT_TRUE(artifact.is_ok()) << artifact.message();
   const Manifest& m = artifact->manifest;
   EXPECT_EQ(m.kind, binary_kind::kCubin);
   EXPECT_EQ(m.abi_version, 4) << "it has a scalar";
-  EXPECT_THAT(m.toolchain, ::testing::StartsWith("nvrtc "));
+  EXPECT_THAT(m.toolchain,
+              ::testing::StartsWith(by == kNvrtcCompiler ? "nvrtc " : "source:nvcc Cuda compilation tools"));
+  EXPECT_EQ(m.toolchain, *user_kernel_toolchain(*program_of({}).foreign));
+  EXPECT_GE(toolkit_major(m.toolchain), 12);
   ASSERT_EQ(m.launches.size(), 1u);
   const LaunchInfo& launch = m.launches[0];
   EXPECT_EQ(launch.kernel, "scale");
@@ -101,7 +122,7 @@ TEST_F(UserKernelCuda, ASourceBecomesACubinWithItsLaunch) {
   EXPECT_NE(compiled(other)->binary, artifact->binary);
 }
 
-TEST_F(UserKernelCuda, AKernelInANamespaceIsFoundByItsName) {
+TEST_P(UserKernelCuda, AKernelInANamespaceIsFoundByItsName) {
   Made made{.text =
                 "namespace a { namespace b {\n__global__ void scale(const float* x, float* y, int n) "
                 "{ y[threadIdx.x] = x[n]; } } }\n",
@@ -113,7 +134,7 @@ TEST_F(UserKernelCuda, AKernelInANamespaceIsFoundByItsName) {
   EXPECT_THAT(refusal(made), HasSubstr("a::scale"));
 }
 
-TEST_F(UserKernelCuda, CubinsAreKeptByContent) {
+TEST_P(UserKernelCuda, CubinsAreKeptByContent) {
   const TemporaryFolder folder;
   const auto with = [&](const Made& made) {
     return compile_user_kernel(program_of(made), target(), folder.file("c"));
@@ -135,7 +156,7 @@ TEST_F(UserKernelCuda, CubinsAreKeptByContent) {
   EXPECT_EQ(count(), 1);
 }
 
-TEST_F(UserKernelCuda, WhatTheCompilerRefusesComesBackCut) {
+TEST_P(UserKernelCuda, WhatTheCompilerRefusesComesBackCut) {
   EXPECT_THAT(refusal({.text = "__global__ void scale( {"}), HasSubstr("scale.cu(1): error"));
   std::string many;
   for (int i = 0; i < 500; ++i) many += "int f" + std::to_string(i) + "() { return oops; }\n";
@@ -145,7 +166,7 @@ TEST_F(UserKernelCuda, WhatTheCompilerRefusesComesBackCut) {
   EXPECT_THAT(refusal({.words = {"-DFACTOR=(2"}}), HasSubstr("error"));
 }
 
-TEST_F(UserKernelCuda, ASourceSeesNoFileOfTheHost) {
+TEST_P(UserKernelCuda, ASourceSeesNoFileOfTheHost) {
   for (const char* text : {"#include \"/etc/passwd\"\n", "#include </etc/passwd>\n",
                            "#define P \"/etc/passwd\"\n#include P\n"}) {
     const std::string said = refusal({.text = text});
@@ -154,7 +175,7 @@ TEST_F(UserKernelCuda, ASourceSeesNoFileOfTheHost) {
   }
 }
 
-TEST_F(UserKernelCuda, ParametersAreThoseOfTheJobFile) {
+TEST_P(UserKernelCuda, ParametersAreThoseOfTheJobFile) {
   Made made;
   made.parameters.pop_back();
   EXPECT_EQ(refusal(made),
@@ -167,7 +188,7 @@ TEST_F(UserKernelCuda, ParametersAreThoseOfTheJobFile) {
   EXPECT_THAT(refusal(made), HasSubstr("\"arguments\" has 3 (8, 4, 8 bytes)"));
 }
 
-TEST_F(UserKernelCuda, LaunchesFitKernelAndDevice) {
+TEST_P(UserKernelCuda, LaunchesFitKernelAndDevice) {
   Made made;
   made.launch.block = {512, 1, 1};
   EXPECT_EQ(refusal(made), "the kernel allows 256 threads a block (__launch_bounds__), its launch has 512");
@@ -190,7 +211,7 @@ TEST_F(UserKernelCuda, LaunchesFitKernelAndDevice) {
 }
 
 // One that was compiled elsewhere.
-TEST_F(UserKernelCuda, CubinsAndPtxAreForTheirDevices) {
+TEST_P(UserKernelCuda, CubinsAndPtxAreForTheirDevices) {
   const Result<Artifact> made = compiled({}, "sm_80");
   ASSERT_TRUE(made.is_ok()) << made.message();
   Made cubin{.text = made->binary, .source = "scale.cubin", .words = {}};
@@ -223,7 +244,7 @@ TEST_F(UserKernelCuda, CubinsAndPtxAreForTheirDevices) {
   EXPECT_THAT(refusal(ptx, "sm_100"), HasSubstr("is PTX for sm_90a, which sm_100 does not run"));
 }
 
-TEST_F(UserKernelCuda, TextsForPeople) {
+TEST_P(UserKernelCuda, TextsForPeople) {
   const Program program = program_of({});
   const std::string text = user_kernel_text(program);
   EXPECT_THAT(text, HasSubstr("// scale<<<dim3(8, 1, 1), dim3(128, 1, 1), 0>>>\n#define FACTOR 2\n"));
@@ -236,7 +257,7 @@ TEST_F(UserKernelCuda, TextsForPeople) {
   EXPECT_THAT(*sass, HasSubstr("scale"));
 }
 
-TEST_F(UserKernelCuda, WhatIsShippedIsCubinSourceAndLauncher) {
+TEST_P(UserKernelCuda, WhatIsShippedIsCubinSourceAndLauncher) {
   const Result<ShippedKernel> shipped =
       ship_user_kernel(program_of({}), target(), {.function = "twice", .about = "x"});
   ASSERT_TRUE(shipped.is_ok()) << shipped.message();
@@ -250,6 +271,51 @@ TEST_F(UserKernelCuda, WhatIsShippedIsCubinSourceAndLauncher) {
               HasSubstr("static const unsigned char scalar2[] = {232, 3, 0, 0};\n    void* parameters[] = "
                         "{(void*)&operands->pointers[0], (void*)&operands->pointers[1], (void*)scalar2};"));
   EXPECT_THAT(files.at("cuda/twice.h"), HasSubstr("TWICE_Y_BYTES 4000"));
+}
+
+TEST_P(UserKernelCuda, ItsTextIsWhatTheCubinWasAssembledFrom) {
+  const Result<ListedCode> listed = list_user_kernel(program_of({}), target());
+  ASSERT_TRUE(listed.is_ok()) << listed.message();
+  EXPECT_THAT(listed->text, HasSubstr(".visible .entry scale("));
+  EXPECT_EQ(listed->artifact.binary, compiled({})->binary);
+}
+
+// A function of the host's says what is right; records name who compiled the kernel.
+TEST_P(UserKernelCuda, TheToolchainIsTheKernels) {
+  ForeignCode reference{.compiler = "cc", .kernel_compiler = by};
+  EXPECT_EQ(*user_kernel_toolchain(reference), compiled({})->manifest.toolchain);
+}
+
+TEST(Nvcc, OneThatIsNotListedIsNotFound) {
+  unsetenv("TUNER_COMPILERS");
+  by = "nvcc-9";
+  const Result<Artifact> artifact = compiled({});
+  by = kNvrtcCompiler;
+  ASSERT_FALSE(artifact.is_ok());
+  EXPECT_EQ(artifact.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(artifact.message(), HasSubstr("TUNER_COMPILERS=cc,c++,NAME=/PATH"));
+}
+
+TEST(Nvcc, AKernelIsFoundByTheNameThatPeopleWrite) {
+  const std::vector<std::string> symbols = {"plain", "_ZN2ns5otherEPf", "_ZN12_GLOBAL__N_16hiddenEPKfPfi",
+                                            "_ZN1a4sameEv", "_ZN1b4sameEv"};
+  const auto found = [&](const std::string& name) { return symbol_of_kernel(name, symbols); };
+  EXPECT_EQ(*found("plain"), "plain");
+  EXPECT_EQ(*found("ns::other"), "_ZN2ns5otherEPf");
+  EXPECT_EQ(*found("::ns::other"), "_ZN2ns5otherEPf");
+  EXPECT_EQ(*found("other"), "_ZN2ns5otherEPf") << "a namespace that is used";
+  EXPECT_EQ(*found("hidden"), "_ZN12_GLOBAL__N_16hiddenEPKfPfi");
+  EXPECT_EQ(*found("b::same"), "_ZN1b4sameEv");
+  EXPECT_EQ(found("same").message(), "\"same\" means several of its kernels: a::same, b::same");
+  EXPECT_THAT(found("lain").message(), HasSubstr("\"lain\" means none of its kernels: plain, ns::other, "));
+  EXPECT_THAT(symbol_of_kernel("plain", {}).message(), HasSubstr("it has none"));
+}
+
+TEST(Nvcc, ItsToolkitIsThatOfItsRelease) {
+  EXPECT_EQ(toolkit_major("source:nvcc Cuda compilation tools, release 13.0, V13.0.88"), 13);
+  EXPECT_EQ(toolkit_major("source:nvcc-12 Cuda compilation tools, release 12.4, V12.4.131"), 12);
+  EXPECT_EQ(toolkit_major("source:cc (Debian 12.2.0-14) 12.2.0"), 0);
+  EXPECT_EQ(toolkit_major("source:nvcc"), 0);
 }
 
 }  // namespace

@@ -375,6 +375,12 @@ TEST_F(Foreign, CompilersComeFromTheOperatorsList) {
   EXPECT_EQ(listed_compilers(), (std::vector<std::string>{"mycc", "cc"}));
   std::ofstream(script) << "#!/bin/sh\necho 'mycc 8, which is newer'\n";
   EXPECT_EQ(find_compiler("mycc")->version, "mycc 8, which is newer");
+  // nvcc names itself and its owner first.
+  std::ofstream(script)
+      << "#!/bin/sh\necho 'mycc: a driver'\necho 'Copyright 2005-2025'\necho 'Built at 01:58:59'\n"
+         "echo 'tools, release 13.0, V13.0.88'\n";
+  EXPECT_EQ(find_compiler("mycc")->version, "tools, release 13.0, V13.0.88");
+  std::ofstream(script) << "#!/bin/sh\necho 'mycc 8, which is newer'\n";
   // A record of before names another version than one of today.
   EXPECT_EQ(toolchain_now("source:mycc 7"), "source:mycc 8, which is newer");
   EXPECT_EQ(toolchain_now("source:gone 1"), "");

@@ -107,6 +107,37 @@ TEST(SourceLaunch, ALaunchFollowsFromSizesAndKnobs) {
   EXPECT_EQ(launch->threads(), 1024);
 }
 
+// Whose compiler "compiler" is, and what a worker needs.
+TEST(SourceLaunch, AnNvccCompilesTheKernelAndTheReferenceHasACompilerOfItsOwn) {
+  const auto with = [](const char* change) -> const SourceKernel& {
+    json entry = right_entry();
+    entry.merge_patch(json::parse(change));
+    return kernel_of(entry);
+  };
+  const auto compilers = [](const SourceKernel& k) {
+    return std::array{program_of(k, default_config(k)).foreign->compiler,
+                      reference_program(k).foreign->compiler, k.compiler};
+  };
+  EXPECT_THAT(compilers(with("{}")), ElementsAre("nvrtc", "cc", "cc"));
+  EXPECT_THAT(compilers(with(R"({"compiler": "nvrtc"})")), ElementsAre("nvrtc", "cc", "cc"));
+  EXPECT_THAT(compilers(with(R"({"compiler": "clang"})")), ElementsAre("nvrtc", "clang", "clang"));
+  EXPECT_THAT(compilers(with(R"({"compiler": "nvcc"})")), ElementsAre("nvcc", "cc", "nvcc,cc"));
+  EXPECT_THAT(compilers(with(R"({"compiler": "nvcc-12", "reference": {"compiler": "clang"}})")),
+              ElementsAre("nvcc-12", "clang", "nvcc-12,clang"));
+  EXPECT_THAT(compilers(with(R"({"reference": {"compiler": "clang"}})")),
+              ElementsAre("nvrtc", "clang", "clang"));
+  // What is right runs on the host, and says whose kernel it is for.
+  EXPECT_EQ(reference_program(with(R"({"compiler": "nvcc"})")).foreign->kernel_compiler, "nvcc");
+  const SourceKernel& alone = with(R"({"compiler": "nvcc", "reference": "default"})");
+  EXPECT_EQ(alone.compiler, "nvcc");
+  EXPECT_EQ(alone.host_compiler(), "");
+  // A stored document says the same.
+  const SourceKernel& k = with(R"({"compiler": "nvcc"})");
+  const auto back = parse_source_document(source_document(k));
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ((*back)->compiler, "nvcc,cc");
+}
+
 TEST(SourceLaunch, ConfigsThatNoDeviceLaunchesAreNotInTheSpace) {
   const SourceKernel& k = kernel_of(right_entry());
   // By hand. At most 1024 threads: of ROWS 1, 2, 4, 8 a BLOCK of 32, 64 or 128 has 4, 256 has 3, 512 has 2,
@@ -281,7 +312,11 @@ TEST(SourceLaunch, WhatIsWrongWithASourceIsOneLineWithItsKey) {
   needless["reference"] = "default";
   needless["compiler"] = "cc";
   EXPECT_THAT(read(needless).message(),
-              HasSubstr("compiler: it compiles the reference function, and there is none"));
+              HasSubstr("compiler: it compiles the reference function, and there is none; the kernel is "
+                        "compiled by \"nvrtc\", or by an \"nvcc\" of the worker's list"));
+  expect_refused(right_entry(), {{"/compiler", "\"nvcc -o x\"", "compiler: expected a name such as \"nvcc\""},
+                                 {"/compiler", "\"nvcc,cc\"", "compiler: expected a name"},
+                                 {"/reference/compiler", "\"/bin/sh\"", "compiler: expected a name"}});
 }
 
 TEST(SourceLaunch, WhatIsWrongWithCompiledKernelsIsOneLineWithItsKey) {

@@ -6,6 +6,7 @@
 
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/runtime/cuda_fit.h"
+#include "tuner/daemon/tables/compiler_names.h"
 
 namespace tuner {
 namespace {
@@ -352,6 +353,34 @@ TEST_F(WorkersTest, AGpuRunnerMeasuresWhatABuilderOfItsDriversTimeBuilds) {
   EXPECT_THAT(workers.waiting_for_builder(needs, now), IsEmpty());
   EXPECT_EQ(newest_toolkit_for(kHaswell, 12'040), 0) << "CPUs have no driver";
   EXPECT_TRUE(workers.builds("b1", {"llvm", {"t", 1}, newest_toolkit_for(kHaswell, 12'040)}));
+}
+
+// The same of an nvcc, whose name stands beside that of the reference's compiler.
+TEST_F(WorkersTest, AKernelForAnNvccIsBuiltWhereItsDriverAndBothCompilersAre) {
+  Offer builder = offer("b1");
+  builder.targets.clear();
+  builder.kind = WorkerKind::kBuilder;
+  builder.compilers = {{"cuda", "nvrtc 12.8 cuda codegen 1"}};
+  builder.source_compilers = {{"nvcc", "source:nvcc Cuda compilation tools, release 13.0, V13.0.88"},
+                              {"cc", "source:cc 12"}};
+  enter("b1", builder, now);
+  const CompilerNeed need{"cuda", {"t", 1}, 13, "nvcc,cc"};
+  EXPECT_TRUE(workers.builds("b1", need));
+  EXPECT_FALSE(workers.builds("b1", {"cuda", {"t", 1}, 12, "nvcc,cc"})) << "its nvcc is too new";
+  EXPECT_TRUE(workers.builds("b1", {"cuda", {"t", 1}, 12, "cc"}));
+  EXPECT_FALSE(workers.builds("b1", {"cuda", {"t", 1}, 13, "nvcc,clang"}));
+  // What was made before is of a compiler that is here: the kernel's, by whichever of the two.
+  for (const char* made : {"nvrtc 12.8 cuda codegen 1", "source:cc 12",
+                           "source:nvcc Cuda compilation tools, release 13.0, V13.0.88"})
+    EXPECT_TRUE(workers.has_toolchain(need, made, now)) << made;
+  for (const char* made : {"nvrtc 12.9 cuda codegen 1", "source:nvcc of before", "source:cc"})
+    EXPECT_FALSE(workers.has_toolchain(need, made, now)) << made;
+  EXPECT_FALSE(workers.has_toolchain({"cuda", {"t", 1}, 13, "nvcc-9"}, "source:cc 12", now));
+}
+
+TEST(CompilerText, NamesAllOfThem) {
+  EXPECT_EQ(compiler_text("clang"), "the compiler clang");
+  EXPECT_EQ(compiler_text("nvcc,cc"), "the compilers nvcc, cc");
 }
 
 }  // namespace

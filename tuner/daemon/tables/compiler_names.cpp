@@ -25,7 +25,11 @@ std::vector<std::string> compiler_names(const std::string& compiler) {
 bool are_commands(const std::string& compiler) { return compiler.starts_with(kCommand); }
 
 std::string compiler_text(const std::string& compiler) {
-  if (!are_commands(compiler)) return str("the compiler ", compiler);
+  if (!are_commands(compiler)) {
+    std::string names;
+    for (const std::string& name : compiler_names(compiler)) names += (names.empty() ? "" : ", ") + name;
+    return str(compiler.find(',') == std::string::npos ? "the compiler " : "the compilers ", names);
+  }
   std::string programs;
   for (const std::string& name : compiler_names(compiler))
     if (const std::string program = name.substr(kCommand.size()); program != "./")

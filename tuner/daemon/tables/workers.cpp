@@ -299,10 +299,22 @@ bool Workers::compiles_source(const Worker& worker, const std::string& compiler)
   });
 }
 
+// What an nvcc made a driver takes under the same condition as what NVRTC made.
+bool Workers::toolkits_fit(const Worker& worker, const CompilerNeed& need, const std::string& compiler) {
+  if (need.newest_toolkit == 0) return true;
+  const std::vector<std::string> names = compiler_names(need.source_compiler);
+  return toolkit_major(compiler) <= need.newest_toolkit &&
+         std::ranges::all_of(names, [&](const std::string& name) {
+           const auto found = worker.offer.source_compilers.find(name);
+           return found == worker.offer.source_compilers.end() ||
+                  toolkit_major(found->second) <= need.newest_toolkit;
+         });
+}
+
 bool Workers::makes(const Worker& worker, const CompilerNeed& need) {
   const auto compiler = worker.offer.compilers.find(need.family);
   return worker.offer.kind == WorkerKind::kBuilder && compiler != worker.offer.compilers.end() &&
-         (need.newest_toolkit == 0 || toolkit_major(compiler->second) <= need.newest_toolkit) &&
+         toolkits_fit(worker, need, compiler->second) &&
          (need.wanted.name.empty() || !lack_of(worker, need.wanted)) &&
          compiles_source(worker, need.source_compiler);
 }
@@ -331,15 +343,18 @@ int Workers::cuda_driver(const std::string& worker_id) const {
 bool Workers::has_toolchain(const CompilerNeed& need, const std::string& toolchain, int64_t now_ms) const {
   return std::ranges::any_of(workers_, [&](const auto& item) {
     const Offer& offer = item.second.offer;
-    const bool source = !need.source_compiler.empty();
-    const std::map<std::string, std::string>& has = source ? offer.source_compilers : offer.compilers;
+    if (!here(item.second, now_ms)) return false;
+    // Ours, which also compiles kernels of a GPU whose reference is somebody else's; one of those; or all.
+    const auto ours = offer.compilers.find(need.family);
+    if (ours != offer.compilers.end() && ours->second == toolchain) return true;
     std::string all;
-    for (const std::string& name : compiler_names(source ? need.source_compiler : need.family)) {
-      const auto found = has.find(name);
-      if (found == has.end()) return false;
+    for (const std::string& name : compiler_names(need.source_compiler)) {
+      const auto found = offer.source_compilers.find(name);
+      if (found == offer.source_compilers.end()) return false;
+      if (found->second == toolchain) return true;
       all += str(all.empty() ? "" : "; ", found->second);
     }
-    return here(item.second, now_ms) && all == toolchain;
+    return !all.empty() && all == toolchain;
   });
 }
 

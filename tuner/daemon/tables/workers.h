@@ -146,6 +146,7 @@ class Workers {
   // The same of any builder but those with these ids.
   bool some_build(const CompilerNeed& need, int64_t now_ms, const std::set<std::string>& except = {}) const;
   int cuda_driver(const std::string& worker_id) const;  // as it said; 0: not here
+  // Whether a compiler that is here makes what has this toolchain in its records.
   bool has_toolchain(const CompilerNeed& need, const std::string& toolchain, int64_t now_ms) const;
   WorkerKind kind(const std::string& session) const;  // of an unknown session: full
   // Ids of runners that measure all else of it, while nobody builds for them. Empty: nobody waits for a
@@ -189,6 +190,7 @@ class Workers {
   bool all_built(const Worker& runner, const Needs& needs) const;
   static bool compiles_source(const Worker& worker, const std::string& compiler);
   static bool makes(const Worker& worker, const CompilerNeed& need);
+  static bool toolkits_fit(const Worker& worker, const CompilerNeed& need, const std::string& compiler);
   std::vector<Lack> lacks_of(const Worker& worker) const;
   static std::optional<Lack> lack_of(const Worker& worker, const TemplateVersion& wanted);
   bool fit(const Worker& worker, int64_t now_ms) const;
