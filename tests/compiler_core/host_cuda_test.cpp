@@ -8,6 +8,7 @@
 
 #include "compiler_core/foreign/compilers.h"
 #include "compiler_core/foreign/confined_program.h"
+#include "compiler_core/host_cuda/host_build.h"
 #include "compiler_core/host_cuda/host_cuda.h"
 #include "compiler_core/host_cuda/kernel_text.h"
 
@@ -235,6 +236,35 @@ TEST_F(HostCudaRuns, WhatLiesOutsideIsFound) {
   EXPECT_THAT(only(Kind::kAligned, small(kernel_of("  const double v = *(const double*)(in + i / 2 * 2 + "
                                                    "(i == 3 ? -1 : 0));\n  out[i] = (float)v;"))),
               HasSubstr("not a multiple of 8"));
+}
+
+// Whatever lies there: another buffer that may be written, notes of the watch, stacks, the thread's own too.
+TEST_F(HostCudaRuns, WhatLiesFarOutsideIsFoundAtEveryDistance) {
+  constexpr int64_t kElements = 1 << 14;
+  HostCudaKernel kernel = small(
+      "__global__ void k(float* in, float* out) {\n  const int i = threadIdx.x;\n"
+      "  out[i] = 1;\n  if (i == 0) out[(long)in[1] * (long)in[0]] = 1;\n}\n");
+  for (HostCudaArgument& a : kernel.arguments)
+    a = {.name = a.name,
+         .type = "float*",
+         .elements = kElements,
+         .element_bytes = 4,
+         .role = BufferRole::kInOut};
+  const Result<HostCudaProgram> program = build_host_cuda(kernel);
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  int tried = 0;
+  for (const float sign : {-1.0f, 1.0f})
+    for (float distance = kElements; distance < float{1 << 24}; distance *= 1.15f, ++tried) {
+      std::vector<float> in(kElements);
+      in[0] = std::floor(distance);
+      in[1] = sign;
+      const Result<HostCudaRun> ran =
+          run_host_program(*program, kernel, {bytes_of(in), bytes_of(std::vector<float>(kElements))},
+                           std::chrono::seconds(60));
+      ASSERT_TRUE(ran.is_ok()) << ran.message();
+      EXPECT_NE(ran->fault(), "") << sign * in[0] << " elements from its begin";
+    }
+  EXPECT_GT(tried, 80);
 }
 
 TEST_F(HostCudaRuns, AnInputMayNotBeWritten) {

@@ -138,6 +138,52 @@ int main(int argc, char** argv) {
 }
 )";
 
+// An nvcc that makes what the GPU for tests runs: by the NVRTC for tests, from the entry that nvcc gets.
+constexpr char kNvcc[] = R"sh(#!/bin/sh
+if [ "$1" = --version ]; then
+  echo 'nvcc: NVIDIA (R) Cuda compiler driver'
+  echo 'Cuda compilation tools, release 13.0, V13.0.1'
+  exit 0
+fi
+here=$(dirname "$0")
+options=
+for word; do
+  case $word in
+    --gpu-architecture=* | --ptxas-options=* | --std=* | -D*) options="$options $word" ;;
+    -I. | -cubin | --keep | --keep-dir | . | -o | tuner_entry.cu | tuner_made.cubin) ;;
+    *) echo "nvcc: unknown option $word" >&2; exit 1 ;;
+  esac
+done
+source=$(sed -n 's/^#include "\(.*\)"$/\1/p' tuner_entry.cu)
+kernel=$(sed -n 's/.* = &\(.*\);$/\1/p' tuner_entry.cu)
+TUNER_NVRTC=$here/nvrtc.so "$here/cuda_compiler" "$source" "$kernel" $options -I. || exit 1
+mv tuner_made.ptx tuner_entry.ptx
+)sh";
+
+TEST_F(OwnCuda, AnNvccOfTheOperatorsListCompilesASource) {
+  write("", R"({"compiler": "nvcc"})");
+  const CommandResult unlisted = on_gpu("tuner show job.json --as resources");
+  EXPECT_EQ(unlisted.exit_code, 1);
+  EXPECT_THAT(unlisted.err, HasSubstr("the compiler \"nvcc\" is not on this host's list (cc, c++)"));
+  shell_.run("mkdir -p toolkit/bin && cp " TUNER_BIN_DIR "/cuda_compiler toolkit/bin && cp " TUNER_FAKE_NVRTC
+             " toolkit/bin/nvrtc.so");
+  shell_.write("toolkit/bin/nvcc", kNvcc);
+  const std::string listed =
+      "chmod +x toolkit/bin/nvcc; export TUNER_COMPILERS=cc,c++,nvcc=$PWD/toolkit/bin/nvcc\n";
+  EXPECT_THAT(output_of(listed + "tuner submit job.json"), HasSubstr("3 trials (3 ok)"));
+  const json answer = json::parse(output_of(listed + "tuner query job.json --json"));
+  EXPECT_EQ(answer["answer"], "exact");
+  EXPECT_EQ(answer["stale"], false);
+  EXPECT_THAT(output_of("tuner records export"),
+              HasSubstr(R"("toolchain":"source:nvcc Cuda compilation tools, release 13.0, V13.0.1")"));
+  output_of(listed + "tuner build job.json -o out");
+  EXPECT_TRUE(shell_.tree("out").contains("cuda/twice.cubin"));
+  shell_.run("sed -i s/V13.0.1/V13.0.2/ toolkit/bin/nvcc");
+  const json later = json::parse(output_of(listed + "tuner query job.json --json"));
+  EXPECT_EQ(later["stale"], true);
+  EXPECT_THAT(later["stale_reason"].get<std::string>(), HasSubstr("V13.0.2"));
+}
+
 TEST_F(OwnCuda, ABundlesLauncherPassesPointersAndNumbers) {
   if (std::string(TUNER_CUDA_HEADERS).empty()) GTEST_SKIP() << "no cuda.h here";
   output_of("tuner build job.json -o out");
@@ -185,7 +231,7 @@ TEST_F(OwnCuda, WhatKernelsDoWrongHasItsOutcome) {
     output_of("tuner submit job.json");
     const auto found = outcomes();
     EXPECT_TRUE(found.contains("ok")) << c.what;
-    ASSERT_TRUE(found.contains(c.outcome)) << c.what;
+    ASSERT_TRUE(found.contains(c.outcome)) << c.what << "\n" << ::testing::PrintToString(found);
     EXPECT_THAT(*found.at(c.outcome).begin(), HasSubstr(c.message)) << c.what;
   }
 }

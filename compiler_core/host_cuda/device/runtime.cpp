@@ -53,14 +53,25 @@ static void fiber_main() {
   wait_for(Wait::kDone);
 }
 
+void* memory_apart(size_t bytes) {
+  char* const all =
+      (char*)mmap(nullptr, bytes + 2 * kApart, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) _exit(92);
+  return all + kApart;
+}
+
+// Who writes far outside of a buffer must not meet his own stack, where he may write.
+static char* stack_of(size_t thread) {
+  static char* const all = (char*)memory_apart(kMostThreads * kStackBytes);
+  char* const stack = all + thread * kStackBytes;
+  // Its lowest page stays closed: a stack that overflows crashes, and harms no other.
+  if (mprotect(stack + 4096, kStackBytes - 4096, PROT_READ | PROT_WRITE) != 0) _exit(92);
+  return stack;
+}
+
 static void start(Fiber& f) {
   char*& stack = stacks[f.linear];
-  if (stack == nullptr) {
-    stack = (char*)mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED) _exit(92);
-    mprotect(stack, 4096, PROT_NONE);  // a stack that overflows crashes, and harms no other
-  }
+  if (stack == nullptr) stack = stack_of(f.linear);
   f.stack = stack;
   begin_stack(f.place, f.stack, kStackBytes, fiber_main);
   f.wait = Wait::kNone;

@@ -39,6 +39,7 @@ struct Fiber {
   alignas(16) unsigned char brought[16] = {};
 };
 constexpr size_t kStackBytes = 256 << 10;
+constexpr size_t kApart = 64 << 20;  // addresses around a buffer, and around all stacks, that nobody has
 constexpr size_t kMostShared = 232448, kRim = 4096, kMostThreads = 1024;
 
 extern std::vector<Fiber> fibers;
@@ -50,6 +51,9 @@ extern size_t dynamic_bytes;
 extern bool has_fenced;
 
 // "thread (1, 0, 0) of block (2, 0, 0)"
+// Whole pages that nobody may touch yet, kApart from all else. Only addresses are taken. Ends the program if
+// there are none.
+void* memory_apart(size_t bytes);
 std::string thread_text(unsigned linear, unsigned block);
 // Notes what was found, once for each kind and pair of places. `first`, `second`: addresses of code, or null.
 void report(const char* kind, const std::string& text, const void* first, const void* second);

@@ -67,11 +67,11 @@ static FILE* open_or_leave(const char* name, const char* mode) {
   return f;
 }
 void* buffer(const char* name, size_t bytes, size_t element_bytes, const char* given, bool is_input) {
-  // Whole pages around it: what lies a little outside is found, and harms nobody.
+  // Whole pages around it: what lies a little outside is found, and harms nobody. What lies far outside is in
+  // no other buffer, which a kernel may touch.
   const size_t whole = (bytes + 4095) / 4096 * 4096 + 2 * kRim;
-  unsigned char* const p =
-      (unsigned char*)mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) _exit(92);
+  unsigned char* const p = (unsigned char*)memory_apart(whole);
+  if (mprotect(p, whole, PROT_READ | PROT_WRITE) != 0) _exit(92);
   memset(p, 0xff, whole);
   if (given != nullptr) {
     FILE* const f = open_or_leave(given, "rb");
