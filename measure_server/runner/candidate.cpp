@@ -566,7 +566,15 @@ class Child {
     report_.samples = static_cast<uint32_t>(samples.run_ns.size());
     report_.disturbed = static_cast<uint32_t>(samples.disturbed);
     report_.cut = samples.cut ? 1 : 0;
+    if (!compare_inputs(options.stop_at_ns)) return false;
     report_pulses();
+    return true;
+  }
+
+  // Samples may be few. Single calls follow until it is known how long calls take on inputs that changed.
+  bool compare_inputs(double stop_at_ns) {
+    for (Sample s; !changing_.is_known() && monotonic_ns() < stop_at_ns;)
+      if (!warm_sample(1, s)) return false;
     return true;
   }
 

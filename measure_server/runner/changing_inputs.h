@@ -35,6 +35,8 @@ class ChangingInputs {
   // The time of the call behind a touch. Only the first few hundred count, and those behind kRestored do not:
   // those inputs were seen before.
   void note(Touch touch, double call_ns);
+  // Both kinds are known, or there is nothing to change. A run that ends before has shown nothing.
+  bool is_known() const;
   // Lower quartiles of these, 0 where fewer than six are known.
   double changed_ns() const { return quartile(changed_ns_); }
   double same_ns() const { return quartile(same_ns_); }
@@ -53,6 +55,7 @@ class ChangingInputs {
   std::vector<const GuardedBuffer*> buffers_;
   std::vector<Element> elements_;  // in an order that is drawn
   std::vector<double> changed_ns_, same_ns_;
+  int changes_ahead_ = 0;  // touches that changed elements, less those that did not
 };
 
 }  // namespace tuner

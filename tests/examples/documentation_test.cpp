@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "compiler_core/codegen_cuda/cuda.h"
 #include "templates/source_kernel/source_kernel_json.h"
 #include "tests/examples/documentation.h"
 #include "tests/models/networks.h"
@@ -218,6 +219,14 @@ TEST_F(DocumentationTest, OwnKernels) {
   EXPECT_THAT(out, HasSubstr("16 new trials"));
 }
 
+TEST_F(DocumentationTest, Judge) {
+  if (const Status there = nvrtc_available(); !there) {
+    followed_.insert("docs/judge.md");
+    GTEST_SKIP() << there.message();
+  }
+  EXPECT_THAT(follow("docs/judge.md"), HasSubstr("right, not timed"));
+}
+
 TEST_F(DocumentationTest, Models) {
   const std::string out = follow("docs/models.md");
   EXPECT_THAT(out, HasSubstr("whole, before/now: "));
@@ -267,8 +276,8 @@ TEST(DocumentationText, EveryBlockSaysWhatItIsAndJobFilesAreRight) {
   for (const Document& page : pages())
     for (const Block& block : page.blocks) {
       const std::string place = str(page.path, ":", block.line);
-      EXPECT_TRUE(std::set<std::string>({"sh", "json", "text", "c"}).contains(block.language))
-          << place << ": a block of \"" << block.language << "\", expected sh, json, text or c";
+      EXPECT_TRUE(std::set<std::string>({"sh", "json", "text", "c", "yaml"}).contains(block.language))
+          << place << ": a block of \"" << block.language << "\", expected sh, json, text, c or yaml";
       if (block.language != "json") continue;
       const auto entries = parse_job_text(block.text, place, own_kernels.get());
       EXPECT_TRUE(entries.is_ok()) << entries.message();
