@@ -117,7 +117,7 @@ bool is_tried(size_t place, size_t places, size_t tried, uint32_t seed) {
 // Damages places of every kind; returns how many of each kind there are.
 std::map<std::string, int> expect_all_caught(const Sample& s, const Case& c) {
   const RandomSeed seed(0);
-  const uint32_t tried = wanted_rounds(2);
+  const uint32_t tried = wanted_rounds(1);
   EXPECT_EQ(findings(s, s.program), "") << to_text(s.program);
   std::map<std::string, int> places;
   for (const Kind& kind : kKinds) {
@@ -520,7 +520,7 @@ TEST_P(CudaMutation, OfTensorMapsIsCaught) {
   for (const GpuKernel& kernel : s.program.kernels) maps += kernel.tensor_maps.size();
   EXPECT_GE(all.size(), 9 * std::max<size_t>(maps, 1));
   const RandomSeed seed(0);
-  const size_t tried = size_t{4} * wanted_rounds(2);
+  const size_t tried = size_t{8} * wanted_rounds(1);
   for (size_t k = 0; k < all.size(); ++k)
     if (is_tried(k, all.size(), tried, seed)) {
       EXPECT_EQ(findings(s, all[k].program).empty(), c.harmless_maps.contains(all[k].what)) << all[k].what;

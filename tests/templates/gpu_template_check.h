@@ -17,6 +17,7 @@
 #include "templates/schedule_template.h"
 #include "templates/workload/tolerance.h"
 #include "tests/random_seed.h"
+#include "tests/templates/drawn_samples.h"
 
 namespace tuner {
 
@@ -101,7 +102,7 @@ inline void expect_gpu_configs_right(const AnyTemplate& t, const Workload& w, co
   const ConfigSpace& space = (*instance)->space();
   const GpuTaskData expected = gpu_task_data(w.compute(), seed);
   std::mt19937_64 rng(seed);
-  for (int i = 0; i <= samples; ++i) {
+  for (int i = 0; i <= drawn_samples(samples); ++i) {
     const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     SCOPED_TRACE(space.describe(config));
     const Result<Program> program = (*instance)->instantiate(config);
@@ -119,7 +120,7 @@ inline void expect_gpu_schedules_replay(const AnyTemplate& t, const Workload& w,
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
   std::mt19937_64 rng(seed);
-  for (int i = 0; i <= samples; ++i) {
+  for (int i = 0; i <= drawn_samples(samples); ++i) {
     const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     SCOPED_TRACE(space.describe(config));
     const Result<Program> program = (*instance)->instantiate(config);

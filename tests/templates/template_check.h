@@ -15,6 +15,7 @@
 #include "templates/schedule_template.h"
 #include "tests/random_numbers.h"
 #include "tests/random_seed.h"
+#include "tests/templates/drawn_samples.h"
 
 namespace tuner {
 
@@ -90,7 +91,7 @@ inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const 
   const auto expected = oracle_arguments(w.compute(), seed);
   const std::vector<double> before = random_arguments(w.compute(), seed).back();
   std::mt19937_64 rng(seed);
-  for (int i = 0; i <= samples; ++i) {
+  for (int i = 0; i <= drawn_samples(samples); ++i) {
     Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     for (int tries = 0; i > 0 && !flag.empty() && config.at(flag) == 0; ++tries) {
       ASSERT_LT(tries, 1000) << "no config with " << flag;

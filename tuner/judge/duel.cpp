@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "compiler_core/base/percent.h"
 #include "compiler_core/base/statistics.h"
@@ -16,11 +17,21 @@ constexpr double kPatienceMs = 60;
 // Of one process: the lower quartile of its samples.
 double time_of(const RaceReply::Candidate& one) { return lower_quartile(one.run_ns); }
 
+// Whoever stops a process between two readings of its clocks makes its times doubtful, once. Who forges them
+// does so again within as many heats; what is doubted counts for nothing, so doing it seldom gains nothing.
+constexpr int kDoubtLasts = 3;
+
 struct Course {
   std::vector<double> kernel_ns, rival_ns;  // of each process
   int turns = 0, disturbed = 0, spoilt = 0;
   double calm_pulse_ns = 0;
+  int heats = 0, doubted_heat[2] = {-kDoubtLasts - 1, -kDoubtLasts - 1};  // the last one, of kernel and rival
 
+  // Remembers that times of this heat cannot be true. False: those of one shortly before could not either.
+  bool is_first_doubt(bool of_rival) {
+    const int before = std::exchange(doubted_heat[of_rival ? 1 : 0], heats);
+    return heats - before > kDoubtLasts;
+  }
   int processes() const { return static_cast<int>(kernel_ns.size()); }
   void take_in(const RaceReply::Candidate& kernel, const RaceReply::Candidate& rival) {
     kernel_ns.push_back(time_of(kernel));
@@ -85,12 +96,18 @@ Result<DuelResult> run_duel(const RunRequest& base, const RaceRequest::Candidate
     ASSIGN_OR_RETURN(const RaceReply reply, heat(request));
     const RaceReply::Candidate &one = reply.candidates.at(rival_first ? 1 : 0),
                                &other = reply.candidates.at(rival_first ? 0 : 1);
+    ++c.heats;
     for (const bool of_rival : {false, true})
-      if (const RaceReply::Candidate& who = of_rival ? other : one; who.outcome != Outcome::kOk) {
+      if (const RaceReply::Candidate& who = of_rival ? other : one;
+          who.outcome != Outcome::kOk && !(who.doubted && c.is_first_doubt(of_rival))) {
         result.failed = who;
         result.rival_failed = of_rival;
         return result;
       }
+    if (one.outcome != Outcome::kOk || other.outcome != Outcome::kOk) {
+      ++c.spoilt;
+      continue;
+    }
     for (const RaceReply::Candidate* who : {&one, &other})
       if (who->pulse_ns > 0)
         c.calm_pulse_ns = c.calm_pulse_ns > 0 ? std::min(c.calm_pulse_ns, who->pulse_ns) : who->pulse_ns;

@@ -167,13 +167,26 @@ class Judge {
 
   // It has to be right itself, and says how long a call may take.
   Status try_rival() {
-    ASSIGN_OR_RETURN(const RunReply reply, runner_->run(trial_of(rival_.digest)));
+    ASSIGN_OR_RETURN(const RunReply reply, run_till_sure(trial_of(rival_.digest)));
     if (reply.outcome != Outcome::kOk)
       return invalid_argument(k_.rival_name, ", which it is to race with: ", outcome_name(*reply.outcome),
                               ": ", reply.message);
     timeout_s_ = std::min(k_.measure.run_timeout_s, (on_device_ ? kLeastDeviceTimeoutS : kLeastTimeoutS) +
                                                         kCallsOfTimeout * median(reply.run_ns) * 1e-9);
     return Status::ok();
+  }
+
+  // Whoever stops a process between two readings of its clocks makes its times doubtful. So a doubt has to come
+  // again in one of two more runs.
+  Result<RunReply> run_till_sure(RunRequest request) {
+    ASSIGN_OR_RETURN(RunReply reply, runner_->run(request));
+    for (int again = 0; again < 2 && reply.doubted; ++again) {
+      request.id = ++runs_;
+      ASSIGN_OR_RETURN(RunReply next, runner_->run(request));
+      if (next.outcome != Outcome::kOk) return next;
+      if (again == 1) return next;
+    }
+    return reply;
   }
 
   // Some times for each set of inputs that is kept back: who cheats in some calls only is met sooner or
@@ -188,7 +201,7 @@ class Judge {
       RunRequest request = trial_of(candidate_.digest);
       request.prove_with = sets == 0 ? 0 : 1 + run % sets;
       request.run_timeout_s = timeout_s_;
-      ASSIGN_OR_RETURN(const RunReply reply, runner_->run(request));
+      ASSIGN_OR_RETURN(const RunReply reply, run_till_sure(request));
       j_.isolation = reply.isolation;
       if (reply.outcome == Outcome::kOk) continue;
       KernelJudgement found = judgement_of(*reply.outcome, reply.message, reply.difference, reply.doubted);

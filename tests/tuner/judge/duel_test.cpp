@@ -114,6 +114,39 @@ TEST(Duel, WhoFailsIsNamed) {
   }
 }
 
+// A process that somebody stopped between two readings of its clocks is no cheat; one whose times are wrong
+// again soon is.
+TEST(Duel, ADoubtHasToComeAgainSoon) {
+  for (const bool of_rival : {false, true})
+    for (const auto& [doubted, fails] :
+         {std::pair<std::vector<int>, bool>{{2}, false}, {{2, 6}, false}, {{0, 1}, true}, {{2, 5}, true}}) {
+      MadeUpHeats heats;
+      const Result<DuelResult> r = run_duel(
+          {}, {"kernel", {}}, {"rival", {}}, {}, [&](const RaceRequest& request) -> Result<RaceReply> {
+            const bool now = std::ranges::find(doubted, heats.heats) != doubted.end();
+            Result<RaceReply> reply = heats(request);
+            for (size_t i = 0; i < 2; ++i)
+              if (now && (request.candidates[i].digest == "rival") == of_rival) {
+                reply->candidates[i] = {
+                    .outcome = Outcome::kCrashed, .message = "its clock", .doubted = true};
+              }
+            return reply;
+          });
+      ASSERT_TRUE(r.is_ok()) << r.message();
+      EXPECT_EQ(r->failed.outcome == Outcome::kCrashed, fails);
+      if (fails) {
+        EXPECT_EQ(r->rival_failed, of_rival);
+        EXPECT_EQ(r->failed.message, "its clock");
+        EXPECT_EQ(heats.heats, doubted.back() + 1);
+      } else {
+        EXPECT_EQ(r->missing, "");
+        EXPECT_EQ(r->processes, 6) << "what is doubted does not count";
+        EXPECT_EQ(heats.heats, 6 + std::ssize(doubted));
+        EXPECT_NEAR(r->ratio.value, 1.5, 1e-9);
+      }
+    }
+}
+
 TEST(Duel, TheRatioIsOfPairs) {
   // Both become slower together: the ratio does not.
   const Spread s = ratio_of_pairs({100, 200, 100, 200, 100}, {150, 300, 150, 300, 150});
