@@ -12,7 +12,8 @@
 //             has read up to a number has read all there will ever be up to it
 //   steady    a read sees one moment, unless it says "page by page"
 //   kept      rows are added; what changes is how far jobs, trials and open races are (state, lease, message,
-//             budget). A record, a race's result and an event never change
+//             budget). A record, a race's result and an event never change. Only prune() removes anything:
+//             records, never trials
 //   checked   a damaged row is an error (Failed) that names it, never a wrong answer
 //   quick     a call reads a whole table only if it returns it; best() without counts takes microseconds
 //   threads   every method may be called from any thread; one process writes, any number read
@@ -49,6 +50,8 @@ class ExchangeStore;
 class TaskView;
 struct DeathRow;
 struct OpenRaceRow;
+struct PruneCount;
+struct PruneRules;
 struct QuarantineRow;
 
 // Selects jobs by one of these; empty selects all.
@@ -234,6 +237,13 @@ class Store {
   // name is there. Aborted: stopped.
   virtual Status backup(const std::string& path, std::stop_token stop = {},
                         const std::function<void(int64_t, int64_t)>& after_pages = {}) const = 0;
+
+  // --- pruning (prune.h): records on which no answer rests ---
+  // What prune() would remove of the task now.
+  virtual Result<PruneCount> prunable(const JobRow::Task& task, const PruneRules& rules) const = 0;
+  // Removes about `most` records at most, in small commits: killed in the middle, the rest is still there.
+  // Aborted: jobs of the task go on again and again meanwhile.
+  virtual Result<PruneCount> prune(const JobRow::Task& task, const PruneRules& rules, int64_t most) = 0;
 
   // --- exchange: rows to and from other databases and files (exchange/exchange_store.h) ---
   virtual ExchangeStore& exchange() = 0;

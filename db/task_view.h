@@ -40,7 +40,7 @@ class TaskView {
   // True if the job of `race`, one of races(), measured this config for the race's task.
   virtual Result<bool> measured_by_job_of(const RaceRow& race, std::string_view template_name,
                                           std::string_view config) const = 0;
-  // Counts the terminal records by outcome.
+  // Counts the terminal records by outcome, with those that were pruned.
   virtual Result<std::vector<std::pair<Outcome, int64_t>>> outcomes() const = 0;
 };
 

@@ -264,6 +264,19 @@ class SqliteImporter final : public Importer {
     return t.seq;
   }
 
+  // The record was pruned, and is back.
+  Status take_out_of_pruned(const StoredTrial& trial, const StoredRecord& record) {
+    return insert(c(), "pruned", kPrunedColumns,
+                  PrunedRow{.pruned_id = next_seq(),
+                            .job_seq = trial.job_seq,
+                            .task_id = trial.task_id,
+                            .outcome = std::string(outcome_name(record.record.outcome)),
+                            .records = -1,
+                            .closed = -1,
+                            .run_ms = -record.record.run_ms,
+                            .pruned_at_us = wall_time_us()});
+  }
+
   // A record of a trial that is here: an extra sample, the terminal one when there is none yet, or known.
   Result<ImportedRow> add_record(int64_t seq, const ExchangedTrial& in) {
     ASSIGN_OR_RETURN(StoredTrial trial, find_trial_row(c(), seq));
@@ -275,6 +288,7 @@ class SqliteImporter final : public Importer {
     record.terminal = in.terminal && std::ranges::none_of(there, &StoredRecord::terminal);
     RETURN_IF_ERROR(insert_record(c(), record));
     if (!record.terminal) return ImportedRow{};
+    if (trial.trial.state == TrialState::kDone) RETURN_IF_ERROR(take_out_of_pruned(trial, record));
     trial.trial.state = TrialState::kDone;
     RETURN_IF_ERROR(save_trial(c(), trial));
     return ImportedRow{};

@@ -30,6 +30,7 @@ std::vector<Table> tables() {
           {"open_race", kOpenRaceColumns},
           {"quarantine", kQuarantineColumns},
           {"poison", kPoisonColumns},
+          {"pruned", kPrunedColumns},
           {"kernel", kKernelColumns, /*at_a_time=*/1},  // of many megabytes each
           {"learned", kLearnedColumns},
           {"origin", kOriginColumns},

@@ -117,6 +117,21 @@ CREATE TABLE kernel (
 ) STRICT;
 CREATE UNIQUE INDEX kernel_digest ON kernel (digest, tenant);
 )SQL"},
+    // 8 -> 9: what was pruned.
+    {8, R"SQL(
+CREATE TABLE pruned (
+  pruned_id     INTEGER PRIMARY KEY,
+  job_seq       INTEGER NOT NULL REFERENCES job,
+  task_id       INTEGER NOT NULL REFERENCES task,
+  outcome       TEXT NOT NULL,
+  records       INTEGER NOT NULL,
+  closed        INTEGER NOT NULL,
+  run_ms        REAL NOT NULL,
+  pruned_at_us  INTEGER NOT NULL,
+  crc           INTEGER NOT NULL
+) STRICT;
+CREATE INDEX pruned_task ON pruned (task_id, outcome);
+)SQL"},
 };
 
 // schema.sql with the record's columns in their place.

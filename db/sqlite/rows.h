@@ -47,6 +47,8 @@ inline constexpr char kPoisonColumns[] =
     "worker_incarnation, alone, happened_at_us, crc";
 
 inline constexpr char kKernelColumns[] = "kernel_id, digest, tenant, document, brought_at_us, crc";
+inline constexpr char kPrunedColumns[] =
+    "pruned_id, job_seq, task_id, outcome, records, closed, run_ms, pruned_at_us, crc";
 inline constexpr char kLearnedColumns[] =
     "learned_id, kind, op, target, until_record_id, document, made_at_us, crc";
 inline constexpr char kOriginColumns[] = "origin_id, source, format, header, imported_at_us, crc";
@@ -92,6 +94,16 @@ struct StoredOpenRace {
   int64_t job_seq = 0, race_id = 0;
   std::string message;
 };
+// So many records of a job and task, with that outcome, that are not there any more. Negative: an import
+// brought them back.
+struct PrunedRow {
+  int64_t pruned_id = 0, job_seq = 0, task_id = 0;
+  std::string outcome;
+  int64_t records = 0;
+  int64_t closed = 0;  // those of them that had closed their trial
+  double run_ms = 0;
+  int64_t pruned_at_us = 0;
+};
 struct StoredOrigin {
   int64_t origin_id = 0;
   Origin origin;
@@ -123,6 +135,7 @@ Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a malformed trial i
 Result<SqlRow> to_row(const StoredOpenRace& race);
 SqlRow to_row(const KernelRow& kernel);
 SqlRow to_row(const LearnedRow& learned);
+SqlRow to_row(const PrunedRow& row);
 SqlRow to_row(const QuarantineRow& row);
 SqlRow to_row(const DeathRow& row);
 SqlRow to_row(const StoredOrigin& origin);

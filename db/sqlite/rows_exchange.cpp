@@ -6,6 +6,10 @@ namespace tuner::db {
 SqlRow to_row(const LearnedRow& l) {
   return sealed({l.id, l.kind, l.op, l.target, l.until_record_id, l.document, l.made_at_us});
 }
+SqlRow to_row(const PrunedRow& p) {
+  return sealed(
+      {p.pruned_id, p.job_seq, p.task_id, p.outcome, p.records, p.closed, p.run_ms, p.pruned_at_us});
+}
 SqlRow to_row(const StoredOrigin& s) {
   const Origin& o = s.origin;
   return sealed({s.origin_id, o.source, o.format, o.header, o.imported_at_us});

@@ -4,7 +4,7 @@
 -- what a write acknowledged is on disk. PRAGMA application_id = 0x54554e52 ("TUNR"), PRAGMA user_version = the version of
 -- this schema; a newer one is refused, an older one migrated (migrate.cpp).
 --
--- Rows are added, never deleted. In a job only trials, options (when to end), state, message and finished_at_us change (in an
+-- Rows are added, never deleted, but for records that `tuner records prune` removes. In a job only trials, options (when to end), state, message and finished_at_us change (in an
 -- imported one also what a later file adds); in a trial only state, attempt, fencing, worker_id and grants. Records never change.
 --
 -- Numbers called *_seq, seq or *_id come from one counter for the whole file: they order everything that happened.
@@ -80,6 +80,21 @@ CREATE INDEX record_trial ON record (trial_seq, record_id);
 CREATE UNIQUE INDEX record_terminal ON record (trial_seq) WHERE terminal = 1;
 -- Answers "fastest ok record of a task" and "outcomes of a task" without looking at another row.
 CREATE INDEX record_rank ON record (task_id, terminal, outcome, cut, time_ns);
+
+-- Records that `tuner records prune` removed, in numbers: what usage and outcomes tell of stays true. A trial that is 'done'
+-- and has no terminal record lost it so. Rows are never changed; an import that brings records back adds negative numbers.
+CREATE TABLE pruned (
+  pruned_id     INTEGER PRIMARY KEY,
+  job_seq       INTEGER NOT NULL REFERENCES job,
+  task_id       INTEGER NOT NULL REFERENCES task,
+  outcome       TEXT NOT NULL,     -- of these records
+  records       INTEGER NOT NULL,  -- so many
+  closed        INTEGER NOT NULL,  -- those of them that were terminal
+  run_ms        REAL NOT NULL,     -- the sum of theirs
+  pruned_at_us  INTEGER NOT NULL,
+  crc           INTEGER NOT NULL
+) STRICT;
+CREATE INDEX pruned_task ON pruned (task_id, outcome);
 
 -- One call of SearchStrategy::propose: what the search had seen when it proposed which trials. Together with the job's
 -- search and seed this is all it takes to play the search again, bit for bit.

@@ -32,9 +32,14 @@ inline constexpr char kLargestFencing[] =
 inline constexpr char kDoneTrialsOfJob[] = "SELECT count(*) FROM trial WHERE job_seq = ? AND state = 'done'";
 
 inline constexpr char kUsage[] =
-    "SELECT tenant, count(DISTINCT job.job_seq), count(record_id), total(run_ms) FROM job "
-    "LEFT JOIN trial ON trial.job_seq = job.job_seq LEFT JOIN record ON record.trial_seq = trial.seq "
-    "GROUP BY tenant ORDER BY tenant";
+    "SELECT tenant, sum(jobs), sum(records), sum(run_ms) FROM ("
+    "SELECT tenant, count(DISTINCT job.job_seq) AS jobs, count(record_id) AS records, total(run_ms) AS "
+    "run_ms "
+    "FROM job LEFT JOIN trial ON trial.job_seq = job.job_seq LEFT JOIN record ON record.trial_seq = "
+    "trial.seq "
+    "GROUP BY tenant UNION ALL "
+    "SELECT tenant, 0, sum(records), total(run_ms) FROM pruned JOIN job ON job.job_seq = pruned.job_seq "
+    "GROUP BY tenant) GROUP BY tenant ORDER BY tenant";
 
 inline constexpr char kTerminalRecord[] = "SELECT * FROM record WHERE trial_seq = ? AND terminal = 1";
 inline constexpr char kRecordsOfTrial[] = "SELECT * FROM record WHERE trial_seq = ? ORDER BY record_id";
@@ -60,6 +65,20 @@ inline constexpr char kFastestOfConfig[] =
     "ORDER BY record.time_ns, record.record_id LIMIT 1";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
+inline constexpr char kPrunedOutcomesOfTask[] =
+    "SELECT outcome, sum(closed) FROM pruned WHERE task_id = ? GROUP BY outcome";
+
+// Everything that db/prune.h asks of the records of a task.
+inline constexpr char kPruneCandidates[] =
+    "SELECT record_id, trial_seq, terminal, outcome, cut, time_ns, record.finished_at_us, run_ms, "
+    "template_name, toolchain, hardware, harness_abi, trial.job_seq, task_index, job.state "
+    "FROM record CROSS JOIN trial ON trial.seq = record.trial_seq "
+    "CROSS JOIN job ON job.job_seq = trial.job_seq WHERE record.task_id = ?";
+inline constexpr char kFirstTrialOfTask[] =
+    "SELECT seq FROM trial WHERE job_seq = ? AND task_index = ? ORDER BY seq LIMIT 1";
+inline constexpr char kLastRaceOfTask[] = "SELECT max(race_id) FROM race WHERE task_id = ?";
+inline constexpr char kRecordIsThere[] = "SELECT record_id FROM record WHERE record_id = ?";
+inline constexpr char kRemoveRecord[] = "DELETE FROM record WHERE record_id = ?";
 
 inline constexpr char kProposalsOfJob[] = "SELECT * FROM proposal WHERE job_seq = ? ORDER BY proposal_seq";
 inline constexpr char kRecordsAfter[] =

@@ -141,8 +141,9 @@ Result<int64_t> last_sequence_number(Connection& connection) {
         "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event",
         "SELECT max(proposal_seq) FROM proposal", "SELECT max(race_id) FROM race",
         "SELECT max(learned_id) FROM learned", "SELECT max(quarantine_id) FROM quarantine",
-        "SELECT max(poison_id) FROM poison", "SELECT max(origin_id) FROM origin",
-        "SELECT max(foreign_task_id) FROM foreign_task", "SELECT max(foreign_id) FROM foreign_record"}) {
+        "SELECT max(poison_id) FROM poison", "SELECT max(pruned_id) FROM pruned",
+        "SELECT max(origin_id) FROM origin", "SELECT max(foreign_task_id) FROM foreign_task",
+        "SELECT max(foreign_id) FROM foreign_record"}) {
     ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));
     if (const auto* value = !row.empty() ? std::get_if<int64_t>(&row[0]) : nullptr)
       last = std::max(last, *value);

@@ -1,6 +1,6 @@
 // SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
 // jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, kernels.cpp,
-// learned.cpp, distrust.cpp, import_rows.cpp, export_rows.cpp and integrity.cpp.
+// learned.cpp, distrust.cpp, import_rows.cpp, export_rows.cpp, prune.cpp and integrity.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
 // behind one mutex and with group commit, does all writes and checkpoints, with synchronous=FULL. (Debian
@@ -48,6 +48,8 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<std::vector<JobRow>> jobs(const JobQuery& query) const override;
   Result<int64_t> trials_done(std::string_view job_id) const override;
   Result<std::vector<UsageRow>> usage() const override;
+  Result<PruneCount> prunable(const JobRow::Task& task, const PruneRules& rules) const override;
+  Result<PruneCount> prune(const JobRow::Task& task, const PruneRules& rules, int64_t most) override;
 
   Status add_trials(std::vector<TrialRow>& trials, ProposalRow* proposal) override;
   using Store::lease_trials;

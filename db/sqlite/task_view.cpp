@@ -78,14 +78,18 @@ class SqliteTaskView final : public TaskView {
   }
 
   Result<std::vector<std::pair<Outcome, int64_t>>> outcomes() const override {
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, connection_.all(kOutcomesOfTask, {task_id_}));
+    std::map<std::string, int64_t> counts;  // by name
+    for (const char* sql : {kOutcomesOfTask, kPrunedOutcomesOfTask}) {
+      ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, connection_.all(sql, {task_id_}));
+      for (const SqlRow& row : rows)
+        if (const auto* name = std::get_if<std::string>(&row[0])) counts[*name] += std::get<int64_t>(row[1]);
+    }
     std::vector<std::pair<Outcome, int64_t>> out;
-    for (const SqlRow& row : rows) {
-      const auto* name = std::get_if<std::string>(&row[0]);
-      const std::optional<Outcome> outcome = name != nullptr ? outcome_from_name(*name) : std::nullopt;
+    for (const auto& [name, count] : counts) {
+      const std::optional<Outcome> outcome = outcome_from_name(name);
       if (!outcome)
         return failed("a record of task ", task_id_, " has an unknown outcome: the file is damaged");
-      out.emplace_back(*outcome, std::get<int64_t>(row[1]));
+      if (count > 0) out.emplace_back(*outcome, count);
     }
     return out;
   }

@@ -193,6 +193,15 @@ TEST_F(MigrationTest, AFileOfTheCommitBeforeGivesTheAnswersThatItGaveThere) {
             schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
 }
 
+TEST_F(MigrationTest, AFileOfVersion8GetsTheTableOfWhatWasPruned) {
+  const std::string path = folder_.file("eight.db"), fresh = folder_.file("fresh.db");
+  make_file_of(8, path);
+  expect_answers_of_version_7(*must_open(path));
+  must_open(fresh);
+  EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
+            schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
+}
+
 TEST_F(MigrationTest, AFileOfVersion6BecomesWhatAFreshOneIsAndKeepsWhoHasWhichLease) {
   const std::string path = folder_.file("six.db"), fresh = folder_.file("fresh.db");
   make_file_of(6, path);

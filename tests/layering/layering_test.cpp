@@ -173,6 +173,8 @@ const std::vector<Rule> kRules = {
      {"compiler_core", "db", "proto", "templates/workload", "tuner/daemon/edge", "tuner/daemon/search",
       "tuner/daemon/tables", "tuner/search"}},
     {"tuner/client", {"compiler_core/base", "db", "proto", "tuner/daemon", "tuner/text"}},
+    // Workers that a scheduler places: text, programs of the scheduler, and the daemon's list of workers.
+    {"tuner/farm", {"compiler_core/base", "proto", "tuner/text"}},
     {"tuner/bundle", {"compiler_core", "db", "templates", "tuner/jobs", "tuner/text"}},
     {"tuner/pack",
      {"compiler_core", "db", "measure_server/runner", "templates", "tuner/jobs", "tuner/study"}},

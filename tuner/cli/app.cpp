@@ -42,6 +42,7 @@ std::shared_ptr<CLI::App> make_app(CommandContext& context) {
   add_revalidate_command(program, context);
   add_serve_command(program, context);
   add_admin_command(program, context);
+  add_farm_command(program, context);
   add_top_command(program, context);
   add_workers_command(program, context);
   add_health_command(program, context);

@@ -16,6 +16,7 @@ void add_records_import(Command records, CommandContext& context);
 void add_records_merge(Command records, CommandContext& context);
 void add_records_diff(Command records, CommandContext& context);
 void add_records_check(Command records, CommandContext& context);
+void add_records_prune(Command records, CommandContext& context);
 
 // {"new": 3, "known": 1}
 inline nlohmann::ordered_json new_and_known(const exchange::ImportReport::Count& count) {

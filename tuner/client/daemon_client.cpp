@@ -250,6 +250,27 @@ Result<int> DaemonClient::drain(const std::string& worker_id) const {
   return reply.leases();
 }
 
+Result<PruneCount> DaemonClient::prune(const JobRow::Task& task, const PruneRules& rules) const {
+  constexpr int64_t kAtOnce = 2048;
+  v1::PruneRequest request;
+  to_proto(task, request.mutable_task());
+  request.set_keep(rules.keep);
+  request.set_until_record_id(rules.until_record_id);
+  request.set_finished_before_us(rules.finished_before_us);
+  request.set_most(kAtOnce);
+  const std::unique_ptr<v1::Admin::Stub> admin = v1::Admin::NewStub(connection_->channel);
+  ASSIGN_OR_RETURN(
+      const v1::PruneReply reply,
+      call_again<v1::PruneReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* out) {
+        return admin->Prune(context, request, out);
+      }));
+  return PruneCount{.records = reply.records(),
+                    .trials = reply.trials(),
+                    .kept = reply.kept(),
+                    .run_s = reply.run_s(),
+                    .more = reply.more()};
+}
+
 Result<v1::ListReply> DaemonClient::jobs(bool counted) const {
   v1::ListRequest request;
   request.set_without_best(true);

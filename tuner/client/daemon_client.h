@@ -9,6 +9,7 @@
 #include <string>
 
 #include "compiler_core/base/status.h"
+#include "db/prune.h"
 #include "db/store.h"
 #include "tuner/client/job_watch.h"
 #include "tuning.pb.h"
@@ -59,6 +60,9 @@ class DaemonClient {
   Result<v1::ListWorkersReply> workers(double limit_s = 60) const;
   // The worker finishes what it holds, and ends. Returns how many leases that are. NotFound: it is not there.
   Result<int> drain(const std::string& worker_id) const;
+  // Removes records of the task on which no answer rests (db/prune.h), a few thousand at most; `more` says
+  // that there are more.
+  Result<PruneCount> prune(const JobRow::Task& task, const PruneRules& rules) const;
   // All jobs of its database, oldest first, without best_gflops; with what is known of their tasks.
   // `counted`: with trials and outcomes of these, for which all records are read. Asked for in parts, so that
   // there may be any number.

@@ -66,7 +66,7 @@ const std::vector<CommandGroup>& command_groups() {
       {"Answers",
        {{"build", "kernels as a C library"},
         {"lock", "pin configs in a file"},
-        {"records", "export, import, merge"},
+        {"records", "export, merge, prune"},
         {"verify", "check kernels, times"},
         {"rerun", "measure a trial again"},
         {"revalidate", "measure stale answers"},
@@ -83,6 +83,7 @@ const std::vector<CommandGroup>& command_groups() {
         {"health", "is it ready?"},
         {"top", "watch it live"},
         {"admin", "keys and access"},
+        {"farm", "workers under Slurm"},
         {"pack", "kernels for a GPU host"}}},
       {"Studies", {{"study", "simulate, replay, whatif"}, {"completion", "for your shell"}}},
   };

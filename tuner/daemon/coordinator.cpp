@@ -10,7 +10,8 @@
 namespace tuner {
 
 Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions options)
-    : clock_(clock),
+    : store_(store),
+      clock_(clock),
       options_(std::move(options)),
       answers_(store, options_.present),
       learner_(store),

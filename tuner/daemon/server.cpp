@@ -324,7 +324,8 @@ class JobsService final : public v1::Jobs::CallbackService {
 
 class AdminService final : public v1::Admin::CallbackService {
  public:
-  AdminService(Coordinator& coordinator, Door& door) : coordinator_(coordinator), door_(door) {}
+  AdminService(Coordinator& coordinator, Door& door, CallThreads& threads)
+      : coordinator_(coordinator), door_(door), threads_(threads) {}
 
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest* request,
                                   v1::DrainReply* reply) override {
@@ -336,10 +337,27 @@ class AdminService final : public v1::Admin::CallbackService {
     reactor->Finish(to_grpc(coordinator_.drain(*request, reply)));
     return reactor;
   }
+  grpc::ServerUnaryReactor* Prune(grpc::CallbackServerContext* context, const v1::PruneRequest* request,
+                                  v1::PruneReply* reply) override {
+    Caller caller;
+    if (const grpc::Status s = door_.admit(*context, "/tuner.v1.Admin/Prune", caller); !s.ok())
+      return refused(*context, s);
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    const bool run = threads_.run_short([this, request, reply, reactor, name = caller.name] {
+      const Status pruned = coordinator_.prune(*request, reply);
+      if (pruned && reply->records() > 0)
+        spdlog::info("audit: {} prunes {} records of {}", name, reply->records(),
+                     shown(request->task().workload_key()));
+      reactor->Finish(to_grpc(pruned));
+    });
+    if (!run) reactor->Finish(too_many("calls"));
+    return reactor;
+  }
 
  private:
   Coordinator& coordinator_;
   Door& door_;
+  CallThreads& threads_;
 };
 
 class GrpcServer final : public Server {
@@ -352,7 +370,7 @@ class GrpcServer final : public Server {
         workers_(coordinator, door_, threads_),
         blobs_(coordinator, door_, threads_),
         jobs_(coordinator, door_, threads_),
-        admin_(coordinator, door_) {}
+        admin_(coordinator, door_, threads_) {}
   ~GrpcServer() override { stop(); }
 
   Status listen(const std::vector<std::string>& addresses) {

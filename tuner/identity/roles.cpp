@@ -23,6 +23,7 @@ constexpr std::array kTable{
     CallRule{"/tuner.v1.Jobs/Query", Role::kQuery},
     CallRule{"/tuner.v1.Jobs/ReadJobFile", Role::kQuery},
     CallRule{"/tuner.v1.Admin/Drain", Role::kAdmin},
+    CallRule{"/tuner.v1.Admin/Prune", Role::kAdmin},
     CallRule{"/tuner.v1.Workers/Register", Role::kWork},
     CallRule{"/tuner.v1.Workers/Sync", Role::kWork},
     CallRule{"/tuner.v1.Blobs/Read", Role::kWork},

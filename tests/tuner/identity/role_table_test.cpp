@@ -96,6 +96,7 @@ constexpr May kMay[] = {
     {"/tuner.v1.Jobs/Rerun",        false, true,  false, true},
     {"/tuner.v1.Jobs/Remeasure",    false, true,  false, true},
     {"/tuner.v1.Admin/Drain",       false, false, false, true},
+    {"/tuner.v1.Admin/Prune",       false, false, false, true},
     {"/tuner.v1.Workers/Register",  false, false, true,  false},
     {"/tuner.v1.Workers/Sync",      false, false, true,  false},
     {"/tuner.v1.Blobs/Read",        false, false, true,  false},

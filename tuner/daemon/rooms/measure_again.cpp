@@ -41,6 +41,11 @@ Status MeasureAgain::rerun(const v1::RerunRequest& request, v1::MeasureRecord* r
                            const Cancelled& cancelled, const Scope& scope) {
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
   const std::string& id = trial.trial.id;
+  if (!trial.record && trial.trial.state == TrialState::kDone)
+    return invalid_argument(
+        "trial ", trial.trial.name(),
+        ": its record was pruned, so it cannot be measured again; tuner records import brings "
+        "it back from the export");
   if (!trial.record)
     return invalid_argument("trial ", trial.trial.name(),
                             " has no result yet, so it cannot be measured again; see tuner jobs");

@@ -58,6 +58,8 @@ Status JobRunner::take_stored(const TrialWithRecord& trial) {
     ++task->open;
     note_template(row.task_index, row.template_name, row.template_version);
     open_.emplace(row.id, Open{row, std::nullopt});
+  } else if (row.state == TrialState::kDone) {
+    ++task->done;  // its record was pruned: measured, and part of the job's budget
   }
   StoredTrial stored{.seq = row.seq,
                      .template_name = row.template_name,

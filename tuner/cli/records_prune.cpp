@@ -1,0 +1,203 @@
+// tuner records prune: exports a database, then removes the records on which no answer rests.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "compiler_core/base/output_file.h"
+#include "db/exchange/export_file.h"
+#include "db/prune.h"
+#include "tuner/cli/log.h"
+#include "tuner/cli/records_commands.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/jobs/record_scope.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/terminal.h"
+
+namespace tuner::cli {
+
+namespace {
+
+struct RecordsPruneOptions {
+  std::string db, output, older_than;
+  int64_t keep = 100;
+  bool dry_run = false, json = false;
+};
+
+struct TaskPruned {
+  JobRow::Task task;
+  PruneCount count;
+};
+
+Result<PruneRules> rules_of(const RecordsPruneOptions& options, const Store& store) {
+  PruneRules rules{.keep = options.keep};
+  if (!options.older_than.empty()) {
+    ASSIGN_OR_RETURN(rules.finished_before_us, since_from_text(options.older_than));
+  }
+  ASSIGN_OR_RETURN(rules.until_record_id, store.last_record_id());
+  return rules;
+}
+
+Result<std::vector<JobRow::Task>> tasks_of(const Store& store) {
+  ASSIGN_OR_RETURN(std::vector<JobRow::Task> tasks, store.tasks(Constants::kWarm));
+  ASSIGN_OR_RETURN(const std::vector<JobRow::Task> cold, store.tasks(Constants::kCold));
+  tasks.insert(tasks.end(), cold.begin(), cold.end());
+  return tasks;
+}
+
+// A file of before holds what an earlier pruning removed.
+Status check_new_file(const RecordsPruneOptions& options) {
+  if (options.output.empty() || options.output == "-")
+    return invalid_argument("-o: expected a file for the export, found ",
+                            options.output.empty() ? "none" : "standard output",
+                            ". Give a new file, such as -o records.jsonl.gz, or --dry-run");
+  std::error_code error;
+  if (std::filesystem::exists(options.output, error))
+    return invalid_argument("-o: ", options.output,
+                            " is there already, and may be the only copy of records that were pruned before. "
+                            "Give a new file");
+  return check_output(options.output);
+}
+
+Result<int64_t> export_all(const RecordsPruneOptions& options, const Store& store) {
+  RowProgress progress(options.output);
+  exchange::ExportOptions wanted{.path = options.output, .progress = [&](int64_t lines) { progress(lines); }};
+  ASSIGN_OR_RETURN(const exchange::ExportReport done, exchange::export_file(store, wanted));
+  if (done.damaged > 0)
+    return failed(options.db, ": ", done.damaged, " rows are damaged, so nothing was removed; ",
+                  done.why.front(), ". tuner records check lists them");
+  return done.lines;
+}
+
+Result<std::vector<TaskPruned>> prune_all(const RecordsPruneOptions& options,
+                                          const std::vector<JobRow::Task>& tasks, const PruneRules& rules) {
+  ASSIGN_OR_RETURN(const DaemonClient client, DaemonClient::connect({.daemon = "", .db = options.db}));
+  RowProgress progress("prune", "records removed");
+  int64_t removed = 0;
+  std::vector<TaskPruned> out;
+  for (const JobRow::Task& task : tasks) {
+    TaskPruned& sum = out.emplace_back(TaskPruned{task, {}});
+    for (bool more = true; more;) {
+      ASSIGN_OR_RETURN(const PruneCount part, client.prune(task, rules));
+      sum.count.records += part.records;
+      sum.count.trials += part.trials;
+      sum.count.run_s += part.run_s;
+      sum.count.kept = part.kept;
+      more = part.more;
+      progress(removed += part.records);
+    }
+  }
+  client.stop_host("records prune is done");
+  return out;
+}
+
+Result<std::vector<TaskPruned>> count_all(const Store& store, const std::vector<JobRow::Task>& tasks,
+                                          const PruneRules& rules) {
+  std::vector<TaskPruned> out;
+  for (const JobRow::Task& task : tasks) {
+    ASSIGN_OR_RETURN(const PruneCount count, store.prunable(task, rules));
+    out.push_back({task, count});
+  }
+  return out;
+}
+
+void print(const RecordsPruneOptions& options, int64_t exported, const std::vector<TaskPruned>& tasks) {
+  PruneCount all;
+  const char* const verb = options.dry_run ? "would remove" : "removed";
+  for (const TaskPruned& t : tasks) {
+    all.records += t.count.records;
+    all.trials += t.count.trials;
+    all.kept += t.count.kept;
+    if (t.count.records == 0) continue;
+    const std::string line = str(verb, " ", t.count.records, " of ", t.count.records + t.count.kept,
+                                 " records: ", t.task.workload_key, "  on  ", t.task.target,
+                                 t.task.constants == Constants::kCold ? "  constants cold" : "");
+    std::printf("%s\n", on_a_line(line).c_str());
+  }
+  std::printf("%s %lld records of %lld trials; %lld records stay\n", verb,
+              static_cast<long long>(all.records), static_cast<long long>(all.trials),
+              static_cast<long long>(all.kept));
+  if (!options.dry_run)
+    std::printf("%s holds all of before: %lld lines. tuner records import brings them back\n",
+                options.output.c_str(), static_cast<long long>(exported));
+}
+
+void print_json(const RecordsPruneOptions& options, int64_t exported, const std::vector<TaskPruned>& tasks) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  int64_t records = 0, trials = 0, kept = 0;
+  for (const TaskPruned& t : tasks) {
+    records += t.count.records;
+    trials += t.count.trials;
+    kept += t.count.kept;
+    list.push_back({{"workload", t.task.workload_key},
+                    {"target", t.task.target},
+                    {"constants", constants_name(t.task.constants)},
+                    {"removed", t.count.records},
+                    {"trials", t.count.trials},
+                    {"kept", t.count.kept},
+                    {"run_s", t.count.run_s}});
+  }
+  const nlohmann::ordered_json facts{
+      {"db", options.db},  {"dry_run", options.dry_run}, {"export", options.output},
+      {"lines", exported}, {"removed", records},         {"trials", trials},
+      {"kept", kept},      {"tasks", std::move(list)}};
+  std::printf("%s\n", pretty(facts).c_str());
+}
+
+int run_records_prune(const RecordsPruneOptions& options) {
+  if (!options.dry_run)
+    if (const Status fresh = check_new_file(options); !fresh) return report(fresh);
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+  if (!store) return report(store.status());
+  const Result<PruneRules> rules = rules_of(options, **store);
+  if (!rules) return report(rules.status());
+  const Result<std::vector<JobRow::Task>> tasks = tasks_of(**store);
+  if (!tasks) return report(tasks.status());
+  int64_t exported = 0;
+  if (!options.dry_run) {
+    const Result<int64_t> lines = export_all(options, **store);
+    if (!lines) return report(lines.status());
+    exported = *lines;
+  }
+  const Result<std::vector<TaskPruned>> pruned =
+      options.dry_run ? count_all(**store, *tasks, *rules) : prune_all(options, *tasks, *rules);
+  if (!pruned) return report(pruned.status());
+  options.json ? print_json(options, exported, *pruned) : print(options, exported, *pruned);
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_records_prune(Command records, CommandContext& context) {
+  auto options = std::make_shared<RecordsPruneOptions>();
+  const Command command =
+      add_command(records, context, "prune",
+                  "Export all records, then remove those on which no answer rests. Races, their trials, "
+                  "default configs and "
+                  "the fastest trials of each template and environment stay, and so does every trial of a "
+                  "job that has not "
+                  "ended. Also beside a running daemon",
+                  [options, &context] {
+                    log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
+                    return run_records_prune(*options);
+                  });
+  command
+      .add_option("--keep", options->keep,
+                  "The fastest so many trials per task, template and environment stay")
+      .in_range(1, 1'000'000)
+      .type_name("N")
+      .show_default();
+  command
+      .add_option("--older-than", options->older_than,
+                  "Only records that finished before: 2026-11-20, or 90m, 12h, 30d ago")
+      .type_name("TIME");
+  command
+      .add_option("-o,--output", options->output,
+                  "New file for the export (compressed if *.gz); it is on disk before anything is removed")
+      .type_name("PATH");
+  command.add_flag("--dry-run", options->dry_run, "Count what would be removed; write nothing");
+  add_json_option(command, options->json);
+  add_db_option(command, options->db);
+}
+
+}  // namespace tuner::cli
