@@ -34,6 +34,7 @@ constexpr char kDaemon[] =
     "a daemon that stays, on a fixed port: tests/tuner/cli/three_process_test has its own";
 constexpr char kFarm[] =
     "a farm of several hosts: tests/deploy/client_test and tests/tuner/cli/admin_cli_test have one";
+constexpr char kSlurm[] = "needs a cluster: tests/slurm has one (ctest -L slurm)";
 constexpr char kBoard[] = "needs an ARM board, or a cross compiler and qemu";
 constexpr char kGpu[] = "needs a GPU host";
 constexpr char kNvrtc[] = "needs NVRTC";
@@ -76,6 +77,15 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner admin drain gpu1", kFarm},
       {"tuner admin revoke alice", kFarm},
       {"tuner admin ca --renew", kFarm},
+      {"tuner admin worker nodes --fleet --address farm.example:7070 -o nodes.credentials", kSlurm},
+      {"tuner farm slurm up --credentials nodes.credentials --workers 8 --cores 4 --partition batch", kSlurm},
+      {"tuner farm slurm status --daemon alice.credentials", kSlurm},
+      {"tuner farm slurm scale 16", kSlurm},
+      {"tuner farm slurm scale --min 0 --max 32 --daemon alice.credentials", kSlurm},
+      {"tuner farm slurm down", kSlurm},
+      {"measure_server --daemon nodes.credentials --worker-id nodes.$JOB-$TASK --work-dir /tmp/tuner/$JOB-$TASK "
+       "--shared-dir /tmp/tuner/shared",
+       kSlurm},
       {"deploy/cross.sh aarch64", kBoard},
       {"tuner admin worker pi4 --address farm.example:7070 -o pi4.credentials", kBoard},
       {"tuner admin worker builder1 --address farm.example:7070 -o builder1.credentials", kBoard},

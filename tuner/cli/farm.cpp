@@ -32,9 +32,9 @@ struct FarmOptions {
     return folder.empty() ? slurm::default_folder(wish.name) : folder + "/" + wish.name;
   }
 };
-using Options = std::shared_ptr<FarmOptions>;
+using FarmOptionsPointer = std::shared_ptr<FarmOptions>;
 
-void print(const SlurmFarm::Scaled& scaled) {
+void print_scaled(const SlurmFarm::Scaled& scaled) {
   const slurm::ScalePlan& plan = scaled.plan;
   if (plan.submit > 0) std::printf("%d workers submitted as array %s\n", plan.submit, scaled.array.c_str());
   if (!plan.cancel.empty()) std::printf("%zu waiting tasks cancelled\n", plan.cancel.size());
@@ -50,32 +50,32 @@ std::string beside_this_program(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name;
 }
 
-std::string absolute(const std::string& path) {
+std::string absolute_path(const std::string& path) {
   std::error_code error;
   const std::filesystem::path full = std::filesystem::absolute(path, error);
   return error ? path : full.lexically_normal().string();
 }
 
-int up(const FarmOptions& options) {
+int run_farm_up(const FarmOptions& options) {
   slurm::WorkerWish wish = options.wish;
   const Result<DaemonAccess> access = find_daemon(wish.credentials);
   if (!access) return report(access.status());
   if (access->worker.ends_with(kOfAFleet))
     wish.fleet = access->worker.substr(0, access->worker.size() - kOfAFleet.size());
-  wish.credentials = absolute(wish.credentials);
-  wish.program = wish.program.empty() ? beside_this_program("measure_server") : absolute(wish.program);
-  Result<SlurmFarm> farm = SlurmFarm::create(absolute(options.place()), wish);
+  wish.credentials = absolute_path(wish.credentials);
+  wish.program = wish.program.empty() ? beside_this_program("measure_server") : absolute_path(wish.program);
+  Result<SlurmFarm> farm = SlurmFarm::create(absolute_path(options.place()), wish);
   if (!farm) return report(farm.status());
   const Result<SlurmFarm::Scaled> scaled = farm->scale(options.workers);
   if (!scaled) return report(scaled.status());
-  print(*scaled);
+  print_scaled(*scaled);
   std::printf("script %s/worker.sh, logs %s\nnext: %s\n", farm->folder().c_str(), farm->logs().c_str(),
               "tuner farm slurm status");
   return kExitDone;
 }
 
-int status(const FarmOptions& options) {
-  const Result<SlurmFarm> farm = SlurmFarm::open(absolute(options.place()));
+int run_farm_status(const FarmOptions& options) {
+  const Result<SlurmFarm> farm = SlurmFarm::open(absolute_path(options.place()));
   if (!farm) return report(farm.status());
   slurm::View view{.fleet = farm->fleet(), .logs = farm->logs(), .tasks = {}, .nodes = {}, .workers = {}};
   Result<std::vector<slurm::Task>> tasks = farm->tasks();
@@ -95,8 +95,8 @@ int status(const FarmOptions& options) {
   return kExitDone;
 }
 
-int down(const FarmOptions& options) {
-  Result<SlurmFarm> farm = SlurmFarm::open(absolute(options.place()));
+int run_farm_down(const FarmOptions& options) {
+  Result<SlurmFarm> farm = SlurmFarm::open(absolute_path(options.place()));
   if (!farm) return report(farm.status());
   const Result<int> jobs = farm->down(options.now);
   if (!jobs) return report(jobs.status());
@@ -106,7 +106,7 @@ int down(const FarmOptions& options) {
 }
 
 // Sleeps, but not through an interrupt.
-void pause(double seconds) {
+void pause_of_farm(double seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (!interrupted() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -124,12 +124,12 @@ Status follow_once(const FarmOptions& options, const DaemonClient& client, Slurm
   if (wanted == now) return Status::ok();
   std::printf("%lld trials wait or run, %d workers: %d wanted\n", static_cast<long long>(open), now, wanted);
   ASSIGN_OR_RETURN(const SlurmFarm::Scaled scaled, farm.scale(wanted));
-  print(scaled);
+  print_scaled(scaled);
   return Status::ok();
 }
 
 // An error of one round (the daemon starts anew, slurmctld is busy) is told; the next round tries again.
-int follow(const FarmOptions& options, SlurmFarm& farm) {
+int follow_queue(const FarmOptions& options, SlurmFarm& farm) {
   constexpr int kPatience = 4;
   const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = ""});
   if (!client) return report(client.status());
@@ -137,12 +137,12 @@ int follow(const FarmOptions& options, SlurmFarm& farm) {
   slurm::Follower follower(kPatience);
   while (!interrupted()) {
     (void)report(follow_once(options, *client, farm, follower));
-    pause(options.every_s);
+    pause_of_farm(options.every_s);
   }
   return kExitDone;
 }
 
-int scale(const FarmOptions& options) {
+int run_farm_scale(const FarmOptions& options) {
   const bool follows = options.least >= 0 || options.most >= 0;
   if (follows == (options.wanted >= 0))
     return report(invalid_argument("expected N, or --min and --max; found ", follows ? "both" : "neither"));
@@ -153,17 +153,17 @@ int scale(const FarmOptions& options) {
     return report(
         invalid_argument("--daemon: expected credentials with the role query, found none: the daemon's "
                          "queue decides"));
-  Result<SlurmFarm> farm = SlurmFarm::open(absolute(options.place()));
+  Result<SlurmFarm> farm = SlurmFarm::open(absolute_path(options.place()));
   if (!farm) return report(farm.status());
-  if (follows) return follow(options, *farm);
+  if (follows) return follow_queue(options, *farm);
   const Result<SlurmFarm::Scaled> scaled = farm->scale(options.wanted);
   if (!scaled) return report(scaled.status());
-  print(*scaled);
+  print_scaled(*scaled);
   return kExitDone;
 }
 
-Command add_act(Command slurm, CommandContext& context, const char* name, const char* help,
-                int (*body)(const FarmOptions&), const Options& options) {
+Command add_farm_act(Command slurm, CommandContext& context, const char* name, const char* help,
+                     int (*body)(const FarmOptions&), const FarmOptionsPointer& options) {
   const Command act = add_command(slurm, context, name, help, [options, body, &context] {
     log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
     return body(*options);
@@ -178,9 +178,10 @@ Command add_act(Command slurm, CommandContext& context, const char* name, const 
   return act;
 }
 
-void add_up(Command slurm, CommandContext& context, const Options& options) {
+void add_farm_up(Command slurm, CommandContext& context, const FarmOptionsPointer& options) {
   slurm::WorkerWish& wish = options->wish;
-  const Command up_command = add_act(slurm, context, "up", "Submit workers as a job array", up, options);
+  const Command up_command =
+      add_farm_act(slurm, context, "up", "Submit workers as a job array", run_farm_up, options);
   up_command
       .add_option(
           "--credentials", wish.credentials,
@@ -211,12 +212,13 @@ void add_up(Command slurm, CommandContext& context, const Options& options) {
       .type_name("FILE");
 }
 
-void add_scale(Command slurm, CommandContext& context, const Options& options) {
-  const Command scale_command = add_act(slurm, context, "scale",
-                                        "Change how many workers there are: to N, or with --min and --max as "
-                                        "many as the daemon's queue keeps busy, "
-                                        "until interrupted",
-                                        scale, options);
+void add_farm_scale(Command slurm, CommandContext& context, const FarmOptionsPointer& options) {
+  const Command scale_command =
+      add_farm_act(slurm, context, "scale",
+                   "Change how many workers there are: to N, or with --min and --max as "
+                   "many as the daemon's queue keeps busy, "
+                   "until interrupted",
+                   run_farm_scale, options);
   scale_command.add_option("N", options->wanted, "So many").in_range(0, 10'000);
   scale_command.add_option("--min", options->least, "At least").in_range(0, 10'000);
   scale_command.add_option("--max", options->most, "At most").in_range(1, 10'000);
@@ -237,16 +239,17 @@ void add_farm_command(Command app, CommandContext& context) {
   const Command slurm = farm.add_subcommand("slurm", "Workers under Slurm");
   slurm.need_subcommand();
   const auto made = [] { return std::make_shared<FarmOptions>(); };
-  add_up(slurm, context, made());
-  Options options = made();
-  const Command status_command =
-      add_act(slurm, context, "status",
-              "Slurm's tasks, what the daemon knows of their workers, and their logs", status, options);
+  add_farm_up(slurm, context, made());
+  FarmOptionsPointer options = made();
+  const Command status_command = add_farm_act(
+      slurm, context, "status", "Slurm's tasks, what the daemon knows of their workers, and their logs",
+      run_farm_status, options);
   add_daemon_option(status_command, options->daemon, ": which also tells what they do");
-  add_scale(slurm, context, made());
+  add_farm_scale(slurm, context, made());
   options = made();
-  const Command down_command = add_act(
-      slurm, context, "down", "End all workers; those that run finish what they hold first", down, options);
+  const Command down_command =
+      add_farm_act(slurm, context, "down", "End all workers; those that run finish what they hold first",
+                   run_farm_down, options);
   down_command.add_flag("--now", options->now, "Cancel them at once: their trials go to other workers");
 }
 

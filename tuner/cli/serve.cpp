@@ -11,6 +11,7 @@
 #include "tuner/cli/log.h"
 #include "tuner/command_line/interrupt.h"
 #include "tuner/daemon/daemon_host.h"
+#include "tuner/daemon/service_manager.h"
 #include "tuner/study/present.h"
 
 namespace tuner::cli {
@@ -44,6 +45,7 @@ int run(const ServeOptions& options) {
   if (!options.metrics.empty())
     if (const Status s = check_pages_address(options.metrics); !s) return report(s);
   raise_file_limit();
+  ServiceManager service_manager;
   Result<std::unique_ptr<DaemonHost>> host =
       DaemonHost::start({.db = options.db,
                          .listen = options.listen,
@@ -64,7 +66,12 @@ int run(const ServeOptions& options) {
   std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(),
               tls ? "FILE (tuner admin worker writes it)" : (*host)->addresses()[0].c_str());
   std::fflush(stdout);
-  while (!interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  service_manager.tell("READY=1\nSTATUS=database " + options.db);
+  while (!interrupted()) {
+    if ((*host)->alive()) service_manager.alive();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  service_manager.tell("STOPPING=1");
   std::fprintf(stderr, "stopping; unfinished jobs go on at the next start\n");
   (*host)->stop("the daemon is stopping; its jobs go on when it is started again");
   return kExitDone;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -146,10 +147,12 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
     host->health_ = std::make_unique<Health>(*host->coordinator_, host->clock_, *host->server_);
   if (options.watch_health && !options.status_listen.empty()) {
     DaemonHost* const self = host.get();
+    const bool by_tls = std::ranges::any_of(  // then the server tells when the certificate ends
+        options.listen, [](const std::string& listen) { return listen.starts_with("tls:"); });
     ASSIGN_OR_RETURN(host->status_, StatusServer::start(options.status_listen,
                                                         {.metrics = [self] { return self->metrics_page(); },
                                                          .ready = [self] { return self->health_->ready(); }},
-                                                        identity));
+                                                        identity, /*warns=*/!by_tls));
   }
   // Beside a worker nothing runs that could disturb it; such a daemon does not live long either.
   if (!options.own_worker) host->check_ = std::make_unique<IntegrityCheck>(*host->store_);

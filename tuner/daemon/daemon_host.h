@@ -51,6 +51,8 @@ class DaemonHost {
   const std::vector<std::string>& addresses() const { return server_->addresses(); }
   // Where /metrics is; empty: nowhere.
   std::string status_address() const { return status_ ? status_->address() : ""; }
+  // False: a thread is stuck or nobody gets in, so that only a restart helps. True without watch_health.
+  bool alive() const { return health_ == nullptr || health_->ready().alive; }
   // Of the worker beside it; OK without one.
   Status worker_state() const { return worker_ ? worker_->state() : Status::ok(); }
 

@@ -19,7 +19,7 @@ std::string_view authorization_of(const grpc::ServerContextBase& context) {
 
 grpc::Status to_status(const identity::Refusal& refusal) {
   return {refusal.unknown ? grpc::StatusCode::UNAUTHENTICATED : grpc::StatusCode::PERMISSION_DENIED,
-          refusal.why};
+          refusal.text()};
 }
 
 }  // namespace

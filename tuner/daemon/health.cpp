@@ -22,12 +22,15 @@ Readiness judge_health(const HealthFacts& f, const HealthOptions& options) {
   const auto seconds = [&](int64_t since_ms) { return (f.now_ms - since_ms) / 1000; };
   if (late(f.desk_turned_ms))
     return {false,
-            str("the desk has not turned for ", seconds(f.desk_turned_ms), " s: no worker is answered")};
+            str("the desk has not turned for ", seconds(f.desk_turned_ms), " s: no worker is answered"),
+            false};
   if (late(f.search_turned_ms))
-    return {false, str("no search has turned for ", seconds(f.search_turned_ms), " s: nothing is proposed")};
+    return {false, str("no search has turned for ", seconds(f.search_turned_ms), " s: nothing is proposed"),
+            false};
   if (f.commit_failed) return {false, "the database cannot be written: the last commit failed"};
   if (f.now_ms - f.probed_ms > options.probed_limit_ms)
-    return {false, str("its own socket has not answered for ", seconds(f.probed_ms), " s: ", f.probe_error)};
+    return {false, str("its own socket has not answered for ", seconds(f.probed_ms), " s: ", f.probe_error),
+            false};
   if (!f.probed_once && !f.probe_error.empty())
     return {false, "its own socket does not answer: " + f.probe_error};
   if (!f.probed_once) return {false, "it has just begun: its own socket has not been tried yet"};

@@ -24,6 +24,7 @@ class Server;
 struct Readiness {
   bool ready = false;
   std::string reason;  // one line for people; empty when ready
+  bool alive = true;   // false: only a restart helps. A full disk is none of that
 };
 
 struct HealthOptions {

@@ -28,8 +28,8 @@ CertificateNote note_of_certificate(int64_t until_s, int64_t now_s) {
                      ": then nobody gets in by TLS. ", kRenew)};
 }
 
-IdentityWatch::IdentityWatch(identity::Gatekeeper& gatekeeper)
-    : gatekeeper_(gatekeeper), thread_([this] { watch(); }) {}
+IdentityWatch::IdentityWatch(identity::Gatekeeper& gatekeeper, bool warns)
+    : gatekeeper_(gatekeeper), warns_(warns), thread_([this] { watch(); }) {}
 
 IdentityWatch::~IdentityWatch() {
   {
@@ -54,7 +54,7 @@ void IdentityWatch::tell_of_certificate() const {
 void IdentityWatch::watch() {
   int looks = 0;
   while (true) {
-    if (looks++ % kLooksOfADay == 0) tell_of_certificate();
+    if (warns_ && looks++ % kLooksOfADay == 0) tell_of_certificate();
     gatekeeper_.look();
     std::unique_lock lock(mutex_);
     if (stop_.wait_for(lock, kLookEvery, [&] { return stopping_; })) return;

@@ -26,8 +26,9 @@ CertificateNote note_of_certificate(int64_t until_s, int64_t now_s);
 class IdentityWatch {
  public:
   // Looks once a second, from a thread of its own, until this is destroyed. Logs a line at its start and then
-  // once a day while the daemon's certificate ends within a month or has ended. `gatekeeper` outlives this.
-  explicit IdentityWatch(identity::Gatekeeper& gatekeeper);
+  // once a day while the daemon's certificate ends within a month or has ended, unless another watch of that
+  // folder does (`warns`). `gatekeeper` outlives this.
+  explicit IdentityWatch(identity::Gatekeeper& gatekeeper, bool warns = true);
   ~IdentityWatch();
   IdentityWatch(const IdentityWatch&) = delete;
   IdentityWatch& operator=(const IdentityWatch&) = delete;
@@ -37,6 +38,7 @@ class IdentityWatch {
   void tell_of_certificate() const;
 
   identity::Gatekeeper& gatekeeper_;
+  const bool warns_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

@@ -14,6 +14,9 @@ namespace tuner {
 namespace {
 
 constexpr http::Limits kLimits{.connections = 16};
+constexpr char kHowATokenIsGiven[] =
+    ": ask the farm's administrator for a token (tuner admin token --roles query), and give it as the header "
+    "Authorization: Bearer TOKEN\n";
 
 // What a caller is told who may not see it; nothing: he may.
 std::optional<http::Reply> refusal_of(identity::Gatekeeper& gatekeeper, const http::Request& request) {
@@ -22,7 +25,7 @@ std::optional<http::Reply> refusal_of(identity::Gatekeeper& gatekeeper, const ht
       gatekeeper.caller(request.peer, request.authorization, refusal);
   if (!caller)
     return http::Reply{.status = 401,
-                       .body = refusal.why + "\n",
+                       .body = refusal.why + kHowATokenIsGiven,
                        .headers = {{"WWW-Authenticate", "Bearer realm=\"tuner\""}}};
   if (caller->roles.allow(identity::Role::kQuery)) return std::nullopt;
   return http::Reply{.status = 403,
@@ -35,7 +38,7 @@ class Pages final : public StatusServer {
   explicit Pages(const std::string& identity)
       : gatekeeper_(identity, [] { return static_cast<int64_t>(std::time(nullptr)); }) {}
 
-  Status start(const std::string& address, StatusPages pages) {
+  Status start(const std::string& address, StatusPages pages, bool warns) {
     std::optional<transport::TlsMaterial> tls;
     if (address.starts_with("tls:")) {
       ASSIGN_OR_RETURN(tls, material());
@@ -50,7 +53,7 @@ class Pages final : public StatusServer {
                                   tls, kLimits));
     if (!follows) return Status::ok();
     gatekeeper_.on_change([this] { renew(); });
-    watch_.emplace(gatekeeper_);
+    watch_.emplace(gatekeeper_, warns);
     return Status::ok();
   }
   const std::string& address() const override { return server_->address(); }
@@ -76,9 +79,9 @@ class Pages final : public StatusServer {
 }  // namespace
 
 Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& address, StatusPages pages,
-                                                          const std::string& identity) {
+                                                          const std::string& identity, bool warns) {
   auto made = std::make_unique<Pages>(identity);
-  RETURN_IF_ERROR(made->start(address, std::move(pages)));
+  RETURN_IF_ERROR(made->start(address, std::move(pages), warns));
   return std::unique_ptr<StatusServer>(std::move(made));
 }
 

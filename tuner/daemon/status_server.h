@@ -17,9 +17,10 @@ class StatusServer {
  public:
   // `address`: one that check_pages_address() allows; port 0 takes a free one. By TLS it shows the
   // certificate of the daemon in the folder `identity`, follows that folder, and asks it who may see what:
-  // `pages.refusal` is not asked. NotFound: TLS, and no identity.
+  // `pages.refusal` is not asked. `warns`: it logs when that certificate ends; else somebody else does.
+  // NotFound: TLS, and no identity.
   static Result<std::unique_ptr<StatusServer>> start(const std::string& address, StatusPages pages,
-                                                     const std::string& identity = "");
+                                                     const std::string& identity = "", bool warns = true);
   virtual ~StatusServer() = default;  // stops
   virtual const std::string& address() const = 0;
 };

@@ -16,6 +16,8 @@ Caller local_user() { return {.name = "the local user", .roles = Roles::all()}; 
 
 }  // namespace
 
+std::string Refusal::text() const { return needs_token ? str(why, ": ", kAsk) : why; }
+
 bool Caller::may_be(std::string_view worker_id) const {
   if (worker.empty() || worker_id == worker) return true;
   return worker_id.starts_with(worker) && worker_id[worker.size()] == '.';
@@ -45,8 +47,10 @@ std::optional<Caller> Gatekeeper::judge(const Known& known, const transport::Pee
   if (!authorization.empty()) return by_token(known, authorization, refusal);
   if (peer.way == Way::kTls && !peer.serial.empty()) return by_certificate(known, peer, refusal);
   if (peer.way == Way::kPlain && !known.guarded) return local_user();
-  refusal = {true, peer.way == Way::kUnix ? str("user ", peer.uid, " is not the daemon's: ", kAsk)
-                                          : str("this daemon answers nobody it does not know: ", kAsk)};
+  refusal = {true,
+             peer.way == Way::kUnix ? str("user ", peer.uid, " is not the daemon's")
+                                    : "this daemon answers nobody it does not know",
+             true};
   return std::nullopt;
 }
 
@@ -56,13 +60,15 @@ std::optional<Caller> Gatekeeper::by_token(const Known& known, std::string_view 
                          ? known.tokens.find(mark_of(authorization.substr(kBearer.size())))
                          : known.tokens.end();
   if (found == known.tokens.end()) {
-    refusal = {true, str("the token is not known here: ", kAsk)};
+    refusal = {true, "the token is not known here", true};
     return std::nullopt;
   }
   const Entry& entry = found->second;
   if (entry.revoked || clock_() >= entry.until_s) {
-    refusal = {true, str("the token of ", entry.name,
-                         entry.revoked ? " was revoked" : " ended " + date_text(entry.until_s), ": ", kAsk)};
+    refusal = {true,
+               str("the token of ", entry.name,
+                   entry.revoked ? " was revoked" : " ended " + date_text(entry.until_s)),
+               true};
     return std::nullopt;
   }
   Caller caller{.name = entry.name, .roles = entry.roles};

@@ -37,10 +37,13 @@ struct Caller {
   bool may_be(std::string_view worker_id) const;
 };
 
-// Why a call is not answered, in one line that says what to do next.
+// Why a call is not answered, and what to do next.
 struct Refusal {
   bool unknown = false;  // nobody knows who calls; else it is known, and may not
   std::string why;
+  bool needs_token = false;  // what to do next is to get a token: how it is given depends on the way
+  // In one line, for programs that take --daemon FILE.
+  std::string text() const;
 };
 
 class Gatekeeper {

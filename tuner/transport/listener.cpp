@@ -12,6 +12,8 @@
 #include <memory>
 #include <utility>
 
+#include "tuner/transport/inherited.h"
+
 namespace tuner::transport {
 namespace {
 
@@ -94,6 +96,10 @@ uint16_t port_of(int fd) {
 // Returns 0 or the error. SO_REUSEADDR: connections of an earlier daemon that linger do not keep the port. No
 // SO_REUSEPORT: two daemons would share it.
 int listen_tcp(const addrinfo& entry, bool tls, std::vector<Listener>& listeners) {
+  if (const int given = take_inherited(entry.ai_addr); given >= 0) {
+    listeners.emplace_back(given, "", tls);
+    return 0;
+  }
   const int fd = socket(entry.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
   Listener listener(fd, "", tls);

@@ -100,7 +100,8 @@ class StatusServerTls : public ::testing::Test {
 
 TEST_F(StatusServerTls, MetricsAskForTheRoleQuery) {
   EXPECT_THAT(get("/metrics"), AllOf(StartsWith("HTTP/1.0 401 "), HasSubstr("WWW-Authenticate: Bearer"),
-                                     Not(HasSubstr("a 1"))));
+                                     HasSubstr("give it as the header Authorization: Bearer TOKEN\n"),
+                                     Not(HasSubstr("--daemon")), Not(HasSubstr("a 1"))));
   EXPECT_THAT(get("/metrics", bearer("tuner_nonsense")),
               AllOf(StartsWith("HTTP/1.0 401 "), HasSubstr("the token is not known here")));
   for (const Role role : {Role::kQuery, Role::kSubmit, Role::kAdmin})

@@ -41,7 +41,7 @@ class GatekeeperTest : public ::testing::Test {
     if (!last_) {
       EXPECT_TRUE(refusal.unknown);
     }
-    return last_ ? last_->name : refusal.why;
+    return last_ ? last_->name : refusal.text();
   }
   std::string give_token(const IdentityFolder& folder, const std::string& name, Roles roles,
                          const std::string& tenant = "", int days = 1) {
