@@ -26,7 +26,7 @@ class SlurmFarm {
   const std::string& fleet() const { return fleet_; }
   std::string logs() const { return folder_ + "/logs"; }
 
-  // This user's tasks of the farm, and the nodes of the cluster. Failed: no Slurm here, or it does not answer.
+  // This user's tasks of the farm, and the nodes of the cluster. Failed: no Slurm here, or no answer.
   Result<std::vector<Task>> tasks() const;
   Result<std::vector<Node>> nodes() const;
 

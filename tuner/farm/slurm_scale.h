@@ -17,8 +17,8 @@ struct ScalePlan {
   bool empty() const { return submit == 0 && cancel.empty() && drain.empty(); }
 };
 
-// From these tasks to `wanted` ones. Those that end, or are told to (`draining`), do not count. Waiting tasks go
-// first, then the youngest running ones.
+// From these tasks to `wanted` ones. Those that end, or are told to (`draining`), do not count. Waiting
+// tasks go first, then the youngest running ones.
 ScalePlan scale_plan(const std::vector<Task>& tasks, const std::set<std::string>& draining, int wanted);
 
 // How many workers the daemon's queue keeps busy.
