@@ -21,6 +21,14 @@ bool faster(const PruneCandidate* a, const PruneCandidate* b) {
 
 }  // namespace
 
+PruneCount& PruneCount::operator+=(const PruneCount& other) {
+  records += other.records;
+  trials += other.trials;
+  kept += other.kept;
+  run_s += other.run_s;
+  return *this;
+}
+
 std::vector<int64_t> records_to_prune(const std::vector<PruneCandidate>& records, const PruneRules& rules) {
   std::set<int64_t> kept;  // trials
   std::map<std::string, std::vector<const PruneCandidate*>> groups;

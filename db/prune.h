@@ -24,11 +24,12 @@ struct PruneRules {
 };
 
 struct PruneCount {
-  int64_t records = 0;  // removed, or to be removed
-  int64_t trials = 0;   // whose records they were
-  int64_t kept = 0;     // records that stay
-  double run_s = 0;     // wall clock of the removed runs
-  bool more = false;    // the call ended at its limit: call again
+  int64_t records = 0;                              // removed, or to be removed
+  int64_t trials = 0;                               // whose records they were
+  int64_t kept = 0;                                 // records that stay
+  double run_s = 0;                                 // wall clock of the removed runs
+  bool more = false;                                // the call ended at its limit: call again
+  PruneCount& operator+=(const PruneCount& other);  // all but `more`
 };
 
 // A record as the rules see it.

@@ -229,9 +229,7 @@ Result<PruneCount> SqliteStore::prune(const JobRow::Task& task, const PruneRules
       });
       if (changed.code() == StatusCode::kAborted) break;
       RETURN_IF_ERROR(changed);
-      count.records += removed.records;
-      count.trials += removed.trials;
-      count.run_s += removed.run_s;
+      count += removed;
       begin = end;
     }
     if (changed) return count;

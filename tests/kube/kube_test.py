@@ -106,7 +106,7 @@ def make_image(podman, bin_folder):
     with open(f"{root}/etc/passwd", "w") as file:
         file.write("root:x:0:0::/:/bin/sh\ntuner:x:10001:10001::/data:/bin/sh\nworker:x:10002:10002::/work:/bin/sh\n")
     with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
-        subprocess.run(["podman", "import", "-", IMAGE], env=podman.env, stdin=tar.stdout, check=True, capture_output=True, timeout=300)
+        subprocess.run(["podman", "import", "--change", "ENV PATH=/usr/bin:/bin", "-", IMAGE], env=podman.env, stdin=tar.stdout, check=True, capture_output=True, timeout=300)
     shutil.rmtree(root)
 
 
@@ -155,7 +155,9 @@ class Farm:
         words = spec["containers"][0]["command"]
         words[words.index("tls:0.0.0.0:7070")] = f"tls:127.0.0.1:{self.port}"
         words[words.index("tls:0.0.0.0:9470")] = f"tls:127.0.0.1:{self.pages}"
-        self.play("daemon", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tuner-daemon-0"}, "spec": spec})
+        # podman removes init containers that run once, now and then before they have quite ended; this kind it keeps.
+        kept = {"io.podman.annotations.init.container.type": "always"}
+        self.play("daemon", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tuner-daemon-0", "annotations": kept}, "spec": spec})
         self.daemon = "tuner-daemon-0-daemon"
         wait_for("the daemon's startup probe", self.ready)
 
@@ -227,7 +229,7 @@ def judge(farm):
     trials = [t for t in map(json.loads, text.splitlines()) if t.get("kind") == "trial"]
     measured = [t for t in trials if "outcome" in t]
     times = collections.Counter(t["trial"] for t in measured if t["terminal"])
-    workers = collections.Counter(t["worker_id"] for t in measured)
+    workers = collections.Counter(t["worker"] for t in measured)
     lost = {t["trial"] for t in trials} - set(times)
     say(f"{len(times)} trials, by worker {dict(workers)}")
     check(not lost, f"trials without a result: {sorted(lost)}")
@@ -243,7 +245,8 @@ def run(podman, bin_folder, manifests):
     farm.bin = bin_folder
     farm.start_daemon()
     say("the daemon's startup probe is green")
-    check(re.search(r"\b10001\b", podman("top", farm.daemon, "uid").stdout), "the daemon does not run as the user of the manifest")
+    pid = podman("inspect", "--format", "{{.State.Pid}}", farm.daemon).stdout.strip()
+    check(os.stat(f"/proc/{pid}").st_uid == 10001, "the daemon does not run as the user of the manifest")
     farm.start_worker("tuner-workers-a")
     probe_turns(farm)
     with open(f"{farm.data}/job.json", "w") as file:

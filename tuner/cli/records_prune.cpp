@@ -79,10 +79,8 @@ Result<std::vector<TaskPruned>> prune_all(const RecordsPruneOptions& options,
     TaskPruned& sum = out.emplace_back(TaskPruned{task, {}});
     for (bool more = true; more;) {
       ASSIGN_OR_RETURN(const PruneCount part, client.prune(task, rules));
-      sum.count.records += part.records;
-      sum.count.trials += part.trials;
-      sum.count.run_s += part.run_s;
-      sum.count.kept = part.kept;
+      sum.count.kept = 0;  // each part says what stays of all
+      sum.count += part;
       more = part.more;
       progress(removed += part.records);
     }
@@ -101,46 +99,47 @@ Result<std::vector<TaskPruned>> count_all(const Store& store, const std::vector<
   return out;
 }
 
-void print(const RecordsPruneOptions& options, int64_t exported, const std::vector<TaskPruned>& tasks) {
+PruneCount sum_of(const std::vector<TaskPruned>& tasks) {
   PruneCount all;
+  for (const TaskPruned& t : tasks) all += t.count;
+  return all;
+}
+
+void print_pruned(const RecordsPruneOptions& options, int64_t exported,
+                  const std::vector<TaskPruned>& tasks) {
   const char* const verb = options.dry_run ? "would remove" : "removed";
-  for (const TaskPruned& t : tasks) {
-    all.records += t.count.records;
-    all.trials += t.count.trials;
-    all.kept += t.count.kept;
-    if (t.count.records == 0) continue;
-    const std::string line = str(verb, " ", t.count.records, " of ", t.count.records + t.count.kept,
-                                 " records: ", t.task.workload_key, "  on  ", t.task.target,
-                                 t.task.constants == Constants::kCold ? "  constants cold" : "");
+  for (const auto& [task, count] : tasks) {
+    if (count.records == 0) continue;
+    const std::string line =
+        str(verb, " ", count.records, " of ", count.records + count.kept, " records: ", task.workload_key,
+            "  on  ", task.target, task.constants == Constants::kCold ? "  constants cold" : "");
     std::printf("%s\n", on_a_line(line).c_str());
   }
-  std::printf("%s %lld records of %lld trials; %lld records stay\n", verb,
-              static_cast<long long>(all.records), static_cast<long long>(all.trials),
-              static_cast<long long>(all.kept));
+  const PruneCount all = sum_of(tasks);
+  std::printf("%s\n",
+              str(verb, " ", all.records, " records of ", all.trials, " trials; ", all.kept, " records stay")
+                  .c_str());
   if (!options.dry_run)
     std::printf("%s holds all of before: %lld lines. tuner records import brings them back\n",
                 options.output.c_str(), static_cast<long long>(exported));
 }
 
-void print_json(const RecordsPruneOptions& options, int64_t exported, const std::vector<TaskPruned>& tasks) {
+void print_pruned_json(const RecordsPruneOptions& options, int64_t exported,
+                       const std::vector<TaskPruned>& tasks) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  int64_t records = 0, trials = 0, kept = 0;
-  for (const TaskPruned& t : tasks) {
-    records += t.count.records;
-    trials += t.count.trials;
-    kept += t.count.kept;
-    list.push_back({{"workload", t.task.workload_key},
-                    {"target", t.task.target},
-                    {"constants", constants_name(t.task.constants)},
-                    {"removed", t.count.records},
-                    {"trials", t.count.trials},
-                    {"kept", t.count.kept},
-                    {"run_s", t.count.run_s}});
-  }
-  const nlohmann::ordered_json facts{
-      {"db", options.db},  {"dry_run", options.dry_run}, {"export", options.output},
-      {"lines", exported}, {"removed", records},         {"trials", trials},
-      {"kept", kept},      {"tasks", std::move(list)}};
+  for (const auto& [task, count] : tasks)
+    list.push_back({{"workload", task.workload_key},
+                    {"target", task.target},
+                    {"constants", constants_name(task.constants)},
+                    {"removed", count.records},
+                    {"trials", count.trials},
+                    {"kept", count.kept},
+                    {"run_s", count.run_s}});
+  const PruneCount all = sum_of(tasks);
+  const nlohmann::ordered_json facts{{"db", options.db},         {"dry_run", options.dry_run},
+                                     {"export", options.output}, {"lines", exported},
+                                     {"removed", all.records},   {"trials", all.trials},
+                                     {"kept", all.kept},         {"tasks", std::move(list)}};
   std::printf("%s\n", pretty(facts).c_str());
 }
 
@@ -162,7 +161,7 @@ int run_records_prune(const RecordsPruneOptions& options) {
   const Result<std::vector<TaskPruned>> pruned =
       options.dry_run ? count_all(**store, *tasks, *rules) : prune_all(options, *tasks, *rules);
   if (!pruned) return report(pruned.status());
-  options.json ? print_json(options, exported, *pruned) : print(options, exported, *pruned);
+  (options.json ? print_pruned_json : print_pruned)(options, exported, *pruned);
   return kExitDone;
 }
 

@@ -10,8 +10,7 @@
 namespace tuner {
 
 Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions options)
-    : store_(store),
-      clock_(clock),
+    : clock_(clock),
       options_(std::move(options)),
       answers_(store, options_.present),
       learner_(store),

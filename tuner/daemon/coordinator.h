@@ -19,7 +19,6 @@
 #include "measure.pb.h"
 #include "tuner/daemon/edge/answers.h"
 #include "tuner/daemon/edge/metrics.h"
-#include "tuner/daemon/edge/prune_call.h"
 #include "tuner/daemon/edge/sync_call.h"
 #include "tuner/daemon/rooms/build_office.h"
 #include "tuner/daemon/rooms/clock.h"
@@ -101,11 +100,6 @@ class Coordinator {
     return reception_.drain(request, reply);
   }
 
-  // Removes records of one task on which no answer rests. Blocks for the disk.
-  Status prune(const v1::PruneRequest& request, v1::PruneReply* reply) {
-    return prune_records(store_, request, reply);
-  }
-
   // --- jobs ---
   // `scope`: whose job it will be, and whose jobs are there for the caller. NotFound: no such job in it.
   // Aborted: the tenant has as many jobs as it may.
@@ -149,7 +143,6 @@ class Coordinator {
   // How the rooms wake the threads of others.
   Wake wake();
 
-  Store& store_;
   const Clock& clock_;
   const CoordinatorOptions options_;
   const Answers answers_;

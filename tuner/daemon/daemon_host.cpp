@@ -142,7 +142,8 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   addresses.push_back(socket);
   const std::string identity =
       options.identity.empty() ? identity::IdentityFolder::path_of(options.db) : options.identity;
-  ASSIGN_OR_RETURN(host->server_, Server::start(*host->coordinator_, addresses, identity));
+  ASSIGN_OR_RETURN(host->server_,
+                   Server::start(*host->coordinator_, addresses, identity, host->store_.get()));
   if (options.watch_health)
     host->health_ = std::make_unique<Health>(*host->coordinator_, host->clock_, *host->server_);
   if (options.watch_health && !options.status_listen.empty()) {

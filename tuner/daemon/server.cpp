@@ -23,6 +23,7 @@
 #include "tuner/daemon/call_threads.h"
 #include "tuner/daemon/door.h"
 #include "tuner/daemon/edge/messages.h"
+#include "tuner/daemon/edge/prune_call.h"
 #include "tuner/daemon/identity_watch.h"
 #include "tuner/transport/gate.h"
 #include "tuning.grpc.pb.h"
@@ -324,8 +325,8 @@ class JobsService final : public v1::Jobs::CallbackService {
 
 class AdminService final : public v1::Admin::CallbackService {
  public:
-  AdminService(Coordinator& coordinator, Door& door, CallThreads& threads)
-      : coordinator_(coordinator), door_(door), threads_(threads) {}
+  AdminService(Coordinator& coordinator, Store* store, Door& door, CallThreads& threads)
+      : coordinator_(coordinator), store_(store), door_(door), threads_(threads) {}
 
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest* request,
                                   v1::DrainReply* reply) override {
@@ -344,7 +345,8 @@ class AdminService final : public v1::Admin::CallbackService {
       return refused(*context, s);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     const bool run = threads_.run_short([this, request, reply, reactor, name = caller.name] {
-      const Status pruned = coordinator_.prune(*request, reply);
+      const Status pruned =
+          store_ != nullptr ? prune_records(*store_, *request, reply) : failed("this daemon does not prune");
       if (pruned && reply->records() > 0)
         spdlog::info("audit: {} prunes {} records of {}", name, reply->records(),
                      shown(request->task().workload_key()));
@@ -356,13 +358,14 @@ class AdminService final : public v1::Admin::CallbackService {
 
  private:
   Coordinator& coordinator_;
+  Store* const store_;
   Door& door_;
   CallThreads& threads_;
 };
 
 class GrpcServer final : public Server {
  public:
-  GrpcServer(Coordinator& coordinator, const std::string& identity)
+  GrpcServer(Coordinator& coordinator, const std::string& identity, Store* store)
       : coordinator_(coordinator),
         gatekeeper_(identity, [] { return static_cast<int64_t>(std::time(nullptr)); }),
         door_(gatekeeper_, [this](std::string_view name) { return peer(name); }),
@@ -370,7 +373,7 @@ class GrpcServer final : public Server {
         workers_(coordinator, door_, threads_),
         blobs_(coordinator, door_, threads_),
         jobs_(coordinator, door_, threads_),
-        admin_(coordinator, door_, threads_) {}
+        admin_(coordinator, store, door_, threads_) {}
   ~GrpcServer() override { stop(); }
 
   Status listen(const std::vector<std::string>& addresses) {
@@ -562,8 +565,8 @@ Status check_pages_address(const std::string& address) {
 
 Result<std::unique_ptr<Server>> Server::start(Coordinator& coordinator,
                                               const std::vector<std::string>& addresses,
-                                              const std::string& identity) {
-  auto server = std::make_unique<GrpcServer>(coordinator, identity);
+                                              const std::string& identity, Store* store) {
+  auto server = std::make_unique<GrpcServer>(coordinator, identity, store);
   RETURN_IF_ERROR(server->listen(addresses));
   return std::unique_ptr<Server>(std::move(server));
 }

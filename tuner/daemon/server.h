@@ -27,10 +27,11 @@ class Server {
  public:
   // `coordinator` is started and outlives this. `addresses`: as check_listen_address(); port 0 takes a free
   // one. `identity`: the folder that says who may do what (tuner/identity); empty, or a folder that is not
-  // there: everybody on this machine may everything, and there is no TLS.
+  // there: everybody on this machine may everything, and there is no TLS. `store`: what Admin.Prune prunes;
+  // null: it is refused.
   static Result<std::unique_ptr<Server>> start(Coordinator& coordinator,
                                                const std::vector<std::string>& addresses,
-                                               const std::string& identity = "");
+                                               const std::string& identity = "", Store* store = nullptr);
   virtual ~Server() = default;  // stops
   // What clients may dial, in the order asked for, ports filled in.
   virtual const std::vector<std::string>& addresses() const = 0;

@@ -199,6 +199,15 @@ Status SlurmFarm::forget_drained(const std::vector<Task>& tasks) {
   return draining_.size() == before ? Status::ok() : note_draining({});
 }
 
+std::string SlurmFarm::Scaled::text() const {
+  std::string lines;
+  if (plan.submit > 0) lines += str(plan.submit, " workers submitted as array ", array, "\n");
+  if (!plan.cancel.empty()) lines += str(plan.cancel.size(), " waiting tasks cancelled\n");
+  if (!plan.drain.empty())
+    lines += str(plan.drain.size(), " workers told to finish what they hold, and to end\n");
+  return plan.empty() ? "nothing to change\n" : lines;
+}
+
 Result<SlurmFarm::Scaled> SlurmFarm::scale(int wanted) {
   ASSIGN_OR_RETURN(const std::vector<Task> there, tasks());
   RETURN_IF_ERROR(forget_drained(there));

@@ -34,6 +34,7 @@ class SlurmFarm {
   struct Scaled {
     ScalePlan plan;
     std::string array;
+    std::string text() const;  // lines for people
   };
   Result<Scaled> scale(int wanted);
   // Ends all workers: those that run finish what they hold, unless `now`. Returns how many jobs there were.
