@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "compiler_core/base/output_file.h"
 #include "db/exchange/export_file.h"
@@ -49,13 +48,13 @@ Result<std::vector<JobRow::Task>> tasks_of(const Store& store) {
 Status check_new_file(const RecordsPruneOptions& options) {
   if (options.output.empty() || options.output == "-")
     return invalid_argument("-o: expected a file for the export, found ",
-                            options.output.empty() ? "none" : "standard output",
+                            options.output.empty() ? "none" : "-",
                             ". Give a new file, such as -o records.jsonl.gz, or --dry-run");
   std::error_code error;
   if (std::filesystem::exists(options.output, error))
     return invalid_argument("-o: ", options.output,
-                            " is there already, and may be the only copy of records that were pruned before. "
-                            "Give a new file");
+                            " is there already, and may be the only copy of records that "
+                            "were pruned before. Give a new file");
   return check_output(options.output);
 }
 
@@ -64,8 +63,8 @@ Result<int64_t> export_all(const RecordsPruneOptions& options, const Store& stor
   exchange::ExportOptions wanted{.path = options.output, .progress = [&](int64_t lines) { progress(lines); }};
   ASSIGN_OR_RETURN(const exchange::ExportReport done, exchange::export_file(store, wanted));
   if (done.damaged > 0)
-    return failed(options.db, ": ", done.damaged, " rows are damaged, so nothing was removed; ",
-                  done.why.front(), ". tuner records check lists them");
+    return failed(options.db, ": nothing was removed, because ", done.damaged,
+                  " rows are damaged: ", done.why.front());
   return done.lines;
 }
 
@@ -76,11 +75,11 @@ Result<std::vector<TaskPruned>> prune_all(const RecordsPruneOptions& options,
   int64_t removed = 0;
   std::vector<TaskPruned> out;
   for (const JobRow::Task& task : tasks) {
-    TaskPruned& sum = out.emplace_back(TaskPruned{task, {}});
+    PruneCount& sum = out.emplace_back(TaskPruned{task, {}}).count;
     for (bool more = true; more;) {
       ASSIGN_OR_RETURN(const PruneCount part, client.prune(task, rules));
-      sum.count.kept = 0;  // each part says what stays of all
-      sum.count += part;
+      sum.kept = 0;  // each part says what stays of all
+      sum += part;
       more = part.more;
       progress(removed += part.records);
     }
@@ -93,8 +92,8 @@ Result<std::vector<TaskPruned>> count_all(const Store& store, const std::vector<
                                           const PruneRules& rules) {
   std::vector<TaskPruned> out;
   for (const JobRow::Task& task : tasks) {
-    ASSIGN_OR_RETURN(const PruneCount count, store.prunable(task, rules));
-    out.push_back({task, count});
+    out.push_back({task, {}});
+    ASSIGN_OR_RETURN(out.back().count, store.prunable(task, rules));
   }
   return out;
 }
@@ -116,9 +115,8 @@ void print_pruned(const RecordsPruneOptions& options, int64_t exported,
     std::printf("%s\n", on_a_line(line).c_str());
   }
   const PruneCount all = sum_of(tasks);
-  std::printf("%s\n",
-              str(verb, " ", all.records, " records of ", all.trials, " trials; ", all.kept, " records stay")
-                  .c_str());
+  const std::string sum = str(verb, " ", all.records, " records of ", all.trials, " trials; ", all.kept);
+  std::printf("%s records stay\n", sum.c_str());
   if (!options.dry_run)
     std::printf("%s holds all of before: %lld lines. tuner records import brings them back\n",
                 options.output.c_str(), static_cast<long long>(exported));

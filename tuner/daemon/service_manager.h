@@ -1,5 +1,5 @@
-// ServiceManager: tells the service manager that started this daemon (systemd, Type=notify) how it is. Without
-// one, nothing happens.
+// ServiceManager: tells the service manager that started this daemon (systemd, Type=notify) how it is.
+// Without one, nothing happens.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Workers under Slurm, without Slurm: the script, what squeue and sinfo say, what is shown, how it scales; and
-// the acts, with Slurm's programs played by scripts. tests/slurm has the real ones.
+// Workers under Slurm, without Slurm: the script, what squeue and sinfo say, what is shown, how it scales;
+// and the acts, with Slurm's programs played by scripts. tests/slurm has the real ones.
 #include "tuner/farm/slurm_farm.h"
 
 #include <gmock/gmock.h>

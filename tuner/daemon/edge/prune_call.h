@@ -7,7 +7,7 @@
 
 namespace tuner {
 
-// Store::prune of one task. The task need not be one that this program knows. InvalidArgument names the field.
+// Store::prune of one task, which need not be one that this program knows. InvalidArgument names the field.
 Status prune_records(Store& store, const v1::PruneRequest& request, v1::PruneReply* reply);
 
 }  // namespace tuner
