@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string_view>
 
 #include "proto/health_check.h"
 #include "tuner/daemon/coordinator.h"
@@ -14,6 +15,11 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kJudgeEvery{1'000};
+
+// A certificate that has ended stays so.
+bool restart_helps(std::string_view probe_error) {
+  return probe_error.find("certificate") == std::string_view::npos;
+}
 
 }  // namespace
 
@@ -30,7 +36,7 @@ Readiness judge_health(const HealthFacts& f, const HealthOptions& options) {
   if (f.commit_failed) return {false, "the database cannot be written: the last commit failed"};
   if (f.now_ms - f.probed_ms > options.probed_limit_ms)
     return {false, str("its own socket has not answered for ", seconds(f.probed_ms), " s: ", f.probe_error),
-            false};
+            !restart_helps(f.probe_error)};
   if (!f.probed_once && !f.probe_error.empty())
     return {false, "its own socket does not answer: " + f.probe_error};
   if (!f.probed_once) return {false, "it has just begun: its own socket has not been tried yet"};

@@ -50,6 +50,27 @@ TEST(JudgeHealth, NamesWhatIsWrong) {
   EXPECT_EQ(judge_health(f, {}).reason, "its own socket does not answer: the certificate has ended");
 }
 
+// A service manager restarts what is not alive: where that helps.
+TEST(JudgeHealth, ADaemonIsNotAliveOnlyWhereARestartHelps) {
+  const HealthFacts well{.now_ms = 100'000,
+                         .desk_turned_ms = 99'900,
+                         .search_turned_ms = 99'800,
+                         .probed_ms = 97'000,
+                         .probed_once = true};
+  const auto alive = [&](auto change) {
+    HealthFacts f = well;
+    change(f);
+    return judge_health(f, {}).alive;
+  };
+  EXPECT_TRUE(alive([](HealthFacts&) {}));
+  EXPECT_FALSE(alive([](HealthFacts& f) { f.desk_turned_ms = 1; }));
+  EXPECT_FALSE(alive([](HealthFacts& f) { f.search_turned_ms = 1; }));
+  EXPECT_FALSE(alive([](HealthFacts& f) { f.probed_ms = 1, f.probe_error = "connection refused"; }));
+  EXPECT_TRUE(alive([](HealthFacts& f) { f.commit_failed = true; })) << "a full disk";
+  EXPECT_TRUE(alive([](HealthFacts& f) { f.probed_ms = 1, f.probe_error = "the certificate has ended"; }));
+  EXPECT_TRUE(alive([](HealthFacts& f) { f.probed_once = false; })) << "a young daemon";
+}
+
 TEST(JudgeHealth, TheLimitsAreInclusive) {
   const HealthFacts edge{.now_ms = 20'000,
                          .desk_turned_ms = 15'000,
