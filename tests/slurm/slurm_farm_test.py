@@ -160,6 +160,26 @@ def lose_a_node(farm, cluster):
     both_run(cluster)
 
 
+def follow_the_queue(farm, cluster, tuning):
+    """With no worker and a queue: workers come, the job ends, they go."""
+    log = open(f"{farm.folder}/follow.log", "ab")
+    follower = subprocess.Popen([f"{farm.bin}/tuner", "farm", "slurm", "scale", "--folder", f"{farm.folder}/farm", "--min", "0",
+                                 "--max", "2", "--every", "1", "--daemon", "token"],
+                                env=farm.env, cwd=farm.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    log.close()
+    try:
+        tuning.once(7)
+        wait_for("the queue is empty, and so is the farm", lambda: not cluster.tasks(JOBS), limit_s=90)
+    finally:
+        follower.terminate()
+        code = follower.wait(timeout=30)
+    with open(f"{farm.folder}/follow.log") as file:
+        text = file.read()
+    check(code == 0, f"scale --min --max ended with {code}: {text}")
+    check("2 workers submitted" in text or text.count("1 workers submitted") >= 2, f"no workers came: {text}")
+    say("followed the queue: 0-2-0")
+
+
 def judge(farm, jobs):
     """How many trials there are: each measured, once, and right."""
     farm.tuner("records", "export", "--db", farm.db, "-o", "records.jsonl")
@@ -213,13 +233,13 @@ def run(folder, bin_folder):
         farm.measuring(2)
         say("scaled 2-0-2")
         tuning.end()
-        tuning.once(7)
+        farm.slurm("scale", "0")
+        wait_for("no task is left", lambda: not cluster.tasks(JOBS), limit_s=90)
+        follow_the_queue(farm, cluster, tuning)
         answer = json.loads(farm.tuner("query", "last.json", "--json", "--db", farm.db))
         check(json.dumps(answer).find('"certified": true') >= 0, f"the answer is not certified: {answer}")
         ids = ids_of_workers(farm)
         check(len(ids) >= preemptions + 5, f"{len(ids)} workers began, expected {preemptions + 5} and more")
-        farm.slurm("scale", "0")
-        wait_for("no task is left", lambda: not cluster.tasks(JOBS), limit_s=90)
         farm.slurm("down")
         trials = judge(farm, tuning.ended + 1)
         say(f"certified; {len(ids)} workers, no id twice; {trials} trials: 0 lost, 0 doubled, 0 false verdicts")
