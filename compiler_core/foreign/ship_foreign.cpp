@@ -71,6 +71,8 @@ Result<ShippedKernel> ship_foreign(const Program& program, const Target& target,
     if (role == made[0].first) RETURN_IF_ERROR(check_needed_libraries(bytes));
     shipped.files.push_back({role, path, std::move(bytes)});
   }
+  // The very code that was measured, which the runtime library loads by its entry of the kernels' ABI.
+  shipped.files.push_back({"artifact", str("artifact/", name, ".so"), std::move(artifact.binary)});
   shipped.files.push_back({"header", str("include/", name, ".h"), shipped_header(code, request)});
   return shipped;
 }

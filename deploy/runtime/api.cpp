@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
@@ -44,6 +45,9 @@ Result<Asked> parse_asked(std::string_view text) {
   RETURN_IF_ERROR(validate(asked.workload));
   return asked;
 }
+
+// True for the key of a user's kernel. Its source is not here, so no workload can be made of the key.
+bool is_own_kernel(std::string_view text) { return text.starts_with("v1 kernel "); }
 
 // Refuses a target other than the one that kernels are for.
 Status check_target(const std::string& asked, const std::string& ours) {
@@ -158,8 +162,18 @@ struct tuner_source {
   // By workload: made by the first who asks, the others wait for it. What failed is tried again.
   std::map<std::string, std::shared_future<Made>> functions;
 
-  Made find(const tuner::Workload& workload);
+  Made find(const tuner::Workload& workload) {
+    return once(workload.key(), [&] { return make(workload); });
+  }
+  // A user's kernel, by its key.
+  Made find_own(const std::string& key) {
+    return once(key, [&] { return make_own(key); });
+  }
+
+ private:
+  Made once(const std::string& key, const std::function<Made()>& make);
   Made make(const tuner::Workload& workload);
+  Made make_own(const std::string& key);
 };
 
 tuner_source::Made tuner_source::make(const tuner::Workload& workload) {
@@ -172,8 +186,13 @@ tuner_source::Made tuner_source::make(const tuner::Workload& workload) {
   return Function::make(workload, std::move(choice), pools.of(threads));
 }
 
-tuner_source::Made tuner_source::find(const tuner::Workload& workload) {
-  const std::string key = workload.key();
+tuner_source::Made tuner_source::make_own(const std::string& key) {
+  ASSIGN_OR_RETURN(tuner::runtime::Choice choice, source->choose_own(key));
+  const int threads = std::max(1, choice.kernel.manifest().threads);
+  return Function::make(key, std::move(choice), pools.of(threads));
+}
+
+tuner_source::Made tuner_source::once(const std::string& key, const std::function<Made()>& make) {
   std::promise<Made> promise;
   std::shared_future<Made> future;
   bool mine = false;
@@ -187,7 +206,7 @@ tuner_source::Made tuner_source::find(const tuner::Workload& workload) {
   if (!mine) return future.get();
   Made made = tuner::failed("not made");
   try {
-    made = make(workload);
+    made = make();
   } catch (const std::exception& error) {
     made = tuner::failed("out of memory, threads or the like: ", error.what());
   }
@@ -271,6 +290,12 @@ tuner_code tuner_find(tuner_source* source, const char* workload, tuner_function
     if (source == nullptr || workload == nullptr || function == nullptr)
       return invalid_argument("tuner_find: source, workload or function is NULL");
     *function = nullptr;
+    if (is_own_kernel(workload)) {
+      ASSIGN_OR_RETURN(std::shared_ptr<const Function> own, source->find_own(workload));
+      const std::string digest = own->choice().kernel.manifest().digest;
+      *function = new tuner_function{std::move(own), digest};
+      return Status::ok();
+    }
     ASSIGN_OR_RETURN(const Asked asked, parse_asked(workload));
     const std::string ours = source->source->target();
     if (!ours.empty()) RETURN_IF_ERROR(check_target(asked.target, ours));

@@ -22,6 +22,7 @@ struct BundleKernel {
   std::string workload;
   Choice choice;  // without its kernel, which is loaded when it is chosen
   Manifest manifest;
+  std::string artifact;              // a file of its own: of a user's kernel; empty: it is in the library
   std::vector<std::string> missing;  // instruction sets that this CPU lacks
   int template_version = 1;
   Constants constants = Constants::kWarm;  // that its config was chosen for; so also the algorithms
@@ -118,6 +119,17 @@ Result<BundleKernel> read_kernel(const json& object, const std::string& digest) 
   return kernel;
 }
 
+// The file's bytes, which have that digest.
+Result<std::string> read_checked(const std::string& file, const std::string& digest,
+                                 const std::string& manifest) {
+  constexpr size_t kMostLibrary = size_t{1} << 30;
+  ASSIGN_OR_RETURN(std::string bytes, read_whole(file, kMostLibrary));
+  if (const std::string found = sha256_hex(bytes); found != digest)
+    return failed(file, ": digest is ", found, ", ", manifest, " says ", digest,
+                  "; the bundle is damaged or of two builds. Build it again: tuner build FILE -o DIR");
+  return bytes;
+}
+
 class BundleSource final : public Source {
  public:
   BundleSource(std::string path, std::string library, std::vector<BundleKernel> kernels,
@@ -134,27 +146,10 @@ class BundleSource final : public Source {
   std::string target() const override { return target_; }
 
   Result<Choice> choose(const Workload& workload) const override {
-    const std::string key = workload.key();
-    std::string why;
-    Status refused;
-    for (const BundleKernel& kernel : kernels_) {
-      if (kernel.workload != key) continue;
-      if (!allowed(kernel.choice)) {
-        why = str("; it is there by ", kernel.choice.algorithm, ", and allowed is ", algorithms_);
-      } else if (!target_.empty() && kernel.choice.target != target_) {
-        why = str("; it is there for \"", kernel.choice.target, "\"");
-      } else if (!kernel.missing.empty()) {
-        why = str("; it is there for \"", kernel.choice.target, "\", and this CPU lacks ",
-                  kernel.missing.front());
-      } else if (const Status locked = check_lock(kernel, workload); !locked) {
-        refused = locked;
-      } else {
-        return load(kernel, lock_ != nullptr);
-      }
-    }
-    if (!refused) return refused;
-    return not_found(path_, " has no kernel for ", key, target_.empty() ? "" : str(" on \"", target_, "\""),
-                     why, " (", kernels_.size(), " kernels). To add it: ", fix_, ", then tuner build");
+    return choose_by(workload.key(), workload.has_constants());
+  }
+  Result<Choice> choose_own(std::string_view key) const override {
+    return choose_by(std::string(key), /*has_constants=*/false);
   }
 
   Result<std::optional<Choice>> default_for(const Workload& workload, const Choice& chosen) const override {
@@ -172,18 +167,46 @@ class BundleSource final : public Source {
   }
 
  private:
+  Result<Choice> choose_by(const std::string& key, bool has_constants) const {
+    std::string why;
+    Status refused;
+    for (const BundleKernel& kernel : kernels_) {
+      if (kernel.workload != key) continue;
+      if (!allowed(kernel.choice)) {
+        why = str("; it is there by ", kernel.choice.algorithm, ", and allowed is ", algorithms_);
+      } else if (!target_.empty() && kernel.choice.target != target_) {
+        why = str("; it is there for \"", kernel.choice.target, "\"");
+      } else if (!kernel.missing.empty()) {
+        why = str("; it is there for \"", kernel.choice.target, "\", and this CPU lacks ",
+                  kernel.missing.front());
+      } else if (const Status locked = check_lock(kernel, has_constants); !locked) {
+        refused = locked;
+      } else {
+        return load(kernel, lock_ != nullptr);
+      }
+    }
+    if (!refused) return refused;
+    return not_found(path_, " has no kernel for ", key, target_.empty() ? "" : str(" on \"", target_, "\""),
+                     why, " (", kernels_.size(), " kernels). To add it: ", fix_, ", then tuner build");
+  }
+
   Result<Choice> load(const BundleKernel& kernel, bool locked) const {
     Choice choice = kernel.choice;
     if (locked) choice.kind = answer_kind_name(AnswerKind::kLocked), choice.note.clear();
-    ASSIGN_OR_RETURN(choice.kernel, Kernel::load_file(library_, kernel.manifest));
+    if (kernel.artifact.empty()) {
+      ASSIGN_OR_RETURN(choice.kernel, Kernel::load_file(library_, kernel.manifest));
+      return choice;
+    }
+    ASSIGN_OR_RETURN(std::string bytes, read_checked(kernel.artifact, kernel.manifest.digest, path_));
+    ASSIGN_OR_RETURN(choice.kernel, Kernel::load({kernel.manifest, std::move(bytes)}));
     return choice;
   }
 
   // Whether the kernel is what the lock file says, if there is one.
-  Status check_lock(const BundleKernel& kernel, const Workload& workload) const {
+  Status check_lock(const BundleKernel& kernel, bool has_constants) const {
     if (lock_ == nullptr) return Status::ok();
     const LockedTask task{kernel.choice.target, kernel.workload,
-                          workload.has_constants() ? kernel.constants : Constants::kWarm, kernel.algorithms};
+                          has_constants ? kernel.constants : Constants::kWarm, kernel.algorithms};
     const LockEntry* const entry = lock_->find(task);
     if (entry == nullptr) return lock_->missing(task, lock_fix_);
     const LockedChoice here{kernel.choice.template_name, kernel.template_version, kernel.choice.config};
@@ -208,7 +231,7 @@ class BundleSource final : public Source {
 }  // namespace
 
 Result<std::unique_ptr<Source>> open_bundle(const std::string& path, const SourceOptions& options) {
-  constexpr size_t kMostManifest = 64 << 20, kMostLibrary = size_t{1} << 30;
+  constexpr size_t kMostManifest = 64 << 20;
   ASSIGN_OR_RETURN(const std::string text, read_whole(path, kMostManifest));
   const auto damaged = [&](const auto&... what) {
     return failed(path, ": is no manifest of a bundle: ", what...,
@@ -224,20 +247,23 @@ Result<std::unique_ptr<Source>> open_bundle(const std::string& path, const Sourc
                   format == manifest.end() ? "nothing" : format->dump(),
                   "; the bundle is of another release. Build it again: tuner build FILE -o DIR");
   const std::string relative = text_at(manifest, "library"), digest = text_at(manifest, "digest");
-  if (relative.empty()) return damaged("expected \"library\", a shared object (tuner build --emit so)");
-  const std::string library = (fs::path(path).parent_path() / relative).string();
-  ASSIGN_OR_RETURN(const std::string bytes, read_whole(library, kMostLibrary));
-  if (const std::string found = sha256_hex(bytes); found != digest)
-    return failed(library, ": digest is ", found, ", ", path, " says ", digest,
-                  "; the bundle is damaged or of two builds. Build it again: tuner build FILE -o DIR");
+  const fs::path folder = fs::path(path).parent_path();
   std::vector<BundleKernel> kernels;
   for (size_t i = 0; i < manifest["kernels"].size(); ++i) {
     const json& object = manifest["kernels"][i];
     if (object.is_object() && object.contains("launcher")) continue;  // of a GPU
-    Result<BundleKernel> kernel = read_kernel(object, digest);
+    const std::string artifact = object.is_object() ? text_at(object, "artifact") : "";
+    Result<BundleKernel> kernel = read_kernel(object, artifact.empty() ? digest : text_at(object, "digest"));
     if (!kernel) return damaged("kernels[", i, "]: ", kernel.message());
+    if (!artifact.empty()) kernel->artifact = (folder / artifact).string();
     kernels.push_back(*std::move(kernel));
   }
+  const bool all_apart =
+      !kernels.empty() && std::ranges::none_of(kernels, &std::string::empty, &BundleKernel::artifact);
+  if (relative.empty() && !all_apart)
+    return damaged("expected \"library\", a shared object (tuner build --emit so)");
+  const std::string library = (folder / relative).string();
+  if (!all_apart) RETURN_IF_ERROR(read_checked(library, digest, path).status());
   std::string target;
   if (!options.target.empty()) {
     ASSIGN_OR_RETURN(const Target asked, resolve(options.target));

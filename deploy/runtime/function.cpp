@@ -29,6 +29,21 @@ Result<std::shared_ptr<const Function>> Function::make(const Workload& workload,
   return std::shared_ptr<const Function>(std::move(f));
 }
 
+Result<std::shared_ptr<const Function>> Function::make(std::string key, Choice choice,
+                                                       std::shared_ptr<Pool> pool) {
+  std::shared_ptr<Function> f(new Function());
+  f->key_ = std::move(key);
+  f->choice_ = std::move(choice);
+  f->pool_ = std::move(pool);
+  for (const ArgInfo& arg : f->choice_.kernel.manifest().args) {
+    if (arg.role == BufferRole::kPacked)
+      return failed(f->key_, ": its argument ", arg.name, " is packed, and nobody here knows of what");
+    f->operands_.push_back({arg.name, arg.role, arg.dtype, arg.shape, arg.bytes});
+  }
+  RETURN_IF_ERROR(f->map_arguments());
+  return std::shared_ptr<const Function>(std::move(f));
+}
+
 int Function::operand_named(const std::string& name) const {
   const auto found = std::ranges::find(operands_, name, &Operand::name);
   return found == operands_.end() ? -1 : static_cast<int>(found - operands_.begin());

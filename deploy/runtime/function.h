@@ -49,6 +49,10 @@ class Function {
   // Failed if the kernel's arguments do not fit the workload.
   static Result<std::shared_ptr<const Function>> make(const Workload& workload, Choice choice,
                                                       std::shared_ptr<Pool> pool);
+  // The same of a user's kernel, whose source nobody here has: its arguments are its operands. Failed if one
+  // of them is packed.
+  static Result<std::shared_ptr<const Function>> make(std::string key, Choice choice,
+                                                      std::shared_ptr<Pool> pool);
 
   struct Operand {
     std::string name;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "db/records.h"
 #include "db/resolve/answer_lock.h"
@@ -32,6 +33,11 @@ class Source {
 
   // Returns the kernel for a workload. NotFound: none that runs here. Any thread may call it.
   virtual Result<Choice> choose(const Workload& workload) const = 0;
+  // The same for a user's kernel, by its key: only what was built has such kernels, as their sources are
+  // elsewhere. Any thread may call it.
+  virtual Result<Choice> choose_own(std::string_view key) const {
+    return not_found("a database has no code of ", key, ". Build it: tuner build FILE -o DIR, and open DIR");
+  }
   // Returns the kernel of the workload's default config, for the target of `chosen`, which choose() returned.
   // Nothing: `chosen` has that config itself. NotFound: it is not there, and cannot be compiled. Any thread
   // may call it.

@@ -104,11 +104,12 @@ TUNER_API tuner_code tuner_open(const char* path, const tuner_options* options, 
 TUNER_API void tuner_close(tuner_source* source); /* NULL is allowed */
 
 /* The best kernel known for a workload: JSON as an entry of a job file has it (its "op" and shapes), or a key as
- * `tuner query --json` prints it. An entry as TUNER_CAPTURE wrote it is taken as it stands: its "target" must be that of
- * the source, its "uses" are not looked at; other keys are refused. Compiles or loads the kernel the first time
- * (milliseconds to seconds); the same workload again gives the same kernel at once, also when something better was tuned
- * meanwhile: open another source to see that. Where the workload itself is not tuned, the closest answer is
- * used and a message says so, once for each workload in the life of the process. */
+ * `tuner query --json` prints it. A kernel of your own is found in a bundle, by its key. An entry as TUNER_CAPTURE
+ * wrote it is taken as it stands: its "target" must be that of the source, its "uses" are not looked at; other keys are
+ * refused. Compiles or loads the kernel the first time (milliseconds to seconds); the same workload again gives the same
+ * kernel at once, also when something better was tuned meanwhile: open another source to see that. Where the workload
+ * itself is not tuned, the closest answer is used and a message says so, once for each workload in the life of the
+ * process. */
 TUNER_API tuner_code tuner_find(tuner_source* source, const char* workload, tuner_function** function);
 TUNER_API void tuner_release(tuner_function* function); /* NULL is allowed */
 
