@@ -2,6 +2,7 @@
 `tuner admin worker` write it (proto/daemon_access.h says what stands in one)."""
 
 import dataclasses
+from typing import Dict, List
 
 from . import errors
 
@@ -52,7 +53,10 @@ def find(daemon: str) -> Access:
 
 def parse(text: str, name: str) -> Access:
     """The text of a credentials file. InvalidRequest names the line."""
-    words, certificates, keys, block = {}, [], [], ""
+    words: Dict[str, str] = {}
+    certificates: List[str] = []
+    keys: List[str] = []
+    block = ""
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip(" \t\r")
 

@@ -1,15 +1,15 @@
 """The client. Messages are turned into plain values here; `raw` keeps each message for what these leave out."""
 
-import dataclasses
 import json
 import os
 import time
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
 import grpc
 
-from . import access, errors
+from . import access, errors, grpc_errors
+from .values import Answer, Event, Job, JobFile, Path, Progress, Task, Worker
 
 try:
     from ._proto import tuning_pb2, tuning_pb2_grpc
@@ -18,9 +18,6 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError("the stubs of the tuner's protos are not made: python3 deploy/python/make_stubs.py, or "
                       "pip install ./deploy/python") from None
-
-#: A job file: its path, or its contents as a dict (one entry) or a list of them.
-JobFile = Union[str, os.PathLike, Dict[str, Any], List[Dict[str, Any]]]
 
 _STATES = {
     tuning_pb2.QUEUED: "queued",
@@ -33,89 +30,11 @@ _ENDED = ("finished", "cancelled", "failed")
 _MAX_MESSAGE_BYTES = 64 << 20
 
 
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """A workload on a target, by their canonical names."""
-    workload: str
-    target: str
-    algorithms: str = ""
-    uses: int = 1
-    constants: str = ""            # "cold": its times mean constants that are not in a cache; empty: warm
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """A submitted job, or one of those a daemon lists."""
-    id: str
-    tasks: Tuple[Task, ...]
-    state: str                     # "queued", "running", "finished", "cancelled", "failed"
-    already_finished: bool = False  # the same search was finished before: nothing runs
-    continued: bool = False         # the stored job of the same search goes on
-    raw: Any = dataclasses.field(default=None, repr=False, compare=False)
-
-
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    task_index: int
-    trials_done: int    # of the job, all tasks
-    trials_total: int
-    best_ns: float      # of the task; 0: none yet
-    best_config: str
-    trials_per_second: float
-    eta_s: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Event:
-    """Something that happened to a job."""
-    seq: int                      # grows; events that are only progress share it with the one before them
-    state: str
-    message: str                  # for people; may be empty
-    progress: Optional[Progress]
-    answer: Optional["Answer"]    # when a task is finished: what was tuned
-    raw: Any = dataclasses.field(default=None, repr=False, compare=False)
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """The configuration a task gets.
-
-    `kind` says how it is known: "exact" (tuned), "same-family", "nearest", "portable", "default"; "none" when the
-    daemon knows nothing at all. `time_ns` and its 95 % interval were measured for the task itself; 0 unless exact.
-    """
-    kind: str
-    workload: str
-    target: str
-    template: str
-    template_version: int
-    config: Dict[str, int]
-    time_ns: float = 0.0
-    time_interval_ns: Tuple[float, float] = (0.0, 0.0)
-    trial: str = ""
-    predicted: float = 0.0  # speed as a fraction of what tuning would reach; 0: not known
-    note: str = ""          # what is lost and how to mend it; empty when there is nothing to say
-    raw: Any = dataclasses.field(default=None, repr=False, compare=False)
-
-    @property
-    def found(self) -> bool:
-        """Whether the task itself was tuned."""
-        return self.kind == "exact"
-
-
-@dataclasses.dataclass(frozen=True)
-class Worker:
-    id: str
-    host: str
-    targets: Tuple[str, ...]
-    trials_done: int
-    silent_s: float
-
-
 #: What the daemon takes (proto/convert.h). Others may not fit the message, which would say so in words of its own.
 _RANGES = {"trials": (1, 10_000_000), "seed": (0, 2**64 - 1)}
 
 
-def _set(request, field: str, value: int) -> None:
+def _set(request: Any, field: str, value: int) -> None:
     """A number out of range is the caller's mistake, in the daemon's words."""
     low, high = _RANGES[field]
     try:
@@ -130,7 +49,7 @@ def _set(request, field: str, value: int) -> None:
 class Client:
     """A connection to a daemon, opened with the first call. Safe to use from several threads."""
 
-    def __init__(self, address: Union[str, os.PathLike] = "127.0.0.1:7070", timeout_s: float = 30.0):
+    def __init__(self, address: Path = "127.0.0.1:7070", timeout_s: float = 30.0):
         """`address`: HOST:PORT, unix:/path, or a credentials file as `tuner admin token` writes it. `timeout_s`: of each
         call that does not say otherwise. InvalidRequest: the file cannot be read."""
         if not timeout_s > 0:
@@ -141,9 +60,10 @@ class Client:
         self._timeout_s = timeout_s
         #: Of each call. The daemon takes it on TLS, and from other users on a Unix socket.
         self._metadata = (("authorization", "Bearer " + found.token),) if found.token else None
-        options = [("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-                   ("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_ms", 10_000),
-                   ("grpc.max_reconnect_backoff_ms", 2_000)]
+        options: List[Tuple[str, Union[str, int]]] = [
+            ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+            ("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_ms", 10_000),
+            ("grpc.max_reconnect_backoff_ms", 2_000)]
         if found.authority:
             # The daemon is known by its certificate, whatever name or address it is dialled by.
             options += [("grpc.ssl_target_name_override", "tuner-daemon"), ("grpc.use_local_subchannel_pool", 1)]
@@ -215,7 +135,7 @@ class Client:
                                                   f"see what it waits for: tuner jobs; to end it: tuner cancel {job_id}") from None
                 lost = error.code() == grpc.StatusCode.UNAVAILABLE
                 if not lost or time.monotonic() - alive > reconnect_s or deadline.left() <= 0:
-                    raise errors.from_grpc(error, self._address, self._listen) from None
+                    raise grpc_errors.from_grpc(error, self._address, self._listen) from None
             self._pause(deadline)
 
     def wait(self, job: Union[str, Job], *, timeout_s: float = 3600.0,
@@ -259,9 +179,9 @@ class Client:
         if isinstance(job, Task):
             tasks = [job]
         elif isinstance(job, (list, tuple)) and job and all(isinstance(t, Task) for t in job):
-            tasks = list(job)
+            tasks = list(cast(Sequence[Task], job))
         else:
-            tasks = [_task(t) for request in self._read(job, target, deadline) for t in request.tasks]
+            tasks = [_task(t) for request in self._read(cast(JobFile, job), target, deadline) for t in request.tasks]
         answers = []
         for task in tasks:
             spec = tuning_pb2.TaskSpec(workload_key=task.workload, target=task.target, algorithms=task.algorithms,
@@ -302,10 +222,10 @@ class Client:
                 if error.code() == grpc.StatusCode.UNAVAILABLE:
                     unreachable = error
                 elif unreachable is None or error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
-                    raise errors.from_grpc(error, self._address, self._listen) from None
+                    raise grpc_errors.from_grpc(error, self._address, self._listen) from None
                 # That nobody was there says more than that the time was over at the last try.
                 if error is not unreachable or deadline.left() < 0.3:
-                    raise errors.from_grpc(unreachable, self._address, self._listen) from None
+                    raise grpc_errors.from_grpc(unreachable, self._address, self._listen) from None
             self._pause(deadline)
 
     def _pause(self, deadline: "_Deadline") -> None:

@@ -1,6 +1,4 @@
-"""What can go wrong, by what the caller can do about it."""
-
-import grpc
+"""What can go wrong, by what the caller can do about it. Each text is one line for people."""
 
 
 class Error(Exception):
@@ -12,7 +10,7 @@ class InvalidRequest(Error):
 
 
 class NotFound(Error):
-    """There is no such job or trial."""
+    """There is no such job, trial or kernel."""
 
 
 class Unavailable(Error):
@@ -35,47 +33,43 @@ class Denied(Error):
 class JobFailed(Error):
     """A job ended without being finished: `job_id`, `state` ("failed", "cancelled") and why."""
 
-    def __init__(self, job_id, state, message):
+    def __init__(self, job_id: str, state: str, message: str):
         super().__init__(f"job {job_id} {state}" + (f": {message}" if message else ""))
         self.job_id = job_id
         self.state = state
 
 
-_BY_CODE = {
-    grpc.StatusCode.INVALID_ARGUMENT: InvalidRequest,
-    grpc.StatusCode.NOT_FOUND: NotFound,
-    grpc.StatusCode.UNAVAILABLE: Unavailable,
-    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
-    grpc.StatusCode.FAILED_PRECONDITION: Refused,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: Refused,
-    grpc.StatusCode.UNAUTHENTICATED: Denied,
-    grpc.StatusCode.PERMISSION_DENIED: Denied,
-}
+class ProgramMissing(Error):
+    """The programs of tuner, or something that they need, are not installed. The text says what to do."""
 
 
-def _tls_trouble(tls, text):
-    """What gRPC's words for a connection that cannot be made tell of TLS (proto/grpc_access.h); "": nothing."""
-    if "failed to connect" not in text:  # one that was made and broke
-        return ""
-    closed = any(words in text for words in ("Socket closed", "wrong version number", "packet length too long"))
-    if not tls:
-        return "; who listens there may ask for TLS: give a credentials file, not an address" if closed else ""
-    if "certificate verify failed" in text:
-        return "; who listens there is no daemon that this credentials file vouches for"
-    return "; who listens there ends the TLS handshake: it may not speak TLS" if closed else ""
+class CallError(InvalidRequest, TypeError):
+    """A kernel was called with too few or too many arrays, or with a name that it does not have."""
 
 
-def from_grpc(error, address, listen=None):
-    """The exception for a failed call; `listen`: what a daemon there would listen on."""
-    code, text = error.code(), (error.details() or "").strip()
-    kind = _BY_CODE.get(code, Error)
-    if code == grpc.StatusCode.UNAVAILABLE:
-        trouble = _tls_trouble((listen or "").startswith("tls:"), text)
-        text = f"{address}: {text or 'no answer'}{trouble}. Is a daemon there? tuner serve --listen {listen or address}"
-    elif code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        text = f"{address}: no answer within the time limit ({text})"
-    elif code == grpc.StatusCode.UNIMPLEMENTED:
-        text = f"{address}: is no tuner daemon of this version: {text}"
-    elif kind is Error:
-        text = f"{address}: {code.name}: {text}"
-    return kind(text)
+class ArrayError(InvalidRequest, ValueError):
+    """An array does not fit the kernel. The subclasses say why."""
+
+
+class DTypeError(ArrayError, TypeError):
+    """It has elements of another type, or is no array at all."""
+
+
+class ShapeError(ArrayError):
+    """It has another shape."""
+
+
+class StridesError(ArrayError):
+    """Its rows do not lie one after the other."""
+
+
+class AlignmentError(ArrayError):
+    """Its memory does not begin on a 64-byte border."""
+
+
+class DeviceError(ArrayError):
+    """Its memory is that of a GPU or another device."""
+
+
+class ReadOnlyError(ArrayError):
+    """It is an output, and may not be written."""
