@@ -30,7 +30,11 @@ packages=(
 
 peers=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev)
 onnx_testdata=(libonnx-testdata)
-python=(python3-grpcio python3-protobuf python3-setuptools git python3-dev python3-numpy pybind11-dev python3-wheel python3-venv mypy)
+python=(
+  python3-grpcio python3-protobuf python3-setuptools git
+  python3-dev python3-numpy pybind11-dev mypy       # deploy/python
+  python3-wheel python3-venv patchelf               # deploy/python/wheel.sh
+)
 
 [[ ${1:-} != --runner-only ]] || { packages=("${runner_only[@]}"); shift; }
 for option in "$@"; do

@@ -359,6 +359,33 @@ class Secured(unittest.TestCase):
                       str(plain.exception))
 
 
+class Kernels(WithFarm):
+    worker = True
+
+    def test_a_kernel_tuned_by_a_farm_runs_here(self):
+        try:
+            import numpy
+            import tuner._kernels  # noqa: F401
+        except ImportError as error:
+            self.skipTest(f"{error}: deploy/install.sh --python")
+        for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+            self.addCleanup(os.environ.__setitem__ if name in os.environ else os.environ.pop, name,
+                            *([os.environ[name]] if name in os.environ else [None]))
+            os.environ[name] = self.farm.env[name]
+        job = {key: value for key, value in JOB.items() if key != "op"}
+        kernel = tuner.tune(JOB["op"], trials=4, daemon=self.farm.address, **job)
+        a, b = tuner.zeros((48, 64)), tuner.zeros((64, 96))
+        a[...], b[...] = numpy.arange(64), numpy.eye(64, 96)
+        numpy.testing.assert_array_equal(kernel(a, b), a @ b)
+        # It is the daemon's answer: no other database was asked.
+        answer, = self.client.query(JOB)
+        self.assertEqual((kernel.answer.trial, kernel.answer.config), (answer.trial, answer.config))
+        self.assertFalse((self.farm.folder / "data/tuner/tuner.db").exists())
+        with self.assertRaises(tuner.Error) as nobody:
+            tuner.tune("softmax", rows=2, columns=4, trials=1, daemon="127.0.0.1:1", timeout_s=90)
+        self.assertIn("127.0.0.1:1", str(nobody.exception))
+
+
 class Package(unittest.TestCase):
     def test_building_it_makes_the_stubs(self):
         try:
