@@ -6,7 +6,7 @@
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
 #   --onnx-testdata  also ONNX's own models with their answers (6 MB), which two tests run; reading models needs no package
-#   --python    also what the Python client and tests written in Python need
+#   --python    also what the Python package, its wheel and tests written in Python need
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 #   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
 #   --shells    also zsh and fish, in which a test completes commands

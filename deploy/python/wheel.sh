@@ -50,8 +50,14 @@ libraries=$(ldd "$made"/_programs/* "$made"/*.so | awk '$2 == "=>" && $3 ~ /^\//
 if ldd "$made"/_programs/* "$made"/*.so | grep -q 'not found'; then
   echo "wheel: a library is missing: $(ldd "$made"/_programs/* | grep -m1 'not found')" >&2; exit 1
 fi
+mkdir "$made/_licences"
 for library in $libraries; do
   cp -L "$library" "$made/_libraries/$(basename "$library")"
+  # /lib may be a link to /usr/lib, and dpkg knows one of the names.
+  package=$(dpkg -S "$library" 2>/dev/null || dpkg -S "/usr$library" 2>/dev/null || dpkg -S "$(realpath "$library")" 2>/dev/null) ||
+    { echo "wheel: $library is of no package, and its licence is not known" >&2; exit 1; }
+  package=${package%%:*}
+  cp "/usr/share/doc/$package/copyright" "$made/_licences/$package"
 done
 chmod -R u+w "$made/_libraries"
 # Libraries of libraries are looked for in the same place (DT_RPATH, not DT_RUNPATH).

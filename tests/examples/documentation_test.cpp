@@ -45,6 +45,7 @@ constexpr char kJudge[] =
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
 constexpr char kVerify[] = "a program of the reader's: tests/deploy/runtime_verify_test";
+constexpr char kWheel[] = "a minute, and a virtual environment: tests/python/wheel_test takes these steps";
 constexpr char kHour[] = "libraries of others, and an hour";
 
 // Commands that are not run here, and why.
@@ -125,6 +126,9 @@ const std::map<std::string, std::string>& not_run_here() {
       {"build/bin/tuner query bias_relu.json", kOwn},
       {"build/bin/tuner show bias_relu.json --as loops", kOwn},
       {"build/bin/tuner build bias_relu.json -o out", kOwn},
+      {"deploy/python/wheel.sh", kWheel},
+      {"python3 -m venv --system-site-packages environment", kWheel},
+      {"environment/bin/pip install dist/tuner-*.whl", kWheel},
       {"TUNER_CAPTURE=shapes.json ./app", kCapture},
       {"tuner submit shapes.json", kCapture},
       {"TUNER_VERIFY=1 ./app", kVerify},

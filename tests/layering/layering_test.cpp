@@ -203,6 +203,10 @@ const std::vector<Rule> kRules = {
       "measure_server/runner/sampling.h", "templates"}},
     // Messages on the wire, by what right they are sent, and nothing else of ours.
     {"deploy/client", {"compiler_core/base", "proto/daemon_access.h", "proto/grpc_access.h"}},
+    // Modules for Python: kernels by the runtime library's C API, and the search by itself.
+    {"deploy/python/module", {"deploy/runtime/tuner_runtime_api.h"}},
+    {"deploy/python/module/search_module.cpp",
+     {"compiler_core/analysis/features.h", "templates/source_kernel", "tuner/search"}},
     {"deploy/runtime/builder_llvm.cpp", {"compiler_core/codegen", "deploy/runtime"}},
 };
 
@@ -217,6 +221,9 @@ const std::vector<Rule> kLibraries = {
       "measure_server/worker/main.cpp", "measure_server/worker/program_parts.h",
       "measure_server/worker/program_parts.cpp", "measure_server/worker/runner_main.cpp"}},
     {"xgboost/", {"tuner/cost_model"}},
+    {"pybind11/", {"deploy/python/module/search_module.cpp"}},
+    {"Python.h", {"deploy/python/module/operand.h"}},
+    {"numpy/", {"deploy/python/module/operand.cpp"}},
     {"sqlite3.h", {"db/sqlite"}},
     {"google/protobuf/",
      {"proto", "measure_server/worker", "tuner/daemon/edge/event_log.cpp", "tuner/model/read_model.cpp"}},

@@ -57,7 +57,8 @@ class Answer:
     """The configuration a task gets.
 
     `kind` says how it is known: "exact" (tuned), "same-family", "nearest", "portable", "default"; "none" when the
-    daemon knows nothing at all. `time_ns` and its 95 % interval were measured for the task itself; 0 unless exact.
+    daemon knows nothing at all. `time_ns` and its 95 % interval were measured for the task itself; 0 unless exact. The
+    interval is (0, 0) if the time is not certified.
     """
     kind: str
     workload: str
