@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# wheel.sh [--preset P | --built BUILD] [FOLDER]: builds the Python package as a wheel for this platform, into FOLDER (dist). Installs what is missing;
-# Debian 12, as root or with sudo. --built takes what is in that build folder, and builds and installs nothing.
+# wheel.sh [--preset P | --built BUILD] [FOLDER]: builds the Python package as a wheel for this platform, into FOLDER (dist). Installs
+# what is missing; Debian 12, as root or with sudo. --built takes what is in that build folder, and builds and installs nothing.
 #
 # The wheel has the package, its modules, the programs, and all libraries that they need but those of C and C++. It installs without a
 # compiler and without Debian's packages: pip install dist/tuner-*.whl
@@ -71,5 +71,6 @@ export SOURCE_DATE_EPOCH
 rm -f "$folder"/tuner-*.whl
 cp -r "$here" "$work/source"
 rm -rf "$work/source/tuner/_proto" "$work/source/build" "$work/source"/*.egg-info
-(cd "$work/source" && TUNER_WHEEL_FROM=$made "$python" setup.py -q bdist_wheel -d "$folder") >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+(cd "$work/source" && TUNER_WHEEL_FROM=$made "$python" setup.py -q bdist_wheel -d "$folder") >"$work/log" 2>&1 ||
+  { cat "$work/log" >&2; exit 1; }
 ls -l "$folder"/tuner-*.whl

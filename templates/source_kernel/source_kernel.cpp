@@ -36,7 +36,10 @@ bool SourceKernel::is_cxx(std::string_view file_name) const {
   return on_device() ? !file_name.ends_with(".c") : language == SourceLanguage::kCxx;
 }
 
-Status SourceKernel::declare(ConfigSpace& space, int64_t most_shared_bytes) const {
+Result<std::map<std::string, Formula::InSpace>> declare_knobs(const std::vector<SourceKnob>& knobs,
+                                                              const std::vector<Formula>& constraints,
+                                                              const std::map<std::string, int64_t>& sizes,
+                                                              ConfigSpace& space) {
   std::map<std::string, Formula::InSpace> names;
   for (const auto& [name, value] : sizes) names.insert({name, {IntExpr(value), {value}, {}}});
   for (const SourceKnob& knob : knobs) {
@@ -59,7 +62,17 @@ Status SourceKernel::declare(ConfigSpace& space, int64_t most_shared_bytes) cons
                               "\"");
     space.require(*expr);
   }
-  return on_device() ? require_launch(*this, known, most_shared_bytes, space) : Status::ok();
+  return names;
+}
+
+Status SourceKernel::declare(ConfigSpace& space, int64_t most_shared_bytes) const {
+  ASSIGN_OR_RETURN(const auto names, declare_knobs(knobs, constraints, sizes, space));
+  if (!on_device()) return Status::ok();
+  const auto known = [&names](const std::string& name) -> std::optional<Formula::InSpace> {
+    const auto found = names.find(name);
+    return found == names.end() ? std::nullopt : std::optional(found->second);
+  };
+  return require_launch(*this, known, most_shared_bytes, space);
 }
 
 namespace {

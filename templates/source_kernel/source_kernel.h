@@ -77,6 +77,13 @@ struct SourceKnob {
   }
 };
 
+// Declares knobs and the constraints between them, in which sizes may stand. What formulas over them may name
+// comes back. InvalidArgument: an expression that the space cannot have.
+Result<std::map<std::string, Formula::InSpace>> declare_knobs(const std::vector<SourceKnob>& knobs,
+                                                              const std::vector<Formula>& constraints,
+                                                              const std::map<std::string, int64_t>& sizes,
+                                                              ConfigSpace& space);
+
 // What the right answer is.
 enum class ReferenceFrom : uint8_t { kFunction, kArrays, kDefaultConfig };
 struct SourceReference {

@@ -43,7 +43,8 @@ def hartmann3(u, v, w):
     return -sum(c * math.exp(-sum(a[i][j] * (x[j] - p[i][j]) ** 2 for j in range(3))) for i, c in enumerate((1, 1.2, 3, 3.2)))
 
 
-OBJECTIVES = {"Branin, 64 x 64": (branin, 64, 2), "Rosenbrock, 64 x 64": (rosenbrock, 64, 2), "Hartmann 3, 16 x 16 x 16": (hartmann3, 16, 3)}
+OBJECTIVES = {"Branin, 64 x 64": (branin, 64, 2), "Rosenbrock, 64 x 64": (rosenbrock, 64, 2),
+              "Hartmann 3, 16 x 16 x 16": (hartmann3, 16, 3)}
 
 
 def run_tuner(table, goal, extent, dimensions, seed, strategy):
@@ -73,7 +74,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=11)
     options = parser.parse_args()
-    searches = {"tuner, bayesian": lambda *given: run_tuner(*given, "bayesian"), "tuner, random": lambda *given: run_tuner(*given, "random")}
+    searches = {"tuner, bayesian": lambda *given: run_tuner(*given, "bayesian"),
+                "tuner, random": lambda *given: run_tuner(*given, "random")}
     if optuna is not None:
         searches["Optuna, TPE"] = lambda *given: run_optuna(*given, optuna.samplers.TPESampler)
         searches["Optuna, random"] = lambda *given: run_optuna(*given, optuna.samplers.RandomSampler)

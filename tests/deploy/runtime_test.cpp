@@ -564,6 +564,42 @@ TEST_F(BundleTest, AnArgumentThatIsNoneOfTheWorkloadIsRefused) {
               HasSubstr("its argument y is no operand of v1 softmax"));
 }
 
+// A user's kernel: a file of its own beside the library, found by its key, since its source is not here.
+TEST_F(BundleTest, AKernelOfAUserIsFoundByItsKey) {
+  const std::string key = "v1 kernel mine rows=9 source=" + std::string(64, 'a');
+  auto manifest = make_bundle();
+  auto& kernel = manifest["kernels"][0];
+  kernel["workload"] = key;
+  kernel["digest"] = manifest["digest"];
+  kernel["artifact"] = "artifact/mine.so";
+  kernel["answer"]["note"] = "";
+  manifest.erase("library");
+  manifest.erase("digest");
+  fs::create_directories(folder_ / "bundle/artifact");
+  fs::rename(folder_ / "bundle/lib/libmine.so", folder_ / "bundle/artifact/mine.so");
+  write("bundle/manifest.json", manifest.dump());
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(open(path("bundle")), key.c_str(), &f), TUNER_OK) << tuner_last_error();
+  ASSERT_EQ(tuner_num_operands(f), 2);
+  tuner_operand out{};
+  ASSERT_EQ(tuner_get_operand(f, 1, &out), TUNER_OK);
+  EXPECT_STREQ(out.role, "output");
+  EXPECT_EQ(out.bytes, 9 * 71 * 4);
+  std::vector<void*> operands = {tuner_allocate(out.bytes), tuner_allocate(out.bytes)};
+  EXPECT_EQ(tuner_run(f, nullptr, operands.data()), TUNER_OK) << tuner_last_error();
+  EXPECT_FLOAT_EQ(*static_cast<float*>(operands[1]), 1.0F / 71);
+  for (void* operand : operands) tuner_free(operand);
+  tuner_release(f);
+  EXPECT_EQ(tuner_find(open(path("bundle")), "v1 kernel other source=b", &f), TUNER_NOT_FOUND);
+  EXPECT_THAT(tuner_last_error(), HasSubstr("has no kernel for v1 kernel other"));
+  write("bundle/artifact/mine.so", "other bytes");
+  EXPECT_EQ(tuner_find(open(path("bundle")), key.c_str(), &f), TUNER_FAILED);
+  EXPECT_THAT(tuner_last_error(), HasSubstr("mine.so: digest is "));
+  tune(kSoftmax);
+  EXPECT_EQ(tuner_find(open(path("t.db")), key.c_str(), &f), TUNER_NOT_FOUND);
+  EXPECT_THAT(tuner_last_error(), HasSubstr("a database has no code of v1 kernel mine"));
+}
+
 // Whatever a manifest holds, opening and asking answer with a kernel or one line.
 TEST_F(BundleTest, FuzzedManifests) {
   const std::string whole = make_bundle().dump();

@@ -204,9 +204,9 @@ const std::vector<Rule> kRules = {
     // Messages on the wire, by what right they are sent, and nothing else of ours.
     {"deploy/client", {"compiler_core/base", "proto/daemon_access.h", "proto/grpc_access.h"}},
     // Modules for Python: kernels by the runtime library's C API, and the search by itself.
-    {"deploy/python/module", {"deploy/runtime/tuner_runtime_api.h"}},
+    {"deploy/python/module", {"compiler_core/base", "deploy/runtime/tuner_runtime_api.h"}},
     {"deploy/python/module/search_module.cpp",
-     {"compiler_core/analysis/features.h", "templates/source_kernel", "tuner/search"}},
+     {"compiler_core/analysis/features.h", "compiler_core/base", "templates/source_kernel", "tuner/search"}},
     {"deploy/runtime/builder_llvm.cpp", {"compiler_core/codegen", "deploy/runtime"}},
 };
 

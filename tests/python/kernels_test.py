@@ -1,6 +1,8 @@
 """Kernels that are tuned from Python and called with arrays: what comes out, what is refused, threads, processes."""
 
+import contextlib
 import ctypes
+import io
 import json
 import os
 import subprocess
@@ -28,7 +30,7 @@ def random(shape, dtype="float32"):
     return array
 
 
-def foreign_capsule(array, device=1, code=2, bits=32):
+def foreign_capsule(array, device=1, code=2, bits=32, before=0):
     """A DLPack capsule of an array, with a device or type that it may not have."""
     class Tensor(ctypes.Structure):
         _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
@@ -36,7 +38,7 @@ def foreign_capsule(array, device=1, code=2, bits=32):
                     ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
                     ("byte_offset", ctypes.c_uint64), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
     shape = (ctypes.c_int64 * array.ndim)(*array.shape)
-    tensor = Tensor(array.ctypes.data, device, 0, array.ndim, code, bits, 1, shape, None, 0, None, None)
+    tensor = Tensor(array.ctypes.data - before, device, 0, array.ndim, code, bits, 1, shape, None, before, None, None)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return new(ctypes.addressof(tensor), b"dltensor", None), (tensor, shape)
@@ -81,7 +83,7 @@ class Calls(WithFolder):
         self.assertIn(f"{first} is missing", self.message(tuner.CallError, lambda: self.add()))
         self.assertIn("found 4 arrays", self.message(tuner.CallError, lambda: self.add(self.x, self.y, self.z, self.z)))
         self.assertIn("no argument nonsense", self.message(tuner.CallError, lambda: self.add(self.x, self.y, nonsense=self.x)))
-        self.assertIn("given twice", self.message(tuner.CallError, lambda: self.add(self.x, self.y, **{first: self.x})))
+        self.assertIn("given twice", self.message(tuner.CallError, lambda: self.add(self.x, self.y, **{first: self.y})))
         self.assertIn(self.add.signature, self.message(tuner.CallError, lambda: self.add()))
 
     def test_each_way_an_array_does_not_fit(self):
@@ -121,6 +123,11 @@ class Calls(WithFolder):
         self.add(self.x, self.y, out=self.z.__dlpack__())
         numpy.testing.assert_array_equal(self.z, self.x + self.y)
 
+        # Some libraries say where the elements begin by an offset.
+        capsule, kept = foreign_capsule(self.x, before=4096)
+        numpy.testing.assert_array_equal(self.add(capsule, self.y), self.x + self.y)
+        del kept
+
         class Tensor:
             def __init__(self, array):
                 self.array = array
@@ -156,6 +163,7 @@ class Calls(WithFolder):
         def count():
             return [sys.getrefcount(o) for o in (self.x, self.y, self.z, self.add)]
         before = count()
+        self.assertEqual(sys.getrefcount(self.add(self.x, self.y)), sys.getrefcount(numpy.zeros(1)))
         for _ in range(100):
             self.add(self.x, self.y, out=self.z)
             self.add(self.x, self.y)
@@ -264,6 +272,23 @@ class Calls(WithFolder):
         job = {"op": "matmul", "a": [64, 64], "b": [64, 64], **QUICK, "trials": 100000, "stop_below": 0}
         text = self.message(tuner.DeadlineExceeded, lambda: tuner.tune(job, db=self.db, timeout_s=2))
         self.assertIn("not done after 2 s", text)
+
+    def test_an_interrupted_search_goes_on(self):
+        job = {"op": "matmul", "a": [24, 64], "b": [64, 64], **QUICK, "trials": 24}
+
+        def interrupt(p):
+            if p.trials_done > 0:
+                raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            tuner.tune(job, db=self.db, progress=interrupt)
+        # The program has ended, and what it measured is there.
+        measured = tuner.open(self.db).records(op="matmul").count
+        seen = []
+        kernel = tuner.tune(job, db=self.db, progress=seen.append)
+        self.assertGreaterEqual(seen[0].trials_done, 1)
+        self.assertGreaterEqual(measured, 1)
+        self.assertEqual(seen[-1].trials_done, 24)
+        self.assertEqual(kernel.operands[0].shape, (24, 64))
 
     def test_programs_that_are_missing(self):
         os.environ["TUNER_BIN_DIR"] = str(self.folder)
@@ -392,6 +417,40 @@ class Libraries(WithFolder):
         self.assertIn("cannot be read", self.message(tuner.InvalidRequest, lambda: tuner.load(self.folder)))
         (self.folder / "library/manifest.json").write_text("[]")
         self.assertIn("no manifest", self.message(tuner.InvalidRequest, lambda: tuner.load(self.folder / "library")))
+
+
+class Shown(WithFolder):
+    """What people see of a search."""
+
+    LINES = (("0/4 trials  best no right answer yet  []", (0, 0, 4, 0.0, 0.0, 0.0)),
+             ("3/4 trials  best 72.47 ns, 8.8 GFLOP/s (5 % of the peak of 165.2)  1.7 trials/s  about 1 s left at most  [3 ok]",
+              (0, 3, 4, 72.47, 1.7, 1.0)),
+             ("3/9 trials  task 2/3  best 1.5 ms  2.0 trials/s  about 2 min 3 s left at most  [3 ok]", (1, 3, 9, 1.5e6, 2.0, 123.0)),
+             ("5/9 trials  best 2 s  0.1 trials/s  about 1 h 2 min left at most  [3 ok]", (0, 5, 9, 2e9, 0.1, 3720.0)))
+
+    def test_lines_of_the_command_are_read(self):
+        from tuner import progress
+        for line, (task, done, total, best, rate, left) in self.LINES:
+            with self.subTest(line):
+                self.assertEqual(progress.parse(line), tuner.Progress(task, done, total, best, "", rate, left))
+        self.assertIsNone(progress.parse("race: 3 of 9 finalists left"))
+
+    def test_a_terminal_has_one_line_that_is_written_over(self):
+        from tuner import progress
+        written = io.StringIO()
+        with contextlib.redirect_stderr(written):
+            view = progress.View(True, "conv")
+            view.line(self.LINES[1][0])
+            view.line("  task 1: 3 finalists race")
+            view.done("tuned: 72.47 ns")
+            quiet = progress.View(False, "conv")
+            quiet.line(self.LINES[1][0])
+            quiet.done("tuned")
+        text = written.getvalue()
+        self.assertEqual(text.count("\n"), 1)
+        first, second, last = text.rstrip("\n").split("\r\x1b[K")[1:]
+        self.assertEqual(first, "conv: [###############.....] 3/4, best 72.47 ns, 2 trials/s")
+        self.assertEqual((second, last), ("conv: task 1: 3 finalists race", "conv: tuned: 72.47 ns"))
 
 
 class OtherProcesses(WithFolder):

@@ -6,6 +6,7 @@
 //   lib/cmake/NAME/NAMEConfig.cmake  lib/pkgconfig/NAME.pc
 //   schedule/ llvm/ asm/ obj/                                          a file a kernel, where asked for
 //   cuda/FUNCTION.cubin  .cu  .c  .h                                   of kernels for a GPU; .c launches
+//   artifact/FUNCTION.so                                               of a user's kernel: the measured code
 //   files of other back ends, as Backend::ship() names them
 //   manifest.json                                                      everything above, for programs
 //

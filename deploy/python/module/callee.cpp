@@ -120,7 +120,7 @@ class ModelCallee final : public Callee {
       }
       operands.emplace_back();
       if (!read_operand(from, operands.back())) return false;
-      operands.back().role = i < input_count_ ? Role::kInput : Role::kOutput;
+      operands.back().role = i < input_count_ ? BufferRole::kInput : BufferRole::kOutput;
     }
     order_operands();
     return true;
@@ -173,11 +173,11 @@ std::shared_ptr<const Callee> Callee::with_constants(const void* const*) const {
 
 void Callee::order_operands() {
   for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].role == Role::kInput) positional.push_back(static_cast<int>(i));
+    if (operands[i].role == BufferRole::kInput) positional.push_back(static_cast<int>(i));
   inputs = positional.size();
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].is_result()) positional.push_back(static_cast<int>(i));
-    has_constants = has_constants || operands[i].role == Role::kConstant;
+    has_constants = has_constants || operands[i].role == BufferRole::kConstant;
   }
 }
 

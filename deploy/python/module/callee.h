@@ -15,8 +15,8 @@ class Callee {
   Callee(const Callee&) = delete;
   Callee& operator=(const Callee&) = delete;
 
-  // Computes with the memory of each operand, in their order; those of constants are not read. Any thread, with
-  // or without the GIL.
+  // Computes with the memory of each operand, in their order; those of constants are not read. Any thread,
+  // with or without the GIL.
   virtual tuner_code run(void* const* pointers) const = 0;
   // A callee with these constants put in, in the order of the operands; null with an exception.
   virtual std::shared_ptr<const Callee> with_constants(const void* const* pointers) const;

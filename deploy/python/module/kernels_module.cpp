@@ -39,7 +39,7 @@ std::string signature(const Callee& c) {
   std::string text = "kernel(";
   for (size_t i = 0; i < c.positional.size(); ++i) {
     const Operand& o = c.operands[static_cast<size_t>(c.positional[i])];
-    text += (i == 0 ? "" : ", ") + word(o.name) + (o.role == Role::kOutput ? "=None" : "");
+    text += (i == 0 ? "" : ", ") + word(o.name) + (o.role == BufferRole::kOutput ? "=None" : "");
   }
   return text + ")";
 }
@@ -69,7 +69,7 @@ bool assign(const Callee& c, PyObject* const* args, size_t count, PyObject* name
     if (place == c.operands.size() && c.positional.size() == c.inputs + 1 &&
         PyUnicode_Compare(out_word, name) == 0)
       place = static_cast<size_t>(c.positional[c.inputs]);
-    if (place == c.operands.size() || c.operands[place].role == Role::kConstant) {
+    if (place == c.operands.size() || c.operands[place].role == BufferRole::kConstant) {
       refuse(c, "there is no argument " + word(name).substr(0, 80) +
                     (place == c.operands.size() ? "" : ": it is constant, and given once by pack()"));
       return false;
@@ -98,7 +98,8 @@ PyObject* call_with(const KernelObject* self, PyObject* const* args, size_t coun
   if (c.has_constants) {
     std::string constants;
     for (const Operand& o : c.operands)
-      if (o.role == Role::kConstant) constants += (constants.empty() ? "" : ", ") + word(o.name) + "=...";
+      if (o.role == BufferRole::kConstant)
+        constants += (constants.empty() ? "" : ", ") + word(o.name) + "=...";
     raise_error("CallError",
                 "the kernel has constants. Pack them once, and call what that returns: kernel.pack(" +
                     constants + ")");
@@ -109,7 +110,7 @@ PyObject* call_with(const KernelObject* self, PyObject* const* args, size_t coun
   for (const int place_of : c.positional) {
     const Operand& o = c.operands[static_cast<size_t>(place_of)];
     PyObject*& object = given[place_of];
-    if (o.role == Role::kOutput && (object == nullptr || object == Py_None)) {
+    if (o.role == BufferRole::kOutput && (object == nullptr || object == Py_None)) {
       object = allocate(o);
       if (object == nullptr) return nullptr;
       held.keep(object);
@@ -197,7 +198,7 @@ PyObject* pack(PyObject* object, PyObject* args, PyObject* keywords) {
   Py_ssize_t used = 0;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     const Operand& o = c.operands[i];
-    if (o.role != Role::kConstant) continue;
+    if (o.role != BufferRole::kConstant) continue;
     PyObject* const value = keywords == nullptr ? nullptr : PyDict_GetItemWithError(keywords, o.name);
     if (value == nullptr) {
       if (PyErr_Occurred() == nullptr)
@@ -238,7 +239,6 @@ PyObject* describe(PyObject* object, PyObject*) {
 PyObject* get_operands(PyObject* object, void*) {
   const Callee& c = *reinterpret_cast<KernelObject*>(object)->callee;
   PyObject* const all = PyTuple_New(static_cast<Py_ssize_t>(c.operands.size()));
-  constexpr const char* kRoles[] = {"input", "constant", "output", "inout"};
   for (size_t i = 0; all != nullptr && i < c.operands.size(); ++i) {
     const Operand& o = c.operands[i];
     PyObject* const entry = PyStructSequence_New(operand_type);
@@ -247,7 +247,7 @@ PyObject* get_operands(PyObject* object, void*) {
     for (size_t d = 0; d < o.shape.size(); ++d)
       PyTuple_SET_ITEM(shape, static_cast<Py_ssize_t>(d), PyLong_FromLongLong(o.shape[d]));
     PyStructSequence_SetItem(entry, 0, Py_NewRef(o.name));
-    PyStructSequence_SetItem(entry, 1, PyUnicode_FromString(kRoles[static_cast<size_t>(o.role)]));
+    PyStructSequence_SetItem(entry, 1, PyUnicode_FromString(buffer_role_name(o.role).data()));
     PyStructSequence_SetItem(entry, 2, PyUnicode_FromString(o.dtype.c_str()));
     PyStructSequence_SetItem(entry, 3, shape);
     PyStructSequence_SetItem(entry, 4, PyLong_FromLongLong(o.bytes));

@@ -281,11 +281,13 @@ void raise_error(const char* class_name, const std::string& text) {
 bool read_operand(const tuner_operand& from, Operand& to) {
   to.name = PyUnicode_InternFromString(from.name);
   if (to.name == nullptr) return false;
-  const std::string role = from.role;
-  to.role = role == "constant" ? Role::kConstant
-            : role == "output" ? Role::kOutput
-            : role == "inout"  ? Role::kInOut
-                               : Role::kInput;
+  const std::optional<BufferRole> role = buffer_role_from_name(from.role);
+  if (!role) {
+    raise_error("Error", "operand " + std::string(from.name) + ": the role " + from.role +
+                             " is not known here. Install the wheel of the same release");
+    return false;
+  }
+  to.role = *role;
   to.dtype = from.dtype;
   to.bytes = from.bytes;
   to.shape.assign(from.shape, from.shape + from.rank);

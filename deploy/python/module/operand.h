@@ -11,24 +11,23 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/buffer_role.h"
 #include "deploy/python/module/dlpack_abi.h"
 #include "deploy/runtime/tuner_runtime_api.h"
 
 namespace tuner::python {
 
-enum class Role : uint8_t { kInput, kConstant, kOutput, kInOut };
-
 struct Operand {
   PyObject* name =
       nullptr;  // interned, so that keywords are compared by address; lives as long as the process
-  Role role = Role::kInput;
+  BufferRole role = BufferRole::kInput;
   ElementType type;
   std::string dtype;              // "float32"
   int numpy_types[2] = {-1, -1};  // numbers of numpy's types with these elements
   std::vector<int64_t> shape;
   int64_t bytes = 0;
 
-  bool is_result() const { return role == Role::kOutput || role == Role::kInOut; }
+  bool is_result() const { return tuner::is_result(role); }
 };
 
 // Sets an exception and returns false if the runtime names a type or role that is not known here.

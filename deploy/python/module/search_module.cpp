@@ -112,8 +112,6 @@ struct Space {
 // The space that a job file with these knobs has: declared by the same code.
 std::shared_ptr<Space> make_space(const py::dict& knobs, const std::vector<std::string>& constraints,
                                   const py::dict& defaults, const std::map<std::string, int64_t>& sizes) {
-  SourceKernel kernel;
-  kernel.sizes = sizes;
   std::map<std::string, SourceKnob> sorted;  // as a job file's reader sorts them
   for (const auto& [name, values] : knobs) {
     SourceKnob knob{.name = py::cast<std::string>(name)};
@@ -142,16 +140,18 @@ std::shared_ptr<Space> make_space(const py::dict& knobs, const std::vector<std::
       raise("InvalidRequest",
             "default: " + k.name + ": found " + Space::repr(value) + ", which is no value of it");
   }
-  for (auto& [name, knob] : sorted) kernel.knobs.push_back(std::move(knob));
+  std::vector<SourceKnob> declared;
+  for (auto& [name, knob] : sorted) declared.push_back(std::move(knob));
+  std::vector<Formula> formulas;
   for (size_t i = 0; i < constraints.size(); ++i) {
     Result<Formula> formula = Formula::parse(constraints[i]);
     if (!formula)
       raise("InvalidRequest",
             str("constraints[", i, "]: ", formula.message(), "; in \"", constraints[i], "\""));
-    kernel.constraints.push_back(*std::move(formula));
+    formulas.push_back(*std::move(formula));
   }
   auto space = std::make_shared<ConfigSpace>();
-  if (const Status declared = kernel.declare(*space); !declared) raise("InvalidRequest", declared.message());
+  value_or_raise(declare_knobs(declared, formulas, sizes, *space));
   if (const Status sealed = space->seal(); !sealed) raise("InvalidRequest", "knobs: " + sealed.message());
   auto made = std::make_shared<Space>();
   made->has_program = true;

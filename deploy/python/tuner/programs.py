@@ -67,8 +67,9 @@ def run(words: Sequence[str], *, timeout_s: float, folder: Optional[Path] = None
         raise errors.InvalidRequest(f"timeout_s: expected seconds above 0, found {timeout_s}")
     command = [find(), *words]
     try:
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, encoding="utf-8", errors="replace", env=_environment())
+        # In a session of its own, so that Ctrl-C reaches it once: through _interrupt().
+        process = subprocess.Popen(command, start_new_session=True, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace", env=_environment())
     except OSError as error:
         raise errors.ProgramMissing(f"{command[0]}: cannot be started: {error.strerror}") from None
     reader = _Reader(process, text)

@@ -10,7 +10,7 @@ from .values import Progress
 #: What `progress=` may be: None shows it where somebody looks, True and False decide, a function gets each Progress.
 Show = Union[None, bool, Callable[[Progress], None]]
 
-_LINE = re.compile(r"(\d+)/(\d+) trials  (?:task (\d+)/\d+  )?(?:best ([0-9.]+) (ns|us|ms|s)|best no right answer yet|no right answer yet)?")
+_LINE = re.compile(r"(\d+)/(\d+) trials  (?:task (\d+)/\d+  )?(?:best ([0-9.]+) (ns|us|ms|s)\b)?")
 _RATE = re.compile(r"([0-9.]+) trials/s")
 _LEFT = re.compile(r"about (?:(\d+) h )?(?:(\d+) min ?)?(?:(\d+) s)? ?left")
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
