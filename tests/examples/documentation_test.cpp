@@ -84,7 +84,8 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner farm slurm scale 16", kSlurm},
       {"tuner farm slurm scale --min 0 --max 32 --daemon alice.credentials", kSlurm},
       {"tuner farm slurm down", kSlurm},
-      {"measure_server --daemon nodes.credentials --worker-id nodes.$JOB-$TASK --work-dir /tmp/tuner/$JOB-$TASK "
+      {"measure_server --daemon nodes.credentials --worker-id nodes.$JOB-$TASK --work-dir "
+       "/tmp/tuner/$JOB-$TASK "
        "--shared-dir /tmp/tuner/shared",
        kSlurm},
       {"deploy/cross.sh aarch64", kBoard},
