@@ -330,8 +330,9 @@ TEST_F(PruneTest, WhoWritesMeanwhileLosesNothing) {
 TEST_F(PruneTest, AJobThatGoesOnLosesNothingMoreMeanwhile) {
   ASSERT_OK(store_->add_job(job_row("j2")));
   std::vector<std::string> configs;
-  for (int i = 0; i < 4000; ++i) configs.push_back(str("c=", i));
-  measure(add_trials(*store_, "j2", configs));
+  for (int i = 0; i < 8000; ++i) configs.push_back(str("c=", i));
+  const std::vector<std::string> ids = add_trials(*store_, "j2", configs);
+  measure(ids);
   ASSERT_OK(store_->set_job_state("j2", JobState::kFinished, ""));
   const PruneRules all = rules(10);
   std::atomic<bool> done = false;
@@ -339,25 +340,19 @@ TEST_F(PruneTest, AJobThatGoesOnLosesNothingMoreMeanwhile) {
   std::thread pruner([&] {
     for (; !done; ++calls) (void)store_->prune(kTask, all, 100'000);
   });
-  const auto of_job = [&] {
-    int64_t n = 0;
-    EXPECT_TRUE(store_->for_each_record("j2", [&](const TrialWithRecord&) { return ++n, true; }).is_ok());
-    return n;
-  };
-  int stopped_in_the_middle = 0;
-  for (int round = 0; round < 3; ++round) {
-    const int64_t there = of_job();
-    EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return of_job() < there || there < 100; }));
-    EXPECT_TRUE(store_->set_job_state("j2", JobState::kQueued, "").is_ok());
-    const int64_t at_first = of_job();
-    const int before = calls;
-    EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return calls > before + 2; }));
-    EXPECT_EQ(of_job(), at_first);
-    if (at_first > 100 && at_first < 4000) ++stopped_in_the_middle;
-    EXPECT_TRUE(store_->set_job_state("j2", JobState::kFinished, "").is_ok());
-  }
-  EXPECT_GT(stopped_in_the_middle, 0) << "no removal was under way";
-  EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return of_job() == 11; }));
+  const auto has_record = [&](size_t i) { return store_->trial(ids[i])->record.has_value(); };
+  // The second is removed in the first commits, the last but a few in the last.
+  const bool begun = wait_until(
+      std::chrono::seconds(30), [&] { return !has_record(1); }, std::chrono::milliseconds(0));
+  const Status goes_on = store_->set_job_state("j2", JobState::kQueued, "");
+  const int64_t at_first = records(), before = calls;
+  const bool tried = wait_until(std::chrono::seconds(30), [&] { return calls > before + 2; });
+  EXPECT_TRUE(begun && goes_on.is_ok() && tried);
+  EXPECT_GT(at_first, 100) << "all was removed before the job went on";
+  EXPECT_EQ(records(), at_first);
+  EXPECT_TRUE(has_record(7980));
+  EXPECT_TRUE(store_->set_job_state("j2", JobState::kFinished, "").is_ok());
+  EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return !has_record(7980); }));
   done = true;
   pruner.join();
 }
