@@ -320,6 +320,8 @@ class Memory(WithFolder):
         numpy.testing.assert_array_equal(copy, wide[:, 1:])
         self.assertEqual((copy.ctypes.data % 64, copy.flags.c_contiguous), (0, True))
         self.assertIs(tuner.aligned(copy), copy)
+        shifted = tuner.zeros(17)[1:]  # row-major, on another border
+        self.assertEqual((shifted.ctypes.data % 64, tuner.aligned(shifted).ctypes.data % 64), (4, 0))
         self.assertEqual(tuner.aligned([1, 2], "float32").dtype, numpy.float32)
         self.assertEqual(tuner.aligned(numpy.zeros(3, ">f4")).dtype, numpy.dtype("=f4"))
         for shape in ((3, 5), 7, (), (2, 0, 3), (1 << 20,)):

@@ -1,5 +1,6 @@
 // The structs of DLPack 0.8, by which array libraries hand memory to each other
-// (https://dmlc.github.io/dlpack). Their layout is the standard's; a capsule named "dltensor" holds a DlManagedTensor.
+// (https://dmlc.github.io/dlpack). Their layout is the standard's. A capsule named "dltensor" holds a
+// DlManagedTensor.
 #pragma once
 
 #include <cstdint>
