@@ -344,7 +344,7 @@ PyStructSequence_Desc operand_description = {"tuner.Operand", "One array of a ke
 }  // namespace
 }  // namespace tuner::python
 
-PyMODINIT_FUNC PyInit__kernels() {
+PyMODINIT_FUNC PyInit__kernels() {  // NOLINT(bugprone-reserved-identifier): named by the interpreter
   using namespace tuner::python;
   if (PyType_Ready(&KernelType) < 0) return nullptr;
   operand_type = PyStructSequence_NewType(&operand_description);
