@@ -291,8 +291,9 @@ TEST(DocumentationText, EveryBlockSaysWhatItIsAndJobFilesAreRight) {
   for (const Document& page : pages())
     for (const Block& block : page.blocks) {
       const std::string place = str(page.path, ":", block.line);
-      EXPECT_TRUE(std::set<std::string>({"sh", "json", "text", "c", "yaml"}).contains(block.language))
-          << place << ": a block of \"" << block.language << "\", expected sh, json, text, c or yaml";
+      EXPECT_TRUE(
+          std::set<std::string>({"sh", "json", "text", "c", "yaml", "python", "py"}).contains(block.language))
+          << place << ": a block of \"" << block.language << "\", expected sh, json, text, c, yaml or python";
       if (block.language != "json") continue;
       const auto entries = parse_job_text(block.text, place, own_kernels.get());
       EXPECT_TRUE(entries.is_ok()) << entries.message();
