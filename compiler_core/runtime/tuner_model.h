@@ -8,9 +8,10 @@
  *   tuner_context_destroy(context);
  *   tuner_weights_close(weights);
  *
- * A model is a list of steps, each a call of a kernel. Values between them lie in the context's arena; constants in the weights
- * file, as kernels read them. The file is mapped: processes that run the same model share its memory, and who writes a new file puts
- * it in the place of the old one by renaming. A file that is cut while it is mapped ends the process when the lost part is read.
+ * A model is a list of steps, each a call of a kernel; a step with guards runs only if they hold. Values between them lie in the
+ * context's arena; constants in the weights file, as kernels read them. The file is mapped: processes that run the same model share
+ * its memory, and who writes a new file puts it in the place of the old one by renaming. A file that is cut while it is mapped ends
+ * the process when the lost part is read.
  *
  * A context belongs to one thread at a time; any number of contexts run at once. Functions return 0, or a code below zero that
  * tuner_model_error() explains; nothing is left behind then.
@@ -34,7 +35,7 @@
 extern "C" {
 #endif
 
-#define TUNER_MODEL_VERSION 1   /* of the table below */
+#define TUNER_MODEL_VERSION 2   /* of the table below */
 #define TUNER_WEIGHTS_VERSION 1 /* of the weights file */
 
 /* Codes. Those above -16 come from a kernel that does not fit the runtime. */
@@ -60,6 +61,13 @@ typedef struct tuner_place {
   int64_t offset; /* a multiple of 64 */
 } tuner_place;
 
+/* What must hold for a step to run: a bool that an earlier step, or the caller, has written. */
+typedef struct tuner_guard {
+  tuner_place place; /* of one byte, 0 for false */
+  int32_t wanted;    /* 0 or 1 */
+  int32_t unused;
+} tuner_guard;
+
 /* One call of a kernel. */
 typedef struct tuner_step {
   const char* name;     /* of the model's node whose result it gives */
@@ -68,6 +76,10 @@ typedef struct tuner_step {
   const tuner_place* args;
   int32_t num_args;
   int32_t kernel; /* steps with the same number run the same code */
+  /* All must hold, else no output needs the step, and a run leaves it out. */
+  const tuner_guard* guards;
+  int32_t num_guards;
+  int32_t unused;
 } tuner_step;
 
 /* The table. Everything it points to lives as long as the library is loaded. */
@@ -330,7 +342,7 @@ static inline int32_t tuner_weights_open(const tuner_model* model, const char* p
 
 /* ---- contexts ---- */
 
-/* Called before and after each step, on the thread that runs the model. */
+/* Called before and after each step that runs, on the thread that runs the model. */
 typedef void (*tuner_step_hook)(void* data, int32_t step, int32_t done);
 
 /* An argument that each run sets. */
@@ -348,6 +360,7 @@ typedef struct tuner_context {
   tuner_late_arg* late;
   int32_t num_late;
   int32_t failed_step; /* of the last run; -1: none */
+  int32_t every_step;
   tuner_step_hook hook;
   void* hook_data;
 } tuner_context;
@@ -444,10 +457,30 @@ static inline int32_t tuner_model_create(const tuner_model* model, const char* w
   return code;
 }
 
+/* Whether later runs leave no step out (1) or those that no output needs (0, as a context begins): to check or to time each step. */
+static inline void tuner_context_run_every_step(tuner_context* context, int32_t every_step) {
+  context->every_step = every_step;
+}
+
 /* Calls `hook` before and after each step of later runs; NULL: no more. */
 static inline void tuner_context_watch(tuner_context* context, tuner_step_hook hook, void* data) {
   context->hook = hook;
   context->hook_data = data;
+}
+
+/* 1 when all guards of the step hold. */
+static inline int32_t tuner_step_is_needed(const tuner_context* context, const tuner_step* step,
+                                           const void* const* inputs, void* const* outputs) {
+  int32_t g;
+  for (g = 0; g < step->num_guards; ++g) {
+    const tuner_place* const place = &step->guards[g].place;
+    const char* begin = context->arena;
+    if (place->kind == TUNER_WEIGHTS) begin = context->weights->bytes;
+    if (place->kind == TUNER_INPUT) begin = (const char*)inputs[place->index];
+    if (place->kind == TUNER_OUTPUT) begin = (const char*)outputs[place->index];
+    if ((begin[place->offset] != 0) != (step->guards[g].wanted != 0)) return 0;
+  }
+  return 1;
 }
 
 /* Runs the model: one pointer for each input and output of the table, in its order, aligned to 64 bytes. Outputs overlap nothing. */
@@ -469,6 +502,7 @@ static inline int32_t tuner_context_run(tuner_context* context, const void* cons
   }
   for (s = 0; s < model->num_steps; arg += model->steps[s].num_args, ++s) {
     int32_t code;
+    if (!context->every_step && !tuner_step_is_needed(context, &model->steps[s], inputs, outputs)) continue;
     if (context->hook) context->hook(context->hook_data, s, 0);
     code = model->steps[s].entry(arg, &context->runtime);
     if (context->hook) context->hook(context->hook_data, s, 1);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/temporary_folder.h"
@@ -103,8 +104,8 @@ class ModelContext : public ::testing::Test {
                                                {TUNER_OUTPUT, 0, 64},
                                                {TUNER_OUTPUT, 1, 0},
                                                {TUNER_ARENA, 0, 128}}};
-  const std::array<tuner_step, 2> steps_ = {
-      {{"one", "", one_argument, &first_, 1, 0}, {"two", "", five_arguments, second_.data(), 5, 1}}};
+  std::array<tuner_step, 2> steps_ = {{{"one", "", one_argument, &first_, 1, 0, nullptr, 0, 0},
+                                       {"two", "", five_arguments, second_.data(), 5, 1, nullptr, 0, 0}}};
   tuner_model table_{};
   tuner_context* context_ = nullptr;
   alignas(64) char memory_[320] = {};
@@ -155,6 +156,58 @@ TEST_F(ModelContext, AStepThatRefusesIsToldAndTheNextRunForgetsIt) {
   watched.answer = 0;
   EXPECT_EQ(run(), 0);
   EXPECT_EQ(context_->failed_step, -1);
+}
+
+// Step "two" runs if a bool in the arena, in the weights, in an input and in an output has the wanted value.
+TEST_F(ModelContext, AStepRunsIfAllItsGuardsHold) {
+  const tuner_place places[] = {
+      {TUNER_ARENA, 0, 128}, {TUNER_WEIGHTS, 0, 128 + 64}, {TUNER_INPUT, 1, 64}, {TUNER_OUTPUT, 0, 64}};
+  for (const tuner_place& place : places)
+    for (const int32_t wanted : {0, 1}) {
+      const std::array<tuner_guard, 2> guards = {{{{TUNER_INPUT, 0, 0}, 1, 0}, {place, wanted, 0}}};
+      steps_[1].guards = guards.data();
+      steps_[1].num_guards = 2;
+      for (const char first : {0, 1})
+        for (const char value : {0, 1, 2}) {  // any byte but 0 is true
+          constants_[64] = value;
+          table_.weights_checksum = checksum_of(constants_);
+          write_weights();
+          ASSERT_EQ(create(), 0);
+          context_->arena[128] = value;
+          memory_[0] = first;
+          memory_[64 + 64] = memory_[128 + 64] = value;  // input 1 and output 0
+          std::vector<std::pair<int32_t, int32_t>> seen;
+          tuner_context_watch(
+              context_,
+              [](void* data, int32_t step, int32_t done) {
+                static_cast<decltype(seen)*>(data)->emplace_back(step, done);
+              },
+              &seen);
+          watched.args.clear();
+          ASSERT_EQ(run(), 0);
+          const size_t runs = first != 0 && (value != 0) == (wanted != 0) ? 2 : 1;
+          EXPECT_EQ(watched.args.size(), runs) << place.kind << " is " << int{value} << ", wanted " << wanted;
+          EXPECT_EQ(seen.size(), 2 * runs) << "the hook sees steps that run";
+          tuner_context_run_every_step(context_, 1);
+          ASSERT_EQ(run(), 0);
+          EXPECT_EQ(watched.args.size(), runs + 2);
+          tuner_context_run_every_step(context_, 0);
+          ASSERT_EQ(run(), 0);
+          EXPECT_EQ(watched.args.size(), 2 * runs + 2);
+        }
+    }
+}
+
+// What is behind a step that is left out has its own arguments.
+TEST_F(ModelContext, AStepBehindOneThatIsLeftOutHasItsOwnArguments) {
+  const tuner_guard guard = {{TUNER_INPUT, 0, 0}, 1, 0};
+  steps_[0].guards = &guard;
+  steps_[0].num_guards = 1;
+  ASSERT_EQ(create(), 0);
+  ASSERT_EQ(run(), 0);
+  ASSERT_EQ(watched.args.size(), 1U);
+  EXPECT_EQ(watched.args[0][0], memory_ + 64);
+  EXPECT_EQ(watched.args[0][3], memory_ + 192);
 }
 
 TEST_F(ModelContext, EveryBitOfTheWeightsCounts) {

@@ -28,6 +28,9 @@ class PlanCheck {
       const ModelStep& step = model_.steps[s];
       for (const ValueId v : step.reads)
         if (!is_there(v)) return step.name + " reads " + name(v) + ", which lies elsewhere or is overwritten";
+      for (const StepGuard& guard : step.guards)
+        if (!is_there(guard.condition))
+          return step.name + " is guarded by " + name(guard.condition) + ", which is not there";
       const auto made = step.workload.compute();
       const bool adds = made.args.back()->role == BufferRole::kInOut;
       for (size_t r = 0; r < step.reads.size(); ++r)

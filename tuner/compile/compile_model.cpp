@@ -151,11 +151,12 @@ Status tune_model(const CompileRequest& request, const PreparedModel& model,
 
 namespace {
 
-// Runs the library in the folder for about a second, step by step and whole, and writes the times into its
-// plan, the last file.
+// Runs the library in the folder for about a second, step by step and whole, and no step is left out. Writes
+// the times into its plan, the last file.
 Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
+  constexpr bool kEveryStep = true;
   ASSIGN_OR_RETURN(ModelRun run, ModelRun::open(folder, {}));
-  ASSIGN_OR_RETURN(const std::vector<ModelTimes> first, time_models({&run}, 1));
+  ASSIGN_OR_RETURN(const std::vector<ModelTimes> first, time_models({&run}, 1, kEveryStep));
   constexpr double kNanoseconds = 1e9;
   // A run of more than a fifth of a second is long enough to be measured once.
   constexpr double kLong = kNanoseconds / 5;
@@ -164,7 +165,7 @@ Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
       is_long ? 1 : static_cast<int>(std::clamp(kNanoseconds / 2 / first[0].whole_ns, 3.0, 50.0));
   std::vector<ModelTimes> times = first;
   if (!is_long) {
-    ASSIGN_OR_RETURN(times, time_models({&run}, rounds));
+    ASSIGN_OR_RETURN(times, time_models({&run}, rounds, kEveryStep));
   }
   files.back().bytes = plan_with_times(files.back().bytes, times[0], rounds);
   return Status::ok();

@@ -61,23 +61,21 @@ class LibraryCheck {
     std::vector<AlignedBuffer> outputs;
     ASSIGN_OR_RETURN(ModelContext context, compiled.context());
     std::vector<const void*> in;
-    std::vector<void*> out;
     for (const AlignedBuffer& input : library_.inputs) in.push_back(input.data());
-    for (const ValueId v : library_.model.outputs) {
-      outputs.emplace_back(library_.model[v].type.bytes());
-      out.push_back(outputs.back().data());
-    }
+    const std::vector<void*> out = outputs_in(outputs);
     for (size_t k = 0; k < in.size(); ++k) keep(library_.model.inputs[k], in[k]);
     // One thread compiles what the reference needs while another computes.
     std::atomic<bool> is_over = false;
     std::thread ahead([&] {
       compile_cones_ahead(library_.model, cones_, programs_, [&] { return is_over.load() || interrupted(); });
     });
+    context.run_every_step(true);
     context.watch([&](size_t step, bool done) {
       if (done && status_ && step < checked_.size()) status_ = check_step(step, context.arena(), out);
     });
     Status ran = context.run(in, out);
     for (size_t o = 0; ran && status_ && o < out.size(); ++o) status_ = check_output(o, out[o]);
+    if (ran && status_ && has_guards(compiled)) status_ = check_guards(compiled, in, out);
     if (ran && status_ && !library_.steps.states.empty()) status_ = check_states(compiled, in, out);
     is_over = true;
     ahead.join();
@@ -96,29 +94,54 @@ class LibraryCheck {
     known_[v] = std::move(copy);
   }
 
+  static bool has_guards(const CompiledModel& compiled) {
+    return std::ranges::any_of(compiled.plan().steps, [](const PlanStep& s) { return !s.guards.empty(); });
+  }
+
+  // Runs once more as programs do, without steps that no output needs: every output must be what it was. What
+  // is not computed then is NaN, and the largest number of other types.
+  Status check_guards(const CompiledModel& compiled, const std::vector<const void*>& in,
+                      const std::vector<void*>& before) const {
+    std::vector<AlignedBuffer> memory;
+    std::vector<void*> out = outputs_in(memory);
+    ASSIGN_OR_RETURN(ModelContext context, compiled.context());
+    context.fill_arena(static_cast<char>(0xff));
+    RETURN_IF_ERROR(context.run(in, out));
+    return expect_same(before, out, "steps that it does not need are left out. Report it");
+  }
+
+  std::vector<void*> outputs_in(std::vector<AlignedBuffer>& memory) const {
+    std::vector<void*> out;
+    for (const ValueId v : library_.model.outputs) {
+      memory.emplace_back(library_.model[v].type.bytes());
+      out.push_back(memory.back().data());
+    }
+    return out;
+  }
+  Status expect_same(const std::vector<void*>& before, const std::vector<void*>& now,
+                     const std::string& when) const {
+    for (size_t o = 0; o < now.size(); ++o) {
+      const auto bytes = static_cast<size_t>(library_.model[library_.model.outputs[o]].type.bytes());
+      if (std::memcmp(now[o], before[o], bytes) != 0)
+        return failed("output \"", printable(library_.model.output_names[o]), "\" is another one when ", when,
+                      " with the model: this is a fault of ours. Nothing was written");
+    }
+    return Status::ok();
+  }
+
   // Runs once more, with states in one memory: every output must be what it was.
   Status check_states(const CompiledModel& compiled, std::vector<const void*> in,
                       const std::vector<void*>& before) const {
-    const auto bytes = [&](ValueId v) { return library_.model[v].type.bytes(); };
     std::vector<AlignedBuffer> memory;
-    std::vector<void*> out;
-    for (const ValueId v : library_.model.outputs) {
-      memory.emplace_back(bytes(v));
-      out.push_back(memory.back().data());
-    }
+    const std::vector<void*> out = outputs_in(memory);
     for (const StatePair& state : library_.steps.states) {
       const ValueId v = library_.model.inputs[state.input];
-      std::memcpy(out[state.output], in[state.input], static_cast<size_t>(bytes(v)));
+      std::memcpy(out[state.output], in[state.input], static_cast<size_t>(library_.model[v].type.bytes()));
       in[state.input] = out[state.output];
     }
     ASSIGN_OR_RETURN(ModelContext context, compiled.context());
     RETURN_IF_ERROR(context.run(in, out));
-    for (size_t o = 0; o < out.size(); ++o)
-      if (std::memcmp(out[o], before[o], static_cast<size_t>(bytes(library_.model.outputs[o]))) != 0)
-        return failed("output \"", printable(library_.model.output_names[o]),
-                      "\" is another one when states share memory. Compile without --state, and report it "
-                      "with the model: this is a fault of ours. Nothing was written");
-    return Status::ok();
+    return expect_same(before, out, "states share memory. Compile without --state, and report it");
   }
 
   // Where the step's result lies.

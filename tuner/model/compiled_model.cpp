@@ -1,5 +1,6 @@
 #include "tuner/model/compiled_model.h"
 
+#include <cstring>
 #include <filesystem>
 
 #include "compiler_core/codegen/compile.h"
@@ -22,7 +23,9 @@ Status check_table(const tuner_model& table, const CompiledPlan& plan) {
               plan.weights.digest == table.weights_digest &&
               static_cast<size_t>(table.num_inputs) == plan.inputs.size() &&
               static_cast<size_t>(table.num_outputs) == plan.outputs.size();
-  for (size_t s = 0; same && s < plan.steps.size(); ++s) same = plan.steps[s].name == table.steps[s].name;
+  for (size_t s = 0; same && s < plan.steps.size(); ++s)
+    same = plan.steps[s].name == table.steps[s].name &&
+           plan.steps[s].guards.size() == static_cast<size_t>(table.steps[s].num_guards);
   return same ? Status::ok() : invalid_argument("plan.json tells of another model than the library has");
 }
 
@@ -51,6 +54,12 @@ Status ModelContext::run(const std::vector<const void*>& inputs, const std::vect
   if (code == 0) return Status::ok();
   const int32_t step = context_->failed_step;
   return failed(step < 0 ? "" : str("step ", table.steps[step].name, ": "), tuner_model_error(code));
+}
+
+void ModelContext::run_every_step(bool every) { tuner_context_run_every_step(context_.get(), every ? 1 : 0); }
+
+void ModelContext::fill_arena(char byte) {
+  std::memset(context_->arena, byte, static_cast<size_t>(context_->model->arena_bytes));
 }
 
 void ModelContext::watch(std::function<void(size_t, bool)> hook) {

@@ -18,7 +18,11 @@ class ModelContext {
   // One pointer for each input and output of the table, aligned to 64 bytes. Failed, with the step: a kernel
   // refused.
   Status run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
-  // Called before (done: false) and after each step of later runs; empty: no more.
+  // Whether later runs leave no step out, so that each is checked or timed.
+  void run_every_step(bool every);
+  // For checks: what no step writes holds this then.
+  void fill_arena(char byte);
+  // Called before (done: false) and after each step of later runs that runs; empty: no more.
   void watch(std::function<void(size_t step, bool done)> hook);
   // Where values between steps lie, of table().arena_bytes.
   const char* arena() const { return context_->arena; }

@@ -2,7 +2,8 @@
 // flow only.
 //
 //   If, its condition known    the nodes of its branch; the other one is not looked at
-//   If, its condition data     the nodes of both branches, and a Where for each result
+//   If, its condition data     the nodes of both branches, and a Where for each result (guards.h lets a run
+//                              leave out what the Where does not choose)
 //   Loop, Scan                 the nodes of the body, once an iteration
 //
 // What is known ahead is what GraphBuilder knows: constants, shapes, --constant, and what follows from them.

@@ -112,6 +112,7 @@ Status apply_layouts(ModelSteps& model, const Layouts& chosen, const Target& tar
   Layouts layouts = chosen;
   std::vector<ModelStep> steps;
   std::map<std::pair<ValueId, int64_t>, ValueId> moved;
+  std::map<ValueId, std::vector<StepGuard>> guards;  // of the steps that make values, if they have any
   for (ModelStep& step : model.steps) {
     if (!has_layouts(step) && layouts[step.writes] != 1)
       return {StatusCode::kInternal, str("step ", step.name, ": writes what is to lie in blocks")};
@@ -126,6 +127,7 @@ Status apply_layouts(ModelSteps& model, const Layouts& chosen, const Target& tar
       if (is_new) {
         const graph::Value image = model.graph[v];
         ASSIGN_OR_RETURN(ModelStep step_before, mover(image, v, layouts[v], at->second, wanted));
+        if (const auto made = guards.find(v); made != guards.end()) step_before.guards = made->second;
         model.graph.values.push_back({step_before.name, image.type, std::nullopt});
         model.aliases.push_back({at->second, 0});
         layouts.push_back(wanted);
@@ -134,6 +136,7 @@ Status apply_layouts(ModelSteps& model, const Layouts& chosen, const Target& tar
       step.reads[i] = at->second;
     }
     step.workload = std::move(workload);
+    if (!step.guards.empty()) guards[step.writes] = step.guards;
     steps.push_back(std::move(step));
   }
   model.steps = std::move(steps);

@@ -1,9 +1,10 @@
 // MemoryPlan: where each value of a model lies while it runs.
 //
-// Values live from the step that makes them to the last one that reads them. They share one arena; a value
-// takes the place that was freed last, because that is still in the caches, if this does not make the arena
-// larger than it must be. A view lies on its source, a sum on the residual that nobody needs any more. A
-// Concat whose inputs can be written in place is no step.
+// Values live from the step that makes them to the last one that reads them, as if every step ran; a
+// condition is read by a Where behind all steps that it guards. They share one arena; a value takes the place
+// that was freed last, because that is still in the caches, if this does not make the arena larger than it
+// must be. A view lies on its source, a sum on the residual that nobody needs any more. A Concat whose inputs
+// can be written in place is no step.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ struct Samples {
 
   ModelTimes medians() {
     ModelTimes out;
-    for (std::vector<double>& step : steps) out.step_ns.push_back(median_in_place(step));
+    for (std::vector<double>& step : steps) out.step_ns.push_back(step.empty() ? 0 : median_in_place(step));
     out.whole_ns = median_in_place(whole);
     return out;
   }
@@ -70,6 +70,8 @@ std::string print(const char* format, double value) {
   std::snprintf(text, sizeof text, format, value);
   return text;
 }
+
+std::string step_time(double step_ns) { return step_ns > 0 ? format_time(step_ns) : "not run"; }
 
 std::string sums_text(const ModelTimes& times) {
   const double sum = times.sum_ns();
@@ -114,10 +116,12 @@ Status ModelRun::run() {
 
 double ModelTimes::sum_ns() const { return std::accumulate(step_ns.begin(), step_ns.end(), 0.0); }
 
-Result<std::vector<ModelTimes>> time_models(const std::vector<ModelRun*>& models, int rounds) {
+Result<std::vector<ModelTimes>> time_models(const std::vector<ModelRun*>& models, int rounds,
+                                            bool every_step) {
   std::vector<Samples> samples(models.size());
   for (size_t m = 0; m < models.size(); ++m) {
     samples[m].steps.resize(static_cast<size_t>(models[m]->model().table().num_steps));
+    models[m]->context().run_every_step(every_step);
     RETURN_IF_ERROR(models[m]->run());
   }
   for (int round = 0; round < rounds; ++round)
@@ -140,7 +144,7 @@ std::string times_text(const CompiledPlan& plan, const ModelTimes& times, int wi
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t s) { return times.step_ns[s]; });
   const double sum = times.sum_ns();
   for (const size_t s : order) {
-    table.add({plan.steps[s].name, format_time(times.step_ns[s]),
+    table.add({plan.steps[s].name, step_time(times.step_ns[s]),
                print("%.1f %%", sum > 0 ? 100 * times.step_ns[s] / sum : 0), work_text(plan, plan.steps[s])});
   }
   return table.text(width) + sums_text(times) + "\n";
@@ -157,19 +161,19 @@ std::string comparison_text(const CompiledPlan& before, const ModelTimes& before
   for (size_t s = 0; s < now.steps.size(); ++s) {
     const auto other = std::ranges::find(before.steps, now.steps[s].name, &PlanStep::name);
     const double time = now_times.step_ns[s];
-    std::vector<std::string> row = {now.steps[s].name, "-", format_time(time), "-",
+    std::vector<std::string> row = {now.steps[s].name, "-", step_time(time), "-",
                                     work_text(now, now.steps[s])};
     if (other != before.steps.end()) {
       const auto b = static_cast<size_t>(other - before.steps.begin());
       met[b] = true;
-      row[1] = format_time(before_times.step_ns[b]);
-      row[3] = print("%.3f", time > 0 ? before_times.step_ns[b] / time : 0);
+      row[1] = step_time(before_times.step_ns[b]);
+      if (time > 0 && before_times.step_ns[b] > 0) row[3] = print("%.3f", before_times.step_ns[b] / time);
     }
     table.add(std::move(row));
   }
   for (size_t b = 0; b < before.steps.size(); ++b)
     if (!met[b])
-      table.add({before.steps[b].name, format_time(before_times.step_ns[b]), "-", "-",
+      table.add({before.steps[b].name, step_time(before_times.step_ns[b]), "-", "-",
                  work_text(before, before.steps[b])});
   return str(table.text(width), "before: ", sums_text(before_times), "\nnow: ", sums_text(now_times),
              "\nwhole, before/now: ",

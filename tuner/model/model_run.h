@@ -45,14 +45,16 @@ class ModelRun {
 };
 
 struct ModelTimes {
-  std::vector<double> step_ns;  // the median of each step, over all runs that were watched
+  std::vector<double> step_ns;  // the median of each step, over all runs that were watched; 0: it never ran
   double whole_ns = 0;          // the median of as many runs that were not
 
   double sum_ns() const;
 };
 
-// Runs the models in turn, once to warm up and then `rounds` times watched and unwatched.
-Result<std::vector<ModelTimes>> time_models(const std::vector<ModelRun*>& models, int rounds);
+// Runs the models in turn, once to warm up and then `rounds` times watched and unwatched. `every_step`: also
+// steps that these inputs do not need.
+Result<std::vector<ModelTimes>> time_models(const std::vector<ModelRun*>& models, int rounds,
+                                            bool every_step = false);
 
 // Steps by time, their share of the sum, and the sum against the whole; `width` 0: no limit.
 std::string times_text(const CompiledPlan& plan, const ModelTimes& times, int width);

@@ -9,7 +9,8 @@ namespace {
 
 // Structs of tuner_model.h have the same layout on every CPU that libraries are made for: 64 bits,
 // little-endian.
-static_assert(sizeof(void*) == 8 && sizeof(tuner_place) == 16 && sizeof(tuner_step) == 40);
+static_assert(sizeof(void*) == 8 && sizeof(tuner_place) == 16 && sizeof(tuner_guard) == 24 &&
+              sizeof(tuner_step) == 56);
 
 // Lays structs out one behind the other, and notes which of their members are addresses.
 class TableWriter {
@@ -66,6 +67,7 @@ size_t put_steps(TableWriter& table, const ModelToPack& model, const PlacedModel
   for (size_t s = 0; s < steps.size(); ++s) {
     steps[s].num_args = static_cast<int32_t>(placed.steps[s].args.size());
     steps[s].kernel = static_cast<int32_t>(model.kernel_of_step[s]);
+    steps[s].num_guards = static_cast<int32_t>(placed.steps[s].guards.size());
   }
   const size_t begin = table.put(steps.data(), steps.size());
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -76,6 +78,11 @@ size_t put_steps(TableWriter& table, const ModelToPack& model, const PlacedModel
     table.text(at + offsetof(tuner_step, workload), kernel.task.key);
     table.point(at + offsetof(tuner_step, entry), kernel.code.manifest.entry);
     table.point(at + offsetof(tuner_step, args), table.put(args.data(), args.size()));
+    std::vector<tuner_guard> guards;
+    for (const PlacedGuard& guard : placed.steps[s].guards)
+      guards.push_back({guard.condition.place, guard.wanted ? 1 : 0, 0});
+    if (!guards.empty())
+      table.point(at + offsetof(tuner_step, guards), table.put(guards.data(), guards.size()));
   }
   return begin;
 }

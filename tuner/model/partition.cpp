@@ -1,6 +1,8 @@
 #include "tuner/model/partition.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "compiler_core/base/printable.h"
 #include "compiler_core/graph/operator.h"
@@ -8,6 +10,7 @@
 #include "tuner/model/anchors.h"
 #include "tuner/model/epilogues.h"
 #include "tuner/model/groups.h"
+#include "tuner/model/guards.h"
 
 namespace tuner {
 namespace {
@@ -20,12 +23,16 @@ using graph::ValueId;
 
 class Partitioner {
  public:
-  // `alone`: nodes that become a step each, and are part of no other.
-  Partitioner(Graph graph, std::vector<size_t> alone)
+  // `alone`: nodes that become a step each, and are part of no other. `conditions`: values that a step must
+  // write, so that others can be guarded by them.
+  Partitioner(Graph graph, std::vector<size_t> alone, const std::vector<ValueId>& conditions)
       : alone_(std::move(alone)),
         uses_(graph),
         taken_(graph.nodes.size(), false),
+        makes_condition_(graph.nodes.size(), false),
         readers_(graph.values.size()) {
+    for (const ValueId v : conditions)
+      if (uses_.maker(v) != Uses::kNoNode) makes_condition_[uses_.maker(v)] = true;
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       for (const ValueId in : graph.nodes[n].inputs)
         if (in != kNoValue) readers_[in].push_back(n);
@@ -64,6 +71,7 @@ class Partitioner {
   bool extend(ModelStep& step) {
     // The caller of the model counts as a reader, too.
     if (uses_.readers(step.writes) != 1 || readers_[step.writes].size() != 1) return false;
+    if (makes_condition_[uses_.maker(step.writes)]) return false;
     const size_t n = readers_[step.writes][0];
     const Node& reader = out_.graph.nodes[n];
     if (taken_[n] || !take_in(out_.graph, reader, step)) return false;
@@ -118,11 +126,13 @@ class Partitioner {
     };
     for (const ValueId v : out_.graph.outputs) need(v);
     for (const ModelStep& step : out_.steps) std::ranges::for_each(step.reads, need);
+    std::vector<bool> others = taken_;
+    for (size_t n = 0; n < others.size(); ++n) others[n] = others[n] || makes_condition_[n];
     for (size_t n = out_.graph.nodes.size(); n-- > 0;) {
       if (taken_[n]) continue;
       for (const ValueId v : out_.graph.nodes[n].outputs) {
         if (v == kNoValue || !needed[v]) continue;
-        ASSIGN_OR_RETURN(ModelStep step, group_of(out_.graph, uses_, taken_, v));
+        ASSIGN_OR_RETURN(ModelStep step, group_of(out_.graph, uses_, others, v));
         own_new_values();
         needed.resize(out_.graph.values.size(), true);
         std::ranges::for_each(step.reads, need);
@@ -135,7 +145,7 @@ class Partitioner {
   ModelSteps out_;
   std::vector<size_t> alone_;
   Uses uses_;
-  std::vector<bool> taken_;
+  std::vector<bool> taken_, makes_condition_;
   std::vector<std::vector<size_t>> readers_;  // nodes, of each value
 };
 
@@ -197,11 +207,30 @@ Result<std::vector<size_t>> own_results(Graph& graph, const std::vector<StatePai
   return copies;
 }
 
+std::vector<ValueId> conditions_of(const std::vector<std::vector<StepGuard>>& guards) {
+  std::set<ValueId> conditions;
+  for (const std::vector<StepGuard>& each : guards)
+    for (const StepGuard& guard : each) conditions.insert(guard.condition);
+  return {conditions.begin(), conditions.end()};
+}
+
 }  // namespace
 
-Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states) {
-  ASSIGN_OR_RETURN(std::vector<size_t> alone, own_results(graph, states));
-  ASSIGN_OR_RETURN(ModelSteps steps, Partitioner(std::move(graph), std::move(alone)).run());
+Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states, int64_t least_guarded) {
+  ASSIGN_OR_RETURN(const std::vector<size_t> alone, own_results(graph, states));
+  const std::vector<std::vector<StepGuard>> guards = node_guards(graph, Uses(graph));
+  std::vector<ValueId> conditions = conditions_of(guards);
+  ASSIGN_OR_RETURN(ModelSteps steps, Partitioner(graph, alone, conditions).run());
+  guard_steps(steps, guards, conditions);
+  const std::map<ValueId, int64_t> work = guarded_work(steps);
+  const size_t dropped = std::erase_if(conditions, [&](ValueId v) {
+    const auto saved = work.find(v);
+    return saved == work.end() || saved->second < least_guarded;
+  });
+  if (dropped > 0) {  // these join the steps that choose by them
+    ASSIGN_OR_RETURN(steps, Partitioner(std::move(graph), alone, conditions).run());
+    guard_steps(steps, guards, conditions);
+  }
   steps.states = std::move(states);
   return steps;
 }

@@ -14,6 +14,13 @@
 
 namespace tuner {
 
+// A step runs only if this holds: the one bool of `condition` is `wanted`.
+struct StepGuard {
+  graph::ValueId condition = graph::kNoValue;
+  bool wanted = false;
+  friend bool operator==(const StepGuard&, const StepGuard&) = default;
+};
+
 // One call of a kernel.
 struct ModelStep {
   std::string name;           // of the node whose result it gives: for people, and for --use
@@ -23,6 +30,8 @@ struct ModelStep {
   // them. Their bytes are what the workload expects; shapes may be written differently (a view).
   std::vector<graph::ValueId> reads;
   graph::ValueId writes = graph::kNoValue;
+  // All must hold; else nobody chooses what it writes, and a run leaves it out (guards.h).
+  std::vector<StepGuard> guards;
   bool foreign = false;  // a function of somebody else's runs it: its operands stay as they are
 };
 
@@ -40,9 +49,14 @@ struct ModelSteps {
   std::vector<StatePair> states;    // what a caller may give one memory
 };
 
+// Conditions guard steps that have at least so many operations together: below that, a test a step and a
+// condition in memory cost what they save.
+inline constexpr int64_t kLeastGuarded = 100'000;
+
 // `graph`: after all passes. InvalidArgument with node and reason: a node that neither a workload nor a
 // program serves. `states`: their outputs are written by steps of their own, behind all others, which read no
 // input.
-Result<ModelSteps> partition(graph::Graph graph, std::vector<StatePair> states = {});
+Result<ModelSteps> partition(graph::Graph graph, std::vector<StatePair> states = {},
+                             int64_t least_guarded = kLeastGuarded);
 
 }  // namespace tuner

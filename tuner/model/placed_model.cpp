@@ -34,6 +34,11 @@ class Placer {
     }
     for (const tuner_place& arg : out.args)
       if (arg.offset % 64 != 0) return misfit(step.name, ": an argument lies at byte ", arg.offset);
+    for (const StepGuard& guard : step.guards) {
+      ASSIGN_OR_RETURN(const tuner_place place, place_of(guard.condition, step.name));
+      const graph::Value& value = value_of(guard.condition);
+      out.guards.push_back({{value.name, guard.condition, place, value.type.bytes()}, guard.wanted});
+    }
     out.writes = std::move(operands.back());
     operands.pop_back();
     out.reads = std::move(operands);

@@ -20,10 +20,17 @@ struct PlacedOperand {
   int64_t bytes = 0;  // there: of a packed constant as many as it has then
 };
 
+// What must hold for a step to run.
+struct PlacedGuard {
+  PlacedOperand condition;
+  bool wanted = false;
+};
+
 struct PlacedStep {
   std::vector<PlacedOperand> reads;  // in the order of the workload's operands
   PlacedOperand writes;
   std::vector<tuner_place> args;  // of the compiled code
+  std::vector<PlacedGuard> guards;
 };
 
 struct PlacedModel {

@@ -51,6 +51,10 @@ ordered_json step_json(const ModelToPack& model, const PlacedModel& placed, size
   out["reads"] = ordered_json::array();
   for (const PlacedOperand& operand : placed.steps[s].reads) out["reads"].push_back(operand_json(operand));
   out["writes"] = operand_json(placed.steps[s].writes);
+  for (const PlacedGuard& guard : placed.steps[s].guards) {
+    out["guards"].push_back(operand_json(guard.condition));
+    out["guards"].back()["wanted"] = guard.wanted;
+  }
   return out;
 }
 
@@ -103,6 +107,11 @@ void read_step(Reader& in, size_t kernels, PlanStep& step) {
       "reads", [&](Reader& each) { read_operand(each, step.reads.emplace_back()); }, kRequired);
   in.read_object(
       "writes", [&](Reader& each) { read_operand(each, step.writes); }, kRequired);
+  in.read_objects("guards", [&](Reader& each) {
+    PlanGuard& guard = step.guards.emplace_back();
+    read_operand(each, guard.condition);
+    each.read("wanted", guard.wanted, kRequired);
+  });
   in.read_at_least("inside_ns", step.inside_ns, 0);
 }
 

@@ -23,13 +23,20 @@ struct PlanOperand {
   int64_t value = 0, index = 0, offset = 0, bytes = 0;
 };
 
+// The step runs only if the bool there has this value.
+struct PlanGuard {
+  PlanOperand condition;
+  bool wanted = false;
+};
+
 struct PlanStep {
   std::string name, workload;
   std::vector<std::string> nodes;
   int64_t kernel = 0;
   std::vector<PlanOperand> reads;
   PlanOperand writes;
-  double inside_ns = 0;  // its time inside the model, where compile ran it; 0: not known
+  std::vector<PlanGuard> guards;  // all must hold
+  double inside_ns = 0;           // its time inside the model, where compile ran it; 0: not known
 };
 
 // A function of somebody else's, which `tuner compile --use` put in a kernel's place.

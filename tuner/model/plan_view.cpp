@@ -75,6 +75,8 @@ std::string plan_text(const CompiledPlan& plan, int width) {
       for (const std::string& node : step.nodes) nodes += (nodes.empty() ? "" : ", ") + node;
       line("    nodes  " + nodes);
     }
+    for (const PlanGuard& guard : step.guards)
+      line(str("    only if ", place_text(guard.condition), guard.wanted ? " is true" : " is false"));
     for (const PlanOperand& operand : step.reads) line("    reads  " + place_text(operand));
     line("    writes " + place_text(step.writes));
   }
@@ -165,7 +167,10 @@ std::string layers_summary(const CompiledPlan& plan) {
     cold += kernel.cold ? 1 : 0;
   }
   std::string text;
-  if (plan.whole_ns > 0) text += str("whole: ", format_time(plan.whole_ns), " a run\n");
+  const bool guarded = std::ranges::any_of(plan.steps, [](const PlanStep& s) { return !s.guards.empty(); });
+  if (plan.whole_ns > 0)
+    text += str("whole: ", format_time(plan.whole_ns), " a run",
+                guarded ? ", if it had to run every step; a condition of the model leaves some out\n" : "\n");
   if (timed == 0) return text + "No step was tuned for just its workload: no time alone is known.\n";
   text += str("sum of ", timed == plan.steps.size() ? "all" : str(timed, " of ", plan.steps.size()),
               " steps, each alone: ", format_time(alone));
@@ -212,6 +217,7 @@ std::vector<Room> rooms_of(const CompiledPlan& plan) {
   };
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     for (const PlanOperand& operand : plan.steps[s].reads) touch(operand, s + 1);
+    for (const PlanGuard& guard : plan.steps[s].guards) touch(guard.condition, s + 1);
     touch(plan.steps[s].writes, s + 1);
   }
   std::vector<Room> out;

@@ -73,6 +73,7 @@ ordered_json times_json(const ModelRun& run, const ModelTimes& times) {
   for (size_t s = 0; s < steps.size(); ++s) {
     out["steps"].push_back(
         {{"name", steps[s].name}, {"workload", steps[s].workload}, {"time_ns", times.step_ns[s]}});
+    if (times.step_ns[s] <= 0) out["steps"].back()["not_run"] = true;
     const PlanKernel& kernel = run.model().plan().kernels[static_cast<size_t>(steps[s].kernel)];
     if (kernel.is_used()) out["steps"].back()["used"] = str(kernel.used.from, ":", kernel.function);
   }
