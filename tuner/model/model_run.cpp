@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/printable.h"
 #include "compiler_core/base/statistics.h"
 #include "tuner/model/plan_view.h"
 #include "tuner/model/tensor_file.h"
@@ -103,6 +105,20 @@ Result<ModelRun> ModelRun::open(const std::string& folder, const RunOptions& opt
     run.inputs_.push_back(*std::move(read));
   }
   for (int32_t o = 0; o < table.num_outputs; ++o) run.outputs_.emplace_back(table.outputs[o].bytes);
+  const auto place = [](const tuner_arg* tensors, int32_t count, const std::string& name) {
+    const tuner_arg* const end = tensors + count;
+    const tuner_arg* const at =
+        std::find_if(tensors, end, [&](const tuner_arg& t) { return t.name == name; });
+    return at == end ? std::nullopt : std::optional(static_cast<size_t>(at - tensors));
+  };
+  for (const auto& [input, output] : run.model_.plan().states) {
+    const auto from = place(table.inputs, table.num_inputs, input);
+    const auto to = place(table.outputs, table.num_outputs, output);
+    if (!from || !to || table.inputs[*from].bytes != table.outputs[*to].bytes)
+      return invalid_argument(folder, "/plan.json: states: \"", printable(output), "\" cannot lie on \"",
+                              printable(input), "\"");
+    run.states_[*to] = *from;
+  }
   return run;
 }
 
@@ -110,7 +126,7 @@ Status ModelRun::run() {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   for (const AlignedBuffer& input : inputs_) inputs.push_back(input.data());
-  for (const AlignedBuffer& output : outputs_) outputs.push_back(output.data());
+  for (size_t o = 0; o < outputs_.size(); ++o) outputs.push_back(output(o).data());
   return context_.run(inputs, outputs);
 }
 

@@ -1,4 +1,5 @@
 // ModelRun: a compiled model with inputs and outputs, run as often as one likes; and its times, step by step.
+// States have one memory, as in a program: each run goes on from the state that the run before left.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,10 @@ class ModelRun {
 
   const CompiledModel& model() const { return model_; }
   int threads() const { return threads_; }
-  const AlignedBuffer& output(size_t index) const { return outputs_[index]; }
+  const AlignedBuffer& output(size_t index) const {
+    const auto state = states_.find(index);
+    return state == states_.end() ? outputs_[index] : inputs_[state->second];
+  }
   ModelContext& context() { return context_; }
 
  private:
@@ -42,6 +46,7 @@ class ModelRun {
   ModelContext context_;
   int threads_;
   std::vector<AlignedBuffer> inputs_, outputs_;
+  std::map<size_t, size_t> states_;  // inputs, by the outputs that lie on them
 };
 
 struct ModelTimes {

@@ -180,6 +180,11 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
   in.read("threads", plan.threads, 1, 4096, kRequired);
   plan.inputs = read_tensors(in, "inputs");
   plan.outputs = read_tensors(in, "outputs");
+  in.read_objects("states", [&](Reader& each) {
+    auto& [input, output] = plan.states.emplace_back();
+    each.read("input", input, kRequired);
+    each.read("output", output, kRequired);
+  });
   in.read_objects(
       "kernels", [&](Reader& each) { read_kernel(each, plan.kernels.emplace_back()); }, kRequired);
   in.read_objects(
@@ -236,6 +241,9 @@ ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
                     {"outputs", tensors_json(placed.outputs)},
                     {"steps", ordered_json::array()},
                     {"kernels", ordered_json::array()}};
+  for (const StatePair& state : model.model.states)
+    plan["states"].push_back(
+        {{"input", placed.inputs[state.input].name}, {"output", placed.outputs[state.output].name}});
   for (size_t s = 0; s < placed.steps.size(); ++s) plan["steps"].push_back(step_json(model, placed, s));
   for (const BundleKernel& k : model.kernels) {
     plan["kernels"].push_back(k.facts);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/model/placed_model.h"
@@ -67,6 +68,8 @@ struct CompiledPlan {
   std::string model, source, source_digest, target, toolchain;
   int64_t threads = 1;
   std::vector<std::string> inputs, outputs;  // "x float32[1, 784]"
+  // Names of inputs and outputs that a caller gives one memory (--state).
+  std::vector<std::pair<std::string, std::string>> states;
   std::vector<PlanStep> steps;
   std::vector<PlanKernel> kernels;
   int64_t arena_bytes = 0, largest_live_bytes = 0, workspace_bytes = 0, workspace_bytes_per_thread = 0;

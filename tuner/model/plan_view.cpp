@@ -62,6 +62,7 @@ std::string plan_text(const CompiledPlan& plan, int width) {
   const auto line = [&](const std::string& words) { text += shortened(words, width) + "\n"; };
   for (const std::string& input : plan.inputs) line("input  " + input);
   for (const std::string& output : plan.outputs) line("output " + output);
+  for (const auto& [input, output] : plan.states) line(str("state  ", output, " may lie on ", input));
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
     const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];

@@ -18,6 +18,8 @@
 #include "tuner/compile/compile_model.h"
 #include "tuner/model/compiled_model.h"
 #include "tuner/model/model_file.h"
+#include "tuner/model/model_run.h"
+#include "tuner/model/plan_view.h"
 
 namespace tuner {
 namespace {
@@ -204,6 +206,27 @@ TEST_F(RecurrentLibrary, StatesKeepTheirMemoryFromRunToRun) {
     EXPECT_EQ(*sum.as<float>(), 16.0F * static_cast<float>(before));
     EXPECT_EQ(state.as<float>()[47], static_cast<float>(call));
     EXPECT_EQ(state.as<float>()[0], static_cast<float>(std::max(call - 2, 0)));
+  }
+}
+
+// `tuner run` does as a program: a run goes on from the state that the run before left.
+TEST_F(RecurrentLibrary, RunsOfTheCommandKeepStates) {
+  ASSERT_NO_FATAL_FAILURE(compile(shifting_model(), {"past=next"}));
+  const auto plan = read_plan(folder_.file("out"));
+  ASSERT_TRUE(plan) << plan.message();
+  EXPECT_THAT(plan->states, ::testing::ElementsAre(::testing::Pair("past", "next")));
+  EXPECT_THAT(*compiled_text(*plan, "plan", 0), ::testing::HasSubstr("state  next may lie on past\n"));
+  auto run = ModelRun::open(folder_.file("out"), {});
+  ASSERT_TRUE(run) << run.message();
+  double before = 0;  // the sum of the state
+  for (int k = 0; k < 4; ++k) {
+    const Status ran = run->run();
+    ASSERT_TRUE(ran) << ran.message();
+    if (k > 0) {
+      EXPECT_NEAR(run->output(1).as<float>()[0], before, 1e-4);
+    }
+    before = 0;
+    for (int e = 0; e < 48; ++e) before += static_cast<double>(run->output(0).as<float>()[e]);
   }
 }
 
