@@ -10,7 +10,8 @@ namespace tuner {
 namespace {
 
 constexpr uint32_t kApiVersion = 5;  // the first with all of the above
-constexpr int kWarnings = 2, kSequential = 0, kAllOptimizations = 99, kArena = 1, kDefaultMemory = 0;
+constexpr int kWarnings = 2, kSequential = 0, kNoOptimizations = 0, kAllOptimizations = 99, kArena = 1,
+              kDefaultMemory = 0;
 
 struct ApiBase {
   const void* const* (*table)(uint32_t version);
@@ -44,6 +45,8 @@ Status set_up(const OnnxRuntimeApi& api, OrtOptions* made, const OnnxRuntimeApi:
   RETURN_IF_ERROR(api.ok(api.set_execution_mode(made, kSequential), "execution mode"));
   if (options.all_optimizations)
     RETURN_IF_ERROR(api.ok(api.set_optimization_level(made, kAllOptimizations), "optimisation"));
+  if (options.no_optimizations)
+    RETURN_IF_ERROR(api.ok(api.set_optimization_level(made, kNoOptimizations), "optimisation"));
   RETURN_IF_ERROR(api.ok(api.set_intra_op_threads(made, api.threads), "threads"));
   RETURN_IF_ERROR(api.ok(api.set_inter_op_threads(made, 1), "threads"));
   return api.ok(api.add_config_entry(made, "session.intra_op.allow_spinning", options.spinning ? "1" : "0"),

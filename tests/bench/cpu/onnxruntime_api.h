@@ -67,6 +67,7 @@ class OnnxRuntimeApi {
   static Result<std::unique_ptr<OnnxRuntimeApi>> open(int threads);
   struct SessionOptions {
     bool all_optimizations = true;  // false: what it does when nothing is said
+    bool no_optimizations = false;  // runs the model as it is written
     bool spinning = false;          // idle threads wait for work awake
   };
   // A session of the model's bytes, to be released.

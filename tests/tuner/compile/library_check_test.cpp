@@ -14,6 +14,7 @@
 #include "templates/schedule_template.h"
 #include "tests/random_seed.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/tuner/compile/packed_programs.h"
 #include "tests/tuner/compile/random_model.h"
 #include "tuner/compile/compile_model.h"
 #include "tuner/model/compiled_model.h"
@@ -133,25 +134,7 @@ class Libraries {
   };
   // With another Program for one kernel, or another plan of the memory.
   Result<Made> make(const std::vector<Program>& programs, const MemoryPlan& memory) {
-    ModelToPack pack{.name = "net",
-                     .target = request_.target,
-                     .model = model_->steps,
-                     .memory = memory,
-                     .kernels = {},
-                     .kernel_of_step = model_->kernels.of_step,
-                     .source = "net.onnx",
-                     .source_digest = model_->digest,
-                     .used = {}};
-    const Resolver none(nullptr, {});
-    for (size_t k = 0; k < programs.size(); ++k) {
-      const CliTask& task = model_->kernels.tasks[k];
-      const std::string function = str("kernel", k);
-      ASSIGN_OR_RETURN(BundleKernel kernel, build_kernel({task, function}, "net", none, {.schedule = false}));
-      const ShipRequest ship{.function = function, .library = "net", .about = ""};
-      ASSIGN_OR_RETURN(kernel.code, backend_of(task.target).ship(programs[k], task.target, ship));
-      kernel.packing = programs[k].packing;
-      pack.kernels.push_back(std::move(kernel));
-    }
+    ASSIGN_OR_RETURN(const ModelToPack pack, testing::packed_programs(request_, *model_, programs, memory));
     const TemporaryFolder place;
     ASSIGN_OR_RETURN(const auto folder, BundleFolder::open(place.file("out"), "net", kModelIndex));
     ASSIGN_OR_RETURN(const std::vector<BundleFile> files, model_files(pack, folder->staging().string()));

@@ -62,7 +62,8 @@ inline onnx::TensorProto tensor(const std::string& name, int type, const std::ve
   for (const double x : numbers) {
     if (type == onnx::TensorProto::FLOAT) t.add_float_data(static_cast<float>(x));
     if (type == onnx::TensorProto::INT64) t.add_int64_data(static_cast<int64_t>(x));
-    if (type == onnx::TensorProto::BOOL) t.add_int32_data(static_cast<int32_t>(x));
+    if (type == onnx::TensorProto::BOOL || type == onnx::TensorProto::INT32)
+      t.add_int32_data(static_cast<int32_t>(x));
   }
   return t;
 }

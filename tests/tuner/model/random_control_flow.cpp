@@ -13,9 +13,13 @@ constexpr int kMostDepth = 3;
 
 }  // namespace
 
-RandomControlFlow::RandomControlFlow(uint32_t seed) : random_(seed), rows_(pick(1, 4)), columns_(pick(1, 5)) {
+RandomControlFlow::RandomControlFlow(uint32_t seed, const RandomControlFlowOptions& options)
+    : options_(options),
+      random_(seed),
+      rows_(pick(1, options.most_rows)),
+      columns_(pick(1, options.most_columns)) {
   model_.add_opset_import()->set_version(12);
-  Frame frame{*model_.mutable_graph(), {}, {}, {}};
+  Frame frame{*model_.mutable_graph(), {}, {}, {}, {rows_, columns_}};
   frame.graph.set_name("random");
   for (const char* name : {"x", "z"}) {
     describe(*frame.graph.add_input(), name, TensorProto::FLOAT, {rows_, columns_});
@@ -23,13 +27,23 @@ RandomControlFlow::RandomControlFlow(uint32_t seed) : random_(seed), rows_(pick(
     frame.made.insert(name);
   }
   fill(frame, 0);
-  for (int k = 0; k < 2; ++k) frame.graph.add_output()->set_name(a_tensor(frame));
+  for (int k = 0; k < 2; ++k) add_output(frame);
   shuffle(frame.graph);
+}
+
+void RandomControlFlow::add_output(Frame& frame) {
+  const std::string name = a_tensor(frame);
+  if (options_.strict) {
+    const std::string copy = new_name(frame);
+    node(frame, "Identity", {name}, {copy});
+    return describe(*frame.graph.add_output(), copy, TensorProto::FLOAT, frame.shape);
+  }
+  frame.graph.add_output()->set_name(name);
 }
 
 // Often one that a graph around has, too: it is hidden then, unless this graph has read it already.
 std::string RandomControlFlow::new_name(Frame& frame) {
-  for (int tries = 0; tries < 8; ++tries) {
+  for (int tries = 0; tries < 8 && !options_.strict; ++tries) {
     const std::string name = str("v", pick(0, 9));
     if (!frame.made.contains(name) && !frame.read.contains(name)) {
       frame.made.insert(name);
@@ -66,10 +80,20 @@ std::string RandomControlFlow::number(Frame& frame, int type, double value) {
   return name;
 }
 
+std::string RandomControlFlow::weights(Frame& frame, const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape) elements *= extent;
+  std::vector<double> numbers(static_cast<size_t>(elements));
+  for (double& x : numbers) x = std::uniform_real_distribution<float>(-0.5F, 0.5F)(random_);
+  const std::string name = str("weights", names_++);
+  add_constant(frame.graph, name, TensorProto::FLOAT, shape, numbers);
+  return name;
+}
+
 // A subgraph: it reads what its graph has so far, if the shape of its own values is the same.
 RandomControlFlow::Frame RandomControlFlow::inside(Frame& frame, onnx::NodeProto& node,
                                                    const std::string& attribute, bool same_shape) {
-  Frame inner{add_subgraph(node, attribute), {}, {}, {}};
+  Frame inner{add_subgraph(node, attribute), {}, {}, {}, frame.shape};
   if (same_shape) inner.tensors = frame.tensors;
   return inner;
 }
@@ -96,6 +120,7 @@ void RandomControlFlow::add_step(Frame& frame, int depth) {
   }
 }
 void RandomControlFlow::add_simple(Frame& frame) {
+  if (options_.recurrent && frame.shape.size() == 2 && pick(0, 3) == 0) return add_recurrent(frame);
   const char* const kOne[] = {"Neg", "Tanh", "Relu", "Identity"};
   const char* const kTwo[] = {"Add", "Sub", "Mul"};
   if (pick(0, 1) == 0) {
@@ -107,6 +132,48 @@ void RandomControlFlow::add_simple(Frame& frame) {
     node(frame, kTwo[pick(0, 2)], {a, b}, {product});
     node(frame, "Tanh", {product}, {new_tensor(frame)});  // numbers stay small
   }
+}
+
+// Rows are the steps of one sequence. The result is the sum over directions of all steps, or the last state
+// beside each row.
+void RandomControlFlow::add_recurrent(Frame& frame) {
+  const auto other = [&] {  // a name of something that is no tensor of the usual shape
+    std::string name = new_name(frame);
+    std::erase(frame.tensors, name);
+    return name;
+  };
+  const int64_t kind = pick(0, 2), gates = kind == 0 ? 4 : kind == 1 ? 3 : 1;
+  const char* const kOps[] = {"LSTM", "GRU", "RNN"};
+  const char* const kDirections[] = {"forward", "reverse", "bidirectional"};
+  const int64_t way = pick(0, 2), directions = way == 2 ? 2 : 1, rows = gates * columns_;
+  const std::string x = a_tensor(frame), sequence = other();
+  add_integers(node(frame, "Unsqueeze", {x}, {sequence}), "axes", {1});
+  Names inputs{sequence, weights(frame, {directions, rows, columns_}),
+               weights(frame, {directions, rows, columns_}),
+               pick(0, 1) == 0 ? "" : weights(frame, {directions, 2 * rows}), ""};
+  if (pick(0, 3) == 0) {
+    inputs[4] = str("lengths", names_++);
+    add_constant(frame.graph, inputs[4], TensorProto::INT32, {1}, {static_cast<double>(pick(1, rows_))});
+  }
+  if (pick(0, 2) == 0 && directions == 1) {
+    const std::string sum = other(), state = other(), small = other();
+    onnx::NodeProto& reduce = node(frame, "ReduceSum", {a_tensor(frame)}, {sum});
+    add_integers(reduce, "axes", {0});
+    node(frame, "Tanh", {sum}, {small});
+    add_integers(node(frame, "Unsqueeze", {small}, {state}), "axes", {0});
+    inputs.push_back(state);
+  }
+  const bool whole = pick(0, 1) == 0;
+  const std::string made = other(), sum = other(), joined = other();
+  onnx::NodeProto& layer = node(frame, kOps[kind], inputs, whole ? Names{made} : Names{"", made});
+  add_integer(layer, "hidden_size", columns_);
+  add_attribute(layer, "direction", onnx::AttributeProto::STRING).set_s(kDirections[way]);
+  if (kind == 1) add_integer(layer, "linear_before_reset", pick(0, 1));
+  onnx::NodeProto& reduce = node(frame, "ReduceSum", {made}, {sum});
+  add_integers(reduce, "axes", whole ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{0, 1});
+  add_integer(reduce, "keepdims", 0);
+  node(frame, "Add", {x, sum}, {joined});
+  node(frame, "Tanh", {joined}, {new_tensor(frame)});
 }
 
 // A bool: a constant, what follows from a shape, or what follows from data.
@@ -143,8 +210,8 @@ void RandomControlFlow::add_if(Frame& frame, int depth) {
   for (const bool then : {true, false}) {
     Frame inner = inside(frame, made, then ? "then_branch" : "else_branch", true);
     fill(inner, depth + 1);
-    for (int64_t k = 0; k < outputs; ++k) inner.graph.add_output()->set_name(a_tensor(inner));
-    if (is_known && then != value)  // what nobody needs may hold anything
+    for (int64_t k = 0; k < outputs; ++k) add_output(inner);
+    if (is_known && then != value && !options_.strict)  // what nobody needs may hold anything
       add_node(inner.graph, "Nonsense", {inner.graph.output(0).name()}, {"nothing"});
     leave(frame, inner);
   }
@@ -175,8 +242,13 @@ void RandomControlFlow::add_loop(Frame& frame, int depth) {
     std::erase(inner.tensors, next);
     node(inner, "Less", {i, last}, {next});
   }
+  if (options_.strict) {
+    const std::string copy = new_name(inner);
+    node(inner, "Identity", {next}, {copy});
+    next = copy;
+  }
   inner.graph.add_output()->set_name(next);
-  for (int64_t k = 0; k < state + (stacks ? 1 : 0); ++k) inner.graph.add_output()->set_name(a_tensor(inner));
+  for (int64_t k = 0; k < state + (stacks ? 1 : 0); ++k) add_output(inner);
   leave(frame, inner);
   for (int64_t k = 0; k < state; ++k) made.add_output(new_tensor(frame));
   if (!stacks) return;
@@ -210,6 +282,7 @@ void RandomControlFlow::add_scan(Frame& frame, int depth) {
   add_integers(made, "scan_output_axes", {axis});
   add_integers(made, "scan_output_directions", {pick(0, 1)});
   Frame inner = inside(frame, made, "body", false);
+  inner.shape = {axis == 0 ? columns_ : rows_};
   for (int64_t k = 0; k <= sequences; ++k)
     describe(*inner.graph.add_input(), new_tensor(inner), TensorProto::FLOAT);
   // Scans of vectors would be of scalars: loops and branches stay.
@@ -219,7 +292,7 @@ void RandomControlFlow::add_scan(Frame& frame, int depth) {
     else
       add_simple(inner);
   }
-  for (int k = 0; k < 2; ++k) inner.graph.add_output()->set_name(a_tensor(inner));
+  for (int k = 0; k < 2; ++k) add_output(inner);
   leave(frame, inner);
   const std::string last = new_name(frame);
   std::erase(frame.tensors, last);
@@ -228,6 +301,7 @@ void RandomControlFlow::add_scan(Frame& frame, int depth) {
 }
 
 void RandomControlFlow::shuffle(onnx::GraphProto& graph) {
+  if (options_.strict) return;
   std::vector<int> order(static_cast<size_t>(graph.node_size()));
   for (int n = 0; n < graph.node_size(); ++n)
     graph.mutable_node()->SwapElements(n, static_cast<int>(pick(n, graph.node_size() - 1)));
