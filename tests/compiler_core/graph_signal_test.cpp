@@ -180,6 +180,35 @@ TEST(GraphSignal, LongTransformsAreRight) {
               Pointwise(DoubleNear(1e-3), parts(transform(signal, kLength, kLength / 2 + 1, false))));
 }
 
+// Lengths that are taken apart into two factors, also along an axis that is not the last one.
+TEST(GraphSignal, LengthsThatArePartedAreRight) {
+  for (const int64_t length : {60, 64, 400, 512})
+    for (const bool is_complex : {false, true})
+      for (const int64_t way : {0, 1, 2}) {  // whole, inverse, one side
+        if (way == 2 && is_complex) continue;
+        const int64_t width = is_complex ? 2 : 1;
+        const Numbers x = random_numbers(static_cast<size_t>(2 * length * 3 * width), 13);
+        const Answer found = run(20, "DFT", {floats({2, length, 3, width}, x), kNone, whole(1)},
+                                 {{way == 2 ? "onesided" : "inverse", of(static_cast<int64_t>(way > 0))}});
+        ASSERT_EQ(found.refusal, "");
+        const auto bins = static_cast<size_t>(way == 2 ? length / 2 + 1 : length);
+        Numbers expected(2 * bins * 3 * 2);
+        for (size_t b = 0; b < 2; ++b)
+          for (size_t c = 0; c < 3; ++c) {
+            std::vector<Complex> signal;
+            for (size_t n = 0; n < static_cast<size_t>(length); ++n) {
+              const size_t at = ((b * static_cast<size_t>(length) + n) * 3 + c) * static_cast<size_t>(width);
+              signal.emplace_back(x[at], is_complex ? x[at + 1] : 0);
+            }
+            const Numbers row = parts(transform(signal, static_cast<size_t>(length), bins, way == 1));
+            for (size_t k = 0; k < bins; ++k)
+              for (size_t part = 0; part < 2; ++part)
+                expected[((b * bins + k) * 3 + c) * 2 + part] = row[2 * k + part];
+          }
+        EXPECT_THAT(found.numbers, Pointwise(DoubleNear(1e-4), expected)) << length << is_complex << way;
+      }
+}
+
 TEST(GraphSignal, FramesOverlapAndAreWeighted) {
   const Numbers x = random_numbers(2 * 11, 3), w = random_numbers(5, 4);
   for (const bool weighted : {false, true})

@@ -105,9 +105,10 @@ void mel_weights(const Use& use, MathWriter& m) {
 // cos and sin of 2 pi k n / length: a matrix of k and n, or one turn where that would be large.
 class Turns {
  public:
-  Turns(MathWriter& m, DType dtype, int64_t bins, int64_t terms, int64_t length, bool backwards)
-      : length_(length), is_matrix_(bins <= kMostOfMatrix / terms) {
-    const Shape shape = is_matrix_ ? Shape{bins, terms} : Shape{length};
+  Turns(MathWriter& m, const std::string& name, DType dtype, const Shape& matrix, int64_t length,
+        bool backwards)
+      : length_(length), is_matrix_(matrix[0] <= kMostOfMatrix / matrix[1]) {
+    const Shape shape = is_matrix_ ? matrix : Shape{length};
     std::vector<double> cosines, sines;
     const auto add = [&](int64_t step) {
       const double angle = 2 * pi * static_cast<double>(step % length) / static_cast<double>(length);
@@ -116,17 +117,17 @@ class Turns {
     };
     for (int64_t k = 0; k < shape[0]; ++k) {
       if (!is_matrix_) add(k);
-      for (int64_t n = 0; is_matrix_ && n < terms; ++n) add(k * n);
+      for (int64_t n = 0; is_matrix_ && n < matrix[1]; ++n) add(k * n);
     }
-    cosines_ = m.table("cosines", dtype, shape, cosines);
-    sines_ = m.table("sines", dtype, shape, sines);
+    cosines_ = m.table(name + "cosines", dtype, shape, cosines);
+    sines_ = m.table(name + "sines", dtype, shape, sines);
   }
   Expr cosine(const Expr& k, const Expr& n) const { return load(cosines_, place(k, n)); }
   Expr sine(const Expr& k, const Expr& n) const { return load(sines_, place(k, n)); }
 
- private:
   static constexpr int64_t kMostOfMatrix = int64_t{1} << 20;
 
+ private:
   te::Indices place(const Expr& k, const Expr& n) const {
     if (is_matrix_) return {k, n};
     return {floor_mod(k * n, Expr(length_))};
@@ -136,28 +137,113 @@ class Turns {
   Buffer cosines_, sines_;
 };
 
-// Parts of a sum over x * (cos - i sin). `element(i, n, part)`: of element n the real (0) or imaginary part.
+// The real (part 0) or imaginary part of what is added up: of term r for the sum at i.
+using Part = std::function<Expr(const te::Indices& i, const Expr& r, int64_t part)>;
+// Where in the turns: k and n.
+using Place = std::function<std::pair<Expr, Expr>(const te::Indices& i, const Expr& r)>;
+
 struct Spectrum {
   Buffer real, imaginary;
 };
-using Signal = std::function<Expr(const te::Indices&, const Expr&, int64_t)>;
-Spectrum spectrum_of(MathWriter& m, const Shape& shape, size_t bin, int64_t terms, const Turns& turns,
-                     bool is_complex, const Signal& element) {
-  const auto sum = [&](const char* name, bool imaginary) {
-    return m.reduced(name, shape, {terms}, ReduceOp::kSum, [&](const auto& i, const auto& r) {
-      const Expr cosine = turns.cosine(i[bin], r[0]), sine = turns.sine(i[bin], r[0]);
-      const Expr real = element(i, r[0], 0);
+// Sums over x * (cos - i sin).
+Spectrum sums_of(MathWriter& m, const std::string& name, const Shape& shape, int64_t terms,
+                 const Turns& turns, const Place& place, bool is_complex, const Part& x) {
+  const auto sum = [&](const std::string& part, bool imaginary) {
+    return m.reduced(name + part, shape, {terms}, ReduceOp::kSum, [&](const auto& i, const auto& r) {
+      const auto [k, n] = place(i, r[0]);
+      const Expr cosine = turns.cosine(k, n), sine = turns.sine(k, n);
+      const Expr real = x(i, r[0], 0);
       if (!is_complex) return real * (imaginary ? unary(UnaryOp::kNeg, sine) : cosine);
-      const Expr other = element(i, r[0], 1);
+      const Expr other = x(i, r[0], 1);
       return imaginary ? other * cosine - real * sine : real * cosine + other * sine;
     });
   };
   return {sum("real", false), sum("imaginary", true)};
 }
-void write_spectrum(MathWriter& m, const Spectrum& spectrum, double factor) {
+
+// A length as a product, so that a transform is two shorter ones (Cooley and Tukey, 1965): elements are
+// n = second * a + b and bins k = first * c + d.
+//
+//   inner[b, d] = sum over a of x[n] * turn(d * n / length)
+//   bin[c, d]   = sum over b of inner[b, d] * turn(c * b / second)
+//
+// Both run in vectors along d.
+struct Factors {
+  int64_t first = 1, second = 1;  // first = 1: one sum
+};
+Factors factors_of(int64_t length, int64_t bins, bool is_complex) {
+  constexpr int64_t kVector = 16;
+  const int64_t of_sums = is_complex ? 4 : 2;
+  Factors best;
+  int64_t least = of_sums * bins * length / 2;  // twice as fast, or it is not worth two passes
+  for (int64_t first = 2; first <= length / 2 && first * length <= Turns::kMostOfMatrix; ++first) {
+    if (length % first != 0) continue;
+    const int64_t padded = (first + kVector - 1) / kVector * kVector, second = length / first;
+    const int64_t work = padded * (of_sums * length + 4 * second * ((bins + first - 1) / first));
+    if (work >= least) continue;
+    least = work;
+    best = {first, second};
+  }
+  return best;
+}
+
+// What is transformed: along axis `bin` of `shape`, which has the bins there, `length` elements of which the
+// first `terms` are there.
+struct Signal {
+  Shape shape;
+  size_t bin = 0;
+  int64_t terms = 1, length = 1;
+  bool is_complex = false, inverse = false;
+  DType dtype = DType::kFloat32;
+  Part element;  // r: n; the bin in i means nothing
+};
+void write_spectrum(MathWriter& m, const Signal& s, double factor) {
+  const int64_t bins = s.shape[s.bin];
+  const Factors f = s.terms == s.length ? factors_of(s.length, bins, s.is_complex) : Factors{};
+  const auto at_bin = static_cast<std::ptrdiff_t>(s.bin);
+  Spectrum spectrum;
+  if (f.first == 1) {
+    const Turns turns(m, "", s.dtype, {bins, s.terms}, s.length, s.inverse);
+    const Place place = [&](const te::Indices& i, const Expr& r) { return std::pair(i[s.bin], r); };
+    spectrum = sums_of(m, "", s.shape, s.terms, turns, place, s.is_complex, s.element);
+  } else {
+    const auto split = [&](int64_t outer) {
+      Shape shape = s.shape;
+      shape[s.bin] = f.first;
+      shape.insert(shape.begin() + at_bin, outer);
+      return shape;
+    };
+    const Turns turns(m, "inner_", s.dtype, {s.length, f.first}, s.length, s.inverse);
+    const auto element_of = [&](const te::Indices& i, const Expr& a) {
+      return Expr(f.second) * a + i[s.bin];
+    };
+    const Spectrum inner = sums_of(
+        m, "inner_", split(f.second), f.first, turns,
+        [&](const te::Indices& i, const Expr& a) { return std::pair(element_of(i, a), i[s.bin + 1]); },
+        s.is_complex,
+        [&](te::Indices i, const Expr& a, int64_t part) {
+          const Expr n = element_of(i, a);
+          i.erase(i.begin() + at_bin);
+          return s.element(i, n, part);
+        });
+    const int64_t outer = (bins + f.first - 1) / f.first;
+    const Turns again(m, "", s.dtype, {outer, f.second}, f.second, s.inverse);
+    spectrum = sums_of(
+        m, "", split(outer), f.second, again,
+        [&](const te::Indices& i, const Expr& b) { return std::pair(i[s.bin], b); }, true,
+        [&](te::Indices i, const Expr& b, int64_t part) {
+          i[s.bin] = b;
+          return load(part == 0 ? inner.real : inner.imaginary, i);
+        });
+  }
   m.result([&](te::Indices i) {
     const Expr part = i.back();
     i.pop_back();
+    if (f.first > 1) {
+      const Expr bin = i[s.bin];
+      i[s.bin] = floor_mod(bin, Expr(f.first));
+      i.insert(i.begin() + at_bin, floor_div(bin, Expr(f.first)));
+    }
     const Expr x = select(equals(part, Expr(0)), load(spectrum.real, i), load(spectrum.imaginary, i));
     return factor == 1 ? x : x * number(x->dtype, factor);
   });
@@ -209,7 +295,6 @@ Result<std::vector<TensorType>> dft_types(const Use& use) {
 }
 void dft(const Use& use, MathWriter& m) {
   const Transform t = *transform_of(use);
-  const Turns turns(m, use.dtype(0), t.bins, t.terms, t.length, t.inverse);
   Shape shape = m.type().shape;
   shape.pop_back();
   const auto element = [&](te::Indices i, const Expr& n, int64_t part) {
@@ -217,8 +302,8 @@ void dft(const Use& use, MathWriter& m) {
     i.emplace_back(part);
     return load(m.in(0), i);
   };
-  const Spectrum spectrum = spectrum_of(m, shape, t.axis, t.terms, turns, t.is_complex, element);
-  write_spectrum(m, spectrum, t.inverse ? 1 / static_cast<double>(t.length) : 1);
+  const Signal signal{shape, t.axis, t.terms, t.length, t.is_complex, t.inverse, use.dtype(0), element};
+  write_spectrum(m, signal, t.inverse ? 1 / static_cast<double>(t.length) : 1);
 }
 
 // Signal [batch, length, 1 or 2], step, window, length of a frame: frames [batch, frames, bins, 2].
@@ -257,15 +342,14 @@ Result<std::vector<TensorType>> stft_types(const Use& use) {
 }
 void stft(const Use& use, MathWriter& m) {
   const Frames f = *frames_of(use);
-  const Turns turns(m, use.dtype(0), f.bins, f.length, f.length, false);
-  const Shape shape{use.shape(0)[0], f.count, f.bins};
   const auto element = [&](const te::Indices& i, const Expr& n, int64_t part) {
     te::Indices from{i[0], i[1] * Expr(f.step) + n};
     if (use.rank(0) == 3) from.emplace_back(part);
     const Expr x = load(m.in(0), from);
     return use.has(2) ? x * load(m.in(2), {n}) : x;
   };
-  write_spectrum(m, spectrum_of(m, shape, 2, f.length, turns, f.is_complex, element), 1);
+  const Shape shape{use.shape(0)[0], f.count, f.bins};
+  write_spectrum(m, {shape, 2, f.length, f.length, f.is_complex, false, use.dtype(0), element}, 1);
 }
 
 constexpr auto kShape = OperatorKind::kShape;
