@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "compiler_core/codegen_cuda/compile_confined.h"
 #include "compiler_core/codegen_cuda/cuda.h"
@@ -294,6 +295,29 @@ TEST(Nvcc, OneThatIsNotListedIsNotFound) {
   ASSERT_FALSE(artifact.is_ok());
   EXPECT_EQ(artifact.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(artifact.message(), HasSubstr("TUNER_COMPILERS=cc,c++,NAME=/PATH"));
+}
+
+TEST(Nvcc, WhatAnotherOneMadeIsNotTakenFromTheCache) {
+  if (const Status able = can_compile_confined(); !able) GTEST_SKIP() << able.message();
+  if (nvcc_here().empty()) GTEST_SKIP() << "there is no nvcc here";
+  const TemporaryFolder folder;
+  const std::string other = folder.file("toolkit/bin/nvcc"), cache = folder.file("c");
+  std::filesystem::create_directories(folder.file("toolkit/bin"));
+  std::ofstream(other) << "#!/bin/sh\ncase $1 in --version) echo release 99.1 ;; *) exec " << nvcc_here()
+                       << " \"$@\" ;; esac\n";
+  std::filesystem::permissions(other, std::filesystem::perms(0755));
+  by = "nvcc";
+  const auto kept_with = [&](const std::string& nvcc) {
+    setenv("TUNER_COMPILERS", ("nvcc=" + nvcc).c_str(), 1);
+    const Result<Artifact> made = compile_user_kernel(program_of({}), target(), cache);
+    EXPECT_TRUE(made.is_ok()) << made.message();
+    return std::distance(std::filesystem::directory_iterator(cache), std::filesystem::directory_iterator());
+  };
+  EXPECT_EQ(kept_with(nvcc_here()), 1);
+  EXPECT_EQ(kept_with(other), 2);
+  EXPECT_EQ(kept_with(nvcc_here()), 2);
+  unsetenv("TUNER_COMPILERS");
+  by = kNvrtcCompiler;
 }
 
 TEST(Nvcc, AKernelIsFoundByTheNameThatPeopleWrite) {
