@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kMostElements = 512;  // of an input: what they cost is no part of a time, but of a run's
 constexpr size_t kOneOf = 64;
 constexpr size_t kFewestTimes = 6, kMostTimes = 256;
-// Drawn freely, six of each kind took up to 25 touches; a run has a dozen. Two ahead leave nothing to foretell.
+// Drawn freely, six of each kind took up to 25 touches; a run has a dozen. Two ahead leave nothing to
+// foretell.
 constexpr int kMostAhead = 2;
 
 }  // namespace

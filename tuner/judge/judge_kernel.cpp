@@ -176,8 +176,8 @@ class Judge {
     return Status::ok();
   }
 
-  // Whoever stops a process between two readings of its clocks makes its times doubtful. So a doubt has to come
-  // again in one of two more runs.
+  // Whoever stops a process between two readings of its clocks makes its times doubtful. So a doubt has to
+  // come again in one of two more runs.
   Result<RunReply> run_till_sure(RunRequest request) {
     ASSIGN_OR_RETURN(RunReply reply, runner_->run(request));
     for (int again = 0; again < 2 && reply.doubted; ++again) {
