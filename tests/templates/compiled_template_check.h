@@ -22,7 +22,8 @@ inline void expect_code_right(const AnyTemplate& t, const Workload& w, const Tar
   ASSERT_TRUE(interpret(math, expected).is_ok());
   const Tolerance tolerance = t.tolerance(w);
   std::mt19937_64 rng(seed);
-  for (int i = 0; i <= drawn_samples(samples); ++i) {
+  const DrawnSamples drawn(samples, seed);
+  for (int i = drawn.first; i < drawn.end; ++i) {
     const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     SCOPED_TRACE(config.to_text());
     const auto program = (*instance)->instantiate(config);

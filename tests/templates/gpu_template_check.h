@@ -102,7 +102,8 @@ inline void expect_gpu_configs_right(const AnyTemplate& t, const Workload& w, co
   const ConfigSpace& space = (*instance)->space();
   const GpuTaskData expected = gpu_task_data(w.compute(), seed);
   std::mt19937_64 rng(seed);
-  for (int i = 0; i <= drawn_samples(samples); ++i) {
+  const DrawnSamples drawn(samples, seed);
+  for (int i = drawn.first; i < drawn.end; ++i) {
     const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     SCOPED_TRACE(space.describe(config));
     const Result<Program> program = (*instance)->instantiate(config);
@@ -120,7 +121,8 @@ inline void expect_gpu_schedules_replay(const AnyTemplate& t, const Workload& w,
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
   std::mt19937_64 rng(seed);
-  for (int i = 0; i <= drawn_samples(samples); ++i) {
+  const DrawnSamples drawn(samples, seed);
+  for (int i = drawn.first; i < drawn.end; ++i) {
     const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     SCOPED_TRACE(space.describe(config));
     const Result<Program> program = (*instance)->instantiate(config);

@@ -91,7 +91,8 @@ inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const 
   const auto expected = oracle_arguments(w.compute(), seed);
   const std::vector<double> before = random_arguments(w.compute(), seed).back();
   std::mt19937_64 rng(seed);
-  for (int i = 0; i <= drawn_samples(samples); ++i) {
+  const DrawnSamples drawn(samples, flag.empty() ? uint32_t{seed} : 1);
+  for (int i = drawn.first; i < drawn.end; ++i) {
     Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     for (int tries = 0; i > 0 && !flag.empty() && config.at(flag) == 0; ++tries) {
       ASSERT_LT(tries, 1000) << "no config with " << flag;

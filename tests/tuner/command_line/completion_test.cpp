@@ -65,7 +65,8 @@ TEST_F(CompletionRules, CommandsComeFirstAndHiddenOnesNever) {
   EXPECT_THAT(words({"re"}), ElementsAre("records", "report", "rerun", "revalidate"));
   EXPECT_THAT(words({""}), Not(Contains("complete")));
   EXPECT_THAT(words({""}), Not(Contains("manual")));
-  EXPECT_THAT(words({"records", ""}), UnorderedElementsAre("check", "diff", "export", "import", "merge"));
+  EXPECT_THAT(words({"records", ""}),
+              UnorderedElementsAre("check", "diff", "export", "import", "merge", "prune"));
   EXPECT_THAT(words({"no_such_command", ""}), IsEmpty());
 }
 
@@ -280,7 +281,8 @@ INSTANTIATE_TEST_SUITE_P(Of, Shells, ::testing::Values("bash", "zsh", "fish"),
 
 TEST_P(Shells, OfferCommandsAndOptions) {
   EXPECT_THAT(offered("tuner re"), UnorderedElementsAre("records", "report", "rerun", "revalidate"));
-  EXPECT_THAT(offered("tuner records "), UnorderedElementsAre("check", "diff", "export", "import", "merge"));
+  EXPECT_THAT(offered("tuner records "),
+              UnorderedElementsAre("check", "diff", "export", "import", "merge", "prune"));
   EXPECT_THAT(offered("tuner "), Not(Contains("complete")));
   EXPECT_THAT(offered("tuner submit --tr"), ElementsAre("--trials"));
   EXPECT_THAT(offered("tuner submit conv.json --st"), ElementsAre("--stop-below"));
