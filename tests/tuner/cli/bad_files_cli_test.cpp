@@ -98,7 +98,7 @@ const std::vector<BadInputRow> kDatabases = {
     {"damaged.db", "damaged.db: "},
     {"cut.db", "cut.db: "},
     {"older.db",
-     "older.db: has schema version 5, this program opens 6 to 8: written by an older tuner. Export"},
+     "older.db: has schema version 5, this program opens 6 to 9: written by an older tuner. Export"},
     {"fifo", "fifo: is no regular file, expected a database file"},
     {"/dev/zero", "/dev/zero: is no regular file, expected a database file"},
     {"loop", "Too many levels of symbolic links"},
