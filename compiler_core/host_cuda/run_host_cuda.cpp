@@ -15,6 +15,8 @@ namespace {
 
 // How the runtime ends a program whose rest has no meaning (device/runtime.cpp).
 constexpr int kStoppedAtFault = 90;
+// Addresses that nobody has, of each buffer and of all stacks (kApart in device/state.h, on both sides).
+constexpr int64_t kClosedBytes = int64_t{2} * (64 << 20);
 
 Status check_launch(const HostCudaKernel& k) {
   for (size_t i = 0; i < 3; ++i) {
@@ -44,12 +46,13 @@ Result<HostCudaRun> run_host_cuda(const HostCudaKernel& kernel, const std::vecto
 Result<HostCudaRun> run_host_program(const HostCudaProgram& program, const HostCudaKernel& kernel,
                                      const std::vector<std::string>& given,
                                      std::chrono::milliseconds deadline) {
-  int64_t bytes = 0;
+  int64_t bytes = 0, closed_bytes = kClosedBytes;
   size_t next = 0;
   for (size_t i = 0; i < kernel.arguments.size(); ++i) {
     const HostCudaArgument& a = kernel.arguments[i];
     if (!a.is_buffer()) continue;
     bytes += a.bytes();
+    closed_bytes += kClosedBytes;
     if (is_given(a.role))
       RETURN_IF_ERROR(replace_file(program.folder->file(operand_file_name(i)), given.at(next++)));
   }
@@ -58,7 +61,7 @@ Result<HostCudaRun> run_host_program(const HostCudaProgram& program, const HostC
                       .folder = program.folder->path(),
                       .deadline = deadline,
                       .untrusted = true};
-  run.memory_bytes += 2 * bytes;
+  run.memory_bytes += 2 * bytes + closed_bytes;
   run.file_bytes += bytes;
   ASSIGN_OR_RETURN(const ConfinedEnd end, run_confined(run));
   HostCudaRun made;

@@ -104,7 +104,7 @@ def make_image(podman, bin_folder):
             if not os.path.exists(root + library):
                 shutil.copy(os.path.realpath(library), root + library)
     with open(f"{root}/etc/passwd", "w") as file:
-        file.write("root:x:0:0::/:/bin/sh\ntuner:x:10001:10001::/data:/bin/sh\nworker:x:10002:10002::/work:/bin/sh\n")
+        file.write("root:x:0:0::/:/bin/sh\ntuner:x:10001:10001::/data:/bin/sh\nworker:x:10002:10002::/scratch:/bin/sh\n")
     with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
         subprocess.run(["podman", "import", "--change", "ENV PATH=/usr/bin:/bin", "-", IMAGE], env=podman.env, stdin=tar.stdout, check=True, capture_output=True, timeout=300)
     shutil.rmtree(root)
