@@ -2,7 +2,8 @@
 """lint_commands.py BUILD_DIR: writes BUILD_DIR/lint/compile_commands.json, with a command for each source.
 
 The compile commands of a build with TUNER_UNITY name files that include a dozen sources each (deploy/compile_together.cmake).
-clang-tidy wants one for each source, as a build without it has.
+clang-tidy wants one for each source, as a build without it has. It cannot read the precompiled header of the tests
+(tests/support), which was made by another compiler: sources include what they use.
 """
 
 import json
@@ -11,7 +12,11 @@ import re
 import sys
 
 
+PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S+/cmake_pch\.hxx")
+
+
 def commands_of(entry: dict, build: pathlib.Path) -> list:
+    entry = {**entry, "command": PRECOMPILED.sub("", entry["command"])}
     file = pathlib.Path(entry["file"])
     if file.parent.name != "together" or build not in file.parents:
         return [entry]

@@ -221,7 +221,8 @@ TEST_F(ModelContext, EveryBitOfTheWeightsCounts) {
   EXPECT_EQ(create(), TUNER_WEIGHTS_SHORT) << "more than was written";
   write_weights();
   EXPECT_EQ(create(), 0);
-  const std::string foreign = std::string(63, 'd') + "e";
+  std::string foreign(64, 'd');
+  foreign.back() = 'e';
   table_.weights_digest = foreign.c_str();
   EXPECT_EQ(create(), TUNER_WEIGHTS_FOREIGN) << "the last digit counts";
 }

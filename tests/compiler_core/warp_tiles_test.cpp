@@ -104,7 +104,7 @@ TEST(WarpTiles, RandomProductsAreRight) {
     const std::vector<std::common_type_t<decltype(values)...>> all{values...};
     return all[rng() % all.size()];
   };
-  for (uint32_t i = 0; i < wanted_rounds(40); ++i) {
+  for (uint32_t i = 0; i < wanted_rounds(16); ++i) {
     WarpTiles o;
     o.warps_m = pick(1, 2), o.warps_n = pick(1, 2, 4);
     o.bm = 16 * o.warps_m * pick(1, 2), o.bn = 16 * o.warps_n * pick(1, 2), o.bk = 16 * pick(1, 2, 4);

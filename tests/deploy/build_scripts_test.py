@@ -55,6 +55,10 @@ class LintCommands(InAFolder):
             expected[source] = f"c++ -O2 -c {source} -o one.o"
         self.assertEqual(commands, expected)
 
+    def test_a_precompiled_header_of_another_compiler_is_left_out(self):
+        command = "c++ -O1 -Winvalid-pch -include /b/tests/support/CMakeFiles/test_headers.dir/cmake_pch.hxx -include own.h -c /t/one.cpp"
+        self.assertEqual(self.commands({"file": "/t/one.cpp", "command": command}), {"/t/one.cpp": "c++ -O1 -include own.h -c /t/one.cpp"})
+
     def test_a_folder_of_that_name_in_the_tree_is_no_list_of_sources(self):
         source = "/elsewhere/together/main.cpp"
         self.assertEqual(self.commands({"file": source, "command": f"c++ {source}"}), {source: f"c++ {source}"})

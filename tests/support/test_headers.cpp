@@ -1,0 +1,1 @@
+// Of this only the precompiled header is used.
