@@ -1,5 +1,5 @@
 // What a wary run on a GPU needs beside the device: where two sets of inputs differ, and what the times of
-// its calls say. device_candidate.cpp tells the run.
+// its calls say. device_wary_run.cpp tells the run.
 #pragma once
 
 #include <cstdint>
