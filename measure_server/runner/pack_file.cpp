@@ -80,8 +80,8 @@ class Writer {
                 {"plan",
                  {{"rounds", rounds},
                   {"min_repeat_ms", p.min_repeat_ms},
-                  {"run_timeout_s", p.run_timeout_s},
-                  {"memory_limit_bytes", p.memory_limit_bytes},
+                  {"run_timeout_s", p.limits.run_timeout_s},
+                  {"memory_limit_bytes", p.limits.memory_limit_bytes},
                   {"cut_factor", p.cut_factor},
                   {"deadline_s", p.deadline_s},
                   {"caches", caches_name(p.caches)}}},
@@ -121,6 +121,9 @@ class Writer {
                  {"relative", t.check.relative}, {"candidates", candidates}};
     if (!t.checker.empty()) task["checker"] = {{"blob", blob(t.checker)}};
     if (!t.document.empty()) task["document"] = {{"blob", blob(t.document)}};
+    if (t.limits)
+      task["limits"] = {{"run_timeout_s", t.limits->run_timeout_s},
+                        {"memory_limit_bytes", t.limits->memory_limit_bytes}};
     return task;
   }
 
@@ -253,11 +256,15 @@ class PackIndexReader {
     }
     if (p.rounds.empty()) wrong("its plan has no round");
     p.min_repeat_ms = number(j, "min_repeat_ms", 0, kMostMinRepeatMs);
-    p.run_timeout_s = number(j, "run_timeout_s", 0, kMostRunTimeoutS);
-    p.memory_limit_bytes = integer(j, "memory_limit_bytes", 1, INT64_MAX);
+    p.limits = limits(j);
     p.cut_factor = number(j, "cut_factor", 0, 1e9);
     p.deadline_s = number(j, "deadline_s", 0, kMostDeadlineS);
     p.caches = caches(j);
+  }
+
+  PackLimits limits(const json& j) {
+    return {.run_timeout_s = number(j, "run_timeout_s", 0, kMostRunTimeoutS),
+            .memory_limit_bytes = integer(j, "memory_limit_bytes", 1, INT64_MAX)};
   }
 
   // Version 2 called it "cold", and warm caches "none".
@@ -311,6 +318,7 @@ class PackIndexReader {
     t.target = j.at("target").get<std::string>();
     t.input_seed = j.at("input_seed").get<uint64_t>();
     t.check = {number(j, "absolute", 0, 1e30), number(j, "relative", 0, 1e30)};
+    if (j.contains("limits")) t.limits = limits(j.at("limits"));
     for (const json& i : j.at("inputs")) read_input(i, t);
     auto& references = out_.references_.emplace_back();
     for (const json& r : j.at("references")) {

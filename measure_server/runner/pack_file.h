@@ -34,10 +34,16 @@ struct PackRound {
 inline constexpr double kMostMinRepeatMs = kMinRepeatMs.most, kMostRunTimeoutS = kRunTimeoutS.most,
                         kMostDeadlineS = 1e9;
 
+// What one candidate may take in a round.
+struct PackLimits {
+  double run_timeout_s = 2;
+  int64_t memory_limit_bytes = int64_t{4} << 30;
+};
+
 struct PackPlan {
   std::vector<PackRound> rounds;
-  double min_repeat_ms = 1, run_timeout_s = 2;
-  int64_t memory_limit_bytes = int64_t{4} << 30;
+  double min_repeat_ms = 1;
+  PackLimits limits;        // of a task that has none of its own
   double cut_factor = 3;    // no more samples of a candidate slower than this times its task's best; 0: never
   double deadline_s = 600;  // for the whole run, unless the command line sets another
   Caches caches = Caches::kWarm;
@@ -92,6 +98,7 @@ struct PackTask {
   // pack see PackFile::checker().
   std::string checker;
   CheckSpec check;
+  std::optional<PackLimits> limits;  // none: the plan's
   // What the workload's key names by digest (templates/workload/key_document.h); empty: it names nothing.
   // Results repeat it, because whoever reads them needs it to read the key. As read from a pack see
   // PackFile::document().
@@ -103,6 +110,7 @@ struct Pack {
   std::string about;  // for people: what made the pack
   PackPlan plan;
   std::vector<PackTask> tasks;
+  const PackLimits& limits_of(const PackTask& task) const { return task.limits ? *task.limits : plan.limits; }
 };
 
 // Writes the whole file or none (OutputFile). InvalidArgument: the pack is inconsistent.

@@ -78,6 +78,7 @@ class PackRun {
 
  private:
   const PackPlan& plan() const { return pack_.pack().plan; }
+  const PackLimits& limits_of(size_t task) const { return pack_.pack().limits_of(pack_.pack().tasks[task]); }
   double left_s() const { return -seconds_since(end_); }
   Stop in_trouble(const Status& status) {
     trouble_ = status.message();
@@ -129,11 +130,11 @@ class PackRun {
     RunRequest request = base_request(task, round, artifact->manifest);
     if (const Status status = data_.prepare(task, request); !status.is_ok()) return in_trouble(status);
     request.digest = *digest;
-    Result<RunReply> reply = ask(request);
+    Result<RunReply> reply = ask(request, limits_of(task).run_timeout_s);
     remove_artifact(folder_.string(), *digest);
     if (!reply.is_ok()) return in_trouble(reply.status());
     // It was given less than its time: that says nothing about it.
-    if (reply->outcome == Outcome::kRunTimeout && request.run_timeout_s < plan().run_timeout_s)
+    if (reply->outcome == Outcome::kRunTimeout && request.run_timeout_s < limits_of(task).run_timeout_s)
       return Stop::kDeadline;
     return judge({task, candidate, round, std::move(request), *std::move(reply)});
   }
@@ -169,10 +170,10 @@ class PackRun {
   }
 
   // A device in quarantine is asked again for a while; a runner that died is there again at once.
-  Result<RunReply> ask(RunRequest& request) {
+  Result<RunReply> ask(RunRequest& request, double timeout_s) {
     for (int i = 1;; ++i) {
       request.id = ++request_id_;
-      request.run_timeout_s = std::max(0.1, std::min(plan().run_timeout_s, left_s()));
+      request.run_timeout_s = std::max(0.1, std::min(timeout_s, left_s()));
       Result<RunReply> reply = runner_.run(request);
       if (reply.is_ok() || reply.status().code() != StatusCode::kUnavailable || i == kSickDeviceTries ||
           left_s() < 5 || interrupted != 0)
@@ -189,7 +190,7 @@ class PackRun {
     r.check = pack_.pack().tasks[task].check;
     r.min_repeat_ms = plan().min_repeat_ms;
     r.repeats = plan().rounds[round].repeats;
-    r.memory_limit_bytes = plan().memory_limit_bytes;
+    r.memory_limit_bytes = limits_of(task).memory_limit_bytes;
     r.cut_above_ns = plan().cut_factor * best_ns(task);
     r.caches = plan().caches;
     if (DeviceHost::takes(manifest)) r.device_uuid = probe_.devices.front().uuid;

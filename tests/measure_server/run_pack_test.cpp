@@ -59,7 +59,7 @@ class RunPack : public CandidateTest {
     Pack pack{.tasks = {std::move(task)}};
     pack.plan.rounds = {{.repeats = 3, .keep = 0.5}, {.repeats = 5, .keep_at_most = 1}, {.repeats = 7}};
     pack.plan.min_repeat_ms = 0.2;
-    pack.plan.run_timeout_s = 1;
+    pack.plan.limits.run_timeout_s = 1;
     return pack;
   }
 
@@ -146,6 +146,26 @@ TEST_F(RunPack, TheFastestGoThroughAllRoundsAndEachBadKernelCostsOneTrial) {
   EXPECT_NE(line["hardware"], "");
   for (const auto& entry : std::filesystem::directory_iterator(dir_))
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("tuner-pack-"))) << "left behind";
+}
+
+TEST_F(RunPack, LimitsOfATaskTakeThePlaceOfThePlans) {
+  for (const bool own : {false, true}) {
+    Pack pack =
+        pack_of({cpu("static int calls; if (!calls++) usleep(400000); return doubling_right(args);")});
+    pack.plan.rounds.resize(1);
+    pack.plan.limits.run_timeout_s = 0.2;
+    if (own) pack.tasks[0].limits = PackLimits{.run_timeout_s = 10};
+    std::filesystem::remove(dir_ / "results.jsonl");
+    EXPECT_EQ(run_pack(pack).exit_code, 0);
+    ASSERT_EQ(results().size(), 1u);
+    EXPECT_EQ(results()[0]["outcome"], own ? "ok" : "run_timeout");
+    EXPECT_EQ(results()[0]["options"]["run_timeout_s"], own ? 10 : 0.2);
+  }
+  Pack small = pack_of({right(400)});
+  small.tasks[0].limits = PackLimits{.memory_limit_bytes = 4096};
+  std::filesystem::remove(dir_ / "results.jsonl");
+  EXPECT_EQ(run_pack(small).exit_code, 0);
+  EXPECT_EQ(results().at(0)["outcome"], "out_of_memory");
 }
 
 TEST_F(RunPack, GpuCandidatesRunOnTheDevice) {

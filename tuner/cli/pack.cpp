@@ -15,7 +15,8 @@ namespace {
 struct PackCommandOptions {
   std::string file, target, output, db, caches = "warm";
   PackOptions build;
-  double deadline_s = 600, run_timeout_s = 2, min_repeat_ms = 1;
+  double deadline_s = 600, min_repeat_ms = 1;
+  double run_timeout_s = 0;  // 0: not given
 };
 
 // "100 of 800 configs drawn are in: 1 default, 80 by estimated time, 19 at random; one that is not: ..."
@@ -33,6 +34,13 @@ std::string told(const PackCounts& counts, size_t candidates) {
   return counts.last_refusal.empty() ? text : str(text, "; one that is not: ", counts.last_refusal);
 }
 
+PackLimits limits_of(const CliTask& task, const PackCommandOptions& options) {
+  PackLimits limits{.memory_limit_bytes = task.memory_limit_bytes};
+  if (task.run_timeout_s) limits.run_timeout_s = *task.run_timeout_s;
+  if (options.run_timeout_s > 0) limits.run_timeout_s = options.run_timeout_s;
+  return limits;
+}
+
 Result<Pack> make_pack(const PackCommandOptions& options) {
   RETURN_IF_ERROR(check_output(options.output,
                                {&options.file, 1}));  // before anything is compiled, which may take an hour
@@ -47,7 +55,6 @@ Result<Pack> make_pack(const PackCommandOptions& options) {
                    options.build.seed, options.build.emulate ? ", emulated" : "");
   pack.plan = default_pack_plan();
   pack.plan.deadline_s = options.deadline_s;
-  pack.plan.run_timeout_s = options.run_timeout_s;
   pack.plan.min_repeat_ms = options.min_repeat_ms;
   pack.plan.caches = caches_from_name(options.caches).value_or(Caches::kWarm);
   for (const CliTask& task : tasks) {
@@ -55,12 +62,13 @@ Result<Pack> make_pack(const PackCommandOptions& options) {
       return t.workload_key == task.key && t.target.starts_with(task.target_name);
     });
     if (repeated) continue;  // the same layer twice is measured once
-    RETURN_IF_ERROR(fits_here(task.workload, pack.plan.memory_limit_bytes, /*this_machine=*/true)
+    RETURN_IF_ERROR(fits_here(task.workload, task.memory_limit_bytes, /*this_machine=*/true)
                         .with_context(options.file + ": "));
     PackCounts counts;
     ASSIGN_OR_RETURN(PackTask packed, pack_task(task, options.build, store.get(), counts));
     std::fprintf(stderr, "%s\n  on %s: %s\n", task.key.c_str(), packed.target.c_str(),
                  told(counts, packed.candidates.size()).c_str());
+    packed.limits = limits_of(task, options);
     pack.tasks.push_back(std::move(packed));
   }
   return pack;
@@ -116,10 +124,13 @@ void add_pack_command(Command app, CommandContext& context) {
       .positive()
       .between_zero_and(kMostDeadlineS)
       .show_default();
-  command.add_option("--run-timeout", options->run_timeout_s, "Seconds one candidate may take in a round")
+  command
+      .add_option(
+          "--run-timeout", options->run_timeout_s,
+          "Seconds that one candidate may take in a round. By default the job file's run_timeout_s, or "
+          "2 where it states none")
       .positive()
-      .between_zero_and(kMostRunTimeoutS)
-      .show_default();
+      .between_zero_and(kMostRunTimeoutS);
   command.add_option("--min-repeat-ms", options->min_repeat_ms, "One sample is as many calls as fill this")
       .between_zero_and(kMostMinRepeatMs)
       .show_default();

@@ -39,9 +39,11 @@ void read_limited(ObjectReader& in, const MeasureLimit& limit, Int& value) {
           static_cast<int64_t>(limit.most));
 }
 
-void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o) {
+void read_measure(ObjectReader& in, const std::string& prefix, JobEntry& entry) {
   const json* measure = in.get("measure");
   if (measure == nullptr) return;
+  MeasureOptions& o = entry.measure;
+  entry.states_run_timeout = measure->contains("run_timeout_s");
   ObjectReader m(*measure, prefix + "measure.");
   read_limited(m, kMinRepeatMs, o.min_repeat_ms);
   read_limited(m, kRepeats, o.repeats);
@@ -124,7 +126,7 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix, const
   in.read_within("stop_below", stop_below_percent, 0, 100);
   entry.stop.below = stop_below_percent / 100;
   read_limited(in, kJobTimeLimitS, entry.stop.time_limit_s);
-  read_measure(in, prefix, entry.measure);
+  read_measure(in, prefix, entry);
   RETURN_IF_ERROR(in.finish());
   RETURN_IF_ERROR(validate(entry.workload).with_context(prefix));
   return entry;

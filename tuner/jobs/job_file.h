@@ -34,6 +34,7 @@ struct JobEntry {
   uint64_t seed = 0;
   StopOptions stop{.below = kStopBelow};
   MeasureOptions measure;
+  bool states_run_timeout = false;  // measure.run_timeout_s is the file's own
 };
 
 class JobFolder;

@@ -59,6 +59,8 @@ Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::stri
     task->algorithms = entries[i].algorithms;
     task->name = entries[i].name;
     task->constants = constants_of(entries[i]);
+    if (entries[i].states_run_timeout) task->run_timeout_s = entries[i].measure.run_timeout_s;
+    task->memory_limit_bytes = entries[i].measure.memory_limit_bytes;
     tasks.push_back(*std::move(task));
   }
   return tasks;

@@ -23,6 +23,9 @@ struct CliTask {
   std::string name;              // name in the file, for the C function; empty: kernel_name() makes one
   // The kind of times its answer should rest on, as in the file; warm without constants.
   Constants constants = Constants::kWarm;
+  // Limits of a candidate, as in the file; no time: the file states none.
+  std::optional<double> run_timeout_s;
+  int64_t memory_limit_bytes = MeasureOptions().memory_limit_bytes;
 };
 
 // Reads the tasks of a job file. `target` replaces that of every entry unless it is empty, and `any_gpu` the

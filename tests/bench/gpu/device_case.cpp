@@ -39,10 +39,10 @@ Result<std::unique_ptr<DeviceCase>> DeviceCase::open(DeviceBench& bench, const P
   made->spec_ = t.check;
   RETURN_IF_ERROR(made->load(pack, task, candidate));
   const Manifest& manifest = made->artifact_.manifest;
-  const int64_t limit_bytes = pack.pack().plan.memory_limit_bytes;
+  const int64_t limit_bytes = pack.pack().limits_of(t).memory_limit_bytes;
   const int64_t bytes = DeviceOperands::bytes_of_set(manifest);
   if (bytes < 0 || bytes > limit_bytes)
-    return failed("operands and workspaces take ", bytes, " bytes, the plan's limit is ", limit_bytes);
+    return failed("operands and workspaces take ", bytes, " bytes, the pack's limit is ", limit_bytes);
   const int sets = caches == Caches::kRotate
                        ? DeviceOperands::sets_for_rotation(manifest, bench.device().l2_bytes, limit_bytes)
                        : 1;

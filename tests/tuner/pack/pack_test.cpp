@@ -396,6 +396,26 @@ TEST_F(PackTest, PlansThatRunPackRefusesAreNotMade) {
   EXPECT_TRUE(PackFile::open((folder_ / "a.pack").string()).is_ok());
 }
 
+// What a candidate may take is the job file's, task by task, unless the command says otherwise.
+TEST_F(PackTest, LimitsAreThoseOfTheJobFile) {
+  std::ofstream(folder_ / "two.json")
+      << R"([{"op":"matmul","a":[8,8],"b":[8,8],"measure":{"run_timeout_s":10,"memory_limit_gib":1}},)"
+      << R"({"op":"matmul","a":[8,8],"b":[8,16],"measure":{"repeats":3}}])";
+  const auto limits = [&](const std::string& more) {
+    const Ended ended = tuner("pack two.json --candidates 1 --target cpu -o two.pack " + more);
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    std::vector<std::pair<double, int64_t>> found;
+    if (const Result<PackFile> file = PackFile::open((folder_ / "two.pack").string()); file.is_ok())
+      for (const PackTask& task : file->pack().tasks)
+        found.emplace_back(file->pack().limits_of(task).run_timeout_s,
+                           file->pack().limits_of(task).memory_limit_bytes >> 20);
+    return found;
+  };
+  using Limits = std::vector<std::pair<double, int64_t>>;
+  EXPECT_EQ(limits(""), (Limits{{10, 1024}, {2, 4096}}));
+  EXPECT_EQ(limits("--run-timeout 5"), (Limits{{5, 1024}, {5, 4096}}));
+}
+
 // A million elements in double are 8 MB; a pack travels.
 TEST_F(PackTest, LargeAnswersArePackedAsChecksums) {
   std::ofstream(folder_ / "large.json")
