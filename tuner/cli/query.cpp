@@ -67,6 +67,7 @@ Result<std::vector<CliTask>> tasks_asked(const QueryOptions& o, std::string& nam
   ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, parse_job_text(job.dump(), "--op " + o.filter.op));
   Result<Target> target = resolve_target(o.filter.target.empty() ? entries[0].target : o.filter.target);
   if (!target) return target.status().with_context("--target: ");
+  RETURN_IF_ERROR(kernel_suits(entries[0].workload, *target).with_context("--target: "));
   CliTask task{.workload = entries[0].workload, .target = *std::move(target)};
   task.key = task.workload.key();
   task.target_name = task.target.name();
