@@ -1,8 +1,10 @@
 """Kernels that cheat are refused or found to be wrong, with the word that stands in their first line, at every level of isolation that
 this host has; honest ones are not. Each is judged by the command that a person types.
 
-TUNER_BIN_DIR: the folder of the programs. TUNER_JUDGE: "few", a cheat of each kind; "all", the whole corpus; "honest", 200 honest kernels."""
+TUNER_BIN_DIR: the folder of the programs. TUNER_JUDGE: "few", a cheat of each kind; "all", the whole corpus; "honest", 200 honest kernels.
+TUNER_JUDGE_PART: "0/4" judges every fourth of the 200, "1/4" those behind them, and so on."""
 
+import collections
 import json
 import os
 import pathlib
@@ -145,8 +147,9 @@ class Cuda(unittest.TestCase):
 class Honest(unittest.TestCase):
     def check(self, file: pathlib.Path, job: pathlib.Path, *words):
         """Only a busy machine may keep the judge from calling it right."""
-        with self.subTest(kernel=file.name, job=job.name):
+        with self.subTest(kernel=file.name, job=job.name, words=words):
             verdict, code = judged(file, job, *words)
+            self.said[verdict["verdict"]] += 1
             self.assertIn(verdict["verdict"], ("right", "cannot tell"), verdict)
             if verdict["verdict"] == "cannot tell":
                 self.assertRegex(verdict["why"], "the machine is too busy|device is busy")
@@ -157,32 +160,42 @@ class Honest(unittest.TestCase):
             self.assertLess(verdict["ratio"], verdict["ratio_high"])
             self.assertGreaterEqual(verdict["processes"], 6)
 
+    def setUp(self):
+        self.said = collections.Counter()
+
     def test_one_of_each_job(self):
         for name in ("includes_reference.c", "exp_by_table.c", "add_unrolled.cpp"):
             self.check(CORPUS / "honest" / name, promised(CORPUS / "honest" / name)[0])
 
     @unittest.skipUnless(WHICH == "honest", "the long suite judges 200")
     def test_two_hundred(self):
-        judged_so_far = 0
-        for file in sorted(file for file in (CORPUS / "honest").iterdir() if file.suffix != ".cu"):
-            for level in levels():
-                self.check(file, promised(file)[0], "--isolation", level)
-                judged_so_far += 1
-        draw = random.Random(54)
+        part, parts = map(int, os.environ.get("TUNER_JUDGE_PART", "0/1").split("/"))
+        ours = [(file, level) for file in sorted((CORPUS / "honest").iterdir()) if file.suffix != ".cu" for level in levels()]
+        for file, level in ours[part::parts]:
+            self.check(file, promised(file)[0], "--isolation", level)
         with tempfile.TemporaryDirectory() as folder:
-            jobs = [EXAMPLES / f"{name}.json" for name in ("sgemm", "stencil", "histogram", "spmv")]
-            while judged_so_far < 200:
-                job = jobs[judged_so_far % len(jobs)]
-                entry = json.loads(job.read_text())
-                entry["default"] = {name: draw.choice(values_of(values)) for name, values in entry["knobs"].items()}
-                drawn = pathlib.Path(folder) / job.name
+            for source in EXAMPLES.iterdir():
+                if source.suffix in (".c", ".cpp"):
+                    (pathlib.Path(folder) / source.name).write_bytes(source.read_bytes())
+            for name, entry in drawn_entries(200 - len(ours))[part::parts]:
+                drawn = pathlib.Path(folder) / name
                 drawn.write_text(json.dumps(entry))
-                for source in EXAMPLES.iterdir():
-                    (pathlib.Path(folder) / source.name).write_bytes(source.read_bytes()) if source.suffix in (".c", ".cpp") else None
-                if not holds(entry):
-                    continue
                 self.check(EXAMPLES / entry["source"], drawn)
-                judged_so_far += 1
+        print(f"part {part} of {parts}: {self.said.total()} kernels, {dict(self.said)}")
+        self.assertEqual(self.said.total(), len(range(part, len(ours), parts)) + len(range(part, 200 - len(ours), parts)))
+
+
+def drawn_entries(count: int) -> list:
+    """Configs of the examples for CPUs, by the names of their job files."""
+    draw, entries = random.Random(54), []
+    jobs = [EXAMPLES / f"{name}.json" for name in ("sgemm", "stencil", "histogram", "spmv")]
+    while len(entries) < count:
+        job = jobs[len(entries) % len(jobs)]
+        entry = json.loads(job.read_text())
+        entry["default"] = {name: draw.choice(values_of(values)) for name, values in entry["knobs"].items()}
+        if holds(entry):
+            entries.append((job.name, entry))
+    return entries
 
 
 def values_of(values) -> list:
