@@ -1,6 +1,6 @@
 // recurrence_cpu: the steps of an LSTM, GRU or RNN (tuner.Recurrence), on any CPU with vectors.
 //
-//   for each step
+//   for each direction, each step
 //     prev = the state before
 //     for panel of gate columns                      weights packed in panels: [D, columns / NR, K, NR]
 //       for block of sequences
@@ -9,8 +9,8 @@
 //     cell, h: the functions of all gates, in vectors along the units
 //   out = h at its places
 //
-// A step of one sequence reads each weight once, so it takes as long as L2 needs for them; the state stays
-// in L1. Steps wait for each other, and one thread does them. Weights that are no constants are read as they
+// A step of one sequence reads each weight of its direction once, so it takes as long as L2 needs for them;
+// the state stays in L1. Steps wait for each other, and one thread does them. Weights that are no constants are read as they
 // lie.
 #include <algorithm>
 #include <array>
@@ -37,7 +37,7 @@ class RecurrenceCpu final : public ScheduleTemplate<ProgramWorkload, RecurrenceK
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "recurrence_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const ProgramWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return needs_target("a CPU", t);
@@ -119,11 +119,11 @@ class RecurrenceCpu final : public ScheduleTemplate<ProgramWorkload, RecurrenceK
   static Sum sum_in_tiles(Schedule& s, const Tensor& product, int64_t rows, int64_t columns, int64_t lanes,
                           int64_t unroll_k) {
     const Tensor sum = s.cache_write(product, MemoryScope::kRegister);
-    const auto [direction, b, n] = s.axes<3>(product);
+    const auto [b, n] = s.axes<2>(product);
     const auto [block, row] = s.split(b, rows);
     const auto [panel, column] = s.split(n, columns);
     const auto [vector, lane] = s.split(column, lanes);
-    s.reorder({direction, panel, block, row, vector, lane});
+    s.reorder({panel, block, row, vector, lane});
     const Axis terms = cpu::sum_in_registers(s, sum, block, lanes, std::array{unroll_k});
     s.unroll(row);
     s.unroll(vector);

@@ -1,11 +1,15 @@
 // LSTM, GRU, RNN, and tuner.Recurrence: their steps without the products with the inputs (recurrent.h).
 //
-//   for each step s, one after the other
-//     prev   = the state of step s - 1
-//     acc    = prev * weights, of all gates
-//     cell   = of an LSTM
-//     h[s]   = the functions of the gates
+//   for each direction d
+//     for each step s, one after the other
+//       prev     = the state of step s - 1
+//       acc      = prev * weights of d, of all gates
+//       cell[d]  = of an LSTM
+//       h[d, s]  = the functions of the gates
 //   results  = h at their places
+//
+// Directions do not need each other. They run one after the other, so that the weights of one lie in a cache
+// while its steps read them again and again.
 //
 // A sequence that is over keeps its state; its results are 0. Backwards, step s of a sequence of length n
 // reads and gives element n - 1 - s.
@@ -26,18 +30,20 @@ struct Operands {
   Buffer lengths, initial_h, initial_c, peepholes;               // null: not given
 };
 
-// Tensors inside are [directions, batch, ..]; h has the steps before them.
+// Tensors of a step are [batch, ..]; cell has the directions before them, h the directions and the steps.
 class Steps {
  public:
   Steps(const Recurrent& form, Operands in, MathWriter& m, DType dtype)
-      : r_(form), in_(std::move(in)), m_(m), dtype_(dtype), state_{r_.directions, r_.batch, r_.hidden} {}
+      : r_(form), in_(std::move(in)), m_(m), dtype_(dtype), state_{r_.batch, r_.hidden} {}
 
   void write() {
-    Shape all = state_;
-    all.insert(all.begin(), r_.steps);
-    h_ = m_.declare("h", all, dtype_);
-    if (r_.cell == CellKind::kLstm) cell_ = m_.declare("cell", state_, dtype_);
-    m_.steps("s", r_.steps, [&](const Expr& s) { write_step(s); });
+    h_ = m_.declare("h", {r_.directions, r_.steps, r_.batch, r_.hidden}, dtype_);
+    if (r_.cell == CellKind::kLstm) cell_ = m_.declare("cell", {r_.directions, r_.batch, r_.hidden}, dtype_);
+    const auto write_direction = [&](const Expr& d) {
+      m_.steps("s", r_.steps, [&](const Expr& s) { write_step({d, s}); });
+    };
+    if (r_.directions == 1) return write_direction(0);
+    m_.steps("d", r_.directions, write_direction);
   }
 
   // Result `which` of ONNX at `i`, indices of its own shape.
@@ -45,10 +51,13 @@ class Steps {
     if (which == 0) return output(i);
     const te::Indices at = r_.batch_first ? te::Indices{i[1], i[0], i[2]} : i;
     if (which == 2) return load(cell_, at);
-    return load(h_, {Expr(r_.steps - 1), at[0], at[1], at[2]});
+    return load(h_, {at[0], Expr(r_.steps - 1), at[1], at[2]});
   }
 
  private:
+  struct At {
+    Expr d, s;
+  };
   Expr number_of(double value) const { return number(dtype_, value); }
   Expr length(const Expr& b) const {
     const Expr given = cast(DType::kInt64, load(in_.lengths, {b}));
@@ -64,111 +73,113 @@ class Steps {
   Expr output(const te::Indices& i) const {
     const Expr &time = i[r_.batch_first ? 1 : 0], &d = i[r_.batch_first ? 2 : 1],
                &b = i[r_.batch_first ? 0 : 2];
-    const Expr h = load(h_, {mirrored(time, b, d), d, b, i[3]});
+    const Expr h = load(h_, {d, mirrored(time, b, d), b, i[3]});
     return in_.lengths == nullptr ? h : select(time < length(b), h, number_of(0));
   }
-  // Of a state that the caller may give.
-  Expr initial(const Buffer& given, const te::Indices& i) const {
+  // Of a state that the caller may give; `i` of direction `d`.
+  Expr initial(const Buffer& given, const Expr& d, const te::Indices& i) const {
     if (given == nullptr) return number_of(0);
-    return load(given, r_.batch_first ? te::Indices{i[1], i[0], i[2]} : i);
+    return load(given, r_.batch_first ? te::Indices{i[0], d, i[1]} : te::Indices{d, i[0], i[1]});
   }
-  Expr goes_on(const Expr& s, const Expr& b, const Expr& now, const Expr& before) const {
-    return in_.lengths == nullptr ? now : select(s < length(b), now, before);
+  Expr goes_on(const At& at, const Expr& b, const Expr& now, const Expr& before) const {
+    return in_.lengths == nullptr ? now : select(at.s < length(b), now, before);
   }
 
   // Function `k` of the gates, of what is clipped first.
-  Expr gate(size_t k, Expr x, const Expr& d) const {
+  Expr gate(size_t k, Expr x, const At& at) const {
     if (r_.clip) x = min(max(x, number_of(-*r_.clip)), number_of(*r_.clip));
     const GateFunction &first = r_.functions[k],
                        &second = r_.functions[(r_.directions == 2 ? r_.functions_each() : 0) + k];
     if (first == second) return apply(first, x);
-    return select(d < Expr(1), apply(first, x), apply(second, x));
+    return select(at.d < Expr(1), apply(first, x), apply(second, x));
   }
 
-  // prev * weights, of gate columns first .. first + columns - 1.
-  Buffer product(std::string_view name, const Buffer& state, int64_t first, int64_t columns) {
-    return m_.reduced(name, {r_.directions, r_.batch, columns}, {r_.hidden}, ReduceOp::kSum,
+  // state * weights, of gate columns first .. first + columns - 1.
+  Buffer product(std::string_view name, const At& at, const Buffer& state, int64_t first, int64_t columns) {
+    return m_.reduced(name, {r_.batch, columns}, {r_.hidden}, ReduceOp::kSum,
                       [&](const te::Indices& i, const te::Indices& k) {
-                        return load(state, {i[0], i[1], k[0]}) * in_.weight(i[0], k[0], i[2] + Expr(first));
+                        return load(state, {i[0], k[0]}) * in_.weight(at.d, k[0], i[1] + Expr(first));
                       });
   }
 
-  void write_step(const Expr& s) {
+  void write_step(const At& at) {
     const Buffer prev = m_.stage("prev", state_, dtype_, [&](const te::Indices& i) {
-      if (r_.steps == 1) return initial(in_.initial_h, i);
-      return select(s < Expr(1), initial(in_.initial_h, i),
-                    load(h_, {max(s - Expr(1), Expr(0)), i[0], i[1], i[2]}));
+      if (r_.steps == 1) return initial(in_.initial_h, at.d, i);
+      return select(at.s < Expr(1), initial(in_.initial_h, at.d, i),
+                    load(h_, {at.d, max(at.s - Expr(1), Expr(0)), i[0], i[1]}));
     });
     if (r_.cell == CellKind::kLstm)
-      lstm(s, prev);
+      lstm(at, prev);
     else if (r_.cell == CellKind::kGru)
-      gru(s, prev);
+      gru(at, prev);
     else
-      rnn(s, prev);
+      rnn(at, prev);
   }
 
   // What gate `g` is a function of: inputs and state. `acc` has its columns from `begin` on.
-  Expr sum_of(const Buffer& acc, int64_t begin, int64_t g, const Expr& s, const te::Indices& i) const {
-    return load(acc, {i[0], i[1], i[2] + Expr(g * r_.hidden - begin)}) + input_of(g, s, i);
+  Expr sum_of(const Buffer& acc, int64_t begin, int64_t g, const At& at, const te::Indices& i) const {
+    return load(acc, {i[0], i[1] + Expr(g * r_.hidden - begin)}) + input_of(g, at, i);
   }
-  Expr input_of(int64_t g, const Expr& s, const te::Indices& i) const {
-    return in_.projected(mirrored(s, i[1], i[0]), i[1], i[0], i[2] + Expr(g * r_.hidden));
+  Expr input_of(int64_t g, const At& at, const te::Indices& i) const {
+    return in_.projected(mirrored(at.s, i[0], at.d), i[0], at.d, i[1] + Expr(g * r_.hidden));
   }
 
   // Gates: input, output, forget, candidate; peepholes: input, output, forget.
-  void lstm(const Expr& s, const Buffer& prev) {
+  void lstm(const At& at, const Buffer& prev) {
     enum { kInput, kOutput, kForget, kCandidate };
-    const Buffer acc = product("acc", prev, 0, 4 * r_.hidden);
+    const Buffer acc = product("acc", at, prev, 0, 4 * r_.hidden);
+    const auto cell = [&](const te::Indices& i) { return load(cell_, {at.d, i[0], i[1]}); };
     const Buffer kept = m_.stage("kept", state_, dtype_, [&](const te::Indices& i) {
-      if (r_.steps == 1) return initial(in_.initial_c, i);
-      return select(s < Expr(1), initial(in_.initial_c, i), load(cell_, i));
+      if (r_.steps == 1) return initial(in_.initial_c, at.d, i);
+      return select(at.s < Expr(1), initial(in_.initial_c, at.d, i), cell(i));
     });
-    const auto peeped = [&](int64_t g, const te::Indices& i, const Buffer& cell) {
-      const Expr sum = sum_of(acc, 0, g, s, i);
+    const auto peeped = [&](int64_t g, const te::Indices& i, const Expr& seen) {
+      const Expr sum = sum_of(acc, 0, g, at, i);
       if (in_.peepholes == nullptr) return sum;
-      return sum + load(in_.peepholes, {i[0], i[2] + Expr(g * r_.hidden)}) * load(cell, i);
+      return sum + load(in_.peepholes, {at.d, i[1] + Expr(g * r_.hidden)}) * seen;
     };
-    m_.fill(cell_, {}, [&](const te::Indices& i) {
-      const Expr in = gate(0, peeped(kInput, i, kept), i[0]);
-      const Expr forget = r_.input_forget ? number_of(1) - in : gate(0, peeped(kForget, i, kept), i[0]);
-      const Expr candidate = gate(1, sum_of(acc, 0, kCandidate, s, i), i[0]);
-      return goes_on(s, i[1], forget * load(kept, i) + in * candidate, load(kept, i));
+    m_.fill(cell_, {at.d}, [&](const te::Indices& i) {
+      const Expr before = load(kept, i);
+      const Expr in = gate(0, peeped(kInput, i, before), at);
+      const Expr forget = r_.input_forget ? number_of(1) - in : gate(0, peeped(kForget, i, before), at);
+      const Expr candidate = gate(1, sum_of(acc, 0, kCandidate, at, i), at);
+      return goes_on(at, i[0], forget * before + in * candidate, before);
     });
-    m_.fill(h_, {s}, [&](const te::Indices& i) {
-      const Expr out = gate(0, peeped(kOutput, i, cell_), i[0]);
-      return goes_on(s, i[1], out * gate(2, load(cell_, i), i[0]), load(prev, i));
+    m_.fill(h_, {at.d, at.s}, [&](const te::Indices& i) {
+      const Expr out = gate(0, peeped(kOutput, i, cell(i)), at);
+      return goes_on(at, i[0], out * gate(2, cell(i), at), load(prev, i));
     });
   }
 
   // Gates: update, reset, candidate.
-  void gru(const Expr& s, const Buffer& prev) {
+  void gru(const At& at, const Buffer& prev) {
     const int64_t h = r_.hidden, candidates = 2 * h;
     const bool linear = r_.linear_before_reset;
-    const Buffer acc = product("acc", prev, 0, linear ? 3 * h : candidates);
+    const Buffer acc = product("acc", at, prev, 0, linear ? 3 * h : candidates);
     Buffer reset, more = acc;
     if (!linear) {
       reset = m_.stage("reset", state_, dtype_, [&](const te::Indices& i) {
-        return gate(0, sum_of(acc, 0, 1, s, i), i[0]) * load(prev, i);
+        return gate(0, sum_of(acc, 0, 1, at, i), at) * load(prev, i);
       });
-      more = product("more", reset, candidates, h);
+      more = product("more", at, reset, candidates, h);
     }
-    m_.fill(h_, {s}, [&](const te::Indices& i) {
-      const Expr update = gate(0, sum_of(acc, 0, 0, s, i), i[0]);
-      Expr of_state = load(more, {i[0], i[1], linear ? i[2] + Expr(candidates) : i[2]});
+    m_.fill(h_, {at.d, at.s}, [&](const te::Indices& i) {
+      const Expr update = gate(0, sum_of(acc, 0, 0, at, i), at);
+      Expr of_state = load(more, {i[0], linear ? i[1] + Expr(candidates) : i[1]});
       if (linear) {
-        if (in_.reset_bias) of_state = of_state + in_.reset_bias(i[0], i[2]);
-        of_state = gate(0, sum_of(acc, 0, 1, s, i), i[0]) * of_state;
+        if (in_.reset_bias) of_state = of_state + in_.reset_bias(at.d, i[1]);
+        of_state = gate(0, sum_of(acc, 0, 1, at, i), at) * of_state;
       }
-      const Expr candidate = gate(1, input_of(2, s, i) + of_state, i[0]);
+      const Expr candidate = gate(1, input_of(2, at, i) + of_state, at);
       const Expr next = (number_of(1) - update) * candidate + update * load(prev, i);
-      return goes_on(s, i[1], next, load(prev, i));
+      return goes_on(at, i[0], next, load(prev, i));
     });
   }
 
-  void rnn(const Expr& s, const Buffer& prev) {
-    const Buffer acc = product("acc", prev, 0, r_.hidden);
-    m_.fill(h_, {s}, [&](const te::Indices& i) {
-      return goes_on(s, i[1], gate(0, sum_of(acc, 0, 0, s, i), i[0]), load(prev, i));
+  void rnn(const At& at, const Buffer& prev) {
+    const Buffer acc = product("acc", at, prev, 0, r_.hidden);
+    m_.fill(h_, {at.d, at.s}, [&](const te::Indices& i) {
+      return goes_on(at, i[0], gate(0, sum_of(acc, 0, 0, at, i), at), load(prev, i));
     });
   }
 
