@@ -96,8 +96,8 @@ int compile(CompileOptions& options) {
   if (!request.uses.empty())
     std::fprintf(stderr, "tuner: no static library: functions of --use are in shared ones\n");
   if (built->error)
-    std::printf("checked: largest error %.2g of a step's largest element; %zu steps\n", *built->error,
-                built->checked_steps);
+    std::printf("checked: largest error %.2g of a value's largest element; all outputs, %zu steps\n",
+                *built->error, built->checked_steps);
   else
     std::fprintf(stderr, "tuner: not checked: %s is not this machine\n", request.target.name().c_str());
   if (const size_t kernels = built->kernels; built->tuned < kernels)
