@@ -20,6 +20,11 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess
   return grpc::SslCredentials({access.authority, access.key, access.certificate});
 }
 
+bool is_distrusted(std::string_view words) {
+  const auto has = [&](std::string_view part) { return words.find(part) != std::string_view::npos; };
+  return has("certificate verify failed") || has("is not in peer certificate");
+}
+
 std::string tls_trouble(const DaemonAccess& access, std::string_view words) {
   const auto has = [&](std::string_view part) { return words.find(part) != std::string_view::npos; };
   // One that was made and broke says nothing of TLS.
@@ -29,8 +34,7 @@ std::string tls_trouble(const DaemonAccess& access, std::string_view words) {
   const bool closed = has("Socket closed") || has("wrong version number") || has("packet length too long");
   if (!access.tls())
     return closed ? "who listens there may ask for TLS: give a credentials file, not an address" : "";
-  if (has("certificate verify failed"))
-    return "who listens there is no daemon that this credentials file vouches for";
+  if (is_distrusted(words)) return "who listens there is no daemon that this credentials file vouches for";
   return closed ? "who listens there ends the TLS handshake: it may not speak TLS" : "";
 }
 

@@ -21,6 +21,9 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess
 void quieten_grpc();
 // What gRPC's words for a connection that cannot be made tell of TLS; empty: nothing.
 std::string tls_trouble(const DaemonAccess& access, std::string_view words);
+// True if gRPC's words say that who listens showed a certificate that the caller's authority does not vouch
+// for, or that has ended. gRPC has the same code for it as for a closed port.
+bool is_distrusted(std::string_view words);
 // Puts the token, if there is one, into a call.
 void add_token(const DaemonAccess& access, grpc::ClientContext& context);
 

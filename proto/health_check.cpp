@@ -55,6 +55,8 @@ Result<bool> check_health(const DaemonAccess& daemon, int64_t limit_ms) {
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
+  if (daemon.tls() && is_distrusted(status.error_message()))
+    return invalid_argument(daemon.address, ": ", status.error_message());
   RETURN_IF_ERROR(from_grpc(status, daemon.address));
   return is_serving(reply, daemon.address);
 }

@@ -10,7 +10,8 @@
 namespace tuner {
 
 // Asks over a connection of its own, within `limit_ms`, whether the daemon is ready for workers and clients.
-// An error: nobody answers, or not in the words of that service.
+// Unavailable, DeadlineExceeded: nobody answers. InvalidArgument: who answers has a certificate that `daemon`
+// does not vouch for, or that has ended. Other errors: who answers does not speak the words of that service.
 Result<bool> check_health(const DaemonAccess& daemon, int64_t limit_ms);
 
 }  // namespace tuner

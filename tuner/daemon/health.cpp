@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <optional>
-#include <string_view>
+#include <utility>
 
 #include "proto/health_check.h"
 #include "tuner/daemon/coordinator.h"
@@ -16,9 +16,14 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kJudgeEvery{1'000};
 
-// A certificate that has ended stays so.
-bool restart_helps(std::string_view probe_error) {
-  return probe_error.find("certificate") == std::string_view::npos;
+// A new process listens anew. Of a certificate that has ended, or files that cannot be read, it has the same.
+bool restart_helps(const Status& probe) {
+  return probe.code() == StatusCode::kUnavailable || probe.code() == StatusCode::kDeadlineExceeded;
+}
+
+Status probe_own_socket(Server& server, int64_t limit_ms) {
+  ASSIGN_OR_RETURN(const DaemonAccess own, server.own_access());
+  return check_health(own, limit_ms).status();
 }
 
 }  // namespace
@@ -35,10 +40,10 @@ Readiness judge_health(const HealthFacts& f, const HealthOptions& options) {
             false};
   if (f.commit_failed) return {false, "the database cannot be written: the last commit failed"};
   if (f.now_ms - f.probed_ms > options.probed_limit_ms)
-    return {false, str("its own socket has not answered for ", seconds(f.probed_ms), " s: ", f.probe_error),
-            !restart_helps(f.probe_error)};
-  if (!f.probed_once && !f.probe_error.empty())
-    return {false, "its own socket does not answer: " + f.probe_error};
+    return {false,
+            str("its own socket has not answered for ", seconds(f.probed_ms), " s: ", f.probe.message()),
+            !restart_helps(f.probe)};
+  if (!f.probed_once && !f.probe) return {false, "its own socket does not answer: " + f.probe.message()};
   if (!f.probed_once) return {false, "it has just begun: its own socket has not been tried yet"};
   return {true, ""};
 }
@@ -69,7 +74,7 @@ Readiness Health::ready() const {
   const std::lock_guard lock(mutex_);
   if (stopping_) return {false, "the daemon is stopping"};
   facts.probed_ms = probed_ms_;
-  facts.probe_error = probe_error_;
+  facts.probe = probe_;
   facts.probed_once = probed_once_;
   return judge_health(facts, options_);
 }
@@ -80,13 +85,13 @@ void Health::watch() {
   while (true) {
     if (!tried_ms || clock_.now_ms() - *tried_ms >= options_.probe_every_ms) {
       tried_ms = clock_.now_ms();
-      const Status probe = check_health(server_.own_access(), options_.probe_limit_ms).status();
+      Status probe = probe_own_socket(server_, options_.probe_limit_ms);
       const std::lock_guard lock(mutex_);
       if (probe) {
         probed_ms_ = clock_.now_ms();
         probed_once_ = true;
       }
-      probe_error_ = probe.message();
+      probe_ = std::move(probe);
     }
     const Readiness now = ready();
     if (told != now.ready) {

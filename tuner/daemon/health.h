@@ -38,7 +38,7 @@ struct HealthOptions {
 struct HealthFacts {
   int64_t now_ms = 0, desk_turned_ms = 0, search_turned_ms = 0;
   int64_t probed_ms = 0;  // the last probe that succeeded, or the start: a young daemon has time
-  std::string probe_error;
+  Status probe;           // how the last one ended
   bool probed_once = false;
   bool commit_failed = false;
 };
@@ -65,7 +65,7 @@ class Health {
   std::condition_variable stop_;
   bool stopping_ = false, probed_once_ = false;
   int64_t probed_ms_;
-  std::string probe_error_;
+  Status probe_;
   std::thread thread_;
 };
 

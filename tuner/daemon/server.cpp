@@ -420,10 +420,10 @@ class GrpcServer final : public Server {
 
   const std::vector<std::string>& addresses() const override { return gate_->addresses(); }
 
-  DaemonAccess own_access() const override {
+  Result<DaemonAccess> own_access() const override {
     DaemonAccess access{.address = gate_->addresses()[0]};
     if (!first_is_tls_) return access;
-    if (Result<std::string> authority = gatekeeper_.authority()) access.authority = *std::move(authority);
+    ASSIGN_OR_RETURN(access.authority, gatekeeper_.authority());
     return access;
   }
 

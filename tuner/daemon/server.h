@@ -36,7 +36,7 @@ class Server {
   // What clients may dial, in the order asked for, ports filled in.
   virtual const std::vector<std::string>& addresses() const = 0;
   // How the first of them is dialled: what a probe of its own needs.
-  virtual DaemonAccess own_access() const = 0;
+  virtual Result<DaemonAccess> own_access() const = 0;
   // What the health service (grpc.health.v1) says from now on. At the start: SERVING.
   virtual void set_serving(bool serving) = 0;
   virtual transport::GateStats gate_stats() const = 0;

@@ -12,10 +12,12 @@
 #include "build.pb.h"
 #include "measure.pb.h"
 #include "proto/convert.h"
+#include "proto/health_check.h"
 #include "tests/support/tls_client.h"
 #include "tests/support/wait_until.h"
 #include "tests/tuner/guarded_daemon.h"
 #include "tuner/daemon/identity_watch.h"
+#include "tuner/identity/certificates.h"
 #include "tuner/identity/gatekeeper.h"
 #include "tuning.pb.h"
 
@@ -328,6 +330,21 @@ TEST_F(DoorTest, ANewCertificateOfTheDaemonIsShownThoughNobodyCalls) {
   ASSERT_TRUE(daemon_.folder.renew_daemon(5).is_ok());
   EXPECT_TRUE(wait_until(
       20s, [&] { return serial() != before; }, 50ms));
+}
+
+// What the daemon's own probe is told: the kind of the error says whether somebody answers.
+TEST_F(DoorTest, AProbeTellsACertificateThatItDoesNotTrustFromSilence) {
+  const auto probed = [&](const DaemonAccess& access) { return check_health(access, 5'000).status().code(); };
+  EXPECT_EQ(probed(daemon_.nobody()), StatusCode::kOk);
+  DaemonAccess stranger = daemon_.nobody();
+  stranger.authority = identity::make_authority(/*days=*/2)->certificate;
+  EXPECT_EQ(probed(stranger), StatusCode::kInvalidArgument);
+  DaemonAccess closed = daemon_.nobody();
+  closed.address = "127.0.0.1:1";
+  EXPECT_EQ(probed(closed), StatusCode::kUnavailable);
+  ASSERT_TRUE(daemon_.folder.renew_daemon(/*days=*/-1).is_ok());
+  EXPECT_TRUE(wait_until(
+      20s, [&] { return probed(daemon_.nobody()) == StatusCode::kInvalidArgument; }, 100ms));
 }
 
 TEST(CertificateNote, IsGivenAMonthAhead) {

@@ -41,12 +41,12 @@ TEST(JudgeHealth, NamesWhatIsWrong) {
   EXPECT_THAT(judge_health(f, {}).reason, HasSubstr("the last commit failed"));
   f = well;
   f.probed_ms = 84'000;
-  f.probe_error = "connection refused";
+  f.probe = unavailable("connection refused");
   EXPECT_EQ(judge_health(f, {}).reason, "its own socket has not answered for 16 s: connection refused");
   f = well;
   f.probed_once = false;
   EXPECT_THAT(judge_health(f, {}).reason, HasSubstr("has just begun"));
-  f.probe_error = "the certificate has ended";
+  f.probe = invalid_argument("the certificate has ended");
   EXPECT_EQ(judge_health(f, {}).reason, "its own socket does not answer: the certificate has ended");
 }
 
@@ -65,9 +65,15 @@ TEST(JudgeHealth, ADaemonIsNotAliveOnlyWhereARestartHelps) {
   EXPECT_TRUE(alive([](HealthFacts&) {}));
   EXPECT_FALSE(alive([](HealthFacts& f) { f.desk_turned_ms = 1; }));
   EXPECT_FALSE(alive([](HealthFacts& f) { f.search_turned_ms = 1; }));
-  EXPECT_FALSE(alive([](HealthFacts& f) { f.probed_ms = 1, f.probe_error = "connection refused"; }));
+  const auto after_silence = [&](const Status& probe) {
+    return alive([&](HealthFacts& f) { f.probed_ms = 1, f.probe = probe; });
+  };
+  EXPECT_FALSE(after_silence(unavailable("connection refused")));
+  EXPECT_FALSE(after_silence(unavailable("no certificate was asked for"))) << "words decide nothing";
+  EXPECT_FALSE(after_silence({StatusCode::kDeadlineExceeded, "no answer"}));
+  EXPECT_TRUE(after_silence(invalid_argument("verification failed"))) << "a certificate that has ended";
+  EXPECT_TRUE(after_silence(failed("authority.pem: permission denied")));
   EXPECT_TRUE(alive([](HealthFacts& f) { f.commit_failed = true; })) << "a full disk";
-  EXPECT_TRUE(alive([](HealthFacts& f) { f.probed_ms = 1, f.probe_error = "the certificate has ended"; }));
   EXPECT_TRUE(alive([](HealthFacts& f) { f.probed_once = false; })) << "a young daemon";
 }
 
