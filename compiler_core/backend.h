@@ -58,7 +58,7 @@ struct ShippedKernel {
   };
   Manifest manifest;
   std::string object;  // ELF, to be linked with others into one library; empty: the kernel stands alone
-  // Of `object`: what the CPU must have, as GCC names them (AArch64: LLVM).
+  // What the CPU must have, as GCC names them (AArch64: LLVM).
   std::vector<std::string> instruction_sets;
   std::vector<File> files;
   int alignment_bytes = 64;  // of every operand

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler_core/artifact/instruction_sets.h"
 #include "compiler_core/base/c_names.h"
 #include "compiler_core/foreign/build_command.h"
 #include "compiler_core/foreign/compile_foreign.h"
@@ -43,6 +44,16 @@ std::string shipped_header(const ForeignCode& code, const ShipRequest& request) 
       prototype(code, name), ";\n\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif\n");
 }
 
+// What the user's flags, such as -march=native, let the compiler use: it defines a macro for each.
+Result<std::vector<std::string>> used_instruction_sets(const SourceBuild& build) {
+  RETURN_IF_ERROR(build.compile({"-E", "-dM"}, "macros.i"));
+  ASSIGN_OR_RETURN(const std::string macros, build.file("macros.i"));
+  std::vector<std::string> used;
+  for (const InstructionSet& set : kInstructionSets)
+    if (macros.find(str("#define ", set.macro, " ")) != std::string::npos) used.emplace_back(set.name);
+  return used;
+}
+
 }  // namespace
 
 Result<ShippedKernel> ship_foreign(const Program& program, const Target& target, const ShipRequest& request) {
@@ -63,6 +74,7 @@ Result<ShippedKernel> ship_foreign(const Program& program, const Target& target,
   RETURN_IF_ERROR(build.link({name + ".o"}, shared, shared));
   RETURN_IF_ERROR(build.run("/usr/bin/ar", {"Drcs", archive, name + ".o"}));
   ShippedKernel shipped{.manifest = std::move(artifact.manifest)};
+  ASSIGN_OR_RETURN(shipped.instruction_sets, used_instruction_sets(build));
   const std::pair<const char*, std::string> made[] = {{"library", "lib/" + shared},
                                                       {"static_library", "lib/" + archive},
                                                       {"object", str("obj/", name, ".o")}};

@@ -66,7 +66,7 @@ Status SourceBuild::compile(const std::vector<std::string>& words, const std::st
   all.insert(all.end(), {"-fdiagnostics-color=never", "-I."});
   all.insert(all.end(), words.begin(), words.end());
   all.insert(all.end(), {entry_name(), "-o", made});
-  if (!made.ends_with(".s") && !made.ends_with(".o")) all.emplace_back("-lm");
+  if (!made.ends_with(".s") && !made.ends_with(".o") && !made.ends_with(".i")) all.emplace_back("-lm");
   return run_compiler(std::move(all));
 }
 

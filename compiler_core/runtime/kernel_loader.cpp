@@ -16,6 +16,9 @@ class SharedObjectLoader final : public KernelLoader {
       const char* reason = dlerror();
       return failed(reason == nullptr ? "no reason given" : reason);
     }
+    // Threads of OpenMP sleep in its library between calls, and after the last one: libraries stay.
+    for (const std::string& library : manifest.libraries)
+      if (void* const stays = dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(stays);
     LoadedKernel loaded;
     loaded.code = std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
     loaded.entry = reinterpret_cast<KernelEntry>(dlsym(handle, manifest.entry.c_str()));

@@ -1,12 +1,10 @@
 // Kernels of a bundle: the library that `tuner build` wrote, and its manifest.json, which says what is in it.
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/runtime/cpu_instructions.h"
-#include "compiler_core/runtime/tuner_runtime.h"
 #include "db/resolve/resolve.h"
 #include "deploy/runtime/builder.h"
 #include "deploy/runtime/source.h"
@@ -32,44 +30,6 @@ struct BundleKernel {
   bool is_plain = false;  // it has the default config itself
 };
 
-// Of the names that `tuner build` writes, those this CPU has; a name that is not known here counts as
-// missing.
-bool cpu_has(std::string_view set) {
-#if defined(__x86_64__)
-  const std::array<std::pair<std::string_view, bool>, 16> known = {{
-      {"sse4.2", __builtin_cpu_supports("sse4.2")},
-      {"avx", __builtin_cpu_supports("avx")},
-      {"f16c", cpu_has_f16c()},
-      {"avx2", __builtin_cpu_supports("avx2")},
-      {"fma", __builtin_cpu_supports("fma")},
-      {"bmi2", __builtin_cpu_supports("bmi2")},
-      {"avxvnni", cpu_has_avx_vnni()},
-      {"avx512f", __builtin_cpu_supports("avx512f")},
-      {"avx512bw", __builtin_cpu_supports("avx512bw")},
-      {"avx512dq", __builtin_cpu_supports("avx512dq")},
-      {"avx512vl", __builtin_cpu_supports("avx512vl")},
-      {"avx512vnni", __builtin_cpu_supports("avx512vnni")},
-      {"avx512bf16", __builtin_cpu_supports("avx512bf16")},
-      {"amx-bf16", (tuner_tiles() & TUNER_TILES_BFLOAT16) != 0},
-      {"amx-int8", (tuner_tiles() & TUNER_TILES_INT8) != 0},
-      {"amx-fp16", (tuner_tiles() & TUNER_TILES_FLOAT16) != 0},
-  }};
-  const auto found = std::ranges::find(known, set, &std::pair<std::string_view, bool>::first);
-  return found != known.end() && found->second;
-#elif defined(__aarch64__)
-  constexpr std::array<std::pair<std::string_view, int32_t>, 6> kUnits = {{{"bf16", TUNER_UNITS_BF16},
-                                                                           {"dotprod", TUNER_UNITS_DOTPROD},
-                                                                           {"fullfp16", TUNER_UNITS_FULLFP16},
-                                                                           {"i8mm", TUNER_UNITS_I8MM},
-                                                                           {"sve", TUNER_UNITS_SVE},
-                                                                           {"sve2", TUNER_UNITS_SVE2}}};
-  const auto* const found = std::ranges::find(kUnits, set, &std::pair<std::string_view, int32_t>::first);
-  return found != kUnits.end() && (tuner_units() & found->second) != 0;
-#else
-  return false;
-#endif
-}
-
 std::string text_at(const json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
@@ -92,8 +52,8 @@ Result<BundleKernel> read_code(json object, const std::string& workload, const s
       kernel.choice.config += str(kernel.choice.config.empty() ? "" : " ", knob, "=",
                                   value.is_string() ? value.get<std::string>() : value.dump());
   if (const auto sets = object.find("instruction_sets"); sets != object.end() && sets->is_array())
-    for (const json& set : *sets)
-      if (!set.is_string() || !cpu_has(set.get<std::string>()))
+    for (const json& set : *sets)  // a name that is not known here counts as missing
+      if (!set.is_string() || !cpu_has(set.get<std::string>()).value_or(false))
         kernel.missing.push_back(set.is_string() ? set.get<std::string>() : set.dump());
   return kernel;
 }

@@ -1,5 +1,6 @@
 // Sources of users as kernels: what is compiled computes what the text says, and neither compiler nor text
 // gets at what is not theirs.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,19 +13,32 @@
 #include <filesystem>
 #include <fstream>
 
+#include "compiler_core/artifact/instruction_sets.h"
 #include "compiler_core/foreign/compile_foreign.h"
 #include "compiler_core/foreign/compilers.h"
 #include "compiler_core/foreign/confined_program.h"
 #include "compiler_core/foreign/run_foreign.h"
+#include "compiler_core/foreign/ship_foreign.h"
 #include "compiler_core/ir/foreign_code.h"
+#include "compiler_core/runtime/cpu_instructions.h"
 #include "compiler_core/runtime/kernel.h"
+#include "compiler_core/target.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/wait_until.h"
 
 namespace tuner {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using ::testing::Optional;
+using ::testing::ResultOf;
 
 Buffer buffer(const std::string& name, BufferRole role, int64_t n, DType dtype = DType::kFloat32) {
   return make_buffer(name, dtype, {n}, MemoryScope::kGlobal, role);
@@ -85,6 +99,54 @@ TEST_F(Foreign, WhatIsCompiledComputesWhatTheTextSays) {
   }
   EXPECT_EQ(to_text(scale()), "// scale.c, by cc -O3 -DFACTOR=3\nscale(in, out, (int32_t)5)\n");
   EXPECT_THAT(*foreign_assembly(scale()), HasSubstr("kernel_of_test"));
+}
+
+// Threads of OpenMP sleep in its library after a call. Without it they would wake up in memory that is gone.
+TEST_F(Foreign, TheLibraryOfItsThreadsStaysWhenAKernelGoes) {
+  const auto is_loaded = [] { return dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr; };
+  if (is_loaded()) GTEST_SKIP() << "this program has it anyway";
+  Program program = scale(
+      "#include \"scale.h\"\nstatic void scale(const float* in, float* out, int n) {\n"
+      "#pragma omp parallel for num_threads(2)\n  for (int i = 0; i < n; ++i) out[i] = in[i] * FACTOR + "
+      "OFFSET;\n}\n");
+  auto code = std::make_shared<ForeignCode>(*program.foreign);
+  code->words.emplace_back("-fopenmp");
+  program.foreign = code;
+  const Result<Artifact> artifact = compile_foreign(program, "llvm -mcpu=x86-64", 2);
+  ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+  {
+    const Result<Kernel> kernel = Kernel::load(*artifact);
+    ASSERT_TRUE(kernel.is_ok()) << kernel.message();
+    float in[5] = {1, 2, 3, 4, 5}, out[5] = {};
+    void* args[] = {in, out};
+    ASSERT_TRUE(kernel->call(args, {}).is_ok());
+    EXPECT_EQ(out[4], 16);
+  }
+  EXPECT_TRUE(is_loaded());
+}
+
+TEST_F(Foreign, WhatIsShippedNamesTheInstructionSetsThatItMayUse) {
+  const auto shipped = [](const char* flag) {
+    Program program = scale();
+    auto code = std::make_shared<ForeignCode>(*program.foreign);
+    code->parameters = {{"const float*", "in"}, {"float*", "out"}, {"int", "n"}};
+    if (*flag != 0) code->words.emplace_back(flag);
+    program.foreign = code;
+    const Result<ShippedKernel> made =
+        ship_foreign(program, parse_target("llvm -mcpu=x86-64").value(), {.function = "scale"});
+    EXPECT_TRUE(made.is_ok()) << made.message();
+    return made ? made->instruction_sets : std::vector<std::string>();
+  };
+#if defined(__x86_64__)
+  EXPECT_THAT(shipped(""), IsEmpty());
+  EXPECT_THAT(shipped("-mfma"), IsSupersetOf({"fma", "avx", "sse4.2"}));
+  EXPECT_THAT(shipped("-mxop"), AllOf(IsSupersetOf({"xop", "fma4", "avx"}), Not(Contains("avx2"))));
+  EXPECT_THAT(shipped("-march=native"), Each(ResultOf(cpu_has, Optional(true))));
+#elif defined(__aarch64__)
+  EXPECT_THAT(shipped("-march=armv8.2-a+dotprod"), ElementsAre("dotprod"));
+#endif
+  for (const InstructionSet& set : kInstructionSets) EXPECT_NE(cpu_has(set.name), std::nullopt) << set.name;
+  EXPECT_EQ(cpu_has("avx4096"), std::nullopt);
 }
 
 TEST_F(Foreign, WhatTheCompilerRefusesIsToldInItsWords) {

@@ -48,11 +48,15 @@ class Farm:
             raise RuntimeError(done.stderr)
 
     def token(self, name, *more):
-        """Its credentials file, which may be called from the next second on."""
+        """Its credentials file, which may be called from the next second on: next_second() waits for it."""
         path = self.folder / f"{name}.credentials"
         self.admin("token", name, "--address", self.address, "-o", str(path), *more)
-        time.sleep(2)
         return path
+
+    @staticmethod
+    def next_second():
+        """A running daemon looks once per second at what was given out and revoked."""
+        time.sleep(1.2)
 
     def start(self, *words):
         path = self.folder / f"log{len(self.started)}"
@@ -303,6 +307,9 @@ class Secured(unittest.TestCase):
     def setUpClass(cls):
         cls.farm = Farm(tls=True)
         cls.addClassCleanup(cls.farm.close)
+        cls.alice, cls.bob, cls.carol = (cls.farm.token(name) for name in ("alice", "bob", "carol"))
+        cls.clerk = cls.farm.token("clerk", "--roles", "work")
+        cls.farm.next_second()
 
     def jobs(self, daemon, timeout_s=20):
         with tuner.Client(daemon, timeout_s=timeout_s) as client:
@@ -315,8 +322,7 @@ class Secured(unittest.TestCase):
         return other
 
     def test_a_credentials_file_is_called_as_an_address_is(self):
-        alice = self.farm.token("alice")
-        with tuner.Client(alice, timeout_s=20) as client:
+        with tuner.Client(self.alice, timeout_s=20) as client:
             self.assertEqual(client.jobs(), [])
             job = client.submit({"op": "matmul", "a": [8, 8], "b": [8, 8], "target": "llvm -mcpu=haswell"}, trials=4)[0]
             with self.assertRaises(tuner.DeadlineExceeded):
@@ -324,7 +330,7 @@ class Secured(unittest.TestCase):
             self.assertEqual(client.cancel(job), "cancelled")
 
     def test_who_may_not_is_denied_in_the_daemons_words(self):
-        bob, clerk = self.farm.token("bob"), self.farm.token("clerk", "--roles", "work")
+        bob, clerk = self.bob, self.clerk
         ask = ": ask the farm's administrator for credentials (tuner admin token), and give them as --daemon FILE"
         for daemon, words in ((clerk, "clerk may work; List needs the role query"),
                               (self.changed(bob, "token: .*\n", ""), "this daemon answers nobody it does not know" + ask),
@@ -335,13 +341,13 @@ class Secured(unittest.TestCase):
             self.assertEqual(str(denied.exception), words)
         self.jobs(bob)
         self.farm.admin("revoke", "bob")
-        time.sleep(2)
+        self.farm.next_second()
         with self.assertRaises(tuner.Denied) as denied:
             self.jobs(bob)
         self.assertEqual(str(denied.exception), "the token of bob was revoked" + ask)
 
     def test_what_is_no_credentials_file_is_told_at_once(self):
-        carol = self.farm.token("carol")
+        carol = self.carol
         for daemon, words in ((self.farm.folder / "none", "none: cannot be read: No such file or directory. Expected "),
                               (self.changed(carol, "daemon:", "demon:"), ":2: expected `daemon:`, `token:`"),
                               (self.changed(carol, "-----END CERT.*\n", ""), "ends inside a PEM block")):

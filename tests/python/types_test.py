@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 
@@ -11,10 +12,14 @@ from package import SOURCE
 import unit_tests  # noqa: E402
 
 
+#: What one run has read of numpy's types, the next one knows.
+CACHE = tempfile.TemporaryDirectory(prefix="tuner-mypy-")
+
+
 def mypy(*words):
     return subprocess.run([sys.executable, "-m", "mypy", *words], cwd=SOURCE / "deploy/python", capture_output=True, text=True,
                           timeout=300,
-                          env={**os.environ, "MYPY_CACHE_DIR": os.devnull, "MYPYPATH": str(SOURCE / "deploy/python")})
+                          env={**os.environ, "MYPY_CACHE_DIR": CACHE.name, "MYPYPATH": str(SOURCE / "deploy/python")})
 
 
 try:

@@ -186,7 +186,8 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
                             "\", whose kernels are not linked: their files are always written");
   if (!out.stands_alone()) out.packing = program.packing;
   out.facts = facts_of(t, answer, out.code);
-  if (!out.stands_alone()) out.facts["instruction_sets"] = out.code.instruction_sets;
+  if (!out.stands_alone() || !out.code.instruction_sets.empty())
+    out.facts["instruction_sets"] = out.code.instruction_sets;
   if (emit.defaults) RETURN_IF_ERROR(add_default(t, library, answer, out));
   RETURN_IF_ERROR(add_texts(t, under_name(program, out.code.manifest.entry), emit, out));
   RETURN_IF_ERROR(add_measurement(t.task, answer, program, out));
