@@ -60,6 +60,8 @@ const std::vector<Rule> kRules = {
      {"compiler_core/backend.h", "compiler_core/host_spelling.h", "compiler_core/codegen",
       "compiler_core/codegen_cuda", "compiler_core/foreign", "compiler_core/ir", "compiler_core/lower",
       "compiler_core/runtime"}},
+    // The machine, its code and its simulator: no IR. Its back end will read more.
+    {"compiler_core/npu", {"compiler_core/base"}},
     // Texts of users, by compilers of the host: no lowering, no LLVM.
     {"compiler_core/foreign",
      {"compiler_core/base", "compiler_core/backend.h", "compiler_core/ir", "compiler_core/artifact"}},

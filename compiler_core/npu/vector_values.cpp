@@ -1,0 +1,83 @@
+// What the vector unit computes.
+#include <algorithm>
+#include <cstring>
+
+#include "compiler_core/base/int_math.h"
+#include "compiler_core/npu/out_stage.h"
+#include "compiler_core/npu/values.h"
+
+namespace tuner::npu {
+
+void Values::add(const Instruction& i) {
+  const Instruction& v = vector_;
+  for (uint32_t k = 0; k < i.rows; ++k) {
+    const int8_t *a = word(i.source + k), *b = word(i.source2 + k);
+    int8_t* target = word(i.target + k);
+    for (int64_t c = 0; c < m_.bank_bytes; ++c) {
+      const float scaled_a = static_cast<float>(a[c] - v.zero_a) * v.scale_a;
+      const float scaled_b = static_cast<float>(b[c] - v.zero_b) * v.scale_b;
+      target[c] = to_int8(scaled_a + scaled_b, v.zero, v.low, v.high);
+    }
+  }
+}
+
+void Values::pool(const Instruction& i) {
+  for (uint32_t p = 0; p < i.rows; ++p) {
+    int8_t most[64];
+    std::fill_n(most, m_.bank_bytes, int8_t{-128});
+    for (uint32_t y = 0; y < i.taps_y; ++y)
+      for (uint32_t x = 0; x < i.taps_x; ++x) {
+        const int8_t* source = word(i.source + p * i.stride + y * i.step_y + x * i.step_x);
+        for (int64_t c = 0; c < m_.bank_bytes; ++c) most[c] = std::max(most[c], source[c]);
+      }
+    std::memcpy(word(i.target + p * i.stride2), most, m_.bank_bytes);
+  }
+}
+
+void Values::macc(const Instruction& i) {
+  const uint32_t words = static_cast<uint32_t>(m_.column_words());
+  for (uint32_t p = 0; p < i.rows; ++p) {
+    int32_t* sums = row(i.sums + p);
+    if (!i.accumulate) std::fill_n(sums, m_.array_columns, 0);
+    for (uint32_t y = 0; y < i.taps_y; ++y)
+      for (uint32_t x = 0; x < i.taps_x; ++x) {
+        const int8_t* source = word(i.source + p * i.stride + y * i.step_y + x * i.step_x);
+        const int8_t* weights = word(i.source2 + (y * i.taps_x + x) * words);
+        for (int64_t c = 0; c < m_.array_columns; ++c)
+          sums[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[c]) +
+                                         static_cast<uint32_t>(source[c] * weights[c]));
+      }
+  }
+}
+
+void Values::table(const Instruction& i) {
+  std::vector<int8_t> held(256);
+  std::memcpy(held.data(), word(i.source2), held.size());
+  for (uint32_t k = 0; k < i.rows; ++k) {
+    const int8_t* source = word(i.source + k);
+    int8_t* target = word(i.target + k);
+    for (int64_t c = 0; c < m_.bank_bytes; ++c) target[c] = held[static_cast<uint8_t>(source[c])];
+  }
+}
+
+void Values::softmax(const Instruction& i) {
+  std::vector<int32_t> held(256);
+  std::memcpy(held.data(), word(i.source2), held.size() * sizeof(int32_t));
+  const int64_t width = round_up(i.bytes, m_.bank_bytes);
+  for (uint32_t r = 0; r < i.rows; ++r) {
+    const int8_t* source = word(i.source + r * i.stride);
+    int8_t* target = word(i.target + r * i.stride);
+    const int32_t most = *std::max_element(source, source + i.bytes);
+    int64_t sum = 0;
+    for (uint32_t c = 0; c < i.bytes; ++c) sum += held[static_cast<uint8_t>(most - source[c])];
+    const float factor = vector_.scale_a / static_cast<float>(sum);
+    // The byte of a difference: where the results overwrite what is still to be read, it may be below 0.
+    for (int64_t c = 0; c < width; ++c) {
+      const float exponential = static_cast<float>(held[static_cast<uint8_t>(most - source[c])]);
+      target[c] =
+          c < i.bytes ? to_int8(exponential * factor, vector_.zero, vector_.low, vector_.high) : int8_t{0};
+    }
+  }
+}
+
+}  // namespace tuner::npu
