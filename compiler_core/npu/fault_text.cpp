@@ -28,18 +28,23 @@ std::string fault_text(const Code& code, uint32_t index, const std::string& what
 }
 
 std::string bad_cell_text(const BadCell& bad) {
-  if (!bad.outside) return str("reads ", cell_text(bad.space, bad.cell), ", which nothing has written");
+  if (!bad.outside) return str("reads ", cell_text(bad.space, bad.cell), ", which nothing has written yet");
   if (bad.space == Space::kDram)
     return str("touches DRAM at byte ", bad.cell, ", outside of its ", bad.cells, " bytes");
   return str("touches ", cell_text(bad.space, bad.cell), ", outside: there are ", bad.cells);
 }
 
-std::string conflict_text(const Code& code, const Conflict& conflict, Queue queue) {
-  const Queue other = queue_of(code[conflict.earlier - 1].op);
-  const std::string order = str("; no token orders ", name_of(queue), " behind ", name_of(other), " here");
-  return str(conflict.is_write ? "overwrites " : "reads ", cell_text(conflict.space, conflict.cell),
-             conflict.was_write ? ", which may still be written by " : ", which may still be read by ",
-             numbered(code, conflict.earlier - 1), order);
+Unordered unordered(const Conflict& conflict, uint32_t index) {
+  const uint32_t other = conflict.earlier - 1;
+  if (other > index) return {other, index, conflict.was_write, conflict.is_write};
+  return {index, other, conflict.is_write, conflict.was_write};
+}
+
+std::string conflict_text(const Code& code, const Conflict& conflict, const Unordered& pair) {
+  return str(pair.writes ? "overwrites " : "reads ", cell_text(conflict.space, conflict.cell),
+             pair.other_writes ? ", which may still be written by " : ", which may still be read by ",
+             numbered(code, pair.other), "; no token orders ", name_of(queue_of(code[pair.instruction].op)),
+             " behind ", name_of(queue_of(code[pair.other].op)), " here");
 }
 
 std::string no_token_text(Queue from) {

@@ -139,9 +139,11 @@ void Simulation::start(Queue queue) {
   make_plan(m_, i, values_.strides(queue), r.plan);
   if (const auto bad = ledger_.bad_cell(r.plan))
     return stop_at(bad->outside ? FaultKind::kOutside : FaultKind::kNeverWritten, index, bad_cell_text(*bad));
-  if (const auto conflict = ledger_.conflict(r.plan, queue, unit.clock))
-    return stop_at(conflict->is_write ? FaultKind::kOverwrites : FaultKind::kReadsTooEarly, index,
-                   conflict_text(code_, *conflict, queue));
+  if (const auto conflict = ledger_.conflict(r.plan, queue, unit.clock)) {
+    const Unordered pair = unordered(*conflict, index);
+    return stop_at(pair.writes ? FaultKind::kOverwrites : FaultKind::kReadsTooEarly, pair.instruction,
+                   conflict_text(code_, *conflict, pair));
+  }
   if (const std::string wrong = values_.run(i); !wrong.empty())
     return stop_at(FaultKind::kUnsetRegisters, index, wrong);
   ledger_.record(r.plan, queue, index + 1);
