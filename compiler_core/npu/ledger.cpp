@@ -27,7 +27,10 @@ bool Ledger::visit(Cells& ledger, const Plan& plan, const F& f) {
 }
 
 std::optional<BadCell> Ledger::bad_cell(const Plan& plan) const {
-  const auto never = [](const Cell& cell) { return cell.written == Clock{}; };
+  static_assert(kQueues == 3);
+  const auto never = [](const Cell& cell) {
+    return (cell.written[0] | cell.written[1] | cell.written[2]) == 0;
+  };
   for (const uint32_t entry : plan.words) {
     const uint32_t word = Plan::word(entry);
     if (word >= words_.size()) return BadCell{Space::kScratchpad, word, words_.size(), true};

@@ -1,6 +1,7 @@
 #include "compiler_core/npu/simulator.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 
 #include "compiler_core/npu/fault_text.h"
@@ -18,7 +19,8 @@ class Simulation {
         code_(code),
         values_(machine, dram),
         ledger_(machine, dram.size()),
-        timeline_(timeline) {}
+        timeline_(timeline),
+        bank_shift_(std::countr_zero(static_cast<uint64_t>(machine.words_per_bank()))) {}
 
   Simulated run();
   ChipMemory chip() const { return {values_.scratchpad(), values_.sums()}; }
@@ -54,6 +56,7 @@ class Simulation {
   Values values_;
   Ledger ledger_;
   std::vector<Span>* timeline_;
+  const int bank_shift_;  // from a word to its bank; sizes are powers of two
   Simulated result_;
   int64_t now_ = 0;
   uint32_t next_ = 0;  // to be dispatched

@@ -13,14 +13,19 @@ void add_wrapping(int32_t& sum, int32_t value) {
   sum = static_cast<int32_t>(static_cast<uint32_t>(sum) + static_cast<uint32_t>(value));
 }
 
-// kSide: known sides of the array let the compiler vectorize the product; 0: any.
+// kSide: known sides of the array let the compiler unroll and vectorize the product; 0: any. In float32 because
+// baseline x86-64 multiplies vectors of those and not of int32. Every sum is exact: at most 64 products of 2^14.
 template <int kSide>
-void product_row(const int16_t* row, const int16_t* weights, int32_t* sums, bool accumulate, int64_t rows,
+void product_row(const int8_t* row, const float* weights, int32_t* sums, bool accumulate, int64_t rows,
                  int64_t columns) {
   const int64_t depth = kSide > 0 ? kSide : rows, width = kSide > 0 ? kSide : columns;
+  float products[kSide > 0 ? kSide : 64] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    const float value = row[k];
+    for (int64_t c = 0; c < width; ++c) products[c] += value * weights[k * width + c];
+  }
   for (int64_t c = 0; c < width; ++c) {
-    int32_t sum = 0;  // at most 64 products of 2^14
-    for (int64_t k = 0; k < depth; ++k) sum += row[k] * weights[c * depth + k];
+    const auto sum = static_cast<int32_t>(products[c]);
     if (accumulate)
       add_wrapping(sums[c], sum);
     else
@@ -138,14 +143,10 @@ std::string Values::store_sums(const Instruction& i) {
 }
 
 void Values::matmul_row(const int8_t* source, int32_t* sums, bool accumulate) const {
-  int16_t wide[64];
-  if (m_.array_rows == 16 && m_.array_columns == 16) {
-    for (int k = 0; k < 16; ++k) wide[k] = source[k];
-    product_row<16>(wide, weights_.data(), sums, accumulate, 16, 16);
-    return;
-  }
-  for (int64_t k = 0; k < m_.array_rows; ++k) wide[k] = source[k];
-  product_row<0>(wide, weights_.data(), sums, accumulate, m_.array_rows, m_.array_columns);
+  if (m_.array_rows == 16 && m_.array_columns == 16)
+    product_row<16>(source, weights_.data(), sums, accumulate, 16, 16);
+  else
+    product_row<0>(source, weights_.data(), sums, accumulate, m_.array_rows, m_.array_columns);
 }
 
 std::string Values::matmul(const Instruction& i) {
@@ -167,7 +168,7 @@ std::string Values::matmul(const Instruction& i) {
 void Values::fill(const Instruction& i) {
   for (int64_t k = 0; k < m_.array_rows; ++k) {
     const int8_t* source = word(i.source2 + static_cast<uint32_t>(k) * i.stride2);
-    for (int64_t c = 0; c < m_.array_columns; ++c) next_weights_[c * m_.array_rows + k] = source[c];
+    for (int64_t c = 0; c < m_.array_columns; ++c) next_weights_[k * m_.array_columns + c] = source[c];
   }
   has_next_weights_ = true;
 }

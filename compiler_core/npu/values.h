@@ -63,8 +63,8 @@ class Values {
   Strides load_strides_, store_strides_;
   OutStage drain_stage_, store_stage_;
   Instruction vector_;  // the last set_vector
-  // [column][row]; the weights in use and those of the next swap.
-  std::vector<int16_t> weights_, next_weights_;
+  // [row][column]; the weights in use and those of the next swap.
+  std::vector<float> weights_, next_weights_;
   bool has_weights_ = false, has_next_weights_ = false;
 };
 

@@ -7,6 +7,8 @@
 //       for kb, nb                 weights of 16 x 16; the next ones are filled beside the rows of these
 //         matmul tile_m rows
 //     store_sums                   by rows of tile_n bytes
+//
+// With `own_buffers` each tile has words of its own, as before allocate_scratchpad(), which then finds the two.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/npu/allocate.h"
 #include "compiler_core/npu/instruction.h"
 #include "compiler_core/npu/machine.h"
 
@@ -35,23 +38,33 @@ struct MatmulCase {
 
 class MatmulWriter {
  public:
-  MatmulWriter(const Machine& machine, const MatmulCase& c) : m_(machine), c_(c) {
+  MatmulWriter(const Machine& machine, const MatmulCase& c, bool own_buffers = false)
+      : m_(machine), c_(c), own_buffers_(own_buffers) {
     CHECK(m_.array_rows == m_.bank_bytes && m_.array_columns == m_.bank_bytes && m_.banks == 4)
         << "written for an array whose rows fill a word, and four banks";
     CHECK(c_.tile_m * c_.tile_k <= m_.scratchpad_bytes / 4 && 2 * accumulator_rows() <= m_.accumulator_rows())
         << "a tile does not fit";
   }
 
+  // What allocate_scratchpad() places: the tables, then a and b of each tile.
+  std::vector<ScratchpadBuffer> buffers() const {
+    std::vector<ScratchpadBuffer> found = {{tables_at(), words(8 * c_.tile_n)}};
+    for (int64_t t = 0; t < tiles(); ++t) {
+      found.push_back({a_at(t), words(c_.tile_m * c_.tile_k)});
+      found.push_back({b_at(t), words(c_.tile_k * c_.tile_n)});
+    }
+    return found;
+  }
+
   Code code() {
-    uint32_t tile = 0, sums = 0;
+    uint32_t sums = 0;
     begin();
     const int64_t k_tiles = c_.k / c_.tile_k;
-    const int64_t tiles = c_.m / c_.tile_m * (c_.n / c_.tile_n) * k_tiles;
     load_tile(0);
     fill_first();
-    for (int64_t t = 0; t < tiles; ++t, ++tile) {
-      if (t + 1 < tiles) load_tile(t + 1);
-      products(t, sums, t + 1 < tiles);
+    for (int64_t t = 0; t < tiles(); ++t) {
+      if (t + 1 < tiles()) load_tile(t + 1);
+      products(t, sums, t + 1 < tiles());
       if ((t + 1) % k_tiles != 0) continue;
       store(t / k_tiles, sums);
       sums ^= 1;
@@ -63,8 +76,14 @@ class MatmulWriter {
   uint32_t bank(int64_t b) const { return static_cast<uint32_t>(b * m_.words_per_bank()); }
   int64_t accumulator_rows() const { return c_.tile_m * c_.tile_n / m_.array_columns; }
   uint32_t words(int64_t bytes) const { return static_cast<uint32_t>(bytes / m_.bank_bytes); }
-  uint32_t a_at(int64_t t) const { return bank(t % 2); }
-  uint32_t b_at(int64_t t) const { return bank(2 + t % 2); }
+  int64_t tiles() const { return c_.m / c_.tile_m * (c_.n / c_.tile_n) * (c_.k / c_.tile_k); }
+  uint32_t own_words() const { return words((c_.tile_m + c_.tile_n) * c_.tile_k); }
+  uint32_t a_at(int64_t t) const {
+    return own_buffers_ ? bank(4) + static_cast<uint32_t>(t) * own_words() : bank(t % 2);
+  }
+  uint32_t b_at(int64_t t) const {
+    return own_buffers_ ? a_at(t) + words(c_.tile_m * c_.tile_k) : bank(2 + t % 2);
+  }
   // The scales stand at the end of the last bank.
   uint32_t tables_at() const { return bank(4) - words(8 * c_.tile_n); }
 
@@ -145,6 +164,7 @@ class MatmulWriter {
 
   const Machine m_;
   const MatmulCase c_;
+  const bool own_buffers_;
   Code code_;
 };
 
