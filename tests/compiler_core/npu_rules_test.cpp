@@ -8,6 +8,8 @@
 
 #include "compiler_core/npu/simulator.h"
 #include "compiler_core/npu/text.h"
+#include "tests/compiler_core/npu_programs.h"
+#include "tests/random_seed.h"
 
 namespace tuner::npu {
 namespace {
@@ -203,6 +205,28 @@ TEST(NpuRules, ATokenThatNobodyTakes) {
       FaultKind::kUnusedToken, 0, "load rows=1 bytes=64 gives=compute",
       "#0 load rows=1 bytes=64 gives=compute: a token that it or its queue gave compute was never taken",
       "load rows=1 bytes=64 gives=compute\nset_vector waits=load");
+}
+
+// Whatever decodes may be run: it stops at a fault or ends, and touches nothing else.
+TEST(NpuRules, AnyCodeEndsOrStops) {
+  Seeds seeds(/*fixed=*/1, /*rounds=*/100);
+  int64_t ended = 0;
+  for (const uint32_t seed : seeds) {
+    testing::Random random(seed);
+    const Machine machine = testing::draw_machine(random);
+    std::vector<uint8_t> dram = testing::draw_dram(random, machine);
+    Code code = testing::draw_program(random, machine, dram.size());
+    for (int n = 0; n < 3; ++n) {
+      const int64_t at = testing::draw(random, 0, static_cast<int64_t>(code.size()));
+      code.insert(code.begin() + at, testing::draw_instruction(random));
+    }
+    const Simulated s = simulate(machine, code, dram);
+    ended += s.fault ? 0 : 1;
+    if (s.fault) {
+      EXPECT_LT(s.fault->instruction, code.size());
+    }
+  }
+  EXPECT_LT(ended, 100);
 }
 
 }  // namespace
