@@ -81,12 +81,12 @@ constexpr Field kPoolFields[] = {kSource,
 constexpr Field kMaccFields[] = {
     kSource, kSource2, kSumsField, plain("rows", &I::rows, 10, 1), plain("stride", &I::stride, 10), kTapsX,
     kStepX,  kTapsY,   kStepY};
-constexpr Field kSoftmaxFields[] = {kSource,
-                                    kSource2,
-                                    kTarget,
-                                    plain("rows", &I::rows, 10, 1),
-                                    plain("bytes", &I::bytes, 12, 1),
-                                    plain("stride", &I::stride, 8)};
+constexpr Field kRowsFields[] = {kSource,
+                                 kSource2,
+                                 kTarget,
+                                 plain("rows", &I::rows, 10, 1),
+                                 plain("bytes", &I::bytes, 12, 1),
+                                 plain("stride", &I::stride, 8)};
 constexpr Field kStoreFields[] = {kSource, kDramField, plain("rows", &I::rows, 12, 1),
                                   plain("bytes", &I::bytes, 14, 1)};
 constexpr Field kStoreSumsFields[] = {kSumsField, kDramField, plain("rows", &I::rows, 12, 1),
@@ -106,7 +106,8 @@ constexpr OpRow kRows[] = {
     {"pool", kPoolFields},
     {.name = "macc", .fields = kMaccFields, .accumulates = true},
     {"table", kAddFields},
-    {"softmax", kSoftmaxFields},
+    {"softmax", kRowsFields},
+    {"norm", kRowsFields},
     {"set_store", kStrides},
     {"store_scales", kScalesFields},
     {"store", kStoreFields},

@@ -27,13 +27,14 @@ enum class Op : uint8_t {
   kMacc,
   kTable,
   kSoftmax,
+  kNorm,
   // Store queue.
   kSetStore,
   kStoreScales,
   kStore,
   kStoreSums,
 };
-inline constexpr int kOps = 17;
+inline constexpr int kOps = 18;
 
 // Each operation uses some of the fields, listed in fields.cpp. The others are 0. Addresses and strides of the
 // scratchpad count words, those of the accumulators rows, those of DRAM bytes.

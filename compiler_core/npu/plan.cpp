@@ -43,6 +43,7 @@ class Planner {
   void macc();
   void table();
   void softmax();
+  void norm();
 
   const Machine& m_;
   const Instruction& i_;
@@ -210,6 +211,20 @@ void Planner::softmax() {
       }
 }
 
+void Planner::norm() {
+  const uint32_t words = static_cast<uint32_t>(ceil_div(i_.bytes, m_.bank_bytes));
+  for (uint32_t r = 0; r < i_.rows; ++r)
+    for (int pass = 0; pass < 2; ++pass)  // mean and variance, the results
+      for (uint32_t k = 0; k < words; ++k) {
+        read(i_.source + r * i_.stride + k);
+        if (pass == 1) {
+          read_row(i_.source2 + 8 * k, 8);
+          write(i_.target + r * i_.stride + k);
+        }
+        end_vector_step(m_.bank_bytes);
+      }
+}
+
 void Planner::make() {
   plan_.clear();
   switch (i_.op) {
@@ -244,6 +259,9 @@ void Planner::make() {
       break;
     case Op::kTable:
       table();
+      break;
+    case Op::kNorm:
+      norm();
       break;
     case Op::kSoftmax:
       softmax();

@@ -86,7 +86,7 @@ std::string Values::run(const Instruction& i) {
 }
 
 std::string Values::vector(const Instruction& i) {
-  const bool uses_registers = i.op == Op::kAdd || i.op == Op::kSoftmax;
+  const bool uses_registers = i.op == Op::kAdd || i.op == Op::kSoftmax || i.op == Op::kNorm;
   if (uses_registers && vector_.op == Op::kNone)
     return "uses the vector unit's scales, which no set_vector set";
   switch (i.op) {
@@ -101,6 +101,9 @@ std::string Values::vector(const Instruction& i) {
       break;
     case Op::kTable:
       table(i);
+      break;
+    case Op::kNorm:
+      norm(i);
       break;
     case Op::kSoftmax:
       softmax(i);

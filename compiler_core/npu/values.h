@@ -55,6 +55,7 @@ class Values {
   void macc(const Instruction& i);
   void table(const Instruction& i);
   void softmax(const Instruction& i);
+  void norm(const Instruction& i);
 
   const Machine m_;
   const std::span<uint8_t> dram_;

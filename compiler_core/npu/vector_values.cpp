@@ -1,5 +1,6 @@
 // What the vector unit computes.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "compiler_core/base/int_math.h"
@@ -76,6 +77,33 @@ void Values::softmax(const Instruction& i) {
       const float exponential = static_cast<float>(held[static_cast<uint8_t>(most - source[c])]);
       target[c] =
           c < i.bytes ? to_int8(exponential * factor, vector_.zero, vector_.low, vector_.high) : int8_t{0};
+    }
+  }
+}
+
+// Sums are exact; what follows them is float32. A step reads its words before it writes one.
+void Values::norm(const Instruction& i) {
+  const int64_t width = m_.bank_bytes, count = i.bytes;
+  for (uint32_t r = 0; r < i.rows; ++r) {
+    const int8_t* source = word(i.source + r * i.stride);
+    int64_t sum = 0, squares = 0;
+    for (int64_t c = 0; c < count; ++c) sum += source[c], squares += source[c] * source[c];
+    const float mean = static_cast<float>(sum) / static_cast<float>(count);
+    const float variance =
+        static_cast<float>(count * squares - sum * sum) / static_cast<float>(count * count);
+    const float factor = 1.0f / std::sqrt(variance + vector_.scale_b);
+    for (int64_t k = 0; k * width < count; ++k) {
+      float gains[64], offsets[64];
+      int8_t results[64];
+      std::memcpy(gains, word(i.source2 + static_cast<uint32_t>(8 * k)), 4 * width);
+      std::memcpy(offsets, word(i.source2 + static_cast<uint32_t>(8 * k + 4)), 4 * width);
+      for (int64_t c = 0; c < width; ++c) {
+        const float value =
+            (static_cast<float>(source[k * width + c]) - mean) * factor * gains[c] + offsets[c];
+        const bool inside = k * width + c < count;
+        results[c] = inside ? to_int8(value, vector_.zero, vector_.low, vector_.high) : int8_t{0};
+      }
+      std::memcpy(word(i.target + r * i.stride + static_cast<uint32_t>(k)), results, width);
     }
   }
 }

@@ -88,8 +88,8 @@ TEST(NpuCode, TheBitsOfALoad) {
 }
 
 TEST(NpuCode, RefusedWordsAreNamed) {
-  EXPECT_EQ(decode({0, 0}).message(), "bits 0-5: opcode 0 is none; they go from 1 to 16");
-  EXPECT_EQ(decode({63, 0}).message(), "bits 0-5: opcode 63 is none; they go from 1 to 16");
+  EXPECT_EQ(decode({0, 0}).message(), "bits 0-5: opcode 0 is none; they go from 1 to 17");
+  EXPECT_EQ(decode({63, 0}).message(), "bits 0-5: opcode 63 is none; they go from 1 to 17");
   const Word128 set = encode({.op = Op::kSetLoad, .stride = 1});
   EXPECT_EQ(decode({set[0] | 1u << 13, set[1]}).message(),
             "set_load: bits 12-15: flags 2, of which it takes 0");

@@ -228,6 +228,47 @@ TEST(NpuOperators, SoftmaxByATable) {
   }
 }
 
+// (x - mean) / sqrt(variance + epsilon) * gain + offset, of rows that do not fill their last word.
+TEST(NpuOperators, LayerNorm) {
+  constexpr int kRows = 6, kValues = 41;
+  constexpr float kEpsilon = 1e-3f;
+  Chip chip;
+  const auto gain = [](int c) { return 20.0f + static_cast<float>(c); };
+  const auto offset = [](int c) { return 3.0f - 0.5f * static_cast<float>(c); };
+  for (int c = 0; c < 48; ++c) {  // by words of 16 values: 16 gains, 16 offsets
+    const float numbers[2] = {gain(c), offset(c)};
+    for (int half = 0; half < 2; ++half)
+      std::memcpy(&chip.dram[kTables + static_cast<uint32_t>(c / 16 * 128 + half * 64 + c % 16 * 4)],
+                  &numbers[half], 4);
+  }
+  const Chip before = chip;
+  chip.run({{.op = Op::kSetLoad, .dram_stride = kValues, .stride = 3},
+            {.op = Op::kLoad, .dram = kImage, .target = 0, .rows = kRows, .bytes = kValues},
+            {.op = Op::kLoad, .dram = kTables, .target = kTableWords, .rows = 1, .bytes = 384},
+            {.op = Op::kSetVector, .zero = 4, .low = -128, .high = 127, .scale_b = kEpsilon},
+            {.op = Op::kNorm,
+             .source = 0,
+             .source2 = kTableWords,
+             .target = kResultWords,
+             .rows = kRows,
+             .bytes = kValues,
+             .stride = 3},
+            {.op = Op::kSetStore, .dram_stride = kValues, .stride = 3},
+            {.op = Op::kStore, .dram = kOut, .source = kResultWords, .rows = kRows, .bytes = kValues}});
+  for (int r = 0; r < kRows; ++r) {
+    const auto value = [&](int c) {
+      return static_cast<double>(static_cast<int8_t>(before.dram[r * kValues + c]));
+    };
+    double mean = 0, variance = 0;
+    for (int c = 0; c < kValues; ++c) mean += value(c) / kValues;
+    for (int c = 0; c < kValues; ++c) variance += (value(c) - mean) * (value(c) - mean) / kValues;
+    for (int c = 0; c < kValues; ++c) {
+      const double exact = (value(c) - mean) / std::sqrt(variance + kEpsilon) * gain(c) + offset(c) + 4;
+      ASSERT_NEAR(chip.out(r * kValues + c), std::clamp(exact, -128.0, 127.0), 0.501);
+    }
+  }
+}
+
 // Any function of one value.
 TEST(NpuOperators, ATableOf256) {
   Chip chip;

@@ -139,7 +139,8 @@ Instruction Drawer::of_array(Op op) {
 Instruction Drawer::of_vector(Op op) {
   Instruction i{.op = op};
   const bool has_source = op != Op::kDrain && op != Op::kSetVector;
-  const bool has_source2 = op == Op::kAdd || op == Op::kTable || op == Op::kSoftmax || op == Op::kMacc;
+  const bool has_source2 =
+      op == Op::kAdd || op == Op::kTable || op == Op::kSoftmax || op == Op::kNorm || op == Op::kMacc;
   if (has_source) i.source = word();
   if (has_source2) i.source2 = word();
   if (op != Op::kScales && op != Op::kMacc && op != Op::kSetVector) i.target = word();
@@ -153,7 +154,7 @@ Instruction Drawer::of_vector(Op op) {
   if (op == Op::kMacc) i.accumulate = draw(random_, 0, 1) == 0;
   if (op == Op::kDrain) i.blocks = from1(2), i.outer_stride = upto(9), i.stride = upto(5);
   if (op == Op::kScales) i.blocks = from1(3);
-  if (op == Op::kSoftmax) i.bytes = from1(3 * m_.bank_bytes), i.stride = upto(5);
+  if (op == Op::kSoftmax || op == Op::kNorm) i.bytes = from1(3 * m_.bank_bytes), i.stride = upto(5);
   if (op == Op::kSetVector) {
     i.scale_a = draw_scale(random_), i.scale_b = draw_scale(random_);
     i.zero_a = static_cast<int32_t>(draw(random_, -9, 9)),
@@ -189,7 +190,7 @@ Instruction Drawer::any() {
   if (kind < 60) return of_vector(Op::kScales);
   if (kind < 64) return of_vector(Op::kDrain);
   if (kind < 80)
-    return of_vector(one_of(random_, {Op::kAdd, Op::kPool, Op::kMacc, Op::kTable, Op::kSoftmax}));
+    return of_vector(one_of(random_, {Op::kAdd, Op::kPool, Op::kMacc, Op::kTable, Op::kSoftmax, Op::kNorm}));
   if (kind < 85) return {.op = Op::kSetStore, .dram_stride = upto(200), .stride = upto(9)};
   return of_store(
       one_of(random_, {Op::kStore, Op::kStoreSums, Op::kStoreSums, Op::kStore, Op::kStoreScales}));

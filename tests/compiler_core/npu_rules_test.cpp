@@ -161,6 +161,11 @@ TEST(NpuRules, RegistersAreSetBeforeTheyAreUsed) {
       "#3 matmul rows=1 outer=1 swap: swaps in weights that nothing filled");
   EXPECT_EQ(message_of(load + "add target=99 rows=1 waits=load"),
             "#1 add target=99 rows=1 waits=load: uses the vector unit's scales, which no set_vector set");
+  for (const std::string op : {"softmax", "norm"})
+    EXPECT_EQ(
+        message_of("load rows=1 bytes=1024 gives=compute\n" + op + " rows=1 bytes=1 target=99 waits=load"),
+        "#1 " + op +
+            " target=99 rows=1 bytes=1 waits=load: uses the vector unit's scales, which no set_vector set");
   const std::string sums = load + "matmul_os rows=1 waits=load gives=store\n";
   EXPECT_EQ(message_of(sums + "drain rows=1 blocks=1 target=99"),
             "#2 drain target=99 rows=1 blocks=1: uses the scales of block 0, and scales has loaded 0");
@@ -209,7 +214,7 @@ TEST(NpuRules, ATokenThatNobodyTakes) {
 
 // Whatever decodes may be run: it stops at a fault or ends, and touches nothing else.
 TEST(NpuRules, AnyCodeEndsOrStops) {
-  Seeds seeds(/*fixed=*/1, /*rounds=*/100);
+  Seeds seeds(/*fixed=*/1, /*rounds=*/30);
   int64_t ended = 0;
   for (const uint32_t seed : seeds) {
     testing::Random random(seed);
@@ -226,7 +231,8 @@ TEST(NpuRules, AnyCodeEndsOrStops) {
       EXPECT_LT(s.fault->instruction, code.size());
     }
   }
-  EXPECT_LT(ended, 100);
+  if (!seeds.all()) return;
+  EXPECT_LT(ended, 30);
 }
 
 }  // namespace
