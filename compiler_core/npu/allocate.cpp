@@ -60,7 +60,8 @@ class Allocator {
   std::vector<size_t> by_address_;
 };
 
-// The plan of an instruction does not depend on strides of others but for DMA, whose registers are followed here.
+// The plan of an instruction does not depend on strides of others but for DMA, whose registers are followed
+// here.
 void follow_strides(const Instruction& i, Strides (&strides)[kQueues]) {
   if (i.op == Op::kSetLoad || i.op == Op::kSetStore)
     strides[static_cast<int>(queue_of(i.op))] = {i.dram_stride, i.stride};
@@ -108,7 +109,8 @@ bool Allocator::is_free(size_t buffer, uint32_t begin) const {
   return true;
 }
 
-// Words that would wait: those of one instruction for each other, and those that another queue moves meanwhile.
+// Words that would wait: those of one instruction for each other, and those that another queue moves
+// meanwhile.
 int64_t Allocator::bank_cost(size_t buffer, uint32_t begin) const {
   const auto banks = [&](size_t b, uint32_t at) {
     const int64_t first = at / m_.words_per_bank();

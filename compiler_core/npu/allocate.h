@@ -20,10 +20,10 @@ struct Allocation {
   std::vector<uint32_t> begin;  // by buffer; of one that nobody touches 0
 };
 
-// Gives each buffer words of the machine's scratchpad. Two buffers share words only if all instructions that touch the
-// one stand before all that touch the other. Of the free places a buffer takes the one whose banks are least used
-// by what is touched at the same time; of those the lowest. Words that were in use until now are taken again soon:
-// this keeps loads from running ahead into banks that the array reads.
+// Gives each buffer words of the machine's scratchpad. Two buffers share words only if all instructions
+// that touch the one stand before all that touch the other. Of the free places a buffer takes the one whose
+// banks are least used by what is touched at the same time; of those the lowest. Words that were in use
+// until now are taken again soon: this keeps loads from running ahead into banks that the array reads.
 //
 // Requires   no tokens yet: place_tokens() comes afterwards, and orders the buffers that share words.
 // Otherwise  InvalidConfig, naming the instruction at which buffers do not fit, or InvalidArgument, naming one that

@@ -31,8 +31,8 @@ struct Binary {
 inline constexpr uint32_t kBinaryVersion = 1;
 // Requires check() of each instruction.
 std::string write_binary(const Binary& binary);
-// Reads what write_binary() wrote. Any other bytes give one line, with the instruction's index where a word is
-// none.
+// Reads what write_binary() wrote. Any other bytes give one line, with the instruction's index where a word
+// is none.
 Result<Binary> read_binary(std::string_view bytes);
 
 }  // namespace tuner::npu

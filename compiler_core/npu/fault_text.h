@@ -10,8 +10,8 @@ namespace tuner::npu {
 // "#7 add source=4 ...: WHAT".
 std::string fault_text(const Code& code, uint32_t index, const std::string& what);
 std::string bad_cell_text(const BadCell& bad);
-// Of two instructions in no order the one that stands later in the code lacks a token. `writes` and `other_writes`
-// say what each does with the cell.
+// Of two instructions in no order the one that stands later in the code lacks a token. `writes` and
+// `other_writes` say what each does with the cell.
 struct Unordered {
   uint32_t instruction = 0, other = 0;
   bool writes = false, other_writes = false;

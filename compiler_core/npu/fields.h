@@ -1,5 +1,5 @@
-// The table of instructions: the fields of each operation, in the order of their bits. Encoder, decoder, text and
-// the tests' drawing of instructions read it, so that a field is described once.
+// The table of instructions: the fields of each operation, in the order of their bits. Encoder, decoder,
+// text and the tests' drawing of instructions read it, so that a field is described once.
 #pragma once
 
 #include <span>

@@ -36,8 +36,8 @@ enum class Op : uint8_t {
 };
 inline constexpr int kOps = 18;
 
-// Each operation uses some of the fields, listed in fields.cpp. The others are 0. Addresses and strides of the
-// scratchpad count words, those of the accumulators rows, those of DRAM bytes.
+// Each operation uses some of the fields, listed in fields.cpp. The others are 0. Addresses and strides of
+// the scratchpad count words, those of the accumulators rows, those of DRAM bytes.
 struct Instruction {
   Op op = Op::kNone;
   // Masks of queues: it starts when a token of each of `waits` is there, and gives each of `gives` one when

@@ -1,7 +1,9 @@
-// Ledger: who touched what last, cell by cell: words of the scratchpad, rows of the accumulators, bursts of DRAM.
+// Ledger: who touched what last, cell by cell: words of the scratchpad, rows of the accumulators, bursts of
+// DRAM.
 //
 // The simulator asks it whether tokens order an instruction behind all that it depends on; the placement of
-// tokens asks it what that is. Instructions are numbers counted from 1 in the order of the program; 0 is none.
+// tokens asks it what that is. Instructions are numbers counted from 1 in the order of the program; 0 is
+// none.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Machine: the numbers of one accelerator, parsed from and printed as a target's name. README.md describes it.
+// Machine: the numbers of one accelerator, parsed from and printed as a target's name. README.md describes
+// it.
 //
 //   npu -array=16x16 -scratchpad=256KiB -banks=4 -dram_bytes=16 -latency=100
 //

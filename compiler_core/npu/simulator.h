@@ -1,8 +1,8 @@
 // Simulator: runs code of an NPU, values bit for bit and cycles by the rules of README.md.
 //
-// A program that real hardware would get wrong stops at a fault, which names the instruction, also where in these
-// cycles nothing would have gone wrong: what must be ordered is ordered by tokens, not by luck. The same code and
-// memory give the same result on every machine.
+// A program that real hardware would get wrong stops at a fault, which names the instruction, also where in
+// these cycles nothing would have gone wrong: what must be ordered is ordered by tokens, not by luck. The
+// same code and memory give the same result on every machine.
 #pragma once
 
 #include <array>
@@ -66,8 +66,8 @@ struct ChipMemory {
   std::vector<int32_t> sums;
 };
 
-// Requires check() of the machine and of each instruction. `dram` is read and written. `timeline` gets the spans
-// in the order of ends, `chip` the memories; null: not wanted.
+// Requires check() of the machine and of each instruction. `dram` is read and written. `timeline` gets the
+// spans in the order of ends, `chip` the memories; null: not wanted.
 Simulated simulate(const Machine& machine, const Code& code, std::span<uint8_t> dram,
                    std::vector<Span>* timeline = nullptr, ChipMemory* chip = nullptr);
 

@@ -8,8 +8,8 @@
 
 namespace tuner::npu {
 
-// A JSON text: one row per queue, one slice per instruction from its first step to its last; one cycle is shown
-// as one microsecond. Arguments of a slice tell dispatch, start and end.
+// A JSON text: one row per queue, one slice per instruction from its first step to its last; one cycle is
+// shown as one microsecond. Arguments of a slice tell dispatch, start and end.
 std::string trace_json(const Machine& machine, const Code& code, const std::vector<Span>& timeline);
 
 }  // namespace tuner::npu

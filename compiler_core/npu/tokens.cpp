@@ -10,8 +10,9 @@ namespace {
 
 // Drops an instruction of `needed` (one per queue, 0 for none) that another one of them comes behind anyway.
 //
-// All orders go forward in the code. So what an instruction comes behind is final when the next one is looked at,
-// and what is left is the transitive reduction: for one pair of queues, givers and takers both increase.
+// All orders go forward in the code. So what an instruction comes behind is final when the next one is
+// looked at, and what is left is the transitive reduction: for one pair of queues, givers and takers both
+// increase.
 void drop_implied(Clock& needed, const std::vector<Clock>& behind) {
   for (int q = 0; q < kQueues; ++q)
     for (int other = 0; other < kQueues; ++other)

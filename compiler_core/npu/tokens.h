@@ -9,8 +9,8 @@
 
 namespace tuner::npu {
 
-// Returns the code with waits and gives that order every two instructions of different queues that touch one cell,
-// one of them writing, as they stand in the code. Tokens that it has are dropped first.
+// Returns the code with waits and gives that order every two instructions of different queues that touch
+// one cell, one of them writing, as they stand in the code. Tokens that it has are dropped first.
 //
 // Ensures    no token is redundant: without any one of them two such instructions are in no order. No token orders
 //            what need not be, so the queues run as far apart as the data allow.

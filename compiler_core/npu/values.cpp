@@ -13,8 +13,9 @@ void add_wrapping(int32_t& sum, int32_t value) {
   sum = static_cast<int32_t>(static_cast<uint32_t>(sum) + static_cast<uint32_t>(value));
 }
 
-// kSide: known sides of the array let the compiler unroll and vectorize the product; 0: any. In float32 because
-// baseline x86-64 multiplies vectors of those and not of int32. Every sum is exact: at most 64 products of 2^14.
+// kSide: known sides of the array let the compiler unroll and vectorize the product; 0: any. In float32
+// because baseline x86-64 multiplies vectors of those and not of int32. Every sum is exact: at most 64
+// products of 2^14.
 template <int kSide>
 void product_row(const int8_t* row, const float* weights, int32_t* sums, bool accumulate, int64_t rows,
                  int64_t columns) {

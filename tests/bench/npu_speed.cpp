@@ -1,5 +1,5 @@
-// How fast the NPU's simulator is: multiply-adds of the array per second, on one core. Prints one line per case: what
-// the simulated machine reached, and what simulating it cost (the best of five runs).
+// How fast the NPU's simulator is: multiply-adds of the array per second, on one core. Prints one line per
+// case: what the simulated machine reached, and what simulating it cost (the best of five runs).
 //
 //   npu_speed
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Buffers in the scratchpad: which share words, which banks they take, and that programs compute what they computed
-// when each buffer had words of its own.
+// Buffers in the scratchpad: which share words, which banks they take, and that programs compute what they
+// computed when each buffer had words of its own.
 #include "compiler_core/npu/allocate.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ Code parsed(const std::string& text) {
 
 using Places = std::vector<uint32_t>;
 
-// Two banks of 8 words. Buffer 0 is read for the last time by #1, so buffer 2, which #2 writes, may lie on it. Buffer
-// 1 lives with both, in the other bank.
+// Two banks of 8 words. Buffer 0 is read for the last time by #1, so buffer 2, which #2 writes, may lie on
+// it. Buffer 1 lives with both, in the other bank.
 const std::string kThreeBuffers = R"(
 load target=1000 rows=1 bytes=128
 pool source=1000 target=2000 rows=8 stride=1 stride2=1 taps_x=1 taps_y=1

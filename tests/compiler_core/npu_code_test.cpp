@@ -66,8 +66,9 @@ TEST(NpuCode, AnyWordDecodesOrGivesOneLine) {
   EXPECT_GT(of_masked, 100);
 }
 
-// The bits of version 1, put together by hand: opcode 2, waits for store (bit 8), gives compute (bit 10), dram from
-// bit 16, target from 48, rows from 68, bytes from 78, left from 92, right from 102, top 112, bottom 116, fill 120.
+// The bits of version 1, put together by hand: opcode 2, waits for store (bit 8), gives compute (bit 10),
+// dram from bit 16, target from 48, rows from 68, bytes from 78, left from 92, right from 102, top 112,
+// bottom 116, fill 120.
 TEST(NpuCode, TheBitsOfALoad) {
   const Instruction load{.op = Op::kLoad,
                          .waits = bit(Queue::kStore),

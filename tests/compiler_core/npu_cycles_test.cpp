@@ -1,5 +1,5 @@
-// Cycles of tiny programs, computed on paper from the rules of compiler_core/npu/README.md ("Time"). In the comments
-// d, s and e are the cycles of an instruction's dispatch, start and end.
+// Cycles of tiny programs, computed on paper from the rules of compiler_core/npu/README.md ("Time"). In the
+// comments d, s and e are the cycles of an instruction's dispatch, start and end.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -46,9 +46,9 @@ TEST(NpuCycles, ALoad) {
   EXPECT_EQ(load_counts(t).steps, 8);
 }
 
-// 8 bytes that lie in two bursts cost both: 101..108. The padding: `top` is a row of words(20 + 8 + 40) = 5 words,
-// 5 steps. In the row with data word 0 is padding alone (bytes 0-15), word 1 has data (bytes 20-27), words 2-4 are
-// padding alone: 1 + 8 + 3 steps. In all 17: 101..117, e 118.
+// 8 bytes that lie in two bursts cost both: 101..108. The padding: `top` is a row of words(20 + 8 + 40) = 5
+// words, 5 steps. In the row with data word 0 is padding alone (bytes 0-15), word 1 has data (bytes 20-27),
+// words 2-4 are padding alone: 1 + 8 + 3 steps. In all 17: 101..117, e 118.
 TEST(NpuCycles, PaddingAndABurstForAFewBytes) {
   EXPECT_EQ(timed("load dram=60 rows=1 bytes=8").ends, Cycles{109});
   const Timed t = timed("load dram=60 rows=1 bytes=8 left=20 right=40 top=1");
@@ -56,8 +56,8 @@ TEST(NpuCycles, PaddingAndABurstForAFewBytes) {
   EXPECT_EQ(t.ends, Cycles{118});
 }
 
-// The load: d 0, s 1, one burst 101..104, e 105. The store: d 1, s 105 by the token of that cycle, steps 105..108,
-// and 100 cycles until DRAM has it: e 209.
+// The load: d 0, s 1, one burst 101..104, e 105. The store: d 1, s 105 by the token of that cycle, steps
+// 105..108, and 100 cycles until DRAM has it: e 209.
 TEST(NpuCycles, AStoreBehindALoad) {
   const Timed t = timed(R"(
 load rows=1 bytes=16 gives=store
@@ -67,10 +67,10 @@ store rows=1 bytes=16 dram=4096 waits=load)");
   EXPECT_EQ(t.result.cycles, 209);
 }
 
-// The load: 4 bursts of 4 steps, 101..116, e 117. #1 fills 16 rows of weights: s 117, steps 117..132, e 133. #2: its
-// array is free in 133, 4 rows 133..136, the last sums 32 cycles behind 137: e 169. #3 fills again while those sums
-// are on their way: s 137, steps 137..152. It could end in 153, and ends behind #2 in 169. #4 belongs to the vector
-// unit, which waits for all sums: s 169, e 170.
+// The load: 4 bursts of 4 steps, 101..116, e 117. #1 fills 16 rows of weights: s 117, steps 117..132, e
+// 133. #2: its array is free in 133, 4 rows 133..136, the last sums 32 cycles behind 137: e 169. #3 fills
+// again while those sums are on their way: s 137, steps 137..152. It could end in 153, and ends behind #2
+// in 169. #4 belongs to the vector unit, which waits for all sums: s 169, e 170.
 TEST(NpuCycles, WeightsRowsAndEndsInOrder) {
   const Timed t = timed(R"(
 load rows=1 bytes=256 gives=compute
@@ -83,16 +83,17 @@ set_vector scale_a=1)");
   EXPECT_EQ(t.result.macs, 4 * 16 * 16);
 }
 
-// Rows and the weights of the next swap come side by side, from two banks (word 4096 is the first of bank 1). In one
-// bank every cycle serves one of them, and the rows come first. Loads: two of 16 steps, 101..116 and 117..132, so the
-// token of the second one comes in 133.
+// Rows and the weights of the next swap come side by side, from two banks (word 4096 is the first of bank
+// 1). In one bank every cycle serves one of them, and the rows come first. Loads: two of 16 steps, 101..116
+// and 117..132, so the token of the second one comes in 133.
 TEST(NpuCycles, RowsAndWeightsSideBySide) {
   const std::string loads = R"(
 load rows=1 bytes=256
 load rows=1 bytes=256 dram=256 target=4096 gives=compute
 matmul fill stride2=1 waits=load
 )";
-  // The fill: 133..148. Rows: s 149, the 20 rows are word 0 again and again: 149..168, sums until 169 + 32 = 201.
+  // The fill: 133..148. Rows: s 149, the 20 rows are word 0 again and again: 149..168, sums until 169 + 32
+  // = 201.
   const Timed apart = timed(loads + "matmul swap fill rows=20 outer=1 source2=4096 stride2=1");
   EXPECT_EQ(apart.starts[3], 149);
   EXPECT_EQ(apart.ends[3], 201);
@@ -107,8 +108,8 @@ matmul fill stride2=1 waits=load
   EXPECT_EQ(timed(loads + "matmul swap fill rows=20 outer=1 source2=4096 stride2=1" + next).starts[4], 169);
 }
 
-// Output stationary: 3 outer products, whose two words lie in bank 0, so each takes two cycles: 105..110. Then 16
-// steps in which the sums move out, 111..126; e 127 + 32 = 159.
+// Output stationary: 3 outer products, whose two words lie in bank 0, so each takes two cycles: 105..110.
+// Then 16 steps in which the sums move out, 111..126; e 127 + 32 = 159.
 TEST(NpuCycles, OutputStationary) {
   const Timed t = timed(R"(
 load rows=1 bytes=64 gives=compute
@@ -117,9 +118,9 @@ matmul_os rows=3 stride=1 waits=load)");
   EXPECT_EQ(compute_counts(t).bank_stalls, 3);
 }
 
-// One bank serves the three words of a step of `add` in three cycles: 105..107 and 108..110, two stalls each; the
-// vector unit's depth of 4 behind 111: e 115. In banks 0, 1 and 2 the steps are 109 and 110 behind loads of two
-// bursts: e 115 as well.
+// One bank serves the three words of a step of `add` in three cycles: 105..107 and 108..110, two stalls
+// each; the vector unit's depth of 4 behind 111: e 115. In banks 0, 1 and 2 the steps are 109 and 110
+// behind loads of two bursts: e 115 as well.
 TEST(NpuCycles, WordsOfOneBankTakeTurns) {
   const Timed t = timed(R"(
 load rows=1 bytes=64 gives=compute
@@ -136,8 +137,8 @@ add rows=2 source=0 source2=4096 target=8192 waits=load)");
   EXPECT_EQ(compute_counts(apart).bank_stalls, 0);
 }
 
-// Load #1 and the pool both want bank 0 from 105 on; #1 writes words 8..11, the pool reads words 0..3 and writes in
-// bank 1. Who comes first in a cycle is cycle mod 3:
+// Load #1 and the pool both want bank 0 from 105 on; #1 writes words 8..11, the pool reads words 0..3 and
+// writes in bank 1. Who comes first in a cycle is cycle mod 3:
 //   105 load: word 8        pool waits         106 compute: word 0      load waits
 //   107 store, load: 9      pool waits         108 load: word 10        pool waits
 //   109 compute: word 1     load waits         110 store, load: 11      pool waits      #1 is done: e 111
@@ -164,16 +165,16 @@ store rows=1 bytes=64 dram=4096 waits=load)");
   EXPECT_EQ(load_counts(t).bus_waits, 4);
 }
 
-// A queue of one: the second load is dispatched when the first ends, in 105; s 106, data 206..209, e 210. Default
-// queues have it on its way behind the first: 105..108, e 109.
+// A queue of one: the second load is dispatched when the first ends, in 105; s 106, data 206..209, e 210.
+// Default queues have it on its way behind the first: 105..108, e 109.
 TEST(NpuCycles, AFullQueueHoldsTheProgramUp) {
   const std::string two = "load rows=1 bytes=64\nload rows=1 bytes=64 target=8";
   EXPECT_EQ(timed(two, "npu -queue=1").ends, (Cycles{105, 210}));
   EXPECT_EQ(timed(two).ends, (Cycles{105, 109}));
 }
 
-// The numbers in the name are the machine's. Latency 7: data from 8 on, 8..11, e 12. A bus of 4 bytes: 16 steps,
-// 101..116, e 117. Eight lanes: a word of `add` takes a second step, 4 steps in all for 2 words.
+// The numbers in the name are the machine's. Latency 7: data from 8 on, 8..11, e 12. A bus of 4 bytes: 16
+// steps, 101..116, e 117. Eight lanes: a word of `add` takes a second step, 4 steps in all for 2 words.
 TEST(NpuCycles, TheNameChangesTheMachine) {
   EXPECT_EQ(timed("load rows=1 bytes=64", "npu -latency=7").ends, Cycles{12});
   EXPECT_EQ(timed("load rows=1 bytes=64", "npu -dram_bytes=4").ends, Cycles{117});

@@ -1,5 +1,5 @@
-// A matmul for the NPU, written by hand: out = int8((a * b) * scale), a [m, k], b [k, n], out [m, n], all int8 and
-// row-major in DRAM. It has no tokens: place_tokens() gives it some.
+// A matmul for the NPU, written by hand: out = int8((a * b) * scale), a [m, k], b [k, n], out [m, n], all
+// int8 and row-major in DRAM. It has no tokens: place_tokens() gives it some.
 //
 //   for mt, nt                     tiles of tile_m x tile_n sums, two sets of accumulators in turn
 //     for kt                       two buffers of a and of b in turn, each in a bank of its own
@@ -8,7 +8,8 @@
 //         matmul tile_m rows
 //     store_sums                   by rows of tile_n bytes
 //
-// With `own_buffers` each tile has words of its own, as before allocate_scratchpad(), which then finds the two.
+// With `own_buffers` each tile has words of its own, as before allocate_scratchpad(), which then finds the
+// two.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// A second model of the NPU, event by event: slow, and written from compiler_core/npu/README.md alone. It shares
-// the decoded instructions and the machine's numbers with the simulator, and nothing else.
+// A second model of the NPU, event by event: slow, and written from compiler_core/npu/README.md alone. It
+// shares the decoded instructions and the machine's numbers with the simulator, and nothing else.
 //
-// Bytes move step by step when their step is done, not when an instruction starts. Whether tokens order what they
-// must is found afterwards, from all pairs of accesses and the transitive closure of all orders.
+// Bytes move step by step when their step is done, not when an instruction starts. Whether tokens order
+// what they must is found afterwards, from all pairs of accesses and the transitive closure of all orders.
 #pragma once
 
 #include <cstdint>

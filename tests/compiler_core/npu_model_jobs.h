@@ -1,4 +1,5 @@
-// Of the second model: what an instruction does, as a list of steps with the words they need and what they do.
+// Of the second model: what an instruction does, as a list of steps with the words they need and what they
+// do.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The second model's steps of each kind of instruction; npu_model_jobs.cpp has DMA and array, npu_model_vector.cpp the
-// vector unit.
+// The second model's steps of each kind of instruction; npu_model_jobs.cpp has DMA and array,
+// npu_model_vector.cpp the vector unit.
 #pragma once
 
 #include <algorithm>

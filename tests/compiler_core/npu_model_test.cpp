@@ -1,5 +1,5 @@
-// The simulator and the second model agree: cycles, counters and values of random programs on random machines; and
-// what a token less or more makes of them.
+// The simulator and the second model agree: cycles, counters and values of random programs on random
+// machines; and what a token less or more makes of them.
 #include "tests/compiler_core/npu_model.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Operators of networks as the NPU's instructions say them, compared with plain loops: the instructions serve what they
-// were made for. Tokens are placed by the analysis.
+// Operators of networks as the NPU's instructions say them, compared with plain loops: the instructions
+// serve what they were made for. Tokens are placed by the analysis.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -170,7 +170,8 @@ TEST(NpuOperators, MaximumPooling) {
       }
 }
 
-// (a - za) * sa + (b - zb) * sb, by ReLU: low is the zero point. Scales are powers of two, so that float32 is exact.
+// (a - za) * sa + (b - zb) * sb, by ReLU: low is the zero point. Scales are powers of two, so that float32
+// is exact.
 TEST(NpuOperators, AdditionWithTwoScales) {
   constexpr int kWords = 40;
   Chip chip;
@@ -280,8 +281,8 @@ TEST(NpuOperators, ATableOf256) {
   for (int n = 0; n < 160; ++n) ASSERT_EQ(chip.out(n), before.weight(before.dram[kImage + n]));
 }
 
-// Sums to int8 in the scratchpad and on to the next product, without DRAM: two layers, the second output stationary
-// (its operand is the drained tile, read as columns).
+// Sums to int8 in the scratchpad and on to the next product, without DRAM: two layers, the second output
+// stationary (its operand is the drained tile, read as columns).
 TEST(NpuOperators, TwoLayersOnTheChip) {
   constexpr float kScale = 0x1p-9f;
   Chip chip(kScale);

@@ -24,8 +24,8 @@ Machine draw_machine(Random& random);
 // Bytes for DRAM. Tables of scales in it have floats that make sums neither 0 nor saturated.
 std::vector<uint8_t> draw_dram(Random& random, const Machine& machine);
 
-// A program that touches nothing outside and reads nothing unwritten, in the order of its instructions. It has no
-// tokens.
+// A program that touches nothing outside and reads nothing unwritten, in the order of its instructions. It
+// has no tokens.
 Code draw_program(Random& random, const Machine& machine, uint64_t dram_bytes);
 
 }  // namespace tuner::npu::testing

@@ -1,5 +1,5 @@
-// What a program may not do: each rule of compiler_core/npu/README.md broken once, and kept beside it. The message
-// names the instruction.
+// What a program may not do: each rule of compiler_core/npu/README.md broken once, and kept beside it. The
+// message names the instruction.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -95,7 +95,8 @@ store source=4096 rows=1 bytes=16 dram=4096)";
   EXPECT_EQ(fault->instruction, 4u);
 }
 
-// The load starts at once, before the pool has its token. Still it is the load that lacks a token: it stands later.
+// The load starts at once, before the pool has its token. Still it is the load that lacks a token: it
+// stands later.
 TEST(NpuRules, ABufferIsNotOverrun) {
   const std::string begin =
       "load rows=1 bytes=64 gives=compute\npool rows=1 target=4096 taps_x=1 taps_y=1 waits=load";
@@ -190,7 +191,8 @@ TEST(NpuRules, ATokenThatNobodyGives) {
   EXPECT_EQ(fault->instruction, 0u);
 }
 
-// A giver that stands behind its taker in the program is fine, unless a full queue keeps it from being dispatched.
+// A giver that stands behind its taker in the program is fine, unless a full queue keeps it from being
+// dispatched.
 TEST(NpuRules, AFullQueueCanKeepATokenAway) {
   const std::string waiting = "load rows=1 bytes=16 waits=compute\n", giver = "set_vector gives=load\n";
   std::string seven, eight;

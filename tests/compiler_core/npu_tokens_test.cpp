@@ -1,5 +1,6 @@
-// Placed tokens: where they go in a program that can be followed by eye, that each is needed, and that none is
-// missing, which the second model shows by looking at all pairs. A token dropped or doubled is found by the simulator.
+// Placed tokens: where they go in a program that can be followed by eye, that each is needed, and that none
+// is missing, which the second model shows by looking at all pairs. A token dropped or doubled is found by
+// the simulator.
 #include "compiler_core/npu/tokens.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +29,8 @@ std::string placed(const std::string& text) {
   return code.is_ok() ? "\n" + text_of(*code) : code.message();
 }
 
-// The second load overwrites what the first pool reads, so it waits for it. The store needs the last pool alone: that
-// one comes behind all loads. The last load overwrites what the store reads.
+// The second load overwrites what the first pool reads, so it waits for it. The store needs the last pool
+// alone: that one comes behind all loads. The last load overwrites what the store reads.
 TEST(NpuTokens, ATokenForEachHazardThatNoOtherOrders) {
   EXPECT_EQ(placed(R"(
 load rows=1 bytes=64
@@ -79,7 +80,8 @@ struct TokenPlace {
   size_t giver, taker;
 };
 
-// The n-th token of a line, from one queue to another, is given by the n-th giver and taken by the n-th taker.
+// The n-th token of a line, from one queue to another, is given by the n-th giver and taken by the n-th
+// taker.
 std::vector<TokenPlace> tokens_of(const Code& code) {
   std::vector<TokenPlace> found;
   for (int from = 0; from < kQueues; ++from)
@@ -149,8 +151,8 @@ TEST(NpuTokens, EachIsNeededAndNoneIsMissing) {
   EXPECT_GT(dropped, 100);
 }
 
-// One side of a token, or one more. The simulator stops, at an instruction without order, one that waits for ever, or
-// a token that is left; and where both models run on, they agree that something is wrong.
+// One side of a token, or one more. The simulator stops, at an instruction without order, one that waits
+// for ever, or a token that is left; and where both models run on, they agree that something is wrong.
 TEST(NpuTokens, DamagedOnesAreFound) {
   Seeds seeds(/*fixed=*/2000, /*rounds=*/8);
   std::map<FaultKind, int> kinds;
@@ -203,7 +205,8 @@ void expect_product(const MatmulCase& c, const std::vector<uint8_t>& dram) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Written by hand, with tokens from the analysis: right, and fast enough that the machine's balance can be trusted.
+// Written by hand, with tokens from the analysis: right, and fast enough that the machine's balance can be
+// trusted.
 void expect_matmul(const MatmulCase& c, double least_utilization) {
   const Machine machine;
   std::vector<uint8_t> dram = matmul_dram(c);
