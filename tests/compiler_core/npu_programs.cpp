@@ -1,6 +1,7 @@
 #include "tests/compiler_core/npu_programs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "compiler_core/npu/encoding.h"
@@ -18,7 +19,11 @@ T one_of(Random& random, std::initializer_list<T> values) {
   return values.begin()[draw(random, 0, static_cast<int64_t>(values.size()) - 1)];
 }
 
-float draw_scale(Random& random) { return static_cast<float>(draw(random, 1, 1000)) * 0x1p-13f; }
+// A power of two half of the time: then results fall between two integers now and then.
+float draw_scale(Random& random) {
+  if (draw(random, 0, 1) == 0) return std::ldexp(1.0f, -static_cast<int>(draw(random, 3, 12)));
+  return static_cast<float>(draw(random, 1, 1000)) * 0x1p-13f;
+}
 
 // Draws instructions for one machine until the program is long enough.
 class Drawer {
