@@ -38,6 +38,7 @@ class Allocator {
   std::optional<size_t> buffer_of(uint32_t word) const;
   Status find_lives();
   Status place(size_t buffer);
+  Status place_all(const std::vector<size_t>& order);
   bool is_free(size_t buffer, uint32_t begin) const;
   // `buffer`, placed at `begin`, would lie on `other`, which has its place.
   bool share_words(size_t buffer, uint32_t begin, size_t other) const {
@@ -58,6 +59,7 @@ class Allocator {
   std::map<std::pair<size_t, size_t>, int64_t> together_;  // words of instructions that touch both
   std::vector<uint32_t> begin_;
   std::vector<size_t> by_address_;
+  bool mind_banks_ = true;
 };
 
 // The plan of an instruction does not depend on strides of others but for DMA, whose registers are followed
@@ -144,7 +146,7 @@ Status Allocator::place(size_t buffer) {
   int64_t least = 0;
   for (const uint32_t begin : candidates()) {
     if (!is_free(buffer, begin)) continue;
-    const int64_t cost = bank_cost(buffer, begin);
+    const int64_t cost = mind_banks_ ? bank_cost(buffer, begin) : 0;
     if (begin_[buffer] != kNotPlaced && cost >= least) continue;
     least = cost;
     begin_[buffer] = begin;
@@ -171,6 +173,12 @@ Status Allocator::rename(Instruction& i, uint32_t index) const {
   return check(i).with_context(str("#", index, ": "));
 }
 
+Status Allocator::place_all(const std::vector<size_t>& order) {
+  for (const size_t b : order)
+    if (lives_[b].is_used()) RETURN_IF_ERROR(place(b));
+  return Status::ok();
+}
+
 Result<Allocation> Allocator::run() {
   by_address_.resize(buffers_.size());
   std::iota(by_address_.begin(), by_address_.end(), size_t{0});
@@ -178,8 +186,11 @@ Result<Allocation> Allocator::run() {
   RETURN_IF_ERROR(find_lives());
   std::vector<size_t> order = by_address_;
   std::ranges::stable_sort(order, {}, [&](size_t b) { return lives_[b].first; });
-  for (const size_t b : order)
-    if (lives_[b].is_used()) RETURN_IF_ERROR(place(b));
+  if (!place_all(order).is_ok()) {
+    mind_banks_ = false;
+    std::ranges::fill(begin_, kNotPlaced);
+    RETURN_IF_ERROR(place_all(order));
+  }
   Allocation result{.code = code_, .begin = begin_};
   Strides strides[kQueues];
   Plan before, after;

@@ -24,6 +24,8 @@ struct Allocation {
 // that touch the one stand before all that touch the other. Of the free places a buffer takes the one whose
 // banks are least used by what is touched at the same time; of those the lowest. Words that were in use
 // until now are taken again soon: this keeps loads from running ahead into banks that the array reads.
+// Spreading over banks can leave gaps that are too small: if a buffer finds no place, all are placed once
+// more, each at the lowest free place.
 //
 // Requires   no tokens yet: place_tokens() comes afterwards, and orders the buffers that share words.
 // Otherwise  InvalidConfig, naming the instruction at which buffers do not fit, or InvalidArgument, naming one that

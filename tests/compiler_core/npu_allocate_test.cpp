@@ -62,6 +62,27 @@ add source=1000 source2=2000 target=3000 rows=4
   EXPECT_EQ(a->begin, (Places{32, 16, 0}));
 }
 
+// Four banks of 16 words. Spread over three of them, three small buffers leave no room for 40 words.
+TEST(NpuAllocate, ALargeBufferIsWorthMoreThanBanks) {
+  const std::string small = R"(
+load target=100 rows=1 bytes=64
+load target=200 rows=1 bytes=64
+load target=300 rows=1 bytes=64
+)";
+  const std::string users = R"(
+add source=100 source2=200 target=300 rows=4
+)";
+  const std::vector<ScratchpadBuffer> buffers = {{100, 4}, {200, 4}, {300, 4}, {400, 40}};
+  const Machine machine = machine_of("npu -scratchpad=1KiB -banks=4");
+  const Result<Allocation> spread = allocate_scratchpad(machine, parsed(small + users), buffers);
+  ASSERT_TRUE(spread.is_ok()) << spread.message();
+  EXPECT_EQ(spread->begin, (Places{0, 16, 32, 0}));
+  const Result<Allocation> dense =
+      allocate_scratchpad(machine, parsed(small + "load target=400 rows=1 bytes=640\n" + users), buffers);
+  ASSERT_TRUE(dense.is_ok()) << dense.message();
+  EXPECT_EQ(dense->begin, (Places{0, 4, 8, 12}));
+}
+
 TEST(NpuAllocate, RefusalsNameTheInstruction) {
   const auto refusal = [](const char* machine, const std::string& text,
                           const std::vector<ScratchpadBuffer>& buffers) {
