@@ -303,8 +303,8 @@ class Calls(WithFolder):
 
 class Memory(WithFolder):
     def test_large_arrays_are_not_copied(self):
-        kernel = tuner.tune("transpose", rows=1024, columns=1536, db=self.folder / "t.db", **QUICK)
-        x, out = random((1024, 1536)), tuner.empty((1536, 1024))
+        kernel = tuner.tune("transpose", rows=768, columns=1024, db=self.folder / "t.db", **QUICK)
+        x, out = random((768, 1024)), tuner.empty((1024, 768))
         data, written = x.ctypes.data, out.ctypes.data
         result = kernel(x, out=out)
         self.assertIs(result, out)
@@ -315,7 +315,7 @@ class Memory(WithFolder):
         self.assertEqual(kernel(x, out=out)[7, 5], 42)
         before = _resident_kib()
         kernel(x, out=out)
-        self.assertLess(_resident_kib() - before, 3000)  # a copy of either has 6144 KiB
+        self.assertLess(_resident_kib() - before, 1500)  # a copy of either has 3072 KiB
 
     def test_aligned(self):
         wide = numpy.arange(200, dtype="float32").reshape(10, 20)
@@ -381,7 +381,7 @@ class OwnKernels(WithFolder):
 
     def test_from_keys(self):
         keys = {key: value for key, value in self.STENCIL.items() if key not in ("op", "source", "trials")}
-        kernel = tuner.kernel(SOURCE / "examples/own_kernels/stencil.c", trials=4, search="random", measure=QUICK["measure"],
+        kernel = tuner.kernel(SOURCE / "examples/own_kernels/stencil.c", trials=2, search="random", measure=QUICK["measure"],
                               db=self.folder / "t.db", **keys)
         self.assertEqual([o.name for o in kernel.operands], ["in", "out"])
         x = random((482, 642))
@@ -396,7 +396,7 @@ class OwnKernels(WithFolder):
         self.assertIn("libgomp", pathlib.Path("/proc/self/maps").read_text())
 
     def test_from_a_job_file_with_an_inout(self):
-        kernel = tuner.kernel(SOURCE / "examples/own_kernels/histogram.json", trials=4, db=self.folder / "t.db")
+        kernel = tuner.kernel(SOURCE / "examples/own_kernels/histogram.json", trials=2, db=self.folder / "t.db")
         roles = {o.name: o.role for o in kernel.operands}
         self.assertIn("inout", roles.values())
         name = next(name for name, role in roles.items() if role == "inout")
