@@ -10,8 +10,8 @@
 //   out = h at its places
 //
 // A step of one sequence reads each weight of its direction once, so it takes as long as L2 needs for them;
-// the state stays in L1. Steps wait for each other, and one thread does them. Weights that are no constants are read as they
-// lie.
+// the state stays in L1. Steps wait for each other, and one thread does them. Weights that are no constants
+// are read as they lie.
 #include <algorithm>
 #include <array>
 
@@ -91,7 +91,8 @@ class RecurrenceCpu final : public ScheduleTemplate<ProgramWorkload, RecurrenceK
       if (c[k.prefetch] > 0 && panels.buffer != nullptr)
         s.prefetch(panels, sum, terms, c[k.prefetch] / c[k.unroll_k]);
     }
-    std::vector<std::string_view> elements{"out.prev", "out.h", "out"};
+    std::vector<std::string_view> elements{"out.prev", "out"};
+    if (reads_h(w)) elements.emplace_back("out.h");
     if (form.cell == graph::CellKind::kLstm) elements.insert(elements.end(), {"out.kept", "out.cell"});
     if (resets_first) elements.emplace_back("out.reset");
     for (const std::string_view name : elements) in_vectors(s, s.tensor(name), c[k.vectors] * lanes);
@@ -100,6 +101,11 @@ class RecurrenceCpu final : public ScheduleTemplate<ProgramWorkload, RecurrenceK
  private:
   static graph::Recurrent form_of(const ProgramWorkload& w) {
     return *graph::recurrent_of(graph::Use(*w.fragment, *node_of(w)));
+  }
+  // Who asks for the cell alone, after one step, reads no h: the Program has none.
+  static bool reads_h(const ProgramWorkload& w) {
+    const std::vector<int64_t> results = graph::Use(*w.fragment, *node_of(w)).integers("results");
+    return form_of(w).steps > 1 || results != std::vector<int64_t>{2};
   }
   // Of the product that all gates, or all that come first, share.
   static int64_t columns_of(const graph::Recurrent& form) {

@@ -57,6 +57,16 @@ TEST(RecurrenceCpu, WholePanelsAreRight) {
     }
 }
 
+// Nothing reads the h of the only step then.
+TEST(RecurrenceCpu, ACellAloneIsRight) {
+  for (const int64_t steps : {1, 2}) {
+    RecurrentCase c{.steps = steps, .batch = 1, .inputs = 2, .hidden = 8};
+    c.x.assign(static_cast<size_t>(2 * steps), 0.5), c.w.assign(64, 0.1), c.r.assign(256, 0.1);
+    const Workload w = steps_of(c, {2});
+    ASSERT_NO_FATAL_FAILURE(expect_code_right(recurrence_cpu(), w, host_target(1), 3, 8300));
+  }
+}
+
 TEST(RecurrenceCpu, KeysReadBackWithTheirConstants) {
   RecurrentCase c{.steps = 2, .batch = 1, .inputs = 1, .hidden = 8};
   c.x.assign(2, 1), c.w.assign(32, 1), c.r.assign(256, 1);
