@@ -83,6 +83,7 @@ class Child {
   // Works turn by turn. When nothing is left to do it waits for its end.
   [[noreturn]] void run() {
     report_.fork_cpu_ns = process_cpu_ns();
+    clocks_at_start_ = read_clocks();
     std::atomic_ref(report_.arrived).store(1);
     (void)await();
     if (!first() || !(plan_.in_race ? race() : trial())) report_.stopped = 1;
@@ -355,6 +356,7 @@ class Child {
     if (!plan_.jail->shut(&report_.asked_for_shared, m_.own_threads))
       return setup_failed("the filter of system calls is refused");
 
+    tick_ns_ = ns_of_tick(clocks_at_start_, read_clocks());
     enter(Phase::kLoading);
     const KernelLoader* loader = find_kernel_loader(m_.kind);
     if (loader == nullptr)
@@ -466,12 +468,22 @@ class Child {
     for (int64_t i = 0; i < calls; ++i)
       if (!call(loaded_.entry, last_args_)) return false;
     const double took_ns = monotonic_ns() - wall;
-    report_.timed_ticks += steady_ticks() - ticks;
-    report_.timed_wall_ns += took_ns;
-    ++report_.timed_pieces;
+    note_piece({took_ns, steady_ticks() - ticks});
     s.run_ns += took_ns;
     s.cpu_ns += thread_cpu_ns() - cpu;
     return keeps_float_mode();
+  }
+
+  void note_piece(const CandidateReport::Piece& piece) {
+    report_.timed_ticks += piece.ticks;
+    report_.timed_wall_ns += piece.wall_ns;
+    ++report_.timed_pieces;
+    const auto odd_by = [&](const CandidateReport::Piece& p) {
+      return static_cast<double>(p.ticks) * tick_ns_ - p.wall_ns;
+    };
+    if (odd_by(piece) <= least_odd_ns_) return;
+    *std::ranges::min_element(report_.odd_pieces, {}, odd_by) = piece;
+    least_odd_ns_ = odd_by(*std::ranges::min_element(report_.odd_pieces, {}, odd_by));
   }
 
   // One of the calls, nobody knows which, has to write the spots: others could do nothing unseen otherwise.
@@ -485,9 +497,9 @@ class Child {
       spots_.clear();
     else
       set_spots();
-    const double so_far_ns = s.run_ns;
+    const Sample so_far = s;
     if (!timed(1, s)) return false;
-    changing_.note(touch, s.run_ns - so_far_ns);
+    changing_.note(touch, m_.threads <= 1 ? s.cpu_ns - so_far.cpu_ns : s.run_ns - so_far.run_ns);
     return spots_written() && timed(calls - before - 1, s);
   }
 
@@ -656,11 +668,13 @@ class Child {
   double turn_wall_ns_ = 0;  // when this turn began
   bool proved_ = false;
   double started_ns_ = 0;
-  int64_t calls_ = 0;        // in a sample of a race; 0: it has had no turn that is timed
-  double call_ns_ = 0;       // the latest
-  double warm_ns_ = 0;       // of the fastest call; 0: none yet
-  bool written_ = false;     // a call has written the outputs since they were poisoned
-  std::minstd_rand random_;  // a few nanoseconds a number
+  ClockPair clocks_at_start_;
+  double tick_ns_ = 0, least_odd_ns_ = 0;  // least: of report_.odd_pieces
+  int64_t calls_ = 0;                      // in a sample of a race; 0: it has had no turn that is timed
+  double call_ns_ = 0;                     // the latest
+  double warm_ns_ = 0;                     // of the fastest call; 0: none yet
+  bool written_ = false;                   // a call has written the outputs since they were poisoned
+  std::minstd_rand random_;                // a few nanoseconds a number
   std::vector<Spot> spots_;
   std::vector<size_t> outputs_;  // arguments that are outputs
   // Of each inout, by its place: what it holds before a call that is checked, and what the first run made

@@ -47,12 +47,20 @@ struct CandidateReport {
   // Of all timed calls together, by its own clock and by the processor's counter; and in how many pieces.
   double timed_wall_ns;
   uint64_t timed_ticks, timed_pieces;
+  // The pieces in which the counter says most more than the clock: the system may have stopped the child
+  // between the readings of the two.
+  struct Piece {
+    double wall_ns;
+    uint64_t ticks;
+  };
+  static constexpr uint32_t kOddPieces = 16;
+  Piece odd_pieces[kOddPieces];
   double cpu_ns_of_all;  // of all threads from the beginning to the end of the latest turn, by its own clock
   double proof_ns;       // CPU time of the calling thread in the call on new inputs; 0: there was none
   uint32_t unwritten;    // 1 + index into plan.args of an output of which a timed call left a part unwritten
   // In a wary run: times of calls whose inputs had just changed, and of those whose inputs had not; 0: too
-  // few calls. 1 + index into plan.args of an input that it changed. 1: it left the floating-point mode
-  // changed.
+  // few calls. CPU time where one thread works, else wall clock. 1 + index into plan.args of an input that it
+  // changed. 1: it left the floating-point mode changed.
   double changed_call_ns, same_call_ns;
   uint32_t changed_input, mode_changed;
   Phase phase;  // the phase that the child is in

@@ -373,6 +373,7 @@ Status CandidateRun::fork_child() {
   }
   statm_ = open(str("/proc/", child_, "/statm").c_str(), O_RDONLY | O_CLOEXEC);
   status_ = open(str("/proc/", child_, "/status").c_str(), O_RDONLY | O_CLOEXEC);
+  schedstat_ = open(str("/proc/", child_, "/schedstat").c_str(), O_RDONLY | O_CLOEXEC);
   return Status::ok();
 }
 
@@ -387,11 +388,25 @@ bool CandidateRun::must_end() {
   if (end_.bytes > r_.memory_limit_bytes || plan_.report->asked_for_shared != 0) {
     end_.kind = End::kMemory;
     ended_ = true;
-  } else if (patience_.over()) {
+  } else if (patience_.over() && !has_waited()) {
     end_.kind = End::kTimeout;
     ended_ = true;
   }
   return ended_;
+}
+
+// Beside many others a child runs for a part of its time. What it waited for a core does not count, up to
+// three times its limit and no more than the runner's client waits beyond it.
+bool CandidateRun::has_waited() {
+  constexpr std::chrono::nanoseconds kMost = std::chrono::seconds(20),
+                                     kFewest = std::chrono::milliseconds(10);
+  const auto three = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(3 * r_.run_timeout_s));
+  const std::chrono::nanoseconds more = std::min({waited_for_core(), three, kMost}) - forgiven_;
+  if (more < kFewest) return false;
+  forgiven_ += more;
+  patience_.extend(more);
+  return true;
 }
 
 // Returns when the child has ended or must end.
@@ -414,7 +429,8 @@ void CandidateRun::reap() {
   if (pidfd_ >= 0) close(pidfd_);
   if (statm_ >= 0) close(statm_);
   if (status_ >= 0) close(status_);
-  pidfd_ = statm_ = status_ = -1;
+  if (schedstat_ >= 0) close(schedstat_);
+  pidfd_ = statm_ = status_ = schedstat_ = -1;
   kill_orphans(spared_);
   if (end_.kind == End::kExited && !over_) {
     end_.kind = WIFSIGNALED(status) ? End::kSignaled : End::kExited;

@@ -113,6 +113,8 @@ class CandidateRun final : public Contestant {
   void watch();
   void reap();
   int64_t memory_bytes();
+  std::chrono::nanoseconds waited_for_core() const;
+  bool has_waited();
   bool stop_asked();
   void judge();
   bool judge_end(const std::string& when);
@@ -134,8 +136,9 @@ class CandidateRun final : public Contestant {
   CandidatePlan plan_;
   End end_;
   pid_t child_ = -1;
-  int pidfd_ = -1, statm_ = -1, status_ = -1;
+  int pidfd_ = -1, statm_ = -1, status_ = -1, schedstat_ = -1;
   Patience patience_;
+  std::chrono::nanoseconds forgiven_{};  // of what it waited for a core
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // the child ended, or must end
   bool over_ = false;   // it did what was asked of it, or said why not; what is left is to end it

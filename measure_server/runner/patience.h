@@ -27,6 +27,8 @@ class Patience {
   // What has passed since the last question was our own doing, and does not count.
   void forgive(Clock::time_point now = Clock::now()) { looked_ = now; }
 
+  void extend(Clock::duration more) { left_ += more; }
+
   // How long to poll() before the next question, in milliseconds, at most `most`.
   int poll_ms(std::chrono::milliseconds most = kLook) const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(left_);

@@ -72,7 +72,7 @@ struct RunRequest {
   int repeats = 9;           // samples at most
   // Sampling may stop early at this precision of the median; 0: take all `repeats`. See sampling.h.
   double precision = 0.02;
-  double run_timeout_s = 10;  // wall clock from fork (GPU: from its turn) to exit
+  double run_timeout_s = 10;  // wall clock from fork (GPU: its turn) to exit, less its waits for a core
   // CPU: limits the resident size of the candidate's process. GPU: limits its operands on the device.
   int64_t memory_limit_bytes = int64_t{4} << 30;
   double cut_above_ns = 0;   // stop after a warm sample above this; 0: never

@@ -58,6 +58,11 @@ ClockPair read_clocks() {
   return best;
 }
 
+double ns_of_tick(const ClockPair& before, const ClockPair& after) {
+  if (!ticks_are_steady() || after.ticks <= before.ticks) return 0;
+  return (after.ns - before.ns) / static_cast<double>(after.ticks - before.ticks);
+}
+
 double monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 double thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 double process_cpu_ns() { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }

@@ -101,6 +101,8 @@ struct ClockPair {
   uint64_t ticks = 0;
 };
 ClockPair read_clocks();
+// What one tick took between two readings; 0: not known.
+double ns_of_tick(const ClockPair& before, const ClockPair& after);
 
 // Return CLOCK_MONOTONIC, and the CPU time of this thread and of all threads of this process.
 double monotonic_ns();

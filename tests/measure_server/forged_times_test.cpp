@@ -172,6 +172,29 @@ TEST_P(ForgedTimes, AClockOfCpuTimeThatIsSlowIsFound) {
   EXPECT_THAT(r.message, HasSubstr("of CPU time, ours "));
 }
 
+// The system may stop a process between the readings of two clocks. Once or twice says nothing; whoever hides
+// his work there has to do it again and again.
+TEST_P(ForgedTimes, AStopBetweenTwoClocksIsNoForgeryUnlessItComesOften) {
+  const std::string clock = slow_clock(1), patch = clock.substr(clock.find("static void patch"));
+  const auto stopped = [&](const std::string& when, int ns) {
+    const std::string patched =
+        str("#include <dlfcn.h>\n#include <sys/syscall.h>\n",
+            "static int ran; static int slow(clockid_t id, struct timespec* t) {",
+            "  static int pieces; long r = syscall(SYS_clock_gettime, id, t);",
+            "  const struct timespec wait = {0, ", ns, "};",
+            // The first reading behind a call.
+            "  if (id == CLOCK_MONOTONIC && ran) { ran = 0; ++pieces;", "    if (", when,
+            ") syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &wait, 0); }", "  return r; }\n", patch);
+    return run_on_two(str("patch(); ran = 1;", kWork, "return doubling_right(args);"), patched);
+  };
+  const RunReply once = stopped("pieces == 12", 20'000'000);
+  EXPECT_EQ(once.outcome, Outcome::kOk) << once.message;
+  const RunReply often = stopped("pieces % 3 == 0", 1'000'000);
+  EXPECT_EQ(often.outcome, Outcome::kCrashed);
+  EXPECT_TRUE(often.doubted);
+  EXPECT_THAT(often.message, HasSubstr("its times do not add up: its clock"));
+}
+
 TEST_P(ForgedTimes, EndsBeforeItsLastTurnWasGiven) {
   const RunReply r = run_on_two("doubling_right(args); _exit(0);");
   EXPECT_EQ(r.outcome, Outcome::kCrashed);

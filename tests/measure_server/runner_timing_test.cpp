@@ -126,6 +126,35 @@ TEST_F(RunnerTiming, CallsThatLostTheirCoreAreTakenAnew) {
   EXPECT_GT(r.slices, r.retaken);
 }
 
+// Others may have its core most of the time. One that never ends comes to its end all the same.
+TEST_F(RunnerTiming, WhatItWaitsForItsCoreIsNotItsOwnTime) {
+  const int cpu = usable_cpus().back();
+  std::atomic<bool> over = false;
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i)
+    others.emplace_back([&] {
+      const OnCpus here({cpu});
+      while (!over) {
+      }
+    });
+  const auto run_for = [&](const std::string& body, double limit_s) {
+    RunRequest q = request(build_kernel(body));
+    q.cpus = {cpu};
+    q.run_timeout_s = limit_s;
+    return run(q);
+  };
+  const RunReply slow = run_for(
+      "static struct timespec t; while (t.tv_sec == 0 && t.tv_nsec < 300000000) clock_gettime("
+      "CLOCK_THREAD_CPUTIME_ID, &t); return doubling_right(args);",
+      0.5);
+  const RunReply endless = run_for("for (;;) {}", 0.2);
+  over = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(slow.outcome, Outcome::kOk) << slow.message;
+  EXPECT_EQ(endless.outcome, Outcome::kRunTimeout);
+  EXPECT_LT(endless.run_ms, 2000);
+}
+
 TEST_F(RunnerTiming, ClearlySlowerCandidateIsTimedWithFewerSamples) {
   RunRequest q =
       request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "compiler_core/base/percent.h"
 #include "compiler_core/base/statistics.h"
@@ -17,20 +16,23 @@ constexpr double kPatienceMs = 60;
 // Of one process: the lower quartile of its samples.
 double time_of(const RaceReply::Candidate& one) { return lower_quartile(one.run_ns); }
 
-// Whoever stops a process between two readings of its clocks makes its times doubtful, once. Who forges them
-// does so again within as many heats; what is doubted counts for nothing, so doing it seldom gains nothing.
-constexpr int kDoubtLasts = 3;
+// A race judges a process by one look at its times, and a busy machine makes some of them doubtful: it stops
+// the process between two readings of its clocks. Who forges them does so in each heat. What is doubted
+// counts for nothing, so doing it seldom gains nothing.
+constexpr int kDoubts = 3, kDoubtLasts = 5;
 
 struct Course {
   std::vector<double> kernel_ns, rival_ns;  // of each process
   int turns = 0, disturbed = 0, spoilt = 0;
   double calm_pulse_ns = 0;
-  int heats = 0, doubted_heat[2] = {-kDoubtLasts - 1, -kDoubtLasts - 1};  // the last one, of kernel and rival
+  int heats = 0;
+  std::vector<int> doubted_heats[2];  // of kernel and rival
 
-  // Remembers that times of this heat cannot be true. False: those of one shortly before could not either.
-  bool is_first_doubt(bool of_rival) {
-    const int before = std::exchange(doubted_heat[of_rival ? 1 : 0], heats);
-    return heats - before > kDoubtLasts;
+  // Remembers that times of this heat cannot be true. True: too often of late.
+  bool is_one_doubt_too_many(bool of_rival) {
+    std::vector<int>& doubted = doubted_heats[of_rival ? 1 : 0];
+    doubted.push_back(heats);
+    return std::ranges::count_if(doubted, [&](int heat) { return heats - heat < kDoubtLasts; }) >= kDoubts;
   }
   int processes() const { return static_cast<int>(kernel_ns.size()); }
   void take_in(const RaceReply::Candidate& kernel, const RaceReply::Candidate& rival) {
@@ -99,7 +101,7 @@ Result<DuelResult> run_duel(const RunRequest& base, const RaceRequest::Candidate
     ++c.heats;
     for (const bool of_rival : {false, true})
       if (const RaceReply::Candidate& who = of_rival ? other : one;
-          who.outcome != Outcome::kOk && !(who.doubted && c.is_first_doubt(of_rival))) {
+          who.outcome != Outcome::kOk && !(who.doubted && !c.is_one_doubt_too_many(of_rival))) {
         result.failed = who;
         result.rival_failed = of_rival;
         return result;

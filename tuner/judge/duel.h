@@ -26,8 +26,8 @@ struct DuelOptions {
 };
 
 struct DuelResult {
-  // Of the kernel or, with `rival_failed`, its rival; kOk: none failed. Times that are doubted in one heat
-  // are those of a disturbed one, and are a failure where they are doubted again.
+  // Of the kernel or, with `rival_failed`, its rival; kOk: none failed. A heat whose times are doubted is a
+  // disturbed one. The third within five heats is a failure.
   RaceReply::Candidate failed;
   bool rival_failed = false;
   Spread ratio;  // the rival's time over the kernel's; the range in which one more pair lies in 95 % of cases

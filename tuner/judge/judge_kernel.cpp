@@ -62,6 +62,10 @@ class Judge {
     tell("comparing answers");
     ASSIGN_OR_RETURN(const bool right, try_candidate());
     if (!right) return j_;
+    if (!rival_doubt_.empty()) {
+      blame_rival(rival_doubt_);
+      return j_;
+    }
     tell("racing");
     RETURN_IF_ERROR(race());
     return j_;
@@ -168,12 +172,22 @@ class Judge {
   // It has to be right itself, and says how long a call may take.
   Status try_rival() {
     ASSIGN_OR_RETURN(const RunReply reply, run_till_sure(trial_of(rival_.digest)));
+    if (reply.doubted) {
+      rival_doubt_ = reply.message;
+      timeout_s_ = k_.measure.run_timeout_s;
+      return Status::ok();
+    }
     if (reply.outcome != Outcome::kOk)
       return invalid_argument(k_.rival_name, ", which it is to race with: ", outcome_name(*reply.outcome),
                               ": ", reply.message);
     timeout_s_ = std::min(k_.measure.run_timeout_s, (on_device_ ? kLeastDeviceTimeoutS : kLeastTimeoutS) +
                                                         kCallsOfTimeout * median(reply.run_ns) * 1e-9);
     return Status::ok();
+  }
+  // Times of the rival that cannot be true say nothing about the kernel.
+  void blame_rival(const std::string& why) {
+    say(KernelVerdict::kCannotTell,
+        str("the machine is too busy, or ", k_.rival_name, ", which it races with, forges its times: ", why));
   }
 
   // Whoever stops a process between two readings of its clocks makes its times doubtful. So a doubt has to
@@ -239,6 +253,10 @@ class Judge {
     }
     if (duel->failed.outcome != Outcome::kOk) {
       const RaceReply::Candidate& who = duel->failed;
+      if (duel->rival_failed && who.doubted) {
+        blame_rival(who.message);
+        return Status::ok();
+      }
       if (duel->rival_failed) return failed(k_.rival_name, ", which it raced with: ", who.message);
       keep(
           judgement_of(who.outcome.value_or(Outcome::kDeviceLost), who.message, who.difference, who.doubted));
@@ -264,6 +282,7 @@ class Judge {
   RaceRequest::Candidate candidate_, rival_;
   RunRequest base_;
   double timeout_s_ = 10;
+  std::string rival_doubt_;  // why the rival's times cannot be true; empty: they may be
   uint64_t runs_ = 0;
 };
 

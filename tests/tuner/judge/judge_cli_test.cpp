@@ -95,6 +95,14 @@ TEST_F(JudgeCli, EachVerdictHasItsWord) {
   EXPECT_THAT(compiler["why"].get<std::string>(), HasSubstr("gemm_plain"));
 }
 
+// Times of the other kernel say nothing about this one.
+TEST_F(JudgeCli, ARivalWhoseTimesCannotBeTrueTellsNothing) {
+  const json verdict = judged("honest/blocked.c --job gemm.json --against cheats/cache_by_all.c", 1);
+  EXPECT_EQ(verdict["verdict"], "cannot tell");
+  EXPECT_THAT(verdict["why"].get<std::string>(),
+              HasSubstr("cheats/cache_by_all.c, which it races with, forges its times: "));
+}
+
 TEST_F(JudgeCli, WhatACompilerSaysIsCutAndHarmless) {
   shell_.write("long.c", "#error \x1b[31m" + std::string(20000, 'x') + "\n");
   const CommandResult ran = shell_.run("tuner kernel judge long.c --job gemm.json");

@@ -1,4 +1,4 @@
-// What memory the process of a candidate takes, as the kernel tells.
+// What the system tells of a candidate's process: what memory it takes, how long it waited for a core.
 #include <unistd.h>
 
 #include <charconv>
@@ -46,6 +46,15 @@ int64_t CandidateRun::memory_bytes() {
   for (const char* const beside : {"\nVmPTE:", "\nVmSwap:", "\nHugetlbPages:"})
     bytes += line_of_status(status, beside);
   return bytes;
+}
+
+// Of its main thread, since it was forked; 0 where the system does not tell.
+std::chrono::nanoseconds CandidateRun::waited_for_core() const {
+  char room[128];
+  const std::string schedstat(text_of_proc(schedstat_, room));
+  long long ran_ns = 0, waited_ns = 0;
+  if (sscanf(schedstat.c_str(), "%lld %lld", &ran_ns, &waited_ns) != 2) return {};
+  return std::chrono::nanoseconds(waited_ns);
 }
 
 }  // namespace tuner
