@@ -187,7 +187,7 @@ TEST_P(ForgedTimes, AStopBetweenTwoClocksIsNoForgeryUnlessItComesOften) {
             ") syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &wait, 0); }", "  return r; }\n", patch);
     return run_on_two(str("patch(); ran = 1;", kWork, "return doubling_right(args);"), patched);
   };
-  const RunReply once = stopped("pieces == 12", 20'000'000);
+  const RunReply once = stopped("pieces == 4", 20'000'000);
   EXPECT_EQ(once.outcome, Outcome::kOk) << once.message;
   const RunReply often = stopped("pieces % 3 == 0", 1'000'000);
   EXPECT_EQ(often.outcome, Outcome::kCrashed);
