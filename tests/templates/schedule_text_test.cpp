@@ -172,7 +172,7 @@ rms norm cpu, version 1, of 16: rows=4 vectors=4
 reduce cpu, version 2, of 16: ahead=0 blocks=1 rows=1 vectors=8
 transpose cpu, version 1, of 36: block_columns=4 block_rows=4 order=along_out order_in_block=along_out
 elementwise cpu, version 1, of 4: vectors=4
-recurrence cpu, version 1, of 72: prefetch=0 tile_b=2 tile_n=32 unroll_k=1 vectors=1
+recurrence cpu, version 2, of 72: prefetch=0 tile_b=2 tile_n=32 unroll_k=1 vectors=1
 program cpu, version 1, of 16: fuse_axes=yes inline_all=no rows=1 vectors=2
 matmul tf32 cuda, version 3, of 18900: ahead=yes block_k=32 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=4 unroll_stages=no warps_m=2 warps_n=2
 matmul cuda, version 4, of 1123016: block_k=8 double_buffer=yes group_m=1 lanes_m=8 layout_a=pad layout_b=plain min_blocks=2 rows_a=1 rows_b=1 split_k=1 strided_m=no strided_n=no thread_m=2 thread_n=2 unroll_k=8 unroll_stages=no vector_a=2 vector_b=1 warps_m=2 warps_n=2
