@@ -18,10 +18,10 @@
 namespace tuner {
 
 struct DuelOptions {
-  int fewest = 6, most = 27;              // processes of each
-  double narrow = 0.02;                   // it ends when half of the interval, over the ratio, is this
-  double certified = 0.05;                // at most this, to be certified
-  int most_spoilt = 6;                    // heats that were disturbed and are run again
+  int fewest = 6, most = 27;  // processes of each; if `limit` ends first, three with a certified interval
+  double narrow = 0.02;       // it ends when half of the interval, over the ratio, is this
+  double certified = 0.05;    // at most this, to be certified
+  int most_spoilt = 6;        // heats that were disturbed and are run again
   std::chrono::milliseconds limit{9000};  // no heat begins after this
 };
 
