@@ -118,11 +118,13 @@ TEST(Duel, WhoFailsIsNamed) {
 // again soon is.
 TEST(Duel, ADoubtHasToComeAgainTwiceSoon) {
   for (const bool of_rival : {false, true})
-    for (const auto& [doubted, fails] : {std::pair<std::vector<int>, bool>{{2}, false},
-                                         {{2, 3}, false},
-                                         {{0, 3, 5}, false},
-                                         {{0, 1, 2}, true},
-                                         {{2, 4, 6}, true}}) {
+    for (const auto& round : {std::pair<std::vector<int>, bool>{{2}, false},
+                              {{2, 3}, false},
+                              {{0, 3, 5}, false},
+                              {{0, 1, 2}, true},
+                              {{2, 4, 6}, true}}) {
+      const std::vector<int>& doubted = round.first;
+      const bool fails = round.second;
       MadeUpHeats heats;
       const Result<DuelResult> r = run_duel(
           {}, {"kernel", {}}, {"rival", {}}, {}, [&](const RaceRequest& request) -> Result<RaceReply> {
