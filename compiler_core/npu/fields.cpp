@@ -125,6 +125,8 @@ constexpr bool all_fit() {
 }
 static_assert(all_fit(), "an instruction has 128 bits");
 
+int32_t signed_byte(uint64_t raw) { return static_cast<int8_t>(raw); }
+
 }  // namespace
 
 uint64_t Field::raw(const Instruction& i) const {
@@ -137,7 +139,7 @@ void Field::set_raw(Instruction& i, uint64_t raw) const {
   if (real != nullptr)
     i.*real = std::bit_cast<float>(static_cast<uint32_t>(raw));
   else if (int8 != nullptr)
-    i.*int8 = static_cast<int8_t>(raw);
+    i.*int8 = signed_byte(raw);
   else
     i.*number = static_cast<uint32_t>(raw);
 }

@@ -8,6 +8,11 @@
 #include "compiler_core/npu/values.h"
 
 namespace tuner::npu {
+namespace {
+
+int32_t widened(int8_t value) { return value; }
+
+}  // namespace
 
 void Values::add(const Instruction& i) {
   const Instruction& v = vector_;
@@ -68,7 +73,7 @@ void Values::softmax(const Instruction& i) {
   for (uint32_t r = 0; r < i.rows; ++r) {
     const int8_t* source = word(i.source + r * i.stride);
     int8_t* target = word(i.target + r * i.stride);
-    const int32_t most = *std::max_element(source, source + i.bytes);
+    const int32_t most = widened(*std::max_element(source, source + i.bytes));
     int64_t sum = 0;
     for (uint32_t c = 0; c < i.bytes; ++c) sum += held[static_cast<uint8_t>(most - source[c])];
     const float factor = vector_.scale_a / static_cast<float>(sum);
@@ -87,7 +92,10 @@ void Values::norm(const Instruction& i) {
   for (uint32_t r = 0; r < i.rows; ++r) {
     const int8_t* source = word(i.source + r * i.stride);
     int64_t sum = 0, squares = 0;
-    for (int64_t c = 0; c < count; ++c) sum += source[c], squares += source[c] * source[c];
+    for (int64_t c = 0; c < count; ++c) {
+      const int64_t value = widened(source[c]);
+      sum += value, squares += value * value;
+    }
     const float mean = static_cast<float>(sum) / static_cast<float>(count);
     const float variance =
         static_cast<float>(count * squares - sum * sum) / static_cast<float>(count * count);
