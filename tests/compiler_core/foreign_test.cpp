@@ -142,7 +142,7 @@ TEST_F(Foreign, WhatIsShippedNamesTheInstructionSetsThatItMayUse) {
   EXPECT_THAT(shipped("-mxop"), AllOf(IsSupersetOf({"xop", "fma4", "avx"}), Not(Contains("avx2"))));
   EXPECT_THAT(shipped("-march=native"), Each(ResultOf(cpu_has, Optional(true))));
 #elif defined(__aarch64__)
-  EXPECT_THAT(shipped("-march=armv8.2-a+dotprod"), ElementsAre("dotprod"));
+  EXPECT_THAT(shipped("-march=armv8.2-a+dotprod"), ::testing::ElementsAre("dotprod"));
 #endif
   for (const InstructionSet& set : kInstructionSets) EXPECT_NE(cpu_has(set.name), std::nullopt) << set.name;
   EXPECT_EQ(cpu_has("avx4096"), std::nullopt);

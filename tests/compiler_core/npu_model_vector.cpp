@@ -157,7 +157,7 @@ void ModelJobMaker::softmax() {
           const Instruction& v = at_end.s.vector_registers;
           for (int64_t b = 0; b < at_end.m.bank_bytes; ++b) {
             const bool inside = k * at_end.m.bank_bytes + b < at_end.i.bytes;
-            const int value = at_end.byte(source, b);
+            const auto value = int{0} + at_end.byte(source, b);
             if (pass == 0 && inside) row->most = std::max(row->most, value);
             if (pass == 1 && inside) row->total += entry(row->most - value);
             if (pass < 2) continue;
@@ -183,7 +183,7 @@ void ModelJobMaker::norm() {
       reads(one, source + k);
       one.effect = [=, at_end = ModelContext(*this)] {
         for (int64_t b = 0; b < at_end.m.bank_bytes && k * at_end.m.bank_bytes + b < at_end.i.bytes; ++b) {
-          const int64_t value = at_end.byte(source + k, b);
+          const auto value = int64_t{0} + at_end.byte(source + k, b);
           row->sum += value;
           row->squares += value * value;
         }

@@ -189,7 +189,7 @@ TEST(NpuOperators, AdditionWithTwoScales) {
             {.op = Op::kAdd, .source = 0, .source2 = kWeightWords, .target = kResultWords, .rows = kWords},
             {.op = Op::kStore, .dram = kOut, .source = kResultWords, .rows = 1, .bytes = 16 * kWords}});
   for (int n = 0; n < 16 * kWords; ++n) {
-    const int a = static_cast<int8_t>(before.dram[kImage + n]), b = before.weight(n);
+    const int a = int{0} + static_cast<int8_t>(before.dram[kImage + n]), b = before.weight(n);
     const double real = (a + 7) * 0.75 + (b - 11) * 0.5;
     ASSERT_EQ(chip.out(n), static_cast<int>(std::clamp(std::nearbyint(real) - 20, -20.0, 127.0)))
         << a << " " << b;
