@@ -163,7 +163,9 @@ class Contest {
         plain_(plain),
         data_(workload, kernel),
         // A pulse shows who disturbs the thread that takes it, and none of the others.
-        gate_(0, [one = kernel.choice().kernel.manifest().threads == 1] { return one ? pulse_ns() : 0; }) {}
+        gate_(0, [one = kernel.choice().kernel.manifest().threads == 1] {
+          return one ? take_pulse() : Pulse{};
+        }) {}
   const Function& function(bool of_kernel) const { return of_kernel ? kernel_ : plain_; }
 
   const Function &kernel_, &plain_;

@@ -18,11 +18,11 @@ constexpr int kPulses = 3;            // of a moment
 constexpr size_t kRemembered = 512;   // pulses: some milliseconds
 constexpr size_t kLookAgain = 32;     // pulses after which the fast ones are found anew
 constexpr double kOneOfTheFast = 20;  // one in so many is faster
-constexpr double kAsFast = 1.06;      // as those; two steps of a clock
+constexpr double kAsFast = 1.06;      // as those
 
 }  // namespace
 
-CalmGate::CalmGate(double calm_ns, std::function<double()> pulse, std::function<int64_t()> switches)
+CalmGate::CalmGate(double calm_ns, std::function<Pulse()> pulse, std::function<int64_t()> switches)
     : calm_ns_(calm_ns), pulse_(std::move(pulse)), switches_(std::move(switches)) {}
 
 bool CalmGate::kept_the_core() {
@@ -34,20 +34,20 @@ bool CalmGate::kept_the_core() {
 CalmGate::Moment CalmGate::now() {
   Moment m;
   for (int i = 0; i < kPulses; ++i) {
-    const double ns = pulse_();
-    if (ns <= 0) return {};
-    remember(ns);
-    m.slowest_ns = std::max(m.slowest_ns, ns);
-    m.mean_ns += ns / kPulses;
+    const Pulse pulse = pulse_();
+    if (pulse.ns <= 0) return {};
+    remember(pulse.even_ns);
+    m.slowest_ns = std::max(m.slowest_ns, pulse.even_ns);
+    m.mean_ns += pulse.ns / kPulses;
   }
   return m;
 }
 
-void CalmGate::remember(double pulse_ns) {
+void CalmGate::remember(double even_ns) {
   if (pulses_.size() < kRemembered)
-    pulses_.push_back(pulse_ns);
+    pulses_.push_back(even_ns);
   else
-    pulses_[pulse_count_ % kRemembered] = pulse_ns;
+    pulses_[pulse_count_ % kRemembered] = even_ns;
   if (++pulse_count_ > kLookAgain && pulse_count_ % kLookAgain != 0) return;
   std::vector<double> sorted = pulses_;
   const auto at =

@@ -3,10 +3,10 @@
 // since the slice before. A slice beside slow pulses, or one that lost the core, is repeated, as long as
 // patience lasts.
 //
-// A clock is steady: pulses taken at one moment agree within a percent. Someone who computes on the core's
-// other hardware thread doubles them; someone who waits for memory there scatters them by tens of percent. So
-// a moment is calm when three pulses in a row are as fast as the fastest of the last milliseconds, and those
-// are no slower than clock changes explain. Somebody who shares the core by turns shows in no pulse: he waits
+// At an even clock (pulse.h) pulses agree within a percent. Someone who computes on the core's other hardware
+// thread doubles them; someone who waits for memory there scatters them by tens of percent. So a moment is
+// calm when three pulses in a row are as fast as the fastest of the last milliseconds, and those as those of
+// other kernels. Somebody who shares the core by turns shows in no pulse: he waits
 // while we run. On two cores with two compilers and a program that streams through memory, half of the
 // samples of a millisecond took 1.5 to 5 times as long, all between calm pulses; the involuntary context
 // switches tell of every one.
@@ -16,16 +16,17 @@
 #include <functional>
 #include <vector>
 
+#include "measure_server/runner/pulse.h"
 #include "measure_server/runner/sampling.h"
 
 namespace tuner {
 
 class CalmGate {
  public:
-  // `calm_ns`: time of an undisturbed pulse; 0: not known. `pulse`: takes a pulse on every thread that the
-  // kernel uses and returns its nanoseconds; 0: there are no pulses here. `switches`: how often those threads
+  // `calm_ns`: an undisturbed pulse at an even clock; 0: not known. `pulse`: takes one on every thread that the
+  // kernel uses and returns the slowest; zeros: there are no pulses here. `switches`: how often those threads
   // have lost their core to somebody else so far; asked once per slice, between timed calls. Null: not known.
-  CalmGate(double calm_ns, std::function<double()> pulse, std::function<int64_t()> switches = nullptr);
+  CalmGate(double calm_ns, std::function<Pulse()> pulse, std::function<int64_t()> switches = nullptr);
 
   // Sets how much time may be spent on repeating disturbed slices, from now on, before they count.
   void be_patient(double ns) { patience_ns_ = ns; }
@@ -36,22 +37,24 @@ class CalmGate {
   // false as soon as `take` does.
   bool take(int64_t calls, const TakeSample& take, Sample& sample);
 
-  int slices() const { return slices_; }     // that were taken so far, those that were repeated too
-  int retaken() const { return retaken_; }   // slices that were repeated
-  double low_ns() const { return low_ns_; }  // one of the fastest of the latest pulses; 0: none yet
+  int slices() const { return slices_; }    // that were taken so far, those that were repeated too
+  int retaken() const { return retaken_; }  // slices that were repeated
+  // One of the fastest of the latest pulses, at an even clock; 0: none yet.
+  double low_ns() const { return low_ns_; }
 
  private:
   // Three pulses in a row.
   struct Moment {
-    double slowest_ns = 0, mean_ns = 0;
+    double slowest_ns = 0;  // at an even clock
+    double mean_ns = 0;     // at the clock that they found
   };
   Moment now();
   bool kept_the_core();  // since it was last asked
   bool is_calm(const Moment& m) const;
-  void remember(double pulse_ns);
+  void remember(double even_ns);
 
   const double calm_ns_;
-  const std::function<double()> pulse_;
+  const std::function<Pulse()> pulse_;
   const std::function<int64_t()> switches_;
   double patience_ns_ = 0, hopeless_ns_ = 0;
   double call_ns_ = 0;  // time of a call in the latest slice; 0: none yet

@@ -74,8 +74,7 @@ class Child {
         report_(*plan.report),
         random_(static_cast<uint32_t>(plan.random % 2'147'483'646 + 1)),
         gate_(
-            plan.request->calm_pulse_ns, [this] { return slowest_pulse_ns(); },
-            [this] { return switches(); }) {
+            plan.request->calm_pulse_ns, [this] { return slowest_pulse(); }, [this] { return switches(); }) {
     for (size_t i = 0; i < m_.args.size(); ++i)
       if (plan.args[i].last != nullptr) outputs_.push_back(i);
   }
@@ -521,17 +520,17 @@ class Child {
   }
 
   // Of the threads the kernel runs on.
-  double slowest_pulse_ns() {
-    if (plan_.request->patience_ms <= 0) return 0;
-    if (m_.threads == 1) return pulse_ns();
-    pulses_ns_.assign(static_cast<size_t>(m_.threads), 0);
+  Pulse slowest_pulse() {
+    if (plan_.request->patience_ms <= 0) return {};
+    if (m_.threads == 1) return take_pulse();
+    pulses_.assign(static_cast<size_t>(m_.threads), {});
     pool_->parallel_for(
         m_.threads,
         [](void* pulses, int32_t begin, int32_t end, int32_t) {
-          for (int32_t t = begin; t < end; ++t) static_cast<double*>(pulses)[t] = pulse_ns();
+          for (int32_t t = begin; t < end; ++t) static_cast<Pulse*>(pulses)[t] = take_pulse();
         },
-        pulses_ns_.data());
-    return *std::max_element(pulses_ns_.begin(), pulses_ns_.end());
+        pulses_.data());
+    return *std::ranges::max_element(pulses_, {}, &Pulse::even_ns);
   }
 
   // How often the kernel's threads lost their cores to somebody else. 0.35 us a call, 0.5 with threads.
@@ -695,7 +694,7 @@ class Child {
   std::vector<void*> first_args_, last_args_, pack_args_;
   std::vector<std::pair<const void*, int64_t>> constants_;  // with their sizes
   std::unique_ptr<ThreadPool> pool_;
-  std::vector<double> pulses_ns_;  // of each thread
+  std::vector<Pulse> pulses_;  // of each thread
   CalmGate gate_;
   tuner_runtime rt_{};
   LoadedKernel loaded_;

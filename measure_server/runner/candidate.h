@@ -68,7 +68,7 @@ struct CandidateReport {
   // Samples taken while the core was not calm. In turns: 1 if the latest turn had such a sample.
   uint32_t disturbed;
   uint32_t slices, retaken;  // slices of samples; those that were repeated because of that
-  double pulse_ns;           // one of the fastest of the latest pulses; 0: none
+  double pulse_ns;           // one of the fastest of the latest pulses, at an even clock; 0: none
   uint32_t cut;
   int32_t kernel_status;  // what the kernel or its packing returned, if not 0
   uint32_t descriptors_closed;

@@ -65,7 +65,7 @@ RaceReply run_cpu_heat(const CandidateRun::Host& host, const RaceRequest& reques
     return reply;
   }
   // Without pulses the sentinel is what times are compared with.
-  const bool pulses = request.base.patience_ms > 0 && pulse_ns() > 0;
+  const bool pulses = request.base.patience_ms > 0 && take_pulse().ns > 0;
   const std::vector<int>& cpus = request.base.cpus;
   const auto sentinels = [&] {
     return Beside{.compute_ns = pulses ? 0 : sentinel_on(cpus),

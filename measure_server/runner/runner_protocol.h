@@ -80,8 +80,8 @@ struct RunRequest {
   // CPU only: flush constants, packed or not, out of the caches before each timed call; a sample is then
   // one call. Changes nothing without constants.
   bool cold_constants = false;
-  // CPU only. `calm_pulse_ns`: time of an undisturbed pulse (pulse.h); 0: not known. `patience_ms`: how
-  // long disturbed calls may be repeated, all together (in a race: per turn), before they count; 0: no
+  // CPU only. `calm_pulse_ns`: an undisturbed pulse at an even clock (pulse.h); 0: not known. `patience_ms`:
+  // how long disturbed calls may be repeated, all together (in a race: per turn), before they count; 0: no
   // pulses, every call counts.
   double calm_pulse_ns = 0, patience_ms = 50;
   std::vector<int> cpus;  // CPUs to pin the kernel's threads to (GPU: the launching thread); empty: not
@@ -125,7 +125,7 @@ struct RunReply {
   double memory_before_ns = 0, memory_after_ns = 0;
   // CPU only: how many of run_ns were taken while the core was not calm; how many slices of calls were
   // taken (0: not counted), and how many of these repeated because of that; one of the fastest of the
-  // latest pulses.
+  // latest pulses, at an even clock.
   int disturbed = 0, slices = 0, retaken = 0;
   double pulse_ns = 0;
   double run_ms = 0;         // from fork to the end of the check

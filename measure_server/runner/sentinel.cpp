@@ -91,7 +91,7 @@ double memory_sentinel_ns() {
     return read(shared, kMemory, s);
   };
   // Somebody on the core's other hardware thread is not what this is to feel.
-  static CalmGate gate(/*calm_ns=*/0, pulse_ns);
+  static CalmGate gate(/*calm_ns=*/0, take_pulse);
   gate.be_patient(kPatienceNs);
   double best_shared = 1e18, best_memory = 1e18;
   for (int i = 0; i < 2; ++i) {

@@ -120,10 +120,11 @@ Status Worker::open() {
   return Status::ok();
 }
 
-// Of each task its own: the more wide arithmetic kernels do, the lower is the clock they find.
+// Of each task its own: so the level says that pulses are those of like kernels.
 CalmLevel& Worker::calm_pulse(const v1::Lease& lease) {
   const std::string task = str(lease.workload_key(), "|", lease.target());
-  const std::string& hardware = on_device(lease) ? device_->fingerprint : probe_.hardware;
+  const std::string hardware =
+      on_device(lease) ? device_->fingerprint : probe_.hardware + " | pulses at an even clock";
   char file[32];
   std::snprintf(file, sizeof file, "/%016zx", std::hash<std::string>()(task));
   return calm_pulses_

@@ -186,7 +186,10 @@ TEST(WarmUp, WhatWillBeCutIsNotWarmedUpToTheEnd) {
 // A machine whose neighbour is there during the first `disturbed` calls, the warm-up among them.
 Samples beside_a_neighbour(int disturbed, SamplingOptions options) {
   int calls = 0;
-  CalmGate gate(100, [&] { return calls < disturbed ? 200.0 : 100.0; });
+  CalmGate gate(100, [&] {
+    const double ns = calls < disturbed ? 200 : 100;
+    return Pulse{.ns = ns, .even_ns = ns};
+  });
   options.fill_ns = 1;
   options.stop_at_ns = monotonic_ns() + 60e9;
   options.gate = &gate;

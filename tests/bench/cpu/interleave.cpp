@@ -54,7 +54,7 @@ class ContestantTurns {
   explicit ContestantTurns(const TurnOptions& options)
       : options_(options),
         clock_(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC),
-        gate_(/*calm_ns=*/0, pulse_ns) {}
+        gate_(/*calm_ns=*/0, take_pulse) {}
 
   // As many calls as fill the time: doubled until a batch takes a quarter of it, then by rule of three.
   void calibrate(Contestant& c) const {
