@@ -1,5 +1,6 @@
 #include "measure_server/runner/candidate.h"
 
+#include <alloca.h>
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -72,12 +73,16 @@ class Child {
       : plan_(plan),
         m_(*plan.manifest),
         report_(*plan.report),
+        placement_(plan.placement),
         random_(static_cast<uint32_t>(plan.random % 2'147'483'646 + 1)),
         gate_(
             plan.request->calm_pulse_ns, [this] { return slowest_pulse(); }, [this] { return switches(); }) {
     for (size_t i = 0; i < m_.args.size(); ++i)
       if (plan.args[i].last != nullptr) outputs_.push_back(i);
   }
+
+  // By how much its stack shall begin deeper.
+  size_t stack_bytes() { return placement_.stack_bytes(); }
 
   // Works turn by turn. When nothing is left to do it waits for its end.
   [[noreturn]] void run() {
@@ -210,13 +215,22 @@ class Child {
     fact.value = value;
   }
 
+  // --- operands ---
+
+  Result<GuardedBuffer> make_buffer(int64_t bytes) {
+    return GuardedBuffer::create(bytes, GuardedBuffer::Sharing::kPrivate,
+                                 placement_.next(GuardedBuffer::mapped_bytes(bytes)));
+  }
+  Result<GuardedBuffer> map_sealed(const SealedFile& file) {
+    return GuardedBuffer::map_sealed(file.fd(), file.bytes(),
+                                     placement_.next(GuardedBuffer::mapped_bytes(file.bytes())));
+  }
+
   // Inputs are mapped once, though constants may stand in both argument lists; packed operands are made
   // here.
   void* operand(const ArgInfo& info, const std::shared_ptr<SealedFile>& data, Status& status) {
     if (const auto it = by_name_.find(info.name); it != by_name_.end()) return it->second.data();
-    Result<GuardedBuffer> buffer = data != nullptr
-                                       ? GuardedBuffer::map_sealed(data->fd(), data->bytes())
-                                       : GuardedBuffer::create(info.bytes, GuardedBuffer::Sharing::kPrivate);
+    Result<GuardedBuffer> buffer = data != nullptr ? map_sealed(*data) : make_buffer(info.bytes);
     if (!buffer.is_ok()) {
       status = buffer.status();
       return nullptr;
@@ -229,7 +243,7 @@ class Child {
   // A function of a user's, which needs no runtime of ours, sees nothing of who calls it.
   bool hide_from_kernel() {
     if (!plan_.request->wary || !m_.restores_inout || !m_.pack_args.empty()) return true;
-    Result<OwnStack> stack = OwnStack::make();
+    Result<OwnStack> stack = OwnStack::make(placement_);
     if (!stack.is_ok()) return setup_failed(stack.message());
     hidden_ = *std::move(stack);
     const Result<void*const*> first = hidden_->page_of(first_args_), last = hidden_->page_of(last_args_);
@@ -244,7 +258,7 @@ class Child {
       const auto other = others_[0].find(m_.args[i].name);
       if (other == others_[0].end()) continue;
       GuardedBuffer& shown = by_name_.at(m_.args[i].name);
-      Result<GuardedBuffer> copy = GuardedBuffer::create(m_.args[i].bytes, GuardedBuffer::Sharing::kPrivate);
+      Result<GuardedBuffer> copy = make_buffer(m_.args[i].bytes);
       if (!copy.is_ok()) return setup_failed(copy.message());
       std::copy_n(shown.data(), m_.args[i].bytes, copy->data());
       copy->make_read_only();
@@ -280,7 +294,7 @@ class Child {
       const auto& files = plan_.args[i].others;
       others_.resize(std::max(others_.size(), files.size()));
       for (size_t set = 0; set < files.size(); ++set) {
-        Result<GuardedBuffer> buffer = GuardedBuffer::map_sealed(files[set]->fd(), files[set]->bytes());
+        Result<GuardedBuffer> buffer = map_sealed(*files[set]);
         if (!buffer.is_ok()) return setup_failed(buffer.message());
         others_[set].emplace(m_.args[i].name, *std::move(buffer));
       }
@@ -298,7 +312,7 @@ class Child {
         first_args_.push_back(o.first->data());
         last_args_.push_back(o.last->data());
         if (o.data == nullptr) continue;
-        Result<GuardedBuffer> buffer = GuardedBuffer::map_sealed(o.data->fd(), o.data->bytes());
+        Result<GuardedBuffer> buffer = map_sealed(*o.data);
         if (!buffer.is_ok()) return setup_failed(buffer.message());
         before_.emplace(i, *std::move(buffer));
         answers_[i].resize(static_cast<size_t>(m_.args[i].bytes));
@@ -311,7 +325,7 @@ class Child {
       pack_args_.push_back(operand(m_.pack_args[i], plan_.pack_args[i].data, status));
     const int64_t workspace = m_.workspace_bytes + m_.threads * m_.workspace_bytes_per_thread;
     if (status.is_ok() && workspace > 0) {
-      Result<GuardedBuffer> buffer = GuardedBuffer::create(workspace, GuardedBuffer::Sharing::kPrivate);
+      Result<GuardedBuffer> buffer = make_buffer(workspace);
       if (!buffer.is_ok()) return setup_failed(buffer.message());
       workspace_ = *std::move(buffer);
       workspace_.fill(0xFF);
@@ -357,6 +371,7 @@ class Child {
 
     tick_ns_ = ns_of_tick(clocks_at_start_, read_clocks());
     enter(Phase::kLoading);
+    placement_.shift_what_is_loaded();
     const KernelLoader* loader = find_kernel_loader(m_.kind);
     if (loader == nullptr)
       return load_failed(str("this runner has no loader for binaries of kind ", m_.kind));
@@ -663,6 +678,7 @@ class Child {
   const CandidatePlan& plan_;
   const Manifest& m_;
   CandidateReport& report_;
+  Placement placement_;
   uint32_t turns_ = 0;
   double turn_wall_ns_ = 0;  // when this turn began
   bool proved_ = false;
@@ -704,6 +720,8 @@ class Child {
 
 void run_candidate(const CandidatePlan& plan) {
   static Child child(plan);  // never destroyed: nothing runs between the last check and the end
+  auto* const deeper = static_cast<volatile char*>(alloca(1 + child.stack_bytes()));
+  *deeper = 0;
   child.run();
 }
 

@@ -12,6 +12,7 @@
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/runner/guarded_memory.h"
 #include "measure_server/runner/jail.h"
+#include "measure_server/runner/placement.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
@@ -99,7 +100,8 @@ struct CandidatePlan {
   CandidateReport* report = nullptr;
   bool in_race = false;  // a turn takes the number of samples below
   int samples_of_turn = 1, others_of_turn = 0;
-  double fill_ms = 0;  // a sample of a turn is as many warm calls as last this long
+  double fill_ms = 0;   // a sample of a turn is as many warm calls as last this long
+  Placement placement;  // of a race; drawn from by the parent, then by the child
 
   struct Operand {
     std::shared_ptr<SealedFile> data;  // input, constant; of an inout what it holds before a call

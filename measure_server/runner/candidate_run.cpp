@@ -86,7 +86,8 @@ RunReply CandidateRun::run() {
   return reply_;
 }
 
-Status CandidateRun::begin(int samples, int others) {
+Status CandidateRun::begin(int samples, int others, const Placement& placement) {
+  plan_.placement = placement;
   RETURN_IF_ERROR(prepare());
   if (reply_.outcome) return Status::ok();
   in_race_ = plan_.in_race = true;
@@ -245,7 +246,7 @@ Status CandidateRun::prepare() {
   ASSIGN_OR_RETURN(plan_.shared_object, SealedFile::of_bytes(artifact_.binary));
   RETURN_IF_ERROR(bind(m.args, plan_.args, /*packing=*/false));
   RETURN_IF_ERROR(bind(m.pack_args, plan_.pack_args, /*packing=*/true));
-  ASSIGN_OR_RETURN(report_, host_.buffers.take(sizeof(CandidateReport)));
+  ASSIGN_OR_RETURN(report_, host_.buffers.take(sizeof(CandidateReport), placed(sizeof(CandidateReport))));
   report_.fill(0);
   plan_.report = reinterpret_cast<CandidateReport*>(report_.data());
   plan_.request = &r_;
@@ -308,10 +309,11 @@ Status CandidateRun::bind_output(const ArgInfo& a, CandidatePlan::Operand& o) {
   }
   if (a.role == BufferRole::kInOut) {
     ASSIGN_OR_RETURN(o.data, data_of(a));
-    ASSIGN_OR_RETURN(out.before, GuardedBuffer::map_sealed(o.data->fd(), o.data->bytes()));
+    ASSIGN_OR_RETURN(out.before,
+                     GuardedBuffer::map_sealed(o.data->fd(), o.data->bytes(), placed(o.data->bytes())));
   }
-  ASSIGN_OR_RETURN(out.first, host_.buffers.take(a.bytes));
-  ASSIGN_OR_RETURN(out.last, host_.buffers.take(a.bytes));
+  ASSIGN_OR_RETURN(out.first, host_.buffers.take(a.bytes, placed(a.bytes)));
+  ASSIGN_OR_RETURN(out.last, host_.buffers.take(a.bytes, placed(a.bytes)));
   out.make_ready(out.first);
   out.make_ready(out.last);
   outputs_.push_back(std::move(out));

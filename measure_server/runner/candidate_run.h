@@ -55,8 +55,8 @@ class CandidateRun final : public Contestant {
   // sample. Each later turn warms up and takes `samples` samples of the time that ranks and, if there are
   // constants, `others` with the other kind of constants; then its answer is checked. take_turn() returns
   // false if the child has ended or shall. finish() lets it run once more, ends it, judges, and tells how it
-  // ended.
-  Status begin(int samples, int others);
+  // ended. `placement` says where its operands, its stack and its code lie.
+  Status begin(int samples, int others, const Placement& placement);
   bool take_turn() override;
   bool turn_was_calm() const override;
   RunReply finish() override;
@@ -70,10 +70,10 @@ class CandidateRun final : public Contestant {
   // True if the peer is gone, so that nobody waits for an answer.
   bool peer_gone() const override { return end_.kind == End::kPeerGone; }
 
- private:
   // From the kernel. (std::random_device would ask for glibc 2.36.)
   static uint64_t unforeseeable_seed();
 
+ private:
   // Tells how the child's life ended.
   struct End {
     enum Kind { kExited, kSignaled, kTimeout, kMemory, kCancelled, kPeerGone } kind = kExited;
@@ -97,6 +97,8 @@ class CandidateRun final : public Contestant {
   void end_with(Outcome outcome, const std::string& message);
   Status prepare();
   Status bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands, bool packing);
+  // Where this buffer comes to lie.
+  void* placed(int64_t bytes) { return plan_.placement.next(GuardedBuffer::mapped_bytes(bytes)); }
   Status bind_output(const ArgInfo& arg, CandidatePlan::Operand& operand);
   Result<std::shared_ptr<SealedFile>> data_of(const ArgInfo& arg) const;
   Result<Output::Reference> reference_of(const std::vector<RunRequest::Data>& files,

@@ -30,13 +30,17 @@ int64_t data_offset(int64_t bytes) { return middle_bytes(bytes) - round_up(bytes
 
 }  // namespace
 
-Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
+int64_t GuardedBuffer::mapped_bytes(int64_t bytes) {
+  return middle_bytes(bytes) + 2 * kGuardBytes + (bytes >= kLargePage ? kLargePage : 0);
+}
+
+Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing, void* where) {
   GuardedBuffer b;
   const bool large = sharing == Sharing::kPrivate && bytes >= kLargePage;
   const int64_t middle = middle_bytes(bytes);
   const int64_t mapped = middle + 2 * kGuardBytes + (large ? kLargePage : 0);  // to end at a border
   const int flags = (sharing == Sharing::kShared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* base = mmap(nullptr, mapped, PROT_NONE, flags, -1, 0);
+  void* base = mmap(where, mapped, PROT_NONE, flags, -1, 0);
   if (base == MAP_FAILED)
     return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
   b.base_ = static_cast<char*>(base);
@@ -61,11 +65,11 @@ Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
   return b;
 }
 
-Result<GuardedBuffer> GuardedBuffer::map_sealed(int fd, int64_t bytes) {
+Result<GuardedBuffer> GuardedBuffer::map_sealed(int fd, int64_t bytes, void* where) {
   GuardedBuffer b;
   const int64_t middle = middle_bytes(bytes);
   void* base =
-      mmap(nullptr, middle + 2 * kGuardBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(where, middle + 2 * kGuardBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED)
     return failed("no address space for an input of ", bytes, " bytes: ", std::strerror(errno));
   b.base_ = static_cast<char*>(base);
@@ -121,6 +125,20 @@ Status GuardedBuffer::move_here(void* pages) const {
 Status GuardedBuffer::take_pages_of(const GuardedBuffer& other) const {
   CHECK(bytes_ == other.bytes_) << "buffers of " << bytes_ << " and " << other.bytes_ << " bytes";
   return move_here(other.base_ + lead_);
+}
+
+Status GuardedBuffer::move_to(void* where) {
+  const auto size = static_cast<size_t>(mapped_);
+  void* const base = mmap(where, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return failed("no address space for an operand: ", std::strerror(errno));
+  GuardedBuffer moved;
+  moved.base_ = static_cast<char*>(base);
+  moved.mapped_ = mapped_, moved.lead_ = lead_, moved.middle_ = middle_, moved.bytes_ = bytes_;
+  moved.data_ = moved.base_ + (data_ - base_);
+  make_writable();
+  RETURN_IF_ERROR(moved.move_here(base_ + lead_));
+  swap(moved);
+  return Status::ok();
 }
 
 Result<void*> GuardedBuffer::set_aside() const {

@@ -25,9 +25,13 @@ class GuardedBuffer {
   GuardedBuffer() = default;
   // Allocates zeroed memory. Private memory of 2 MiB or more asks for large pages: a page of 4 KiB costs a
   // fault each, and what applications keep constants in has large pages, too. Failed: the system has none.
-  static Result<GuardedBuffer> create(int64_t bytes, Sharing sharing);
+  // `where`: here and below, the address at which its mapping should begin, of mapped_bytes(); null: anywhere.
+  // Where something is already, it comes to lie elsewhere.
+  static Result<GuardedBuffer> create(int64_t bytes, Sharing sharing, void* where = nullptr);
   // Maps a SealedFile made with Placement::kAtPageEnd, read-only.
-  static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes);
+  static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes, void* where = nullptr);
+  // At most, with guards.
+  static int64_t mapped_bytes(int64_t bytes);
   GuardedBuffer(GuardedBuffer&& other) noexcept { swap(other); }
   GuardedBuffer& operator=(GuardedBuffer&& other) noexcept {
     swap(other);
@@ -51,6 +55,8 @@ class GuardedBuffer {
   // The pages behind a buffer move, its address does not. Failed: the system refuses.
   // Takes the pages of a buffer of equal size, whose data cannot be touched afterwards. Its own are gone.
   Status take_pages_of(const GuardedBuffer& other) const;
+  // Moves all of it, with its guards: data() changes. It is writable then.
+  Status move_to(void* where);
   // Moves its pages elsewhere and returns where; until it gets others its data cannot be touched.
   Result<void*> set_aside() const;
   // Takes back what set_aside() returned. Those it has are gone.

@@ -53,10 +53,12 @@ tuner_call_on_stack:
 )");
 #endif
 
-Result<OwnStack> OwnStack::make() {
+Result<OwnStack> OwnStack::make(Placement& placement) {
   constexpr int64_t kBytes = 8 << 20;
   OwnStack made;
-  ASSIGN_OR_RETURN(made.stack_, GuardedBuffer::create(kBytes, GuardedBuffer::Sharing::kPrivate));
+  ASSIGN_OR_RETURN(made.stack_, GuardedBuffer::create(kBytes, GuardedBuffer::Sharing::kPrivate,
+                                                      placement.next(GuardedBuffer::mapped_bytes(kBytes))));
+  made.left_out_ = placement.stack_bytes();
   return made;
 }
 
@@ -71,7 +73,7 @@ Result<void* const*> OwnStack::page_of(const std::vector<void*>& args) {
 
 int32_t OwnStack::call(KernelEntry entry, void* const* args) const {
 #if defined(__x86_64__)
-  return tuner_call_on_stack(entry, args, stack_.data() + stack_.bytes());
+  return tuner_call_on_stack(entry, args, stack_.data() + stack_.bytes() - left_out_);
 #else
   return entry(args, nullptr);
 #endif

@@ -11,14 +11,15 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/kernel_loader.h"
 #include "measure_server/runner/guarded_memory.h"
+#include "measure_server/runner/placement.h"
 
 namespace tuner {
 
 class OwnStack {
  public:
-  // 8 MiB, as a thread has. Failed: there is no memory. Elsewhere than on x86-64 calls are made as usual,
-  // but for the arguments.
-  static Result<OwnStack> make();
+  // 8 MiB, as a thread has. `placement` draws where it lies, and where in its last page it begins. Failed:
+  // there is no memory. Elsewhere than on x86-64 calls are made as usual, but for the arguments.
+  static Result<OwnStack> make(Placement& placement);
 
   // Pages with these arguments; valid as long as this.
   Result<void* const*> page_of(const std::vector<void*>& args);
@@ -27,6 +28,7 @@ class OwnStack {
 
  private:
   GuardedBuffer stack_;
+  size_t left_out_ = 0;  // bytes at its beginning, which is its end in memory
   std::vector<GuardedBuffer> pages_;
 };
 

@@ -27,6 +27,7 @@ Result<std::vector<std::unique_ptr<Contestant>>> start_all(const CandidateRun::H
   RETURN_IF_ERROR(host.jail.mend());
   children.push_back(host.jail.keeper());
   std::vector<std::unique_ptr<Contestant>> runs;
+  const uint64_t placement = CandidateRun::unforeseeable_seed();
   for (const RaceRequest::Candidate& c : r.candidates) {
     ASSIGN_OR_RETURN(Artifact artifact, load_artifact(r.base.artifact_dir, c.digest));
     if (DeviceHost::takes(artifact.manifest))
@@ -35,7 +36,7 @@ Result<std::vector<std::unique_ptr<Contestant>>> start_all(const CandidateRun::H
     request.digest = c.digest;
     request.check = c.check;
     auto run = std::make_unique<CandidateRun>(host, std::move(request), std::move(artifact), children);
-    RETURN_IF_ERROR(run->begin(r.samples, r.other_samples));
+    RETURN_IF_ERROR(run->begin(r.samples, r.other_samples, Placement(placement, runs.size())));
     children.push_back(run->child());
     feel_memory = feel_memory || run->feels_memory();
     runs.push_back(std::move(run));

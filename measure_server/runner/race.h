@@ -7,7 +7,7 @@
 
 namespace tuner {
 
-// Starts each candidate's process (GPU: one fresh device child for all, device_race.h) and runs it once. Then
+// Draws where operands, code and stacks lie (placement.h). Starts each candidate's process (GPU: one fresh device child for all, device_race.h) and runs it once. Then
 // each takes `rounds` turns between sentinels; each round begins with another candidate. A turn first warms
 // up, because the finalists push each other's operands out of the caches. Only one works at a time. A turn is
 // repeated if its calls, or the memory beside it, were disturbed. A candidate that fails leaves the race; the

@@ -4,12 +4,13 @@
 
 namespace tuner {
 
-Result<GuardedBuffer> SharedBuffers::take(int64_t bytes) {
+Result<GuardedBuffer> SharedBuffers::take(int64_t bytes, void* where) {
   const auto found = kept_.find(bytes);
-  if (found == kept_.end()) return GuardedBuffer::create(bytes, GuardedBuffer::Sharing::kShared);
+  if (found == kept_.end()) return GuardedBuffer::create(bytes, GuardedBuffer::Sharing::kShared, where);
   GuardedBuffer buffer = std::move(found->second);
   kept_.erase(found);
   kept_bytes_ -= bytes;
+  if (where != nullptr) RETURN_IF_ERROR(buffer.move_to(where));
   buffer.renew();
   return buffer;
 }

@@ -19,8 +19,8 @@ class SharedBuffers {
 
   // Returns a buffer as GuardedBuffer::create(bytes, kShared) makes it, but that it may hold anything: an
   // earlier candidate's answer, for instance. Whoever takes it writes all of it before the next one is
-  // forked. Failed: the system has none.
-  Result<GuardedBuffer> take(int64_t bytes);
+  // forked. `where`: as there. Failed: the system has none.
+  Result<GuardedBuffer> take(int64_t bytes, void* where = nullptr);
 
   // Takes back a buffer that no living process but this one has.
   void give_back(GuardedBuffer buffer);

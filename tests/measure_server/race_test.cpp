@@ -89,6 +89,45 @@ TEST_F(RaceTest, AHangingFinalistEndsAtTheTimeLimit) {
   EXPECT_EQ(r->candidates[0].outcome, Outcome::kRunTimeout);
 }
 
+// All of a heat have what they use at the same addresses, but for multiples of 1 TiB, and each heat at others.
+// A kernel tells by a wrong element where it finds something: the number of its page, or of 16 bytes.
+TEST_F(RaceTest, EachHeatHasOtherAddressesTheSameForAll) {
+  const std::map<std::string, std::string> places = {{"input", "(uintptr_t)args[0] >> 12"},
+                                                     {"output", "(uintptr_t)args[1] >> 12"},
+                                                     {"code", "(uintptr_t)&doubling >> 12"},
+                                                     {"variables", "(uintptr_t)&seen >> 12"},
+                                                     {"stack", "(uintptr_t)&local >> 4"}};
+  for (const bool wary : {false, true})
+    for (const auto& [name, place] : places) {
+      const std::string body =
+          str("volatile int local = 0; ++seen; doubling_right(args);"
+              "((float*)args[1])[3] = 1000 + (",
+              place, ") % 4096; return local;");
+      const std::string code =
+          str("static volatile int seen; int32_t doubling(void* const* args, "
+              "const tuner_runtime* rt) {",
+              body, "}");
+      Manifest manifest = doubling_manifest();
+      manifest.restores_inout = wary;  // a user's function, which has a stack of its own
+      RaceRequest request{.base = undisturbed(), .rounds = 1};
+      request.base.wary = wary;
+      for (int i = 0; i < 3; ++i) request.candidates.push_back({build(code, manifest), {}});
+      std::set<std::string> found_in_heats;
+      for (int heat = 0; heat < 8; ++heat) {
+        const Result<RaceReply> r = runner->race(request);
+        ASSERT_TRUE(r.is_ok()) << r.message();
+        std::set<std::string> found;
+        for (const RaceReply::Candidate& c : r->candidates) {
+          EXPECT_THAT(c.difference.index, ElementsAre(0, 0, 3)) << c.message;
+          found.insert(c.difference.found);
+        }
+        EXPECT_THAT(found, SizeIs(1)) << name << ", wary: " << wary;
+        found_in_heats.insert(found.begin(), found.end());
+      }
+      EXPECT_GE(found_in_heats.size(), 3u) << name << ", wary: " << wary;
+    }
+}
+
 TEST_F(RaceTest, AMissingArtifactIsTheRunnersTroubleNotTheCandidates) {
   RaceRequest request = race_of({spinning(20'000)});
   request.candidates.push_back({std::string(64, '0'), {}});

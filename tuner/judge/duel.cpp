@@ -6,6 +6,7 @@
 
 #include "compiler_core/base/percent.h"
 #include "compiler_core/base/statistics.h"
+#include "tuner/text/format.h"
 
 namespace tuner {
 namespace {
@@ -24,6 +25,7 @@ constexpr int kDoubts = 3, kDoubtLasts = 5;
 struct Course {
   std::vector<double> kernel_ns, rival_ns;  // of each process
   int turns = 0, disturbed = 0, spoilt = 0;
+  int slices = 0, retaken = 0;
   double calm_pulse_ns = 0;
   int heats = 0;
   std::vector<int> doubted_heats[2];  // of kernel and rival
@@ -34,6 +36,8 @@ struct Course {
     doubted.push_back(heats);
     return std::ranges::count_if(doubted, [&](int heat) { return heats - heat < kDoubtLasts; }) >= kDoubts;
   }
+  // Few turns were disturbed, and few slices had to be taken anew (as in tuner/verify/published.h).
+  bool was_calm() const { return spoilt == 0 && 10 * disturbed <= turns && 50 * retaken <= slices; }
   int processes() const { return static_cast<int>(kernel_ns.size()); }
   void take_in(const RaceReply::Candidate& kernel, const RaceReply::Candidate& rival) {
     kernel_ns.push_back(time_of(kernel));
@@ -41,6 +45,8 @@ struct Course {
     for (const RaceReply::Candidate* one : {&kernel, &rival}) {
       turns += one->turns - one->discarded;
       disturbed += one->disturbed;
+      slices += one->slices;
+      retaken += one->retaken;
     }
   }
 };
@@ -54,15 +60,22 @@ double known_to(const Spread& s) {
   return s.value > 0 ? s.half_width() : std::numeric_limits<double>::infinity();
 }
 
+std::string range_of(const std::vector<double>& ns) {
+  const auto [low, high] = std::ranges::minmax(ns);
+  return str(format_time(low), " to ", format_time(high));
+}
+
 std::string what_is_missing(const Course& c, const Spread& ratio, const DuelOptions& options) {
   if (2 * c.disturbed > c.turns || c.processes() < kFewestOfAll)
     return str("the machine is too busy: ", c.disturbed, " of ", c.turns,
                " turns that count were disturbed, and ", c.spoilt, " rounds were thrown away");
-  if (!(known_to(ratio) <= options.certified))
-    return str("the machine is too busy: after ", c.processes(), " processes the ratio is known only to +- ",
-               percent_beside(known_to(ratio), options.certified), ", wider than ",
-               std::lround(100 * options.certified), " %");
-  return "";
+  if (known_to(ratio) <= options.certified) return "";
+  const std::string known = str("after ", c.processes(), " processes the ratio is known only to +- ",
+                                percent_beside(known_to(ratio), options.certified), ", wider than ",
+                                std::lround(100 * options.certified), " %");
+  if (!c.was_calm()) return "the machine is too busy: " + known;
+  return str("times differ from process to process on a calm machine: ", known, ". This kernel took ",
+             range_of(c.kernel_ns), ", the other ", range_of(c.rival_ns));
 }
 
 }  // namespace

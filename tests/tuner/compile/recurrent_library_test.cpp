@@ -173,39 +173,48 @@ TEST_F(RecurrentLibrary, StepsOfASequenceAreOneCall) {
 
 // A buffer that moves on: what is read at one place is written at another. With a state in one memory the
 // library gives what it gives with two.
-std::string shifting_model() {
+std::string shifting_model(bool newest_first = false) {
   OnnxModel model;
   model.input("past", DType::kFloat32, {1, 48});
   model.input("x", DType::kFloat32, {1, 16});
   const auto list = [&](const std::string& name, int64_t value) {
     model.weights(name, DType::kInt64, {1}, std::string(reinterpret_cast<const char*>(&value), 8));
   };
-  list("16", 16), list("48", 48), list("1", 1);
-  model.node("Slice", {"past", "16", "48", "1"}, {"kept"});
-  model.node("Concat", {"kept", "x"}, {"next"}, {{"axis", int64_t{1}}});
+  list("0", 0), list("16", 16), list("32", 32), list("48", 48), list("1", 1);
+  if (newest_first) {
+    model.node("Slice", {"past", "0", "32", "1"}, {"kept"});
+    model.node("Concat", {"x", "kept"}, {"next"}, {{"axis", int64_t{1}}});
+  } else {
+    model.node("Slice", {"past", "16", "48", "1"}, {"kept"});
+    model.node("Concat", {"kept", "x"}, {"next"}, {{"axis", int64_t{1}}});
+  }
   model.node("ReduceSum", {"past", "1"}, {"sum"});
   model.output("next", DType::kFloat32, {1, 48});
   model.output("sum", DType::kFloat32, {1, 1});
   return model.bytes();
 }
 
+// Shifted to either side: a step that read the state where it writes would meet its own elements to one of
+// them.
 TEST_F(RecurrentLibrary, StatesKeepTheirMemoryFromRunToRun) {
-  ASSERT_NO_FATAL_FAILURE(compile(shifting_model(), {"past=next"}));
-  const auto compiled = CompiledModel::open(folder_.file("out"));
-  ASSERT_TRUE(compiled) << compiled.message();
-  auto context = compiled->context();
-  ASSERT_TRUE(context) << context.message();
-  AlignedBuffer state(48 * 4), x(16 * 4), sum(64);
-  std::fill_n(state.as<float>(), 48, 0.0F);
-  for (int call = 1; call <= 4; ++call) {
-    std::fill_n(x.as<float>(), 16, static_cast<float>(call));
-    const Status ran = context->run({state.data(), x.data()}, {state.data(), sum.data()});
-    ASSERT_TRUE(ran) << ran.message();
-    // 48 zeros, then 16 more of each call before.
-    const int before = call * (call - 1) / 2;
-    EXPECT_EQ(*sum.as<float>(), 16.0F * static_cast<float>(before));
-    EXPECT_EQ(state.as<float>()[47], static_cast<float>(call));
-    EXPECT_EQ(state.as<float>()[0], static_cast<float>(std::max(call - 2, 0)));
+  for (const bool newest_first : {false, true}) {
+    ASSERT_NO_FATAL_FAILURE(compile(shifting_model(newest_first), {"past=next"}));
+    const auto compiled = CompiledModel::open(folder_.file("out"));
+    ASSERT_TRUE(compiled) << compiled.message();
+    auto context = compiled->context();
+    ASSERT_TRUE(context) << context.message();
+    AlignedBuffer state(48 * 4), x(16 * 4), sum(64);
+    std::fill_n(state.as<float>(), 48, 0.0F);
+    for (int call = 1; call <= 4; ++call) {
+      std::fill_n(x.as<float>(), 16, static_cast<float>(call));
+      const Status ran = context->run({state.data(), x.data()}, {state.data(), sum.data()});
+      ASSERT_TRUE(ran) << ran.message();
+      // 48 zeros, then 16 more of each call before.
+      const int before = call * (call - 1) / 2;
+      EXPECT_EQ(*sum.as<float>(), 16.0F * static_cast<float>(before));
+      EXPECT_EQ(state.as<float>()[newest_first ? 0 : 47], static_cast<float>(call));
+      EXPECT_EQ(state.as<float>()[newest_first ? 47 : 0], static_cast<float>(std::max(call - 2, 0)));
+    }
   }
 }
 

@@ -17,6 +17,7 @@ using testing::HasSubstr;
 struct MadeUpHeats {
   std::function<double(int process)> noise = [](int) { return 1.0; };
   std::function<bool(int heat)> disturbed = [](int) { return false; };
+  double retaken_share = 0;  // of the slices
   int heats = 0;
   std::vector<std::string> firsts;
 
@@ -30,6 +31,8 @@ struct MadeUpHeats {
       one.turns = 3;
       one.disturbed = disturbed(heats) ? 3 : 0;
       one.pulse_ns = 2000;
+      one.slices = 1000;
+      one.retaken = static_cast<int>(1000 * retaken_share);
     }
     firsts.push_back(request.candidates[0].digest);
     ++heats;
@@ -70,6 +73,24 @@ TEST(Duel, WhatIsTooWideIsNotCertified) {
   const Result<DuelResult> r = duel(heats);
   ASSERT_TRUE(r.is_ok());
   EXPECT_EQ(heats.heats, DuelOptions().most);
+  EXPECT_THAT(r->missing, HasSubstr("times differ from process to process on a calm machine: after 27 "
+                                    "processes the ratio is known only to +- "));
+  EXPECT_THAT(r->missing,
+              HasSubstr("This kernel took 100.0 us to 100.0 us, the other 120.0 us to 180.0 us"));
+}
+
+// Whom neighbours disturbed is told so, by disturbed turns or by slices that had to be taken anew.
+TEST(Duel, ABusyMachineIsTheReasonOnlyWhereItWasBusy) {
+  const auto noise = [](int process) { return process % 2 == 0 ? 0.8 : 1.2; };
+  for (const double share : {0.01, 0.03}) {
+    MadeUpHeats heats{.noise = noise, .retaken_share = share};
+    const Result<DuelResult> r = duel(heats);
+    ASSERT_TRUE(r.is_ok());
+    EXPECT_THAT(r->missing, HasSubstr(share < 0.02 ? "on a calm machine" : "the machine is too busy"));
+  }
+  MadeUpHeats spoilt{.noise = noise, .disturbed = [](int heat) { return heat == 2; }};
+  const Result<DuelResult> r = duel(spoilt);
+  ASSERT_TRUE(r.is_ok());
   EXPECT_THAT(r->missing, HasSubstr("the machine is too busy: after 27 processes"));
 }
 
