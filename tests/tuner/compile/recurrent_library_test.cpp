@@ -173,23 +173,24 @@ TEST_F(RecurrentLibrary, StepsOfASequenceAreOneCall) {
 
 // A buffer that moves on: what is read at one place is written at another. With a state in one memory the
 // library gives what it gives with two.
+constexpr int64_t kNew = 400, kKept = 2 * kNew, kAll = kKept + kNew;  // too many for one turn of a loop
 std::string shifting_model(bool newest_first = false) {
   OnnxModel model;
-  model.input("past", DType::kFloat32, {1, 48});
-  model.input("x", DType::kFloat32, {1, 16});
+  model.input("past", DType::kFloat32, {1, kAll});
+  model.input("x", DType::kFloat32, {1, kNew});
   const auto list = [&](const std::string& name, int64_t value) {
     model.weights(name, DType::kInt64, {1}, std::string(reinterpret_cast<const char*>(&value), 8));
   };
-  list("0", 0), list("16", 16), list("32", 32), list("48", 48), list("1", 1);
+  list("zero", 0), list("new", kNew), list("kept_size", kKept), list("all", kAll), list("one", 1);
   if (newest_first) {
-    model.node("Slice", {"past", "0", "32", "1"}, {"kept"});
+    model.node("Slice", {"past", "zero", "kept_size", "one"}, {"kept"});
     model.node("Concat", {"x", "kept"}, {"next"}, {{"axis", int64_t{1}}});
   } else {
-    model.node("Slice", {"past", "16", "48", "1"}, {"kept"});
+    model.node("Slice", {"past", "new", "all", "one"}, {"kept"});
     model.node("Concat", {"kept", "x"}, {"next"}, {{"axis", int64_t{1}}});
   }
-  model.node("ReduceSum", {"past", "1"}, {"sum"});
-  model.output("next", DType::kFloat32, {1, 48});
+  model.node("ReduceSum", {"past", "one"}, {"sum"});
+  model.output("next", DType::kFloat32, {1, kAll});
   model.output("sum", DType::kFloat32, {1, 1});
   return model.bytes();
 }
@@ -203,17 +204,20 @@ TEST_F(RecurrentLibrary, StatesKeepTheirMemoryFromRunToRun) {
     ASSERT_TRUE(compiled) << compiled.message();
     auto context = compiled->context();
     ASSERT_TRUE(context) << context.message();
-    AlignedBuffer state(48 * 4), x(16 * 4), sum(64);
-    std::fill_n(state.as<float>(), 48, 0.0F);
+    AlignedBuffer state(kAll * 4), x(kNew * 4), sum(64);
+    std::fill_n(state.as<float>(), kAll, 0.0F);
     for (int call = 1; call <= 4; ++call) {
-      std::fill_n(x.as<float>(), 16, static_cast<float>(call));
+      std::fill_n(x.as<float>(), kNew, static_cast<float>(call));
       const Status ran = context->run({state.data(), x.data()}, {state.data(), sum.data()});
       ASSERT_TRUE(ran) << ran.message();
-      // 48 zeros, then 16 more of each call before.
+      // Zeros, then kNew numbers of each call before.
       const int before = call * (call - 1) / 2;
-      EXPECT_EQ(*sum.as<float>(), 16.0F * static_cast<float>(before));
-      EXPECT_EQ(state.as<float>()[newest_first ? 0 : 47], static_cast<float>(call));
-      EXPECT_EQ(state.as<float>()[newest_first ? 47 : 0], static_cast<float>(std::max(call - 2, 0)));
+      EXPECT_EQ(*sum.as<float>(), static_cast<float>(kNew * before));
+      for (const int64_t age : {0, 1, 2})  // of a block, in calls
+        for (const int64_t at : {int64_t{0}, kNew - 1})
+          EXPECT_EQ(state.as<float>()[(newest_first ? age : 2 - age) * kNew + at],
+                    static_cast<float>(std::max<int64_t>(call - age, 0)))
+              << "call " << call << ", age " << age;
     }
   }
 }
@@ -232,10 +236,10 @@ TEST_F(RecurrentLibrary, RunsOfTheCommandKeepStates) {
     const Status ran = run->run();
     ASSERT_TRUE(ran) << ran.message();
     if (k > 0) {
-      EXPECT_NEAR(run->output(1).as<float>()[0], before, 1e-4);
+      EXPECT_NEAR(run->output(1).as<float>()[0], before, 1e-3);
     }
     before = 0;
-    for (int e = 0; e < 48; ++e) before += static_cast<double>(run->output(0).as<float>()[e]);
+    for (int64_t e = 0; e < kAll; ++e) before += static_cast<double>(run->output(0).as<float>()[e]);
   }
 }
 
@@ -285,7 +289,7 @@ TEST_F(RecurrentLibrary, StatesThatCannotBeAreRefused) {
   EXPECT_THAT(refusal({"past"}), ::testing::HasSubstr("--state past: expected INPUT=OUTPUT"));
   EXPECT_THAT(
       refusal({"x=next"}),
-      ::testing::HasSubstr("the input is float32[1, 16], the output float32[1, 48]; expected one type"));
+      ::testing::HasSubstr("the input is float32[1, 400], the output float32[1, 1200]; expected one type"));
   EXPECT_THAT(refusal({"past=next", "past=next"}),
               ::testing::HasSubstr("the input is part of another state already"));
 }
