@@ -7,11 +7,12 @@
 
 namespace tuner {
 
-// Draws where operands, code and stacks lie (placement.h). Starts each candidate's process (GPU: one fresh device child for all, device_race.h) and runs it once. Then
-// each takes `rounds` turns between sentinels; each round begins with another candidate. A turn first warms
-// up, because the finalists push each other's operands out of the caches. Only one works at a time. A turn is
-// repeated if its calls, or the memory beside it, were disturbed. A candidate that fails leaves the race; the
-// others go on. Sets `go_on` to false if the peer is gone.
+// Draws where operands, code and stacks lie (placement.h). Starts each candidate's process (GPU: one fresh
+// device child for all, device_race.h) and runs it once. Then each takes `rounds` turns between sentinels;
+// each round begins with another candidate. A turn first warms up, because the finalists push each other's
+// operands out of the caches. Only one works at a time. A turn is repeated if its calls, or the memory beside
+// it, were disturbed. A candidate that fails leaves the race; the others go on. Sets `go_on` to false if the
+// peer is gone.
 RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const RaceRequest& request,
                    bool& go_on);
 

@@ -89,8 +89,8 @@ TEST_F(RaceTest, AHangingFinalistEndsAtTheTimeLimit) {
   EXPECT_EQ(r->candidates[0].outcome, Outcome::kRunTimeout);
 }
 
-// All of a heat have what they use at the same addresses, but for multiples of 1 TiB, and each heat at others.
-// A kernel tells by a wrong element where it finds something: the number of its page, or of 16 bytes.
+// All of a heat have what they use at the same addresses, but for multiples of 1 TiB, and each heat at
+// others. A kernel tells by a wrong element where it finds something: the number of its page, or of 16 bytes.
 TEST_F(RaceTest, EachHeatHasOtherAddressesTheSameForAll) {
   const std::map<std::string, std::string> places = {{"input", "(uintptr_t)args[0] >> 12"},
                                                      {"output", "(uintptr_t)args[1] >> 12"},

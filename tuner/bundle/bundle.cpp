@@ -69,8 +69,14 @@ Status add_library(const std::string& name, const std::vector<const BundleKernel
   files.push_back({"include/tuner_runtime.h", kRuntimeHeader});
   files.push_back({"include/tuner_kernel.h", kKernelHeader});
   files.push_back({"include/tuner_pool.h", kPoolHeader});
+  std::vector<std::string> targets;
+  for (const BundleKernel* k : kernels)
+    if (std::ranges::find(targets, k->task.target.name()) == targets.end())
+      targets.push_back(k->task.target.name());
+  std::string all;
+  for (const std::string& each : targets) all += (all.empty() ? "" : ", ") + each;
   const PackageText package{.name = name,
-                            .about = str(kernels.size(), " tuned kernels for ", target.name()),
+                            .about = str(kernels.size(), " tuned kernels for ", all),
                             .shared = emit.shared,
                             .archive = emit.archive,
                             .x86 = target.is_x86(),

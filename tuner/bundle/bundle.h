@@ -44,16 +44,19 @@ Result<Emit> parse_emit(std::string_view text);
 struct BundleTask {
   CliTask task;
   std::string function;
+  std::string of = {};  // the function that it is a variant of (cpu_variants.h); empty: of none
 };
 // Gives every task its function name: the one in its file; else `only_name`, if that is not empty and there
 // is one task; else what its user calls it (Workload::own_name); else kernel_name(). Repeated tasks become
 // one. InvalidArgument: two kernels, or a kernel and the library, need the same C name.
 Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks, const std::string& library,
                                                const std::string& only_name);
+// InvalidArgument: two of these, or one and the library, need the same C name.
+Status check_names(const std::vector<BundleTask>& tasks, const std::string& library);
 
 // A kernel compiled under its own name.
 struct BundleKernel {
-  std::string function;
+  std::string function, of;  // as BundleTask
   CliTask task;
   ShippedKernel code;
   // Of its default config (Emit::defaults); empty: none, or it has that config itself.

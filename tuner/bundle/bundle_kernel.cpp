@@ -36,6 +36,7 @@ ordered_json answer_json(const Answer& answer) {
 ordered_json facts_of(const BundleTask& t, const Answer& answer, const ShippedKernel& code) {
   const Manifest& manifest = code.manifest;
   ordered_json out{{"function", t.function}};
+  if (!t.of.empty()) out["variant_of"] = t.of;
   out.update(ordered_json::parse(manifest.to_json()));
   out.erase("digest");  // of the library, which is linked later
   if (code.object.empty()) out["digest"] = manifest.digest;
@@ -167,6 +168,7 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
                    resolver.resolve(t.task.workload, t.task.target, t.task.algorithms, t.task.constants));
   ASSIGN_OR_RETURN(const ResolvedKernel resolved, kernel_of(answer, t.task.workload, t.task.target));
   BundleKernel out{.function = t.function,
+                   .of = t.of,
                    .task = t.task,
                    .kind = answer.kind,
                    .time_ns = answer.tuned && is_choice(answer.kind) ? answer.tuned->time_ns : 0,

@@ -8,20 +8,24 @@
 namespace tuner {
 namespace {
 
-// Every identifier that headers declare for a kernel.
-std::vector<std::string> identifiers_of(const BundleTask& t) {
-  std::vector<std::string> names;
-  for (const std::string_view ending : backend_of(t.task.target).identifier_endings())
-    names.push_back(str(t.function, ending));
-  return names;
-}
-
 bool same_task(const CliTask& a, const CliTask& b) {
   return a.key == b.key && a.target_name == b.target_name && a.algorithms == b.algorithms;
 }
 
 std::string described(const BundleTask& t) {
   return str("\"", t.function, "\" (", t.task.key, " on ", t.task.target_name, ")");
+}
+
+// Every identifier that headers declare for a kernel, and whose it is.
+std::vector<std::pair<std::string, std::string>> identifiers_of(const BundleTask& t) {
+  std::vector<std::pair<std::string, std::string>> names;
+  const std::string shared = str("\"", t.of, "\" (", t.task.key, " on several CPUs)");
+  for (const std::string_view ending : backend_of(t.task.target).identifier_endings()) {
+    names.emplace_back(str(t.function, ending), described(t));
+    if (!t.of.empty()) names.emplace_back(str(t.of, ending), shared);
+  }
+  if (!t.of.empty()) names.emplace_back(str(t.of, "_variant"), shared);
+  return names;
 }
 
 // What its user calls it, unless other tasks are called so, too.
@@ -66,18 +70,23 @@ Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks
                            : tasks.size() == 1 && !only_name.empty() ? only_name
                                                                      : usual_name(task, tasks)});
   ASSIGN_OR_RETURN(named, without_repeats(std::move(named)));
+  RETURN_IF_ERROR(check_names(named, library));
+  return named;
+}
+
+Status check_names(const std::vector<BundleTask>& tasks, const std::string& library) {
   // Macros are the names in capitals, so names must differ in more than that.
   std::map<std::string, std::string> owner = {{as_macro(library + "_kernels"), "the library's table"},
                                               {as_macro(library + "_find"), "the library's table"}};
-  for (const BundleTask& t : named) {
-    for (const std::string& name : identifiers_of(t)) {
-      const auto [found, fresh] = owner.emplace(as_macro(name), described(t));
-      if (!fresh && found->second != described(t))
+  for (const BundleTask& t : tasks) {
+    for (const auto& [name, whose] : identifiers_of(t)) {
+      const auto [found, fresh] = owner.emplace(as_macro(name), whose);
+      if (!fresh && found->second != whose)
         return invalid_argument("the C name ", name, " (or its macro ", as_macro(name), ") is needed by ",
-                                found->second, " and by ", described(t), ". ", kWayOut);
+                                found->second, " and by ", whose, ". ", kWayOut);
     }
   }
-  return named;
+  return Status::ok();
 }
 
 std::vector<std::string> emit_words() {

@@ -1,6 +1,9 @@
 #include "tuner/bundle/c_header.h"
 
+#include <algorithm>
 #include <cctype>
+#include <functional>
+#include <span>
 #include <sstream>
 
 #include "compiler_core/base/c_names.h"
@@ -126,7 +129,7 @@ constexpr std::string_view kRules = R"( *
  * Packing    A constant X is taken as X_packed, made once by NAME_prepack() in X_PACKED_BYTES bytes, before
  *            the first call and again whenever X changes. The config decides what it holds.
  * Result     0; negative when the runtime does not fit the kernel (-1: another ABI version, -2: workspace
- *            missing, -3: no threads).
+ *            missing, -3: no threads), or the CPU none of its variants (-4).
  * CPU        A CPU without the instructions that a kernel is compiled for would stop the program:
  *            NAME_runs_here() asks before. It also asks Linux for tile registers (AMX) where the
  *            kernel uses them: call it before the kernel.
@@ -150,6 +153,9 @@ std::string condition(const std::string& instruction_set, bool x86) {
   return str("__builtin_cpu_supports(\"", instruction_set, "\")");
 }
 
+// Those of one function, which stand side by side.
+using Variants = std::span<const BundleKernel* const>;
+
 void write_runs_here(std::ostream& out, const BundleKernel& k) {
   out << "\n/* 1 when this CPU has the instructions that the kernel is compiled for. */\n"
       << "static inline int32_t " << k.function << "_runs_here(void) {\n";
@@ -164,25 +170,35 @@ void write_runs_here(std::ostream& out, const BundleKernel& k) {
   out << ";\n#else\n  return 0;\n#endif\n}\n";
 }
 
-void write_macros(std::ostream& out, const BundleKernel& k, const CSignature& s) {
+// What a caller must provide.
+struct Workspace {
+  int64_t bytes = 0, per_thread = 0;
+  int threads = 1;
+};
+Workspace workspace_of(const BundleKernel& k) {
   const Manifest& m = k.code.manifest;
-  const std::string macro = as_macro(k.function) + "_";
+  return {m.workspace_bytes, m.workspace_bytes_per_thread, m.threads};
+}
+
+void write_macros(std::ostream& out, const std::string& function, const Workspace& w, const CSignature& s) {
+  const std::string macro = as_macro(function) + "_";
   for (const ArgInfo& operand : s.operands) write_size(out, macro, operand);
   for (const ArgInfo& arg : s.args)
     if (arg.role == BufferRole::kPacked) write_size(out, macro, arg);
-  out << "/* " << k.function << "() on one thread; " << k.function
+  out << "/* " << function << "() on one thread; " << function
       << "_with() on n threads needs WORKSPACE + n * WORKSPACE_PER_THREAD. */\n"
-      << "#define " << macro << "WORKSPACE " << m.workspace_bytes << "\n"
-      << "#define " << macro << "WORKSPACE_PER_THREAD " << m.workspace_bytes_per_thread << "\n"
-      << "#define " << macro << "WORKSPACE_BYTES " << m.workspace_bytes + m.workspace_bytes_per_thread << "\n"
-      << "#define " << macro << "THREADS " << m.threads << " /* it is made for; right on any number */\n";
+      << "#define " << macro << "WORKSPACE " << w.bytes << "\n"
+      << "#define " << macro << "WORKSPACE_PER_THREAD " << w.per_thread << "\n"
+      << "#define " << macro << "WORKSPACE_BYTES " << w.bytes + w.per_thread << "\n"
+      << "#define " << macro << "THREADS " << w.threads << " /* it is made for; right on any number */\n";
 }
 
-void write_calls(std::ostream& out, const BundleKernel& k, const CSignature& s) {
-  const std::string& name = k.function;
+// `write_body`: the statements of NAME_call().
+void write_calls(std::ostream& out, const std::string& name, const CSignature& s,
+                 const std::function<void()>& write_body) {
   out << "\n/* The arguments as an array, in the order above. */\n"
       << "static inline int32_t " << name << "_call(void* const* args, const tuner_runtime* runtime) {\n";
-  write_library_call(out, k.code.manifest.entry, s.entry);
+  write_body();
   out << "}\n\n/* On the threads of `runtime`, whose workspace must be as large as said above. */\n"
       << "static inline int32_t " << name << "_with(const tuner_runtime* runtime, "
       << parameters(s.args, false) << ") {\n"
@@ -194,10 +210,7 @@ void write_calls(std::ostream& out, const BundleKernel& k, const CSignature& s) 
       << "  return " << name << "_with(&runtime, " << names(s.args) << ");\n}\n";
 }
 
-void write_packing(std::ostream& out, const BundleKernel& k, const CSignature& s) {
-  const std::string& name = k.function;
-  out << "\n/* " << name << "_prepack() by an array of its arguments. */\n"
-      << "static inline int32_t " << name << "_pack(void* const* args, const tuner_runtime* runtime) {\n";
+void write_library_packing(std::ostream& out, const BundleKernel& k, const CSignature& s) {
   for (const CSignature::Copy& c : s.copies)
     out << "  memcpy(" << pointer_at(c.to) << ", args[" << c.from << "], " << s.pack_args[c.from].bytes
         << ");\n";
@@ -205,6 +218,14 @@ void write_packing(std::ostream& out, const BundleKernel& k, const CSignature& s
     out << "  (void)runtime;\n  return 0;\n";
   else
     write_library_call(out, k.code.manifest.pack_entry, s.pack);
+}
+
+// `write_body`: the statements of NAME_pack().
+void write_packing(std::ostream& out, const std::string& name, const CSignature& s,
+                   const std::function<void()>& write_body) {
+  out << "\n/* " << name << "_prepack() by an array of its arguments. */\n"
+      << "static inline int32_t " << name << "_pack(void* const* args, const tuner_runtime* runtime) {\n";
+  write_body();
   out << "}\n\n/* Once, before the first call and whenever a constant changes. */\n"
       << "static inline int32_t " << name << "_prepack(" << parameters(s.pack_args, true) << ") {\n"
       << "  tuner_runtime runtime = tuner_serial_runtime(NULL);\n"
@@ -213,11 +234,67 @@ void write_packing(std::ostream& out, const BundleKernel& k, const CSignature& s
 
 void write_kernel(std::ostream& out, const BundleKernel& k, const CSignature& s) {
   write_kernel_comment(out, k, s);
-  write_macros(out, k, s);
-  write_calls(out, k, s);
-  if (s.packs()) write_packing(out, k, s);
+  write_macros(out, k.function, workspace_of(k), s);
+  write_calls(out, k.function, s, [&] { write_library_call(out, k.code.manifest.entry, s.entry); });
+  if (s.packs()) write_packing(out, k.function, s, [&] { write_library_packing(out, k, s); });
   write_runs_here(out, k);
   out << "\n";
+}
+
+// The most that any of the variants needs: a program allocates before it knows the CPU.
+Workspace workspace_of(Variants variants) {
+  Workspace most;
+  for (const BundleKernel* k : variants) {
+    const Workspace w = workspace_of(*k);
+    most = {std::max(most.bytes, w.bytes), std::max(most.per_thread, w.per_thread), w.threads};
+  }
+  return most;
+}
+CSignature signature_of(std::span<const CSignature> variants) {
+  CSignature most = variants.front();
+  const auto raise = [](ArgInfo& arg, const ArgInfo& other) {
+    if (other.bytes <= arg.bytes) return;
+    arg.bytes = other.bytes;
+    arg.shape = other.shape;
+  };
+  for (const CSignature& s : variants) {
+    for (size_t i = 0; i < s.args.size(); ++i) raise(most.args[i], s.args[i]);
+    for (size_t i = 0; i < s.pack_args.size(); ++i) raise(most.pack_args[i], s.pack_args[i]);
+  }
+  return most;
+}
+
+// The statements that leave the work to the variant of this CPU: its function with this ending.
+void write_choice(std::ostream& out, Variants variants, const char* ending) {
+  out << "  switch (" << variants.front()->of << "_variant()) {\n";
+  for (size_t i = 0; i < variants.size(); ++i)
+    out << "    case " << i << ": return " << variants[i]->function << ending << "(args, runtime);\n";
+  out << "    default: return -4;\n  }\n";
+}
+
+// The function of which these are variants.
+void write_shared(std::ostream& out, Variants variants, std::span<const CSignature> signatures) {
+  const std::string& name = variants.front()->of;
+  const CSignature s = signature_of(signatures);
+  out << "/* ---- " << name << "\n * " << variants.front()->task.key
+      << "\n * by the first of these that the CPU runs:\n";
+  for (const BundleKernel* k : variants) out << " *   " << k->function << "\n";
+  out << " * What is packed is packed for that one: pack where it is used.\n *\n * Arguments:\n"
+      << described(s.args, name);
+  if (s.packs()) out << " * Of " << name << "_prepack():\n" << described(s.pack_args, name);
+  out << " */\n";
+  write_macros(out, name, workspace_of(variants), s);
+  out << "\n/* Which of them, from 0; -1: none. */\nstatic inline int32_t " << name
+      << "_variant(void) {\n  static int32_t known = -2; /* every thread finds the same */\n"
+      << "  int32_t found = __atomic_load_n(&known, __ATOMIC_RELAXED);\n  if (found != -2) return found;\n  "
+         "found = ";
+  for (size_t i = 0; i < variants.size(); ++i)
+    out << variants[i]->function << "_runs_here() ? " << i << "\n          : ";
+  out << "-1;\n  __atomic_store_n(&known, found, __ATOMIC_RELAXED);\n  return found;\n}\n";
+  write_calls(out, name, s, [&] { write_choice(out, variants, "_call"); });
+  if (s.packs()) write_packing(out, name, s, [&] { write_choice(out, variants, "_pack"); });
+  out << "\n/* 1 when this CPU runs one of them. */\nstatic inline int32_t " << name
+      << "_runs_here(void) { return " << name << "_variant() >= 0; }\n\n";
 }
 
 // A list of arguments as a C array, `name`.
@@ -236,7 +313,9 @@ void write_arg_table(std::ostream& out, const std::string& name, const std::vect
 void write_table(std::ostream& out, const std::string& library,
                  const std::vector<const BundleKernel*>& kernels, const std::vector<CSignature>& signatures) {
   out << "/* ---- the table */\n"
-      << "/* All kernels, in the order of the job files; *count of them. */\n"
+      << "/* All kernels, in the order of the job files; variants for several CPUs, the best first; *count "
+         "of "
+         "them. */\n"
       << "static inline const tuner_kernel* " << library << "_kernels(int32_t* count) {\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     write_arg_table(out, kernels[i]->function + "_args", signatures[i].args);
@@ -283,9 +362,14 @@ std::string c_header(const std::string& library, const std::vector<const BundleK
       << "#include \"tuner_kernel.h\"\n#include \"tuner_runtime.h\"\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   std::vector<CSignature> signatures;
-  for (const BundleKernel* k : kernels) {
-    signatures.push_back(c_signature(k->task.workload, k->code.manifest));
-    write_kernel(out, *k, signatures.back());
+  for (size_t i = 0, first = 0; i < kernels.size(); ++i) {
+    const BundleKernel& k = *kernels[i];
+    signatures.push_back(c_signature(k.task.workload, k.code.manifest));
+    write_kernel(out, k, signatures.back());
+    if (k.of != kernels[first]->of) first = i;
+    if (k.of.empty() || (i + 1 < kernels.size() && kernels[i + 1]->of == k.of)) continue;
+    const size_t count = i + 1 - first;
+    write_shared(out, Variants(kernels).subspan(first, count), std::span(signatures).subspan(first, count));
   }
   write_table(out, library, kernels, signatures);
   out << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif\n";

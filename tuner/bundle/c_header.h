@@ -20,7 +20,10 @@ const char* c_type(DType dtype);
 //   int32_t NAME_prepack(constants..., packed...)                        if the workload has constants
 //   int32_t NAME_call(args, runtime), NAME_pack(args, runtime)           the same with arrays of arguments
 //   int32_t NAME_runs_here(void)                                         1 if this CPU can run it
-// and the size of every argument in bytes. For the library it has:
+// and the size of every argument in bytes. Variants for several CPUs (cpu_variants.h) are kernels, too.
+// Behind them stand the same functions of what they are variants of, and
+//   int32_t NAME_variant(void)                                           the first that this CPU runs, or -1
+// For the library it has:
 //   const tuner_kernel* LIBRARY_kernels(int32_t* count)
 //   const tuner_kernel* LIBRARY_find(const char* workload, int32_t threads)
 std::string c_header(const std::string& library, const std::vector<const BundleKernel*>& kernels);

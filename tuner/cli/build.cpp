@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "compiler_core/base/c_names.h"
 #include "tuner/answers/lock_update.h"
 #include "tuner/bundle/bundle.h"
 #include "tuner/bundle/bundle_folder.h"
+#include "tuner/bundle/bundle_text.h"
+#include "tuner/bundle/cpu_variants.h"
 #include "tuner/cli/command.h"
 #include "tuner/jobs/locked_tasks.h"
 #include "tuner/study/present.h"
@@ -26,7 +31,7 @@ using nlohmann::ordered_json;
 
 struct BuildOptions {
   std::vector<std::string> files;
-  std::string directory, db, target, name, lock, emit = "so,a,schedule", constants = "warm";
+  std::string directory, db, target, cpus, name, lock, emit = "so,a,schedule", constants = "warm";
   bool json = false, with_default = false;
 };
 
@@ -58,48 +63,35 @@ class Counter {
   bool shown_;
 };
 
-void print_summary(const BuildOptions& options, const std::vector<BundleKernel>& kernels,
-                   const std::vector<BundleFile>& files) {
-  for (const BundleKernel& k : kernels)
-    std::printf("%s: %s%s%s\n", k.function.c_str(),
-                is_choice(k.kind) ? k.time_ns > 0 ? format_time(k.time_ns).c_str() : "time not known here"
-                                  : str("not tuned itself, ", answer_kind_name(k.kind), " config").c_str(),
-                is_choice(k.kind) && k.time_ns > 0 && !k.certified ? " in one trial, not certified" : "",
-                k.kind == AnswerKind::kLocked ? ", locked" : "");
-  std::string list;
-  for (const BundleFile& f : files)
-    if (f.path.starts_with("lib/lib") || f.path == "manifest.json" || f.path.ends_with(".h"))
-      list += (list.empty() ? "" : ", ") + f.path;
-  std::printf("%s: %s\n", options.directory.c_str(), list.c_str());
-}
-
-// Where default configs can be tuned: submit takes one file. What manifest.json says of it must not depend on
-// where this program lies and which database it reads, so that is `plain`.
-std::string submit_commands(const std::vector<std::string>& files, bool plain) {
-  std::string commands;
-  for (const std::string& file : files) {
-    const std::string submit = "submit " + shell_quoted(file);
-    commands += str(commands.empty() ? "" : "; ", plain ? "tuner " + submit : command_line(submit));
-  }
-  return commands;
-}
-
-Result<std::vector<BundleKernel>> build_kernels(const std::vector<BundleTask>& tasks, const std::string& name,
-                                                const Resolver& resolver, const Emit& emit) {
+// `resolver_of`: for a variant that of its target, for all others that of an empty one.
+Result<std::vector<BundleKernel>> build_kernels(
+    const std::vector<BundleTask>& tasks, const std::string& name,
+    const std::function<std::unique_ptr<Resolver>(const std::string&)>& resolver_of, const Emit& emit) {
   std::vector<BundleKernel> kernels;
   Counter counter(tasks.size());
+  std::map<std::string, std::unique_ptr<Resolver>> resolvers;
   for (const BundleTask& task : tasks) {
-    ASSIGN_OR_RETURN(BundleKernel kernel, build_kernel(task, name, resolver, emit));
+    const std::string target = task.of.empty() ? "" : task.task.target_name;
+    auto found = resolvers.find(target);
+    if (found == resolvers.end()) found = resolvers.emplace(target, resolver_of(target)).first;
+    ASSIGN_OR_RETURN(BundleKernel kernel, build_kernel(task, name, *found->second, emit));
     counter.step();
     kernels.push_back(std::move(kernel));
   }
   return kernels;
 }
 
-// The command that writes the entries anew. What is built is for warm constants unless it is told, and a file
-// may tune for cold ones.
-std::string fix_of(const BuildOptions& options) {
-  return lock_command(options.files, options.lock, options.target, options.constants);
+// The command that writes the entries anew; for several CPUs one of each. What is built is for warm constants
+// unless it is told, and a file may tune for cold ones.
+std::string fix_of(const BuildOptions& options, const std::vector<BundleTask>& tasks) {
+  if (options.cpus.empty())
+    return lock_command(options.files, options.lock, options.target, options.constants);
+  std::set<std::string> commands;
+  for (const BundleTask& task : tasks)
+    commands.insert(lock_command(options.files, options.lock, task.task.target_name, options.constants));
+  std::string all;
+  for (const std::string& command : commands) all += (all.empty() ? "" : "; ") + command;
+  return all;
 }
 
 // With a lock file the database only tells times: one that cannot be read is no reason not to build.
@@ -120,23 +112,33 @@ Status build(const BuildOptions& options) {
                            : !tasks[0].name.empty()                ? tasks[0].name
                            : !tasks[0].workload.own_name().empty() ? tasks[0].workload.own_name()
                                                                    : kernel_name(tasks[0]);
-  ASSIGN_OR_RETURN(const std::vector<BundleTask> named, name_functions(tasks, name, options.name));
+  ASSIGN_OR_RETURN(std::vector<BundleTask> named, name_functions(tasks, name, options.name));
+  if (!options.cpus.empty()) {
+    if (!options.target.empty()) return invalid_argument("expected one of --target and --for, found both");
+    ASSIGN_OR_RETURN(named, for_each_cpu(named, options.cpus, name));
+  }
   ASSIGN_OR_RETURN(const std::optional<AnswerLock> lock, read_lock(options.lock));
-  if (lock) RETURN_IF_ERROR(check_locked(*lock, tasks, fix_of(options)));
+  const std::string lock_fix = fix_of(options, named);
+  std::vector<CliTask> built;
+  for (const BundleTask& task : named) built.push_back(task.task);
+  if (lock) RETURN_IF_ERROR(check_locked(*lock, built, lock_fix));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_store(options));
-  const Resolver resolver(store.get(), {.fix = submit_commands(options.files, /*plain=*/true),
-                                        .present = [](const Target& target) { return present_here(target); },
-                                        .learn_if_missing = true,
-                                        .lock = lock ? &*lock : nullptr,
-                                        .lock_fix = fix_of(options)});
+  const auto resolver_of = [&](const std::string& target) {
+    return std::make_unique<Resolver>(
+        store.get(), ResolverOptions{.fix = submit_commands(options.files, /*plain=*/true, target),
+                                     .present = [](const Target& of) { return present_here(of); },
+                                     .learn_if_missing = true,
+                                     .lock = lock ? &*lock : nullptr,
+                                     .lock_fix = lock_fix});
+  };
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleFolder> folder, BundleFolder::open(options.directory, name));
-  ASSIGN_OR_RETURN(const std::vector<BundleKernel> kernels, build_kernels(named, name, resolver, emit));
+  ASSIGN_OR_RETURN(const std::vector<BundleKernel> kernels, build_kernels(named, name, resolver_of, emit));
   ASSIGN_OR_RETURN(const std::vector<BundleFile> files, bundle_files(name, kernels, emit));
   RETURN_IF_ERROR(folder->write(files));
   if (options.json)
     std::printf("%s", files.back().bytes.c_str());
   else
-    print_summary(options, kernels, files);
+    std::fputs(bundle_text(options.directory, kernels, files).c_str(), stdout);
   // Of each that is not as tuned for just its task: what is lost and what mends it.
   for (const BundleKernel& k : kernels)
     if (!k.note.empty())
@@ -144,7 +146,7 @@ Status build(const BuildOptions& options) {
   const auto defaults = std::ranges::count(kernels, AnswerKind::kDefault, &BundleKernel::kind);
   if (defaults > 0)
     std::fprintf(stderr, "tuner: %td of %zu kernels run default configs. To tune them: %s\n", defaults,
-                 kernels.size(), submit_commands(options.files, /*plain=*/false).c_str());
+                 kernels.size(), submit_commands(options.files, kernels).c_str());
   return Status::ok();
 }
 
@@ -177,6 +179,13 @@ void add_build_command(Command app, CommandContext& context) {
                   "Build what is fastest with constants warm in the caches, or cold in memory")
       .one_of({"warm", "cold"})
       .show_default();
+  command
+      .add_option(
+          "--for", options->cpus,
+          "CPUs, joined by commas: one library with a kernel for each, of which a program gets the best "
+          "that its CPU runs. avx2, avx512, amx, or LLVM's names of CPUs")
+      .type_name("LIST")
+      .offers(offer_list(cpu_words()));
   command.add_flag(
       "--with-default", options->with_default,
       "Add each kernel's default config, for the runtime library to race it against (TUNER_VERIFY)");
