@@ -31,7 +31,7 @@ namespace tuner {
 // A text of generated code: `tuner show --as NAME`.
 struct CodeForm {
   std::string_view name;     // "asm"
-  std::string_view comment;  // what begins a comment line in it: "#"
+  std::string_view comment;  // what begins a comment line in it: "#"; empty: it has none
   // Of a file of it in a bundle (`tuner build --emit NAME`), ".s"; empty: not emitted.
   std::string_view ending;
 };

@@ -3,11 +3,14 @@
 #include "compiler_core/target.h"
 
 namespace tuner {
+
+const TargetFamily& npu_family();  // codegen_npu/npu_family.cpp
+
 namespace {
 
 // Every family of the tree; a new one is a line here.
 std::vector<const TargetFamily*>& families() {
-  static std::vector<const TargetFamily*> all = {&cpu_family(), &cuda_family()};
+  static std::vector<const TargetFamily*> all = {&cpu_family(), &cuda_family(), &npu_family()};
   return all;
 }
 

@@ -4,13 +4,14 @@
 #include "compiler_core/backend.h"
 #include "compiler_core/codegen/cpu_backend.h"
 #include "compiler_core/codegen_cuda/cuda_backend.h"
+#include "compiler_core/codegen_npu/npu_backend.h"
 
 namespace tuner {
 namespace {
 
 // Every back end of the tree; a new one is a line here.
 std::vector<const Backend*>& backends() {
-  static std::vector<const Backend*> all = {&cpu_backend(), &cuda_backend()};
+  static std::vector<const Backend*> all = {&cpu_backend(), &cuda_backend(), &npu_backend()};
   return all;
 }
 

@@ -166,6 +166,10 @@ Status Allocator::rename(Instruction& i, uint32_t index) const {
     if (field.number != &Instruction::source && field.number != &Instruction::source2 &&
         field.number != &Instruction::target)
       continue;
+    // A product without rows names no rows, one that fills nothing no weights.
+    if (i.op == Op::kMatmul && ((field.number == &Instruction::source && i.rows == 0) ||
+                                (field.number == &Instruction::source2 && !i.fill)))
+      continue;
     uint32_t& word = i.*field.number;
     if (const std::optional<size_t> b = buffer_of(word); b && lives_[*b].is_used())
       word = word - buffers_[*b].begin + begin_[*b];

@@ -9,7 +9,7 @@ namespace {
 
 // Bits of the header, which all instructions share. The fields follow from bit 16 on.
 constexpr int kOpBits = 6, kWaitsAt = 6, kGivesAt = 9, kFlagsAt = 12, kHeaderBits = 16;
-constexpr uint64_t kAccumulateFlag = 1, kSwapFlag = 2, kFillFlag = 4;
+constexpr uint64_t kAccumulateFlag = 1, kSwapFlag = 2, kFillFlag = 4, kUnsignedFlag = 8;
 
 void put(Word128& word, int at, int width, uint64_t value) {
   word[at / 64] |= value << (at % 64);
@@ -28,9 +28,10 @@ Status check_fields(const Instruction& i, const OpRow& row) {
       if (!std::isfinite(i.*field.real))
         return invalid_argument(row.name, ": ", field.name, ": expected a finite number");
     } else if (field.int8 != nullptr) {
-      if (i.*field.int8 < -128 || i.*field.int8 > 127)
-        return invalid_argument(row.name, ": ", field.name, ": expected a number from -128 to 127, found ",
-                                i.*field.int8);
+      const int32_t least = i.is_unsigned ? 0 : -128, most = least + 255;
+      if (i.*field.int8 < least || i.*field.int8 > most)
+        return invalid_argument(row.name, ": ", field.name, ": expected a number from ", least, " to ", most,
+                                ", found ", i.*field.int8);
     } else {
       const uint64_t most = field.most > 0 ? field.most : field.highest();
       if (i.*field.number < field.least || i.*field.number > most)
@@ -60,6 +61,7 @@ Instruction listed_part(const Instruction& i, const OpRow& row) {
   part.accumulate = row.accumulates && i.accumulate;
   part.swap = row.swaps && i.swap;
   part.fill = row.fills && i.fill;
+  part.is_unsigned = row.may_be_unsigned && i.is_unsigned;
   for (const Field& field : row.fields) field.set_raw(part, field.raw(i));
   return part;
 }
@@ -95,7 +97,8 @@ Word128 encode(const Instruction& i) {
   put(word, kWaitsAt, kQueues, i.waits);
   put(word, kGivesAt, kQueues, i.gives);
   put(word, kFlagsAt, 4,
-      (i.accumulate ? kAccumulateFlag : 0) | (i.swap ? kSwapFlag : 0) | (i.fill ? kFillFlag : 0));
+      (i.accumulate ? kAccumulateFlag : 0) | (i.swap ? kSwapFlag : 0) | (i.fill ? kFillFlag : 0) |
+          (i.is_unsigned ? kUnsignedFlag : 0));
   int at = kHeaderBits;
   for (const Field& field : row_of(i.op).fields) {
     put(word, at, field.width, field.raw(i));
@@ -113,13 +116,14 @@ Result<Instruction> decode(const Word128& word) {
                 .gives = static_cast<uint8_t>(take(word, kGivesAt, kQueues))};
   const OpRow& row = row_of(i.op);
   const uint64_t flags = take(word, kFlagsAt, 4);
-  const uint64_t known =
-      (row.accumulates ? kAccumulateFlag : 0) | (row.swaps ? kSwapFlag : 0) | (row.fills ? kFillFlag : 0);
+  const uint64_t known = (row.accumulates ? kAccumulateFlag : 0) | (row.swaps ? kSwapFlag : 0) |
+                         (row.fills ? kFillFlag : 0) | (row.may_be_unsigned ? kUnsignedFlag : 0);
   if ((flags & ~known) != 0)
     return invalid_argument(row.name, ": bits 12-15: flags ", flags, ", of which it takes ", known);
   i.accumulate = (flags & kAccumulateFlag) != 0;
   i.swap = (flags & kSwapFlag) != 0;
   i.fill = (flags & kFillFlag) != 0;
+  i.is_unsigned = (flags & kUnsignedFlag) != 0;
   int at = kHeaderBits;
   for (const Field& field : row.fields) {
     field.set_raw(i, take(word, at, field.width));

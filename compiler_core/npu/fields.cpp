@@ -97,10 +97,15 @@ constexpr Field kStoreSumsFields[] = {kSumsField, kDramField, plain("rows", &I::
 constexpr OpRow kRows[] = {
     {"set_load", kStrides},
     {"load", kLoadFields},
-    {.name = "matmul", .fields = kMatmulFields, .accumulates = true, .swaps = true, .fills = true},
-    {.name = "matmul_os", .fields = kMatmulOsFields, .accumulates = true},
+    {.name = "matmul",
+     .fields = kMatmulFields,
+     .accumulates = true,
+     .swaps = true,
+     .fills = true,
+     .may_be_unsigned = true},
+    {.name = "matmul_os", .fields = kMatmulOsFields, .accumulates = true, .may_be_unsigned = true},
     {"set_vector", kVectorFields},
-    {"scales", kScalesFields},
+    {.name = "scales", .fields = kScalesFields, .may_be_unsigned = true},
     {"drain", kDrainFields},
     {"add", kAddFields},
     {"pool", kPoolFields},
@@ -109,7 +114,7 @@ constexpr OpRow kRows[] = {
     {"softmax", kRowsFields},
     {"norm", kRowsFields},
     {"set_store", kStrides},
-    {"store_scales", kScalesFields},
+    {.name = "store_scales", .fields = kScalesFields, .may_be_unsigned = true},
     {"store", kStoreFields},
     {"store_sums", kStoreSumsFields},
 };
@@ -139,7 +144,7 @@ void Field::set_raw(Instruction& i, uint64_t raw) const {
   if (real != nullptr)
     i.*real = std::bit_cast<float>(static_cast<uint32_t>(raw));
   else if (int8 != nullptr)
-    i.*int8 = signed_byte(raw);
+    i.*int8 = i.is_unsigned ? static_cast<int32_t>(raw) : signed_byte(raw);
   else
     i.*number = static_cast<uint32_t>(raw);
 }

@@ -28,7 +28,8 @@ struct Field {
 struct OpRow {
   std::string_view name;
   std::span<const Field> fields;
-  bool accumulates = false, swaps = false, fills = false;  // the flags that it takes
+  // The flags that it takes.
+  bool accumulates = false, swaps = false, fills = false, may_be_unsigned = false;
 };
 
 // Never asked for Op::kNone.

@@ -11,21 +11,21 @@ namespace tuner::npu {
 namespace {
 
 struct MachineOption {
-  std::string_view key;
+  std::string_view key, spelling;
   int64_t Machine::*number;
   int64_t low, high;
   bool power_of_two, bytes;
 };
 constexpr MachineOption kMachineOptions[] = {
-    {"-scratchpad", &Machine::scratchpad_bytes, 256, int64_t{16} << 20, true, true},
-    {"-banks", &Machine::banks, 1, 32, true, false},
-    {"-bank_bytes", &Machine::bank_bytes, 4, 64, true, false},
-    {"-accumulators", &Machine::accumulator_bytes, 64, int64_t{4} << 20, true, true},
-    {"-dram_bytes", &Machine::dram_bytes, 1, 128, true, false},
-    {"-burst", &Machine::burst_bytes, 1, 4096, true, false},
-    {"-latency", &Machine::latency, 0, 100'000, false, false},
-    {"-lanes", &Machine::lanes, 1, 64, true, false},
-    {"-queue", &Machine::queue, 1, 64, false, false},
+    {"-scratchpad", "-scratchpad=", &Machine::scratchpad_bytes, 256, int64_t{16} << 20, true, true},
+    {"-banks", "-banks=", &Machine::banks, 1, 32, true, false},
+    {"-bank_bytes", "-bank_bytes=", &Machine::bank_bytes, 4, 64, true, false},
+    {"-accumulators", "-accumulators=", &Machine::accumulator_bytes, 64, int64_t{4} << 20, true, true},
+    {"-dram_bytes", "-dram_bytes=", &Machine::dram_bytes, 1, 128, true, false},
+    {"-burst", "-burst=", &Machine::burst_bytes, 1, 4096, true, false},
+    {"-latency", "-latency=", &Machine::latency, 0, 100'000, false, false},
+    {"-lanes", "-lanes=", &Machine::lanes, 1, 64, true, false},
+    {"-queue", "-queue=", &Machine::queue, 1, 64, false, false},
 };
 
 bool power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -62,6 +62,38 @@ Status unknown_option(std::string_view key) {
 }
 
 }  // namespace
+
+Status set_option(std::string_view key, std::string_view value, Machine& m) {
+  if (key == "-array") return read_array(value, m);
+  for (const MachineOption& option : kMachineOptions) {
+    if (option.key != key) continue;
+    if (read_number(value, option.bytes, m.*option.number)) return Status::ok();
+    return invalid_argument("npu: ", key, ": expected ", option.bytes ? "a size, such as 256KiB" : "a number",
+                            ", found \"", value, "\"");
+  }
+  return unknown_option(key);
+}
+
+std::vector<std::string_view> machine_options() {
+  std::vector<std::string_view> options = {"-array="};
+  for (const MachineOption& option : kMachineOptions) options.push_back(option.spelling);
+  return options;
+}
+
+std::span<const MachineNumber> machine_numbers() {
+  static constexpr MachineNumber kNumbers[] = {{"array_rows", &Machine::array_rows},
+                                               {"array_columns", &Machine::array_columns},
+                                               {"scratchpad_bytes", &Machine::scratchpad_bytes},
+                                               {"banks", &Machine::banks},
+                                               {"bank_bytes", &Machine::bank_bytes},
+                                               {"accumulator_bytes", &Machine::accumulator_bytes},
+                                               {"dram_bytes", &Machine::dram_bytes},
+                                               {"burst_bytes", &Machine::burst_bytes},
+                                               {"latency", &Machine::latency},
+                                               {"lanes", &Machine::lanes},
+                                               {"queue", &Machine::queue}};
+  return kNumbers;
+}
 
 std::string Machine::name() const {
   const Machine defaults;
@@ -110,18 +142,7 @@ Result<Machine> parse_machine(std::string_view name) {
     const std::string_view key = std::string_view(parts[i]).substr(0, equals);
     const std::string_view value =
         equals == std::string::npos ? "" : std::string_view(parts[i]).substr(equals + 1);
-    if (key == "-array") {
-      RETURN_IF_ERROR(read_array(value, m));
-      continue;
-    }
-    const MachineOption* found = nullptr;
-    for (const MachineOption& option : kMachineOptions)
-      if (option.key == key) found = &option;
-    if (found == nullptr) return unknown_option(key);
-    if (!read_number(value, found->bytes, m.*found->number))
-      return invalid_argument("npu: ", key, ": expected ",
-                              found->bytes ? "a size, such as 256KiB" : "a number", ", found \"", value,
-                              "\"");
+    RETURN_IF_ERROR(set_option(key, value, m));
   }
   RETURN_IF_ERROR(check(m));
   return m;

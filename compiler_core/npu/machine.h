@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler_core/base/status.h"
 
@@ -26,6 +28,7 @@ struct Machine {
   int64_t lanes = 16;                         // of the vector unit
   int64_t queue = 8;                          // instructions that one queue holds, running ones among them
   static constexpr int64_t kVectorDepth = 4;  // cycles from the last step of the vector unit to its result
+  static constexpr double kClockGhz = 1;      // what turns cycles into times
 
   int64_t words() const { return scratchpad_bytes / bank_bytes; }
   int64_t words_per_bank() const { return words() / banks; }
@@ -40,6 +43,16 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
+// Sets what one option of a name says: "-banks", "8". Bounds are check()'s.
+Status set_option(std::string_view key, std::string_view value, Machine& machine);
+// The options, as a name has them: "-array=", "-scratchpad=".
+std::vector<std::string_view> machine_options();
+// The numbers by the names of their members, for who keeps them elsewhere.
+struct MachineNumber {
+  std::string_view name;
+  int64_t Machine::*number;
+};
+std::span<const MachineNumber> machine_numbers();
 // Parses a name. The error names the option it stumbled on, what it found and what it expected.
 Result<Machine> parse_machine(std::string_view name);
 // OK when a machine of these numbers can be built: sizes divide each other and fit the instructions.

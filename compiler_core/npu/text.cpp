@@ -90,6 +90,8 @@ Result<Instruction> parse_line(const std::vector<std::string>& words) {
       i.swap = true;
     } else if (word == "fill") {
       i.fill = true;
+    } else if (word == "unsigned") {
+      i.is_unsigned = true;
     } else {
       return invalid_argument(row.name, ": expected KEY=NUMBER or a flag, found \"", word, "\"");
     }
@@ -113,6 +115,7 @@ std::string text_of(const Instruction& i) {
   if (i.accumulate) text += " accumulate";
   if (i.swap) text += " swap";
   if (i.fill) text += " fill";
+  if (i.is_unsigned) text += " unsigned";
   if (i.waits != 0) text += " waits=" + queues_text(i.waits);
   if (i.gives != 0) text += " gives=" + queues_text(i.gives);
   return text;

@@ -15,9 +15,9 @@ void add_wrapping(int32_t& sum, int32_t value) {
 
 // kSide: known sides of the array let the compiler unroll and vectorize the product; 0: any. In float32
 // because baseline x86-64 multiplies vectors of those and not of int32. Every sum is exact: at most 64
-// products of 2^14.
-template <int kSide>
-void product_row(const int8_t* row, const float* weights, int32_t* sums, bool accumulate, int64_t rows,
+// products of 2^15.
+template <int kSide, class Byte>
+void product_row(const Byte* row, const float* weights, int32_t* sums, bool accumulate, int64_t rows,
                  int64_t columns) {
   const int64_t depth = kSide > 0 ? kSide : rows, width = kSide > 0 ? kSide : columns;
   float products[kSide > 0 ? kSide : 64] = {};
@@ -146,11 +146,17 @@ std::string Values::store_sums(const Instruction& i) {
   return {};
 }
 
-void Values::matmul_row(const int8_t* source, int32_t* sums, bool accumulate) const {
-  if (m_.array_rows == 16 && m_.array_columns == 16)
-    product_row<16>(source, weights_.data(), sums, accumulate, 16, 16);
+void Values::matmul_row(const int8_t* source, int32_t* sums, bool accumulate, bool is_unsigned) const {
+  const auto product = [&](const auto* row) {
+    if (m_.array_rows == 16 && m_.array_columns == 16)
+      product_row<16>(row, weights_.data(), sums, accumulate, 16, 16);
+    else
+      product_row<0>(row, weights_.data(), sums, accumulate, m_.array_rows, m_.array_columns);
+  };
+  if (is_unsigned)
+    product(reinterpret_cast<const uint8_t*>(source));
   else
-    product_row<0>(source, weights_.data(), sums, accumulate, m_.array_rows, m_.array_columns);
+    product(source);
 }
 
 std::string Values::matmul(const Instruction& i) {
@@ -164,7 +170,7 @@ std::string Values::matmul(const Instruction& i) {
   for (uint32_t o = 0; o < i.outer; ++o)
     for (uint32_t r = 0; r < i.rows; ++r)
       matmul_row(word(i.source + o * i.outer_stride + r * i.stride), row(i.sums + o * i.rows + r),
-                 i.accumulate);
+                 i.accumulate, i.is_unsigned);
   if (i.fill) fill(i);
   return {};
 }
@@ -183,7 +189,8 @@ void Values::matmul_os(const Instruction& i) {
     const int8_t *a = word(i.source + k * i.stride), *b = word(i.source2 + k * i.stride2);
     for (int64_t r = 0; r < m_.array_rows; ++r) {
       int32_t* sums = row(i.sums + static_cast<uint32_t>(r));
-      for (int64_t c = 0; c < m_.array_columns; ++c) add_wrapping(sums[c], a[r] * b[c]);
+      const int32_t value = i.is_unsigned ? int32_t{static_cast<uint8_t>(a[r])} : int32_t{0} + a[r];
+      for (int64_t c = 0; c < m_.array_columns; ++c) add_wrapping(sums[c], value * b[c]);
     }
   }
 }

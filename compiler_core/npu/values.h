@@ -44,7 +44,7 @@ class Values {
   void store(const Instruction& i);
   std::string store_sums(const Instruction& i);
   std::string matmul(const Instruction& i);
-  void matmul_row(const int8_t* source, int32_t* sums, bool accumulate) const;
+  void matmul_row(const int8_t* source, int32_t* sums, bool accumulate, bool is_unsigned) const;
   void fill(const Instruction& i);
   void matmul_os(const Instruction& i);
   void scales(const Instruction& i, OutStage& out);

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "compiler_core/runtime/npu_loader.h"
+
 namespace tuner {
 namespace {
 
@@ -34,7 +36,7 @@ class SharedObjectLoader final : public KernelLoader {
 // Every loader of the tree; a new one is a line here.
 std::vector<const KernelLoader*>& loaders() {
   static const SharedObjectLoader shared_objects;
-  static std::vector<const KernelLoader*> all = {&shared_objects};
+  static std::vector<const KernelLoader*> all = {&shared_objects, &npu_loader()};
   return all;
 }
 

@@ -18,9 +18,17 @@ namespace tuner {
 // A kernel: pointers to its operands in the manifest's order, and threads and workspace. 0, or its refusal.
 using KernelEntry = int32_t (*)(void* const* args, const tuner_runtime* rt);
 
+// Of a device that is no part of the host's processor: its own clock, and why it stopped. A call's time is
+// what this says of it, not the host's clock. Both are about the latest call of the kernel.
+struct DeviceClock {
+  double (*ns)() = nullptr;          // null: the host runs the kernel, and its clock counts
+  const char* (*fault)() = nullptr;  // one line; empty: it ran to its end
+};
+
 struct LoadedKernel {
   KernelEntry entry = nullptr, pack_entry = nullptr;  // the latter is null when nothing is packed
   std::shared_ptr<void> code;                         // the entries are good as long as it lives
+  DeviceClock clock;
 };
 
 class KernelLoader {
@@ -28,6 +36,10 @@ class KernelLoader {
   virtual ~KernelLoader() = default;
   // Manifest::kind of what it loads.
   virtual std::string_view kind() const = 0;
+  // Of kernels that have a DeviceClock: what it is, for the records ("simulated at 1 GHz"). They are data for
+  // a simulator or a driver of ours: no code of a candidate runs in the process. So what the clock says is
+  // not held against the time of the process. Empty: the host's clock counts.
+  virtual std::string_view clock() const { return {}; }
   // `path`: the artifact's binary. Called in the candidate's process after it has entered the jail: it may
   // open `path` and allocate memory, and nothing else. Failed with the reason when the binary cannot be
   // loaded or lacks an entry of the manifest.

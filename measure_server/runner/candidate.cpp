@@ -387,8 +387,11 @@ class Child {
     const int32_t status = hidden_
                                ? hidden_->call(kernel, &args == &first_args_ ? hidden_first_ : hidden_last_)
                                : kernel(args.data(), &rt_);
-    if (status != 0) report_.kernel_status = status;
-    return status == 0;
+    if (status == 0) return true;
+    report_.kernel_status = status;
+    if (loaded_.clock.fault != nullptr)
+      std::snprintf(report_.device_fault, sizeof report_.device_fault, "%s", loaded_.clock.fault());
+    return false;
   }
 
   // What a kernel must leave alone: our descriptors, its inputs, the slack around operands only this
@@ -564,7 +567,42 @@ class Child {
     report_.same_call_ns = changing_.same_ns();
   }
 
+  bool has_clock() const { return loaded_.clock.ns != nullptr; }
+
+  // What the device's clock says of the call that was the last. It is the sample, since a device's call takes
+  // what it takes however busy the host is.
+  double take_from_clock(Sample& s) {
+    // Nothing on the host disturbs it. So its sentinel always takes the same.
+    constexpr double kSentinelNs = 1;
+    s.calm = true;
+    s.pulse_ns = kSentinelNs;
+    return s.run_ns = s.cpu_ns = loaded_.clock.ns();
+  }
+
+  // A call is a sample. They stop when the median is known, as all samples do.
+  bool time_by_clock() {
+    const RunRequest& r = *plan_.request;
+    constexpr int kFewest = 3;
+    const double stop_at_ns = started_ns_ + r.run_timeout_s * 0.5e9;
+    const int most = std::clamp(r.repeats, 1, static_cast<int>(CandidateReport::kMaxSamples));
+    for (int i = 0; i < most && (i == 0 || monotonic_ns() < stop_at_ns); ++i) {
+      Sample s;
+      if (!warm_sample(1, s)) return false;
+      take_from_clock(s);
+      report_.run_ns[i] = report_.cpu_ns[i] = s.run_ns;
+      report_.samples = static_cast<uint32_t>(i + 1);
+      if (i == 0 && r.cut_above_ns > 0 && s.run_ns > r.cut_above_ns) {
+        report_.cut = 1;
+        break;
+      }
+      const MedianEstimate known = estimate_median({report_.run_ns, report_.run_ns + report_.samples});
+      if (i + 1 >= kFewest && r.precision > 0 && known.half_width <= r.precision * known.median) break;
+    }
+    return true;
+  }
+
   bool time() {
+    if (has_clock()) return time_by_clock();
     const RunRequest& r = *plan_.request;
     const bool cold = r.cold_constants && !constants_.empty();
     SamplingOptions options{
@@ -630,6 +668,16 @@ class Child {
     report_.cpu_ns[report_.samples++] = s.cpu_ns / calls;
   }
 
+  bool time_turn_by_clock(int others) {
+    Sample s;
+    for (int i = 0; i < plan_.samples_of_turn + others; ++i) {
+      if (!warm_sample(1, s)) return false;
+      take_from_clock(s);
+      keep(i < plan_.samples_of_turn, s, 1);
+    }
+    return settle();
+  }
+
   // A turn warms up first: others have pushed the operands out of the caches. The first time, that says how
   // many calls fill a sample. Then come the samples with warm constants, then those with cold ones; one
   // kind ranks, the other is information.
@@ -647,6 +695,7 @@ class Child {
       return true;
     report_.disturbed = 0;
     written_ = false;  // the parent has poisoned the outputs
+    if (has_clock()) return time_turn_by_clock(others);
     gate_.be_patient(plan_.request->patience_ms * 1e6);
     double call_ns = 0;
     if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns, warm_ns_))

@@ -86,8 +86,9 @@ struct CandidateReport {
   static constexpr uint32_t kMaxFacts = 16;
   uint32_t facts;
   Fact fact[kMaxFacts];
-  char load_error[512];   // why the candidate cannot be loaded
-  char setup_error[512];  // what went wrong in the runner itself
+  char load_error[512];    // why the candidate cannot be loaded
+  char device_fault[512];  // why the device of a kernel with a clock of its own stopped
+  char setup_error[512];   // what went wrong in the runner itself
 };
 
 struct CandidatePlan {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler_core/base/process_emulator.h"
+#include "compiler_core/runtime/kernel_loader.h"
 #include "measure_server/runner/candidate_run.h"
 #include "measure_server/runner/sampling.h"
 
@@ -116,6 +117,9 @@ std::string CandidateRun::doubt() const {
       return str("a call took ", report.run_ns[i], " ns and ", report.cpu_ns[i], " ns of CPU time");
   if (const std::string why = memory_doubt(); !why.empty()) return why;
   if (!finished_ || proved_with_ == 0 || (in_race_ && !alone)) return "";
+  // Its claims are a device's, about another clock than ours.
+  const KernelLoader* const loader = find_kernel_loader(artifact_.manifest.kind);
+  if (loader != nullptr && !loader->clock().empty()) return "";
   int64_t bytes = 0;
   for (const ArgInfo& a : artifact_.manifest.args) bytes += a.bytes;
   const double reading_ns = 0.25 * static_cast<double>(bytes);  // at 4 GB/s

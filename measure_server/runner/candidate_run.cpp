@@ -19,6 +19,8 @@
 
 #include "compiler_core/base/child_process.h"
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/printable.h"
+#include "compiler_core/runtime/kernel_loader.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/peer.h"
 #include "measure_server/runner/sentinel.h"
@@ -498,6 +500,13 @@ bool CandidateRun::judge_end(const std::string& when) {
   return asked_for_shared || end_.kind == End::kMemory;
 }
 
+std::string CandidateRun::kernel_refusal(const std::string& when) const {
+  const CandidateReport& report = *plan_.report;
+  const std::string fault(report.device_fault, strnlen(report.device_fault, sizeof report.device_fault));
+  if (fault.empty()) return str("the kernel returned ", report.kernel_status, when);
+  return str("the device stopped", when, ": ", printable(fault));
+}
+
 void CandidateRun::judge() {
   const CandidateReport& report = *plan_.report;
   const std::string when = str(" while ", phase_name(report.phase));
@@ -513,8 +522,7 @@ void CandidateRun::judge() {
         Outcome::kBuildError,
         str("cannot be loaded: ",
             std::string(report.load_error, strnlen(report.load_error, sizeof report.load_error))));
-  if (report.kernel_status != 0)
-    return end_with(Outcome::kCrashed, str("the kernel returned ", report.kernel_status, when));
+  if (report.kernel_status != 0) return end_with(Outcome::kCrashed, kernel_refusal(when));
   if (report.descriptors_closed != 0)
     return end_with(Outcome::kCrashed, str("closed descriptors that are not its own,", when));
   if (report.mode_changed != 0)
@@ -555,6 +563,8 @@ void CandidateRun::judge() {
     return end_with(Outcome::kCrashed, "its times do not add up: " + why);
   }
   end_with(Outcome::kOk, "");
+  if (const KernelLoader* const loader = find_kernel_loader(artifact_.manifest.kind); loader != nullptr)
+    reply_.device_state = loader->clock();
   reply_.cut = report.cut != 0;
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
   reply_.cpu_ns.assign(report.cpu_ns, report.cpu_ns + report.samples);

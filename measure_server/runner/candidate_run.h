@@ -122,6 +122,7 @@ class CandidateRun final : public Contestant {
   bool judge_end(const std::string& when);
   bool samples_fit() const;
   void take_facts();
+  std::string kernel_refusal(const std::string& when) const;
   std::string doubt() const;
   std::string clock_doubt() const;
   std::string memory_doubt() const;

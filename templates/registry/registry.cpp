@@ -16,7 +16,7 @@ std::atomic<bool> handed_out{false};
 // No template serves two kinds of device, so only the order within a list means anything.
 std::vector<const AnyTemplate*> built_in_templates() {
 #define TUNER_ADDRESS(name) &name(),
-  return {TUNER_CPU_TEMPLATES(TUNER_ADDRESS) TUNER_CUDA_TEMPLATES(TUNER_ADDRESS)};
+  return {TUNER_ALL_TEMPLATES(TUNER_ADDRESS)};
 #undef TUNER_ADDRESS
 }
 

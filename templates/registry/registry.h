@@ -4,3 +4,12 @@
 
 #include "templates/cpu/cpu_templates.h"
 #include "templates/cuda/cuda_templates.h"
+#include "templates/npu/npu_templates.h"
+
+// Each list, one after the other; a new folder is its include and a line here.
+// clang-format off
+#define TUNER_ALL_TEMPLATES(TEMPLATE) \
+  TUNER_CPU_TEMPLATES(TEMPLATE) \
+  TUNER_CUDA_TEMPLATES(TEMPLATE) \
+  TUNER_NPU_TEMPLATES(TEMPLATE)
+// clang-format on

@@ -86,7 +86,8 @@ TEST(TargetFamily, ARegisteredFamilyReadsItsNames) {
   EXPECT_THAT(parse_target("toy -size").message(), HasSubstr("-size needs a value"));
   EXPECT_THAT(parse_target("toy -size=1 -quick=2").message(), HasSubstr("unknown option \"-quick=2\""));
   EXPECT_THAT(parse_target("toy -size=1 -size=2").message(), HasSubstr("-size is given twice"));
-  EXPECT_THAT(parse_target("tory -size=1").message(), HasSubstr("\"cuda -arch=sm_NN\" or \"toy -size=N\""));
+  EXPECT_THAT(parse_target("tory -size=1").message(),
+              HasSubstr("\"cuda -arch=sm_NN\", \"npu\" or \"toy -size=N\""));
 }
 
 TEST(TargetFamily, NamesAndToolchainsTellFamiliesApart) {

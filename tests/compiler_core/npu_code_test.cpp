@@ -88,6 +88,18 @@ TEST(NpuCode, TheBitsOfALoad) {
   EXPECT_EQ(encode(load), (Word128{low, high}));
 }
 
+// Bit 15: of `scales` the numbers are bytes from 0 to 255, at 40 behind the source and the blocks.
+TEST(NpuCode, TheBitsOfUnsignedNumbers) {
+  const Instruction scales{
+      .op = Op::kScales, .is_unsigned = true, .source = 1, .blocks = 2, .zero = 200, .low = 0, .high = 255};
+  EXPECT_EQ(encode(scales),
+            (Word128{6u | 1u << 15 | 1u << 16 | 2ull << 36 | 200ull << 40 | 255ull << 56, 0}));
+  const Result<Instruction> back = decode(encode(scales));
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_TRUE(*back == scales);
+  EXPECT_EQ(text_of(scales), "scales source=1 blocks=2 zero=200 high=255 unsigned");
+}
+
 TEST(NpuCode, RefusedWordsAreNamed) {
   EXPECT_EQ(decode({0, 0}).message(), "bits 0-5: opcode 0 is none; they go from 1 to 17");
   EXPECT_EQ(decode({63, 0}).message(), "bits 0-5: opcode 63 is none; they go from 1 to 17");

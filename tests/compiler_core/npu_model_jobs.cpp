@@ -127,7 +127,7 @@ void ModelJobMaker::matmul() {
         for (int64_t c = 0; c < columns; ++c) {
           int64_t total = at_end.i.accumulate ? at_end.sum(to, c) : 0;
           for (int64_t k = 0; k < rows; ++k)
-            total += int64_t{at_end.byte(source, k)} * at_end.s.weights[k * columns + c];
+            total += at_end.operand(source, k) * at_end.s.weights[k * columns + c];
           at_end.sum(to, c) = wrapped(total);
         }
       };
@@ -153,7 +153,7 @@ void ModelJobMaker::matmul_os() {
     product.effect = [=, at_end = ModelContext(*this)] {
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c)
-          (*held)[r * columns + c] += int64_t{at_end.byte(a, r)} * at_end.byte(b, c);
+          (*held)[r * columns + c] += at_end.operand(a, r) * at_end.byte(b, c);
     };
   }
   for (int64_t r = 0; r < rows; ++r) {

@@ -42,6 +42,9 @@ class Drawer {
     i.zero = static_cast<int32_t>(draw(random_, -5, 5));
     i.low = static_cast<int32_t>(draw(random_, -128, 0));
     i.high = static_cast<int32_t>(draw(random_, 1, 127));
+    if (i.op == Op::kSetVector || draw(random_, 0, 1) == 0) return;
+    i.is_unsigned = true;
+    for (int32_t* number : {&i.zero, &i.low, &i.high}) *number += 128;
   }
   bool is_set(const Instruction& i) const;
   bool add(const Instruction& i, size_t most_steps = 400);
@@ -132,6 +135,7 @@ Instruction Drawer::of_array(Op op) {
   i.rows = from1(20);
   i.stride = upto(3);
   i.stride2 = upto(3);
+  i.is_unsigned = draw(random_, 0, 1) == 0;
   if (op == Op::kMatmulOs) return i;
   i.swap = draw(random_, 0, 1) == 0;
   i.fill = draw(random_, 0, 1) == 0;
@@ -225,6 +229,7 @@ Instruction draw_instruction(Random& random) {
     i.accumulate = row.accumulates && draw(random, 0, 1) == 0;
     i.swap = row.swaps && draw(random, 0, 1) == 0;
     i.fill = row.fills && draw(random, 0, 1) == 0;
+    i.is_unsigned = row.may_be_unsigned && draw(random, 0, 1) == 0;
     for (const Field& field : row.fields) {
       const uint64_t most = field.most > 0 ? field.most : field.highest();
       field.set_raw(i, field.least + random() % (most - field.least + 1));

@@ -74,9 +74,7 @@ TEST(Target, AnUnlistedCpuHasTheDefaults) {
 TEST(Target, ErrorsNameTheWord) {
   const std::string usage =
       "expected \"cpu\", \"cpu -threads=N\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N] "
-      "[-emulated]\" or "
-      "\"cuda "
-      "-arch=sm_NN\"";
+      "[-emulated]\", \"cuda -arch=sm_NN\" or \"npu\"";
   EXPECT_EQ(canonical(""), "error: target: empty; " + usage);
   EXPECT_EQ(canonical("gpu"), "error: target: unknown kind \"gpu\"; " + usage);
   EXPECT_EQ(canonical("llvm -mcpu=haswell -cores=2"), "error: target: unknown option \"-cores=2\"; " + usage);

@@ -32,7 +32,7 @@ const std::vector<Rule> kRules = {
     {"compiler_core/backend.cpp", {"compiler_core/backend.h"}},
     {"compiler_core/backends",
      {"compiler_core/backend.h", "compiler_core/codegen/cpu_backend.h",
-      "compiler_core/codegen_cuda/cuda_backend.h"}},
+      "compiler_core/codegen_cuda/cuda_backend.h", "compiler_core/codegen_npu/npu_backend.h"}},
     {"compiler_core/ir", {"compiler_core/base"}},
     {"compiler_core/arith", {"compiler_core/base", "compiler_core/ir"}},
     {"compiler_core/analysis", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
@@ -60,8 +60,15 @@ const std::vector<Rule> kRules = {
      {"compiler_core/backend.h", "compiler_core/host_spelling.h", "compiler_core/codegen",
       "compiler_core/codegen_cuda", "compiler_core/foreign", "compiler_core/ir", "compiler_core/lower",
       "compiler_core/runtime"}},
-    // The machine, its code and its simulator: no IR. Its back end will read more.
+    // The machine, its code and its simulator: no IR.
     {"compiler_core/npu", {"compiler_core/base"}},
+    // Its back end: all loops run while compiling, so no pass of lower/ is needed.
+    {"compiler_core/codegen_npu",
+     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
+      "compiler_core/npu", "compiler_core/runtime/npu_loader.h", "compiler_core/runtime/cpu_hardware.h"}},
+    // What programs know that read records.
+    {"compiler_core/codegen_npu/npu_family.h", {"compiler_core/target.h", "compiler_core/npu/machine.h"}},
+    {"compiler_core/codegen_npu/npu_family.cpp", {"compiler_core/codegen_npu/npu_family.h"}},
     // Texts of users, by compilers of the host: no lowering, no LLVM.
     {"compiler_core/foreign",
      {"compiler_core/base", "compiler_core/backend.h", "compiler_core/ir", "compiler_core/artifact"}},
@@ -69,6 +76,9 @@ const std::vector<Rule> kRules = {
     {"compiler_core/host_cuda", {"compiler_core/base", "compiler_core/ir", "compiler_core/foreign"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
+    // A process of the host runs kernels of the NPU on its simulator.
+    {"compiler_core/runtime/npu_loader.cpp",
+     {"compiler_core/runtime", "compiler_core/artifact", "compiler_core/npu"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.
     {"compiler_core/codegen",
      {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
@@ -120,9 +130,14 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
       "templates/workload", "templates/schedule_template.h"}},
+    // What fits a machine is asked of its numbers.
+    {"templates/npu",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule",
+      "compiler_core/codegen_npu/npu_family.h", "compiler_core/npu/machine.h", "templates/space",
+      "templates/workload", "templates/schedule_template.h"}},
     {"templates/registry",
      {"compiler_core/base", "templates/cpu/cpu_templates.h", "templates/cuda/cuda_templates.h",
-      "templates/schedule_template.h"}},
+      "templates/npu/npu_templates.h", "templates/schedule_template.h"}},
     // Records and tuned configs are the store's types, so convert knows the store's header as well as the
     // templates'.
     {"proto", {"compiler_core/base", "compiler_core/target.h", "templates", "db"}},

@@ -146,6 +146,7 @@ Result<std::string> kernel_text(const CliTask& task, const ChosenKernel& kernel,
   ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, view, store));
   const CodeForm* form = form_of(task.target, view.as);
   const std::string comment(form != nullptr ? form->comment : "#");
+  if (comment.empty()) return text;  // a file of another program's, which has no comments
   std::string head =
       str(comment, " ", task.key, "\n", comment, " on ", task.target_name, "\n", comment, " template ",
           kernel.schedule_template->name(), ", ",

@@ -1,0 +1,46 @@
+#include "templates/npu/npu_tiles.h"
+
+#include <algorithm>
+
+#include "compiler_core/base/int_math.h"
+
+namespace tuner::npu_tiles {
+
+std::vector<int64_t> equal_tiles(int64_t extent, int64_t unit, int64_t most) {
+  std::vector<int64_t> tiles;
+  for (int64_t parts = 1;; parts += std::max<int64_t>(1, parts / 4)) {
+    const int64_t tile = round_up(ceil_div(extent, parts), unit);
+    if (tile <= most && (tiles.empty() || tile < tiles.back())) tiles.push_back(tile);
+    if (tile <= unit || (tile <= 8 && !tiles.empty())) break;
+  }
+  return tiles;
+}
+
+int64_t at_most(const std::vector<int64_t>& tiles, int64_t most) {
+  for (const int64_t tile : tiles)
+    if (tile <= most) return tile;
+  return tiles.back();
+}
+
+int64_t tables_bytes(int64_t channels, const npu::Machine& m) {
+  return 8 * round_up(channels, m.array_columns);
+}
+
+std::string intrinsic(const char* what, const npu::Machine& m) {
+  return str("npu.", what, ".", dtype_name(DType::kUInt8), ".", m.array_rows, "x", m.array_columns);
+}
+
+void stream(Schedule& s, const std::vector<Tensor>& operands, const Streams& streams) {
+  const Axis at = streams.several_terms ? streams.terms : streams.inner;
+  std::vector<Tensor> streamed;
+  for (const Tensor& operand : operands) {
+    const bool stays = streams.resident && operand.buffer == streams.panel.buffer;
+    s.compute_at(operand, stays ? streams.outer : at);
+    if (!stays) streamed.push_back(operand);
+  }
+  if (streams.stages > 1) s.pipeline(streamed, at, streams.stages);
+  if (streams.resident && streams.panel_stages > 1)
+    s.pipeline({streams.panel}, streams.outer, streams.panel_stages);
+}
+
+}  // namespace tuner::npu_tiles

@@ -1,0 +1,56 @@
+// Shared by templates for the NPU: sizes of tiles, and what fits a machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler_core/npu/machine.h"
+#include "templates/schedule_template.h"
+
+namespace tuner::npu_tiles {
+
+// Rows of operands, and of weights, are at most so many words apart.
+constexpr int64_t kMostStride = 255;
+// Rows of one `matmul`, and how often it begins such a run anew.
+constexpr int64_t kMostRows = 1023, kMostOuter = 255;
+
+// Parts of about equal size, each a multiple of `unit`, the largest first; none above `most`.
+std::vector<int64_t> equal_tiles(int64_t extent, int64_t unit, int64_t most);
+// The largest that is at most `most`; else the smallest.
+int64_t at_most(const std::vector<int64_t>& tiles, int64_t most);
+
+// Of bias and scale, in blocks of the array's columns.
+int64_t tables_bytes(int64_t channels, const npu::Machine& m);
+
+// Of a product with requantised sums of these channels, whatever its shape.
+template <class Product>
+Support serves_product(const Product& w, int64_t channels, const npu::Machine& m) {
+  if (w.dtype != DType::kInt8 || !requantises(w))
+    return declined("needs int8 with out_dtype int8 or uint8, got ", w.dtype, " with ", w.out_dtype());
+  if (w.residual) return declined("has no residual");
+  for (const int64_t side : {m.array_rows, m.array_columns})
+    if (side % m.bank_bytes != 0)
+      return declined("needs sides of the array that fill words of ", m.bank_bytes, " bytes, got ", side);
+  const int64_t tables = tables_bytes(channels, m);
+  if (2 * tables > m.scratchpad_bytes)
+    return declined("needs bias and scale of all channels in half of the scratchpad, got ", tables, " bytes");
+  // A loop of one iteration is none, and no tile can be cut out of it.
+  if (channels < 2) return declined("needs 2 output channels (columns), got ", channels);
+  return supported();
+}
+
+// The name of an intrinsic: "npu.rows.uint8.16x16".
+std::string intrinsic(const char* what, const npu::Machine& m);
+
+// Where the operands of a product are loaded, and how far ahead.
+struct Streams {
+  Axis outer, inner, terms;    // loops over tiles; terms: of the sum
+  bool several_terms = false;  // that loop has more than one iteration
+  bool resident = false;       // of `panel` all terms are loaded once per outer tile
+  Tensor panel;                // the operand that depends on `outer`
+  int64_t stages = 1, panel_stages = 1;
+};
+void stream(Schedule& s, const std::vector<Tensor>& operands, const Streams& streams);
+
+}  // namespace tuner::npu_tiles
