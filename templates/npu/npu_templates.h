@@ -6,7 +6,8 @@
 
 // clang-format off
 #define TUNER_NPU_TEMPLATES(TEMPLATE) \
-  TEMPLATE(matmul_npu)
+  TEMPLATE(matmul_npu) \
+  TEMPLATE(conv2d_npu)
 // clang-format on
 
 namespace tuner {

@@ -189,11 +189,9 @@ TEST_F(TerminalCli, HelpFitsEightyColumnsAndLosesNoWord) {
   std::string text = shell_.run("tuner show --help").out;
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
   EXPECT_THAT(text, HasSubstr("Printthekernelunderthescheduleofthisfile(-isstandardinput)"));
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "--asTEXT:{schedule,loops,space,llvm,asm,defines,roofline,kernels,cuda,resources,sass,graph,plan,"
-          "layers,memory}=loopsWhattoprint."));
+  EXPECT_THAT(text, HasSubstr("--asTEXT:{schedule,loops,space,llvm,asm,defines,roofline,kernels,cuda,"
+                              "resources,sass,npu,trace,graph,plan,"
+                              "layers,memory}=loopsWhattoprint."));
 }
 
 TEST_F(TerminalCli, StudiesKeepTheirOldSpelling) {
