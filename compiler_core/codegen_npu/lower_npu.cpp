@@ -33,6 +33,7 @@ constexpr int64_t kZeroBytes = 1 << 14;
 // What the fields of instructions hold.
 constexpr int64_t kMostLoadRows = 1023, kMostLoadBytes = 16383, kMostSidePadding = 1023, kMostEndPadding = 15;
 constexpr int64_t kMostMatmulRows = 1023, kMostOuter = 255, kMostTerms = 4095, kMostStoreRows = 4095;
+constexpr int64_t kMostTaps = 15, kMostTapStride = 1023;
 // Places of a fragment: more than a few are never in use.
 constexpr int64_t kMostCopies = 4;
 
@@ -297,17 +298,19 @@ class NpuLowering {
       RETURN_IF_ERROR(zero(leaf));
       return true;
     }
-    const size_t most = name.starts_with("npu.rows.") ? 2 : 1;
-    if (!name.starts_with("npu.rows.") && !name.starts_with("npu.terms."))
-      return Status(invalid_config("npu: has no instruction for ", name));
     RETURN_IF_ERROR(check_array(name));
-    if (nest.loops.size() > most) return false;
-    return most == 2 ? rows_product(nest) : terms_product(nest);
+    if (name.starts_with("npu.rows."))
+      return nest.loops.size() <= 2 ? rows_product(nest) : Result<bool>(false);
+    if (name.starts_with("npu.terms."))
+      return nest.loops.size() <= 1 ? terms_product(nest) : Result<bool>(false);
+    if (name.starts_with("npu.channels.")) return channels_product(nest);
+    return Status(invalid_config("npu: has no instruction for ", name));
   }
 
   Status check_array(std::string_view intrinsic) const {
     const std::string sides = str(m_.array_rows, "x", m_.array_columns);
-    if (intrinsic.ends_with("." + sides)) return Status::ok();
+    if (intrinsic.ends_with("." + sides) || intrinsic.ends_with(str(".", m_.array_columns)))
+      return Status::ok();
     return invalid_config("npu: ", intrinsic, " is of another array; that of the target is ", sides);
   }
 
@@ -480,6 +483,47 @@ class NpuLowering {
                             .stride = static_cast<uint32_t>(stride),
                             .stride2 = static_cast<uint32_t>(stride2)}));
     }
+    return true;
+  }
+
+  // One loop over results, and up to two over taps, in any order.
+  Result<bool> channels_product(const Nest& nest) {
+    const std::vector<Expr>& operands = nest.leaf->operands;
+    ASSIGN_OR_RETURN(const SumRows sums, sums_of(operands[0]));
+    ASSIGN_OR_RETURN(const Linear a, byte_of(operands[1]->buffer, operands[1]->operands));
+    ASSIGN_OR_RETURN(const Linear b, byte_of(operands[2]->buffer, operands[2]->operands));
+    Instruction i{
+        .op = Op::kMacc, .is_unsigned = is_unsigned(operands[1]), .rows = 1, .taps_x = 1, .taps_y = 1};
+    const int64_t tap_bytes = m_.column_words() * m_.bank_bytes;
+    bool has_rows = false;
+    int taps = 0;
+    for (size_t l = nest.loops.size(); l-- > 0;) {  // from the inside
+      const int64_t extent = nest.loops[l]->extent;
+      if (extent == 1) continue;
+      ASSIGN_OR_RETURN(const int64_t step, words_of(a.by[l], operands[1]));
+      if (sums.row.by[l] != 0) {
+        if (has_rows || sums.row.by[l] != 1 || b.by[l] != 0 || extent > kMostMatmulRows ||
+            step > kMostTapStride)
+          return false;
+        has_rows = true;
+        i.rows = static_cast<uint32_t>(extent);
+        i.stride = static_cast<uint32_t>(step);
+      } else {
+        const int64_t apart = taps == 0 ? tap_bytes : tap_bytes * int64_t{i.taps_x};
+        if (taps == 2 || b.by[l] != apart || extent > kMostTaps) return false;
+        (taps == 0 ? i.taps_x : i.taps_y) = static_cast<uint32_t>(extent);
+        (taps == 0 ? i.step_x : i.step_y) = static_cast<uint32_t>(step);
+        ++taps;
+      }
+    }
+    ASSIGN_OR_RETURN(const int64_t source, words_of(a.base, operands[1]));
+    ASSIGN_OR_RETURN(const int64_t source2, words_of(b.base, operands[2]));
+    i.source = static_cast<uint32_t>(source);
+    i.source2 = static_cast<uint32_t>(source2);
+    i.sums = static_cast<uint32_t>(sums.sums->row(sums.row.base, sums.block));
+    note(nest);
+    ASSIGN_OR_RETURN(i.accumulate, begin_sums(*sums.sums, sums.row.base, i.rows, sums.block));
+    RETURN_IF_ERROR(emit(i));
     return true;
   }
 

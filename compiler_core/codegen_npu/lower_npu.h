@@ -4,6 +4,7 @@
 //   a nest of loops around a store into a shared buffer      `load`: a rectangle of an argument
 //   up to two loops around the intrinsic npu.rows            `matmul`: its rows, for the same weights
 //   a loop around npu.terms                                  `matmul_os`: its terms
+//   loops over results and taps around npu.channels          `macc`: its rows and taps
 //   npu.zero                                                 nothing: the first product does not add
 //   a nest of loops around a store into an argument          `store_sums`, requantised (out_stage.h)
 // Shared buffers are in the scratchpad, fragments in the accumulators. A fragment has several places, which

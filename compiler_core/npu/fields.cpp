@@ -109,7 +109,7 @@ constexpr OpRow kRows[] = {
     {"drain", kDrainFields},
     {"add", kAddFields},
     {"pool", kPoolFields},
-    {.name = "macc", .fields = kMaccFields, .accumulates = true},
+    {.name = "macc", .fields = kMaccFields, .accumulates = true, .may_be_unsigned = true},
     {"table", kAddFields},
     {"softmax", kRowsFields},
     {"norm", kRowsFields},

@@ -49,9 +49,12 @@ void Values::macc(const Instruction& i) {
       for (uint32_t x = 0; x < i.taps_x; ++x) {
         const int8_t* source = word(i.source + p * i.stride + y * i.step_y + x * i.step_x);
         const int8_t* weights = word(i.source2 + (y * i.taps_x + x) * words);
-        for (int64_t c = 0; c < m_.array_columns; ++c)
+        for (int64_t c = 0; c < m_.array_columns; ++c) {
+          const int32_t value =
+              i.is_unsigned ? int32_t{static_cast<uint8_t>(source[c])} : int32_t{0} + source[c];
           sums[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[c]) +
-                                         static_cast<uint32_t>(source[c] * weights[c]));
+                                         static_cast<uint32_t>(value * weights[c]));
+        }
       }
   }
 }

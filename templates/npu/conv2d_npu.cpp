@@ -37,9 +37,6 @@ Int reach(const Int& n, int64_t stride, int64_t kernel, int64_t dilation) {
   return (n - 1) * stride + ((kernel - 1) * dilation + 1);
 }
 
-// Words from one row of pixels to the next, at most.
-constexpr int64_t kMostRowStride = 4095;
-
 // The tiles that one machine has room for.
 struct Sizes {
   struct Tile {
@@ -72,7 +69,7 @@ struct Sizes {
     return t.stages * t.ic * pixels(t.h, t.w) + taps * t.oc * of_weight <= room &&
            t.stages * t.h * t.w * (t.oc / m.array_columns) <= m.accumulator_rows() &&
            reach(t.w, c.stride[1], c.kernel_width, c.dilation[1]) * t.ic * c.stride[0] <=
-               kMostRowStride * m.bank_bytes;
+               npu_tiles::kMostRowStride * m.bank_bytes;
   }
   int64_t pixel_tiles(const Tile& t) const {
     return ceil_div(c.out_height(), t.h) * ceil_div(c.out_width(), t.w);
@@ -183,7 +180,7 @@ class Conv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dNpuKnobs> 
     space.require(pixel * w.stride[1] <= sizes.widest);
     space.require(reach(IntExpr(k.tile_w), w.stride[1], w.kernel_width, w.dilation[1]) * pixel *
                       w.stride[0] <=
-                  kMostRowStride * m.bank_bytes);
+                  npu_tiles::kMostRowStride * m.bank_bytes);
     return k;
   }
 
@@ -195,7 +192,7 @@ class Conv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dNpuKnobs> 
     const int64_t tile_h = c[k.tile_h], tile_w = c[k.tile_w], tile_oc = c[k.tile_oc], tile_ic = c[k.tile_ic];
     const bool channels_outside = c[k.order] == 1;
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
-    const Tensor image = tiled_image(s, w, tile_h, tile_w, tile_ic);
+    const Tensor image = npu_tiles::tiled_image(s, w, {tile_h, tile_w, tile_ic});
     const Tensor packed = s.pack(s.tensor("weight"),
                                  {{0, tile_oc, false}, {2}, {3}, {1, 1, false, tile_ic}, {0, tile_oc, true}});
     const Tensor weight = s.cache_read(packed, MemoryScope::kShared, acc);
@@ -232,28 +229,6 @@ class Conv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dNpuKnobs> 
                        .panel = channels_outside ? weight : image,
                        .stages = c[k.stages],
                        .panel_stages = c[k.panel_stages]});
-  }
-
- private:
-  // The image with its border, as large as whole tiles of out need it, and with whole tiles of channels.
-  static Tensor tiled_image(Schedule& s, const Conv2dWorkload& w, int64_t tile_h, int64_t tile_w,
-                            int64_t tile_ic) {
-    const bool has_border = w.padding != std::array<int64_t, 4>{};
-    const Tensor plain = s.tensor(has_border ? "padded" : "data");
-    // One multiple of what is needed: as large as that, unless the image is larger.
-    const auto at_least = [](int64_t extent, int64_t needed) { return needed > extent ? needed : 1; };
-    const int64_t height = w.in_height + w.padding[0] + w.padding[2],
-                  width = w.in_width + w.padding[1] + w.padding[3];
-    const int64_t needed_h =
-                      reach(round_up(w.out_height(), tile_h), w.stride[0], w.kernel_height, w.dilation[0]),
-                  needed_w =
-                      reach(round_up(w.out_width(), tile_w), w.stride[1], w.kernel_width, w.dilation[1]);
-    const Tensor image = s.pack(plain, {{0},
-                                        {1, 1, false, at_least(height, needed_h)},
-                                        {2, 1, false, at_least(width, needed_w)},
-                                        {3, 1, false, tile_ic}});
-    if (has_border) s.inline_compute(plain);
-    return image;
   }
 };
 

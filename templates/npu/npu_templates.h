@@ -7,7 +7,8 @@
 // clang-format off
 #define TUNER_NPU_TEMPLATES(TEMPLATE) \
   TEMPLATE(matmul_npu) \
-  TEMPLATE(conv2d_npu)
+  TEMPLATE(conv2d_npu) \
+  TEMPLATE(depthwise_conv2d_npu)
 // clang-format on
 
 namespace tuner {

@@ -1,6 +1,7 @@
 #include "templates/npu/npu_tiles.h"
 
 #include <algorithm>
+#include <array>
 
 #include "compiler_core/base/int_math.h"
 
@@ -28,6 +29,32 @@ int64_t tables_bytes(int64_t channels, const npu::Machine& m) {
 
 std::string intrinsic(const char* what, const npu::Machine& m) {
   return str("npu.", what, ".", dtype_name(DType::kUInt8), ".", m.array_rows, "x", m.array_columns);
+}
+
+namespace {
+
+// Rows (columns) of the padded image that whole tiles of out read.
+int64_t needed(int64_t extent, int64_t tile, int64_t stride, int64_t kernel, int64_t dilation) {
+  return (round_up(extent, tile) - 1) * stride + (kernel - 1) * dilation + 1;
+}
+
+}  // namespace
+
+Tensor tiled_image(Schedule& s, const Conv2dWorkload& w, const ImageTile& tile) {
+  const bool has_border = w.padding != std::array<int64_t, 4>{};
+  const Tensor plain = s.tensor(has_border ? "padded" : "data");
+  // One multiple of what is needed: as large as that, unless the image is larger.
+  const auto at_least = [](int64_t extent, int64_t wanted) { return wanted > extent ? wanted : 1; };
+  const int64_t height = w.in_height + w.padding[0] + w.padding[2],
+                width = w.in_width + w.padding[1] + w.padding[3];
+  const int64_t rows = needed(w.out_height(), tile.h, w.stride[0], w.kernel_height, w.dilation[0]),
+                columns = needed(w.out_width(), tile.w, w.stride[1], w.kernel_width, w.dilation[1]);
+  const Tensor image = s.pack(plain, {{0},
+                                      {1, 1, false, at_least(height, rows)},
+                                      {2, 1, false, at_least(width, columns)},
+                                      {3, 1, false, tile.channels}});
+  if (has_border) s.inline_compute(plain);
+  return image;
 }
 
 void stream(Schedule& s, const std::vector<Tensor>& operands, const Streams& streams) {

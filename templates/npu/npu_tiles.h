@@ -15,6 +15,9 @@ constexpr int64_t kMostStride = 255;
 // Rows of one `matmul`, and how often it begins such a run anew.
 constexpr int64_t kMostRows = 1023, kMostOuter = 255;
 
+// Words from one row of pixels to the next, at most.
+constexpr int64_t kMostRowStride = 4095;
+
 // Parts of about equal size, each a multiple of `unit`, the largest first; none above `most`.
 std::vector<int64_t> equal_tiles(int64_t extent, int64_t unit, int64_t most);
 // The largest that is at most `most`; else the smallest.
@@ -42,6 +45,13 @@ Support serves_product(const Product& w, int64_t channels, const npu::Machine& m
 
 // The name of an intrinsic: "npu.rows.uint8.16x16".
 std::string intrinsic(const char* what, const npu::Machine& m);
+
+// The image of a convolution with its border, as large as whole tiles of out need it, and with whole tiles of
+// channels: zeros beyond the image.
+struct ImageTile {
+  int64_t h, w, channels;
+};
+Tensor tiled_image(Schedule& s, const Conv2dWorkload& w, const ImageTile& tile);
 
 // Where the operands of a product are loaded, and how far ahead.
 struct Streams {

@@ -2,6 +2,7 @@
 // one line, and zero points come from operands.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "compiler_core/npu/device.h"
@@ -91,6 +92,49 @@ TEST(NpuKernel, FilesComeBack) {
 }
 
 std::string refusal(const KernelFile& k) { return read_kernel(write_kernel(k)).message(); }
+
+// A constant of 3 x 5 in blocks of two columns: [3 blocks][3][2], zeros in the sixth column.
+KernelFile packing_kernel() {
+  KernelFile k = small_kernel(true);
+  k.pack_bytes = {15, 18};
+  k.packing = {{.from = 0,
+                .to = 1,
+                .extents = {3, 3, 2},
+                .source = {0, {2, 5, 1}},
+                .target = {0, {6, 2, 1}},
+                .at_least_zero = {{4, {-2, 0, -1}}}}};
+  return k;
+}
+
+TEST(NpuKernel, ConstantsArePacked) {
+  const Result<KernelFile> k = read_kernel(write_kernel(packing_kernel()));
+  ASSERT_TRUE(k.is_ok()) << k.message();
+  EXPECT_TRUE(k->packing == packing_kernel().packing);
+  EXPECT_EQ(k->pack_bytes, packing_kernel().pack_bytes);
+  std::vector<uint8_t> constant, packed(18, 0xA7);
+  for (uint8_t n = 1; n <= 15; ++n) constant.push_back(n);
+  void* const args[] = {constant.data(), packed.data()};
+  ASSERT_TRUE(run_packing(*k, args));
+  EXPECT_EQ(packed, (std::vector<uint8_t>{1, 2, 6, 7, 11, 12, 3, 4, 8, 9, 13, 14, 5, 0, 10, 0, 15, 0}));
+}
+
+// Where a copy would reach outside it stops, whatever its file says.
+TEST(NpuKernel, PackingStaysInside) {
+  std::vector<uint8_t> constant(15), packed(18);
+  void* const args[] = {constant.data(), packed.data()};
+  for (const int64_t far : {int64_t{1}, int64_t{-1}, int64_t{1} << 62}) {
+    KernelFile k = packing_kernel();
+    k.packing[0].target.base = far;
+    EXPECT_FALSE(run_packing(k, args)) << far;
+    k = packing_kernel();
+    k.packing[0].source.by[1] = std::abs(far) > 1 ? far : far * 100;
+    EXPECT_FALSE(run_packing(k, args)) << far;
+  }
+  KernelFile k = packing_kernel();
+  k.packing[0].to = 2;
+  EXPECT_EQ(read_kernel(write_kernel(k)).message(),
+            "NPU kernel: a copy of the packing has argument 0 or 2 of 2, 1 bytes per element or 3 loops");
+}
 
 TEST(NpuKernel, RefusedFilesAreNamed) {
   EXPECT_EQ(read_kernel("").message(), "NPU kernel: expected a file that begins with NPUKERN");

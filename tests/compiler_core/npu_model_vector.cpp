@@ -96,7 +96,7 @@ void ModelJobMaker::windows() {
           }
           int32_t& to = at_end.sum(at_end.i.sums + p, c);
           if (tap == 0 && !at_end.i.accumulate) to = 0;
-          to = wrapped(int64_t{to} + int64_t{value} * at_end.byte(weights, c));
+          to = wrapped(int64_t{to} + at_end.operand(source, c) * at_end.byte(weights, c));
         }
         for (int64_t c = 0; c < values && !sums && tap == taps - 1; ++c) at_end.byte(target, c) = (*most)[c];
       };

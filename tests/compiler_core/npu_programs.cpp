@@ -160,7 +160,10 @@ Instruction Drawer::of_vector(Op op) {
     i.taps_x = from1(3), i.taps_y = from1(3), i.step_x = upto(3), i.step_y = upto(9);
   }
   if (op == Op::kPool) i.stride2 = upto(2);
-  if (op == Op::kMacc) i.accumulate = draw(random_, 0, 1) == 0;
+  if (op == Op::kMacc) {
+    i.accumulate = draw(random_, 0, 1) == 0;
+    i.is_unsigned = draw(random_, 0, 1) == 0;
+  }
   if (op == Op::kDrain) i.blocks = from1(2), i.outer_stride = upto(9), i.stride = upto(5);
   if (op == Op::kScales) i.blocks = from1(3);
   if (op == Op::kSoftmax || op == Op::kNorm) i.bytes = from1(3 * m_.bank_bytes), i.stride = upto(5);

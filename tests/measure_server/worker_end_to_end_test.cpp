@@ -172,8 +172,9 @@ TEST_F(WorkerOnAGpuHost, MeasuresTheGpusTargetsBesideItsOwn) {
   serve(daemon);
   const Status status = work();
   EXPECT_TRUE(status.is_ok()) << status.message();
-  EXPECT_THAT(daemon.registrations()[0].targets(),
-              testing::UnorderedElementsAre(host_target(1).name(), "cuda -arch=sm_90", "cuda -arch=sm_90a"));
+  EXPECT_THAT(
+      daemon.registrations()[0].targets(),
+      testing::UnorderedElementsAre(host_target(1).name(), "npu", "cuda -arch=sm_90", "cuda -arch=sm_90a"));
   auto records = daemon.records();
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records["cpu"].outcome(), v1::OK) << records["cpu"].message();

@@ -70,6 +70,13 @@ std::vector<Workload> workloads() {
            "v1 conv2d n=1 ic=3 ih=20 iw=20 oc=32 kh=7 kw=7 stride=2,2 pad=3,3,3,3 dil=1,1 groups=1 bias=0 "
            "act=none "
            "dtype=int8 out_dtype=uint8 layout=NCHW const=weight",
+           "v1 matmul b=1 m=40 n=48 k=64 ta=0 tb=1 bias=1 act=relu dtype=int8 out_dtype=uint8 const=b",
+           "v1 conv2d n=1 ic=24 ih=14 iw=14 oc=40 kh=3 kw=3 stride=2,2 pad=1,1,1,1 dil=1,1 groups=1 bias=1 "
+           "act=relu "
+           "dtype=int8 out_dtype=uint8 layout=NHWC const=weight",
+           "v1 conv2d n=1 ic=40 ih=14 iw=14 oc=40 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=40 bias=1 "
+           "act=relu "
+           "dtype=int8 out_dtype=uint8 layout=NHWC const=weight",
        }) {
     const Result<Workload> w = workload_from_key(key);
     EXPECT_TRUE(w.is_ok()) << w.message();
@@ -98,7 +105,7 @@ TEST(ScheduleText, ReplaysToTheSameProgramForEveryTemplate) {
   std::mt19937_64 random(seed);
   std::set<std::string> shown;
   for (const char* target_text : {"llvm -mcpu=sapphirerapids -threads=1", "llvm -mcpu=haswell -threads=2",
-                                  "cuda -arch=sm_90a", "cuda -arch=sm_80"}) {
+                                  "cuda -arch=sm_90a", "cuda -arch=sm_80", "npu"}) {
     const Target target = parse_target(target_text).value();
     for (const Workload& workload : workloads())
       for (const AnyTemplate* t : all_templates()) {
@@ -132,7 +139,7 @@ TEST(ScheduleText, EveryTemplateBeginsWithTheConfigWrittenDown) {
   for (const AnyTemplate* t : all_templates()) {
     std::string line;
     for (const char* target_text : {"llvm -mcpu=haswell -threads=2", "llvm -mcpu=sapphirerapids -threads=1",
-                                    "cuda -arch=sm_80", "cuda -arch=sm_90a"}) {
+                                    "cuda -arch=sm_80", "cuda -arch=sm_90a", "npu"}) {
       const Target target = parse_target(target_text).value();
       for (const Workload& workload : workloads()) {
         if (!line.empty() || !t->supports(workload, target).yes) continue;
@@ -192,6 +199,9 @@ layer norm cuda, version 1, of 518: kept=registers loads=1 rows=4 threads=8 vect
 reduce cuda, version 1, of 231: loads=4 rows=4 splits=1 threads=8 vector=4
 transpose cuda, version 1, of 144: order=along_x threads=256 tile_columns=32 tile_rows=32 vector_in=4 vector_out=4
 elementwise cuda, version 1, of 48: loads=1 threads=256 vector=4
+matmul npu, version 1, of 590: order=0 resident=no stages=1 tile_k=64 tile_m=40 tile_n=48
+conv2d npu, version 1, of 30: order=0 resident=no stages=1 tile_h=7 tile_ic=32 tile_oc=48 tile_w=7
+depthwise conv2d npu, version 1, of 27: stages=2 tile_c=48 tile_h=7 tile_w=14
 )");
 }
 

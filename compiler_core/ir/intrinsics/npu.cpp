@@ -3,6 +3,7 @@
 //
 //   npu.rows.T.RxC         C[j] += sum over k of A[k] * B[k, j]     weights B stay, a row of A passes
 //   npu.terms.T.RxC        C[i, j] += A[i] * B[j]                   sums stay, one term of each passes
+//   npu.channels.T.C       C[j] += A[j] * B[j]                      the vector unit, channel by channel
 //   npu.zero.C, .RxC       C = 0
 //
 // A and B lie in the scratchpad (kShared), sums in the accumulators (kFragment). What becomes of loops around
@@ -70,6 +71,14 @@ std::vector<Intrinsic> npu_intrinsics() {
   std::vector<Intrinsic> all;
   for (int64_t columns = kLeastSide; columns <= kMostSide; columns *= 2) {
     all.push_back(zero(str("npu.zero.", columns), {columns}));
+    for (const DType a : {DType::kInt8, DType::kUInt8}) {
+      const Var j = make_var("j");
+      all.push_back(product(str("npu.channels.", dtype_name(a), ".", columns),
+                            {sums(Access::kAccumulate, {columns}), bytes("A", a, {columns}),
+                             bytes("B", DType::kInt8, {columns})},
+                            {j}, {}, {{j}, {j}, {j}}));
+      all.back().zero = str("npu.zero.", columns);
+    }
     for (int64_t rows = kLeastSide; rows <= kMostSide; rows *= 2) {
       all.push_back(zero(str("npu.zero.", sides(rows, columns)), {rows, columns}));
       for (const DType a : {DType::kInt8, DType::kUInt8}) {
