@@ -111,17 +111,17 @@ Program product(int64_t m, int64_t n, int64_t k) {
   return b.finish();
 }
 
-// Tiles of 4 x 16 sums, all of k at once.
-Schedule tiled(int64_t m, int64_t n, int64_t k, int64_t stages = 1) {
+// Tiles of tile_m x 16 sums, 16 terms at once.
+Schedule tiled(int64_t m, int64_t n, int64_t k, int64_t stages = 1, int64_t tile_m = 4) {
   Schedule s(product(m, n, k));
-  const Tensor a = s.pack(s.tensor("a"), {{0, 1, false, 4}, {1, 1, false, 16}}),
+  const Tensor a = s.pack(s.tensor("a"), {{0, 1, false, tile_m}, {1, 1, false, 16}}),
                b = s.pack(s.tensor("b"), {{0, 1, false, 16}, {1, 1, false, 16}}), acc = s.tensor("acc"),
                out = s.tensor("out");
   s.pad_reduction(s.reduce_axes<1>(acc)[0], 16);
   for (const Tensor& t : {a, b}) s.set_scope(t, MemoryScope::kShared);
   s.set_scope(acc, MemoryScope::kFragment);
   const auto [i, j] = s.axes<2>(out);
-  const auto [i_tile, row] = s.split(i, 4);
+  const auto [i_tile, row] = s.split(i, tile_m);
   const auto [j_tile, column] = s.split(j, 16);
   s.reorder({i_tile, j_tile, row, column});
   s.compute_at(acc, j_tile);
@@ -162,6 +162,24 @@ store_scales blocks=1 low=-128 high=127 waits=load
 set_store dram_stride=16
 store_sums dram=576 rows=4 bytes=16 outer_stride=4 waits=compute
 )");
+}
+
+// More rows than an instruction takes: the same weights again, without another swap.
+TEST(NpuLowering, ManyRowsAreSeveralInstructions) {
+  const npu::Machine machine{.scratchpad_bytes = 1 << 20, .accumulator_bytes = 1 << 20};
+  const Result<Program> program = tiled(1500, 16, 16, 1, 1500).finish();
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  const Result<NpuProgram> lowered = lower_to_npu(*program, machine);
+  ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+  std::vector<npu::Instruction> products;
+  for (const npu::Instruction& i : lowered->kernel.code)
+    if (i.op == npu::Op::kMatmul && i.rows > 0) products.push_back(i);
+  ASSERT_EQ(products.size(), 2u);
+  EXPECT_EQ(products[0].rows, 1023u);
+  EXPECT_EQ(products[1].rows, 477u);
+  EXPECT_TRUE(products[0].swap && !products[1].swap);
+  EXPECT_EQ(products[1].source, products[0].source + 1023);
+  EXPECT_EQ(products[1].sums, products[0].sums + 1023);
 }
 
 TEST(NpuLowering, EqualProgramsGiveEqualBytes) {
