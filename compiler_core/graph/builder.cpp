@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler_core/graph/empty.h"
 #include "compiler_core/graph/operator.h"
 
 namespace tuner::graph {
@@ -22,10 +23,12 @@ ValueId GraphBuilder::constant(std::string name, TensorType type, Constant eleme
 }
 
 Result<std::vector<ValueId>> GraphBuilder::add(Node node, const std::vector<std::string>& results) {
+  drop_empty_options(graph_, node);
   node.outputs.clear();
   ValueId next = graph_.values.size();
   for (const std::string& result : results) node.outputs.push_back(result.empty() ? kNoValue : next++);
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, infer(graph_, node));
+  if (touches_empty(graph_, node, types)) return add_without_empty(*this, std::move(node), types, results);
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].empty()) continue;
     CHECK(i < types.size()) << node.op << " gives " << types.size() << " types for " << results.size()

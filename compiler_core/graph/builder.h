@@ -1,6 +1,7 @@
 // GraphBuilder: makes a Graph node by node, in an order in which they can run. Types are inferred as nodes
 // come, and small results that are known (shapes, and what is computed from them) become constants at once,
-// because the types of later nodes may depend on them.
+// because the types of later nodes may depend on them. What has no elements is known: a node that makes such
+// a value, or reads one, is replaced as it comes (empty.h), and graphs have none.
 #pragma once
 
 #include <string>

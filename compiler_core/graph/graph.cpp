@@ -8,6 +8,7 @@
 
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/integer_types.h"
+#include "compiler_core/graph/empty.h"
 #include "compiler_core/graph/operator.h"
 
 namespace tuner::graph {
@@ -44,7 +45,7 @@ Constant owning_bits(std::span<const int64_t> numbers) {
 template <class T>
 std::vector<int64_t> read_integers(std::span<const std::byte> bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return {values.begin(), values.end()};
 }
 
@@ -65,6 +66,8 @@ Status check_node(const Graph& graph, const Node& node, std::vector<bool>& known
                               ") reads a value that no node before it makes");
   }
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, infer(graph, node));
+  if (touches_empty(graph, node, types))
+    return invalid_argument("node ", node.name, " (", node.op, ") reads or makes a value without elements");
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId out = node.outputs[i];
     if (out == kNoValue) continue;
@@ -111,10 +114,10 @@ Status check_size(const TensorType& type) {
   constexpr int64_t kMostBytes = int64_t{1} << 40;
   int64_t bytes = dtype_bytes(type.dtype);
   for (const int64_t extent : type.shape) {
-    if (extent < 1) return invalid_argument(to_text(type), " has no elements");
+    if (extent < 0) return invalid_argument(to_text(type), " has a negative extent");
     if (extent > kMostBytes / bytes)
       return invalid_argument(to_text(type), " is too large: more than 2^40 bytes");
-    bytes *= extent;
+    bytes *= std::max<int64_t>(extent, 1);
   }
   return Status::ok();
 }

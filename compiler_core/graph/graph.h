@@ -23,15 +23,15 @@ namespace tuner::graph {
 
 struct TensorType {
   DType dtype = DType::kFloat32;
-  std::vector<int64_t> shape;  // row-major; empty for a scalar; every extent >= 1
+  std::vector<int64_t> shape;  // row-major; empty for a scalar; every extent >= 0
 
   int64_t elements() const;
   int64_t bytes() const { return elements() * dtype_bytes(dtype); }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 std::string to_text(const TensorType& type);  // "float32[1, 3, 224, 224]"
-// InvalidArgument: an extent below 1, or more than 2^40 bytes. Of what it accepts every product of extents
-// fits an integer.
+// InvalidArgument: a negative extent, or more than 2^40 bytes, also of the extents that are not 0. Of what it
+// accepts every product of extents fits an integer.
 Status check_size(const TensorType& type);
 
 // The elements of a constant tensor: row-major, little-endian, a bool is one byte. Immutable and cheap to
@@ -92,7 +92,8 @@ struct Graph {
 };
 
 // OK if every node reads constants, inputs and outputs of earlier nodes, every value is made once, constants
-// have as many bytes as their type says, and the operator table gives each output the type it has.
+// have as many bytes as their type says, no node reads or makes a value without elements (empty.h), and the
+// operator table gives each output the type it has.
 Status check(const Graph& graph);
 
 // Lets each value be its own origin, so that values of a rewritten copy can be told.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler_core/base/did_you_mean.h"
+#include "compiler_core/graph/empty.h"
 #include "compiler_core/graph/families.h"
 #include "compiler_core/graph/signature.h"
 
@@ -113,21 +114,25 @@ const TensorType& Use::type(size_t i) const {
   return graph_[node_.inputs[i]].type;
 }
 
-bool Use::is_constant(size_t i) const { return has(i) && graph_[node_.inputs[i]].constant.has_value(); }
+bool Use::is_constant(size_t i) const {
+  return has(i) && (is_empty(type(i)) || graph_[node_.inputs[i]].constant.has_value());
+}
 
 Result<std::vector<int64_t>> Use::integers(size_t i) const {
   if (!has(i)) return invalid_argument("input ", i, " is missing");
   const Value& v = graph_[node_.inputs[i]];
-  if (!v.constant) return not_constant(graph_, str("input ", i), node_.inputs[i]);
+  if (!is_constant(i)) return not_constant(graph_, str("input ", i), node_.inputs[i]);
   if (is_float(v.type.dtype))
     return invalid_argument("input ", i, " is ", v.type.dtype, ", expected integers");
+  if (is_empty(v.type)) return std::vector<int64_t>();
   return v.constant->integers(v.type.dtype);
 }
 
 Result<std::vector<double>> Use::numbers(size_t i) const {
   if (!has(i)) return invalid_argument("input ", i, " is missing");
   const Value& v = graph_[node_.inputs[i]];
-  if (!v.constant) return not_constant(graph_, str("input ", i), node_.inputs[i]);
+  if (!is_constant(i)) return not_constant(graph_, str("input ", i), node_.inputs[i]);
+  if (is_empty(v.type)) return std::vector<double>();
   return v.constant->numbers(v.type.dtype);
 }
 
@@ -215,10 +220,17 @@ Result<std::vector<TensorType>> infer(const Graph& graph, const Node& node) {
   if (node.outputs.size() > row->most_outputs)
     return invalid_argument(context(), node.outputs.size(), " outputs, expected at most ", row->most_outputs);
   RETURN_IF_ERROR(check_signature(use).with_context(context()));
+  for (size_t i = 0; i < node.inputs.size() && !serves_empty(*row); ++i)
+    if (use.has(i) && is_empty(use.type(i)))
+      return invalid_argument(context(), "input ", i, ", ", to_text(use.type(i)),
+                              ", has no elements: not served by this operator");
   auto types = row->types(use);
   if (!types) return types.status().with_context(context());
-  for (const TensorType& type : *types)
+  for (const TensorType& type : *types) {
     RETURN_IF_ERROR(check_size(type).with_context(context() + "its result "));
+    if (is_empty(type) && !serves_empty(*row))
+      return invalid_argument(context(), "its result ", to_text(type), " has no elements");
+  }
   return types;
 }
 

@@ -32,6 +32,7 @@ class Use {
   DType dtype(size_t i) const { return type(i).dtype; }
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
 
+  // True of a tensor without elements, too: there is nothing that could change.
   bool is_constant(size_t i) const;
   // The elements of input i. InvalidArgument if it is not constant: a shape would depend on data.
   Result<std::vector<int64_t>> integers(size_t i) const;
@@ -150,7 +151,8 @@ const Operator* find_operator(std::string_view name);
 std::vector<const Operator*> all_operators();
 
 // Types of the node's results, its inputs having types already. InvalidArgument with operator and reason: no
-// such operator (names what is there of similar name), too few inputs, a refusal of its row.
+// such operator (names what is there of similar name), too few inputs, a refusal of its row, extents of 0
+// where its row does not serve them (empty.h).
 Result<std::vector<TensorType>> infer(const Graph& graph, const Node& node);
 
 // What a person can do about a value that has to be known ahead: the options that make constants of the

@@ -73,7 +73,7 @@ int compile(CompileOptions& options) {
   std::fprintf(stderr, "%s: %zu operators, %zu steps by %zu kernels; arena %s\n", request.model.c_str(),
                model->graph.nodes.size(), model->steps.steps.size(), model->kernels.tasks.size(),
                megabytes(model->memory.arena_bytes).c_str());
-  if (request.tune) {
+  if (request.tune && !model->kernels.tasks.empty()) {  // there are none where every result is known already
     JobOutcome outcome;
     const Status tuned = tune_model(request, *model, interrupted, outcome);
     if (tuned && outcome.interrupted) {

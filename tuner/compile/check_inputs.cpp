@@ -1,7 +1,6 @@
 #include "tuner/compile/check_inputs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 #include <set>
 
@@ -73,7 +72,7 @@ AlignedBuffer drawn(const Graph& model, size_t k) {
     x = is_float(type.dtype) ? static_cast<double>(real(random)) : static_cast<double>(integer(random));
   const graph::Constant elements = graph::Constant::of(numbers, type.dtype);
   AlignedBuffer out(type.bytes());
-  std::memcpy(out.data(), elements.bytes().data(), elements.bytes().size());
+  std::ranges::copy(elements.bytes(), out.as<std::byte>());
   return out;
 }
 

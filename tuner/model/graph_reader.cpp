@@ -13,12 +13,6 @@
 namespace tuner {
 namespace {
 
-// A constant without elements stands for an input that is not given: an empty roi, no axes, the shape of a
-// scalar.
-bool is_empty(const onnx::TensorProto& t) {
-  return std::find(t.dims().begin(), t.dims().end(), 0) != t.dims().end();
-}
-
 Status define(Scope& scope, const std::string& name, graph::ValueId id) {
   if (!scope.define(name, id)) return invalid_argument("\"", plain(name), "\" is made twice");
   return Status::ok();
@@ -58,7 +52,6 @@ GraphReader::GraphReader(std::shared_ptr<const onnx::ModelProto> model, graph::G
 
 Status GraphReader::read_initializer(const onnx::TensorProto& t, std::span<const std::byte> raw,
                                      const std::shared_ptr<const void>& owner, Scope& scope) {
-  if (is_empty(t)) return define(scope, t.name(), graph::kNoValue);
   if (const auto known = constants_.find(&t); known != constants_.end())
     return define(scope, t.name(), known->second);
   auto value = data_.read(t, raw.data() == nullptr ? model_ : owner, raw);
@@ -141,8 +134,6 @@ Status GraphReader::read_node(const onnx::GraphProto& graph, int n, Scope& scope
 Status GraphReader::read_constant(const onnx::NodeProto& proto, Scope& scope) {
   if (proto.output_size() != 1 || proto.attribute_size() != 1)
     return invalid_argument("expected one output and one attribute");
-  if (proto.attribute(0).name() == "value" && is_empty(proto.attribute(0).t()))
-    return define(scope, proto.output(0), graph::kNoValue);
   if (const auto known = constants_.find(&proto); known != constants_.end())
     return define(scope, proto.output(0), known->second);
   RETURN_IF_ERROR(check_constant_attribute(proto.attribute(0)));
@@ -154,7 +145,6 @@ Status GraphReader::read_constant(const onnx::NodeProto& proto, Scope& scope) {
 
 Result<graph::Value> GraphReader::constant_of(const onnx::AttributeProto& a) {
   const auto list = [&](const auto& items, DType dtype, graph::Shape shape) -> Result<graph::Value> {
-    if (items.size() == 0) return invalid_argument("the constant has no elements");
     const std::vector<double> numbers(items.begin(), items.end());
     return graph::Value{"", {dtype, std::move(shape)}, graph::Constant::of(numbers, dtype)};
   };
@@ -164,7 +154,7 @@ Result<graph::Value> GraphReader::constant_of(const onnx::AttributeProto& a) {
   if (a.name() == "value_int")
     return graph::Value{
         "", {DType::kInt64, {}}, graph::Constant::of(std::vector<int64_t>{a.i()}, DType::kInt64)};
-  if (a.name() == "value_ints" && a.ints_size() > 0)
+  if (a.name() == "value_ints")
     return graph::Value{
         "",
         {DType::kInt64, {a.ints_size()}},

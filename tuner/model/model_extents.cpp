@@ -13,7 +13,7 @@ Result<ModelExtents> model_extents(int64_t batch, std::span<const std::string> d
     const char* end = text.data() + text.size();
     const auto [stop, error] =
         std::from_chars(equals == std::string::npos ? end : text.data() + equals + 1, end, value);
-    if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || value < 1 ||
+    if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || value < 0 ||
         value > ModelExtents::kMost)
       return invalid_argument("--dim: expected NAME=N, as sequence=128, found \"", text, "\"");
     if (!extents.named.emplace(text.substr(0, equals), value).second)

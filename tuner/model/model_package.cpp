@@ -110,8 +110,6 @@ std::string used_path(const ModelToPack& model, const UsedFunction& used) {
 Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging) {
   CHECK(std::ranges::count_if(model.kernels, &BundleKernel::stands_alone) == std::ssize(model.used))
       << model.target.name();
-  if (model.kernels.empty())
-    return invalid_argument(model.name, ": every result is known already: there is nothing to compile");
   const std::string weights = model.name + ".weights";
   std::vector<BundleFile> files = {{weights, "", staging + "/" + weights}};
   ASSIGN_OR_RETURN(const PlacedModel placed, place_model(model, files[0].made));

@@ -181,13 +181,14 @@ void copy_result(Graph& graph, size_t o) {
 
 // Lets every result of the model be a value that a step makes, and that fills its memory: one that is an
 // input, a constant, a part of something, or given twice, is copied. So are those that lie on an input in
-// the caller's memory, last. Returns the nodes of these.
+// the caller's memory, last. Returns the nodes of these. Results without elements are left: there is nothing
+// to make.
 Result<std::vector<size_t>> own_results(Graph& graph, const std::vector<StatePair>& states) {
   const Uses uses(graph);
   const auto is_state = [&](size_t o) { return std::ranges::count(states, o, &StatePair::output) > 0; };
   std::vector<ValueId> roots;
   for (size_t o = 0; o < graph.outputs.size(); ++o) {
-    if (is_state(o)) continue;
+    if (is_state(o) || graph[graph.outputs[o]].type.elements() == 0) continue;
     const ResultRoot root = root_of(graph, uses, graph.outputs[o]);
     if (root.whole && uses.maker(root.value) != Uses::kNoNode && std::ranges::count(roots, root.value) == 0)
       roots.push_back(root.value);
@@ -196,6 +197,7 @@ Result<std::vector<size_t>> own_results(Graph& graph, const std::vector<StatePai
   }
   std::vector<size_t> copies;
   for (const StatePair& state : states) {
+    if (graph[graph.outputs[state.output]].type.elements() == 0) continue;
     const ValueId root = root_of(graph, uses, graph.outputs[state.output]).value;
     if (std::ranges::count(graph.inputs, root) > 0)
       return invalid_argument("output \"", printable(graph.output_names[state.output]), "\" is input \"",

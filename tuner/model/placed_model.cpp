@@ -161,7 +161,8 @@ Status add_tensors(const ModelToPack& model, PlacedModel& out) {
   }
   for (size_t o = 0; o < graph.outputs.size(); ++o) {
     const ValuePlace& place = model.memory.values[graph.outputs[o]];
-    if (place.where != Where::kOutput || place.index != o || place.offset != 0)
+    const bool is_empty = graph[graph.outputs[o]].type.elements() == 0;  // it lies nowhere
+    if (!is_empty && (place.where != Where::kOutput || place.index != o || place.offset != 0))
       return misfit("output ", graph.output_names[o], " lies elsewhere");
     ASSIGN_OR_RETURN(ArgInfo info,
                      tensor_info(graph[graph.outputs[o]], graph.output_names[o], BufferRole::kOutput));

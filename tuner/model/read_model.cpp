@@ -129,14 +129,14 @@ class ModelReader {
       const auto& dim = declared.shape().dim(d);
       const auto named = options_.extents.named.find(dim.dim_param());
       const bool is_named = dim.has_dim_param() && named != options_.extents.named.end();
-      int64_t extent = is_named ? named->second : dim.dim_value();
-      const int64_t found = d < std::ssize(given.shape) ? given.shape[static_cast<size_t>(d)] : 0;
+      int64_t extent = is_named ? named->second : dim.has_dim_value() ? dim.dim_value() : -1;
+      const int64_t found = d < std::ssize(given.shape) ? given.shape[static_cast<size_t>(d)] : -1;
       if (d == 0 && options_.extents.batch == found && extent != found) {
-        other_batch_ = other_batch_ || extent > 0;
+        other_batch_ = other_batch_ || extent >= 0;
         extent = found;
       }
-      fits = fits && (extent <= 0 || extent == found);  // one that is open may be any
-      shape += str(d > 0 ? ", " : "", extent > 0            ? str(extent)
+      fits = fits && (extent < 0 || extent == found);  // one that is open may be any
+      shape += str(d > 0 ? ", " : "", extent >= 0           ? str(extent)
                                       : dim.has_dim_param() ? plain(dim.dim_param())
                                                             : "?");
     }
@@ -150,24 +150,27 @@ class ModelReader {
     constexpr int64_t kMostExtent = int64_t{1} << 31;
     const std::string symbol = dim.has_dim_param() ? dim.dim_param() : "";
     const auto named = options_.extents.named.find(symbol);
-    int64_t extent = dim.has_dim_value() ? dim.dim_value() : 0;
+    std::optional<int64_t> extent;
+    if (dim.has_dim_value()) extent = dim.dim_value();
+    const auto replace = [&](int64_t by) {
+      other_batch_ = other_batch_ || (extent && *extent != by);
+      extent = by;
+    };
     const auto placed = options_.extents.named.find(str(input, ":", d));
     if (placed != options_.extents.named.end()) {
       used_.insert(placed->first);
-      if (extent > 0 && extent != placed->second) other_batch_ = true;
-      extent = placed->second;
+      replace(placed->second);
     } else if (!symbol.empty() && named != options_.extents.named.end()) {
       used_.insert(symbol);
       extent = named->second;
     } else if (d == 0 && options_.extents.batch) {
       batch_used_ = true;
-      if (extent > 0 && extent != *options_.extents.batch) other_batch_ = true;
-      extent = *options_.extents.batch;
+      replace(*options_.extents.batch);
     }
-    if (extent > kMostExtent || extent < 0 || (extent == 0 && dim.has_dim_value() && symbol.empty()))
-      return invalid_argument("input \"", input, "\": extent ", d, " is ", extent, ", expected 1 to ",
+    if (extent && (*extent > kMostExtent || *extent < 0))
+      return invalid_argument("input \"", input, "\": extent ", d, " is ", *extent, ", expected 0 to ",
                               kMostExtent);
-    if (extent >= 1) return extent;
+    if (extent) return *extent;
     // All that are open are told at once: check_all_at_once().
     const std::string by_place = str(input, ":", d), by_name = symbol.empty() ? by_place : symbol;
     open_.push_back(

@@ -18,8 +18,8 @@ class Scope {
   // False: this graph has a value of that name already.
   bool define(const std::string& name, graph::ValueId id) { return values_.emplace(name, id).second; }
   bool has_own(const std::string& name) const { return values_.contains(name); }
-  // kNoValue for a constant without elements, which stands for an operand that is not given. Nothing: nobody
-  // makes a value of that name.
+  // kNoValue for what a loop without iterations stacks, whose type nothing tells. Nothing: nobody makes a
+  // value of that name.
   std::optional<graph::ValueId> find(const std::string& name) const {
     if (const auto own = values_.find(name); own != values_.end()) return own->second;
     return outer_ == nullptr ? std::nullopt : outer_->find(name);

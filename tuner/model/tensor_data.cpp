@@ -108,11 +108,12 @@ Result<graph::Value> TensorData::read(const onnx::TensorProto& t, const std::sha
   ASSIGN_OR_RETURN(type.dtype, dtype_of(t.data_type()));
   int64_t bytes = dtype_bytes(type.dtype);
   for (const int64_t extent : t.dims()) {
-    if (extent < 1 || extent > kMostBytes / bytes)
-      return invalid_argument("an extent of ", extent, ": expected 1 or more, and at most 2^40 bytes");
-    bytes *= extent;
+    if (extent < 0 || extent > kMostBytes / bytes)
+      return invalid_argument("an extent of ", extent, ": expected 0 or more, and at most 2^40 bytes");
+    bytes *= std::max<int64_t>(extent, 1);
     type.shape.push_back(extent);
   }
+  bytes = type.bytes();  // none where an extent is 0
   graph::Value value{t.name(), type, std::nullopt};
   if (t.data_location() == onnx::TensorProto::EXTERNAL) {
     ASSIGN_OR_RETURN(value.constant, external(t, bytes));
@@ -149,6 +150,7 @@ Result<graph::Constant> TensorData::external(const onnx::TensorProto& t, int64_t
                               "\", expected a number of bytes, 0 to 2^63 - 1");
   }
   if (length != bytes) return invalid_argument("has ", length, " bytes outside, its shape ", bytes);
+  if (bytes == 0) return graph::Constant();
   std::error_code error;
   if (may_miss_ && !std::filesystem::exists(std::filesystem::path(folder_) / location, error))
     return zeros(bytes);

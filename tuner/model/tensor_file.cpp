@@ -1,8 +1,7 @@
 #include "tuner/model/tensor_file.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -64,6 +63,11 @@ Result<std::string_view> elements_of(const std::string& path, std::string_view f
 std::string type_text(const tuner_arg& tensor) { return str(tensor.dtype, shape_text(shape_of(tensor))); }
 
 Result<AlignedBuffer> read_tensor_file(const std::string& path, const tuner_arg& tensor) {
+  std::error_code error;
+  const bool is_raw = !path.ends_with(".npy") && !path.ends_with(".pb");
+  if (tensor.bytes == 0 && is_raw && std::filesystem::is_regular_file(path, error) &&
+      std::filesystem::file_size(path, error) == 0)
+    return AlignedBuffer(0);
   ASSIGN_OR_RETURN(const MappedFile file, map_input(path, str("a tensor ", type_text(tensor))));
   graph::Value kept;
   const Result<std::string_view> bytes = elements_of(path, file.bytes(), tensor, kept);
@@ -72,7 +76,7 @@ Result<AlignedBuffer> read_tensor_file(const std::string& path, const tuner_arg&
     return invalid_argument(path, ": has ", bytes->size(), " bytes of elements, expected ", tensor.bytes,
                             " for ", type_text(tensor));
   AlignedBuffer out(tensor.bytes);
-  std::memcpy(out.data(), bytes->data(), bytes->size());
+  std::ranges::copy(*bytes, out.as<char>());
   return out;
 }
 

@@ -123,6 +123,14 @@ class UnrolledScan {
     for (size_t k = 0; k < stacks.size(); ++k) {
       const std::string what = str("scan output ", k);
       int64_t axis = output_forms_[k].axis;
+      if (length == 0 && node_.output(static_cast<int>(results.size())).empty()) {
+        results.push_back(graph::kNoValue);
+        continue;
+      }
+      if (length == 0)
+        return invalid_argument(what,
+                                " of a sequence without elements is not served: no run of the body says "
+                                "which type it has");
       if (stacks[k][0] == graph::kNoValue) return invalid_argument(what, " has no elements");
       RETURN_IF_ERROR(from_front(std::ssize(reader_.builder()[stacks[k][0]].type.shape) + 1, what, &axis));
       ASSIGN_OR_RETURN(const graph::ValueId stack,
@@ -163,6 +171,7 @@ class UnrolledScan {
       if (const auto& type = reader_.builder()[id].type; type.shape.empty() || type.shape[0] != batches)
         return invalid_argument("found ", to_text(type),
                                 " among its inputs, expected the same batch first in all");
+    if (batches == 0) return invalid_argument("a batch without sequences is not served");
     ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, lengths_of_batches(batches));
     std::vector<Values> stacks(static_cast<size_t>(node_.output_size()));
     for (int64_t b = 0; b < batches; ++b) {

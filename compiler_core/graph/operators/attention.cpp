@@ -122,7 +122,8 @@ Result<Attention> attention_of(const Use& use) {
   if (use.has(kPastK) && use.rank(kPastK) == 4) a.past = use.shape(kPastK)[2];
   RETURN_IF_ERROR(check_past(use, a));
   const bool fits = a.q.batch == a.k.batch && a.k.batch == a.v.batch && a.q.size == a.k.size &&
-                    a.k.heads == a.v.heads && a.k.sequence == a.v.sequence && a.q.heads % a.k.heads == 0;
+                    a.k.heads == a.v.heads && a.k.sequence == a.v.sequence && a.k.heads > 0 &&
+                    a.q.heads % a.k.heads == 0;
   if (!fits)
     return invalid_argument("Q, K and V are ", to_text(use.type(kQ)), ", ", to_text(use.type(kK)), " and ",
                             to_text(use.type(kV)), ", which do not fit together");

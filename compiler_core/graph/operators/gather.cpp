@@ -21,6 +21,9 @@ Status check_places(const Use& use, size_t input, size_t first, size_t count = 1
   for (size_t k = 0; k < places.size(); ++k) {
     const size_t dimension = first + k % count;
     const int64_t extent = use.shape(0)[dimension];
+    if (extent == 0)
+      return invalid_argument("index ", places[k], " (element ", k, " of input ", input,
+                              ") lies outside of dimension ", dimension, ", which has no elements");
     if (places[k] < -extent || places[k] >= extent)
       return invalid_argument("index ", places[k], " (element ", k, " of input ", input,
                               ") lies outside of dimension ", dimension, ", which has ", extent,
@@ -173,7 +176,8 @@ Result<ReduceOp> combination(const Use& use) {  // a product is none: multiplied
 }
 Status check_scatter(const Use& use) {
   RETURN_IF_ERROR(combination(use).status());
-  if (use.type(0).elements() > (multiplies(use) ? kMostFactors : kMostScatterWork) / use.type(2).elements())
+  const int64_t most = multiplies(use) ? kMostFactors : kMostScatterWork;
+  if (use.type(0).elements() > most / std::max<int64_t>(use.type(2).elements(), 1))
     return invalid_argument(use.type(2).elements(), " updates of ", use.type(0).elements(),
                             " elements are too many");
   return Status::ok();

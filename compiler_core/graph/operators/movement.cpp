@@ -32,12 +32,14 @@ Result<std::vector<TensorType>> reshape_types(const Use& use) {
       open = d;
       continue;
     }
-    if (shape[d] < 1 || shape[d] > kMostExtent / known)
+    if (shape[d] < 0 || shape[d] > kMostExtent / known)
       return invalid_argument("extent ", d, " is ", shape[d]);
-    known *= shape[d];
+    known *= std::max<int64_t>(shape[d], 1);
   }
   const int64_t elements = use.type(0).elements();
-  if (open && known > 0 && elements % known == 0) shape[*open] = elements / known;
+  // Beside an extent of 0 one that is open could be any.
+  const bool is_known = std::ranges::find(shape, 0) == shape.end();
+  if (open && is_known && elements % known == 0) shape[*open] = elements / known;
   if (elements_of(shape) != elements || std::find(shape.begin(), shape.end(), -1) != shape.end())
     return invalid_argument(to_text(use.type(0)), " does not reshape to ",
                             to_text(TensorType{use.dtype(0), shape}));
@@ -209,14 +211,14 @@ Result<std::vector<Cut>> cuts_of(const Use& use) {
     cut[static_cast<size_t>(axis)] = true;
     const int64_t extent = use.shape(0)[static_cast<size_t>(axis)], step = steps ? (*steps)[k] : 1;
     if (step == 0 || step < -kMostExtent) return invalid_argument("a step is ", step);
+    if (extent == 0) continue;
     const auto bound = [&](int64_t x, int64_t least, int64_t most) {
       return std::clamp(x < 0 ? std::max(x, -extent - 1) + extent : x, least, most);
     };
     const int64_t start = bound((*starts)[k], 0, step > 0 ? extent : extent - 1);
     const int64_t end = step > 0 ? bound((*ends)[k], 0, extent) : bound((*ends)[k], -1, extent - 1);
     const int64_t span = step > 0 ? end - start : start - end, size = std::min(std::abs(step), extent + 1);
-    if (span < 1) return invalid_argument("takes nothing of dimension ", axis);
-    cuts[static_cast<size_t>(axis)] = {start, step, (span + size - 1) / size};
+    cuts[static_cast<size_t>(axis)] = {start, step, span < 1 ? 0 : (span + size - 1) / size};
   }
   return cuts;
 }
@@ -274,7 +276,8 @@ Result<std::vector<TensorType>> pad_types(const Use& use) {
   TensorType type = use.type(0);
   for (size_t d = 0; d < borders.size(); ++d) {
     const int64_t most = std::max(borders[d].before, borders[d].behind);
-    if ((mode == "reflect" && most >= type.shape[d]) || (mode == "wrap" && most > type.shape[d]))
+    if ((mode == "reflect" && most > 0 && most >= type.shape[d]) ||
+        (mode == "wrap" && most > type.shape[d]) || (mode == "edge" && most > 0 && type.shape[d] == 0))
       return invalid_argument("a border of ", most, " of dimension ", d, ", which is ", type.shape[d]);
     type.shape[d] += borders[d].before + borders[d].behind;
   }
@@ -320,7 +323,7 @@ Result<std::vector<TensorType>> tile_types(const Use& use) {
   if (repeats.size() != use.shape(0).size()) return invalid_argument("repeats do not fit the input");
   TensorType type = use.type(0);
   for (size_t d = 0; d < repeats.size(); ++d) {
-    if (repeats[d] < 1 || repeats[d] > kMostExtent / type.shape[d])
+    if (repeats[d] < 0 || repeats[d] > kMostExtent / std::max<int64_t>(type.shape[d], 1))
       return invalid_argument("repeats dimension ", d, " ", repeats[d], " times");
     type.shape[d] *= repeats[d];
   }
@@ -392,7 +395,7 @@ Result<std::vector<Border>> margins_of(const Use& use) {
     const auto d = static_cast<size_t>(axis);
     if (named[d]) return invalid_argument("axis ", axis, " stands twice");
     named[d] = true;
-    if (wanted[k] < 1 || wanted[k] > kMostExtent) return invalid_argument("an extent of ", wanted[k]);
+    if (wanted[k] < 0 || wanted[k] > kMostExtent) return invalid_argument("an extent of ", wanted[k]);
     const int64_t more = wanted[k] - use.shape(0)[d];
     borders[d].before = more / 2;  // toward zero: of a negative one the smaller half, too
     borders[d].behind = more - borders[d].before;

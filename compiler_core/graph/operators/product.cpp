@@ -192,7 +192,7 @@ Result<Equation> equation_of(const Use& use) {
       int64_t& extent = e.extents.emplace(letters[d], 1).first->second;
       if (extent != 1 && use.shape(k)[d] != 1 && extent != use.shape(k)[d])
         return invalid_argument("'", letters[d], "' is ", extent, " and ", use.shape(k)[d]);
-      extent = std::max(extent, use.shape(k)[d]);
+      if (use.shape(k)[d] != 1) extent = use.shape(k)[d];
     }
     e.operands.push_back(std::move(letters));
     if ((comma == std::string_view::npos) != (k + 1 == use.inputs()))

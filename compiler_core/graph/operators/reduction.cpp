@@ -180,7 +180,7 @@ Result<std::vector<TensorType>> top_k_types(const Use& use) {
     k = given.at(0);
   }
   Shape shape = use.shape(0);
-  if (k < 1 || k > shape[static_cast<size_t>(axis)])
+  if (k < 0 || k > shape[static_cast<size_t>(axis)])
     return invalid_argument("k is ", k, " of ", shape[static_cast<size_t>(axis)]);
   shape[static_cast<size_t>(axis)] = k;
   return std::vector<TensorType>{{use.dtype(0), shape}, {DType::kInt64, shape}};

@@ -57,6 +57,7 @@ Status keep_aspect_ratio(const Use& use, std::span<const int64_t> dimensions, st
   double scale = policy == "not_larger" ? HUGE_VAL : 0;
   for (size_t k = 0; k < sizes.size(); ++k) {
     const int64_t extent = use.shape(0)[static_cast<size_t>(dimensions[k])];
+    if (extent == 0) return invalid_argument("keeps the aspect ratio of ", to_text(use.type(0)));
     const double own = static_cast<double>(sizes[k]) / static_cast<double>(extent);
     scale = policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
   }
@@ -92,6 +93,13 @@ Result<std::vector<Axis>> axes_of(const Use& use) {
   for (size_t k = 0; k < dimensions.size(); ++k) {
     Axis axis{.dimension = static_cast<size_t>(dimensions[k])};
     axis.from = axis.to = use.shape(0)[axis.dimension];
+    if (axis.from == 0) {
+      if (!sizes.empty() && sizes[k] != 0)
+        return invalid_argument("an extent of ", sizes[k], " from one of 0 elements");
+      axis.scale = 1;
+      axes.push_back(axis);
+      continue;
+    }
     if (sizes.size() == dimensions.size()) {
       axis.to = sizes[k];
       axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);

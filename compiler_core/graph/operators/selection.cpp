@@ -45,8 +45,6 @@ Result<Compressed> compressed_of(const Use& use) {
       return invalid_argument("element ", k, " of the condition is true, and the data have ", extent);
     c.places.push_back(static_cast<int64_t>(k));
   }
-  if (c.places.empty())
-    return invalid_argument("the condition is false everywhere: the result has no elements");
   return c;
 }
 Result<std::vector<TensorType>> compress_types(const Use& use) {
@@ -73,7 +71,6 @@ Result<std::vector<int64_t>> flat_non_zeros(const Use& use) {
   std::vector<int64_t> places;
   for (size_t k = 0; k < numbers.size(); ++k)
     if (numbers[k] != 0) places.push_back(static_cast<int64_t>(k));
-  if (places.empty()) return invalid_argument("its input is 0 everywhere: the result has no elements");
   return places;
 }
 Result<std::vector<TensorType>> non_zero_types(const Use& use) {

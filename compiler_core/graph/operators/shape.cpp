@@ -1,4 +1,5 @@
 // Operators whose results follow from types and constants alone. Their math reads no input.
+#include <algorithm>
 #include <cmath>
 
 #include "compiler_core/graph/families.h"
@@ -46,10 +47,10 @@ Result<std::vector<TensorType>> constant_of_shape_types(const Use& use) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> extents, use.integers(0));
   int64_t elements = 1;
   for (const int64_t extent : extents) {
-    if (extent < 1 || extent > kMostConstant / elements)
+    if (extent < 0 || extent > kMostConstant / elements)
       return invalid_argument("asks for an extent of ", extent,
-                              ", expected 1 or more, and at most 2^28 elements");
-    elements *= extent;
+                              ", expected 0 or more, and at most 2^28 elements");
+    elements *= std::max<int64_t>(extent, 1);
   }
   return one({value_type(use), extents});
 }
@@ -64,9 +65,9 @@ Result<int64_t> range_length(const Use& use) {
     bounds[i] = numbers[0];
   }
   const double length = std::ceil((bounds[1] - bounds[0]) / bounds[2]);
-  if (!(length >= 1 && length <= static_cast<double>(kMostConstant)))
-    return invalid_argument("a range of ", length, " numbers, expected 1 to 2^28");
-  return static_cast<int64_t>(length);
+  if (bounds[2] == 0 || !(length <= static_cast<double>(kMostConstant)))
+    return invalid_argument("a range of ", length, " numbers, expected at most 2^28");
+  return static_cast<int64_t>(std::max(length, 0.0));  // none if it begins behind its end
 }
 Result<std::vector<TensorType>> range_types(const Use& use) {
   ASSIGN_OR_RETURN(const int64_t length, range_length(use));
