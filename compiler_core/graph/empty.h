@@ -3,7 +3,6 @@
 // here what stands for a node that does.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

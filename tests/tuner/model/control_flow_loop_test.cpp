@@ -41,6 +41,41 @@ TEST(ControlFlowLoop, AKnownCountIsUnrolled) {
   EXPECT_THAT(read(with(2, 0)).value().nodes[1].name, "node_twice#1");
 }
 
+TEST(ControlFlowLoop, AStateMayBeginWithoutElements) {
+  const auto model = model_of([](onnx::GraphProto& graph) {
+    add_constant(graph, "count", TensorProto::INT64, {}, {2});
+    add_constant(graph, "nothing", TensorProto::FLOAT, {0}, {});
+    auto& node = add_node(graph, "Loop", {"count", "", "nothing"}, {"y"});
+    auto& body = add_subgraph(node, "body");
+    describe(*body.add_input(), "i", TensorProto::INT64, {});
+    describe(*body.add_input(), "goes_on", TensorProto::BOOL, {});
+    describe(*body.add_input(), "s", TensorProto::FLOAT);
+    add_integer(add_node(body, "Concat", {"s", "x"}, {"longer"}), "axis", 0);
+    add_node(body, "Identity", {"goes_on"}, {"still"});
+    for (const char* name : {"still", "longer"}) body.add_output()->set_name(name);
+  });
+  EXPECT_THAT(computed(model, {1, 2, 3}), ElementsAre(1, 2, 3, 1, 2, 3));
+}
+
+TEST(ControlFlowLoop, AScanOfNothingPassesItsStateOn) {
+  const auto with = [](int output) {
+    return model_of([&](onnx::GraphProto& graph) {
+      add_constant(graph, "nothing", TensorProto::FLOAT, {0, 3}, {});
+      auto& node =
+          add_node(graph, "Scan", {"x", "nothing"}, {output == 0 ? "y" : "", output == 1 ? "y" : ""});
+      add_integer(node, "num_scan_inputs", 1);
+      auto& body = add_subgraph(node, "body");
+      describe(*body.add_input(), "s", TensorProto::FLOAT);
+      describe(*body.add_input(), "e", TensorProto::FLOAT);
+      add_node(body, "Add", {"s", "e"}, {"sum"});
+      add_node(body, "Identity", {"e"}, {"same"});
+      for (const char* name : {"sum", "same"}) body.add_output()->set_name(name);
+    });
+  };
+  EXPECT_THAT(computed(with(0), {1, 2, 3}), ElementsAre(1, 2, 3));
+  EXPECT_THAT(refusal(with(1)), HasSubstr("scan output 0 of a sequence without elements is not served"));
+}
+
 // More parts than one Concat takes.
 TEST(ControlFlowLoop, ManyScanOutputsAreStackedInOrder) {
   const auto found = computed(model_of([&](onnx::GraphProto& graph) {

@@ -44,20 +44,18 @@ Dims with(Dims dims, size_t d, int64_t extent) {
 
 }  // namespace
 
-RandomEmpty::RandomEmpty(uint32_t seed) : random_(seed), graph_(*model_.mutable_graph()) {
+RandomEmpty::RandomEmpty(uint32_t seed, bool as_elsewhere)
+    : as_elsewhere_(as_elsewhere), random_(seed), graph_(*model_.mutable_graph()) {
   model_.add_opset_import()->set_version(kOperatorSet);
   graph_.set_name("empty");
   for (int64_t k = pick(1, 2); k > 0; --k) pool_.push_back(input(shape_of_rank(pick(1, 4))));
   const size_t inputs = pool_.size();
   for (int64_t k = pick(2, 7); k > 0; --k) add_step();
-  for (int64_t k = pick(1, 3); k > 0; --k) {
-    const auto place = static_cast<size_t>(
-        pick(static_cast<int64_t>(pool_.size() > inputs ? inputs : 0), std::ssize(pool_) - 1));
-    const bool is_there =
-        std::ranges::any_of(outputs_, [&](const Tensor& t) { return t.name == pool_[place].name; });
-    if (is_there) continue;
-    outputs_.push_back(pool_[place]);
-    describe(*graph_.add_output(), pool_[place].name, TensorProto::FLOAT, pool_[place].shape);
+  // The last one, and some more.
+  for (size_t k = pool_.size(); k-- > inputs;) {
+    if (k + 1 < pool_.size() && pick(0, 2) > 0) continue;
+    outputs_.push_back(pool_[k]);
+    describe(*graph_.add_output(), pool_[k].name, TensorProto::FLOAT, pool_[k].shape);
   }
 }
 
@@ -65,6 +63,13 @@ Dims RandomEmpty::shape_of_rank(int64_t rank) {
   Dims shape(static_cast<size_t>(rank));
   for (int64_t& d : shape) d = extent();
   return shape;
+}
+
+std::string RandomEmpty::nodes() const {
+  std::string text;
+  for (const auto& each : graph_.node())
+    text += (text.empty() ? "" : ", ") + each.op_type() + " " + each.output(0);
+  return text;
 }
 
 // Of the last few; numbers that are not finite go no further, as not all agree on their maxima.
@@ -356,13 +361,13 @@ void RandomEmpty::product(const Tensor& x) {
 }
 
 void RandomEmpty::gemm(const Tensor& x) {
-  if (x.shape.size() != 2) return elementwise(x);
+  if (x.shape.size() != 2) return gemm(fresh({pick(1, 3), extent()}));
   const int64_t columns = extent();
   const bool turned = flag();
   const Tensor b = fresh(turned ? Dims{columns, x.shape[1]} : Dims{x.shape[1], columns});
   const Tensor c = fresh({columns});
   const bool has_c = flag();
-  const double beta = flag() ? 1 : 0.5;
+  const double beta = flag() || (as_elsewhere_ && x.shape[1] == 0) ? 1 : 0.5;
   auto& made =
       node("Gemm", has_c ? Names{x.name, b.name, c.name} : Names{x.name, b.name}, x, {x.shape[0], columns},
            [&](At at) {
@@ -377,7 +382,8 @@ void RandomEmpty::gemm(const Tensor& x) {
 
 // With a window of one pixel.
 void RandomEmpty::convolution(const Tensor& x) {
-  if (x.shape.size() != 3 || x.shape[2] == 0) return elementwise(x);
+  if (x.shape.size() != 3 || x.shape[2] == 0) return convolution(fresh({pick(1, 2), extent(), pick(1, 3)}));
+  if (as_elsewhere_ && x.shape[1] == 0) return elementwise(x);
   const int64_t results = pick(1, 3);
   const Tensor w = constant({results, x.shape[1], 1}), bias = fresh({results});
   const bool has_bias = flag();

@@ -23,8 +23,12 @@ class RandomEmpty {
     bool is_float = true;  // float32, else int64
   };
 
-  explicit RandomEmpty(uint32_t seed);
+  // `as_elsewhere`: without what ONNX Runtime 1.30 computes otherwise than ONNX says. Where there are no
+  // products to add, its Gemm adds C without beta, and its Conv gives what stands in memory.
+  explicit RandomEmpty(uint32_t seed, bool as_elsewhere = false);
 
+  // "Concat t5, ...": who makes what.
+  std::string nodes() const;
   // The model with the version of the format, which our reader does not ask for.
   std::string bytes() const { return "\x08\x07" + model_.SerializeAsString(); }
   const std::vector<Tensor>& inputs() const { return inputs_; }
@@ -80,6 +84,7 @@ class RandomEmpty {
   void scatter(const Tensor& x);
   void compress(const Tensor& x);
 
+  const bool as_elsewhere_;
   std::mt19937 random_;
   onnx::ModelProto model_;
   onnx::GraphProto& graph_;
