@@ -217,6 +217,7 @@ Result<std::vector<TensorType>> infer(const Graph& graph, const Node& node) {
     if (!use.has(i)) return invalid_argument(context(), "input ", i, " is missing");
   if (node.inputs.size() > row->most_inputs)
     return invalid_argument(context(), node.inputs.size(), " inputs, expected at most ", row->most_inputs);
+  if (node.outputs.empty()) return invalid_argument(context(), "has no outputs, expected one or more");
   if (node.outputs.size() > row->most_outputs)
     return invalid_argument(context(), node.outputs.size(), " outputs, expected at most ", row->most_outputs);
   RETURN_IF_ERROR(check_signature(use).with_context(context()));

@@ -162,6 +162,16 @@ TEST(ModelReader, ExtentsOfInputsHaveLimits) {
   EXPECT_EQ(with(int64_t{1} << 31).find("input \"x\": extent"), std::string::npos);
 }
 
+TEST(ModelReader, ANodeHasOutputs) {
+  EXPECT_EQ(refusal([](onnx::ModelProto& m) {
+              auto& node = *m.mutable_graph()->add_node();
+              node.set_op_type("Relu");
+              node.set_name("useless");
+              node.add_input("x");
+            }),
+            "node useless (Relu): has no outputs, expected one or more");
+}
+
 // Exporters write a constant without elements for an input that is not given.
 TEST(ModelReader, AConstantWithoutElementsIsNone) {
   EXPECT_EQ(refusal([](onnx::ModelProto& m) {
