@@ -229,7 +229,7 @@ TEST_F(CompileCommand, WrongUseIsToldInOneLineAndWritesNothing) {
       {"mlp.onnx -o other", "other: holds manifest.json, and so a library of another kind"},
       {"mlp.onnx -o out --name 3d", "--name: expected a name for C"},
       {"mlp.onnx -o out --dim N", "--dim: expected NAME=N, as sequence=128, found \"N\""},
-      {"mlp.onnx -o out --dim N=0", "--dim: expected NAME=N, as sequence=128, found \"N=0\""},
+      {"mlp.onnx -o out --dim N=-1", "--dim: expected NAME=N, as sequence=128, found \"N=-1\""},
       {"mlp.onnx -o out --dim N=2", "--dim N: no input of the model has an extent of that name"},
       {"mlp.onnx -o out --constant x", "--constant: expected NAME=FILE"},
       {"mlp.onnx -o out --constant data=none.pb", "none.pb: cannot be read: No such file"},
@@ -341,11 +341,11 @@ TEST_F(CompileCommand, ModelsThatAreNotServedAreRefusedWithNodeAndReason) {
                  "wrong.onnx: output \"y\": found shape [1, 5] in the model, expected that of float32[1, 4]");
 
   OnnxModel none;
-  none.input("x", dtype, {1, 4, 0});
+  none.input("x", dtype, {1, 4, -1});
   none.node("Relu", {"x"}, {"y"});
   none.output("y", dtype, {1, 4, 1});
   shell_.write("none.onnx", none.bytes());
-  expect_refused("compile none.onnx -o out", "none.onnx: input \"x\": extent 2 is 0, expected 1 to ");
+  expect_refused("compile none.onnx -o out", "none.onnx: input \"x\": extent 2 is -1, expected 0 to ");
 }
 
 TEST_F(CompileCommand, OpenExtentsAreClosedByOptions) {
