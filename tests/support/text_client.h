@@ -43,10 +43,25 @@ class TextClient {
     }
     return all + "late";
   }
+  // Reads until all that came holds `text`; false: not within the limit, or the server closed.
+  bool says(const std::string& text, std::chrono::seconds limit = std::chrono::seconds(20)) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (said_.find(text) == std::string::npos) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      pollfd polled{fd_, POLLIN, 0};
+      if (poll(&polled, 1, 100) <= 0) continue;
+      char buffer[4096];
+      const ssize_t n = recv(fd_, buffer, sizeof buffer, 0);
+      if (n <= 0) return false;
+      said_.append(buffer, static_cast<size_t>(n));
+    }
+    return true;
+  }
 
  private:
   int fd_;
   bool connected_ = false;
+  std::string said_;  // to says()
 };
 
 }  // namespace tuner::testing

@@ -4,17 +4,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
+#include <deque>
 #include <list>
+#include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "tuner/transport/listener.h"
 #include "tuner/transport/tls_context.h"
@@ -35,12 +44,34 @@ using SharedTls = std::shared_ptr<asio::ssl::context>;
 constexpr std::chrono::milliseconds kGoodbye{200};  // for a client to say by TLS that it has ended, too
 constexpr std::chrono::milliseconds kPauseAfterRefusal{250};  // of accept: for lack of descriptors, say
 
+// A client as those see it who do not care how it is connected.
+class Guest {
+ public:
+  virtual void close_now() = 0;                                    // ends what is awaited of it
+  virtual void send(std::shared_ptr<const std::string> text) = 0;  // to a follower
+
+ protected:
+  ~Guest() = default;
+};
+
 // What the connections share. It lives as long as the last of them.
 struct House {
   Handler handler;
   Limits limits;
   int connections = 0;
-  std::function<void()> on_room;  // a connection has ended
+  std::function<void()> on_room;         // a connection has ended
+  asio::io_context* io = nullptr;        // while the server lives
+  asio::thread_pool* threads = nullptr;  // for what takes longer; null: none
+  std::map<uint64_t, Guest*> waiting;    // those of which something is awaited, the longest first
+  uint64_t waits = 0;                    // so far
+  std::set<Guest*> followers;
+  std::atomic<int> follower_count{0};  // of them, for other threads
+
+  // One more has come: if all places are taken, the one that has kept us waiting longest goes.
+  void make_room() {
+    if (limits.makes_room && connections >= limits.connections && !waiting.empty())
+      waiting.begin()->second->close_now();
+  }
 };
 
 Request request_of(const wire::request<wire::string_body>& message, const transport::Peer& peer) {
@@ -51,14 +82,20 @@ Request request_of(const wire::request<wire::string_body>& message, const transp
                   .query = mark == std::string::npos ? "" : target.substr(mark + 1),
                   .body = message.body(),
                   .peer = peer};
-  if (const auto found = message.find(wire::field::authorization); found != message.end())
-    request.authorization = std::string(found->value());
+  const auto take = [&](wire::field field, std::string& text) {
+    if (const auto found = message.find(field); found != message.end()) text = std::string(found->value());
+  };
+  take(wire::field::authorization, request.authorization);
+  take(wire::field::host, request.host);
+  take(wire::field::origin, request.origin);
+  if (const auto found = message.find("Sec-Fetch-Site"); found != message.end())
+    request.fetch_site = std::string(found->value());
   return request;
 }
 
 // One client. Alive as long as something is awaited of it.
 template <class Stream>
-class Session : public std::enable_shared_from_this<Session<Stream>> {
+class Session final : public Guest, public std::enable_shared_from_this<Session<Stream>> {
  public:
   Session(std::shared_ptr<House> house, Socket socket, transport::Peer peer)
       : house_(std::move(house)), stream_(std::move(socket)), peer_(std::move(peer)) {
@@ -72,11 +109,14 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() {
+    waits_no_more();
+    if (house_->followers.erase(this) > 0) --house_->follower_count;
     --house_->connections;
     if (house_->on_room) house_->on_room();
   }
 
   void start() {
+    waits();
     beast::get_lowest_layer(stream_).expires_after(house_->limits.deadline);
     if constexpr (std::is_same_v<Stream, TlsStream>)
       stream_.async_handshake(asio::ssl::stream_base::server,
@@ -89,8 +129,29 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
       read();
   }
 
+  void close_now() override {
+    waits_no_more();
+    beast::get_lowest_layer(stream_).close();
+  }
+
+  void send(std::shared_ptr<const std::string> text) override {
+    unread_bytes_ += text->size();
+    if (unread_bytes_ > house_->limits.unread_bytes) return close_now();
+    unread_.push_back(std::move(text));
+    if (unread_.size() == 1) write_next();
+  }
+
  private:
+  // Something is awaited of the client from now on, until waits_no_more().
+  void waits() {
+    waits_no_more();
+    turn_ = ++house_->waits;
+    house_->waiting.emplace(turn_, this);
+  }
+  void waits_no_more() { house_->waiting.erase(turn_); }
+
   void read() {
+    waits();
     parser_.emplace();
     parser_->header_limit(house_->limits.head_bytes);
     parser_->body_limit(house_->limits.body_bytes);
@@ -100,6 +161,11 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   }
 
   void have_read(error_code error) {
+    waits_no_more();
+    if (!error && parser_->get().count(wire::field::host) > 1) {
+      close_after_ = true;
+      return answer({.status = 400, .body = "expected one header Host, found several\n"});
+    }
     if (!error) return answer(house_->handler(request_of(parser_->get(), peer_)));
     if (error.category() != wire::make_error_code(wire::error::bad_method).category() ||
         error == wire::error::end_of_stream)
@@ -116,7 +182,27 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     answer({.status = 400, .body = "expected a request of HTTP/1.1, as GET /healthz HTTP/1.1\n"});
   }
 
+  // A handler that throws on another thread costs its client the connection, as one does on ours.
+  void answer_later(std::function<Reply()> make) {
+    asio::post(*house_->threads, [self = this->shared_from_this(), make = std::move(make)]() mutable {
+      std::optional<Reply> made;
+      try {
+        made = make();
+      } catch (const std::exception& error) {
+        spdlog::error("pages: {}", error.what());
+      }
+      House& house = *self->house_;
+      asio::post(*house.io, [self = std::move(self), made = std::move(made)] {
+        if (made) self->answer(*made);
+      });
+    });
+  }
+
   void answer(const Reply& reply) {
+    if (reply.later && house_->threads != nullptr) return answer_later(reply.later);
+    if (reply.later) return answer(reply.later());
+    if (reply.follows && parser_->get().method() != wire::verb::head) return begin_to_follow(reply);
+    waits();
     const auto& request = parser_->get();
     const bool head_only = request.method() == wire::verb::head;
     reply_ = {};
@@ -135,6 +221,38 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
       if (self->reply_.keep_alive()) return self->read();
       self->say_goodbye();
     });
+  }
+
+  void begin_to_follow(const Reply& reply) {
+    if (house_->follower_count >= house_->limits.followers)
+      return answer({.status = 503,
+                     .body = str("expected at most ", house_->limits.followers,
+                                 " who follow what is new, found one more. Close another page\n")});
+    house_->followers.insert(this);
+    ++house_->follower_count;
+    std::string head = str("HTTP/1.1 200 OK\r\nContent-Type: ", reply.type,
+                           "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+    for (const auto& [name, value] : reply.headers) head += str(name, ": ", value, "\r\n");
+    send(std::make_shared<const std::string>(head + "Connection: close\r\n\r\n" + reply.body));
+    beast::get_lowest_layer(stream_).expires_never();
+    listen_for_end();
+  }
+  // Who follows says nothing more: what comes is the end, or has no meaning.
+  void listen_for_end() {
+    stream_.async_read_some(asio::buffer(said_), [self = this->shared_from_this()](error_code error, size_t) {
+      if (error) return self->close_now();
+      self->listen_for_end();
+    });
+  }
+  void write_next() {
+    beast::get_lowest_layer(stream_).expires_after(house_->limits.deadline);
+    asio::async_write(stream_, asio::buffer(*unread_.front()),
+                      [self = this->shared_from_this()](error_code error, size_t) {
+                        if (error) return self->close_now();
+                        self->unread_bytes_ -= self->unread_.front()->size();
+                        self->unread_.pop_front();
+                        if (!self->unread_.empty()) self->write_next();
+                      });
   }
 
   void say_goodbye() {
@@ -156,6 +274,10 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   wire::response<wire::string_body> reply_;
   transport::Peer peer_;
   bool close_after_ = false;
+  uint64_t turn_ = 0;                                      // its key in House::waiting
+  std::deque<std::shared_ptr<const std::string>> unread_;  // of a follower
+  size_t unread_bytes_ = 0;
+  std::array<char, 64> said_{};
 };
 
 // Who is at the other end of a socket without TLS.
@@ -181,7 +303,9 @@ class Entrance {
         acceptor_(io, Protocol(domain_of(listener.fd()), SOCK_STREAM), dup(listener.fd())) {}
 
   void accept() {
-    if (accepting_ || house_->connections >= house_->limits.connections) return;
+    // Who makes room takes one more to see that there is one more.
+    const int most = house_->limits.connections + (house_->limits.makes_room ? 1 : 0);
+    if (accepting_ || house_->connections >= most) return;
     accepting_ = true;
     acceptor_.async_accept(io_, [this](error_code error, Socket socket) {
       accepting_ = false;
@@ -193,6 +317,7 @@ class Entrance {
         });
         return;
       }
+      house_->make_room();
       take(std::move(socket));
       accept();
     });
@@ -233,6 +358,11 @@ class BeastServer final : public HttpServer {
       : listening_(std::move(listening)), tls_(std::move(tls)), house_(std::make_shared<House>()) {
     house_->handler = std::move(handler);
     house_->limits = limits;
+    house_->io = &io_;
+    if (limits.slow_threads > 0) {
+      threads_.emplace(static_cast<size_t>(limits.slow_threads));
+      house_->threads = &*threads_;
+    }
     for (const transport::Listener& listener : listening_.listeners)
       entrances_.emplace_back(io_, house_, listener, [this] { return present_tls(); });
     house_->on_room = [this] {
@@ -244,6 +374,7 @@ class BeastServer final : public HttpServer {
   ~BeastServer() override {
     io_.stop();
     thread_.join();
+    if (threads_) threads_->stop(), threads_->join();
     house_->on_room = nullptr;  // what is left of the sessions goes with io_
   }
   const std::string& address() const override { return listening_.address; }
@@ -253,6 +384,15 @@ class BeastServer final : public HttpServer {
     if (tls_ != nullptr) tls_ = std::move(fresh);
     return Status::ok();
   }
+  void publish(const std::string& text) override {
+    if (house_->follower_count == 0) return;
+    asio::post(io_, [house = house_, shared = std::make_shared<const std::string>(text)] {
+      // Sending may end a follower.
+      const std::vector<Guest*> all(house->followers.begin(), house->followers.end());
+      for (Guest* each : all) each->send(shared);
+    });
+  }
+  int followers() const override { return house_->follower_count; }
 
  private:
   SharedTls present_tls() {
@@ -276,6 +416,7 @@ class BeastServer final : public HttpServer {
   SharedTls tls_;  // null: plain text
   const std::shared_ptr<House> house_;
   asio::io_context io_{1};
+  std::optional<asio::thread_pool> threads_;
   std::list<Entrance> entrances_;
   std::thread thread_;
 };

@@ -26,6 +26,12 @@ struct Limits {
   // Of a handshake, of a request from the end of the answer before, of an answer. So a connection that is
   // kept open is closed after this time.
   std::chrono::milliseconds deadline{2'000};
+  // When all connections are taken and one more client comes, the connection that has waited longest for its
+  // client is closed. So any number of slow clients cannot keep others out. False: who comes waits.
+  bool makes_room = false;
+  int slow_threads = 0;           // run what Reply::later says; 0: the server's own thread does
+  int followers = 0;              // answers that have no end (Reply::follows); they count as connections, too
+  size_t unread_bytes = 1 << 18;  // a follower that has more of these to read is closed
 };
 
 class HttpServer {
@@ -40,6 +46,10 @@ class HttpServer {
   virtual const std::string& address() const = 0;
   // From now on for new connections. InvalidArgument: as start(), and everything stays as it is. Any thread.
   virtual Status renew(const transport::TlsMaterial& material) = 0;
+  // Sends this to all followers. Any thread; returns at once.
+  virtual void publish(const std::string& text) = 0;
+  // Followers there are now. Any thread.
+  virtual int followers() const = 0;
 };
 
 }  // namespace tuner::http

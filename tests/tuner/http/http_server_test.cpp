@@ -19,6 +19,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_client.h"
 #include "tests/support/tls_client.h"
+#include "tests/support/wait_until.h"
 #include "tuner/identity/certificates.h"
 
 namespace tuner::http {
@@ -109,6 +110,92 @@ TEST(HttpServer, NoMoreConnectionsThanTheLimitAreOpen) {
   EXPECT_GT(std::chrono::steady_clock::now() - since, 500ms)
       << "it waited until one of the others was closed";
   EXPECT_EQ(asked, 3);
+}
+
+// 300 clients say half of a request each and hold on to their connections, of which there are eight.
+TEST(HttpServer, WhoMakesRoomServesOthersBesideAnyNumberOfSlowOnes) {
+  const auto server = serve(echo, {.connections = 8, .deadline = 60'000ms, .makes_room = true});
+  std::vector<std::unique_ptr<TextClient>> slow;
+  const auto since = std::chrono::steady_clock::now();
+  for (int i = 0; i < 300; ++i) {
+    slow.push_back(std::make_unique<TextClient>(server->address()));
+    slow.back()->send_text("GET /slow HT");
+    if (i % 30 == 0) {
+      EXPECT_THAT(said(*server, "GET /x HTTP/1.0\r\n\r\n"), EndsWith("GET /x  \n"));
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - since, 20s) << "nobody waits for the deadline of another";
+  EXPECT_EQ(slow[0]->rest(), "") << "the one that was slow for longest was closed";
+}
+
+TEST(HttpServer, WhatTakesLongerLeavesTheServersThreadFree) {
+  std::atomic<bool> go{false};
+  const auto server = serve(
+      [&](const Request& r) -> Reply {
+        if (r.path != "/slow") return echo(r);
+        return {.later = [&] {
+          wait_until(20s, [&] { return go.load(); });
+          return Reply{.status = 202, .body = "slow\n"};
+        }};
+      },
+      {.slow_threads = 1});
+  const TextClient slow(server->address());
+  slow.send_text("GET /slow HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(said(*server, "GET /quick HTTP/1.0\r\n\r\n"), EndsWith("GET /quick  \n"));
+  go = true;
+  EXPECT_THAT(slow.rest(), AllOf(StartsWith("HTTP/1.0 202 "), EndsWith("slow\n")));
+}
+
+TEST(HttpServer, ALateAnswerThatThrowsCostsItsClientOnly) {
+  const auto server = serve(
+      [](const Request& r) -> Reply {
+        if (r.path == "/x") return echo(r);
+        return {.later = []() -> Reply { throw std::bad_alloc(); }};
+      },
+      {.slow_threads = 1});
+  EXPECT_EQ(said(*server, "GET /throws HTTP/1.0\r\n\r\n"), "");
+  EXPECT_THAT(said(*server, "GET /x HTTP/1.0\r\n\r\n"), EndsWith("GET /x  \n"));
+}
+
+TEST(HttpServer, FollowersGetWhatIsPublishedAndTheirNumberIsBounded) {
+  const auto server = serve(
+      [](const Request&) { return Reply{.type = "text/event-stream", .body = "hello\n\n", .follows = true}; },
+      {.connections = 8, .deadline = 300ms, .followers = 2});
+  std::vector<std::unique_ptr<TextClient>> followers;
+  for (int i = 0; i < 2; ++i) {
+    followers.push_back(std::make_unique<TextClient>(server->address()));
+    followers.back()->send_text("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  ASSERT_TRUE(wait_until(10s, [&] { return server->followers() == 2; }));
+  EXPECT_THAT(said(*server, "GET / HTTP/1.0\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.0 503 "), HasSubstr("at most 2 who follow")));
+  EXPECT_THAT(said(*server, "HEAD / HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.0 200 ")) << "and ends";
+  EXPECT_EQ(TextClient(server->address()).rest(), "") << "the deadline of others has passed";
+  server->publish("data: one\n\n");
+  server->publish("data: two\n\n");
+  for (const auto& each : followers)
+    EXPECT_TRUE(each->says("HTTP/1.1 200 OK")) << "a follower is not closed for being quiet";
+  for (const auto& each : followers) EXPECT_TRUE(each->says("hello\n\ndata: one\n\ndata: two\n\n"));
+  followers.pop_back();
+  EXPECT_TRUE(wait_until(10s, [&] { return server->followers() == 1; })) << "one has gone";
+}
+
+TEST(HttpServer, AFollowerThatReadsNothingIsClosed) {
+  const auto server = serve([](const Request&) { return Reply{.follows = true}; },
+                            {.deadline = 60'000ms, .followers = 1, .unread_bytes = 1 << 16});
+  const TextClient follower(server->address());
+  follower.send_text("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(wait_until(10s, [&] { return server->followers() == 1; }));
+  const std::string news(60'000, 'x');
+  EXPECT_TRUE(wait_until(20s, [&] {
+    server->publish(news);  // the kernel takes some MiB for it
+    return server->followers() == 0;
+  }));
+}
+
+TEST(HttpServer, TwoHostsAreRefused) {
+  const auto server = serve();
+  EXPECT_THAT(said(*server, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
 }
 
 TEST(HttpServer, WhatIsTooLongIsRefused) {
