@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh [--runner-only] [--cross] [--peers] [--emulator] [--browser] [--shells] [--tools] [--onnx-testdata] [--python] [--lint] [--site]: installs what building needs on Debian 12, as root
+# install.sh [--runner-only] [--cross] [--peers] [--emulator] [--browser] [--page] [--shells] [--tools] [--onnx-testdata] [--python] [--lint] [--site]: installs what building needs on Debian 12, as root
 # or with sudo. Quick when nothing is missing. Used by build.sh and test.sh; runs on its own too.
 #   --runner-only  only what the programs of deploy/cross.sh need: no LLVM, XGBoost, SQLite, googletest
 #   --cross     also the cross compiler for AArch64, with which deploy/cross.sh builds
@@ -8,7 +8,8 @@
 #   --onnx-testdata  also ONNX's own models with their answers (6 MB), which two tests run; reading models needs no package
 #   --python    also what the Python package, its wheel and tests written in Python need
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
-#   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
+#   --browser   also Chromium (280 MB), in which tests open the pages of tuner report and tuner dashboard
+#   --page      also npm, with which page.sh builds the page of tuner dashboard; not if it is there from elsewhere
 #   --shells    also zsh and fish, in which a test completes commands
 #   --tools     also groff and iproute2, with which tests format manuals and make a network of two hosts
 #   --lint      also clang-format, clang-tidy and a Markdown parser, for check.sh, and libclang for tests/mutation/run
@@ -43,6 +44,7 @@ for option in "$@"; do
     --peers) packages+=("${peers[@]}") ;;
     --emulator) packages+=(qemu-user) ;;
     --browser) packages+=(chromium) ;;
+    --page) command -v npm >/dev/null || packages+=(npm) ;;
     --shells) packages+=(zsh fish) ;;
     --tools) packages+=(groff-base iproute2) ;;
     --onnx-testdata) packages+=("${onnx_testdata[@]}") ;;
@@ -50,7 +52,7 @@ for option in "$@"; do
     --lint) packages+=(clang-format clang-tidy python3-clang-22 python3-markdown-it) ;;
     --site) packages+=(mkdocs mkdocs-material chromium tmux aha) ;;
     --looked-up) printf '%s\n' "${packages[@]}" "${peers[@]}" "${onnx_testdata[@]}" "${python[@]}"; exit 0 ;;
-    *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --shells, --tools, --onnx-testdata, --python, --lint, --site or --looked-up" >&2; exit 2 ;;
+    *) echo "install: found $option, expected --runner-only first, --cross, --peers, --emulator, --browser, --page, --shells, --tools, --onnx-testdata, --python, --lint, --site or --looked-up" >&2; exit 2 ;;
   esac
 done
 

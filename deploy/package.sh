@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # package.sh [FOLDER]: builds the Debian packages tuner, tuner-worker, tuner-runtime and tuner-client (deploy/package/cpack.cmake)
 # of this source tree, into FOLDER (build/package/packages). Installs what is missing; Debian 12, as root or with sudo.
+# With the page of tuner dashboard, for which it needs npm.
 # The build is one of its own, build/package, without tests; the compiler cache is shared with the others.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 case ${1:-} in
-  -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
   -*) echo "package: found $1, expected a folder" >&2; exit 2 ;;
 esac
 [[ $# -le 1 ]] || { echo "package: found $2 after the folder $1" >&2; exit 2; }
 build=$root/build/package
 mkdir -p "${1:-$build/packages}"
 folder=$(realpath "${1:-$build/packages}")
-"$root/deploy/install.sh" >&2
+"$root/deploy/install.sh" --page >&2
 for tool in dpkg-shlibdeps dpkg-deb gzip; do
   command -v $tool >/dev/null || { echo "package: $tool is not installed: apt-get install dpkg-dev" >&2; exit 1; }
 done
@@ -23,6 +24,8 @@ mkdir -p "$build"
 cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr -DTUNER_TESTS=OFF \
   -DTUNER_WERROR="${TUNER_WERROR:-OFF}" >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2; exit 1; }
 cmake --build "$build" >&2
+"$root/deploy/page.sh" "$build/dashboard_page" >&2 ||
+  { echo "package: the page of tuner dashboard cannot be built; it needs npm: deploy/install.sh --page" >&2; exit 1; }
 # Packages that say the same are the same, byte for byte: times in them are those of the commit.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH

@@ -20,7 +20,7 @@ case $suite in fast) label=(-LE long) ;; long) label=() ;; *) echo "test: --suit
 "$root/deploy/install.sh" --onnx-testdata --python >&2 || echo "test: no libonnx-testdata or python3-grpcio: their tests are skipped" >&2
 "$root/deploy/build.sh" "$preset" all
 "$root/deploy/install.sh" --emulator >&2 || echo "test: no qemu: the test that runs code for AArch64 is skipped" >&2
-"$root/deploy/install.sh" --browser >&2 || echo "test: no Chromium: the test that opens a report is skipped" >&2
+"$root/deploy/install.sh" --browser --page >&2 || echo "test: no Chromium: the test that opens a report is skipped" >&2
 "$root/deploy/install.sh" --shells >&2 || echo "test: no zsh or fish: the tests that complete commands in them are skipped" >&2
 "$root/deploy/install.sh" --tools >&2 || echo "test: no groff or iproute2: the tests that format manuals or make networks are skipped" >&2
 if [[ $suite == long ]]; then  # half a minute of packages and some minutes of compiling

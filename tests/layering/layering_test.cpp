@@ -204,6 +204,10 @@ const std::vector<Rule> kRules = {
     {"tuner/answers",
      {"compiler_core", "db", "proto", "templates", "tuner/bundle", "tuner/client", "tuner/jobs",
       "tuner/study", "tuner/text"}},
+    // Facts of databases and daemons, over HTTP.
+    {"tuner/dashboard",
+     {"compiler_core", "db", "proto", "templates", "tuner/client", "tuner/daemon/daemon_host.h", "tuner/http",
+      "tuner/identity", "tuner/jobs", "tuner/text", "tuner/transport"}},
     {"tuner/report",
      {"compiler_core/base", "db", "templates", "tuner/cost_model", "tuner/daemon", "tuner/jobs",
       "tuner/search", "tuner/study", "tuner/text"}},

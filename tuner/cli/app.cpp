@@ -44,6 +44,7 @@ std::shared_ptr<CLI::App> make_app(CommandContext& context) {
   add_admin_command(program, context);
   add_farm_command(program, context);
   add_top_command(program, context);
+  add_dashboard_command(program, context);
   add_workers_command(program, context);
   add_health_command(program, context);
   add_completion_command(program, context);

@@ -95,6 +95,7 @@ void add_rerun_command(Command app, CommandContext& context);
 void add_revalidate_command(Command app, CommandContext& context);
 void add_farm_command(Command app, CommandContext& context);
 void add_top_command(Command app, CommandContext& context);
+void add_dashboard_command(Command app, CommandContext& context);
 void add_workers_command(Command app, CommandContext& context);
 void add_health_command(Command app, CommandContext& context);
 

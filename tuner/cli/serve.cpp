@@ -12,16 +12,21 @@
 #include "tuner/command_line/interrupt.h"
 #include "tuner/daemon/daemon_host.h"
 #include "tuner/daemon/service_manager.h"
+#include "tuner/dashboard/dashboard_server.h"
+#include "tuner/dashboard/store_facts.h"
+#include "tuner/identity/identity_folder.h"
 #include "tuner/study/present.h"
 
 namespace tuner::cli {
 namespace {
 
+constexpr auto kByIdentity = dashboard::DashboardServerOptions::Access::kIdentity;
+
 struct ServeOptions {
   std::string db;
   std::vector<std::string> listen{"127.0.0.1:7070"};
   std::string identity;
-  std::string metrics;
+  std::string metrics, http;
   double artifact_gib = 4;
   int search_threads = 0;
   std::string log_format = "text";
@@ -35,6 +40,27 @@ void raise_file_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// The page about this daemon, which it shows to whom its identity lets in, and its status pages.
+Result<std::unique_ptr<dashboard::DashboardServer>> start_dashboard(const ServeOptions& options,
+                                                                    const DaemonHost& host) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Store> store, Store::open(options.db, Store::Mode::kRead));
+  ASSIGN_OR_RETURN(const std::string socket, private_socket(options.db));
+  const auto status_pages = [pages = host.status_pages()](
+                                const http::Request& request,
+                                const dashboard::DashboardServerOptions::Refusal& refusal) {
+    StatusPages asked = pages;
+    asked.refusal = refusal;
+    return answer_status(request, asked);
+  };
+  return dashboard::DashboardServer::start(
+      {.address = options.http,
+       .access = kByIdentity,
+       .identity =
+           options.identity.empty() ? identity::IdentityFolder::path_of(options.db) : options.identity,
+       .status_pages = status_pages},
+      dashboard::facts_of_store(std::move(store), dashboard::LiveDaemon::at(socket)));
+}
+
 int run(const ServeOptions& options) {
   mallopt(M_ARENA_MAX, 4);  // each reserves 64 MiB of addresses, of which `ulimit -v` leaves few
   // Large texts go back to the system when their call ends. By itself the limit grows to the largest block
@@ -44,6 +70,9 @@ int run(const ServeOptions& options) {
     if (const Status s = check_listen_address(address); !s) return report(s);
   if (!options.metrics.empty())
     if (const Status s = check_pages_address(options.metrics); !s) return report(s);
+  const dashboard::DashboardServerOptions http{.address = options.http, .access = kByIdentity};
+  if (!options.http.empty())
+    if (const Status s = dashboard::DashboardServer::check(http); !s) return report(s);
   raise_file_limit();
   ServiceManager service_manager;
   Result<std::unique_ptr<DaemonHost>> host =
@@ -62,6 +91,17 @@ int run(const ServeOptions& options) {
   if (!options.metrics.empty())
     std::printf("metrics on http%s://%s/metrics\n", options.metrics.starts_with("tls:") ? "s" : "",
                 (*host)->status_address().c_str());
+  std::unique_ptr<dashboard::DashboardServer> pages;  // goes before the daemon
+  if (!options.http.empty()) {
+    Result<std::unique_ptr<dashboard::DashboardServer>> started = start_dashboard(options, **host);
+    if (!started) return report(started.status());
+    pages = *std::move(started);
+    std::printf("dashboard on %s\n", pages->link().c_str());
+    if (!pages->has_page())
+      std::fprintf(stderr,
+                   "tuner: the dashboard's page is not built. The package tuner brings it; in a source "
+                   "tree: deploy/page.sh\n");
+  }
   const bool tls = options.listen[0].starts_with("tls:");
   std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(),
               tls ? "FILE (tuner admin worker writes it)" : (*host)->addresses()[0].c_str());
@@ -72,6 +112,7 @@ int run(const ServeOptions& options) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   service_manager.tell("STOPPING=1");
+  pages.reset();
   std::fprintf(stderr, "stopping; unfinished jobs go on at the next start\n");
   (*host)->stop("the daemon is stopping; its jobs go on when it is started again");
   return kExitDone;
@@ -102,6 +143,9 @@ void add_serve_command(Command app, CommandContext& context) {
   command.add_option("--metrics", options->metrics,
                      "HOST:PORT on loopback, or tls:HOST:PORT where /metrics asks for a token with the role "
                      "query: for /metrics (Prometheus), /healthz and /readyz; else none");
+  command.add_option("--http", options->http,
+                     "HOST:PORT on loopback, or tls:HOST:PORT for callers with a token: the dashboard, and "
+                     "/metrics, /healthz and /readyz; else none");
   command
       .add_option("--search-threads", options->search_threads,
                   "Threads that search, for many jobs at once; 0: one for each CPU, at most four")

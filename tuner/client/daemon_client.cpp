@@ -183,6 +183,17 @@ Result<v1::SubmitReply> DaemonClient::submit(const JobRow& job, bool fresh) cons
                                      });
 }
 
+Result<v1::ReadJobFileReply> DaemonClient::read_job_file(const std::string& text,
+                                                         const std::string& name) const {
+  v1::ReadJobFileRequest request;
+  request.set_text(text);
+  request.set_name(name);
+  return call_again<v1::ReadJobFileReply>(*connection_, kCallLimit,
+                                          [&](grpc::ClientContext* context, auto* reply) {
+                                            return connection_->jobs->ReadJobFile(context, request, reply);
+                                          });
+}
+
 Result<v1::QueryReply> DaemonClient::query(const JobRow::Task& task) const {
   v1::QueryRequest request;
   to_proto(task, request.mutable_task());

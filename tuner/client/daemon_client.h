@@ -48,6 +48,8 @@ class DaemonClient {
   //
   // A job's request id makes a repeated submit the same one; where it is empty, it gets a new one.
   Result<v1::SubmitReply> submit(const JobRow& job, bool fresh) const;
+  // What a job file's text asks for, as the daemon reads it. InvalidArgument: what is wrong with it.
+  Result<v1::ReadJobFileReply> read_job_file(const std::string& text, const std::string& name) const;
   // The tuned config and the answer as the resolver gave it.
   Result<v1::QueryReply> query(const JobRow::Task& task) const;
   // Of that reply only what was tuned; nothing when the task never was.

@@ -61,6 +61,7 @@ const std::vector<CommandGroup>& command_groups() {
         {"watch", "follow a running job"},
         {"cancel", "end a job"},
         {"report", "a page about a job"},
+        {"dashboard", "all in a browser"},
         {"estimate", "predict gain and cost"},
         {"show", "a kernel or a network"}}},
       {"Answers",

@@ -147,17 +147,18 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& op
   if (options.watch_health)
     host->health_ = std::make_unique<Health>(*host->coordinator_, host->clock_, *host->server_);
   if (options.watch_health && !options.status_listen.empty()) {
-    DaemonHost* const self = host.get();
     const bool by_tls = std::ranges::any_of(  // then the server tells when the certificate ends
         options.listen, [](const std::string& listen) { return listen.starts_with("tls:"); });
-    ASSIGN_OR_RETURN(host->status_, StatusServer::start(options.status_listen,
-                                                        {.metrics = [self] { return self->metrics_page(); },
-                                                         .ready = [self] { return self->health_->ready(); }},
-                                                        identity, /*warns=*/!by_tls));
+    ASSIGN_OR_RETURN(host->status_, StatusServer::start(options.status_listen, host->status_pages(), identity,
+                                                        /*warns=*/!by_tls));
   }
   // Beside a worker nothing runs that could disturb it; such a daemon does not live long either.
   if (!options.own_worker) host->check_ = std::make_unique<IntegrityCheck>(*host->store_);
   return host;
+}
+
+StatusPages DaemonHost::status_pages() const {
+  return {.metrics = [this] { return metrics_page(); }, .ready = [this] { return health_->ready(); }};
 }
 
 std::string DaemonHost::metrics_page() const {

@@ -51,6 +51,9 @@ class DaemonHost {
   const std::vector<std::string>& addresses() const { return server_->addresses(); }
   // Where /metrics is; empty: nowhere.
   std::string status_address() const { return status_ ? status_->address() : ""; }
+  // What is told at /metrics, /healthz and /readyz, for who serves them elsewhere; needs watch_health.
+  // Calls to it must have ended before stop().
+  StatusPages status_pages() const;
   // False: a thread is stuck or nobody gets in, so that only a restart helps. True without watch_health.
   bool alive() const { return health_ == nullptr || health_->ready().alive; }
   // Of the worker beside it; OK without one.

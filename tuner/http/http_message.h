@@ -27,8 +27,8 @@ struct Reply {
   std::string type = "text/plain; charset=utf-8";
   std::string body;  // left out of the answer to HEAD, whose length stays
   std::vector<std::pair<std::string, std::string>> headers = {};  // besides those of type and length
-  // If set, it makes the answer on another thread (Limits::slow_threads), and the rest of this reply is ignored.
-  // For what waits for a disk or another process.
+  // If set, it makes the answer on another thread (Limits::slow_threads), and the rest of this reply is
+  // ignored. For what waits for a disk or another process.
   std::function<Reply()> later = {};
   // True: the answer has no end. The client gets what HttpServer::publish() is given from now on. 503 if
   // Limits::followers have it already.

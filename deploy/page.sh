@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# page.sh FOLDER: builds the page of tuner dashboard (tuner/dashboard/page) into FOLDER: type check, then one file of script and one
+# of style by esbuild. Needs npm and its registry. Exit 3: npm is not installed, or its registry cannot be reached.
+# Without FOLDER: into build/release/dashboard_page, where build/release/bin/tuner finds it. Quick when nothing has changed.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+case ${1:-} in
+  -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -*) echo "page: found $1, expected a folder" >&2; exit 2 ;;
+esac
+[[ $# -le 1 ]] || { echo "page: found $2 after the folder $1" >&2; exit 2; }
+folder=${1:-$root/build/release/dashboard_page}
+sources=$root/tuner/dashboard/page
+stamp=$(cat "$root/deploy/page.sh" "$sources"/*.json "$sources"/*.html "$sources"/*.svg "$sources"/src/*.* "$sources"/src/views/* | sha256sum)
+# What npm installs stands beside the page: a test drives a browser with it.
+work=$folder.npm
+if [[ -f $folder/app.js && -d $work/node_modules && $(cat "$work/stamp" 2>/dev/null) == "$stamp" ]]; then exit 0; fi
+if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
+  echo "page: npm is not installed: apt-get install npm (Debian), or Node.js 18 or newer" >&2; exit 3
+fi
+
+mkdir -p "$work" "$folder"
+rm -rf "$work/src" "$work/stamp"
+cp -r "$sources/." "$work/"
+cd "$work"
+npm ci --no-audit --no-fund --ignore-scripts >npm.log 2>&1 || { tail -5 npm.log >&2; echo "page: npm cannot install what the page needs" >&2; exit 3; }
+node_modules/.bin/tsc -p .
+{ cat node_modules/uplot/dist/uPlot.min.css; echo; cat src/style.css; } >all.css
+node_modules/.bin/esbuild all.css --minify --log-level=warning --outfile="$folder/app.css" --allow-overwrite
+node_modules/.bin/esbuild src/app.ts --bundle --minify --format=esm --target=es2022 --legal-comments=none --log-level=warning \
+  --outfile="$folder/app.js" --allow-overwrite
+cp index.html icon.svg "$folder/"
+cp node_modules/uplot/LICENSE "$folder/uplot_license.txt"
+echo "$stamp" >"$work/stamp"
+du -cb "$folder"/* | tail -1 | awk '{printf "page: %.0f kB\n", $1 / 1000}' >&2

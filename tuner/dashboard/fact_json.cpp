@@ -1,0 +1,84 @@
+#include "tuner/dashboard/fact_json.h"
+
+#include <algorithm>
+
+#include "compiler_core/base/printable.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/time_words.h"
+
+namespace tuner::dashboard {
+
+using nlohmann::ordered_json;
+
+ordered_json task_row(const JobRow::Task& task, const TunedConfig* best) {
+  ordered_json row{{"workload", task.workload_key},
+                   {"target", task.target},
+                   {"constants", constants_name(task.constants)},
+                   {"uses", task.uses},
+                   {"algorithms", task.algorithms}};
+  row["answer"] = best == nullptr ? ordered_json(nullptr) : answer_row(*best);
+  return row;
+}
+
+ordered_json answer_row(const TunedConfig& best) {
+  ordered_json row{{"workload", best.workload_key},
+                   {"target", best.target},
+                   {"constants", constants_name(best.constants)},
+                   {"time_ns", best.time_ns},
+                   {"certified", best.certified}};
+  // One rule everywhere (time_words.h): only a certified time has an interval, and only it claims a gain.
+  if (best.certified) {
+    row["time_low_ns"] = best.time_low_ns;
+    row["time_high_ns"] = best.time_high_ns;
+  } else {
+    row["uncertified_why"] = best.uncertified_why;
+  }
+  if (best.default_time_ns > 0) row["default_time_ns"] = best.default_time_ns;
+  if (const double gain = claimed_gain(best); gain > 0) row["gain"] = gain;
+  const Result<Workload> workload = workload_from_key(best.workload_key);
+  if (workload && best.read_gbps > 0) {
+    row["roofline_ns"] = roofline_ns(*workload, best);
+    row["roofline_share"] = roofline_share(*workload, best);
+  }
+  row["template"] = best.template_name;
+  row["config"] = best.config;
+  row["trial"] = best.trial_name.empty() ? best.trial_id : best.trial_name;
+  row["race"] = best.race_id;
+  row["when"] = iso_utc(best.finished_at_us);
+  return row;
+}
+
+ordered_json job_row(const JobRow& job, const std::string& state, const std::string& message,
+                     int64_t trials_done) {
+  return {{"job", job.id},
+          {"state", state},
+          {"message", message},
+          {"search", job.search},
+          {"seed", job.seed},
+          {"tenant", job.tenant},
+          {"workload", job.tasks.empty() ? "" : job.tasks[0].workload_key},
+          {"target", job.tasks.empty() ? "" : job.tasks[0].target},
+          {"task_count", job.tasks.size()},
+          {"trials_done", trials_done},
+          {"trials_total", static_cast<int64_t>(job.trials) * static_cast<int64_t>(job.tasks.size())},
+          {"submitted", iso_utc(job.submitted_at_us)},
+          {"finished", iso_utc(job.finished_at_us)}};
+}
+
+std::string list_text(const char* key, const std::vector<std::string>& rows, const Part& part) {
+  const size_t from = std::min(static_cast<size_t>(part.from), rows.size());
+  const size_t end = std::min(from + static_cast<size_t>(part.count), rows.size());
+  std::string text = str("{\"", key, "\":[");
+  for (size_t i = from; i < end; ++i) text += (i > from ? "," : "") + rows[i];
+  return text + str("],\"from\":", from, ",\"total\":", rows.size(), "}");
+}
+
+bool sees(const Tenant& tenant, const JobRow& job) { return !tenant || *tenant == job.tenant; }
+
+Status no_such_job(const std::string& id) {
+  return not_found("job \"", printable(std::string_view(id).substr(0, 40)),
+                   "\" is not here. /api/jobs lists all");
+}
+
+}  // namespace tuner::dashboard

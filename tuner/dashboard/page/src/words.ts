@@ -1,0 +1,14 @@
+// Figures for people.
+
+const fixed = (x: number): string => (x >= 100 ? x.toFixed(1) : x >= 10 ? x.toFixed(2) : x.toFixed(3));
+export function time(ns: number | null | undefined): string {
+  if (ns === null || ns === undefined || !(ns > 0)) return "-";
+  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]] as const) if (ns >= size) return `${fixed(ns / size)} ${unit}`;
+  return `${fixed(ns)} ns`;
+}
+export const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(100 * share).toFixed(0)} %`);
+export const gain = (x: number | undefined): string => (x === undefined ? "-" : `${x.toFixed(2)}x`);
+export const when = (iso: string): string => iso.slice(0, 16).replace("T", " ");
+export const outcome = (name: string): string => name.replaceAll("_", " ");
+// "v1 matmul b=1 m=64": the operator and its extents; what is said of every task is left out.
+export const workload = (key: string): string => key.replace(/^v1 /, "");
