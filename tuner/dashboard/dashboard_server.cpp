@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <mutex>
 #include <utility>
@@ -157,8 +159,16 @@ Status DashboardServer::check(const DashboardServerOptions& options) {
         "--http: found ", options.address,
         ", expected HOST:PORT: tuner dashboard serves this machine only. For other hosts: "
         "tuner serve --http tls:HOST:PORT");
-  const std::string host = options.address.substr(0, options.address.rfind(':'));
-  if (tls || host == "127.0.0.1" || host == "localhost" || host == "[::1]") return Status::ok();
+  const size_t colon = std::min(options.address.rfind(':'), options.address.size());
+  const std::string host = options.address.substr(0, colon);
+  const std::string_view port =
+      std::string_view(options.address).substr(std::min(colon + 1, options.address.size()));
+  int number = -1;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  const bool is_port =
+      error == std::errc() && end == port.data() + port.size() && number >= 0 && number <= 65'535;
+  const bool loopback = host == "127.0.0.1" || host == "localhost" || host == "[::1]";
+  if (is_port && (tls || loopback)) return Status::ok();
   return invalid_argument(
       "--http: found ", options.address,
       ", expected 127.0.0.1:PORT, localhost:PORT or [::1]:PORT. Other hosts need TLS and tokens: "

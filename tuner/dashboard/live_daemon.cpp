@@ -47,9 +47,13 @@ class Found final : public LiveDaemon {
 
   Status with(const std::function<Status(const DaemonClient&)>& f) override {
     ASSIGN_OR_RETURN(const std::shared_ptr<DaemonClient> client, present());
-    Status status = f(*client);
-    if (status.code() == StatusCode::kUnavailable) forget(client, status);
-    return status;
+    const Status status = f(*client);
+    if (status.code() != StatusCode::kUnavailable) return status;
+    // Of a daemon that has ended, the place where it was says more than the call.
+    const Result<std::string> where = where_();
+    const Status why = where ? status : where.status();
+    forget(client, why);
+    return why;
   }
 
  private:

@@ -71,7 +71,8 @@ TEST_F(DashboardOnASocket, ItsTokenOpensItAndNothingElseDoes) {
 
 TEST_F(DashboardOnASocket, OnlyLoopbackIsServedInPlainText) {
   for (const char* address :
-       {"0.0.0.0:0", "192.0.2.1:80", "[::]:0", "unix:/tmp/x", "example.org:80", ":80", "7071"})
+       {"0.0.0.0:0", "192.0.2.1:80", "[::]:0", "unix:/tmp/x", "example.org:80", ":80", "7071",
+        "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:1 "})
     for (const auto access :
          {DashboardServerOptions::Access::kToken, DashboardServerOptions::Access::kIdentity}) {
       const auto server = DashboardServer::start({.address = address, .access = access}, facts_here());

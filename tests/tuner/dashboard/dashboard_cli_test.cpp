@@ -1,0 +1,146 @@
+// tuner dashboard and tuner serve --http as programs: what a daemon tells at its own address, to a dashboard
+// beside it and to one that reaches it as a client; wrong use.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/support/text_client.h"
+#include "tests/tuner/command_line.h"
+#include "tests/tuner/processes.h"
+
+namespace tuner {
+namespace {
+
+using ::testing::AllOf;
+using testing::CommandResult;
+using testing::eventually;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+
+constexpr char kJob[] =
+    R"({"op":"matmul","a":[8,8],"b":[8,8],"trials":4,"search":"random","target":"llvm -mcpu=haswell -threads=1"})";
+
+// A program that serves pages, and how it is asked.
+class Pages {
+ public:
+  Pages(const testing::CommandLine& shell, const std::string& words, const std::string& name)
+      : program_({"/bin/sh", "-c",
+                  str("cd ", shell.folder().string(), " && XDG_RUNTIME_DIR=", shell.folder().string(),
+                      " exec ", TUNER_BIN_DIR, "/tuner ", words)},
+                 (shell.folder() / name).string()) {
+    std::smatch found;
+    EXPECT_TRUE(eventually(30s, [&] {
+      const std::string out = program_.out();
+      if (!std::regex_search(out, found, std::regex("dashboard on http://([0-9.:]+)/(?:#token=(\\w+))?\n")))
+        return false;
+      address_ = found[1], token_ = found[2];
+      return true;
+    })) << program_.err();
+  }
+  const std::string& address() const { return address_; }
+  const std::string& token() const { return token_; }
+  testing::Process& program() { return program_; }
+
+  std::string said(const std::string& line, const std::string& body = "") const {
+    const testing::TextClient client(address_);
+    client.send_text(str(line, " HTTP/1.1\r\nHost: ", address_,
+                         "\r\nConnection: close\r\nContent-Length: ", body.size(),
+                         token_.empty() ? "" : "\r\nAuthorization: Bearer " + token_, "\r\n\r\n", body));
+    return client.rest(60s);
+  }
+  Json told(const std::string& path) const {
+    const std::string all = said("GET " + path);
+    const size_t head = all.find("\r\n\r\n");
+    return head == std::string::npos ? Json() : Json::parse(all.substr(head + 4), nullptr, false);
+  }
+
+ private:
+  testing::Process program_;
+  std::string address_, token_;
+};
+
+class DashboardCli : public ::testing::Test {
+ protected:
+  std::string socket() const { return "unix:" + shell_.folder().string() + "/d.sock"; }
+  testing::CommandLine shell_{TUNER_BIN_DIR};
+};
+
+TEST_F(DashboardCli, ADaemonAndTheDashboardsAboutItTellTheSame) {
+  Pages daemon(shell_, "serve --db t.db --http 127.0.0.1:0 --listen " + socket(), "serve");
+  EXPECT_EQ(daemon.token(), "") << "each caller has his own";
+  EXPECT_THAT(daemon.said("GET /healthz"), AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("ok\n")));
+  EXPECT_TRUE(eventually(30s, [&] { return daemon.said("GET /readyz").starts_with("HTTP/1.1 200 "); }));
+  EXPECT_THAT(daemon.said("GET /metrics"), AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("# TYPE ")));
+
+  // Of its user, through a dashboard beside it: a job file with a mistake, then one without.
+  Pages beside(shell_, "dashboard --no-open --db t.db", "beside");
+  EXPECT_THAT(beside.said("POST /api/jobs?check=1", R"({"op":"matmul","a":[0,8],"b":[8,8]})"),
+              AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("job file: a")));
+  EXPECT_THAT(beside.said("POST /api/jobs?check=1", kJob),
+              AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\"tasks\":1")));
+  EXPECT_EQ(beside.told("/api/jobs")["total"], 0) << "it was only checked";
+  EXPECT_THAT(beside.said("POST /api/jobs", kJob),
+              AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\"job\":\"j1\"")));
+  EXPECT_THAT(daemon.said("POST /api/jobs", kJob),
+              AllOf(StartsWith("HTTP/1.1 403 "), HasSubstr("tuner admin token")))
+      << "there is no token, so nobody changes anything";
+
+  Pages client(shell_, "dashboard --no-open --daemon " + socket(), "client");
+  for (const Pages* pages : {&daemon, &beside, &client}) {
+    const Json jobs = pages->told("/api/jobs");
+    ASSERT_EQ(jobs["total"], 1) << jobs;
+    EXPECT_EQ(jobs["jobs"][0]["job"], "j1");
+    EXPECT_EQ(jobs["jobs"][0]["trials_total"], 4);
+    EXPECT_EQ(pages->told("/api/jobs/j1")["tasks"][0]["target"], "llvm -mcpu=haswell -threads=1");
+    EXPECT_EQ(pages->told("/api/jobs/j1/curve")["points"].size(), 0u);
+    EXPECT_EQ(pages->told("/api/answers")["total"], 0);
+    EXPECT_EQ(pages->told("/api/workers")["now"]["jobs"][0]["job"], "j1");
+    EXPECT_THAT(pages->said("GET /api/jobs/j9"), StartsWith("HTTP/1.1 404 "));
+  }
+  EXPECT_THAT(client.said("GET /api/task/records?workload=x&target=y"),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("tuner dashboard --db FILE")));
+  EXPECT_THAT(client.said("POST /api/jobs/j1/cancel"), StartsWith("HTTP/1.1 200 "));
+  for (const Pages* pages : {&daemon, &beside, &client})
+    EXPECT_TRUE(eventually(30s, [&] { return pages->told("/api/jobs")["jobs"][0]["state"] == "cancelled"; }));
+
+  daemon.program().signal(SIGTERM);
+  EXPECT_EQ(daemon.program().wait(30s), 0) << daemon.program().err();
+  EXPECT_EQ(beside.told("/api/jobs")["total"], 1) << "the database is there";
+  EXPECT_THAT(beside.told("/api/workers")["why"].dump(), HasSubstr("tuner serve"));
+  EXPECT_THAT(client.said("GET /api/jobs/j9"), Not(StartsWith("HTTP/1.1 200 ")));
+  beside.program().signal(SIGINT);
+  EXPECT_EQ(beside.program().wait(30s), 0);
+}
+
+TEST_F(DashboardCli, WrongUseIsToldInOneLine) {
+  const std::map<std::string, std::string> wrong{
+      {"dashboard --http 0.0.0.0:0", "expected 127.0.0.1:PORT"},
+      {"dashboard --http tls:127.0.0.1:0", "--http tls:HOST:PORT"},
+      {"dashboard --http 7071", "expected 127.0.0.1:PORT"},
+      {"dashboard --http 127.0.0.1:x", "127.0.0.1:x"},
+      {"dashboard --http 127.0.0.1:", "127.0.0.1:"},
+      {"dashboard --daemon nothing.credentials", "nothing.credentials"},
+      {"serve --http 0.0.0.0:7071", "tuner admin ca"},
+      {"serve --http 127.0.0.1:99999", "127.0.0.1:99999"}};
+  for (const auto& [words, expected] : wrong) {
+    const CommandResult r = shell_.run("tuner " + words + " --db there.db");
+    EXPECT_EQ(r.exit_code, 2) << words << ": " << r.err;
+    EXPECT_THAT(r.err, HasSubstr(expected)) << words;
+    EXPECT_EQ(std::ranges::count(r.err, '\n'), 1) << words << ": " << r.err;
+    EXPECT_EQ(r.out, "") << words;
+  }
+  const CommandResult none = shell_.run("tuner dashboard --no-open --db none.db");
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("there is no database yet"));
+  const CommandResult tls = shell_.run("tuner serve --db there.db --listen unix:d --http tls:127.0.0.1:0");
+  EXPECT_EQ(tls.exit_code, 1) << "TLS without an identity";
+  EXPECT_THAT(tls.err, HasSubstr("tuner admin ca"));
+}
+
+}  // namespace
+}  // namespace tuner
