@@ -168,7 +168,8 @@ TEST_F(DashboardOnASocket, WhatIsNewReachesFollowers) {
   ASSERT_TRUE(follower.says("event: news\n")) << "how it is now";
   measure("j1", 0, 1, 77);
   const std::string latest = std::to_string(store_->last_record_id().value());
-  EXPECT_TRUE(follower.says("\"mark\":\"" + latest + " j1 "));
+  EXPECT_TRUE(follower.says("\"mark\":\"" + latest + " j1 ", 5s))
+      << "sooner than the line that says it is alive";
 }
 
 // 1,000 clients say half of a request each, and hold on. Others are answered all the while.
