@@ -16,14 +16,14 @@ stamp=$(cat "$root/deploy/page.sh" "$sources"/*.json "$sources"/*.html "$sources
 work=$folder.npm
 if [[ -f $folder/app.js && -d $work/node_modules && $(cat "$work/stamp" 2>/dev/null) == "$stamp" ]]; then exit 0; fi
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
-  echo "page: npm is not installed: apt-get install npm (Debian), or Node.js 18 or newer" >&2; exit 3
+  echo "page: npm is not installed: deploy/install.sh --page" >&2; exit 3
 fi
 
 mkdir -p "$work" "$folder"
 rm -rf "$work/src" "$work/stamp"
 cp -r "$sources/." "$work/"
 cd "$work"
-npm ci --no-audit --no-fund --ignore-scripts >npm.log 2>&1 || { tail -5 npm.log >&2; echo "page: npm cannot install what the page needs" >&2; exit 3; }
+npm ci --no-audit --no-fund --ignore-scripts >npm.log 2>&1 || { tail -5 npm.log >&2; echo "page: npm cannot install what the page needs; $work/npm.log says why" >&2; exit 3; }
 node_modules/.bin/tsc -p .
 { cat node_modules/uplot/dist/uPlot.min.css; echo; cat src/style.css; } >all.css
 node_modules/.bin/esbuild all.css --minify --log-level=warning --outfile="$folder/app.css" --allow-overwrite

@@ -9,9 +9,9 @@ for browser in chromium chromium-browser google-chrome; do
 done
 [[ -n ${CHROMIUM:-} ]] || { echo "skipped: no Chromium here; deploy/install.sh --browser installs it"; exit 77; }
 code=0
-"$root/deploy/page.sh" "$build/dashboard_page" || code=$?
-[[ $code -ne 3 ]] || { echo "skipped: the page cannot be built here (see above)"; exit 77; }
-[[ $code -eq 0 ]] || exit $code
+said=$("$root/deploy/page.sh" "$build/dashboard_page" 2>&1) || code=$?
+[[ $code -ne 3 ]] || { echo "skipped: ${said##*$'\n'}"; exit 77; }
+[[ $code -eq 0 ]] || { echo "$said"; exit $code; }
 # Ten thousand small commits: in memory, where there is some.
 folder=$(mktemp -d -p "$([[ -w /dev/shm ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")")
 trap 'rm -rf "$folder"' EXIT
