@@ -10,5 +10,7 @@ export const percent = (share: number | undefined): string => (share === undefin
 export const gain = (x: number | undefined): string => (x === undefined ? "-" : `${x.toFixed(2)}x`);
 export const when = (iso: string): string => iso.slice(0, 16).replace("T", " ");
 export const outcome = (name: string): string => name.replaceAll("_", " ");
-// "v1 matmul b=1 m=64": the operator and its extents; what is said of every task is left out.
 export const workload = (key: string): string => key.replace(/^v1 /, "");
+// Where there is little room: without what most tasks say. "v1 matmul b=1 m=64 ... dtype=float32" is "matmul m=64 ...".
+const kUsual = / (?:b=1|ta=0|tb=0|bias=0|act=none|groups=1|dil=1,1|dtype=float32|const=none)(?= |$)/g;
+export const task = (key: string): string => workload(key).replace(kUsual, "");

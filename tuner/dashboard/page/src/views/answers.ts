@@ -12,7 +12,7 @@ export function answersView(): View {
   const problem = el("div");
   let all: Answer[] = [], read = 0;
   const table = new Table<Answer>("Answers", [
-    { name: "Task", text: a => words.workload(a.workload) + (a.constants === "cold" ? " (cold constants)" : ""), order: a => a.workload },
+    { name: "Task", text: a => words.task(a.workload) + (a.constants === "cold" ? " (cold constants)" : ""), order: a => a.workload },
     { name: "Time", text: a => words.time(a.time_ns), order: a => a.time_ns, right: true, width: 12 },
     { name: "95 %", text: a => a.certified ? `${words.time(a.time_low_ns)} .. ${words.time(a.time_high_ns)}` : "-",
       order: a => a.certified ? (a.time_high_ns! - a.time_low_ns!) / a.time_ns : 9, right: true, rank: 3, width: 22 },

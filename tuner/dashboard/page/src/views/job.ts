@@ -74,10 +74,10 @@ export function jobView(page: Page, id: string): View {
         el("dt", {}, "Submitted"), el("dd", {}, `${words.when(j.submitted)} UTC`)),
       page.mayChange && running ? cancel : null);
     if (choose.childElementCount !== j.tasks.length)
-      replace(choose, ...j.tasks.map((t, i) => el("option", { value: i }, `${i + 1}: ${words.workload(t.workload)}`)));
+      replace(choose, ...j.tasks.map((t, i) => el("option", { value: i }, `${i + 1}: ${words.task(t.workload)}`)));
     choose.hidden = j.tasks.length < 2;
     replace(tasks, el("h2", {}, "Tasks"), el("ul", { class: "list" }, ...j.tasks.map(t => el("li", {},
-      el("a", { href: `#/task?${taskQuery(t)}` }, words.workload(t.workload)),
+      el("a", { href: `#/task?${taskQuery(t)}`, title: t.workload }, words.task(t.workload)),
       el("span", {}, t.answer === null ? "nothing correct yet" :
         `${words.time(t.answer.time_ns)}, ${t.answer.certified ? `certified, gain ${words.gain(t.answer.gain)}` : `not certified: ${t.answer.uncertified_why ?? ""}`}` +
         (t.answer.roofline_share === undefined ? "" : `, ${words.percent(t.answer.roofline_share)} of the roofline`))))));
