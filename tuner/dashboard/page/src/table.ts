@@ -94,7 +94,7 @@ export class Table<Row> {
       const made = el("tr", { "aria-rowindex": i + 2, id: `row${i}`, class: i === this.at ? "here" : "", click: () => { this.at = i; this.open(row); } });
       for (const column of this.columns) {
         const text = column.text(row);
-        made.append(el("td", { class: this.classes(column), title: text }, text));
+        made.append(el("td", { class: this.classes(column), title: text }, el("div", {}, text)));
       }
       rows.push(made);
     }
