@@ -75,8 +75,7 @@ TEST(Duel, WhatIsTooWideIsNotCertified) {
   EXPECT_EQ(heats.heats, DuelOptions().most);
   EXPECT_THAT(r->missing, HasSubstr("times differ from process to process on a calm machine: after 27 "
                                     "processes the ratio is known only to +- "));
-  EXPECT_THAT(r->missing,
-              HasSubstr("This kernel took 100.0 us to 100.0 us, the other 120.0 us to 180.0 us"));
+  EXPECT_THAT(r->missing, HasSubstr("This kernel took 100.0 us to 100.0 us, the other 120.0 us to 180.0 us"));
 }
 
 // Whom neighbours disturbed is told so, by disturbed turns or by slices that had to be taken anew.
