@@ -39,10 +39,10 @@ int run(const DashboardCommandOptions& options) {
   const dashboard::DashboardServerOptions server_options{.address = options.http,
                                                          .token = identity::make_token()};
   if (const Status s = dashboard::DashboardServer::check(server_options); !s) return report(s);
-  Result<std::shared_ptr<dashboard::FactSource>> facts = facts_of(options);
+  const Result<std::shared_ptr<dashboard::FactSource>> facts = facts_of(options);
   if (!facts) return report(facts.status());
   const Result<std::unique_ptr<dashboard::DashboardServer>> server =
-      dashboard::DashboardServer::start(server_options, *std::move(facts));
+      dashboard::DashboardServer::start(server_options, *facts);
   if (!server) return report(server.status());
   std::printf("dashboard on %s\n", (*server)->link().c_str());
   std::fflush(stdout);

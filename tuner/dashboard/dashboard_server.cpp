@@ -68,7 +68,7 @@ Visitor caller_of(identity::Gatekeeper& gatekeeper, const http::Request& request
 
 class Served final : public DashboardServer {
  public:
-  Status start(const DashboardServerOptions& options, std::shared_ptr<FactSource> facts) {
+  Status start(const DashboardServerOptions& options, const std::shared_ptr<FactSource>& facts) {
     const bool tls = options.address.starts_with("tls:");
     const bool by_identity = options.access == DashboardServerOptions::Access::kIdentity;
     RETURN_IF_ERROR(check(options));
@@ -176,9 +176,9 @@ Status DashboardServer::check(const DashboardServerOptions& options) {
 }
 
 Result<std::unique_ptr<DashboardServer>> DashboardServer::start(const DashboardServerOptions& options,
-                                                                std::shared_ptr<FactSource> facts) {
+                                                                const std::shared_ptr<FactSource>& facts) {
   auto served = std::make_unique<Served>();
-  RETURN_IF_ERROR(served->start(options, std::move(facts)));
+  RETURN_IF_ERROR(served->start(options, facts));
   return std::unique_ptr<DashboardServer>(std::move(served));
 }
 

@@ -38,7 +38,7 @@ class DashboardServer {
   static Status check(const DashboardServerOptions& options);
   // InvalidArgument: as check(). NotFound: TLS without an identity. Failed: somebody listens there.
   static Result<std::unique_ptr<DashboardServer>> start(const DashboardServerOptions& options,
-                                                        std::shared_ptr<FactSource> facts);
+                                                        const std::shared_ptr<FactSource>& facts);
   virtual ~DashboardServer() = default;  // stops
   virtual const std::string& address() const = 0;
   // "http://127.0.0.1:7071/", with the token behind '#', which a browser does not send.
