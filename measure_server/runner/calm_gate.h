@@ -23,9 +23,10 @@ namespace tuner {
 
 class CalmGate {
  public:
-  // `calm_ns`: an undisturbed pulse at an even clock; 0: not known. `pulse`: takes one on every thread that the
-  // kernel uses and returns the slowest; zeros: there are no pulses here. `switches`: how often those threads
-  // have lost their core to somebody else so far; asked once per slice, between timed calls. Null: not known.
+  // `calm_ns`: an undisturbed pulse at an even clock; 0: not known. `pulse`: takes one on every thread that
+  // the kernel uses and returns the slowest; zeros: there are no pulses here. `switches`: how often those
+  // threads have lost their core to somebody else so far; asked once per slice, between timed calls. Null:
+  // not known.
   CalmGate(double calm_ns, std::function<Pulse()> pulse, std::function<int64_t()> switches = nullptr);
 
   // Sets how much time may be spent on repeating disturbed slices, from now on, before they count.

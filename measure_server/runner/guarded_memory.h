@@ -25,8 +25,8 @@ class GuardedBuffer {
   GuardedBuffer() = default;
   // Allocates zeroed memory. Private memory of 2 MiB or more asks for large pages: a page of 4 KiB costs a
   // fault each, and what applications keep constants in has large pages, too. Failed: the system has none.
-  // `where`: here and below, the address at which its mapping should begin, of mapped_bytes(); null: anywhere.
-  // Where something is already, it comes to lie elsewhere.
+  // `where`: here and below, the address at which its mapping should begin, of mapped_bytes(); null:
+  // anywhere. Where something is already, it comes to lie elsewhere.
   static Result<GuardedBuffer> create(int64_t bytes, Sharing sharing, void* where = nullptr);
   // Maps a SealedFile made with Placement::kAtPageEnd, read-only.
   static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes, void* where = nullptr);
