@@ -231,7 +231,7 @@ TEST(GraphSignature, EveryOperatorHasOne) {
                     .op = std::string(row->name),
                     .attributes = {{"no_such", int64_t{1}}},
                     .inputs = std::vector<ValueId>(std::max<size_t>(row->least_inputs, 1), x),
-                    .outputs = {}};
+                    .outputs = {x}};
     EXPECT_THAT(infer(graph, node).message(), HasSubstr("has no attribute no_such")) << row->name;
   }
 }
