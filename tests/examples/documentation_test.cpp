@@ -32,6 +32,7 @@ constexpr char kBuilds[] = "installs and builds: .ci/run and deploy/fresh_root.s
 constexpr char kPackages[] = "installs packages: deploy/package_root.sh runs it";
 constexpr char kDaemon[] =
     "a daemon that stays, on a fixed port: tests/tuner/cli/three_process_test has its own";
+constexpr char kPage[] = "a page that stays until Ctrl-C: tests/tuner/dashboard opens one";
 constexpr char kFarm[] =
     "a farm of several hosts: tests/deploy/client_test and tests/tuner/cli/admin_cli_test have one";
 constexpr char kSlurm[] = "needs a cluster: tests/slurm has one (ctest -L slurm)";
@@ -62,6 +63,10 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner jobs --daemon 127.0.0.1:7070", kDaemon},
       {"tuner top --daemon 127.0.0.1:7070", kDaemon},
       {"tuner serve --metrics 127.0.0.1:9470 --log-format json", kDaemon},
+      {"tuner dashboard", kPage},
+      {"tuner dashboard --daemon 127.0.0.1:7070", kPage},
+      {"tuner dashboard --daemon alice.credentials", kPage},
+      {"tuner serve --http 127.0.0.1:7071", kPage},
       {"tuner admin ca", kFarm},
       {"tuner serve --listen tls:0.0.0.0:7070", kFarm},
       {"tuner admin worker gpu1 --address farm.example:7070 -o gpu1.credentials", kFarm},
@@ -264,6 +269,11 @@ TEST_F(DocumentationTest, Boards) {
 
 TEST_F(DocumentationTest, Farm) {
   EXPECT_THAT(follow("docs/farm.md"), HasSubstr("TENANT")) << "what tenants have used";
+}
+
+TEST_F(DocumentationTest, Backends) {
+  EXPECT_THAT(follow("docs/backends.md"), HasSubstr("% of the array's peak"));
+  EXPECT_THAT(shell_->read("trace.json"), HasSubstr("\"traceEvents\""));
 }
 
 TEST_F(DocumentationTest, Gpus) {

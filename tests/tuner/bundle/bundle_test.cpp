@@ -211,7 +211,7 @@ TEST_F(BundleTest, EmitSaysWhatIsWritten) {
   EXPECT_THAT(tree.at("llvm/dense.ll"), HasSubstr("define i32 @tuner_d_dense("));
   EXPECT_TRUE(tree.contains("manifest.json"));
   expect_refused("dense.json -o no --emit so,exe",
-                 "--emit: expected words out of so, a, obj, asm, defines, llvm, schedule", "no");
+                 "--emit: expected words out of so, a, obj, asm, defines, llvm, npu, trace, schedule", "no");
   expect_refused("dense.json -o no --emit ''", "found an empty word", "no");
 }
 
