@@ -7,7 +7,7 @@
 // server CPU of 2023 they took 1.2 to 1.4 us, beside none 1.08, and each change stops the core for a
 // microsecond or two. Before and behind a pulse stands a chain of multiplications, each of which waits for
 // the one before. Its time depends on the clock alone, because it leaves nearly all slots to a neighbour. The
-// pulse over the chain is the same at every clock, within 1 %: who is there shows in it.
+// pulse over the chain is the same at every clock, within 2 %: who is there shows in it.
 //
 // Observed on a shared server CPU: a neighbour comes and goes within a millisecond and takes a third of a
 // kernel's speed. Beside one AVX-512 kernel, pulses take 1.80 to 1.83 us without a neighbour, and the
