@@ -6,8 +6,8 @@
 // At an even clock (pulse.h) pulses agree within 2 %. Someone who computes on the core's other hardware
 // thread doubles them; someone who waits for memory there scatters them by tens of percent. So a moment is
 // calm when three pulses in a row are as fast as the fastest of the last milliseconds, and those are as fast
-// as pulses beside other kernels of the task. Somebody who shares the core by turns shows in no pulse: he waits
-// while we run. On two cores with two compilers and a program that streams through memory, half of the
+// as pulses beside other kernels of the task. Somebody who shares the core by turns shows in no pulse: he
+// waits while we run. On two cores with two compilers and a program that streams through memory, half of the
 // samples of a millisecond took 1.5 to 5 times as long, all between calm pulses; the involuntary context
 // switches tell of every one.
 #pragma once
