@@ -1,5 +1,6 @@
-// split, fuse, reorder: the loops of a stage.
+// split, fuse, skew, reorder: the loops of a stage.
 #include <algorithm>
+#include <array>
 
 #include "compiler_core/schedule/rewrite.h"
 
@@ -161,6 +162,52 @@ Axis Schedule::fuse(std::span<const Axis> axes) {
     ranges.bind(result.var, extent);
     body = simplify(substitute(body, values), ranges);
     program_.body = replace_at(path, make_for(result.var, extent, std::move(body), chain.loops[0]->axis));
+    record(str(call, " -> ", result.var->name));
+    return Status::ok();
+  });
+  return result;
+}
+
+Axis Schedule::skew(Axis tap, Axis out, int64_t stride, int64_t dilation) {
+  Axis result;
+  if (refused()) return result;
+  const std::string call = str("skew(", label(program_.body, tap.var), ", ", label(program_.body, out.var),
+                               ", ", stride, ", ", dilation, ")");
+  apply(call, [&]() -> Status {
+    if (stride < 1 || dilation < 1) return invalid_config("stride and dilation must be at least 1");
+    ASSIGN_OR_RETURN(const Chain chain, find_chain(program_.body, std::array{tap, out}));
+    if (chain.loops.size() != 2)
+      return invalid_config("the axes must be directly nested; other loops stand between them");
+    const Stmt &taps = chain.loops[0], &outs = chain.loops[1];
+    if (taps->var != tap.var)
+      return invalid_config(label(program_.body, tap.var), " must be around ", label(program_.body, out.var));
+    RETURN_IF_ERROR(needs_serial(program_.body, taps));
+    RETURN_IF_ERROR(needs_serial(program_.body, outs));
+    if (taps->axis != AxisKind::kReduce || outs->axis != AxisKind::kSpatial)
+      return invalid_config("needs a reduce axis around a spatial one");
+    // Which term is a sum's first would depend on the order in which the new axis is run through.
+    bool initialises = false;
+    visit(chain.body,
+          [&](const Stmt& s) { initialises |= s->kind == StmtKind::kStore && s->first.defined(); });
+    if (initialises)
+      return invalid_config("the first term also initialises a sum inside; decompose_reduction first");
+    const int64_t reach = bounded_product(taps->extent - 1, dilation);
+    const int64_t extent = bounded_product(outs->extent - 1, stride) + reach + 1;
+    if (bounded_product(bounded_product(extent, outs->extent), nest_iterations(chain.body)) > kMostIterations)
+      return invalid_config("its nest would have more than 2^60 iterations, which indices cannot count");
+    result.var = make_var(str(taps->var->name, ".", outs->var->name, ".skewed"));
+    const Expr at = Expr(result.var) - Expr(outs->var) * stride;
+    std::vector<Expr> guards = {at >= 0, at <= reach};
+    if (dilation > 1) guards.push_back(binary(BinaryOp::kEq, floor_mod(at, dilation), 0));
+    for (const Expr& guard : chain.guards) guards.push_back(guard);
+    const Path path = prefix(chain.path, chain.first);
+    RangeMap ranges = ranges_at(path);
+    ranges.bind(result.var, extent);
+    ranges.bind(outs->var, outs->extent);
+    Stmt body = make_if(conjunction(guards), chain.body);
+    body = simplify(substitute(body, {{taps->var, floor_div(at, dilation)}}), ranges);
+    body = make_for(outs->var, outs->extent, std::move(body), outs->axis);
+    program_.body = replace_at(path, make_for(result.var, extent, std::move(body), taps->axis));
     record(str(call, " -> ", result.var->name));
     return Status::ok();
   });

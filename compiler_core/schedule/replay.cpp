@@ -107,6 +107,14 @@ Calls loop_calls() {
           s.fuse(found);
           return Status::ok();
         }}},
+      {"skew",
+       {4,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const int64_t stride, number(a[2]));
+          ASSIGN_OR_RETURN(const int64_t dilation, number(a[3]));
+          s.skew(s.axis(a[0]), s.axis(a[1]), stride, dilation);
+          return Status::ok();
+        }}},
       {"reorder",
        {1,
         [](Schedule& s, const Arguments& a) -> Status {

@@ -96,6 +96,18 @@ class Schedule {
   // directly nested and of the same kind.
   Axis fuse(std::initializer_list<Axis> axes) { return fuse(std::span(axes.begin(), axes.size())); }
   Axis fuse(std::span<const Axis> axes);
+  // Walks over what overlapping windows read, in place of over their taps: replaces `tap`, directly around
+  // `out`, by the position r that an element of the window has.
+  //
+  //   before   reduce kh in 0..K: for oh in 0..O: acc[oh] += x[oh*S + kh*D] * w[kh]
+  //   after    reduce r in 0..(O-1)*S + (K-1)*D + 1: for oh in 0..O:
+  //              if (r - oh*S is one of 0, D, .., (K-1)*D) acc[oh] += x[r] * w[(r - oh*S) / D]
+  //
+  // Where both are unrolled the guards vanish, and all that reads x[r] stands together: it is loaded once,
+  // and need not be kept. Each sum adds its terms in the same order. Returns the axis of r; `out` stays, and
+  // `tap` may no longer be used. Requires serial, directly nested loops, the outer one a reduce axis and the
+  // inner one spatial; sums inside with a decomposed initialisation; stride, dilation >= 1.
+  Axis skew(Axis tap, Axis out, int64_t stride, int64_t dilation);
   // Reorders these axes of one stage within the places they occupy. Requires perfect nesting between the
   // outermost and the innermost of them (guards move inside).
   void reorder(std::initializer_list<Axis> axes) { reorder(std::span(axes.begin(), axes.size())); }

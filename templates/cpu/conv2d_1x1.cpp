@@ -9,19 +9,25 @@ namespace {
 
 using te::Indices;
 
-// [N, C, P] or [N, C/block, P, block], and the index of one element.
+// Which dimension of pixels goes over them.
+size_t pixel_dimension(std::string_view layout) { return is_channels_last(layout) ? 1 : 2; }
+
+// [N, C, P], [N, P, C] or [N, C/block, P, block], and the index of one element.
 std::vector<int64_t> pixel_shape(std::string_view layout, int64_t n, int64_t c, int64_t pixels) {
+  if (is_channels_last(layout)) return {n, pixels, c};
   const int64_t block = channel_block(layout);
   if (block == 1) return {n, c, pixels};
   return {n, c / block, pixels, block};
 }
 Indices pixel_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& p) {
+  if (is_channels_last(layout)) return {n, p, c};
   const int64_t block = channel_block(layout);
   if (block == 1) return {n, c, p};
   return {n, floor_div(c, block), p, floor_mod(c, block)};
 }
 std::vector<std::string> pixel_names(std::string_view layout, const std::string& channel) {
-  if (channel_block(layout) == 1) return {"n", channel, "p"};
+  if (is_channels_last(layout)) return {"n", "p", channel};
+  if (is_planar(layout)) return {"n", channel, "p"};
   return {"n", channel, "p", channel + "b"};
 }
 
@@ -59,9 +65,11 @@ Program pixels_math(const Conv2dWorkload& w, bool channels_innermost, bool wide_
     data = b.compute(
         "picked", pixel_shape(w.layout, w.batch, w.in_channels, pixels),
         [&](const Indices& i) {
+          const size_t at = pixel_dimension(w.layout);
           Indices from = i;
-          from[2] = floor_div(i[2], width) * w.stride[0];
-          from.insert(from.begin() + 3, floor_mod(i[2], width) * w.stride[1]);
+          from[at] = floor_div(i[at], width) * w.stride[0];
+          from.insert(from.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                      floor_mod(i[at], width) * w.stride[1]);
           return load(all, std::move(from));
         },
         BufferRole::kIntermediate, pixel_names(w.layout, "ic"));
@@ -83,11 +91,12 @@ Program pixels_math(const Conv2dWorkload& w, bool channels_innermost, bool wide_
       },
       BufferRole::kIntermediate, names);
   const int64_t block = channel_block(w.out_layout);
+  const size_t at = pixel_dimension(w.out_layout);
   b.compute(
       "out", out_shape,
       [&](const Indices& i) {
-        const Expr oc = block == 1 ? i[1] : i[1] * block + i[3];
-        const Expr sum = load(acc, channels_innermost ? Indices{i[0], i[2], oc} : Indices{i[0], oc, i[2]});
+        const Expr oc = block == 1 ? i[3 - at] : i[1] * block + i[3];
+        const Expr sum = load(acc, channels_innermost ? Indices{i[0], i[at], oc} : Indices{i[0], oc, i[at]});
         return finished(epilogue, sum, oc, i);
       },
       BufferRole::kOutput, pixel_names(w.out_layout, "oc"));
@@ -97,20 +106,38 @@ Program pixels_math(const Conv2dWorkload& w, bool channels_innermost, bool wide_
 Tensor pick_pixels(Schedule& s, const Conv2dWorkload& w, const Target& t) {
   if (!picks_pixels(w)) return s.tensor("data");
   const Tensor picked = s.tensor("picked");
-  const std::vector<Axis> axes = s.axes(picked);  // n, ic, p[, ic in its block]
+  const PixelAxes axes = pixel_axes(s, picked, w.layout);
   if (s.refused()) return picked;
-  const auto [row, column] = s.split(axes[2], w.out_width());
+  const auto [row, column] = s.split(axes.p, w.out_width());
   // A row of more pixels than a vectorised loop may have is cut.
   constexpr int64_t kMost = 64;
-  if (axes.size() == 4) {
-    s.vectorize(axes[3]);
+  if (is_channels_last(w.layout)) {
+    s.vectorize(s.split(axes.c, kMost).inner);
+    if (t.threads > 1) s.parallel(s.fuse({axes.n, row}));
+    return picked;
+  }
+  if (channel_block(w.layout) > 1) {
+    s.vectorize(axes.in_block);
   } else if (w.out_width() <= kMost) {
     s.vectorize(column);
   } else {
     s.vectorize(s.split(column, kMost).inner);
   }
-  if (t.threads > 1) s.parallel(s.fuse({axes[0], axes[1], row}));
+  if (t.threads > 1) s.parallel(s.fuse({axes.n, axes.c, row}));
   return picked;
+}
+
+PixelAxes pixel_axes(Schedule& s, const Tensor& pixels, std::string_view layout) {
+  if (is_channels_last(layout)) {
+    const auto [n, p, c] = s.axes<3>(pixels);
+    return {n, c, p, {}};
+  }
+  if (is_planar(layout)) {
+    const auto [n, c, p] = s.axes<3>(pixels);
+    return {n, c, p, {}};
+  }
+  const auto [n, c, p, in_block] = s.axes<4>(pixels);
+  return {n, c, p, in_block};
 }
 
 }  // namespace tuner

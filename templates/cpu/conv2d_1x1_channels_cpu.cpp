@@ -12,9 +12,9 @@
 //
 // bfloat16 and int8: ic counts groups of 2 or 4 channels, a dot product each; weights are packed in groups,
 // [OC/NR][IC/D][NR][D], and so is data, [N][IC/D][P][D], where it is NCHW: by a stage before. Blocked data
-// has its groups side by side.
+// has its groups side by side, and so has NHWC; there they must be whole.
 //
-// Serves plain and blocked layouts in and out. Pixels of an image count as one axis, so tiles run across its
+// Serves all layouts in and out. Pixels of an image count as one axis, so tiles run across its
 // rows: 49 pixels are tiles of 13, 13, 13 and 10. Declines kernels other than 1x1, padding and groups.
 #include <algorithm>
 #include <vector>
@@ -38,12 +38,16 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_1x1_channels_cpu"; }
   int version() const override { return 2; }
+  bool serves_channels_last() const override { return true; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (const Support shape = supports_1x1(w, t); !shape.yes) return shape;
     if (cpu::dot_group(w.dtype) == 0) return declined("needs float32, bfloat16 or int8, got ", w.dtype);
     if (const int64_t block = channel_block(w.out_layout); block > 1 && block % t.f32_lanes() != 0)
       return declined("needs whole vectors of ", t.f32_lanes(), " channels, got out_layout ", w.out_layout);
+    if (const int64_t group = cpu::dot_group(w.dtype);
+        is_channels_last(w.layout) && w.in_channels % group != 0)
+      return declined("needs a multiple of ", group, " ", w.dtype, " channels in NHWC, got ", w.in_channels);
     return supported();
   }
 
@@ -53,8 +57,8 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2
     const int64_t group = cpu::dot_group(w.dtype);
     // Blocks of the output are written whole.
     const int64_t whole = std::max(lanes, channel_block(w.out_layout));
-    // Pixels of one channel lie side by side in a plain image, channels of one pixel in a blocked one.
-    const cpu::Columns in{lanes, whole, cpu::broadcasts_of(t, channel_block(w.layout) == 1)};
+    // Pixels of one channel lie side by side in a planar image, channels of one pixel in the others.
+    const cpu::Columns in{lanes, whole, cpu::broadcasts_of(t, is_planar(w.layout))};
     const auto [rows, channels] =
         cpu::first_tile(pixels, w.out_channels, in, t.vector_registers() - cpu::spare_registers(t, group));
     Conv2d1x1ChannelsKnobs k{
@@ -96,34 +100,36 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2
                 const Config& c) const override {
     const int64_t lanes = lanes_of(w, t), channels = c[k.tile_oc].inner, group = cpu::dot_group(w.dtype);
     const Tensor data = pick_pixels(s, w, t);
-    if (group > 1 && channel_block(w.layout) == 1) cpu::group_channels(s, data, group, t.threads > 1);
+    if (group > 1 && is_planar(w.layout)) cpu::group_channels(s, data, group, t.threads > 1);
     const Tensor panels =
         cpu::pack_blocks(s, s.tensor("weight"), 0, 0, c[k.narrow_panels] ? lanes : channels, group);
     if (s.refused()) return;
     if (!Workload(w).is_constant("weight") && t.threads > 1) s.parallel(s.axes(panels).front());
 
-    const std::vector<Axis> axes = s.axes(s.tensor("out"));  // n, oc, p[, oc in its block]
-    const auto [rows, row] = s.split(axes[2], c[k.tile_p].inner);
+    const PixelAxes out = pixel_axes(s, s.tensor("out"), w.out_layout);
+    const auto [rows, row] = s.split(out.p, c[k.tile_p].inner);
     const auto [block, tile] = s.split(rows, c[k.block_p] == 0 ? c[k.tile_p].outer : c[k.block_p]);
     const int64_t out_block = channel_block(w.out_layout);
-    const auto [panel, inside] = s.split(axes[1], channels / out_block);
-    const auto [vector, lane] = s.split(out_block > 1 ? axes[3] : inside, lanes);
+    const auto [panel, inside] = s.split(out.c, channels / out_block);
+    const auto [vector, lane] = s.split(out_block > 1 ? out.in_block : inside, lanes);
     if (out_block > 1)
       s.reorder({block, panel, tile, row, inside, vector, lane});
+    else if (is_channels_last(w.out_layout))
+      s.reorder({block, panel, tile, row, vector, lane});
     else
       s.reorder({block, panel, tile, vector, lane, row});
     cpu::sum_in_registers(s, s.tensor("acc"), tile, lanes, reduce_splits(w, c[k.unroll_ic]), group);
     if (c[k.next_panel]) s.prefetch_next(panels, s.tensor("acc"), panel, tile);
     s.unroll(vector);
-    if (out_block > 1) {
+    if (!is_planar(w.out_layout)) {
       s.unroll(row);
-      s.unroll(inside);
+      if (out_block > 1) s.unroll(inside);
       if (lanes > 1) s.vectorize(lane);
     } else {
       s.vectorize(row);
       s.vectorize_rows(lane);
     }
-    if (t.threads > 1) s.parallel(s.fuse({axes[0], block, panel}));
+    if (t.threads > 1) s.parallel(s.fuse({out.n, block, panel}));
   }
 
  private:

@@ -39,7 +39,8 @@ struct Shape {
 
   int64_t dot;  // channels that one lane of an instruction multiplies: more than 1 for bfloat16, int8
   int64_t in_group, out_group;  // channels per group; in_group and in_block count dot products
-  int64_t in_block, out_block;  // channels of a group that are adjacent in memory, in data and in out
+  int64_t in_block, out_block;  // channels of a block of memory, in data and in out; 1: no blocks
+  bool planar_out;              // pixels of a channel are adjacent in out, not channels of a pixel
   int64_t lanes;                // of vectors of output channels
   // Pixels of a row lie side by side in a plain image, channels of a pixel in a blocked one.
   cpu::Broadcasts broadcasts;

@@ -14,18 +14,20 @@
 //               vectorized lane          accumulator register each
 //       write the tile: the epilogue; to NCHW transposed in registers
 //
-// With unroll_kw, kw is innermost, around the tile. data and out may each be NCHW or blocked: data is read
-// where it lies, one element at a time. Serves stride, padding, dilation, groups; tiles need not divide the
+// With unroll_kw, kw is innermost, around the tile. data and out may each be in any layout: data is read where
+// it lies, one element at a time. Serves stride, padding, dilation, groups; tiles need not divide the
 // output. Declines depthwise convolution (a template of its own).
 //
 // bfloat16 and int8: ic counts groups of D = 2 or 4 channels, side by side, and a lane adds the dot product
 // of one:
 //   weight packed [OC/NR][KH][KW][IC/D][NR][D], read in that order: all channels of a tap in one pass
-//   data packed   [N][IC/D][H][W][D], where it is NCHW: by a stage before; zeros fill up the last group
+//   data packed   [N][IC/D][H][W][D], where it is NCHW: by a stage before; zeros fill up the last group. In
+//                 NHWC groups lie side by side; a stage before fills up the last one, if it is not whole
 #include <algorithm>
 
 #include "compiler_core/te/te.h"
 #include "templates/cpu/conv2d_cpu_tile.h"
+#include "templates/cpu/cpu_images.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 
@@ -46,6 +48,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDire
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_direct_cpu"; }
   int version() const override { return 3; }
+  bool serves_channels_last() const override { return true; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return needs_target("a CPU", t);
@@ -137,9 +140,9 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDire
     const int64_t panel = c[k.narrow_panels] ? shape.lanes : c[k.tile_oc].inner;
     Tensor panels;
     if (shape.dot > 1) {
-      if (channel_block(w.layout) == 1)
+      if (is_planar(w.layout))
         cpu::group_channels(s, s.tensor(fills(w) ? "filled" : "data"), shape.dot, parallel);
-      if (fills(w)) s.inline_compute(s.tensor("filled"));
+      if (fills(w)) fill_channels(s, w, parallel);
       panels = lay_out_groups(s, w, panel, shape.dot, c[k.unroll_kw], parallel);
     } else {
       panels = lay_out_weight(s, w, panel, c[k.block_ic].inner, c[k.unroll_kw], parallel);
@@ -147,7 +150,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDire
 
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
     s.set_scope(acc, MemoryScope::kRegister);
-    const OutAxes o = split_out(s, out, shape, c[k.tile_oc].inner);
+    const OutAxes o = split_out(s, out, w.out_layout, shape, c[k.tile_oc].inner);
     const auto [oh_outer, oh_inner] = s.split(o.oh, c[k.tile_oh].inner);
     const auto [ow_outer, ow_inner] = s.split(o.ow, c[k.tile_ow].inner);
     std::vector<Axis> outer;
@@ -160,7 +163,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDire
     std::vector<Axis> order = outer;
     order.push_back(ow_outer);
     order.push_back(oh_inner);
-    const bool rows_of_pixels = shape.out_block == 1;
+    const bool rows_of_pixels = shape.planar_out;
     if (rows_of_pixels)
       order.insert(order.end(), {o.vector, o.lane, ow_inner});
     else
@@ -179,6 +182,8 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDire
   }
 
  private:
+  static constexpr int64_t kMostFilled = 64;  // bytes or words of a pixel that are copied at once
+
   // Where lanes are taken several channels are written out, if the code stays short and they divide the
   // block.
   static int64_t first_unroll(const Shape& shape, const Tile& first) {
@@ -198,33 +203,41 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dDire
     return w.groups == 1 && w.in_channels % cpu::dot_group(w.dtype) != 0;
   }
 
+  // The image with whole groups of channels: where it is grouped by a copy, that copy fills them up.
+  static void fill_channels(Schedule& s, const Conv2dWorkload& w, bool parallel) {
+    const Tensor filled = s.tensor("filled");
+    if (is_planar(w.layout)) return s.inline_compute(filled);
+    const cpu::ImageAxes image = cpu::image_axes(s, filled, w.layout);
+    s.vectorize(s.split(image.c, kMostFilled).inner);
+    if (parallel) s.parallel(s.fuse({image.n, image.h}));
+  }
+
   struct OutAxes {
     Axis n, oc, oh, ow, vector, lane;
   };
   // The channels of out as tiles, vectors of a tile and lanes.
-  static OutAxes split_out(Schedule& s, const Tensor& out, const Shape& shape, int64_t channels) {
-    OutAxes o;
+  static OutAxes split_out(Schedule& s, const Tensor& out, std::string_view layout, const Shape& shape,
+                           int64_t channels) {
+    const cpu::ImageAxes image = cpu::image_axes(s, out, layout);
+    OutAxes o = {.n = image.n, .oc = image.c, .oh = image.h, .ow = image.w};
     Axis inside;
     int64_t lanes = shape.lanes;
     if (shape.out_block == 1) {
-      const auto [n, oc, oh, ow] = s.axes<4>(out);
-      const auto [outer, inner] = s.split(oc, channels);
-      o = {.n = n, .oc = outer, .oh = oh, .ow = ow};
+      const auto [outer, inner] = s.split(image.c, channels);
+      o.oc = outer;
       inside = inner;
     } else {
-      const auto [n, oc, oh, ow, in_block] = s.axes<5>(out);
-      o = {.n = n, .oc = oc, .oh = oh, .ow = ow};
       lanes = std::min(lanes, shape.out_block);
       if (channels < shape.out_block) {
-        const auto [part, inner] = s.split(in_block, channels);
-        s.reorder({n, oc, part, oh, ow, inner});
-        o.oc = s.fuse({oc, part});
+        const auto [part, inner] = s.split(image.in_block, channels);
+        s.reorder({o.n, o.oc, part, o.oh, o.ow, inner});
+        o.oc = s.fuse({o.oc, part});
         inside = inner;
       } else {
-        const auto [outer, block] = s.split(oc, channels / shape.out_block);
-        s.reorder({n, outer, oh, ow, block, in_block});
+        const auto [outer, block] = s.split(image.c, channels / shape.out_block);
+        s.reorder({o.n, outer, o.oh, o.ow, block, image.in_block});
         o.oc = outer;
-        inside = s.fuse({block, in_block});
+        inside = s.fuse({block, image.in_block});
       }
     }
     const SplitAxes vectors = s.split(inside, lanes);

@@ -8,7 +8,7 @@
 //   u[xi][nu][oc panel][ic][oc]: transformed weights, by the packing entry
 //   parallel n, block of tile rows (and block of oc, if data are ahead)
 //     v[xi][nu][ic block][p][ic]: for ic block
-//       padded: the rows of the block with zeros around (transposed, if channels are not in blocks)
+//       padded: the rows of the block with zeros around (transposed where pixels lie side by side)
 //       for tile row
 //         rows: for column, unrolled xi, vector of ic      one dimension...
 //         for tile, xi, unrolled nu, vector of ic          ...and the other
@@ -30,6 +30,7 @@
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/te/te.h"
 #include "templates/cpu/conv2d_winograd_math.h"
+#include "templates/cpu/cpu_images.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 
@@ -48,6 +49,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWi
   using ScheduleTemplate::supports;
   std::string_view name() const override { return name_; }
   int version() const override { return 4; }
+  bool serves_channels_last() const override { return true; }
   std::string_view algorithm() const override { return "winograd"; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
@@ -146,12 +148,12 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWi
     const Tensor product = s.tensor("product");
     const Tensor acc = s.cache_write(product, MemoryScope::kRegister);
     const bool ahead = c[k.data_ahead] != 0;
-    const Places at = transform_back(s, z, channel_block(w.out_layout) > 1, c[k.tile_rows],
-                                     ceil_div(z.oc_blocks, c[k.oc_share]), t.f32_lanes(), ahead);
+    const Places at = transform_back(s, z, w.out_layout, c[k.tile_rows], ceil_div(z.oc_blocks, c[k.oc_share]),
+                                     t.f32_lanes(), ahead);
     const Loops loops = multiply(s, product, acc, ahead ? at.tiles : at.channels, c[k.group], c[k.vectors],
                                  c[k.unroll_ic], c[k.order] == 1);
     if (c[k.next_panel]) s.prefetch_next(panels, acc, loops.panel, loops.groups);
-    const SplitAxes of_data = transform_data(s, z, channel_block(w.layout) > 1, ahead ? nullptr : &at.tiles);
+    const SplitAxes of_data = transform_data(s, z, is_planar(w.layout), ahead ? nullptr : &at.tiles);
     if (t.threads == 1) return;
     if (ahead) {
       s.parallel(s.fuse({of_data.outer, of_data.inner}));
@@ -247,24 +249,25 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWi
   }
 
   // The loops of the output, with its stages inside.
-  static Places transform_back(Schedule& s, const WinogradSizes& z, bool blocked, int64_t tile_rows,
-                               int64_t oc_blocks, int64_t lanes, bool channels_outer) {
+  static Places transform_back(Schedule& s, const WinogradSizes& z, std::string_view layout,
+                               int64_t tile_rows, int64_t oc_blocks, int64_t lanes, bool channels_outer) {
     const Tensor out = s.tensor("out"), y = s.tensor("y"), half = s.tensor("half");
-    const std::vector<Axis> axes = s.axes(out);
+    const cpu::ImageAxes image = cpu::image_axes(s, out, layout);
     if (s.refused()) return {};
-    const auto [rows, i] = s.split(axes[2], z.m.rows);
+    const auto [rows, i] = s.split(image.h, z.m.rows);
     const auto [row_block, row] = s.split(rows, tile_rows);
-    const SplitAxes in_block = blocked ? SplitAxes{axes[1], axes[4]} : s.split(axes[1], z.oc_block);
+    const SplitAxes in_block =
+        channel_block(layout) > 1 ? SplitAxes{image.c, image.in_block} : s.split(image.c, z.oc_block);
     const auto [oc_outer, oc_inner] = s.split(in_block.outer, oc_blocks);
     const Axis outer = channels_outer ? oc_outer : row_block, next = channels_outer ? row_block : oc_outer;
     Axis tile, tile_i, tile_j, lane;
-    if (blocked) {
+    if (!is_planar(layout)) {
       s.inline_compute(y);
-      const auto [column, j] = s.split(axes[3], z.m.columns);
+      const auto [column, j] = s.split(image.w, z.m.columns);
       s.reorder({outer, next, oc_inner, row, column, i, j, in_block.inner});
       tile = column, tile_i = i, tile_j = j, lane = in_block.inner;
     } else {
-      const auto [columns, column] = s.split(axes[3], lanes);
+      const auto [columns, column] = s.split(image.w, lanes);
       s.reorder({outer, next, oc_inner, row, i, columns, in_block.inner, column});
       s.vectorize(column);
       s.vectorize_rows(in_block.inner);
@@ -281,7 +284,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWi
     s.reorder({nu, h_i, oc});
     s.unroll(h_i);
     s.vectorize(oc);
-    return {axes[0], row_block, oc_outer};
+    return {image.n, row_block, oc_outer};
   }
 
   // The loops of the product that go over panels of weights and over groups of tiles.
@@ -316,7 +319,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWi
 
   // The image's tiles, for a place of the output's loops, or, without one, all of them first. Returns the
   // loops over images and blocks of channels.
-  static SplitAxes transform_data(Schedule& s, const WinogradSizes& z, bool blocked, const Axis* place) {
+  static SplitAxes transform_data(Schedule& s, const WinogradSizes& z, bool planar, const Axis* place) {
     const Tensor v = s.tensor("v"), rows = s.tensor("rows"), padded = s.tensor("padded");
     if (place != nullptr) s.compute_at(v, *place);
     const auto [xi, nu, n, icb, p, ic] = place != nullptr ? s.inner_axes<6>(v) : s.axes<6>(v);
@@ -331,9 +334,9 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dWi
     s.unroll(r_xi);
     s.vectorize(r_ic);
     const auto [d_n, d_icb, d_row, d_column, d_ic] = s.inner_axes<5>(padded);
-    const Axis together = blocked ? d_column : s.split(d_column, kTransposed).inner;
+    const Axis together = planar ? s.split(d_column, kTransposed).inner : d_column;
     s.vectorize(d_ic);
-    if (!blocked) s.vectorize_rows(together);
+    if (planar) s.vectorize_rows(together);
     return {n, icb};
   }
 

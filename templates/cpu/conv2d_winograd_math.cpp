@@ -175,14 +175,15 @@ Program winograd_program(const Conv2dWorkload& w, WinogradTile m) {
   const Buffer y = transformed_back(b, w, z, f, product);
   const bool blocked = channel_block(w.out_layout) > 1;
   std::vector<std::string> names = {"n", blocked ? "ocb" : "oc", "oh", "ow"};
+  if (is_channels_last(w.out_layout)) names = {"n", "oh", "ow", "oc"};
   if (blocked) names.emplace_back("oc");
   b.compute(
       "out", out_shape,
       [&](const Indices& i) {
-        const Expr channel = blocked ? i[1] * z.oc_block + i[4] : i[1];
+        const ImagePlace at = image_place(w.out_layout, i);
         const Expr sum =
-            load(y, {i[0], floor_div(channel, z.oc_block), i[2], i[3], floor_mod(channel, z.oc_block)});
-        return finished(epilogue, sum, channel, i);
+            load(y, {at.n, floor_div(at.c, z.oc_block), at.h, at.w, floor_mod(at.c, z.oc_block)});
+        return finished(epilogue, sum, at.c, i);
       },
       BufferRole::kOutput, names);
   return b.finish();

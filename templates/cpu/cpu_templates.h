@@ -13,6 +13,7 @@
   TEMPLATE(conv2d_rows_dot_cpu) \
   TEMPLATE(conv2d_direct_cpu) \
   TEMPLATE(depthwise_conv2d_dot_cpu) \
+  TEMPLATE(depthwise_conv2d_rows_cpu) \
   TEMPLATE(depthwise_conv2d_cpu) \
   TEMPLATE(conv2d_1x1_pixels_cpu) \
   TEMPLATE(conv2d_1x1_channels_cpu) \

@@ -3,7 +3,7 @@
 //   out[n, c, oh, ow] = act(sum over kh, kw of data[n, c, oh*sh + kh*dh - top, ow*sw + kw*dw - left]
 //                                              * weight[c, 0, kh, kw] + bias[c] + residual[...])
 //
-// Blocked channels: vectors of channels.         NCHW in and out: vectors of pixels.
+// Vectors of channels.                           NCHW in and out: vectors of pixels.
 //   parallel n, c block, oh_outer                  parallel n, c, oh_outer
 //     for ow_outer                                   for ow_outer
 //       for kh                                         for kh
@@ -19,6 +19,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "templates/cpu/conv2d_cpu_tile.h"
+#include "templates/cpu/cpu_images.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 
@@ -38,6 +39,7 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "depthwise_conv2d_cpu"; }
   int version() const override { return 1; }
+  bool serves_channels_last() const override { return true; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return needs_target("a CPU", t);
@@ -92,7 +94,7 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
     const OutAxes o = split_out(s, out, w, lanes);
     const auto [oh_outer, oh_inner] = s.split(o.oh, c[k.tile_oh].inner);
     const auto [ow_outer, ow_inner] = s.split(o.ow, c[k.tile_ow].inner);
-    const bool rows_of_pixels = channel_block(w.out_layout) == 1;
+    const bool rows_of_pixels = is_planar(w.out_layout);
     if (rows_of_pixels)
       s.reorder({o.n, o.channel, oh_outer, ow_outer, oh_inner, o.lane, ow_inner});
     else
@@ -121,7 +123,7 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
 
  private:
   static bool vectors_of_pixels(const Conv2dWorkload& w) {
-    return channel_block(w.layout) == 1 && channel_block(w.out_layout) == 1;
+    return is_planar(w.layout) && is_planar(w.out_layout);
   }
   // Channels of a vector: within the blocks of both layouts.
   static int64_t channel_lanes(const Conv2dWorkload& w, const Target& t) {
@@ -157,15 +159,14 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
     Axis n, channel, oh, ow, lane;
   };
   static OutAxes split_out(Schedule& s, const Tensor& out, const Conv2dWorkload& w, int64_t lanes) {
+    const cpu::ImageAxes image = cpu::image_axes(s, out, w.out_layout);
     if (channel_block(w.out_layout) == 1) {
-      const auto [n, oc, oh, ow] = s.axes<4>(out);
-      const auto [outer, lane] = s.split(oc, lanes);
-      return {n, outer, oh, ow, lane};
+      const auto [outer, lane] = s.split(image.c, lanes);
+      return {image.n, outer, image.h, image.w, lane};
     }
-    const auto [n, oc, oh, ow, in_block] = s.axes<5>(out);
-    const auto [part, lane] = s.split(in_block, lanes);
-    s.reorder({n, oc, part, oh, ow, lane});
-    return {n, s.fuse({oc, part}), oh, ow, lane};
+    const auto [part, lane] = s.split(image.in_block, lanes);
+    s.reorder({image.n, image.c, part, image.h, image.w, lane});
+    return {image.n, s.fuse({image.c, part}), image.h, image.w, lane};
   }
 
   static void lay_out_weight(Schedule& s, const Conv2dWorkload& w, int64_t lanes, bool parallel) {

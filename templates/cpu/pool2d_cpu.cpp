@@ -2,9 +2,9 @@
 //
 //   out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left]
 //
-// Blocked layouts: vectors are blocks of channels.
+// Blocked layouts: vectors are blocks of channels. NHWC: `vectors` vectors of channels together.
 //
-//   parallel n, channel block, oh
+//   parallel n, channel block, oh       (NHWC: n, oh, channel block)
 //     for ow_outer
 //       for kh                          if inside the image
 //         unrolled kw, ow_inner         if inside the image, decided ahead: only border tiles skip anything
@@ -28,6 +28,7 @@
 // Declines types other than float32.
 #include <algorithm>
 
+#include "templates/cpu/cpu_images.h"
 #include "templates/cpu/cpu_rows.h"
 #include "templates/cpu/cpu_templates.h"
 
@@ -46,15 +47,16 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "pool2d_cpu"; }
   int version() const override { return 2; }
+  bool serves_channels_last() const override { return true; }
 
   Support supports(const Pool2dWorkload& w, const Target& t) const override {
     return cpu::supports_rows(t, w.dtype);
   }
 
   Pool2dKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
-    const bool by_channels = channel_block(w.layout) > 1, global = is_global(w);
+    const bool by_channels = !is_planar(w.layout), global = is_global(w);
     const int64_t lanes = by_channels ? 1 : t.f32_lanes();
-    const int64_t width = by_channels ? channel_block(w.layout) : 1;
+    const int64_t width = is_channels_last(w.layout) ? t.f32_lanes() : channel_block(w.layout);
     // Elements of accumulators, beside one vector that is read.
     const int64_t most = std::max<int64_t>((t.vector_registers() - 1) * t.f32_lanes() / width, 1);
     const bool unrolls_first = !global && w.kernel_width > 1 && w.kernel_width <= kMostUnrolled;
@@ -63,21 +65,22 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
         .tile_ow = space.split("tile_ow", w.out_width())
                        .multiples_of(lanes)
                        .at_most(global ? lanes : std::min(most, 16 * lanes))
-                       .try_first(by_channels ? std::min<int64_t>(8, most) : 2 * lanes),
+                       .try_first(first_columns(w, t, most, lanes)),
         // Rows of a tile of pixels: sums of different rows do not wait for each other, and one mask is
         // theirs.
         .tile_oh = space.choice("tile_oh", {1, 2, 4, 7, 8})
                        .at_most(by_channels || global ? 1 : w.out_height())
                        .try_first(by_channels || global ? 1 : 4),
-        // Of a step through a window that is the image.
-        .vectors = cpu::declare_vectors(space, t, global ? w.kernel_height * w.kernel_width : 1, 2),
+        // Of a step through a window that is the image; of channels in NHWC.
+        .vectors = cpu::declare_vectors(space, t, columns_of_vectors(w), first_vectors(w)),
         // Which elements of a row are inside is then known where the code is written.
         .unroll_kw = space.flag("unroll_kw").try_first(unrolls_first),
     };
     // Longer bodies only compile longer.
-    const IntExpr stores = by_channels ? k.tile_ow.inner() : k.tile_ow.inner() / lanes * k.tile_oh;
+    IntExpr stores = by_channels ? k.tile_ow.inner() : k.tile_ow.inner() / lanes * k.tile_oh;
+    if (is_channels_last(w.layout)) stores = stores * k.vectors;
     // The tile is in registers, beside what is read.
-    if (!by_channels) space.require(stores + 2 <= t.vector_registers());
+    if (channel_block(w.layout) == 1) space.require(stores + 2 <= t.vector_registers());
     space.require(!k.unroll_kw || stores * w.kernel_width <= kMaxBody);
     if (global || w.kernel_width == 1) space.require(k.unroll_kw == 0);
     return k;
@@ -90,37 +93,59 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
     if (is_global(w))
       pool_images(s, t, c[k.vectors] * t.f32_lanes());
     else
-      pool_windows(s, t, c[k.tile_oh], c[k.tile_ow].inner, c[k.unroll_kw], channel_block(w.layout) > 1);
+      pool_windows(s, w, t, k, c);
   }
 
  private:
   static constexpr int64_t kMostUnrolled = 7;
   static constexpr int64_t kMaxBody = 128;  // vector operations in one unrolled body
 
+  // What the vectors of a step are of: pixels of a whole image, or channels that lie side by side.
+  static int64_t columns_of_vectors(const Pool2dWorkload& w) {
+    if (is_channels_last(w.layout)) return w.channels;
+    return is_global(w) ? w.kernel_height * w.kernel_width : 1;
+  }
+  static int64_t first_vectors(const Pool2dWorkload& w) {
+    // The sums of one pixel would wait for each other.
+    return is_channels_last(w.layout) && w.out_width() < 4 ? 8 : 2;
+  }
+  static int64_t first_columns(const Pool2dWorkload& w, const Target& t, int64_t most, int64_t lanes) {
+    if (is_planar(w.layout)) return 2 * lanes;
+    if (is_channels_last(w.layout)) most = (t.vector_registers() - 2) / first_vectors(w);
+    return std::min<int64_t>(8, most);
+  }
+
   // One window an image of contiguous pixels.
   static bool is_global(const Pool2dWorkload& w) {
-    return channel_block(w.layout) == 1 && w.out_height() == 1 && w.out_width() == 1 &&
+    return is_planar(w.layout) && w.out_height() == 1 && w.out_width() == 1 &&
            w.kernel_height == w.in_height && w.kernel_width == w.in_width;
   }
 
-  static void pool_windows(Schedule& s, const Target& t, int64_t tile_oh, int64_t tile_ow, bool unroll_kw,
-                           bool by_channels) {
+  static void pool_windows(Schedule& s, const Pool2dWorkload& w, const Target& t, const Pool2dKnobs& k,
+                           const Config& c) {
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
     s.set_scope(acc, MemoryScope::kRegister);
-    const std::vector<Axis> axes = s.axes(out),
-                            own = s.spatial_axes(acc);  // n, c, oh, ow[, channel of a block]
+    cpu::ImageAxes image = cpu::image_axes(s, out, w.layout);
+    const std::vector<Axis> own = s.spatial_axes(acc);  // in the order of out
     const auto [kh, kw] = s.reduce_axes<2>(acc);
     if (s.refused()) return;
-    const auto [ow_outer, ow_inner] = s.split(axes[3], tile_ow);
-    Axis row_block = axes[2];
+    const bool by_channels = !is_planar(w.layout);
+    const auto [ow_outer, ow_inner] = s.split(image.w, c[k.tile_ow].inner);
+    Axis row_block = image.h;
     if (!by_channels) {
-      const auto [oh_outer, oh_inner] = s.split(axes[2], tile_oh);
+      const auto [oh_outer, oh_inner] = s.split(image.h, c[k.tile_oh]);
       s.reorder({oh_outer, ow_outer, oh_inner, ow_inner});
       s.unroll(oh_inner);
       row_block = oh_outer;
     }
+    if (is_channels_last(w.layout)) {
+      const auto [block, channel] = s.split(image.c, c[k.vectors] * t.f32_lanes());
+      s.reorder({image.n, image.h, block, ow_outer, ow_inner, channel});
+      image.c = block;
+      image.in_block = channel;
+    }
     s.compute_at(acc, ow_outer);
-    s.vectorize(by_channels ? axes[4] : ow_inner);
+    s.vectorize(by_channels ? image.in_block : ow_inner);
     if (by_channels) s.unroll(ow_inner);
 
     std::vector<Axis> order = {kh, kw};
@@ -128,10 +153,12 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
     s.reorder(order);
     s.decompose_reduction(acc, kh);
     s.skip_zeros(acc);
-    if (unroll_kw) s.unroll(kw);
-    s.unroll(by_channels ? own[3] : own[2]);
+    if (c[k.unroll_kw]) s.unroll(kw);
+    s.unroll(is_channels_last(w.layout) || !by_channels ? own[2] : own[3]);
     s.vectorize(own.back());
-    if (t.threads > 1) s.parallel(s.fuse({axes[0], axes[1], row_block}));
+    if (t.threads <= 1) return;
+    s.parallel(is_channels_last(w.layout) ? s.fuse({image.n, row_block, image.c})
+                                          : s.fuse({image.n, image.c, row_block}));
   }
 
   static void pool_images(Schedule& s, const Target& t, int64_t wide) {

@@ -9,7 +9,7 @@
 //   parallel n, c, block of rows
 //     for ow_outer
 //       unrolled rows of the image, kw       if inside, decided ahead
-//         vectorized ow_inner (blocked layouts: unrolled ow_inner, vectorized channel)
+//         vectorized ow_inner (blocked layouts, NHWC: unrolled ow_inner, vectorized channel)
 //       unrolled kh, oh_inner
 //         vectorized ow_inner
 //       write the tile
@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "compiler_core/te/te.h"
+#include "templates/cpu/cpu_images.h"
 #include "templates/cpu/cpu_rows.h"
 #include "templates/cpu/cpu_templates.h"
 
@@ -35,6 +36,7 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "pool2d_rows_cpu"; }
   int version() const override { return 1; }
+  bool serves_channels_last() const override { return true; }
 
   Support supports(const Pool2dWorkload& w, const Target& t) const override {
     const Support rows = cpu::supports_rows(t, w.dtype);
@@ -47,13 +49,13 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
                       " rows, got ", w.kernel_height, "x", w.kernel_width);
     if (most_rows(w, t) < w.kernel_height)
       return declined("needs registers for ", w.kernel_height, " rows, got ", most_rows(w, t));
-    // Of blocks, windows read neighbours without a shuffle: there pool2d_cpu's default is the faster one
-    // (3x3, stride 2).
-    return channel_block(w.layout) > 1 ? supported_as_second() : supported();
+    // Of vectors of channels, windows read neighbours without a shuffle: there pool2d_cpu's default is the
+    // faster one (3x3, stride 2).
+    return is_planar(w.layout) ? supported() : supported_as_second();
   }
 
   Pool2dRowsKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
-    const int64_t lanes = channel_block(w.layout) > 1 ? 1 : t.f32_lanes();
+    const int64_t lanes = is_planar(w.layout) ? t.f32_lanes() : 1;
     const int64_t fit =
         (most_rows(w, t) - w.kernel_height) / w.stride[0] + 1;  // rows of the output, a pixel wide
     Pool2dRowsKnobs k{
@@ -78,23 +80,32 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
 
   void schedule(Schedule& s, const Pool2dWorkload& w, const Target& t, const Pool2dRowsKnobs& k,
                 const Config& c) const override {
-    const bool by_channels = channel_block(w.layout) > 1;
+    const bool by_channels = !is_planar(w.layout);
     const Tensor rows = s.tensor("rows"), acc = s.tensor("acc"), out = s.tensor("out");
     s.set_scope(rows, MemoryScope::kRegister);
     s.set_scope(acc, MemoryScope::kRegister);
-    const std::vector<Axis> axes = s.axes(out);  // n, c, oh, ow[, channel of a block]
+    cpu::ImageAxes image = cpu::image_axes(s, out, w.layout);
     if (s.refused()) return;
-    const auto [oh_outer, oh_inner] = s.split(axes[2], c[k.tile_oh]);
-    const auto [ow_outer, ow_inner] = s.split(axes[3], c[k.tile_ow].inner);
-    s.reorder({oh_outer, ow_outer, oh_inner, ow_inner});
+    const auto [oh_outer, oh_inner] = s.split(image.h, c[k.tile_oh]);
+    const auto [ow_outer, ow_inner] = s.split(image.w, c[k.tile_ow].inner);
+    if (is_channels_last(w.layout)) {
+      const auto [block, channel] = s.split(image.c, t.f32_lanes());
+      s.reorder({image.n, oh_outer, block, ow_outer, oh_inner, ow_inner, channel});
+      image.c = block;
+      image.in_block = channel;
+    } else {
+      s.reorder({oh_outer, ow_outer, oh_inner, ow_inner});
+    }
     s.unroll(oh_inner);
     s.compute_at(acc, ow_outer);
     s.compute_at(rows, ow_outer);
-    s.vectorize(by_channels ? axes[4] : ow_inner);
+    s.vectorize(by_channels ? image.in_block : ow_inner);
     if (by_channels) s.unroll(ow_inner);
-    write_out(s, acc, by_channels);
-    write_out(s, rows, by_channels);
-    if (t.threads > 1) s.parallel(s.fuse({axes[0], axes[1], oh_outer}));
+    write_out(s, acc, w.layout);
+    write_out(s, rows, w.layout);
+    if (t.threads <= 1) return;
+    s.parallel(is_channels_last(w.layout) ? s.fuse({image.n, oh_outer, image.c})
+                                          : s.fuse({image.n, image.c, oh_outer}));
   }
 
  private:
@@ -112,7 +123,7 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
   }
 
   // A reduction over one side of the windows, all of it in registers.
-  static void write_out(Schedule& s, const Tensor& t, bool by_channels) {
+  static void write_out(Schedule& s, const Tensor& t, std::string_view layout) {
     const std::vector<Axis> own = s.spatial_axes(t);
     const auto [k] = s.reduce_axes<1>(t);
     if (s.refused()) return;
@@ -122,8 +133,9 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
     s.decompose_reduction(t, k);
     s.skip_zeros(t);
     s.unroll(k);
-    s.unroll(own[2]);
-    if (by_channels) s.unroll(own[3]);
+    const size_t row = is_channels_last(layout) ? 1 : 2;
+    s.unroll(own[row]);
+    if (!is_planar(layout)) s.unroll(own[row + 1]);
     s.vectorize(own.back());
   }
 };

@@ -122,7 +122,7 @@ class RandomSchedule {
   // False when there is nothing to do it to.
   bool step(Schedule& s) {
     const std::vector<Tensor> stages = computed(s), loads = read(s);
-    switch (pick(0, 16)) {
+    switch (pick(0, 17)) {
       case 0:
       case 1:
       case 2:
@@ -173,6 +173,13 @@ class RandomSchedule {
         else
           s.dot(any_axis(s));
         return true;
+      case 16: {
+        const std::vector<Axis> axes = s.axes(one_of(stages));
+        if (axes.size() < 2) return false;
+        const size_t first = static_cast<size_t>(pick(0, static_cast<int64_t>(axes.size()) - 2));
+        s.skew(axes[first], axes[first + 1], pick(1, 3), pick(1, 3));
+        return true;
+      }
       case 15:  // a copy of a constant, where cache_read made one
         s.precompute(one_of(stages));
         return true;

@@ -97,7 +97,9 @@ class Draws {
     w.kernel_height = w.kernel_width = kernel;
     w.in_height = number(kernel, 11);
     w.in_width = number(kernel, 13);
-    const int64_t in_block = one_of({1, 1, 4, 16}), out_block = one_of({1, 1, 4, 16});
+    const int64_t in_block = one_of({1, 1, 1, 4, 16}), out_block = one_of({1, 1, 1, 4, 16});
+    if (in_block == 1 && number(0, 2) == 0) w.layout = "NHWC";
+    if (out_block == 1 && number(0, 2) == 0) w.out_layout = "NHWC";
     w.in_channels = in_block * number(1, in_block > 1 ? 2 : 19);
     w.out_channels = out_block * number(1, out_block > 1 ? 2 : 21);
     if (in_block > 1) w.layout = str("NCHW", in_block, "c");
@@ -113,6 +115,7 @@ class Draws {
   Workload pooling() {
     Pool2dWorkload w;
     w.channels = flag() ? 16 : number(1, 7);
+    if (number(0, 2) == 0) w.layout = "NHWC";
     if (w.channels == 16 && flag()) w.layout = "NCHW16c";
     w.in_height = number(3, 11);
     w.in_width = number(3, 13);

@@ -139,7 +139,7 @@ TEST(CompiledTemplates, ConvolutionOfOddShapes) {
 
 TEST(CompiledTemplates, Pooling) {
   uint64_t seed = 400;
-  for (const char* layout : {"NCHW", "NCHW16c"})
+  for (const char* layout : {"NCHW", "NHWC", "NCHW16c"})
     for (const auto& [size, kernel, stride, pad] : std::vector<std::array<int64_t, 4>>{
              {21, 3, 2, 1}, {12, 2, 2, 0}, {9, 3, 1, 1}, {7, 7, 1, 0}, {40, 3, 3, 2}})
       for (const Pooling pooling : {Pooling::kMax, Pooling::kAverage}) {

@@ -214,8 +214,14 @@ TEST(Conv2d1x1PixelsCpu, RandomConfigsOfBfloat16) {
 }
 
 TEST(Conv2d1x1ChannelsCpu, RandomConfigsOfBlockedImages) {
-  for (const auto& [in, out] :
-       {std::pair{"NCHW16c", "NCHW16c"}, {"NCHW8c", "NCHW16c"}, {"NCHW", "NCHW16c"}, {"NCHW4c", "NCHW"}})
+  for (const auto& [in, out] : {std::pair{"NCHW16c", "NCHW16c"},
+                                {"NCHW8c", "NCHW16c"},
+                                {"NCHW", "NCHW16c"},
+                                {"NCHW4c", "NCHW"},
+                                {"NHWC", "NHWC"},
+                                {"NHWC", "NCHW"},
+                                {"NCHW", "NHWC"},
+                                {"NHWC", "NCHW16c"}})
     for (const int64_t stride : {1, 2}) {
       Conv2dWorkload w = conv(16, 5, 7, 48, stride);
       w.layout = in;
@@ -224,6 +230,15 @@ TEST(Conv2d1x1ChannelsCpu, RandomConfigsOfBlockedImages) {
       expect_configs_right(conv2d_1x1_channels_cpu(), w, cpu(256, 16), 6, 4);
       expect_configs_right(conv2d_1x1_channels_cpu(), w, cpu(512, 32, /*threads=*/2), 6, 5);
     }
+}
+
+TEST(Conv2d1x1ChannelsCpu, RandomConfigsOfChannelsInnermost) {
+  for (auto w : {conv(1, 1, 1, 1), conv(5, 7, 7, 19), conv(3, 1, 29, 40), conv(70, 5, 6, 3, /*stride=*/2)}) {
+    w.layout = w.out_layout = "NHWC";
+    w.residual = true;
+    expect_configs_right(conv2d_1x1_channels_cpu(), w, cpu(256, 16), 6, 8);
+    expect_configs_right(conv2d_1x1_channels_cpu(), w, cpu(512, 32, /*threads=*/2), 6, 9);
+  }
 }
 
 TEST(Conv2d1x1Cpu, EveryPartOfTheEpilogueAndOperandForm) {

@@ -156,8 +156,8 @@ TEST(Conv2dDirectCpu, RandomConfigsOnOddShapes) {
 
 TEST(Conv2dDirectCpu, EveryLayoutInAndOut) {
   uint64_t seed = 0;
-  for (const char* layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"})
-    for (const char* out_layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"}) {
+  for (const char* layout : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"})
+    for (const char* out_layout : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"}) {
       Conv2dWorkload w = conv(16, 4, 9, 16, 3, 3, 1, 1, 1);
       w.layout = layout;
       w.out_layout = out_layout;
@@ -172,7 +172,8 @@ TEST(Conv2dDirectCpu, GroupsOfManyAndOfFewChannels) {
     int64_t groups, ic, oc;
     const char* layout;
   };
-  for (const Groups& g : {Groups{2, 6, 10, "NCHW"}, Groups{4, 4, 12, "NCHW"}, Groups{2, 32, 64, "NCHW16c"},
+  for (const Groups& g : {Groups{2, 6, 10, "NCHW"}, Groups{4, 4, 12, "NCHW"}, Groups{4, 12, 20, "NHWC"},
+                          Groups{2, 34, 36, "NHWC"}, Groups{2, 32, 64, "NCHW16c"},
                           Groups{8, 32, 32, "NCHW16c"}, Groups{4, 16, 48, "NCHW8c"}}) {
     Conv2dWorkload w = conv(g.ic, 5, 6, g.oc, 3, 3, 1, 1, 1);
     w.groups = g.groups;

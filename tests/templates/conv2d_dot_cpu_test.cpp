@@ -66,8 +66,8 @@ TEST(Conv2dDotCpu, RandomConfigsOnOddShapes) {
 TEST(Conv2dDotCpu, EveryLayoutInAndOut) {
   uint32_t seed = 0;
   for (const Types& types : kTypes)
-    for (const char* in : {"NCHW", "NCHW4c", "NCHW16c"})
-      for (const char* out : {"NCHW", "NCHW8c", "NCHW16c"})
+    for (const char* in : {"NCHW", "NHWC", "NCHW4c", "NCHW16c"})
+      for (const char* out : {"NCHW", "NHWC", "NCHW8c", "NCHW16c"})
         for (const int64_t kernel : {1, 3}) {
           Conv2dWorkload w = conv(types, 32, 5, 7, 48, kernel, 1 + seed % 2, kernel / 2);
           w.layout = in;
@@ -97,9 +97,25 @@ TEST(Conv2dDotCpu, PixelsAreWovenAcrossRows) {
     }
 }
 
+// Groups of channels that are not whole: of 3, of 5 and of 17 channels.
+TEST(Conv2dDotCpu, ChannelsInnermostAreFilledUp) {
+  uint32_t seed = 70;
+  for (const Types& types : kTypes)
+    for (const int64_t channels : {3, 5, 17})
+      for (const auto& [in, out] : {std::pair("NHWC", "NHWC"), std::pair("NHWC", "NCHW")}) {
+        Conv2dWorkload w = conv(types, channels, 6, 7, 19, 3, 1 + seed % 2, 1);
+        w.layout = in;
+        w.out_layout = out;
+        ++seed;
+        expect_all_right(w, cpu(512, 32, 1 + seed % 2), 2, seed);
+        const std::vector<Target> all = hosts(1);
+        expect_all_code_right(w, all[seed % all.size()], 2, seed);
+      }
+}
+
 TEST(Conv2dDotCpu, GroupsOfChannels) {
   for (const Types& types : kTypes)
-    for (const char* layout : {"NCHW", "NCHW16c"}) {
+    for (const char* layout : {"NCHW", "NHWC", "NCHW16c"}) {
       Conv2dWorkload w = conv(types, 32, 5, 7, 48, 3, 1, 1);
       w.groups = 4;
       w.layout = w.out_layout = layout;
@@ -111,7 +127,7 @@ TEST(Conv2dDotCpu, GroupsOfChannels) {
 TEST(Conv2dDotCpu, EachChannelByItself) {
   uint32_t seed = 0;
   for (const Types& types : kTypes)
-    for (const char* layout : {"NCHW", "NCHW8c", "NCHW16c"})
+    for (const char* layout : {"NCHW", "NHWC", "NCHW8c", "NCHW16c"})
       for (const int64_t stride : {1, 2}) {
         Conv2dWorkload w = conv(types, 32, 7, 19, 32, 3, stride, 1);
         w.groups = 32;

@@ -144,12 +144,24 @@ TEST(Conv2dWinogradCpu, BlockedImagesInAndOut) {
   uint64_t seed = 100;
   for (const AnyTemplate* t : winograd_templates())
     for (const auto& [in, out] :
-         {std::pair("NCHW16c", "NCHW16c"), std::pair("NCHW", "NCHW16c"), std::pair("NCHW8c", "NCHW")}) {
+         {std::pair("NCHW16c", "NCHW16c"), std::pair("NCHW", "NCHW16c"), std::pair("NCHW8c", "NCHW"),
+          std::pair("NHWC", "NHWC"), std::pair("NHWC", "NCHW8c"), std::pair("NCHW", "NHWC")}) {
       Conv2dWorkload w = layer(32, 7, 6, 16);
       w.layout = in;
       w.out_layout = out;
       expect_configs_right(*t, w, cpu(512, 32), 2, seed++);
     }
+}
+
+TEST(Conv2dWinogradCpu, ChannelsInnermostThatFillNoBlock) {
+  uint64_t seed = 150;
+  for (const AnyTemplate* t : winograd_templates()) {
+    Conv2dWorkload w = layer(5, 7, 6, 21);
+    w.layout = w.out_layout = "NHWC";
+    w.bias = w.residual = true;
+    expect_configs_right(*t, w, cpu(512, 32), 2, seed++);
+    expect_configs_right(*t, w, cpu(256, 16, 2), 2, seed++);
+  }
 }
 
 TEST(Conv2dWinogradCpu, PaddingsBatchesAndEpilogues) {
@@ -173,7 +185,8 @@ TEST(Conv2dWinogradCpu, PaddingsBatchesAndEpilogues) {
 TEST(Conv2dWinogradCpu, DataAhead) {
   uint64_t seed = 300;
   for (const AnyTemplate* t : winograd_templates())
-    for (const auto& [in, out] : {std::pair("NCHW", "NCHW"), std::pair("NCHW16c", "NCHW8c")}) {
+    for (const auto& [in, out] :
+         {std::pair("NCHW", "NCHW"), std::pair("NCHW16c", "NCHW8c"), std::pair("NHWC", "NHWC")}) {
       Conv2dWorkload w = layer(16, 6, 7, 32);
       w.batch = 2;
       w.layout = in;

@@ -78,9 +78,16 @@ packing conv2d_pack(constant weight float32[16, 1, 3, 3], packed weight.packed f
 
 TEST(DepthwiseConv2dCpu, RandomConfigsOnOddShapes) {
   const Conv2dWorkload shapes[] = {
-      depthwise(3, 7, 7, 3, 1, 1),   depthwise(2, 9, 21, 3, 2, 1), depthwise(1, 1, 1, 1, 1, 0),
-      depthwise(2, 11, 40, 5, 1, 2), depthwise(2, 8, 9, 2, 3, 1),  depthwise(2, 12, 35, 3, 1, 2, 2),
+      depthwise(3, 7, 7, 3, 1, 1),
+      depthwise(2, 9, 21, 3, 2, 1),
+      depthwise(1, 1, 1, 1, 1, 0),
+      depthwise(2, 11, 40, 5, 1, 2),
+      depthwise(2, 8, 9, 2, 3, 1),
+      depthwise(2, 12, 35, 3, 1, 2, 2),
       depthwise(3, 18, 17, 7, 2, 3),
+      depthwise(3, 7, 7, 3, 1, 1, 1, "NHWC"),
+      depthwise(37, 9, 8, 5, 2, 2, 1, "NHWC"),
+      depthwise(1, 6, 7, 3, 1, 2, 2, "NHWC"),
   };
   for (const auto& w : shapes) {
     expect_configs_right(depthwise_conv2d_cpu(), w, cpu(256, 16), 8, 1);
@@ -91,8 +98,8 @@ TEST(DepthwiseConv2dCpu, RandomConfigsOnOddShapes) {
 
 TEST(DepthwiseConv2dCpu, EveryLayoutInAndOut) {
   uint64_t seed = 0;
-  for (const char* layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"})
-    for (const char* out_layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"}) {
+  for (const char* layout : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"})
+    for (const char* out_layout : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"}) {
       Conv2dWorkload w = depthwise(16, 6, 9, 3, 1 + static_cast<int64_t>(seed % 2), 1);
       w.layout = layout;
       w.out_layout = out_layout;

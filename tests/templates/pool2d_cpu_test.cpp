@@ -37,6 +37,9 @@ std::vector<Pool2dWorkload> shapes() {
           pool(16, 7, 7, 3, 2, 1, "NCHW16c"),
           pool(8, 6, 9, 2, 1, 1, "NCHW8c"),
           pool(8, 4, 4, 3, 1, 0, "NCHW4c"),
+          pool(16, 7, 7, 3, 2, 1, "NHWC"),
+          pool(37, 6, 9, 2, 1, 1, "NHWC"),
+          pool(3, 5, 8, 2, 3, 1, "NHWC"),
           pool(1, 1, 1, 1, 1, 0),
           uneven};
 }
@@ -52,7 +55,8 @@ TEST(Pool2dCpu, RandomConfigs) {
 TEST(Pool2dCpu, GlobalPoolingIsAReduction) {
   uint64_t seed = 1;
   for (const Target& target : {cpu(512, 32), cpu(256, 16, 2), cpu(128, 16)})
-    for (const auto& [layout, channels] : {std::pair<const char*, int64_t>{"NCHW", 5}, {"NCHW16c", 32}})
+    for (const auto& [layout, channels] :
+         {std::pair<const char*, int64_t>{"NCHW", 5}, {"NCHW16c", 32}, {"NHWC", 37}})
       for (const int64_t size : {1, 7, 12}) {
         const Pool2dWorkload w = pool(channels, size, size, size, 1, 0, layout);
         ASSERT_NO_FATAL_FAILURE(expect_configs_right(pool2d_cpu(), w, target, 3, seed++));
@@ -135,7 +139,7 @@ TEST(Pool2dRowsCpu, RandomConfigs) {
         ASSERT_NO_FATAL_FAILURE(expect_configs_right(pool2d_rows_cpu(), each, target, 3, seed++));
         ++tried;
       }
-  EXPECT_EQ(tried, 6 * 9) << "of the shapes above six have windows that share rows";
+  EXPECT_EQ(tried, 8 * 9) << "of the shapes above eight have windows that share rows";
 }
 
 // Three rows of the image, each once, serve two rows of the output.
@@ -208,6 +212,20 @@ TEST(Pool2dCpu, EveryTileFitsTheRegisters) {
   for (int i = 0; i < 2000; ++i) {
     const Config c = (*instance)->space().at((*instance)->space().sample(rng));
     most = std::max(most, c.at("tile_ow") / 8 * c.at("tile_oh") + 2);
+  }
+  EXPECT_LE(most, 16);
+  EXPECT_GE(most, 14);
+}
+
+// Pixels by vectors of channels of a tile.
+TEST(Pool2dCpu, EveryTileOfChannelsFitsTheRegisters) {
+  const auto instance = pool2d_cpu().apply(pool(256, 64, 64, 3, 1, 1, "NHWC"), cpu(256, 16));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  int64_t most = 0;
+  for (uint64_t i = 0; i < space.size(); ++i) {
+    const Config c = space.at(i);
+    most = std::max(most, c.at("tile_ow") * c.at("vectors") + 2);
   }
   EXPECT_LE(most, 16);
   EXPECT_GE(most, 14);

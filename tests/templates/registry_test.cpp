@@ -95,9 +95,10 @@ TEST(Registry, ReasonsOfThisKindOfDeviceStandAlone) {
   const auto why = [](const Workload& w, const char* target) {
     return templates_for(w, *parse_target(target)).message();
   };
-  Conv2dWorkload w{.in_channels = 8, .in_height = 9, .in_width = 9, .out_channels = 8, .dtype = DType::kInt8};
-  w.layout = w.out_layout = "NHWC";
-  EXPECT_NE(why(w, "llvm -mcpu=haswell").find("does not serve layout NHWC yet"), std::string::npos);
+  Conv2dWorkload w{
+      .in_channels = 8, .in_height = 9, .in_width = 9, .out_channels = 8, .dtype = DType::kFloat16};
+  EXPECT_NE(why(w, "llvm -mcpu=haswell").find("needs float32, bfloat16 or int8, got float16"),
+            std::string::npos);
   EXPECT_EQ(why(w, "llvm -mcpu=haswell").find("needs a CUDA"), std::string::npos)
       << why(w, "llvm -mcpu=haswell");
   // Of an operator that no template of GPUs has, those of CPUs say why.
@@ -110,8 +111,9 @@ TEST(Registry, ReasonsOfThisKindOfDeviceStandAlone) {
 TEST(Registry, ChannelsInnermostAreDeclinedForThoseThatDoNotKnowThem) {
   for (const bool of_out : {false, true}) {
     Conv2dWorkload w{.in_channels = 16, .in_height = 9, .in_width = 9, .out_channels = 16};
+    w.dtype = DType::kInt8;
     (of_out ? w.out_layout : w.layout) = "NHWC";
-    const std::string why = templates_for(w, *parse_target("llvm -mcpu=haswell")).message();
+    const std::string why = conv2d_rows_dot_cpu().supports(w, *parse_target("llvm -mcpu=haswell")).reason;
     EXPECT_NE(why.find(of_out ? "does not serve out_layout NHWC yet" : "does not serve layout NHWC yet"),
               std::string::npos)
         << why;
@@ -205,13 +207,13 @@ stride right: conv2d_direct_cpu
 dilation down: conv2d_direct_cpu
 weights given: conv2d_direct_cpu
 two groups: conv2d_direct_cpu
-depthwise: depthwise_conv2d_cpu
+depthwise: depthwise_conv2d_cpu depthwise_conv2d_rows_cpu
 depthwise twice: conv2d_direct_cpu
 accumulate: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 bfloat16: conv2d_direct_cpu
 bfloat16 1 x 1: conv2d_direct_cpu conv2d_1x1_pixels_cpu conv2d_1x1_channels_cpu
-bfloat16 depthwise: depthwise_conv2d_dot_cpu depthwise_conv2d_cpu
-bfloat16 depthwise accumulate: depthwise_conv2d_cpu
+bfloat16 depthwise: depthwise_conv2d_dot_cpu depthwise_conv2d_cpu depthwise_conv2d_rows_cpu
+bfloat16 depthwise accumulate: depthwise_conv2d_cpu depthwise_conv2d_rows_cpu
 int8: conv2d_direct_cpu
 int8 of 3: conv2d_rows_dot_cpu conv2d_direct_cpu
 int8 of 3 dilated: conv2d_direct_cpu
@@ -219,13 +221,13 @@ tf32: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winog
 NCHW8c in: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 NCHW8c out: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 NCHW8c depthwise: depthwise_conv2d_cpu
-NHWC in:
-NHWC out:
-NHWC:
-NHWC depthwise:
-NHWC bfloat16:
-NHWC tf32:
-NHWC accumulate:
+NHWC in: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC out: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC depthwise: depthwise_conv2d_cpu
+NHWC bfloat16: conv2d_direct_cpu
+NHWC tf32: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC accumulate: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 three channels: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 )");
   EXPECT_EQ(served("llvm -mcpu=sapphirerapids", usual, cases), R"(
@@ -238,13 +240,13 @@ stride right: conv2d_direct_cpu
 dilation down: conv2d_direct_cpu
 weights given: conv2d_direct_cpu
 two groups: conv2d_direct_cpu
-depthwise: depthwise_conv2d_cpu
+depthwise: depthwise_conv2d_cpu depthwise_conv2d_rows_cpu
 depthwise twice: conv2d_direct_cpu
 accumulate: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 bfloat16: conv2d_tile_cpu conv2d_direct_cpu
 bfloat16 1 x 1: conv2d_tile_cpu conv2d_direct_cpu conv2d_1x1_pixels_cpu conv2d_1x1_channels_cpu
-bfloat16 depthwise: depthwise_conv2d_dot_cpu depthwise_conv2d_cpu
-bfloat16 depthwise accumulate: depthwise_conv2d_cpu
+bfloat16 depthwise: depthwise_conv2d_dot_cpu depthwise_conv2d_cpu depthwise_conv2d_rows_cpu
+bfloat16 depthwise accumulate: depthwise_conv2d_cpu depthwise_conv2d_rows_cpu
 int8: conv2d_tile_cpu conv2d_direct_cpu
 int8 of 3: conv2d_tile_cpu conv2d_rows_dot_cpu conv2d_direct_cpu
 int8 of 3 dilated: conv2d_tile_cpu conv2d_direct_cpu
@@ -252,13 +254,13 @@ tf32: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winog
 NCHW8c in: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 NCHW8c out: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 NCHW8c depthwise: depthwise_conv2d_cpu
-NHWC in:
-NHWC out:
-NHWC:
-NHWC depthwise:
-NHWC bfloat16:
-NHWC tf32:
-NHWC accumulate:
+NHWC in: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC out: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC depthwise: depthwise_conv2d_cpu
+NHWC bfloat16: conv2d_direct_cpu
+NHWC tf32: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
+NHWC accumulate: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 three channels: conv2d_direct_cpu conv2d_winograd2_cpu conv2d_winograd2x4_cpu conv2d_winograd4_cpu conv2d_winograd5_cpu conv2d_winograd6_cpu
 )");
   EXPECT_EQ(served("cuda -arch=sm_80", usual, cases), R"(

@@ -72,10 +72,11 @@ std::string what_is_missing(const Course& c, const Spread& ratio, const DuelOpti
   if (known_to(ratio) <= options.certified) return "";
   const std::string known = str("after ", c.processes(), " processes the ratio is known only to +- ",
                                 percent_beside(known_to(ratio), options.certified), ", wider than ",
-                                std::lround(100 * options.certified), " %");
-  if (!c.was_calm()) return "the machine is too busy: " + known;
-  return str("times differ from process to process on a calm machine: ", known, ". This kernel took ",
-             range_of(c.kernel_ns), ", the other ", range_of(c.rival_ns));
+                                std::lround(100 * options.certified), " %. This kernel took ",
+                                range_of(c.kernel_ns), ", the other ", range_of(c.rival_ns));
+  return (c.was_calm() ? "times differ from process to process on a calm machine: "
+                       : "the machine is too busy: ") +
+         known;
 }
 
 }  // namespace

@@ -218,16 +218,16 @@ Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple) {
   const std::vector<int64_t> out_shape =
       image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
   const Epilogue epilogue = declare_epilogue(b, w, w.out_channels, out_shape);
-  const auto filled = [&](const std::string& name, const Buffer& of) {
+  const auto filled = [&](const std::string& name, const Buffer& of, size_t channel) {
     std::vector<int64_t> shape = of->shape;
-    shape[1] = in_channels;
+    shape[channel] = in_channels;
     return b.compute(name, shape, [&](const Indices& i) {
-      return select(i[1] < w.in_channels, load(of, i), zero_of(of->dtype));
+      return select(i[channel] < w.in_channels, load(of, i), zero_of(of->dtype));
     });
   };
   if (fills) {
-    data = filled("filled", data);
-    weight = filled("filled_weight", weight);
+    data = filled("filled", data, is_channels_last(w.layout) ? 3 : 1);
+    weight = filled("filled_weight", weight, 1);
   }
   if (w.padding != std::array<int64_t, 4>{}) data = padded_image(b, w, in_channels, data);
   // Channels innermost: a register tile of it then is vectors of channels.

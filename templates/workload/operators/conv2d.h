@@ -58,7 +58,7 @@ struct Conv2dWorkload {
 };
 
 // Its math over a multiple of channels: where theirs are not one, zeros fill up data and weight, in the
-// stages "filled" and "filled_weight". For plain images and one group.
+// stages "filled" and "filled_weight", for images without blocks and one group.
 Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple);
 // declare_epilogue() of parts/product_math.h for templates that pack none of these operands ahead: a constant
 // bias is read as it is.

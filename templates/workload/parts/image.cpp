@@ -22,6 +22,8 @@ int64_t channel_block(std::string_view layout) {
 
 bool is_channels_last(std::string_view layout) { return layout == "NHWC"; }
 
+bool is_planar(std::string_view layout) { return layout == "NCHW"; }
+
 std::string layout_names() {
   std::string names;
   for (const auto& [name, block] : kLayouts)

@@ -20,6 +20,8 @@ namespace tuner {
 int64_t channel_block(std::string_view layout);
 // True if the channels of a pixel lie side by side: NHWC.
 bool is_channels_last(std::string_view layout);
+// True if the pixels of a channel lie side by side: NCHW.
+bool is_planar(std::string_view layout);
 std::string layout_names();  // "NCHW, NHWC, NCHW4c, NCHW8c or NCHW16c"
 // Returns the shape in memory of an image in that layout: {N, C, H, W}, {N, H, W, C}, or {N, C/block, H, W,
 // block}.

@@ -9,10 +9,11 @@
 namespace tuner {
 namespace {
 
-// Calls f(index in NCHW, index in the blocked layout) for every element.
+// Calls f(index in NCHW, index in the layout) for every element.
 template <class F>
 void for_each_element(const std::vector<int64_t>& shape, std::string_view layout, const F& f) {
-  const int64_t block = channel_block(layout), channels = shape[1], pixels = shape[2] * shape[3];
+  const int64_t channels = shape[1], pixels = shape[2] * shape[3];
+  const int64_t block = is_channels_last(layout) ? channels : channel_block(layout);
   int64_t plain = 0;
   for (int64_t n = 0; n < shape[0]; ++n)
     for (int64_t c = 0; c < channels; ++c)
@@ -53,17 +54,17 @@ std::string image_layout(const Workload& workload, std::string_view operand) {
 
 std::vector<float> to_layout(const std::vector<float>& values, const std::vector<int64_t>& shape,
                              std::string_view layout) {
-  if (channel_block(layout) <= 1) return values;
+  if (is_planar(layout)) return values;
   std::vector<float> out(values.size());
-  for_each_element(shape, layout, [&](int64_t plain, int64_t blocked) { out[blocked] = values[plain]; });
+  for_each_element(shape, layout, [&](int64_t plain, int64_t there) { out[there] = values[plain]; });
   return out;
 }
 
 std::vector<double> from_layout(const std::vector<double>& values, const std::vector<int64_t>& shape,
                                 std::string_view layout) {
-  if (channel_block(layout) <= 1) return values;
+  if (is_planar(layout)) return values;
   std::vector<double> out(values.size());
-  for_each_element(shape, layout, [&](int64_t plain, int64_t blocked) { out[plain] = values[blocked]; });
+  for_each_element(shape, layout, [&](int64_t plain, int64_t there) { out[plain] = values[there]; });
   return out;
 }
 

@@ -136,7 +136,7 @@ void add_dnnl_rows(const DnnlWays& ways) {
       add("oneDNN nchw", dnnl_nchw, false);
       add("oneDNN nChw16c+reorders", dnnl_nChw16c, true);
     } else {
-      add("oneDNN nChw16c", dnnl_nChw16c, false);
+      add("oneDNN nChw16c", dnnl_nChw16c, false);  // its own layout, where ours is NHWC
       add("oneDNN nhwc", dnnl_nhwc, false);
     }
   }

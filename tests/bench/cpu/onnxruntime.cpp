@@ -134,7 +134,9 @@ Result<std::unique_ptr<OnnxRuntime>> OnnxRuntime::open(int threads) {
 void OnnxRuntime::add(const BenchCase& bench_case, int sets, std::vector<Contestant>& contestants,
                       std::vector<MissingPeer>& missing) const {
   for (const char* operand : {"data", "out"})
-    if (channel_block(image_layout(bench_case.workload(), operand)) > 1) return;
+    if (const std::string layout = image_layout(bench_case.workload(), operand);
+        !layout.empty() && !is_planar(layout))
+      return;
   const auto add = [&](const char* name, bool spinning) {
     Result<Contestant> made = contestant(*api_, bench_case, sets, spinning, name);
     if (made.is_ok())

@@ -45,6 +45,20 @@ constexpr Layer kLargeWeights[] = {{256, 14, 256, 3},       // 2.4
                                    {1024, 14, 2048, 1, 2},  // 8.4
                                    {2048, 7, 512, 1},       // 4.2
                                    {512, 7, 2048, 1}};      // 4.2
+// Depthwise with large windows: ConvNeXt-T (7x7); MNASNet and EfficientNet (5x5); 9x9 and 11x11 as in networks
+// of large kernels. In_channels counts.
+constexpr Layer kDepthwiseLarge[] = {
+    {96, 56, 96, 7},    {192, 28, 192, 7},    {384, 14, 384, 7}, {768, 7, 768, 7},     {72, 56, 72, 5, 2},
+    {120, 28, 120, 5},  {240, 28, 240, 5, 2}, {480, 14, 480, 5}, {672, 14, 672, 5, 2}, {960, 7, 960, 5},
+    {64, 56, 64, 9, 1}, {48, 56, 48, 11, 1},  {96, 57, 96, 7, 2}};
+// As networks from TensorFlow have them: first layers, 3x3, 1x1 and depthwise of EfficientNet-Lite and ResNet.
+constexpr Layer kNhwc[] = {{3, 224, 32, 3, 2},  {32, 112, 16, 1},  {24, 56, 144, 1},  {144, 28, 40, 1},
+                           {240, 14, 80, 1},    {112, 14, 672, 1}, {1152, 7, 320, 1}, {64, 56, 64, 3},
+                           {128, 28, 128, 3},   {256, 14, 256, 3}, {512, 7, 512, 3},  {96, 35, 96, 3, 2},
+                           {256, 56, 512, 1, 2}};
+constexpr Layer kNhwcDepthwise[] = {{32, 112, 32, 3},     {96, 112, 96, 3, 2}, {144, 56, 144, 3},
+                                    {240, 28, 240, 5},    {480, 14, 480, 3},   {672, 14, 672, 5},
+                                    {672, 14, 672, 5, 2}, {1152, 7, 1152, 5}};
 struct Product {
   int64_t m, n, k;
 };
@@ -56,11 +70,12 @@ constexpr Product kLargeProducts[] = {{128, 768, 3072},  // 9.4
                                       {16, 1024, 1024},  // 4.2
                                       {8, 512, 512}};    // 1.0
 
-enum class Images : uint8_t { kNchw, kBlocked };
+enum class Images : uint8_t { kNchw, kNhwc, kBlocked };
+constexpr const char* kImagesNames[] = {"NCHW", "NHWC", "blocked"};
 
 // The widest block these channels divide into.
 std::string layout_of(int64_t channels, Images images) {
-  if (images == Images::kNchw) return "NCHW";
+  if (images != Images::kBlocked) return kImagesNames[static_cast<size_t>(images)];
   for (const int64_t block : {16, 8, 4})
     if (channels % block == 0) return str("NCHW", block, "c");
   return "NCHW";
@@ -92,8 +107,8 @@ class ShapeList {
       const std::string kind = str(depthwise ? "dw" : "", l.kernel, "x", l.kernel,
                                    l.stride > 1 ? str("s", l.stride) : std::string());
       shapes.push_back({set, str(kind, "_", l.in_channels, "_", l.out_channels, "_", l.size),
-                        str(depthwise ? "depthwise " : "conv ", l.kernel, "x", l.kernel, " s", l.stride,
-                            images == Images::kNchw ? " NCHW" : " blocked", of_type(dtype)),
+                        str(depthwise ? "depthwise " : "conv ", l.kernel, "x", l.kernel, " s", l.stride, " ",
+                            kImagesNames[static_cast<size_t>(images)], of_type(dtype)),
                         w, l.uses});
     }
   }
@@ -118,7 +133,7 @@ class ShapeList {
   }
   void pool(const std::string& name, Pooling pooling, int64_t channels, int64_t size, int64_t kernel,
             int64_t stride) {
-    for (const Images images : {Images::kNchw, Images::kBlocked}) {
+    for (const Images images : {Images::kNchw, Images::kNhwc, Images::kBlocked}) {
       Pool2dWorkload w;
       w.channels = channels;
       w.in_height = w.in_width = size;
@@ -128,8 +143,9 @@ class ShapeList {
       w.padding = {pad, pad, pad, pad};
       w.pooling = pooling;
       w.layout = layout_of(channels, images);
-      const char* kind = images == Images::kNchw ? "NCHW" : "blocked";
-      shapes.push_back({"pooling", str(name, "_", channels, "_", size, "_", kind), str("pooling ", kind), w});
+      const char* kind = kImagesNames[static_cast<size_t>(images)];
+      shapes.push_back({images == Images::kNhwc ? "nhwc" : "pooling",
+                        str(name, "_", channels, "_", size, "_", kind), str("pooling ", kind), w});
     }
   }
   static std::string of_type(DType dtype) { return dtype == DType::kFloat32 ? "" : str(" ", dtype); }
@@ -146,6 +162,10 @@ std::vector<BenchShape> make_shapes() {
   list.convolutions("mobilenetv2_dw_blocked", kMobilenetDepthwise, Images::kBlocked, true);
   list.convolutions("mobilenetv2_1x1", kMobilenet1x1, Images::kNchw, false);
   list.convolutions("mobilenetv2_1x1_blocked", kMobilenet1x1, Images::kBlocked, false);
+  list.convolutions("depthwise_large", kDepthwiseLarge, Images::kNchw, true);
+  list.convolutions("depthwise_large_nhwc", kDepthwiseLarge, Images::kNhwc, true);
+  list.convolutions("nhwc", kNhwc, Images::kNhwc, false);
+  list.convolutions("nhwc", kNhwcDepthwise, Images::kNhwc, true);
   for (const DType dtype : {DType::kBFloat16, DType::kInt8}) {
     const std::string type = dtype == DType::kInt8 ? "_int8" : "_bf16";
     list.convolutions("resnet50" + type, kResnet50, Images::kNchw, false, dtype);

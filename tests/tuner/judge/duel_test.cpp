@@ -91,6 +91,7 @@ TEST(Duel, ABusyMachineIsTheReasonOnlyWhereItWasBusy) {
   const Result<DuelResult> r = duel(spoilt);
   ASSERT_TRUE(r.is_ok());
   EXPECT_THAT(r->missing, HasSubstr("the machine is too busy: after 27 processes"));
+  EXPECT_THAT(r->missing, HasSubstr("This kernel took 100.0 us to 100.0 us, the other 120.0 us to 180.0 us"));
 }
 
 TEST(Duel, DisturbedHeatsAreRunAgainAndSixOfThemEndIt) {
