@@ -107,14 +107,6 @@ Calls loop_calls() {
           s.fuse(found);
           return Status::ok();
         }}},
-      {"skew",
-       {4,
-        [](Schedule& s, const Arguments& a) -> Status {
-          ASSIGN_OR_RETURN(const int64_t stride, number(a[2]));
-          ASSIGN_OR_RETURN(const int64_t dilation, number(a[3]));
-          s.skew(s.axis(a[0]), s.axis(a[1]), stride, dilation);
-          return Status::ok();
-        }}},
       {"reorder",
        {1,
         [](Schedule& s, const Arguments& a) -> Status {
@@ -239,6 +231,14 @@ Calls other_calls() {
         [](Schedule& s, const Arguments& a) -> Status {
           ASSIGN_OR_RETURN(const int64_t multiple, number(a[1]));
           s.pad_reduction(s.axis(a[0]), multiple);
+          return Status::ok();
+        }}},
+      {"skew",
+       {4,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const int64_t stride, number(a[2]));
+          ASSIGN_OR_RETURN(const int64_t dilation, number(a[3]));
+          s.skew(s.axis(a[0]), s.axis(a[1]), stride, dilation);
           return Status::ok();
         }}},
       {"precompute",

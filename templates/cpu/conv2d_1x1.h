@@ -14,8 +14,9 @@ namespace tuner {
 //   out[n, oc, p] = act(acc + bias[oc] + residual[n, oc, p])
 //
 // Arguments equal those of Workload::compute() byte for byte, with fewer dimensions: [N, C, P]; [N, P, C] of
-// NHWC; [N, C/block, P, block] of a blocked layout. A stride first picks the pixels into the stage "picked", which then replaces data. With
-// `wide_weight` the stage "wide" has the weights in the type of the sums, and replaces them.
+// NHWC; [N, C/block, P, block] of a blocked layout. A stride first picks the pixels into the stage "picked",
+// which then replaces data. With `wide_weight` the stage "wide" has the weights in the type of the sums, and
+// replaces them.
 Program pixels_math(const Conv2dWorkload& w, bool channels_innermost, bool wide_weight = false);
 
 // Accepts 1x1 convolutions on a CPU.

@@ -14,8 +14,8 @@
 //               vectorized lane          accumulator register each
 //       write the tile: the epilogue; to NCHW transposed in registers
 //
-// With unroll_kw, kw is innermost, around the tile. data and out may each be in any layout: data is read where
-// it lies, one element at a time. Serves stride, padding, dilation, groups; tiles need not divide the
+// With unroll_kw, kw is innermost, around the tile. data and out may each be in any layout: data is read
+// where it lies, one element at a time. Serves stride, padding, dilation, groups; tiles need not divide the
 // output. Declines depthwise convolution (a template of its own).
 //
 // bfloat16 and int8: ic counts groups of D = 2 or 4 channels, side by side, and a lane adds the dot product

@@ -163,6 +163,7 @@ conv2d tile cpu, version 2, of 24: across=2 block=0 down=2 next_panel=no pack_bl
 conv2d rows dot cpu, version 1, of 13: tile_oc=8 tile_ow=10
 conv2d direct cpu, version 3, of 10226: block_ic=16 block_oh=0 narrow_panels=no next_panel=yes tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=1 unroll_kw=no
 depthwise conv2d dot cpu, version 1, of 6: block_rows=7 tile_p=56
+depthwise conv2d rows cpu, version 1, of 40: copy=no tile_oh=7 tile_ow=8 unroll_kw=yes
 depthwise conv2d cpu, version 1, of 8: tile_oh=1 tile_ow=8 unroll_kh=no
 conv2d 1x1 pixels cpu, version 1, of 840: block_oc=0 pack_data=yes tile_oc=6 tile_p=16 unroll_ic=1
 conv2d 1x1 channels cpu, version 2, of 1242: block_p=0 narrow_panels=no next_panel=yes tile_oc=16 tile_p=6 unroll_ic=1

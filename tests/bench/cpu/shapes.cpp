@@ -45,13 +45,14 @@ constexpr Layer kLargeWeights[] = {{256, 14, 256, 3},       // 2.4
                                    {1024, 14, 2048, 1, 2},  // 8.4
                                    {2048, 7, 512, 1},       // 4.2
                                    {512, 7, 2048, 1}};      // 4.2
-// Depthwise with large windows: ConvNeXt-T (7x7); MNASNet and EfficientNet (5x5); 9x9 and 11x11 as in networks
-// of large kernels. In_channels counts.
+// Depthwise with large windows: ConvNeXt-T (7x7); MNASNet and EfficientNet (5x5); 9x9 and 11x11 as in
+// networks of large kernels. in_channels counts.
 constexpr Layer kDepthwiseLarge[] = {
     {96, 56, 96, 7},    {192, 28, 192, 7},    {384, 14, 384, 7}, {768, 7, 768, 7},     {72, 56, 72, 5, 2},
     {120, 28, 120, 5},  {240, 28, 240, 5, 2}, {480, 14, 480, 5}, {672, 14, 672, 5, 2}, {960, 7, 960, 5},
     {64, 56, 64, 9, 1}, {48, 56, 48, 11, 1},  {96, 57, 96, 7, 2}};
-// As networks from TensorFlow have them: first layers, 3x3, 1x1 and depthwise of EfficientNet-Lite and ResNet.
+// As networks from TensorFlow have them: first layers, 3x3, 1x1 and depthwise of EfficientNet-Lite and
+// ResNet.
 constexpr Layer kNhwc[] = {{3, 224, 32, 3, 2},  {32, 112, 16, 1},  {24, 56, 144, 1},  {144, 28, 40, 1},
                            {240, 14, 80, 1},    {112, 14, 672, 1}, {1152, 7, 320, 1}, {64, 56, 64, 3},
                            {128, 28, 128, 3},   {256, 14, 256, 3}, {512, 7, 512, 3},  {96, 35, 96, 3, 2},
