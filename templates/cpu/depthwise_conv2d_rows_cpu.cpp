@@ -15,8 +15,9 @@
 //
 // A tile of 4 rows and a window of 7 read 10 rows for 28 multiply-adds a vector; by taps
 // (depthwise_conv2d_cpu) each multiply-add has a load of its own. Only kw is a loop, so the weights of one
-// column of the window stay in registers. With a copy nothing is masked and no border is code of its own; of a stride the columns of
-// one phase then lie side by side, where they would be picked out of two vectors for each tap.
+// column of the window stay in registers. With a copy nothing is masked and no border is code of its own; of
+// a stride the columns of one phase then lie side by side, where they would be picked out of two vectors for
+// each tap.
 //
 // bfloat16 and int8 become float32 and int32 where they are loaded. Declines windows that share no rows.
 #include <algorithm>
