@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# package.sh [FOLDER]: builds the Debian packages tuner, tuner-worker, tuner-runtime and tuner-client (deploy/package/cpack.cmake)
-# of this source tree, into FOLDER (build/package/packages). Installs what is missing; Debian 12, as root or with sudo.
+# package.sh [FOLDER]: builds the Debian packages tuner, tuner-worker, tuner-runtime, tuner-client and tuner-onnxruntime
+# (deploy/package/cpack.cmake) of this source tree, into FOLDER (build/package/packages). Installs what is missing; Debian 12, as root or with sudo.
 # With the page of tuner dashboard, for which it needs npm.
 # The build is one of its own, build/package, without tests; the compiler cache is shared with the others.
 set -euo pipefail

@@ -9,7 +9,7 @@ case ${1:-} in
   -*) echo "page: found $1, expected a folder" >&2; exit 2 ;;
 esac
 [[ $# -le 1 ]] || { echo "page: found $2 after the folder $1" >&2; exit 2; }
-folder=${1:-$root/build/release/dashboard_page}
+folder=$(realpath -m "${1:-$root/build/release/dashboard_page}")
 sources=$root/tuner/dashboard/page
 stamp=$(cat "$root/deploy/page.sh" "$sources"/*.json "$sources"/*.html "$sources"/*.svg "$sources"/src/*.* "$sources"/src/views/* | sha256sum)
 # What npm installs stands beside the page: a test drives a browser with it.

@@ -4,6 +4,7 @@
 #   tuner-worker    measure_server, measure_runner and runner, beside each other and beside tuner, which looks for them there
 #   tuner-runtime   libtuner_runtime.so with its header and CMake package, for applications
 #   tuner-client    libtuner_client.so with its header, for programs that talk to a daemon; its CMake package is in tuner-runtime
+#   tuner-onnxruntime   libtuner_onnxruntime.so, an execution provider that ONNX Runtime loads
 #
 # The component "development" (own templates) is no package: its libraries have no stable ABI.
 set(CPACK_GENERATOR DEB)
@@ -11,7 +12,7 @@ set(CPACK_PACKAGE_NAME tuner)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "tuner maintainers <maintainers@users.noreply.a-seed-f2ceae2b.example>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_COMPONENTS_ALL tuner worker runtime client)
+set(CPACK_COMPONENTS_ALL tuner worker runtime client onnxruntime)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
@@ -50,4 +51,11 @@ set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/triggers
 set(CPACK_DEBIAN_CLIENT_DESCRIPTION "a daemon of tuner from a C++ program
  A library with one header: submit jobs to a daemon, follow them, ask what was
  tuned. Every call has a deadline; calls that break are made again.")
+set(CPACK_DEBIAN_ONNXRUNTIME_PACKAGE_NAME tuner-onnxruntime)
+set(CPACK_DEBIAN_ONNXRUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_ONNXRUNTIME_PACKAGE_RECOMMENDS "tuner (= ${full_version})")
+set(CPACK_DEBIAN_ONNXRUNTIME_DESCRIPTION "execution provider of tuner for ONNX Runtime
+ A plugin for ONNX Runtime 1.24 or later. Parts of a model that tuner can
+ compile run as compiled libraries; ONNX Runtime runs the rest. Compiling needs
+ the package tuner, running a ready cache does not.")
 include(CPack)

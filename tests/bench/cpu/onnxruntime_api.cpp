@@ -41,25 +41,55 @@ Status check_table(const OnnxRuntimeApi& api) {
   return Status::ok();
 }
 
-Status set_up(const OnnxRuntimeApi& api, OrtOptions* made, const OnnxRuntimeApi::SessionOptions& options) {
-  RETURN_IF_ERROR(api.ok(api.set_execution_mode(made, kSequential), "execution mode"));
+}  // namespace
+
+Status OnnxRuntimeApi::set_up(OrtOptions* made, const SessionOptions& options) const {
+  RETURN_IF_ERROR(ok(set_execution_mode(made, kSequential), "execution mode"));
   if (options.all_optimizations)
-    RETURN_IF_ERROR(api.ok(api.set_optimization_level(made, kAllOptimizations), "optimisation"));
+    RETURN_IF_ERROR(ok(set_optimization_level(made, kAllOptimizations), "optimisation"));
   if (options.no_optimizations)
-    RETURN_IF_ERROR(api.ok(api.set_optimization_level(made, kNoOptimizations), "optimisation"));
-  RETURN_IF_ERROR(api.ok(api.set_intra_op_threads(made, api.threads), "threads"));
-  RETURN_IF_ERROR(api.ok(api.set_inter_op_threads(made, 1), "threads"));
-  return api.ok(api.add_config_entry(made, "session.intra_op.allow_spinning", options.spinning ? "1" : "0"),
-                "spinning");
+    RETURN_IF_ERROR(ok(set_optimization_level(made, kNoOptimizations), "optimisation"));
+  RETURN_IF_ERROR(ok(set_intra_op_threads(made, threads), "threads"));
+  RETURN_IF_ERROR(ok(set_inter_op_threads(made, 1), "threads"));
+  if (!options.provider.empty()) RETURN_IF_ERROR(set_provider(made, options));
+  return ok(add_config_entry(made, "session.intra_op.allow_spinning", options.spinning ? "1" : "0"),
+            "spinning");
 }
 
-}  // namespace
+Status OnnxRuntimeApi::set_provider(OrtOptions* made, const SessionOptions& options) const {
+  const OrtEpDevice* const* all = nullptr;
+  size_t count = 0;
+  RETURN_IF_ERROR(ok(list_devices(env, &all, &count), "devices"));
+  std::vector<const OrtEpDevice*> devices;
+  for (size_t k = 0; k < count; ++k)
+    if (options.provider == provider_of(all[k])) devices.push_back(all[k]);
+  if (devices.empty()) return not_found("ONNX Runtime has no provider ", options.provider);
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : options.provider_options) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
+  return ok(
+      append_provider(made, env, devices.data(), devices.size(), keys.data(), values.data(), keys.size()),
+      "provider");
+}
+
+Status OnnxRuntimeApi::load_plugin(const std::string& path) {
+  constexpr uint32_t kPlugins = 22;
+  const void* const* const table = tables_(kPlugins);
+  if (table == nullptr) return failed("ONNX Runtime ", version, " has no plugins");
+#define BENCH_ORT_TAKE(position, name, ...) \
+  name = reinterpret_cast<std::add_pointer_t<__VA_ARGS__>>(const_cast<void*>(table[position]));
+  BENCH_ORT_PLUGIN_FUNCTIONS(BENCH_ORT_TAKE)
+#undef BENCH_ORT_TAKE
+  return ok(register_plugin(env, "tuner", path.c_str()), "plugin");
+}
 
 Result<OrtSession*> OnnxRuntimeApi::session(const std::string& model, const SessionOptions& options) const {
   OrtOptions* made = nullptr;
   RETURN_IF_ERROR(ok(create_options(&made), "session options"));
   OrtSession* session = nullptr;
-  Status done = set_up(*this, made, options);
+  Status done = set_up(made, options);
   if (done.is_ok()) done = ok(create_session(env, model.data(), model.size(), made, &session), "session");
   release_options(made);
   if (!done) return done;
@@ -75,6 +105,7 @@ Result<std::unique_ptr<OnnxRuntimeApi>> OnnxRuntimeApi::open(int threads) {
   auto api = std::make_unique<OnnxRuntimeApi>();
   api->version = base()->version();
   api->threads = threads;
+  api->tables_ = base()->table;
   const void* const* const table = base()->table(kApiVersion);
   if (!api->version.starts_with("1.") || table == nullptr)
     return failed("ONNX Runtime: found version ", api->version, ", expected 1.5 or a later 1.x");

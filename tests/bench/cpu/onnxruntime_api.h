@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "compiler_core/base/status.h"
 
@@ -13,6 +15,7 @@ namespace tuner {
 
 // Objects of the library.
 struct OrtEnv;
+struct OrtEpDevice;
 struct OrtMemory;
 struct OrtOptions;
 struct OrtRunOptions;
@@ -51,11 +54,21 @@ struct OrtValue;
   X(100, release_options, void(OrtOptions*))                                                            \
   X(130, add_config_entry, OrtStatus*(OrtOptions*, const char* key, const char* value))
 
+// What a session with an execution provider of a plugin needs, from version 22 on.
+#define BENCH_ORT_PLUGIN_FUNCTIONS(X)                                                                  \
+  X(301, register_plugin, OrtStatus*(OrtEnv*, const char* name, const char* path))                     \
+  X(303, list_devices, OrtStatus*(const OrtEnv*, const OrtEpDevice* const**, size_t* count))           \
+  X(304, append_provider,                                                                              \
+    OrtStatus*(OrtOptions*, OrtEnv*, const OrtEpDevice* const*, size_t count, const char* const* keys, \
+               const char* const* values, size_t options))                                             \
+  X(312, provider_of, const char*(const OrtEpDevice*))
+
 // Lives as long as the process: the library is never unloaded.
 class OnnxRuntimeApi {
  public:
 #define BENCH_ORT_MEMBER(position, name, ...) std::add_pointer_t<__VA_ARGS__> name = nullptr;
   BENCH_ORT_FUNCTIONS(BENCH_ORT_MEMBER)
+  BENCH_ORT_PLUGIN_FUNCTIONS(BENCH_ORT_MEMBER)
 #undef BENCH_ORT_MEMBER
   std::string version;
   int threads = 1;
@@ -69,7 +82,12 @@ class OnnxRuntimeApi {
     bool all_optimizations = true;  // false: what it does when nothing is said
     bool no_optimizations = false;  // runs the model as it is written
     bool spinning = false;          // idle threads wait for work awake
+    // An execution provider of a plugin, by its name, and its options; empty: none.
+    std::string provider;
+    std::vector<std::pair<std::string, std::string>> provider_options;
   };
+  // Loads a plugin. Failed: it is none, or the library is older than 1.22.
+  Status load_plugin(const std::string& path);
   // A session of the model's bytes, to be released.
   Result<OrtSession*> session(const std::string& model, const SessionOptions& options) const;
   // Takes the status.
@@ -80,6 +98,11 @@ class OnnxRuntimeApi {
     message = message.substr(0, message.find('\n'));
     return failed("ONNX Runtime: ", what, ": ", message);
   }
+
+ private:
+  Status set_up(OrtOptions* made, const SessionOptions& options) const;
+  Status set_provider(OrtOptions* made, const SessionOptions& options) const;
+  const void* const* (*tables_)(uint32_t version) = nullptr;
 };
 
 }  // namespace tuner
