@@ -1,5 +1,6 @@
 #include "deploy/onnxruntime/provider.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "compiler_core/base/printable.h"
@@ -88,8 +89,10 @@ bool Provider::is_chosen(const NodeGraph& graph, const Part& part) {
 }
 
 Status Provider::fuse_part(const NodeGraph& graph, const Part& part, OrtEpGraphSupportInfo* info) const {
+  std::vector<size_t> in_order = part.nodes;  // of the graph
+  std::ranges::sort(in_order);
   std::vector<const OrtNode*> handles;
-  for (const size_t n : part.nodes) handles.push_back(graph.nodes[n].handle);
+  for (const size_t n : in_order) handles.push_back(graph.nodes[n].handle);
   const OrtNodeFusionOptions options{.version = kApiVersion, .drop_constants = true};
   return api_.ok(api_.fuse(info, handles.data(), handles.size(), &options), "fuse nodes");
 }

@@ -121,6 +121,17 @@ TEST(Parts, WhatAGraphWithinANodeReadsIsAnOutput) {
   EXPECT_THAT(names(w.graph(), parts[0].outputs), ElementsAre("a", "b"));
 }
 
+// The graph within the If reads a: so c waits for a by way of the If.
+TEST(Parts, APathThroughAGraphWithinANodeParts) {
+  Writer w;
+  w.node("Foreign", {"x"}, {"f"}).node("Relu", {"f"}, {"a"}).node("If", {"is"}, {"b"});
+  w.node("Add", {"a", "b"}, {"c"}).outputs({"c"});
+  w.graph().nodes[2].read_inside = {w.value("a")};
+  const auto parts = parts_of(w.graph(), {false, true, false, true});
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_THAT(names(w.graph(), parts[0].outputs), ElementsAre("a"));
+}
+
 TEST(Parts, OnlyThoseWithAProductAreWorthALibrary) {
   Writer w;
   w.node("Relu", {"x"}, {"a"}).node("Foreign", {"a"}, {"b"}).node("MatMul", {"b", "x"}, {"c"}).outputs({"c"});
@@ -225,10 +236,12 @@ TEST(PartModel, DigestsDoNotDependOnTheOrderOfNodes) {
 
 class PartOfAnImage : public ::testing::Test {
  protected:
-  PartOfAnImage() : weights_(8 * 3 * 3 * 3, 0.5f), bias_(8, 1.0f) {
-    w_.node("Conv", {"x", "w", "b"}, {"y"}).node("Relu", {"y"}, {"z"}).outputs({"z"});
-    w_.constant("w", {8, 3, 3, 3}, weights_).constant("b", {8}, bias_);
-    set_shape("x", {1, 3, 8, 8});
+  // Weights and factors are in the file of weights; those of the first end in the middle of a line there.
+  PartOfAnImage() : weights_(8 * 5 * 3 * 3, 0.5f), bias_(8, 1.0f), factors_(8 * 6 * 6, 3.0f) {
+    w_.node("Conv", {"x", "w", "b"}, {"y"}).node("Mul", {"y", "f"}, {"z"}).outputs({"z"});
+    w_.constant("f", {1, 8, 6, 6}, factors_);
+    w_.constant("w", {8, 5, 3, 3}, weights_).constant("b", {8}, bias_);
+    set_shape("x", {1, 5, 8, 8});
     set_shape("y", {1, 8, 6, 6});
     set_shape("z", {1, 8, 6, 6});
   }
@@ -237,7 +250,7 @@ class PartOfAnImage : public ::testing::Test {
   }
   Part whole() { return part_of(w_.graph(), {0, 1}); }
 
-  std::vector<float> weights_, bias_;
+  std::vector<float> weights_, bias_, factors_;
   Writer w_;
 };
 
@@ -252,13 +265,16 @@ TEST_F(PartOfAnImage, IsAModelThatWeReadBack) {
   const auto graph = read_model(model.bytes, nullptr, options, interpret);
   ASSERT_TRUE(graph.is_ok()) << graph.message();
   EXPECT_EQ(graph->nodes.size(), 2u);
-  EXPECT_EQ((*graph)[graph->inputs[0]].type.shape, (std::vector<int64_t>{1, 3, 8, 8}));
+  EXPECT_EQ((*graph)[graph->inputs[0]].type.shape, (std::vector<int64_t>{1, 5, 8, 8}));
   EXPECT_THAT(graph->output_names, ElementsAre("z"));
   const auto w = std::ranges::find(graph->values, "w", &graph::Value::name);
   ASSERT_NE(w, graph->values.end());
   const auto numbers = w->constant->numbers(DType::kFloat32);
   EXPECT_EQ(numbers[0], 7);
   EXPECT_EQ(numbers[1], 0.5);
+  const auto f = std::ranges::find(graph->values, "f", &graph::Value::name);
+  ASSERT_NE(f, graph->values.end());
+  EXPECT_THAT(f->constant->numbers(DType::kFloat32), ::testing::Each(3.0));
 }
 
 TEST_F(PartOfAnImage, DigestsTellEveryByteOfTheWeights) {
@@ -267,8 +283,11 @@ TEST_F(PartOfAnImage, DigestsTellEveryByteOfTheWeights) {
   weights_.back() = 0.25f;
   const std::string other_weights = digest_of(model_of(w_.graph(), whole()));
   EXPECT_NE(other_weights, before);
+  factors_.back() = 4;
+  const std::string other_factors = digest_of(model_of(w_.graph(), whole()));
+  EXPECT_NE(other_factors, other_weights);
   bias_[3] = 2;
-  EXPECT_NE(digest_of(model_of(w_.graph(), whole())), other_weights);
+  EXPECT_NE(digest_of(model_of(w_.graph(), whole())), other_factors);
 }
 
 TEST_F(PartOfAnImage, NodesAreServedOrItIsSaidWhyNot) {
@@ -389,8 +408,10 @@ TEST_F(PartStoreTest, NothingIsCompiledWhereThatIsNotWanted) {
 TEST_F(PartStoreTest, AFolderThatOthersCanWriteToIsRefused) {
   write_program("touch " + folder_.file("ran"));
   std::filesystem::create_directory(options_.cache);
-  ::chmod(options_.cache.c_str(), 0777);
-  EXPECT_THAT(find().message(), HasSubstr("others can write to it"));
+  for (const unsigned mode : {0777u, 0775u, 0757u}) {
+    ::chmod(options_.cache.c_str(), mode);
+    EXPECT_THAT(find().message(), HasSubstr("others can write to it")) << mode;
+  }
   EXPECT_FALSE(std::filesystem::exists(folder_.file("ran")));
 }
 
