@@ -28,7 +28,8 @@ Provider::Provider(const Api& api, ProviderOptions options, const OrtLogger* log
       api_(api),
       strict_(options.strict),
       logger_(logger),
-      store_(std::move(options), [this](const std::string& line) { say(kInfo, line); }) {}
+      // Compiling takes a while: people see why, without asking for more messages.
+      store_(std::move(options), [this](const std::string& line) { say(kWarning, line); }) {}
 
 const char* Provider::name_of(const OrtEp*) { return kProviderName; }
 

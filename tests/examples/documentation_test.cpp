@@ -64,6 +64,7 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner top --daemon 127.0.0.1:7070", kDaemon},
       {"tuner serve --metrics 127.0.0.1:9470 --log-format json", kDaemon},
       {"tuner dashboard", kPage},
+      {"tuner dashboard --beside old.db", kPage},
       {"tuner dashboard --daemon 127.0.0.1:7070", kPage},
       {"tuner dashboard --daemon alice.credentials", kPage},
       {"tuner serve --http 127.0.0.1:7071", kPage},

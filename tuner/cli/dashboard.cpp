@@ -19,7 +19,7 @@ namespace tuner::cli {
 namespace {
 
 struct DashboardCommandOptions {
-  std::string db, daemon;
+  std::string db, daemon, beside;
   std::string http = "127.0.0.1:0";
   bool no_open = false;
 };
@@ -36,9 +36,13 @@ Result<std::shared_ptr<dashboard::FactSource>> facts_of(const DashboardCommandOp
 }
 
 int run(const DashboardCommandOptions& options) {
-  const dashboard::DashboardServerOptions server_options{.address = options.http,
-                                                         .token = identity::make_token()};
+  dashboard::DashboardServerOptions server_options{.address = options.http, .token = identity::make_token()};
   if (const Status s = dashboard::DashboardServer::check(server_options); !s) return report(s);
+  if (!options.beside.empty()) {
+    const auto beside = facts_of({.db = options.beside});
+    if (!beside) return report(beside.status().with_context("--beside: "));
+    server_options.beside = *beside;
+  }
   const Result<std::shared_ptr<dashboard::FactSource>> facts = facts_of(options);
   if (!facts) return report(facts.status());
   const Result<std::unique_ptr<dashboard::DashboardServer>> server =
@@ -74,6 +78,10 @@ void add_dashboard_command(Command app, CommandContext& context) {
       });
   add_db_option(command, options->db);
   add_daemon_option(command, options->daemon, "; else the database");
+  command
+      .add_option("--beside", options->beside,
+                  "A second database, whose jobs and answers the page shows beside those of the first")
+      .type_name("FILE");
   command
       .add_option(
           "--http", options->http,

@@ -56,10 +56,21 @@ class DaemonFacts final : public FactSource {
     return daemon_->submit(job_file, only_check);
   }
   Result<std::string> cancel(const std::string& job) override { return daemon_->cancel(job); }
+  Result<std::string> tune_on(const TaskName& task, int more) override;
+  Result<std::string> tune_job_on(const std::string& id, int more, const Tenant& tenant) override {
+    ASSIGN_OR_RETURN(const ListedJob job, seen_job(id, tenant));
+    return daemon_->submit_job(job_on(job.job, job.done, more));
+  }
+  Result<std::string> verify(const TaskName&) override { return on_its_host("checks times"); }
+  Result<Download> library(const TaskName&) override { return on_its_host("builds libraries"); }
 
  private:
   static Status not_told() {
     return unavailable("a daemon gives out no single records. On its own host: tuner dashboard --db FILE");
+  }
+  static Status on_its_host(const char* what) {
+    return unavailable("only the page of a database ", what,
+                       ". On the daemon's host: tuner dashboard --db FILE");
   }
   Result<Jobs> all_jobs() const;
   Result<ListedJob> seen_job(const std::string& id, const Tenant& tenant) const;
@@ -98,6 +109,14 @@ Result<ListedJob> DaemonFacts::seen_job(const std::string& id, const Tenant& ten
   for (const ListedJob& job : *all)
     if (job.job.id == id && sees(tenant, job.job)) return job;
   return no_such_job(id);
+}
+
+Result<std::string> DaemonFacts::tune_on(const TaskName& task, int more) {
+  ASSIGN_OR_RETURN(const JobRow usual, usual_job(task));
+  ASSIGN_OR_RETURN(const Jobs all, all_jobs());
+  const auto before =
+      std::ranges::find_if(*all, [&](const ListedJob& job) { return is_same_search(job.job, usual); });
+  return daemon_->submit_job(job_on(usual, before == all->end() ? 0 : before->done, more));
 }
 
 Result<std::string> DaemonFacts::jobs(const Part& part, const Tenant& tenant) const {

@@ -13,6 +13,8 @@ constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+constexpr int64_t kMostTrials = 1'000'000;  // that a page asks for
+
 http::Reply with_headers(http::Reply reply) {
   for (const auto& [name, value] : std::initializer_list<std::pair<const char*, const char*>>{
            {"Content-Security-Policy", kPolicy},
@@ -38,6 +40,8 @@ int status_of(const Status& status) {
       return 400;
     case StatusCode::kNotFound:
       return 404;
+    case StatusCode::kAborted:
+      return 409;
     case StatusCode::kUnavailable:
       return 503;
     default:
@@ -133,6 +137,34 @@ Result<http::Reply> answer_read(const std::shared_ptr<FactSource>& facts, const 
   return no_such_path();
 }
 
+http::Reply download_reply(const Result<Download>& made) {
+  if (!made) return reply_of(made.status());
+  http::Reply reply = with_headers({.type = made->type, .body = made->bytes});
+  reply.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + made->name + "\"");
+  return reply;
+}
+
+// Changes, and what takes long.
+Result<http::Reply> answer_work(const std::shared_ptr<FactSource>& facts, const Asked& asked,
+                                const Tenant& tenant) {
+  const std::vector<std::string>& words = asked.words;
+  const auto trials = [&] { return asked.query.number("trials", 128, 1, kMostTrials); };
+  if (words.size() == 3 && words[0] == "jobs" && words[2] == "tune") {
+    ASSIGN_OR_RETURN(const int64_t count, trials());
+    return later([facts, id = words[1], count, tenant] {
+      return facts->tune_job_on(id, static_cast<int>(count), tenant);
+    });
+  }
+  if (words.size() != 2 || words[0] != "task") return no_such_path();
+  ASSIGN_OR_RETURN(const TaskName task, task_of(asked.query));
+  if (words[1] == "verify") return later([facts, task] { return facts->verify(task); });
+  if (words[1] == "library")
+    return http::Reply{.later = [facts, task] { return download_reply(facts->library(task)); }};
+  if (words[1] != "tune") return no_such_path();
+  ASSIGN_OR_RETURN(const int64_t count, trials());
+  return later([facts, task, count] { return facts->tune_on(task, static_cast<int>(count)); });
+}
+
 }  // namespace
 
 http::Reply Dashboard::answer_change(const http::Request& request, const Visitor& visitor) const {
@@ -147,7 +179,8 @@ http::Reply Dashboard::answer_change(const http::Request& request, const Visitor
     });
   if (words.size() == 3 && words[0] == "jobs" && words[2] == "cancel")
     return later([facts, id = words[1]] { return facts->cancel(id); });
-  return no_such_path();
+  const Result<http::Reply> reply = answer_work(facts, *asked, visitor.tenant);
+  return reply ? *reply : error_reply(status_of(reply.status()), reply.status().message());
 }
 
 http::Reply Dashboard::answer_api(const http::Request& request) const {
@@ -160,11 +193,19 @@ http::Reply Dashboard::answer_api(const http::Request& request) const {
   if (request.method == "POST") return answer_change(request, visitor);
   if (request.path == "/api/about")
     return json_reply(one_line({{"source", parts_.facts->name()},
+                                {"beside", parts_.beside ? parts_.beside->name() : ""},
                                 {"may_change", visitor.changes},
                                 {"why_not_change", visitor.why_not_change}}));
-  const Result<Asked> asked = asked_by(request);
+  Result<Asked> asked = asked_by(request);
   if (!asked) return error_reply(400, asked.message());
-  const Result<http::Reply> reply = answer_read(parts_.facts, *asked, visitor.tenant);
+  std::shared_ptr<FactSource> facts = parts_.facts;
+  if (!asked->words.empty() && asked->words[0] == "beside") {
+    asked->words.erase(asked->words.begin());
+    const bool told = !asked->words.empty() && asked->words[0] != "events" && asked->words[0] != "workers";
+    if (parts_.beside == nullptr || !told) return no_such_path();
+    facts = parts_.beside;
+  }
+  const Result<http::Reply> reply = answer_read(facts, *asked, visitor.tenant);
   return reply ? *reply : error_reply(status_of(reply.status()), reply.status().message());
 }
 
@@ -173,7 +214,7 @@ http::Reply Dashboard::answer(const http::Request& request, const OwnAddress& ow
     return error_reply(403, allowed.message());
   const bool api = request.path.starts_with("/api/");
   if (request.method != "GET" && request.method != "HEAD" && !(api && request.method == "POST"))
-    return error_reply(405, "expected GET, HEAD, or POST below /api/jobs");
+    return error_reply(405, "expected GET, HEAD, or POST below /api");
   if (api) return answer_api(request);
   if (const PageFiles::File* file = parts_.page.find(request.path))
     return with_headers({.type = file->type, .body = file->bytes});

@@ -13,6 +13,11 @@
 //   GET  /api/events              server-sent events: "news" when something is new
 //   POST /api/jobs                a job file; ?check=1 only checks it
 //   POST /api/jobs/ID/cancel
+//   POST /api/jobs/ID/tune        ?trials=           goes on with it for so many more trials per task
+//   POST /api/task/tune           as /api/task, and ?trials=
+//   POST /api/task/verify         as /api/task: measures the answer again, on this host
+//   POST /api/task/library        as /api/task: its library, as an archive
+//   GET  /api/beside/...          the same of the source beside, if there is one: jobs, answers, tasks
 //
 // Every request is checked first (request_check.h). /api/ needs a visitor who may read, POST one who may
 // change. An error is {"error": one line} with its status. All answers have the same strict headers.
@@ -32,6 +37,7 @@ namespace tuner::dashboard {
 
 struct DashboardParts {
   std::shared_ptr<FactSource> facts;
+  std::shared_ptr<FactSource> beside = {};  // shown beside it, and never changed; null: none
   PageFiles page;
   std::function<Visitor(const http::Request&)> visitor;  // called from the server's thread
 };

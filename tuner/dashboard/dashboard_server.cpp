@@ -75,7 +75,7 @@ class Served final : public DashboardServer {
     token_ = options.token;
     status_pages_ = options.status_pages;
     gatekeeper_.emplace(options.identity, [] { return static_cast<int64_t>(std::time(nullptr)); });
-    DashboardParts parts{.facts = facts, .page = PageFiles::of_this_program()};
+    DashboardParts parts{.facts = facts, .beside = options.beside, .page = PageFiles::of_this_program()};
     has_page_ = parts.page.is_built();
     if (by_identity)
       parts.visitor = [this](const http::Request& request) { return caller_of(*gatekeeper_, request); };

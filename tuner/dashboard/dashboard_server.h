@@ -25,6 +25,7 @@ struct DashboardServerOptions {
   std::string identity;  // kIdentity: the folder
   // kToken: changes are allowed, too: whoever started the command has the right to make them.
   bool may_change = true;
+  std::shared_ptr<FactSource> beside = {};  // a second source, to be compared with (dashboard.h)
   // Answers /metrics, /healthz and /readyz, on the server's thread. `refusal` says why the caller may not see
   // what is for the role `query`; nothing: he may. Empty: there are no such pages.
   using Refusal = std::function<std::optional<http::Reply>(const http::Request&)>;

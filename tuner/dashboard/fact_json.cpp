@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler_core/base/printable.h"
+#include "tuner/jobs/job_file.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/time_words.h"
@@ -72,6 +73,44 @@ std::string list_text(const char* key, const std::vector<std::string>& rows, con
   std::string text = str("{\"", key, "\":[");
   for (size_t i = from; i < end; ++i) text += (i > from ? "," : "") + rows[i];
   return text + str("],\"from\":", from, ",\"total\":", rows.size(), "}");
+}
+
+Result<JobRow::Task> task_of_name(const TaskName& name) {
+  const std::optional<Constants> constants = constants_from_name(name.constants);
+  if (!constants) return invalid_argument("constants: expected warm or cold, found another word");
+  return JobRow::Task{.workload_key = name.workload, .target = name.target, .constants = *constants};
+}
+
+Result<JobRow> usual_job(const TaskName& name) {
+  const JobEntry usual;
+  ASSIGN_OR_RETURN(JobRow::Task task, task_of_name(name));
+  JobRow job;
+  job.search = usual.search;
+  job.seed = usual.seed;
+  job.options = usual.measure;
+  job.stop = usual.stop;
+  job.tasks.push_back(std::move(task));
+  return job;
+}
+
+JobRow job_on(const JobRow& before, int64_t done, int more) {
+  const auto tasks = static_cast<int64_t>(before.tasks.size());
+  JobRow job;
+  job.trials = static_cast<int>((done + tasks - 1) / tasks) + more;
+  job.search = before.search;
+  job.seed = before.seed;
+  job.options = before.options;
+  job.stop = before.stop;
+  job.tasks = before.tasks;
+  return job;
+}
+
+bool is_same_search(const JobRow& a, const JobRow& b) {
+  return a.search == b.search && a.seed == b.seed &&
+         std::ranges::equal(a.tasks, b.tasks, [](const JobRow::Task& x, const JobRow::Task& y) {
+           return x.workload_key == y.workload_key && x.target == y.target && x.algorithms == y.algorithms &&
+                  x.constants == y.constants;
+         });
 }
 
 bool sees(const Tenant& tenant, const JobRow& job) { return !tenant || *tenant == job.tenant; }

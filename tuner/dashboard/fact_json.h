@@ -21,6 +21,14 @@ nlohmann::ordered_json job_row(const JobRow& job, const std::string& state, cons
 // A list in parts: {"KEY": rows, "from": ..., "total": ...}.
 std::string list_text(const char* key, const std::vector<std::string>& rows, const Part& part);
 
+// A job of one task, searched as usual.
+Result<JobRow> usual_job(const TaskName& task);
+// The job once more, for so many more trials per task than the `done` of all tasks.
+JobRow job_on(const JobRow& before, int64_t done, int more);
+// Whether a daemon takes both for one job: the same tasks, search and seed.
+bool is_same_search(const JobRow& a, const JobRow& b);
+Result<JobRow::Task> task_of_name(const TaskName& name);
+
 // Whether a job may be seen.
 bool sees(const Tenant& tenant, const JobRow& job);
 Status no_such_job(const std::string& id);

@@ -31,6 +31,10 @@ struct TaskName {
   std::string workload, target;
   std::string constants = "warm";
 };
+// A file that a browser stores.
+struct Download {
+  std::string name, type, bytes;
+};
 // Whose jobs are seen; nothing: everybody's.
 using Tenant = std::optional<std::string>;
 
@@ -56,6 +60,14 @@ class FactSource {
   // Changes. `only_check`: says what is wrong with the job file and submits nothing.
   virtual Result<std::string> submit(const std::string& job_file, bool only_check) = 0;
   virtual Result<std::string> cancel(const std::string& job) = 0;
+  // Goes on with a task, or with a job, for so many more trials per task: a job with the same search is
+  // continued, else there is a new one. The answer is submit()'s. Aborted: that job runs.
+  virtual Result<std::string> tune_on(const TaskName& task, int more) = 0;
+  virtual Result<std::string> tune_job_on(const std::string& id, int more, const Tenant& tenant) = 0;
+
+  // Work on this host, from a second to minutes (task_work.h).
+  virtual Result<std::string> verify(const TaskName& task) = 0;
+  virtual Result<Download> library(const TaskName& task) = 0;
 };
 
 }  // namespace tuner::dashboard

@@ -96,6 +96,12 @@ class Found final : public LiveDaemon {
   Steady::time_point again_;
 };
 
+nlohmann::ordered_json submitted_json(const v1::SubmitReply& reply) {
+  return {{"job", reply.job_id()},
+          {"already_finished", reply.already_finished()},
+          {"continued", reply.continued()}};
+}
+
 }  // namespace
 
 std::unique_ptr<LiveDaemon> LiveDaemon::at(const std::string& where) {
@@ -143,10 +149,20 @@ Result<std::string> LiveDaemon::submit(const std::string& job_file, bool only_ch
         continue;
       }
       ASSIGN_OR_RETURN(const v1::SubmitReply reply, client.submit(job, /*fresh=*/false));
-      jobs.push_back({{"job", reply.job_id()},
-                      {"already_finished", reply.already_finished()},
-                      {"continued", reply.continued()}});
+      jobs.push_back(submitted_json(reply));
     }
+    return Status::ok();
+  });
+  if (!status) return status;
+  return one_line({{"jobs", jobs}});
+}
+
+Result<std::string> LiveDaemon::submit_job(JobRow job) {
+  job.request_id = new_request_id();
+  nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
+  const Status status = with([&](const DaemonClient& client) -> Status {
+    ASSIGN_OR_RETURN(const v1::SubmitReply reply, client.submit(job, /*fresh=*/false));
+    jobs.push_back(submitted_json(reply));
     return Status::ok();
   });
   if (!status) return status;

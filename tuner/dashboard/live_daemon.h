@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compiler_core/base/status.h"
+#include "db/records.h"
 
 namespace tuner {
 class DaemonClient;
@@ -31,6 +32,8 @@ class LiveDaemon {
   // As FactSource.
   Result<std::string> submit(const std::string& job_file, bool only_check);
   Result<std::string> cancel(const std::string& job);
+  // Submits jobs that are there already. The daemon checks them as any.
+  Result<std::string> submit_job(JobRow job);
 };
 
 }  // namespace tuner::dashboard

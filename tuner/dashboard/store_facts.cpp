@@ -12,6 +12,7 @@
 #include "db/raced_time.h"
 #include "db/resolve/default_time.h"
 #include "tuner/dashboard/fact_json.h"
+#include "tuner/dashboard/task_work.h"
 #include "tuner/jobs/job_state.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
@@ -34,16 +35,10 @@ std::string kind_of(const MeasureRecord& record) {
   return record.outcome == Outcome::kOk && record.cut ? "cut" : std::string(outcome_name(record.outcome));
 }
 
-Result<JobRow::Task> task_of_name(const TaskName& name) {
-  const std::optional<Constants> constants = constants_from_name(name.constants);
-  if (!constants) return invalid_argument("constants: expected warm or cold, found another word");
-  return JobRow::Task{.workload_key = name.workload, .target = name.target, .constants = *constants};
-}
-
 class StoreFacts final : public FactSource {
  public:
   StoreFacts(std::shared_ptr<const Store> store, std::unique_ptr<LiveDaemon> live)
-      : store_(std::move(store)), live_(std::move(live)) {}
+      : store_(std::move(store)), live_(std::move(live)), work_(store_->where()) {}
 
   std::string name() const override { return "database " + store_->where(); }
   Result<std::string> jobs(const Part& part, const Tenant& tenant) const override;
@@ -59,6 +54,20 @@ class StoreFacts final : public FactSource {
     return live_->submit(job_file, only_check);
   }
   Result<std::string> cancel(const std::string& job) override { return live_->cancel(job); }
+  Result<std::string> tune_on(const TaskName& task, int more) override;
+  Result<std::string> tune_job_on(const std::string& id, int more, const Tenant& tenant) override {
+    ASSIGN_OR_RETURN(const JobRow job, seen_job(id, tenant));
+    ASSIGN_OR_RETURN(const int64_t done, store_->trials_done(id));
+    return live_->submit_job(job_on(job, done, more));
+  }
+  Result<std::string> verify(const TaskName& name) override {
+    ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
+    return work_.verify(task);
+  }
+  Result<Download> library(const TaskName& name) override {
+    ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
+    return work_.library(task);
+  }
 
  private:
   Result<JobRow> seen_job(const std::string& id, const Tenant& tenant) const {
@@ -75,6 +84,7 @@ class StoreFacts final : public FactSource {
 
   const std::shared_ptr<const Store> store_;
   const std::unique_ptr<LiveDaemon> live_;
+  const TaskWork work_;
   // The list of answers, as it was read last. Reading it takes tens of microseconds per task.
   mutable std::mutex answers_mutex_;
   mutable std::vector<std::string> answers_;
@@ -92,6 +102,18 @@ Result<std::optional<TunedConfig>> StoreFacts::best_of(const JobRow::Task& task,
   const Result<Target> target = parse_target(task.target);
   if (workload && target) RETURN_IF_ERROR(add_default_time(*store_, *workload, *target, "", *best));
   return std::optional(*std::move(best));
+}
+
+Result<std::string> StoreFacts::tune_on(const TaskName& task, int more) {
+  ASSIGN_OR_RETURN(const JobRow usual, usual_job(task));
+  ASSIGN_OR_RETURN(const std::vector<JobRow> all, store_->jobs());
+  const auto before =
+      std::ranges::find_if(all, [&](const JobRow& job) { return is_same_search(job, usual); });
+  int64_t done = 0;
+  if (before != all.end()) {
+    ASSIGN_OR_RETURN(done, store_->trials_done(before->id));
+  }
+  return live_->submit_job(job_on(usual, done, more));
 }
 
 Result<std::string> StoreFacts::jobs(const Part& part, const Tenant& tenant) const {

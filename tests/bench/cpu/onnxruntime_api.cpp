@@ -1,6 +1,7 @@
 #include "tests/bench/cpu/onnxruntime_api.h"
 
 #include <cstring>
+#include <filesystem>
 
 #include "compiler_core/runtime/kernel.h"
 #include "tests/bench/cpu/library.h"
@@ -82,7 +83,9 @@ Status OnnxRuntimeApi::load_plugin(const std::string& path) {
   name = reinterpret_cast<std::add_pointer_t<__VA_ARGS__>>(const_cast<void*>(table[position]));
   BENCH_ORT_PLUGIN_FUNCTIONS(BENCH_ORT_TAKE)
 #undef BENCH_ORT_TAKE
-  return ok(register_plugin(env, "tuner", path.c_str()), "plugin");
+  // It takes a relative path to be beside its own library.
+  const std::string whole = std::filesystem::absolute(path).string();
+  return ok(register_plugin(env, "tuner", whole.c_str()), "plugin");
 }
 
 Result<OrtSession*> OnnxRuntimeApi::session(const std::string& model, const SessionOptions& options) const {

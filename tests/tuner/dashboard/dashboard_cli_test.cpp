@@ -25,6 +25,17 @@ using Json = nlohmann::json;
 constexpr char kJob[] =
     R"({"op":"matmul","a":[8,8],"b":[8,8],"trials":4,"search":"random","target":"llvm -mcpu=haswell -threads=1"})";
 
+// As encodeURIComponent() of a browser.
+std::string encoded(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, "%%%02X", int{0} + static_cast<unsigned char>(c));
+    out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? std::string(1, c) : hex;
+  }
+  return out;
+}
+
 // A program that serves pages, and how it is asked.
 class Pages {
  public:
@@ -90,12 +101,30 @@ TEST_F(DashboardCli, ADaemonAndTheDashboardsAboutItTellTheSame) {
               AllOf(StartsWith("HTTP/1.1 403 "), HasSubstr("tuner admin token")))
       << "there is no token, so nobody changes anything";
 
+  const Json first = beside.told("/api/jobs/j1");
+  EXPECT_THAT(beside.said("POST /api/jobs/j1/tune?trials=6"),
+              AllOf(StartsWith("HTTP/1.1 409 "), HasSubstr("job j1 is running")));
+  const std::string task = str("workload=", encoded(first["tasks"][0]["workload"]),
+                               "&target=", encoded(first["tasks"][0]["target"]));
+  EXPECT_THAT(
+      beside.said("POST /api/task/tune?trials=9&" + task),
+      AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\"job\":\"j2\""), HasSubstr("\"continued\":false")));
+  EXPECT_EQ(beside.told("/api/jobs/j2")["trials_total"], 9);
+  EXPECT_THAT(beside.said("POST /api/jobs/j2/cancel"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_TRUE(eventually(30s, [&] { return beside.told("/api/jobs")["jobs"][0]["state"] == "cancelled"; }));
+  EXPECT_THAT(
+      beside.said("POST /api/jobs/j2/tune?trials=20"),
+      AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\"job\":\"j2\""), HasSubstr("\"continued\":true")));
+  EXPECT_EQ(beside.told("/api/jobs/j2")["trials_total"], 20) << "nothing was done of it";
+  EXPECT_THAT(beside.said("POST /api/jobs/j2/cancel"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_TRUE(eventually(30s, [&] { return beside.told("/api/jobs")["jobs"][0]["state"] == "cancelled"; }));
+
   Pages client(shell_, "dashboard --no-open --daemon " + socket(), "client");
   for (const Pages* pages : {&daemon, &beside, &client}) {
     const Json jobs = pages->told("/api/jobs");
-    ASSERT_EQ(jobs["total"], 1) << jobs;
-    EXPECT_EQ(jobs["jobs"][0]["job"], "j1");
-    EXPECT_EQ(jobs["jobs"][0]["trials_total"], 4);
+    ASSERT_EQ(jobs["total"], 2) << jobs;
+    EXPECT_EQ(jobs["jobs"][1]["job"], "j1");
+    EXPECT_EQ(jobs["jobs"][1]["trials_total"], 4);
     EXPECT_EQ(pages->told("/api/jobs/j1")["tasks"][0]["target"], "llvm -mcpu=haswell -threads=1");
     EXPECT_EQ(pages->told("/api/jobs/j1/curve")["points"].size(), 0u);
     EXPECT_EQ(pages->told("/api/answers")["total"], 0);
@@ -106,11 +135,11 @@ TEST_F(DashboardCli, ADaemonAndTheDashboardsAboutItTellTheSame) {
               AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("tuner dashboard --db FILE")));
   EXPECT_THAT(client.said("POST /api/jobs/j1/cancel"), StartsWith("HTTP/1.1 200 "));
   for (const Pages* pages : {&daemon, &beside, &client})
-    EXPECT_TRUE(eventually(30s, [&] { return pages->told("/api/jobs")["jobs"][0]["state"] == "cancelled"; }));
+    EXPECT_TRUE(eventually(30s, [&] { return pages->told("/api/jobs")["jobs"][1]["state"] == "cancelled"; }));
 
   daemon.program().signal(SIGTERM);
   EXPECT_EQ(daemon.program().wait(30s), 0) << daemon.program().err();
-  EXPECT_EQ(beside.told("/api/jobs")["total"], 1) << "the database is there";
+  EXPECT_EQ(beside.told("/api/jobs")["total"], 2) << "the database is there";
   EXPECT_THAT(beside.told("/api/workers")["why"].dump(), HasSubstr("tuner serve"));
   EXPECT_THAT(client.said("GET /api/jobs/j9"), Not(StartsWith("HTTP/1.1 200 ")));
   beside.program().signal(SIGINT);
@@ -137,6 +166,9 @@ TEST_F(DashboardCli, WrongUseIsToldInOneLine) {
   const CommandResult none = shell_.run("tuner dashboard --no-open --db none.db");
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.err, HasSubstr("there is no database yet"));
+  const CommandResult beside = shell_.run("tuner dashboard --no-open --db none.db --beside old.db");
+  EXPECT_EQ(beside.exit_code, 1);
+  EXPECT_THAT(beside.err, AllOf(StartsWith("tuner: --beside: "), HasSubstr("there is no database yet")));
   const CommandResult tls = shell_.run("tuner serve --db there.db --listen unix:d --http tls:127.0.0.1:0");
   EXPECT_EQ(tls.exit_code, 1) << "TLS without an identity";
   EXPECT_THAT(tls.err, HasSubstr("tuner admin ca"));

@@ -22,7 +22,9 @@ class DashboardTest : public ReportTest {
   }
   dashboard::Dashboard dashboard() const {
     return dashboard::Dashboard(
-        {.facts = facts_here(), .page = {}, .visitor = [this](const http::Request&) { return visitor_; }});
+        {.facts = facts_here(), .beside = beside_, .page = {}, .visitor = [this](const http::Request&) {
+           return visitor_;
+         }});
   }
   // As the server would send it: a late answer is waited for.
   static http::Reply whole(http::Reply reply) { return reply.later ? reply.later() : reply; }
@@ -39,6 +41,7 @@ class DashboardTest : public ReportTest {
     return Json::parse(reply.body, nullptr, false);
   }
 
+  std::shared_ptr<dashboard::FactSource> beside_;
   dashboard::Visitor visitor_{.reads = true, .changes = true};
 };
 

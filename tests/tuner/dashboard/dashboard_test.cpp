@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "tests/tuner/dashboard/dashboard_fixture.h"
 #include "tuner/dashboard/request_words.h"
+#include "tuner/dashboard/task_work.h"
 
 namespace tuner {
 namespace {
@@ -336,6 +339,100 @@ TEST_F(Dashboard, ThousandsOfAnswersComeInParts) {
     for (const Json& a : part["answers"]) seen.insert(a["workload"]);
   }
   EXPECT_EQ(seen.size(), kTasks + 2u);
+}
+
+TEST_F(Dashboard, ASourceBesideIsReadAndNeverChanged) {
+  EXPECT_EQ(told("/api/about")["beside"], "");
+  EXPECT_EQ(ask({.path = "/api/beside/answers"}).status, 404) << "there is none";
+  { const auto empty = Store::open(folder_.file("beside.db"), Store::Mode::kWrite).value(); }
+  std::shared_ptr<Store> read = Store::open(folder_.file("beside.db"), Store::Mode::kRead).value();
+  beside_ = dashboard::facts_of_store(read, dashboard::LiveDaemon::of_database(folder_.file("beside.db")));
+  EXPECT_THAT(told("/api/about")["beside"].get<std::string>(), HasSubstr("beside.db"));
+  EXPECT_EQ(told("/api/beside/answers")["total"], 0);
+  EXPECT_EQ(told("/api/answers")["total"], 2) << "the first is as it was";
+  EXPECT_EQ(ask({.path = "/api/beside/jobs/j1"}).status, 404);
+  for (const char* path : {"/api/beside", "/api/beside/", "/api/beside/events", "/api/beside/workers",
+                           "/api/beside/beside/jobs"})
+    EXPECT_EQ(ask({.path = path}).status, 404) << path;
+  for (const char* path : {"/api/beside/jobs", "/api/beside/jobs/j1/cancel", "/api/beside/task/verify"})
+    EXPECT_EQ(ask({.method = "POST", .path = path, .body = "{}"}).status, 404) << path;
+}
+
+TEST_F(Dashboard, WorkForATaskNeedsTheRightAndItsWords) {
+  for (const char* path : {"/api/task/tune", "/api/task/verify", "/api/task/library"}) {
+    EXPECT_EQ(ask({.path = path + kTask}).status, 404) << path << ": GET changes nothing";
+    EXPECT_EQ(ask({.method = "POST", .path = path}).status, 400) << path << ": of which task?";
+  }
+  EXPECT_EQ(ask({.method = "POST", .path = "/api/task/tune" + kTask + "&trials=0"}).status, 400);
+  EXPECT_EQ(ask({.method = "POST", .path = "/api/jobs/j1/tune?trials=1000001"}).status, 400);
+  EXPECT_EQ(ask({.method = "POST", .path = "/api/task/tune" + kTask}).status, 503) << "there is no daemon";
+  EXPECT_EQ(ask({.method = "POST", .path = "/api/jobs/j1/tune"}).status, 503);
+  EXPECT_EQ(ask({.method = "POST", .path = "/api/jobs/j9/tune"}).status, 404);
+  visitor_ = {.reads = true, .refused_status = 403, .why_not_change = "changes need a token"};
+  for (const std::string& path : {"/api/task/tune" + kTask, "/api/task/verify" + kTask,
+                                  "/api/task/library" + kTask, std::string("/api/jobs/j1/tune")})
+    EXPECT_EQ(ask({.method = "POST", .path = path}).status, 403) << path;
+}
+
+// A program that takes the place of `tuner`.
+class TaskWork : public ::testing::Test {
+ protected:
+  Result<dashboard::Download> library(const std::string& script) { return work(script).library(task_); }
+  Result<std::string> verify(const std::string& script) { return work(script).verify(task_); }
+  dashboard::TaskWork work(const std::string& script) {
+    const std::string program = folder_.file("program");
+    std::ofstream(program) << "#!/bin/bash\nprintf '%s|' \"$@\" >" << folder_.file("words") << "\n"
+                           << script << "\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    return dashboard::TaskWork("/some.db", program);
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(folder_.file(name));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  TemporaryFolder folder_;
+  JobRow::Task task_{.workload_key = kMatmul, .target = kTarget};
+};
+
+TEST_F(TaskWork, ALibraryIsWhatTheCommandWroteAsAnArchive) {
+  const auto made =
+      library("cp \"$2\" " + folder_.file("job") + "; mkdir -p \"$4\"; echo text >\"$4/kernel.h\"");
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  EXPECT_EQ(made->name, "kernel.tar.gz");
+  EXPECT_THAT(read("words"), AllOf(StartsWith("build|"), HasSubstr("|--db|/some.db|")));
+  EXPECT_THAT(read("job"), HasSubstr("\"op\": \"matmul\""));
+  std::ofstream(folder_.file("got.tar.gz"), std::ios::binary) << made->bytes;
+  ASSERT_EQ(
+      std::system(str("tar -xzf ", folder_.file("got.tar.gz"), " -C ", folder_.path().string()).c_str()), 0);
+  EXPECT_EQ(read("kernel/kernel.h"), "text\n");
+}
+
+TEST_F(TaskWork, WhatACommandSaysIsTheError) {
+  const auto made = library("echo noise; echo 'tuner: nothing is known' >&2; exit 2");
+  EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(made.message(), "tuner build: nothing is known");
+  EXPECT_EQ(verify("echo 'tuner: no certified time' >&2; echo '[]'; exit 1").message(),
+            "tuner verify: no certified time");
+}
+
+TEST_F(TaskWork, ATimeOutsideOfItsIntervalIsAnAnswer) {
+  const char* const print = "echo 'a line [of] words'; printf '[\\n {\"time_ns\": 7}\\n]\\n'; exit ";
+  const auto outside = verify(print + std::string("1")), inside = verify(print + std::string("0"));
+  ASSERT_TRUE(outside.is_ok()) << outside.message();
+  EXPECT_EQ(*outside, R"({"inside":false,"verified":{"time_ns":7}})");
+  EXPECT_EQ(*inside, R"({"inside":true,"verified":{"time_ns":7}})");
+  EXPECT_FALSE(verify(print + std::string("2")).is_ok());
+}
+
+TEST_F(TaskWork, OneCallAtATime) {
+  const dashboard::TaskWork slow = work("touch " + folder_.file("began") + "; while [[ ! -e " +
+                                        folder_.file("go") + " ]]; do sleep 0.01; done; exit 3");
+  std::thread first([&] { EXPECT_FALSE(slow.library(task_).is_ok()); });
+  while (!std::filesystem::exists(folder_.file("began"))) std::this_thread::yield();
+  EXPECT_EQ(slow.verify(task_).status().code(), StatusCode::kUnavailable);
+  std::ofstream(folder_.file("go")) << "1";
+  first.join();
+  EXPECT_NE(slow.verify(task_).status().code(), StatusCode::kUnavailable);
 }
 
 TEST(RequestWords, AreDecodedOnce) {

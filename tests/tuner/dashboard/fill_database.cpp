@@ -1,6 +1,8 @@
-// fill_database FILE: writes the database that the page is tested with: 200 jobs with 50 tasks each, one
+// fill_database FILE [FACTOR]: writes the database that the page is tested with: 200 jobs with 50 tasks each, one
 // of which has many trials and a race, and texts that would run if a page took them for markup.
+// All times are FACTOR (1) times as long.
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,7 +25,7 @@ MeasureRecord record_of(const std::string& trial, double ns, int64_t us) {
   return r;
 }
 
-Status fill(Store& store) {
+Status fill(Store& store, double factor) {
   std::mt19937 random(1);
   std::vector<MeasureRecord> records;
   for (int j = 0; j < kJobs; ++j) {
@@ -50,9 +52,9 @@ Status fill(Store& store) {
             .config = str("tile_m=", 1 << (i % 5), " tile_n=", 8 << (i / 5 % 4), " unroll=", i % 2)};
       RETURN_IF_ERROR(store.add_trials(trials));
       for (int i = 0; i < n; ++i) {
-        MeasureRecord r =
-            record_of(trials[static_cast<size_t>(i)].id, 900 + 4.0 * (random() % 1000) + 3000.0 / (1 + i),
-                      job.submitted_at_us + i * 50'000);
+        MeasureRecord r = record_of(trials[static_cast<size_t>(i)].id,
+                                    factor * (900 + 4.0 * (random() % 1000) + 3000.0 / (1 + i)),
+                                    job.submitted_at_us + i * 50'000);
         if (i % 11 == 10) {
           r.outcome = Outcome::kBuildError;
           r.run_ns.clear(), r.cpu_ns.clear();
@@ -67,15 +69,15 @@ Status fill(Store& store) {
       for (int f = 0; f < 3; ++f) {
         RaceFinalist finalist{.trial_id = trials[static_cast<size_t>(f + 3)].id};
         for (int s = 0; s < 27; ++s) {
-          finalist.samples_ns.push_back(850 + 40.0 * f + random() % 20);
+          finalist.samples_ns.push_back(factor * (850 + 40.0 * f + random() % 20));
           finalist.sentinel_ns.push_back(500);
           finalist.process.push_back(s / 3);
         }
         race.finalists.push_back(finalist);
       }
-      race.time_ns = 858, race.time_low_ns = 851, race.time_high_ns = 868;
+      race.time_ns = factor * 858, race.time_low_ns = factor * 851, race.time_high_ns = factor * 868;
       race.ratio = 1.7, race.ratio_low = 1.6, race.ratio_high = 1.8;
-      race.default_trial_id = trials[5].id, race.default_time_ns = 1400;
+      race.default_trial_id = trials[5].id, race.default_time_ns = factor * 1400;
       race.environment.hardware = "machine";
       race.finished_at_us = job.submitted_at_us + 60'000'000;
       RETURN_IF_ERROR(store.add_race(race));
@@ -88,12 +90,12 @@ Status fill(Store& store) {
 }  // namespace tuner
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "fill_database: expected FILE\n");
+  if (argc < 2 || argc > 3) {
+    std::fprintf(stderr, "fill_database: expected FILE [FACTOR]\n");
     return 2;
   }
   const auto store = tuner::Store::open(argv[1], tuner::Store::Mode::kWrite);
-  const tuner::Status done = store ? tuner::fill(**store) : store.status();
+  const tuner::Status done = store ? tuner::fill(**store, argc > 2 ? std::atof(argv[2]) : 1) : store.status();
   if (!done) std::fprintf(stderr, "fill_database: %s\n", done.message().c_str());
   return done ? 0 : 1;
 }

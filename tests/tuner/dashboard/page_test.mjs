@@ -221,6 +221,69 @@ async function run(browser) {
   });
   await context.close();
 
+  await check("two databases stand side by side", async () => {
+    const slower = `${folder}/slower.db`;
+    assert.equal(spawnSync(`${build}/tests/fill_database`, [slower, "2"], { stdio: "inherit" }).status, 0);
+    const { page, context, seen } = await open(browser, await tuner("dashboard", "--db", large, "--beside", slower, "--no-open"));
+    await page.click("nav >> text=Side by side");
+    await page.waitForFunction(() => document.querySelector(".count")?.textContent === "10000 tasks");
+    assert.match(await page.textContent("#mean"), /^10000 tasks .* beside \/ here is 2\.000\./);
+    assert.ok(await timed(page, "Beside / here", "") <= kLimitMs);
+    await page.fill("input[type=search]", "m=16 858.0");
+    await page.waitForFunction(() => document.querySelector(".count").textContent.startsWith("1 of"));
+    assert.match(await page.textContent("tbody"), /858\.0 ns.*1\.716 us.*2\.000.*yes/s);
+    const worst = await worstContrast(page);
+    assert.ok(worst.ratio >= 4.5, `"${worst.text}" has a contrast of ${worst.ratio.toFixed(2)}`);
+    await shot(page, "beside");
+    await page.setViewportSize(kPhone);
+    assert.ok(await sideways(page) <= 0, "too wide for a phone");
+    assert.deepEqual(seen.errors, []);
+    await context.close();
+  });
+  await check("a job of many tasks shows its layers by their share", async () => {
+    const { page, context, seen } = await open(browser, link);
+    await page.goto(`${origin}/#/jobs/j1`);
+    await page.click(".layers summary");
+    assert.equal(await page.locator(".layers tbody tr").count(), 50);
+    const shares = await page.$$eval(".layers meter", all => all.map(m => m.value));
+    assert.ok(Math.abs(shares.reduce((a, b) => a + b) - 1) < 1e-6, "together they are all");
+    assert.deepEqual(shares, [...shares].sort((a, b) => b - a), "the largest first");
+    await page.setViewportSize(kPhone);
+    assert.ok(await sideways(page) <= 0, "too wide for a phone");
+    assert.deepEqual(seen.errors, []);
+    await context.close();
+  });
+
+  await check("by TLS the page asks for a token, and offers what its role may do", async () => {
+    const farm = `${folder}/farm.db`;
+    const admin = (...words) => assert.equal(spawnSync(`${build}/bin/tuner`, ["admin", ...words, "--db", farm]).status, 0, words.join(" "));
+    admin("ca");
+    const tokens = {};
+    for (const [name, roles] of [["alice", "submit,query"], ["bob", "query"]]) {
+      admin("token", name, "--roles", roles, "--address", "127.0.0.1:7071", "-o", `${folder}/${name}.credentials`);
+      tokens[name] = /^token: *(\S+)$/m.exec(readFileSync(`${folder}/${name}.credentials`, "utf8"))[1];
+    }
+    const served = await start([`${build}/bin/tuner`, "serve", "--db", farm, "--listen", `unix:${folder}/farm`, "--http", "tls:127.0.0.1:0"], /dashboard on (\S+)/);
+    const stranger = await open(browser, null);
+    await assert.rejects(stranger.page.goto(served), /ERR_CERT/, "a browser that does not know the authority");
+    await stranger.context.close();
+    for (const [name, may] of [["alice", true], ["bob", false]]) {
+      const { page, context, seen } = await open(browser, served, { ignoreHTTPSErrors: true });
+      await page.waitForSelector("h1:text('A token is needed')");
+      await page.fill("#token", "wrong");
+      await Promise.all([page.waitForEvent("load"), page.click("button:text('Use it')")]);
+      await page.waitForSelector("h1:text('A token is needed')");
+      await page.fill("#token", tokens[name]);
+      await page.click("button:text('Use it')");
+      await page.waitForSelector(".count:text('0 jobs')");
+      assert.equal(await page.locator("summary:text('Submit a job file')").count(), may ? 1 : 0, name);
+      const status = await page.evaluate(async t => (await fetch("/api/jobs?check=1", { method: "POST", body: "{}", headers: { Authorization: `Bearer ${t}` } })).status, tokens[name]);
+      assert.equal(status, may ? 400 : 403, name);
+      assert.deepEqual(seen.requests.filter(url => !url.startsWith(served) || url.includes(tokens[name])), []);
+      await context.close();
+    }
+  });
+
   await check("a job submitted on the page moves its curve while it runs, and is cancelled there", async () => {
     const live = `${folder}/live.db`, socket = `unix:${folder}/daemon`;
     await start([`${build}/bin/tuner`, "serve", "--db", live, "--listen", socket], /(listening) on/);
@@ -255,6 +318,44 @@ async function run(browser) {
     await page.click("button:text('Cancel this job')");
     await page.waitForFunction(() => document.querySelector("#job-state").textContent.startsWith("cancelled"), null, { timeout: 60_000 });
     console.log(`   results on the curve: ${[...seenResults].join(", ")}, then cancelled at ${await results()}`);
+
+    // It goes on for some more trials, to its end.
+    const finished = async () => page.waitForFunction(() => /^finished/.test(document.querySelector("#job-state")?.textContent ?? ""), null, { timeout: 180_000 });
+    const before = await results();
+    await page.fill("#trials", "24");
+    await page.click("button:text('Tune on')");
+    await page.waitForFunction(n => Number(document.querySelector(".chart").dataset.results) >= n, before + 20, { timeout: 120_000 });
+    await finished();
+    const first = await page.evaluate(() => location.hash.slice("#/jobs/".length));
+
+    // Another search of the same task stands beside it.
+    await page.click("nav >> text=Jobs");
+    await page.click("summary");
+    await page.fill("textarea", JSON.stringify({ ...job, search: "genetic", trials: 24 }));
+    await page.waitForSelector(".said:text('no mistake found: 1 job, 1 task')");
+    await page.click("details button");
+    await page.waitForFunction(id => location.hash.startsWith("#/jobs/") && !location.hash.endsWith(`/${id}`), first);
+    const second = await page.evaluate(() => location.hash.slice("#/jobs/".length));
+    await finished();
+    await page.selectOption("select[aria-label='Show beside job']", first);
+    await page.click("#compare");
+    await page.waitForSelector("#both tbody tr");
+    assert.match(await page.textContent("#both tbody tr"), /^matmul m=96 n=96 k=96.*\d+\.\d+ us.*\d+\.\d{3}$/);
+    assert.match(await page.getAttribute(".chart", "aria-label"), new RegExp(`job ${second} [\\d.]+ us, job ${first} [\\d.]+ us$`));
+    await settled(page);
+    await shot(page, "compare");
+
+    // Its answer is measured again, and stored as a library.
+    await page.click("#both a");
+    await page.click("button:text('Verify again')");
+    const judged = () => /^(inside|outside of) the published interval: now [\d.]+ us$/.test(document.querySelector("#work").textContent);
+    await page.waitForFunction(judged, null, { timeout: 120_000 });
+    console.log(`   verified: ${await page.textContent("#work")}`);
+    const [stored] = await Promise.all([page.waitForEvent("download", { timeout: 120_000 }), page.click("button:text('Download the library')")]);
+    const archive = `${folder}/kernel.tar.gz`;
+    await stored.saveAs(archive);
+    const listed = spawnSync("tar", ["-tzf", archive], { encoding: "utf8" }).stdout;
+    for (const file of ["kernel/lib/libkernel.so", "kernel/include/kernel.h", "kernel/manifest.json"]) assert.ok(listed.includes(file), listed);
     assert.deepEqual(seen.errors.filter(e => !/400 \(Bad Request\)/.test(e)), [], "but for the mistake in the job file");
     await context.close();
   });

@@ -37,7 +37,9 @@ export interface Workers {
   now: { daemon: { trials_per_s: number; queued: number; leased: number; up_s: number } } | null;
   workers: Worker[]; leases: Lease[]; why?: string;
 }
-export interface About { source: string; may_change: boolean; why_not_change: string }
+export interface Verified { inside: boolean; verified: { verdict: string; time_ns: number; ratio: number } }
+export interface Submitted { jobs: { job: string; already_finished: boolean; continued: boolean }[] }
+export interface About { source: string; beside: string; may_change: boolean; why_not_change: string }
 
 export class ApiError extends Error {
   constructor(readonly status: number, message: string) { super(message); }
@@ -93,6 +95,7 @@ export const api = {
   job: (id: string) => ask<Job>(`/api/jobs/${word(id)}`),
   curve: (id: string, after: number) => ask<Curve>(`/api/jobs/${word(id)}/curve?after=${after}`),
   race: (job: string, id: number) => ask<Race>(`/api/jobs/${word(job)}/races/${id}`),
+  answersBeside: () => allParts<Answer>("/api/beside/answers", "answers"),
   answers: () => allParts<Answer>("/api/answers", "answers"),
   task: (t: TaskName) => ask<TaskFacts>(`/api/task?${taskQuery(t)}`),
   async records(t: TaskName, most: number): Promise<TrialRecord[]> {
@@ -107,6 +110,16 @@ export const api = {
   workers: () => ask<Workers>("/api/workers"),
   check: (text: string) => ask<{ jobs: { tasks: number; trials: number }[] }>("/api/jobs?check=1", { method: "POST", body: text }),
   submit: (text: string) => ask<{ jobs: { job: string }[] }>("/api/jobs", { method: "POST", body: text }),
+  tuneJobOn: (id: string, trials: number) => ask<Submitted>(`/api/jobs/${word(id)}/tune?trials=${trials}`, { method: "POST" }),
+  tuneOn: (t: TaskName, trials: number) => ask<Submitted>(`/api/task/tune?${taskQuery(t)}&trials=${trials}`, { method: "POST" }),
+  verify: (t: TaskName) => ask<Verified>(`/api/task/verify?${taskQuery(t)}`, { method: "POST" }),
+  // The archive, for the browser to store.
+  async library(t: TaskName): Promise<Blob> {
+    const reply = await fetch(`/api/task/library?${taskQuery(t)}`, { method: "POST", headers: headers(), cache: "no-store" });
+    if (reply.ok) return reply.blob();
+    const body: unknown = await reply.json().catch(() => null);
+    throw new ApiError(reply.status, (body as { error?: string } | null)?.error ?? `status ${reply.status}`);
+  },
   cancel: (id: string) => ask<unknown>(`/api/jobs/${word(id)}/cancel`, { method: "POST" }),
 };
 

@@ -2,6 +2,8 @@
 import { api, ApiError, follow, token } from "./api";
 import { el, replace, trouble } from "./dom";
 import { answersView } from "./views/answers";
+import { besideView } from "./views/beside";
+import { compareView } from "./views/compare";
 import { jobView } from "./views/job";
 import { jobsView } from "./views/jobs";
 import { taskView } from "./views/task";
@@ -9,18 +11,20 @@ import type { Page, View } from "./views/view";
 import { workersView } from "./views/workers";
 
 const main = document.getElementById("main")!, state = document.getElementById("state")!;
-const page: Page = { mayChange: false };
+const page: Page = { mayChange: false, beside: "" };
 let view: View | null = null;
 
 function viewOf(hash: string): View {
   const [path, query] = hash.replace(/^#/, "").split("?");
   const words = path!.split("/").filter(w => w !== "").map(decodeURIComponent);
   if (words[0] === "jobs" && words[1] !== undefined) return jobView(page, words[1]);
+  if (words[0] === "compare" && words[2] !== undefined) return compareView(words[1]!, words[2]);
+  if (words[0] === "beside" && page.beside !== "") return besideView(page);
   if (words[0] === "answers") return answersView();
   if (words[0] === "workers") return workersView();
   if (words[0] === "task") {
     const q = new URLSearchParams(query);
-    return taskView({ workload: q.get("workload") ?? "", target: q.get("target") ?? "", constants: q.get("constants") ?? "warm" });
+    return taskView(page, { workload: q.get("workload") ?? "", target: q.get("target") ?? "", constants: q.get("constants") ?? "warm" });
   }
   return jobsView(page);
 }
@@ -72,6 +76,8 @@ async function start(): Promise<void> {
   try {
     const about = await api.about();
     page.mayChange = about.may_change;
+    page.beside = about.beside;
+    document.getElementById("beside")!.hidden = page.beside === "";
     document.getElementById("source")!.textContent = about.source;
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return askForToken(error.message);

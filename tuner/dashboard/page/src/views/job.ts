@@ -1,38 +1,37 @@
 // One job: its curve while it runs, its tasks, its races.
 import { api, Job, Point, taskQuery } from "../api";
 import { Chart } from "../chart";
+import { series } from "../curve";
 import { el, replace, trouble } from "../dom";
 import * as words from "../words";
 import type { Page, View } from "./view";
+import { besideJob } from "./compare";
 import { raceBox } from "./race";
+import { tuneOn } from "./tune_on";
 
-const kMostDrawn = 4000;  // marks of one chart; the curve itself keeps every step
+// The layers of a model: what each task adds to one run, the largest first.
+export function layersOf(job: Job): { task: Job["tasks"][number]; ns: number; share: number }[] {
+  const known = job.tasks.map(task => ({ task, ns: (task.answer?.time_ns ?? 0) * task.uses }));
+  const sum = known.reduce((s, l) => s + l.ns, 0);
+  return known.map(l => ({ ...l, share: sum > 0 ? l.ns / sum : 0 })).sort((a, b) => b.ns - a.ns);
+}
 
-// Marks of a task's results, thinned where there are very many, and the best time so far.
-export function series(points: Point[], task: number): { x: number[]; best: (number | null)[]; marks: (number | null)[]; bad: (number | null)[]; results: number } {
-  const own = points.filter(p => p[1] === task);
-  const x: number[] = [], best: (number | null)[] = [], marks: (number | null)[] = [], bad: (number | null)[] = [];
-  const step = Math.max(1, Math.ceil(own.length / kMostDrawn));
-  let least: number | null = null, worst = 0;
-  own.forEach((p, i) => {
-    const right = p[2] !== null && (p[3] === "ok" || p[3] === "best");
-    const better = right && (least === null || p[2]! < least);
-    if (better) least = p[2];
-    worst = Math.max(worst, p[2] ?? 0);
-    if (!better && i % step !== 0 && i + 1 !== own.length) return;
-    x.push(p[5] ?? i + 1);
-    best.push(least);
-    marks.push(right && p[3] === "ok" ? p[2] : null);
-    bad.push(right ? null : p[2] ?? -1);
-  });
-  // What failed has no time: it stands at the upper edge.
-  return { x, best, marks, bad: bad.map(v => v === -1 ? worst || null : v), results: own.length };
+function layersTable(job: Job): HTMLElement {
+  const layers = layersOf(job), sum = layers.reduce((s, l) => s + l.ns, 0);
+  return el("details", { class: "layers" }, el("summary", {}, `Layers: ${words.time(sum)} per run of the model, by the best times so far`),
+    el("div", { class: "wide-box", tabindex: 0, role: "group", "aria-label": "Layers by time" }, el("table", { class: "plain" },
+      el("thead", {}, el("tr", {}, ...["Layer", "Uses", "Time of one", "Time of all", "Share", ""].map(h => el("th", { scope: "col" }, h)))),
+      el("tbody", {}, ...layers.map(l => el("tr", {},
+        el("td", {}, el("a", { href: `#/task?${taskQuery(l.task)}`, title: l.task.workload }, words.task(l.task.workload))),
+        ...[String(l.task.uses), words.time(l.task.answer?.time_ns), words.time(l.ns), words.percent(l.share)].map(text => el("td", {}, text)),
+        el("td", {}, el("meter", { min: 0, max: 1, value: l.share, "aria-label": words.percent(l.share) }))))))));
 }
 
 export function jobView(page: Page, id: string): View {
   const points: Point[] = [];
   let next = 0, job: Job | null = null, task = 0, busy = false;
-  const head = el("div"), problem = el("div"), tasks = el("div"), races = el("div");
+  const head = el("div"), problem = el("div"), tasks = el("div"), races = el("div"), others = el("div"), layers = el("div");
+  const on = page.mayChange ? tuneOn(trials => api.tuneJobOn(id, trials)) : el("div");
   const chart = new Chart(320);
   const choose = el("select", { "aria-label": "Task of the curve", change: e => { task = Number((e.target as HTMLSelectElement).value); draw(); } });
   const linear = el("input", { type: "checkbox", id: "linear", change: () => draw() });
@@ -76,6 +75,11 @@ export function jobView(page: Page, id: string): View {
     if (choose.childElementCount !== j.tasks.length)
       replace(choose, ...j.tasks.map((t, i) => el("option", { value: i }, `${i + 1}: ${words.task(t.workload)}`)));
     choose.hidden = j.tasks.length < 2;
+    on.hidden = running;
+    // What a person has opened stays open.
+    const opened = layers.querySelector("details")?.open ?? false;
+    replace(layers, j.tasks.length > 1 && j.tasks.some(t => t.answer !== null) ? layersTable(j) : null);
+    if (opened) layers.querySelector("details")!.open = true;
     replace(tasks, el("h2", {}, "Tasks"), el("ul", { class: "list" }, ...j.tasks.map(t => el("li", {},
       el("a", { href: `#/task?${taskQuery(t)}`, title: t.workload }, words.task(t.workload)),
       el("span", {}, t.answer === null ? "nothing correct yet" :
@@ -90,7 +94,7 @@ export function jobView(page: Page, id: string): View {
   return {
     title: `Job ${id}`,
     element: el("section", {}, el("p", {}, el("a", { href: "#/jobs" }, "All jobs")), problem, head,
-      el("div", { class: "bar" }, choose, el("label", { for: "linear" }, linear, " linear scale")), chart.box, races, tasks),
+      el("div", { class: "bar" }, choose, el("label", { for: "linear" }, linear, " linear scale")), chart.box, on, others, layers, races, tasks),
     async refresh() {
       if (busy) return;
       busy = true;
@@ -102,6 +106,7 @@ export function jobView(page: Page, id: string): View {
           more = got.more;
         }
         job = await api.job(id);
+        if (others.childElementCount === 0) replace(others, besideJob(id, job.tasks, await api.jobs()));
         replace(problem);
         tell();
         draw();

@@ -4,7 +4,8 @@ import { Chart } from "../chart";
 import { el, replace, trouble } from "../dom";
 import * as words from "../words";
 import { raceBox } from "./race";
-import type { View } from "./view";
+import { tuneOn } from "./tune_on";
+import type { Page, View } from "./view";
 
 const kMostRecords = 20_000, kMostCells = 40;
 
@@ -46,7 +47,32 @@ function heatMap(records: TrialRecord[], across: string, down: string, knobs: Kn
     }))))));
 }
 
-export function taskView(task: TaskName): View {
+// Measures the answer again, or stores its library: work on the server's host.
+function work(task: TaskName): HTMLElement {
+  const said = el("p", { role: "status", class: "said", id: "work" });
+  const tell = (line: string, bad = false): void => { said.textContent = line; said.classList.toggle("trouble", bad); };
+  const button = (name: string, doing: string, run: () => Promise<string>): HTMLButtonElement => {
+    const made = el("button", { type: "button", click: async () => {
+      made.disabled = true;
+      tell(doing);
+      try { tell(await run()); } catch (error) { tell((error as Error).message, true); } finally { made.disabled = false; }
+    } }, name);
+    return made;
+  };
+  return el("div", {}, el("div", { class: "bar" },
+    button("Verify again", "measuring in fresh processes ...", async () => {
+      const found = await api.verify(task);
+      return `${found.inside ? "inside" : "outside of"} the published interval: now ${words.time(found.verified.time_ns)}`;
+    }),
+    button("Download the library", "building ...", async () => {
+      const url = URL.createObjectURL(await api.library(task)), link = el("a", { href: url, download: "kernel.tar.gz" });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+      return "kernel.tar.gz: a library with a C header";
+    })), said);
+}
+
+export function taskView(page: Page, task: TaskName): View {
   const head = el("div"), problem = el("div"), drawn = el("div"), heat = el("div"), races = el("div");
   const chart = new Chart(300);
   let records: TrialRecord[] = [], knobs: Knobs = new Map(), read = -1e9;
@@ -86,7 +112,8 @@ export function taskView(task: TaskName): View {
 
   return {
     title: words.workload(task.workload),
-    element: el("section", {}, el("p", {}, el("a", { href: "#/answers" }, "All answers")), problem, head, drawn, races),
+    element: el("section", {}, el("p", {}, el("a", { href: "#/answers" }, "All answers")), problem, head,
+      page.mayChange ? tuneOn(trials => api.tuneOn(task, trials)) : null, page.mayChange ? work(task) : null, drawn, races),
     async refresh() {
       if (performance.now() - read < 5_000) return;
       read = performance.now();

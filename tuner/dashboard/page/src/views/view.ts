@@ -7,4 +7,4 @@ export interface View {
   // Asks so often, too: what changes without a new result.
   everyMs?: number;
 }
-export interface Page { mayChange: boolean }
+export interface Page { mayChange: boolean; beside: string }
