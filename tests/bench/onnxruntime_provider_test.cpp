@@ -337,6 +337,13 @@ TEST_F(ProviderTest, EachOperandLiesWhereItLies) {
   }
 }
 
+TEST_F(ProviderTest, TheCompilerIsFoundBesideThePlugin) {
+  options_.erase(options_.begin() + 1);  // the option program
+  ASSERT_EQ(std::getenv("TUNER_BIN_DIR"), nullptr);
+  expect_same(classifier().bytes(), {drawn("image", {1, 3, 16, 16}, 7)}, {kScores}, {{"strict", "1"}});
+  EXPECT_THAT(parts(), SizeIs(1));
+}
+
 // The library lists operands by the names of what is made of them, ONNX Runtime by its own order.
 TEST_F(ProviderTest, OperandsOfAFusedNodeHaveAnOrderOfTheirOwn) {
   for (const auto& [first, second] : {std::pair("z", "a"), std::pair("a", "z")}) {
