@@ -1,10 +1,11 @@
 // bench_model: a compiled model against ONNX Runtime on the same file, in one run, in turn. See README.md
 // beside this file.
 //
-//   bench_model MODEL.onnx DIR [--rounds 40] [--threads 1] [--json FILE]
+//   bench_model MODEL.onnx DIR [--rounds 40] [--threads 1] [--json FILE] [--provider PLUGIN [OPTION=VALUE...]]
 //
 // DIR is what `tuner compile MODEL.onnx -o DIR` wrote. ONNX Runtime is found by BENCH_LIBONNXRUNTIME, and
 // runs twice: as it comes, and with all its optimisations; the faster counts. Answers are compared first.
+// With --provider, ONNX Runtime with our execution provider takes part, too.
 // Then: times in turn, the sum of our layers beside the whole, memory and the time to a first answer, each in
 // a process of its own.
 //
@@ -41,6 +42,7 @@ constexpr double kMostError = 1e-3;   // of the largest output, against another 
 
 struct Options {
   std::string model, folder, json, once, shapes;
+  std::vector<std::string> provider;  // the plugin, then options of the provider, NAME=VALUE; empty: none
   int rounds = 40, threads = 1;
 };
 
@@ -120,6 +122,54 @@ double error_of(const void* found, const void* expected, const graph::TensorType
     error = std::isnan(difference) ? INFINITY : std::max(error, difference);
   }
   return most > 0 ? error / most : error;
+}
+
+// ONNX Runtime with our execution provider (deploy/onnxruntime), which must have the whole model.
+Result<std::unique_ptr<OnnxSession>> session_with_provider(const Options& options, OnnxRuntimeApi& api,
+                                                           const std::string& bytes,
+                                                           const graph::Graph& graph) {
+  RETURN_IF_ERROR(api.load_plugin(options.provider[0]));
+  OnnxRuntimeApi::SessionOptions with{.all_optimizations = false, .spinning = true};
+  with.provider = "TunerExecutionProvider";
+  with.provider_options = {{"strict", "1"}, {"threads", str(options.threads)}};
+  for (size_t k = 1; k < options.provider.size(); ++k) {
+    const std::string& word = options.provider[k];
+    const size_t mark = word.find('=');
+    if (mark == std::string::npos)
+      return invalid_argument("--provider: found ", word, ", expected OPTION=VALUE");
+    with.provider_options.emplace_back(word.substr(0, mark), word.substr(mark + 1));
+  }
+  return session(api, bytes, graph, with);
+}
+
+// OK if each element is the expected one within 1e-3 of it, and of a thousandth of the largest.
+Status check_same(const graph::Graph& graph, const OnnxSession& found, const OnnxSession& expected) {
+  for (size_t o = 0; o < graph.outputs.size(); ++o) {
+    const graph::TensorType& type = graph[graph.outputs[o]].type;
+    const auto a = load_elements(found.output(o), type.elements(), type.dtype),
+               b = load_elements(expected.output(o), type.elements(), type.dtype);
+    double largest = 0;
+    for (const double x : b) largest = std::max(largest, std::fabs(x));
+    for (size_t e = 0; e < a.size(); ++e)
+      if (!(std::fabs(a[e] - b[e]) <= 1e-3 * (std::fabs(b[e]) + 1e-3 * largest)))
+        return failed("with the provider output ", o, ", element ", e, " is ", a[e], ", alone ", b[e]);
+  }
+  return Status::ok();
+}
+
+// How fast the last contestant is beside ONNX Runtime alone, contestants 1 and 2.
+double print_provider(const std::vector<Contestant>& contestants) {
+  const Figure time = median_interval(contestants.back().ns, kSeed);
+  std::printf("  %-34s %.3f ms [%.3f, %.3f]\n", contestants.back().name.c_str(), time.middle / 1e6,
+              time.low / 1e6, time.high / 1e6);
+  double least = INFINITY;
+  for (size_t c = 1; c <= 2; ++c) {
+    const Figure ratio = ratio_interval(contestants[c].ns, contestants.back().ns, kSeed);
+    std::printf("  %-34s over it %.3f [%.3f, %.3f]\n", contestants[c].name.c_str(), ratio.middle, ratio.low,
+                ratio.high);
+    least = std::min(least, ratio.middle);
+  }
+  return least;
 }
 
 // The median time of each of our steps, of as many runs as rounds.
@@ -288,6 +338,11 @@ Status bench(const Options& options) {
   ASSIGN_OR_RETURN(const graph::Graph graph, read_model_file(options.model, {}));
   ASSIGN_OR_RETURN(const std::string bytes, read_file(options.model, "an ONNX model", size_t{1} << 32));
   ASSIGN_OR_RETURN(const std::unique_ptr<OnnxRuntimeApi> api, OnnxRuntimeApi::open(options.threads));
+  std::unique_ptr<OnnxSession> with_provider;
+  if (!options.provider.empty()) {
+    ASSIGN_OR_RETURN(with_provider, session_with_provider(options, *api, bytes, graph));
+    RETURN_IF_ERROR(with_provider->run());
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Ours> ours, Ours::open(options.folder, graph, options.threads));
   std::vector<Peer> peers;
   for (const bool all : {false, true}) {
@@ -308,6 +363,9 @@ Status bench(const Options& options) {
   if (!(error <= kMostError))
     return failed("answers differ by ", error, " of the largest output, expected ", kMostError);
 
+  if (with_provider != nullptr)
+    for (const Peer& peer : peers) RETURN_IF_ERROR(check_same(graph, *with_provider, *peer.session));
+
   ASSIGN_OR_RETURN(const Chains chains, chains_of(graph, options.threads));
   if (chains.all.empty()) std::printf("  no chain of oneDNN: %s\n", chains.why_none.c_str());
   for (const Chain& chain : chains.all) {
@@ -325,6 +383,9 @@ Status bench(const Options& options) {
     contestants.push_back({.name = peer.name, .call = [&peer](int) { CHECK(peer.session->run().is_ok()); }});
   for (const Chain& chain : chains.all)
     contestants.push_back({.name = chain.name, .call = [&chain](int) { chain.calls->run(); }});
+  if (with_provider != nullptr)
+    contestants.push_back({.name = "ONNX Runtime with our provider",
+                           .call = [&](int) { CHECK(with_provider->run().is_ok()); }});
   take_turns({.rounds = options.rounds, .threads = options.threads}, contestants);
   const std::vector<double> steps = step_times(*ours, options.rounds);
   double sum = 0;
@@ -360,7 +421,7 @@ Status bench(const Options& options) {
                              {"first_ms", start.first_ms},
                              {"peak_kb", start.peak_kb}});
   }
-  for (size_t c = peers.size() + 1; c < contestants.size(); ++c) {
+  for (size_t c = peers.size() + 1; c < peers.size() + 1 + chains.all.size(); ++c) {
     const Figure ratio = ratio_interval(contestants[c].ns, contestants[0].ns, kSeed);
     const double time = median_interval(contestants[c].ns, kSeed).middle;
     std::printf("  %-34s %s, /ours %.3f [%.3f, %.3f]\n", contestants[c].name.c_str(), ms(time).c_str(),
@@ -369,6 +430,7 @@ Status bench(const Options& options) {
   }
   std::printf("  ONNX Runtime / ours: %.3f\n", best);
   json["onnxruntime_over_ours"] = best;
+  if (with_provider != nullptr) json["onnxruntime_over_provider"] = print_provider(contestants);
   if (!options.json.empty()) {
     std::ofstream out(options.json);
     out << json.dump(2) << "\n";
@@ -388,6 +450,8 @@ int main(int count, char** words) {
   app.add_option("--rounds", options.rounds)->check(CLI::Range(5, 10000));
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   app.add_option("--json", options.json, "Figures to keep");
+  app.add_option("--provider", options.provider,
+                 "libtuner_onnxruntime.so, then options of the provider, OPTION=VALUE");
   app.add_option("--once", options.once, "For its own children")->group("");
   app.add_option("--shapes", options.shapes, "For its own children")->group("");
   try {

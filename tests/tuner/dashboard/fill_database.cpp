@@ -1,6 +1,6 @@
-// fill_database FILE [FACTOR]: writes the database that the page is tested with: 200 jobs with 50 tasks each, one
-// of which has many trials and a race, and texts that would run if a page took them for markup.
-// All times are FACTOR (1) times as long.
+// fill_database FILE [FACTOR]: writes the database that the page is tested with: 200 jobs with 50 tasks each,
+// one of which has many trials and a race, and texts that would run if a page took them for markup. All times
+// are FACTOR (1) times as long.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
