@@ -93,6 +93,41 @@ for n in 0..1
 )");
 }
 
+std::string lowered_text(const Conv2dWorkload& w, const char* config) {
+  const auto instance = depthwise_conv2d_rows_cpu().apply(w, cpu(256, 16));
+  EXPECT_TRUE(instance.is_ok()) << instance.message();
+  const auto program = (*instance)->instantiate(*config_from_text(config));
+  EXPECT_TRUE(program.is_ok()) << program.message();
+  const Result<Program> lowered = lower(*program, 1000);
+  EXPECT_TRUE(lowered.is_ok()) << lowered.message();
+  return to_text(lowered->body);
+}
+
+// Everything that reads a row stands together, also where taps are two rows apart and columns are not.
+TEST(DepthwiseConv2dRowsCpu, RowsAreReadOneAfterTheOther) {
+  Conv2dWorkload w = depthwise(1, 12, 10, 3, 1, 0);
+  w.dilation = {2, 1};
+  const std::string text = lowered_text(w, "copy=0 tile_oh=4 tile_ow=8 unroll_kw=0");
+  std::vector<int> rows;
+  constexpr std::string_view kRead = " + data[0, 0, oh.outer*4";
+  for (size_t at = text.find(kRead); at != std::string::npos; at = text.find(kRead, at + 1))
+    rows.push_back(text[at + kRead.size()] == ',' ? 0 : std::stoi(text.substr(at + kRead.size() + 3)));
+  EXPECT_GE(rows.size(), 12) << text;
+  EXPECT_TRUE(std::ranges::is_sorted(rows.begin(), rows.begin() + 12)) << text;
+  EXPECT_EQ(rows[11], 7) << text;
+}
+
+// A copy is wide enough for whole tiles: 9 outputs in vectors of 8 and of 4, which read 14 columns.
+TEST(DepthwiseConv2dRowsCpu, ACopyNeedsNoMasks) {
+  const std::string text =
+      lowered_text(depthwise(1, 8, 9, 3, 1, 1), "copy=1 tile_oh=4 tile_ow=12 unroll_kw=0");
+  const size_t begin = text.find("reduce kw"), end = text.find("out[0");
+  ASSERT_LT(begin, end) << text;
+  const std::string sums = text.substr(begin, text.rfind("vectorized ow.inner", end) - begin);
+  EXPECT_NE(sums.find("padded"), std::string::npos) << text;
+  EXPECT_EQ(sums.find("if "), std::string::npos) << text;
+}
+
 TEST(DepthwiseConv2dRowsCpu, RandomConfigsOnOddShapes) {
   Conv2dWorkload uneven = depthwise(2, 13, 23, 3, 1, 1);
   uneven.kernel_height = 5;
