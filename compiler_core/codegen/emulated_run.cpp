@@ -45,9 +45,9 @@ Status check_inputs(const GpuProgram& program, const Values& inputs) {
   size_t next = 0;
   for (const Buffer& arg : program.args) {
     const Buffer given = given_for(program, arg);
-    if (dtype_bytes(arg->dtype) > 4 || arg->dtype == DType::kBool)
+    if (arg->dtype == DType::kFloat64)
       return invalid_argument(program.name, ": ", arg->name, " is ", arg->dtype,
-                              "; emulated runs take types of at most 32 bits");
+                              "; emulated runs take and give float32");
     if (is_output(arg)) continue;
     if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != given->elements())
       return invalid_argument(program.name, ": ", given->name, ": expected ", given->elements(),

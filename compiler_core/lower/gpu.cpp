@@ -159,10 +159,20 @@ constexpr GpuLoweringPass kGpuPasses[] = {
     {"drop-unused", on_kernel<drop_unused>},
 };
 
+// True if the nest computes one number: only its terms have loops. One thread does it.
+bool is_one_number(const Stmt& nest) {
+  bool has_others = false;
+  visit(nest, [&](const Stmt& s) {
+    has_others |=
+        s->kind == StmtKind::kFor && (s->axis != AxisKind::kReduce || s->loop == LoopKind::kParallel);
+  });
+  return !has_others;
+}
+
 // `name`: of the kernel. `global`: the buffers that it may touch.
 Result<GpuKernel> lower_kernel(const Stmt& nest, std::string name, const Program& program,
                                std::vector<Buffer> global, std::string_view last) {
-  if (!has_axis(nest, gpu::block_axis) && !has_axis(nest, gpu::thread_axis))
+  if (!has_axis(nest, gpu::block_axis) && !has_axis(nest, gpu::thread_axis) && !is_one_number(nest))
     return invalid_config("the nest of ", last_stored(nest)->name,
                           " is bound neither to blocks nor to threads");
   GpuKernel kernel{.name = std::move(name), .params = std::move(global)};

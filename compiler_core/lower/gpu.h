@@ -93,7 +93,8 @@ struct GpuLoweringPass {
 // What lower_gpu() runs on each kernel, in this order. Names are unique.
 std::span<const GpuLoweringPass> gpu_lowering_passes();
 
-// Lowers a GPU schedule. InvalidConfig names the loop or buffer that is not one (a nest not bound to blocks,
+// Lowers a GPU schedule. A nest without loops, but those over the terms of a sum, is a kernel of one thread.
+// InvalidConfig names the loop or buffer that is not one (a nest not bound to blocks,
 // a barrier under a thread's guard, a packing entry that does more than move elements...). `last`: the name
 // of a pass, behind which each kernel stays as it is, for people to look at; empty: all run.
 Result<GpuProgram> lower_gpu(const Program& program, std::string_view last = {});

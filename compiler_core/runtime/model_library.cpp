@@ -10,6 +10,8 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/json_reader.h"
 #include "compiler_core/base/mapped_file.h"
+#include "compiler_core/runtime/cuda_driver.h"
+#include "compiler_core/runtime/cuda_fit.h"
 
 namespace tuner {
 namespace {
@@ -100,9 +102,59 @@ Result<ModelFiles> read_model_files(const std::string& folder) {
 }
 
 Status model_status(int32_t code) {
-  if (code == 0) return Status::ok();
-  return code == TUNER_MODEL_NO_MEMORY ? failed(tuner_model_error(code))
-                                       : invalid_argument(tuner_model_error(code));
+  switch (code) {
+    case 0:
+      return Status::ok();
+    case TUNER_MODEL_NO_MEMORY:
+    case TUNER_GPU_NO_MEMORY:
+    case TUNER_GPU_LOST:
+    case TUNER_GPU_FAULT:
+    case TUNER_GPU_DRIVER_ERROR:
+      return failed(tuner_gpu_error(code));
+    default:
+      return invalid_argument(tuner_gpu_error(code));
+  }
+}
+
+bool is_gpu_model(const ModelFiles& files) { return files.target.starts_with("cuda "); }
+
+namespace {
+
+// The same with what was found here.
+Status gpu_status(int32_t code, const ModelFiles& files, const tuner_gpu_model& model) {
+  const Status status = model_status(code);
+  if (code == 0 || (code <= TUNER_WEIGHTS_NO_FILE && code >= TUNER_WEIGHTS_DAMAGED)) return status;
+  if (const Status driver = cuda_available(); code == TUNER_GPU_NO_DRIVER && !driver)
+    return invalid_argument("is compiled for \"", files.target, "\": ", driver.message());
+  const Result<std::vector<CudaDevice>> devices = cuda_devices();
+  if (!devices || devices->empty()) return status;
+  const CudaDevice& device = devices->front();
+  if (code == TUNER_GPU_OLD_DRIVER) {
+    const Status old = check_driver_takes(model.variants[0].toolkit, device.driver_version);
+    if (!old) return invalid_argument(old.message());
+  }
+  std::string made_for;
+  for (int32_t v = 0; v < model.num_variants; ++v)
+    made_for += str(v == 0 ? "" : ", ", model.variants[v].arch);
+  if (code == TUNER_GPU_OTHER_GPU)
+    return invalid_argument("is compiled for ", made_for, ", and GPU 0 here is ", device.name, ", ",
+                            device.arch, "; compile it with --target \"cuda -arch=", device.arch, "\" too");
+  return status.with_context(str(device.name, ": "));
+}
+
+}  // namespace
+
+Status ModelLibrary::open_gpu(const std::string& folder, const ModelFiles& files) {
+  const auto* const model = reinterpret_cast<const tuner_gpu_model*>(table_);
+  const std::string weights = fs::path(folder) / files.weights;
+  tuner_gpu_shared* shared = nullptr;
+  const int32_t code = tuner_gpu_model_open(model, weights.c_str(), 0, &shared);
+  const bool of_file = code <= TUNER_WEIGHTS_NO_FILE && code >= TUNER_WEIGHTS_DAMAGED;
+  RETURN_IF_ERROR(gpu_status(code, files, *model).with_context((of_file ? weights : folder) + ": "));
+  // The code outlives what is loaded of it.
+  gpu_ = std::shared_ptr<tuner_gpu_shared>(shared,
+                                           [code = code_](tuner_gpu_shared* s) { tuner_gpu_model_close(s); });
+  return Status::ok();
 }
 
 Result<ModelLibrary> ModelLibrary::open(const std::string& folder, const ModelFiles& files) {
@@ -115,6 +167,10 @@ Result<ModelLibrary> ModelLibrary::open(const std::string& folder, const ModelFi
   const std::string symbol = table_symbol(files.model);
   model.table_ = static_cast<const tuner_model*>(dlsym(const_cast<void*>(model.code_.get()), symbol.c_str()));
   if (model.table_ == nullptr) return invalid_argument(library, ": has no symbol ", symbol);
+  if (model.table_->version == TUNER_GPU_MODEL_VERSION) {
+    RETURN_IF_ERROR(model.open_gpu(folder, files));
+    return model;
+  }
   if (model.table_->version != TUNER_MODEL_VERSION)
     return model_status(TUNER_MODEL_OTHER_ABI).with_context(library + ": ");
   if (const Status own = check_entries(*model.table_, files); !own) return own.with_context(library + ": ");

@@ -1,5 +1,5 @@
 // ModelLibrary: the folder of a compiled model (`tuner compile -o`), its library loaded and its weights
-// mapped. Loading trusts it: a folder from elsewhere is a program from elsewhere. Needs neither a compiler
+// mapped; those of a model for GPUs are on GPU 0 then, with its kernels. Loading trusts it: a folder from elsewhere is a program from elsewhere. Needs neither a compiler
 // nor what wrote the folder.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/runtime/tuner_gpu_model.h"
 #include "compiler_core/runtime/tuner_model.h"
 
 namespace tuner {
@@ -32,23 +33,29 @@ inline constexpr int kPlanFormat = 1;  // "format" in it
 std::string table_symbol(std::string_view model);
 // Reads FOLDER/plan.json. InvalidArgument, with the path: it is missing, damaged, or of another format.
 Result<ModelFiles> read_model_files(const std::string& folder);
-// OK, or the reason in words: a code of tuner_model.h.
+// OK, or the reason in words: a code of tuner_model.h or tuner_gpu_model.h.
 Status model_status(int32_t code);
+// True if a target that plan.json tells of is a GPU.
+bool is_gpu_model(const ModelFiles& files);
 
 class ModelLibrary {
  public:
   // InvalidArgument, with the path: a file is missing, damaged or belongs to another model, the table is of
-  // another version, the loader took another library's functions, or this CPU lacks instructions. Failed: out
-  // of memory.
+  // another version, the loader took another library's functions, this CPU lacks instructions, or there is no
+  // GPU and driver that run the model. Failed: out of memory, or a GPU that is lost.
   static Result<ModelLibrary> open(const std::string& folder, const ModelFiles& files);
 
-  const tuner_model& table() const { return *table_; }  // as long as a copy of code() lives
-  tuner_weights* weights() const { return weights_.get(); }
+  const tuner_model& table() const { return *table_; }       // as long as a copy of code() lives
+  tuner_weights* weights() const { return weights_.get(); }  // null: of a model for GPUs
+  tuner_gpu_shared* gpu() const { return gpu_.get(); }       // null: of a model for CPUs
   const std::shared_ptr<const void>& code() const { return code_; }
 
  private:
   std::shared_ptr<const void> code_;
+  Status open_gpu(const std::string& folder, const ModelFiles& files);
+
   std::shared_ptr<tuner_weights> weights_;
+  std::shared_ptr<tuner_gpu_shared> gpu_;
   const tuner_model* table_ = nullptr;
 };
 

@@ -116,8 +116,6 @@ static inline const char* tuner_gpu_error(int32_t code) {
       return tuner_model_error(code);
   }
 }
-/* So that a program for CPU models prints these texts, too. */
-#define tuner_model_error tuner_gpu_error
 
 /* ---- the driver ---- */
 
@@ -404,6 +402,21 @@ static inline int32_t tuner_gpu_model_open(const tuner_gpu_model* model, const c
   }
   *shared = made;
   return 0;
+}
+
+/* 1 if GPU number `device` and its driver run the model; 0 also where there is no driver. */
+static inline int32_t tuner_gpu_model_runs_here(const tuner_gpu_model* model, int32_t device) {
+  tuner_gpu_shared asked;
+  int32_t code;
+  memset(&asked, 0, sizeof asked);
+  asked.model = model;
+  if (model->model.version != TUNER_GPU_MODEL_VERSION) return 0;
+  code = tuner_gpu_driver_open(&asked.driver);
+  if (code == TUNER_GPU_NO_DRIVER) return 0;
+  if (code == 0) code = tuner_gpu_code_of(asked.driver.device_get(&asked.device, device));
+  if (code == 0) code = tuner_gpu_choose(&asked);
+  dlclose(asked.driver.library);
+  return code == 0;
 }
 
 /* ---- contexts ---- */

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler_core/ir/visitor.h"
 #include "templates/cpu/cpu_rows.h"
 #include "templates/cpu/cpu_templates.h"
+#include "templates/fragment_stages.h"
 
 namespace tuner {
 namespace {
@@ -23,72 +23,11 @@ struct ProgramKnobs {
   FlagKnob inline_all, fuse_axes;
 };
 
-// Runs f on a copy, which takes the place of s if nothing was refused.
-template <class F>
-bool attempt(Schedule& s, const F& f) {
-  Schedule copy = s;
-  f(copy);
-  if (copy.refused()) return false;
-  s = std::move(copy);
-  return true;
-}
-
-// Nodes of an expression that may stand in its reader once more than needed. The compiler finds most of them
-// again, in time that grows with their number.
-constexpr int64_t kMostCopied = 1024;
-
-bool is_expensive(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& at) {
-    const bool cheap = at->kind != ExprKind::kUnary || at->unary_op == UnaryOp::kNeg ||
-                       at->unary_op == UnaryOp::kNot || at->unary_op == UnaryOp::kAbs ||
-                       at->unary_op == UnaryOp::kFloor;
-    const bool divides = at->kind == ExprKind::kBinary && is_float(at->dtype) &&
-                         (at->binary_op == BinaryOp::kDiv || at->binary_op == BinaryOp::kPow);
-    found = found || !cheap || divides;
-  });
-  return found;
-}
-
-// A stage of the math: the store of its buffer, and how often it runs.
-struct Stage {
-  Buffer buffer;
-  const StmtNode* store = nullptr;
-  double runs = 0;
-};
-void find_stages(const Stmt& s, double runs, std::vector<Stage>& stages) {
-  if (s == nullptr) return;
-  if (s->kind == StmtKind::kStore) stages.push_back({s->buffer, s.get(), runs});
-  if (s->kind == StmtKind::kFor) runs *= static_cast<double>(s->extent);
-  find_stages(s->body, runs, stages);
-  for (const Stmt& child : s->stmts) find_stages(child, runs, stages);
-}
-std::vector<Stage> stages_of(const Program& program) {
-  std::vector<Stage> stages;
-  find_stages(program.body, 1, stages);
-  return stages;
-}
-
-bool depends_on(const Expr& e, const Var& var) {
-  bool found = false;
-  visit(e, [&](const Expr& at) { found = found || (at->kind == ExprKind::kVar && at->var == var); });
-  return found;
-}
-
-// Among the loads of the value, those that run along this loop in memory, less those that jump.
-int along(const StmtNode& store, const Var& var) {
-  int count = 0;
-  visit(store.value, [&](const Expr& e) {
-    if (e->kind != ExprKind::kLoad || e->operands.empty()) return;
-    bool jumps = false;
-    for (size_t d = 0; d + 1 < e->operands.size(); ++d) jumps = jumps || depends_on(e->operands[d], var);
-    if (jumps)
-      --count;
-    else if (depends_on(e->operands.back(), var))
-      ++count;
-  });
-  return count;
-}
+using fragment::along;
+using fragment::attempt;
+using fragment::put_inside;
+using fragment::Stage;
+using fragment::stages_of;
 
 class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> {
  public:
@@ -103,8 +42,7 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
   ProgramKnobs declare(ConfigSpace& space, const ProgramWorkload& w, const Target&) const override {
     const Program math = compute(w);
     const std::vector<Stage> stages = stages_of(math);
-    const bool sums =
-        std::ranges::any_of(stages, [](const Stage& s) { return s.store->reduce != ReduceOp::kNone; });
+    const bool sums = std::ranges::any_of(stages, [](const Stage& s) { return s.is_sum(); });
     ProgramKnobs k{
         // Vectors of a step: more are under way at once.
         .vectors = space.choice("vectors", {1, 2, 4, 8}).try_first(2),
@@ -139,29 +77,6 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
   }
 
  private:
-  // Stages become part of what reads them: those that compute little, or whose elements are read about once.
-  // Not those that are read several times where they are: copies of copies would double with every stage of a
-  // chain.
-  static void put_inside(Schedule& s, bool all) {
-    const Program before = s.program();
-    for (const Stage& stage : stages_of(before)) {
-      if (stage.buffer->role != BufferRole::kIntermediate || stage.store->reduce != ReduceOp::kNone) continue;
-      double reads = 0;
-      int64_t copies = 0, nodes = 0;
-      for (const Stage& reader : stages_of(s.program()))
-        visit(reader.store->value, [&](const Expr& e) {
-          if (reader.buffer == stage.buffer) ++nodes;
-          if (e->kind != ExprKind::kLoad || e->buffer != stage.buffer) return;
-          ++copies;
-          reads += reader.runs;
-        });
-      if ((copies - 1) * nodes > kMostCopied) continue;
-      const bool once = reads <= 1.5 * static_cast<double>(stage.buffer->elements());
-      if (all || once || !is_expensive(stage.store->value))
-        attempt(s, [&](Schedule& copy) { copy.inline_compute({stage.buffer}); });
-    }
-  }
-
   static void share(Schedule& s, const Target& t, std::vector<Axis> outer) {
     if (t.threads == 1 || outer.empty()) return;
     attempt(s, [&](Schedule& copy) { copy.parallel(outer.size() == 1 ? outer[0] : copy.fuse(outer)); });

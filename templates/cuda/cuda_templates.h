@@ -19,11 +19,15 @@
   TEMPLATE(conv2d_nhwc_tf32x3_cuda) \
   TEMPLATE(depthwise_conv2d_nchw_cuda) \
   TEMPLATE(depthwise_conv2d_nhwc_cuda) \
+  TEMPLATE(conv2d_groups_cuda) \
+  TEMPLATE(pool2d_cuda) \
   TEMPLATE(softmax_cuda) \
   TEMPLATE(layer_norm_cuda) \
+  TEMPLATE(rms_norm_cuda) \
   TEMPLATE(reduce_cuda) \
   TEMPLATE(transpose_cuda) \
   TEMPLATE(elementwise_cuda) \
+  TEMPLATE(program_cuda) \
   TEMPLATE(source_kernel_cuda)
 // clang-format on
 

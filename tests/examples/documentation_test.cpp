@@ -122,6 +122,9 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner show examples/conv2d_cuda.json --as resources", kNvrtc},
       {"tuner show examples/conv2d_cuda.json --as sass", kNvrtc},
       {"tuner build examples/conv2d_cuda.json -o out_cuda", kNvrtc},
+      {"tuner compile model.onnx -o net_gpu --name net --no-tune --target \"cuda -arch=sm_80\" --target \"cuda "
+       "-arch=sm_90a\"",
+       kNvrtc},
       {"tuner verify job.json --times", kTimes},
       {"tuner verify job.json --times --processes 3", kTimes},
       {"tuner kernel judge examples/own_kernels/sgemm.c --job examples/own_kernels/sgemm.json", kJudge},

@@ -101,6 +101,8 @@ const std::vector<Rule> kRules = {
     {"templates",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule", "templates/space",
       "templates/workload"}},
+    {"templates/fragment_stages.h", {"compiler_core/schedule"}},
+    {"templates/fragment_stages.cpp", {"templates/fragment_stages.h", "compiler_core/ir"}},
     {"templates/space", {"compiler_core/base"}},
     // What names a kernel's document is what names an artifact.
     {"templates/source_kernel",
@@ -125,11 +127,13 @@ const std::vector<Rule> kRules = {
     {"templates/cpu",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
-      "templates/workload", "templates/schedule_template.h"}},
+      "templates/workload", "templates/schedule_template.h", "templates/fragment_stages.h"}},
+    // Which of a fragment's nodes have steps is told by its graph.
+    {"templates/cuda/program_cuda.cpp", {"compiler_core/graph/graph.h", "templates/cuda"}},
     {"templates/cuda",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
-      "templates/workload", "templates/schedule_template.h"}},
+      "templates/workload", "templates/schedule_template.h", "templates/fragment_stages.h"}},
     // What fits a machine is asked of its numbers.
     {"templates/npu",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule",
@@ -155,9 +159,11 @@ const std::vector<Rule> kRules = {
     {"tuner/model", {"compiler_core", "db", "templates", "tuner/bundle", "tuner/jobs", "tuner/text"}},
     // Needs a daemon to tune and all that tuner/model knows. Functions of --use are tried in a runner, on the
     // data of verify.
+    // Of a planned network's kernels a library for GPUs. What runs it is compiler_core/runtime's.
+    {"tuner/gpu_model", {"compiler_core", "templates", "tuner/bundle", "tuner/model", "tuner/text"}},
     {"tuner/compile",
      {"compiler_core", "db", "measure_server/runner", "templates", "tuner/bundle", "tuner/client",
-      "tuner/jobs", "tuner/model", "tuner/study", "tuner/text", "tuner/verify"}},
+      "tuner/gpu_model", "tuner/jobs", "tuner/model", "tuner/study", "tuner/text", "tuner/verify"}},
     // A daemon measures, records tell what is stale.
     {"tuner/revalidate",
      {"compiler_core", "db", "templates", "tuner/client", "tuner/daemon", "tuner/jobs", "tuner/search",

@@ -498,6 +498,32 @@ const std::vector<Case> kCases = {
      .knobs = {},
      .kinds = {"guard off by one", "missing predicate", "dropped register store", "dropped output store",
                "output stored twice", "zero fill dropped", "loaded elsewhere", "loop too short"}},
+    {.name = "WindowsOfAPool",
+     .template_name = "pool2d_cuda",
+     .key = "v1 pool2d n=1 c=3 ih=9 iw=7 kh=3 kw=2 stride=2,1 pad=1,1,1,0 pooling=average dtype=float32 "
+            "layout=NCHW",
+     .knobs = {{"threads", 64}},
+     .kinds = {"guard off by one", "missing predicate", "dropped register store", "dropped output store",
+               "output stored twice", "loop too short"}},
+    {.name = "RowsByTheirRootMeanSquare",
+     .template_name = "rms_norm_cuda",
+     .key = "v1 rms_norm rows=5 columns=259 eps=1e-05 dtype=float32",
+     .knobs = {{"threads", 64}},
+     .kinds = {"dropped intrinsic", "guard off by one", "missing predicate", "dropped output store",
+               "output stored twice"}},
+    {.name = "ConvolutionInGroups",
+     .template_name = "conv2d_groups_cuda",
+     .key = "v1 conv2d n=1 ic=6 ih=7 iw=5 oc=9 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=3 bias=1 "
+            "act=relu dtype=float32 layout=NCHW const=none",
+     .knobs = {{"threads", 64}},
+     .kinds = {"guard off by one", "missing predicate", "dropped register store", "dropped output store",
+               "output stored twice", "loop too short"}},
+    {.name = "FragmentOfSeveralKernels",
+     .template_name = "program_cuda",
+     .key = "v1 program in=float32[3,5,70] Softmax(0){axis=1} ReduceMax(1,int64[1](2))",
+     .knobs = {{"threads", 64}},
+     .kinds = {"guard off by one", "missing predicate", "dropped output store", "output stored twice",
+               "loop too short"}},
 };
 
 class CudaMutation : public ::testing::TestWithParam<Case> {};

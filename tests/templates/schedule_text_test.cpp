@@ -77,6 +77,9 @@ std::vector<Workload> workloads() {
            "v1 conv2d n=1 ic=40 ih=14 iw=14 oc=40 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=40 bias=1 "
            "act=relu "
            "dtype=int8 out_dtype=uint8 layout=NHWC const=weight",
+           "v1 conv2d n=1 ic=32 ih=14 iw=14 oc=32 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=4 bias=1 "
+           "act=relu "
+           "dtype=float32 layout=NCHW const=weight",
        }) {
     const Result<Workload> w = workload_from_key(key);
     EXPECT_TRUE(w.is_ok()) << w.message();

@@ -186,7 +186,8 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
   if (emit.object && out.stands_alone())
     return invalid_argument("--emit obj: ", t.task.key, " is for \"", t.task.target_name,
                             "\", whose kernels are not linked: their files are always written");
-  if (!out.stands_alone()) out.packing = program.packing;
+  out.packing = program.packing;
+  out.scheduled = std::make_shared<const Program>(program);
   out.facts = facts_of(t, answer, out.code);
   if (!out.stands_alone() || !out.code.instruction_sets.empty())
     out.facts["instruction_sets"] = out.code.instruction_sets;

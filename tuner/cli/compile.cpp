@@ -21,7 +21,8 @@ namespace {
 
 struct CompileOptions {
   CompileRequest request;
-  std::string target = "cpu", lock;
+  std::vector<std::string> targets;  // none: "cpu"
+  std::string lock;
   int64_t batch = 0;  // 0: not given
   int threads = 1;
   std::vector<std::string> dims, constants, algorithms;
@@ -35,9 +36,17 @@ Status complete_options(CompileOptions& options) {
   if (!options.algorithms.empty()) {
     ASSIGN_OR_RETURN(r.algorithms, canonical_algorithms(options.algorithms));
   }
-  const std::string target =
-      options.threads == 1 ? options.target : str(options.target, " -threads=", options.threads);
-  ASSIGN_OR_RETURN(r.target, resolve_target(target));
+  if (options.targets.empty()) options.targets = {"cpu"};
+  for (size_t t = 0; t < options.targets.size(); ++t) {
+    const std::string& given = options.targets[t];
+    ASSIGN_OR_RETURN(
+        Target target,
+        resolve_target(options.threads == 1 ? given : str(given, " -threads=", options.threads)));
+    if (t == 0)
+      r.target = std::move(target);
+    else
+      r.more_targets.push_back(std::move(target));
+  }
   ASSIGN_OR_RETURN(r.lock, read_lock(options.lock));
   r.tune = !options.no_tune && !r.lock;
   return Status::ok();
@@ -95,11 +104,11 @@ int compile(CompileOptions& options) {
   for (const std::string& line : built->used) std::printf("%s\n", line.c_str());
   if (!request.uses.empty())
     std::fprintf(stderr, "tuner: no static library: functions of --use are in shared ones\n");
-  if (built->error)
-    std::printf("checked: largest error %.2g of a value's largest element; all outputs, %zu steps\n",
-                *built->error, built->checked_steps);
-  else
-    std::fprintf(stderr, "tuner: not checked: %s is not this machine\n", request.target.name().c_str());
+  for (const std::string& line : checked_lines(*built)) std::printf("%s\n", line.c_str());
+  if (!built->error)
+    std::fprintf(stderr, "tuner: %s: %s is not this machine\n",
+                 request.target.is_cuda() ? "not run, and not measured" : "not checked",
+                 request.target.name().c_str());
   if (const size_t kernels = built->kernels; built->tuned < kernels)
     std::fprintf(stderr, "tuner: %zu of %zu kernels are not tuned for just their shape\n",
                  kernels - built->tuned, kernels);
@@ -173,9 +182,17 @@ void add_compile_command(Command app, CommandContext& context) {
   add_lock_option(command, options->lock);
   command.add_option("--algorithms", options->algorithms, "Algorithms that kernels may use, as in a job file")
       .type_name("ALGORITHMS");
+  command.add_flag("--allow-tf32", request.allow_tf32,
+                   "Let products on GPUs take 11 bits of each float32 (TF32 of tensor cores)");
   command.add_flag("--blocks", request.blocks,
                    "Keep images in blocks of channels from convolution to convolution (NCHW16c)");
-  command.add_option("--target", options->target, "Target to compile for").show_default().type_name("TARGET");
+  command
+      .add_option(
+          "--target", options->targets,
+          "Target to compile for: a CPU (cpu, if none is given), or a GPU (cuda -arch=sm_90a). May be "
+          "given several times for GPUs: one library for all")
+      .type_name("TARGET")
+      .one_each();
   add_db_option(command, request.db);
 }
 

@@ -8,11 +8,13 @@
 #include "compiler_core/backend.h"
 #include "compiler_core/base/c_names.h"
 #include "compiler_core/base/mapped_file.h"
+#include "compiler_core/codegen/compile.h"
 #include "compiler_core/graph/passes.h"
 #include "db/resolve/resolve.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/compile/check_inputs.h"
 #include "tuner/compile/library_check.h"
+#include "tuner/gpu_model/gpu_package.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/jobs/job_groups.h"
 #include "tuner/jobs/locked_tasks.h"
@@ -50,6 +52,50 @@ void plan_with_uses(const CompileRequest& request, PreparedModel& model) {
   }
 }
 
+// Products and convolutions of float32 may take TF32.
+void allow_tf32(ModelSteps& model) {
+  for (ModelStep& step : model.steps) {
+    std::visit(
+        [&]<class W>(W w) {
+          if constexpr (requires { w.allow_tf32; }) {
+            w.allow_tf32 = w.dtype == DType::kFloat32;
+            step.workload = std::move(w);
+          }
+        },
+        step.workload.op());
+  }
+}
+
+// A CPU, or GPUs; and what models for GPUs cannot have.
+Status check_targets(const CompileRequest& request) {
+  const Target& first = request.target;
+  if (!first.is_cuda() && !backend_of(first).ships_objects())
+    return invalid_argument(
+        "--target ", first.name(),
+        ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\", or a GPU, as "
+        "\"cuda -arch=sm_90a\"");
+  for (const Target& other : request.more_targets)
+    if (!first.is_cuda() || !other.is_cuda())
+      return invalid_argument("--target ", other.name(),
+                              ": a library is for one CPU, or for several GPUs, not for \"", first.name(),
+                              "\" and this; give one --target");
+  if (!first.is_cuda() && request.allow_tf32)
+    return invalid_argument("--allow-tf32: \"", first.name(), "\" has no TF32; it is for GPUs. Leave it out");
+  if (!first.is_cuda()) return Status::ok();
+  if (first.emulated)
+    return invalid_argument("--target ", first.name(),
+                            ": stands for the emulator's CPU Programs, of which no library is made; leave "
+                            "-emulated out");
+  if (!request.uses.empty())
+    return invalid_argument("--use ", request.uses.front(),
+                            ": a step of a model for GPUs cannot be a function of the host; leave --use out");
+  if (request.blocks) return invalid_argument("--blocks: images of models for GPUs are plain; leave it out");
+  if (request.tune && !request.more_targets.empty())
+    return invalid_argument(
+        "several --target: kernels are tuned on the GPU that is here, for one target; add --no-tune");
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<PreparedModel> prepare_model(const CompileRequest& request, const std::function<bool()>& interrupted) {
@@ -57,10 +103,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   out.name =
       request.name.empty() ? as_c_name(std::filesystem::path(request.model).stem().string()) : request.name;
   RETURN_IF_ERROR(check_c_name(out.name).with_context("--name: "));
-  if (!backend_of(request.target).ships_objects())
-    return invalid_argument(
-        "--target ", request.target.name(),
-        ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\"");
+  RETURN_IF_ERROR(check_targets(request));
   const auto stopped = [&] {
     return interrupted() ? Status(StatusCode::kAborted, "interrupted") : Status::ok();
   };
@@ -85,6 +128,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   RETURN_IF_ERROR(stopped());
   const Layouts layouts = (request.blocks ? blocked_layouts : plain_layouts)(out.steps, request.target);
   RETURN_IF_ERROR(apply_layouts(out.steps, layouts, request.target).with_context(request.model + ": "));
+  if (request.allow_tf32) allow_tf32(out.steps);
   ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
   if (backend_of(request.target).runs_here(request.target))
     for (const FunctionUse& use : out.uses) {
@@ -95,6 +139,8 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   RETURN_IF_ERROR(stopped());
   plan_with_uses(request, out);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
+  for (const Target& target : request.more_targets)
+    out.more_kernels.push_back(kernels_of(out.steps, target, request.algorithms));
   return out;
 }
 
@@ -172,6 +218,7 @@ Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
 }
 
 Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model,
+                                                const ModelKernels& wanted,
                                                 const std::function<bool()>& interrupted) {
   Result<std::unique_ptr<Store>> opened = open_if_there(request.db);
   if (!opened && !request.lock) return opened.status();
@@ -182,13 +229,15 @@ Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, c
   locked.lock = request.lock ? &*request.lock : nullptr;
   const Resolver best(store.get(), known), chosen(store.get(), locked);
   std::vector<BundleKernel> kernels;
-  for (size_t k = 0; k < model.kernels.tasks.size(); ++k) {
+  for (size_t k = 0; k < wanted.tasks.size(); ++k) {
     if (interrupted()) return Status(StatusCode::kAborted, "interrupted");
-    const CliTask& task = model.kernels.tasks[k];
-    tell(request, str("building kernel ", k + 1, " of ", model.kernels.tasks.size()));
+    const CliTask& task = wanted.tasks[k];
+    tell(request, str("building kernel ", k + 1, " of ", wanted.tasks.size()));
     const BundleTask named{task, kernel_name(task)};
     ASSIGN_OR_RETURN(BundleKernel kernel,
                      build_kernel(named, model.name, is_run(model, k) ? chosen : best, {.schedule = false}));
+    // Files of its own are in the model's library.
+    for (const ShippedKernel::File& file : kernel.code.files) kernel.facts.erase(file.role);
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -199,7 +248,11 @@ Status check(const CompileRequest& request, const PreparedModel& model, const Mo
              const std::string& folder, const std::function<bool()>& interrupted, CompiledReport& report) {
   tell(request, "checking");
   const LibraryToCheck library{folder, model.graph, pack.model, pack.memory, model.check_inputs};
-  const auto checked = check_library(library, {request.accept_error, interrupted, request.progress});
+  // Of two numbers with 11 bits each, and of sums of their products.
+  constexpr double kErrorOfTf32 = 4e-3;
+  const double accepted =
+      request.allow_tf32 && request.accept_error == 0 ? kErrorOfTf32 : request.accept_error;
+  const auto checked = check_library(library, {accepted, interrupted, request.progress});
   if (!checked) return checked.status().with_context(request.model + ": ");
   report.error = checked->error;
   report.checked_steps = checked->steps;
@@ -247,42 +300,115 @@ void drop_unused(ModelToPack& pack) {
 
 }  // namespace
 
+std::vector<std::string> checked_lines(const CompiledReport& report) {
+  std::vector<std::string> lines;
+  const EmulatedKernels& e = report.emulated;
+  if (e.checked + e.skipped > 0)
+    lines.push_back(str("checked in the emulator: ", e.checked, " of ", e.checked + e.skipped, " kernels",
+                        e.sampled > 0 ? str(", ", e.sampled, " of them by a sample of their blocks") : ""));
+  if (!report.device.empty()) lines.push_back("run on " + report.device);
+  if (report.error) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.2g", *report.error);
+    lines.push_back(str("checked: largest error ", number, " of a value's largest element; all outputs, ",
+                        report.checked_steps, " steps"));
+  }
+  return lines;
+}
+
 Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
                                                         const PreparedModel& model) {
   return BundleFolder::open(request.output, model.name, kModelIndex);
 }
 
-Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
-                                   const std::function<bool()>& interrupted) {
-  ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels, build_kernels(request, model, interrupted));
-  CompiledReport report;
-  ModelToPack pack{.name = model.name,
-                   .target = request.target,
-                   .model = std::move(model.steps),
-                   .memory = std::move(model.memory),
-                   .kernels = std::move(kernels),
-                   .kernel_of_step = model.kernels.of_step,
-                   .source = std::filesystem::path(request.model).filename().string(),
-                   .source_digest = model.digest,
-                   .used = {}};
-  RETURN_IF_ERROR(use_functions(model, interrupted, pack, report));
-  drop_unused(pack);
-  for (const BundleKernel& kernel : pack.kernels) {
-    if (kernel.stands_alone()) continue;
+namespace {
+
+ModelToPack to_pack(const CompileRequest& request, const PreparedModel& model, const Target& target,
+                    std::vector<BundleKernel> kernels) {
+  return {.name = model.name,
+          .target = target,
+          .model = model.steps,
+          .memory = model.memory,
+          .kernels = std::move(kernels),
+          .kernel_of_step = model.kernels.of_step,
+          .source = std::filesystem::path(request.model).filename().string(),
+          .source_digest = model.digest,
+          .used = {}};
+}
+
+void count_kernels(const ModelToPack& pack, CompiledReport& report) {
+  for (size_t k = 0; k < pack.kernels.size(); ++k) {
+    const BundleKernel& kernel = pack.kernels[k];
+    if (std::ranges::find(pack.used, k, &UsedFunction::kernel) != pack.used.end()) continue;
     ++report.kernels;
     report.tuned += is_choice(kernel.kind) ? 1 : 0;
     if (!kernel.note.empty()) report.notes.push_back(str(kernel.task.key, ": ", kernel.note));
   }
-  tell(request, "packing the weights");
-  ASSIGN_OR_RETURN(std::vector<BundleFile> files, model_files(pack, folder.staging().string()));
-  RETURN_IF_ERROR(folder.stage(files));
-  if (backend_of(request.target).runs_here(request.target)) {
-    RETURN_IF_ERROR(check(request, model, pack, folder.staging().string(), interrupted, report));
-    if (interrupted()) return Status(StatusCode::kAborted, "interrupted");
-    tell(request, "timing the steps");
-    RETURN_IF_ERROR(time_inside(folder.staging().string(), files));
-    RETURN_IF_ERROR(folder.stage({files.back()}));
+}
+
+// The files of the folder, written into its staging place.
+Result<std::vector<BundleFile>> write_files(const CompileRequest& request, const PreparedModel& model,
+                                            const ModelToPack& pack, BundleFolder& folder,
+                                            const std::function<bool()>& interrupted,
+                                            CompiledReport& report) {
+  const std::string staging = folder.staging().string();
+  if (!request.target.is_cuda()) {
+    tell(request, "packing the weights");
+    return model_files(pack, staging);
   }
+  std::vector<ModelToPack> variants = {pack};
+  for (size_t v = 0; v < request.more_targets.size(); ++v) {
+    ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels,
+                     build_kernels(request, model, model.more_kernels[v], interrupted));
+    variants.push_back(to_pack(request, model, request.more_targets[v], std::move(kernels)));
+  }
+  for (const ModelToPack& variant : variants) {
+    ASSIGN_OR_RETURN(const EmulatedKernels emulated,
+                     check_in_emulator(variant.kernels, interrupted, request.progress));
+    report.emulated.checked += emulated.checked;
+    report.emulated.sampled += emulated.sampled;
+    report.emulated.skipped += emulated.skipped;
+  }
+  tell(request, "packing the weights");
+  return gpu_model_files(variants, host_target(), staging);
+}
+
+// Runs the library in the folder where this machine can: held against the model, then timed.
+Status run_library(const CompileRequest& request, const PreparedModel& model, const ModelToPack& pack,
+                   BundleFolder& folder, std::vector<BundleFile>& files,
+                   const std::function<bool()>& interrupted, CompiledReport& report) {
+  const Backend& backend = backend_of(request.target);
+  Status runs = backend.runs_here(request.target);
+  for (const Target& other : request.more_targets)
+    if (!runs) runs = backend.runs_here(other);
+  if (!runs) {
+    report.not_run = runs.message();
+    return Status::ok();
+  }
+  if (request.target.is_cuda()) report.device = backend.hardware_here(request.target);
+  const std::string staging = folder.staging().string();
+  RETURN_IF_ERROR(check(request, model, pack, staging, interrupted, report));
+  if (interrupted()) return {StatusCode::kAborted, "interrupted"};
+  tell(request, "timing the steps");
+  RETURN_IF_ERROR(time_inside(staging, files));
+  return folder.stage({files.back()});
+}
+
+}  // namespace
+
+Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
+                                   const std::function<bool()>& interrupted) {
+  ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels,
+                   build_kernels(request, model, model.kernels, interrupted));
+  CompiledReport report;
+  ModelToPack pack = to_pack(request, model, request.target, std::move(kernels));
+  RETURN_IF_ERROR(use_functions(model, interrupted, pack, report));
+  drop_unused(pack);
+  count_kernels(pack, report);
+  ASSIGN_OR_RETURN(std::vector<BundleFile> files,
+                   write_files(request, model, pack, folder, interrupted, report));
+  RETURN_IF_ERROR(folder.stage(files));
+  RETURN_IF_ERROR(run_library(request, model, pack, folder, files, interrupted, report));
   if (request.before_publishing) request.before_publishing();
   RETURN_IF_ERROR(folder.publish(files));
   for (const BundleFile& file : files) report.files.push_back(file.path);

@@ -14,6 +14,7 @@
 #include "db/resolve/answer_lock.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/client/job_run.h"
+#include "tuner/compile/emulator_check.h"
 #include "tuner/compile/used_functions.h"
 #include "tuner/model/memory_plan.h"
 #include "tuner/model/model_kernels.h"
@@ -28,8 +29,10 @@ struct CompileRequest {
   std::string name;    // C name of the library; empty: made from the file's
   std::string output;  // folder
   Target target;
-  std::string algorithms;  // that kernels may use, canonical; empty: any
-  bool blocks = false;     // images in blocks of channels (tuner/model/layouts.h)
+  std::vector<Target> more_targets;  // other GPUs that the library is for; `target` is one then, too
+  std::string algorithms;            // that kernels may use, canonical; empty: any
+  bool allow_tf32 = false;           // products of models for GPUs may take 11 bits of each float32
+  bool blocks = false;               // images in blocks of channels (tuner/model/layouts.h)
   std::string db;
   std::vector<std::string>
       uses;          // NODE=LIBRARY:FUNCTION, of steps that somebody else's functions take (used_functions.h)
@@ -52,6 +55,7 @@ struct PreparedModel {
   ModelSteps steps;
   MemoryPlan memory;
   ModelKernels kernels;
+  std::vector<ModelKernels> more_kernels;  // the same for each of more_targets
   std::vector<FunctionUse> uses;
   std::vector<UseCheck> checks;             // one a use; empty where the target does not run here
   std::vector<AlignedBuffer> check_inputs;  // one per input of the graph, for the check at the end
@@ -84,7 +88,12 @@ struct CompiledReport {
   // the target is not this machine.
   std::optional<double> error;
   size_t checked_steps = 0;  // that were compared
+  std::string device;        // GPU that the library ran on; empty: this CPU, or it did not run
+  std::string not_run;       // why it did not; empty: it did
+  EmulatedKernels emulated;  // of a model for GPUs
 };
+// What was checked, and how: a line each, for people.
+std::vector<std::string> checked_lines(const CompiledReport& report);
 // The folder to write to, locked; opened before minutes of tuning, so that one that cannot be written is told
 // at once.
 Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,

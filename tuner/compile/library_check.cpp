@@ -71,7 +71,9 @@ class LibraryCheck {
     });
     context.run_every_step(true);
     context.watch([&](size_t step, bool done) {
-      if (done && status_ && step < checked_.size()) status_ = check_step(step, context.arena(), out);
+      if (!done || !status_ || step >= checked_.size()) return;
+      status_ = context.fetch(out);
+      if (status_) status_ = check_step(step, context.arena(), out);
     });
     Status ran = context.run(in, out);
     for (size_t o = 0; ran && status_ && o < out.size(); ++o) status_ = check_output(o, out[o]);

@@ -12,6 +12,7 @@ namespace {
 // Any number of threads is right for the kernels.
 Status check_cpu(const CompiledPlan& plan) {
   ASSIGN_OR_RETURN(Target target, parse_target(plan.target));
+  if (!target.is_cpu()) return Status::ok();  // opening the library asks the device
   target.threads = 1;
   const Status runs = runs_here(target);
   return runs ? runs : invalid_argument("is compiled for \"", plan.target, "\": ", runs.message());
@@ -47,25 +48,47 @@ void call_hook(void* hook, int32_t step, int32_t done) {
 }  // namespace
 
 Status ModelContext::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
-  const tuner_model& table = *context_->model;
+  const tuner_model& table = this->table();
   CHECK(std::ssize(inputs) == table.num_inputs && std::ssize(outputs) == table.num_outputs)
       << inputs.size() << " inputs and " << outputs.size() << " outputs";
-  const int32_t code = tuner_context_run(context_.get(), inputs.data(), outputs.data());
+  const int32_t code = gpu_ ? tuner_gpu_context_run(gpu_.get(), inputs.data(), outputs.data())
+                            : tuner_context_run(context_.get(), inputs.data(), outputs.data());
   if (code == 0) return Status::ok();
-  const int32_t step = context_->failed_step;
-  return failed(step < 0 ? "" : str("step ", table.steps[step].name, ": "), tuner_model_error(code));
+  const int32_t step = gpu_ ? gpu_->failed_step : context_->failed_step;
+  return failed(step < 0 ? "" : str("step ", table.steps[step].name, ": "), tuner_gpu_error(code));
 }
 
-void ModelContext::run_every_step(bool every) { tuner_context_run_every_step(context_.get(), every ? 1 : 0); }
+Status ModelContext::fetch(const std::vector<void*>& outputs) {
+  if (!gpu_) return Status::ok();
+  if (copied_.bytes() < table().arena_bytes) copied_ = AlignedBuffer(table().arena_bytes);
+  const int32_t code = tuner_gpu_context_fetch(gpu_.get(), copied_.data(), outputs.data());
+  return code == 0 ? Status::ok() : failed(tuner_gpu_error(code));
+}
+
+std::optional<double> ModelContext::step_ns() const {
+  return gpu_ ? std::optional(gpu_->step_ns) : std::nullopt;
+}
+
+void ModelContext::run_every_step(bool every) {
+  if (context_) tuner_context_run_every_step(context_.get(), every ? 1 : 0);  // a GPU runs all anyway
+}
 
 void ModelContext::fill_arena(char byte) {
+  if (gpu_) {
+    // A failure shows in the run that follows.
+    (void)tuner_gpu_context_fill_arena(gpu_.get(), static_cast<unsigned char>(byte));
+    return;
+  }
   std::memset(context_->arena, byte, static_cast<size_t>(context_->model->arena_bytes));
 }
 
 void ModelContext::watch(std::function<void(size_t, bool)> hook) {
   const bool any = hook != nullptr;
   hook_ = std::make_unique<std::function<void(size_t, bool)>>(std::move(hook));
-  tuner_context_watch(context_.get(), any ? call_hook : nullptr, hook_.get());
+  if (gpu_)
+    tuner_gpu_context_watch(gpu_.get(), any ? call_hook : nullptr, hook_.get());
+  else
+    tuner_context_watch(context_.get(), any ? call_hook : nullptr, hook_.get());
 }
 
 Result<CompiledModel> CompiledModel::open(const std::string& folder) {
@@ -82,6 +105,14 @@ Result<CompiledModel> CompiledModel::open(const std::string& folder) {
 
 Result<ModelContext> CompiledModel::context(const tuner_runtime* runtime) const {
   ModelContext made;
+  if (library_.gpu() != nullptr) {
+    tuner_gpu_context* on_device = nullptr;
+    if (const int32_t code = tuner_gpu_context_create(library_.gpu(), &on_device); code != 0)
+      return model_status(code).with_context(plan_.model + ": ");
+    made.code_ = library_.code();
+    made.gpu_.reset(on_device);
+    return made;
+  }
   tuner_context* context = nullptr;
   if (const int32_t code = tuner_context_create(&table(), library_.weights(), runtime, &context); code != 0)
     return model_status(code).with_context(plan_.model + ": ");

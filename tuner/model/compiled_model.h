@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler_core/runtime/kernel.h"
 #include "compiler_core/runtime/model_library.h"
 #include "tuner/model/plan_file.h"
 
@@ -15,8 +17,8 @@ namespace tuner {
 // One caller's memory to run a model in. It keeps the model loaded.
 class ModelContext {
  public:
-  // One pointer for each input and output of the table, aligned to 64 bytes. Failed, with the step: a kernel
-  // refused.
+  // One pointer of the host for each input and output of the table, aligned to 64 bytes. Failed, with the step:
+  // a kernel refused, or faulted.
   Status run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   // Whether later runs leave no step out, so that each is checked or timed.
   void run_every_step(bool every);
@@ -24,8 +26,14 @@ class ModelContext {
   void fill_arena(char byte);
   // Called before (done: false) and after each step of later runs that runs; empty: no more.
   void watch(std::function<void(size_t step, bool done)> hook);
-  // Where values between steps lie, of table().arena_bytes.
-  const char* arena() const { return context_->arena; }
+  // Where values between steps lie, of table().arena_bytes; on a GPU: what fetch() copied of it.
+  const char* arena() const { return gpu_ ? copied_.as<char>() : context_->arena; }
+  // For checks, inside of a hook: what the steps so far have made is in arena() and in `outputs` then, those of
+  // the run. Failed: the GPU.
+  Status fetch(const std::vector<void*>& outputs);
+  // Inside of a hook, when a step is done: how long it took on the device's clock. Nothing: there is no such
+  // clock, and the caller's is as good.
+  std::optional<double> step_ns() const;
 
  private:
   friend class CompiledModel;
@@ -34,7 +42,14 @@ class ModelContext {
   };
   std::shared_ptr<const void> code_;
   std::unique_ptr<std::function<void(size_t, bool)>> hook_;  // the context points to it
-  std::unique_ptr<tuner_context, Destroy> context_;
+  struct DestroyGpu {
+    void operator()(tuner_gpu_context* context) const { tuner_gpu_context_destroy(context); }
+  };
+  const tuner_model& table() const { return gpu_ ? gpu_->shared->model->model : *context_->model; }
+
+  std::unique_ptr<tuner_context, Destroy> context_;  // of a CPU
+  std::unique_ptr<tuner_gpu_context, DestroyGpu> gpu_;
+  AlignedBuffer copied_;
 };
 
 class CompiledModel {

@@ -66,12 +66,7 @@ std::string described(const ArgInfo& tensor, const std::string& own_name) {
 
 void write_functions(std::ostream& out, const std::string& name, const std::vector<ArgInfo>& tensors) {
   const std::string symbol = table_symbol(name);
-  std::string parameters, inputs, outputs;
-  for (const ArgInfo& t : tensors) {
-    std::string& list = t.is_result() ? outputs : inputs;
-    list += str(list.empty() ? "" : ", ", t.name);
-    parameters += str(", ", t.is_result() ? "" : "const ", c_type(t.dtype), "* ", t.name);
-  }
+  const auto [parameters, inputs, outputs] = header_arguments(tensors);
   out << "/* The table: steps, places and sizes, as data. */\nextern const tuner_model " << symbol << ";\n\n"
       << "/* 1 when this CPU has the instructions that the model is compiled for. */\n"
       << "static inline int32_t " << name << "_runs_here(void) { return tuner_model_runs_here(&" << symbol
@@ -96,27 +91,41 @@ void write_functions(std::ostream& out, const std::string& name, const std::vect
 
 }  // namespace
 
+HeaderArguments header_arguments(const std::vector<ArgInfo>& tensors) {
+  HeaderArguments out;
+  for (const ArgInfo& t : tensors) {
+    std::string& list = t.is_result() ? out.outputs : out.inputs;
+    list += str(list.empty() ? "" : ", ", t.name);
+    out.parameters += str(", ", t.is_result() ? "" : "const ", c_type(t.dtype), "* ", t.name);
+  }
+  return out;
+}
+
 std::string model_header(const ModelToPack& model, const PlacedModel& placed) {
+  return model_header_as({model.target.name(), "tuner_model.h", kRules, write_functions}, model, placed);
+}
+
+std::string model_header_as(const HeaderForm& form, const ModelToPack& model, const PlacedModel& placed) {
   const std::string& name = model.name;
   const std::string guard = as_macro(name) + "_H_";
   const std::vector<ArgInfo> tensors = with_c_names(placed.inputs, placed.outputs);
   std::ostringstream out;
   out << "/* " << name << ": a model of " << placed.steps.size()
       << (placed.steps.size() == 1 ? " step" : " steps")
-      << (model.source.empty() ? "" : ", from " + in_comment(model.source)) << "\n * for "
-      << model.target.name() << ".\n * Written by `tuner compile`; link with lib" << name << ".so or lib"
-      << name << ".a. C11 and C++.\n *\n * Arguments of " << name << "_run():\n";
+      << (model.source.empty() ? "" : ", from " + in_comment(model.source)) << "\n * for " << form.targets
+      << ".\n * Written by `tuner compile`; link with lib" << name << ".so or lib" << name
+      << ".a. C11 and C++.\n *\n * Arguments of " << name << "_run():\n";
   for (size_t i = 0; i < tensors.size(); ++i)
     out << described(tensors[i], i < placed.inputs.size() ? placed.inputs[i].name
                                                           : placed.outputs[i - placed.inputs.size()].name);
-  out << kRules;
+  out << form.rules;
   write_states(out, model.model.states, tensors, placed.inputs.size());
-  out << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n#include \"tuner_model.h\"\n\n"
+  out << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n#include \"" << form.runtime << "\"\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   for (const ArgInfo& t : tensors)
     out << "#define " << as_macro(name) << "_" << as_macro(t.name) << "_BYTES " << t.bytes << "\n";
   out << "\n";
-  write_functions(out, name, tensors);
+  form.functions(out, name, tensors);
   out << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif\n";
   return out.str();
 }

@@ -2,7 +2,10 @@
 // inputs and outputs.
 #pragma once
 
+#include <ostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tuner/model/placed_model.h"
 
@@ -16,5 +19,20 @@ namespace tuner {
 //   int32_t NAME_runs_here(void)
 // and the size of each input and output in bytes.
 std::string model_header(const ModelToPack& model, const PlacedModel& placed);
+
+// What headers of models for other devices have in its place.
+struct HeaderForm {
+  std::string targets;       // that the model is for
+  std::string_view runtime;  // header that it includes: "tuner_model.h"
+  std::string_view rules;    // lines of the comment at its beginning
+  void (*functions)(std::ostream& out, const std::string& name, const std::vector<ArgInfo>& tensors);
+};
+std::string model_header_as(const HeaderForm& form, const ModelToPack& model, const PlacedModel& placed);
+// Parameters and names of a call with one argument per input and output: ", const float* x, float* y"; "x";
+// "y".
+struct HeaderArguments {
+  std::string parameters, inputs, outputs;
+};
+HeaderArguments header_arguments(const std::vector<ArgInfo>& tensors);
 
 }  // namespace tuner

@@ -6,7 +6,6 @@
 
 #include "bundle/runtime_header.h"  // generated
 #include "compiler_core/base/c_names.h"
-#include "compiler_core/base/mapped_file.h"
 #include "compiler_core/codegen/library.h"
 #include "tuner/bundle/bundle_package.h"
 #include "tuner/model/model_header.h"
@@ -83,20 +82,6 @@ void add_texts(const ModelToPack& model, const PlacedModel& placed, bool math,
   files.push_back({str("lib/pkgconfig/", name, ".pc"), pkg_config(package)});
 }
 
-// Of each file.
-Result<nlohmann::ordered_json> digests_of(const std::vector<BundleFile>& files) {
-  auto digests = nlohmann::ordered_json::object();
-  for (const BundleFile& file : files) {
-    if (file.made.empty()) {
-      digests[file.path] = sha256_hex(file.bytes);
-      continue;
-    }
-    ASSIGN_OR_RETURN(const MappedFile made, map_input(file.made, "a file of ours"));
-    digests[file.path] = sha256_hex(made.bytes());
-  }
-  return digests;
-}
-
 }  // namespace
 
 std::string used_path(const ModelToPack& model, const UsedFunction& used) {
@@ -116,7 +101,7 @@ Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std:
   ASSIGN_OR_RETURN(const bool math, add_libraries(model, placed, files));
   add_texts(model, placed, math, files);
   nlohmann::ordered_json plan = plan_json(model, placed);
-  ASSIGN_OR_RETURN(plan["files"], digests_of(files));
+  ASSIGN_OR_RETURN(plan["files"], file_digests(files));
   files.push_back({"plan.json", pretty(plan) + "\n"});
   return files;
 }

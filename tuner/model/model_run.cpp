@@ -51,7 +51,7 @@ Status run_watched(ModelRun& model, Samples& samples) {
   model.context().watch([&](size_t step, bool done) {
     const Clock::time_point now = Clock::now();
     if (done)
-      samples.steps[step].push_back(ns_between(begin, now));
+      samples.steps[step].push_back(model.context().step_ns().value_or(ns_between(begin, now)));
     else
       begin = Clock::now();
   });

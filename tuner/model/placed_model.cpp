@@ -171,9 +171,7 @@ Status add_tensors(const ModelToPack& model, PlacedModel& out) {
   return Status::ok();
 }
 
-}  // namespace
-
-Result<PlacedModel> place_model(const ModelToPack& model, const std::string& weights) {
+Result<PlacedModel> place_in(const ModelToPack& model, WeightsFile& file) {
   CHECK(model.kernel_of_step.size() == model.model.steps.size()) << "a step without a kernel";
   std::vector<CSignature> signatures;
   PlacedModel out;
@@ -187,13 +185,31 @@ Result<PlacedModel> place_model(const ModelToPack& model, const std::string& wei
         out.instruction_sets.push_back(set);
   }
   RETURN_IF_ERROR(add_tensors(model, out));
-  ASSIGN_OR_RETURN(WeightsFile file, WeightsFile::create(weights));
   Placer placer(model, signatures, file);
   for (size_t s = 0; s < model.model.steps.size(); ++s) {
     ASSIGN_OR_RETURN(PlacedStep step, placer.place(s));
     out.steps.push_back(std::move(step));
   }
-  ASSIGN_OR_RETURN(out.weights, file.finish());
+  return out;
+}
+
+}  // namespace
+
+Result<PlacedModel> place_model(const ModelToPack& model, const std::string& weights) {
+  ASSIGN_OR_RETURN(std::vector<PlacedModel> placed, place_models({&model, 1}, weights));
+  return std::move(placed.front());
+}
+
+Result<std::vector<PlacedModel>> place_models(std::span<const ModelToPack> models,
+                                              const std::string& weights) {
+  ASSIGN_OR_RETURN(WeightsFile file, WeightsFile::create(weights));
+  std::vector<PlacedModel> out;
+  for (const ModelToPack& model : models) {
+    ASSIGN_OR_RETURN(PlacedModel placed, place_in(model, file));
+    out.push_back(std::move(placed));
+  }
+  ASSIGN_OR_RETURN(const WeightsFacts facts, file.finish());
+  for (PlacedModel& placed : out) placed.weights = facts;
   return out;
 }
 

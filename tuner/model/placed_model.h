@@ -2,6 +2,7 @@
 // plan.json and the weights file are written from.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,9 @@ struct PlacedModel {
 // Packs all constants into the file `weights`. Internal: the plan and the kernels do not fit each other;
 // Failed: the disk.
 Result<PlacedModel> place_model(const ModelToPack& model, const std::string& weights);
+// The same of several that share the file: one model with other kernels each. They have the same
+// PlacedModel::weights.
+Result<std::vector<PlacedModel>> place_models(std::span<const ModelToPack> models,
+                                              const std::string& weights);
 
 }  // namespace tuner

@@ -2,9 +2,11 @@
 
 #include <filesystem>
 
+#include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/c_names.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/json_reader.h"
+#include "compiler_core/base/mapped_file.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/model_library.h"
 #include "tuner/model/model_run.h"
@@ -81,6 +83,13 @@ ordered_json weights_json(const ModelToPack& model, const WeightsFacts& weights)
     out["entries"].push_back(
         {{"offset", e.offset}, {"bytes", e.bytes}, {"digest", e.digest}, {"uses", e.uses}});
   return out;
+}
+
+// What compiled the kernels; of kernels that are launched, what compiled those.
+std::string toolchain_of(const ModelToPack& model) {
+  for (const BundleKernel& k : model.kernels)
+    if (!k.code.manifest.launches.empty()) return k.code.manifest.toolchain;
+  return toolchain_fingerprint();
 }
 
 void read_operand(Reader& in, PlanOperand& operand) {
@@ -233,7 +242,7 @@ ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
   ordered_json plan{{"format", kPlanFormat},
                     {"model", model.name},
                     {"source", {{"file", model.source}, {"digest", model.source_digest}}},
-                    {"toolchain", toolchain_fingerprint()},
+                    {"toolchain", toolchain_of(model)},
                     {"target", model.target.name()},
                     {"threads", model.target.threads},
                     {"instruction_sets", placed.instruction_sets},
@@ -257,6 +266,19 @@ ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
                     {"workspace_bytes_per_thread", placed.workspace_bytes_per_thread}};
   plan["weights"] = weights_json(model, placed.weights);
   return plan;
+}
+
+Result<ordered_json> file_digests(const std::vector<BundleFile>& files) {
+  auto digests = ordered_json::object();
+  for (const BundleFile& file : files) {
+    if (file.made.empty()) {
+      digests[file.path] = sha256_hex(file.bytes);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const MappedFile made, map_input(file.made, "a file of ours"));
+    digests[file.path] = sha256_hex(made.bytes());
+  }
+  return digests;
 }
 
 std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds) {

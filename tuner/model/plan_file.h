@@ -15,6 +15,8 @@ struct ModelTimes;
 
 // All but "files", the digests of what lies beside it.
 nlohmann::ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed);
+// "files": the SHA-256 of each.
+Result<nlohmann::ordered_json> file_digests(const std::vector<BundleFile>& files);
 // plan.json once the model has run, in `rounds` rounds: how long each step takes inside it.
 std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds);
 

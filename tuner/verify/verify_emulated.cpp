@@ -31,7 +31,7 @@ std::string wrong_answer(EmulatedRun& run, const VerifyData& data) {
         if (run.written[output][i] == 0) found[i] = static_cast<float>(expected[i]);
     // An emulated run gives float32, which integers from 2^24 on are rounded to.
     std::vector<double> rounded = expected;
-    if (buffer->dtype == DType::kInt32)
+    if (!is_float(buffer->dtype))
       for (double& value : rounded) value = static_cast<float>(value);
     ReferenceView reference;
     reference.shape = buffer->shape;

@@ -45,8 +45,11 @@
 //                                      refused
 //   TUNER_FAKE_CUDA_NO_MAPS=1          no tensor map is taken, as by a device that has none
 //   TUNER_FAKE_CUDA_FAULTS=FILE        gets a line for each fault of a kernel that runs by its source
+//   TUNER_FAKE_CUDA_MEMORY=BYTES       the device has so much memory (256 MiB)
+//   TUNER_FAKE_CUDA_QUEUED=FILE        gets a line for each launch: "kernel", or "graph" with all of its kernels
 //   TUNER_FAKE_CUDA_PROGRAMS=FOLDER    keeps what such kernels become, for other processes
-// A real cubin is taken if its source stands behind it (source_module.h): its kernels run on the host. Those
+// A real cubin is taken if its source stands behind it (source_module.h): its kernels run on the host, those
+// that codegen_cuda printed in this process. Those
 // of check_kernels.h, whose PTX no host runs, do what the ones of that name in a FAKECUBIN do.
 // PTX of the pulse (device_pulse.h) is taken as well, unless TUNER_FAKE_CUDA_NO_PTX=1; a pulse takes 70 us.
 #include <dlfcn.h>
@@ -82,7 +85,8 @@ using namespace tuner::cuda;
 using namespace fake_cuda;
 
 constexpr int kInvalidContext = 201, kUnknown = 999;
-constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
+constexpr size_t kL2Size = 256 << 10;
+size_t device_bytes() { return static_cast<size_t>(number("TUNER_FAKE_CUDA_MEMORY", 256 << 20)); }
 
 struct LoadedModule {
   std::map<std::string, Kernel> kernels;
@@ -428,7 +432,7 @@ int cuDeviceGetName(char* name, int capacity, Device) {
   return kSuccess;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, Device) {
-  *bytes = kDeviceBytes;
+  *bytes = device_bytes();
   return kSuccess;
 }
 int cuDeviceGetAttribute(int* value, int attribute, Device) {
@@ -459,6 +463,10 @@ int cuDevicePrimaryCtxRetain(Context* context, Device device) {
   return kSuccess;
 }
 int cuDevicePrimaryCtxRelease_v2(Device) { return kSuccess; }
+int cuCtxGetCurrent(Context* context) {
+  *context = context_made ? reinterpret_cast<Context>(&context_made) : nullptr;
+  return kSuccess;
+}
 int cuCtxSetCurrent(Context) { return context_made ? kSuccess : kInvalidContext; }
 int cuCtxSynchronize() { return wait(); }
 int cuStreamCreate(Stream* stream, unsigned) {
@@ -495,7 +503,7 @@ int cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
   if (!context_made) return kInvalidContext;
   if (sticky != 0) return sticky;
   if (bytes == 0) return kInvalidValue;
-  if (bytes > kDeviceBytes - allocated) return kOutOfMemory;
+  if (bytes > device_bytes() || allocated > device_bytes() - bytes) return kOutOfMemory;
   *pointer = reinterpret_cast<DevicePtr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   allocations[*pointer] = bytes;
   allocated += bytes;
@@ -520,6 +528,20 @@ int cuMemcpyDtoH_v2(void* to, DevicePtr from, size_t bytes) {
   note_copy("to host", bytes);
   std::memcpy(to, host(from), bytes);
   return sticky;
+}
+int cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t bytes, Stream) {
+  note_copy("to device", bytes);
+  return queue([=] {
+    std::memcpy(host(to), from, bytes);
+    return moved(to, bytes);
+  });
+}
+int cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes, Stream) {
+  note_copy("to host", bytes);
+  return queue([=] {
+    if (sticky == 0) std::memcpy(to, host(from), bytes);
+    return static_cast<int>(kSuccess);
+  });
 }
 int cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, Stream) {
   return queue([=] {
@@ -611,6 +633,7 @@ int cuGraphExecDestroy(GraphExec graph) {
   return sticky;
 }
 int cuGraphLaunch(GraphExec graph, Stream) {
+  note("TUNER_FAKE_CUDA_QUEUED", "graph");
   auto& recorded = *reinterpret_cast<Recorded*>(graph);
   if (!std::exchange(recorded.is_uploaded, true)) clock_ns += 1e6;
   for (const auto& launch : recorded.launches) {
@@ -625,6 +648,7 @@ int cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsigned
   auto& kernel = *reinterpret_cast<Kernel*>(function);
   if (kernel.refusal != 0) return kernel.refusal;
   if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
+  if (capture == nullptr) note("TUNER_FAKE_CUDA_QUEUED", "kernel");
   if (kernel.behaviour.starts_with("check_") || kernel.behaviour.starts_with("probe_"))
     return clock_ns += 1000, run_check(kernel, params);
   if (kernel.behaviour == "pulse") return pulse();

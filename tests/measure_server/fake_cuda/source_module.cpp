@@ -1,5 +1,6 @@
 #include "tests/measure_server/fake_cuda/source_module.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,9 +12,14 @@
 #include <set>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
+#include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/sass/cubin_text.h"
 #include "compiler_core/host_cuda/host_build.h"
+#include "compiler_core/host_cuda/kernel_text.h"
+#include "compiler_core/host_cuda/printed_ptx.h"
 #include "tests/measure_server/fake_cuda/fake_settings.h"
 
 namespace fake_cuda {
@@ -206,6 +212,94 @@ class Module final : public SourceModule {
   int arch_ = 0;
 };
 
+// Kernels that codegen_cuda printed: one library of this host per cubin, loaded into this process. Memory of the
+// device is memory of the host, so that nothing is copied, and a whole network runs in seconds. Nobody looks at
+// each access; the emulator and core_host_cuda do.
+class PrintedModule final : public SourceModule {
+ public:
+  PrintedModule(std::string_view cubin, std::string text) : text_(std::move(text)) {
+    if (const auto kernels = tuner::read_cubin(cubin); kernels)
+      for (const tuner::CubinKernel& kernel : *kernels) parameters_[kernel.name] = kernel.parameter_bytes;
+    if (const auto texts = tuner::sass::cubin_texts(cubin); texts) arch_ = texts->sm;
+  }
+  int arch() const override { return arch_; }
+  const std::vector<int>* parameters(const std::string& symbol) const override {
+    const auto found = parameters_.find(symbol);
+    return found == parameters_.end() ? nullptr : &found->second;
+  }
+  int run(const SourceRun& run, const std::function<uint64_t(uint64_t)>&, bool& changed) override {
+    using Entry = const char*(const unsigned*, const unsigned*, size_t, const unsigned char* const*);
+    changed = true;
+    if (library_ == nullptr) library_ = load();
+    auto* const entry = library_ == nullptr
+                            ? nullptr
+                            : reinterpret_cast<Entry*>(dlsym(library_, ("run_" + run.symbol).c_str()));
+    if (entry == nullptr) return kLaunchFailed;
+    std::vector<const unsigned char*> parameters;
+    for (const std::string& bytes : run.parameters)
+      parameters.push_back(reinterpret_cast<const unsigned char*>(bytes.data()));
+    const char* const fault = entry(run.grid, run.block, run.shared_bytes, parameters.data());
+    if (fault == nullptr) return 0;
+    note("TUNER_FAKE_CUDA_FAULTS", run.symbol + ": " + fault);
+    return kIllegalAddress;
+  }
+
+ private:
+  std::string host_text() const {
+    std::string text = "#include \"host_cuda_shim.h\"\n#include <string.h>\n#include <utility>\n" +
+                       tuner::for_host_compiler(tuner::with_host_calls(text_)) + R"(
+static const unsigned char* const* fake_parameters;
+template <class A> A fake_value(const unsigned char* bytes) { A a; memcpy(&a, bytes, sizeof a); return a; }
+template <class... A, size_t... i> void fake_call(void (*f)(A...), std::index_sequence<i...>) {
+  f(fake_value<A>(fake_parameters[i])...);
+}
+template <class... A> void fake_call(void (*f)(A...)) { fake_call(f, std::index_sequence_for<A...>()); }
+)";
+    for (const auto& [symbol, bytes] : parameters_)
+      text += str(
+          "extern \"C\" const char* run_", symbol,
+          "(const unsigned* grid, const unsigned* block, size_t shared, const unsigned char* const* p) {\n"
+          "  fake_parameters = p;\n  return host_cuda::fault_of(grid, block, shared, [] { fake_call(&",
+          symbol, "); });\n}\n");
+    return text;
+  }
+  // Kept in the folder of TUNER_FAKE_CUDA_PROGRAMS, if there is one.
+  void* load() const {
+    const std::string text = host_text();
+    const char* const kept = setting("TUNER_FAKE_CUDA_PROGRAMS");
+    auto folder = tuner::ScratchFolder::make("tuner-printed-cuda");
+    if (!folder) return nullptr;
+    const std::string made = (*folder)->file("kernels.so"), source = (*folder)->file("kernels.cpp");
+    std::error_code error;
+    const auto shim = std::filesystem::last_write_time(TUNER_SHIM_LIBRARY, error).time_since_epoch().count();
+    const std::string key = tuner::sha256_hex(str(text, "\n", shim, "\n" TUNER_SHIM_FLAGS));
+    std::string path = kept == nullptr ? made : str(kept, "/", key, ".so");
+    if (kept == nullptr || !std::filesystem::exists(path, error)) {
+      if (const auto written = tuner::replace_file(source, text); !written) return nullptr;
+      const std::string log = (*folder)->file("log");
+      if (std::system(str(TUNER_CXX " " TUNER_SHIM_FLAGS " ", source, " -o ", made,
+                          " " TUNER_SHIM_LIBRARY " > ", log, " 2>&1")
+                          .c_str()) != 0) {
+        const auto said = tuner::read_file(log, "the compiler's log", 1 << 20);
+        note("TUNER_FAKE_CUDA_FAULTS",
+             "does not compile: " + (said ? said->substr(0, 4000) : said.message()));
+        return nullptr;
+      }
+      if (kept != nullptr) {
+        const std::string half = str(path, ".", getpid());
+        std::filesystem::copy_file(made, half, error);
+        std::filesystem::rename(half, path, error);
+      }
+    }
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+
+  std::string text_;
+  std::map<std::string, std::vector<int>> parameters_;
+  int arch_ = 0;
+  void* library_ = nullptr;
+};
+
 }  // namespace
 }  // namespace fake_cuda
 
@@ -226,5 +320,9 @@ fake_cuda::SourceModule* fake_source_module(const char* image) {
     fields[key].emplace_back(at, length);
     at += length;
   }
+  // Users name their kernel; of ours each function is one.
+  const auto named = fields.find("kernel");
+  if (named == fields.end() || named->second.front().empty())
+    return new fake_cuda::PrintedModule({image, bytes}, fields["source"].front());
   return new fake_cuda::Module({image, bytes}, std::move(fields));
 }
