@@ -198,11 +198,15 @@ conv2d nhwc tf32 cuda, version 3, of 239055: ahead=yes block_k=32 group_m=1 layo
 conv2d nhwc tf32x3 cuda, version 3, of 206679: ahead=no block_k=16 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=2 unroll_stages=no warps_m=1 warps_n=1
 depthwise conv2d nchw cuda, version 1, of 17312: channels=2 inner_x=1 inner_y=1 min_blocks=1 rows_first=yes shared=no threads_x=8 threads_y=8 unroll_kh=yes
 depthwise conv2d nhwc cuda, version 1, of 76696: channels_first=yes inner_x=1 inner_y=1 min_blocks=1 threads_c=8 threads_x=16 threads_y=1 unroll_kh=yes vector=4
+conv2d groups cuda, version 1, of 24: inline_all=no lanes=1 threads=256 vector=1
+pool2d cuda, version 1, of 24: inline_all=no lanes=1 threads=256 vector=1
 softmax cuda, version 1, of 547: kept=registers loads=1 rows=4 threads=8 vector=4
 layer norm cuda, version 1, of 518: kept=registers loads=1 rows=4 threads=8 vector=4
+rms norm cuda, version 1, of 24: inline_all=no lanes=1 threads=256 vector=1
 reduce cuda, version 1, of 231: loads=4 rows=4 splits=1 threads=8 vector=4
 transpose cuda, version 1, of 144: order=along_x threads=256 tile_columns=32 tile_rows=32 vector_in=4 vector_out=4
 elementwise cuda, version 1, of 48: loads=1 threads=256 vector=4
+program cuda, version 1, of 24: inline_all=no lanes=1 threads=256 vector=1
 matmul npu, version 1, of 590: order=0 resident=no stages=1 tile_k=64 tile_m=40 tile_n=48
 conv2d npu, version 1, of 30: order=0 resident=no stages=1 tile_h=7 tile_ic=32 tile_oc=48 tile_w=7
 depthwise conv2d npu, version 1, of 27: stages=2 tile_c=48 tile_h=7 tile_w=14
