@@ -1,5 +1,5 @@
-// What templates of any fragment of a network share (program_cpu, program_cuda and others that know nothing of
-// the math): its stages, and which of them become part of what reads them.
+// What templates of any fragment of a network share (program_cpu, program_cuda and others that know nothing
+// of the math): its stages, and which of them become part of what reads them.
 //
 // A fragment may be anything, so no primitive may be relied on: each step is tried, and left out where it is
 // refused. What remains is plain loops, which are always right.

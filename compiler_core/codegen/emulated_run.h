@@ -24,7 +24,8 @@ struct EmulatedRun {
 };
 
 // Runs `program` on `inputs`: one vector for each input and constant, in argument order, row-major, rounded
-// to the argument's type, which is not float64. Integers beyond 2^24 come back rounded to float32. With checks (the default) no access of the program can leave its buffers, so that
+// to the argument's type, which is not float64. Integers beyond 2^24 come back rounded to float32.
+// With checks (the default) no access of the program can leave its buffers, so that
 // even a wrong kernel runs safely in this process; without them it must be known to be right. One thread; may
 // be called from several at once.
 //

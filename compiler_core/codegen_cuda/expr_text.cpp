@@ -6,6 +6,7 @@
 
 #include "compiler_core/base/elements.h"
 #include "compiler_core/ir/layout.h"
+#include "compiler_core/ir/visitor.h"
 
 namespace tuner::cuda {
 namespace {
@@ -29,6 +30,17 @@ std::string shortest(T value) {
   std::string out(text, end);
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
   return out;
+}
+
+// Numbers of 64 bits that come from data: an index of as many bits is printed as an int where it fits.
+bool has_wide_data(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& at) {
+    const bool is_wide = !is_float(at->dtype) && dtype_bytes(at->dtype) == 8;
+    found |=
+        is_wide && (at->kind == ExprKind::kLoad || at->kind == ExprKind::kCast || is_unsigned(at->dtype));
+  });
+  return found;
 }
 
 std::string parenthesised(std::string text, bool needed) {
@@ -247,6 +259,9 @@ std::string ExprText::division(const Expr& e, const RangeMap& ranges, Level plac
     return parenthesised(str(text(a, ranges, kProduct), is_div ? " / " : " % ", text(b, ranges, kUnary)),
                          place > kProduct);
   uses_floor_helpers_ = true;
+  if (has_wide_data(e))
+    return str(is_div ? "index_div" : "index_mod", "((long long)", text(a, ranges, kUnary), ", (long long)",
+               text(b, ranges, kUnary), ")");
   return str(is_div ? "index_div(" : "index_mod(", text(a, ranges, kLoose), ", ", text(b, ranges, kLoose),
              ")");
 }
@@ -255,6 +270,11 @@ std::string ExprText::minmax(const Expr& e, const RangeMap& ranges) {
   const bool is_min = e->binary_op == BinaryOp::kMin;
   const char* name = is_float(e->dtype) ? (is_min ? "ieee_min" : "ieee_max") : (is_min ? "min" : "max");
   if (e->binary_op == BinaryOp::kAtLeast) name = e->dtype == DType::kFloat64 ? "fmax" : "fmaxf";
+  if (has_wide_data(e)) {  // min and max take two of one type
+    const std::string cast = str("(", c_type(e->dtype), ")");
+    return str(name, "(", cast, text(e->operands[0], ranges, kUnary), ", ", cast,
+               text(e->operands[1], ranges, kUnary), ")");
+  }
   return str(name, "(", text(e->operands[0], ranges, kLoose), ", ", text(e->operands[1], ranges, kLoose),
              ")");
 }

@@ -66,6 +66,7 @@ void read_files(Reader& in, ModelFiles& files) {
                        })))
     in.refuse("model", "expected letters, digits and underscores, found \"", files.model, "\"");
   in.read("target", files.target, kRequired);
+  files.on_gpu = in.list("targets") != nullptr;
   files.library.path = str("lib/lib", files.model, ".so");
   files.weights = files.model + ".weights";
   in.read_objects("kernels", [&](Reader& kernel) {
@@ -115,8 +116,6 @@ Status model_status(int32_t code) {
       return invalid_argument(tuner_gpu_error(code));
   }
 }
-
-bool is_gpu_model(const ModelFiles& files) { return files.target.starts_with("cuda "); }
 
 namespace {
 

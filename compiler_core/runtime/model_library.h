@@ -1,6 +1,6 @@
 // ModelLibrary: the folder of a compiled model (`tuner compile -o`), its library loaded and its weights
-// mapped; those of a model for GPUs are on GPU 0 then, with its kernels. Loading trusts it: a folder from elsewhere is a program from elsewhere. Needs neither a compiler
-// nor what wrote the folder.
+// mapped; those of a model for GPUs are on GPU 0 then, with its kernels. Loading trusts it: a folder from
+// elsewhere is a program from elsewhere. Needs neither a compiler nor what wrote the folder.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,7 @@ struct ModelFiles {
   };
   std::string model;         // C name
   std::string target;        // it is compiled for, for messages
+  bool on_gpu = false;       // it is for GPUs: plan.json has "targets"
   std::string weights;       // path
   File library;              // has the table
   std::vector<File> others;  // libraries that it needs: of functions that are none of ours
@@ -35,8 +36,6 @@ std::string table_symbol(std::string_view model);
 Result<ModelFiles> read_model_files(const std::string& folder);
 // OK, or the reason in words: a code of tuner_model.h or tuner_gpu_model.h.
 Status model_status(int32_t code);
-// True if a target that plan.json tells of is a GPU.
-bool is_gpu_model(const ModelFiles& files);
 
 class ModelLibrary {
  public:

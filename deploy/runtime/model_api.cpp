@@ -63,7 +63,7 @@ tuner_code tuner_model_open(const char* folder, tuner_loaded_model** model) {
       return invalid_argument("tuner_model_open: folder or model is NULL");
     *model = nullptr;
     ASSIGN_OR_RETURN(const tuner::ModelFiles files, tuner::read_model_files(folder));
-    if (tuner::is_gpu_model(files))
+    if (files.on_gpu)
       return invalid_argument(folder, ": is compiled for \"", files.target,
                               "\", and this library runs models for CPUs; include ", files.model,
                               ".h of the folder, whose functions run it");

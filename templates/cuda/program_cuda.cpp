@@ -1,5 +1,5 @@
-// program_cuda: any fragment of a network, on any NVIDIA GPU: what no other template computes. The schedule is
-// that of cuda_stages.h.
+// program_cuda: any fragment of a network, on any NVIDIA GPU: what no other template computes. The schedule
+// is that of cuda_stages.h.
 //
 // Declines recurrent layers, whose steps follow one another.
 #include "compiler_core/graph/graph.h"

@@ -122,9 +122,6 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner show examples/conv2d_cuda.json --as resources", kNvrtc},
       {"tuner show examples/conv2d_cuda.json --as sass", kNvrtc},
       {"tuner build examples/conv2d_cuda.json -o out_cuda", kNvrtc},
-      {"tuner compile model.onnx -o net_gpu --name net --no-tune --target \"cuda -arch=sm_80\" --target \"cuda "
-       "-arch=sm_90a\"",
-       kNvrtc},
       {"tuner verify job.json --times", kTimes},
       {"tuner verify job.json --times --processes 3", kTimes},
       {"tuner kernel judge examples/own_kernels/sgemm.c --job examples/own_kernels/sgemm.json", kJudge},
@@ -255,6 +252,14 @@ TEST_F(DocumentationTest, Models) {
   const std::string out = follow("docs/models.md");
   EXPECT_THAT(out, HasSubstr("whole, before/now: "));
   EXPECT_THAT(out, HasSubstr("my_layer of libmine.so takes "));
+}
+
+TEST_F(DocumentationTest, GpuModels) {
+  if (const Status there = nvrtc_available(); !there) {
+    followed_.insert("docs/gpu_models.md");
+    GTEST_SKIP() << there.message();
+  }
+  EXPECT_THAT(follow("docs/gpu_models.md"), HasSubstr("checked in the emulator: "));
 }
 
 TEST_F(DocumentationTest, JobsAndTargets) {

@@ -1,4 +1,5 @@
-// program_cuda: fragments of every kind, with odd shapes, and random ones, in the emulator with all its checks.
+// program_cuda: fragments of every kind, with odd shapes, and random ones, in the emulator with all its
+// checks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

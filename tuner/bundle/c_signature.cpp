@@ -88,10 +88,14 @@ CSignature c_signature(const Workload& workload, const Manifest& manifest) {
     if (s.operands[i].role == BufferRole::kConstant) packed_at.push_back(i);
 
   for (const ArgInfo& arg : manifest.args) {
+    // A template that packs nothing may call a constant an input.
     const bool plain = arg.role != BufferRole::kPacked;
-    if (plain && arg.role != BufferRole::kConstant) {
-      s.entry.push_back({index_of(s.operands, arg.name), 0});
-      continue;
+    if (plain) {
+      const size_t operand = index_of(s.operands, arg.name);
+      if (s.operands[operand].role != BufferRole::kConstant) {
+        s.entry.push_back({operand, 0});
+        continue;
+      }
     }
     const size_t constant = plain ? packed.index(arg.name) : packed.constant_of(arg.name);
     const int64_t offset = packed.add(constant, arg.bytes);

@@ -105,10 +105,7 @@ int compile(CompileOptions& options) {
   if (!request.uses.empty())
     std::fprintf(stderr, "tuner: no static library: functions of --use are in shared ones\n");
   for (const std::string& line : checked_lines(*built)) std::printf("%s\n", line.c_str());
-  if (!built->error)
-    std::fprintf(stderr, "tuner: %s: %s is not this machine\n",
-                 request.target.is_cuda() ? "not run, and not measured" : "not checked",
-                 request.target.name().c_str());
+  if (!built->not_run.empty()) std::fprintf(stderr, "tuner: %s\n", built->not_run.c_str());
   if (const size_t kernels = built->kernels; built->tuned < kernels)
     std::fprintf(stderr, "tuner: %zu of %zu kernels are not tuned for just their shape\n",
                  kernels - built->tuned, kernels);

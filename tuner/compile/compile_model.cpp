@@ -66,22 +66,26 @@ void allow_tf32(ModelSteps& model) {
   }
 }
 
+// Its kernels are launches that the emulator checks: models of them are tuner/gpu_model's.
+bool is_for_gpus(const Target& target) { return backend_of(target).emulates(); }
+
 // A CPU, or GPUs; and what models for GPUs cannot have.
 Status check_targets(const CompileRequest& request) {
   const Target& first = request.target;
-  if (!first.is_cuda() && !backend_of(first).ships_objects())
+  const bool on_gpu = is_for_gpus(first);
+  if (!on_gpu && !backend_of(first).ships_objects())
     return invalid_argument(
         "--target ", first.name(),
         ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\", or a GPU, as "
         "\"cuda -arch=sm_90a\"");
   for (const Target& other : request.more_targets)
-    if (!first.is_cuda() || !other.is_cuda())
+    if (!on_gpu || !is_for_gpus(other))
       return invalid_argument("--target ", other.name(),
                               ": a library is for one CPU, or for several GPUs, not for \"", first.name(),
                               "\" and this; give one --target");
-  if (!first.is_cuda() && request.allow_tf32)
+  if (!on_gpu && request.allow_tf32)
     return invalid_argument("--allow-tf32: \"", first.name(), "\" has no TF32; it is for GPUs. Leave it out");
-  if (!first.is_cuda()) return Status::ok();
+  if (!on_gpu) return Status::ok();
   if (first.emulated)
     return invalid_argument("--target ", first.name(),
                             ": stands for the emulator's CPU Programs, of which no library is made; leave "
@@ -217,6 +221,13 @@ Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
   return Status::ok();
 }
 
+// GPUs have no kernel for some operators: whose step that is.
+std::string context_of(const CompileRequest& request, const PreparedModel& model, size_t kernel) {
+  if (!is_for_gpus(request.target)) return "";
+  const auto step = std::ranges::find(model.kernels.of_step, kernel) - model.kernels.of_step.begin();
+  return str(request.model, ": step ", model.steps.steps[static_cast<size_t>(step)].name, ": ");
+}
+
 Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model,
                                                 const ModelKernels& wanted,
                                                 const std::function<bool()>& interrupted) {
@@ -234,11 +245,12 @@ Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, c
     const CliTask& task = wanted.tasks[k];
     tell(request, str("building kernel ", k + 1, " of ", wanted.tasks.size()));
     const BundleTask named{task, kernel_name(task)};
-    ASSIGN_OR_RETURN(BundleKernel kernel,
-                     build_kernel(named, model.name, is_run(model, k) ? chosen : best, {.schedule = false}));
+    Result<BundleKernel> kernel =
+        build_kernel(named, model.name, is_run(model, k) ? chosen : best, {.schedule = false});
+    if (!kernel) return kernel.status().with_context(context_of(request, model, k));
     // Files of its own are in the model's library.
-    for (const ShippedKernel::File& file : kernel.code.files) kernel.facts.erase(file.role);
-    kernels.push_back(std::move(kernel));
+    for (const ShippedKernel::File& file : kernel->code.files) kernel->facts.erase(file.role);
+    kernels.push_back(*std::move(kernel));
   }
   return kernels;
 }
@@ -352,7 +364,7 @@ Result<std::vector<BundleFile>> write_files(const CompileRequest& request, const
                                             const std::function<bool()>& interrupted,
                                             CompiledReport& report) {
   const std::string staging = folder.staging().string();
-  if (!request.target.is_cuda()) {
+  if (!is_for_gpus(request.target)) {
     tell(request, "packing the weights");
     return model_files(pack, staging);
   }
@@ -382,10 +394,11 @@ Status run_library(const CompileRequest& request, const PreparedModel& model, co
   for (const Target& other : request.more_targets)
     if (!runs) runs = backend.runs_here(other);
   if (!runs) {
-    report.not_run = runs.message();
+    report.not_run = str(is_for_gpus(request.target) ? "not run, and not measured: " : "not checked: ",
+                         request.target.name(), " is not this machine");
     return Status::ok();
   }
-  if (request.target.is_cuda()) report.device = backend.hardware_here(request.target);
+  if (is_for_gpus(request.target)) report.device = backend.hardware_here(request.target);
   const std::string staging = folder.staging().string();
   RETURN_IF_ERROR(check(request, model, pack, staging, interrupted, report));
   if (interrupted()) return {StatusCode::kAborted, "interrupted"};

@@ -89,7 +89,7 @@ struct CompiledReport {
   std::optional<double> error;
   size_t checked_steps = 0;  // that were compared
   std::string device;        // GPU that the library ran on; empty: this CPU, or it did not run
-  std::string not_run;       // why it did not; empty: it did
+  std::string not_run;       // that it did not, for people; empty: it did
   EmulatedKernels emulated;  // of a model for GPUs
 };
 // What was checked, and how: a line each, for people.

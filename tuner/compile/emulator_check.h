@@ -1,5 +1,5 @@
-// The check of a model's GPU kernels that needs no GPU: each distinct one in the emulator, which also finds data
-// races, accesses out of bounds and what was not written (compiler_core/emulator).
+// The check of a model's GPU kernels that needs no GPU: each distinct one in the emulator, which also finds
+// data races, accesses out of bounds and what was not written (compiler_core/emulator).
 #pragma once
 
 #include <functional>

@@ -11,8 +11,8 @@ namespace {
 
 // Any number of threads is right for the kernels.
 Status check_cpu(const CompiledPlan& plan) {
+  if (plan.on_gpu) return Status::ok();  // opening the library asks the device
   ASSIGN_OR_RETURN(Target target, parse_target(plan.target));
-  if (!target.is_cpu()) return Status::ok();  // opening the library asks the device
   target.threads = 1;
   const Status runs = runs_here(target);
   return runs ? runs : invalid_argument("is compiled for \"", plan.target, "\": ", runs.message());
@@ -33,6 +33,7 @@ Status check_table(const tuner_model& table, const CompiledPlan& plan) {
 ModelFiles files_of(const CompiledPlan& plan) {
   ModelFiles files{.model = plan.model,
                    .target = plan.target,
+                   .on_gpu = plan.on_gpu,
                    .weights = plan.weights.file,
                    .library = {plan.library, plan.library_digest},
                    .others = {}};

@@ -17,8 +17,8 @@ namespace tuner {
 // One caller's memory to run a model in. It keeps the model loaded.
 class ModelContext {
  public:
-  // One pointer of the host for each input and output of the table, aligned to 64 bytes. Failed, with the step:
-  // a kernel refused, or faulted.
+  // One pointer of the host for each input and output of the table, aligned to 64 bytes. Failed, with the
+  // step: a kernel refused, or faulted.
   Status run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
   // Whether later runs leave no step out, so that each is checked or timed.
   void run_every_step(bool every);
@@ -28,8 +28,8 @@ class ModelContext {
   void watch(std::function<void(size_t step, bool done)> hook);
   // Where values between steps lie, of table().arena_bytes; on a GPU: what fetch() copied of it.
   const char* arena() const { return gpu_ ? copied_.as<char>() : context_->arena; }
-  // For checks, inside of a hook: what the steps so far have made is in arena() and in `outputs` then, those of
-  // the run. Failed: the GPU.
+  // For checks, inside of a hook: what the steps so far have made is in arena() and in `outputs` then, those
+  // of the run. Failed: the GPU.
   Status fetch(const std::vector<void*>& outputs);
   // Inside of a hook, when a step is done: how long it took on the device's clock. Nothing: there is no such
   // clock, and the caller's is as good.

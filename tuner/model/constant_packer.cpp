@@ -28,7 +28,7 @@ Result<const Kernel*> ConstantPacker::packing_of(size_t kernel) {
     const BundleKernel& k = kernels_[kernel];
     CHECK(k.packing != nullptr) << k.function << " packs constants by nothing";
     // Its arguments are those of the kernel's packing entry, constants first.
-    const bool is_here = k.task.target.is_cpu() && runs_here(k.task.target).is_ok();
+    const bool is_here = !k.stands_alone() && runs_here(k.task.target).is_ok();
     const Target target = is_here ? k.task.target : host_target();
     ASSIGN_OR_RETURN(const Artifact artifact, compile(under_name(*k.packing, kPackingName), target));
     ASSIGN_OR_RETURN(loaded, Kernel::load(artifact));

@@ -185,6 +185,7 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
       },
       kRequired);
   in.read("target", plan.target, kRequired);
+  plan.on_gpu = in.list("targets") != nullptr;
   in.read("toolchain", plan.toolchain, kRequired);
   in.read("threads", plan.threads, 1, 4096, kRequired);
   plan.inputs = read_tensors(in, "inputs");

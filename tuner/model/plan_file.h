@@ -69,6 +69,7 @@ struct PlanWeights {
 struct CompiledPlan {
   std::string model, source, source_digest, target, toolchain;
   int64_t threads = 1;
+  bool on_gpu = false;                       // it is for GPUs
   std::vector<std::string> inputs, outputs;  // "x float32[1, 784]"
   // Names of inputs and outputs that a caller gives one memory (--state).
   std::vector<std::pair<std::string, std::string>> states;

@@ -212,9 +212,9 @@ class Module final : public SourceModule {
   int arch_ = 0;
 };
 
-// Kernels that codegen_cuda printed: one library of this host per cubin, loaded into this process. Memory of the
-// device is memory of the host, so that nothing is copied, and a whole network runs in seconds. Nobody looks at
-// each access; the emulator and core_host_cuda do.
+// Kernels that codegen_cuda printed: one library of this host per cubin, loaded into this process. Memory of
+// the device is memory of the host, so that nothing is copied, and a whole network runs in seconds. Nobody
+// looks at each access; the emulator and core_host_cuda do.
 class PrintedModule final : public SourceModule {
  public:
   PrintedModule(std::string_view cubin, std::string text) : text_(std::move(text)) {

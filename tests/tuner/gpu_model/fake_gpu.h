@@ -1,5 +1,5 @@
-// Models for GPUs on the driver for tests (tests/measure_server/fake_cuda), which runs printed kernels on this
-// host. What is set here must be set before a driver or a compiler is looked for.
+// Models for GPUs on the driver for tests (tests/measure_server/fake_cuda), which runs printed kernels on
+// this host. What is set here must be set before a driver or a compiler is looked for.
 #pragma once
 
 #include <gtest/gtest.h>

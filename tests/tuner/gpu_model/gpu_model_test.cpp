@@ -85,8 +85,7 @@ TEST_F(GpuModel, TwoArchitecturesInOneLibraryEachServeTheirOwn) {
 TEST_F(GpuModel, ProductsTakeTf32WhereItIsAllowed) {
   const TemporaryFolder folder;
   // Tensor cores take two rows or more.
-  CompileRequest request =
-      gpu_request(folder, *network("mlp", {.image = 12, .batch = 4, .narrower = 4}));
+  CompileRequest request = gpu_request(folder, *network("mlp", {.image = 12, .batch = 4, .narrower = 4}));
   request.allow_tf32 = true;
   const auto report = compile(request);
   ASSERT_TRUE(report.is_ok()) << report.message();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/models/networks.h"
+#include "tests/models/recurrent_networks.h"
 #include "tests/random_seed.h"
 #include "tests/tuner/compile/random_model.h"
 #include "tests/tuner/gpu_model/fake_gpu.h"
@@ -36,6 +37,16 @@ TEST_F(GpuNetworks, ResNet50) {
 TEST_F(GpuNetworks, UNet) { expect_right(*testing::network("unet", {.image = 32, .narrower = 16}), 1e-3); }
 
 TEST_F(GpuNetworks, Bert) { expect_right(testing::SmallBert({}).bytes(), 1e-3); }
+
+TEST_F(GpuNetworks, RecurrentLayersAreRefusedWithTheirStep) {
+  const std::string& name = testing::recurrent_network_names().front();
+  const TemporaryFolder folder;
+  const auto report = compile(gpu_request(folder, *testing::recurrent_network(name)));
+  ASSERT_FALSE(report.is_ok());
+  EXPECT_THAT(report.message(), ::testing::HasSubstr("net.onnx: step "));
+  EXPECT_THAT(report.message(), ::testing::HasSubstr("program_cuda: has no recurrent layers"));
+  EXPECT_EQ(std::ranges::count(report.message(), '\n'), 0) << report.message();
+}
 
 TEST_F(GpuNetworks, RandomOnes) {
   for (const uint32_t seed : Seeds(700, 4)) {
