@@ -390,15 +390,16 @@ Status run_library(const CompileRequest& request, const PreparedModel& model, co
                    BundleFolder& folder, std::vector<BundleFile>& files,
                    const std::function<bool()>& interrupted, CompiledReport& report) {
   const Backend& backend = backend_of(request.target);
-  Status runs = backend.runs_here(request.target);
-  for (const Target& other : request.more_targets)
-    if (!runs) runs = backend.runs_here(other);
-  if (!runs) {
+  std::vector<Target> targets = {request.target};
+  targets.insert(targets.end(), request.more_targets.begin(), request.more_targets.end());
+  const auto here =
+      std::ranges::find_if(targets, [&](const Target& t) { return backend.runs_here(t).is_ok(); });
+  if (here == targets.end()) {
     report.not_run = str(is_for_gpus(request.target) ? "not run, and not measured: " : "not checked: ",
                          request.target.name(), " is not this machine");
     return Status::ok();
   }
-  if (is_for_gpus(request.target)) report.device = backend.hardware_here(request.target);
+  if (is_for_gpus(*here)) report.device = backend.hardware_here(*here);
   const std::string staging = folder.staging().string();
   RETURN_IF_ERROR(check(request, model, pack, staging, interrupted, report));
   if (interrupted()) return {StatusCode::kAborted, "interrupted"};

@@ -74,6 +74,15 @@ TEST_F(GpuModel, TwoArchitecturesInOneLibraryEachServeTheirOwn) {
     outputs[arch[0] == '9'].assign(run->output(0).as<char>(), static_cast<size_t>(run->output(0).bytes()));
   }
   EXPECT_EQ(outputs[0].size(), outputs[1].size());
+  // sm_90a is code for that architecture alone, and sm_80 for newer ones of its family.
+  {
+    const FakeSetting newer("TUNER_FAKE_CUDA_ARCH", "91");
+    EXPECT_FALSE(ModelRun::open(request.output, {}).is_ok());
+  }
+  {
+    const FakeSetting newer("TUNER_FAKE_CUDA_ARCH", "86");
+    EXPECT_TRUE(ModelRun::open(request.output, {}).is_ok());
+  }
   // A GPU that neither is for.
   const FakeSetting device("TUNER_FAKE_CUDA_ARCH", "100");
   const auto refused = ModelRun::open(request.output, {});
@@ -220,7 +229,7 @@ static int fail(int32_t code) {
 
 int main(void) {
   tuner_gpu_context *context, *other;
-  tuner_gpu_pointer x, y;
+  tuner_gpu_pointer x, y, z;
   void* stream;
   size_t i;
   int32_t code = net_create("net/net.weights", NULL, &context);
@@ -231,7 +240,8 @@ int main(void) {
   { /* device pointers, on a stream of the program's own */
     const tuner_gpu_driver* const driver = &other->shared->driver;
     int round;
-    if (driver->allocate(&x, NET_X_BYTES) || driver->allocate(&y, NET_Y_BYTES) || driver->stream_create(&stream, 0))
+    if (driver->allocate(&x, NET_X_BYTES) || driver->allocate(&y, NET_Y_BYTES) ||
+        driver->allocate(&z, NET_Y_BYTES) || driver->stream_create(&stream, 0))
       return 2;
     driver->to_device(x, in, NET_X_BYTES);
     for (round = 0; round < 3; ++round)
@@ -239,6 +249,16 @@ int main(void) {
     driver->stream_wait(stream);
     driver->to_host(again, y, NET_Y_BYTES);
     if (memcmp(out, again, NET_Y_BYTES) != 0) return 3;
+    /* other pointers, then the first ones again */
+    for (round = 0; round < 3; ++round) {
+      driver->fill(y, 0, NET_Y_BYTES, stream);
+      driver->fill(z, 0, NET_Y_BYTES, stream);
+      code = net_run_on(other, stream, (const float*)(size_t)x, (float*)(size_t)(round == 2 ? y : z));
+      if (code != 0) return fail(code);
+      driver->stream_wait(stream);
+      driver->to_host(again, round == 2 ? y : z, NET_Y_BYTES);
+      if (memcmp(out, again, NET_Y_BYTES) != 0) return 5;
+    }
     code = net_run_on(other, stream, (const float*)(size_t)(x + 4), (float*)(size_t)y);
     if (code != TUNER_MODEL_UNALIGNED) return 4;
   }
