@@ -52,6 +52,24 @@ TEST_F(GpuCli, CompilesRunsAndShows) {
   EXPECT_THAT(same.out, HasSubstr("before/now"));
 }
 
+// The layers go to a GPU host as candidates; what is measured there is what the library is built of.
+TEST_F(GpuCli, APackOfItsLayersTunesIt) {
+  const CommandResult packed = shell_.run(
+      "tuner extract mlp.onnx -o tasks.json --target 'cuda -arch=sm_90a'\n"
+      "tuner pack tasks.json -o net.pack --candidates 3 --db gpu.db");
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const CommandResult measured = shell_.run(str("export TUNER_LIBNVML=", TUNER_FAKE_CUDA,
+                                                "\nrunner run-pack net.pack -o results.jsonl --deadline 120\n"
+                                                "tuner records import results.jsonl --db gpu.db"));
+  ASSERT_EQ(measured.exit_code, 0) << measured.out << measured.err;
+  const CommandResult compiled = shell_.run(
+      "tuner compile mlp.onnx -o net --name net --no-tune --db gpu.db --target 'cuda -arch=sm_90a'");
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  EXPECT_THAT(compiled.out, HasSubstr("checked: largest error"));
+  EXPECT_THAT(compiled.err, Not(HasSubstr("are not tuned for just their shape"))) << compiled.err;
+  EXPECT_THAT(shell_.read("net/plan.json"), HasSubstr("\"time_ns\""));
+}
+
 // The kernels are checked; the whole is not run, and the output says so.
 TEST_F(GpuCli, CompilesWithoutAGpu) {
   const CommandResult compiled = shell_.run(
