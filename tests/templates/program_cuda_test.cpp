@@ -76,6 +76,9 @@ TEST(ProgramCuda, SumsAreSharedWhereTheyAreLong) {
   ASSERT_EQ(longer.kernels.size(), 1u);
   EXPECT_EQ(longer.kernels[0].block[0], 32);
   EXPECT_THAT(to_text(longer), ::testing::HasSubstr("warp_allreduce"));
+  // Shuffles add up float32 only.
+  EXPECT_THAT(to_text(kernels("in=int32[6,300] ReduceSum(0,int64[1](1)){keepdims=0}")),
+              ::testing::Not(::testing::HasSubstr("warp_allreduce")));
   const GpuProgram shorter = kernels("in=float32[600,30] ReduceSum(0,int64[1](1)){keepdims=0}");
   ASSERT_EQ(shorter.kernels.size(), 1u);
   EXPECT_EQ(shorter.kernels[0].grid[0], 3);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/models/networks.h"
+#include "tests/models/onnx_model.h"
 #include "tests/tuner/command_line.h"
 #include "tests/tuner/gpu_model/fake_gpu.h"
 #include "tuner/model/model_run.h"
@@ -55,6 +56,22 @@ TEST_F(GpuModel, AnMlpIsRightInTheEmulatorAndOnTheDriver) { expect_right(mlp());
 
 TEST_F(GpuModel, ASmallImageNetworkOfDepthwiseConvolutionsIsRight) {
   expect_right(*network("mobilenetv2", {.image = 32, .narrower = 8}));
+}
+
+// A step of several launches, which hand on what they made in memory of the context.
+TEST_F(GpuModel, AStepOfSeveralLaunchesHasWorkspace) {
+  OnnxModel model;
+  model.input("x", DType::kFloat32, {3, 5, 70});
+  model.node("Softmax", {"x"}, {"y"}, {{"axis", int64_t{1}}});
+  model.output("y", DType::kFloat32, {3, 5, 70});
+  const TemporaryFolder folder;
+  const CompileRequest request = gpu_request(folder, model.bytes());
+  const auto report = compile(request);
+  ASSERT_TRUE(report.is_ok()) << report.message();
+  EXPECT_LT(*report->error, 1e-5);
+  const auto compiled = CompiledModel::open(request.output);
+  ASSERT_TRUE(compiled.is_ok());
+  EXPECT_GT(compiled->plan().workspace_bytes, 256) << "two workspaces or more";
 }
 
 TEST_F(GpuModel, TwoArchitecturesInOneLibraryEachServeTheirOwn) {
