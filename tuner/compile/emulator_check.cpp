@@ -45,7 +45,7 @@ Result<ConfigVerdict> verdict_of(const BundleKernel& kernel) {
   ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(*kernel.scheduled));
   ASSIGN_OR_RETURN(const VerifyData data, make_verify_data(workload, kSeed));
   ConfigVerdict verdict = verify_kernels(lowered, data, emulation_work(workload));
-  if (!verdict.problem.starts_with("wrong_answer")) return verdict;
+  if (!verdict.problem.starts_with("wrong_answer: ")) return verdict;
   ASSIGN_OR_RETURN(const VerifyData as_written, in_float32(data));
   return verify_kernels(lowered, as_written, emulation_work(workload));
 }
