@@ -40,6 +40,10 @@ Result<double> Backend::estimate_ns(const Program& /*program*/, const Target& ta
   return invalid_argument("no time is estimated for \"", target.name(), "\"");
 }
 
+std::vector<float> Backend::features(const Program& /*program*/, const Target& /*target*/) const {
+  return {};
+}
+
 double Backend::least_ns(const Program& /*program*/, const Target& /*target*/,
                          const Artifact& /*artifact*/) const {
   return 0;

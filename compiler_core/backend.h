@@ -70,6 +70,13 @@ struct ShipRequest {
   std::string about;     // lines for people, in C comments
 };
 
+// A library of ours that runs a device's kernels on the host: the device simulated. `program` is the role of
+// the file that ship() gives a kernel as; `step`, `costs` and `timeline` are functions as tuner_npu_step(),
+// tuner_npu_costs() and tuner_npu_timeline() (compiler_core/npu/tuner_npu.h).
+struct HostLibrary {
+  std::string_view file, program, step, costs, timeline;
+};
+
 // A user's kernel for a device, and the text of its assembler that its binary was made from: whoever reads
 // it has seen all of the user's that will run.
 struct ListedCode {
@@ -155,6 +162,9 @@ class Backend {
   // What one call of the compiled kernel takes at least, from its machine code; 0: nothing is known. To rank
   // candidates once more when they have been compiled.
   virtual double least_ns(const Program& program, const Target& target, const Artifact& artifact) const;
+  // What the search's models learn of a candidate beside its Program's features: always as many numbers, also
+  // of a Program that it refuses.
+  virtual std::vector<float> features(const Program& program, const Target& target) const;
   // roofs() knows something; its kernels then have the form "asm", of which the inner loop is read.
   virtual bool has_roofs() const { return false; }
   // Peaks and bandwidths of the target's machine for products of `dtype`; measures for about 0.2 s where that
@@ -164,6 +174,8 @@ class Backend {
   // --- shipping ---
   // ship() gives objects that one library may hold many of; else each kernel stands alone.
   virtual bool ships_objects() const { return false; }
+  // What runs its kernels as steps of a model; nothing: it is no accelerator of models.
+  virtual std::optional<HostLibrary> host_library() const { return std::nullopt; }
   // Errors as compile().
   virtual Result<ShippedKernel> ship(const Program& program, const Target& target,
                                      const ShipRequest& request) const = 0;

@@ -6,6 +6,10 @@
 //   a loop around npu.terms                                  `matmul_os`: its terms
 //   loops over results and taps around npu.channels          `macc`: its rows and taps
 //   npu.zero                                                 nothing: the first product does not add
+//   a nest around a maximum into a shared buffer             `pool`; its beginning is nothing, as above
+//   a loop around a sum of two with scales (out_stage.h)     `add`
+//   two loops around a row's softmax or norm (row_math.h)    `softmax`, `norm`
+//   a nest around a copy of a shared buffer to an argument   `store`
 //   a nest of loops around a store into an argument          `store_sums`, requantised (out_stage.h)
 // Shared buffers are in the scratchpad, fragments in the accumulators. A fragment has several places, which
 // it takes in turn each time it is set to 0: while one is stored, products go into another. Copies that

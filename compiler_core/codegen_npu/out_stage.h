@@ -19,4 +19,14 @@ struct RequantisedSum {
 // Nothing where it is another expression.
 std::optional<RequantisedSum> match_requantised(const Expr& value);
 
+// A sum of two with a scale each, as the vector unit's `add` does it:
+//
+//   out = T(clamp(round((a - zero_a) * scale_a - scale_b * (zero_b - b)) + zero))      a, b, out: T
+struct QuantizedSum {
+  Expr a, b;  // loads
+  int32_t zero_a = 0, zero_b = 0, zero = 0;
+  float scale_a = 0, scale_b = 0;
+};
+std::optional<QuantizedSum> match_quantized_sum(const Expr& value);
+
 }  // namespace tuner

@@ -46,8 +46,8 @@ struct Instruction {
   bool accumulate = false;  // adds to the accumulators instead of replacing what they hold
   bool swap = false;        // matmul: begins by taking the weights that were filled last
   bool fill = false;        // matmul: fills the weights of the next swap beside its rows
-  // matmul, matmul_os, macc: bytes at `source` are uint8. scales, store_scales: results, zero, low and high
-  // are.
+  // matmul, matmul_os, macc, pool: bytes at `source` are uint8. scales, store_scales: results, zero, low and
+  // high are. set_vector: its int8 fields, and what add, softmax and norm read and write.
   bool is_unsigned = false;
 
   uint32_t dram = 0, dram_stride = 0;

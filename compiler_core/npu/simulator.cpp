@@ -41,6 +41,7 @@ class Simulation {
   bool unit_takes(Queue queue) const;
   bool tokens_there(const Instruction& i, Queue queue) const;
   void start(Queue queue);
+  void count_accesses(const Instruction& i, const Plan& plan);
   void stop_at(FaultKind kind, uint32_t index, const std::string& what);
   bool step(int queue, uint64_t& busy);
   bool step_stream(Running& r, Stream& stream, QueueCounts& counts, uint64_t& busy);
@@ -154,6 +155,7 @@ void Simulation::start(Queue queue) {
     const int64_t rows = i.op == Op::kMatmul ? int64_t{i.rows} * i.outer : int64_t{i.rows};
     result_.macs += rows * m_.array_rows * m_.array_columns;
   }
+  count_accesses(i, r.plan);
   QueueCounts& counts = result_.queues[static_cast<int>(queue)];
   ++counts.instructions;
   counts.steps += static_cast<int64_t>(r.plan.steps.size());
@@ -164,6 +166,16 @@ void Simulation::start(Queue queue) {
     r.own_end = now_ + 1;
   }
   unit.running.push_back(std::move(r));
+}
+
+void Simulation::count_accesses(const Instruction& i, const Plan& plan) {
+  AccessCounts& counts = result_.accesses;
+  counts.scratchpad_words += static_cast<int64_t>(plan.words.size());
+  for (const Plan::Step& step : plan.steps) counts.dram_bytes += step.bus != 0 ? m_.dram_bytes : 0;
+  for (const auto& sums : plan.sums)
+    counts.accumulator_rows += int64_t{sums.count} * ((sums.read ? 1 : 0) + (sums.write ? 1 : 0));
+  if (queue_of(i.op) == Queue::kCompute && !is_array(i.op))
+    counts.vector_values += static_cast<int64_t>(plan.steps.size()) * m_.lanes;
 }
 
 bool Simulation::wants_bus(int queue) {

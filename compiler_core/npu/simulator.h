@@ -50,9 +50,19 @@ struct QueueCounts {
   bool operator==(const QueueCounts&) const = default;
 };
 
+// What costs energy (energy.h).
+struct AccessCounts {
+  int64_t vector_values = 0;     // one per lane and step of the vector unit
+  int64_t scratchpad_words = 0;  // read or written
+  int64_t accumulator_rows = 0;  // read or written; of macc once per result
+  int64_t dram_bytes = 0;        // of whole bursts
+  bool operator==(const AccessCounts&) const = default;
+};
+
 struct Simulated {
   int64_t cycles = 0;
   int64_t macs = 0;  // of the array
+  AccessCounts accesses;
   std::array<QueueCounts, kQueues> queues;
   std::optional<Fault> fault;  // then all of the above is what was before it
 

@@ -10,7 +10,9 @@
 namespace tuner::npu {
 namespace {
 
-int32_t widened(int8_t value) { return value; }
+int32_t widened(int8_t value, bool is_unsigned) {
+  return is_unsigned ? int32_t{static_cast<uint8_t>(value)} : int32_t{0} + value;
+}
 
 }  // namespace
 
@@ -20,8 +22,8 @@ void Values::add(const Instruction& i) {
     const int8_t *a = word(i.source + k), *b = word(i.source2 + k);
     int8_t* target = word(i.target + k);
     for (int64_t c = 0; c < m_.bank_bytes; ++c) {
-      const float scaled_a = static_cast<float>(a[c] - v.zero_a) * v.scale_a;
-      const float scaled_b = static_cast<float>(b[c] - v.zero_b) * v.scale_b;
+      const float scaled_a = static_cast<float>(widened(a[c], v.is_unsigned) - v.zero_a) * v.scale_a;
+      const float scaled_b = static_cast<float>(widened(b[c], v.is_unsigned) - v.zero_b) * v.scale_b;
       target[c] = to_int8(scaled_a + scaled_b, v.zero, v.low, v.high);
     }
   }
@@ -30,11 +32,12 @@ void Values::add(const Instruction& i) {
 void Values::pool(const Instruction& i) {
   for (uint32_t p = 0; p < i.rows; ++p) {
     int8_t most[64];
-    std::fill_n(most, m_.bank_bytes, int8_t{-128});
+    std::fill_n(most, m_.bank_bytes, i.is_unsigned ? int8_t{0} : int8_t{-128});
     for (uint32_t y = 0; y < i.taps_y; ++y)
       for (uint32_t x = 0; x < i.taps_x; ++x) {
         const int8_t* source = word(i.source + p * i.stride + y * i.step_y + x * i.step_x);
-        for (int64_t c = 0; c < m_.bank_bytes; ++c) most[c] = std::max(most[c], source[c]);
+        for (int64_t c = 0; c < m_.bank_bytes; ++c)
+          if (widened(source[c], i.is_unsigned) > widened(most[c], i.is_unsigned)) most[c] = source[c];
       }
     std::memcpy(word(i.target + p * i.stride2), most, m_.bank_bytes);
   }
@@ -50,8 +53,7 @@ void Values::macc(const Instruction& i) {
         const int8_t* source = word(i.source + p * i.stride + y * i.step_y + x * i.step_x);
         const int8_t* weights = word(i.source2 + (y * i.taps_x + x) * words);
         for (int64_t c = 0; c < m_.array_columns; ++c) {
-          const int32_t value =
-              i.is_unsigned ? int32_t{static_cast<uint8_t>(source[c])} : int32_t{0} + source[c];
+          const int32_t value = widened(source[c], i.is_unsigned);
           sums[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[c]) +
                                          static_cast<uint32_t>(value * weights[c]));
         }
@@ -76,13 +78,15 @@ void Values::softmax(const Instruction& i) {
   for (uint32_t r = 0; r < i.rows; ++r) {
     const int8_t* source = word(i.source + r * i.stride);
     int8_t* target = word(i.target + r * i.stride);
-    const int32_t most = widened(*std::max_element(source, source + i.bytes));
+    const auto value = [&](int64_t c) { return widened(source[c], vector_.is_unsigned); };
+    int32_t most = value(0);
+    for (uint32_t c = 1; c < i.bytes; ++c) most = std::max(most, value(c));
     int64_t sum = 0;
-    for (uint32_t c = 0; c < i.bytes; ++c) sum += held[static_cast<uint8_t>(most - source[c])];
+    for (uint32_t c = 0; c < i.bytes; ++c) sum += held[static_cast<uint8_t>(most - value(c))];
     const float factor = vector_.scale_a / static_cast<float>(sum);
     // The byte of a difference: where the results overwrite what is still to be read, it may be below 0.
     for (int64_t c = 0; c < width; ++c) {
-      const float exponential = static_cast<float>(held[static_cast<uint8_t>(most - source[c])]);
+      const float exponential = static_cast<float>(held[static_cast<uint8_t>(most - value(c))]);
       target[c] =
           c < i.bytes ? to_int8(exponential * factor, vector_.zero, vector_.low, vector_.high) : int8_t{0};
     }
@@ -96,7 +100,7 @@ void Values::norm(const Instruction& i) {
     const int8_t* source = word(i.source + r * i.stride);
     int64_t sum = 0, squares = 0;
     for (int64_t c = 0; c < count; ++c) {
-      const int64_t value = widened(source[c]);
+      const int64_t value = widened(source[c], vector_.is_unsigned);
       sum += value, squares += value * value;
     }
     const float mean = static_cast<float>(sum) / static_cast<float>(count);
@@ -109,8 +113,9 @@ void Values::norm(const Instruction& i) {
       std::memcpy(gains, word(i.source2 + static_cast<uint32_t>(8 * k)), 4 * width);
       std::memcpy(offsets, word(i.source2 + static_cast<uint32_t>(8 * k + 4)), 4 * width);
       for (int64_t c = 0; c < width; ++c) {
-        const float value =
-            (static_cast<float>(source[k * width + c]) - mean) * factor * gains[c] + offsets[c];
+        const float value = (static_cast<float>(widened(source[k * width + c], vector_.is_unsigned)) - mean) *
+                                factor * gains[c] +
+                            offsets[c];
         const bool inside = k * width + c < count;
         results[c] = inside ? to_int8(value, vector_.zero, vector_.low, vector_.high) : int8_t{0};
       }

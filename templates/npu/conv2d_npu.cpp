@@ -31,11 +31,7 @@ struct Conv2dNpuKnobs {
   ChoiceKnob panel_stages, stages;
 };
 
-// Rows (columns) of the padded image that `n` of out read.
-template <class Int>
-Int reach(const Int& n, int64_t stride, int64_t kernel, int64_t dilation) {
-  return (n - 1) * stride + ((kernel - 1) * dilation + 1);
-}
+using npu_tiles::reach;
 
 // The tiles that one machine has room for.
 struct Sizes {
@@ -118,14 +114,9 @@ class Conv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dNpuKnobs> 
   bool serves_channels_last() const override { return true; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!is_npu(t)) return needs_target("an NPU", t);
+    if (const Support image = npu_tiles::serves_convolution(w, t); !image.yes) return image;
     const npu::Machine m = machine_of(t);
-    if (!is_channels_last(w.layout) || !is_channels_last(w.out_layout))
-      return declined("needs layout and out_layout NHWC, got ", w.layout, " and ", w.out_layout);
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
-    if (!Workload(w).is_constant("weight")) return declined("needs a constant weight, which it packs ahead");
-    if (Workload(w).is_constant("data")) return declined("packs no constant data");
-    if (const Support product = npu_tiles::serves_product(w, w.out_channels, m); !product.yes) return product;
     if (w.in_channels < 2) return declined("needs 2 input channels, got ", w.in_channels);
     const int64_t row = reach<int64_t>(1, w.stride[0], w.kernel_height, w.dilation[0]) *
                         reach<int64_t>(1, w.stride[1], w.kernel_width, w.dilation[1]);

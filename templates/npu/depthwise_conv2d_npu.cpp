@@ -31,11 +31,6 @@ struct DepthwiseNpuKnobs {
   ChoiceKnob tile_h, tile_w, tile_c, stages;
 };
 
-template <class Int>
-Int reached(const Int& n, int64_t stride, int64_t kernel, int64_t dilation) {
-  return (n - 1) * stride + ((kernel - 1) * dilation + 1);
-}
-
 class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, DepthwiseNpuKnobs> {
  public:
   using ScheduleTemplate::supports;
@@ -44,21 +39,16 @@ class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
   bool serves_channels_last() const override { return true; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
-    if (!is_npu(t)) return needs_target("an NPU", t);
+    if (const Support image = npu_tiles::serves_convolution(w, t); !image.yes) return image;
     const npu::Machine m = machine_of(t);
-    if (!is_channels_last(w.layout) || !is_channels_last(w.out_layout))
-      return declined("needs layout and out_layout NHWC, got ", w.layout, " and ", w.out_layout);
     if (w.groups < 2 || w.groups != w.in_channels || w.groups != w.out_channels)
       return declined("needs as many groups as channels in and out, got ", w.groups, " of ", w.in_channels,
                       " and ", w.out_channels);
-    if (!Workload(w).is_constant("weight")) return declined("needs a constant weight, which it packs ahead");
-    if (Workload(w).is_constant("data")) return declined("packs no constant data");
     if (std::max(w.kernel_height, w.kernel_width) > kMostTaps)
       return declined("needs kernels of at most ", kMostTaps, ", got ", w.kernel_height, " and ",
                       w.kernel_width);
-    if (const Support product = npu_tiles::serves_product(w, w.out_channels, m); !product.yes) return product;
-    const int64_t least = (reached<int64_t>(1, w.stride[0], w.kernel_height, w.dilation[0]) *
-                               reached<int64_t>(1, w.stride[1], w.kernel_width, w.dilation[1]) +
+    const int64_t least = (npu_tiles::reach<int64_t>(1, w.stride[0], w.kernel_height, w.dilation[0]) *
+                               npu_tiles::reach<int64_t>(1, w.stride[1], w.kernel_width, w.dilation[1]) +
                            w.kernel_height * w.kernel_width) *
                               m.array_columns +
                           npu_tiles::tables_bytes(w.out_channels, m);
@@ -78,14 +68,14 @@ class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
                                    w.out_channels, columns,
                                    std::max(columns, kMostPixelStride * m.bank_bytes / farthest));
     const auto pixels = [&](const auto& h, const auto& wide) {
-      return reached(h, w.stride[0], w.kernel_height, w.dilation[0]) *
-             reached(wide, w.stride[1], w.kernel_width, w.dilation[1]);
+      return npu_tiles::reach(h, w.stride[0], w.kernel_height, w.dilation[0]) *
+             npu_tiles::reach(wide, w.stride[1], w.kernel_width, w.dilation[1]);
     };
     int64_t h = tiles_h.front(), wide = tiles_w.front(), c = npu_tiles::at_most(tiles_c, 4 * columns);
     const auto fits = [&](int64_t stages) {
       return c * (stages * pixels(h, wide) + taps) <= room &&
              stages * h * wide * (c / columns) <= m.accumulator_rows() &&
-             reached(wide, w.stride[1], w.kernel_width, w.dilation[1]) * c * w.dilation[0] <=
+             npu_tiles::reach(wide, w.stride[1], w.kernel_width, w.dilation[1]) * c * w.dilation[0] <=
                  npu_tiles::kMostRowStride * m.bank_bytes;
     };
     for (auto* tile : {&h, &wide, &c}) {
@@ -105,7 +95,7 @@ class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
     space.require(k.tile_h * k.tile_w * (k.tile_c / columns) <= m.accumulator_rows());
     space.require(k.stages <= ceil_div(w.out_height(), k.tile_h) * ceil_div(w.out_width(), k.tile_w));
     space.require(k.tile_c * (k.stages * pixels(IntExpr(k.tile_h), IntExpr(k.tile_w)) + taps) <= room);
-    space.require(reached(IntExpr(k.tile_w), w.stride[1], w.kernel_width, w.dilation[1]) * k.tile_c *
+    space.require(npu_tiles::reach(IntExpr(k.tile_w), w.stride[1], w.kernel_width, w.dilation[1]) * k.tile_c *
                       w.dilation[0] <=
                   npu_tiles::kMostRowStride * m.bank_bytes);
     return k;

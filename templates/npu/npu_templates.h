@@ -8,7 +8,11 @@
 #define TUNER_NPU_TEMPLATES(TEMPLATE) \
   TEMPLATE(matmul_npu) \
   TEMPLATE(conv2d_npu) \
-  TEMPLATE(depthwise_conv2d_npu)
+  TEMPLATE(depthwise_conv2d_npu) \
+  TEMPLATE(pool2d_npu) \
+  TEMPLATE(quantized_add_npu) \
+  TEMPLATE(quantized_softmax_npu) \
+  TEMPLATE(quantized_norm_npu)
 // clang-format on
 
 namespace tuner {

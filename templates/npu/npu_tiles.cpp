@@ -4,6 +4,7 @@
 #include <array>
 
 #include "compiler_core/base/int_math.h"
+#include "compiler_core/codegen_npu/npu_family.h"
 
 namespace tuner::npu_tiles {
 
@@ -27,6 +28,15 @@ int64_t tables_bytes(int64_t channels, const npu::Machine& m) {
   return 8 * round_up(channels, m.array_columns);
 }
 
+Support serves_convolution(const Conv2dWorkload& w, const Target& t) {
+  if (!is_npu(t)) return needs_target("an NPU", t);
+  if (!is_channels_last(w.layout) || !is_channels_last(w.out_layout))
+    return declined("needs layout and out_layout NHWC, got ", w.layout, " and ", w.out_layout);
+  if (!Workload(w).is_constant("weight")) return declined("needs a constant weight, which it packs ahead");
+  if (Workload(w).is_constant("data")) return declined("packs no constant data");
+  return serves_product(w, w.out_channels, machine_of(t));
+}
+
 std::string intrinsic(const char* what, const npu::Machine& m) {
   return str("npu.", what, ".", dtype_name(DType::kUInt8), ".", m.array_rows, "x", m.array_columns);
 }
@@ -35,7 +45,7 @@ namespace {
 
 // Rows (columns) of the padded image that whole tiles of out read.
 int64_t needed(int64_t extent, int64_t tile, int64_t stride, int64_t kernel, int64_t dilation) {
-  return (round_up(extent, tile) - 1) * stride + (kernel - 1) * dilation + 1;
+  return reach(round_up(extent, tile), stride, kernel, dilation);
 }
 
 }  // namespace

@@ -43,6 +43,15 @@ Support serves_product(const Product& w, int64_t channels, const npu::Machine& m
   return supported();
 }
 
+// Of a convolution, whatever its groups.
+Support serves_convolution(const Conv2dWorkload& w, const Target& t);
+
+// Rows (columns) of the padded image that `n` of out read.
+template <class Int>
+Int reach(const Int& n, int64_t stride, int64_t kernel, int64_t dilation) {
+  return (n - 1) * stride + ((kernel - 1) * dilation + 1);
+}
+
 // The name of an intrinsic: "npu.rows.uint8.16x16".
 std::string intrinsic(const char* what, const npu::Machine& m);
 

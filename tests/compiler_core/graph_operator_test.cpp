@@ -427,6 +427,34 @@ TEST(GraphOperator, ProductsOf8BitsInSet21) {
   }
 }
 
+// Of ONNX Runtime's domain. (5 - 1) * 0.5 + (9 - 5) * 2 and 0 * 0.5 + (0 - 5) * 2, in fours, from 3 on.
+TEST(GraphOperator, SumsAndAveragesOf8Bits) {
+  const auto byte = [](double x) { return Operand{{DType::kUInt8, {}}, {x}}; };
+  const Operand a{{DType::kUInt8, {2}}, {5, 1}}, b{{DType::kUInt8, {2}}, {9, 0}};
+  const Answer sum =
+      run(17, "com.microsoft.QLinearAdd",
+          {a, floats({}, {0.5}), byte(1), b, floats({}, {2}), byte(5), floats({}, {4}), byte(3)});
+  EXPECT_EQ(sum.dtype, DType::kUInt8) << sum.refusal;
+  EXPECT_THAT(sum.numbers, ElementsAre(5, 1)) << "2.5 and -2.5 are ties";
+  const Operand image{{DType::kUInt8, {1, 2, 1, 2}}, {10, 21, 0, 3}};
+  const Answer mean = run(17, "com.microsoft.QLinearGlobalAveragePool",
+                          {image, floats({}, {0.5}), byte(1), floats({}, {0.25}), byte(100)});
+  EXPECT_THAT(mean.shape, ElementsAre(1, 2, 1, 1)) << mean.refusal;
+  EXPECT_THAT(mean.numbers, ElementsAre(129, 101));
+  // Exponentials of 0 and -ln 2: shares of 2/3 and 1/3, in thirds, from 10 on.
+  const Operand pair{{DType::kUInt8, {1, 2}}, {5, 4}};
+  const Answer shares =
+      run(17, "com.microsoft.QLinearSoftmax",
+          {pair, {{DType::kFloat32, {}}, {0.6931472}, true}, byte(0), floats({}, {1.0 / 3}), byte(10)});
+  EXPECT_THAT(shares.numbers, ElementsAre(12, 11)) << shares.refusal;
+  // -1 and 1 deviations, twice, and 1 more at the second.
+  const Answer norm =
+      run(17, "tuner.QLinearLayerNormalization",
+          {{{DType::kUInt8, {1, 2}}, {1, 3}}, floats({2}, {2, 2}), floats({2}, {0, 1}), byte(100)},
+          {{"epsilon", 1e-5}});
+  EXPECT_THAT(norm.numbers, ElementsAre(98, 103)) << norm.refusal;
+}
+
 // Sets 19 to 23 gave these operators types more, most of which no kernel has; on float32 they mean what they
 // did.
 TEST(GraphOperator, SetsThatOnlyAddTypesChangeNoAnswer) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "compiler_core/npu/energy.h"
 #include "compiler_core/npu/simulator.h"
 #include "compiler_core/npu/text.h"
 #include "compiler_core/npu/timeline.h"
@@ -81,6 +82,23 @@ set_vector scale_a=1)");
   EXPECT_EQ(t.starts, (Cycles{1, 117, 133, 137, 169}));
   EXPECT_EQ(t.ends, (Cycles{117, 133, 169, 169, 170}));
   EXPECT_EQ(t.result.macs, 4 * 16 * 16);
+}
+
+// The program above: 4 bursts; 16 words in, twice 16 rows of weights and 4 rows of operands out; 4 rows of
+// sums. In picojoules 1024 * 0.3 + 52 * 16 * 3 + 4 * 64 * 3 + 256 * 160 + 5 * 50.
+TEST(NpuCycles, AccessesAndEnergy) {
+  const Timed t = timed(R"(
+load rows=1 bytes=256 gives=compute
+matmul fill stride2=1 waits=load
+matmul swap rows=4 outer=1 stride=1
+matmul fill stride2=1
+set_vector scale_a=1)");
+  EXPECT_EQ(
+      t.result.accesses,
+      (AccessCounts{.vector_values = 0, .scratchpad_words = 52, .accumulator_rows = 4, .dram_bytes = 256}));
+  EXPECT_NEAR(energy_nj(t.result, Machine()), 44.7812, 1e-9);
+  // Padding is no burst.
+  EXPECT_EQ(timed("load dram=60 rows=1 bytes=8 left=20 right=40 top=1").result.accesses.dram_bytes, 128);
 }
 
 // Rows and the weights of the next swap come side by side, from two banks (word 4096 is the first of bank

@@ -23,8 +23,13 @@ struct ModelContext {
   int64_t words(int64_t bytes) const { return (bytes + m.bank_bytes - 1) / m.bank_bytes; }
   int8_t& byte(int64_t word, int64_t b) const { return s.scratchpad.at(word * m.bank_bytes + b); }
   // Of the instruction's rows of operands, which are signed or not.
-  int64_t operand(int64_t word, int64_t b) const {
-    return i.is_unsigned ? int64_t{static_cast<uint8_t>(byte(word, b))} : int64_t{0} + byte(word, b);
+  int64_t operand(int64_t word, int64_t b) const { return number(word, b, i.is_unsigned); }
+  // Of what add, softmax and norm read.
+  int64_t registered(int64_t word, int64_t b) const {
+    return number(word, b, s.vector_registers.is_unsigned);
+  }
+  int64_t number(int64_t word, int64_t b, bool is_unsigned) const {
+    return is_unsigned ? int64_t{static_cast<uint8_t>(byte(word, b))} : int64_t{0} + byte(word, b);
   }
   int32_t& sum(int64_t row, int64_t column) const { return s.sums.at(row * m.array_columns + column); }
   void set_word(int64_t target, int64_t k, int64_t dram) const;

@@ -62,8 +62,8 @@ void ModelJobMaker::add() {
     sum_step.effect = [=, at_end = ModelContext(*this)] {
       const Instruction& v = at_end.s.vector_registers;
       for (int64_t b = 0; b < at_end.m.bank_bytes; ++b) {
-        const float x = static_cast<float>(at_end.byte(at_end.i.source + k, b) - v.zero_a) * v.scale_a;
-        const float y = static_cast<float>(at_end.byte(at_end.i.source2 + k, b) - v.zero_b) * v.scale_b;
+        const float x = static_cast<float>(at_end.registered(at_end.i.source + k, b) - v.zero_a) * v.scale_a;
+        const float y = static_cast<float>(at_end.registered(at_end.i.source2 + k, b) - v.zero_b) * v.scale_b;
         at_end.byte(at_end.i.target + k, b) = rounded(x + y, v);
       }
     };
@@ -78,7 +78,7 @@ void ModelJobMaker::windows() {
   const int64_t values = sums ? m.array_columns : m.bank_bytes;
   const int64_t taps = int64_t{i.taps_x} * i.taps_y;
   for (int64_t p = 0; p < i.rows; ++p) {
-    const auto most = std::make_shared<std::vector<int8_t>>(m.bank_bytes, int8_t{-128});
+    const auto most = std::make_shared<std::vector<int64_t>>(m.bank_bytes, -128);
     if (sums) touches_sum(i.sums + p, true);
     for (int64_t tap = 0; tap < taps; ++tap) {
       const int64_t source = i.source + p * i.stride + tap / i.taps_x * i.step_y + tap % i.taps_x * i.step_x;
@@ -89,16 +89,16 @@ void ModelJobMaker::windows() {
       if (!sums && tap == taps - 1) writes(one, target);
       one.effect = [=, at_end = ModelContext(*this)] {
         for (int64_t c = 0; c < values; ++c) {
-          const int8_t value = at_end.byte(source, c);
           if (!sums) {
-            (*most)[c] = std::max((*most)[c], value);
+            (*most)[c] = std::max((*most)[c], at_end.operand(source, c));
             continue;
           }
           int32_t& to = at_end.sum(at_end.i.sums + p, c);
           if (tap == 0 && !at_end.i.accumulate) to = 0;
           to = wrapped(int64_t{to} + at_end.operand(source, c) * at_end.byte(weights, c));
         }
-        for (int64_t c = 0; c < values && !sums && tap == taps - 1; ++c) at_end.byte(target, c) = (*most)[c];
+        for (int64_t c = 0; c < values && !sums && tap == taps - 1; ++c)
+          at_end.byte(target, c) = static_cast<int8_t>((*most)[c]);
       };
       more_steps(values);
     }
@@ -128,7 +128,7 @@ void ModelJobMaker::table() {
 
 void ModelJobMaker::softmax() {
   struct Row {
-    int most = -128;
+    int most = -128;  // below all of uint8, too
     int64_t total = 0;
   };
   const auto held = std::make_shared<std::vector<uint8_t>>();
@@ -157,7 +157,7 @@ void ModelJobMaker::softmax() {
           const Instruction& v = at_end.s.vector_registers;
           for (int64_t b = 0; b < at_end.m.bank_bytes; ++b) {
             const bool inside = k * at_end.m.bank_bytes + b < at_end.i.bytes;
-            const auto value = int{0} + at_end.byte(source, b);
+            const auto value = static_cast<int>(at_end.registered(source, b));
             if (pass == 0 && inside) row->most = std::max(row->most, value);
             if (pass == 1 && inside) row->total += entry(row->most - value);
             if (pass < 2) continue;
@@ -183,7 +183,7 @@ void ModelJobMaker::norm() {
       reads(one, source + k);
       one.effect = [=, at_end = ModelContext(*this)] {
         for (int64_t b = 0; b < at_end.m.bank_bytes && k * at_end.m.bank_bytes + b < at_end.i.bytes; ++b) {
-          const auto value = int64_t{0} + at_end.byte(source + k, b);
+          const int64_t value = at_end.registered(source + k, b);
           row->sum += value;
           row->squares += value * value;
         }
@@ -210,7 +210,7 @@ void ModelJobMaker::norm() {
         std::vector<int8_t> results(width);
         for (int64_t b = 0; b < width && k * width + b < at_end.i.bytes; ++b) {
           const float centred =
-              static_cast<float>(at_end.byte(source + k, b)) - static_cast<float>(row->sum) / n;
+              static_cast<float>(at_end.registered(source + k, b)) - static_cast<float>(row->sum) / n;
           results[b] =
               rounded(centred * factor * number(4 * b) + number(4 * (width + b)), at_end.s.vector_registers);
         }

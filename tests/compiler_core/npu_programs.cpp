@@ -42,9 +42,10 @@ class Drawer {
     i.zero = static_cast<int32_t>(draw(random_, -5, 5));
     i.low = static_cast<int32_t>(draw(random_, -128, 0));
     i.high = static_cast<int32_t>(draw(random_, 1, 127));
-    if (i.op == Op::kSetVector || draw(random_, 0, 1) == 0) return;
+    if (draw(random_, 0, 1) == 0) return;
     i.is_unsigned = true;
     for (int32_t* number : {&i.zero, &i.low, &i.high}) *number += 128;
+    if (i.op == Op::kSetVector) i.zero_a += 128, i.zero_b += 128;
   }
   bool is_set(const Instruction& i) const;
   bool add(const Instruction& i, size_t most_steps = 400);
@@ -159,7 +160,10 @@ Instruction Drawer::of_vector(Op op) {
     i.stride = upto(3);
     i.taps_x = from1(3), i.taps_y = from1(3), i.step_x = upto(3), i.step_y = upto(9);
   }
-  if (op == Op::kPool) i.stride2 = upto(2);
+  if (op == Op::kPool) {
+    i.stride2 = upto(2);
+    i.is_unsigned = draw(random_, 0, 1) == 0;
+  }
   if (op == Op::kMacc) {
     i.accumulate = draw(random_, 0, 1) == 0;
     i.is_unsigned = draw(random_, 0, 1) == 0;

@@ -15,6 +15,7 @@
 #include "templates/source_kernel/source_kernel_json.h"
 #include "tests/examples/documentation.h"
 #include "tests/models/networks.h"
+#include "tests/models/quantized_networks.h"
 #include "tests/tuner/command_line.h"
 #include "tuner/jobs/job_file.h"
 
@@ -170,6 +171,8 @@ class DocumentationTest : public ::testing::Test {
     fs::create_directories(programs);
     std::istringstream names(TUNER_INSTALLED_PROGRAMS);
     for (std::string name; names >> name;) fs::copy_file(fs::path(TUNER_BIN_DIR) / name, programs / name);
+    fs::create_directories(programs / "../lib");
+    fs::copy_file(fs::path(TUNER_BIN_DIR) / "../lib/libtuner_npu.so", programs / "../lib/libtuner_npu.so");
     fs::create_symlink(fs::path(TUNER_SOURCE_DIR) / "examples", shell_->folder() / "examples");
     for (const Document& page : pages())
       for (const Block& block : page.blocks)
@@ -177,6 +180,9 @@ class DocumentationTest : public ::testing::Test {
     const auto model = testing::network("mobilenetv2", {.image = 32, .narrower = 8});
     ASSERT_TRUE(model) << model.message();
     shell_->write("model.onnx", *model);
+    const auto quantized = testing::quantized_network("mobilenetv2_int8", {.image = 32, .narrower = 8});
+    ASSERT_TRUE(quantized) << quantized.message();
+    shell_->write("quantized.onnx", *quantized);
     first_ = run(kFirstPage);
   }
   static void TearDownTestSuite() { shell_.reset(); }

@@ -134,10 +134,12 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
       "templates/workload", "templates/schedule_template.h", "templates/fragment_stages.h"}},
-    // What fits a machine is asked of its numbers.
+    // What fits a machine is asked of its numbers. Some write stages of their own; a program's graph says
+    // which operator it is.
     {"templates/npu",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule",
-      "compiler_core/codegen_npu/npu_family.h", "compiler_core/npu/machine.h", "templates/space",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/te", "compiler_core/schedule",
+      "compiler_core/graph/operator.h", "compiler_core/codegen_npu/npu_family.h",
+      "compiler_core/codegen_npu/row_math.h", "compiler_core/npu/machine.h", "templates/space",
       "templates/workload", "templates/schedule_template.h"}},
     {"templates/registry",
      {"compiler_core/base", "templates/cpu/cpu_templates.h", "templates/cuda/cuda_templates.h",

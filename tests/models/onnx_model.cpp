@@ -8,11 +8,20 @@ namespace {
 
 using Message = testing::WireMessage;
 
+constexpr std::string_view kMicrosoft = "com.microsoft";  // the domain of ONNX Runtime's own operators
+
 // Field numbers of ONNX's format.
 enum Model : uint32_t { kIrVersion = 1, kProducer = 2, kGraph = 7, kOpsetImport = 8 };
-enum Opset : uint32_t { kVersion = 2 };
+enum Opset : uint32_t { kDomain = 1, kVersion = 2 };
 enum Graph : uint32_t { kNode = 1, kGraphName = 2, kInitializer = 5, kInput = 11, kOutput = 12 };
-enum Node : uint32_t { kNodeInput = 1, kNodeOutput = 2, kNodeName = 3, kOpType = 4, kAttribute = 5 };
+enum Node : uint32_t {
+  kNodeInput = 1,
+  kNodeOutput = 2,
+  kNodeName = 3,
+  kOpType = 4,
+  kAttribute = 5,
+  kNodeDomain = 7
+};
 enum AttributeField : uint32_t {
   kAttributeName = 1,
   kFloat = 2,
@@ -117,7 +126,10 @@ void OnnxGraph::node(const std::string& op, const std::vector<std::string>& inpu
   Message made;
   for (const std::string& input : inputs) made.text(kNodeInput, input);
   for (const std::string& output : outputs) made.text(kNodeOutput, output);
-  made.text(kNodeName, str(nodes_, next_++)).text(kOpType, op);
+  const bool of_microsoft = op.starts_with(kMicrosoft) && op.size() > kMicrosoft.size();
+  made.text(kNodeName, str(nodes_, next_++))
+      .text(kOpType, of_microsoft ? op.substr(kMicrosoft.size() + 1) : op);
+  if (of_microsoft) made.text(kNodeDomain, std::string(kMicrosoft));
   for (const Attribute& a : attributes) made.message(kAttribute, attribute(a));
   fields_ += Message().message(kNode, made).bytes();
 }
@@ -129,6 +141,7 @@ std::string OnnxModel::bytes() const {
       .number(kIrVersion, 8)
       .text(kProducer, "tuner tests")
       .message(kOpsetImport, Message().number(kVersion, 17))
+      .message(kOpsetImport, Message().text(kDomain, std::string(kMicrosoft)).number(kVersion, 1))
       .text(kGraph, message())
       .bytes();
 }

@@ -35,7 +35,7 @@ class OnnxGraph {
   // What the graph holds itself: row-major elements of this type.
   void weights(const std::string& name, DType dtype, const std::vector<int64_t>& shape,
                const std::string& elements);
-  // In the order of computation. `op`: of the operator set, "Conv".
+  // In the order of computation. `op`: of the operator set, "Conv"; or "com.microsoft.QLinearAdd".
   void node(const std::string& op, const std::vector<std::string>& inputs,
             const std::vector<std::string>& outputs, const std::vector<Attribute>& attributes = {});
   Subgraph as_attribute() const { return {message()}; }

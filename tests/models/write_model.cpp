@@ -7,6 +7,7 @@
 
 #include "tests/models/nested_u.h"
 #include "tests/models/networks.h"
+#include "tests/models/quantized_networks.h"
 #include "tests/models/recurrent_networks.h"
 
 int main(int count, char** words) {
@@ -22,7 +23,10 @@ int main(int count, char** words) {
   }
   const std::string_view name = words[1];
   const auto& recurrent = tuner::testing::recurrent_network_names();
-  const auto bytes = name == "nested_u" ? tuner::Result<std::string>(tuner::testing::nested_u(options))
+  const auto& quantized = tuner::testing::quantized_network_names();
+  const auto bytes = std::ranges::count(quantized, name) > 0
+                         ? tuner::testing::quantized_network(name, options)
+                     : name == "nested_u" ? tuner::Result<std::string>(tuner::testing::nested_u(options))
                      : std::ranges::count(recurrent, name) > 0 ? tuner::testing::recurrent_network(name)
                                                                : tuner::testing::network(name, options);
   if (!bytes) {

@@ -7,23 +7,7 @@
 namespace tuner {
 namespace {
 
-Conv2dWorkload convolution(int64_t channels, int64_t side, int64_t out_channels, int64_t kernel,
-                           int64_t stride) {
-  Conv2dWorkload w{.in_channels = channels,
-                   .in_height = side,
-                   .in_width = side,
-                   .out_channels = out_channels,
-                   .kernel_height = kernel,
-                   .kernel_width = kernel,
-                   .stride = {stride, stride},
-                   .bias = true,
-                   .dtype = DType::kInt8};
-  w.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
-  w.narrow_out = DType::kUInt8;
-  w.layout = w.out_layout = "NHWC";
-  w.constant = {"weight"};
-  return w;
-}
+constexpr auto convolution = [](auto... numbers) { return npu_convolution(numbers...); };
 
 TEST(Conv2dNpu, TwoHundredConfigsOnOddShapes) {
   std::vector<Conv2dWorkload> cases = {convolution(3, 17, 20, 7, 2),  convolution(16, 9, 16, 3, 1),

@@ -8,21 +8,7 @@ namespace tuner {
 namespace {
 
 Conv2dWorkload depthwise(int64_t channels, int64_t side, int64_t kernel, int64_t stride) {
-  Conv2dWorkload w{.in_channels = channels,
-                   .in_height = side,
-                   .in_width = side,
-                   .out_channels = channels,
-                   .kernel_height = kernel,
-                   .kernel_width = kernel,
-                   .stride = {stride, stride},
-                   .groups = channels,
-                   .bias = true,
-                   .dtype = DType::kInt8};
-  w.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
-  w.narrow_out = DType::kUInt8;
-  w.layout = w.out_layout = "NHWC";
-  w.constant = {"weight"};
-  return w;
+  return npu_convolution(channels, side, channels, kernel, stride, channels);
 }
 
 TEST(DepthwiseConv2dNpu, TwoHundredConfigsOnOddShapes) {

@@ -20,6 +20,26 @@ inline Target npu_target(const std::string& name = "npu") {
   return *target;
 }
 
+// 8 bits, NHWC, uint8 out, with a border of half the kernel.
+inline Conv2dWorkload npu_convolution(int64_t channels, int64_t side, int64_t out_channels, int64_t kernel,
+                                      int64_t stride, int64_t groups = 1) {
+  Conv2dWorkload w{.in_channels = channels,
+                   .in_height = side,
+                   .in_width = side,
+                   .out_channels = out_channels,
+                   .kernel_height = kernel,
+                   .kernel_width = kernel,
+                   .stride = {stride, stride},
+                   .groups = groups,
+                   .bias = true,
+                   .dtype = DType::kInt8};
+  w.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  w.narrow_out = DType::kUInt8;
+  w.layout = w.out_layout = "NHWC";
+  w.constant = {"weight"};
+  return w;
+}
+
 // Elements of the buffer's type, as they lie in memory.
 inline std::vector<uint8_t> bytes_of(const Buffer& buffer, const std::vector<double>& values) {
   std::vector<uint8_t> bytes(static_cast<size_t>(buffer->bytes()));
@@ -41,13 +61,10 @@ struct Ran {
   std::vector<uint8_t> out;
 };
 
-// `args` are those of the math, whose constants the Program may pack.
-inline Ran run_on_device(const Program& program, const Program& math, const Target& target,
-                         const std::vector<std::vector<double>>& args) {
-  const Result<NpuProgram> lowered = lower_to_npu(program, machine_of(target));
-  EXPECT_TRUE(lowered.is_ok()) << lowered.message() << "\n" << to_text(program);
-  if (!lowered.is_ok()) return {};
-  Result<npu::Device> device = npu::Device::load(npu::write_kernel(lowered->kernel));
+// Runs a kernel on these operands, whose constants it may pack.
+inline Ran run_kernel(const npu::KernelFile& kernel, const Program& program, const Program& math,
+                      const std::vector<std::vector<double>>& args) {
+  Result<npu::Device> device = npu::Device::load(npu::write_kernel(kernel));
   EXPECT_TRUE(device.is_ok()) << device.message();
   if (!device.is_ok()) return {};
   std::map<std::string, std::vector<uint8_t>> memory;
@@ -70,9 +87,18 @@ inline Ran run_on_device(const Program& program, const Program& math, const Targ
   return ran;
 }
 
-// Returns how many configs ran.
+// `args` are those of the math, whose constants the Program may pack.
+inline Ran run_on_device(const Program& program, const Program& math, const Target& target,
+                         const std::vector<std::vector<double>>& args) {
+  const Result<NpuProgram> lowered = lower_to_npu(program, machine_of(target));
+  EXPECT_TRUE(lowered.is_ok()) << lowered.message() << "\n" << to_text(program);
+  if (!lowered.is_ok()) return {};
+  return run_kernel(lowered->kernel, program, math, args);
+}
+
+// Returns how many configs ran. `factor`: of drawn floats.
 inline int expect_configs_equal(const AnyTemplate& t, const Workload& w, const Target& target, int samples,
-                                uint32_t fixed_seed) {
+                                uint32_t fixed_seed, double factor = 1) {
   const RandomSeed seed(fixed_seed);
   SCOPED_TRACE(str(w.key(), " on ", target.name()));
   EXPECT_TRUE(validate(w).is_ok()) << validate(w).message();
@@ -84,7 +110,11 @@ inline int expect_configs_equal(const AnyTemplate& t, const Workload& w, const T
   if (!instance.is_ok()) return 0;
   const ConfigSpace& space = (*instance)->space();
   const Program math = w.compute();
-  const std::vector<std::vector<double>> expected = oracle_arguments(math, seed);
+  std::vector<std::vector<double>> expected = random_arguments(math, seed);
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (math.args[i]->dtype == DType::kFloat32)
+      for (double& value : expected[i]) value = static_cast<float>(factor * value);
+  EXPECT_TRUE(interpret(math, expected).is_ok());
   const std::vector<uint8_t> wanted = bytes_of(math.args.back(), expected.back());
   std::mt19937_64 rng(seed);
   for (int i = 0; i < samples; ++i) {

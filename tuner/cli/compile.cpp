@@ -29,6 +29,18 @@ struct CompileOptions {
   bool no_tune = false;
 };
 
+// The rest of the model then runs on this CPU.
+Status take_accelerator(const Target& target, CompileOptions& options) {
+  if (options.targets.size() > 1)
+    return invalid_argument("several --target: \"", target.name(),
+                            "\" runs steps of a library for this CPU; leave the others out");
+  if (options.request.blocks)
+    return invalid_argument("--blocks: images lie in NHWC where \"", target.name(),
+                            "\" takes steps; leave one of the two out");
+  options.request.accelerator = target;
+  return Status::ok();
+}
+
 Status complete_options(CompileOptions& options) {
   CompileRequest& r = options.request;
   ASSIGN_OR_RETURN(r.options.extents, model_extents(options.batch, options.dims));
@@ -37,11 +49,17 @@ Status complete_options(CompileOptions& options) {
     ASSIGN_OR_RETURN(r.algorithms, canonical_algorithms(options.algorithms));
   }
   if (options.targets.empty()) options.targets = {"cpu"};
+  // Threads are the CPU's.
+  const auto on_threads = [&](const std::string& target) {
+    return options.threads == 1 ? target : str(target, " -threads=", options.threads);
+  };
   for (size_t t = 0; t < options.targets.size(); ++t) {
-    const std::string& given = options.targets[t];
-    ASSIGN_OR_RETURN(
-        Target target,
-        resolve_target(options.threads == 1 ? given : str(given, " -threads=", options.threads)));
+    std::string given = options.targets[t];
+    if (const auto named = parse_target(given); named.is_ok() && backend_of(*named).host_library()) {
+      RETURN_IF_ERROR(take_accelerator(*named, options));
+      given = "cpu";
+    }
+    ASSIGN_OR_RETURN(Target target, resolve_target(on_threads(given)));
     if (t == 0)
       r.target = std::move(target);
     else
@@ -93,6 +111,7 @@ int compile(CompileOptions& options) {
     say_ending(outcome);
   }
   watch.guard([&] { (*folder)->remove_unwritten(); });
+  const size_t steps = model->steps.steps.size();
   const Result<CompiledReport> built = build_model(request, *std::move(model), **folder, interrupted);
   watch.release();
   if (!built) return report_or_stop(built.status());
@@ -102,6 +121,9 @@ int compile(CompileOptions& options) {
       list += (list.empty() ? "" : ", ") + file;
   std::printf("%s: %s\n", request.output.c_str(), list.c_str());
   for (const std::string& line : built->used) std::printf("%s\n", line.c_str());
+  if (request.accelerator)
+    std::printf("%zu of %zu steps run on \"%s\", the others on the CPU\n", built->accelerated_steps, steps,
+                request.accelerator->name().c_str());
   if (!request.uses.empty())
     std::fprintf(stderr, "tuner: no static library: functions of --use are in shared ones\n");
   for (const std::string& line : checked_lines(*built)) std::printf("%s\n", line.c_str());

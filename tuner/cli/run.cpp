@@ -46,6 +46,10 @@ void add_run_command(Command app, CommandContext& context) {
       .in_range(1, 4096);
   command.add_option("--runs", options->runs, "Time so many runs, each once watched and once not")
       .in_range(1, 1'000'000);
+  command
+      .add_option("--trace", options->trace,
+                  "Write what each queue of the model's accelerator does, for chrome://tracing and Perfetto")
+      .type_name("FILE");
   command.add_flag("--profile", options->profile, "Print the steps by time, and their sum against the whole");
   command
       .add_option("--before", options->before,

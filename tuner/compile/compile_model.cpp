@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/backend.h"
 #include "compiler_core/base/c_names.h"
+#include "compiler_core/base/input_file.h"
 #include "compiler_core/base/mapped_file.h"
+#include "compiler_core/base/process_emulator.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/graph/passes.h"
 #include "db/resolve/resolve.h"
@@ -126,12 +129,16 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   tell(request, "rewriting the graph");
   RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(request.model + ": "));
   RETURN_IF_ERROR(stopped());
-  auto steps = partition(std::move(graph), std::move(states));
+  const Target* const accelerator = request.accelerator ? &*request.accelerator : nullptr;
+  auto steps = partition(std::move(graph), std::move(states), kLeastGuarded, accelerator);
   if (!steps) return steps.status().with_context(request.model + ": ");
   out.steps = *std::move(steps);
   RETURN_IF_ERROR(stopped());
-  const Layouts layouts = (request.blocks ? blocked_layouts : plain_layouts)(out.steps, request.target);
-  RETURN_IF_ERROR(apply_layouts(out.steps, layouts, request.target).with_context(request.model + ": "));
+  const Layouts layouts = accelerator != nullptr ? accelerated_layouts(out.steps)
+                          : request.blocks       ? blocked_layouts(out.steps, request.target)
+                                                 : plain_layouts(out.steps, request.target);
+  RETURN_IF_ERROR(
+      apply_layouts(out.steps, layouts, request.target, accelerator).with_context(request.model + ": "));
   if (request.allow_tf32) allow_tf32(out.steps);
   ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
   if (backend_of(request.target).runs_here(request.target))
@@ -142,7 +149,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
     }
   RETURN_IF_ERROR(stopped());
   plan_with_uses(request, out);
-  out.kernels = kernels_of(out.steps, request.target, request.algorithms);
+  out.kernels = kernels_of(out.steps, request.target, request.algorithms, accelerator);
   for (const Target& target : request.more_targets)
     out.more_kernels.push_back(kernels_of(out.steps, target, request.algorithms));
   return out;
@@ -278,6 +285,46 @@ std::string time_line(const FunctionUse& use, const std::string& step, const Use
              format_time(times.ours_ns), " (", ratio, " times as long; warm, in turn)");
 }
 
+// Where libraries of ours lie, counted from the folder of this program: as built, and as installed.
+Result<std::string> own_library(std::string_view file) {
+  const std::filesystem::path bin = std::filesystem::path(path_of_this_program()).parent_path();
+  for (const char* folder : {"../lib", "../" TUNER_LIBRARY_FOLDER}) {
+    const std::filesystem::path path = bin / folder / file;
+    std::error_code error;
+    if (std::filesystem::exists(path, error))
+      return read_file(path.string(), "a library of ours", size_t{1} << 30);
+  }
+  return failed((bin / "../lib" / file).lexically_normal().string(),
+                ": is not there; build or install it, it runs kernels of the accelerator");
+}
+
+// Kernels for the accelerator: a library of ours runs them.
+Status add_accelerated(ModelToPack& pack, CompiledReport& report) {
+  std::map<std::string, std::shared_ptr<const std::string>, std::less<>> libraries;
+  std::vector<bool> known(pack.kernels.size(), false);
+  for (size_t s = 0; s < pack.model.steps.size(); ++s) {
+    if (!pack.model.steps[s].accelerated) continue;
+    ++report.accelerated_steps;
+    const size_t k = pack.kernel_of_step[s];
+    if (known[k]) continue;
+    known[k] = true;
+    const auto host = backend_of(pack.kernels[k].task.target).host_library();
+    CHECK(host) << pack.kernels[k].task.target_name << " runs no steps of models";
+    auto& library = libraries[std::string(host->file)];
+    if (library == nullptr) {
+      ASSIGN_OR_RETURN(std::string bytes, own_library(host->file));
+      library = std::make_shared<const std::string>(std::move(bytes));
+    }
+    pack.used.push_back({.kernel = k,
+                         .from = std::string(host->file),
+                         .library = library,
+                         .step = std::string(host->step),
+                         .costs = std::string(host->costs),
+                         .timeline = std::string(host->timeline)});
+  }
+  return Status::ok();
+}
+
 // Puts the used functions in the place of our kernels, and times each beside the one it replaces.
 Status use_functions(const PreparedModel& model, const std::function<bool()>& interrupted, ModelToPack& pack,
                      CompiledReport& report) {
@@ -348,10 +395,12 @@ ModelToPack to_pack(const CompileRequest& request, const PreparedModel& model, c
           .used = {}};
 }
 
+// A function of a user's is no kernel of ours; a library that runs an accelerator's kernel is not one.
 void count_kernels(const ModelToPack& pack, CompiledReport& report) {
   for (size_t k = 0; k < pack.kernels.size(); ++k) {
     const BundleKernel& kernel = pack.kernels[k];
-    if (std::ranges::find(pack.used, k, &UsedFunction::kernel) != pack.used.end()) continue;
+    const bool is_used = std::ranges::find(pack.used, k, &UsedFunction::kernel) != pack.used.end();
+    if (is_used && !backend_of(kernel.task.target).host_library()) continue;
     ++report.kernels;
     report.tuned += is_choice(kernel.kind) ? 1 : 0;
     if (!kernel.note.empty()) report.notes.push_back(str(kernel.task.key, ": ", kernel.note));
@@ -416,6 +465,7 @@ Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel 
                    build_kernels(request, model, model.kernels, interrupted));
   CompiledReport report;
   ModelToPack pack = to_pack(request, model, request.target, std::move(kernels));
+  RETURN_IF_ERROR(add_accelerated(pack, report));
   RETURN_IF_ERROR(use_functions(model, interrupted, pack, report));
   drop_unused(pack);
   count_kernels(pack, report);

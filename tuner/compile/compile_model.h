@@ -26,13 +26,15 @@ namespace tuner {
 struct CompileRequest {
   std::string model;  // path of the .onnx file
   ModelOptions options;
-  std::string name;    // C name of the library; empty: made from the file's
-  std::string output;  // folder
-  Target target;
+  std::string name;                  // C name of the library; empty: made from the file's
+  std::string output;                // folder
+  Target target;                     // of an accelerator's model the CPU that has the rest
   std::vector<Target> more_targets;  // other GPUs that the library is for; `target` is one then, too
-  std::string algorithms;            // that kernels may use, canonical; empty: any
-  bool allow_tf32 = false;           // products of models for GPUs may take 11 bits of each float32
-  bool blocks = false;               // images in blocks of channels (tuner/model/layouts.h)
+  // What its templates serve of a network in 8 bits becomes kernels for it; all else runs on the CPU.
+  std::optional<Target> accelerator;
+  std::string algorithms;   // that kernels may use, canonical; empty: any
+  bool allow_tf32 = false;  // products of models for GPUs may take 11 bits of each float32
+  bool blocks = false;      // images in blocks of channels (tuner/model/layouts.h)
   std::string db;
   std::vector<std::string>
       uses;          // NODE=LIBRARY:FUNCTION, of steps that somebody else's functions take (used_functions.h)
@@ -87,10 +89,11 @@ struct CompiledReport {
   // precision: the largest error of any element, relative to the largest element of its value. Nothing where
   // the target is not this machine.
   std::optional<double> error;
-  size_t checked_steps = 0;  // that were compared
-  std::string device;        // GPU that the library ran on; empty: this CPU, or it did not run
-  std::string not_run;       // that it did not, for people; empty: it did
-  EmulatedKernels emulated;  // of a model for GPUs
+  size_t checked_steps = 0;      // that were compared
+  size_t accelerated_steps = 0;  // that the accelerator runs
+  std::string device;            // GPU that the library ran on; empty: this CPU, or it did not run
+  std::string not_run;           // that it did not, for people; empty: it did
+  EmulatedKernels emulated;      // of a model for GPUs
 };
 // What was checked, and how: a line each, for people.
 std::vector<std::string> checked_lines(const CompiledReport& report);

@@ -165,8 +165,9 @@ class LibraryCheck {
     if (checked_[s] != kNoValue && result != nullptr) {
       const graph::TensorType& type = library_.model[checked_[s]].type;
       keep(checked_[s], result);
-      if (const int64_t block = block_of(step); block > 1)
-        unblock(type, block, result, known_.at(checked_[s])->as<char>());
+      if (const int64_t block = block_of(step); block != 1)
+        unblock(type, block == kChannelsLast ? type.shape[1] : block, result,
+                known_.at(checked_[s])->as<char>());
       // The value's own cone must not take it for granted.
       const std::shared_ptr<const AlignedBuffer> found = known_.at(checked_[s]);
       RETURN_IF_ERROR(judge(s, found->data(), str("step ", printable(step.name))));

@@ -34,7 +34,7 @@ void describe(const Graph& model, ReferenceCone& cone) {
   };
   for (const size_t n : cone.nodes) {
     cone.rounds = cone.rounds || makes_integers(model, model.nodes[n]) ||
-                  model.nodes[n].op.starts_with("QLinear") || model.nodes[n].op == "Round";
+                  model.nodes[n].op.find("QLinear") != std::string::npos || model.nodes[n].op == "Round";
     for (const ValueId v : model.nodes[n].outputs)
       if (v != kNoValue) add(v);
   }

@@ -118,6 +118,9 @@ Result<std::vector<FunctionUse>> find_uses(const std::vector<std::string>& words
   for (const std::string& word : words) {
     ASSIGN_OR_RETURN(const Parts parts, parts_of(word, model));
     ASSIGN_OR_RETURN(const size_t step, find_step(word, parts.node, model));
+    if (model.steps[step].accelerated)
+      return refused(word, "step ", model.steps[step].name,
+                     " runs on the accelerator; leave --use out, or compile for the CPU");
     if (std::ranges::find(uses, step, &FunctionUse::step) != uses.end())
       return refused(word, "step ", model.steps[step].name, " has a function already");
     auto& bytes = files[parts.file];

@@ -36,26 +36,6 @@ bool is_float32(const Use& use) {
   return true;
 }
 
-// A window over one or two dimensions as workloads have it; one dimension gets a height of 1.
-struct Window2d {
-  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, dilation{1, 1};
-  std::array<int64_t, 4> padding{0, 0, 0, 0};
-};
-std::optional<Window2d> window2d_of(const Use& use, const Shape& image, const Shape& kernel) {
-  const size_t dims = image.size() - 2;
-  if (dims < 1 || dims > 2) return std::nullopt;
-  const auto w = graph::window_of(use, image, kernel);
-  if (!w) return std::nullopt;
-  Window2d out;
-  for (size_t d = 0; d < dims; ++d) {
-    const size_t to = 2 - dims + d;
-    out.kernel[to] = w->kernel[d], out.stride[to] = w->strides[d], out.dilation[to] = w->dilations[d];
-    out.padding[to] = w->before[d], out.padding[2 + to] = w->behind[d];
-    if (w->before[d] < 0 || w->behind[d] < 0) return std::nullopt;
-  }
-  return out;
-}
-
 // The Pad that makes `image`, if it puts only zeros around it, and nobody else reads them.
 struct ZeroPad {
   size_t node = 0;
@@ -298,6 +278,21 @@ std::optional<Anchor> transpose(const Graph& g, const Node& node) {
 }
 
 }  // namespace
+
+std::optional<Window2d> window2d_of(const Use& use, const Shape& image, const Shape& kernel) {
+  const size_t dims = image.size() - 2;
+  if (dims < 1 || dims > 2) return std::nullopt;
+  const auto w = graph::window_of(use, image, kernel);
+  if (!w) return std::nullopt;
+  Window2d out;
+  for (size_t d = 0; d < dims; ++d) {
+    const size_t to = 2 - dims + d;
+    out.kernel[to] = w->kernel[d], out.stride[to] = w->strides[d], out.dilation[to] = w->dilations[d];
+    out.padding[to] = w->before[d], out.padding[2 + to] = w->behind[d];
+    if (w->before[d] < 0 || w->behind[d] < 0) return std::nullopt;
+  }
+  return out;
+}
 
 std::optional<Anchor> anchor_of(const Graph& graph, const Uses& uses, size_t n) {
   const Node& node = graph.nodes[n];

@@ -1,5 +1,7 @@
 #include "tuner/model/compiled_model.h"
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <filesystem>
 
@@ -38,7 +40,7 @@ ModelFiles files_of(const CompiledPlan& plan) {
                    .library = {plan.library, plan.library_digest},
                    .others = {}};
   for (const PlanKernel& kernel : plan.kernels)
-    if (kernel.is_used()) files.others.push_back({kernel.used.library, kernel.used.digest});
+    if (kernel.has_library()) files.others.push_back({kernel.used.library, kernel.used.digest});
   return files;
 }
 
@@ -102,6 +104,10 @@ Result<CompiledModel> CompiledModel::open(const std::string& folder) {
   if (const Status same = check_table(model.table(), model.plan_); !same)
     return same.with_context((in / files.library.path).string() + ": ");
   return model;
+}
+
+void* CompiledModel::symbol(const std::string& name) const {
+  return dlsym(const_cast<void*>(library_.code().get()), name.c_str());
 }
 
 Result<ModelContext> CompiledModel::context(const tuner_runtime* runtime) const {

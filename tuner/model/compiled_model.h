@@ -60,6 +60,8 @@ class CompiledModel {
   static Result<CompiledModel> open(const std::string& folder);
 
   const CompiledPlan& plan() const { return plan_; }
+  // A function or table of its libraries; null: there is none of this name.
+  void* symbol(const std::string& name) const;
   const tuner_model& table() const { return library_.table(); }  // as long as this or a context lives
 
   // `runtime`: the threads to run on, which must outlive the context; null: the caller's alone.

@@ -4,26 +4,38 @@
 #include <map>
 
 #include "templates/schedule_template.h"
+#include "templates/workload/parts/image.h"
 
 namespace tuner {
 namespace {
 
 using graph::ValueId;
 
-std::string layout_name(int64_t block) { return block == 1 ? "NCHW" : str("NCHW", block, "c"); }
+std::string layout_name(int64_t block) {
+  return block == kChannelsLast ? "NHWC" : block == 1 ? "NCHW" : str("NCHW", block, "c");
+}
+int64_t block_of_layout(const std::string& layout) {
+  return is_channels_last(layout) ? kChannelsLast : channel_block(layout);
+}
+
+bool has_pixels(const graph::Value& value) {
+  const std::vector<int64_t>& shape = value.type.shape;
+  return shape.size() == 4 && shape[2] * shape[3] > 1;
+}
 
 // The step's workload where values lie in these blocks; a pool reads what it writes, so that its input may
 // have to be moved.
 Workload placed(const ModelStep& step, const Layouts& layouts) {
+  const auto name_of = [&](ValueId v) { return layout_name(step.accelerated ? kChannelsLast : layouts[v]); };
   if (const auto* conv = step.workload.get_if<Conv2dWorkload>()) {
     Conv2dWorkload w = *conv;
-    w.layout = layout_name(layouts[step.reads[0]]);
-    w.out_layout = layout_name(layouts[step.writes]);
+    w.layout = name_of(step.reads[0]);
+    w.out_layout = name_of(step.writes);
     return w;
   }
   if (const auto* pool = step.workload.get_if<Pool2dWorkload>()) {
     Pool2dWorkload w = *pool;
-    w.layout = layout_name(layouts[step.writes]);
+    w.layout = name_of(step.writes);
     return w;
   }
   return step.workload;
@@ -35,7 +47,10 @@ bool has_layouts(const ModelStep& step) {
 }
 
 // The block that the step needs its operand `i` in.
-int64_t needed(const ModelStep& step, size_t i, const Layouts& layouts) {
+int64_t needed(const graph::Graph& graph, const ModelStep& step, size_t i, const Layouts& layouts) {
+  if (step.flat) return layouts[step.writes];
+  if (step.accelerated)
+    return i == 0 && has_layouts(step) && has_pixels(graph[step.reads[0]]) ? kChannelsLast : 1;
   if (step.workload.get_if<Pool2dWorkload>() != nullptr) return layouts[step.writes];
   const auto* conv = step.workload.get_if<Conv2dWorkload>();
   if (conv == nullptr) return 1;
@@ -51,14 +66,17 @@ bool is_served(const Workload& workload, const Target& target) {
 }
 
 // One step that moves the elements of an image between plain and blocks: two neighbouring axes change places.
-Result<ModelStep> mover(const graph::Value& image, ValueId from, int64_t from_block, ValueId to,
+Result<ModelStep> mover(const graph::Value& image, ValueId from, int64_t from_block, ValueId made,
                         int64_t to_block) {
   const std::vector<int64_t>& shape = image.type.shape;
-  const int64_t block = std::max(from_block, to_block), pixels = shape[2] * shape[3],
+  const int64_t pixels = shape[2] * shape[3];
+  // NHWC is one block of all channels.
+  if (from_block == kChannelsLast) from_block = shape[1];
+  const int64_t to = to_block == kChannelsLast ? shape[1] : to_block, block = std::max(from_block, to),
                 blocks = shape[0] * shape[1] / block;
   const std::string extents =
       from_block == 1 ? str(blocks, ",", block, ",", pixels) : str(blocks, ",", pixels, ",", block);
-  ModelStep step{.name = str(image.name, " as ", layout_name(to_block)), .reads = {from}, .writes = to};
+  ModelStep step{.name = str(image.name, " as ", layout_name(to_block)), .reads = {from}, .writes = made};
   ASSIGN_OR_RETURN(step.workload, program_from_text(str("in=", dtype_name(image.type.dtype), "[", extents,
                                                         "] Transpose(0){perm=[0;2;1]}")));
   return step;
@@ -67,8 +85,9 @@ Result<ModelStep> mover(const graph::Value& image, ValueId from, int64_t from_bl
 }  // namespace
 
 int64_t block_of(const ModelStep& step) {
-  if (const auto* conv = step.workload.get_if<Conv2dWorkload>()) return channel_block(conv->out_layout);
-  if (const auto* pool = step.workload.get_if<Pool2dWorkload>()) return channel_block(pool->layout);
+  if (step.flat) return step.flat_block;
+  if (const auto* conv = step.workload.get_if<Conv2dWorkload>()) return block_of_layout(conv->out_layout);
+  if (const auto* pool = step.workload.get_if<Pool2dWorkload>()) return block_of_layout(pool->layout);
   return 1;
 }
 
@@ -108,20 +127,34 @@ Layouts blocked_layouts(const ModelSteps& model, const Target& target) {
   return layouts;
 }
 
-Status apply_layouts(ModelSteps& model, const Layouts& chosen, const Target& target) {
+Layouts accelerated_layouts(const ModelSteps& model) {
+  Layouts layouts(model.graph.values.size(), 1);
+  for (const ModelStep& step : model.steps) {
+    const bool follows =
+        step.flat && std::ranges::any_of(step.reads, [&](ValueId v) { return layouts[v] == kChannelsLast; });
+    if (follows ||
+        (step.accelerated && !step.flat && has_layouts(step) && has_pixels(model.graph[step.writes])))
+      layouts[step.writes] = kChannelsLast;
+  }
+  return layouts;
+}
+
+Status apply_layouts(ModelSteps& model, const Layouts& chosen, const Target& host,
+                     const Target* accelerator) {
   Layouts layouts = chosen;
   std::vector<ModelStep> steps;
   std::map<std::pair<ValueId, int64_t>, ValueId> moved;
   std::map<ValueId, std::vector<StepGuard>> guards;  // of the steps that make values, if they have any
   for (ModelStep& step : model.steps) {
-    if (!has_layouts(step) && layouts[step.writes] != 1)
+    const Target& target = step.accelerated ? *accelerator : host;
+    if (!has_layouts(step) && !step.flat && layouts[step.writes] != 1)
       return {StatusCode::kInternal, str("step ", step.name, ": writes what is to lie in blocks")};
     Workload workload = placed(step, layouts);
     if (has_layouts(step) && !is_served(workload, target))
       return {StatusCode::kInternal, str("step ", step.name, ": no template serves ", workload.key())};
     for (size_t i = 0; i < step.reads.size(); ++i) {
       const ValueId v = step.reads[i];
-      const int64_t wanted = needed(step, i, layouts);
+      const int64_t wanted = needed(model.graph, step, i, layouts);
       if (layouts[v] == wanted) continue;
       const auto [at, is_new] = moved.emplace(std::pair(v, wanted), model.graph.values.size());
       if (is_new) {
@@ -136,6 +169,7 @@ Status apply_layouts(ModelSteps& model, const Layouts& chosen, const Target& tar
       step.reads[i] = at->second;
     }
     step.workload = std::move(workload);
+    step.flat_block = layouts[step.writes];
     if (!step.guards.empty()) guards[step.writes] = step.guards;
     steps.push_back(std::move(step));
   }

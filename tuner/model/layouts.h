@@ -14,8 +14,9 @@
 namespace tuner {
 
 // For each value of the graph the channels of a block: 1 for plain (NCHW, and all that is no image), 16 for
-// NCHW16c.
+// NCHW16c, kChannelsLast for NHWC.
 using Layouts = std::vector<int64_t>;
+inline constexpr int64_t kChannelsLast = 0;
 
 // Everything plain, but for no step more. The rule of today: over the convolutions of ResNet-50 blocks are
 // worth 4 % (docs/figures.md), and what has no blocked form (concat, resize, what stands between) would have
@@ -25,12 +26,17 @@ Layouts plain_layouts(const ModelSteps& model, const Target& target);
 // shows a value.
 Layouts blocked_layouts(const ModelSteps& model, const Target& target);
 
+// NHWC from accelerated step to accelerated step, and through flat ones between; plain elsewhere. An image of
+// one pixel is both.
+Layouts accelerated_layouts(const ModelSteps& model);
+
 // Requires of the layouts: plain for inputs, outputs, constants, values with aliases, and for what other
 // steps than convolutions and pools write; a pool's input may have any. Internal, with the step: they are not
-// so, or no template serves a step in its layouts.
-Status apply_layouts(ModelSteps& model, const Layouts& layouts, const Target& target);
+// so, or no template serves a step in its layouts. `accelerator`: of accelerated steps.
+Status apply_layouts(ModelSteps& model, const Layouts& layouts, const Target& target,
+                     const Target* accelerator = nullptr);
 
-// Channels of a block in which the step's result lies; 1: it is plain.
+// Channels of a block in which the step's result lies; 1: it is plain; kChannelsLast.
 int64_t block_of(const ModelStep& step);
 
 }  // namespace tuner

@@ -4,17 +4,20 @@
 
 namespace tuner {
 
-ModelKernels kernels_of(const ModelSteps& model, const Target& target, const std::string& algorithms) {
+ModelKernels kernels_of(const ModelSteps& model, const Target& host, const std::string& algorithms,
+                        const Target* accelerator) {
   ModelKernels out;
-  std::map<std::string, size_t> known;
+  std::map<std::pair<std::string, bool>, size_t> known;
   for (const ModelStep& step : model.steps) {
-    const auto [at, is_new] = known.emplace(step.workload.key(), out.tasks.size());
+    const Target& target = step.accelerated ? *accelerator : host;
+    const auto [at, is_new] =
+        known.emplace(std::pair(step.workload.key(), step.accelerated), out.tasks.size());
     if (is_new) {
       out.tasks.push_back({.workload = step.workload,
                            .target = target,
-                           .key = at->first,
+                           .key = at->first.first,
                            .target_name = target.name(),
-                           .algorithms = algorithms,
+                           .algorithms = step.accelerated ? std::string() : algorithms,
                            .constants = step.workload.has_constants() ? Constants::kCold : Constants::kWarm});
       out.uses.push_back(0);
     }

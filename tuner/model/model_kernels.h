@@ -18,7 +18,8 @@ struct ModelKernels {
   std::vector<size_t> of_step;  // one a step, into tasks
 };
 
-// `algorithms`: what kernels may use, as in a job file; empty: any.
-ModelKernels kernels_of(const ModelSteps& model, const Target& target, const std::string& algorithms);
+// `algorithms`: what kernels may use, as in a job file; empty: any. `accelerator`: of accelerated steps.
+ModelKernels kernels_of(const ModelSteps& model, const Target& target, const std::string& algorithms,
+                        const Target* accelerator = nullptr);
 
 }  // namespace tuner

@@ -23,10 +23,12 @@ namespace {
 Result<std::vector<std::string>> add_used(const ModelToPack& model, std::vector<BundleFile>& files) {
   std::map<std::string, std::vector<std::string>> symbols;  // by path
   for (const UsedFunction& used : model.used) {
-    const std::string path = used_path(model, used), &symbol = model.kernels[used.kernel].function;
+    const std::string path = used_path(model, used),
+                      &symbol = used.step.empty() ? model.kernels[used.kernel].function : used.step;
     std::vector<std::string>& of_file = symbols[path];
     if (of_file.empty()) files.push_back({path, *used.library});
-    if (std::ranges::find(of_file, symbol) == of_file.end()) of_file.push_back(symbol);
+    for (const std::string& each : {symbol, used.costs, used.timeline})
+      if (!each.empty() && std::ranges::find(of_file, each) == of_file.end()) of_file.push_back(each);
   }
   std::vector<std::string> stubs;
   for (const auto& [path, names] : symbols) {

@@ -25,12 +25,15 @@ struct UsedFunction {
   size_t kernel = 0;  // kernels[kernel] describes it: no object, `function` is its symbol
   std::string from;   // file that it was given as, for people
   std::shared_ptr<const std::string> library;  // its bytes
+  // Of a kernel for an accelerator: the library is ours and simulates it, and a step of the kernel is this
+  // function, whose first argument is the kernel's program. Empty: it is somebody else's.
+  std::string step = {}, costs = {}, timeline = {};  // names in it, as HostLibrary has them
 };
 
 // What is to be written. Everything refers to model.graph.
 struct ModelToPack {
   std::string name;  // C name of the library
-  Target target;     // of all kernels: a CPU
+  Target target;     // a CPU: of all kernels but those for an accelerator
   ModelSteps model;
   MemoryPlan memory;
   std::vector<BundleKernel> kernels;   // each distinct workload once, built for the library `name`

@@ -26,7 +26,7 @@ size_t put_steps(TableWriter& table, const ModelToPack& model, const PlacedModel
     const std::vector<tuner_place>& args = placed.steps[s].args;
     table.text(at + offsetof(tuner_step, name), model.model.steps[s].name);
     table.text(at + offsetof(tuner_step, workload), kernel.task.key);
-    table.point(at + offsetof(tuner_step, entry), kernel.code.manifest.entry);
+    table.point(at + offsetof(tuner_step, entry), placed.steps[s].entry);
     table.point(at + offsetof(tuner_step, args), table.put(args.data(), args.size()));
     std::vector<tuner_guard> guards;
     for (const PlacedGuard& guard : placed.steps[s].guards)

@@ -11,6 +11,7 @@
 #include "tuner/model/epilogues.h"
 #include "tuner/model/groups.h"
 #include "tuner/model/guards.h"
+#include "tuner/model/quantized_anchors.h"
 
 namespace tuner {
 namespace {
@@ -25,8 +26,10 @@ class Partitioner {
  public:
   // `alone`: nodes that become a step each, and are part of no other. `conditions`: values that a step must
   // write, so that others can be guarded by them.
-  Partitioner(Graph graph, std::vector<size_t> alone, const std::vector<ValueId>& conditions)
-      : alone_(std::move(alone)),
+  Partitioner(Graph graph, std::vector<size_t> alone, const std::vector<ValueId>& conditions,
+              const Target* accelerator)
+      : accelerator_(accelerator),
+        alone_(std::move(alone)),
         uses_(graph),
         taken_(graph.nodes.size(), false),
         makes_condition_(graph.nodes.size(), false),
@@ -55,13 +58,18 @@ class Partitioner {
  private:
   void take_anchor(size_t n) {
     if (taken_[n]) return;
-    const Node& node = out_.graph.nodes[n];
-    std::optional<Anchor> anchor = anchor_of(out_.graph, uses_, n);
+    std::optional<Anchor> anchor;
+    if (accelerator_ != nullptr) anchor = quantized_anchor(out_.graph, n, *accelerator_);
+    own_new_values();
+    const bool accelerated = anchor.has_value();
+    if (!accelerated) anchor = anchor_of(out_.graph, uses_, n);
     if (!anchor) return;
     ModelStep step{.nodes = anchor->before, .workload = std::move(anchor->workload), .reads = anchor->reads};
     step.nodes.push_back(n);
-    step.writes = node.outputs[0];
-    while (extend(step)) {
+    step.writes = out_.graph.nodes[n].outputs[0];
+    step.accelerated = accelerated;
+    step.flat = anchor->flat;
+    while (!accelerated && extend(step)) {
     }
     for (const size_t each : step.nodes) taken_[each] = true;
     add(std::move(step));
@@ -143,6 +151,7 @@ class Partitioner {
   }
 
   ModelSteps out_;
+  const Target* accelerator_;
   std::vector<size_t> alone_;
   Uses uses_;
   std::vector<bool> taken_, makes_condition_;
@@ -218,11 +227,12 @@ std::vector<ValueId> conditions_of(const std::vector<std::vector<StepGuard>>& gu
 
 }  // namespace
 
-Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states, int64_t least_guarded) {
+Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states, int64_t least_guarded,
+                             const Target* accelerator) {
   ASSIGN_OR_RETURN(const std::vector<size_t> alone, own_results(graph, states));
   const std::vector<std::vector<StepGuard>> guards = node_guards(graph, Uses(graph));
   std::vector<ValueId> conditions = conditions_of(guards);
-  ASSIGN_OR_RETURN(ModelSteps steps, Partitioner(graph, alone, conditions).run());
+  ASSIGN_OR_RETURN(ModelSteps steps, Partitioner(graph, alone, conditions, accelerator).run());
   guard_steps(steps, guards, conditions);
   const std::map<ValueId, int64_t> work = guarded_work(steps);
   const size_t dropped = std::erase_if(conditions, [&](ValueId v) {
@@ -230,7 +240,7 @@ Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states, int64_t
     return saved == work.end() || saved->second < least_guarded;
   });
   if (dropped > 0) {  // these join the steps that choose by them
-    ASSIGN_OR_RETURN(steps, Partitioner(std::move(graph), alone, conditions).run());
+    ASSIGN_OR_RETURN(steps, Partitioner(std::move(graph), alone, conditions, accelerator).run());
     guard_steps(steps, guards, conditions);
   }
   steps.states = std::move(states);

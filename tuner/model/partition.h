@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler_core/graph/graph.h"
+#include "compiler_core/target.h"
 #include "templates/workload/workload.h"
 #include "tuner/model/state_pairs.h"
 
@@ -33,6 +34,11 @@ struct ModelStep {
   // All must hold; else nobody chooses what it writes, and a run leaves it out (guards.h).
   std::vector<StepGuard> guards;
   bool foreign = false;  // a function of somebody else's runs it: its operands stay as they are
+  // The accelerator runs it, on images in NHWC (layouts.h).
+  bool accelerated = false;
+  // Element by element: right in any order of elements that all its images have.
+  bool flat = false;
+  int64_t flat_block = 1;  // of a flat step: as layouts.h says it of a value
 };
 
 // Where a value stands that no step makes: in `source`, from byte `offset` on. A value of its own is its own
@@ -55,8 +61,8 @@ inline constexpr int64_t kLeastGuarded = 100'000;
 
 // `graph`: after all passes. InvalidArgument with node and reason: a node that neither a workload nor a
 // program serves. `states`: their outputs are written by steps of their own, behind all others, which read no
-// input.
+// input. `accelerator`: what its templates serve are steps of its own; null: there is none.
 Result<ModelSteps> partition(graph::Graph graph, std::vector<StatePair> states = {},
-                             int64_t least_guarded = kLeastGuarded);
+                             int64_t least_guarded = kLeastGuarded, const Target* accelerator = nullptr);
 
 }  // namespace tuner

@@ -1,6 +1,7 @@
 #include "tuner/model/placed_model.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tuner/model/constant_packer.h"
 
@@ -28,6 +29,8 @@ class Placer {
     std::vector<PlacedOperand> operands;  // one for each of signature.operands
     RETURN_IF_ERROR(place_operands(step, signature, operands).with_context(step.name + ": "));
     RETURN_IF_ERROR(pack_constants(step, kernel, operands).with_context(step.name + ": "));
+    out.entry = model_.kernels[kernel].code.manifest.entry;
+    RETURN_IF_ERROR(place_program(step, kernel, out));
     for (const ArgPlace& arg : signature.entry) {
       out.args.push_back(operands[arg.arg].place);
       out.args.back().offset += arg.offset;
@@ -107,6 +110,25 @@ class Placer {
         break;
     }
     return misfit("value ", value_of(v).name, " has no place");
+  }
+
+  // Of a kernel for an accelerator: its program stands among the weights, behind its size.
+  Status place_program(const ModelStep& step, size_t kernel, PlacedStep& out) {
+    const auto used = std::ranges::find(model_.used, kernel, &UsedFunction::kernel);
+    if (used == model_.used.end() || used->step.empty()) return Status::ok();
+    const ShippedKernel& code = model_.kernels[kernel].code;
+    const auto library = backend_of(model_.kernels[kernel].task.target).host_library();
+    CHECK(library) << step.name << ": its device has no library of ours";
+    const auto program = std::ranges::find(code.files, library->program, &ShippedKernel::File::role);
+    CHECK(program != code.files.end()) << step.name << ": its kernel was shipped without a program";
+    std::string bytes(sizeof(int64_t), '\0');
+    const auto size = static_cast<int64_t>(program->bytes.size());
+    std::memcpy(bytes.data(), &size, sizeof size);
+    bytes += program->bytes;
+    ASSIGN_OR_RETURN(const int64_t offset, weights_.add(bytes, step.name + ": program"));
+    out.args.push_back({TUNER_WEIGHTS, 0, offset});
+    out.entry = used->step;
+    return Status::ok();
   }
 
   std::string use_of(const std::string& step, ValueId v) const { return str(step, ": ", value_of(v).name); }

@@ -30,7 +30,8 @@ struct PlacedGuard {
 struct PlacedStep {
   std::vector<PlacedOperand> reads;  // in the order of the workload's operands
   PlacedOperand writes;
-  std::vector<tuner_place> args;  // of the compiled code
+  std::string entry;              // the symbol of its function
+  std::vector<tuner_place> args;  // of it
   std::vector<PlacedGuard> guards;
 };
 

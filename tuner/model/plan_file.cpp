@@ -128,15 +128,16 @@ void read_kernel(Reader& in, PlanKernel& kernel) {
   in.read("function", kernel.function, kRequired);
   in.read_object(
       "answer", [&](Reader& answer) { answer.read("kind", kernel.answer, kRequired); }, kRequired);
+  const auto read_used = [&](Reader& used) {
+    used.read("file", kernel.used.from, kRequired);
+    used.read("library", kernel.used.library, kRequired);
+    used.read("costs", kernel.used.costs);
+    used.read("timeline", kernel.used.timeline);
+  };
   if (kernel.is_used()) {
-    in.read_object(
-        "used",
-        [&](Reader& used) {
-          used.read("file", kernel.used.from, kRequired);
-          used.read("library", kernel.used.library, kRequired);
-        },
-        kRequired);
+    in.read_object("used", read_used, kRequired);
   } else {
+    in.read_object("used", read_used);
     in.read("template", kernel.template_name, kRequired);
     if (const auto* config = in.get("config", kRequired)) kernel.config = config->dump();
   }
@@ -225,7 +226,7 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
       [&](Reader& files) {
         files.read(plan.library, plan.library_digest, kRequired);
         for (PlanKernel& kernel : plan.kernels)
-          if (kernel.is_used()) files.read(kernel.used.library, kernel.used.digest, kRequired);
+          if (kernel.has_library()) files.read(kernel.used.library, kernel.used.digest, kRequired);
       },
       kRequired);
   in.read_object("inside",
@@ -259,8 +260,11 @@ ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
     plan["kernels"].push_back(k.facts);
     if (const double share = recorded_share(k); share > 0) plan["kernels"].back()["roofline_share"] = share;
   }
-  for (const UsedFunction& used : model.used)
+  for (const UsedFunction& used : model.used) {
     plan["kernels"][used.kernel]["used"] = {{"file", used.from}, {"library", used_path(model, used)}};
+    if (used.step.empty()) continue;
+    plan["kernels"][used.kernel]["used"].update({{"costs", used.costs}, {"timeline", used.timeline}});
+  }
   plan["memory"] = {{"arena_bytes", model.memory.arena_bytes},
                     {"largest_live_bytes", model.memory.largest_live_bytes},
                     {"workspace_bytes", placed.workspace_bytes},

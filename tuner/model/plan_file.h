@@ -46,18 +46,22 @@ struct PlanStep {
 struct PlanUse {
   std::string from;             // file that it was given as
   std::string library, digest;  // path in the folder; SHA-256
+  std::string costs, timeline;  // functions of it that tell what the latest step took and did; empty: none
 };
 
 struct PlanKernel {
   std::string function;
   std::string template_name, config;  // empty: of a used function
   std::string answer;                 // "exact", ...: how its config is known; "used": it is none of ours
-  PlanUse used;
-  double time_ns = 0;         // measured for just this workload; 0: not
-  bool cold = false;          // that time is with constants cold
-  double roofline_share = 0;  // of that time, as records tell peak and bandwidth; 0: not known
+  PlanUse used;                       // also of a kernel for an accelerator
+  double time_ns = 0;                 // measured for just this workload; 0: not
+  bool cold = false;                  // that time is with constants cold
+  double roofline_share = 0;          // of that time, as records tell peak and bandwidth; 0: not known
 
   bool is_used() const { return answer == kUsed; }
+  bool has_library() const { return !used.library.empty(); }
+  // Its library is ours, and simulates the accelerator that the kernel is for.
+  bool is_accelerated() const { return has_library() && !is_used(); }
   static constexpr std::string_view kUsed = "used";
 };
 

@@ -7,6 +7,7 @@
 
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
+#include "tuner/model/device_counts.h"
 #include "tuner/model/model_run.h"
 #include "tuner/model/named_file.h"
 #include "tuner/model/tensor_file.h"
@@ -118,7 +119,19 @@ Result<RunReport> run_report(const ModelRunRequest& request, int width) {
     ASSIGN_OR_RETURN(ModelRun other, ModelRun::open(request.before, options));
     before = std::make_unique<ModelRun>(std::move(other));
   }
-  RETURN_IF_ERROR(now.run());
+  std::vector<StepCosts> costs;
+  if (!request.trace.empty() && !is_accelerated(plan))
+    return invalid_argument(
+        "--trace: ", request.folder,
+        " has no steps on an accelerator; compile it with --target npu, or use --profile");
+  if (!request.trace.empty()) RETURN_IF_ERROR(check_output(request.trace));
+  if (is_accelerated(plan)) {
+    nlohmann::json trace{{"displayTimeUnit", "ms"}, {"traceEvents", nlohmann::json::array()}};
+    ASSIGN_OR_RETURN(costs, step_costs(now, request.trace.empty() ? nullptr : &trace));
+    if (!request.trace.empty()) RETURN_IF_ERROR(write_file(request.trace, trace.dump() + "\n"));
+  } else {
+    RETURN_IF_ERROR(now.run());
+  }
   RunReport report;
   report.facts = {{"model", table.name}, {"threads", now.threads()}, {"outputs", ordered_json::array()}};
   for (size_t o = 0; o < files.size(); ++o) {
@@ -127,6 +140,10 @@ Result<RunReport> run_report(const ModelRunRequest& request, int width) {
     report.facts["outputs"].push_back(output_json(tensor, now.output(o)));
   }
   report.text = outputs_text(table, report.facts["outputs"], width);
+  if (!costs.empty()) {
+    report.facts["accelerator"] = costs_json(plan, costs);
+    report.text += "\n" + costs_text(plan, costs, width);
+  }
   if (request.profile || request.runs > 0 || before != nullptr)
     RETURN_IF_ERROR(add_times(request, now, before.get(), width, report));
   return report;

@@ -17,6 +17,7 @@ struct ModelRunRequest {
   int runs = 0;                              // timed; 0: 20, where times are asked for
   uint64_t seed = 1;
   bool profile = false;
+  std::string trace;  // file for the timeline of the model's accelerator; empty: none
 };
 
 struct RunReport {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/graph/pool_window.h"
 #include "compiler_core/te/te.h"
 #include "templates/workload/parts/checks.h"
@@ -105,6 +106,7 @@ class Windows {
     if (conditions.empty()) return value;
     Expr all = conditions[0];
     for (size_t k = 1; k < conditions.size(); ++k) all = all && conditions[k];
+    if (!is_float(w_.dtype)) return select(all, value, int_imm(range_of(w_.dtype).first, w_.dtype));
     const double nothing = w_.pooling == Pooling::kMax ? -std::numeric_limits<double>::infinity() : 0;
     return select(all, value, float_imm(nothing, w_.dtype));
   }
@@ -149,7 +151,7 @@ class Pool2dFacts final : public OperatorFacts<Pool2dWorkload> {
     f.sides({.word = "pad", .json = "padding"}, w.padding);
     f.choice_of({.word = "pooling"}, kPoolingNames, w.pooling);
     f.flag({.word = "include_pad", .json = "count_include_pad", .may_lack = true}, w.count_include_pad);
-    static constexpr DType kServed[] = {DType::kFloat32};
+    static constexpr DType kServed[] = {DType::kFloat32, DType::kInt8, DType::kUInt8};
     f.type({.word = "dtype"}, w.dtype, kServed, DType::kFloat32);
     f.layout({.word = "layout"}, w.layout, "NCHW");
   }
@@ -166,7 +168,12 @@ class Pool2dFacts final : public OperatorFacts<Pool2dWorkload> {
     RETURN_IF_ERROR(check_windows(w));
     if (w.count_include_pad && w.pooling == Pooling::kMax)
       return invalid_argument("count_include_pad: expected only with pooling average, found it with max");
-    RETURN_IF_ERROR(float32_only(w.dtype));
+    if (w.dtype == DType::kInt8 || w.dtype == DType::kUInt8) {
+      if (w.pooling != Pooling::kMax)
+        return invalid_argument("dtype: expected float32 with pooling average, found ", w.dtype);
+    } else {
+      RETURN_IF_ERROR(float32_only(w.dtype));
+    }
     RETURN_IF_ERROR(check_layout("layout", w.layout, "", w.channels));
     RETURN_IF_ERROR(shape_fits("data", {w.batch, w.channels, height, width}, w.dtype));
     return countable({w.batch, w.channels, w.out_height(), w.out_width(), w.kernel_height, w.kernel_width});

@@ -19,7 +19,7 @@ std::string_view pooling_name(Pooling p);  // "max", "average"
 // out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left], over the
 // elements inside the image; with count_include_pad an average also counts padding, as zeros. Padding is less
 // than the kernel, so every window has an element of the image. Global pooling uses a kernel of the image's
-// size. The layout (parts/image.h) is that of data and out.
+// size. The layout (parts/image.h) is that of data and out. Averages are of float32, maxima of bytes, too.
 struct Pool2dWorkload {
   static constexpr std::string_view kOp = "pool2d";
   static constexpr bool kMemoryBound = true;

@@ -404,6 +404,15 @@ class Draw {
       add({x(s), one_real(0.02, is_float(dtype_) ? dtype_ : DType::kFloat32), one_int(3, byte())});
     } else if (op_ == "DequantizeLinear") {
       add({x(s), one_real(0.02, DType::kFloat32), one_int(dtype_ == DType::kInt32 ? 0 : 3, dtype_)});
+    } else if (op_ == "com.microsoft.QLinearAdd") {
+      add({x(s), scale(), one_int(1, dtype_), x(s), scale(), one_int(2, dtype_), scale(),
+           one_int(3, dtype_)});
+    } else if (op_ == "com.microsoft.QLinearSoftmax") {
+      add({x(s), scale(), one_int(1, dtype_), scale(), one_int(3, dtype_)});
+    } else if (op_ == "tuner.QLinearLayerNormalization") {
+      add({x(s), x({s.back()}, DType::kFloat32), x({s.back()}, DType::kFloat32), one_int(3, dtype_)});
+    } else if (op_ == "com.microsoft.QLinearGlobalAveragePool") {
+      add({x(image()), scale(), one_int(1, dtype_), scale(), one_int(3, dtype_)});
     } else if (op_ == "DynamicQuantizeLinear") {
       add({x(s)}, {}, 3);
     } else {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler_core/analysis/features.h"
+#include "compiler_core/backend.h"
 
 namespace tuner {
 namespace {
@@ -18,19 +19,26 @@ struct Owned {
 // nothing: zeros. Called by one search at a time.
 class FeatureCache {
  public:
-  explicit FeatureCache(const TemplateInstance& instance) : instance_(instance) {}
+  FeatureCache(const TemplateInstance& instance, const Target& target)
+      : instance_(instance), target_(target), backend_(find_backend(*target.family)) {}
   std::vector<float> operator()(const Config& config) {
     if (const auto known = known_.find(config); known != known_.end()) return known->second;
     if (known_.size() >= kMostEntries) known_.clear();
     const Result<Program> program = instance_.instantiate(config);
     std::vector<float> features =
         program ? program_features(*program) : std::vector<float>(program_feature_names().size(), 0.0f);
+    if (backend_ != nullptr) {
+      const std::vector<float> more = backend_->features(program ? *program : Program{}, target_);
+      features.insert(features.end(), more.begin(), more.end());
+    }
     return known_[config] = std::move(features);
   }
 
  private:
   static constexpr size_t kMostEntries = 50'000;  // about 10 MB
   const TemplateInstance& instance_;
+  const Target& target_;
+  const Backend* backend_;  // null: none of the target is linked in
   std::map<Config, std::vector<float>> known_;
 };
 
@@ -68,7 +76,7 @@ Result<TaskSpace> make_task_space(const JobRow::Task& task) {
     if (!applied) return applied.status().with_context(str("template ", t->name(), ": "));
     owned->instances.push_back(std::move(*applied));
     const TemplateInstance& instance = *owned->instances.back();
-    const auto cache = std::make_shared<FeatureCache>(instance);
+    const auto cache = std::make_shared<FeatureCache>(instance, owned->target);
     space.search.parts.push_back({std::string(t->name()), &instance.space(),
                                   [cache](const Config& config) { return (*cache)(config); }});
     space.template_versions.push_back(t->version());
