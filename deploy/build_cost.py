@@ -15,7 +15,7 @@ import sys
 # The longest file has Boost.Beast (262,000 lines once preprocessed, 11 s), the next most of gRPC, protobuf and JSON. Sums are of
 # the product and of tests with benchmarks, in million lines; GoogleTest's headers, precompiled (tests/support), count once.
 MOST_LINES_OF_A_FILE = 425_000
-MOST_MILLIONS = {"product": 36.6, "tests": 48.3}
+MOST_MILLIONS = {"product": 37.6, "tests": 50.2}
 
 
 class Problem(Exception):

@@ -68,8 +68,7 @@ struct BundleKernel {
   std::string note;              // why it is not what was tuned for just this task; else empty
   nlohmann::ordered_json facts;  // its part of manifest.json
   std::string schedule;
-  // Packs the constants; a Program of any CPU. Null without them, and of an accelerator's kernel that no library
-  // of ours runs on the host.
+  // Packs the constants; a Program of any CPU. Null without them.
   std::shared_ptr<const Program> packing;
   std::shared_ptr<const Program> scheduled;  // what `code` is compiled from, under its template's name
   // Texts that were asked for, with their paths below the folder.

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "compiler_core/backend.h"
 #include "compiler_core/base/measure_limits.h"
 #include "templates/schedule_template.h"
 #include "tuner/answers/job_answers.h"
@@ -12,6 +11,7 @@
 #include "tuner/cli/log.h"
 #include "tuner/command_line/interrupt.h"
 #include "tuner/command_line/work_watch.h"
+#include "tuner/compile/compile_targets.h"
 #include "tuner/jobs/locked_tasks.h"
 #include "tuner/model/constant_file.h"
 #include "tuner/text/hint.h"
@@ -29,18 +29,6 @@ struct CompileOptions {
   bool no_tune = false;
 };
 
-// The rest of the model then runs on this CPU.
-Status take_accelerator(const Target& target, CompileOptions& options) {
-  if (options.targets.size() > 1)
-    return invalid_argument("several --target: \"", target.name(),
-                            "\" runs steps of a library for this CPU; leave the others out");
-  if (options.request.blocks)
-    return invalid_argument("--blocks: images lie in NHWC where \"", target.name(),
-                            "\" takes steps; leave one of the two out");
-  options.request.accelerator = target;
-  return Status::ok();
-}
-
 Status complete_options(CompileOptions& options) {
   CompileRequest& r = options.request;
   ASSIGN_OR_RETURN(r.options.extents, model_extents(options.batch, options.dims));
@@ -48,23 +36,7 @@ Status complete_options(CompileOptions& options) {
   if (!options.algorithms.empty()) {
     ASSIGN_OR_RETURN(r.algorithms, canonical_algorithms(options.algorithms));
   }
-  if (options.targets.empty()) options.targets = {"cpu"};
-  // Threads are the CPU's.
-  const auto on_threads = [&](const std::string& target) {
-    return options.threads == 1 ? target : str(target, " -threads=", options.threads);
-  };
-  for (size_t t = 0; t < options.targets.size(); ++t) {
-    std::string given = options.targets[t];
-    if (const auto named = parse_target(given); named.is_ok() && backend_of(*named).host_library()) {
-      RETURN_IF_ERROR(take_accelerator(*named, options));
-      given = "cpu";
-    }
-    ASSIGN_OR_RETURN(Target target, resolve_target(on_threads(given)));
-    if (t == 0)
-      r.target = std::move(target);
-    else
-      r.more_targets.push_back(std::move(target));
-  }
+  RETURN_IF_ERROR(choose_targets(options.targets, options.threads, r));
   ASSIGN_OR_RETURN(r.lock, read_lock(options.lock));
   r.tune = !options.no_tune && !r.lock;
   return Status::ok();
@@ -112,7 +84,7 @@ int compile(CompileOptions& options) {
   }
   watch.guard([&] { (*folder)->remove_unwritten(); });
   const size_t steps = model->steps.steps.size();
-  const Result<CompiledReport> built = build_model(request, *std::move(model), **folder, interrupted);
+  const Result<CompiledReport> built = build_model(request, *model, **folder, interrupted);
   watch.release();
   if (!built) return report_or_stop(built.status());
   std::string list;

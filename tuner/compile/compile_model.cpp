@@ -459,8 +459,8 @@ Status run_library(const CompileRequest& request, const PreparedModel& model, co
 
 }  // namespace
 
-Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
-                                   const std::function<bool()>& interrupted) {
+Result<CompiledReport> build_model(const CompileRequest& request, const PreparedModel& model,
+                                   BundleFolder& folder, const std::function<bool()>& interrupted) {
   ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels,
                    build_kernels(request, model, model.kernels, interrupted));
   CompiledReport report;

@@ -106,7 +106,7 @@ Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& re
 // computes against the reference. Only then the folder gets its files; it stays as it was where there is an
 // error. Failed, one line: a step computes something else than the model (library_check.h).
 // Aborted: `interrupted`, which is asked between kernels and while functions are timed, said so.
-Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
-                                   const std::function<bool()>& interrupted);
+Result<CompiledReport> build_model(const CompileRequest& request, const PreparedModel& model,
+                                   BundleFolder& folder, const std::function<bool()>& interrupted);
 
 }  // namespace tuner

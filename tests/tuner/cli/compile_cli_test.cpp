@@ -222,7 +222,7 @@ TEST_F(CompileCommand, WrongUseIsToldInOneLineAndWritesNothing) {
       {"missing.onnx -o out", "missing.onnx: cannot be read: No such file"},
       {"text.onnx -o out", "text.onnx: this is no ONNX model, or a damaged one"},
       {"cut.onnx -o out", "cut.onnx: this is no ONNX model, or a damaged one: 1000 bytes"},
-      {"missing.onnx -o out --target npu", ": models are libraries"},
+      {"missing.onnx -o out --target npu --blocks", "--blocks: images lie in NHWC where \"npu\""},
       {"missing.onnx -o out --no-tune --blocks --target 'cuda -arch=sm_80'",
        "--blocks: images of models for GPUs"},
       {"mlp.onnx -o out --no-tune --target cpu --target 'cuda -arch=sm_80'",

@@ -50,7 +50,7 @@ class CompileCheck : public ::testing::Test {
       if (value.name == constant)
         value.constant = graph::Constant::of(std::vector<double>{number}, value.type.dtype);
     ASSIGN_OR_RETURN(const auto folder, open_model_folder(request, model));
-    return build_model(request, std::move(model), *folder, [&] { return stopped; });
+    return build_model(request, model, *folder, [&] { return stopped; });
   }
   bool is_written() const { return std::filesystem::exists(folder_.file("out") + "/plan.json"); }
 

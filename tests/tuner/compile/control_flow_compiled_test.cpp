@@ -44,7 +44,7 @@ class CompiledNet {
     if (!prepared) return prepared.message();
     const auto written = open_model_folder(request_, *prepared);
     if (!written) return written.message();
-    const auto built = build_model(request_, *std::move(prepared), **written, never);
+    const auto built = build_model(request_, *prepared, **written, never);
     if (!built) return built.message();
     if (tuner_model_open(request_.output.c_str(), &model_) != TUNER_OK) return tuner_last_error();
     if (tuner_model_new_context(model_, 0, &context_) != TUNER_OK) return tuner_last_error();

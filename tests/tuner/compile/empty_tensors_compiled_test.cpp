@@ -35,7 +35,7 @@ Status compile(const std::string& bytes, const TemporaryFolder& folder,
   std::ofstream(request.model, std::ios::binary) << bytes;
   ASSIGN_OR_RETURN(PreparedModel prepared, prepare_model(request, never));
   ASSIGN_OR_RETURN(const auto out, open_model_folder(request, prepared));
-  return build_model(request, std::move(prepared), *out, never).status();
+  return build_model(request, prepared, *out, never).status();
 }
 
 // Empty: the library computes the outputs, and touches nothing else.

@@ -77,7 +77,7 @@ class GuardedLibrary : public ::testing::Test {
     ASSIGN_OR_RETURN(PreparedModel prepared, prepare_model(request_, never));
     if (change) change(prepared);
     ASSIGN_OR_RETURN(const auto to, open_model_folder(request_, prepared));
-    return build_model(request_, std::move(prepared), *to, never);
+    return build_model(request_, prepared, *to, never);
   }
   // x of one sign, and what the model computes of it.
   struct Case {

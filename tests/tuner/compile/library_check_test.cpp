@@ -45,7 +45,7 @@ TEST(LibraryCheck, RefusesNoRightLibrary) {
     const std::string text = to_text(model->graph);
     const auto out = open_model_folder(request, *model);
     ASSERT_TRUE(out.is_ok()) << out.message();
-    const auto built = build_model(request, *std::move(model), **out, kNever);
+    const auto built = build_model(request, *model, **out, kNever);
     EXPECT_TRUE(built.is_ok()) << built.message() << "\n" << text;
   }
 }

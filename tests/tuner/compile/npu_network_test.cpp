@@ -192,7 +192,7 @@ TEST_P(NpuNetwork, EveryValueIsThatOfPlainLoops) {
   std::memcpy(input.data(), model->check_inputs[0].data(), static_cast<size_t>(input.bytes()));
   const auto out = open_model_folder(request, *model);
   ASSERT_TRUE(out.is_ok()) << out.message();
-  const auto built = build_model(request, *std::move(model), **out, [] { return false; });
+  const auto built = build_model(request, *model, **out, [] { return false; });
   ASSERT_TRUE(built.is_ok()) << built.message();
   EXPECT_GE(built->accelerated_steps, GetParam().accelerated);
 
@@ -249,7 +249,7 @@ TEST(NpuNetworkCosts, AreOfEachStep) {
   ASSERT_TRUE(model.is_ok()) << model.message();
   const auto out = open_model_folder(request, *model);
   ASSERT_TRUE(out.is_ok()) << out.message();
-  const auto built = build_model(request, *std::move(model), **out, [] { return false; });
+  const auto built = build_model(request, *model, **out, [] { return false; });
   ASSERT_TRUE(built.is_ok()) << built.message();
   auto run = ModelRun::open(request.output, {});
   ASSERT_TRUE(run.is_ok()) << run.message();

@@ -131,7 +131,7 @@ OnnxOutcome compile_and_run(const Options& options, const std::filesystem::path&
   if (!prepared) return {.wrong = prepared.message()};
   const auto written = open_model_folder(request, *prepared);
   if (!written) return {.wrong = written.message()};
-  const auto built = build_model(request, *std::move(prepared), **written, never);
+  const auto built = build_model(request, *prepared, **written, never);
   if (!built) return {.wrong = built.message()};
   LoadedModel loaded;
   std::string wrong = loaded.open(request.output);

@@ -95,7 +95,7 @@ class RecurrentLibrary : public ::testing::Test {
     for (const ModelStep& step : prepared->steps.steps) steps_.push_back(step.workload.key());
     const auto to = open_model_folder(request, *prepared);
     ASSERT_TRUE(to) << to.message();
-    const auto built = build_model(request, *std::move(prepared), **to, never);
+    const auto built = build_model(request, *prepared, **to, never);
     ASSERT_TRUE(built) << built.message();
   }
   // Runs the library on these bytes; one vector for each output.
@@ -258,7 +258,7 @@ TEST_F(RecurrentLibrary, AStateThatIsWrittenTooEarlyIsFound) {
   prepared->steps.states = {{.input = 0, .output = 0}};
   const auto to = open_model_folder(request, *prepared);
   ASSERT_TRUE(to) << to.message();
-  const auto built = build_model(request, *std::move(prepared), **to, never);
+  const auto built = build_model(request, *prepared, **to, never);
   EXPECT_THAT(built.message(),
               ::testing::HasSubstr("output \"sum\" is another one when states share memory"));
 }

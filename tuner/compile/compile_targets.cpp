@@ -1,0 +1,32 @@
+#include "tuner/compile/compile_targets.h"
+
+#include <utility>
+
+#include "compiler_core/backend.h"
+
+namespace tuner {
+
+Status choose_targets(std::vector<std::string> words, int threads, CompileRequest& request) {
+  if (words.empty()) words = {"cpu"};
+  for (size_t t = 0; t < words.size(); ++t) {
+    std::string word = words[t];
+    if (const auto named = parse_target(word); named.is_ok() && backend_of(*named).host_library()) {
+      if (words.size() > 1)
+        return invalid_argument("several --target: \"", named->name(),
+                                "\" runs steps of a library for this CPU; leave the others out");
+      if (request.blocks)
+        return invalid_argument("--blocks: images lie in NHWC where \"", named->name(),
+                                "\" takes steps; leave one of the two out");
+      request.accelerator = *named;
+      word = "cpu";
+    }
+    ASSIGN_OR_RETURN(Target target, resolve_target(threads == 1 ? word : str(word, " -threads=", threads)));
+    if (t == 0)
+      request.target = std::move(target);
+    else
+      request.more_targets.push_back(std::move(target));
+  }
+  return Status::ok();
+}
+
+}  // namespace tuner
