@@ -3,7 +3,8 @@
 //   out[n, c, oh, ow] = max (average) over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left]
 //
 // A thread has one window, or, of windows as large as an image, `lanes` threads do (cuda_stages.h). Declines
-// types other than float32 and layouts other than NCHW.
+// types other than float32 and images in blocks of channels. In NHWC threads side by side have channels side
+// by side.
 #include "templates/cuda/cuda_stages.h"
 #include "templates/cuda/cuda_templates.h"
 
@@ -15,11 +16,12 @@ class Pool2dCuda final : public ScheduleTemplate<Pool2dWorkload, cuda::StageKnob
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "pool2d_cuda"; }
   int version() const override { return 1; }
+  bool serves_channels_last() const override { return true; }
 
   Support supports(const Pool2dWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return needs_target("a CUDA", t);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
-    if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
+    if (channel_block(w.layout) != 1) return declined("needs layout NCHW or NHWC, got ", w.layout);
     return supported();
   }
   cuda::StageKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target&) const override {

@@ -9,7 +9,8 @@ namespace {
 
 TEST(Pool2dCuda, DeclinesWithTheReason) {
   const AnyTemplate& t = pool2d_cuda();
-  EXPECT_EQ(t.supports(Pool2dWorkload{.layout = "NCHW16c"}, gpu()).reason, "needs layout NCHW, got NCHW16c");
+  EXPECT_EQ(t.supports(Pool2dWorkload{.layout = "NCHW16c"}, gpu()).reason,
+            "needs layout NCHW or NHWC, got NCHW16c");
   EXPECT_EQ(t.supports(Pool2dWorkload{.dtype = DType::kFloat16}, gpu()).reason, "needs float32, got float16");
   EXPECT_FALSE(t.supports(Pool2dWorkload{}, *parse_target("llvm -mcpu=haswell")).yes);
   EXPECT_TRUE(t.supports(Pool2dWorkload{}, gpu()).yes);
@@ -33,6 +34,22 @@ TEST(Pool2dCuda, OddShapesAndRandomConfigs) {
                             .stride = {2, 2},
                             .padding = {1, 1, 1, 1},
                             .pooling = Pooling::kAverage}),
+                            Workload(Pool2dWorkload{.batch = 2,
+                            .channels = 37,
+                            .in_height = 6,
+                            .in_width = 7,
+                            .kernel_height = 3,
+                            .kernel_width = 2,
+                            .stride = {2, 1},
+                            .padding = {1, 0, 1, 1},
+                            .layout = "NHWC"}),
+                            Workload(Pool2dWorkload{.channels = 20,
+                            .in_height = 7,
+                            .in_width = 7,
+                            .kernel_height = 7,
+                            .kernel_width = 7,
+                            .pooling = Pooling::kAverage,
+                            .layout = "NHWC"}),
                             Workload(Pool2dWorkload{.channels = 3,
                             .in_height = 15,
                             .in_width = 13,

@@ -90,10 +90,20 @@ std::vector<Workload> workloads() {
   pool.stride = {2, 2};
   pool.padding = {1, 1, 1, 1};
   out.push_back(pool);
+  pool.dtype = DType::kUInt8;
+  pool.layout = "NHWC";
+  out.push_back(pool);
   for (const Workload& w :
        {Workload(SoftmaxWorkload{24, 100}), Workload(LayerNormWorkload{24, 96}),
         Workload(RmsNormWorkload{24, 96}), Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
         Workload(TransposeWorkload{32, 48}), Workload(ElementwiseWorkload{24, 64}),
+        *program_from_text(
+            "in=uint8[1000],uint8[1000] com.microsoft.QLinearAdd(0,float32[](0.02),uint8[](0),1,"
+            "float32[](0.03),uint8[](0),float32[](0.05),uint8[](0))"),
+        *program_from_text("in=uint8[64,100] com.microsoft.QLinearSoftmax(0,float32[](0.125),uint8[](3),"
+                           "float32[](0.00390625),uint8[](0))"),
+        *program_from_text("in=uint8[64,100],float32[100],float32[100] "
+                           "tuner.QLinearLayerNormalization(0,1,2,uint8[](128)){epsilon=0.125f}"),
         *program_from_text("in=float32[2,24,20],float32[24,1] Mul(0,1) Tanh(2)"),
         *program_from_text("in=float32[24,3,20] ReduceMean(0,int64[1](1)){keepdims=0}"),
         *program_from_text("in=float32[3,2,64],float32[1,16,64],float32[1,2,16],float32[1,2,16] "
@@ -210,6 +220,10 @@ program cuda, version 1, of 24: inline_all=no lanes=1 threads=256 vector=1
 matmul npu, version 1, of 590: order=0 resident=no stages=1 tile_k=64 tile_m=40 tile_n=48
 conv2d npu, version 1, of 30: order=0 resident=no stages=1 tile_h=7 tile_ic=32 tile_oc=48 tile_w=7
 depthwise conv2d npu, version 1, of 27: stages=2 tile_c=48 tile_h=7 tile_w=14
+pool2d npu, version 1, of 2: stages=1 tile_c=32 tile_h=7 tile_w=7
+quantized add npu, version 1, of 54: stages=1 tile=1008
+quantized softmax npu, version 1, of 26: stages=1 tile=64
+quantized norm npu, version 1, of 26: stages=1 tile=64
 )");
 }
 
