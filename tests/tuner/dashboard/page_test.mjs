@@ -348,8 +348,12 @@ async function run(browser) {
     // Its answer is measured again, and stored as a library.
     await page.click("#both a");
     await page.click("button:text('Verify again')");
-    const judged = () => /^(inside|outside of) the published interval: now [\d.]+ us$/.test(document.querySelector("#work").textContent);
-    await page.waitForFunction(judged, null, { timeout: 120_000 });
+    // Tests beside this one may keep the machine busy.
+    const judged = () => /^((inside|outside of) the published interval:|cannot tell: the machine is too busy;) now [\d.]+ us$/.test(
+      document.querySelector("#work").textContent);
+    await page.waitForFunction(judged, null, { timeout: 240_000 }).catch(async error => {
+      throw new Error(`${error.message} The page says: ${await page.textContent("#work")}`);
+    });
     console.log(`   verified: ${await page.textContent("#work")}`);
     const [stored] = await Promise.all([page.waitForEvent("download", { timeout: 120_000 }), page.click("button:text('Download the library')")]);
     const archive = `${folder}/kernel.tar.gz`;
