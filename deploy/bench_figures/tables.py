@@ -6,7 +6,7 @@ new table is one entry of TABLES, a new row one Row. newest.py says which result
 from dataclasses import dataclass
 
 # What a machine is called in a table, in the order of the table of losses.
-MACHINES = {"zen5": "Zen 5", "intel-amx": "Xeon", "h200": "H200"}
+MACHINES = {"zen5": "Zen 5", "zen4": "Zen 4", "intel-amx": "Xeon", "h200": "H200"}
 
 # A speed below this is a loss.
 LOSS_BELOW = 1.0
@@ -127,6 +127,29 @@ SMALL_WORK = Table(
         ),
         Row("pooling, NCHW (`pooling`)", ("pooling",), ("pooling NCHW",), limit=BANDWIDTH),
         Row("pooling, blocked (`pooling`)", ("pooling",), ("pooling blocked",), limit=BANDWIDTH),
+    ),
+)
+
+IMAGES = Table(
+    "zen4-images",
+    "speeds",
+    "kernels (set)",
+    SPEEDS,
+    machine="zen4",
+    rows=(
+        Row("depthwise 5x5 to 11x11, NCHW (`depthwise_large`)", ("depthwise_large",), limit=PEAK),
+        Row("depthwise 5x5 to 11x11, NHWC (`depthwise_large_nhwc`)", ("depthwise_large_nhwc",), limit=PEAK),
+        Row(
+            "depthwise 3x3 and 5x5, NHWC (`nhwc`)",
+            ("nhwc",),
+            ("depthwise 3x3 s1 NHWC", "depthwise 3x3 s2 NHWC", "depthwise 5x5 s1 NHWC", "depthwise 5x5 s2 NHWC"),
+            limit=PEAK,
+        ),
+        Row("1x1, NHWC (`nhwc`)", ("nhwc",), ("conv 1x1 s1 NHWC", "conv 1x1 s2 NHWC"), limit=PEAK),
+        Row("3x3, stride 1, NHWC (`nhwc`)", ("nhwc",), ("conv 3x3 s1 NHWC",)),
+        Row("3x3, stride 1, both without Winograd", ("nhwc",), ("conv 3x3 s1 NHWC",), direct=True),
+        Row("3x3, stride 2, NHWC (`nhwc`)", ("nhwc",), ("conv 3x3 s2 NHWC",), limit=PEAK),
+        Row("pooling, NHWC (`nhwc`)", ("nhwc",), ("pooling NHWC",), limit=BANDWIDTH),
     ),
 )
 
@@ -252,6 +275,7 @@ TABLES = (
     README,
     PRODUCTS,
     SMALL_WORK,
+    IMAGES,
     SMALL_TYPES,
     TWO_THREADS,
     NETWORKS,
