@@ -7,7 +7,6 @@
 namespace tuner {
 namespace {
 
-using npu::Instruction;
 using npu::Op;
 
 // What the fields of instructions hold.

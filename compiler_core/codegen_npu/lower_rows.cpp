@@ -11,7 +11,6 @@
 namespace tuner {
 namespace {
 
-using npu::Instruction;
 using npu::Op;
 
 constexpr int64_t kMostRows = 1023, kMostRowBytes = 4095, kMostRowStride = 255;

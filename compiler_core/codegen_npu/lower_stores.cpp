@@ -8,7 +8,6 @@
 namespace tuner {
 namespace {
 
-using npu::Instruction;
 using npu::Op;
 
 constexpr int64_t kMostStoreRows = 4095, kMostStoreBytes = 16383;  // what fields hold

@@ -24,8 +24,8 @@ ArgumentTexts texts_of(const std::vector<ArgInfo>& args, bool packing) {
   ArgumentTexts out;
   for (const ArgInfo& arg : args) {
     const std::string name = as_c_name(arg.name), comma = out.parameters.empty() ? "" : ", ";
-    out.parameters += comma + pointer_of(arg, name, packing);
-    out.pointers += comma + "(void*)" + name;
+    out.parameters += str(comma, pointer_of(arg, name, packing));
+    out.pointers += str(comma, "(void*)", name);
     std::string shape;
     for (const int64_t extent : arg.shape) shape += str(shape.empty() ? "" : ", ", extent);
     out.described += str(" *   ", name, ": ", dtype_name(arg.dtype), " [", shape, "]",

@@ -526,7 +526,7 @@ static inline int32_t tuner_gpu_context_allocate(tuner_gpu_context* context) {
   context->args = (tuner_gpu_pointer*)calloc(context->num_args + 1, sizeof *context->args);
   context->rooms = (tuner_gpu_pointer*)calloc(rooms, sizeof *context->rooms);
   context->params = (void**)calloc(params, sizeof *context->params);
-  context->places = (const tuner_place**)calloc(context->num_args + 1, sizeof *context->places);
+  context->places = (const tuner_place**)calloc(context->num_args + 1, sizeof(void*));
   context->bound = (tuner_gpu_pointer*)calloc(tuner_gpu_tensors(context) + 1, sizeof *context->bound);
   context->own = (tuner_gpu_pointer*)calloc(tuner_gpu_tensors(context) + 1, sizeof *context->own);
   if (!context->args || !context->rooms || !context->params || !context->places || !context->bound ||

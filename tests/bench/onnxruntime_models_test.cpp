@@ -61,7 +61,7 @@ class RandomModels : public ::testing::Test {
   static Status write_library(const CompileRequest& request, bool random_configs, uint32_t seed) {
     ASSIGN_OR_RETURN(PreparedModel model, prepare_model(request, never));
     ASSIGN_OR_RETURN(const auto out, open_model_folder(request, model));
-    if (!random_configs) return build_model(request, std::move(model), *out, never).status();
+    if (!random_configs) return build_model(request, model, *out, never).status();
     std::mt19937_64 random(seed);
     std::vector<Program> programs;
     for (const CliTask& task : model.kernels.tasks) {

@@ -48,6 +48,7 @@ constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes 
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
 constexpr char kVerify[] = "a program of the reader's: tests/deploy/runtime_verify_test";
 constexpr char kWheel[] = "a minute, and a virtual environment: tests/python/wheel_test takes these steps";
+constexpr char kRuntime[] = "needs ONNX Runtime: tests/bench/onnxruntime_provider_test has it";
 constexpr char kHour[] = "libraries of others, and an hour";
 
 // Commands that are not run here, and why.
@@ -55,6 +56,9 @@ const std::map<std::string, std::string>& not_run_here() {
   static const std::map<std::string, std::string> commands = {
       {"deploy/run.sh submit examples/conv2d.json --trials 128", kBuilds},
       {"deploy/test.sh", kBuilds},
+      {"BENCH_LIBONNXRUNTIME=$(deploy/onnxruntime.sh) bench_model resnet50.onnx resnet50 --provider "
+       "build/release/lib/libtuner_onnxruntime.so",
+       kRuntime},
       {"deploy/package.sh", kPackages},
       {"apt install ./build/package/packages/*.deb", kPackages},
       {"tuner serve --listen 127.0.0.1:7070", kDaemon},

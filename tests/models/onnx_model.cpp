@@ -130,6 +130,7 @@ void OnnxGraph::node(const std::string& op, const std::vector<std::string>& inpu
   made.text(kNodeName, str(nodes_, next_++))
       .text(kOpType, of_microsoft ? op.substr(kMicrosoft.size() + 1) : op);
   if (of_microsoft) made.text(kNodeDomain, std::string(kMicrosoft));
+  has_microsofts_ |= of_microsoft;
   for (const Attribute& a : attributes) made.message(kAttribute, attribute(a));
   fields_ += Message().message(kNode, made).bytes();
 }
@@ -137,13 +138,13 @@ void OnnxGraph::node(const std::string& op, const std::vector<std::string>& inpu
 std::string OnnxGraph::message() const { return fields_ + Message().text(kGraphName, name_).bytes(); }
 
 std::string OnnxModel::bytes() const {
-  return Message()
-      .number(kIrVersion, 8)
+  Message model;
+  model.number(kIrVersion, 8)
       .text(kProducer, "tuner tests")
-      .message(kOpsetImport, Message().number(kVersion, 17))
-      .message(kOpsetImport, Message().text(kDomain, std::string(kMicrosoft)).number(kVersion, 1))
-      .text(kGraph, message())
-      .bytes();
+      .message(kOpsetImport, Message().number(kVersion, 17));
+  if (has_microsofts())
+    model.message(kOpsetImport, Message().text(kDomain, std::string(kMicrosoft)).number(kVersion, 1));
+  return model.text(kGraph, message()).bytes();
 }
 
 }  // namespace tuner

@@ -42,10 +42,13 @@ class OnnxGraph {
 
  protected:
   std::string message() const;
+  // Whether a node of this graph itself is of "com.microsoft".
+  bool has_microsofts() const { return has_microsofts_; }
 
  private:
   std::string name_, nodes_, fields_;
   int next_ = 0;
+  bool has_microsofts_ = false;
 };
 
 class OnnxModel : public OnnxGraph {

@@ -60,7 +60,7 @@ inline Result<CompiledReport> compile(const CompileRequest& request) {
   const auto never = [] { return false; };
   ASSIGN_OR_RETURN(PreparedModel model, prepare_model(request, never));
   ASSIGN_OR_RETURN(const auto folder, open_model_folder(request, model));
-  return build_model(request, std::move(model), *folder, never);
+  return build_model(request, model, *folder, never);
 }
 
 }  // namespace tuner::testing
