@@ -15,7 +15,7 @@
 //
 // A tile of 4 rows and a window of 7 read 10 rows for 28 multiply-adds a vector; by taps
 // (depthwise_conv2d_cpu) each multiply-add has a load of its own. Only kw is a loop, so the weights of one
-// column of the window stay in registers. With a copy nothing is masked and no border is code of its own; of
+// column of the window stay in registers. With a copy no sum is masked and no border is code of its own; of
 // a stride the columns of one phase then lie side by side, where they would be picked out of two vectors for
 // each tap.
 //
@@ -57,7 +57,7 @@ class DepthwiseConv2dRowsCpu final : public ScheduleTemplate<Conv2dWorkload, Dep
                       w.stride[0], " in an output of ", w.out_height());
     if (w.kernel_height > kMostRows)
       return declined("needs windows of at most ", kMostRows, " rows, got ", w.kernel_height);
-    // Of small windows the default of depthwise_conv2d_cpu is as fast, and shorter code.
+    // First configs were compared for windows of 5 rows and more only (tests/bench/HISTORY.md).
     return w.kernel_height < 5 ? supported_as_second() : supported();
   }
 
