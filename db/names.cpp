@@ -65,8 +65,11 @@ double record_time_ns(const MeasureRecord& record) {
 namespace {
 
 std::vector<ProcessTime> times_of(const RaceFinalist& f) {
-  return process_times(
-      {.times_ns = f.samples_ns, .pulses_ns = f.sentinel_ns, .memory_ns = f.memory_ns, .process = f.process});
+  return process_times({.times_ns = f.samples_ns,
+                        .pulses_ns = f.sentinel_ns,
+                        .memory_ns = f.memory_ns,
+                        .process = f.process,
+                        .exact_clock = f.exact_clock});
 }
 
 }  // namespace

@@ -203,6 +203,7 @@ struct RaceFinalist {
   // Samples with the other kind of constants, for information; empty if there are none.
   std::vector<double> other_ns;
   std::vector<int> other_process;
+  bool exact_clock = false;  // the device's clock says the same of every call: one process knows the time
 };
 
 // A finalist's time in its race, as the race itself counts it (measure_server/worker/race_statistics.h): the

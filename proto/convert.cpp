@@ -380,6 +380,7 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
     if (f.memory_ns_size() > 0)
       finalist.memory_ns = check.times(at + ".memory_ns", f.memory_ns(), /*zero_is_fine=*/false);
     finalist.other_ns = check.times(at + ".other_ns", f.other_ns(), /*zero_is_fine=*/false);
+    finalist.exact_clock = f.exact_clock();
     check.at_most(at + ".other_process", f.other_process_size(), kMaxSamples);
     for (int k = 0; k < f.other_process_size() && !check.failed(); ++k)
       finalist.other_process.push_back(
@@ -447,6 +448,7 @@ void to_proto(const RaceRow& race, v1::RaceResult* out) {
     fill(f.memory_ns, finalist->mutable_memory_ns());
     fill(f.other_ns, finalist->mutable_other_ns());
     fill(f.other_process, finalist->mutable_other_process());
+    finalist->set_exact_clock(f.exact_clock);
   }
   out->set_winner(race.winner_trial_id);
   for (const std::string& id : race.tie_set) out->add_tie_set(id);

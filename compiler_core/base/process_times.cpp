@@ -13,6 +13,10 @@ struct Samples {
   std::vector<double> times_ns, ratios, memory_ns;
 };
 
+bool all_equal(const std::vector<double>& values) {
+  return std::ranges::all_of(values, [&](double value) { return value == values.front(); });
+}
+
 }  // namespace
 
 std::vector<ProcessTime> process_times(const ProcessSamples& samples) {
@@ -25,12 +29,21 @@ std::vector<ProcessTime> process_times(const ProcessSamples& samples) {
     if (i < samples.memory_ns.size()) s.memory_ns.push_back(samples.memory_ns[i]);
   }
   std::vector<ProcessTime> out;
-  for (auto& [process, s] : of_process)
+  for (auto& [process, s] : of_process) {
+    const bool exact = samples.exact_clock && all_equal(s.times_ns) && all_equal(s.ratios);
     out.push_back({.process = process,
                    .time_ns = lower_quartile(std::move(s.times_ns)),
                    .ratio = lower_quartile(std::move(s.ratios)),
-                   .memory_ns = median_in_place(s.memory_ns)});
+                   .memory_ns = median_in_place(s.memory_ns),
+                   .exact = exact});
+  }
   return out;
+}
+
+bool are_exact(std::span<const ProcessTime> processes) {
+  return !processes.empty() && std::ranges::all_of(processes, [&](const ProcessTime& p) {
+    return p.exact && p.time_ns == processes.front().time_ns && p.ratio == processes.front().ratio;
+  });
 }
 
 std::vector<ProcessTime> beside_calm_memory(std::vector<ProcessTime> all) {
@@ -77,12 +90,14 @@ LogSpread log_spread(const std::vector<ProcessTime>& processes, double ProcessTi
 
 Spread time_spread(const std::vector<ProcessTime>& processes) {
   if (processes.empty()) return {};
+  if (const double ns = processes.front().time_ns; are_exact(processes)) return {ns, ns, ns};
   const LogSpread time = log_spread(processes, &ProcessTime::time_ns);
   return time.at(std::min(time.half, log_spread(processes, &ProcessTime::ratio).half));
 }
 
 Spread ratio_spread(const std::vector<ProcessTime>& processes) {
   if (processes.empty()) return {};
+  if (const double exact = processes.front().ratio; are_exact(processes)) return {exact, exact, exact};
   const LogSpread ratio = log_spread(processes, &ProcessTime::ratio);
   return ratio.at(ratio.half);
 }

@@ -18,6 +18,8 @@ namespace tuner {
 struct ProcessSamples {
   std::span<const double> times_ns, pulses_ns, memory_ns;
   std::span<const int> process;
+  bool exact_clock =
+      false;  // the device's clock says the same of every call (KernelLoader::clock_is_exact())
 };
 
 struct ProcessTime {
@@ -25,6 +27,7 @@ struct ProcessTime {
   double time_ns = 0;    // lower quartile
   double ratio = 0;      // the same of time divided by the pulse; 0: not timed
   double memory_ns = 0;  // median of the memory sentinel; 0: not timed
+  bool exact = false;    // an exact clock said the same of all its samples
 };
 
 // In the order of their numbers.
@@ -37,6 +40,10 @@ std::vector<ProcessTime> beside_calm_memory(std::vector<ProcessTime> all);
 
 // Median over the processes; 0: not timed, or no processes.
 double memory_level_ns(std::span<const ProcessTime> processes);
+
+// Whether these times are known, not estimated: an exact clock said the same in all of them. A clock that
+// contradicts itself is not believed to be exact.
+bool are_exact(std::span<const ProcessTime> processes);
 
 // An estimate, and the range in which one more process would lie in 95 % of cases.
 struct Spread {
@@ -51,6 +58,7 @@ inline constexpr double kDriftHalfWidth = 0.017;
 
 // The trimmed mean of the logarithms over the processes beside calm memory; zeros without processes. A time's
 // spread is at most as wide as its ratio's, because the time refers to the clock that the processes ran at.
+// Exact times have no width.
 Spread time_spread(const std::vector<ProcessTime>& processes);
 Spread ratio_spread(const std::vector<ProcessTime>& processes);
 

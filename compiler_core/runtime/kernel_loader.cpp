@@ -48,6 +48,11 @@ const KernelLoader* find_kernel_loader(std::string_view kind) {
   return nullptr;
 }
 
+bool has_exact_clock(std::string_view kind) {
+  const KernelLoader* const loader = find_kernel_loader(kind);
+  return loader != nullptr && loader->clock_is_exact();
+}
+
 RegisterKernelLoader::RegisterKernelLoader(const KernelLoader& loader) {
   CHECK(find_kernel_loader(loader.kind()) == nullptr)
       << "two loaders are registered for binaries of kind " << loader.kind();

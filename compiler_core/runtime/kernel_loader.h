@@ -40,6 +40,9 @@ class KernelLoader {
   // a simulator or a driver of ours: no code of a candidate runs in the process. So what the clock says is
   // not held against the time of the process. Empty: the host's clock counts.
   virtual std::string_view clock() const { return {}; }
+  // The clock says the same of every call of a kernel, in every process, whatever else the host does: a
+  // simulator's, which counts cycles. Then one process knows the time, and its interval has no width.
+  virtual bool clock_is_exact() const { return false; }
   // `path`: the artifact's binary. Called in the candidate's process after it has entered the jail: it may
   // open `path` and allocate memory, and nothing else. Failed with the reason when the binary cannot be
   // loaded or lacks an entry of the manifest.
@@ -49,6 +52,9 @@ class KernelLoader {
 // Of the listed loaders (kernel_loader.cpp), then of those that were registered; null: no such kernel runs in
 // a process of this program.
 const KernelLoader* find_kernel_loader(std::string_view kind);
+
+// Of kernels of that kind; false where there is no loader.
+bool has_exact_clock(std::string_view kind);
 
 // Static objects of it add a loader that is made outside the tree, before main(). `loader` lives for ever.
 class RegisterKernelLoader {

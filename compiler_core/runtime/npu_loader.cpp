@@ -94,6 +94,7 @@ class NpuLoader final : public KernelLoader {
     static const std::string text = str("simulated at ", npu::Machine::kClockGhz, " GHz");
     return text;
   }
+  bool clock_is_exact() const override { return true; }
 
   Result<LoadedKernel> load(const std::string& path, const Manifest& manifest) const override {
     ASSIGN_OR_RETURN(const std::string bytes, kernel_bytes(path));

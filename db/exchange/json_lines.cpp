@@ -185,7 +185,7 @@ Result<ExchangeRow> trial_from(Fields& in, int format) {
 ordered_json race_json(const ExchangedRace& in) {
   const RaceRow& r = in.race;
   ordered_json finalists = ordered_json::array();
-  for (const RaceFinalist& f : r.finalists)
+  for (const RaceFinalist& f : r.finalists) {
     finalists.push_back({{"trial", f.trial_id},
                          {"samples_ns", f.samples_ns},
                          {"sentinel_ns", f.sentinel_ns},
@@ -193,6 +193,8 @@ ordered_json race_json(const ExchangedRace& in) {
                          {"memory_ns", f.memory_ns},
                          {"other_ns", f.other_ns},
                          {"other_process", f.other_process}});
+    if (f.exact_clock) finalists.back()["exact_clock"] = true;
+  }
   ordered_json out{{"format", format_of(in.task.constants)},
                    {"kind", "race"},
                    {"job_uid", in.job_uid},
@@ -267,6 +269,7 @@ Result<ExchangeRow> race_from(Fields& in) {
     if (f.has("memory_ns")) to.memory_ns = f.numbers("memory_ns");
     if (f.has("other_ns")) to.other_ns = f.numbers("other_ns");
     if (f.has("other_process")) to.other_process = processes(f, "other_process");
+    to.exact_clock = f.has("exact_clock") && f.flag("exact_clock");
     if (!f.status()) in.fail(f.status().message());
     r.finalists.push_back(std::move(to));
   }

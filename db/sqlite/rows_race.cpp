@@ -86,7 +86,7 @@ std::vector<RaceFinalist> finalists_from(const json& j, RowReader& reader) {
           {trial_id_text(f.at("trial").get<int64_t>()), f.at("samples_ns").get<std::vector<double>>(),
            f.at("sentinel_ns").get<std::vector<double>>(), f.at("process").get<std::vector<int>>(),
            f.value("memory_ns", std::vector<double>()), f.value("other_ns", std::vector<double>()),
-           f.value("other_process", std::vector<int>())});
+           f.value("other_process", std::vector<int>()), f.value("exact_clock", false)});
   } catch (const json::exception&) {
     reader.mark_wrong();
   }
@@ -115,6 +115,7 @@ Result<SqlRow> to_row(const StoredRace& s) {
                          {"sentinel_ns", f.sentinel_ns},
                          {"process", f.process}});
     if (!f.memory_ns.empty()) finalists.back()["memory_ns"] = f.memory_ns;
+    if (f.exact_clock) finalists.back()["exact_clock"] = true;
     if (f.other_ns.empty()) continue;
     finalists.back()["other_ns"] = f.other_ns;
     finalists.back()["other_process"] = f.other_process;

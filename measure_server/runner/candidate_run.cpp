@@ -104,6 +104,7 @@ Status CandidateRun::begin(int samples, int others, const Placement& placement) 
 }
 
 bool CandidateRun::feels_memory() const {
+  if (has_exact_clock(artifact_.manifest.kind)) return false;
   // Code, stack and the runner's own share of the cache take their part of it.
   constexpr double kUsable = 0.75;
   const Manifest& m = artifact_.manifest;
@@ -563,8 +564,10 @@ void CandidateRun::judge() {
     return end_with(Outcome::kCrashed, "its times do not add up: " + why);
   }
   end_with(Outcome::kOk, "");
-  if (const KernelLoader* const loader = find_kernel_loader(artifact_.manifest.kind); loader != nullptr)
+  if (const KernelLoader* const loader = find_kernel_loader(artifact_.manifest.kind); loader != nullptr) {
     reply_.device_state = loader->clock();
+    reply_.exact_clock = loader->clock_is_exact();
+  }
   reply_.cut = report.cut != 0;
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
   reply_.cpu_ns.assign(report.cpu_ns, report.cpu_ns + report.samples);

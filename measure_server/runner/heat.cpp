@@ -130,6 +130,7 @@ RaceReply run_heat(const RaceRequest& request, std::span<const std::unique_ptr<C
     c.doubted = one.doubted;
     c.max_error = one.max_error;
     c.pulse_ns = one.pulse_ns;
+    c.exact_clock = one.exact_clock;
     c.slices = one.slices;
     c.retaken = one.retaken;
     if (one.outcome != Outcome::kOk) continue;

@@ -8,6 +8,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/clock.h"
+#include "compiler_core/runtime/kernel_loader.h"
 #include "measure_server/runner/candidate_run.h"
 #include "measure_server/runner/command_run.h"
 #include "measure_server/runner/device_race.h"
@@ -52,6 +53,14 @@ void warm_up_core(const std::vector<int>& cpus) {
     const double first = sentinel_on(cpus), second = sentinel_on(cpus);
     alike = std::fabs(first - second) < 0.01 * second ? alike + 1 : 0;
   }
+}
+
+// Nothing on the host changes what an exact clock says. Two samples show that it does not contradict itself.
+RaceRequest for_exact_clock(RaceRequest request) {
+  request.rounds = 1;
+  request.samples = std::min(request.samples, 2);
+  request.other_samples = std::min(request.other_samples, 1);
+  return request;
 }
 
 RaceReply run_cpu_heat(const CandidateRun::Host& host, const RaceRequest& request,
@@ -107,7 +116,8 @@ RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const Rac
     reply = run_command_heat(host.socket, request, go_on);
     kill_orphans({device.child(), host.jail.keeper()});
   } else {
-    reply = run_cpu_race(host, request, device.child(), go_on);
+    reply = run_cpu_race(host, has_exact_clock(first->manifest.kind) ? for_exact_clock(request) : request,
+                         device.child(), go_on);
   }
   reply.run_ms = ms_since(begin);
   return reply;

@@ -12,7 +12,7 @@ namespace tuner {
 // each round begins with another candidate. A turn first warms up, because the finalists push each other's
 // operands out of the caches. Only one works at a time. A turn is repeated if its calls, or the memory beside
 // it, were disturbed. A candidate that fails leaves the race; the others go on. Sets `go_on` to false if the
-// peer is gone.
+// peer is gone. Kernels of a device with an exact clock have one turn of two samples.
 RaceReply run_race(const CandidateRun::Host& host, DeviceHost& device, const RaceRequest& request,
                    bool& go_on);
 

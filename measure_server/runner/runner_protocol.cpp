@@ -203,6 +203,7 @@ std::string to_json(const RunReply& r) {
                {"slices", r.slices},
                {"retaken", r.retaken},
                {"pulse_ns", r.pulse_ns},
+               {"exact_clock", r.exact_clock},
                {"run_ms", r.run_ms},
                {"check_ms", r.check_ms},
                {"device_state", r.device_state},
@@ -231,6 +232,7 @@ std::string to_json(const RaceReply& r) {
          {"slices", c.slices},
          {"retaken", c.retaken},
          {"pulse_ns", c.pulse_ns},
+         {"exact_clock", c.exact_clock},
          {"max_error", std::isfinite(c.max_error) ? c.max_error : std::numeric_limits<double>::max()}});
   return dump({{"id", r.id},
                {"candidates", candidates},
@@ -418,6 +420,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("slices", r.slices, 0, INT32_MAX);
   in.read("retaken", r.retaken, 0, INT32_MAX);
   in.read_at_least("pulse_ns", r.pulse_ns, 0);
+  in.read("exact_clock", r.exact_clock);
   in.read_at_least("run_ms", r.run_ms, 0, kRequired);
   in.read_at_least("check_ms", r.check_ms, 0, kRequired);
   in.read("device_state", r.device_state);
@@ -454,6 +457,7 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
     each.read("slices", c.slices, 0, INT32_MAX);
     each.read("retaken", c.retaken, 0, INT32_MAX);
     each.read_at_least("pulse_ns", c.pulse_ns, 0);
+    each.read("exact_clock", c.exact_clock);
     each.read_at_least("max_error", c.max_error, 0, kRequired);
   });
   in.read_at_least("run_ms", r.run_ms, 0, kRequired);

@@ -128,6 +128,7 @@ struct RunReply {
   // latest pulses, at an even clock.
   int disturbed = 0, slices = 0, retaken = 0;
   double pulse_ns = 0;
+  bool exact_clock = false;  // run_ns are of a device's clock that says the same of every call
   double run_ms = 0;         // from fork to the end of the check
   double check_ms = 0;       // part of run_ms: the comparison of the outputs with the reference
   std::string device_state;  // GPU: clocks, temperature, throttling right after timing; see nvml.h
@@ -175,6 +176,7 @@ struct RaceReply {
     int turns = 0, discarded = 0, disturbed = 0;
     int slices = 0, retaken = 0;  // as in RunReply, of all turns
     double pulse_ns = 0;          // likewise
+    bool exact_clock = false;     // likewise
     double max_error = 0;
   };
   std::vector<Candidate> candidates;

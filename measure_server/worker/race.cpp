@@ -50,6 +50,7 @@ bool is_disputed(const RaceVerdict& v, const Preference& preference) {
 }
 
 bool decided(const Course& c) {
+  if (are_exact(c.racers)) return true;
   if (c.processes < kEnoughProcesses) return false;
   const RaceVerdict v = judge_race(c.racers, c.preference);
   if (is_disputed(v, c.preference)) return false;
@@ -114,6 +115,7 @@ void take_in(const RaceReply& reply, const std::vector<size_t>& running, Course&
     racer.process.insert(racer.process.end(), one.run_ns.size(), c.processes);
     racer.memory_ns.insert(racer.memory_ns.end(), one.memory_ns.begin(), one.memory_ns.end());
     racer.other_ns.insert(racer.other_ns.end(), one.other_ns.begin(), one.other_ns.end());
+    racer.exact_clock = one.exact_clock;
     racer.other_process.insert(racer.other_process.end(), one.other_ns.size(), c.processes);
     c.turns += one.turns;
     c.discarded += one.discarded;
@@ -128,7 +130,7 @@ std::string what_is_missing(const Course& c, const Spread& time) {
   if (c.too_disturbed())
     return str("the machine is too disturbed: ", c.disturbed, " of ", c.counted,
                " turns that count were disturbed");
-  if (c.processes < kFewestProcesses)
+  if (c.processes < kFewestProcesses && !are_exact(c.racers))
     return str("there was time for ", c.processes, " of at least ", kFewestProcesses, " processes");
   if (time.half_width() > kWidestCertified)
     return str("the race knows the time of its fastest only to +- ",
@@ -189,6 +191,7 @@ v1::RaceResult result_of(const Course& c, const std::vector<RaceEntry>& entries,
       f->mutable_memory_ns()->Add(r.memory_ns.begin(), r.memory_ns.end());
     f->mutable_other_ns()->Add(r.other_ns.begin(), r.other_ns.end());
     f->mutable_other_process()->Add(r.other_process.begin(), r.other_process.end());
+    f->set_exact_clock(r.exact_clock);
     if (r.trial_id == roles.stored_trial) result.set_stored_trial(roles.stored_trial);
     if (r.trial_id != roles.default_trial) continue;
     result.set_default_trial(roles.default_trial);

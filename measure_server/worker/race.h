@@ -29,7 +29,7 @@ struct RaceRoles {
 // options.processes heats, or more while the interval is wider than kWidestCertified or the stored answer may
 // be slower than a tie, and begins none after options.limit_s. A heat with mostly disturbed turns is
 // repeated; six such heats end the race. `base` is used for every heat. A finalist that fails leaves the
-// race.
+// race. Where all times are an exact clock's, one heat decides.
 //
 // Of finalists that tie (race_statistics.h) always the same wins: the stored answer, else the default, else
 // the one with the smallest code, else the first by template and config. RaceResult.won_by says which it was.

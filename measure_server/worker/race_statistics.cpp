@@ -14,7 +14,8 @@ std::vector<ProcessTime> times_of(const Racer& racer) {
   return process_times({.times_ns = racer.samples_ns,
                         .pulses_ns = racer.sentinel_ns,
                         .memory_ns = racer.memory_ns,
-                        .process = racer.process});
+                        .process = racer.process,
+                        .exact_clock = racer.exact_clock});
 }
 
 // Process -> logarithm of the time there. All count: who is compared ran beside the same memory.
@@ -36,9 +37,10 @@ struct Standing {
   std::vector<std::map<int, double>> times;
   std::vector<bool> last;  // took part in the latest process
   size_t leader = 0;       // the fastest of those, over the processes they all took part in
+  bool exact = false;      // no time is an estimate
 };
 Standing standing(std::span<const Racer> racers) {
-  Standing s;
+  Standing s{.exact = are_exact(racers)};
   int latest = -1;
   for (const Racer& r : racers) {
     s.times.push_back(by_process(r));
@@ -64,7 +66,7 @@ Standing standing(std::span<const Racer> racers) {
 // noise is too little.
 class Behind {
  public:
-  Behind(std::span<const Racer> racers, const Standing& s) : differences_(racers.size()) {
+  Behind(std::span<const Racer> racers, const Standing& s) : differences_(racers.size()), exact_(s.exact) {
     double squares = 0;
     for (size_t i = 0; i < racers.size(); ++i) {
       if (i == s.leader) continue;
@@ -79,9 +81,11 @@ class Behind {
   const Mean& of(size_t i) const { return differences_[i]; }
   // Whether so many differences say what the machine's noise is that two processes of one are enough.
   bool certain() const { return degrees_ >= kEnoughDegrees; }
+  bool exact() const { return exact_; }
   // What the mean may be off by, to one side.
   double error(size_t i, double probability) const {
     const Mean& d = differences_[i];
+    if (exact_ && d.n > 0) return 0;
     if (d.n < 2) return std::numeric_limits<double>::infinity();
     // Of one that has left the others say nothing; its own processes do.
     const size_t degrees = std::max({degrees_, d.degrees, size_t{1}});
@@ -92,11 +96,22 @@ class Behind {
  private:
   static constexpr size_t kEnoughDegrees = 6;
   std::vector<Mean> differences_;
+  bool exact_ = false;
   double deviation_ = 0;
   size_t degrees_ = 0;
 };
 
 }  // namespace
+
+bool are_exact(std::span<const Racer> racers) {
+  bool any = false;
+  for (const Racer& racer : racers) {
+    if (racer.samples_ns.empty()) continue;
+    if (!are_exact(times_of(racer))) return false;
+    any = true;
+  }
+  return any;
+}
 
 Spread time_spread(const Racer& racer) { return time_spread(times_of(racer)); }
 double other_time_ns(const Racer& racer) {
@@ -131,7 +146,9 @@ Chances chances(std::span<const Racer> racers) {
   for (size_t i = 0; i < racers.size(); ++i) {
     Chance chance = s.last[i] ? Chance::kOpen : Chance::kSlower;
     if (racers[i].as_good_as) chance = Chance::kAsGood;
-    if (chance == Chance::kOpen && i != s.leader)
+    if (chance == Chance::kOpen && i != s.leader && behind.exact())
+      chance = behind.of(i).mean > 0 ? Chance::kSlower : Chance::kAsGood;
+    else if (chance == Chance::kOpen && i != s.leader)
       chance = chance_of(behind.of(i), behind.error(i, kCertain), behind.certain());
     found.of.push_back(chance);
   }
@@ -159,11 +176,10 @@ class Ties {
   // The stored answer gives way to this alone. The leader looks faster than it is, because it is the luckiest
   // of all; so more is asked than of others.
   bool certainly_worse(size_t i) const {
-    return i != leader() && behind_.of(i).mean - behind_.error(i, 0.995) > std::log(1 + kAsGood);
+    return i != leader() && behind_.of(i).mean - behind_.error(i, 0.995) > as_good_within_;
   }
   bool as_good(size_t i) const {
-    return i == leader() || (behind_.of(i).n >= static_cast<size_t>(kFewestProcesses) &&
-                             behind_.of(i).mean <= std::log(1 + kAsGood));
+    return i == leader() || (behind_.of(i).n >= fewest_processes_ && behind_.of(i).mean <= as_good_within_);
   }
   bool tied(size_t i) const {
     if (!ran(i)) return false;
@@ -174,6 +190,9 @@ class Ties {
   std::span<const Racer> racers_;
   Standing standing_;
   Behind behind_;
+  // Exact times: who is slower by however little is slower.
+  double as_good_within_ = standing_.exact ? 0 : std::log(1 + kAsGood);
+  size_t fewest_processes_ = standing_.exact ? 1 : kFewestProcesses;
 };
 
 size_t winner_of(const Ties& ties, const Preference& preference) {

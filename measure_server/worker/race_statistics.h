@@ -7,6 +7,8 @@
 // compared process by process, as both ran interleaved there under the same conditions. The test is Yuen's:
 // Student's t on trimmed means. The deviation of such a difference is its own, or that of all finalists
 // together if that is more: they share the machine, and of three processes one's own says little.
+//
+// Times of an exact clock are known after one process. Then no difference is noise: only equal times tie.
 #pragma once
 
 #include <optional>
@@ -34,6 +36,7 @@ struct Racer {
   // constants, and their processes.
   std::vector<double> memory_ns, other_ns;
   std::vector<int> other_process;
+  bool exact_clock = false;  // of its device: one process knows its time
   // Who led the race when it left as not slower: the other one is faster than it by at most `as_good_within`
   // or, of one that led itself, slower.
   std::optional<size_t> as_good_as;
@@ -63,6 +66,9 @@ struct RaceVerdict {
 
 // With fewer processes the spread between them is not known.
 inline constexpr int kFewestProcesses = 3;
+
+// Whether all times are an exact clock's; racers without samples do not count.
+bool are_exact(std::span<const Racer> racers);
 
 // Estimate over all processes of a racer; zeros without samples.
 Spread time_spread(const Racer& racer);

@@ -89,5 +89,25 @@ TEST(ProcessTimes, ASpreadIsTheTrimmedMeanOfLogarithmsWithTheRangeOfOneMoreProce
   EXPECT_EQ(ratio_spread({}).high, 0);
 }
 
+// What an exact clock says is known after one process; one that contradicts itself is no exact clock.
+TEST(ProcessTimes, AnExactClockLeavesNoRange) {
+  const auto spread = [](const std::vector<double>& times, const std::vector<int>& process, bool exact) {
+    const std::vector<double> pulses(times.size(), 2);
+    const std::vector<ProcessTime> all =
+        process_times({.times_ns = times, .pulses_ns = pulses, .process = process, .exact_clock = exact});
+    EXPECT_EQ(are_exact(all), time_spread(all).half_width() == 0);
+    EXPECT_EQ(are_exact(all), ratio_spread(all).half_width() == 0);
+    return time_spread(all);
+  };
+  const Spread known = spread({123457, 123457}, {0, 0}, true);
+  EXPECT_EQ(known.low, 123457) << "not the exponential of a logarithm";
+  EXPECT_EQ(known.value, 123457);
+  EXPECT_EQ(known.high, 123457);
+  EXPECT_GT(spread({123457, 123457}, {0, 0}, false).half_width(), 0.016) << "the same of another clock";
+  EXPECT_GT(spread({123457, 123458}, {0, 0}, true).half_width(), 0.016) << "two times in one process";
+  EXPECT_GT(spread({123457, 123458}, {0, 1}, true).half_width(), 0.016) << "two processes differ";
+  EXPECT_FALSE(are_exact({}));
+}
+
 }  // namespace
 }  // namespace tuner

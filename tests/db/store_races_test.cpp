@@ -348,6 +348,7 @@ TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
   race.finalists[0].memory_ns = {7, 8, 9};
   race.finalists[0].other_ns = {180, 181};
   race.finalists[0].other_process = {0, 1};
+  race.finalists[0].exact_clock = true;
   ASSERT_OK(store_->add_race(race));
   const auto best = store_->best("v1 work", "cpu one");
   EXPECT_EQ(best->default_time_ns, 290);
@@ -363,6 +364,8 @@ TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
   EXPECT_EQ(stored.finalists[0].memory_ns, race.finalists[0].memory_ns);
   EXPECT_EQ(stored.finalists[0].other_ns, race.finalists[0].other_ns);
   EXPECT_EQ(stored.finalists[0].other_process, race.finalists[0].other_process);
+  EXPECT_TRUE(stored.finalists[0].exact_clock);
+  EXPECT_FALSE(stored.finalists[1].exact_clock);
   const auto plain =
       store_->fastest_of_config({.workload_key = "v1 work", .target = "cpu one"}, "toy_x86", 3, "a=2");
   ASSERT_TRUE(plain.is_ok()) << plain.message();

@@ -73,6 +73,29 @@ TEST_F(DeviceClock, TimesAreCyclesOverTheClock) {
   EXPECT_EQ(r.run_ns.size(), 3u) << "equal samples: the median is known";
   EXPECT_THAT(r.run_ns, Each(static_cast<double>(cycles_of(kCopy)))) << "1 GHz";
   EXPECT_EQ(r.device_state, "simulated at 1 GHz");
+  EXPECT_TRUE(r.exact_clock);
+}
+
+// One turn of two samples in one process, and nothing of the host beside it.
+TEST_F(DeviceClock, ARaceOfThemIsShort) {
+  const std::string binary = npu::write_kernel(kernel_of(kCopy));
+  const Result<std::string> digest = save_artifact({copy_manifest(), binary}, (dir_ / "artifacts").string());
+  ASSERT_TRUE(digest.is_ok()) << digest.message();
+  RaceRequest race{.base = request("")};
+  race.base.inputs = {{"x", (dir_ / "x.i8").string()}};
+  race.base.references = {{"out", (dir_ / "copy.ref").string()}};
+  race.candidates = {{*digest, {}}, {*digest, {}}};
+  const Result<RaceReply> reply = runner->race(race);
+  ASSERT_TRUE(reply.is_ok()) << reply.message();
+  ASSERT_EQ(reply->candidates.size(), 2u);
+  for (const RaceReply::Candidate& c : reply->candidates) {
+    EXPECT_EQ(c.outcome, Outcome::kOk) << c.message;
+    EXPECT_TRUE(c.exact_clock);
+    EXPECT_EQ(c.turns, 1);
+    EXPECT_EQ(c.run_ns, std::vector<double>(2, static_cast<double>(cycles_of(kCopy))));
+    EXPECT_EQ(c.sentinel_ns, std::vector<double>(2, 1));
+    EXPECT_TRUE(c.memory_ns.empty());
+  }
 }
 
 TEST_F(DeviceClock, WhatStopsTheDeviceIsNamed) {

@@ -273,5 +273,32 @@ TEST(RaceStatistics, TheStoredAnswerLosesToTheCertainlyFasterAlone) {
   EXPECT_LE(kept(1.05), 4);
 }
 
+// Of exact clocks one process is enough, no difference is noise, and only equal times tie.
+TEST(RaceStatistics, ExactTimesAreToldApartByOneProcess) {
+  std::vector<Racer> racers = named(4);
+  const std::vector<double> cycles = {1001, 1000, 1000, 5000};
+  for (size_t i = 0; i < racers.size(); ++i)
+    racers[i] = {.trial_id = racers[i].trial_id,
+                 .samples_ns = {cycles[i], cycles[i]},
+                 .sentinel_ns = {1, 1},
+                 .process = {0, 0},
+                 .exact_clock = true};
+  EXPECT_TRUE(are_exact(racers));
+  EXPECT_THAT(chances(racers).of,
+              ElementsAre(Chance::kSlower, Chance::kOpen, Chance::kAsGood, Chance::kSlower));
+  const RaceVerdict verdict = judge_race(racers, {.stored = 0, .order = {2, 1}});
+  EXPECT_EQ(verdict.winner, 2u) << "the stored answer is certainly slower, however little; of ties the first";
+  EXPECT_THAT(verdict.tied, ElementsAre(1, 2));
+  EXPECT_FALSE(verdict.alone);
+  EXPECT_EQ(verdict.regret_bound, 0);
+  EXPECT_EQ(verdict.time_ns.low, 1000);
+  EXPECT_EQ(verdict.time_ns.high, 1000);
+  // One of another kind makes all differences estimates again.
+  racers[3].exact_clock = false;
+  EXPECT_FALSE(are_exact(racers));
+  EXPECT_EQ(judge_race(racers, {.stored = 0, .order = {}}).winner, 0u);
+  EXPECT_FALSE(are_exact(named(2))) << "nothing was measured";
+}
+
 }  // namespace
 }  // namespace tuner

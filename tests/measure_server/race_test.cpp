@@ -194,6 +194,7 @@ TEST_F(RaceTest, HeatsOfRealProcessesEndInAResultThatHoldsTogether) {
 struct PlayedHeats {
   std::map<std::string, std::vector<double>> time_ns;  // by digest; the last one again and again
   int disturbed_of_turns = 0;                          // of three
+  bool exact_clock = false;
   int heats = 0;
   std::map<std::string, int> processes;
 
@@ -207,6 +208,7 @@ struct PlayedHeats {
       out.outcome = Outcome::kOk;
       out.turns = 3;
       out.disturbed = disturbed_of_turns;
+      out.exact_clock = exact_clock;
       out.run_ns.assign(9, times[std::min(n, times.size() - 1)]);
       out.sentinel_ns.assign(9, 100);
       out.other_ns.assign(3, 2 * out.run_ns[0]);
@@ -241,6 +243,23 @@ TEST(RunHeats, TheFastestIsCertifiedAndTheSlowGoHomeAfterOneProcess) {
   EXPECT_EQ(heats.processes["c"], 1);
   EXPECT_EQ(heats.processes["b"], 6) << "as many as make an interval";
   EXPECT_EQ(r.turns(), 3 * (1 + heats.processes["a"] + 6));
+}
+
+TEST(RunHeats, OneHeatDecidesWhereTheClockIsExact) {
+  PlayedHeats exact{.time_ns = {{"a", {1005}}, {"b", {1000}}, {"c", {3000}}}, .exact_clock = true};
+  const v1::RaceResult r = play(exact, {"a", "b", "c"}, "c");
+  EXPECT_EQ(exact.heats, 1);
+  EXPECT_TRUE(r.certified()) << r.uncertified_why();
+  EXPECT_EQ(r.winner(), "b");
+  EXPECT_EQ(r.won_by(), "fastest");
+  EXPECT_EQ(r.time_low_ns(), 1000);
+  EXPECT_EQ(r.time_high_ns(), 1000);
+  EXPECT_EQ(r.ratio_low(), r.ratio_high());
+  EXPECT_EQ(r.default_time_ns(), 3000);
+  EXPECT_TRUE(r.finalists(0).exact_clock());
+  PlayedHeats other{.time_ns = exact.time_ns};
+  EXPECT_GT(play(other, {"a", "b", "c"}, "c").time_high_ns(), 1010);
+  EXPECT_GE(other.heats, 6);
 }
 
 TEST(RunHeats, ThoseAsGoodLeaveAndStayAmongTheTies) {

@@ -524,6 +524,7 @@ v1::RaceResult a_race() {
     f->add_other_ns(200);
     f->add_other_process(i);
   }
+  f->set_exact_clock(true);
   r.set_winner("t1");
   r.set_time_ns(100);
   r.set_time_low_ns(98);
@@ -562,6 +563,7 @@ TEST(Convert, WhatARaceSaysBesideItsTimesIsKept) {
   EXPECT_EQ(row->finalists[0].memory_ns, std::vector<double>(3, 300));
   EXPECT_EQ(row->finalists[0].other_ns, std::vector<double>(3, 200));
   EXPECT_EQ(row->finalists[0].other_process, (std::vector<int>{0, 1, 2}));
+  EXPECT_TRUE(row->finalists[0].exact_clock);
 }
 
 TEST(Convert, ARaceComesBackAsItWasSent) {

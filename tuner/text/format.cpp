@@ -78,6 +78,7 @@ std::string format_time(double ns) {
 }
 
 std::string format_time(double ns, double low_ns, double high_ns) {
+  if (low_ns == high_ns) return format_time(ns) + " (exact)";
   const Unit unit = unit_of(ns);
   return number(ns / unit.ns) + " " + unit.name + " (95 %: " + number(low_ns / unit.ns) + " .. " +
          number(high_ns / unit.ns) + " " + unit.name + ")";
@@ -105,6 +106,7 @@ std::string format_race(const TunedConfig& t) {
   text += t.tied > 1 ? str(t.tied, " tie: ", format_tie(t)) : "one winner";
   text += print("; at most %.1f %% slower than the fastest; ", 100 * t.regret_bound);
   if (t.turns > 0) text += print("%d of %d turns disturbed and taken anew; ", t.discarded, t.turns);
+  if (t.ratio_low == t.ratio_high) return text + "by an exact clock";
   return text + print("%.4g x pulse (95 %%: %.4g .. %.4g)", t.ratio, t.ratio_low, t.ratio_high);
 }
 

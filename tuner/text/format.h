@@ -16,7 +16,7 @@ __attribute__((format(printf, 2, 3))) void append_format(std::string& out, const
 std::string fixed(double value, int digits);
 // "812 ns", "1.234 us", "56.78 ms", "2.345 s": four digits.
 std::string format_time(double ns);
-// A median with its interval: "1.234 ms (95 %: 1.221 .. 1.240 ms)".
+// A median with its interval: "1.234 ms (95 %: 1.221 .. 1.240 ms)"; "1.234 ms (exact)" of one without width.
 std::string format_time(double ns, double low_ns, double high_ns);
 // Returns the least time that the measured peak and bandwidth of its machine allow for direct sums; 0: not
 // known.

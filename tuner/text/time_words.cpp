@@ -40,7 +40,9 @@ TimeWords time_words(const TunedConfig& t) {
   TimeWords words{.gain = gain_words(t)};
   if (t.certified) {
     words.time = format_time(t.time_ns, t.time_low_ns, t.time_high_ns);
-    words.certainty = str("certified to +- ", percent_beside(half_width(t), kCertifiedHalfWidth));
+    words.certainty = half_width(t) > 0
+                          ? str("certified to +- ", percent_beside(half_width(t), kCertifiedHalfWidth))
+                          : "certified: the device's clock is exact";
   } else {
     words.time = format_time(t.time_ns) + " in one trial";
     words.certainty = str("not certified: ", printable(t.uncertified_why));

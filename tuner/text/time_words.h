@@ -3,6 +3,7 @@
 // One rule (docs/how_we_measure.md, "What an answer claims"):
 //   certified      its time with the 95 % interval in which a fresh process finds it, half of that as a share
 //                  of the time, and the gain over the default config in the same race
+//                  Where the device's clock is exact, the time alone: every process finds the same
 //   not certified  the time of one trial, and why the race certified nothing. No interval, no bound and no
 //                  gain: those of one process say nothing about the next
 #pragma once
@@ -15,7 +16,7 @@ namespace tuner {
 
 struct TimeWords {
   std::string time;  // "17.97 us (95 %: 17.60 .. 18.34 us)"; "7.291 us in one trial"
-  // "certified to +- 2.1 %"; "not certified: the race knows the time of its fastest only to ..."
+  // "certified to +- 2.1 %"; "certified: the device's clock is exact"; "not certified: the race knows the time of its fastest only to ..."
   std::string certainty;
   // "2.72 times as fast as the default config (48.95 us, in the same race)"; "not known: ..."; "not claimed,
   // because the time is not certified (default config: 27.71 us in one trial)".

@@ -35,12 +35,15 @@ std::string line_of(const std::string& text, const std::string& word) {
 TEST_F(NpuCommands, AJobEndsInACertifiedAnswer) {
   const CommandResult submitted = tuner("submit job.json --db a.db");
   ASSERT_EQ(submitted.exit_code, 0) << submitted.out << submitted.err;
-  EXPECT_THAT(submitted.out, HasSubstr("certified to"));
+  EXPECT_THAT(submitted.out, HasSubstr(" (exact); certified: the device's clock is exact\n"));
   EXPECT_THAT(submitted.out, HasSubstr("(12 ok)"));
   const CommandResult queried = tuner("query job.json --db a.db");
   ASSERT_EQ(queried.exit_code, 0) << queried.err;
   EXPECT_THAT(queried.out + queried.err, HasSubstr("simulated at 1 GHz"));
   EXPECT_THAT(queried.out, Not(HasSubstr("  stale ")));
+  const CommandResult verified = tuner("verify job.json --times --db a.db");
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("inside: "));
   // Another search, in a database of its own, with the same seed.
   ASSERT_EQ(tuner("submit job.json --db b.db").exit_code, 0);
   const CommandResult again = tuner("query job.json --db b.db");
