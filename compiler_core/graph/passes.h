@@ -52,6 +52,11 @@ Status find_composites(Graph& graph, const Evaluator& evaluate);
 // A transposed convolution of constant weights becomes a plain one, whose channels are the pixels between
 // those of the image, and their move to their places. A sum may be added in another order.
 Status split_transposed(Graph& graph, const Evaluator& evaluate);
+// Not one of optimize()'s: for accelerators that compute in 8 bits, before it. An operator of float32 whose
+// operands come from DequantizeLinear, and whose result goes to QuantizeLinear, becomes the operator on bytes:
+// Conv, MatMul, Add, Softmax, LayerNormalization, GlobalAveragePool, and what moves elements. Bytes may differ
+// by one from the float32 result's, where that lies near the middle between two.
+Status join_quantized(Graph& graph, const Evaluator& evaluate);
 // What nothing reads goes.
 Status drop_dead(Graph& graph, const Evaluator& evaluate);
 

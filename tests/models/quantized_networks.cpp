@@ -27,10 +27,15 @@ constexpr double kOperands = 35;
 
 class QuantizedWriter {
  public:
-  explicit QuantizedWriter(const NetworkOptions& options) : options_(options), random_(options.seed) {}
+  // `between`: operators of float32 between DequantizeLinear and QuantizeLinear, instead of those on bytes.
+  QuantizedWriter(const NetworkOptions& options, bool between)
+      : options_(options), between_(between), random_(options.seed) {}
 
   std::string bytes() const { return model_.bytes(); }
   int64_t channels(int64_t published) const { return std::max<int64_t>(8, published / options_.narrower); }
+  int64_t tokens_of(int64_t published) const {
+    return options_.image == 0 ? published : options_.image / 2 + 1;
+  }
 
   Bytes image(int64_t published) {
     const int64_t size = options_.image == 0 ? published : options_.image;
@@ -48,16 +53,17 @@ class QuantizedWriter {
     const Bytes y = result({x.shape[0], out, 1 + (x.shape[2] + 2 * pad - kernel) / stride,
                             1 + (x.shape[3] + 2 * pad - kernel) / stride},
                            linear);
-    std::vector<std::string> inputs = operand(x);
     const std::vector<std::string> weights =
         drawn_weights({out, in, kernel, kernel}, in * kernel * kernel, out, x, y);
-    inputs.insert(inputs.end(), weights.begin(), weights.end());
-    inputs.insert(inputs.end(), {real(y.scale), byte(y.zero), drawn_bias(out)});
-    model_.node("QLinearConv", inputs, {y.name},
-                {{"kernel_shape", Shape{kernel, kernel}},
-                 {"strides", Shape{stride, stride}},
-                 {"pads", Shape{pad, pad, pad, pad}},
-                 {"group", groups}});
+    write({.on_bytes = "QLinearConv",
+           .on_floats = "Conv",
+           .operands = {operand(x), weights},
+           .bias = drawn_bias(out),
+           .attributes = {{"kernel_shape", Shape{kernel, kernel}},
+                          {"strides", Shape{stride, stride}},
+                          {"pads", Shape{pad, pad, pad, pad}},
+                          {"group", groups}}},
+          y, x.scale);
     return y;
   }
   Bytes max_pool(const Bytes& x, int64_t kernel, int64_t stride) {
@@ -65,42 +71,138 @@ class QuantizedWriter {
     Bytes y = x;
     y.name = name();
     for (const size_t d : {2, 3}) y.shape[d] = 1 + (x.shape[d] + 2 * pad - kernel) / stride;
-    model_.node("MaxPool", {x.name}, {y.name},
-                {{"kernel_shape", Shape{kernel, kernel}},
-                 {"strides", Shape{stride, stride}},
-                 {"pads", Shape{pad, pad, pad, pad}}});
+    move("MaxPool", {x.name}, y,
+         {{"kernel_shape", Shape{kernel, kernel}},
+          {"strides", Shape{stride, stride}},
+          {"pads", Shape{pad, pad, pad, pad}}});
     return y;
   }
   Bytes add(const Bytes& a, const Bytes& b, bool linear) {
     Bytes y = result(a.shape, linear);
     y.scale = 1.25F * std::max(a.scale, b.scale);
+    write({.on_bytes = "com.microsoft.QLinearAdd", .on_floats = "Add", .operands = {operand(a), operand(b)}},
+          y);
+    return y;
+  }
+  Bytes matmul(const Bytes& x, int64_t out, bool linear) {
+    const Bytes y = result({x.shape[0], out}, linear);
+    const std::vector<std::string> weights = drawn_weights({x.shape[1], out}, x.shape[1], out, x, y);
+    write({.on_bytes = "QLinearMatMul", .on_floats = "MatMul", .operands = {operand(x), weights}}, y);
+    return y;
+  }
+  // Of two activations, which stay on bytes in both forms.
+  Bytes product(const Bytes& a, const Bytes& b, float scale, int zero) {
+    Bytes y{name(), a.shape, scale, zero};
+    y.shape.back() = b.shape.back();
     std::vector<std::string> inputs = operand(a);
     const std::vector<std::string> other = operand(b);
     inputs.insert(inputs.end(), other.begin(), other.end());
     inputs.insert(inputs.end(), {real(y.scale), byte(y.zero)});
-    model_.node("com.microsoft.QLinearAdd", inputs, {y.name});
+    model_.node("QLinearMatMul", inputs, {y.name});
     return y;
+  }
+  Bytes softmax(const Bytes& x) {
+    const Bytes y{name(), x.shape, 1.0F / 256, 0};
+    write({.on_bytes = "com.microsoft.QLinearSoftmax", .on_floats = "Softmax", .operands = {operand(x)}}, y);
+    return y;
+  }
+  // There is no operator on bytes, so both forms have that of float32.
+  Bytes layer_norm(const Bytes& x) {
+    const Bytes y{name(), x.shape, 1.0F / 40, 128};
+    std::uniform_real_distribution<float> gains(0.5F, 1.5F), offsets(-0.3F, 0.3F);
+    std::vector<float> gain(static_cast<size_t>(x.shape.back())), offset(gain.size());
+    for (float& each : gain) each = gains(random_);
+    for (float& each : offset) each = offsets(random_);
+    const auto numbers = [&](const std::vector<float>& values) {
+      return constant(DType::kFloat32, {x.shape.back()}, element_bytes(values, DType::kFloat32));
+    };
+    const std::string made = name();
+    model_.node("LayerNormalization", {floats(operand(x)), numbers(gain), numbers(offset)}, {made},
+                {{"axis", int64_t{-1}}});
+    model_.node("QuantizeLinear", {made, real(y.scale), byte(y.zero)}, {y.name});
+    return y;
+  }
+  Bytes reshaped(const Bytes& x, const Shape& shape) {
+    Bytes y = x;
+    y.name = name(), y.shape = shape;
+    std::string elements;
+    for (const int64_t extent : shape) elements.append(reinterpret_cast<const char*>(&extent), sizeof extent);
+    move("Reshape", {x.name, constant(DType::kInt64, {std::ssize(shape)}, elements)}, y, {});
+    return y;
+  }
+  Bytes transposed(const Bytes& x, const Shape& order) {
+    Bytes y = x;
+    y.name = name();
+    for (size_t d = 0; d < order.size(); ++d) y.shape[d] = x.shape[static_cast<size_t>(order[d])];
+    move("Transpose", {x.name}, y, {{"perm", order}});
+    return y;
+  }
+  Bytes tokens(int64_t count, int64_t width) {
+    model_.input("data", DType::kFloat32, {count, width});
+    const Bytes x{"tokens", {count, width}, 1.0F / 32, 128};
+    model_.node("QuantizeLinear", {"data", real(x.scale), byte(x.zero)}, {x.name});
+    return x;
+  }
+  void give(const Bytes& x) {
+    model_.node("DequantizeLinear", operand(x), {"scores"});
+    model_.output("scores", DType::kFloat32, x.shape);
   }
   // Averages of the image, then a class each.
   void classify(const Bytes& x, int64_t classes) {
     const Bytes mean{name(), {x.shape[0], x.shape[1], 1, 1}, x.scale / 2, 0};
-    std::vector<std::string> inputs = operand(x);
-    inputs.insert(inputs.end(), {real(mean.scale), byte(mean.zero)});
-    model_.node("com.microsoft.QLinearGlobalAveragePool", inputs, {mean.name});
-    Bytes flat{name(), {x.shape[0], x.shape[1]}, mean.scale, mean.zero};
-    model_.node("Flatten", {mean.name}, {flat.name});
-    const Bytes y = result({x.shape[0], classes}, true);
-    inputs = operand(flat);
-    const std::vector<std::string> weights =
-        drawn_weights({x.shape[1], classes}, x.shape[1], classes, flat, y);
-    inputs.insert(inputs.end(), weights.begin(), weights.end());
-    inputs.insert(inputs.end(), {real(y.scale), byte(y.zero)});
-    model_.node("QLinearMatMul", inputs, {y.name});
-    model_.node("DequantizeLinear", operand(y), {"scores"});
-    model_.output("scores", DType::kFloat32, y.shape);
+    write({.on_bytes = "com.microsoft.QLinearGlobalAveragePool",
+           .on_floats = "GlobalAveragePool",
+           .operands = {operand(x)}},
+          mean);
+    const Bytes flat{name(), {x.shape[0], x.shape[1]}, mean.scale, mean.zero};
+    move("Flatten", {mean.name}, flat, {});
+    give(matmul(flat, classes, true));
   }
 
  private:
+  struct Form {
+    const char *on_bytes, *on_floats;
+    std::vector<std::vector<std::string>> operands;  // bytes, scale and zero point of each
+    std::string bias;                                // empty: none
+    std::vector<OnnxModel::Attribute> attributes;
+  };
+  void write(const Form& form, const Bytes& y, float scale_of_x = 1) {
+    std::vector<std::string> inputs;
+    if (between_) {
+      for (const std::vector<std::string>& each : form.operands) inputs.push_back(floats(each));
+      if (!form.bias.empty()) inputs.push_back(bias_as_floats(form.bias, scale_of_x));
+      const std::string made = name();
+      model_.node(form.on_floats, inputs, {made}, form.attributes);
+      model_.node("QuantizeLinear", {made, real(y.scale), byte(y.zero)}, {y.name});
+      return;
+    }
+    for (const std::vector<std::string>& each : form.operands)
+      inputs.insert(inputs.end(), each.begin(), each.end());
+    inputs.insert(inputs.end(), {real(y.scale), byte(y.zero)});
+    if (!form.bias.empty()) inputs.push_back(form.bias);
+    model_.node(form.on_bytes, inputs, {y.name}, form.attributes);
+  }
+  // Weights of convolutions have a scale per index of their first axis.
+  std::string floats(const std::vector<std::string>& operand) {
+    const std::string made = name();
+    model_.node("DequantizeLinear", operand, {made}, {{"axis", int64_t{0}}});
+    return made;
+  }
+  std::string bias_as_floats(const std::string& bias, float scale_of_x) {
+    std::vector<float> units;
+    for (const float scale : scales_) units.push_back(scale_of_x * scale);
+    const Shape shape{std::ssize(units)};
+    return floats({bias, constant(DType::kFloat32, shape, element_bytes(units, DType::kFloat32))});
+  }
+  // An operator that changes no number.
+  void move(const char* op, std::vector<std::string> inputs, const Bytes& y,
+            const std::vector<OnnxModel::Attribute>& attributes) {
+    if (!between_) return model_.node(op, inputs, {y.name}, attributes);
+    inputs[0] = floats({inputs[0], real(y.scale), byte(y.zero)});
+    const std::string made = name();
+    model_.node(op, inputs, {made}, attributes);
+    model_.node("QuantizeLinear", {made, real(y.scale), byte(y.zero)}, {y.name});
+  }
   std::string name() { return str("t", names_++); }
   Bytes result(Shape shape, bool linear) {
     std::uniform_real_distribution<float> scales(0.01F, 0.05F);
@@ -134,6 +236,7 @@ class QuantizedWriter {
     std::vector<float> scales(scale_count);
     for (float& each : scales)
       each = static_cast<float>(around(random_) * kSpread / deviation * double{y.scale} / double{x.scale});
+    scales_ = scales;
     return {constant(DType::kInt8, shape, elements),
             constant(DType::kFloat32, one_or_more, element_bytes(scales, DType::kFloat32)),
             constant(DType::kInt8, one_or_more, std::string(scale_count, '\0'))};
@@ -149,6 +252,8 @@ class QuantizedWriter {
   }
 
   const NetworkOptions& options_;
+  const bool between_;
+  std::vector<float> scales_;  // of the weights that were drawn last
   OnnxModel model_;
   std::mt19937 random_;
   int names_ = 0;
@@ -193,12 +298,36 @@ void mobilenetv2_int8(QuantizedWriter& w) {
   w.classify(w.conv(x, w.channels(1280), 1), 1000);
 }
 
+// Two layers of attention and products, normalized before each, and a softmax over classes.
+void transformer_int8(QuantizedWriter& w) {
+  const int64_t width = w.channels(256), heads = 4, of_head = width / heads, tokens = w.tokens_of(128);
+  Bytes x = w.tokens(tokens, width);
+  for (int layer = 0; layer < 2; ++layer) {
+    const Bytes before = w.layer_norm(x);
+    const auto head = [&](const Shape& order) {
+      return w.transposed(w.reshaped(w.matmul(before, width, true), {1, tokens, heads, of_head}), order);
+    };
+    const Bytes query = head({0, 2, 1, 3}), key = head({0, 2, 3, 1}), value = head({0, 2, 1, 3});
+    const float spread = 30 * query.scale * key.scale * std::sqrt(static_cast<float>(of_head));
+    const Bytes weights = w.softmax(w.product(query, key, spread, 128));
+    const Bytes mixed = w.transposed(w.product(weights, value, value.scale, 128), {0, 2, 1, 3});
+    x = w.add(x, w.matmul(w.reshaped(mixed, {tokens, width}), width, true), true);
+    x = w.add(x, w.matmul(w.matmul(w.layer_norm(x), 4 * width, false), width, true), true);
+  }
+  w.give(w.softmax(w.matmul(x, 40, true)));
+}
+
 struct KnownQuantized {
   const char* name;
   void (*write)(QuantizedWriter&);
+  bool between = false;
 };
 constexpr KnownQuantized kQuantized[] = {{"resnet50_int8", resnet50_int8},
-                                         {"mobilenetv2_int8", mobilenetv2_int8}};
+                                         {"mobilenetv2_int8", mobilenetv2_int8},
+                                         {"transformer_int8", transformer_int8},
+                                         {"resnet50_qdq", resnet50_int8, true},
+                                         {"mobilenetv2_qdq", mobilenetv2_int8, true},
+                                         {"transformer_qdq", transformer_int8, true}};
 
 }  // namespace
 
@@ -214,7 +343,7 @@ const std::vector<std::string>& quantized_network_names() {
 Result<std::string> quantized_network(std::string_view name, const NetworkOptions& options) {
   for (const KnownQuantized& k : kQuantized) {
     if (name != k.name) continue;
-    QuantizedWriter writer(options);
+    QuantizedWriter writer(options, k.between);
     k.write(writer);
     return writer.bytes();
   }

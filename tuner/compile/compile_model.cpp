@@ -127,6 +127,8 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   graph::Graph graph = out.graph;
   number_values(graph);
   tell(request, "rewriting the graph");
+  if (request.accelerator)
+    RETURN_IF_ERROR(join_quantized(graph, model_evaluator()).with_context(request.model + ": "));
   RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(request.model + ": "));
   RETURN_IF_ERROR(stopped());
   const Target* const accelerator = request.accelerator ? &*request.accelerator : nullptr;

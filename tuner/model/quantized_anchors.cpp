@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "templates/schedule_template.h"
@@ -77,6 +78,8 @@ class QuantizedAnchors {
       : g_(graph), node_(graph.nodes[n]), use_(g_, node_), target_(accelerator) {}
 
   std::optional<Anchor> find() {
+    if (node_.op == "com.microsoft.QLinearSoftmax") return softmax();
+    if (node_.op == "tuner.QLinearLayerNormalization") return norm();
     if (!may_lie_anyhow(node_.outputs[0])) return std::nullopt;
     if (node_.op == "QLinearConv") return conv();
     if (node_.op == "QLinearMatMul") return matmul();
@@ -225,36 +228,63 @@ class QuantizedAnchors {
     return served(w, on_device, {node_.inputs[0]});
   }
 
-  // The operator with its numbers written out, on one dimension.
-  std::optional<Anchor> sum() {
-    const ValueId a = node_.inputs[0], b = node_.inputs[3];
-    if (a == b || use_.shape(0) != use_.shape(3) || g_[a].constant || g_[b].constant) return std::nullopt;
-    const graph::TensorType flat{use_.dtype(0), {g_[a].type.elements()}};
+  // The operator alone: a result of type `out`, operands of these types by their places, and all other inputs
+  // as numbers, written out. Nothing where one of these is not constant.
+  std::optional<Workload> alone(const graph::TensorType& out,
+                                const std::map<size_t, graph::TensorType>& operands) const {
     Graph f;
     f.name = "fragment";
     Node node{.name = "", .op = node_.op, .operator_set = node_.operator_set, .attributes = {}};
+    if (const auto epsilon = node_.attributes.find("epsilon"); epsilon != node_.attributes.end())
+      node.attributes.insert(*epsilon);
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const ValueId v = node_.inputs[i];
       if (v == kNoValue) {
         node.inputs.push_back(kNoValue);
         continue;
       }
-      const bool is_operand = i == 0 || i == 3;
+      const auto operand = operands.find(i);
+      const bool is_operand = operand != operands.end();
       if (!is_operand && !g_[v].constant) return std::nullopt;
-      f.values.push_back({"", is_operand ? flat : graph::TensorType{g_[v].type.dtype, {}},
+      f.values.push_back({"", is_operand ? operand->second : graph::TensorType{g_[v].type.dtype, {}},
                           is_operand ? std::nullopt : g_[v].constant});
       node.inputs.push_back(f.values.size() - 1);
       if (is_operand) f.inputs.push_back(f.values.size() - 1);
     }
-    f.values.push_back({"", flat, std::nullopt});
+    f.values.push_back({"", out, std::nullopt});
     node.outputs = f.outputs = {f.values.size() - 1};
     f.output_names = {"out"};
     f.nodes.push_back(std::move(node));
     Result<Workload> made = program_workload(std::move(f));
-    if (!made) return std::nullopt;
-    auto anchor = served(*made, *made, {a, b});
+    return made ? std::optional(*std::move(made)) : std::nullopt;
+  }
+
+  // On one dimension.
+  std::optional<Anchor> sum() {
+    const ValueId a = node_.inputs[0], b = node_.inputs[3];
+    if (a == b || use_.shape(0) != use_.shape(3) || g_[a].constant || g_[b].constant) return std::nullopt;
+    const graph::TensorType flat{use_.dtype(0), {g_[a].type.elements()}};
+    const auto workload = alone(flat, {{0, flat}, {3, flat}});
+    auto anchor = workload ? served(*workload, *workload, {a, b}) : std::nullopt;
     if (anchor) anchor->flat = true;
     return anchor;
+  }
+
+  // Of a matrix whose rows are those of the last axis.
+  graph::TensorType rows() const {
+    const int64_t columns = use_.shape(0).back();
+    return {use_.dtype(0), {use_.type(0).elements() / columns, columns}};
+  }
+  std::optional<Anchor> softmax() {
+    if (use_.is_constant(0)) return std::nullopt;
+    const auto workload = alone(rows(), {{0, rows()}});
+    return workload ? served(*workload, *workload, {node_.inputs[0]}) : std::nullopt;
+  }
+  std::optional<Anchor> norm() {
+    if (use_.is_constant(0) || !use_.is_constant(1) || !use_.is_constant(2)) return std::nullopt;
+    const auto workload = alone(rows(), {{0, rows()}, {1, use_.type(1)}, {2, use_.type(2)}});
+    return workload ? served(*workload, *workload, {node_.inputs[0], node_.inputs[1], node_.inputs[2]})
+                    : std::nullopt;
   }
 
   // The sum of an image's pixels as a window as large as it.

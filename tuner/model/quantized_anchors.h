@@ -6,6 +6,8 @@
 //   MaxPool of bytes                          pool2d
 //   com.microsoft.QLinearAdd                  a flat program of it
 //   com.microsoft.QLinearGlobalAveragePool    a depthwise conv2d with weights of 1
+//   com.microsoft.QLinearSoftmax              a program of it on a matrix, whose rows are those of the last axis
+//   tuner.QLinearLayerNormalization           the same; graph::join_quantized() makes it
 #pragma once
 
 #include <optional>
