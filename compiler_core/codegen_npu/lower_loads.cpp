@@ -28,11 +28,14 @@ size_t NpuLowering::buffer_at(uint32_t word) const {
 Status NpuLowering::load(const StmtNode& leaf) {
   Expr value = leaf.value;
   const std::vector<InstructionLoop> whole = scope_.loops();
+  std::optional<int64_t> filled;
   int64_t fill = 0;
   ASSIGN_OR_RETURN(const Linear to, byte_of(leaf.buffer, leaf.indices));
   while (value->kind == ExprKind::kSelect && is_const_int(value->operands[2], &fill)) {
-    if (fill != 0)
-      return invalid_config("npu: a tile of ", leaf.buffer->name, " is filled up with ", fill, ", not 0");
+    if (filled.value_or(fill) != fill)
+      return invalid_config("npu: a tile of ", leaf.buffer->name, " is filled up with ", *filled, " and ",
+                            fill);
+    filled = fill;
     if (!scope_.narrow(value->operands[0]))
       return invalid_config("npu: ", to_text(value->operands[0]), " cuts no rectangle out of the tile of ",
                             leaf.buffer->name);
@@ -54,7 +57,7 @@ Status NpuLowering::load(const StmtNode& leaf) {
     RETURN_IF_ERROR(found.status());
     from = *found;
   }
-  return load_box(leaf, to, from, whole, there, nothing_there);
+  return load_box(leaf, to, from, whole, there, filled.value_or(0), nothing_there);
 }
 
 void NpuLowering::merge_loops(std::vector<InstructionLoop>& whole, std::vector<InstructionLoop>& there,
@@ -91,7 +94,7 @@ void NpuLowering::merge_loops(std::vector<InstructionLoop>& whole, std::vector<I
 }
 
 Status NpuLowering::load_box(const StmtNode& leaf, Linear to, Linear from, std::vector<InstructionLoop> whole,
-                             std::vector<InstructionLoop> there, bool nothing_there) {
+                             std::vector<InstructionLoop> there, int64_t fill, bool nothing_there) {
   merge_loops(whole, there, {&to, &from});
   const size_t none = whole.size();
   size_t column = none, row = none;
@@ -103,7 +106,7 @@ Status NpuLowering::load_box(const StmtNode& leaf, Linear to, Linear from, std::
   std::vector<int64_t> at;
   for (const InstructionLoop& loop : whole) at.push_back(loop.begin);
   for (;;) {
-    Rectangle r;
+    Rectangle r{.fill = fill};
     bool inside = !nothing_there;
     int64_t target = to.base, source = from.base;
     for (size_t i = 0; i < whole.size(); ++i) {
@@ -126,7 +129,8 @@ Status NpuLowering::load_box(const StmtNode& leaf, Linear to, Linear from, std::
       r.left = there[column].begin - whole[column].begin;
       r.right = whole[column].end - there[column].end;
     }
-    RETURN_IF_ERROR(inside ? load_rectangle(r) : load_fill(r.word, r.stride, extent(row), extent(column)));
+    RETURN_IF_ERROR(inside ? load_rectangle(r)
+                           : load_fill(r.word, r.stride, extent(row), extent(column), fill));
     loads_[buffer_at(static_cast<uint32_t>(r.word))] = code_.size();
     size_t i = whole.size();
     for (; i > 0; --i) {
@@ -153,7 +157,7 @@ Status NpuLowering::load_rectangle(Rectangle r) {
   const bool padded = r.left + r.right > 0 || r.bytes % m_.bank_bytes != 0;
   if (!padded && r.rows > 1 && r.dram_stride == r.bytes && r.stride * m_.bank_bytes == r.bytes) {
     const int64_t each = std::max<int64_t>(1, kMostLoadBytes / r.bytes);
-    if (r.top > 0) RETURN_IF_ERROR(load_fill(r.word, r.stride, r.top, width));
+    if (r.top > 0) RETURN_IF_ERROR(load_fill(r.word, r.stride, r.top, width, r.fill));
     for (int64_t row = 0; row < r.rows; row += each)
       RETURN_IF_ERROR(emit({.op = Op::kLoad,
                             .dram = static_cast<uint32_t>(r.dram + row * r.bytes),
@@ -161,13 +165,13 @@ Status NpuLowering::load_rectangle(Rectangle r) {
                             .rows = 1,
                             .bytes = static_cast<uint32_t>(std::min(each, r.rows - row) * r.bytes)}));
     if (r.bottom > 0)
-      RETURN_IF_ERROR(load_fill(r.word + (r.top + r.rows) * r.stride, r.stride, r.bottom, width));
+      RETURN_IF_ERROR(load_fill(r.word + (r.top + r.rows) * r.stride, r.stride, r.bottom, width, r.fill));
     return Status::ok();
   }
   if (r.rows > 1 && r.stride < words) return invalid_config("npu: rows of a load overlap in the scratchpad");
   const bool long_top = r.top > kMostEndPadding, long_bottom = r.bottom > kMostEndPadding;
   const int64_t first = r.word + r.top * r.stride;
-  if (long_top) RETURN_IF_ERROR(load_fill(r.word, r.stride, r.top, width));
+  if (long_top) RETURN_IF_ERROR(load_fill(r.word, r.stride, r.top, width, r.fill));
   if (r.rows + r.top + r.bottom > 1)
     RETURN_IF_ERROR(set_strides(Op::kSetLoad, r.rows > 1 ? r.dram_stride : 0, r.stride));
   for (int64_t row = 0; row < r.rows; row += kMostLoadRows) {
@@ -181,10 +185,11 @@ Status NpuLowering::load_rectangle(Rectangle r) {
                           .left = static_cast<uint32_t>(r.left),
                           .right = static_cast<uint32_t>(r.right),
                           .top = static_cast<uint32_t>(top),
-                          .bottom = static_cast<uint32_t>(is_last && !long_bottom ? r.bottom : 0)}));
+                          .bottom = static_cast<uint32_t>(is_last && !long_bottom ? r.bottom : 0),
+                          .fill_value = static_cast<int8_t>(r.fill)}));
   }
   if (!long_bottom) return Status::ok();
-  return load_fill(first + r.rows * r.stride, r.stride, r.bottom, width);
+  return load_fill(first + r.rows * r.stride, r.stride, r.bottom, width, r.fill);
 }
 
 Status NpuLowering::load_in_parts(const Rectangle& r) {
@@ -198,16 +203,28 @@ Status NpuLowering::load_in_parts(const Rectangle& r) {
   return load_rectangle(rest);
 }
 
-Status NpuLowering::load_fill(int64_t word, int64_t stride, int64_t rows, int64_t bytes) {
+Result<int64_t> NpuLowering::filled_dram(int64_t fill, int64_t bytes) {
+  if (fill == 0) return static_cast<int64_t>(zeros_at_);
+  const auto number = static_cast<char>(fill);
+  if (!kernel_.constants.empty() && kernel_.constants.front() != number)
+    return invalid_config("npu: tiles are filled up with ", fill, " and with another number");
+  if (std::ssize(kernel_.constants) < bytes) kernel_.constants.resize(static_cast<size_t>(bytes), number);
+  kernel_.dram_bytes = kernel_.constants_at + static_cast<uint64_t>(round_up(bytes, m_.burst_bytes));
+  return static_cast<int64_t>(kernel_.constants_at);
+}
+
+Status NpuLowering::load_fill(int64_t word, int64_t stride, int64_t rows, int64_t bytes, int64_t fill) {
   if (bytes > kMostLoadBytes)
     return invalid_config("npu: a row of ", bytes, " bytes is longer than a load takes");
+  ASSIGN_OR_RETURN(const int64_t from, filled_dram(fill, bytes));
   RETURN_IF_ERROR(set_strides(Op::kSetLoad, 0, stride));
   for (int64_t row = 0; row < rows; row += kMostLoadRows)
     RETURN_IF_ERROR(emit({.op = Op::kLoad,
-                          .dram = static_cast<uint32_t>(zeros_at_),
+                          .dram = static_cast<uint32_t>(from),
                           .target = static_cast<uint32_t>(word + row * stride),
                           .rows = static_cast<uint32_t>(std::min(kMostLoadRows, rows - row)),
-                          .bytes = static_cast<uint32_t>(bytes)}));
+                          .bytes = static_cast<uint32_t>(bytes),
+                          .fill_value = static_cast<int8_t>(fill)}));
   return Status::ok();
 }
 

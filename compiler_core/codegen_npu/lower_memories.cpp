@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen_npu/npu_lowering.h"
@@ -39,7 +40,14 @@ Status NpuLowering::place_arguments() {
 }
 
 Status NpuLowering::place_buffers() {
-  std::set<const BufferNode*> staged;
+  std::set<const BufferNode*> staged, made;
+  visit(program_.body, [&](const Stmt& s) {
+    if (s->kind != StmtKind::kStore || s->buffer->scope != MemoryScope::kShared) return;
+    visit(s->value, [&](const Expr& e) {
+      if (e->kind == ExprKind::kLoad && e->buffer->scope == MemoryScope::kShared)
+        made.insert(s->buffer.get());
+    });
+  });
   visit(program_.body, [&](const Stmt& s) {
     if (is_async(*s, "copy"))
       visit(s->body, [&](const Stmt& inner) {
@@ -50,7 +58,7 @@ Status NpuLowering::place_buffers() {
   visit(program_.body, [&](const Stmt& s) {
     if (s->kind != StmtKind::kAllocate || !status.is_ok()) return;
     if (s->buffer->scope == MemoryScope::kShared)
-      status = place_shared(*s->buffer, staged.contains(s->buffer.get()));
+      status = place_shared(*s->buffer, staged.contains(s->buffer.get()), made.contains(s->buffer.get()));
     else if (s->buffer->scope == MemoryScope::kFragment)
       status = add_fragment(*s->buffer);
     else if (s->buffer->scope == MemoryScope::kRegister)
@@ -64,7 +72,7 @@ Status NpuLowering::place_buffers() {
   return place_fragments();
 }
 
-Status NpuLowering::place_shared(const BufferNode& b, bool staged) {
+Status NpuLowering::place_shared(const BufferNode& b, bool staged, bool made) {
   if (!is_byte(b.dtype) || b.shape.empty())
     return invalid_config("npu: ", b.name, " is ", b.dtype, "; the scratchpad takes rows of bytes");
   SharedPlace place{.begin = next_word_, .pitch = b.shape.back()};
@@ -82,8 +90,40 @@ Status NpuLowering::place_shared(const BufferNode& b, bool staged) {
     return invalid_config("npu: ", b.name, ": a row of ", place.pitch,
                           " bytes is no whole number of words of ", m_.bank_bytes);
   const int64_t words = rows / parts * (place.pitch / m_.bank_bytes);
-  for (int64_t part = 0; part < parts; ++part) RETURN_IF_ERROR(new_buffer(words));
+  if (made && !staged) place.places = places_;
+  place.words = words;
+  for (int64_t part = 0; part < parts * place.places; ++part) {
+    if (place.places > 1) turning_[buffers_.size()] = &b;
+    RETURN_IF_ERROR(new_buffer(words));
+  }
   shared_[&b] = place;
+  return Status::ok();
+}
+
+void NpuLowering::begin_turn(const BufferNode* buffer) {
+  const auto found = shared_.find(buffer);
+  if (found == shared_.end() || !std::exchange(found->second.is_read, false)) return;
+  ++found->second.turn;
+}
+
+Status NpuLowering::follow_turns(const npu::Instruction& i) {
+  const auto& set = npu::queue_of(i.op) == npu::Queue::kLoad ? load_strides_ : store_strides_;
+  const auto [dram, local] = set.value_or(std::pair<int64_t, int64_t>());
+  npu::make_plan(m_, i, {static_cast<uint32_t>(dram), static_cast<uint32_t>(local)}, plan_);
+  for (const uint32_t entry : plan_.words) {
+    const uint32_t word = npu::Plan::word(entry);
+    const auto turning = turning_.find(buffer_at(word));
+    if (turning == turning_.end()) continue;
+    SharedPlace& place = shared_.at(turning->second);
+    if (npu::Plan::writes(entry)) {
+      turn_of_word_[word] = place.turn;
+      continue;
+    }
+    const auto made = turn_of_word_.find(word);
+    if (made == turn_of_word_.end() || made->second != place.turn)
+      return invalid_config("npu: ", turning->second->name, " is read behind the turn that made it");
+    place.is_read = true;
+  }
   return Status::ok();
 }
 
@@ -144,8 +184,12 @@ Result<Linear> NpuLowering::byte_of(const Buffer& buffer, const std::vector<Expr
   const int64_t size = dtype_bytes(buffer->dtype);
   at.base *= size;
   for (int64_t& each : at.by) each *= size;
-  at.base +=
-      shared != shared_.end() ? shared->second.begin * m_.bank_bytes : static_cast<int64_t>(argument->second);
+  if (shared == shared_.end()) {
+    at.base += static_cast<int64_t>(argument->second);
+    return at;
+  }
+  const SharedPlace& place = shared->second;
+  at.base += (place.begin + place.turn % place.places * place.words) * m_.bank_bytes;
   return at;
 }
 

@@ -37,6 +37,7 @@ Status NpuLowering::emit(const Instruction& i) {
   if (const Status fits = npu::check(i); !fits.is_ok()) return invalid_config("npu: ", fits.message());
   if (code_.size() >= kMostInstructions)
     return invalid_config("npu: more than ", kMostInstructions, " instructions: larger tiles need fewer");
+  if (takes_turns()) RETURN_IF_ERROR(follow_turns(i));
   code_.push_back(i);
   return Status::ok();
 }
@@ -167,7 +168,11 @@ Result<NpuProgram> NpuLowering::finish() {
 }
 
 Result<NpuProgram> lower_to_npu(const Program& program, const npu::Machine& machine) {
-  return NpuLowering(program, machine).run();
+  NpuLowering with_turns(program, machine, /*places=*/2);
+  Result<NpuProgram> lowered = with_turns.run();
+  // Without room for two.
+  if (!lowered.is_ok() && with_turns.takes_turns()) return NpuLowering(program, machine, /*places=*/1).run();
+  return lowered;
 }
 
 }  // namespace tuner

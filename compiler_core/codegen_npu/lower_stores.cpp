@@ -46,7 +46,7 @@ Status NpuLowering::load_table(const RequantisedSum& out) {
   for (const BufferNode* half_of : {bias, scale}) {
     Rectangle r{.word = table.begin + (half_of == scale ? half / m_.bank_bytes : 0), .stride = block_words()};
     if (half_of == nullptr) {
-      RETURN_IF_ERROR(load_fill(r.word, r.stride, blocks, half));
+      RETURN_IF_ERROR(load_fill(r.word, r.stride, blocks, half, 0));
       continue;
     }
     r.dram = static_cast<int64_t>(places_in_dram_.at(half_of));

@@ -24,6 +24,7 @@ bool NpuLowering::is_shared(const Expr& e) const {
 
 Result<NpuLowering::Vectored> NpuLowering::vector_store(const Nest& nest) {
   const StmtNode& leaf = *nest.leaf;
+  begin_turn(leaf.buffer.get());
   const auto done = [](bool yes) { return yes ? Vectored::kDone : Vectored::kLess; };
   if (leaf.reduce == ReduceOp::kMax) {
     ASSIGN_OR_RETURN(const bool yes, maxima(nest));

@@ -18,7 +18,7 @@
 namespace tuner {
 namespace {
 
-constexpr char kToolchain[] = "npu codegen 1";  // grows when generated code or the simulator's cycles change
+constexpr char kToolchain[] = "npu codegen 2";  // grows when generated code or the simulator's cycles change
 constexpr CodeForm kForms[] = {{"npu", "#", ".npu.txt"}, {"trace", "", ".trace.json"}};
 
 // Which operands it has makes no difference to the cycles: these are zeros.

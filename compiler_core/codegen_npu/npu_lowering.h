@@ -20,6 +20,7 @@
 #include "compiler_core/npu/allocate.h"
 #include "compiler_core/npu/encoding.h"
 #include "compiler_core/npu/fields.h"
+#include "compiler_core/npu/plan.h"
 
 namespace tuner {
 
@@ -27,12 +28,20 @@ namespace tuner {
 struct SharedPlace {
   uint32_t begin = 0;
   int64_t pitch = 0;  // bytes from one row, the last dimension, to the next
+  // What the vector unit makes has places that take turns: one is stored while the next one is filled.
+  int64_t words = 0, places = 1;
+  int64_t turn = 0;      // from 0; it has place turn % places
+  bool is_read = false;  // what this turn has made is read already
 };
 
 class NpuLowering {
  public:
-  NpuLowering(const Program& program, const npu::Machine& machine) : program_(program), m_(machine) {}
+  // `places`: of each buffer that the vector unit makes.
+  NpuLowering(const Program& program, const npu::Machine& machine, int64_t places)
+      : program_(program), m_(machine), places_(places) {}
   Result<NpuProgram> run();
+  // Whether run() gave a buffer several places.
+  bool takes_turns() const { return !turning_.empty(); }
 
  private:
   struct SumRows {
@@ -46,6 +55,7 @@ class NpuLowering {
     int64_t dram_stride = 0, stride = 0;  // from row to row; of the scratchpad in words
     int64_t rows = 1, bytes = 1;          // that are there
     int64_t left = 0, right = 0, top = 0, bottom = 0;
+    int64_t fill = 0;  // what stands around them
   };
   // Bias and scale of all channels, as `store_scales` wants them: of each block of columns first all biases,
   // then all scales.
@@ -70,8 +80,13 @@ class NpuLowering {
   // --- memories: lower_memories.cpp ---
   Status place_arguments();
   Status place_buffers();
-  Status place_shared(const BufferNode& b, bool staged);
+  // `staged`: it is loaded ahead. `made`: the vector unit makes it.
+  Status place_shared(const BufferNode& b, bool staged, bool made);
   Status new_buffer(int64_t words);
+  // The next instruction writes to it: a new turn, if what the latest turn has made is read.
+  void begin_turn(const BufferNode* buffer);
+  // Refuses an instruction that reads what was made in a turn before.
+  Status follow_turns(const npu::Instruction& i);
   Status add_fragment(const BufferNode& b);
   Status place_fragments();
   // The place of an element in bytes, counted from the first word; of an argument in DRAM.
@@ -115,13 +130,15 @@ class NpuLowering {
                           std::initializer_list<Linear*> places);
   // Chooses the loop along rows and the one from row to row; the others run here.
   Status load_box(const StmtNode& leaf, Linear to, Linear from, std::vector<InstructionLoop> whole,
-                  std::vector<InstructionLoop> there, bool nothing_there);
+                  std::vector<InstructionLoop> there, int64_t fill, bool nothing_there);
   Result<int64_t> aligned(int64_t bytes, const StmtNode& leaf) const;
   Status load_rectangle(Rectangle r);
   // Rows that are longer than a load takes.
   Status load_in_parts(const Rectangle& r);
-  // Rows of padding and nothing else: they come from the zeros in DRAM.
-  Status load_fill(int64_t word, int64_t stride, int64_t rows, int64_t bytes);
+  // Rows of padding and nothing else: they come from DRAM, too.
+  Status load_fill(int64_t word, int64_t stride, int64_t rows, int64_t bytes, int64_t fill);
+  // Where so many bytes of this number stand in DRAM.
+  Result<int64_t> filled_dram(int64_t fill, int64_t bytes);
 
   // --- the vector unit: lower_vector.cpp ---
   // kLess: a loop less may be one's.
@@ -172,6 +189,7 @@ class NpuLowering {
 
   const Program& program_;
   const npu::Machine m_;
+  const int64_t places_;
   LinearScope scope_;
   std::vector<std::pair<const VarNode*, int64_t>> around_;  // loops that run here
   std::unordered_map<const StmtNode*, Nest> nests_;
@@ -180,6 +198,9 @@ class NpuLowering {
   std::map<const BufferNode*, FragmentSums> fragments_;
   std::vector<const BufferNode*> fragment_order_;  // that of the Program, which is the same in every process
   std::vector<npu::ScratchpadBuffer> buffers_;
+  std::map<size_t, const BufferNode*> turning_;         // by buffer: what takes turns with it
+  std::unordered_map<uint32_t, int64_t> turn_of_word_;  // that wrote it last
+  npu::Plan plan_;                                      // of the latest instruction
   std::map<size_t, size_t> loads_;  // by buffer: one number behind the latest load into it
   std::vector<Table> tables_;
   uint32_t next_word_ = 0;
