@@ -193,12 +193,7 @@ class Conv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dNpuKnobs> 
     s.set_scope(image, MemoryScope::kShared);
     s.set_scope(acc, MemoryScope::kFragment);
 
-    const auto [n, oh, ow, oc] = s.axes<4>(out);
-    const auto [h_tile, h] = s.split(oh, tile_h);
-    const auto [w_tile, column] = s.split(ow, tile_w);
-    const auto [oc_tile, channel] = s.split(oc, tile_oc);
-    s.reorder({n, h_tile, w_tile, oc_tile, h, column, channel});
-    const Axis pixel_tile = s.fuse({h_tile, w_tile});
+    const auto [pixel_tile, oc_tile] = npu_tiles::tile_out(s, out, {tile_h, tile_w, tile_oc});
     if (channels_outside) s.reorder({oc_tile, pixel_tile});
     const Axis outer = channels_outside ? oc_tile : pixel_tile,
                inner = channels_outside ? pixel_tile : oc_tile;

@@ -27,11 +27,7 @@ namespace {
 constexpr int64_t kMostTaps = 15;          // of one instruction, in each direction
 constexpr int64_t kMostPixelStride = 255;  // words from tap to tap in a row
 
-struct DepthwiseNpuKnobs {
-  ChoiceKnob tile_h, tile_w, tile_c, stages;
-};
-
-class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, DepthwiseNpuKnobs> {
+class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, npu_tiles::WindowKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "depthwise_conv2d_npu"; }
@@ -56,44 +52,34 @@ class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
     return supported();
   }
 
-  DepthwiseNpuKnobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+  npu_tiles::WindowKnobs declare(ConfigSpace& space, const Conv2dWorkload& w,
+                                 const Target& t) const override {
     const npu::Machine m = machine_of(t);
     const int64_t columns = m.array_columns, taps = w.kernel_height * w.kernel_width;
     const int64_t room = m.scratchpad_bytes - npu_tiles::tables_bytes(w.out_channels, m);
     const int64_t farthest = std::max(w.stride[1], w.dilation[1]);
-    const std::vector<int64_t> tiles_h = npu_tiles::equal_tiles(w.out_height(), 1, m.accumulator_rows()),
-                               tiles_w = npu_tiles::equal_tiles(
-                                   w.out_width(), 1, std::min(npu_tiles::kMostRows, m.accumulator_rows())),
-                               tiles_c = npu_tiles::equal_tiles(
-                                   w.out_channels, columns,
-                                   std::max(columns, kMostPixelStride * m.bank_bytes / farthest));
+    const npu_tiles::WindowTiles tiles{
+        .h = npu_tiles::equal_tiles(w.out_height(), 1, m.accumulator_rows()),
+        .w = npu_tiles::equal_tiles(w.out_width(), 1, std::min(npu_tiles::kMostRows, m.accumulator_rows())),
+        .c = npu_tiles::equal_tiles(w.out_channels, columns,
+                                    std::max(columns, kMostPixelStride * m.bank_bytes / farthest))};
     const auto pixels = [&](const auto& h, const auto& wide) {
       return npu_tiles::reach(h, w.stride[0], w.kernel_height, w.dilation[0]) *
              npu_tiles::reach(wide, w.stride[1], w.kernel_width, w.dilation[1]);
     };
-    int64_t h = tiles_h.front(), wide = tiles_w.front(), c = npu_tiles::at_most(tiles_c, 4 * columns);
-    const auto fits = [&](int64_t stages) {
-      return c * (stages * pixels(h, wide) + taps) <= room &&
-             stages * h * wide * (c / columns) <= m.accumulator_rows() &&
-             npu_tiles::reach(wide, w.stride[1], w.kernel_width, w.dilation[1]) * c * w.dilation[0] <=
+    const auto fits = [&](const npu_tiles::WindowTile& t) {
+      return t.c * (t.stages * pixels(t.h, t.w) + taps) <= room &&
+             t.stages * t.h * t.w * (t.c / columns) <= m.accumulator_rows() &&
+             npu_tiles::reach(t.w, w.stride[1], w.kernel_width, w.dilation[1]) * t.c * w.dilation[0] <=
                  npu_tiles::kMostRowStride * m.bank_bytes;
     };
-    for (auto* tile : {&h, &wide, &c}) {
-      const std::vector<int64_t>& tiles = tile == &h ? tiles_h : tile == &wide ? tiles_w : tiles_c;
-      while (!fits(2) && *tile != tiles.back()) *tile = npu_tiles::at_most(tiles, *tile - 1);
-    }
-    const int64_t loops = ceil_div(w.out_height(), h) * ceil_div(w.out_width(), wide);
-    DepthwiseNpuKnobs k{
-        // Rows and columns of a tile of pixels. A row of results is one instruction.
-        .tile_h = space.choice("tile_h", tiles_h).try_first(h),
-        .tile_w = space.choice("tile_w", tiles_w).try_first(wide),
-        // Channels that are loaded at once: more make longer bursts.
-        .tile_c = space.choice("tile_c", tiles_c).try_first(c),
-        // Tiles on their way: more hide more of DRAM, for room.
-        .stages = space.choice("stages", {1, 2, 3, 4}).try_first(fits(2) && loops > 1 ? 2 : 1),
-    };
+    npu_tiles::WindowTile first = npu_tiles::fitting(
+        {tiles.h.front(), tiles.w.front(), npu_tiles::at_most(tiles.c, 4 * columns), 2}, tiles, fits);
+    if (!fits(first) || ceil_div(w.out_height(), first.h) * ceil_div(w.out_width(), first.w) < 2)
+      first.stages = 1;
+    const npu_tiles::WindowKnobs k =
+        npu_tiles::declare_windows(space, tiles, first, w.out_height(), w.out_width());
     space.require(k.tile_h * k.tile_w * (k.tile_c / columns) <= m.accumulator_rows());
-    space.require(k.stages <= ceil_div(w.out_height(), k.tile_h) * ceil_div(w.out_width(), k.tile_w));
     space.require(k.tile_c * (k.stages * pixels(IntExpr(k.tile_h), IntExpr(k.tile_w)) + taps) <= room);
     space.require(npu_tiles::reach(IntExpr(k.tile_w), w.stride[1], w.kernel_width, w.dilation[1]) * k.tile_c *
                       w.dilation[0] <=
@@ -103,7 +89,7 @@ class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
 
   Program compute(const Conv2dWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const DepthwiseNpuKnobs& k,
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const npu_tiles::WindowKnobs& k,
                 const Config& c) const override {
     const int64_t columns = machine_of(t).array_columns, tile_c = c[k.tile_c];
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
@@ -115,12 +101,7 @@ class DepthwiseConv2dNpu final : public ScheduleTemplate<Conv2dWorkload, Depthwi
     s.set_scope(image, MemoryScope::kShared);
     s.set_scope(acc, MemoryScope::kFragment);
 
-    const auto [n, oh, ow, oc] = s.axes<4>(out);
-    const auto [h_tile, h] = s.split(oh, c[k.tile_h]);
-    const auto [w_tile, column] = s.split(ow, c[k.tile_w]);
-    const auto [c_tile, channel] = s.split(oc, tile_c);
-    s.reorder({n, h_tile, w_tile, c_tile, h, column, channel});
-    const Axis pixel_tile = s.fuse({h_tile, w_tile});
+    const auto [pixel_tile, c_tile] = npu_tiles::tile_out(s, out, {c[k.tile_h], c[k.tile_w], tile_c});
     s.reorder({c_tile, pixel_tile});
     s.compute_at(acc, pixel_tile);
     const std::vector<Axis> sums = s.spatial_axes(acc), terms = s.reduce_axis_list(acc);

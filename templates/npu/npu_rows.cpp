@@ -20,24 +20,55 @@ int64_t tables(const RowShape& shape, const npu::Machine& m) { return 1024 + 8 *
 
 }  // namespace
 
-std::optional<RowShape> rows_of_program(const ProgramWorkload& w, std::string_view op, std::string& why) {
-  const graph::Graph& g = *w.fragment;
-  if (g.nodes.size() != 1 || g.nodes[0].op != op) {
-    why = str("serves programs of one ", op);
-    return std::nullopt;
-  }
-  const graph::Use use(g, g.nodes[0]);
-  if (use.shape(0).size() != 2 || g.inputs.empty() || g.nodes[0].inputs[0] != g.inputs[0]) {
-    why = "needs a matrix as its first input";
-    return std::nullopt;
-  }
-  return RowShape{use.shape(0)[0], use.shape(0)[1], use.dtype(0)};
+std::vector<int64_t> RowMath::extents() const {
+  std::vector<int64_t> all = rows();
+  all.push_back(shape_.columns);
+  return all;
 }
 
-Support serves_rows(const RowShape& shape, const Target& t) {
+Expr RowMath::element(te::Indices row, const Expr& column) const {
+  row.push_back(column);
+  return load(x_, std::move(row));
+}
+
+Buffer RowMath::per_row(const char* called, ReduceOp op,
+                        const std::function<Expr(const te::Indices& row, const Expr& element)>& f) {
+  return builder_.reduce(called, rows(), {{"c", shape_.columns}}, op,
+                         [&](const te::Indices& i, const te::Indices& r) { return f(i, element(i, r[0])); });
+}
+
+Program RowMath::finish(
+    const std::function<Expr(const te::Indices& row, const Expr& column, const Expr& element)>& f) {
+  const std::vector<std::string> names =
+      shape_.rows == 1 ? std::vector<std::string>{"j"} : std::vector<std::string>{"i", "j"};
+  const Buffer y = builder_.compute(
+      "y", extents(),
+      [&](const te::Indices& i) {
+        const te::Indices row(i.begin(), i.end() - 1);
+        return f(row, i.back(), element(row, i.back()));
+      },
+      BufferRole::kIntermediate, names, shape_.dtype);
+  builder_.compute(
+      "out", extents(), [&](const te::Indices& i) { return load(y, i); }, BufferRole::kOutput, names);
+  return builder_.finish();
+}
+
+RowShape RowTemplate::shape_of(const ProgramWorkload& w) {
+  const graph::Use use(*w.fragment, w.fragment->nodes[0]);
+  return {use.shape(0)[0], use.shape(0)[1], use.dtype(0)};
+}
+
+Support RowTemplate::supports(const ProgramWorkload& w, const Target& t) const {
+  if (!is_npu(t)) return needs_target("an NPU", t);
+  const graph::Graph& g = *w.fragment;
+  if (g.nodes.size() != 1 || g.nodes[0].op != op_) return declined("serves programs of one ", op_);
+  if (graph::Use(g, g.nodes[0]).shape(0).size() != 2 || g.inputs.empty() ||
+      g.nodes[0].inputs[0] != g.inputs[0])
+    return declined("needs a matrix as its first input");
+  if (const std::string why = lacks(g); !why.empty()) return declined(why);
   const npu::Machine m = machine_of(t);
-  if (std::min(shape.rows, shape.columns) < 2)
-    return declined("needs 2 rows and columns, got ", shape.rows, " and ", shape.columns);
+  const RowShape shape = shape_of(w);
+  if (shape.columns < 2) return declined("needs 2 columns, got ", shape.columns);
   if (shape.columns > kMostColumns || row_bytes(shape, m) > npu_tiles::kMostStride * m.bank_bytes)
     return declined("needs shorter rows, got ", shape.columns, " columns");
   const int64_t least = tables(shape, m) + 2 * row_bytes(shape, m);
@@ -45,8 +76,9 @@ Support serves_rows(const RowShape& shape, const Target& t) {
   return supported();
 }
 
-RowKnobs declare_rows(ConfigSpace& space, const RowShape& shape, const Target& t) {
+RowKnobs RowTemplate::declare(ConfigSpace& space, const ProgramWorkload& w, const Target& t) const {
   const npu::Machine m = machine_of(t);
+  const RowShape shape = shape_of(w);
   const int64_t row = row_bytes(shape, m), room = m.scratchpad_bytes - tables(shape, m);
   const std::vector<int64_t> tiles =
       npu_tiles::equal_tiles(shape.rows, 1, std::min(kMostRowsOfTile, room / (2 * row)));
@@ -64,28 +96,31 @@ RowKnobs declare_rows(ConfigSpace& space, const RowShape& shape, const Target& t
   return k;
 }
 
-void schedule_rows(Schedule& s, const RowShape& shape, const Target& t,
-                   std::initializer_list<const char*> in_registers, int64_t tile, int64_t stages) {
+void RowTemplate::schedule(Schedule& s, const ProgramWorkload& w, const Target& t, const RowKnobs& k,
+                           const Config& c) const {
   const npu::Machine m = machine_of(t);
+  const RowShape shape = shape_of(w);
+  const bool one_row = shape.rows == 1;
   const Tensor out = s.tensor("out"), y = s.tensor("y");
-  const Tensor x = s.pack(s.tensor("in0"), {{0}, {1}});
+  const Tensor x = one_row ? s.pack(s.tensor("in0"), {{0}}) : s.pack(s.tensor("in0"), {{0}, {1}});
   s.set_scope(x, MemoryScope::kShared);
   s.set_scope(y, MemoryScope::kShared);
-  const auto [i, j] = s.axes<2>(out);
-  const auto [row_tile, row] = s.split(i, tile);
-  s.compute_at(y, row_tile);
-  const std::vector<const char*> names(in_registers);
-  for (size_t n = names.size(); n-- > 0;) {
-    const Tensor value = s.tensor(names[n]);
-    s.set_scope(value, MemoryScope::kRegister);
-    s.compute_at(value, row_tile);
+  Axis row_tile;
+  if (!one_row) {
+    row_tile = s.split(s.axes<2>(out)[0], c[k.tile]).outer;
+    s.compute_at(y, row_tile);
   }
-  s.compute_at(x, row_tile);
+  for (size_t n = in_registers_.size(); n-- > 0;) {
+    const Tensor value = s.tensor(in_registers_[n]);
+    s.set_scope(value, MemoryScope::kRegister);
+    if (!one_row) s.compute_at(value, row_tile);
+  }
+  if (!one_row) s.compute_at(x, row_tile);
   // Rows begin at words.
-  const int64_t pad = row_bytes(shape, m) - shape.columns;
+  const int64_t pad = one_row ? 0 : row_bytes(shape, m) - shape.columns;
   for (const Tensor& rows : {x, y})
     if (pad > 0) s.set_layout(rows, str("pad:", pad));
-  if (stages > 1) s.pipeline({x}, row_tile, stages);
+  if (c[k.stages] > 1) s.pipeline({x}, row_tile, c[k.stages]);
 }
 
 }  // namespace tuner::npu_rows

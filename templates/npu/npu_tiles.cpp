@@ -18,6 +18,13 @@ std::vector<int64_t> equal_tiles(int64_t extent, int64_t unit, int64_t most) {
   return tiles;
 }
 
+std::vector<int64_t> dividing_tiles(int64_t extent, int64_t unit, int64_t most) {
+  std::vector<int64_t> tiles;
+  for (int64_t tile = std::min(extent, most) / unit * unit; tile >= unit; tile -= unit)
+    if (extent % tile == 0) tiles.push_back(tile);
+  return tiles;
+}
+
 int64_t at_most(const std::vector<int64_t>& tiles, int64_t most) {
   for (const int64_t tile : tiles)
     if (tile <= most) return tile;
@@ -65,6 +72,30 @@ Tensor tiled_image(Schedule& s, const Conv2dWorkload& w, const ImageTile& tile) 
                                       {3, 1, false, tile.channels}});
   if (has_border) s.inline_compute(plain);
   return image;
+}
+
+OutLoops tile_out(Schedule& s, const Tensor& out, const OutTile& tile) {
+  const auto [n, oh, ow, oc] = s.axes<4>(out);
+  const auto [h_tile, h] = s.split(oh, tile.h);
+  const auto [w_tile, column] = s.split(ow, tile.w);
+  const auto [channel_tile, channel] = s.split(oc, tile.channels);
+  s.reorder({n, h_tile, w_tile, channel_tile, h, column, channel});
+  return {s.fuse({h_tile, w_tile}), channel_tile};
+}
+
+WindowKnobs declare_windows(ConfigSpace& space, const WindowTiles& tiles, const WindowTile& first,
+                            int64_t out_height, int64_t out_width) {
+  WindowKnobs k{
+      // Rows and columns of a tile of pixels. A row of results is one instruction.
+      .tile_h = space.choice("tile_h", tiles.h).try_first(first.h),
+      .tile_w = space.choice("tile_w", tiles.w).try_first(first.w),
+      // Channels that are loaded at once: more make longer bursts.
+      .tile_c = space.choice("tile_c", tiles.c).try_first(first.c),
+      // Tiles on their way: more hide more of DRAM, for room.
+      .stages = space.choice("stages", {1, 2, 3, 4}).try_first(first.stages),
+  };
+  space.require(k.stages <= ceil_div(out_height, k.tile_h) * ceil_div(out_width, k.tile_w));
+  return k;
 }
 
 void stream(Schedule& s, const std::vector<Tensor>& operands, const Streams& streams) {

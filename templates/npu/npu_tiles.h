@@ -20,6 +20,8 @@ constexpr int64_t kMostRowStride = 4095;
 
 // Parts of about equal size, each a multiple of `unit`, the largest first; none above `most`.
 std::vector<int64_t> equal_tiles(int64_t extent, int64_t unit, int64_t most);
+// Those that are a multiple of `unit` and divide the extent, the largest first; none above `most`.
+std::vector<int64_t> dividing_tiles(int64_t extent, int64_t unit, int64_t most);
 // The largest that is at most `most`; else the smallest.
 int64_t at_most(const std::vector<int64_t>& tiles, int64_t most);
 
@@ -61,6 +63,38 @@ struct ImageTile {
   int64_t h, w, channels;
 };
 Tensor tiled_image(Schedule& s, const Conv2dWorkload& w, const ImageTile& tile);
+
+// A tile of pixels and channels of a result in NHWC.
+struct OutTile {
+  int64_t h, w, channels;
+};
+// Loops over such tiles, pixels outside; then those inside of one.
+struct OutLoops {
+  Axis pixel_tile, channel_tile;
+};
+OutLoops tile_out(Schedule& s, const Tensor& out, const OutTile& tile);
+
+// Of an operator of the vector unit on windows of an image.
+struct WindowKnobs {
+  ChoiceKnob tile_h, tile_w, tile_c, stages;
+};
+struct WindowTiles {
+  std::vector<int64_t> h, w, c;
+};
+struct WindowTile {
+  int64_t h, w, c, stages;
+};
+WindowKnobs declare_windows(ConfigSpace& space, const WindowTiles& tiles, const WindowTile& first,
+                            int64_t out_height, int64_t out_width);
+// Smaller rows, then columns, then channels, until it fits; the smallest of all where nothing does.
+template <class Fits>
+WindowTile fitting(WindowTile tile, const WindowTiles& tiles, const Fits& fits) {
+  const auto shrink = [&](int64_t& side, const std::vector<int64_t>& sides) {
+    while (!fits(tile) && side != sides.back()) side = at_most(sides, side - 1);
+  };
+  shrink(tile.h, tiles.h), shrink(tile.w, tiles.w), shrink(tile.c, tiles.c);
+  return tile;
+}
 
 // Where the operands of a product are loaded, and how far ahead.
 struct Streams {

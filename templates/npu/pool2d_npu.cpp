@@ -3,16 +3,17 @@
 //   out[n, oh, ow, c] = max over kh, kw of data[n, oh*sh + kh - top, ow*sw + kw - left, c]
 //
 //   for n, tile of channels, tile of pixels    `stages` of them on their way
-//     load the image's part with its border    zeros beyond the image: the least uint8
+//     load the image's part with its border    the least number beyond the image
 //     for row, word of channels
 //       for column, kh, kw, channel: max       one instruction
 //     store the tile
 //
-// Declines averages, and int8 with a border, whose least number is not 0.
+// Declines averages, and int8 with a border unless channels fill words.
 #include <algorithm>
 #include <array>
 
 #include "compiler_core/base/int_math.h"
+#include "compiler_core/base/integer_types.h"
 #include "compiler_core/codegen_npu/npu_family.h"
 #include "compiler_core/te/te.h"
 #include "templates/npu/npu_templates.h"
@@ -23,10 +24,6 @@ namespace {
 
 // What an instruction takes, and in words: from tap to tap, and from result to result.
 constexpr int64_t kMostPoolTaps = 15, kMostPoolStep = 255;
-
-struct Pool2dNpuKnobs {
-  ChoiceKnob tile_h, tile_w, tile_c, stages;
-};
 
 bool has_border(const Pool2dWorkload& w) { return w.padding != std::array<int64_t, 4>{}; }
 
@@ -44,15 +41,19 @@ Conv2dWorkload windows_of(const Pool2dWorkload& w) {
   return c;
 }
 
+// Beyond whole tiles and channels a tile is filled up with 0, and so must the border be: with int8 it is not,
+// and tiles are parts of the result without a rest.
+bool needs_whole_tiles(const Pool2dWorkload& w) { return w.dtype == DType::kInt8 && has_border(w); }
+
 // The tiles that one machine has room for: a part of the image, and of out.
 struct PoolSizes {
-  struct Tile {
-    int64_t h, w, c, stages;
-  };
+  using Tile = npu_tiles::WindowTile;
+
   PoolSizes(const Pool2dWorkload& pool, const npu::Machine& machine) : p(pool), m(machine) {
-    h = npu_tiles::equal_tiles(p.out_height(), 1, p.out_height());
-    w = npu_tiles::equal_tiles(p.out_width(), 1, std::min(npu_tiles::kMostRows, p.out_width()));
-    c = npu_tiles::equal_tiles(p.channels, m.bank_bytes, kMostPoolStep * m.bank_bytes / p.stride[1]);
+    const auto some = needs_whole_tiles(p) ? npu_tiles::dividing_tiles : npu_tiles::equal_tiles;
+    tiles = {.h = some(p.out_height(), 1, p.out_height()),
+             .w = some(p.out_width(), 1, std::min(npu_tiles::kMostRows, p.out_width())),
+             .c = some(p.channels, m.bank_bytes, kMostPoolStep * m.bank_bytes / p.stride[1])};
   }
   template <class Int>
   Int bytes(const Int& tile_h, const Int& tile_w, const Int& tile_c, const Int& stages) const {
@@ -67,22 +68,24 @@ struct PoolSizes {
     return bytes(t.h, t.w, t.c, t.stages) <= m.scratchpad_bytes &&
            row_pixels(t.w) * t.c <= npu_tiles::kMostRowStride * m.bank_bytes;
   }
+  // With room for a second result, which is made while the first one is stored.
   Tile first() const {
-    Tile t{h.front(), w.front(), npu_tiles::at_most(c, 4 * m.bank_bytes), 2};
-    const auto shrink = [&](int64_t& tile, const std::vector<int64_t>& tiles) {
-      while (!fits(t) && tile != tiles.back()) tile = npu_tiles::at_most(tiles, tile - 1);
-    };
-    shrink(t.h, h), shrink(t.w, w), shrink(t.c, c);
+    Tile t = npu_tiles::fitting(
+        {tiles.h.front(), tiles.w.front(), npu_tiles::at_most(tiles.c, 4 * m.bank_bytes), 2}, tiles,
+        [&](const Tile& tile) {
+          return fits(tile) &&
+                 bytes(tile.h, tile.w, tile.c, tile.stages) + tile.h * tile.w * tile.c <= m.scratchpad_bytes;
+        });
     if (!fits(t) || ceil_div(p.out_height(), t.h) * ceil_div(p.out_width(), t.w) < 2) t.stages = 1;
     return t;
   }
 
   const Pool2dWorkload& p;
   const npu::Machine& m;
-  std::vector<int64_t> h, w, c;
+  npu_tiles::WindowTiles tiles;
 };
 
-class Pool2dNpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dNpuKnobs> {
+class Pool2dNpu final : public ScheduleTemplate<Pool2dWorkload, npu_tiles::WindowKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "pool2d_npu"; }
@@ -95,32 +98,26 @@ class Pool2dNpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dNpuKnobs> 
     if (w.pooling != Pooling::kMax) return declined("needs pooling max, got ", pooling_name(w.pooling));
     if (w.dtype != DType::kUInt8 && w.dtype != DType::kInt8)
       return declined("needs int8 or uint8, got ", w.dtype);
-    if (w.dtype == DType::kInt8 && has_border(w)) return declined("needs padding 0 with int8");
+    if (const npu::Machine m = machine_of(t); needs_whole_tiles(w) && w.channels % m.bank_bytes != 0)
+      return declined("needs padding 0 with int8, or a multiple of ", m.bank_bytes, " channels, got ",
+                      w.channels);
     if (w.channels < 2) return declined("needs 2 channels, got ", w.channels);
     if (std::max(w.kernel_height, w.kernel_width) > kMostPoolTaps)
       return declined("needs kernels of at most ", kMostPoolTaps, ", got ", w.kernel_height, " and ",
                       w.kernel_width);
     const npu::Machine m = machine_of(t);
     const PoolSizes sizes(w, m);
-    if (sizes.c.empty() || !sizes.fits({1, 1, sizes.c.back(), 1}))
+    if (sizes.tiles.c.empty() || !sizes.fits({1, 1, sizes.tiles.c.back(), 1}))
       return declined("needs a scratchpad for one window, or a smaller stride");
     return supported();
   }
 
-  Pool2dNpuKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
+  npu_tiles::WindowKnobs declare(ConfigSpace& space, const Pool2dWorkload& w,
+                                 const Target& t) const override {
     const npu::Machine m = machine_of(t);
     const PoolSizes sizes(w, m);
-    const PoolSizes::Tile first = sizes.first();
-    Pool2dNpuKnobs k{
-        // Rows and columns of a tile of pixels. A row of results is one instruction.
-        .tile_h = space.choice("tile_h", sizes.h).try_first(first.h),
-        .tile_w = space.choice("tile_w", sizes.w).try_first(first.w),
-        // Channels that are loaded at once: more make longer bursts.
-        .tile_c = space.choice("tile_c", sizes.c).try_first(first.c),
-        // Tiles on their way: more hide more of DRAM, for room.
-        .stages = space.choice("stages", {1, 2, 3, 4}).try_first(first.stages),
-    };
-    space.require(k.stages <= ceil_div(w.out_height(), k.tile_h) * ceil_div(w.out_width(), k.tile_w));
+    const npu_tiles::WindowKnobs k =
+        npu_tiles::declare_windows(space, sizes.tiles, sizes.first(), w.out_height(), w.out_width());
     space.require(sizes.bytes(IntExpr(k.tile_h), IntExpr(k.tile_w), IntExpr(k.tile_c), IntExpr(k.stages)) <=
                   m.scratchpad_bytes);
     space.require(sizes.row_pixels(IntExpr(k.tile_w)) * k.tile_c <= npu_tiles::kMostRowStride * m.bank_bytes);
@@ -139,7 +136,8 @@ class Pool2dNpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dNpuKnobs> 
                        : b.compute("padded", {w.batch, height, width, w.channels}, [&](const Indices& i) {
                            const Expr row = i[1] - w.padding[0], column = i[2] - w.padding[1];
                            return select(row >= 0 && row < w.in_height && column >= 0 && column < w.in_width,
-                                         load(data, {i[0], row, column, i[3]}), int_imm(0, w.dtype));
+                                         load(data, {i[0], row, column, i[3]}),
+                                         int_imm(range_of(w.dtype).first, w.dtype));
                          });
     const std::vector<int64_t> shape = {w.batch, w.out_height(), w.out_width(), w.channels};
     const std::vector<std::string> names = {"n", "oh", "ow", "c"};
@@ -154,7 +152,7 @@ class Pool2dNpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dNpuKnobs> 
     return b.finish();
   }
 
-  void schedule(Schedule& s, const Pool2dWorkload& w, const Target& t, const Pool2dNpuKnobs& k,
+  void schedule(Schedule& s, const Pool2dWorkload& w, const Target& t, const npu_tiles::WindowKnobs& k,
                 const Config& c) const override {
     const int64_t tile_c = c[k.tile_c];
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
@@ -162,12 +160,7 @@ class Pool2dNpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dNpuKnobs> 
     s.set_scope(image, MemoryScope::kShared);
     s.set_scope(acc, MemoryScope::kShared);
 
-    const auto [n, oh, ow, channels] = s.axes<4>(out);
-    const auto [h_tile, h] = s.split(oh, c[k.tile_h]);
-    const auto [w_tile, column] = s.split(ow, c[k.tile_w]);
-    const auto [c_tile, channel] = s.split(channels, tile_c);
-    s.reorder({n, h_tile, w_tile, c_tile, h, column, channel});
-    const Axis pixel_tile = s.fuse({h_tile, w_tile});
+    const auto [pixel_tile, c_tile] = npu_tiles::tile_out(s, out, {c[k.tile_h], c[k.tile_w], tile_c});
     s.reorder({c_tile, pixel_tile});
     s.compute_at(acc, pixel_tile);
     const std::vector<Axis> own = s.spatial_axes(acc), taps = s.reduce_axis_list(acc);

@@ -1,8 +1,10 @@
 // What the templates of the NPU reach on the default machine: of each task the default config, and the best
-// of a number of random ones. Shares are of the array's peak, counted in products that the task asks for. No
-// search, no runner: programs are simulated here, so the same seed prints the same.
+// of a number of random ones. Shares are of the array's peak, counted in products that the task asks for, and
+// of the program's roofline (queue_work.h), with what bounds it. No search, no runner: programs are simulated
+// here, so the same seed prints the same.
 //
-//   npu_templates [CONFIGS]     512^3 and the convolutions of ResNet-50; 20 random configs each
+//   npu_templates [CONFIGS]     512^3, the convolutions of ResNet-50, and tasks of the vector unit; 20 random
+//                               configs each
 //   npu_templates ablation      512^3: one choice after the other in another way than by default
 #include <algorithm>
 #include <cmath>
@@ -15,6 +17,7 @@
 
 #include "compiler_core/codegen_npu/lower_npu.h"
 #include "compiler_core/codegen_npu/npu_family.h"
+#include "compiler_core/codegen_npu/queue_work.h"
 #include "compiler_core/npu/simulator.h"
 #include "templates/npu/npu_templates.h"
 
@@ -22,46 +25,128 @@ namespace {
 
 using namespace tuner;
 
-// Cycles of the config; 0: it is no program.
-int64_t cycles_of(const TemplateInstance& instance, const Config& config, const npu::Machine& machine) {
+struct Run {
+  int64_t cycles = 0;  // 0: it is no program
+  int64_t least = 0;   // by its roofline
+  std::string_view bound;
+  double of_roofline() const {
+    return cycles == 0 ? 0 : static_cast<double>(least) / static_cast<double>(cycles);
+  }
+};
+
+Run run_of(const TemplateInstance& instance, const Config& config, const npu::Machine& machine) {
   const Result<Program> program = instance.instantiate(config);
-  if (!program.is_ok()) return 0;
+  if (!program.is_ok()) return {};
   const Result<NpuProgram> lowered = lower_to_npu(*program, machine);
-  if (!lowered.is_ok()) return 0;
+  if (!lowered.is_ok()) return {};
   std::vector<uint8_t> dram(lowered->kernel.dram_bytes);
   const npu::Simulated run = npu::simulate(machine, lowered->kernel.code, dram);
-  return run.fault ? 0 : run.cycles;
+  if (run.fault) return {};
+  const QueueWork work = queue_work(machine, lowered->kernel.code);
+  return {run.cycles, work.least_cycles(), work.bound()};
+}
+
+// The default config and the fastest.
+struct Found {
+  Run first, best;
+  Config config;
+};
+
+Found find(const AnyTemplate& t, const Workload& w, int samples) {
+  const Target target = *parse_target("npu");
+  const npu::Machine machine = machine_of(target);
+  const auto instance = t.apply(w, target);
+  if (!instance.is_ok()) return std::fprintf(stderr, "%s\n", instance.message().c_str()), Found();
+  const ConfigSpace& space = (*instance)->space();
+  std::mt19937_64 rng(1);
+  Found found{.config = space.at(space.default_index())};
+  found.first = found.best = run_of(**instance, found.config, machine);
+  for (int i = 0; i < samples; ++i) {
+    const Config config = space.at(space.sample(rng));
+    const Run run = run_of(**instance, config, machine);
+    if (run.cycles == 0 || run.cycles >= found.best.cycles) continue;
+    found.best = run;
+    found.config = config;
+  }
+  return found;
 }
 
 struct Shares {
   double first = 0, best = 0;
 };
 
+// Of the array's peak.
 Shares report(const AnyTemplate& t, const Workload& w, const char* name, int samples) {
-  const Target target = *parse_target("npu");
-  const npu::Machine machine = machine_of(target);
-  const auto instance = t.apply(w, target);
-  if (!instance.is_ok()) return std::fprintf(stderr, "%s\n", instance.message().c_str()), Shares();
-  const ConfigSpace& space = (*instance)->space();
+  const npu::Machine machine;
   const double least =
       static_cast<double>(w.flops()) / 2 / static_cast<double>(machine.array_rows * machine.array_columns);
-  const auto share = [&](const Config& config) {
-    const int64_t cycles = cycles_of(**instance, config, machine);
-    return cycles == 0 ? 0 : least / static_cast<double>(cycles);
+  const Found found = find(t, w, samples);
+  const auto share = [&](const Run& run) {
+    return run.cycles == 0 ? 0 : least / static_cast<double>(run.cycles);
   };
-  std::mt19937_64 rng(1);
-  Config best = space.at(space.default_index());
-  Shares found{.first = share(best)};
-  found.best = found.first;
-  for (int i = 0; i < samples; ++i) {
-    const Config config = space.at(space.sample(rng));
-    const double reached = share(config);
-    if (reached <= found.best) continue;
-    found.best = reached;
-    best = config;
-  }
-  std::printf("%-28s default %.3f  best %.3f  %s\n", name, found.first, found.best, best.to_text().c_str());
-  return found;
+  const Shares shares{share(found.first), share(found.best)};
+  std::printf("%-28s default %.3f  best %.3f  %.3f of its roofline (%s)  %s\n", name, shares.first,
+              shares.best, found.best.of_roofline(), std::string(found.best.bound).c_str(),
+              found.config.to_text().c_str());
+  return shares;
+}
+
+// Of their rooflines. False: a default config is no program.
+bool report_vector_unit(int samples) {
+  const auto row = [&](const AnyTemplate& t, const Workload& w, const char* name) {
+    const Found found = find(t, w, samples);
+    std::printf("%-36s %8lld cycles  default %.3f  best %.3f of the roofline (%s)  %s\n", name,
+                static_cast<long long>(found.first.cycles), found.first.of_roofline(),
+                found.best.of_roofline(), std::string(found.best.bound).c_str(),
+                found.config.to_text().c_str());
+    return found.first.cycles > 0;
+  };
+  const auto program = [](const char* text) { return *program_from_text(text); };
+  Conv2dWorkload depthwise{.in_channels = 128,
+                           .in_height = 28,
+                           .in_width = 28,
+                           .out_channels = 128,
+                           .kernel_height = 3,
+                           .kernel_width = 3,
+                           .bias = true,
+                           .dtype = DType::kInt8};
+  depthwise.padding = {1, 1, 1, 1};
+  depthwise.groups = 128;
+  depthwise.narrow_out = DType::kUInt8;
+  depthwise.layout = depthwise.out_layout = "NHWC";
+  depthwise.constant = {"weight"};
+  Pool2dWorkload pool{.channels = 64,
+                      .in_height = 112,
+                      .in_width = 112,
+                      .kernel_height = 3,
+                      .kernel_width = 3,
+                      .stride = {2, 2}};
+  pool.padding = {1, 1, 1, 1};
+  pool.dtype = DType::kUInt8;
+  pool.layout = "NHWC";
+  Pool2dWorkload with_sign = pool;
+  with_sign.dtype = DType::kInt8;
+  bool all = row(depthwise_conv2d_npu(), Workload(depthwise), "depthwise 3x3, 28^2 x 128");
+  all = row(pool2d_npu(), Workload(pool), "pooling 3x3 / 2, 112^2 x 64, uint8") && all;
+  all = row(pool2d_npu(), Workload(with_sign), "pooling 3x3 / 2, 112^2 x 64, int8") && all;
+  all = row(quantized_add_npu(),
+            program("in=uint8[802816],uint8[802816] com.microsoft.QLinearAdd(0,float32[](0.5),uint8[](128),"
+                    "1,float32[](0.25),uint8[](128),float32[](0.75),uint8[](128))"),
+            "sum, 56^2 x 256") &&
+        all;
+  const char* const softmax =
+      "] com.microsoft.QLinearSoftmax(0,float32[](0.125),uint8[](128),float32[](0.00390625),uint8[](0))";
+  all = row(quantized_softmax_npu(), program(str("in=uint8[1536,128", softmax).c_str()),
+            "softmax, 1536 x 128") &&
+        all;
+  all = row(quantized_softmax_npu(), program(str("in=uint8[1,1000", softmax).c_str()), "softmax, 1 x 1000") &&
+        all;
+  all = row(quantized_norm_npu(),
+            program("in=uint8[128,768],float32[768],float32[768] "
+                    "tuner.QLinearLayerNormalization(0,1,2,uint8[](128)){epsilon=0.25f}"),
+            "layer norm, 128 x 768") &&
+        all;
+  return all;
 }
 
 // side, channels, out_channels, kernel, stride; each distinct convolution once (stride in the 3 x 3).
@@ -101,7 +186,7 @@ void ablate(const char* what, const char* machine, bool transposed, const std::s
   const auto instance = matmul_npu().apply(Workload(w), target);
   CHECK(instance.is_ok()) << instance.message();
   const Config config = *config_from_text(knobs);
-  const int64_t cycles = cycles_of(**instance, config, m);
+  const int64_t cycles = run_of(**instance, config, m).cycles;
   std::printf(
       "%-34s %7lld cycles  %.3f\n", what, static_cast<long long>(cycles),
       cycles == 0 ? 0 : 512.0 * 512 * 512 / static_cast<double>(m.array_rows * m.array_columns * cycles));
@@ -151,5 +236,6 @@ int main(int argc, char** argv) {
   }
   std::printf("ResNet-50, geometric mean    default %.3f  best %.3f\n", std::exp(first / layers),
               std::exp(best / layers));
+  all = report_vector_unit(samples) && all;
   return all ? 0 : 1;
 }

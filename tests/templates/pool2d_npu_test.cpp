@@ -22,14 +22,23 @@ Pool2dWorkload maxima(int64_t channels, int64_t side, int64_t kernel, int64_t st
 }
 
 TEST(Pool2dNpu, TwoHundredConfigsOnOddShapes) {
-  std::vector<Pool2dWorkload> cases = {maxima(16, 9, 3, 2),  maxima(20, 11, 2, 2),
-                                       maxima(37, 8, 5, 1),  maxima(70, 13, 3, 1),
-                                       maxima(3, 17, 7, 3),  maxima(64, 12, 3, 2),
-                                       maxima(33, 10, 3, 2), maxima(50, 12, 2, 2, DType::kInt8),
-                                       maxima(18, 9, 3, 1),  maxima(24, 7, 3, 2, DType::kInt8)};
+  std::vector<Pool2dWorkload> cases = {maxima(16, 9, 3, 2),
+                                       maxima(20, 11, 2, 2),
+                                       maxima(37, 8, 5, 1),
+                                       maxima(70, 13, 3, 1),
+                                       maxima(3, 17, 7, 3),
+                                       maxima(64, 12, 3, 2),
+                                       maxima(33, 10, 3, 2),
+                                       maxima(50, 12, 2, 2, DType::kInt8),
+                                       maxima(18, 9, 3, 1),
+                                       maxima(24, 7, 3, 2, DType::kInt8),
+                                       maxima(50, 12, 2, 2, DType::kInt8)};
   cases[1].in_width = 15;
   cases[2].batch = 2;
   cases[6].padding = {0, 1, 2, 1};
+  // Channels fill words, and the border is -128.
+  cases[7].channels = 48, cases[7].padding = {1, 1, 1, 1};
+  cases[9].channels = 32, cases[9].padding = {0, 1, 1, 2};
   cases[8].kernel_width = 2;
   cases[8].padding = {1, 0, 1, 1};
   int ran = 0;
@@ -37,7 +46,18 @@ TEST(Pool2dNpu, TwoHundredConfigsOnOddShapes) {
     ran += expect_configs_equal(pool2d_npu(), cases[n], npu_target(), 20, static_cast<uint32_t>(700 + n));
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_EQ(ran, 200);
+  EXPECT_EQ(ran, 220);
+}
+
+// A border of int8 is -128, and what fills up a last tile is 0: there is none of both.
+TEST(Pool2dNpu, ABorderOfInt8WantsWholeWords) {
+  Pool2dWorkload w = maxima(40, 9, 3, 2, DType::kInt8);
+  EXPECT_TRUE(pool2d_npu().supports(Workload(w), npu_target()).yes);
+  w.padding = {1, 1, 1, 1};
+  EXPECT_EQ(pool2d_npu().supports(Workload(w), npu_target()).reason,
+            "needs padding 0 with int8, or a multiple of 16 channels, got 40");
+  w.channels = 48;
+  EXPECT_TRUE(pool2d_npu().supports(Workload(w), npu_target()).yes);
 }
 
 TEST(Pool2dNpu, OtherMachines) {
@@ -63,7 +83,7 @@ TEST(Pool2dNpu, TheVectorUnitIsBusy) {
   ASSERT_FALSE(run.fault) << run.fault->message;
   const double busy = 56.0 * 56 * 64 / 16 * 9 / static_cast<double>(run.cycles);
   std::printf("%.3f of the vector unit's peak\n", busy);
-  EXPECT_GE(busy, 0.4);
+  EXPECT_GE(busy, 0.8);
 }
 
 }  // namespace

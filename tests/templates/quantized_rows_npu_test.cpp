@@ -30,11 +30,11 @@ Workload norm_of(const RowsCase& c) {
 }
 
 const std::vector<RowsCase>& cases() {
-  static const std::vector<RowsCase> all = {{64, 100, "uint8", 0.125, 0}, {7, 33, "int8", 0.25, -128},
-                                            {130, 16, "uint8", 0.5, 3},   {2, 1000, "uint8", 0.0625, 0},
-                                            {300, 17, "int8", 0.125, 5},  {33, 250, "uint8", 0.25, 128},
-                                            {12, 2, "int8", 0.5, 0},      {5, 3000, "uint8", 0.125, 0},
-                                            {1100, 8, "uint8", 0.25, 1},  {19, 48, "int8", 0.0625, 0}};
+  static const std::vector<RowsCase> all = {
+      {64, 100, "uint8", 0.125, 0},  {7, 33, "int8", 0.25, -128},  {130, 16, "uint8", 0.5, 3},
+      {2, 1000, "uint8", 0.0625, 0}, {300, 17, "int8", 0.125, 5},  {33, 250, "uint8", 0.25, 128},
+      {12, 2, "int8", 0.5, 0},       {5, 3000, "uint8", 0.125, 0}, {1100, 8, "uint8", 0.25, 1},
+      {19, 48, "int8", 0.0625, 0},   {1, 1000, "uint8", 0.125, 0}, {1, 33, "int8", 0.25, -128}};
   return all;
 }
 
@@ -47,10 +47,11 @@ int run(const AnyTemplate& t, Workload (*workload)(const RowsCase&), uint32_t se
   return ran;
 }
 
+// A matrix of one row has one config.
 TEST(QuantizedSoftmaxNpu, TwoHundredConfigs) {
-  EXPECT_EQ(run(quantized_softmax_npu(), softmax_of, 1100), 200);
+  EXPECT_GE(run(quantized_softmax_npu(), softmax_of, 1100), 200);
 }
-TEST(QuantizedNormNpu, TwoHundredConfigs) { EXPECT_EQ(run(quantized_norm_npu(), norm_of, 1200, 40), 200); }
+TEST(QuantizedNormNpu, TwoHundredConfigs) { EXPECT_GE(run(quantized_norm_npu(), norm_of, 1200, 40), 200); }
 
 TEST(QuantizedRowsNpu, OtherMachines) {
   int ran = 0;
@@ -68,6 +69,10 @@ TEST(QuantizedRowsNpu, DeclineOtherPrograms) {
   const Support support = quantized_softmax_npu().supports(made("in=float32[8] Relu(0)"), npu_target());
   EXPECT_EQ(support.reason, "serves programs of one com.microsoft.QLinearSoftmax");
   EXPECT_FALSE(quantized_norm_npu().supports(softmax_of(cases()[0]), npu_target()).yes);
+  const Workload given =
+      made("in=uint8[4,8],float32[] com.microsoft.QLinearSoftmax(0,float32[](0.5),uint8[](3),1,uint8[](0))");
+  EXPECT_EQ(quantized_softmax_npu().supports(given, npu_target()).reason,
+            "needs scales and zero points written out");
 }
 
 }  // namespace
