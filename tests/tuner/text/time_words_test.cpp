@@ -39,6 +39,16 @@ TEST(TimeWords, ACertifiedTimeHasIntervalHalfWidthAndGain) {
   EXPECT_NEAR(tuned_json(t, 0)["gain"].get<double>(), 2.724, 0.001);
 }
 
+TEST(TimeWords, AnExactTimeStandsAlone) {
+  TunedConfig t = certified(17970, 17970, 17970);
+  const TimeWords words = time_words(t);
+  EXPECT_EQ(words.time, "17.97 us (exact)");
+  EXPECT_EQ(words.certainty, "certified: the device's clock is exact");
+  t.finalists = 4, t.tied = 1, t.ratio = t.ratio_low = t.ratio_high = 17970;
+  EXPECT_EQ(format_race(t),
+            "4 finalists, one winner; at most 0.0 % slower than the fastest; by an exact clock");
+}
+
 TEST(TimeWords, ACertifiedTimeWithoutTheDefaultInItsRaceClaimsNoGain) {
   const TimeWords words = time_words(certified(17970, 17600, 18340));
   EXPECT_EQ(words.gain, "not known: the default config was not in the race");
