@@ -111,6 +111,42 @@ Status Store::for_each_record_of(const JobRow::Task& task,
   return Status::ok();
 }
 
+Result<std::vector<RaceRow>> Store::races_of_task(const JobRow::Task& task, int64_t most) const {
+  const auto same = [&](const JobRow::Task& t) {
+    return t.workload_key == task.workload_key && t.target == task.target && t.constants == task.constants;
+  };
+  std::vector<RaceRow> found;
+  ASSIGN_OR_RETURN(const std::vector<JobRow> all, jobs());
+  for (auto job = all.rbegin(); job != all.rend() && std::ssize(found) < most; ++job) {
+    if (std::ranges::none_of(job->tasks, same)) continue;
+    ASSIGN_OR_RETURN(std::vector<RaceRow> of_job, races(job->id));
+    for (RaceRow& race : of_job)
+      if (race.task_index >= 0 && static_cast<size_t>(race.task_index) < job->tasks.size() &&
+          same(job->tasks[static_cast<size_t>(race.task_index)]) && std::ssize(found) < most)
+        found.push_back(std::move(race));
+  }
+  return found;
+}
+
+Result<std::vector<TrialWithRecord>> Store::records_of_task(const JobRow::Task& task, int64_t after,
+                                                            int64_t most) const {
+  std::vector<std::string> ids;
+  RETURN_IF_ERROR(with_task(task, [&](const TaskView& view) -> Status {
+    ASSIGN_OR_RETURN(ids, view.measured_trials_after(after, most));
+    return Status::ok();
+  }));
+  std::vector<TrialWithRecord> all;
+  for (size_t begin = 0; begin < ids.size(); begin += kPage) {
+    const auto from = ids.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto to = ids.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kPage, ids.size()));
+    ASSIGN_OR_RETURN(std::vector<TrialWithRecord> page, trials(TrialQuery{.ids = {from, to}}));
+    for (TrialWithRecord& trial : page)
+      if (trial.record) all.push_back(std::move(trial));
+  }
+  std::ranges::sort(all, {}, &TrialWithRecord::record_id);
+  return all;
+}
+
 std::string default_db_path() {
   const auto set = [](const char* name) {
     const char* value = std::getenv(name);

@@ -149,8 +149,13 @@ class Store {
   virtual Status add_records(const std::vector<MeasureRecord>& records) = 0;
   // Returns every record of a trial with its extra samples, oldest first.
   virtual Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const = 0;
-  // Returns the terminal records of the job's trials with record_id > `after`, in that order.
-  virtual Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const = 0;
+  // Returns the terminal records of the job's trials with record_id > `after`, in that order, at most `most`.
+  static constexpr int64_t kAll = INT64_MAX;
+  virtual Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after,
+                                                            int64_t most) const = 0;
+  Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const {
+    return records_after(job_id, after, kAll);
+  }
   // Returns the largest record_id; 0 if there is no record.
   virtual Result<int64_t> last_record_id() const = 0;
 
@@ -272,6 +277,12 @@ class Store {
   // Like for_each_record(), for one task.
   Status for_each_record_of(const JobRow::Task& task,
                             const std::function<bool(const TrialWithRecord&)>& f) const;
+  // The races of the task in its latest jobs, newest job first, `most` at most.
+  Result<std::vector<RaceRow>> races_of_task(const JobRow::Task& task, int64_t most) const;
+  // A page of the task's trials in the order of their records: those behind record `after`, at most `most`.
+  // Records of several workers come in another order than their trials.
+  Result<std::vector<TrialWithRecord>> records_of_task(const JobRow::Task& task, int64_t after,
+                                                       int64_t most) const;
   // Returns the tuned config of the task: the winner of its certified race, with the race's time and
   // interval. NotFound if nothing correct was measured.
   //

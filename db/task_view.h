@@ -31,6 +31,8 @@ class TaskView {
   virtual Result<std::optional<Measured>> measured(std::string_view trial_id) const = 0;
   // Returns the ids of all trials with a terminal record, oldest first.
   virtual Result<std::vector<std::string>> measured_trials() const = 0;
+  // The same of those whose terminal record came after this one, at most so many, in the order of records.
+  virtual Result<std::vector<std::string>> measured_trials_after(int64_t record_id, int64_t most) const = 0;
   // Returns the fastest correct, uncut trial of the named templates (empty: of any); the older record if
   // equal.
   virtual Result<std::optional<Measured>> fastest(const std::vector<std::string>& templates) const = 0;

@@ -1,19 +1,31 @@
 #!/usr/bin/env bash
-# package.sh [FOLDER]: builds the Debian packages tuner, tuner-worker, tuner-runtime, tuner-client and tuner-onnxruntime
-# (deploy/package/cpack.cmake) of this source tree, into FOLDER (build/package/packages). Installs what is missing; Debian 12, as root or with sudo.
-# With the page of tuner dashboard, for which it needs npm.
+# package.sh [--wheel] [--images] [--base TAR] [FOLDER]: builds the Debian packages tuner, tuner-worker, tuner-runtime, tuner-client and
+# tuner-onnxruntime (deploy/package/cpack.cmake) of this source tree, into FOLDER (build/package/packages). Installs what is missing;
+# Debian 12, as root or with sudo. With the page of tuner dashboard, for which it needs npm.
+#   --wheel    also the Python wheel (deploy/python/wheel.sh)
+#   --images   also container images, by podman (deploy/images.sh); --base TAR: where no registry has Debian 12
 # The build is one of its own, build/package, without tests; the compiler cache is shared with the others.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-case ${1:-} in
-  -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
-  -*) echo "package: found $1, expected a folder" >&2; exit 2 ;;
-esac
+wheel=0 images=0 base=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    -h | --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    --wheel) wheel=1; shift ;;
+    --images) images=1; shift ;;
+    --base) [[ -f ${2:-} ]] || { echo "package: --base: expected a file, found ${2:-nothing}" >&2; exit 2; }; base=(--base "$(realpath "$2")"); shift 2 ;;
+    -*) echo "package: found $1, expected --wheel, --images, --base or a folder" >&2; exit 2 ;;
+    *) break ;;
+  esac
+done
 [[ $# -le 1 ]] || { echo "package: found $2 after the folder $1" >&2; exit 2; }
+[[ $images == 1 ]] || [[ ${#base[@]} -eq 0 ]] || { echo "package: --base is for --images; add that, or leave --base out" >&2; exit 2; }
 build=$root/build/package
 mkdir -p "${1:-$build/packages}"
 folder=$(realpath "${1:-$build/packages}")
-"$root/deploy/install.sh" --page >&2
+options=(--page)
+[[ $wheel == 0 ]] || options+=(--python)
+"$root/deploy/install.sh" "${options[@]}" >&2
 for tool in dpkg-shlibdeps dpkg-deb gzip; do
   command -v $tool >/dev/null || { echo "package: $tool is not installed: apt-get install dpkg-dev" >&2; exit 1; }
 done
@@ -32,4 +44,10 @@ export SOURCE_DATE_EPOCH
 rm -f "$folder"/tuner_*.deb "$folder"/tuner-*.deb
 (umask 022; cpack --config "$build/CPackConfig.cmake" -B "$folder" >"$build/cpack.log" 2>&1) || { cat "$build/cpack.log" >&2; exit 1; }
 rm -rf "$folder/_CPack_Packages"
-ls -l "$folder"/*.deb
+if [[ $wheel == 1 ]]; then
+  cmake --build "$build" --target python_package >&2
+  "$root/deploy/python/wheel.sh" --built "$build" "$folder" >&2
+fi
+[[ $images == 0 ]] || "$root/deploy/images.sh" "${base[@]}" "$folder" "$folder" >&2
+shopt -s nullglob
+ls -l "$folder"/*.deb "$folder"/*.whl "$folder"/tuner-*.tar

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# page.sh FOLDER: builds the page of tuner dashboard (tuner/dashboard/page) into FOLDER: type check, then one file of script and one
-# of style by esbuild. Needs npm and its registry. Exit 3: npm is not installed, or its registry cannot be reached.
+# page.sh FOLDER: builds the page of tuner dashboard (tuner/dashboard/page) into FOLDER, and the charts of tuner report: type check,
+# then one file of script and one of style each by esbuild. Needs npm and its registry. Exit 3: npm is not installed, or its registry
+# cannot be reached.
 # Without FOLDER: into build/release/dashboard_page, where build/release/bin/tuner finds it. Quick when nothing has changed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 case ${1:-} in
-  -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
   -*) echo "page: found $1, expected a folder" >&2; exit 2 ;;
 esac
 [[ $# -le 1 ]] || { echo "page: found $2 after the folder $1" >&2; exit 2; }
@@ -25,10 +26,14 @@ cp -r "$sources/." "$work/"
 cd "$work"
 npm ci --no-audit --no-fund --ignore-scripts >npm.log 2>&1 || { tail -5 npm.log >&2; echo "page: npm cannot install what the page needs; $work/npm.log says why" >&2; exit 3; }
 node_modules/.bin/tsc -p .
-{ cat node_modules/uplot/dist/uPlot.min.css; echo; cat src/style.css; } >all.css
-node_modules/.bin/esbuild all.css --minify --log-level=warning --outfile="$folder/app.css" --allow-overwrite
-node_modules/.bin/esbuild src/app.ts --bundle --minify --format=esm --target=es2022 --legal-comments=none --log-level=warning \
-  --outfile="$folder/app.js" --allow-overwrite
+# app: the dashboard. report: its charts, which tuner report writes into a file; no module, as files of a disk cannot load one.
+{ cat node_modules/uplot/dist/uPlot.min.css; echo; cat src/components.css; } >report.css
+{ cat report.css; echo; cat src/style.css; } >app.css
+bundle() { node_modules/.bin/esbuild "$@" --minify --legal-comments=none --log-level=warning --allow-overwrite; }
+for part in app report; do bundle $part.css --outfile="$folder/$part.css"; done
+bundle src/app.ts --bundle --format=esm --target=es2022 --outfile="$folder/app.js"
+bundle src/report.ts --bundle --format=iife --target=es2022 --outfile="$folder/report.js" \
+  --banner:js="/* Charts by uPlot: $(tr '\n' ' ' <node_modules/uplot/LICENSE) */"
 cp index.html icon.svg "$folder/"
 cp node_modules/uplot/LICENSE "$folder/uplot_license.txt"
 echo "$stamp" >"$work/stamp"

@@ -72,6 +72,11 @@ void to_proto(const JobRow& job, v1::JobSummary* out);
 // Returns the summary as a JobRow; trials_done and best_gflops stay in the message.
 Result<JobRow> from_proto(const v1::JobSummary& summary, std::string_view field = "job");
 
+// A trial with what its record tells people: outcome, time, message.
+void to_proto(const TrialWithRecord& trial, v1::TrialResult* out);
+// The record's only sample is its time.
+Result<TrialWithRecord> from_proto(const v1::TrialResult& result, std::string_view field = "result");
+
 void to_proto(const RaceOptions& options, v1::RaceOptions* out);
 // Returns what a race found. The caller fills job, task and time. Each finalist must have as many sentinel
 // times and processes as samples, and the winner and its ties must be finalists. The error of `result` must
@@ -79,6 +84,10 @@ void to_proto(const RaceOptions& options, v1::RaceOptions* out);
 Result<RaceRow> from_proto(const v1::RaceResult& result, std::string_view field = "race");
 // race_id and attempt are the caller's to fill.
 void to_proto(const RaceRow& race, v1::RaceResult* out);
+// A stored race without its result and trials, which the caller fills.
+void to_proto(const RaceRow& race, v1::StoredRace* out);
+// The race with its result, if it has one; else what the message tells of it, with finalists without samples.
+Result<RaceRow> from_proto(const v1::StoredRace& race, std::string_view field = "race");
 
 // Fills what a worker needs to run a leased trial, except input_seed and best_ns, which the caller fills.
 void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOptions& options, v1::Lease* out);

@@ -44,7 +44,7 @@ Status from_grpc(const grpc::Status& status, const std::string& peer) {
     case grpc::StatusCode::FAILED_PRECONDITION:
       return {StatusCode::kAborted, text};
     case grpc::StatusCode::UNIMPLEMENTED:
-      return {StatusCode::kFailed, str(peer, ": is no tuner daemon of this version: ", text)};
+      return {StatusCode::kFailed, str(peer, ": ", kOtherVersion, ": ", text)};
     default:
       return {StatusCode::kFailed, str(peer, ": ", text)};
   }

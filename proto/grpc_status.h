@@ -7,6 +7,9 @@
 
 namespace tuner {
 
+// What a message says of a daemon that does not know a call.
+inline constexpr std::string_view kOtherVersion = "is no tuner daemon of this version";
+
 grpc::Status to_grpc(const Status& status);
 // `peer` names who should have answered, for the message about a broken connection.
 Status from_grpc(const grpc::Status& status, const std::string& peer);

@@ -67,6 +67,11 @@ void read_files(Reader& in, ModelFiles& files) {
     in.refuse("model", "expected letters, digits and underscores, found \"", files.model, "\"");
   in.read("target", files.target, kRequired);
   files.on_gpu = in.list("targets") != nullptr;
+  in.read_objects("cpus", [&](Reader& cpu) {
+    std::string target;
+    cpu.read("target", target, kRequired);
+    files.target += ", " + target;
+  });
   files.library.path = str("lib/lib", files.model, ".so");
   files.weights = files.model + ".weights";
   in.read_objects("kernels", [&](Reader& kernel) {
@@ -156,6 +161,25 @@ Status ModelLibrary::open_gpu(const std::string& folder, const ModelFiles& files
   return Status::ok();
 }
 
+// Of a library for several CPUs, the table of one.
+Status ModelLibrary::choose_cpu(const ModelFiles& files) {
+  const tuner_model* chosen = tuner_model_here(table_);
+  if (table_->version == TUNER_MODEL_CPUS_VERSION) {
+    const auto* const all = reinterpret_cast<const tuner_model_cpus*>(table_);
+    if (files.cpu) {
+      if (*files.cpu >= static_cast<size_t>(all->num_cpus))
+        return invalid_argument("is for ", all->num_cpus, " CPUs, and has no number ", *files.cpu);
+      chosen = &all->cpus[*files.cpu];
+      if (tuner_cpu_has_all(chosen) == 0) chosen = nullptr;
+    }
+    if (chosen != nullptr) cpu_ = static_cast<size_t>(chosen - all->cpus);
+  }
+  if (chosen == nullptr)
+    return model_status(TUNER_MODEL_OTHER_CPU).with_context(str("is compiled for \"", files.target, "\": "));
+  table_ = chosen;
+  return Status::ok();
+}
+
 Result<ModelLibrary> ModelLibrary::open(const std::string& folder, const ModelFiles& files) {
   ModelLibrary model;
   const std::string library = fs::path(folder) / files.library.path,
@@ -170,11 +194,10 @@ Result<ModelLibrary> ModelLibrary::open(const std::string& folder, const ModelFi
     RETURN_IF_ERROR(model.open_gpu(folder, files));
     return model;
   }
-  if (model.table_->version != TUNER_MODEL_VERSION)
+  if (tuner_model_is_known(model.table_) == 0)
     return model_status(TUNER_MODEL_OTHER_ABI).with_context(library + ": ");
+  RETURN_IF_ERROR(model.choose_cpu(files).with_context(folder + ": "));
   if (const Status own = check_entries(*model.table_, files); !own) return own.with_context(library + ": ");
-  if (!tuner_model_runs_here(model.table_))
-    return model_status(TUNER_MODEL_OTHER_CPU).with_context(folder + ": ");
   tuner_weights* mapped = nullptr;
   if (const int32_t code = tuner_weights_open(model.table_, weights.c_str(), &mapped); code != 0)
     return model_status(code).with_context(weights + ": ");

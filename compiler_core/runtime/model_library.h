@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,12 +20,13 @@ struct ModelFiles {
   struct File {
     std::string path, digest;
   };
-  std::string model;         // C name
-  std::string target;        // it is compiled for, for messages
-  bool on_gpu = false;       // it is for GPUs: plan.json has "targets"
-  std::string weights;       // path
-  File library;              // has the table
-  std::vector<File> others;  // libraries that it needs: of functions that are none of ours
+  std::string model;          // C name
+  std::string target;         // it is compiled for, for messages
+  bool on_gpu = false;        // it is for GPUs: plan.json has "targets"
+  std::optional<size_t> cpu;  // which of a library for several CPUs; nothing: the first that this machine has
+  std::string weights;        // path
+  File library;               // has the table
+  std::vector<File> others;   // libraries that it needs: of functions that are none of ours
 };
 
 inline constexpr std::string_view kPlanFile = "plan.json";
@@ -44,7 +46,9 @@ class ModelLibrary {
   // GPU and driver that run the model. Failed: out of memory, or a GPU that is lost.
   static Result<ModelLibrary> open(const std::string& folder, const ModelFiles& files);
 
-  const tuner_model& table() const { return *table_; }       // as long as a copy of code() lives
+  // As long as a copy of code() lives. Of a library for several CPUs that of the one that runs here.
+  const tuner_model& table() const { return *table_; }
+  size_t cpu() const { return cpu_; }                        // which of them that is; 0 for one
   tuner_weights* weights() const { return weights_.get(); }  // null: of a model for GPUs
   tuner_gpu_shared* gpu() const { return gpu_.get(); }       // null: of a model for CPUs
   const std::shared_ptr<const void>& code() const { return code_; }
@@ -52,10 +56,12 @@ class ModelLibrary {
  private:
   std::shared_ptr<const void> code_;
   Status open_gpu(const std::string& folder, const ModelFiles& files);
+  Status choose_cpu(const ModelFiles& files);
 
   std::shared_ptr<tuner_weights> weights_;
   std::shared_ptr<tuner_gpu_shared> gpu_;
   const tuner_model* table_ = nullptr;
+  size_t cpu_ = 0;
 };
 
 }  // namespace tuner

@@ -35,8 +35,9 @@
 extern "C" {
 #endif
 
-#define TUNER_MODEL_VERSION 2   /* of the table below */
-#define TUNER_WEIGHTS_VERSION 1 /* of the weights file */
+#define TUNER_MODEL_VERSION 2      /* of the table below */
+#define TUNER_MODEL_CPUS_VERSION 3 /* of a library for several CPUs: the table is a tuner_model_cpus */
+#define TUNER_WEIGHTS_VERSION 1    /* of the weights file */
 
 /* Codes. Those above -16 come from a kernel that does not fit the runtime. */
 #define TUNER_MODEL_NO_MEMORY (-16)
@@ -84,7 +85,7 @@ typedef struct tuner_step {
 
 /* The table. Everything it points to lives as long as the library is loaded. */
 typedef struct tuner_model {
-  int32_t version; /* TUNER_MODEL_VERSION */
+  int32_t version; /* TUNER_MODEL_VERSION, or TUNER_MODEL_CPUS_VERSION */
   int32_t threads; /* it is made for; right on any number */
   const char* name;
   const char* target;           /* the CPU it is compiled for */
@@ -100,6 +101,15 @@ typedef struct tuner_model {
   const tuner_arg* outputs;
   const tuner_step* steps; /* in order: each behind those whose results it reads */
 } tuner_model;
+
+/* The table of a library for several CPUs (`tuner compile --for`): one table for each, with its kernels, steps and places. All have
+ * the same inputs, outputs and weights file. A context takes the first whose instructions this CPU has. */
+typedef struct tuner_model_cpus {
+  tuner_model model; /* of the last CPU, but for its version */
+  int32_t num_cpus;
+  int32_t unused;
+  const tuner_model* cpus; /* of TUNER_MODEL_VERSION; those with more instruction sets first */
+} tuner_model_cpus;
 
 /* The beginning of a weights file. Numbers are little-endian, as on every CPU there are libraries for. Constants follow, each at a
  * multiple of 64, with zeros between them and up to a multiple of 64 at the end. */
@@ -194,8 +204,8 @@ static inline int32_t tuner_cpu_has(const char* set, size_t length) {
   return 0;
 }
 
-/* 1 when this CPU has the instructions that the model is compiled for. Asks Linux for tile registers (AMX) where they are needed. */
-static inline int32_t tuner_model_runs_here(const tuner_model* model) {
+/* 1 when this CPU has the instruction sets of a table for one CPU. */
+static inline int32_t tuner_cpu_has_all(const tuner_model* model) {
   const char* set = model->instruction_sets;
   while (*set) {
     const char* const end = strchr(set, ' ');
@@ -204,6 +214,26 @@ static inline int32_t tuner_model_runs_here(const tuner_model* model) {
     set += length + (end ? 1 : 0);
   }
   return 1;
+}
+
+/* The table that contexts take here: the model's own, or of several the first for this CPU. NULL: this CPU lacks instructions. */
+static inline const tuner_model* tuner_model_here(const tuner_model* model) {
+  const tuner_model_cpus* const all = (const tuner_model_cpus*)(const void*)model;
+  int32_t i;
+  if (model->version != TUNER_MODEL_CPUS_VERSION) return tuner_cpu_has_all(model) ? model : NULL;
+  for (i = 0; i < all->num_cpus; ++i)
+    if (tuner_cpu_has_all(&all->cpus[i])) return &all->cpus[i];
+  return NULL;
+}
+
+/* 1 when this CPU has the instructions that the model is compiled for. Asks Linux for tile registers (AMX) where they are needed. */
+static inline int32_t tuner_model_runs_here(const tuner_model* model) {
+  return tuner_model_here(model) != NULL;
+}
+
+/* 1 when this header knows the table. */
+static inline int32_t tuner_model_is_known(const tuner_model* model) {
+  return model->version == TUNER_MODEL_VERSION || model->version == TUNER_MODEL_CPUS_VERSION;
 }
 
 /* ---- weights ---- */
@@ -325,7 +355,7 @@ static inline int32_t tuner_weights_open(const tuner_model* model, const char* p
   int32_t code;
   int file;
   *weights = NULL;
-  if (model->version != TUNER_MODEL_VERSION) return TUNER_MODEL_OTHER_ABI;
+  if (!tuner_model_is_known(model)) return TUNER_MODEL_OTHER_ABI;
   file = open(path, O_RDONLY | O_NONBLOCK); /* a FIFO must not make it wait */
   if (file < 0) return errno == ENOENT ? TUNER_WEIGHTS_NO_FILE : TUNER_WEIGHTS_NO_ACCESS;
   made = (tuner_weights*)malloc(sizeof *made);
@@ -416,8 +446,9 @@ static inline int32_t tuner_context_create(const tuner_model* model, tuner_weigh
   int32_t s;
   size_t args = 0;
   *context = NULL;
-  if (model->version != TUNER_MODEL_VERSION) return TUNER_MODEL_OTHER_ABI;
-  if (!tuner_model_runs_here(model)) return TUNER_MODEL_OTHER_CPU;
+  if (!tuner_model_is_known(model)) return TUNER_MODEL_OTHER_ABI;
+  model = tuner_model_here(model);
+  if (!model) return TUNER_MODEL_OTHER_CPU;
   if (runtime && runtime->abi_version != TUNER_ABI_VERSION) return -1;
   if (runtime && runtime->num_threads < 1) return -3;
   made = (tuner_context*)calloc(1, sizeof *made);
@@ -448,7 +479,7 @@ static inline int32_t tuner_model_create(const tuner_model* model, const char* w
   tuner_weights* weights;
   int32_t code;
   *context = NULL;
-  if (model->version != TUNER_MODEL_VERSION) return TUNER_MODEL_OTHER_ABI;
+  if (!tuner_model_is_known(model)) return TUNER_MODEL_OTHER_ABI;
   if (!tuner_model_runs_here(model)) return TUNER_MODEL_OTHER_CPU; /* before the file is read */
   code = tuner_weights_open(model, weights_path, &weights);
   if (code != 0) return code;

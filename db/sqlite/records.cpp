@@ -246,12 +246,13 @@ Result<std::vector<TrialWithRecord>> SqliteStore::trials(const TrialQuery& query
   });
 }
 
-Result<std::vector<ObservedRecord>> SqliteStore::records_after(std::string_view job_id, int64_t after) const {
+Result<std::vector<ObservedRecord>> SqliteStore::records_after(std::string_view job_id, int64_t after,
+                                                               int64_t most) const {
   // The writer numbers records in the order it commits them, so a snapshot holds all up to its largest
   // number.
   return read([&](Connection& c) -> Result<std::vector<ObservedRecord>> {
     ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRecordsAfter, {after, job.job_seq}));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRecordsAfter, {after, job.job_seq, most}));
     std::vector<ObservedRecord> out;
     for (const SqlRow& row : rows) {
       ASSIGN_OR_RETURN(StoredRecord stored, record_from_row(row));

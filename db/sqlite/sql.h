@@ -58,6 +58,9 @@ inline constexpr char kRankOfTask[] =
 inline constexpr char kTrialOfRecord[] =
     "SELECT trial.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq WHERE record.record_id = ?";
 inline constexpr char kTrialSeqsOfTask[] = "SELECT trial_seq FROM record WHERE task_id = ? AND terminal = 1";
+inline constexpr char kTrialSeqsOfTaskAfter[] =
+    "SELECT trial_seq FROM record WHERE task_id = ? AND terminal = 1 AND record_id > ? "
+    "ORDER BY record_id LIMIT ?";
 inline constexpr char kFastestOfConfig[] =
     "SELECT trial.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq "
     "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
@@ -83,7 +86,8 @@ inline constexpr char kRemoveRecord[] = "DELETE FROM record WHERE record_id = ?"
 inline constexpr char kProposalsOfJob[] = "SELECT * FROM proposal WHERE job_seq = ? ORDER BY proposal_seq";
 inline constexpr char kRecordsAfter[] =
     "SELECT record.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq "
-    "WHERE record.record_id > ? AND record.terminal = 1 AND trial.job_seq = ? ORDER BY record.record_id";
+    "WHERE record.record_id > ? AND record.terminal = 1 AND trial.job_seq = ? ORDER BY record.record_id "
+    "LIMIT ?";
 
 inline constexpr char kRacesOfJob[] = "SELECT * FROM race WHERE job_seq = ? ORDER BY race_id";
 inline constexpr char kOpenRacesOfJob[] =

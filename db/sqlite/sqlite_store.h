@@ -62,7 +62,9 @@ class SqliteStore final : public Store, public ExchangeStore {
 
   Status add_records(const std::vector<MeasureRecord>& records) override;
   Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const override;
-  Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const override;
+  using Store::records_after;
+  Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after,
+                                                    int64_t most) const override;
   Result<int64_t> last_record_id() const override;
 
   Result<std::vector<JobRow::Task>> tasks(Constants constants) const override;

@@ -54,6 +54,15 @@ class SqliteTaskView final : public TaskView {
     return ids;
   }
 
+  Result<std::vector<std::string>> measured_trials_after(int64_t record_id, int64_t most) const override {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                     connection_.all(kTrialSeqsOfTaskAfter, {task_id_, record_id, most}));
+    std::vector<std::string> ids;
+    ids.reserve(rows.size());
+    for (const SqlRow& row : rows) ids.push_back(trial_id_text(std::get<int64_t>(row[0])));
+    return ids;
+  }
+
   Result<std::optional<Measured>> fastest(const std::vector<std::string>& templates) const override {
     return with_trial(templates.empty()
                           ? connection_.one(kBestRecord, {task_id_})

@@ -94,6 +94,11 @@ Result<std::vector<BuiltKernel>> built_kernels(const std::string& folder) {
   Reader in(*document, "");
   in.read_objects(
       "kernels", [&](Reader& each) { indexed.push_back(read_indexed(each)); }, kRequired);
+  // Of a model for several CPUs those of the others.
+  in.read_objects("cpus", [&](Reader& cpu) {
+    cpu.read_objects(
+        "kernels", [&](Reader& each) { indexed.push_back(read_indexed(each)); }, kRequired);
+  });
   if (in.failed()) return invalid_argument(path, ": ", json_input::one_line(in.status().message()));
   const Constants unsaid = path.ends_with(kModelIndex.file) ? Constants::kCold : Constants::kWarm;
   std::vector<BuiltKernel> kernels;

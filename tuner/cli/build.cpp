@@ -179,13 +179,7 @@ void add_build_command(Command app, CommandContext& context) {
                   "Build what is fastest with constants warm in the caches, or cold in memory")
       .one_of({"warm", "cold"})
       .show_default();
-  command
-      .add_option(
-          "--for", options->cpus,
-          "CPUs, joined by commas: one library with a kernel for each, of which a program gets the best "
-          "that its CPU runs. avx2, avx512, amx, or LLVM's names of CPUs")
-      .type_name("LIST")
-      .offers(offer_list(cpu_words()));
+  add_cpus_option(command, options->cpus);
   command.add_flag(
       "--with-default", options->with_default,
       "Add each kernel's default config, for the runtime library to race it against (TUNER_VERIFY)");

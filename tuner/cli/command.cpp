@@ -6,6 +6,7 @@
 #include "compiler_core/base/printable.h"
 #include "db/store.h"
 #include "db/writer_lock.h"
+#include "tuner/bundle/cpu_variants.h"
 #include "tuner/model/model_extents.h"
 #include "tuner/text/hint.h"
 #include "tuner/text/progress_line.h"
@@ -65,6 +66,16 @@ void add_target_option(Command command, std::string& target) {
           "--target", target,
           "Use this target instead of the file's: cpu, llvm -mcpu=... -threads=N, or cuda -arch=sm_NN")
       .type_name("TARGET");
+}
+
+void add_cpus_option(Command command, std::string& cpus) {
+  command
+      .add_option(
+          "--for", cpus,
+          "CPUs, joined by commas: one library with kernels for each, of which a program gets the best "
+          "that its CPU runs. avx2, avx512, amx, or LLVM's names of CPUs")
+      .type_name("LIST")
+      .offers(offer_list(cpu_words()));
 }
 
 Status with_way_to_write(const Status& status, const std::string& db_path) {

@@ -51,6 +51,8 @@ Option add_job_file(Command command, std::vector<std::string>& files, const std:
 void add_json_option(Command command, bool& json);
 // Adds --target TARGET: replaces the target of every entry of the job file.
 void add_target_option(Command command, std::string& target);
+// Adds --for CPUS: one library for several CPUs (tuner/bundle/cpu_variants.h).
+void add_cpus_option(Command command, std::string& cpus);
 
 // Adds --lock FILE: the lock file that decides.
 void add_lock_option(Command command, std::string& path);

@@ -22,7 +22,7 @@ namespace {
 struct CompileOptions {
   CompileRequest request;
   std::vector<std::string> targets;  // none: "cpu"
-  std::string lock;
+  std::string lock, cpus;
   int64_t batch = 0;  // 0: not given
   int threads = 1;
   std::vector<std::string> dims, constants, algorithms;
@@ -36,7 +36,10 @@ Status complete_options(CompileOptions& options) {
   if (!options.algorithms.empty()) {
     ASSIGN_OR_RETURN(r.algorithms, canonical_algorithms(options.algorithms));
   }
-  RETURN_IF_ERROR(choose_targets(options.targets, options.threads, r));
+  if (!options.cpus.empty() && !options.targets.empty())
+    return invalid_argument("expected one of --target and --for, found both");
+  RETURN_IF_ERROR(options.cpus.empty() ? choose_targets(options.targets, options.threads, r)
+                                       : choose_cpus(options.cpus, options.threads, r));
   ASSIGN_OR_RETURN(r.lock, read_lock(options.lock));
   r.tune = !options.no_tune && !r.lock;
   return Status::ok();
@@ -184,6 +187,7 @@ void add_compile_command(Command app, CommandContext& context) {
           "given several times for GPUs: one library for all")
       .type_name("TARGET")
       .one_each();
+  add_cpus_option(command, options->cpus);
   add_db_option(command, request.db);
 }
 

@@ -6,6 +6,7 @@
 
 #include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
+#include "tuner/dashboard/page_files.h"
 #include "tuner/jobs/job_state.h"
 #include "tuner/jobs/job_word.h"
 #include "tuner/report/report_page.h"
@@ -19,6 +20,15 @@ struct ReportCommandOptions {
   ReportOptions report;
   bool json = false;
 };
+
+// The dashboard's charts for the file; empty where its page is not here, or is older.
+ReportCharts charts_here() {
+  const dashboard::PageFiles page = dashboard::PageFiles::of_this_program();
+  const auto* const style = page.find("/report.css");
+  const auto* const script = page.find("/report.js");
+  if (style == nullptr || script == nullptr || script->bytes.find("</script") != std::string::npos) return {};
+  return {.style = style->bytes, .script = script->bytes};
+}
 
 int run_report_command(ReportCommandOptions options) {
   if (options.output.empty() && !options.json)
@@ -42,11 +52,18 @@ int run_report_command(ReportCommandOptions options) {
   }
   if (options.json) std::printf("%s\n", pretty(*facts).c_str());
   if (options.output.empty()) return kExitDone;
-  const std::string page = report_page(*facts);
+  const ReportCharts charts = charts_here();
+  const std::string page = report_page(*facts, charts);
   if (const Status s = write_file(options.output, page); !s) return report(s);
   if (options.output == "-") return kExitDone;
   std::fprintf(stderr, "%s: %zu task%s, %.0f kB\n", options.output.c_str(), (*facts)["tasks"].size(),
                (*facts)["tasks"].size() == 1 ? "" : "s", static_cast<double>(page.size()) / 1000);
+  if (charts.script.empty())
+    std::fprintf(
+        stderr,
+        "%s: without charts of knobs and samples, which the dashboard's page has. The Debian package "
+        "tuner brings it; in a source tree, deploy/page.sh builds it\n",
+        options.output.c_str());
   return kExitDone;
 }
 

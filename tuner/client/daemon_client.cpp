@@ -105,6 +105,17 @@ Result<Reply> call_again(const Connection& connection, milliseconds limit, const
   return reply;
 }
 
+// Of calls that older daemons do not know.
+template <class Reply>
+Result<Reply> or_older(Result<Reply> reply) {
+  if (reply || reply.status().code() != StatusCode::kFailed ||
+      reply.message().find(kOtherVersion) == std::string::npos)
+    return reply;
+  return unavailable(
+      "the daemon is of an older version, which gives out no single records. On its own host: tuner "
+      "dashboard --db FILE");
+}
+
 }  // namespace
 
 DaemonClient::DaemonClient(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -309,6 +320,48 @@ Result<v1::ListReply> DaemonClient::known_jobs(double limit_s) const {
                                    [&](grpc::ClientContext* context, auto* reply) {
                                      return connection_->jobs->List(context, request, reply);
                                    });
+}
+
+Result<v1::RecordsReply> DaemonClient::records(v1::RecordsRequest request, int64_t after,
+                                               int64_t most) const {
+  request.set_after(after);
+  request.set_most(static_cast<int32_t>(most));
+  return or_older(
+      call_again<v1::RecordsReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+        return connection_->jobs->Records(context, request, reply);
+      }));
+}
+
+Result<v1::RecordsReply> DaemonClient::records(const JobRow::Task& task, int64_t after, int64_t most) const {
+  v1::RecordsRequest request;
+  to_proto(task, request.mutable_task());
+  return records(std::move(request), after, most);
+}
+
+Result<v1::RecordsReply> DaemonClient::records(const std::string& job_id, int64_t after, int64_t most) const {
+  v1::RecordsRequest request;
+  request.set_job_id(job_id);
+  return records(std::move(request), after, most);
+}
+
+Result<v1::RacesReply> DaemonClient::races(const v1::RacesRequest& request) const {
+  return or_older(
+      call_again<v1::RacesReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+        return connection_->jobs->Races(context, request, reply);
+      }));
+}
+
+Result<v1::RacesReply> DaemonClient::races(const JobRow::Task& task) const {
+  v1::RacesRequest request;
+  to_proto(task, request.mutable_task());
+  return races(request);
+}
+
+Result<v1::RacesReply> DaemonClient::races(const std::string& job_id, int64_t race_id) const {
+  v1::RacesRequest request;
+  request.set_job_id(job_id);
+  request.set_race_id(race_id);
+  return races(request);
 }
 
 std::unique_ptr<JobWatch> DaemonClient::watch(const std::string& job_id, int64_t after_seq) const {

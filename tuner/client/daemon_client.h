@@ -71,12 +71,20 @@ class DaemonClient {
   Result<v1::ListReply> jobs(bool counted = false) const;
   // Those that it has run or runs, from its memory, and what it does now: for who asks often.
   Result<v1::ListReply> known_jobs(double limit_s = 60) const;
+  // Single results of a task or of a job, `most` at most, behind record `after`; and races, of one its
+  // samples. Unavailable: also where the daemon is of an older version.
+  Result<v1::RecordsReply> records(const JobRow::Task& task, int64_t after, int64_t most) const;
+  Result<v1::RecordsReply> records(const std::string& job_id, int64_t after, int64_t most) const;
+  Result<v1::RacesReply> races(const JobRow::Task& task) const;
+  Result<v1::RacesReply> races(const std::string& job_id, int64_t race_id = 0) const;
   // Events after `after_seq`, followed in the background. The watch must end before the client.
   std::unique_ptr<JobWatch> watch(const std::string& job_id, int64_t after_seq) const;
 
  private:
   struct Connection;
   explicit DaemonClient(std::unique_ptr<Connection> connection);
+  Result<v1::RecordsReply> records(v1::RecordsRequest request, int64_t after, int64_t most) const;
+  Result<v1::RacesReply> races(const v1::RacesRequest& request) const;
   std::unique_ptr<Connection> connection_;
 };
 

@@ -82,10 +82,10 @@ Status check_targets(const CompileRequest& request) {
         ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\", or a GPU, as "
         "\"cuda -arch=sm_90a\"");
   for (const Target& other : request.more_targets)
-    if (!on_gpu || !is_for_gpus(other))
+    if (!request.several_cpus && (!on_gpu || !is_for_gpus(other)))
       return invalid_argument("--target ", other.name(),
                               ": a library is for one CPU, or for several GPUs, not for \"", first.name(),
-                              "\" and this; give one --target");
+                              "\" and this; give one --target, or several CPUs by --for");
   if (!on_gpu && request.allow_tf32)
     return invalid_argument("--allow-tf32: \"", first.name(), "\" has no TF32; it is for GPUs. Leave it out");
   if (!on_gpu) return Status::ok();
@@ -100,6 +100,30 @@ Status check_targets(const CompileRequest& request) {
   if (request.tune && !request.more_targets.empty())
     return invalid_argument(
         "several --target: kernels are tuned on the GPU that is here, for one target; add --no-tune");
+  return Status::ok();
+}
+
+// The steps of the optimized graph for a target, whose images lie as the request says.
+Result<ModelSteps> steps_for(const CompileRequest& request, graph::Graph graph, std::vector<StatePair> states,
+                             const Target& target, const Target* accelerator) {
+  auto steps = partition(std::move(graph), std::move(states), kLeastGuarded, accelerator);
+  if (!steps) return steps;
+  const Layouts layouts = accelerator != nullptr ? accelerated_layouts(*steps)
+                          : request.blocks       ? blocked_layouts(*steps, target)
+                                                 : plain_layouts(*steps, target);
+  RETURN_IF_ERROR(apply_layouts(*steps, layouts, target, accelerator));
+  return steps;
+}
+
+// Vectors differ in length, and with them layouts and what may lie where: each CPU has a plan of its own.
+Status plan_more_cpus(const CompileRequest& request, const graph::Graph& graph,
+                      const std::vector<StatePair>& states, PreparedModel& out) {
+  for (const Target& target : request.more_targets) {
+    CpuPlan& plan = out.more_cpus.emplace_back();
+    ASSIGN_OR_RETURN(plan.steps, steps_for(request, graph, states, target, nullptr));
+    plan.memory = plan_memory(plan.steps, target, request.algorithms);
+    plan.kernels = kernels_of(plan.steps, target, request.algorithms);
+  }
   return Status::ok();
 }
 
@@ -132,15 +156,12 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(request.model + ": "));
   RETURN_IF_ERROR(stopped());
   const Target* const accelerator = request.accelerator ? &*request.accelerator : nullptr;
-  auto steps = partition(std::move(graph), std::move(states), kLeastGuarded, accelerator);
+  if (!is_for_gpus(request.target))
+    RETURN_IF_ERROR(plan_more_cpus(request, graph, states, out).with_context(request.model + ": "));
+  auto steps = steps_for(request, std::move(graph), std::move(states), request.target, accelerator);
   if (!steps) return steps.status().with_context(request.model + ": ");
   out.steps = *std::move(steps);
   RETURN_IF_ERROR(stopped());
-  const Layouts layouts = accelerator != nullptr ? accelerated_layouts(out.steps)
-                          : request.blocks       ? blocked_layouts(out.steps, request.target)
-                                                 : plain_layouts(out.steps, request.target);
-  RETURN_IF_ERROR(
-      apply_layouts(out.steps, layouts, request.target, accelerator).with_context(request.model + ": "));
   if (request.allow_tf32) allow_tf32(out.steps);
   ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
   if (backend_of(request.target).runs_here(request.target))
@@ -152,8 +173,9 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   RETURN_IF_ERROR(stopped());
   plan_with_uses(request, out);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms, accelerator);
-  for (const Target& target : request.more_targets)
-    out.more_kernels.push_back(kernels_of(out.steps, target, request.algorithms));
+  if (is_for_gpus(request.target))
+    for (const Target& target : request.more_targets)
+      out.more_kernels.push_back(kernels_of(out.steps, target, request.algorithms));
   return out;
 }
 
@@ -161,10 +183,28 @@ namespace {
 
 // Whether a step of ours runs the kernel. The others stand beside functions of --use, to be compared with
 // them.
-bool is_run(const PreparedModel& model, size_t kernel) {
-  for (size_t s = 0; s < model.kernels.of_step.size(); ++s)
-    if (model.kernels.of_step[s] == kernel && !model.steps.steps[s].foreign) return true;
+bool is_run(const ModelSteps& steps, const ModelKernels& kernels, size_t kernel) {
+  for (size_t s = 0; s < kernels.of_step.size(); ++s)
+    if (kernels.of_step[s] == kernel && !steps.steps[s].foreign) return true;
   return false;
+}
+
+// The kernels that are tuned here: of a library for several CPUs those of the CPUs that this machine has.
+Result<std::vector<const ModelKernels*>> kernels_to_tune(const CompileRequest& request,
+                                                         const PreparedModel& model) {
+  if (model.more_cpus.empty()) return std::vector{&model.kernels};
+  std::vector<const ModelKernels*> here;
+  const auto add = [&](const Target& target, const ModelKernels& kernels) {
+    if (backend_of(target).runs_here(target)) here.push_back(&kernels);
+  };
+  add(request.target, model.kernels);
+  for (size_t c = 0; c < model.more_cpus.size(); ++c)
+    add(request.more_targets[c], model.more_cpus[c].kernels);
+  if (here.empty())
+    return invalid_argument(
+        "--for: this machine has none of the CPUs, so it cannot tune for them. Compile on one of them, or "
+        "add --no-tune, which takes what is known and predicts the rest");
+  return here;
 }
 
 }  // namespace
@@ -173,7 +213,9 @@ Status check_model_lock(const CompileRequest& request, const PreparedModel& mode
   if (!request.lock) return Status::ok();
   std::vector<CliTask> tasks;
   for (size_t k = 0; k < model.kernels.tasks.size(); ++k)
-    if (is_run(model, k)) tasks.push_back(model.kernels.tasks[k]);
+    if (is_run(model.steps, model.kernels, k)) tasks.push_back(model.kernels.tasks[k]);
+  for (const CpuPlan& cpu : model.more_cpus)
+    tasks.insert(tasks.end(), cpu.kernels.tasks.begin(), cpu.kernels.tasks.end());
   return check_locked(*request.lock, tasks,
                       str("compile it without --lock, which tunes it, then tuner lock ",
                           shell_quoted(request.output), " -o ", shell_quoted(request.lock->path())));
@@ -196,12 +238,18 @@ JobRow model_job(const CompileRequest& request, const ModelKernels& kernels) {
 
 Status tune_model(const CompileRequest& request, const PreparedModel& model,
                   const std::function<bool()>& interrupted, JobOutcome& outcome) {
-  JobRow job = model_job(request, model.kernels);
-  job.request_id = new_request_id();
-  for (const CliTask& task : model.kernels.tasks) {
-    RETURN_IF_ERROR(measurable_here(task.target_name));
-    RETURN_IF_ERROR(fits_here(task.workload, job.options.memory_limit_bytes, /*this_machine=*/true));
+  ASSIGN_OR_RETURN(const std::vector<const ModelKernels*> tuned, kernels_to_tune(request, model));
+  JobRow job = model_job(request, *tuned.front());
+  for (size_t t = 1; t < tuned.size(); ++t) {
+    JobRow more = model_job(request, *tuned[t]);
+    std::ranges::move(more.tasks, std::back_inserter(job.tasks));
   }
+  job.request_id = new_request_id();
+  for (const ModelKernels* kernels : tuned)
+    for (const CliTask& task : kernels->tasks) {
+      RETURN_IF_ERROR(measurable_here(task.target_name));
+      RETURN_IF_ERROR(fits_here(task.workload, job.options.memory_limit_bytes, /*this_machine=*/true));
+    }
   JobRun run(job, /*fresh=*/false, {.db = request.db, .own_worker = true}, interrupted);
   const Status done = run.run();
   outcome = run.outcome();
@@ -212,9 +260,11 @@ namespace {
 
 // Runs the library in the folder for about a second, step by step and whole, and no step is left out. Writes
 // the times into its plan, the last file.
-Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
+Status time_inside(const std::string& folder, std::optional<size_t> cpu, std::vector<BundleFile>& files) {
   constexpr bool kEveryStep = true;
-  ASSIGN_OR_RETURN(ModelRun run, ModelRun::open(folder, {}));
+  RunOptions options;
+  options.cpu = cpu;
+  ASSIGN_OR_RETURN(ModelRun run, ModelRun::open(folder, options));
   ASSIGN_OR_RETURN(const std::vector<ModelTimes> first, time_models({&run}, 1, kEveryStep));
   constexpr double kNanoseconds = 1e9;
   // A run of more than a fifth of a second is long enough to be measured once.
@@ -226,7 +276,7 @@ Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
   if (!is_long) {
     ASSIGN_OR_RETURN(times, time_models({&run}, rounds, kEveryStep));
   }
-  files.back().bytes = plan_with_times(files.back().bytes, times[0], rounds);
+  files.back().bytes = plan_with_times(files.back().bytes, times[0], rounds, cpu.value_or(0));
   return Status::ok();
 }
 
@@ -238,7 +288,7 @@ std::string context_of(const CompileRequest& request, const PreparedModel& model
 }
 
 Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model,
-                                                const ModelKernels& wanted,
+                                                const ModelSteps& steps, const ModelKernels& wanted,
                                                 const std::function<bool()>& interrupted) {
   Result<std::unique_ptr<Store>> opened = open_if_there(request.db);
   if (!opened && !request.lock) return opened.status();
@@ -255,7 +305,7 @@ Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, c
     tell(request, str("building kernel ", k + 1, " of ", wanted.tasks.size()));
     const BundleTask named{task, kernel_name(task)};
     Result<BundleKernel> kernel =
-        build_kernel(named, model.name, is_run(model, k) ? chosen : best, {.schedule = false});
+        build_kernel(named, model.name, is_run(steps, wanted, k) ? chosen : best, {.schedule = false});
     if (!kernel) return kernel.status().with_context(context_of(request, model, k));
     // Files of its own are in the model's library.
     for (const ShippedKernel::File& file : kernel->code.files) kernel->facts.erase(file.role);
@@ -266,17 +316,18 @@ Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, c
 
 // Holds the library in the folder against the model as it was read.
 Status check(const CompileRequest& request, const PreparedModel& model, const ModelToPack& pack,
-             const std::string& folder, const std::function<bool()>& interrupted, CompiledReport& report) {
+             const std::string& folder, std::optional<size_t> cpu, const std::function<bool()>& interrupted,
+             CompiledReport& report) {
   tell(request, "checking");
-  const LibraryToCheck library{folder, model.graph, pack.model, pack.memory, model.check_inputs};
+  const LibraryToCheck library{folder, model.graph, pack.model, pack.memory, model.check_inputs, cpu};
   // Of two numbers with 11 bits each, and of sums of their products.
   constexpr double kErrorOfTf32 = 4e-3;
   const double accepted =
       request.allow_tf32 && request.accept_error == 0 ? kErrorOfTf32 : request.accept_error;
   const auto checked = check_library(library, {accepted, interrupted, request.progress});
   if (!checked) return checked.status().with_context(request.model + ": ");
-  report.error = checked->error;
-  report.checked_steps = checked->steps;
+  report.error = std::max(report.error.value_or(0), checked->error);
+  report.checked_steps += checked->steps;
   return Status::ok();
 }
 
@@ -362,7 +413,7 @@ void drop_unused(ModelToPack& pack) {
 }  // namespace
 
 std::vector<std::string> checked_lines(const CompiledReport& report) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = report.cpus;
   const EmulatedKernels& e = report.emulated;
   if (e.checked + e.skipped > 0)
     lines.push_back(str("checked in the emulator: ", e.checked, " of ", e.checked + e.skipped, " kernels",
@@ -385,13 +436,13 @@ Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& re
 namespace {
 
 ModelToPack to_pack(const CompileRequest& request, const PreparedModel& model, const Target& target,
-                    std::vector<BundleKernel> kernels) {
+                    std::vector<BundleKernel> kernels, const CpuPlan* cpu = nullptr) {
   return {.name = model.name,
           .target = target,
-          .model = model.steps,
-          .memory = model.memory,
+          .model = cpu != nullptr ? cpu->steps : model.steps,
+          .memory = cpu != nullptr ? cpu->memory : model.memory,
           .kernels = std::move(kernels),
-          .kernel_of_step = model.kernels.of_step,
+          .kernel_of_step = cpu != nullptr ? cpu->kernels.of_step : model.kernels.of_step,
           .source = std::filesystem::path(request.model).filename().string(),
           .source_digest = model.digest,
           .used = {}};
@@ -410,20 +461,14 @@ void count_kernels(const ModelToPack& pack, CompiledReport& report) {
 }
 
 // The files of the folder, written into its staging place.
-Result<std::vector<BundleFile>> write_files(const CompileRequest& request, const PreparedModel& model,
-                                            const ModelToPack& pack, BundleFolder& folder,
+Result<std::vector<BundleFile>> write_files(const CompileRequest& request,
+                                            const std::vector<ModelToPack>& variants, BundleFolder& folder,
                                             const std::function<bool()>& interrupted,
                                             CompiledReport& report) {
   const std::string staging = folder.staging().string();
   if (!is_for_gpus(request.target)) {
     tell(request, "packing the weights");
-    return model_files(pack, staging);
-  }
-  std::vector<ModelToPack> variants = {pack};
-  for (size_t v = 0; v < request.more_targets.size(); ++v) {
-    ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels,
-                     build_kernels(request, model, model.more_kernels[v], interrupted));
-    variants.push_back(to_pack(request, model, request.more_targets[v], std::move(kernels)));
+    return model_files(variants, staging);
   }
   for (const ModelToPack& variant : variants) {
     ASSIGN_OR_RETURN(const EmulatedKernels emulated,
@@ -434,6 +479,44 @@ Result<std::vector<BundleFile>> write_files(const CompileRequest& request, const
   }
   tell(request, "packing the weights");
   return gpu_model_files(variants, host_target(), staging);
+}
+
+// The same model for all other targets of the library.
+Status add_variants(const CompileRequest& request, const PreparedModel& model,
+                    const std::function<bool()>& interrupted, std::vector<ModelToPack>& variants) {
+  for (size_t v = 0; v < request.more_targets.size(); ++v) {
+    const CpuPlan* const cpu = model.more_cpus.empty() ? nullptr : &model.more_cpus[v];
+    ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels,
+                     build_kernels(request, model, cpu != nullptr ? cpu->steps : model.steps,
+                                   cpu != nullptr ? cpu->kernels : model.more_kernels[v], interrupted));
+    variants.push_back(to_pack(request, model, request.more_targets[v], std::move(kernels), cpu));
+  }
+  return Status::ok();
+}
+
+// Runs a library for several CPUs as each of them that this machine has: held against the model, then timed.
+Status run_on_cpus(const CompileRequest& request, const PreparedModel& model,
+                   const std::vector<ModelToPack>& cpus, BundleFolder& folder, std::vector<BundleFile>& files,
+                   const std::function<bool()>& interrupted, CompiledReport& report) {
+  const std::string staging = folder.staging().string();
+  for (size_t c = 0; c < cpus.size(); ++c) {
+    const Target& target = cpus[c].target;
+    const auto tuned =
+        std::ranges::count_if(cpus[c].kernels, [](const BundleKernel& k) { return is_choice(k.kind); });
+    std::string line =
+        str("\"", target.name(), "\": ", cpus[c].kernels.size(), " kernels, ", tuned, " tuned; ");
+    if (const Status runs = backend_of(target).runs_here(target); !runs) {
+      report.cpus.push_back(str(line, "not checked: ", runs.message()));
+      continue;
+    }
+    RETURN_IF_ERROR(check(request, model, cpus[c], staging, c, interrupted, report));
+    if (interrupted()) return {StatusCode::kAborted, "interrupted"};
+    tell(request, "timing the steps");
+    RETURN_IF_ERROR(time_inside(staging, c, files));
+    RETURN_IF_ERROR(folder.stage({files.back()}));
+    report.cpus.push_back(line + "checked");
+  }
+  return Status::ok();
 }
 
 // Runs the library in the folder where this machine can: held against the model, then timed.
@@ -452,10 +535,10 @@ Status run_library(const CompileRequest& request, const PreparedModel& model, co
   }
   if (is_for_gpus(*here)) report.device = backend.hardware_here(*here);
   const std::string staging = folder.staging().string();
-  RETURN_IF_ERROR(check(request, model, pack, staging, interrupted, report));
+  RETURN_IF_ERROR(check(request, model, pack, staging, std::nullopt, interrupted, report));
   if (interrupted()) return {StatusCode::kAborted, "interrupted"};
   tell(request, "timing the steps");
-  RETURN_IF_ERROR(time_inside(staging, files));
+  RETURN_IF_ERROR(time_inside(staging, std::nullopt, files));
   return folder.stage({files.back()});
 }
 
@@ -464,17 +547,22 @@ Status run_library(const CompileRequest& request, const PreparedModel& model, co
 Result<CompiledReport> build_model(const CompileRequest& request, const PreparedModel& model,
                                    BundleFolder& folder, const std::function<bool()>& interrupted) {
   ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels,
-                   build_kernels(request, model, model.kernels, interrupted));
+                   build_kernels(request, model, model.steps, model.kernels, interrupted));
   CompiledReport report;
-  ModelToPack pack = to_pack(request, model, request.target, std::move(kernels));
+  std::vector<ModelToPack> variants = {to_pack(request, model, request.target, std::move(kernels))};
+  ModelToPack& pack = variants.front();
   RETURN_IF_ERROR(add_accelerated(pack, report));
   RETURN_IF_ERROR(use_functions(model, interrupted, pack, report));
   drop_unused(pack);
-  count_kernels(pack, report);
+  RETURN_IF_ERROR(add_variants(request, model, interrupted, variants));
+  const bool several_cpus = !model.more_cpus.empty();
+  for (size_t v = 0; v < (several_cpus ? variants.size() : 1); ++v) count_kernels(variants[v], report);
   ASSIGN_OR_RETURN(std::vector<BundleFile> files,
-                   write_files(request, model, pack, folder, interrupted, report));
+                   write_files(request, variants, folder, interrupted, report));
   RETURN_IF_ERROR(folder.stage(files));
-  RETURN_IF_ERROR(run_library(request, model, pack, folder, files, interrupted, report));
+  RETURN_IF_ERROR(several_cpus
+                      ? run_on_cpus(request, model, variants, folder, files, interrupted, report)
+                      : run_library(request, model, variants.front(), folder, files, interrupted, report));
   if (request.before_publishing) request.before_publishing();
   RETURN_IF_ERROR(folder.publish(files));
   for (const BundleFile& file : files) report.files.push_back(file.path);

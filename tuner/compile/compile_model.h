@@ -30,6 +30,7 @@ struct CompileRequest {
   std::string output;                // folder
   Target target;                     // of an accelerator's model the CPU that has the rest
   std::vector<Target> more_targets;  // other GPUs that the library is for; `target` is one then, too
+  bool several_cpus = false;         // they are CPUs, those with more instruction sets first (--for)
   // What its templates serve of a network in 8 bits becomes kernels for it; all else runs on the CPU.
   std::optional<Target> accelerator;
   std::string algorithms;   // that kernels may use, canonical; empty: any
@@ -50,6 +51,13 @@ struct CompileRequest {
   std::function<void()> before_publishing;           // called before the folder gets its files; may be empty
 };
 
+// What one CPU has of a library for several.
+struct CpuPlan {
+  ModelSteps steps;
+  MemoryPlan memory;
+  ModelKernels kernels;
+};
+
 // A model as far as it goes without measuring.
 struct PreparedModel {
   std::string name, digest;  // C name of the library; SHA-256 of the file
@@ -57,7 +65,8 @@ struct PreparedModel {
   ModelSteps steps;
   MemoryPlan memory;
   ModelKernels kernels;
-  std::vector<ModelKernels> more_kernels;  // the same for each of more_targets
+  std::vector<ModelKernels> more_kernels;  // the same for each of more_targets, if those are GPUs
+  std::vector<CpuPlan> more_cpus;          // steps, memory and kernels for each, if those are CPUs
   std::vector<FunctionUse> uses;
   std::vector<UseCheck> checks;             // one a use; empty where the target does not run here
   std::vector<AlignedBuffer> check_inputs;  // one per input of the graph, for the check at the end
@@ -84,6 +93,7 @@ struct CompiledReport {
   size_t kernels = 0;              // of ours
   size_t tuned = 0;                // of them, those tuned for just their task
   std::vector<std::string> notes;  // of kernels that are not, one line each: what is lost
+  std::vector<std::string> cpus;   // of a library for several CPUs, one line each
   std::vector<std::string> used;   // of used functions, one line each: their time beside that of our kernel
   // Of what steps made of inputs that were drawn or given, against the model as it was read, in double
   // precision: the largest error of any element, relative to the largest element of its value. Nothing where

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler_core/backend.h"
+#include "tuner/bundle/cpu_variants.h"
 
 namespace tuner {
 
@@ -22,6 +23,23 @@ Status choose_targets(std::vector<std::string> words, int threads, CompileReques
     }
     ASSIGN_OR_RETURN(Target target, resolve_target(threads == 1 ? word : str(word, " -threads=", threads)));
     if (t == 0)
+      request.target = std::move(target);
+    else
+      request.more_targets.push_back(std::move(target));
+  }
+  return Status::ok();
+}
+
+Status choose_cpus(const std::string& words, int threads, CompileRequest& request) {
+  if (!request.uses.empty())
+    return invalid_argument("--use ", request.uses.front(),
+                            ": a function of somebody else's is for one CPU; leave --use or --for out");
+  const Result<std::vector<CpuVariant>> cpus = parse_cpus(words);
+  if (!cpus) return cpus.status().with_context("--for: ");
+  request.several_cpus = cpus->size() > 1;
+  for (size_t c = 0; c < cpus->size(); ++c) {
+    ASSIGN_OR_RETURN(Target target, parse_target(str("llvm -mcpu=", (*cpus)[c].mcpu, " -threads=", threads)));
+    if (c == 0)
       request.target = std::move(target);
     else
       request.more_targets.push_back(std::move(target));

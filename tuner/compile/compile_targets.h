@@ -14,4 +14,8 @@ namespace tuner {
 // accelerator beside other targets or beside --blocks, which `request` says, in a line that names the option.
 Status choose_targets(std::vector<std::string> words, int threads, CompileRequest& request);
 
+// The same for the words of --for: one library for several CPUs, those with more instruction sets first.
+// InvalidArgument, with the option: a word is no CPU of x86-64 (parse_cpus()), or `request` has --use.
+Status choose_cpus(const std::string& words, int threads, CompileRequest& request);
+
 }  // namespace tuner

@@ -57,7 +57,7 @@ class LibraryCheck {
   }
 
   Result<LibraryChecked> run() {
-    ASSIGN_OR_RETURN(const CompiledModel compiled, CompiledModel::open(library_.folder));
+    ASSIGN_OR_RETURN(const CompiledModel compiled, CompiledModel::open(library_.folder, library_.cpu));
     std::vector<AlignedBuffer> outputs;
     ASSIGN_OR_RETURN(ModelContext context, compiled.context());
     std::vector<const void*> in;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct LibraryToCheck {
   const ModelSteps& steps;    // of the library; values know their origin in `model` (number_values())
   const MemoryPlan& memory;
   const std::vector<AlignedBuffer>& inputs;  // one per model.inputs
+  std::optional<size_t> cpu = {};            // of a library for several CPUs: whose steps those are
 };
 struct LibraryCheckOptions {
   double accept_error = 0;  // accepted of each step, relative to its largest element; 0: what the types allow

@@ -130,9 +130,8 @@ class Coordinator {
   // --- questions ---
   Status list(const v1::ListRequest& request, v1::ListReply* reply, const Scope& scope = {}) const;
   Status list_workers(v1::ListWorkersReply* reply) const;
-  Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
-    return answers_.query(request, reply);
-  }
+  // What the store alone tells: the config of a workload, single results, races.
+  const Answers& answers() const { return answers_; }
   Status read_job_file(const v1::ReadJobFileRequest& request, v1::ReadJobFileReply* reply) const;
 
   // --- seeing ---

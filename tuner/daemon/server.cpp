@@ -281,7 +281,8 @@ class JobsService final : public v1::Jobs::CallbackService {
                                   v1::QueryReply* reply) override {
     return soon(
         context, "/tuner.v1.Jobs/Query",
-        [=, this](const Caller&) { return coordinator_.query(*request, reply); }, request->ByteSizeLong());
+        [=, this](const Caller&) { return coordinator_.answers().query(*request, reply); },
+        request->ByteSizeLong());
   }
   grpc::ServerUnaryReactor* ReadJobFile(grpc::CallbackServerContext* context,
                                         const v1::ReadJobFileRequest* request,
@@ -290,6 +291,21 @@ class JobsService final : public v1::Jobs::CallbackService {
         context, "/tuner.v1.Jobs/ReadJobFile",
         [=, this](const Caller&) { return coordinator_.read_job_file(*request, reply); },
         request->ByteSizeLong());
+  }
+  // Both read up to thousands of rows, so they are heavy calls: few at a time.
+  grpc::ServerUnaryReactor* Records(grpc::CallbackServerContext* context, const v1::RecordsRequest* request,
+                                    v1::RecordsReply* reply) override {
+    const auto call = [=, this](const Caller& caller) {
+      return coordinator_.answers().records(*request, caller.tenant, reply);
+    };
+    return soon(context, "/tuner.v1.Jobs/Records", call, kHeavyBytes + request->ByteSizeLong());
+  }
+  grpc::ServerUnaryReactor* Races(grpc::CallbackServerContext* context, const v1::RacesRequest* request,
+                                  v1::RacesReply* reply) override {
+    const auto call = [=, this](const Caller& caller) {
+      return coordinator_.answers().races(*request, caller.tenant, reply);
+    };
+    return soon(context, "/tuner.v1.Jobs/Races", call, kHeavyBytes + request->ByteSizeLong());
   }
 
  private:

@@ -27,6 +27,23 @@ constexpr size_t kMostCurves = 256, kMostPoints = 4'000;
 
 using Jobs = std::shared_ptr<const std::vector<ListedJob>>;
 
+Status read_races(const v1::RacesReply& reply, std::vector<RaceRow>& races) {
+  for (const v1::StoredRace& sent : reply.races()) {
+    ASSIGN_OR_RETURN(RaceRow race, from_proto(sent));
+    races.push_back(std::move(race));
+  }
+  return Status::ok();
+}
+
+Result<ordered_json> rows_of(const v1::RecordsReply& reply, ordered_json (*row)(const TrialWithRecord&)) {
+  ordered_json rows = ordered_json::array();
+  for (const v1::TrialResult& sent : reply.results()) {
+    ASSIGN_OR_RETURN(const TrialWithRecord result, from_proto(sent));
+    rows.push_back(row(result));
+  }
+  return rows;
+}
+
 // What was seen of a job while it ran.
 struct Curve {
   struct Point {
@@ -48,8 +65,8 @@ class DaemonFacts final : public FactSource {
   Result<std::string> curve(const std::string& id, const After& after, const Tenant& tenant) const override;
   Result<std::string> answers(const Part& part) const override;
   Result<std::string> task(const TaskName& task) const override;
-  Result<std::string> race(const std::string&, int64_t, const Tenant&) const override { return not_told(); }
-  Result<std::string> records(const TaskName&, const After&) const override { return not_told(); }
+  Result<std::string> race(const std::string& job, int64_t id, const Tenant& tenant) const override;
+  Result<std::string> records(const TaskName& task, const After& after) const override;
   Result<std::string> workers(const Tenant&) const override;
   Result<std::string> mark() const override;
   Result<std::string> submit(const std::string& job_file, bool only_check) override {
@@ -65,9 +82,6 @@ class DaemonFacts final : public FactSource {
   Result<Download> library(const TaskName&) override { return on_its_host("builds libraries"); }
 
  private:
-  static Status not_told() {
-    return unavailable("a daemon gives out no single records. On its own host: tuner dashboard --db FILE");
-  }
   static Status on_its_host(const char* what) {
     return unavailable("only the page of a database ", what,
                        ". On the daemon's host: tuner dashboard --db FILE");
@@ -75,6 +89,8 @@ class DaemonFacts final : public FactSource {
   Result<Jobs> all_jobs() const;
   Result<ListedJob> seen_job(const std::string& id, const Tenant& tenant) const;
   Status look() const;
+  // What the daemon said of running jobs since the page was opened: for those of older versions.
+  Result<std::string> seen_curve(const std::string& id, const After& after, JobState state) const;
   // The answers of all jobs, each task once.
   Result<std::vector<TunedConfig>> all_answers() const;
 
@@ -138,7 +154,13 @@ Result<std::string> DaemonFacts::job(const std::string& id, const Tenant& tenant
     tasks.push_back(task_row(job.job.tasks[i], tuned == job.tuned.end() ? nullptr : &tuned->second));
   }
   out["tasks"] = tasks;
-  out["races"] = ordered_json::array();
+  std::vector<RaceRow> races;
+  const Status told = daemon_->with([&](const DaemonClient& client) -> Status {
+    ASSIGN_OR_RETURN(const v1::RacesReply reply, client.races(id));
+    return read_races(reply, races);
+  });
+  if (!told && told.code() != StatusCode::kUnavailable) return told;
+  out["races"] = races_of_job(races);
   return one_line(out);
 }
 
@@ -171,6 +193,21 @@ Status DaemonFacts::look() const {
 Result<std::string> DaemonFacts::curve(const std::string& id, const After& after,
                                        const Tenant& tenant) const {
   ASSIGN_OR_RETURN(const ListedJob job, seen_job(id, tenant));
+  v1::RecordsReply reply;
+  const Status told = daemon_->with([&](const DaemonClient& client) -> Status {
+    ASSIGN_OR_RETURN(reply, client.records(id, after.id, after.count));
+    return Status::ok();
+  });
+  if (!told && told.code() == StatusCode::kUnavailable) return seen_curve(id, after, job.job.state);
+  RETURN_IF_ERROR(told);
+  ASSIGN_OR_RETURN(const ordered_json points, rows_of(reply, curve_point));
+  return one_line({{"points", points},
+                   {"next", reply.next()},
+                   {"more", reply.more()},
+                   {"state", job_state_name(job.job.state)}});
+}
+
+Result<std::string> DaemonFacts::seen_curve(const std::string& id, const After& after, JobState state) const {
   RETURN_IF_ERROR(look());
   const std::lock_guard lock(mutex_);
   ordered_json points = ordered_json::array();
@@ -184,8 +221,39 @@ Result<std::string> DaemonFacts::curve(const std::string& id, const After& after
       points.push_back({p.id, p.task, p.best_ns, "best", "", p.trials});
       next = p.id;
     }
-  return one_line(
-      {{"points", points}, {"next", next}, {"more", more}, {"state", job_state_name(job.job.state)}});
+  return one_line({{"points", points}, {"next", next}, {"more", more}, {"state", job_state_name(state)}});
+}
+
+Result<std::string> DaemonFacts::records(const TaskName& name, const After& after) const {
+  ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
+  v1::RecordsReply reply;
+  RETURN_IF_ERROR(daemon_->with([&](const DaemonClient& client) -> Status {
+    ASSIGN_OR_RETURN(reply, client.records(task, after.id, after.count));
+    return Status::ok();
+  }));
+  ASSIGN_OR_RETURN(const ordered_json rows, rows_of(reply, record_row));
+  return one_line({{"records", rows}, {"next", reply.next()}, {"more", reply.more()}});
+}
+
+Result<std::string> DaemonFacts::race(const std::string& job, int64_t id, const Tenant& tenant) const {
+  RETURN_IF_ERROR(seen_job(job, tenant).status());
+  v1::RacesReply reply;
+  RETURN_IF_ERROR(daemon_->with([&](const DaemonClient& client) -> Status {
+    ASSIGN_OR_RETURN(reply, client.races(job, id));
+    return Status::ok();
+  }));
+  if (reply.races_size() != 1) return failed(name_, ": sent ", reply.races_size(), " races, expected one");
+  const v1::StoredRace& sent = reply.races(0);
+  ASSIGN_OR_RETURN(const RaceRow race, from_proto(sent));
+  std::vector<TrialRow> trials;
+  for (const v1::TrialResult& t : sent.trials()) {
+    TrialRow& trial = trials.emplace_back();
+    if (t.template_name().empty()) continue;  // it is not there any more
+    trial.id = t.trial_name().empty() ? t.trial_id() : t.trial_name();
+    trial.template_name = t.template_name();
+    trial.config = t.config();
+  }
+  return one_line(whole_race(race, trials));
 }
 
 Result<std::vector<TunedConfig>> DaemonFacts::all_answers() const {
@@ -216,7 +284,14 @@ Result<std::string> DaemonFacts::task(const TaskName& task) const {
       continue;
     ordered_json out = tuned_json(tuned, 0);
     out["answer"] = answer_row(tuned);
-    out["races"] = ordered_json::array();
+    ASSIGN_OR_RETURN(const JobRow::Task row, task_of_name(task));
+    std::vector<RaceRow> races;
+    const Status told = daemon_->with([&](const DaemonClient& client) -> Status {
+      ASSIGN_OR_RETURN(const v1::RacesReply reply, client.races(row));
+      return read_races(reply, races);
+    });
+    if (!told && told.code() != StatusCode::kUnavailable) return told;
+    out["races"] = races_of_task(races);
     return one_line(out);
   }
   return not_found("nothing correct was measured of this task here. /api/answers lists all that are known");

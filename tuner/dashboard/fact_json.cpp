@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler_core/base/printable.h"
+#include "db/raced_time.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
@@ -65,6 +66,80 @@ ordered_json job_row(const JobRow& job, const std::string& state, const std::str
           {"trials_total", static_cast<int64_t>(job.trials) * static_cast<int64_t>(job.tasks.size())},
           {"submitted", iso_utc(job.submitted_at_us)},
           {"finished", iso_utc(job.finished_at_us)}};
+}
+
+namespace {
+
+ordered_json time_or_null(const MeasureRecord& record) {
+  const double ns = record_time_ns(record);
+  return record.outcome == Outcome::kOk && ns > 0 ? ordered_json(ns) : ordered_json(nullptr);
+}
+std::string kind_of(const MeasureRecord& record) {
+  return record.outcome == Outcome::kOk && record.cut ? "cut" : std::string(outcome_name(record.outcome));
+}
+
+}  // namespace
+
+ordered_json record_row(const TrialWithRecord& t) {
+  return {{"record", t.record_id},
+          {"trial", t.trial.id},
+          {"job", t.trial.job_id},
+          {"template", t.trial.template_name},
+          {"config", config_json(t.trial.config)},
+          {"time_ns", time_or_null(*t.record)},
+          {"outcome", kind_of(*t.record)},
+          {"message", t.record->message}};
+}
+
+ordered_json curve_point(const TrialWithRecord& t) {
+  return ordered_json::array(
+      {t.record_id, t.trial.task_index, time_or_null(*t.record), kind_of(*t.record), t.trial.id});
+}
+
+ordered_json races_of_job(const std::vector<RaceRow>& races) {
+  ordered_json rows = ordered_json::array();
+  for (size_t i = 0; i < races.size() && i < Part::kMost; ++i)
+    rows.push_back({{"race", races[i].id},
+                    {"task", races[i].task_index},
+                    {"time_ns", races[i].time_ns},
+                    {"certified", races[i].certified},
+                    {"finalists", races[i].finalists.size()},
+                    {"when", iso_utc(races[i].finished_at_us)}});
+  return rows;
+}
+
+ordered_json races_of_task(const std::vector<RaceRow>& races) {
+  ordered_json rows = ordered_json::array();
+  for (const RaceRow& race : races)
+    rows.push_back({{"job", race.job_id}, {"race", race.id}, {"certified", race.certified}});
+  return rows;
+}
+
+ordered_json whole_race(const RaceRow& race, const std::vector<TrialRow>& trials) {
+  ordered_json finalists = ordered_json::array();
+  for (size_t i = 0; i < race.finalists.size(); ++i) {
+    const RaceFinalist& f = race.finalists[i];
+    const TrialRow trial = i < trials.size() ? trials[i] : TrialRow{};
+    const Spread time = raced_time(f);
+    finalists.push_back({{"trial", f.trial_id},
+                         {"name", trial.id.empty() ? f.trial_id : trial.name()},
+                         {"template", trial.template_name},
+                         {"config", trial.config},
+                         {"time_ns", time.value},
+                         {"time_low_ns", time.low},
+                         {"time_high_ns", time.high},
+                         {"winner", f.trial_id == race.winner_trial_id},
+                         {"default", f.trial_id == race.default_trial_id},
+                         {"samples_ns", f.samples_ns},
+                         {"process", f.process}});
+  }
+  return {{"race", race.id},
+          {"job", race.job_id},
+          {"task", race.task_index},
+          {"certified", race.certified},
+          {"uncertified_why", race.uncertified_why},
+          {"won_by", won_by_name(race.won_by)},
+          {"finalists", finalists}};
 }
 
 std::string list_text(const char* key, const std::vector<std::string>& rows, const Part& part) {

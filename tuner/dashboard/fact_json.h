@@ -18,6 +18,15 @@ nlohmann::ordered_json answer_row(const TunedConfig& best);
 nlohmann::ordered_json job_row(const JobRow& job, const std::string& state, const std::string& message,
                                int64_t trials_done);
 
+// A result as a row of a task's records, and as a point of a job's curve.
+nlohmann::ordered_json record_row(const TrialWithRecord& trial);
+nlohmann::ordered_json curve_point(const TrialWithRecord& trial);
+// Races of a job, those of a task, and one with every sample. `trials`: its finalists, in its order; without
+// a template where a trial is not there any more.
+nlohmann::ordered_json races_of_job(const std::vector<RaceRow>& races);
+nlohmann::ordered_json races_of_task(const std::vector<RaceRow>& races);
+nlohmann::ordered_json whole_race(const RaceRow& race, const std::vector<TrialRow>& trials);
+
 // A list in parts: {"KEY": rows, "from": ..., "total": ...}.
 std::string list_text(const char* key, const std::vector<std::string>& rows, const Part& part);
 

@@ -9,7 +9,6 @@
 
 #include "compiler_core/backend.h"
 #include "compiler_core/base/printable.h"
-#include "db/raced_time.h"
 #include "db/resolve/default_time.h"
 #include "tuner/dashboard/fact_json.h"
 #include "tuner/dashboard/task_work.h"
@@ -23,17 +22,10 @@ namespace {
 using nlohmann::ordered_json;
 using Steady = std::chrono::steady_clock;
 constexpr size_t kMostRows = 200'000;                               // of a list that is kept in memory
+constexpr int64_t kMostRaces = 20;                                  // of a task
 constexpr int64_t kNewestJobs = 50;                                 // that mark() looks at
 constexpr size_t kMostLeases = 200;                                 // shown of what workers have
 constexpr std::chrono::seconds kAnswersFor{2}, kAnswersAtMost{10};  // before they are read again
-
-ordered_json time_or_null(const MeasureRecord& record) {
-  const double ns = record_time_ns(record);
-  return record.outcome == Outcome::kOk && ns > 0 ? ordered_json(ns) : ordered_json(nullptr);
-}
-std::string kind_of(const MeasureRecord& record) {
-  return record.outcome == Outcome::kOk && record.cut ? "cut" : std::string(outcome_name(record.outcome));
-}
 
 class StoreFacts final : public FactSource {
  public:
@@ -137,39 +129,31 @@ Result<std::string> StoreFacts::job(const std::string& id, const Tenant& tenant)
   ASSIGN_OR_RETURN(const int64_t done, store_->trials_done(id));
   ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store_->races(id));
   ordered_json out = job_row(job, states.name(job), states.message(job), done);
-  ordered_json tasks = ordered_json::array(), raced = ordered_json::array();
+  ordered_json tasks = ordered_json::array();
   for (size_t i = 0; i < job.tasks.size() && i < Part::kMost; ++i) {
     ASSIGN_OR_RETURN(const std::optional<TunedConfig> best, best_of(job.tasks[i], /*with_default=*/true));
     tasks.push_back(task_row(job.tasks[i], best ? &*best : nullptr));
   }
-  for (size_t i = 0; i < races.size() && i < Part::kMost; ++i)
-    raced.push_back({{"race", races[i].id},
-                     {"task", races[i].task_index},
-                     {"time_ns", races[i].time_ns},
-                     {"certified", races[i].certified},
-                     {"finalists", races[i].finalists.size()},
-                     {"when", iso_utc(races[i].finished_at_us)}});
   out["tasks"] = tasks;
-  out["races"] = raced;
+  out["races"] = races_of_job(races);
   return one_line(out);
 }
 
 Result<std::string> StoreFacts::curve(const std::string& id, const After& after, const Tenant& tenant) const {
   ASSIGN_OR_RETURN(const JobRow job, seen_job(id, tenant));
-  ASSIGN_OR_RETURN(std::vector<ObservedRecord> records, store_->records_after(id, after.id));
+  ASSIGN_OR_RETURN(std::vector<ObservedRecord> records, store_->records_after(id, after.id, after.count + 1));
   const bool more = records.size() > static_cast<size_t>(after.count);
   if (more) records.resize(static_cast<size_t>(after.count));
   std::vector<std::string> ids;
   for (const ObservedRecord& r : records) ids.push_back(r.record.trial_id);
-  std::map<std::string, int> task_of;
+  std::vector<TrialWithRecord> trials;
   if (!ids.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_->trials(TrialQuery{.ids = ids}));
-    for (const TrialWithRecord& t : trials) task_of[t.trial.id] = t.trial.task_index;
+    ASSIGN_OR_RETURN(trials, store_->trials(TrialQuery{.ids = ids}));
   }
+  std::ranges::sort(trials, {}, &TrialWithRecord::record_id);
   ordered_json points = ordered_json::array();
-  for (const ObservedRecord& r : records)
-    points.push_back({r.record_id, task_of[r.record.trial_id], time_or_null(r.record), kind_of(r.record),
-                      r.record.trial_id});
+  for (const TrialWithRecord& t : trials)
+    if (t.record) points.push_back(curve_point(t));
   return one_line({{"points", points},
                    {"next", records.empty() ? after.id : records.back().record_id},
                    {"more", more},
@@ -181,29 +165,12 @@ Result<std::string> StoreFacts::race(const std::string& job, int64_t id, const T
   ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store_->races(job));
   const auto found = std::ranges::find_if(races, [&](const RaceRow& race) { return race.id == id; });
   if (found == races.end()) return not_found("race ", id, " is not one of job ", printable(job));
-  ordered_json finalists = ordered_json::array();
+  std::vector<TrialRow> trials;
   for (const RaceFinalist& f : found->finalists) {
-    const Spread time = raced_time(f);
     const Result<TrialWithRecord> trial = store_->trial(f.trial_id);
-    finalists.push_back({{"trial", f.trial_id},
-                         {"name", trial ? trial->trial.name() : f.trial_id},
-                         {"template", trial ? trial->trial.template_name : ""},
-                         {"config", trial ? trial->trial.config : ""},
-                         {"time_ns", time.value},
-                         {"time_low_ns", time.low},
-                         {"time_high_ns", time.high},
-                         {"winner", f.trial_id == found->winner_trial_id},
-                         {"default", f.trial_id == found->default_trial_id},
-                         {"samples_ns", f.samples_ns},
-                         {"process", f.process}});
+    trials.push_back(trial ? trial->trial : TrialRow{});
   }
-  return one_line({{"race", found->id},
-                   {"job", job},
-                   {"task", found->task_index},
-                   {"certified", found->certified},
-                   {"uncertified_why", found->uncertified_why},
-                   {"won_by", won_by_name(found->won_by)},
-                   {"finalists", finalists}});
+  return one_line(whole_race(*found, trials));
 }
 
 Result<std::vector<std::string>> StoreFacts::all_answers() const {
@@ -244,47 +211,21 @@ Result<std::string> StoreFacts::task(const TaskName& name) const {
   const Result<Workload> workload = workload_from_key(task.workload_key);
   ordered_json out = tuned_json(*best, workload ? workload->flops() : 0, workload ? workload->bytes() : 0);
   out["answer"] = answer_row(*best);
-  // Where its races are: the jobs that had the task, newest first.
-  ordered_json races = ordered_json::array();
-  ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_->jobs());
-  for (auto job = jobs.rbegin(); job != jobs.rend() && races.size() < 20; ++job) {
-    const auto same = [&](const JobRow::Task& t) {
-      return t.workload_key == task.workload_key && t.target == task.target && t.constants == task.constants;
-    };
-    if (std::ranges::none_of(job->tasks, same)) continue;
-    ASSIGN_OR_RETURN(const std::vector<RaceRow> of_job, store_->races(job->id));
-    for (const RaceRow& race : of_job)
-      if (race.task_index >= 0 && static_cast<size_t>(race.task_index) < job->tasks.size() &&
-          same(job->tasks[static_cast<size_t>(race.task_index)]))
-        races.push_back({{"job", job->id}, {"race", race.id}, {"certified", race.certified}});
-  }
-  out["races"] = races;
+  ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store_->races_of_task(task, kMostRaces));
+  out["races"] = races_of_task(races);
   return one_line(out);
 }
 
 Result<std::string> StoreFacts::records(const TaskName& name, const After& after) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
+  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials,
+                   store_->records_of_task(task, after.id, after.count + 1));
+  const bool more = trials.size() > static_cast<size_t>(after.count);
+  if (more) trials.resize(static_cast<size_t>(after.count));
   ordered_json rows = ordered_json::array();
-  int64_t next = after.id;
-  bool more = false;
-  RETURN_IF_ERROR(store_->for_each_record_of(task, [&](const TrialWithRecord& t) {
-    if (t.record_id <= after.id) return true;
-    if (rows.size() >= static_cast<size_t>(after.count)) {
-      more = true;
-      return false;
-    }
-    next = std::max(next, t.record_id);
-    rows.push_back({{"record", t.record_id},
-                    {"trial", t.trial.id},
-                    {"job", t.trial.job_id},
-                    {"template", t.trial.template_name},
-                    {"config", config_json(t.trial.config)},
-                    {"time_ns", time_or_null(*t.record)},
-                    {"outcome", kind_of(*t.record)},
-                    {"message", t.record->message}});
-    return true;
-  }));
-  return one_line({{"records", rows}, {"next", next}, {"more", more}});
+  for (const TrialWithRecord& t : trials) rows.push_back(record_row(t));
+  return one_line(
+      {{"records", rows}, {"next", trials.empty() ? after.id : trials.back().record_id}, {"more", more}});
 }
 
 // Trials that workers have now. Only of jobs that may be seen.

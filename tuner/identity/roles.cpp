@@ -22,6 +22,8 @@ constexpr std::array kTable{
     CallRule{"/tuner.v1.Jobs/ListWorkers", Role::kQuery},
     CallRule{"/tuner.v1.Jobs/Query", Role::kQuery},
     CallRule{"/tuner.v1.Jobs/ReadJobFile", Role::kQuery},
+    CallRule{"/tuner.v1.Jobs/Records", Role::kQuery},
+    CallRule{"/tuner.v1.Jobs/Races", Role::kQuery},
     CallRule{"/tuner.v1.Admin/Drain", Role::kAdmin},
     CallRule{"/tuner.v1.Admin/Prune", Role::kAdmin},
     CallRule{"/tuner.v1.Workers/Register", Role::kWork},

@@ -13,7 +13,8 @@ namespace {
 
 // Any number of threads is right for the kernels.
 Status check_cpu(const CompiledPlan& plan) {
-  if (plan.on_gpu) return Status::ok();  // opening the library asks the device
+  // Opening the library asks the device, and which of several CPUs this one is.
+  if (plan.on_gpu || !plan.cpus.empty()) return Status::ok();
   ASSIGN_OR_RETURN(Target target, parse_target(plan.target));
   target.threads = 1;
   const Status runs = runs_here(target);
@@ -32,10 +33,13 @@ Status check_table(const tuner_model& table, const CompiledPlan& plan) {
   return same ? Status::ok() : invalid_argument("plan.json tells of another model than the library has");
 }
 
-ModelFiles files_of(const CompiledPlan& plan) {
+ModelFiles files_of(const CompiledPlan& plan, std::optional<size_t> cpu) {
+  std::string targets;
+  for (const std::string& target : plan.cpus) targets += (targets.empty() ? "" : ", ") + target;
   ModelFiles files{.model = plan.model,
-                   .target = plan.target,
+                   .target = plan.cpus.empty() || cpu ? plan.target : targets,
                    .on_gpu = plan.on_gpu,
+                   .cpu = cpu,
                    .weights = plan.weights.file,
                    .library = {plan.library, plan.library_digest},
                    .others = {}};
@@ -94,13 +98,17 @@ void ModelContext::watch(std::function<void(size_t, bool)> hook) {
     tuner_context_watch(context_.get(), any ? call_hook : nullptr, hook_.get());
 }
 
-Result<CompiledModel> CompiledModel::open(const std::string& folder) {
+Result<CompiledModel> CompiledModel::open(const std::string& folder, std::optional<size_t> cpu) {
   CompiledModel model;
-  ASSIGN_OR_RETURN(model.plan_, read_plan(folder));
+  ASSIGN_OR_RETURN(model.plan_, read_plan(folder, cpu));
   const std::filesystem::path in(folder);
   if (const Status cpu = check_cpu(model.plan_); !cpu) return cpu.with_context(folder + ": ");
-  const ModelFiles files = files_of(model.plan_);
+  const ModelFiles files = files_of(model.plan_, cpu);
   ASSIGN_OR_RETURN(model.library_, ModelLibrary::open(folder, files));
+  // Kernels may need less than their target has.
+  if (!model.plan_.cpus.empty() && model.plan_.cpus[model.library_.cpu()] != model.plan_.target) {
+    ASSIGN_OR_RETURN(model.plan_, read_plan(folder, model.library_.cpu()));
+  }
   if (const Status same = check_table(model.table(), model.plan_); !same)
     return same.with_context((in / files.library.path).string() + ": ");
   return model;

@@ -56,8 +56,8 @@ class CompiledModel {
  public:
   // Reads plan.json, checks library and weights against it and against each other, and maps the weights.
   // InvalidArgument: a file is missing, damaged or belongs to another model, or the CPU lacks what the model
-  // is compiled for.
-  static Result<CompiledModel> open(const std::string& folder);
+  // is compiled for. `cpu`: which of a library for several CPUs; nothing: the first that this machine has.
+  static Result<CompiledModel> open(const std::string& folder, std::optional<size_t> cpu = {});
 
   const CompiledPlan& plan() const { return plan_; }
   // A function or table of its libraries; null: there is none of this name.

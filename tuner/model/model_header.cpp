@@ -101,8 +101,8 @@ HeaderArguments header_arguments(const std::vector<ArgInfo>& tensors) {
   return out;
 }
 
-std::string model_header(const ModelToPack& model, const PlacedModel& placed) {
-  return model_header_as({model.target.name(), "tuner_model.h", kRules, write_functions}, model, placed);
+std::string model_header(const ModelToPack& model, const PlacedModel& placed, const std::string& targets) {
+  return model_header_as({targets, "tuner_model.h", kRules, write_functions}, model, placed);
 }
 
 std::string model_header_as(const HeaderForm& form, const ModelToPack& model, const PlacedModel& placed) {

@@ -18,7 +18,8 @@ namespace tuner {
 //   void NAME_destroy(tuner_context* context)
 //   int32_t NAME_runs_here(void)
 // and the size of each input and output in bytes.
-std::string model_header(const ModelToPack& model, const PlacedModel& placed);
+// `targets`: the CPUs that the library is for, for people.
+std::string model_header(const ModelToPack& model, const PlacedModel& placed, const std::string& targets);
 
 // What headers of models for other devices have in its place.
 struct HeaderForm {

@@ -41,17 +41,19 @@ Result<std::vector<std::string>> add_used(const ModelToPack& model, std::vector<
 
 // Both libraries: all kernels, and the table of steps, the only symbol of the shared one. Tells whether they
 // call libm.
-Result<bool> add_libraries(const ModelToPack& model, const PlacedModel& placed,
+Result<bool> add_libraries(std::span<const ModelToPack> models, std::span<const PlacedModel> placed,
                            std::vector<BundleFile>& files) {
+  const ModelToPack& model = models.back();  // what has the least instructions may also make the table
   const std::string& name = model.name;
-  ASSIGN_OR_RETURN(std::string table, compile_table(model_table(model, placed), model.target));
+  ASSIGN_OR_RETURN(std::string table, compile_table(model_table(models, placed), model.target));
   std::vector<std::string> objects;
   std::vector<ArchiveMember> members;
-  for (const BundleKernel& k : model.kernels) {
-    if (k.code.object.empty()) continue;
-    objects.push_back(k.code.object);
-    members.push_back({k.function + ".o", k.code.object});
-  }
+  for (const ModelToPack& each : models)
+    for (const BundleKernel& k : each.kernels) {
+      if (k.code.object.empty()) continue;
+      objects.push_back(k.code.object);
+      members.push_back({k.function + ".o", k.code.object});
+    }
   objects.push_back(table);
   members.push_back({name + "_model.o", std::move(table)});
   ASSIGN_OR_RETURN(const std::vector<std::string> stubs, add_used(model, files));
@@ -64,22 +66,21 @@ Result<bool> add_libraries(const ModelToPack& model, const PlacedModel& placed,
   return calls_math_library(objects);
 }
 
-void add_texts(const ModelToPack& model, const PlacedModel& placed, bool math,
+void add_texts(const ModelToPack& model, const PlacedModel& placed, const std::string& targets, bool math,
                std::vector<BundleFile>& files) {
   const std::string& name = model.name;
-  files.push_back({str("include/", name, ".h"), model_header(model, placed)});
+  files.push_back({str("include/", name, ".h"), model_header(model, placed, targets)});
   files.push_back({"include/tuner_model.h", kModelHeader});
   files.push_back({"include/tuner_runtime.h", kRuntimeHeader});
   files.push_back({"include/tuner_kernel.h", kKernelHeader});
   files.push_back({"include/tuner_pool.h", kPoolHeader});
-  const PackageText package{
-      .name = name,
-      .about = str("a model of ", placed.steps.size(), " steps for ", model.target.name()),
-      .archive = model.used.empty(),
-      .x86 = model.target.is_x86(),
-      .weights = true,
-      .math = math,
-      .command = "tuner compile"};
+  const PackageText package{.name = name,
+                            .about = str("a model of ", placed.steps.size(), " steps for ", targets),
+                            .archive = model.used.empty(),
+                            .x86 = model.target.is_x86(),
+                            .weights = true,
+                            .math = math,
+                            .command = "tuner compile"};
   files.push_back({str("lib/cmake/", name, "/", name, "Config.cmake"), cmake_config(package)});
   files.push_back({str("lib/pkgconfig/", name, ".pc"), pkg_config(package)});
 }
@@ -94,15 +95,22 @@ std::string used_path(const ModelToPack& model, const UsedFunction& used) {
              ".so");
 }
 
-Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging) {
-  CHECK(std::ranges::count_if(model.kernels, &BundleKernel::stands_alone) == std::ssize(model.used))
-      << model.target.name();
-  const std::string weights = model.name + ".weights";
+Result<std::vector<BundleFile>> model_files(std::span<const ModelToPack> models, const std::string& staging) {
+  CHECK(!models.empty()) << "no model";
+  std::string targets;
+  for (const ModelToPack& model : models) {
+    CHECK(std::ranges::count_if(model.kernels, &BundleKernel::stands_alone) == std::ssize(model.used) &&
+          (models.size() == 1 || model.used.empty()))
+        << model.target.name();
+    targets += (targets.empty() ? "" : ", ") + model.target.name();
+  }
+  const std::string weights = models.front().name + ".weights";
   std::vector<BundleFile> files = {{weights, "", staging + "/" + weights}};
-  ASSIGN_OR_RETURN(const PlacedModel placed, place_model(model, files[0].made));
-  ASSIGN_OR_RETURN(const bool math, add_libraries(model, placed, files));
-  add_texts(model, placed, math, files);
-  nlohmann::ordered_json plan = plan_json(model, placed);
+  ASSIGN_OR_RETURN(const std::vector<PlacedModel> placed, place_models(models, files[0].made));
+  ASSIGN_OR_RETURN(const bool math, add_libraries(models, placed, files));
+  add_texts(models.front(), placed.front(), targets, math, files);
+  nlohmann::ordered_json plan = plan_json(models.front(), placed.front());
+  for (size_t m = 1; m < models.size(); ++m) plan["cpus"].push_back(cpu_plan_json(models[m], placed[m]));
   ASSIGN_OR_RETURN(plan["files"], file_digests(files));
   files.push_back({"plan.json", pretty(plan) + "\n"});
   return files;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,13 @@ struct ModelToPack {
 std::string used_path(const ModelToPack& model, const UsedFunction& used);
 
 // All files; plan.json is the last. Writes the weights into `staging`, a folder on the file system where they
-// will lie (BundleFolder::staging()), one constant after the other. The target need not run on this machine.
-Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging);
+// will lie (BundleFolder::staging()), one constant after the other. The targets need not run on this machine.
+// Several models: one library for several CPUs, those with more instruction sets first. They are the same
+// model under one name, each with kernels, steps and places for its target, and with functions of its own;
+// none has used functions. What two of them read alike stands once among the weights.
+Result<std::vector<BundleFile>> model_files(std::span<const ModelToPack> models, const std::string& staging);
+inline Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging) {
+  return model_files({&model, 1}, staging);
+}
 
 }  // namespace tuner

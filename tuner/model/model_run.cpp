@@ -84,7 +84,7 @@ std::string sums_text(const ModelTimes& times) {
 }  // namespace
 
 Result<ModelRun> ModelRun::open(const std::string& folder, const RunOptions& options) {
-  ASSIGN_OR_RETURN(CompiledModel model, CompiledModel::open(folder));
+  ASSIGN_OR_RETURN(CompiledModel model, CompiledModel::open(folder, options.cpu));
   const tuner_model& table = model.table();
   RETURN_IF_ERROR(check_names(table, options.inputs));
   const int there = static_cast<int>(usable_cpus().size());

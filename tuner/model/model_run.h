@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct RunOptions {
   int threads = 0;                            // 0: as many as it is made for, and there are
   std::map<std::string, std::string> inputs;  // files, by the input's name (tensor_file.h)
   uint64_t seed = 1;                          // draws inputs that no file gives
+  std::optional<size_t> cpu = {};             // of a library for several CPUs (CompiledModel::open())
 };
 
 class ModelRun {

@@ -168,7 +168,51 @@ std::vector<std::string> read_tensors(Reader& in, const std::string& key) {
   return out;
 }
 
-Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
+void read_steps(Reader& in, CompiledPlan& plan) {
+  in.read_objects(
+      "kernels", [&](Reader& each) { read_kernel(each, plan.kernels.emplace_back()); }, kRequired);
+  in.read_objects(
+      "steps", [&](Reader& each) { read_step(each, plan.kernels.size(), plan.steps.emplace_back()); },
+      kRequired);
+  in.read_object(
+      "memory",
+      [&](Reader& memory) {
+        memory.read("arena_bytes", plan.arena_bytes, 0, INT64_MAX, kRequired);
+        memory.read("largest_live_bytes", plan.largest_live_bytes, 0, INT64_MAX, kRequired);
+        memory.read("workspace_bytes", plan.workspace_bytes, 0, INT64_MAX, kRequired);
+        memory.read("workspace_bytes_per_thread", plan.workspace_bytes_per_thread, 0, INT64_MAX, kRequired);
+      },
+      kRequired);
+  in.read_object("inside",
+                 [&](Reader& inside) { inside.read_at_least("whole_ns", plan.whole_ns, 0, kRequired); });
+}
+
+size_t first_here(const std::vector<std::string>& targets) {
+  for (size_t t = 0; t < targets.size(); ++t) {
+    Result<Target> target = parse_target(targets[t]);
+    if (!target) continue;
+    target->threads = 1;  // any number is right
+    if (runs_here(*target)) return t;
+  }
+  return 0;
+}
+
+// Of one CPU the steps stand at the top. Of several those of the first do, and "cpus" has the others.
+void read_cpus(Reader& in, std::optional<size_t> wanted, CompiledPlan& plan) {
+  if (in.list("cpus") == nullptr) return read_steps(in, plan);
+  plan.cpus = {plan.target};
+  in.read_objects("cpus", [&](Reader& each) { each.read("target", plan.cpus.emplace_back(), kRequired); });
+  const size_t cpu = wanted.value_or(first_here(plan.cpus));
+  if (cpu == 0) return read_steps(in, plan);
+  size_t next = 1;
+  in.read_objects("cpus", [&](Reader& each) {
+    if (next++ == cpu) read_steps(each, plan);
+  });
+  if (cpu >= plan.cpus.size()) return in.refuse("cpus", "expected more than ", cpu, " CPUs");
+  plan.target = plan.cpus[cpu];
+}
+
+Status read_all(const nlohmann::json& document, std::optional<size_t> cpu, CompiledPlan& plan) {
   Reader in(document, "");
   int format = 0;
   in.read("format", format, kRequired);
@@ -196,20 +240,7 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
     each.read("input", input, kRequired);
     each.read("output", output, kRequired);
   });
-  in.read_objects(
-      "kernels", [&](Reader& each) { read_kernel(each, plan.kernels.emplace_back()); }, kRequired);
-  in.read_objects(
-      "steps", [&](Reader& each) { read_step(each, plan.kernels.size(), plan.steps.emplace_back()); },
-      kRequired);
-  in.read_object(
-      "memory",
-      [&](Reader& memory) {
-        memory.read("arena_bytes", plan.arena_bytes, 0, INT64_MAX, kRequired);
-        memory.read("largest_live_bytes", plan.largest_live_bytes, 0, INT64_MAX, kRequired);
-        memory.read("workspace_bytes", plan.workspace_bytes, 0, INT64_MAX, kRequired);
-        memory.read("workspace_bytes_per_thread", plan.workspace_bytes_per_thread, 0, INT64_MAX, kRequired);
-      },
-      kRequired);
+  read_cpus(in, cpu, plan);
   in.read_object(
       "weights",
       [&](Reader& weights) {
@@ -229,8 +260,6 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
           if (kernel.has_library()) files.read(kernel.used.library, kernel.used.digest, kRequired);
       },
       kRequired);
-  in.read_object("inside",
-                 [&](Reader& inside) { inside.read_at_least("whole_ns", plan.whole_ns, 0, kRequired); });
   RETURN_IF_ERROR(in.status());
   if (plan.weights.file != plan.model + ".weights")
     return invalid_argument("weights.file: expected \"", plan.model, ".weights\", found \"",
@@ -239,6 +268,34 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
 }
 
 }  // namespace
+
+namespace {
+
+void put_steps(const ModelToPack& model, const PlacedModel& placed, ordered_json& plan) {
+  plan["steps"] = ordered_json::array();
+  plan["kernels"] = ordered_json::array();
+  for (size_t s = 0; s < placed.steps.size(); ++s) plan["steps"].push_back(step_json(model, placed, s));
+  for (const BundleKernel& k : model.kernels) {
+    plan["kernels"].push_back(k.facts);
+    if (const double share = recorded_share(k); share > 0) plan["kernels"].back()["roofline_share"] = share;
+  }
+}
+
+ordered_json memory_json(const ModelToPack& model, const PlacedModel& placed) {
+  return {{"arena_bytes", model.memory.arena_bytes},
+          {"largest_live_bytes", model.memory.largest_live_bytes},
+          {"workspace_bytes", placed.workspace_bytes},
+          {"workspace_bytes_per_thread", placed.workspace_bytes_per_thread}};
+}
+
+}  // namespace
+
+ordered_json cpu_plan_json(const ModelToPack& model, const PlacedModel& placed) {
+  ordered_json plan{{"target", model.target.name()}, {"instruction_sets", placed.instruction_sets}};
+  put_steps(model, placed, plan);
+  plan["memory"] = memory_json(model, placed);
+  return plan;
+}
 
 ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
   ordered_json plan{{"format", kPlanFormat},
@@ -250,25 +307,18 @@ ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
                     {"instruction_sets", placed.instruction_sets},
                     {"inputs", tensors_json(placed.inputs)},
                     {"outputs", tensors_json(placed.outputs)},
-                    {"steps", ordered_json::array()},
+                    {"steps", ordered_json::array()},  // before "states"
                     {"kernels", ordered_json::array()}};
   for (const StatePair& state : model.model.states)
     plan["states"].push_back(
         {{"input", placed.inputs[state.input].name}, {"output", placed.outputs[state.output].name}});
-  for (size_t s = 0; s < placed.steps.size(); ++s) plan["steps"].push_back(step_json(model, placed, s));
-  for (const BundleKernel& k : model.kernels) {
-    plan["kernels"].push_back(k.facts);
-    if (const double share = recorded_share(k); share > 0) plan["kernels"].back()["roofline_share"] = share;
-  }
+  put_steps(model, placed, plan);
   for (const UsedFunction& used : model.used) {
     plan["kernels"][used.kernel]["used"] = {{"file", used.from}, {"library", used_path(model, used)}};
     if (used.step.empty()) continue;
     plan["kernels"][used.kernel]["used"].update({{"costs", used.costs}, {"timeline", used.timeline}});
   }
-  plan["memory"] = {{"arena_bytes", model.memory.arena_bytes},
-                    {"largest_live_bytes", model.memory.largest_live_bytes},
-                    {"workspace_bytes", placed.workspace_bytes},
-                    {"workspace_bytes_per_thread", placed.workspace_bytes_per_thread}};
+  plan["memory"] = memory_json(model, placed);
   plan["weights"] = weights_json(model, placed.weights);
   return plan;
 }
@@ -286,11 +336,12 @@ Result<ordered_json> file_digests(const std::vector<BundleFile>& files) {
   return digests;
 }
 
-std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds) {
+std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds, size_t cpu) {
   ordered_json out = ordered_json::parse(plan);
-  CHECK(out["steps"].size() == times.step_ns.size());
-  for (size_t s = 0; s < times.step_ns.size(); ++s) out["steps"][s]["inside_ns"] = times.step_ns[s];
-  out["inside"] = {{"rounds", rounds}, {"whole_ns", times.whole_ns}};
+  ordered_json& of = cpu == 0 ? out : out["cpus"][cpu - 1];
+  CHECK(of["steps"].size() == times.step_ns.size());
+  for (size_t s = 0; s < times.step_ns.size(); ++s) of["steps"][s]["inside_ns"] = times.step_ns[s];
+  of["inside"] = {{"rounds", rounds}, {"whole_ns", times.whole_ns}};
   return pretty(out) + "\n";
 }
 
@@ -299,13 +350,13 @@ bool is_compiled_model(const std::string& folder) {
   return std::filesystem::exists(std::filesystem::path(folder) / "plan.json", error);
 }
 
-Result<CompiledPlan> read_plan(const std::string& folder) {
+Result<CompiledPlan> read_plan(const std::string& folder, std::optional<size_t> cpu) {
   const std::string path = (std::filesystem::path(folder) / "plan.json").string();
   ASSIGN_OR_RETURN(const std::string text, read_file(path, "the plan of a compiled model", kMostBytes));
   const Result<nlohmann::json> document = json_input::parse(text);
   if (!document) return document.status().with_context(path + ": ");
   CompiledPlan plan;
-  if (const Status read = read_all(*document, plan); !read)
+  if (const Status read = read_all(*document, cpu, plan); !read)
     return invalid_argument(path, ": ", json_input::one_line(read.message()));
   return plan;
 }

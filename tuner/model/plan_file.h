@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,10 +16,13 @@ struct ModelTimes;
 
 // All but "files", the digests of what lies beside it.
 nlohmann::ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed);
+// What differs of it where a library is for several CPUs: "cpus" has this of all but the first.
+nlohmann::ordered_json cpu_plan_json(const ModelToPack& model, const PlacedModel& placed);
 // "files": the SHA-256 of each.
 Result<nlohmann::ordered_json> file_digests(const std::vector<BundleFile>& files);
-// plan.json once the model has run, in `rounds` rounds: how long each step takes inside it.
-std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds);
+// plan.json once the model has run, in `rounds` rounds: how long each step takes inside it. `cpu`: which of
+// a library for several it ran on.
+std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds, size_t cpu = 0);
 
 // What programs of ours read of it.
 struct PlanOperand {
@@ -72,6 +76,7 @@ struct PlanWeights {
 
 struct CompiledPlan {
   std::string model, source, source_digest, target, toolchain;
+  std::vector<std::string> cpus;  // targets of a library for several CPUs, `target` is one; else empty
   int64_t threads = 1;
   bool on_gpu = false;                       // it is for GPUs
   std::vector<std::string> inputs, outputs;  // "x float32[1, 784]"
@@ -88,7 +93,8 @@ struct CompiledPlan {
 // True if the folder holds a compiled model, whole or damaged.
 bool is_compiled_model(const std::string& folder);
 // Reads FOLDER/plan.json. InvalidArgument: there is none, it is damaged, or of another format; the message
-// begins with the path.
-Result<CompiledPlan> read_plan(const std::string& folder);
+// begins with the path. `cpu`: whose steps and kernels, of a library for several CPUs; nothing: the first
+// whose target this machine is, else the first.
+Result<CompiledPlan> read_plan(const std::string& folder, std::optional<size_t> cpu = {});
 
 }  // namespace tuner

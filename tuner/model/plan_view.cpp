@@ -47,7 +47,11 @@ namespace {
 std::string head(const CompiledPlan& plan) {
   std::string text = str(plan.model, ": ", plan.steps.size(), " steps, ", plan.kernels.size(), " kernels");
   if (!plan.source.empty()) text += ", from " + plan.source;
-  return text + str("\n", plan.target, "\n");
+  text += str("\n", plan.target, "\n");
+  std::string others;
+  for (const std::string& cpu : plan.cpus)
+    if (cpu != plan.target) others += (others.empty() ? "also for " : ", ") + cpu;
+  return others.empty() ? text : text + others + "\n";
 }
 
 std::string place_text(const PlanOperand& operand) {

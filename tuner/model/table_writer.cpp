@@ -47,14 +47,14 @@ tuner_model table_head(const ModelToPack& model, const PlacedModel& placed) {
   return head;
 }
 
-void point_head(TableWriter& table, const ModelToPack& model, const PlacedModel& placed) {
-  table.text(offsetof(tuner_model, name), model.name);
-  table.text(offsetof(tuner_model, target), model.target.name());
-  table.text(offsetof(tuner_model, instruction_sets), joined(placed.instruction_sets));
-  table.text(offsetof(tuner_model, source_digest), model.source_digest);
-  table.text(offsetof(tuner_model, weights_digest), placed.weights.digest);
-  table.point(offsetof(tuner_model, inputs), put_tensors(table, placed.inputs));
-  table.point(offsetof(tuner_model, outputs), put_tensors(table, placed.outputs));
+void point_head(TableWriter& table, const ModelToPack& model, const PlacedModel& placed, size_t at) {
+  table.text(at + offsetof(tuner_model, name), model.name);
+  table.text(at + offsetof(tuner_model, target), model.target.name());
+  table.text(at + offsetof(tuner_model, instruction_sets), joined(placed.instruction_sets));
+  table.text(at + offsetof(tuner_model, source_digest), model.source_digest);
+  table.text(at + offsetof(tuner_model, weights_digest), placed.weights.digest);
+  table.point(at + offsetof(tuner_model, inputs), put_tensors(table, placed.inputs));
+  table.point(at + offsetof(tuner_model, outputs), put_tensors(table, placed.outputs));
 }
 
 }  // namespace tuner

@@ -55,7 +55,7 @@ class TableWriter {
 
 // The beginning of the table, but for what it points to.
 tuner_model table_head(const ModelToPack& model, const PlacedModel& placed);
-// Points it to all but its steps. The head stands at the table's beginning.
-void point_head(TableWriter& table, const ModelToPack& model, const PlacedModel& placed);
+// Points the head at byte `at` of the table to all but its steps.
+void point_head(TableWriter& table, const ModelToPack& model, const PlacedModel& placed, size_t at = 0);
 
 }  // namespace tuner

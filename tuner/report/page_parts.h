@@ -9,7 +9,8 @@ namespace tuner::page {
 Html job_head(const Facts& facts);
 // The tasks of a job with several, with their sums.
 Html task_list(const Facts& tasks);
-Html task_section(const Facts& task);
+// `explored`: with a place for the dashboard's charts, which a script fills.
+Html task_section(const Facts& task, bool explored);
 
 Html knob_shares(const Facts& importance);
 Html failure_list(const Facts& failures, int64_t trials);

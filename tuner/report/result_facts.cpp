@@ -64,7 +64,9 @@ ordered_json best_facts(const JobTask& t) {
   const size_t at = race != nullptr ? position_of(t, race->winner_trial_id) : fastest_trial(t);
   if (at == t.trials.size()) return nullptr;
   const TrialWithRecord* winner = &t.trials[at];
-  const TunedConfig tuned = answer_of(t, *winner, race);
+  TunedConfig tuned = answer_of(t, *winner, race);
+  tuned.peak_gflops = winner->record->peak_gflops;
+  tuned.read_gbps = winner->record->read_gbps;
   const TimeWords words = time_words(tuned);
   const double ns = tuned.time_ns;
   const double flops = static_cast<double>(t.task.workload.flops());
@@ -92,7 +94,8 @@ ordered_json best_facts(const JobTask& t) {
                  {"uncertified_why", tuned.uncertified_why},
                  {"constants", constants_name(winner->task.constants)},
                  {"other_ns", tuned.other_time_ns},
-                 {"default_ns", nullptr}};
+                 {"default_ns", nullptr},
+                 {"roofline_ns", tuned.read_gbps > 0 ? roofline_ns(t.task.workload, tuned) : 0}};
   // What is not certified claims no interval and no gain (tuner/text/time_words.h).
   if (tuned.certified) j["low_ns"] = tuned.time_low_ns, j["high_ns"] = tuned.time_high_ns;
   if (claimed_gain(tuned) > 0) j["default_ns"] = tuned.default_time_ns;
@@ -121,7 +124,10 @@ ordered_json race_facts(const JobTask& t) {
          {"high_ns", time.high},
          {"processes", processes.size()},
          {"samples", f.samples_ns.size()},
+         {"samples_ns", f.samples_ns},
+         {"process", f.process},
          {"winner", winner},
+         {"default", f.trial_id == race.default_trial_id},
          {"tied", decided && std::ranges::find(race.tie_set, f.trial_id) != race.tie_set.end()}});
   }
   std::ranges::stable_sort(finalists, [](const ordered_json& a, const ordered_json& b) {

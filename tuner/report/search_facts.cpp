@@ -7,6 +7,7 @@
 #include "tuner/report/task_facts.h"
 #include "tuner/search/stopping_estimate.h"
 #include "tuner/study/whatif_play.h"
+#include "tuner/text/facts.h"
 
 namespace tuner {
 
@@ -93,7 +94,8 @@ ordered_json convergence_facts(const JobTask& t, size_t marks) {
                      {"ns", time_of(*r.record)},
                      {"outcome", kind_of(*r.record)},
                      {"template", r.trial.template_name},
-                     {"config", described(t, r.trial)}});
+                     {"config", described(t, r.trial)},
+                     {"knobs", config_json(r.trial.config)}});
   }
   return {{"points", points}, {"marks", drawn}};
 }

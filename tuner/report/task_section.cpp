@@ -113,11 +113,15 @@ Html head_of(const Facts& task) {
 
 }  // namespace
 
-Html task_section(const Facts& task) {
+Html task_section(const Facts& task, bool explored) {
+  Html explore;
+  if (explored && !part(part(task, "convergence"), "points").empty())
+    explore << "<details class='card wide explore parts' hidden><summary>Explore the "
+               "trials</summary></details>\n";
   return html("<section class='task' id='task", static_cast<int64_t>(number(task, "index")), "'>",
               head_of(task), "<div class='figures card'>", headline(task), "</div><div class='grid'>\n",
               card("wide", "Convergence", html(convergence_chart(task), stopping(part(task, "stopping")))),
-              card("", "Finalists", race_chart(part(task, "race"))),
+              explore, card("", "Finalists", race_chart(part(task, "race"))),
               card("", "Roofline", roofline_chart(task)),
               card("wide", "Which knobs matter", knob_shares(part(task, "importance"))),
               card("", "Failures by kind", failure_list(part(task, "failures"), trials_of(task))),

@@ -360,7 +360,7 @@ TEST_F(OwnSources, ATenantSubmitsWhatItBringsOrHasBroughtAndNothingElse) {
   query.mutable_task()->set_workload_key(lie);
   query.mutable_task()->set_target(kAnalyticTarget);
   v1::QueryReply answer;
-  EXPECT_THAT(farm.coordinator->query(query, &answer).message(), Not(HasSubstr("float32")));
+  EXPECT_THAT(farm.coordinator->answers().query(query, &answer).message(), Not(HasSubstr("float32")));
 
   EXPECT_TRUE(submit(of, {}, "red")) << "brought before";
   OwnSource spelled = of;

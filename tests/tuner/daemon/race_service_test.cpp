@@ -179,7 +179,7 @@ TEST(RaceService, TheBestTrialsRaceAndTheWinnerIsTheAnswer) {
   query.mutable_task()->set_workload_key(kAnalyticKey);
   query.mutable_task()->set_target(kAnalyticTarget);
   v1::QueryReply answer;
-  ASSERT_TRUE(daemon.coordinator->query(query, &answer).is_ok());
+  ASSERT_TRUE(daemon.coordinator->answers().query(query, &answer).is_ok());
   EXPECT_EQ(answer.tuned().trial_id(), race.finalists(2).trial_id());
   EXPECT_EQ(answer.tuned().time_ns(), 500);
   EXPECT_EQ(answer.tuned().time_high_ns(), 505);

@@ -131,8 +131,11 @@ TEST_F(DashboardCli, ADaemonAndTheDashboardsAboutItTellTheSame) {
     EXPECT_EQ(pages->told("/api/workers")["now"]["jobs"][0]["job"], "j1");
     EXPECT_THAT(pages->said("GET /api/jobs/j9"), StartsWith("HTTP/1.1 404 "));
   }
-  EXPECT_THAT(client.said("GET /api/task/records?workload=x&target=y"),
-              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("tuner dashboard --db FILE")));
+  for (const Pages* pages : {&daemon, &beside, &client}) {
+    EXPECT_EQ(pages->told("/api/task/records?" + task)["records"].size(), 0u);
+    EXPECT_THAT(pages->said("GET /api/task/records?workload=x&target=y"), StartsWith("HTTP/1.1 400 "));
+    EXPECT_THAT(pages->said("GET /api/jobs/j1/races/1"), StartsWith("HTTP/1.1 404 "));
+  }
   EXPECT_THAT(client.said("POST /api/jobs/j1/cancel"), StartsWith("HTTP/1.1 200 "));
   for (const Pages* pages : {&daemon, &beside, &client})
     EXPECT_TRUE(eventually(30s, [&] { return pages->told("/api/jobs")["jobs"][1]["state"] == "cancelled"; }));

@@ -328,7 +328,10 @@ async function run(browser) {
     await finished();
     const first = await page.evaluate(() => location.hash.slice("#/jobs/".length));
 
+    await reportShowsTheSame(browser, page, context, live, first);
+
     // Another search of the same task stands beside it.
+    await page.goto(`${new URL(page.url()).origin}/#/jobs/${first}`);
     await page.click("nav >> text=Jobs");
     await page.click("summary");
     await page.fill("textarea", JSON.stringify({ ...job, search: "genetic", trials: 24 }));
@@ -363,6 +366,62 @@ async function run(browser) {
     assert.deepEqual(seen.errors.filter(e => !/400 \(Bad Request\)/.test(e)), [], "but for the mistake in the job file");
     await context.close();
   });
+}
+
+// The report of a job: one file without a network, with the charts that the dashboard shows of it, and whole without a script.
+async function reportShowsTheSame(browser, page, context, db, job) {
+  const labelOf = (p, selector) => p.waitForSelector(`${selector} canvas`).then(() => p.getAttribute(selector, "aria-label"));
+  const heatOf = p => p.$$eval("table.heat td, table.heat th", all => all.map(cell => `${cell.className} ${cell.textContent}`));
+  const shown = { curve: await labelOf(page, ".chart") };
+  await page.click(".list a >> nth=0");
+  await page.waitForSelector("table.heat");
+  shown.knob = await page.getAttribute(".chart", "aria-label");
+  shown.heat = await heatOf(page);
+
+  const file = `${folder}/report.html`;
+  const made = spawnSync(`${build}/bin/tuner`, ["report", job, "--db", db, "-o", file, "--no-roofs"], { encoding: "utf8" });
+  assert.equal(made.status, 0, made.stderr);
+  assert.ok(!/without charts/.test(made.stderr), made.stderr);
+  const report = await open(browser, null, { offline: true });
+  await report.page.goto(`file://${file}`);
+  const of = "details.explore";
+  // The level of the default config is drawn where a gain is claimed; the dashboard draws it for any answer.
+  const results = text => /^.* after \d+ results/.exec(text)[0];
+  await report.page.waitForSelector(`${of} canvas`);
+  assert.equal(results(await report.page.getAttribute(`${of} .chart >> nth=0`, "aria-label")), results(shown.curve));
+  assert.equal(await report.page.getAttribute(`${of} .chart >> nth=1`, "aria-label"), shown.knob);
+  assert.deepEqual(await heatOf(report.page), shown.heat);
+  assert.match(await report.page.getAttribute(`${of} .chart >> nth=2`, "aria-label"), /^Samples of \d+ finalists: \d+$/);
+  // Another knob moves both.
+  const knobs = await report.page.$$eval(`${of} select[aria-label=Knob] option`, all => all.map(o => o.value));
+  assert.ok(knobs.length > 1, String(knobs));
+  await report.page.selectOption(`${of} select[aria-label=Knob]`, knobs.at(-1));
+  assert.ok((await report.page.getAttribute(`${of} .chart >> nth=1`, "aria-label")).startsWith(`${knobs.at(-1)} against time: `));
+  await report.page.evaluate(s => document.querySelector(s).scrollIntoView(), of);
+  await settled(report.page);
+  await shot(report.page, "report");
+  for (const colorScheme of ["light", "dark"]) {
+    await report.page.emulateMedia({ colorScheme });
+    const worst = await worstContrast(report.page);
+    assert.ok(worst.ratio >= 4.5 || !(await report.page.evaluate(([s, t]) => document.querySelector(s).textContent.includes(t), [of, worst.text])),
+      `report, ${colorScheme}: "${worst.text}" has a contrast of ${worst.ratio.toFixed(2)}`);
+  }
+  await report.page.setViewportSize(kPhone);
+  await settled(report.page);
+  assert.ok(await sideways(report.page) <= 0, "the report is too wide for a phone");
+  assert.deepEqual(report.seen.requests.filter(url => !url.startsWith("file://") && !url.startsWith("data:")), []);
+  assert.deepEqual(report.seen.errors, []);
+  await report.context.close();
+  const plain = await open(browser, `file://${file}`, { javaScriptEnabled: false });
+  assert.equal(await plain.page.locator("svg.chart").count() >= 2, true, "drawings are there without a script");
+  assert.equal(await plain.page.locator(of).isVisible(), false);
+  await plain.context.close();
+  // Without the page's files a report is written all the same, and says what is missing.
+  const bare = spawnSync(`${build}/bin/tuner`, ["report", job, "--db", db, "-o", file, "--no-roofs"],
+    { encoding: "utf8", env: { ...process.env, TUNER_DASHBOARD_PAGE: `${folder}/nowhere` } });
+  assert.equal(bare.status, 0, bare.stderr);
+  assert.match(bare.stderr, /without charts of knobs and samples.* package tuner brings it/);
+  assert.ok(!readFileSync(file, "utf8").includes("Explore the trials"));
 }
 
 // Milliseconds of one sort or filter, until the rows are laid out.

@@ -91,6 +91,8 @@ constexpr May kMay[] = {
     {"/tuner.v1.Jobs/ListWorkers",  true,  true,  false, true},
     {"/tuner.v1.Jobs/Watch",        true,  true,  false, true},
     {"/tuner.v1.Jobs/ReadJobFile",  true,  true,  false, true},
+    {"/tuner.v1.Jobs/Records",      true,  true,  false, true},
+    {"/tuner.v1.Jobs/Races",        true,  true,  false, true},
     {"/tuner.v1.Jobs/Submit",       false, true,  false, true},
     {"/tuner.v1.Jobs/Cancel",       false, true,  false, true},
     {"/tuner.v1.Jobs/Rerun",        false, true,  false, true},

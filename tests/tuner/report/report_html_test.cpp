@@ -32,6 +32,34 @@ TEST(Html, LiteralsAreMarkupAndTextIsText) {
             "<p>&lt;i&gt;&lt;u&gt;12-3");
 }
 
+// The dashboard's charts read the facts of a report out of an element of the page: no text ends that.
+class ReportCharts : public testing::ReportTest {};
+TEST_F(ReportCharts, FactsForThemAreADocumentAndNoMarkup) {
+  add_job("j1", "random", {{testing::kMatmul, testing::kTarget}});
+  const auto ids = measure("j1", 0, 30, 1);
+  race("j1", 0, {ids[0], ids[1], ids[2]});
+  ordered_json told = facts("j1");
+  told["tasks"][0]["convergence"]["marks"][0]["template"] = kNasty;
+  told["tasks"][0]["convergence"]["marks"][0]["knobs"] = {{kNasty, 1}};
+  const std::string page = report_page(told, {.style = ".explore{}", .script = "run(0)"});
+  const size_t begin = page.find("id='explored'>") + 14, end = page.find("</script>", begin);
+  ASSERT_NE(end, std::string::npos);
+  const ordered_json tasks = ordered_json::parse(page.substr(begin, end - begin), nullptr, false);
+  ASSERT_EQ(tasks.size(), 1u) << page.substr(begin, 200);
+  EXPECT_EQ(tasks[0]["points"].size(), 30u);
+  ASSERT_EQ(tasks[0]["records"].size(), 30u);
+  EXPECT_THAT(tasks[0]["records"][0]["template"].get<std::string>(), HasSubstr("</script><script>alert"));
+  EXPECT_TRUE(tasks[0]["records"][1]["config"].is_object());
+  ASSERT_EQ(tasks[0]["finalists"].size(), 3u);
+  EXPECT_EQ(tasks[0]["finalists"][0]["samples_ns"].size(), 12u);
+  EXPECT_EQ(tasks[0]["finalists"][0]["process"].size(), 12u);
+  EXPECT_EQ(tasks[0]["default_ns"], 2400);
+  EXPECT_THAT(page, HasSubstr("run(0)"));
+  EXPECT_THAT(page, HasSubstr("<summary>Explore the trials</summary>"));
+  EXPECT_THAT(report_page(told), Not(HasSubstr("explored"))) << "there is nothing that would read it";
+  EXPECT_DEATH((void)report_page(told, {.style = "", .script = "x</script>"}), "the charts hold </script");
+}
+
 TEST(Html, WhatIsNoTextIsWrittenOut) {
   EXPECT_EQ(html("", std::string("a\x1b[31mb\x7f\n\t")).code(), "a\\x1b[31mb\\x7f\n\t");
   EXPECT_EQ(html("", std::string("\xff\xc3(\xe2\x82")).code(), "\\xff\\xc3(\\xe2\\x82") << "no UTF-8";

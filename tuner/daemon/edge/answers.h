@@ -11,6 +11,7 @@
 #include "compiler_core/target.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
+#include "tuner/daemon/edge/record_calls.h"
 #include "tuner/daemon/search/known_answer.h"
 #include "tuner/daemon/tables/work.h"
 #include "tuning.pb.h"
@@ -35,6 +36,13 @@ class Answers {
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
   // Unless `without_best`: with best_gflops, for which all records of all jobs are read.
   Status list(const v1::ListRequest& request, const Scope& scope, v1::ListReply* reply) const;
+  // As list_records() and list_races() (record_calls.h).
+  Status records(const v1::RecordsRequest& request, const Scope& scope, v1::RecordsReply* reply) const {
+    return list_records(store_, request, scope, reply);
+  }
+  Status races(const v1::RacesRequest& request, const Scope& scope, v1::RacesReply* reply) const {
+    return list_races(store_, request, scope, reply);
+  }
 
  private:
   Status add_best_gflops(const std::string& job_id, v1::JobSummary* summary) const;

@@ -1,28 +1,18 @@
 #include "tuner/daemon/edge/prune_call.h"
 
 #include "db/prune.h"
+#include "tuner/daemon/edge/record_calls.h"
 
 namespace tuner {
 
 namespace {
 
 constexpr int64_t kMostAtOnce = 4096;  // a call takes a fraction of a second
-constexpr size_t kMostKeyBytes = size_t{1} << 20;
-
-Result<JobRow::Task> task_of(const v1::TaskSpec& spec) {
-  if (spec.workload_key().empty() || spec.workload_key().size() > kMostKeyBytes || spec.target().empty() ||
-      spec.target().size() > kMostKeyBytes)
-    return invalid_argument("task: expected a workload and a target, of at most 1 MiB each");
-  const std::optional<Constants> constants =
-      spec.constants().empty() ? Constants::kWarm : constants_from_name(spec.constants());
-  if (!constants) return invalid_argument("task.constants: expected warm or cold");
-  return JobRow::Task{.workload_key = spec.workload_key(), .target = spec.target(), .constants = *constants};
-}
 
 }  // namespace
 
 Status prune_records(Store& store, const v1::PruneRequest& request, v1::PruneReply* reply) {
-  ASSIGN_OR_RETURN(const JobRow::Task task, task_of(request.task()));
+  ASSIGN_OR_RETURN(const JobRow::Task task, stored_task(request.task()));
   if (request.keep() < 1) return invalid_argument("keep: expected a number >= 1, found ", request.keep());
   if (request.until_record_id() < 0 || request.finished_before_us() < 0)
     return invalid_argument("until_record_id, finished_before_us: expected numbers >= 0, found ",

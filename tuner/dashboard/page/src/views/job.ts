@@ -1,7 +1,7 @@
 // One job: its curve while it runs, its tasks, its races.
 import { api, Job, Point, taskQuery } from "../api";
 import { Chart } from "../chart";
-import { series } from "../curve";
+import { drawCurve } from "../curve";
 import { el, replace, trouble } from "../dom";
 import * as words from "../words";
 import type { Page, View } from "./view";
@@ -37,22 +37,7 @@ export function jobView(page: Page, id: string): View {
   const linear = el("input", { type: "checkbox", id: "linear", change: () => draw() });
 
   function draw(): void {
-    const answer = job?.tasks[task]?.answer ?? null;
-    const s = series(points, task);
-    const level = (ns: number | undefined): (number | null)[] => s.x.map(() => ns ?? null);
-    const lines = [{ name: "best so far", colour: "best" as const, values: s.best },
-                   { name: "one trial", colour: "mark" as const, values: s.marks, points: true },
-                   { name: "failed or cut", colour: "bad" as const, values: s.bad, points: true }];
-    chart.draw(s.x, [...lines,
-      ...(answer?.default_time_ns ? [{ name: "default config", colour: "default" as const, values: level(answer.default_time_ns), dash: [6, 4] }] : []),
-      ...(answer?.roofline_ns ? [{ name: "roofline", colour: "roof" as const, values: level(answer.roofline_ns), dash: [2, 4] }] : []),
-    ], "results", !linear.checked);
-    const best = s.best.at(-1);
-    chart.label = `Best time against results: ${words.time(best)} after ${s.results} results` +
-      (answer?.default_time_ns ? `, default config ${words.time(answer.default_time_ns)}` : "") +
-      (answer?.roofline_ns ? `, roofline ${words.time(answer.roofline_ns)}` : "");
-    chart.box.dataset["results"] = String(s.results);
-    chart.box.dataset["best"] = String(best ?? 0);
+    drawCurve(chart, points, task, job?.tasks[task]?.answer ?? {}, !linear.checked);
   }
 
   function tell(): void {
