@@ -23,6 +23,7 @@ std::span<const Operator> recurrent_operators();
 std::span<const Operator> attention_operators();
 std::span<const Operator> box_operators();
 std::span<const Operator> loss_operators();
+std::span<const Operator> low_bits_operators();
 std::span<const Operator> matrix_operators();
 std::span<const Operator> ngram_operators();
 std::span<const Operator> region_operators();

@@ -9,6 +9,7 @@
   TEMPLATE(matmul_cpu) \
   TEMPLATE(matmul_tile_cpu) \
   TEMPLATE(matmul_dot_cpu) \
+  TEMPLATE(matmul_nbits_cpu) \
   TEMPLATE(conv2d_tile_cpu) \
   TEMPLATE(conv2d_rows_dot_cpu) \
   TEMPLATE(conv2d_direct_cpu) \

@@ -455,6 +455,25 @@ TEST(GraphOperator, SumsAndAveragesOf8Bits) {
   EXPECT_THAT(norm.numbers, ElementsAre(98, 103)) << norm.refusal;
 }
 
+// Of ONNX Runtime's domain: weights of 4 bits, the first of two in the low half of a byte. a has 18 ones, so
+// that two groups of 16 are read, of the second one two weights.
+TEST(GraphOperator, ProductsWithWeightsOf4Bits) {
+  Operand a = floats({1, 18}, Numbers(18, 1)), b{{DType::kUInt8, {1, 2, 8}}, Numbers(16, 0x88)};
+  a.numbers[0] = 2;                                                                   // times 3 - 8
+  b.numbers[0] = 0x93;                                                                // 3, then 9
+  b.numbers[8] = 0xc0;                                                                // 0, then 12
+  b.numbers[9] = 0xff;                                                                // beyond k
+  const Operand scales = floats({2}, {0.5, 4}), zeros{{DType::kUInt8, {1}}, {0x18}};  // 8, then 1
+  const Attributes attributes{
+      {"K", int64_t{18}}, {"N", int64_t{1}}, {"bits", int64_t{4}}, {"block_size", int64_t{16}}};
+  const Answer usual = run(17, "com.microsoft.MatMulNBits", {a, b, scales}, attributes);
+  EXPECT_THAT(usual.shape, ElementsAre(1, 1)) << usual.refusal;
+  EXPECT_THAT(usual.numbers, ElementsAre((2 * (3 - 8) + 9 - 8) * 0.5 + (0 - 8 + 12 - 8) * 4));
+  const Answer moved = run(17, "com.microsoft.MatMulNBits", {a, b, scales, zeros}, attributes);
+  EXPECT_THAT(moved.numbers, ElementsAre((2 * (3 - 8) + 9 - 8) * 0.5 + (0 - 1 + 12 - 1) * 4))
+      << moved.refusal;
+}
+
 // Sets 19 to 23 gave these operators types more, most of which no kernel has; on float32 they mean what they
 // did.
 TEST(GraphOperator, SetsThatOnlyAddTypesChangeNoAnswer) {

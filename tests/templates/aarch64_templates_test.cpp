@@ -42,7 +42,7 @@ class Draws {
       case 4:
         return pooling();
       case 5:
-        return rows(SoftmaxWorkload{});
+        return flag() ? rows(SoftmaxWorkload{}) : matmul_nbits();
       case 6:
         return flag() ? rows(LayerNormWorkload{}) : rows(RmsNormWorkload{});
       case 7:
@@ -89,6 +89,15 @@ class Draws {
     w.transpose_b = flag();
     if (flag()) w.constant = {"b"};
     finish_product(w, dtype);
+    return w;
+  }
+  Workload matmul_nbits() {
+    MatmulNBitsWorkload w{.m = number(1, 9), .n = number(1, 45), .k = number(1, 150)};
+    w.group = int64_t{16} << number(0, 4);
+    w.zero_points = flag();
+    w.bias = flag();
+    w.activation = one_of<Activation>(testing::kActivations);
+    if (flag()) w.constant = {"b", "scales"};
     return w;
   }
   Workload convolution(DType dtype) {

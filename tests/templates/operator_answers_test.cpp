@@ -57,6 +57,8 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
           SoftmaxWorkload{rows, columns},
           LayerNormWorkload{rows, columns},
           RmsNormWorkload{rows, columns},
+          MatmulNBitsWorkload{.m = rows, .n = 5, .k = columns},
+          MatmulNBitsWorkload{.m = rows, .n = 5, .k = columns, .group = 128, .zero_points = true},
           ReduceWorkload{rows, columns, RowReduction::kSum},
           ReduceWorkload{rows, columns, RowReduction::kMax},
           ReduceWorkload{rows, columns, RowReduction::kMin},

@@ -122,6 +122,7 @@ std::vector<Workload> portable_workloads() {
     w.columns = 37;
     all.emplace_back(w);
   };
+  all.emplace_back(MatmulNBitsWorkload{.m = 5, .n = 37, .k = 70, .zero_points = true});
   rows(SoftmaxWorkload{});
   rows(LayerNormWorkload{});
   rows(RmsNormWorkload{});

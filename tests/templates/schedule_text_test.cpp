@@ -96,6 +96,7 @@ std::vector<Workload> workloads() {
   for (const Workload& w :
        {Workload(SoftmaxWorkload{24, 100}), Workload(LayerNormWorkload{24, 96}),
         Workload(RmsNormWorkload{24, 96}), Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
+        Workload(MatmulNBitsWorkload{.m = 3, .n = 40, .k = 70, .zero_points = true}),
         Workload(TransposeWorkload{32, 48}), Workload(ElementwiseWorkload{24, 64}),
         *program_from_text(
             "in=uint8[1000],uint8[1000] com.microsoft.QLinearAdd(0,float32[](0.02),uint8[](0),1,"
@@ -172,6 +173,7 @@ TEST(ScheduleText, EveryTemplateBeginsWithTheConfigWrittenDown) {
 matmul cpu, version 3, of 3132: block_k=0 block_m=0 narrow_panels=no next_panel=no pack_a=plain pack_b=panel prefetch_b=0 tile_m=6 tile_n=16 unroll_k=1
 matmul tile cpu, version 3, of 24: across=2 block_k=0 block_m=0 down=2 next_panel=no pack_a=no rows=12
 matmul dot cpu, version 3, of 798: block_m=0 narrow_panels=no next_panel=no pack_a=no prefetch_b=0 tile_m=4 tile_n=16 unroll_k=1
+matmul nbits cpu, version 1, of 15: prefetch_b=0 tile_m=3 tile_n=16 vectors=2
 conv2d tile cpu, version 2, of 24: across=2 block=0 down=2 next_panel=no pack_block=no rows=16
 conv2d rows dot cpu, version 1, of 13: tile_oc=8 tile_ow=10
 conv2d direct cpu, version 3, of 10226: block_ic=16 block_oh=0 narrow_panels=no next_panel=yes tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=1 unroll_kw=no

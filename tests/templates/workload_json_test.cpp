@@ -30,6 +30,8 @@ const std::string kTexts[] = {
     R"({"op":"softmax","rows":4096,"columns":1000})",
     R"({"op":"layer_norm","rows":12,"columns":768,"epsilon":1e-06})",
     R"({"op":"rms_norm","rows":12,"columns":768,"epsilon":1e-06})",
+    R"({"op":"matmul_nbits","a":[1,100],"b":[7,100],"b_dtype":"int4","group":32})",
+    R"({"op":"matmul_nbits","a":[2,64],"b":[7,64],"b_dtype":"int4","group":128,"zero_points":true,"bias":true,"activation":"silu","constant":["b","bias","scales","zero_points"]})",
     R"({"op":"reduce","rows":5,"columns":77,"reduction":"mean"})",
     R"({"op":"transpose","rows":31,"columns":17})",
     R"({"op":"elementwise","rows":2,"columns":99,"scale":true,"bias":true,"residual":true,"activation":"relu"})",

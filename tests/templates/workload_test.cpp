@@ -310,7 +310,7 @@ TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {
   const auto why = [](const std::string& key) { return workload_from_key(key).message(); };
   EXPECT_THAT(why("v2" + good.substr(2)), HasSubstr("expected to start with \"v1\", found \"v2\""));
   EXPECT_THAT(why("v1 gemv m=1"), HasSubstr(str("expected one of ", operator_names(), ", found \"gemv\"")));
-  EXPECT_THAT(operator_names(), HasSubstr("matmul, conv2d, "));
+  EXPECT_THAT(operator_names(), HasSubstr("matmul, matmul_nbits, conv2d, "));
   EXPECT_THAT(why("v1 softmax rows=1 columns=1 dtype=float32 eps=1"), HasSubstr("softmax has no eps"));
   EXPECT_THAT(why("v1 layer_norm rows=1 columns=1 eps=small dtype=float32"),
               HasSubstr("eps: expected a number, found \"small\""));

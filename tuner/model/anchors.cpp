@@ -162,6 +162,25 @@ std::optional<Anchor> gemm(const Graph& g, const Node& node) {
   return checked(std::move(w), std::move(reads));
 }
 
+// The operand's bytes are the workload's: zero points two in a byte, weights in whole groups.
+std::optional<Anchor> matmul_nbits(const Graph& g, const Node& node) {
+  const Use use(g, node);
+  const Shape& a = use.shape(0);
+  MatmulNBitsWorkload w{.m = product_of(a, 0, a.size() - 1),
+                        .n = use.shape(1)[0],
+                        .k = a.back(),
+                        .group = 2 * use.shape(1)[2],
+                        .zero_points = use.has(3),
+                        .bias = use.has(5)};
+  std::vector<ValueId> reads(node.inputs.begin(), node.inputs.begin() + 3);
+  if (w.zero_points) reads.push_back(node.inputs[3]);
+  if (w.bias) reads.push_back(node.inputs[5]);
+  if (use.is_constant(1)) w.constant.emplace_back("b");
+  if (use.is_constant(2)) w.constant.emplace_back("scales");
+  if (w.zero_points && use.is_constant(3)) w.constant.emplace_back("zero_points");
+  return checked(std::move(w), std::move(reads));
+}
+
 std::optional<Anchor> pool(const Graph& g, const Node& node) {
   const Use use(g, node);
   if (use.gives(1)) return std::nullopt;
@@ -296,6 +315,7 @@ std::optional<Window2d> window2d_of(const Use& use, const Shape& image, const Sh
 
 std::optional<Anchor> anchor_of(const Graph& graph, const Uses& uses, size_t n) {
   const Node& node = graph.nodes[n];
+  if (node.op == "com.microsoft.MatMulNBits") return matmul_nbits(graph, node);
   if (!is_float32(Use(graph, node)) && !node.op.starts_with("Reduce")) return std::nullopt;
   if (node.op == "Conv") return conv(graph, uses, node);
   if (node.op == "MatMul") return matmul(graph, uses, node);

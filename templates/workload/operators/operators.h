@@ -8,6 +8,7 @@
 #include "templates/workload/operators/kernel.h"
 #include "templates/workload/operators/layer_norm.h"
 #include "templates/workload/operators/matmul.h"
+#include "templates/workload/operators/matmul_nbits.h"
 #include "templates/workload/operators/pool2d.h"
 #include "templates/workload/operators/program.h"
 #include "templates/workload/operators/reduce.h"
@@ -18,8 +19,8 @@
 namespace tuner {
 
 // In the order in which messages name them. The first is what a Workload is before it is set.
-using AnyOperator = std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload,
-                                 LayerNormWorkload, RmsNormWorkload, ReduceWorkload, TransposeWorkload,
-                                 ElementwiseWorkload, ProgramWorkload, KernelWorkload>;
+using AnyOperator = std::variant<MatmulWorkload, MatmulNBitsWorkload, Conv2dWorkload, Pool2dWorkload,
+                                 SoftmaxWorkload, LayerNormWorkload, RmsNormWorkload, ReduceWorkload,
+                                 TransposeWorkload, ElementwiseWorkload, ProgramWorkload, KernelWorkload>;
 
 }  // namespace tuner

@@ -12,7 +12,8 @@ using Attributes = std::vector<OnnxModel::Attribute>;
 
 class GraphWriter {
  public:
-  explicit GraphWriter(const BenchCase& bench_case) : case_(bench_case) {}
+  GraphWriter(const BenchCase& bench_case, bool rounds_left) : case_(bench_case), rounds_left_(rounds_left) {}
+  bool rounds_left() const { return rounds_left_; }
 
   // An operand that comes with every call.
   std::string input(const std::string& name) {
@@ -95,6 +96,7 @@ class GraphWriter {
   static std::string result(size_t step) { return str("result", step); }
 
   const BenchCase& case_;
+  const bool rounds_left_;
   OnnxModel model_;
   SingleNodeGraph graph_;
   std::vector<Step> steps_;
@@ -129,6 +131,21 @@ Status write(GraphWriter& g, const MatmulWorkload& w) {
   std::string value = g.node(w.dtype == DType::kInt8 ? "MatMulInteger" : "MatMul", {a, b});
   if (w.bias) value = g.node("Add", {value, g.weights("bias")});
   g.epilogue(value, w.residual, w.activation);
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const MatmulNBitsWorkload& w) {
+  if (w.activation != Activation::kNone && w.activation != Activation::kRelu)
+    return failed("only bias and relu are done here");
+  std::vector<std::string> inputs{g.operand("a"), g.operand("b"), g.operand("scales")};
+  if (w.zero_points) inputs.push_back(g.operand("zero_points"));
+  // By its documentation 0 leaves the choice to the library, and 4 is int8.
+  const int64_t accuracy = g.rounds_left() ? 4 : 0;
+  std::string value = g.node(
+      "com.microsoft.MatMulNBits", inputs,
+      {{"K", w.k}, {"N", w.n}, {"bits", int64_t{4}}, {"block_size", w.group}, {"accuracy_level", accuracy}});
+  if (w.bias) value = g.node("Add", {value, g.weights("bias")});
+  g.epilogue(value, /*residual=*/false, w.activation);
   return Status::ok();
 }
 
@@ -224,8 +241,8 @@ Status write(GraphWriter&, const W&) {
 
 }  // namespace
 
-Result<SingleNodeGraph> onnx_graph(const BenchCase& bench_case) {
-  GraphWriter g(bench_case);
+Result<SingleNodeGraph> onnx_graph(const BenchCase& bench_case, bool rounds_left) {
+  GraphWriter g(bench_case, rounds_left);
   RETURN_IF_ERROR(std::visit([&](const auto& w) { return write(g, w); }, bench_case.workload().op()));
   return g.finish();
 }

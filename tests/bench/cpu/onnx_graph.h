@@ -17,7 +17,8 @@ struct SingleNodeGraph {
 
 // Images are NCHW on both sides. Constant operands, and biases, scales and the like, are in the model, so
 // that the library may fold and pack them. Failed: the operator set has no such operator, or it is not
-// written here.
-Result<SingleNodeGraph> onnx_graph(const BenchCase& bench_case);
+// written here. `rounds_left`: of a product with weights of 4 bits, the library may round a to 8 bits, as its
+// users often let it.
+Result<SingleNodeGraph> onnx_graph(const BenchCase& bench_case, bool rounds_left = false);
 
 }  // namespace tuner

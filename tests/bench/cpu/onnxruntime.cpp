@@ -1,5 +1,6 @@
 #include "tests/bench/cpu/onnxruntime.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -98,22 +99,38 @@ class OnnxCall {
   std::vector<Set> sets_;
 };
 
-Result<Contestant> contestant(const OnnxRuntimeApi& api, const BenchCase& bench_case, int sets, bool spinning,
-                              const std::string& name) {
-  ASSIGN_OR_RETURN(SingleNodeGraph graph, onnx_graph(bench_case));
+// How a session of it runs.
+struct Way {
+  const char* name;
+  bool spinning = false, rounds_left = false;
+};
+
+// What rounding a to 8 bits may cost: numbers from [-1, 1) in steps of 1/127, which err by 0.0023 (root mean
+// square), times weights that are 4.6 to 6.5 times their scale, of 0.58; eight deviations.
+Tolerance rounded_left_tolerance(const MatmulNBitsWorkload& w) {
+  return {8 * 0.0023 * 6.5 * 0.58 * std::sqrt(static_cast<double>(w.k)), 0};
+}
+
+Result<Contestant> contestant(const OnnxRuntimeApi& api, const BenchCase& bench_case, int sets,
+                              const Way& way) {
+  ASSIGN_OR_RETURN(SingleNodeGraph graph, onnx_graph(bench_case, way.rounds_left));
   if (graph.has_weights && sets > kMostSessions)
     return failed("rotated operands need ", sets, " sessions, at most ", kMostSessions, " are made");
   const bool has_weights = graph.has_weights;
   const auto call = std::make_shared<OnnxCall>(api, std::move(graph), bench_case.operand("out"));
-  for (int i = 0; i < sets; ++i) RETURN_IF_ERROR(call->add_set(bench_case, spinning));
+  for (int i = 0; i < sets; ++i) RETURN_IF_ERROR(call->add_set(bench_case, way.spinning));
   call->drop_model();
-  Contestant made{.name = name,
+  Contestant made{.name = way.name,
                   .detail = call->operators(),
                   .call = [call](int set) { call->run(set); },
                   .poison = [call] { call->poison(); },
                   .answer = [call] { return call->answer(); }};
   // It may round a tie's neighbour in another precision.
   if (bench_case.has("zero_point")) made.tolerance = Tolerance{1, 0};
+  if (way.rounds_left) {
+    made.kind = ContestantKind::kReference;
+    made.tolerance = rounded_left_tolerance(*bench_case.workload().get_if<MatmulNBitsWorkload>());
+  }
   if (!has_weights) made.flush = [call] { call->flush(); };
   return made;
 }
@@ -137,15 +154,17 @@ void OnnxRuntime::add(const BenchCase& bench_case, int sets, std::vector<Contest
     if (const std::string layout = image_layout(bench_case.workload(), operand);
         !layout.empty() && !is_planar(layout))
       return;
-  const auto add = [&](const char* name, bool spinning) {
-    Result<Contestant> made = contestant(*api_, bench_case, sets, spinning, name);
+  const auto add = [&](const Way& way) {
+    Result<Contestant> made = contestant(*api_, bench_case, sets, way);
     if (made.is_ok())
       contestants.push_back(*std::move(made));
     else
-      missing.push_back({name, made.message()});
+      missing.push_back({way.name, made.message()});
   };
-  add("ONNX Runtime", false);
-  if (api_->threads > 1) add("ONNX Runtime spinning", true);
+  add({.name = "ONNX Runtime"});
+  if (api_->threads > 1) add({.name = "ONNX Runtime spinning", .spinning = true});
+  if (bench_case.workload().get_if<MatmulNBitsWorkload>() != nullptr)
+    add({.name = "ONNX Runtime, a in int8", .rounds_left = true});
 }
 
 }  // namespace tuner

@@ -126,6 +126,19 @@ class ShapeList {
     if (batch == 1) w.constant = {"b"};
     shapes.push_back({set, name, group, w});
   }
+  // Projections of language models, weights of 4 bits with a scale for each group.
+  void matmul_int4(const std::string& set, int64_t m, int64_t n, int64_t k, int64_t group, bool zero_points) {
+    shapes.push_back(
+        {set, str("fc_", m, "x", n, "x", k, "_g", group, zero_points ? "_z" : ""),
+         str("matmul int4, ", m, m == 1 ? " row" : " rows"),
+         MatmulNBitsWorkload{.m = m,
+                             .n = n,
+                             .k = k,
+                             .group = group,
+                             .zero_points = zero_points,
+                             .constant = zero_points ? std::vector<std::string>{"b", "scales", "zero_points"}
+                                                     : std::vector<std::string>{"b", "scales"}}});
+  }
   template <class W>
   void rows(const std::string& name, W w, int64_t rows, int64_t columns) {
     w.rows = rows;
@@ -209,6 +222,19 @@ std::vector<BenchShape> make_shapes() {
   list.matmul("skinny", "few_rows_64x768x3072", "matmul few rows", 64, 768, 3072);
   list.matmul("skinny", "ragged_49x512x2048", "matmul ragged", 49, 512, 2048);
   list.matmul("skinny", "ragged_197x770x769", "matmul ragged", 197, 770, 769);
+
+  for (const int64_t m : {1, 4, 8})
+    for (const int64_t group : {32, 128}) {
+      list.matmul_int4("skinny_int4", m, 4096, 4096, group, /*zero_points=*/false);
+      list.matmul_int4("skinny_int4", m, 11008, 4096, group, /*zero_points=*/false);
+      list.matmul_int4("skinny_int4", m, 5632, 2048, group, /*zero_points=*/true);
+    }
+  for (const DType dtype : {DType::kBFloat16, DType::kInt8})
+    for (const int64_t m : {1, 4, 8})
+      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{4096, 4096}, {11008, 4096}, {5632, 2048}})
+        list.matmul("skinny_small_types",
+                    str("fc_", m, "x", n, "x", k, dtype == DType::kInt8 ? "_int8" : "_bf16"),
+                    str("matmul skinny ", dtype), m, n, k, 1, dtype);
 
   list.convolutions("large_weights", kLargeWeights, Images::kNchw, false);
   for (const auto& [m, n, k] : kLargeProducts)

@@ -180,6 +180,12 @@ class Writer {
     return builder_.constant(str("i", ++names_), {DType::kInt64, {std::ssize(integers)}},
                              graph::Constant::of(integers, DType::kInt64));
   }
+  ValueId bytes(Dims shape) {
+    const graph::TensorType type{DType::kUInt8, std::move(shape)};
+    Numbers numbers(static_cast<size_t>(type.elements()));
+    for (double& x : numbers) x = std::uniform_int_distribution<int>(0, 255)(random_);
+    return builder_.constant(str("b", ++names_), type, graph::Constant::of(numbers, type.dtype));
+  }
   ValueId conv(ValueId x) { return add("Conv", {x, constant({4, 4, 1, 1})}); }
   graph::Graph finish(std::vector<ValueId> outputs) { return builder_.finish(std::move(outputs)); }
 
@@ -473,6 +479,27 @@ TEST(ModelSteps, OperandsThatHaveOtherReadersOrAnotherOrderAreRight) {
     Writer w;
     const ValueId y = w.add("Sigmoid", {w.conv(w.input({1, 4, 8, 8}))});
     expect_right(w.finish({w.add(op, {w.constant({4, 1, 1}, 1, 2), y})}));
+  }
+}
+
+// With and without zero points and a bias, scales in rows and as one list, rows of a in two dimensions.
+TEST(ModelSteps, ProductsWithWeightsOf4BitsAreAStepOfTheirOwn) {
+  for (const int form : {0, 1, 2, 3}) {
+    SCOPED_TRACE(form);
+    Writer w;
+    const bool zeros = (form & 1) != 0, bias = (form & 2) != 0;
+    std::vector<ValueId> inputs = {w.input({2, 3, 70}), w.bytes({9, 3, 16}),
+                                   bias ? w.constant({27}, 0, 0.1) : w.constant({9, 3}, 0, 0.1)};
+    if (zeros || bias) inputs.push_back(zeros ? w.bytes({18}) : graph::kNoValue);
+    if (bias) inputs.insert(inputs.end(), {graph::kNoValue, w.constant({9})});
+    const ValueId y =
+        w.add("com.microsoft.MatMulNBits", inputs,
+              {{"K", int64_t{70}}, {"N", int64_t{9}}, {"bits", int64_t{4}}, {"block_size", int64_t{32}}});
+    const Planned p = expect_right(w.finish({y}));
+    EXPECT_THAT(keys_of(p),
+                ElementsAre(str("v1 matmul_nbits m=6 n=9 k=70 b_dtype=int4 group=32 zero_points=",
+                                zeros ? 1 : 0, " bias=", bias ? 1 : 0,
+                                " act=none dtype=float32 const=b,scales", zeros ? ",zero_points" : "")));
   }
 }
 

@@ -404,6 +404,13 @@ class Draw {
       add({x(s), one_real(0.02, is_float(dtype_) ? dtype_ : DType::kFloat32), one_int(3, byte())});
     } else if (op_ == "DequantizeLinear") {
       add({x(s), one_real(0.02, DType::kFloat32), one_int(dtype_ == DType::kInt32 ? 0 : 3, dtype_)});
+    } else if (op_ == "com.microsoft.MatMulNBits") {
+      const int64_t n = extent(), k = pick(1, 100), group = flag() ? 16 : 32,
+                    groups = (k + group - 1) / group;
+      Ids inputs{x({pick(1, 3), k}), x({n, groups, group / 2}, DType::kUInt8),
+                 x({n, groups}, DType::kFloat32)};
+      if (flag()) inputs.push_back(x({n * ((groups + 1) / 2)}, DType::kUInt8));
+      add(inputs, {{"K", k}, {"N", n}, {"block_size", group}, {"bits", int64_t{4}}});
     } else if (op_ == "com.microsoft.QLinearAdd") {
       add({x(s), scale(), one_int(1, dtype_), x(s), scale(), one_int(2, dtype_), scale(),
            one_int(3, dtype_)});
