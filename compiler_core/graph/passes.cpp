@@ -6,6 +6,7 @@ namespace {
 constexpr Pass kPasses[] = {
     {"split-recurrent", "LSTM, GRU and RNN become one product of all inputs, and the steps", split_recurrent},
     {"make-views", "reshapes become views; what moves nothing goes", make_views},
+    {"find-quantized", "what is rounded to bytes and back becomes operators on bytes", find_quantized},
     {"fold-constants", "what is computed from constants alone becomes a constant", fold_constants},
     {"merge-common", "nodes that do the same become one", merge_common},
     {"slice-places", "a Gather of one known place becomes a Slice", slice_places},

@@ -30,6 +30,9 @@ Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last =
 // The products of LSTM, GRU and RNN with the inputs of all steps become one Gemm before the steps, which are
 // left (operators/recurrent.h). Sums may be added in another order.
 Status split_recurrent(Graph& graph, const Evaluator& evaluate);
+// What stands between tensors that are rounded to bytes and back becomes operators on bytes: QLinearConv,
+// QLinearMatMul, sums, averages, moves. A result may be off by one where it lies between two bytes.
+Status find_quantized(Graph& graph, const Evaluator& evaluate);
 // Nodes of constants alone become constants.
 Status fold_constants(Graph& graph, const Evaluator& evaluate);
 // Reshape, Flatten, Squeeze, Unsqueeze, and what moves nothing, become one operator, tuner.View; chains of

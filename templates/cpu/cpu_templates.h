@@ -31,6 +31,7 @@
   TEMPLATE(reduce_cpu) \
   TEMPLATE(transpose_cpu) \
   TEMPLATE(elementwise_cpu) \
+  TEMPLATE(attention_cpu) \
   TEMPLATE(recurrence_cpu) \
   TEMPLATE(program_cpu) \
   TEMPLATE(source_kernel_cpu)

@@ -1,186 +1,167 @@
-// join_quantized(): which operators between DequantizeLinear and QuantizeLinear become operators on bytes, and
-// that the bytes are those of float32, up to one.
-#include <gmock/gmock.h>
+// Networks that are rounded to bytes and back become operators on bytes, and only where these mean the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
+#include <set>
 
-#include "compiler_core/graph/builder.h"
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/graph/reference.h"
-#include "compiler_core/oracle/oracle.h"
+#include "tests/compiler_core/graph_writer.h"
+#include "tests/random_seed.h"
 
 namespace tuner::graph {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using Dims = std::vector<int64_t>;
-using Numbers = std::vector<double>;
+using testing::Dims;
+using testing::GraphWriter;
+using testing::Numbers;
 
-class QuantizedGraph {
+// What is not as a quantiser writes it.
+enum Change {
+  kNone,
+  kOtherBiasScale,  // a bias in other units than the products
+  kFloatsShown,     // the result is read as floats, too
+  kMovedScale,      // a move between different scales
+  kFloatOperand,    // an operand that was never bytes
+  kRowScales,       // weights of another axis than the channels'
+  kReluAroundZero,  // what is below 0 is no least byte
+  kChanges
+};
+
+class Draws {
  public:
-  QuantizedGraph() : builder_("test", interpret) {}
+  Draws(uint32_t seed, Change change) : random_(seed), change_(change) {}
 
-  ValueId input(const Dims& shape, DType dtype = DType::kUInt8) {
-    inputs_.push_back({dtype, shape});
-    return builder_.input(str("x", inputs_.size()), inputs_.back());
-  }
-  ValueId constant(DType dtype, const Dims& shape, const Numbers& numbers) {
-    return builder_.constant("c", {dtype, shape}, Constant::of(numbers, dtype));
-  }
-  ValueId real(double number) { return constant(DType::kFloat32, {}, {number}); }
-  ValueId add(const std::string& op, std::vector<ValueId> inputs, Attributes attributes = {}) {
-    const auto made = builder_.add(
-        {.name = op, .op = op, .attributes = std::move(attributes), .inputs = std::move(inputs)}, {op});
-    CHECK(made.is_ok()) << made.message();
-    return made->front();
-  }
-  ValueId dequantized(ValueId bytes, double scale, double zero) {
-    return add("DequantizeLinear", {bytes, real(scale), constant(builder_[bytes].type.dtype, {}, {zero})});
-  }
-  ValueId quantized(ValueId x, double scale, double zero, DType dtype = DType::kUInt8) {
-    return add("QuantizeLinear", {x, real(scale), constant(dtype, {}, {zero})});
-  }
-  // Bytes drawn anew in every test, the same in every run.
-  Numbers drawn(size_t count, double least, double most) {
-    std::uniform_int_distribution<int> numbers(static_cast<int>(least), static_cast<int>(most));
-    Numbers all(count);
-    for (double& each : all) each = numbers(random_);
-    return all;
-  }
-  // Operators after the pass. All results are held against those before it.
-  std::vector<std::string> joined(std::vector<ValueId> outputs) {
-    Graph graph = builder_.finish(std::move(outputs));
-    std::vector<Numbers> values;
-    for (const TensorType& type : inputs_)
-      values.push_back(type.dtype == DType::kInt8 ? drawn(static_cast<size_t>(type.elements()), -128, 127)
-                                                  : drawn(static_cast<size_t>(type.elements()), 0, 255));
-    const auto before = run_reference(graph, values, interpret);
-    const Status done = join_quantized(graph, interpret);
-    EXPECT_TRUE(done) << done.message();
-    EXPECT_TRUE(check(graph)) << check(graph).message() << "\n" << to_text(graph);
-    const auto after = run_reference(graph, values, interpret);
-    EXPECT_TRUE(before && after) << after.message();
-    if (!before || !after) return {};
-    size_t differ = 0, all = 0;
-    for (size_t o = 0; o < after->size(); ++o)
-      for (size_t i = 0; i < (*after)[o].size(); ++i, ++all) {
-        EXPECT_NEAR((*after)[o][i], (*before)[o][i], 1) << "result " << o << "[" << i << "]";
-        differ += (*after)[o][i] != (*before)[o][i] ? 1 : 0;
-      }
-    EXPECT_LE(differ, all / 50) << "of " << all;
-    std::vector<std::string> names;
-    for (const Node& node : graph.nodes) names.push_back(node.op);
-    return names;
+  Graph graph() {
+    const ValueId image = bytes(w_.input({2, 4, 5, 5}), 0.02, 3);
+    std::vector<ValueId> outputs;
+    for (int64_t kind = 0; kind < 5; ++kind) outputs.push_back(layer(kind, image));
+    if (shown_ != kNoValue) outputs.push_back(w_.add("Exp", {shown_}));
+    return w_.finish(outputs);
   }
 
  private:
-  GraphBuilder builder_;
-  std::vector<TensorType> inputs_;
-  std::mt19937 random_{11};
+  double number(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random_);
+  }
+  int64_t integer(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
+
+  ValueId bytes(ValueId real, double scale, double zero) {
+    const std::vector<ValueId> in{real, w_.number(scale), w_.constant_of(DType::kUInt8, {}, {zero})};
+    scale_ = scale, zero_ = zero;
+    return w_.add("QuantizeLinear", in);
+  }
+  ValueId floats(ValueId x, double scale, double zero) {
+    return w_.add("DequantizeLinear", {x, w_.number(scale), w_.constant_of(DType::kUInt8, {}, {zero})});
+  }
+  ValueId weights(const Dims& shape, int64_t axis, Numbers& scales) {
+    int64_t n = 1;
+    for (const int64_t extent : shape) n *= extent;
+    Numbers numbers;
+    for (int64_t k = 0; k < n; ++k) numbers.push_back(static_cast<double>(integer(-127, 127)));
+    if (change_ == kRowScales) axis = 1 - axis;
+    const int64_t count = shape[static_cast<size_t>(axis)];
+    for (int64_t k = 0; k < count; ++k) scales.push_back(static_cast<float>(number(0.001, 0.003)));
+    return w_.add("DequantizeLinear",
+                  {w_.constant_of(DType::kInt8, shape, numbers), w_.constant({count}, scales),
+                   w_.constant_of(DType::kInt8, {count}, Numbers(static_cast<size_t>(count), 0))},
+                  {{"axis", axis}});
+  }
+  // A layer of one kind on the image of bytes, and bytes of its result.
+  ValueId layer(int64_t kind, ValueId image) {
+    ValueId x = floats(image, 0.02, 3);
+    if (change_ == kFloatOperand) x = w_.add("Sin", {x});
+    double scale = number(0.01, 0.05);
+    double zero = change_ == kReluAroundZero ? 9
+                  : integer(0, 1) == 0       ? 0
+                                             : static_cast<double>(integer(1, 200));
+    ValueId y = kNoValue;
+    if (kind == 0) {
+      Numbers scales, bias, bias_scales;
+      const ValueId w = weights({4, 4, 3, 3}, 0, scales);
+      for (int64_t c = 0; c < 4; ++c) {
+        bias.push_back(static_cast<double>(integer(-2000, 2000)));
+        bias_scales.push_back(static_cast<float>(0.02F * static_cast<float>(scales[static_cast<size_t>(c)])) *
+                              (change_ == kOtherBiasScale ? 4 : 1));
+      }
+      const ValueId b = w_.add("DequantizeLinear",
+                               {w_.constant_of(DType::kInt32, {4}, bias), w_.constant({4}, bias_scales)},
+                               {{"axis", int64_t{0}}});
+      y = w_.add("Conv", {x, w, b}, {{"pads", Dims{1, 1, 1, 1}}});
+    } else if (kind == 1) {
+      Numbers scales;
+      y = w_.add("MatMul", {w_.add("Reshape", {x, w_.list({8, 25})}), weights({25, 6}, 1, scales)});
+    } else if (kind == 2) {
+      y = w_.add("Add", {x, floats(bytes(w_.input({2, 4, 5, 5}), 0.03, 100), 0.03, 100)});
+    } else if (kind == 3) {
+      y = w_.add("GlobalAveragePool", {x});
+    } else {
+      y = w_.add("MaxPool", {x},
+                 {{"kernel_shape", Dims{3, 3}}, {"strides", Dims{2, 2}}, {"pads", Dims{1, 1, 1, 1}}});
+      scale = change_ == kMovedScale ? 0.0234 : 0.02, zero = 3;
+    }
+    if (change_ == kFloatsShown && shown_ == kNoValue) shown_ = y;
+    if (kind < 4 && (zero == 0 || change_ == kReluAroundZero) && integer(0, 1) == 0) y = w_.add("Relu", {y});
+    return bytes(y, scale, zero);
+  }
+
+  std::mt19937 random_;
+  const Change change_;
+  GraphWriter w_;
+  double scale_ = 1, zero_ = 0;
+  ValueId shown_ = kNoValue;
 };
 
-TEST(JoinQuantized, ProductsAndConvolutions) {
-  QuantizedGraph g;
-  const ValueId image = g.dequantized(g.input({1, 3, 6, 6}), 0.02, 3);
-  const ValueId weights = g.add("DequantizeLinear",
-                                {g.constant(DType::kInt8, {4, 3, 3, 3}, g.drawn(108, -127, 127)),
-                                 g.constant(DType::kFloat32, {4}, {0.01, 0.02, 0.03, 0.005}),
-                                 g.constant(DType::kInt8, {4}, {0, 0, 0, 0})},
-                                {{"axis", int64_t{0}}});
-  const ValueId bias = g.add("DequantizeLinear",
-                             {g.constant(DType::kInt32, {4}, {100, -200, 3000, 0}),
-                              g.constant(DType::kFloat32, {4}, {2e-4, 4e-4, 6e-4, 1e-4})},
-                             {{"axis", int64_t{0}}});
-  const ValueId conv = g.add("Conv", {image, weights, bias}, {{"pads", Dims{1, 1, 1, 1}}});
-  const ValueId first = g.quantized(g.add("Relu", {conv}), 0.05, 0);
-
-  const ValueId a = g.dequantized(g.input({5, 8}), 0.1, 128);
-  const ValueId b = g.dequantized(g.constant(DType::kInt8, {8, 6}, g.drawn(48, -127, 127)), 0.02, 0);
-  const ValueId second = g.quantized(g.add("MatMul", {a, b}), 0.3, 100);
-  EXPECT_THAT(g.joined({first, second}), ElementsAre("QLinearConv", "QLinearMatMul"));
+// Right but for bytes that lie between two, and how many operators on bytes there are.
+void expect_right(uint32_t seed, Change change, std::multiset<std::string>& found) {
+  const Graph before = Draws(seed, change).graph();
+  Graph after = before;
+  ASSERT_TRUE(optimize(after, interpret, "find-quantized"));
+  ASSERT_TRUE(drop_dead(after, interpret));
+  ASSERT_TRUE(check(after)) << check(after).message();
+  std::mt19937 random(seed);
+  std::vector<Numbers> inputs(before.inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k)
+    for (int64_t e = 0; e < before[before.inputs[k]].type.elements(); ++e)
+      inputs[k].push_back(static_cast<double>(std::uniform_real_distribution<float>(-2, 5)(random)));
+  const auto expected = run_reference(before, inputs, interpret),
+             got = run_reference(after, inputs, interpret);
+  ASSERT_TRUE(expected.is_ok() && got.is_ok()) << expected.message() << got.message();
+  for (size_t o = 0; o < expected->size(); ++o)
+    for (size_t k = 0; k < (*expected)[o].size(); ++k) {
+      const double off = std::fabs((*expected)[o][k] - (*got)[o][k]);
+      const bool is_byte = before[before.outputs[o]].type.dtype == DType::kUInt8;
+      ASSERT_LE(off, is_byte ? 1 : 1e-9 * (1 + std::fabs((*expected)[o][k])))
+          << "output " << o << ", element " << k;
+    }
+  for (const Node& node : after.nodes) found.insert(node.op);
 }
 
-TEST(JoinQuantized, SumsAveragesAndMoves) {
-  QuantizedGraph g;
-  const ValueId x = g.input({1, 4, 6, 6}), y = g.input({1, 4, 6, 6});
-  const ValueId sum =
-      g.quantized(g.add("Add", {g.dequantized(x, 0.1, 100), g.dequantized(y, 0.3, 7)}), 0.35, 90);
-  const ValueId pooled = g.quantized(g.add("MaxPool", {g.dequantized(sum, 0.35, 90)},
-                                           {{"kernel_shape", Dims{2, 2}}, {"strides", Dims{2, 2}}}),
-                                     0.35, 90);
-  const ValueId moved = g.quantized(
-      g.add("Transpose", {g.dequantized(pooled, 0.35, 90)}, {{"perm", Dims{0, 2, 3, 1}}}), 0.35, 90);
-  const ValueId mean = g.quantized(g.add("GlobalAveragePool", {g.dequantized(pooled, 0.35, 90)}), 0.2, 90);
-  EXPECT_THAT(g.joined({moved, mean}), ElementsAre("com.microsoft.QLinearAdd", "MaxPool", "Transpose",
-                                                   "com.microsoft.QLinearGlobalAveragePool"));
+TEST(GraphQuantized, LayersBecomeOperatorsOnBytes) {
+  for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/40)) {
+    SCOPED_TRACE(seed);
+    std::multiset<std::string> found;
+    ASSERT_NO_FATAL_FAILURE(expect_right(seed, kNone, found));
+    for (const char* op :
+         {"QLinearConv", "com.microsoft.QLinearAdd", "com.microsoft.QLinearGlobalAveragePool", "MaxPool"})
+      EXPECT_EQ(found.count(op), 1U) << op;
+    EXPECT_EQ(found.count("Conv") + found.count("GlobalAveragePool") + found.count("Add"), 0U);
+  }
 }
 
-TEST(JoinQuantized, RowsOfTheLastAxis) {
-  QuantizedGraph g;
-  const ValueId shares =
-      g.quantized(g.add("Softmax", {g.dequantized(g.input({2, 3, 10}), 0.04, 128)}), 1.0 / 256, 0);
-  // What is added to the variance is as large as it: its unit matters.
-  const ValueId gains = g.dequantized(g.constant(DType::kInt8, {12}, g.drawn(12, 20, 120)), 0.02, 0);
-  const ValueId offsets = g.constant(DType::kFloat32, {12}, g.drawn(12, -2, 2));
-  const ValueId normal = g.quantized(
-      g.add("LayerNormalization", {g.dequantized(g.input({7, 12}, DType::kInt8), 0.05, -3), gains, offsets},
-            {{"epsilon", 10.0}}),
-      0.03, 4, DType::kInt8);
-  const ValueId without =
-      g.quantized(g.add("LayerNormalization", {g.dequantized(g.input({4, 12}), 0.01, 0), gains}), 0.025, 128);
-  EXPECT_THAT(g.joined({shares, normal, without}),
-              ElementsAre("com.microsoft.QLinearSoftmax", "tuner.QLinearLayerNormalization",
-                          "tuner.QLinearLayerNormalization"));
-}
-
-// Each of these stays as it is, since operators on bytes would compute something else.
-TEST(JoinQuantized, WhatHasNoOperatorOnBytesStays) {
-  const auto matmul = [](QuantizedGraph& g, ValueId a, double zero_of_b = 0) {
-    const ValueId b =
-        g.dequantized(g.constant(DType::kInt8, {8, 6}, g.drawn(48, -127, 127)), 0.02, zero_of_b);
-    return g.add("MatMul", {a, b});
-  };
-  {
-    QuantizedGraph g;
-    const ValueId product = matmul(g, g.dequantized(g.input({5, 8}), 0.1, 128));
-    EXPECT_THAT(g.joined({g.quantized(product, 0.3, 100), g.add("Neg", {product})}), Contains("MatMul"))
-        << "its float32 result is read, too";
-  }
-  {
-    QuantizedGraph g;
-    const ValueId product = matmul(g, g.dequantized(g.input({5, 8}), 0.1, 128));
-    EXPECT_THAT(g.joined({g.quantized(g.add("Relu", {product}), 0.3, 100)}), Contains("Relu"))
-        << "100 is not the least byte";
-  }
-  {
-    QuantizedGraph g;
-    const ValueId a = g.dequantized(g.input({5, 8}), 0.1, 128), b = g.dequantized(g.input({8, 6}), 0.1, 128);
-    EXPECT_THAT(g.joined({g.quantized(g.add("MatMul", {a, b}), 0.3, 100)}), Contains("MatMul"))
-        << "two activations";
-  }
-  {
-    QuantizedGraph g;
-    const ValueId x = g.dequantized(g.input({3, 4}), 0.1, 128);
-    EXPECT_THAT(g.joined({g.quantized(g.add("Softmax", {x}, {{"axis", int64_t{0}}}), 1.0 / 256, 0)}),
-                Contains("Softmax"))
-        << "columns";
-  }
-  {
-    QuantizedGraph g;
-    const ValueId x = g.dequantized(g.input({3, 4}), 0.1, 128);
-    EXPECT_THAT(g.joined({g.quantized(g.add("Transpose", {x}), 0.1, 127)}), Contains("QuantizeLinear"))
-        << "other bytes";
-  }
-  {
-    QuantizedGraph g;
-    const ValueId x = g.dequantized(g.input({1, 3, 4, 4}), 0.1, 128),
-                  w = g.dequantized(g.constant(DType::kInt8, {2, 3, 1, 1}, g.drawn(6, -9, 9)), 0.1, 0);
-    const ValueId bias = g.add("DequantizeLinear", {g.constant(DType::kInt32, {2}, {50, -60}), g.real(0.02)});
-    EXPECT_THAT(g.joined({g.quantized(g.add("Conv", {x, w, bias}), 0.3, 100)}), Contains("Conv"))
-        << "a bias in other units";
+TEST(GraphQuantized, WhatOnlyLooksLikeThemStaysRight) {
+  for (const uint32_t seed : Seeds(/*fixed=*/500, /*rounds=*/120)) {
+    const auto change = static_cast<Change>(1 + seed % (kChanges - 1));
+    SCOPED_TRACE(str("seed ", seed, ", change ", int{change}));
+    std::multiset<std::string> found;
+    ASSERT_NO_FATAL_FAILURE(expect_right(seed, change, found));
+    const bool keeps_conv = change == kFloatOperand || change == kOtherBiasScale || change == kRowScales ||
+                            change == kFloatsShown;
+    if (change == kReluAroundZero) continue;  // only some have a ReLU
+    EXPECT_EQ(found.count("QLinearConv"), keeps_conv ? 0U : 1U);
+    EXPECT_EQ(found.count("com.microsoft.QLinearAdd"), change == kFloatOperand ? 0U : 1U);
   }
 }
 

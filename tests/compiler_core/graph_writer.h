@@ -28,7 +28,11 @@ class GraphWriter {
     return builder_.constant(str("c", ++names_), {DType::kFloat32, std::move(shape)},
                              Constant::of(numbers, DType::kFloat32));
   }
+  ValueId constant_of(DType dtype, Dims shape, const Numbers& numbers) {
+    return builder_.constant(str("c", ++names_), {dtype, std::move(shape)}, Constant::of(numbers, dtype));
+  }
   ValueId number(double x) { return constant({}, {x}); }
+  ValueId integer(int64_t x) { return constant_of(DType::kInt64, {}, {static_cast<double>(x)}); }
   ValueId list(const Dims& integers) {
     return builder_.constant(str("i", ++names_), {DType::kInt64, {std::ssize(integers)}},
                              Constant::of(integers, DType::kInt64));

@@ -20,8 +20,8 @@ Tensor NetworkWriter::input(std::vector<int64_t> shape) {
   model_.input("data", DType::kFloat32, shape);
   return {"data", std::move(shape)};
 }
-Tensor NetworkWriter::input(const std::string& name, std::vector<int64_t> shape) {
-  model_.input(name, DType::kFloat32, shape);
+Tensor NetworkWriter::input(const std::string& name, std::vector<int64_t> shape, DType dtype) {
+  model_.input(name, dtype, shape);
   return {name, std::move(shape)};
 }
 void NetworkWriter::output(const Tensor& x) { model_.output(x.name, DType::kFloat32, x.shape); }
@@ -58,6 +58,17 @@ Tensor NetworkWriter::drawn(const std::vector<int64_t>& shape, double deviation)
 }
 Tensor NetworkWriter::list(const std::vector<int64_t>& values) {
   return {integers(values), {std::ssize(values)}};
+}
+Tensor NetworkWriter::integer(int64_t value) { return {integers({value}, /*scalar=*/true), {}}; }
+Tensor NetworkWriter::scalar(float value) { return {number(value), {}}; }
+Tensor NetworkWriter::lower_triangle(int64_t rows, int64_t columns) {
+  std::string elements;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t s = 0; s < columns; ++s) elements += s <= i + columns - rows ? '\1' : '\0';
+  const std::string name = str("triangle", names_++);
+  const std::vector<int64_t> shape{1, 1, rows, columns};
+  model_.weights(name, DType::kBool, shape, elements);
+  return {name, shape};
 }
 Tensor NetworkWriter::add(const std::string& op, const std::vector<Tensor>& inputs,
                           std::vector<int64_t> shape, const std::vector<OnnxModel::Attribute>& attributes) {

@@ -72,9 +72,13 @@ class NetworkWriter {
   Tensor centered(const Tensor& x);
 
   // For what no layer above writes. A Tensor without a name is an input that is not given.
-  Tensor input(const std::string& name, std::vector<int64_t> shape);
+  Tensor input(const std::string& name, std::vector<int64_t> shape, DType dtype = DType::kFloat32);
   Tensor drawn(const std::vector<int64_t>& shape, double deviation);
   Tensor list(const std::vector<int64_t>& values);
+  Tensor integer(int64_t value);  // without dimensions, as scalar()
+  Tensor scalar(float value);
+  // [1, 1, rows, columns] of bools: true up to the diagonal that ends in the last column.
+  Tensor lower_triangle(int64_t rows, int64_t columns);
   Tensor add(const std::string& op, const std::vector<Tensor>& inputs, std::vector<int64_t> shape,
              const std::vector<OnnxModel::Attribute>& attributes = {});
   // Results of these names and shapes.

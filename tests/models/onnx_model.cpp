@@ -94,6 +94,8 @@ int onnx_type(DType dtype) {
       return 6;
     case DType::kInt64:
       return 7;
+    case DType::kBool:
+      return 9;
     case DType::kFloat16:
       return 10;
     case DType::kBFloat16:

@@ -25,6 +25,8 @@ class OnnxGraph {
       std::pair<std::string, std::variant<int64_t, double, std::vector<int64_t>, std::string,
                                           std::vector<double>, std::vector<std::string>, Subgraph>>;
 
+  using Attributes = std::vector<Attribute>;
+
   // `nodes`: what nodes are called, with a number behind it.
   OnnxGraph(std::string name, std::string nodes) : name_(std::move(name)), nodes_(std::move(nodes)) {}
   explicit OnnxGraph(const std::string& name) : OnnxGraph(name, name + "_node") {}

@@ -9,6 +9,7 @@
 #include "tests/models/networks.h"
 #include "tests/models/quantized_networks.h"
 #include "tests/models/recurrent_networks.h"
+#include "tests/models/transformer_networks.h"
 
 int main(int count, char** words) {
   tuner::testing::NetworkOptions options;
@@ -24,7 +25,10 @@ int main(int count, char** words) {
   const std::string_view name = words[1];
   const auto& recurrent = tuner::testing::recurrent_network_names();
   const auto& quantized = tuner::testing::quantized_network_names();
-  const auto bytes = std::ranges::count(quantized, name) > 0
+  const auto& transformers = tuner::testing::transformer_names();
+  const auto bytes = std::ranges::count(transformers, name) > 0
+                         ? tuner::testing::transformer(name, {.tokens = options.image})
+                     : std::ranges::count(quantized, name) > 0
                          ? tuner::testing::quantized_network(name, options)
                      : name == "nested_u" ? tuner::Result<std::string>(tuner::testing::nested_u(options))
                      : std::ranges::count(recurrent, name) > 0 ? tuner::testing::recurrent_network(name)

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/templates/aarch64_run.h"
+#include "tests/templates/attention_workloads.h"
 #include "tests/templates/random_epilogue.h"
 #include "tests/templates/schedule_templates.h"
 #include "tests/templates/template_check.h"
@@ -32,7 +33,7 @@ class Draws {
   std::mt19937_64& random() { return random_; }
 
   Workload workload(DType dtype) {
-    switch (number(0, 9)) {
+    switch (number(0, 10)) {
       case 0:
       case 1:
         return matmul(dtype);
@@ -54,6 +55,8 @@ class Draws {
                                                  .bias = flag(),
                                                  .residual = flag(),
                                                  .activation = one_of<Activation>(testing::kActivations)});
+      case 9:
+        return testing::AttentionDraws(random_()).workload(13, 9);
       default:
         return program();
     }

@@ -10,6 +10,7 @@
 #include "compiler_core/runtime/kernel.h"
 #include "compiler_core/runtime/thread_pool.h"
 #include "tests/random_seed.h"
+#include "tests/templates/attention_workloads.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {
@@ -154,6 +155,12 @@ TEST(CompiledTemplates, Pooling) {
         expect_code_right(w, 1 + static_cast<int>(seed % 2), 3, seed);
         ++seed;
       }
+}
+
+TEST(CompiledTemplates, Attention) {
+  const RandomSeed seed(40);
+  testing::AttentionDraws draws(seed);
+  for (uint32_t k = 0; k < 8; ++k) expect_code_right(draws.workload(33), 1 + static_cast<int>(k % 2), 4, k);
 }
 
 TEST(CompiledTemplates, Rows) {

@@ -63,6 +63,7 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
           ReduceWorkload{rows, columns, RowReduction::kMax},
           ReduceWorkload{rows, columns, RowReduction::kMin},
           ReduceWorkload{rows, columns, RowReduction::kMean},
+          AttentionWorkload{.queries = std::min<int64_t>(rows, 9), .keys = columns, .size = 3, .v_size = 2},
           TransposeWorkload{rows, columns},
           ElementwiseWorkload{rows, columns},
           ElementwiseWorkload{rows, columns, true, true, true, Activation::kRelu}};

@@ -129,6 +129,15 @@ std::vector<Workload> portable_workloads() {
   rows(TransposeWorkload{});
   rows(ReduceWorkload{});
   rows(ReduceWorkload{.reduction = RowReduction::kMax});
+  all.emplace_back(AttentionWorkload{.heads = 4,
+                                     .kv_heads = 2,
+                                     .queries = 7,
+                                     .keys = 19,
+                                     .size = 5,
+                                     .v_size = 11,
+                                     .mask = "1x4x1",
+                                     .q_layout = "BSHD:7:3",
+                                     .out_layout = "BSHD"});
   rows(ElementwiseWorkload{.scale = true, .bias = true, .residual = true, .activation = Activation::kRelu});
   for (const char* text :
        {"in=float32[3,5,7],float32[5,1] Mul(0,1) Relu(2)", "in=float32[2,33,3] ReduceSum(0,int64[1](1))",

@@ -95,7 +95,9 @@ std::vector<Workload> workloads() {
   out.push_back(pool);
   for (const Workload& w :
        {Workload(SoftmaxWorkload{24, 100}), Workload(LayerNormWorkload{24, 96}),
-        Workload(RmsNormWorkload{24, 96}), Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
+        Workload(RmsNormWorkload{24, 96}),
+        Workload(AttentionWorkload{.queries = 20, .keys = 24, .size = 8, .v_size = 8}),
+        Workload(ReduceWorkload{24, 100, RowReduction::kSum}),
         Workload(MatmulNBitsWorkload{.m = 3, .n = 40, .k = 70, .zero_points = true}),
         Workload(TransposeWorkload{32, 48}), Workload(ElementwiseWorkload{24, 64}),
         *program_from_text(

@@ -32,6 +32,7 @@ const std::string kTexts[] = {
     R"({"op":"rms_norm","rows":12,"columns":768,"epsilon":1e-06})",
     R"({"op":"matmul_nbits","a":[1,100],"b":[7,100],"b_dtype":"int4","group":32})",
     R"({"op":"matmul_nbits","a":[2,64],"b":[7,64],"b_dtype":"int4","group":128,"zero_points":true,"bias":true,"activation":"silu","constant":["b","bias","scales","zero_points"]})",
+    R"({"op":"attention","heads":6,"kv_heads":3,"queries":9,"keys":11,"size":16,"v_size":24,"scale":0.25,"causal":true,"hidden":-10000.0,"mask":"1x1x9","k_layout":"BSHD:5:2"})",
     R"({"op":"reduce","rows":5,"columns":77,"reduction":"mean"})",
     R"({"op":"transpose","rows":31,"columns":17})",
     R"({"op":"elementwise","rows":2,"columns":99,"scale":true,"bias":true,"residual":true,"activation":"relu"})",

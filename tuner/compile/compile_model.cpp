@@ -106,7 +106,8 @@ Status check_targets(const CompileRequest& request) {
 // The steps of the optimized graph for a target, whose images lie as the request says.
 Result<ModelSteps> steps_for(const CompileRequest& request, graph::Graph graph, std::vector<StatePair> states,
                              const Target& target, const Target* accelerator) {
-  auto steps = partition(std::move(graph), std::move(states), kLeastGuarded, accelerator);
+  auto steps = partition(std::move(graph), std::move(states), kLeastGuarded, accelerator,
+                         target.is_cpu() ? &target : nullptr);
   if (!steps) return steps;
   const Layouts layouts = accelerator != nullptr ? accelerated_layouts(*steps)
                           : request.blocks       ? blocked_layouts(*steps, target)

@@ -8,6 +8,7 @@
 #include "compiler_core/graph/operator.h"
 #include "compiler_core/graph/uses.h"
 #include "tuner/model/anchors.h"
+#include "tuner/model/attention_anchor.h"
 #include "tuner/model/epilogues.h"
 #include "tuner/model/groups.h"
 #include "tuner/model/guards.h"
@@ -27,8 +28,9 @@ class Partitioner {
   // `alone`: nodes that become a step each, and are part of no other. `conditions`: values that a step must
   // write, so that others can be guarded by them.
   Partitioner(Graph graph, std::vector<size_t> alone, const std::vector<ValueId>& conditions,
-              const Target* accelerator)
+              const Target* accelerator, const Target* cpu)
       : accelerator_(accelerator),
+        cpu_(cpu),
         alone_(std::move(alone)),
         uses_(graph),
         taken_(graph.nodes.size(), false),
@@ -62,14 +64,18 @@ class Partitioner {
     if (accelerator_ != nullptr) anchor = quantized_anchor(out_.graph, n, *accelerator_);
     own_new_values();
     const bool accelerated = anchor.has_value();
-    if (!accelerated) anchor = anchor_of(out_.graph, uses_, n);
+    if (!accelerated && cpu_ != nullptr) anchor = quantized_anchor(out_.graph, n, *cpu_);
+    own_new_values();
+    const bool on_bytes = anchor.has_value();
+    if (!anchor && cpu_ != nullptr) anchor = attention_anchor(out_.graph, uses_, n);
+    if (!anchor) anchor = anchor_of(out_.graph, uses_, n);
     if (!anchor) return;
     ModelStep step{.nodes = anchor->before, .workload = std::move(anchor->workload), .reads = anchor->reads};
     step.nodes.push_back(n);
     step.writes = out_.graph.nodes[n].outputs[0];
     step.accelerated = accelerated;
     step.flat = anchor->flat;
-    while (!accelerated && extend(step)) {
+    while (!on_bytes && extend(step)) {
     }
     for (const size_t each : step.nodes) taken_[each] = true;
     add(std::move(step));
@@ -152,6 +158,7 @@ class Partitioner {
 
   ModelSteps out_;
   const Target* accelerator_;
+  const Target* cpu_;
   std::vector<size_t> alone_;
   Uses uses_;
   std::vector<bool> taken_, makes_condition_;
@@ -227,12 +234,17 @@ std::vector<ValueId> conditions_of(const std::vector<std::vector<StepGuard>>& gu
 
 }  // namespace
 
+const Target& any_cpu() {
+  static const Target target = *parse_target("llvm -mcpu=x86-64");
+  return target;
+}
+
 Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states, int64_t least_guarded,
-                             const Target* accelerator) {
+                             const Target* accelerator, const Target* cpu) {
   ASSIGN_OR_RETURN(const std::vector<size_t> alone, own_results(graph, states));
   const std::vector<std::vector<StepGuard>> guards = node_guards(graph, Uses(graph));
   std::vector<ValueId> conditions = conditions_of(guards);
-  ASSIGN_OR_RETURN(ModelSteps steps, Partitioner(graph, alone, conditions, accelerator).run());
+  ASSIGN_OR_RETURN(ModelSteps steps, Partitioner(graph, alone, conditions, accelerator, cpu).run());
   guard_steps(steps, guards, conditions);
   const std::map<ValueId, int64_t> work = guarded_work(steps);
   const size_t dropped = std::erase_if(conditions, [&](ValueId v) {
@@ -240,7 +252,7 @@ Result<ModelSteps> partition(Graph graph, std::vector<StatePair> states, int64_t
     return saved == work.end() || saved->second < least_guarded;
   });
   if (dropped > 0) {  // these join the steps that choose by them
-    ASSIGN_OR_RETURN(steps, Partitioner(std::move(graph), alone, conditions, accelerator).run());
+    ASSIGN_OR_RETURN(steps, Partitioner(std::move(graph), alone, conditions, accelerator, cpu).run());
     guard_steps(steps, guards, conditions);
   }
   steps.states = std::move(states);

@@ -59,10 +59,15 @@ struct ModelSteps {
 // condition in memory cost what they save.
 inline constexpr int64_t kLeastGuarded = 100'000;
 
+// A CPU without anything that not all have.
+const Target& any_cpu();
+
 // `graph`: after all passes. InvalidArgument with node and reason: a node that neither a workload nor a
 // program serves. `states`: their outputs are written by steps of their own, behind all others, which read no
-// input. `accelerator`: what its templates serve are steps of its own; null: there is none.
+// input. `accelerator`: what its templates serve are steps of its own; null: there is none. `cpu`: runs the
+// other steps, and may have templates for attention and for products of bytes; null: a GPU does.
 Result<ModelSteps> partition(graph::Graph graph, std::vector<StatePair> states = {},
-                             int64_t least_guarded = kLeastGuarded, const Target* accelerator = nullptr);
+                             int64_t least_guarded = kLeastGuarded, const Target* accelerator = nullptr,
+                             const Target* cpu = &any_cpu());
 
 }  // namespace tuner

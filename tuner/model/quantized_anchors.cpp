@@ -92,6 +92,7 @@ class QuantizedAnchors {
  private:
   // An image in NHWC is no result of the model's, and nobody takes another view of it.
   bool may_lie_anyhow(ValueId v) const {
+    if (target_.is_cpu()) return true;
     const Shape& shape = g_[v].type.shape;
     if (!is_image(shape) || shape[2] * shape[3] == 1) return true;
     if (std::ranges::count(g_.outputs, v) > 0) return false;
@@ -170,7 +171,7 @@ class QuantizedAnchors {
     w.narrow_out = g_[node_.outputs[0]].type.dtype;
     w.constant = {"weight"};
     Conv2dWorkload on_device = w;
-    on_device.layout = on_device.out_layout = "NHWC";
+    if (!target_.is_cpu()) on_device.layout = on_device.out_layout = "NHWC";
     auto anchor = served(w, on_device, {});
     if (anchor) anchor->reads = *with_epilogue(std::move(reads), bias, scales, *w.narrow_out, zero);
     return anchor;
@@ -224,7 +225,7 @@ class QuantizedAnchors {
     w.dtype = use_.dtype(0);
     if (w.out_height() != result[2] || w.out_width() != result[3]) return std::nullopt;
     Pool2dWorkload on_device = w;
-    on_device.layout = "NHWC";
+    if (!target_.is_cpu()) on_device.layout = "NHWC";
     return served(w, on_device, {node_.inputs[0]});
   }
 

@@ -1,4 +1,4 @@
-// Anchors of networks in 8 bits, for an accelerator: operators of ONNX and of ONNX Runtime that compute bit
+// Anchors of networks in 8 bits, for an accelerator or a CPU: operators of ONNX and of ONNX Runtime that compute bit
 // for bit what a requantising workload does.
 //
 //   QLinearConv                               conv2d: one scale per channel, the image's zero point in the bias
@@ -17,8 +17,8 @@
 
 namespace tuner {
 
-// Nothing if the node is another one, needs what the workload has not, or no template of the accelerator
-// serves it on images in NHWC. Adds constants to the graph.
-std::optional<Anchor> quantized_anchor(graph::Graph& graph, size_t n, const Target& accelerator);
+// Nothing if the node is another one, needs what the workload has not, or no template of the target serves
+// it: of an accelerator on images in NHWC, of a CPU on plain ones. Adds constants to the graph.
+std::optional<Anchor> quantized_anchor(graph::Graph& graph, size_t n, const Target& target);
 
 }  // namespace tuner

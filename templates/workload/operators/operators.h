@@ -3,6 +3,7 @@
 
 #include <variant>
 
+#include "templates/workload/operators/attention.h"
 #include "templates/workload/operators/conv2d.h"
 #include "templates/workload/operators/elementwise.h"
 #include "templates/workload/operators/kernel.h"
@@ -19,8 +20,9 @@
 namespace tuner {
 
 // In the order in which messages name them. The first is what a Workload is before it is set.
-using AnyOperator = std::variant<MatmulWorkload, MatmulNBitsWorkload, Conv2dWorkload, Pool2dWorkload,
-                                 SoftmaxWorkload, LayerNormWorkload, RmsNormWorkload, ReduceWorkload,
-                                 TransposeWorkload, ElementwiseWorkload, ProgramWorkload, KernelWorkload>;
+using AnyOperator =
+    std::variant<MatmulWorkload, MatmulNBitsWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload,
+                 LayerNormWorkload, RmsNormWorkload, ReduceWorkload, TransposeWorkload, ElementwiseWorkload,
+                 ProgramWorkload, KernelWorkload, AttentionWorkload>;
 
 }  // namespace tuner
