@@ -41,6 +41,11 @@ inline Support needs_target(std::string_view kind, const Target& found) {
   return other;
 }
 
+// Makes a config of a measured shape the default of the space (fitted_defaults/fitted_defaults.h, which only
+// those read who work on that choice).
+void fit_default(ConfigSpace& space, std::string_view template_name, const Workload& workload,
+                 const Target& target);
+
 // A template applied to a task: its space, and how to turn a config into a scheduled Program. The caller owns
 // it; several threads may call instantiate().
 class TemplateInstance {
@@ -103,6 +108,9 @@ class ScheduleTemplate : public AnyTemplate {
           knobs_(owner.declare(space_, w, t)),
           math_(owner.compute_for(w, t)) {}
     Status seal() { return space_.seal(); }
+    void fit_default(const Workload& workload) {
+      tuner::fit_default(space_, owner_.name(), workload, target_);
+    }
     const ConfigSpace& space() const override { return space_; }
     const Program& math() const override { return math_; }
     Result<Program> instantiate(const Config& config) const override {
@@ -159,6 +167,7 @@ Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Wo
                      << ", which it declines: " << support.reason;
   auto instance = std::make_unique<Instance>(*this, *workload.get_if<W>(), target);
   RETURN_IF_ERROR(instance->seal().with_context(str(name(), ": ")));
+  instance->fit_default(workload);
   return std::unique_ptr<TemplateInstance>(std::move(instance));
 }
 
@@ -177,7 +186,8 @@ class RegisterTemplate {
 // Returns every template: those of registry/registry.h in order, then registered ones.
 const std::vector<const AnyTemplate*>& all_templates();
 // Returns the templates that serve the task by an allowed algorithm (comma-separated names; empty: any),
-// those that serve it as second (Support) last. The first one's default config answers before any tuning.
+// those that serve it as second (Support) last, but first the one that was fastest for the nearest measured
+// shape (fitted_defaults.h). The first one's default config answers before any tuning.
 // NotFound if there is none: the reasons of the templates of this operator for this kind of device (where
 // there are none, of all), each reason a line with those who give it; one reason of all in the same line.
 Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "db/resolve/project.h"
+#include "templates/space/project.h"
 
 namespace tuner {
 

@@ -12,8 +12,8 @@
 #include "db/resolve/default_time.h"
 #include "db/resolve/locked.h"
 #include "db/resolve/nearest.h"
-#include "db/resolve/project.h"
 #include "db/resolve/same_family.h"
+#include "templates/space/project.h"
 
 namespace tuner {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "templates/fitted_defaults/fitted_defaults.h"
+
 namespace tuner {
 
 namespace {
@@ -58,6 +60,14 @@ class Reasons {
   };
   std::vector<Reason> reasons_;
 };
+
+void put_fitted_first(const Workload& workload, const Target& target, std::vector<const AnyTemplate*>& all) {
+  std::vector<std::string_view> names;
+  for (const AnyTemplate* t : all) names.push_back(t->name());
+  const auto first =
+      static_cast<ptrdiff_t>(fitted_first(default_donors(measured_shapes(), workload, target), names));
+  std::rotate(all.begin(), all.begin() + first, all.begin() + first + 1);
+}
 
 }  // namespace
 
@@ -130,6 +140,7 @@ Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, 
   if (serving.empty())
     return not_found("no template serves ", workload.key(), " on \"", target.name(),
                      "\":", reasons.empty() ? str(" there is none of ", workload.op_name()) : reasons.text());
+  if (serving.size() > 1) put_fitted_first(workload, target, serving);
   return serving;
 }
 

@@ -195,13 +195,30 @@ Status ConfigSpace::seal() {
   const Result<ConfigIndex> index = index_of(Config(std::move(first)));
   if (!index)
     return invalid_config("default config: ", index.message(), "; give those knobs another try_first");
-  d.default_index = *index;
+  d.first_index = *index;
   return Status::ok();
 }
 
 const std::vector<KnobInfo>& ConfigSpace::knobs() const { return impl_->knobs; }
 uint64_t ConfigSpace::size() const { return impl_->ready().total; }
-ConfigIndex ConfigSpace::default_index() const { return impl_->ready().default_index; }
+ConfigIndex ConfigSpace::first_index() const { return impl_->ready().first_index; }
+
+ConfigIndex ConfigSpace::default_index() const {
+  const Impl& d = impl_->ready();
+  if (!d.choose_default) return d.first_index;
+  std::call_once(d.default_is_chosen, [&] {
+    d.default_index = d.first_index;
+    const std::optional<Config> chosen = d.choose_default(*this);
+    if (!chosen) return;
+    if (const Result<ConfigIndex> index = index_of(*chosen)) d.default_index = *index;
+  });
+  return d.default_index;
+}
+
+void ConfigSpace::choose_default(std::function<std::optional<Config>(const ConfigSpace&)> choose) {
+  CHECK(!impl_->choose_default) << "who chooses the default of a config space is set twice";
+  impl_->choose_default = std::move(choose);
+}
 
 std::vector<int> ConfigSpace::Impl::choices_at(ConfigIndex index) const {
   CHECK(index < ready().total) << "config index " << index << " of a space of " << total;

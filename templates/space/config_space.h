@@ -12,8 +12,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -112,7 +114,12 @@ class ConfigSpace {
   // Returns a config with one knob moved at random, for ordered and split knobs mostly to a nearby candidate.
   // Never returns `index`, unless the space has one config.
   ConfigIndex mutate(ConfigIndex index, std::mt19937_64& rng) const;
-  ConfigIndex default_index() const;  // the config with every knob at `first`, which seal() checked
+  ConfigIndex first_index() const;  // the config with every knob at `first`, which seal() checked
+  // The config to use before anything is measured: what choose_default() gives, else the first one.
+  ConfigIndex default_index() const;
+  // Sets who is asked for the default, once and when it is first needed, by any thread. An answer that is not
+  // valid here counts as none.
+  void choose_default(std::function<std::optional<Config>(const ConfigSpace&)> choose);
   // False if the knob's condition (active_if) does not hold in `config`.
   bool is_active(const Config& config, std::string_view knob) const;
   // Returns features for the cost model: log2 of ordered and split values, one-hot of categorical ones, the

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +27,10 @@ struct ConfigSpace::Impl {
   std::vector<size_t> group_of;   // group of each knob
   std::vector<uint64_t> strides;  // index = sum over groups of (index within the group) * stride
   uint64_t total = 0;
-  ConfigIndex default_index = 0;
+  ConfigIndex first_index = 0;
+  std::function<std::optional<Config>(const ConfigSpace&)> choose_default;
+  mutable std::once_flag default_is_chosen;
+  mutable ConfigIndex default_index = 0;  // after that
 
   KnobSpec& add(std::string name, KnobKind kind);
   const Impl& ready() const {

@@ -23,11 +23,9 @@
 
 #include "compiler_core/codegen/compile.h"
 #include "db/resolve/nearest.h"
-#include "db/resolve/project.h"
-#include "tests/bench/common/statistics.h"
+#include "templates/space/project.h"
 #include "tests/bench/cpu/bench_case.h"
-#include "tests/bench/cpu/interleave.h"
-#include "tests/bench/cpu/ours.h"
+#include "tests/bench/cpu/time_configs.h"
 
 namespace tuner {
 namespace {
@@ -36,7 +34,6 @@ using nlohmann::ordered_json;
 using std::chrono::steady_clock;
 
 constexpr uint64_t kSeed = 20261122;
-constexpr double kQuantile = 0.25;  // of rounds: what a kernel takes when nothing disturbs it
 constexpr double kNoise = 0.02;
 
 struct Options {
@@ -109,22 +106,13 @@ Result<std::vector<Way>> ways_of(const Store& store, const Options& options, con
 Status time_ways(const Options& options, const Workload& workload, const Target& target,
                  const std::vector<ServingTemplate>& serving, std::vector<Way>& ways) {
   ASSIGN_OR_RETURN(const BenchCase bench_case, BenchCase::make(workload, kSeed));
-  ThreadPool pool(target.threads);
-  std::map<std::pair<size_t, Config>, size_t> at;
-  std::vector<Contestant> kernels;
-  for (const Way& w : ways) {
-    if (at.contains({w.serving, w.config})) continue;
-    const ServingTemplate& s = serving[w.serving];
-    Result<Contestant> kernel =
-        our_kernel(bench_case, {target, *s.schedule_template, *s.instance}, w.config, 1, pool);
-    if (!kernel) return kernel.status().with_context(str(w.name, ": "));
-    const Result<double> error = bench_case.check(*kernel);
-    if (!error) return error.status().with_context(str(w.name, ": ", kernel->detail, ": "));
-    at[{w.serving, w.config}] = kernels.size();
-    kernels.push_back(*std::move(kernel));
-  }
-  take_turns({.rounds = options.rounds, .threads = target.threads}, kernels);
-  for (Way& w : ways) w.ns = quantile(kernels[at.at({w.serving, w.config})].ns, kQuantile);
+  std::vector<ConfigToTime> timed;
+  for (const Way& w : ways)
+    timed.push_back({serving[w.serving].schedule_template, serving[w.serving].instance.get(), w.config});
+  std::vector<ConfigToTime*> all;
+  for (ConfigToTime& t : timed) all.push_back(&t);
+  RETURN_IF_ERROR(time_configs(bench_case, target, options.rounds, all));
+  for (size_t i = 0; i < ways.size(); ++i) ways[i].ns = timed[i].ns;
   return Status::ok();
 }
 

@@ -5,8 +5,8 @@
 
 #include "db/learning/boosted_trees.h"
 #include "db/learning/task_shape.h"
-#include "db/resolve/project.h"
 #include "templates/space/knob.h"
+#include "templates/space/project.h"
 
 namespace tuner {
 namespace {

@@ -99,8 +99,10 @@ const std::vector<Rule> kRules = {
     {"db/resolve", {"compiler_core/base", "compiler_core/target.h", "db", "templates"}},
     // What a template is; the math, the knobs and the schedules it needs have rooms of their own.
     {"templates",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule", "templates/space",
-      "templates/workload"}},
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule", "templates/fitted_defaults",
+      "templates/space", "templates/workload"}},
+    {"templates/fitted_defaults",
+     {"compiler_core/base", "compiler_core/target.h", "templates/space", "templates/workload"}},
     {"templates/fragment_stages.h", {"compiler_core/schedule"}},
     {"templates/fragment_stages.cpp", {"templates/fragment_stages.h", "compiler_core/ir"}},
     {"templates/space", {"compiler_core/base"}},
@@ -143,7 +145,7 @@ const std::vector<Rule> kRules = {
       "templates/workload", "templates/schedule_template.h"}},
     {"templates/registry",
      {"compiler_core/base", "templates/cpu/cpu_templates.h", "templates/cuda/cuda_templates.h",
-      "templates/npu/npu_templates.h", "templates/schedule_template.h"}},
+      "templates/fitted_defaults", "templates/npu/npu_templates.h", "templates/schedule_template.h"}},
     // Records and tuned configs are the store's types, so convert knows the store's header as well as the
     // templates'.
     {"proto", {"compiler_core/base", "compiler_core/target.h", "templates", "db"}},

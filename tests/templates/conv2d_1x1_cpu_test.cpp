@@ -272,7 +272,7 @@ TEST(Conv2d1x1Cpu, DefaultIsValidForAnyShape) {
           const auto instance = which->apply(conv(24, side, side, oc), t);
           ASSERT_TRUE(instance.is_ok()) << instance.message();
           EXPECT_TRUE((*instance)
-                          ->instantiate((*instance)->space().at((*instance)->space().default_index()))
+                          ->instantiate((*instance)->space().at((*instance)->space().first_index()))
                           .is_ok());
         }
 }
@@ -282,7 +282,7 @@ TEST(Conv2d1x1Cpu, ScheduleReplaysFromItsText) {
   for (const AnyTemplate* t : {&conv2d_1x1_pixels_cpu(), &conv2d_1x1_channels_cpu()}) {
     const auto instance = t->apply(w, cpu(256, 16, 2));
     ASSERT_TRUE(instance.is_ok()) << instance.message();
-    const Config config = (*instance)->space().at((*instance)->space().default_index());
+    const Config config = (*instance)->space().at((*instance)->space().first_index());
     const auto program = (*instance)->instantiate(config);
     const auto text = (*instance)->schedule_text(config);
     ASSERT_TRUE(program.is_ok() && text.is_ok()) << program.message() << text.message();

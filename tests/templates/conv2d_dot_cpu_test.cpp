@@ -179,7 +179,7 @@ TEST(Conv2dDotCpu, DenormalsAndInfinities) {
         const auto instance = each->apply(w, t);
         ASSERT_TRUE(instance.is_ok()) << instance.message();
         const ConfigSpace& space = (*instance)->space();
-        const auto program = (*instance)->instantiate(space.at(space.default_index()));
+        const auto program = (*instance)->instantiate(space.at(space.first_index()));
         ASSERT_TRUE(program.is_ok()) << program.message();
         auto found = expected;
         found.back().clear();

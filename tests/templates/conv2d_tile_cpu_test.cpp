@@ -129,7 +129,7 @@ TEST(Conv2dTileCpu, BlocksOfPixelsAskForTheNextPanelOfLargeWeights) {
       const auto instance = conv2d_tile_cpu().apply(w, amx_target());
       CHECK(instance.is_ok()) << instance.message();
       const ConfigSpace& space = (*instance)->space();
-      return space.at(space.default_index()).to_text().find("next_panel=1") != std::string::npos;
+      return space.at(space.first_index()).to_text().find("next_panel=1") != std::string::npos;
     };
     EXPECT_TRUE(first_asks());
     EXPECT_THAT(to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
@@ -177,7 +177,7 @@ TEST(Conv2dTileCpu, ScheduleReplaysFromItsText) {
       w.out_layout = layout;
       const auto instance = conv2d_tile_cpu().apply(w, amx_target(2));
       ASSERT_TRUE(instance.is_ok()) << instance.message();
-      const Config config = (*instance)->space().at((*instance)->space().default_index());
+      const Config config = (*instance)->space().at((*instance)->space().first_index());
       const auto program = (*instance)->instantiate(config);
       const auto text = (*instance)->schedule_text(config);
       ASSERT_TRUE(program.is_ok() && text.is_ok()) << program.message() << text.message();
@@ -205,7 +205,7 @@ TEST(Conv2dTileCpu, DefaultIsValidForAnyShape) {
                 const auto instance = conv2d_tile_cpu().apply(w, target);
                 ASSERT_TRUE(instance.is_ok()) << instance.message();
                 const ConfigSpace& space = (*instance)->space();
-                const auto program = (*instance)->instantiate(space.at(space.default_index()));
+                const auto program = (*instance)->instantiate(space.at(space.first_index()));
                 ASSERT_TRUE(program.is_ok()) << Workload(w).key() << ": " << program.message();
                 ++served;
               }

@@ -98,7 +98,7 @@ TEST(Conv2dWinogradCpu, EachThreadHasABlockOfTileRowsOrOfChannels) {
       const int64_t rows = (size + m - 1) / m;
       std::mt19937_64 random(1);
       for (int i = 0; i < 20; ++i) {
-        const Config config = space.at(i == 0 ? space.default_index() : space.sample(random));
+        const Config config = space.at(i == 0 ? space.first_index() : space.sample(random));
         EXPECT_GE(rows / config.at("tile_rows") * (config.at("data_ahead") ? config.at("oc_share") : 1), 2)
             << winograd->name() << " " << size << ": " << config.to_text();
       }
@@ -109,7 +109,7 @@ TEST(Conv2dWinogradCpu, EachThreadHasABlockOfTileRowsOrOfChannels) {
 TEST(Conv2dWinogradCpu, ManyThreadsShareTheChannelsOfASmallImage) {
   const auto instance = conv2d_winograd2x4_cpu().apply(layer(16, 7, 7, 512), cpu(512, 32, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const Config first = (*instance)->space().at((*instance)->space().default_index());
+  const Config first = (*instance)->space().at((*instance)->space().first_index());
   EXPECT_EQ(first.at("data_ahead"), 1);
   EXPECT_EQ(first.at("tile_rows"), 4);  // every weight is read once
   EXPECT_EQ(first.at("oc_share"), 16);

@@ -70,8 +70,8 @@ TEST(DepthwiseConv2dDotCpu, LoopsOfOneConfig) {
   const auto instance = depthwise_conv2d_dot_cpu().apply(w, cpu(512, 32));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
-  EXPECT_EQ(space.at(space.default_index()).to_text(), "block_rows=7 tile_p=64");
-  const auto program = (*instance)->instantiate(space.at(space.default_index()));
+  EXPECT_EQ(space.at(space.first_index()).to_text(), "block_rows=7 tile_p=64");
+  const auto program = (*instance)->instantiate(space.at(space.first_index()));
   ASSERT_TRUE(program.is_ok()) << program.message();
   const std::string text = to_text(*program);
   EXPECT_THAT(text, ::testing::HasSubstr("packed filled_weight int8[3, 1, 3, 4]"));
@@ -132,7 +132,7 @@ TEST(DepthwiseConv2dDotCpu, InfinitiesStayInTheirWindows) {
   const auto instance = depthwise_conv2d_dot_cpu().apply(w, host_target(1));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto program =
-      (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+      (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
   ASSERT_TRUE(program.is_ok()) << program.message();
   auto found = expected;
   found.back().clear();

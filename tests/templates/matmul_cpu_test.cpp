@@ -107,7 +107,7 @@ TEST(MatmulCpu, ScheduleReplaysFromItsText) {
   w.transpose_a = true;
   const auto instance = matmul_cpu().apply(w, cpu(256, 16, 2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const Config config = (*instance)->space().at((*instance)->space().default_index());
+  const Config config = (*instance)->space().at((*instance)->space().first_index());
   const auto program = (*instance)->instantiate(config);
   const auto text = (*instance)->schedule_text(config);
   ASSERT_TRUE(program.is_ok() && text.is_ok()) << program.message() << text.message();

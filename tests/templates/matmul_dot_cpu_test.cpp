@@ -94,7 +94,7 @@ TEST(MatmulDotCpu, TilesAskForTheNextPanelOfALargeConstant) {
   const auto instance = matmul_dot_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
-  EXPECT_THAT(space.at(space.default_index()).to_text(), ::testing::HasSubstr("next_panel=1"));
+  EXPECT_THAT(space.at(space.first_index()).to_text(), ::testing::HasSubstr("next_panel=1"));
   const auto program = (*instance)->instantiate(*config_from_text(asks));
   ASSERT_TRUE(program.is_ok()) << program.message();
   EXPECT_THAT(to_text(*program), ::testing::HasSubstr("prefetch.l2(b.packed[j.outer + 1, "));
@@ -113,7 +113,7 @@ TEST(MatmulDotCpu, ScheduleReplaysFromItsText) {
   w.transpose_a = true;
   const auto instance = matmul_dot_cpu().apply(w, cpu(256, 16, 2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const Config config = (*instance)->space().at((*instance)->space().default_index());
+  const Config config = (*instance)->space().at((*instance)->space().first_index());
   const auto program = (*instance)->instantiate(config);
   const auto text = (*instance)->schedule_text(config);
   ASSERT_TRUE(program.is_ok() && text.is_ok()) << program.message() << text.message();
@@ -163,7 +163,7 @@ TEST(MatmulDotCpu, ResultsOfEightBitsAreRequantised) {
   const auto instance = matmul_dot_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto program =
-      (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+      (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
   ASSERT_TRUE(program.is_ok()) << program.message();
   EXPECT_THAT(
       to_text(*program),

@@ -169,7 +169,7 @@ TEST(MatmulTileCpu, ScheduleReplaysFromItsText) {
   w.transpose_a = true;
   const auto instance = matmul_tile_cpu().apply(w, amx_target(2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const Config config = (*instance)->space().at((*instance)->space().default_index());
+  const Config config = (*instance)->space().at((*instance)->space().first_index());
   const auto program = (*instance)->instantiate(config);
   const auto text = (*instance)->schedule_text(config);
   ASSERT_TRUE(program.is_ok() && text.is_ok()) << program.message() << text.message();
@@ -188,7 +188,7 @@ TEST(MatmulTileCpu, DefaultIsValidForAnyShape) {
           const auto instance = matmul_tile_cpu().apply(matmul(dtype, m, n, k), n2);
           ASSERT_TRUE(instance.is_ok()) << instance.message();
           const ConfigSpace& space = (*instance)->space();
-          const auto program = (*instance)->instantiate(space.at(space.default_index()));
+          const auto program = (*instance)->instantiate(space.at(space.first_index()));
           ASSERT_TRUE(program.is_ok()) << m << " " << n << " " << k << ": " << program.message();
         }
   for (const DType dtype : kTypes)
@@ -198,7 +198,7 @@ TEST(MatmulTileCpu, DefaultIsValidForAnyShape) {
           const auto instance = matmul_tile_cpu().apply(matmul(dtype, m, n, k), amx_fp16_target());
           ASSERT_TRUE(instance.is_ok()) << instance.message();
           const ConfigSpace& space = (*instance)->space();
-          const auto program = (*instance)->instantiate(space.at(space.default_index()));
+          const auto program = (*instance)->instantiate(space.at(space.first_index()));
           ASSERT_TRUE(program.is_ok()) << m << " " << n << " " << k << ": " << program.message();
         }
 }

@@ -123,7 +123,7 @@ TEST(MatmulWidenedCpu, DenormalsAndInfinities) {
     const auto instance = matmul_cpu().apply(w, t);
     ASSERT_TRUE(instance.is_ok()) << instance.message();
     const auto program =
-        (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+        (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
     ASSERT_TRUE(program.is_ok()) << program.message();
     auto found = expected;
     found.back().clear();

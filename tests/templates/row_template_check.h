@@ -22,7 +22,7 @@ inline void expect_row_defaults_valid(
         const auto instance = t.apply(w, target);
         ASSERT_TRUE(instance.is_ok()) << instance.message();
         const ConfigSpace& space = (*instance)->space();
-        const Config config = space.at(space.default_index());
+        const Config config = space.at(space.first_index());
         const Result<Program> program = (*instance)->instantiate(config);
         ASSERT_TRUE(program.is_ok()) << space.describe(config) << ": " << program.message();
         const Result<GpuProgram> lowered = lower_gpu(*program);

@@ -166,7 +166,7 @@ TEST(ScheduleText, EveryTemplateBeginsWithTheConfigWrittenDown) {
         std::string words(t->name());
         std::ranges::replace(words, '_', ' ');
         line = str(words, ", version ", t->version(), ", of ", space.size(), ": ",
-                   space.describe(space.at(space.default_index())), "\n");
+                   space.describe(space.at(space.first_index())), "\n");
       }
     }
     found += line;

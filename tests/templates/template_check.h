@@ -72,7 +72,7 @@ inline Program program_of(const AnyTemplate& serving, const Workload& w, const T
   const auto instance = serving.apply(w, t);
   EXPECT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
-  const Result<Program> program = (*instance)->instantiate(config == nullptr ? space.at(space.default_index())
+  const Result<Program> program = (*instance)->instantiate(config == nullptr ? space.at(space.first_index())
                                                                              : *config_from_text(config));
   EXPECT_TRUE(program.is_ok()) << program.message();
   return *program;
@@ -93,7 +93,7 @@ inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const 
   std::mt19937_64 rng(seed);
   const DrawnSamples drawn(samples, flag.empty() ? uint32_t{seed} : 1);
   for (int i = drawn.first; i < drawn.end; ++i) {
-    Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+    Config config = space.at(i == 0 ? space.first_index() : space.sample(rng));
     for (int tries = 0; i > 0 && !flag.empty() && config.at(flag) == 0; ++tries) {
       ASSERT_LT(tries, 1000) << "no config with " << flag;
       config = space.at(space.sample(rng));

@@ -60,9 +60,21 @@ constexpr Layer kNhwc[] = {{3, 224, 32, 3, 2},  {32, 112, 16, 1},  {24, 56, 144,
 constexpr Layer kNhwcDepthwise[] = {{32, 112, 32, 3},     {96, 112, 96, 3, 2}, {144, 56, 144, 3},
                                     {240, 28, 240, 5},    {480, 14, 480, 3},   {672, 14, 672, 5},
                                     {672, 14, 672, 5, 2}, {1152, 7, 1152, 5}};
+// Layers of no other set, over all operators: defaults are judged by them (fit_defaults), so nothing may be
+// fitted to them.
+constexpr Layer kUnseenConvolutions[] = {{80, 40, 80, 3},      {48, 60, 96, 3, 2}, {160, 20, 160, 3},
+                                         {320, 64, 320, 3},    {40, 28, 240, 1},   {768, 14, 192, 1},
+                                         {128, 40, 256, 1, 2}, {3, 160, 32, 7, 2}, {32, 32, 64, 5}};
+constexpr Layer kUnseenBlocked[] = {
+    {80, 40, 80, 3}, {160, 20, 320, 3, 2}, {96, 28, 384, 1}, {384, 14, 160, 1}};
+constexpr Layer kUnseenNhwc[] = {{48, 48, 48, 3}, {192, 24, 64, 1}, {64, 24, 384, 1}, {3, 192, 24, 3, 2}};
+constexpr Layer kUnseenDepthwise[] = {
+    {88, 40, 88, 3}, {320, 20, 320, 3, 2}, {200, 16, 200, 5}, {128, 32, 128, 7}};
 struct Product {
   int64_t m, n, k;
 };
+constexpr Product kUnseenProducts[] = {{100, 200, 300}, {384, 1024, 1024}, {1, 2048, 512}, {3, 4096, 1024},
+                                       {196, 640, 640}, {1000, 1000, 500}, {16, 3072, 768}};
 constexpr Product kLargeProducts[] = {{128, 768, 3072},  // 9.4
                                       {64, 768, 3072},   // 9.4
                                       {128, 3072, 768},  // 9.4
@@ -140,10 +152,10 @@ class ShapeList {
                                                      : std::vector<std::string>{"b", "scales"}}});
   }
   template <class W>
-  void rows(const std::string& name, W w, int64_t rows, int64_t columns) {
+  void rows(const std::string& name, W w, int64_t rows, int64_t columns, const std::string& set = "rows") {
     w.rows = rows;
     w.columns = columns;
-    shapes.push_back({"rows", str(name, "_", rows, "x", columns), str("rows ", name), w});
+    shapes.push_back({set, str(name, "_", rows, "x", columns), str("rows ", name), w});
   }
   void pool(const std::string& name, Pooling pooling, int64_t channels, int64_t size, int64_t kernel,
             int64_t stride) {
@@ -239,6 +251,19 @@ std::vector<BenchShape> make_shapes() {
   list.convolutions("large_weights", kLargeWeights, Images::kNchw, false);
   for (const auto& [m, n, k] : kLargeProducts)
     list.matmul("large_weights", str("matmul_", m, "x", n, "x", k), "matmul large weights", m, n, k);
+
+  list.convolutions("unseen", kUnseenConvolutions, Images::kNchw, false);
+  list.convolutions("unseen", kUnseenDepthwise, Images::kNchw, true);
+  list.convolutions("unseen_blocked", kUnseenBlocked, Images::kBlocked, false);
+  list.convolutions("unseen_blocked", kUnseenDepthwise, Images::kBlocked, true);
+  list.convolutions("unseen_nhwc", kUnseenNhwc, Images::kNhwc, false);
+  list.convolutions("unseen_nhwc", kUnseenDepthwise, Images::kNhwc, true);
+  for (const auto& [m, n, k] : kUnseenProducts)
+    list.matmul("unseen", str("matmul_", m, "x", n, "x", k), "matmul unseen", m, n, k);
+  list.matmul("unseen", "matmul_16x50x50x64", "matmul unseen", 50, 50, 64, 16);
+  list.rows("softmax", SoftmaxWorkload{}, 384, 384, "unseen");
+  list.rows("layer_norm", LayerNormWorkload{}, 197, 640, "unseen");
+  list.rows("mean", ReduceWorkload{.reduction = RowReduction::kMean}, 1000, 300, "unseen");
 
   list.rows("softmax", SoftmaxWorkload{}, 1536, 128);
   list.rows("softmax", SoftmaxWorkload{}, 1, 1000);

@@ -12,4 +12,7 @@ namespace tuner {
 // other knob that differs. Returns nothing if the knobs are not those of `space`.
 std::optional<Config> project(const Config& wanted, const ConfigSpace& space);
 
+// That distance between two configs that have the knobs of `space`.
+double distance_between(const Config& a, const Config& b, const ConfigSpace& space);
+
 }  // namespace tuner

@@ -1,4 +1,4 @@
-#include "db/resolve/project.h"
+#include "templates/space/project.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,17 +17,27 @@ namespace {
 constexpr int kMostLooks = 3000;  // configs tried on the way outwards
 constexpr double kOtherName = 2;
 
+// Between two values of a knob.
+double distance_of_values(const KnobInfo& knob, int64_t a, int64_t b) {
+  if (a == b) return 0;
+  const bool ordered = knob.kind == KnobKind::kOrdered || knob.kind == KnobKind::kSplit;
+  if (!ordered) return kOtherName;
+  if (a <= 0 || b <= 0)
+    return kOtherName + std::abs(std::log2(static_cast<double>(std::max<int64_t>(std::max(a, b), 1)))) / 4;
+  return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b)));
+}
+
 // Values as positions in the candidate lists of the space's knobs.
 using Places = std::vector<size_t>;
 
 class Projection {
  public:
-  Projection(const ConfigSpace& space, std::map<std::string, int64_t> wanted)
-      : space_(space), wanted_(std::move(wanted)) {
+  Projection(const ConfigSpace& space, Config wanted) : space_(space), wanted_(std::move(wanted)) {
     for (const KnobInfo& knob : space.knobs()) {
       const int64_t value = wanted_.at(knob.name);
       std::vector<double> away;
-      for (const int64_t candidate : knob.candidates) away.push_back(distance(knob, candidate, value));
+      for (const int64_t candidate : knob.candidates)
+        away.push_back(distance_of_values(knob, candidate, value));
       away_.push_back(std::move(away));
     }
   }
@@ -60,14 +70,6 @@ class Projection {
   }
 
  private:
-  static double distance(const KnobInfo& knob, int64_t a, int64_t b) {
-    if (a == b) return 0;
-    const bool ordered = knob.kind == KnobKind::kOrdered || knob.kind == KnobKind::kSplit;
-    if (!ordered) return kOtherName;
-    if (a <= 0 || b <= 0)
-      return kOtherName + std::abs(std::log2(static_cast<double>(std::max<int64_t>(std::max(a, b), 1)))) / 4;
-    return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b)));
-  }
   double away(const Places& places) const {
     double sum = 0;
     for (size_t k = 0; k < places.size(); ++k) sum += away_[k][places[k]];
@@ -89,18 +91,11 @@ class Projection {
     }
     return config;
   }
-  double away(const Config& config) const {
-    double sum = 0;
-    for (size_t k = 0; k < away_.size(); ++k) {
-      const KnobInfo& knob = space_.knobs()[k];
-      sum += distance(knob, config.at(knob.name), wanted_.at(knob.name));
-    }
-    return sum;
-  }
-  // Where the constraints leave nothing near: from the default config, always to the neighbour that is
+  double away(const Config& config) const { return distance_between(config, wanted_, space_); }
+  // Where the constraints leave nothing near: from the first config, always to the neighbour that is
   // nearer.
   std::optional<Config> closest_by_steps() const {
-    ConfigIndex at = space_.default_index();
+    ConfigIndex at = space_.first_index();
     double here = away(space_.at(at));
     for (bool moved = true; moved;) {
       moved = false;
@@ -113,18 +108,25 @@ class Projection {
   }
 
   const ConfigSpace& space_;
-  const std::map<std::string, int64_t> wanted_;
+  const Config wanted_;
   std::vector<std::vector<double>> away_;  // of each knob's candidates from the wanted value
 };
 
 }  // namespace
+
+double distance_between(const Config& a, const Config& b, const ConfigSpace& space) {
+  double sum = 0;
+  for (const KnobInfo& knob : space.knobs())
+    sum += distance_of_values(knob, a.at(knob.name), b.at(knob.name));
+  return sum;
+}
 
 std::optional<Config> project(const Config& wanted, const ConfigSpace& space) {
   if (wanted.values().size() != space.knobs().size()) return std::nullopt;
   for (const KnobInfo& knob : space.knobs())
     if (!wanted.values().contains(knob.name)) return std::nullopt;
   if (space.index_of(wanted)) return wanted;
-  return Projection(space, wanted.values()).nearest();
+  return Projection(space, wanted).nearest();
 }
 
 }  // namespace tuner
