@@ -41,7 +41,7 @@ cmake --build "$build" >&2
 # Packages that say the same are the same, byte for byte: times in them are those of the commit.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
-rm -f "$folder"/tuner_*.deb "$folder"/tuner-*.deb
+rm -f "$folder"/tuner_*.deb "$folder"/tuner-*.deb "$folder"/tuner-*.whl "$folder"/tuner-*.tar
 (umask 022; cpack --config "$build/CPackConfig.cmake" -B "$folder" >"$build/cpack.log" 2>&1) || { cat "$build/cpack.log" >&2; exit 1; }
 rm -rf "$folder/_CPack_Packages"
 if [[ $wheel == 1 ]]; then

@@ -138,7 +138,7 @@ onnxruntime() {
   local plugin=/usr/lib/x86_64-linux-gnu/tuner/libtuner_onnxruntime.so
   [[ -f $root$plugin ]] || stop "tuner-onnxruntime has no $plugin"
   local bench=${BENCH_MODEL:-} library=${BENCH_LIBONNXRUNTIME:-}
-  local model=$source_dir/build/package/try.onnx
+  local model=$scratch/try.onnx
   if [[ ! -x $bench || ! -f $library ]]; then
     inside_root "! ldd $plugin | grep 'not found'" || stop "the plugin lacks a library"
     told "tuner-onnxruntime is installed, and has its libraries; it ran no model: BENCH_MODEL or BENCH_LIBONNXRUNTIME is not given"
@@ -187,7 +187,7 @@ PYTHON
 
 # podman with storage of its own, so that nothing of it stays here. runc: crun refuses hosts with both versions of cgroups.
 images() {
-  command -v podman >/dev/null || { told "the images were not tried: podman is not installed"; return; }
+  command -v podman runc >/dev/null || { told "the images were not tried: podman and runc are not both installed"; return; }
   mkdir -p "$root/srv/podman"
   cat >"$scratch/containers.conf" <<'END'
 [containers]

@@ -1,8 +1,21 @@
 // Single results and races, as the dashboard reads them from a daemon.
+#include <nlohmann/json.hpp>
+
 #include "proto/convert.h"
 #include "proto/field_checker.h"
 
 namespace tuner {
+
+namespace {
+
+// Messages of failed programs may hold any bytes, and a field of text may not.
+std::string as_utf8(const std::string& text) {
+  const std::string dumped =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json::parse(dumped).get<std::string>();
+}
+
+}  // namespace
 
 void to_proto(const TrialWithRecord& trial, v1::TrialResult* out) {
   out->set_record_id(trial.record_id);
@@ -10,13 +23,13 @@ void to_proto(const TrialWithRecord& trial, v1::TrialResult* out) {
   if (trial.trial.number > 0) out->set_trial_name(trial.trial.name());
   out->set_job_id(trial.trial.job_id);
   out->set_task_index(trial.trial.task_index);
-  out->set_template_name(trial.trial.template_name);
-  out->set_config(trial.trial.config);
+  out->set_template_name(as_utf8(trial.trial.template_name));
+  out->set_config(as_utf8(trial.trial.config));
   if (!trial.record) return;
   out->set_outcome(to_proto(trial.record->outcome));
   out->set_cut(trial.record->cut);
   if (trial.record->outcome == Outcome::kOk) out->set_time_ns(record_time_ns(*trial.record));
-  out->set_message(trial.record->message);
+  out->set_message(as_utf8(trial.record->message));
 }
 
 Result<TrialWithRecord> from_proto(const v1::TrialResult& r, std::string_view field) {
@@ -53,12 +66,13 @@ Result<RaceRow> from_proto(const v1::StoredRace& r, std::string_view field) {
   RaceRow out;
   if (r.has_result()) {
     ASSIGN_OR_RETURN(out, from_proto(r.result(), str(field, ".result")));
+    out.uncertified_why = r.result().uncertified_why();  // as it is stored
   } else {
     out.finalists.resize(
         static_cast<size_t>(check.in_range<int32_t>("finalists", r.finalists(), 0, kMaxFinalists)));
     out.time_ns = check.at_least_zero("time_ns", r.time_ns());
-    out.certified = r.certified();
   }
+  out.certified = r.certified();
   out.id = check.in_range<int64_t>("race_id", r.race_id(), 1, INT64_MAX);
   out.job_id = check.needed("job_id", r.job_id());
   out.task_index = check.in_range<int32_t>("task_index", r.task_index(), 0, kMaxTasksPerJob);

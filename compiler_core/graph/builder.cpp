@@ -45,7 +45,7 @@ Result<std::vector<ValueId>> GraphBuilder::add(Node node, const std::vector<std:
 Result<bool> GraphBuilder::folded(const Node& node) {
   constexpr int64_t kMostElements = 4096;
   // Bytes of weights and of a bias: a pass asks for them (find_quantized). No shape follows from them.
-  if (node.op == "DequantizeLinear" && graph_[node.inputs[0]].type.elements() > 1) return false;
+  if (node.op == "DequantizeLinear") return false;
   const bool reads_data = find_operator(node.op)->kind != OperatorKind::kShape;
   for (const ValueId in : node.inputs)
     if (reads_data && in != kNoValue && (!graph_[in].constant || graph_[in].type.elements() > kMostElements))

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler_core/graph/families.h"
+#include "compiler_core/graph/fragment_tables.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/te/wide_floats.h"
 
@@ -202,13 +203,19 @@ Result<Fragment> fragment_of(Graph& graph, std::span<const size_t> nodes, ValueI
   const std::string text = fragment_text(fragment.graph);
   ASSIGN_OR_RETURN(const Graph again, fragment_from_text(text));
   if (fragment_text(again) != text) return failed("fragment: its text does not read back: ", text);
+  for (const ValueId table : add_tables(fragment.graph, graph)) fragment.inputs.push_back(table);
+  return fragment;
+}
+
+std::vector<ValueId> add_tables(const Graph& fragment, Graph& graph) {
   Tables tables;
-  written(fragment.graph, tables);
+  written(fragment, tables);
+  std::vector<ValueId> added;
   for (const MathWriter::Table& table : tables.all) {
     graph.values.push_back({table.buffer->name, {table.buffer->dtype, table.buffer->shape}, table.constant});
-    fragment.inputs.push_back(graph.values.size() - 1);
+    added.push_back(graph.values.size() - 1);
   }
-  return fragment;
+  return added;
 }
 
 Program program_of(const Graph& fragment) {

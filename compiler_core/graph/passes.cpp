@@ -25,7 +25,7 @@ constexpr Pass kPasses[] = {
 
 std::span<const Pass> passes() { return kPasses; }
 
-Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last) {
+Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last, bool on_bytes) {
   bool known = last.empty();
   std::string names;
   for (const Pass& pass : kPasses) {
@@ -34,6 +34,7 @@ Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last) 
   }
   if (!known) return invalid_argument("no pass is called \"", last, "\"; there are ", names);
   for (const Pass& pass : kPasses) {
+    if (pass.run == find_quantized && !on_bytes) continue;
     RETURN_IF_ERROR(pass.run(graph, evaluate).with_context(str("pass ", pass.name, ": ")));
     if (pass.name == last) break;
   }

@@ -23,15 +23,16 @@ struct Pass {
 std::span<const Pass> passes();
 
 // Runs every pass up to and with the one named `last`; empty: all. InvalidArgument: there is none of that
-// name.
-Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last = {});
+// name. `on_bytes`: find_quantized() is one of them, for targets with good kernels of such products.
+Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last = {}, bool on_bytes = true);
 
 // --- the passes ---
 // The products of LSTM, GRU and RNN with the inputs of all steps become one Gemm before the steps, which are
 // left (operators/recurrent.h). Sums may be added in another order.
 Status split_recurrent(Graph& graph, const Evaluator& evaluate);
 // What stands between tensors that are rounded to bytes and back becomes operators on bytes: QLinearConv,
-// QLinearMatMul, sums, averages, moves. A result may be off by one where it lies between two bytes.
+// QLinearMatMul, sums, averages, moves, where kernels multiply such bytes. A result may be off by one where
+// it lies between two bytes.
 Status find_quantized(Graph& graph, const Evaluator& evaluate);
 // Nodes of constants alone become constants.
 Status fold_constants(Graph& graph, const Evaluator& evaluate);
@@ -55,11 +56,10 @@ Status find_composites(Graph& graph, const Evaluator& evaluate);
 // A transposed convolution of constant weights becomes a plain one, whose channels are the pixels between
 // those of the image, and their move to their places. A sum may be added in another order.
 Status split_transposed(Graph& graph, const Evaluator& evaluate);
-// Not one of optimize()'s: for accelerators that compute in 8 bits, before it. An operator of float32 whose
-// operands come from DequantizeLinear, and whose result goes to QuantizeLinear, becomes the operator on bytes:
-// Conv, MatMul, Add, Softmax, LayerNormalization, GlobalAveragePool, and what moves elements. Bytes may differ
-// by one from the float32 result's, where that lies near the middle between two.
-Status join_quantized(Graph& graph, const Evaluator& evaluate);
+// Not one of optimize()'s: for accelerators that compute in 8 bits, before it. Softmax and LayerNormalization
+// of the last axis, from DequantizeLinear to QuantizeLinear, become operators on bytes. Bytes may differ by
+// one from the float32 result's, where that lies near the middle between two.
+Status join_quantized_rows(Graph& graph, const Evaluator& evaluate);
 // What nothing reads goes.
 Status drop_dead(Graph& graph, const Evaluator& evaluate);
 

@@ -6,7 +6,7 @@ new table is one entry of TABLES, a new row one Row. newest.py says which result
 from dataclasses import dataclass
 
 # What a machine is called in a table, in the order of the table of losses.
-MACHINES = {"zen5": "Zen 5", "zen4": "Zen 4", "intel-amx": "Xeon", "h200": "H200"}
+MACHINES = {"zen5": "Zen 5", "zen4": "Zen 4", "zen3": "Zen 3", "intel-amx": "Xeon", "h200": "H200"}
 
 # A speed below this is a loss.
 LOSS_BELOW = 1.0
@@ -153,6 +153,28 @@ IMAGES = Table(
     ),
 )
 
+AVX2_IMAGES = Table(
+    "zen3-images",
+    "speeds",
+    "kernels (set)",
+    SPEEDS,
+    machine="zen3",
+    rows=(
+        Row("1x1, NCHW (`resnet50`)", ("resnet50",), ("conv 1x1 s1 NCHW", "conv 1x1 s2 NCHW"), limit=PEAK),
+        Row("3x3, stride 1, NCHW (`resnet50`)", ("resnet50",), ("conv 3x3 s1 NCHW",)),
+        Row("3x3, stride 1, both without Winograd", ("resnet50",), ("conv 3x3 s1 NCHW",), direct=True),
+        Row(
+            "3x3 and 7x7, stride 2, NCHW (`resnet50`)",
+            ("resnet50",),
+            ("conv 3x3 s2 NCHW", "conv 7x7 s2 NCHW"),
+            limit=PEAK,
+        ),
+        Row("1x1, NCHW (`mobilenetv2_1x1`)", ("mobilenetv2_1x1",), limit=PEAK),
+        Row("depthwise 3x3, NCHW (`mobilenetv2_dw`)", ("mobilenetv2_dw",), limit=BANDWIDTH),
+        *IMAGES.rows,
+    ),
+)
+
 SCALED = "int8 scaled into uint8"
 
 SMALL_TYPES = Table(
@@ -276,6 +298,7 @@ TABLES = (
     PRODUCTS,
     SMALL_WORK,
     IMAGES,
+    AVX2_IMAGES,
     SMALL_TYPES,
     TWO_THREADS,
     NETWORKS,

@@ -33,7 +33,7 @@ struct AttentionKnobs {
   FlagKnob pack_values;
 };
 // What `copies` counts: panels of one head where it is used, or of all heads before.
-enum { kByHead, kWhole };
+enum { kCopiesByHead, kCopiesAhead };
 
 class AttentionCpu final : public ScheduleTemplate<AttentionWorkload, AttentionKnobs> {
  public:
@@ -63,8 +63,8 @@ class AttentionCpu final : public ScheduleTemplate<AttentionWorkload, AttentionK
             space.split("tile_s", w.keys).multiples_of(lanes).at_most(8 * lanes).try_first(scores.columns),
         // Elements of values of a tile and of a panel: whole vectors.
         .tile_e = space.split("tile_e", w.v_size).multiples_of(lanes).at_most(8 * lanes).try_first(columns),
-        // Tiles of queries that are done together: panels are read once for all of them. Their scores and exps
-        // are fastest in L1, and must stay in L2.
+        // Tiles of queries that are done together: panels are read once for all of them. Their scores and
+        // exps are fastest in L1, and must stay in L2.
         .block = space.choice("block", {1, 2, 4, 8, 16, 32}).try_first(block),
         // Shares the loops' own instructions; the code grows.
         .unroll = space.choice("unroll", {1, 2, 4})
@@ -128,7 +128,7 @@ class AttentionCpu final : public ScheduleTemplate<AttentionWorkload, AttentionK
     exponentiate(s, row_max, lane_max, block, c[k.rows], wide);
     score(s, block, c[k.tile_i].inner, c[k.tile_s].inner, lanes, unroll);
 
-    const bool whole = c[k.copies] == kWhole;
+    const bool whole = c[k.copies] == kCopiesAhead;
     const Axis head = heads[1];
     for (const auto& [panels, along] : {std::pair{keys, false}, {values, true}})
       if (panels.buffer != nullptr) lay_out(s, panels, along, whole, head, t);

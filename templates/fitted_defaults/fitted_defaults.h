@@ -56,9 +56,9 @@ std::vector<DefaultDonor> default_donors(std::span<const MeasuredShape> from, co
 struct FittedConfig {
   const MeasuredShape* from = nullptr;
   Config config;
-  // Donors compete by the sum of these, the least wins, each weighted: the distance of the shapes; how far the
-  // config had to move; how much of what its tiles compute is beyond the extents (log2); and how far it is
-  // from what the other donors became: a search of some dozen trials is sometimes lucky.
+  // Donors compete by the sum of these, the least wins, each weighted: the distance of the shapes; how far
+  // the config had to move; how much of what its tiles compute is beyond the extents (log2); and how far it
+  // is from what the other donors became: a search of some dozen trials is sometimes lucky.
   double distance = 0, moved = 0, waste = 0, apart = 0;
   double cost() const { return distance + moved + waste + apart; }
 };

@@ -1,7 +1,8 @@
 // conv2d_npu: convolution of 8 bits on the NPU, NHWC, requantised on the way out.
 //
 //   out[n, oh, ow, oc] = T(clamp(round(act(float32(sum + bias[oc]) * scale[oc]))) + zero_point)
-//   sum = sum over kh, kw, ic of data[n, oh*sh + kh*dh - top, ow*sw + kw*dw - left, ic] * weight[oc, ic, kh, kw]
+//   sum = sum over kh, kw, ic of data[n, oh*sh + kh*dh - top, ow*sw + kw*dw - left, ic] * weight[oc, ic, kh,
+// kw]
 //
 //   for n
 //     for tile of pixels (rows, columns), tile of channels      or the other way round (`order`)

@@ -121,8 +121,8 @@ Result<std::string> canonical_algorithms(const std::vector<std::string>& names) 
   return chosen == all ? std::string() : chosen;
 }
 
-Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
-                                                      std::string_view algorithms) {
+Result<std::vector<const AnyTemplate*>> templates_in_order(const Workload& workload, const Target& target,
+                                                           std::string_view algorithms) {
   const std::vector<std::string> allowed = split_names(algorithms);
   std::vector<const AnyTemplate*> serving, second;
   Reasons reasons, of_other_targets;
@@ -140,6 +140,12 @@ Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, 
   if (serving.empty())
     return not_found("no template serves ", workload.key(), " on \"", target.name(),
                      "\":", reasons.empty() ? str(" there is none of ", workload.op_name()) : reasons.text());
+  return serving;
+}
+
+Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
+                                                      std::string_view algorithms) {
+  ASSIGN_OR_RETURN(std::vector<const AnyTemplate*> serving, templates_in_order(workload, target, algorithms));
   if (serving.size() > 1) put_fitted_first(workload, target, serving);
   return serving;
 }

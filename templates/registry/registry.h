@@ -13,3 +13,12 @@
   TUNER_CUDA_TEMPLATES(TEMPLATE) \
   TUNER_NPU_TEMPLATES(TEMPLATE)
 // clang-format on
+
+namespace tuner {
+
+// As templates_for(), before measured shapes say which one comes first: the order of the list, those that
+// serve as second last.
+Result<std::vector<const AnyTemplate*>> templates_in_order(const Workload& workload, const Target& target,
+                                                           std::string_view algorithms = {});
+
+}  // namespace tuner

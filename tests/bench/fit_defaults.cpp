@@ -22,6 +22,8 @@
 
 #include "compiler_core/codegen/compile.h"
 #include "db/resolve/nearest.h"
+#include "templates/fitted_defaults/fitted_defaults.h"
+#include "templates/registry/registry.h"
 #include "templates/space/project.h"
 #include "tests/bench/cpu/time_configs.h"
 
@@ -126,11 +128,8 @@ ConfigToTime config_of(const ServingTemplate& serving, Config config) {
 // The template that would be first if nothing were fitted.
 const ServingTemplate& unfitted_first(const std::vector<ServingTemplate>& serving, const Workload& workload,
                                       const Target& target) {
-  const auto rank = [&](const ServingTemplate& s) {
-    const auto place = std::ranges::find(all_templates(), s.schedule_template) - all_templates().begin();
-    return std::pair(s.schedule_template->supports(workload, target).as_second, place);
-  };
-  return *std::ranges::min_element(serving, {}, rank);
+  const AnyTemplate* const first = templates_in_order(workload, target).value().front();
+  return *std::ranges::find(serving, first, &ServingTemplate::schedule_template);
 }
 
 std::vector<DefaultDonor> donors_of(const JudgeOptions& options, const std::vector<MeasuredShape>& table,
@@ -226,8 +225,10 @@ Status judge(const JudgeOptions& options) {
       return invalid_argument(options.db, ": tuned for \"", task.target, "\", this machine is \"",
                               target.name(), "\"");
     ASSIGN_OR_RETURN(const std::vector<ServingTemplate> serving, serving_templates(workload, target, {}));
-    ASSIGN_OR_RETURN(const TunedConfig tuned, store->best(task.workload_key, task.target));
-    ASSIGN_OR_RETURN(Judged judged, configs_of(options, table, workload, target, serving, tuned));
+    const Result<TunedConfig> tuned = store->best(task.workload_key, task.target);
+    if (!tuned && tuned.status().code() == StatusCode::kNotFound) continue;  // a job that was ended early
+    if (!tuned) return tuned.status();
+    ASSIGN_OR_RETURN(Judged judged, configs_of(options, table, workload, target, serving, *tuned));
     ASSIGN_OR_RETURN(const BenchCase bench_case, BenchCase::make(workload, kSeed));
     std::vector<ConfigToTime*> all = {&judged.first, &judged.standard, &judged.tuned};
     for (ConfigToTime& donor : judged.donors) all.push_back(&donor);

@@ -1,5 +1,6 @@
-// join_quantized(): which operators between DequantizeLinear and QuantizeLinear become operators on bytes, and
-// that the bytes are those of float32, up to one.
+// Accelerators of 8 bits: which operators between DequantizeLinear and QuantizeLinear become operators on
+// bytes, rows by join_quantized_rows(), others by find_quantized(), and that the bytes are those of float32,
+// up to one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,8 +59,10 @@ class QuantizedGraph {
       values.push_back(type.dtype == DType::kInt8 ? drawn(static_cast<size_t>(type.elements()), -128, 127)
                                                   : drawn(static_cast<size_t>(type.elements()), 0, 255));
     const auto before = run_reference(graph, values, interpret);
-    const Status done = join_quantized(graph, interpret);
-    EXPECT_TRUE(done) << done.message();
+    for (const auto pass : {join_quantized_rows, find_quantized, drop_dead}) {
+      const Status done = pass(graph, interpret);
+      EXPECT_TRUE(done) << done.message();
+    }
     EXPECT_TRUE(check(graph)) << check(graph).message() << "\n" << to_text(graph);
     const auto after = run_reference(graph, values, interpret);
     EXPECT_TRUE(before && after) << after.message();
@@ -84,7 +87,7 @@ class QuantizedGraph {
 
 TEST(JoinQuantized, ProductsAndConvolutions) {
   QuantizedGraph g;
-  const ValueId image = g.dequantized(g.input({1, 3, 6, 6}), 0.02, 3);
+  const ValueId image = g.dequantized(g.input({1, 3, 6, 6}), 0.02, 0);
   const ValueId weights = g.add("DequantizeLinear",
                                 {g.constant(DType::kInt8, {4, 3, 3, 3}, g.drawn(108, -127, 127)),
                                  g.constant(DType::kFloat32, {4}, {0.01, 0.02, 0.03, 0.005}),
@@ -146,13 +149,29 @@ TEST(JoinQuantized, WhatHasNoOperatorOnBytesStays) {
   {
     QuantizedGraph g;
     const ValueId product = matmul(g, g.dequantized(g.input({5, 8}), 0.1, 128));
-    EXPECT_THAT(g.joined({g.quantized(product, 0.3, 100), g.add("Neg", {product})}), Contains("MatMul"))
+    const ValueId also = g.add("Neg", {product});
+    EXPECT_THAT(g.joined({also, g.quantized(product, 0.3, 100)}), Contains("QuantizeLinear"))
         << "its float32 result is read, too";
   }
   {
     QuantizedGraph g;
     const ValueId product = matmul(g, g.dequantized(g.input({5, 8}), 0.1, 128));
     EXPECT_THAT(g.joined({g.quantized(g.add("Relu", {product}), 0.3, 100)}), Contains("Relu"))
+        << "100 is not the least byte";
+  }
+  const auto norm = [](QuantizedGraph& g) {
+    const ValueId gains = g.constant(DType::kFloat32, {12}, g.drawn(12, 1, 3));
+    return g.add("LayerNormalization", {g.dequantized(g.input({4, 12}), 0.1, 128), gains});
+  };
+  {
+    QuantizedGraph g;
+    const ValueId normal = norm(g), also = g.add("Neg", {normal});
+    EXPECT_THAT(g.joined({also, g.quantized(normal, 0.1, 128)}), Contains("LayerNormalization"))
+        << "its float32 result is read, too";
+  }
+  {
+    QuantizedGraph g;
+    EXPECT_THAT(g.joined({g.quantized(g.add("Relu", {norm(g)}), 0.1, 100)}), Contains("Relu"))
         << "100 is not the least byte";
   }
   {

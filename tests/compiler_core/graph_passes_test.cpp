@@ -329,7 +329,7 @@ TEST(GraphPasses, StopAfterTheOneThatIsNamed) {
   EXPECT_TRUE(optimize(graph, interpret, "merge-common"));
   EXPECT_THAT(
       optimize(graph, interpret, "merge").message(),
-      HasSubstr("no pass is called \"merge\"; there are split-recurrent, make-views, fold-constants"));
+      HasSubstr("no pass is called \"merge\"; there are split-recurrent, make-views, find-quantized"));
 }
 
 // Kernels larger and smaller than the stride, cropped, and beside each other what is left alone.

@@ -19,12 +19,13 @@ using testing::Numbers;
 // What is not as a quantiser writes it.
 enum Change {
   kNone,
-  kOtherBiasScale,  // a bias in other units than the products
-  kFloatsShown,     // the result is read as floats, too
-  kMovedScale,      // a move between different scales
-  kFloatOperand,    // an operand that was never bytes
-  kRowScales,       // weights of another axis than the channels'
-  kReluAroundZero,  // what is below 0 is no least byte
+  kOtherBiasScale,    // a bias in other units than the products
+  kFloatsShown,       // the result is read as floats, too
+  kMovedScale,        // a move between different scales
+  kFloatOperand,      // an operand that was never bytes
+  kRowScales,         // weights of another axis than the channels'
+  kReluAroundZero,    // what is below 0 is no least byte
+  kPaddedAroundZero,  // the border of an image is no byte of 0
   kChanges
 };
 
@@ -33,7 +34,8 @@ class Draws {
   Draws(uint32_t seed, Change change) : random_(seed), change_(change) {}
 
   Graph graph() {
-    const ValueId image = bytes(w_.input({2, 4, 5, 5}), 0.02, 3);
+    image_zero_ = change_ == kPaddedAroundZero ? 3 : 0;
+    const ValueId image = bytes(w_.input({2, 4, 5, 5}), 0.02, image_zero_);
     std::vector<ValueId> outputs;
     for (int64_t kind = 0; kind < 5; ++kind) outputs.push_back(layer(kind, image));
     if (shown_ != kNoValue) outputs.push_back(w_.add("Exp", {shown_}));
@@ -50,7 +52,6 @@ class Draws {
 
   ValueId bytes(ValueId real, double scale, double zero) {
     const std::vector<ValueId> in{real, w_.number(scale), w_.constant_of(DType::kUInt8, {}, {zero})};
-    scale_ = scale, zero_ = zero;
     return w_.add("QuantizeLinear", in);
   }
   ValueId floats(ValueId x, double scale, double zero) {
@@ -71,7 +72,7 @@ class Draws {
   }
   // A layer of one kind on the image of bytes, and bytes of its result.
   ValueId layer(int64_t kind, ValueId image) {
-    ValueId x = floats(image, 0.02, 3);
+    ValueId x = floats(image, 0.02, image_zero_);
     if (change_ == kFloatOperand) x = w_.add("Sin", {x});
     double scale = number(0.01, 0.05);
     double zero = change_ == kReluAroundZero ? 9
@@ -100,7 +101,7 @@ class Draws {
     } else {
       y = w_.add("MaxPool", {x},
                  {{"kernel_shape", Dims{3, 3}}, {"strides", Dims{2, 2}}, {"pads", Dims{1, 1, 1, 1}}});
-      scale = change_ == kMovedScale ? 0.0234 : 0.02, zero = 3;
+      scale = change_ == kMovedScale ? 0.0234 : 0.02, zero = image_zero_;
     }
     if (change_ == kFloatsShown && shown_ == kNoValue) shown_ = y;
     if (kind < 4 && (zero == 0 || change_ == kReluAroundZero) && integer(0, 1) == 0) y = w_.add("Relu", {y});
@@ -110,7 +111,7 @@ class Draws {
   std::mt19937 random_;
   const Change change_;
   GraphWriter w_;
-  double scale_ = 1, zero_ = 0;
+  double image_zero_ = 0;
   ValueId shown_ = kNoValue;
 };
 
@@ -158,7 +159,7 @@ TEST(GraphQuantized, WhatOnlyLooksLikeThemStaysRight) {
     std::multiset<std::string> found;
     ASSERT_NO_FATAL_FAILURE(expect_right(seed, change, found));
     const bool keeps_conv = change == kFloatOperand || change == kOtherBiasScale || change == kRowScales ||
-                            change == kFloatsShown;
+                            change == kFloatsShown || change == kPaddedAroundZero;
     if (change == kReluAroundZero) continue;  // only some have a ReLU
     EXPECT_EQ(found.count("QLinearConv"), keeps_conv ? 0U : 1U);
     EXPECT_EQ(found.count("com.microsoft.QLinearAdd"), change == kFloatOperand ? 0U : 1U);

@@ -152,7 +152,7 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kLastRaceOfTask, 1},
                                                     {db::kEventsOfJob, 3},
                                                     {db::kProposalsOfJob, 1},
-                                                    {db::kRecordsAfter, 2},
+                                                    {db::kRecordsAfter, 3},
                                                     {db::kRacesOfJob, 1},
                                                     {db::kOpenRacesOfJob, 1},
                                                     {db::kOpenRaceById, 1},
@@ -165,6 +165,7 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kSameConfigInJob, 4},
                                                     {db::kBestRecordOfEnvironment, 6},
                                                     {db::kTrialSeqsOfTask, 1},
+                                                    {db::kTrialSeqsOfTaskAfter, 3},
                                                     {db::kRankOfTask, 2},
                                                     {db::kTrialOfRecord, 1},
                                                     {db::kKernelOfTenant, 2},
@@ -185,6 +186,8 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
     ASSERT_FALSE(plan->empty()) << sql;
     for (const db::SqlRow& row : *plan) {
       const auto& detail = std::get<std::string>(row.back());
+      // Records of one task are sorted after they were found: no index has them by number.
+      if (sql == db::kTrialSeqsOfTaskAfter && detail == "USE TEMP B-TREE FOR ORDER BY") continue;
       EXPECT_TRUE(detail.starts_with("SEARCH")) << sql << "\n  " << detail;
     }
   }

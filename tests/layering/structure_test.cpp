@@ -154,7 +154,8 @@ TEST(Structure, AnOperatorStandsInFourFiles) {
     std::vector<std::string> places;
     for (const SourceFile& file : files) {
       if (file.path.starts_with("templates/cpu/") || file.path.starts_with("templates/cuda/") ||
-          file.path.starts_with("templates/npu/") || file.path.starts_with("tuner/model/"))
+          file.path.starts_with("templates/npu/") || file.path.starts_with("tuner/model/") ||
+          file.path == "compiler_core/graph/CMakeLists.txt")  // operators of networks may have the same names
         continue;
       if (std::ranges::any_of(file.lines, [&](const std::string& line) {
             return line.find(name) != std::string::npos || line.find(source) != std::string::npos;

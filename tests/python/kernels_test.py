@@ -231,11 +231,11 @@ class Calls(WithFolder):
         self.assertNotEqual(other.kind, "exact")
         self.assertFalse(other.found)
         records = database.records(job="j1")
-        self.assertEqual(records.count, 3)
+        self.assertIn(records.count, (3, 4))  # all configs: vectors of 16 numbers have one fewer than those of 8
         self.assertEqual(records["time_ns"].dtype, numpy.float64)
         self.assertTrue(numpy.all(numpy.diff(records.best()) <= 0))
         knob = next(iter(self.add.answer.config))
-        self.assertEqual(records.knob(knob).shape, (3,))
+        self.assertEqual(records.knob(knob).shape, (records.count,))
         self.assertIn(knob, self.message(tuner.InvalidRequest, lambda: records.knob("NONSENSE")))
         self.assertIn("no such database", self.message(tuner.NotFound, lambda: tuner.open(self.folder / "none.db")))
         try:

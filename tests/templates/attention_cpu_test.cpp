@@ -1,5 +1,5 @@
-// attention_cpu: when it applies, its loops, and random configs on odd shapes against the oracle and as machine
-// code.
+// attention_cpu: when it applies, its loops, and random configs on odd shapes against the oracle and as
+// machine code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

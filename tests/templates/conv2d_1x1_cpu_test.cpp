@@ -271,9 +271,8 @@ TEST(Conv2d1x1Cpu, DefaultIsValidForAnyShape) {
         for (const AnyTemplate* which : {&conv2d_1x1_pixels_cpu(), &conv2d_1x1_channels_cpu()}) {
           const auto instance = which->apply(conv(24, side, side, oc), t);
           ASSERT_TRUE(instance.is_ok()) << instance.message();
-          EXPECT_TRUE((*instance)
-                          ->instantiate((*instance)->space().at((*instance)->space().first_index()))
-                          .is_ok());
+          EXPECT_TRUE(
+              (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index())).is_ok());
         }
 }
 

@@ -131,8 +131,7 @@ TEST(DepthwiseConv2dDotCpu, InfinitiesStayInTheirWindows) {
   EXPECT_EQ(std::ranges::count_if(expected.back(), [](double x) { return std::isinf(x); }), 9 + 6);
   const auto instance = depthwise_conv2d_dot_cpu().apply(w, host_target(1));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program =
-      (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
+  const auto program = (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
   ASSERT_TRUE(program.is_ok()) << program.message();
   auto found = expected;
   found.back().clear();

@@ -162,8 +162,7 @@ TEST(MatmulDotCpu, ResultsOfEightBitsAreRequantised) {
   w.activation = Activation::kRelu;
   const auto instance = matmul_dot_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program =
-      (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
+  const auto program = (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
   ASSERT_TRUE(program.is_ok()) << program.message();
   EXPECT_THAT(
       to_text(*program),

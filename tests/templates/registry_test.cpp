@@ -53,7 +53,7 @@ TEST(RegistryDeathTest, ATemplateRegisteredTooLateEndsTheProgram) {
 }
 
 std::vector<std::string> names_for(const Workload& w, const std::string& target) {
-  const auto serving = templates_for(w, *parse_target(target));
+  const auto serving = templates_in_order(w, *parse_target(target));
   EXPECT_TRUE(serving.is_ok()) << serving.message();
   std::vector<std::string> names;
   if (serving)
@@ -75,7 +75,7 @@ TEST(Registry, WhoServesAsSecondComesLast) {
             (std::vector<std::string>{"matmul_mma_cuda", "matmul_dp4a_cuda"}));
 }
 
-// What answers before any tuning: direct sums, which round as the operator is defined.
+// What answers where no measured shape is near: direct sums, which round as the operator is defined.
 TEST(Registry, TheFirstTemplateIsTheDirectOne) {
   Conv2dWorkload w{
       .in_channels = 64, .in_height = 14, .in_width = 14, .out_channels = 64, .constant = {"weight"}};
@@ -129,7 +129,7 @@ std::string served(const char* target, const W& usual,
     change(w);
     EXPECT_EQ(validate(w).message(), "") << what;
     text += std::string(what) + ":";
-    if (const auto serving = templates_for(w, *parse_target(target)))
+    if (const auto serving = templates_in_order(w, *parse_target(target)))
       for (const AnyTemplate* t : *serving) text += " " + std::string(t->name());
     text += "\n";
   }

@@ -197,6 +197,7 @@ rms norm cpu, version 1, of 16: rows=4 vectors=4
 reduce cpu, version 2, of 16: ahead=0 blocks=1 rows=1 vectors=8
 transpose cpu, version 1, of 36: block_columns=4 block_rows=4 order=along_out order_in_block=along_out
 elementwise cpu, version 1, of 4: vectors=4
+attention cpu, version 1, of 3600: block=4 copies=whole pack_values=yes rows=4 tile_e=8 tile_i=3 tile_s=24 unroll=2 vectors=2
 recurrence cpu, version 2, of 72: prefetch=0 tile_b=2 tile_n=32 unroll_k=1 vectors=1
 program cpu, version 1, of 16: fuse_axes=yes inline_all=no rows=1 vectors=2
 matmul tf32 cuda, version 3, of 18900: ahead=yes block_k=32 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=4 unroll_stages=no warps_m=2 warps_n=2

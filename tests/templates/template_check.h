@@ -72,8 +72,8 @@ inline Program program_of(const AnyTemplate& serving, const Workload& w, const T
   const auto instance = serving.apply(w, t);
   EXPECT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
-  const Result<Program> program = (*instance)->instantiate(config == nullptr ? space.at(space.first_index())
-                                                                             : *config_from_text(config));
+  const Result<Program> program =
+      (*instance)->instantiate(config == nullptr ? space.at(space.first_index()) : *config_from_text(config));
   EXPECT_TRUE(program.is_ok()) << program.message();
   return *program;
 }

@@ -45,7 +45,8 @@ Result<Extraction> extract(const ExtractOptions& options, const Target& target) 
   ASSIGN_OR_RETURN(reading.extents, model_extents(options.batch, options.dims));
   ASSIGN_OR_RETURN(graph::Graph graph, read_model_file(options.model, reading));
   Extraction out{.tasks = {}, .operators = graph.nodes.size()};
-  RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(options.model + ": "));
+  const bool on_bytes = target.family->in_process();
+  RETURN_IF_ERROR(optimize(graph, model_evaluator(), {}, on_bytes).with_context(options.model + ": "));
   Result<ModelSteps> steps = steps_on(std::move(graph), target);
   if (!steps) return steps.status().with_context(options.model + ": ");
   if (!options.layout.empty())

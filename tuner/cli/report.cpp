@@ -26,7 +26,9 @@ ReportCharts charts_here() {
   const dashboard::PageFiles page = dashboard::PageFiles::of_this_program();
   const auto* const style = page.find("/report.css");
   const auto* const script = page.find("/report.js");
-  if (style == nullptr || script == nullptr || script->bytes.find("</script") != std::string::npos) return {};
+  if (style == nullptr || script == nullptr) return {};
+  for (const char* end : {"</script", "</style", "<!--"})  // what would end its element is no page of ours
+    if (str(style->bytes, script->bytes).find(end) != std::string::npos) return {};
   return {.style = style->bytes, .script = script->bytes};
 }
 

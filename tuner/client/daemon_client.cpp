@@ -106,17 +106,20 @@ Result<Reply> call_again(const Connection& connection, milliseconds limit, const
 }
 
 // Of calls that older daemons do not know.
+constexpr std::string_view kOlder = "the daemon is of an older version, which ";
 template <class Reply>
 Result<Reply> or_older(Result<Reply> reply) {
   if (reply || reply.status().code() != StatusCode::kFailed ||
       reply.message().find(kOtherVersion) == std::string::npos)
     return reply;
-  return unavailable(
-      "the daemon is of an older version, which gives out no single records. On its own host: tuner "
-      "dashboard --db FILE");
+  return failed(kOlder, "gives out no single records. On its own host: tuner dashboard --db FILE");
 }
 
 }  // namespace
+
+bool is_of_older_daemon(const Status& status) {
+  return status.code() == StatusCode::kFailed && status.message().starts_with(kOlder);
+}
 
 DaemonClient::DaemonClient(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 DaemonClient::DaemonClient(DaemonClient&&) noexcept = default;

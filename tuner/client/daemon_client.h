@@ -22,6 +22,9 @@ struct ConnectOptions {
   bool own_worker = false;  // embedded: this command wants trials measured here
 };
 
+// True if this is what a call of ours says of a daemon that does not know it yet.
+bool is_of_older_daemon(const Status& status);
+
 class DaemonClient {
  public:
   // Unavailable when nobody answers within about ten seconds; NotFound: no database and no own worker;

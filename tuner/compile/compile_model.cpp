@@ -72,6 +72,15 @@ void allow_tf32(ModelSteps& model) {
 // Its kernels are launches that the emulator checks: models of them are tuner/gpu_model's.
 bool is_for_gpus(const Target& target) { return backend_of(target).emulates(); }
 
+// Kernels are tuned for those CPUs of the library that this machine is.
+Status check_some_cpu_is_here(const CompileRequest& request) {
+  const auto is_here = [](const Target& t) { return backend_of(t).runs_here(t).is_ok(); };
+  if (is_here(request.target) || std::ranges::any_of(request.more_targets, is_here)) return Status::ok();
+  return invalid_argument(
+      "--for: this machine has none of the CPUs, so it cannot tune for them. Compile on one of them, or add "
+      "--no-tune, which takes what is known and predicts the rest");
+}
+
 // A CPU, or GPUs; and what models for GPUs cannot have.
 Status check_targets(const CompileRequest& request) {
   const Target& first = request.target;
@@ -88,6 +97,7 @@ Status check_targets(const CompileRequest& request) {
                               "\" and this; give one --target, or several CPUs by --for");
   if (!on_gpu && request.allow_tf32)
     return invalid_argument("--allow-tf32: \"", first.name(), "\" has no TF32; it is for GPUs. Leave it out");
+  if (request.several_cpus && request.tune) RETURN_IF_ERROR(check_some_cpu_is_here(request));
   if (!on_gpu) return Status::ok();
   if (first.emulated)
     return invalid_argument("--target ", first.name(),
@@ -107,7 +117,7 @@ Status check_targets(const CompileRequest& request) {
 Result<ModelSteps> steps_for(const CompileRequest& request, graph::Graph graph, std::vector<StatePair> states,
                              const Target& target, const Target* accelerator) {
   auto steps = partition(std::move(graph), std::move(states), kLeastGuarded, accelerator,
-                         target.is_cpu() ? &target : nullptr);
+                         target.family->in_process() ? &target : nullptr);
   if (!steps) return steps;
   const Layouts layouts = accelerator != nullptr ? accelerated_layouts(*steps)
                           : request.blocks       ? blocked_layouts(*steps, target)
@@ -153,8 +163,10 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   number_values(graph);
   tell(request, "rewriting the graph");
   if (request.accelerator)
-    RETURN_IF_ERROR(join_quantized(graph, model_evaluator()).with_context(request.model + ": "));
-  RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(request.model + ": "));
+    RETURN_IF_ERROR(join_quantized_rows(graph, model_evaluator()).with_context(request.model + ": "));
+  // CPUs and accelerators multiply bytes; on GPUs the float templates are faster than what serves the rest.
+  const bool on_bytes = request.target.family->in_process() || request.accelerator.has_value();
+  RETURN_IF_ERROR(optimize(graph, model_evaluator(), {}, on_bytes).with_context(request.model + ": "));
   RETURN_IF_ERROR(stopped());
   const Target* const accelerator = request.accelerator ? &*request.accelerator : nullptr;
   if (!is_for_gpus(request.target))
@@ -191,9 +203,8 @@ bool is_run(const ModelSteps& steps, const ModelKernels& kernels, size_t kernel)
 }
 
 // The kernels that are tuned here: of a library for several CPUs those of the CPUs that this machine has.
-Result<std::vector<const ModelKernels*>> kernels_to_tune(const CompileRequest& request,
-                                                         const PreparedModel& model) {
-  if (model.more_cpus.empty()) return std::vector{&model.kernels};
+std::vector<const ModelKernels*> kernels_to_tune(const CompileRequest& request, const PreparedModel& model) {
+  if (model.more_cpus.empty()) return {&model.kernels};
   std::vector<const ModelKernels*> here;
   const auto add = [&](const Target& target, const ModelKernels& kernels) {
     if (backend_of(target).runs_here(target)) here.push_back(&kernels);
@@ -201,10 +212,7 @@ Result<std::vector<const ModelKernels*>> kernels_to_tune(const CompileRequest& r
   add(request.target, model.kernels);
   for (size_t c = 0; c < model.more_cpus.size(); ++c)
     add(request.more_targets[c], model.more_cpus[c].kernels);
-  if (here.empty())
-    return invalid_argument(
-        "--for: this machine has none of the CPUs, so it cannot tune for them. Compile on one of them, or "
-        "add --no-tune, which takes what is known and predicts the rest");
+  CHECK(!here.empty()) << "check_targets() lets no such request pass";
   return here;
 }
 
@@ -239,7 +247,7 @@ JobRow model_job(const CompileRequest& request, const ModelKernels& kernels) {
 
 Status tune_model(const CompileRequest& request, const PreparedModel& model,
                   const std::function<bool()>& interrupted, JobOutcome& outcome) {
-  ASSIGN_OR_RETURN(const std::vector<const ModelKernels*> tuned, kernels_to_tune(request, model));
+  const std::vector<const ModelKernels*> tuned = kernels_to_tune(request, model);
   JobRow job = model_job(request, *tuned.front());
   for (size_t t = 1; t < tuned.size(); ++t) {
     JobRow more = model_job(request, *tuned[t]);

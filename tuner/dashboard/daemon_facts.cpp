@@ -44,6 +44,11 @@ Result<ordered_json> rows_of(const v1::RecordsReply& reply, ordered_json (*row)(
   return rows;
 }
 
+// An older daemon is no failure of ours, and the connection to it is as good as before.
+Status refused_politely(const Status& told) {
+  return is_of_older_daemon(told) ? unavailable(told.message()) : told;
+}
+
 // What was seen of a job while it ran.
 struct Curve {
   struct Point {
@@ -159,7 +164,7 @@ Result<std::string> DaemonFacts::job(const std::string& id, const Tenant& tenant
     ASSIGN_OR_RETURN(const v1::RacesReply reply, client.races(id));
     return read_races(reply, races);
   });
-  if (!told && told.code() != StatusCode::kUnavailable) return told;
+  if (!told && !is_of_older_daemon(told)) return told;
   out["races"] = races_of_job(races);
   return one_line(out);
 }
@@ -198,7 +203,7 @@ Result<std::string> DaemonFacts::curve(const std::string& id, const After& after
     ASSIGN_OR_RETURN(reply, client.records(id, after.id, after.count));
     return Status::ok();
   });
-  if (!told && told.code() == StatusCode::kUnavailable) return seen_curve(id, after, job.job.state);
+  if (is_of_older_daemon(told)) return seen_curve(id, after, job.job.state);
   RETURN_IF_ERROR(told);
   ASSIGN_OR_RETURN(const ordered_json points, rows_of(reply, curve_point));
   return one_line({{"points", points},
@@ -227,10 +232,10 @@ Result<std::string> DaemonFacts::seen_curve(const std::string& id, const After& 
 Result<std::string> DaemonFacts::records(const TaskName& name, const After& after) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
   v1::RecordsReply reply;
-  RETURN_IF_ERROR(daemon_->with([&](const DaemonClient& client) -> Status {
+  RETURN_IF_ERROR(refused_politely(daemon_->with([&](const DaemonClient& client) -> Status {
     ASSIGN_OR_RETURN(reply, client.records(task, after.id, after.count));
     return Status::ok();
-  }));
+  })));
   ASSIGN_OR_RETURN(const ordered_json rows, rows_of(reply, record_row));
   return one_line({{"records", rows}, {"next", reply.next()}, {"more", reply.more()}});
 }
@@ -238,10 +243,10 @@ Result<std::string> DaemonFacts::records(const TaskName& name, const After& afte
 Result<std::string> DaemonFacts::race(const std::string& job, int64_t id, const Tenant& tenant) const {
   RETURN_IF_ERROR(seen_job(job, tenant).status());
   v1::RacesReply reply;
-  RETURN_IF_ERROR(daemon_->with([&](const DaemonClient& client) -> Status {
+  RETURN_IF_ERROR(refused_politely(daemon_->with([&](const DaemonClient& client) -> Status {
     ASSIGN_OR_RETURN(reply, client.races(job, id));
     return Status::ok();
-  }));
+  })));
   if (reply.races_size() != 1) return failed(name_, ": sent ", reply.races_size(), " races, expected one");
   const v1::StoredRace& sent = reply.races(0);
   ASSIGN_OR_RETURN(const RaceRow race, from_proto(sent));
@@ -290,7 +295,7 @@ Result<std::string> DaemonFacts::task(const TaskName& task) const {
       ASSIGN_OR_RETURN(const v1::RacesReply reply, client.races(row));
       return read_races(reply, races);
     });
-    if (!told && told.code() != StatusCode::kUnavailable) return told;
+    if (!told && !is_of_older_daemon(told)) return told;
     out["races"] = races_of_task(races);
     return one_line(out);
   }

@@ -193,6 +193,8 @@ class AttentionFinder {
       for (int64_t s = 0; s < keys; ++s)
         if ((seen[static_cast<size_t>(i * keys + s)] != 0) != (s <= i + keys - queries)) return false;
     is_causal_ = true;
+    hidden_rows_ = {queries, keys};
+    hidden_is_infinite_ = std::isinf(*number);
     hidden_ = std::max(*number, static_cast<double>(std::numeric_limits<float>::lowest()));
     score_ = x;
     return true;
@@ -267,7 +269,7 @@ class AttentionFinder {
     StridedParts leading;
     for (size_t d = 0; d + 2 < dims.size(); ++d)
       leading.insert(leading.end(), dims[d].begin(), dims[d].end());
-    const auto two = cut(leading, heads);
+    const auto two = cut_parts(leading, heads);
     if (!two) return std::nullopt;
     StridedParts head = merged(two->inner);
     const StridedParts batch = merged(two->outer);
@@ -332,6 +334,10 @@ class AttentionFinder {
                                             std::vector<size_t>& moves) const {
     const Shape& x = shape(qk.outputs[0]);
     AttentionWorkload w{.heads = heads_of(qk, rank, walls), .queries = x[rank - 2], .keys = x[rank - 1]};
+    if (is_causal_ && hidden_rows_ != std::array{w.queries, w.keys}) return std::nullopt;
+    // Where a mask covers all visible keys of a query, the hidden ones count if they have the least number,
+    // and not if they have -inf.
+    if (is_causal_ && hidden_is_infinite_ && !summands_.empty()) return std::nullopt;
     w.batch = elements_of(x, 0, rank - 2) / w.heads;
     w.size = shape(qk.inputs[0]).back();
     w.v_size = shape(pv.inputs[1]).back();
@@ -442,6 +448,8 @@ class AttentionFinder {
   size_t qk_ = 0;
   double factor_ = 1, hidden_ = 0;
   bool is_causal_ = false;
+  bool hidden_is_infinite_ = false;
+  std::array<int64_t, 2> hidden_rows_{};  // queries and keys of the scores where later keys are hidden
   std::vector<SummandAt> summands_;
 };
 

@@ -105,6 +105,9 @@ Result<CompiledModel> CompiledModel::open(const std::string& folder, std::option
   if (const Status cpu = check_cpu(model.plan_); !cpu) return cpu.with_context(folder + ": ");
   const ModelFiles files = files_of(model.plan_, cpu);
   ASSIGN_OR_RETURN(model.library_, ModelLibrary::open(folder, files));
+  if (!model.plan_.cpus.empty() && model.library_.cpu() >= model.plan_.cpus.size())
+    return invalid_argument(folder, ": the plan names ", model.plan_.cpus.size(),
+                            " CPUs, and the library has more: compile the model again");
   // Kernels may need less than their target has.
   if (!model.plan_.cpus.empty() && model.plan_.cpus[model.library_.cpu()] != model.plan_.target) {
     ASSIGN_OR_RETURN(model.plan_, read_plan(folder, model.library_.cpu()));

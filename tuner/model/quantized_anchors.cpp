@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "compiler_core/graph/fragment_tables.h"
 #include "templates/schedule_template.h"
 
 namespace tuner {
@@ -78,8 +79,9 @@ class QuantizedAnchors {
       : g_(graph), node_(graph.nodes[n]), use_(g_, node_), target_(accelerator) {}
 
   std::optional<Anchor> find() {
-    if (node_.op == "com.microsoft.QLinearSoftmax") return softmax();
-    if (node_.op == "tuner.QLinearLayerNormalization") return norm();
+    const bool on_device = !target_.family->in_process();
+    if (on_device && node_.op == "com.microsoft.QLinearSoftmax") return softmax();
+    if (on_device && node_.op == "tuner.QLinearLayerNormalization") return norm();
     if (!may_lie_anyhow(node_.outputs[0])) return std::nullopt;
     if (node_.op == "QLinearConv") return conv();
     if (node_.op == "QLinearMatMul") return matmul();
@@ -92,7 +94,7 @@ class QuantizedAnchors {
  private:
   // An image in NHWC is no result of the model's, and nobody takes another view of it.
   bool may_lie_anyhow(ValueId v) const {
-    if (target_.is_cpu()) return true;
+    if (target_.family->in_process()) return true;
     const Shape& shape = g_[v].type.shape;
     if (!is_image(shape) || shape[2] * shape[3] == 1) return true;
     if (std::ranges::count(g_.outputs, v) > 0) return false;
@@ -171,7 +173,7 @@ class QuantizedAnchors {
     w.narrow_out = g_[node_.outputs[0]].type.dtype;
     w.constant = {"weight"};
     Conv2dWorkload on_device = w;
-    if (!target_.is_cpu()) on_device.layout = on_device.out_layout = "NHWC";
+    if (!target_.family->in_process()) on_device.layout = on_device.out_layout = "NHWC";
     auto anchor = served(w, on_device, {});
     if (anchor) anchor->reads = *with_epilogue(std::move(reads), bias, scales, *w.narrow_out, zero);
     return anchor;
@@ -225,14 +227,14 @@ class QuantizedAnchors {
     w.dtype = use_.dtype(0);
     if (w.out_height() != result[2] || w.out_width() != result[3]) return std::nullopt;
     Pool2dWorkload on_device = w;
-    if (!target_.is_cpu()) on_device.layout = "NHWC";
+    if (!target_.family->in_process()) on_device.layout = "NHWC";
     return served(w, on_device, {node_.inputs[0]});
   }
 
   // The operator alone: a result of type `out`, operands of these types by their places, and all other inputs
   // as numbers, written out. Nothing where one of these is not constant.
   std::optional<Workload> alone(const graph::TensorType& out,
-                                const std::map<size_t, graph::TensorType>& operands) const {
+                                const std::map<size_t, graph::TensorType>& operands) {
     Graph f;
     f.name = "fragment";
     Node node{.name = "", .op = node_.op, .operator_set = node_.operator_set, .attributes = {}};
@@ -256,6 +258,7 @@ class QuantizedAnchors {
     node.outputs = f.outputs = {f.values.size() - 1};
     f.output_names = {"out"};
     f.nodes.push_back(std::move(node));
+    tables_ = graph::add_tables(f, g_);
     Result<Workload> made = program_workload(std::move(f));
     return made ? std::optional(*std::move(made)) : std::nullopt;
   }
@@ -267,7 +270,8 @@ class QuantizedAnchors {
     const graph::TensorType flat{use_.dtype(0), {g_[a].type.elements()}};
     const auto workload = alone(flat, {{0, flat}, {3, flat}});
     auto anchor = workload ? served(*workload, *workload, {a, b}) : std::nullopt;
-    if (anchor) anchor->flat = true;
+    if (anchor)
+      anchor->flat = !target_.family->in_process();  // on a CPU an image may lie anyhow only as it is
     return anchor;
   }
 
@@ -279,7 +283,9 @@ class QuantizedAnchors {
   std::optional<Anchor> softmax() {
     if (use_.is_constant(0)) return std::nullopt;
     const auto workload = alone(rows(), {{0, rows()}});
-    return workload ? served(*workload, *workload, {node_.inputs[0]}) : std::nullopt;
+    std::vector<ValueId> reads = {node_.inputs[0]};
+    reads.insert(reads.end(), tables_.begin(), tables_.end());
+    return workload ? served(*workload, *workload, std::move(reads)) : std::nullopt;
   }
   std::optional<Anchor> norm() {
     if (use_.is_constant(0) || !use_.is_constant(1) || !use_.is_constant(2)) return std::nullopt;
@@ -316,6 +322,7 @@ class QuantizedAnchors {
   const Node node_;  // a copy: constants are added
   const Use use_;
   const Target& target_;
+  std::vector<ValueId> tables_;  // of the operator alone, as constants of the graph
 };
 
 }  // namespace

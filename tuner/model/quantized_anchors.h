@@ -1,13 +1,15 @@
-// Anchors of networks in 8 bits, for an accelerator or a CPU: operators of ONNX and of ONNX Runtime that compute bit
-// for bit what a requantising workload does.
+// Anchors of networks in 8 bits, for an accelerator or a CPU: operators of ONNX and of ONNX Runtime that
+// compute bit for bit what a requantising workload does.
 //
-//   QLinearConv                               conv2d: one scale per channel, the image's zero point in the bias
+//   QLinearConv                               conv2d: one scale per channel, the image's zero point in the
+// bias
 //   QLinearMatMul                             matmul, the same
 //   MaxPool of bytes                          pool2d
 //   com.microsoft.QLinearAdd                  a flat program of it
 //   com.microsoft.QLinearGlobalAveragePool    a depthwise conv2d with weights of 1
-//   com.microsoft.QLinearSoftmax              a program of it on a matrix, whose rows are those of the last axis
-//   tuner.QLinearLayerNormalization           the same; graph::join_quantized() makes it
+//   com.microsoft.QLinearSoftmax              a program of it on a matrix, whose rows are those of the last
+// axis
+//   tuner.QLinearLayerNormalization           the same; graph::join_quantized_rows() makes it
 #pragma once
 
 #include <optional>

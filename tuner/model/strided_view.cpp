@@ -22,7 +22,7 @@ std::optional<StridedView> reshaped(const StridedView& in, const Shape& shape) {
   std::erase_if(left, [](const StridedPart& p) { return p.extent == 1; });
   StridedView out{in.offset, std::vector<StridedParts>(shape.size())};
   for (size_t d = shape.size(); d-- > 0;) {
-    std::optional<CutParts> parts = cut(std::move(left), shape[d]);
+    std::optional<CutParts> parts = cut_parts(std::move(left), shape[d]);
     if (!parts) return std::nullopt;
     out.dimensions[d] = std::move(parts->inner);
     left = std::move(parts->outer);
@@ -151,7 +151,7 @@ StridedParts merged(const StridedParts& parts) {
   return out;
 }
 
-std::optional<CutParts> cut(StridedParts parts, int64_t inner) {
+std::optional<CutParts> cut_parts(StridedParts parts, int64_t inner) {
   CutParts out;
   while (inner > 1) {
     if (parts.empty()) return std::nullopt;

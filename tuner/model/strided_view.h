@@ -38,6 +38,6 @@ StridedParts merged(const StridedParts& parts);
 struct CutParts {
   StridedParts outer, inner;
 };
-std::optional<CutParts> cut(StridedParts parts, int64_t inner);
+std::optional<CutParts> cut_parts(StridedParts parts, int64_t inner);
 
 }  // namespace tuner

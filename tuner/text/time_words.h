@@ -16,7 +16,8 @@ namespace tuner {
 
 struct TimeWords {
   std::string time;  // "17.97 us (95 %: 17.60 .. 18.34 us)"; "7.291 us in one trial"
-  // "certified to +- 2.1 %"; "certified: the device's clock is exact"; "not certified: the race knows the time of its fastest only to ..."
+  // "certified to +- 2.1 %"; "certified: the device's clock is exact"; "not certified: the race knows the
+  // time of its fastest only to ..."
   std::string certainty;
   // "2.72 times as fast as the default config (48.95 us, in the same race)"; "not known: ..."; "not claimed,
   // because the time is not certified (default config: 27.71 us in one trial)".

@@ -34,6 +34,9 @@ Result<std::vector<TensorType>> nbits_types(const Use& use) {
   const Sizes s = sizes_of(use);
   if (use.integer("bits", 4) != 4)
     return invalid_argument("bits = ", use.integer("bits", 4), " is not served, expected 4");
+  if (use.integer("weight_prepacked", 0) != 0)
+    return invalid_argument("weight_prepacked = ", use.integer("weight_prepacked", 0),
+                            " is not served, expected 0: weights as the model's format has them");
   if (s.group < 16 || s.group > 256 || (s.group & (s.group - 1)) != 0)
     return invalid_argument("block_size = ", s.group, ", expected a power of two from 16 to 256");
   if (use.rank(0) == 0 || use.shape(0).back() != s.k)
@@ -66,7 +69,8 @@ void nbits(const Use& use, MathWriter& m) {
   const auto term = [&](const te::Indices& i, const te::Indices& r) {
     te::Indices row = i;
     row.back() = r[0];
-    const Expr column = i.back(), group = floor_div(r[0], s.group), inside = floor_mod(r[0], s.group);
+    const Expr& column = i.back();
+    const Expr group = floor_div(r[0], s.group), inside = floor_mod(r[0], s.group);
     const Expr weight = half_of(load(m.in(1), {column, group, floor_div(inside, 2)}), inside);
     Expr zero = int_imm(kUsualZero, DType::kInt32);
     if (use.has(3))

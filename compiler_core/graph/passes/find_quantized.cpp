@@ -16,9 +16,9 @@ struct Quantized {
   const Node* node = nullptr;  // that makes floats of them, or them of floats
 };
 
-class Finder {
+class QuantizedFinder {
  public:
-  explicit Finder(Graph& graph) : graph_(graph), uses_(graph) {}
+  explicit QuantizedFinder(Graph& graph) : graph_(graph), uses_(graph) {}
 
   // Replaces node n, a QuantizeLinear, by what it and the nodes before it are on bytes.
   void replace(size_t n) {
@@ -139,10 +139,31 @@ class Finder {
     if (moves && node.outputs.size() == 1) return move(node, y);
     return std::nullopt;
   }
+  // Whether there are products of such bytes: unsigned times signed ones around 0, of an image around 0 where
+  // it is padded. Others are faster as floats.
+  bool has_products(const Node& node, const Quantized& x, const Quantized& w) const {
+    if (graph_[x.bytes].type.dtype != DType::kUInt8 || graph_[w.bytes].type.dtype != DType::kInt8)
+      return false;
+    if (w.zero != kNoValue && std::ranges::any_of(numbers(w.zero), [](double z) { return z != 0; }))
+      return false;
+    const Use use(graph_, node);
+    if (node.op == "Conv" && !has_groups_of_words(use)) return false;
+    const std::vector<int64_t> pads = use.integers("pads");
+    const bool is_padded = use.word("auto_pad", "NOTSET") != "NOTSET" ||
+                           std::ranges::any_of(pads, [](int64_t pad) { return pad != 0; });
+    return !is_padded || zero_of(x) == 0;
+  }
+  // Dot products take four bytes at a time: of images in one group, a channel a group, or groups of words.
+  static bool has_groups_of_words(const Use& use) {
+    constexpr int64_t kWord = 4;
+    if (use.rank(0) != 4) return false;
+    const int64_t groups = use.integer("group", 1), in = use.shape(0)[1], out = use.shape(1)[0];
+    return groups == 1 || (groups == in && groups == out) || in / groups % kWord == 0;
+  }
   std::optional<Node> product(const Node& node, const Quantized& y, const char* op, int64_t axis) {
     const auto x = bytes_of(node.inputs[0]);
     const auto w = weights_of(node.inputs[1], axis);
-    if (!x || !w) return std::nullopt;
+    if (!x || !w || !has_products(node, *x, *w)) return std::nullopt;
     std::optional<ValueId> bias;
     if (Use(graph_, node).has(2)) {
       bias = bias_of(node.inputs[2], *x, *w);
@@ -183,7 +204,7 @@ class Finder {
 }  // namespace
 
 Status find_quantized(Graph& graph, const Evaluator& /*evaluate*/) {
-  Finder finder(graph);
+  QuantizedFinder finder(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     if (graph.nodes[n].op == "QuantizeLinear") finder.replace(n);
   return Status::ok();

@@ -12,6 +12,7 @@ namespace {
 bool is_worth_it(const Graph& graph, const Node& node) {
   if (node.op == "NonZero" || node.op == "Unique") return true;  // no kernel finds out how many there are
   constexpr int64_t kSmall = 4096;
+  if (node.op == "DequantizeLinear" && graph[node.outputs[0]].type.elements() <= kSmall) return true;
   int64_t read = kSmall, made = 0;
   for (const ValueId in : node.inputs)
     if (in != kNoValue) read += graph[in].type.bytes();

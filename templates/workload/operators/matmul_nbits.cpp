@@ -193,7 +193,7 @@ Program matmul_nbits_of_words(const MatmulNBitsWorkload& w) {
     }
     return word;
   });
-  const auto [spread, minus] = add_left(b, w, o.a);
+  const Left left = add_left(b, w, o.a);
   Buffer zeros;
   if (w.zero_points)
     zeros = b.compute("zeros", {w.n, w.groups()},
@@ -209,13 +209,13 @@ Program matmul_nbits_of_words(const MatmulNBitsWorkload& w) {
         const Expr weight =
             select(r[1] < Expr(kLastWeight),
                    binary(BinaryOp::kBitAnd, word, binary(BinaryOp::kShiftLeft, int32(15), place)), last);
-        return load(spread, {i[1], t, r[1]}) * cast(w.dtype, weight);
+        return load(left.spread, {i[1], t, r[1]}) * cast(w.dtype, weight);
       },
       BufferRole::kIntermediate, {"g", "i", "j"});
   const Buffer acc = b.reduce(
       "acc", {w.m, w.n}, {{"g", w.groups()}}, ReduceOp::kSum,
       [&](const Indices& i, const Indices& r) {
-        const Expr sum = load(part, {r[0], i[0], i[1]}), less = load(minus, {i[0], r[0]});
+        const Expr sum = load(part, {r[0], i[0], i[1]}), less = load(left.minus, {i[0], r[0]});
         const Expr moved =
             zeros ? sum + cast(w.dtype, cast(DType::kInt32, load(zeros, {i[1], r[0]}))) * less : sum + less;
         return moved * load(o.scales, {i[1], r[0]});

@@ -34,7 +34,8 @@ class DaemonRecords : public DashboardTest {
   }
   std::vector<std::string> ids_of(const std::string& job) {
     std::vector<std::string> ids;
-    for (const TrialWithRecord& t : store_->trials(job).value())
+    const std::vector<TrialWithRecord> trials = store_->trials(job).value();
+    for (const TrialWithRecord& t : trials)
       if (ids.size() < 3) ids.push_back(t.trial.id);
     return ids;
   }
@@ -225,6 +226,7 @@ TEST_F(DaemonRecords, RequestsAreBoundedAndWrongOnesAreNamed) {
 // A daemon of before: it lists jobs and workers, and knows nothing of single results.
 class OlderDaemon final : public v1::Jobs::Service {
   grpc::Status List(grpc::ServerContext*, const v1::ListRequest*, v1::ListReply* reply) override {
+    reply->set_with_tuned(true);
     v1::JobSummary* const job = reply->add_jobs();
     job->set_job_id("j1");
     job->set_state(v1::JOB_RUNNING);

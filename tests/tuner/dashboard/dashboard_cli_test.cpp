@@ -133,7 +133,7 @@ TEST_F(DashboardCli, ADaemonAndTheDashboardsAboutItTellTheSame) {
   }
   for (const Pages* pages : {&daemon, &beside, &client}) {
     EXPECT_EQ(pages->told("/api/task/records?" + task)["records"].size(), 0u);
-    EXPECT_THAT(pages->said("GET /api/task/records?workload=x&target=y"), StartsWith("HTTP/1.1 400 "));
+    EXPECT_EQ(pages->told("/api/task/records?workload=x&target=y")["records"].size(), 0u);
     EXPECT_THAT(pages->said("GET /api/jobs/j1/races/1"), StartsWith("HTTP/1.1 404 "));
   }
   EXPECT_THAT(client.said("POST /api/jobs/j1/cancel"), StartsWith("HTTP/1.1 200 "));

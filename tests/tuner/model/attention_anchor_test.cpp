@@ -1,5 +1,5 @@
-// Attention found in graphs as exporters write it, and not found in graphs that only look like it. Whatever is
-// found, the steps compute what the graph does.
+// Attention found in graphs as exporters write it, and not found in graphs that only look like it. Whatever
+// is found, the steps compute what the graph does.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -178,16 +178,10 @@ TEST(Extract, AnEncoderLayerWithItsLayerNormalizationsWrittenOut) {
           Pair("v1 matmul b=1 m=128 n=3072 k=768 " + product + "act=none dtype=float32 const=b", 1),
           Pair("v1 matmul b=1 m=128 n=768 k=3072 " + product + "residual=1 act=none dtype=float32 const=b",
                1),
-          // Divided by 8, and the mask: one number a column each.
-          Pair("v1 matmul b=12 m=128 n=128 k=64 ta=0 tb=0 bias=1 scale=1 act=none post=scale,bias "
-               "dtype=float32 const=none",
+          // Heads are read where they lie; divided by 8; a mask of the keys.
+          Pair("v1 attention b=1 h=12 g=12 i=128 s=128 d=64 e=64 scale=0.125 mask=1x1x1 q_layout=BSHD "
+               "k_layout=BSHD v_layout=BSHD out_layout=BSHD dtype=float32",
                1),
-          Pair("v1 matmul b=12 m=128 n=64 k=128 ta=0 tb=0 bias=0 act=none dtype=float32 const=none", 1),
-          // Of queries and values, of keys ([1, 128, 12, 64] to [1, 12, 64, 128]), and back.
-          Pair("v1 program in=float32[1,128,12,64] Transpose(0){perm=[0;2;1;3]}", 2),
-          Pair("v1 transpose rows=128 columns=768 dtype=float32", 1),
-          Pair("v1 program in=float32[1,12,128,64] Transpose(0){perm=[0;2;1;3]}", 1),
-          Pair("v1 softmax rows=1536 columns=128 dtype=float32", 1),
           // Nearly a GELU: the root of 2 is another number here.
           Pair("v1 program in=float32[1,128,3072] Div(0,float32[](1.4)) Erf(1) Add(2,float32[](1)) Mul(0,3) "
                "Mul(4,float32[](0.5))",

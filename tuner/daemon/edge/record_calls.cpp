@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostBytes = size_t{2} << 20;  // of a reply, about: a client takes 4 MiB
 constexpr size_t kMostKeyBytes = size_t{1} << 20;
 constexpr int64_t kRacesOfTask = 20;
-constexpr size_t kRacesOfJob = 1'000;
+constexpr int64_t kRacesOfJob = 1'000;
 
 // Which jobs the caller sees.
 class Seen {
@@ -135,17 +135,18 @@ Status list_races(const Store& store, const v1::RacesRequest& request, const Sco
   Seen seen(store, scope);
   if (request.has_task()) {
     ASSIGN_OR_RETURN(const JobRow::Task task, stored_task(request.task()));
-    ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store.races_of_task(task, kRacesOfTask));
+    // Who sees only some jobs finds his races among those of others.
+    ASSIGN_OR_RETURN(const std::vector<RaceRow> races,
+                     store.races_of_task(task, scope ? kRacesOfJob : kRacesOfTask));
     for (const RaceRow& race : races)
-      if (seen.job(race.job_id)) to_proto(race, reply->add_races());
+      if (reply->races_size() < kRacesOfTask && seen.job(race.job_id)) to_proto(race, reply->add_races());
     return Status::ok();
   }
   RETURN_IF_ERROR(seen.must_be_job(request.job_id()));
   ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store.races(request.job_id()));
   for (const RaceRow& race : races) {
     if (request.race_id() == race.id) return add_whole_race(store, race, reply);
-    if (request.race_id() == 0 && reply->races_size() < static_cast<int>(kRacesOfJob))
-      to_proto(race, reply->add_races());
+    if (request.race_id() == 0 && reply->races_size() < kRacesOfJob) to_proto(race, reply->add_races());
   }
   return request.race_id() == 0 ? Status::ok()
                                 : not_found("race ", request.race_id(), " is not one of job ",

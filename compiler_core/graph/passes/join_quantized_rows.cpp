@@ -1,5 +1,5 @@
-// Exporters write networks in 8 bits in two ways: by operators on bytes (QLinearConv), or by those of float32
-// between a DequantizeLinear per operand and a QuantizeLinear. This makes the first form of the second.
+// Rows between a DequantizeLinear and a QuantizeLinear, as accelerators of 8 bits compute them: Softmax and
+// LayerNormalization on bytes. What all targets compute on bytes is found by find_quantized.cpp.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -14,13 +14,14 @@ namespace {
 bool is_byte(DType t) { return t == DType::kInt8 || t == DType::kUInt8; }
 
 // Bytes, and constants that say what they stand for: (byte - zero) * scale.
-struct Quantized {
+struct QuantizedRows {
   ValueId bytes = kNoValue, scale = kNoValue, zero = kNoValue;
 };
 
-class Joiner {
+class RowJoiner {
  public:
-  explicit Joiner(Graph& graph) : graph_(graph), uses_(graph), reader_(graph.values.size(), Uses::kNoNode) {
+  explicit RowJoiner(Graph& graph)
+      : graph_(graph), uses_(graph), reader_(graph.values.size(), Uses::kNoNode) {
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       for (const ValueId in : graph.nodes[n].inputs)
         if (in != kNoValue) reader_[in] = n;
@@ -33,7 +34,7 @@ class Joiner {
     const Node node = graph_.nodes[n];
     const ValueId result = graph_.nodes[last].outputs[0];
     Node& quantize = graph_.nodes[last];
-    const Quantized y{result, quantize.inputs[1], zero_of(quantize, graph_[result].type.dtype)};
+    const QuantizedRows y{result, quantize.inputs[1], zero_of(quantize, graph_[result].type.dtype)};
     std::optional<Node> joined = on_bytes(node, y);
     if (!joined) return;
     joined->name = node.name;
@@ -81,26 +82,12 @@ class Joiner {
     if (n == Uses::kNoNode || graph_.nodes[n].op != "DequantizeLinear") return nullptr;
     return Use(graph_, graph_.nodes[n]).has_attribute("block_size") ? nullptr : &graph_.nodes[n];
   }
-  std::optional<Quantized> operand(ValueId id) {
+  std::optional<QuantizedRows> operand(ValueId id) {
     const Node* const made = dequantizer(id);
     if (made == nullptr || !is_of_tensor(*made) || !is_byte(graph_[made->inputs[0]].type.dtype))
       return std::nullopt;
     const Node node = *made;
-    return Quantized{node.inputs[0], node.inputs[1], zero_of(node, graph_[node.inputs[0]].type.dtype)};
-  }
-  // Constant bytes with one scale, or one per index of `axis`.
-  std::optional<Quantized> weights(ValueId id, int64_t axis) {
-    const Node* const made = dequantizer(id);
-    if (made == nullptr) return std::nullopt;
-    const Node node = *made;
-    const Value& bytes = graph_[node.inputs[0]];
-    const bool of_axis = graph_[node.inputs[1]].type.elements() > 1;
-    const Use use(graph_, node);
-    if (!bytes.constant || !is_byte(bytes.type.dtype) || !use.is_constant(1) ||
-        use.dtype(1) != DType::kFloat32 || (use.has(2) && !use.is_constant(2)))
-      return std::nullopt;
-    if (of_axis && use.integer("axis", 1) != axis) return std::nullopt;
-    return Quantized{node.inputs[0], node.inputs[1], zero_of(node, bytes.type.dtype)};
+    return QuantizedRows{node.inputs[0], node.inputs[1], zero_of(node, graph_[node.inputs[0]].type.dtype)};
   }
   // As float32, of a constant or what a DequantizeLinear makes of one with one scale.
   std::optional<std::vector<float>> floats(ValueId id) const {
@@ -118,76 +105,24 @@ class Joiner {
   }
 
   // Without name and outputs.
-  std::optional<Node> on_bytes(const Node& node, const Quantized& y) {
-    if (node.op == "Conv") return conv(node, y);
-    if (node.op == "MatMul") return matmul(node, y);
+  std::optional<Node> on_bytes(const Node& node, const QuantizedRows& y) {
     if (node.op == "LayerNormalization") return layer_norm(node, y);
-    const auto x = node.inputs.empty() ? std::nullopt : operand(node.inputs[0]);
-    if (!x) return std::nullopt;
-    if (node.op == "Add") return sum(node, *x, y);
-    if (node.op == "Softmax") return softmax(node, *x, y);
-    if (node.op == "GlobalAveragePool")
-      return Node{.op = "com.microsoft.QLinearGlobalAveragePool",
-                  .inputs = {x->bytes, x->scale, x->zero, y.scale, y.zero}};
-    return moved(node, *x, y);
+    if (node.op == "Softmax") return softmax(node, y);
+    return std::nullopt;
   }
 
-  std::optional<Node> conv(const Node& node, const Quantized& y) {
-    const auto x = operand(node.inputs[0]), w = weights(node.inputs[1], 0);
-    if (!x || !w) return std::nullopt;
-    Node out{.op = "QLinearConv",
-             .attributes = node.attributes,
-             .inputs = {x->bytes, x->scale, x->zero, w->bytes, w->scale, w->zero, y.scale, y.zero}};
-    if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return out;
-    const ValueId bias = bias_of(node.inputs[2], *x, *w);
-    if (bias == kNoValue) return std::nullopt;
-    out.inputs.push_back(bias);
-    return out;
-  }
-  // int32 in units of the product of both scales, or kNoValue.
-  ValueId bias_of(ValueId id, const Quantized& x, const Quantized& w) const {
-    const Node* const made = dequantizer(id);
-    if (made == nullptr) return kNoValue;
-    const Use use(graph_, *made);
-    if (use.dtype(0) != DType::kInt32 || !use.is_constant(0) || !use.is_constant(1)) return kNoValue;
-    if (use.has(2)) {
-      const auto zeros = use.numbers(2);
-      if (!zeros || std::ranges::any_of(*zeros, [](double zero) { return zero != 0; })) return kNoValue;
-    }
-    const std::vector<double> scales = *use.numbers(1),
-                              of_weights = graph_[w.scale].constant->numbers(graph_[w.scale].type.dtype);
-    constexpr double kRounding = 1e-5;
-    for (size_t c = 0; c < std::max(scales.size(), of_weights.size()); ++c) {
-      const double unit = number(x.scale) * of_weights[of_weights.size() == 1 ? 0 : c];
-      if (std::fabs(scales[scales.size() == 1 ? 0 : c] - unit) > kRounding * unit) return kNoValue;
-    }
-    return made->inputs[0];
-  }
-
-  std::optional<Node> matmul(const Node& node, const Quantized& y) {
-    const auto a = operand(node.inputs[0]), b = operand(node.inputs[1]);
-    if (!a || !b || !graph_[b->bytes].constant) return std::nullopt;
-    return Node{.op = "QLinearMatMul",
-                .inputs = {a->bytes, a->scale, a->zero, b->bytes, b->scale, b->zero, y.scale, y.zero}};
-  }
-
-  std::optional<Node> sum(const Node& node, const Quantized& a, const Quantized& y) {
-    const auto b = operand(node.inputs[1]);
-    if (!b || graph_[a.bytes].type != graph_[b->bytes].type) return std::nullopt;
-    return Node{.op = "com.microsoft.QLinearAdd",
-                .inputs = {a.bytes, a.scale, a.zero, b->bytes, b->scale, b->zero, y.scale, y.zero}};
-  }
-
-  std::optional<Node> softmax(const Node& node, const Quantized& x, const Quantized& y) const {
+  std::optional<Node> softmax(const Node& node, const QuantizedRows& y) {
     constexpr int64_t kOneAxis = 13;  // before it, axes from this one on were one
     const Use use(graph_, node);
     const auto axis = use.axis(node.operator_set < kOneAxis ? 1 : -1, use.rank(0));
-    if (!axis || *axis + 1 != use.rank(0)) return std::nullopt;
-    return Node{.op = "com.microsoft.QLinearSoftmax", .inputs = {x.bytes, x.scale, x.zero, y.scale, y.zero}};
+    const auto x = operand(node.inputs[0]);
+    if (!x || !axis || *axis + 1 != use.rank(0)) return std::nullopt;
+    return Node{.op = "com.microsoft.QLinearSoftmax",
+                .inputs = {x->bytes, x->scale, x->zero, y.scale, y.zero}};
   }
 
   // Scales of bytes are in its gains and offsets; what it adds to the variance is in units of bytes.
-  std::optional<Node> layer_norm(const Node& node, const Quantized& y) {
+  std::optional<Node> layer_norm(const Node& node, const QuantizedRows& y) {
     const Use use(graph_, node);
     const auto x = operand(node.inputs[0]);
     const auto axis = use.axis(-1, use.rank(0));
@@ -210,28 +145,15 @@ class Joiner {
                 .inputs = {x->bytes, added("gain", *gains), added("offset", *offsets), y.zero}};
   }
 
-  // Elements as they are, in the same units.
-  std::optional<Node> moved(const Node& node, const Quantized& x, const Quantized& y) const {
-    constexpr std::string_view kMoves[] = {"MaxPool",   "Reshape", "Flatten",
-                                           "Transpose", "Squeeze", "Unsqueeze"};
-    const bool same = graph_[x.bytes].type.dtype == graph_[y.bytes].type.dtype &&
-                      number(x.scale) == number(y.scale) && number(x.zero) == number(y.zero);
-    if (!same || std::ranges::find(kMoves, node.op) == std::end(kMoves) || Use(graph_, node).gives(1))
-      return std::nullopt;
-    Node out{.op = node.op, .attributes = node.attributes, .inputs = node.inputs};
-    out.inputs[0] = x.bytes;
-    return out;
-  }
-
   Graph& graph_;
-  const Uses uses_;  // of the graph as it was
-  std::vector<size_t> reader_;
+  const Uses uses_;             // of the graph as it was
+  std::vector<size_t> reader_;  // of each value, the last of them
 };
 
 }  // namespace
 
-Status join_quantized(Graph& graph, const Evaluator& evaluate) {
-  Joiner joiner(graph);
+Status join_quantized_rows(Graph& graph, const Evaluator& evaluate) {
+  RowJoiner joiner(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     if (!graph.nodes[n].outputs.empty() && graph.nodes[n].outputs[0] != kNoValue) joiner.join(n);
   return drop_dead(graph, evaluate);
