@@ -213,7 +213,7 @@ double raced_time_ns(const RaceFinalist& finalist);
 // The memory sentinel beside those processes; 0: not timed.
 double raced_memory_ns(const RaceFinalist& finalist);
 
-// Why the winner of a certified race won. Those that tie are as fast (kTieWidth); a fixed order decides among
+// Why the winner of a race won. Those that tie are as fast (kTieWidth); a fixed order decides among
 // them, so that a task tuned twice has one answer.
 enum class WonBy : uint8_t {
   kFastest = 1,  // nothing ties with it
@@ -237,8 +237,8 @@ struct RaceRow {
   double time_low_ns = 0, time_high_ns = 0;         // a fresh process lies in here in 95 % of cases
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // the same three for time divided by sentinel_ns
   double regret_bound = 0;  // the winner is slower than the best finalist by at most this fraction (95 %)
-  // False: the machine was too disturbed to decide. The winner is then the first in the trials' order, and
-  // best() ignores this race.
+  // False: the machine was too disturbed to know the time, and best() publishes none of this race. With a tie set
+  // its finalists were compared nevertheless, and the winner won. Without, it is the first in the trials' order.
   bool certified = true;
   std::string uncertified_why;
   int turns = 0, discarded = 0;  // of all finalists: turns taken; turns thrown away and repeated. 0: not

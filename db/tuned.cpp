@@ -95,9 +95,9 @@ Result<std::optional<Measured>> superseding(const TaskView& view, const Measured
   return view.fastest_of_environment(race.environment, templates);
 }
 
-// A race that certifies nothing keeps the answer of before (its winner) where that is not certainly slower
-// than `best`: their trials' intervals overlap, under the same conditions. So an answer does not change by
-// the noise of trials.
+// A race that certifies nothing keeps its winner where that is not certainly slower than `best`, under the same
+// conditions: `best` raced beside it and lost, or, where nobody won and the winner is the answer of before, their
+// trials' intervals overlap. So an answer does not change by the noise of trials.
 Result<std::optional<Measured>> not_certainly_slower(const TaskView& view, const Measured& best,
                                                      const RaceRow& race,
                                                      const std::vector<std::string>& templates) {
@@ -107,8 +107,11 @@ Result<std::optional<Measured>> not_certainly_slower(const TaskView& view, const
       !allowed(templates, winner->trial.template_name) ||
       !same_environment(winner->record.environment, best.record.environment))
     return std::optional<Measured>();
-  const bool overlap = median_interval(winner->record.run_ns).low <= median_interval(best.record.run_ns).high;
-  return overlap ? std::move(winner) : std::optional<Measured>();
+  bool stays = median_interval(winner->record.run_ns).low <= median_interval(best.record.run_ns).high;
+  if (!stays && !race.tie_set.empty()) {
+    ASSIGN_OR_RETURN(stays, took_part(view, best.trial, race));
+  }
+  return stays ? std::move(winner) : std::optional<Measured>();
 }
 
 // Nothing: no right answer has been measured yet.

@@ -19,6 +19,9 @@ constexpr int kEnoughProcesses = 6;  // when one finalist is left, or all that a
 constexpr double kNarrowHalfWidth = 0.020;
 constexpr double kWideHalfWidth = 0.0225;  // wider than this after all processes: as many again
 constexpr int kMostTimes = 3;              // options.processes, while the interval certifies nothing
+// Wider than this after options.processes, and more of them are for nothing: the interval is that of one more process, so it
+// narrows no further than the processes differ. Nine whose true interval is kWidestCertified look so wide once in 200 races.
+constexpr double kHopelessHalfWidth = 2 * kWidestCertified;
 // While more race, each has one turn a heat: most of them are soon found slower or as good.
 constexpr size_t kMany = 6;
 // A heat most of whose turns were disturbed is run again. So many of them, and the race is given up: a
@@ -64,8 +67,9 @@ bool goes_on(const Course& c, const v1::RaceOptions& options) {
   if (c.processes < options.processes()) return true;
   const RaceVerdict v = judge_race(c.racers, c.preference);
   const double half_width = v.time_ns.half_width();
-  if (c.processes < 2 * options.processes())
-    return half_width > kWideHalfWidth || is_disputed(v, c.preference);
+  const bool disputed = is_disputed(v, c.preference);
+  if (half_width > kHopelessHalfWidth && !disputed) return false;
+  if (c.processes < 2 * options.processes()) return half_width > kWideHalfWidth || disputed;
   return c.processes < kMostTimes * options.processes() && half_width > kWidestCertified;
 }
 
@@ -125,13 +129,19 @@ void take_in(const RaceReply& reply, const std::vector<size_t>& running, Course&
   ++c.processes;
 }
 
-// Why nothing is certified; empty: it is.
-std::string what_is_missing(const Course& c, const Spread& time) {
+// Why nobody won; empty: somebody did.
+std::string why_not_compared(const Course& c) {
   if (c.too_disturbed())
     return str("the machine is too disturbed: ", c.disturbed, " of ", c.counted,
                " turns that count were disturbed");
   if (c.processes < kFewestProcesses && !are_exact(c.racers))
     return str("there was time for ", c.processes, " of at least ", kFewestProcesses, " processes");
+  return "";
+}
+
+// Why nothing is certified; empty: it is.
+std::string what_is_missing(const std::string& uncompared, const Course& c, const Spread& time) {
+  if (!uncompared.empty()) return uncompared;
   if (time.half_width() > kWidestCertified)
     return str("the race knows the time of its fastest only to +- ",
                percent_beside(time.half_width(), kWidestCertified), ", wider than ",
@@ -203,17 +213,18 @@ v1::RaceResult result_of(const Course& c, const std::vector<RaceEntry>& entries,
   result.set_slices(c.slices);
   result.set_retaken(c.retaken);
   const RaceVerdict verdict = judge_race(c.racers, c.preference);
-  const std::string missing = what_is_missing(c, verdict.time_ns);
+  const std::string uncompared = why_not_compared(c),
+                    missing = what_is_missing(uncompared, c, verdict.time_ns);
   result.set_certified(missing.empty());
   result.set_uncertified_why(missing);
   const std::optional<size_t> stored = c.preference.stored;
-  const Racer& winner = missing.empty()                         ? c.racers[verdict.winner]
+  const Racer& winner = uncompared.empty()                      ? c.racers[verdict.winner]
                         : stored && measured(c.racers[*stored]) ? c.racers[*stored]
                                                                 : *std::ranges::find_if(c.racers, measured);
   result.set_winner(winner.trial_id);
   result.set_other_time_ns(other_time_ns(winner));
   set_time(time_spread(winner), ratio_spread(winner), result);
-  if (!missing.empty()) return result;
+  if (!uncompared.empty()) return result;
   for (const size_t i : verdict.tied) result.add_tie_set(c.racers[i].trial_id);
   result.set_regret_bound(verdict.regret_bound);
   result.set_won_by(std::string(won_by(verdict, c.preference, entries, roles.default_trial)));

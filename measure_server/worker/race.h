@@ -26,8 +26,9 @@ struct RaceRoles {
 
 // Runs heats through `heat` (usually RunnerClient::race). It stops when one finalist is left, or more
 // processes would not separate the ties, and the winner's interval is narrow. It runs at most
-// options.processes heats, or more while the interval is wider than kWidestCertified or the stored answer may
-// be slower than a tie, and begins none after options.limit_s. A heat with mostly disturbed turns is
+// options.processes heats, or more while the interval is wider than kWidestCertified (but not twice as wide,
+// which more would not mend) or the stored answer may be slower than a tie, and begins none after
+// options.limit_s. A heat with mostly disturbed turns is
 // repeated; six such heats end the race. `base` is used for every heat. A finalist that fails leaves the
 // race. Where all times are an exact clock's, one heat decides.
 //
@@ -36,9 +37,10 @@ struct RaceRoles {
 // It stays in the race until its interval is narrow.
 //
 // The result is certified if its interval reaches at most kWidestCertified to either side and most turns that
-// count were calm. Otherwise the machine was too disturbed: the winner is then the stored answer, else the
-// first entry that was measured (in the trials' order), with its own time, and no tie and no bound are
-// claimed.
+// count were calm. If only the interval is too wide, the winner is that of the comparison all the same:
+// whatever made the processes differ, its rivals ran beside it. If most turns were disturbed, or there were
+// too few processes, nobody won: the winner is then the stored answer, else the first entry that was measured
+// (in the trials' order), with its own time, and no tie and no bound are claimed.
 //
 // If nothing could be measured, the result has an error instead of a winner. The caller fills identity,
 // options and environment. Errors are those of `heat`. `tell` is called after each heat with the progress.

@@ -312,6 +312,27 @@ TEST_F(RacesTest, WithoutACertificateTheAnswerOfBeforeStaysWhileTrialsOverlap) {
   EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[2]) << "certainly faster";
 }
 
+// Only the interval is too wide: the finalists were compared side by side, and a trial that looks faster lost there.
+TEST_F(RacesTest, WhoWonACompleteRaceStaysWithoutACertificateBeforeTrialsThatLost) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
+  measured(ids[0], 104), measured(ids[1], 97), measured(ids[2], 96);
+  RaceRow race = race_of({ids[0], ids[1]});
+  race.certified = false;
+  race.uncertified_why = "the race knows the time only to +- 8 %";
+  ASSERT_OK(store_->add_race(race));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[2])
+      << "it did not race, and is certainly faster";
+  RaceRow of_all = race_of({ids[0], ids[1], ids[2]});
+  of_all.certified = false;
+  of_all.uncertified_why = race.uncertified_why;
+  ASSERT_OK(store_->add_race(of_all));
+  const auto best = store_->best("v1 work", "cpu one");
+  EXPECT_EQ(best->trial_id, ids[0]);
+  EXPECT_EQ(best->time_ns, 104) << "its trial's: the race publishes no time";
+  EXPECT_FALSE(best->certified);
+  EXPECT_EQ(best->race_id, 0);
+}
+
 // Winners of ties are not the fastest, so samples of another finalist may all be faster, by as much as a tie
 // allows.
 TEST_F(RacesTest, AWinnerMayBeSlowerByATie) {

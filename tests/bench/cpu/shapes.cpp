@@ -60,10 +60,15 @@ constexpr Layer kNhwc[] = {{3, 224, 32, 3, 2},  {32, 112, 16, 1},  {24, 56, 144,
 constexpr Layer kNhwcDepthwise[] = {{32, 112, 32, 3},     {96, 112, 96, 3, 2}, {144, 56, 144, 3},
                                     {240, 28, 240, 5},    {480, 14, 480, 3},   {672, 14, 672, 5},
                                     {672, 14, 672, 5, 2}, {1152, 7, 1152, 5}};
+// Stable Diffusion's U-Net (latents of 64 x 64), its first and last layer, and the widest layers of its decoder.
+constexpr Layer kDiffusion[] = {{4, 64, 320, 3},      {320, 64, 320, 3},   {960, 64, 320, 3},
+                                {320, 64, 320, 3, 2}, {640, 32, 640, 3},   {1280, 16, 1280, 3},
+                                {1280, 8, 1280, 3},   {512, 64, 512, 3},   {320, 64, 320, 1},
+                                {640, 32, 640, 1},    {1280, 16, 1280, 1}, {320, 64, 4, 3}};
 // Layers of no other set, over all operators: defaults are judged by them (fit_defaults), so nothing may be
 // fitted to them.
 constexpr Layer kUnseenConvolutions[] = {{80, 40, 80, 3},      {48, 60, 96, 3, 2}, {160, 20, 160, 3},
-                                         {320, 64, 320, 3},    {40, 28, 240, 1},   {768, 14, 192, 1},
+                                         {224, 48, 224, 3},    {40, 28, 240, 1},   {768, 14, 192, 1},
                                          {128, 40, 256, 1, 2}, {3, 160, 32, 7, 2}, {32, 32, 64, 5}};
 constexpr Layer kUnseenBlocked[] = {
     {80, 40, 80, 3}, {160, 20, 320, 3, 2}, {96, 28, 384, 1}, {384, 14, 160, 1}};
@@ -190,6 +195,8 @@ std::vector<BenchShape> make_shapes() {
   list.convolutions("mobilenetv2_1x1_blocked", kMobilenet1x1, Images::kBlocked, false);
   list.convolutions("depthwise_large", kDepthwiseLarge, Images::kNchw, true);
   list.convolutions("depthwise_large_nhwc", kDepthwiseLarge, Images::kNhwc, true);
+  list.convolutions("diffusion", kDiffusion, Images::kNchw, false);
+  list.convolutions("diffusion_blocked", kDiffusion, Images::kBlocked, false);
   list.convolutions("nhwc", kNhwc, Images::kNhwc, false);
   list.convolutions("nhwc", kNhwcDepthwise, Images::kNhwc, true);
   for (const DType dtype : {DType::kBFloat16, DType::kInt8}) {
