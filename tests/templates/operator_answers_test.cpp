@@ -364,18 +364,70 @@ TEST(Tolerance, HoldsWinogradAndShowsAWrongConstant) {
 }
 
 TEST(Tolerance, OfWinogradIsASmallPartOfTheLargestOutput) {
-  EXPECT_LT(winograd_relative_error({2, 2}, 512), 5e-6);
+  EXPECT_LT(winograd_relative_error({2, 2}, 512), 1.2e-5);
   EXPECT_GT(winograd_relative_error({2, 4}, 512), winograd_relative_error({2, 2}, 512));
   EXPECT_LT(winograd_relative_error({2, 4}, 512), winograd_relative_error({4, 4}, 512));
-  EXPECT_LT(winograd_relative_error({6, 6}, 64), 2e-5);
+  EXPECT_LT(winograd_relative_error({6, 6}, 64), 4.8e-5);
   EXPECT_LE(winograd_relative_error({6, 6}, 512), kMostWinogradError);
   EXPECT_GT(winograd_relative_error({6, 6}, 2048), kMostWinogradError);
 }
 
 TEST(Tolerance, OfLongSumsIsAPartOfTheLargest) {
-  for (const int64_t terms : {1000, 18'432, 70'000})
-    EXPECT_LE(product_sum_tolerance(terms), 1.0001e-5 * 4 * std::sqrt(static_cast<double>(terms)) / 3)
-        << terms;
+  for (const auto& [terms, part] : {std::pair<int64_t, double>{1000, 1e-5}, {14'000, 1e-5}, {70'000, 2.3e-5}})
+    EXPECT_LE(product_sum_tolerance(terms), part * 4 * std::sqrt(static_cast<double>(terms)) / 3) << terms;
+}
+
+// Errors of right sums have tails that are longer than a normal law's: 8 deviations of typical roundings
+// (0.42 of the largest) are too few for some hundred thousand outputs. Sums in one chain, beside those in double.
+TEST(Tolerance, HoldsTheWorstOfManySums) {
+  constexpr size_t kSums = 1'000'000, kTerms = 200;
+  std::vector<float> sums(kSums);
+  std::vector<double> exact(kSums);
+  std::mt19937 rng(7);
+  std::uniform_real_distribution<float> draw(-1, 1);
+  std::vector<float> a(4096), b(4099);  // lengths without a common divisor: other pairs each time
+  for (float& x : a) x = draw(rng);
+  for (float& x : b) x = draw(rng);
+  for (size_t term = 0; term < kTerms; ++term) {
+    const size_t from_a = rng() % a.size(), from_b = rng() % b.size();
+    for (size_t i = 0; i < kSums; ++i) {
+      const float x = a[(from_a + i) % a.size()], y = b[(from_b + i) % b.size()];
+      sums[i] = std::fma(x, y, sums[i]);
+      exact[i] += static_cast<double>(x) * y;
+    }
+  }
+  double worst = 0;
+  for (size_t i = 0; i < kSums; ++i) worst = std::max(worst, std::abs(sums[i] - exact[i]));
+  const double tolerance = product_sum_tolerance(kTerms);
+  EXPECT_LT(worst, 0.9 * tolerance);
+  EXPECT_GT(worst, 0.42 * tolerance) << "the worst is further off than a normal law allows";
+}
+
+// The shape whose right answers were once refused: 14,000 tiles of 6x6 over many channels.
+TEST(Tolerance, HoldsWinogradOfManyTiles) {
+  const Workload w = Conv2dWorkload{.in_channels = 224,
+                                    .in_height = 48,
+                                    .in_width = 48,
+                                    .out_channels = 64,
+                                    .kernel_height = 3,
+                                    .kernel_width = 3,
+                                    .padding = {1, 1, 1, 1},
+                                    .constant = {"weight"}};
+  const AnyTemplate& t = *find_template("conv2d_winograd6_cpu");
+  const auto instance = t.apply(w, host_target(1));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program =
+      (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  for (const uint32_t seed : {1u, 2u, 3u, 4u}) {
+    auto args = testing::random_args(w.compute(), seed);
+    const auto right = reference_answer(w.compute(), inputs_of(args));
+    ASSERT_TRUE(right.is_ok()) << right.message();
+    args.back().clear();
+    const Status status = testing::run_compiled(*program, args, host_target(1), 1);
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    EXPECT_LT(worst_error(t.tolerance(w), args.back(), right->back()), 0.7) << "seed " << seed;
+  }
 }
 
 TEST(Tolerance, GrowsWithTheSumAndNeverVanishes) {
