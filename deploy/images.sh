@@ -23,20 +23,24 @@ mkdir -p "$2"
 folder=$(realpath "$2")
 command -v podman >/dev/null || { echo "images: podman is not installed: apt-get install podman" >&2; exit 3; }
 
-debian=docker.io/library/debian:12
+debian=docker.io/library/debian:12 from=()
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"; [[ ${#from[@]} -eq 0 ]] || podman rmi "${from[1]}" >/dev/null 2>&1 || true' EXIT
 if [[ $base ]]; then
-  podman import "$base" "$debian" >&2
+  # A name of its own: the host's debian:12 stays what it is.
+  from=(--from "localhost/tuner-base-$$:12")
+  podman import "$base" "${from[1]}" >&2
 elif ! podman image exists "$debian"; then
   podman pull -q "$debian" >&2 || { echo "images: there is no $debian here, and no registry that has it. Give a tar of a Debian 12: --base TAR" >&2; exit 3; }
 fi
 # What the image files name: the repository's folders, with these packages in it.
-context=$(mktemp -d)
-trap 'rm -rf "$context"' EXIT
+context=$scratch/context
 mkdir -p "$context/build/package/packages"
 cp "$packages"/tuner_*.deb "$packages"/tuner-worker_*.deb "$context/build/package/packages/"
 for name in daemon worker builder; do
-  # The network of the host, because the image gets Debian's packages.
-  podman build -q --network host -f "$root/deploy/container/$name.Containerfile" -t "tuner-$name" "$context" >&2
+  # The network of the host, because the image gets Debian's packages. Isolation by chroot needs neither a container runtime nor
+  # cgroups, so this works in containers and where limits cannot be raised.
+  podman build -q --isolation chroot --network host "${from[@]}" -f "$root/deploy/container/$name.Containerfile" -t "tuner-$name" "$context" >&2
   rm -f "$folder/tuner-$name.tar"
   podman save -q --format docker-archive -o "$folder/tuner-$name.tar" "tuner-$name"
 done

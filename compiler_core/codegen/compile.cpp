@@ -193,21 +193,8 @@ Result<Artifact> compile(const Program& program, const Target& target, const Com
 }
 
 Result<std::vector<std::string>> instruction_sets(const Target& target) {
-  // LLVM and GCC agree on these names. A CPU that has the second has the first.
-  constexpr std::pair<const char*, const char*> kNames[] = {
-      {"sse4.2", "avx"},         {"avx", "avx2"},    {"avx2", ""},     {"fma", ""},      {"bmi2", ""},
-      {"avxvnni", "avx512vnni"}, {"avx512f", ""},    {"avx512bw", ""}, {"avx512dq", ""}, {"avx512vl", ""},
-      {"avx512vnni", ""},        {"avx512bf16", ""}, {"amx-bf16", ""}, {"amx-int8", ""}, {"amx-fp16", ""}};
-  std::vector<std::string> used;
-  if (!target.is_x86()) {
-    ASSIGN_OR_RETURN(const CpuFeatures units, needed_features(target));
-    return std::vector<std::string>(units.begin(), units.end());
-  }
-  ASSIGN_OR_RETURN(const Machine* machine, Machine::of(target));
-  for (const auto& [name, implied_by] : kNames)
-    if (machine->has_feature(name) && (*implied_by == 0 || !machine->has_feature(implied_by)))
-      used.emplace_back(name);
-  return used;
+  ASSIGN_OR_RETURN(const CpuFeatures needed, needed_features(target));
+  return std::vector<std::string>(needed.begin(), needed.end());
 }
 
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,

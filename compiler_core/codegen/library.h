@@ -19,9 +19,9 @@ struct CompiledObject {
 Result<CompiledObject> compile_object(const Program& program, const Target& target,
                                       const CompileOptions& options = {});
 
-// The instruction sets beyond the architecture's base that code for this CPU may use, as GCC's
-// __builtin_cpu_supports() spells them: "avx2", "fma", "avx512f"... For AArch64 as LLVM does: "dotprod",
-// "fullfp16"...; tuner_units() of tuner_runtime.h knows what a CPU has of them.
+// All instruction sets beyond the architecture's base that code for this CPU may use (needed_features()), by
+// names that tuner_cpu_has() of tuner_kernel.h knows: a CPU has all of them, or the code may end with an
+// illegal instruction there.
 Result<std::vector<std::string>> instruction_sets(const Target& target);
 
 // A table in C for a library: constant bytes, some of which are addresses.

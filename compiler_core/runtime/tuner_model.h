@@ -164,56 +164,9 @@ static inline const char* tuner_model_error(int32_t code) {
 
 /* ---- the CPU ---- */
 
-/* 1 when this CPU has the instruction set, by GCC's name (on AArch64 LLVM's), and the system lets it be used; 0 for names that are not known here. */
-static inline int32_t tuner_cpu_has(const char* set, size_t length) {
-#if defined(__x86_64__)
-#define TUNER_CPU_SET(name, condition) \
-  if (length == sizeof(name) - 1 && memcmp(set, name, sizeof(name) - 1) == 0) return (condition) ? 1 : 0
-#define TUNER_CPU_BUILTIN(name) TUNER_CPU_SET(name, __builtin_cpu_supports(name))
-  TUNER_CPU_BUILTIN("sse4.2");
-  TUNER_CPU_BUILTIN("avx");
-  TUNER_CPU_BUILTIN("avx2");
-  TUNER_CPU_BUILTIN("fma");
-  TUNER_CPU_BUILTIN("bmi2");
-  TUNER_CPU_BUILTIN("avx512f");
-  TUNER_CPU_BUILTIN("avx512bw");
-  TUNER_CPU_BUILTIN("avx512dq");
-  TUNER_CPU_BUILTIN("avx512vl");
-  TUNER_CPU_BUILTIN("avx512vnni");
-  TUNER_CPU_BUILTIN("avx512bf16");
-  TUNER_CPU_SET("amx-bf16", tuner_tiles() & TUNER_TILES_BFLOAT16);
-  TUNER_CPU_SET("amx-int8", tuner_tiles() & TUNER_TILES_INT8);
-  TUNER_CPU_SET("amx-fp16", tuner_tiles() & TUNER_TILES_FLOAT16);
-  if (length == 7 && memcmp(set, "avxvnni", 7) == 0) { /* not every compiler has the name */
-    uint32_t a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 &&
-           (a >> 4 & 1) != 0;
-  }
-#undef TUNER_CPU_BUILTIN
-#undef TUNER_CPU_SET
-#elif defined(__aarch64__)
-  static const char* const names[] = {"bf16", "dotprod", "fullfp16", "i8mm", "sve", "sve2"};
-  int i;
-  for (i = 0; i < 6; ++i) /* in the order of the bits of tuner_units() */
-    if (length == strlen(names[i]) && memcmp(set, names[i], length) == 0)
-      return (int32_t)(tuner_units() >> i & 1);
-#else
-  (void)set;
-  (void)length;
-#endif
-  return 0;
-}
-
 /* 1 when this CPU has the instruction sets of a table for one CPU. */
 static inline int32_t tuner_cpu_has_all(const tuner_model* model) {
-  const char* set = model->instruction_sets;
-  while (*set) {
-    const char* const end = strchr(set, ' ');
-    const size_t length = end ? (size_t)(end - set) : strlen(set);
-    if (!tuner_cpu_has(set, length)) return 0;
-    set += length + (end ? 1 : 0);
-  }
-  return 1;
+  return tuner_cpu_has_sets(model->instruction_sets);
 }
 
 /* The table that contexts take here: the model's own, or of several the first for this CPU. NULL: this CPU lacks instructions. */

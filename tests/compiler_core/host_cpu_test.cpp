@@ -84,9 +84,16 @@ TEST(HostCpu, HeadersOfModelsKnowTheUnitsThatLibrariesName) {
   const std::string names[] = {"bf16", "dotprod", "fullfp16", "i8mm", "sve", "sve2"};
 #endif
   for (const std::string& name : names)
-    EXPECT_EQ(tuner_cpu_has(name.data(), name.size()) != 0, std::ranges::count(here, name) == 1) << name;
-  EXPECT_EQ(tuner_cpu_has("avx9000", 7), 0);
-  EXPECT_EQ(tuner_cpu_has("avx", 2), 0) << "a part of a name";
+    EXPECT_EQ(tuner_cpu_has(name.data(), name.size()), std::ranges::count(here, name)) << name;
+  EXPECT_EQ(tuner_cpu_has("avx9000", 7), -1);
+  EXPECT_EQ(tuner_cpu_has("avx", 2), -1) << "a part of a name";
+  EXPECT_EQ(tuner_cpu_has_sets(""), 1);
+  EXPECT_EQ(tuner_cpu_has_sets("avx9000"), 0) << "what is not known is missing";
+  for (const std::string& name : names) {
+    EXPECT_EQ(tuner_cpu_has_sets(name.c_str()), std::ranges::count(here, name)) << name;
+    EXPECT_EQ(tuner_cpu_has_sets((name + " avx9000").c_str()), 0) << "the last of them counts";
+    EXPECT_EQ(tuner_cpu_has_sets(("avx9000 " + name).c_str()), 0) << "so does the first";
+  }
 }
 
 }  // namespace

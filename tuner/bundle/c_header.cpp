@@ -144,30 +144,24 @@ void write_kernel_comment(std::ostream& out, const BundleKernel& k, const CSigna
   out << " */\n";
 }
 
-// The condition in C that a CPU has the instruction set, and may use it.
-std::string condition(const std::string& instruction_set, bool x86) {
-  if (!x86) return str("(tuner_units() & TUNER_UNITS_", as_macro(instruction_set), ") != 0");
-  if (instruction_set == "amx-bf16") return "(tuner_tiles() & TUNER_TILES_BFLOAT16)";
-  if (instruction_set == "amx-int8") return "(tuner_tiles() & TUNER_TILES_INT8)";
-  if (instruction_set == "amx-fp16") return "(tuner_tiles() & TUNER_TILES_FLOAT16)";
-  return str("__builtin_cpu_supports(\"", instruction_set, "\")");
-}
-
 // Those of one function, which stand side by side.
 using Variants = std::span<const BundleKernel* const>;
+
+constexpr size_t kMostColumns = 90;  // of a list of instruction sets
 
 void write_runs_here(std::ostream& out, const BundleKernel& k) {
   out << "\n/* 1 when this CPU has the instructions that the kernel is compiled for. */\n"
       << "static inline int32_t " << k.function << "_runs_here(void) {\n";
-  const bool x86 = k.task.target.is_x86();
-  out << "#if defined(" << (x86 ? "__x86_64__" : "__aarch64__") << ")\n  return ";
-  for (size_t i = 0; i < k.code.instruction_sets.size(); ++i)
-    out << (i == 0       ? ""
-            : i % 3 == 0 ? " &&\n         "
-                         : " && ")
-        << condition(k.code.instruction_sets[i], x86);
-  if (k.code.instruction_sets.empty()) out << "1";
-  out << ";\n#else\n  return 0;\n#endif\n}\n";
+  out << "#if defined(" << (k.task.target.is_x86() ? "__x86_64__" : "__aarch64__") << ")\n"
+      << "  return tuner_cpu_has_sets(\n      \"";
+  size_t column = 0;
+  for (const std::string& set : k.code.instruction_sets) {
+    const std::string word = (column == 0 ? "" : " ") + set;
+    if (column + word.size() > kMostColumns) out << "\"\n      \"", column = 0;
+    out << word;
+    column += word.size();
+  }
+  out << "\");\n#else\n  return 0;\n#endif\n}\n";
 }
 
 // What a caller must provide.

@@ -334,15 +334,25 @@ std::string header_of(std::vector<std::string> instruction_sets, const std::stri
 }
 
 TEST(CHeader, RunsHereAsksForEveryInstructionSet) {
-  const std::string x86 =
-      header_of({"avx2", "fma", "bmi2", "avx512f", "avx512vl", "amx-int8"}, "llvm -mcpu=haswell");
-  for (const char* set : {"avx2", "fma", "bmi2", "avx512f", "avx512vl"})
-    EXPECT_THAT(x86, HasSubstr(str("__builtin_cpu_supports(\"", set, "\")")));
-  EXPECT_THAT(x86, HasSubstr("(tuner_tiles() & TUNER_TILES_INT8)"));
-  const std::string arm =
-      header_of({"bf16", "dotprod", "i8mm", "sve"}, "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu");
-  for (const char* unit : {"BF16", "DOTPROD", "I8MM", "SVE"})
-    EXPECT_THAT(arm, HasSubstr(str("(tuner_units() & TUNER_UNITS_", unit, ") != 0")));
+  const auto asks = [](const std::vector<std::string>& sets, const char* target) {
+    std::string header = header_of(sets, target);
+    const size_t begin = header.find("tuner_cpu_has_sets("), end = header.find(");", begin);
+    EXPECT_NE(end, std::string::npos) << header;
+    std::string words = header.substr(begin, end - begin);
+    return std::regex_replace(words, std::regex("\"\n *\""), "");  // strings side by side are one
+  };
+  EXPECT_THAT(asks({"avx2", "fma", "amx-int8"}, "llvm -mcpu=haswell"), HasSubstr("\"avx2 fma amx-int8\""));
+  EXPECT_THAT(asks({"bf16", "sve"}, "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"),
+              HasSubstr("\"bf16 sve\""));
+  EXPECT_THAT(asks({}, "llvm -mcpu=x86-64"), HasSubstr("\"\""));
+  std::vector<std::string> many;
+  std::string expected;
+  for (int i = 0; i < 60; ++i) {
+    many.push_back(str("set", i));
+    expected += str(i == 0 ? "\"" : " ", many.back());
+  }
+  EXPECT_THAT(asks(many, "llvm -mcpu=haswell"), HasSubstr(expected + "\""));
+  EXPECT_THAT(header_of(many, "llvm -mcpu=haswell"), Not(::testing::ContainsRegex("[^\n]{112}")));
 }
 
 TEST(CHeader, OneThreadNeedsTheSharedWorkspaceAndItsOwn) {
