@@ -3,12 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-#include <regex>
-
-#include "tests/support/text_client.h"
-#include "tests/tuner/command_line.h"
-#include "tests/tuner/processes.h"
+#include "tests/tuner/dashboard/pages.h"
 
 namespace tuner {
 namespace {
@@ -21,6 +16,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using testing::Pages;
 
 constexpr char kJob[] =
     R"({"op":"matmul","a":[8,8],"b":[8,8],"trials":4,"search":"random","target":"llvm -mcpu=haswell -threads=1"})";
@@ -35,45 +31,6 @@ std::string encoded(const std::string& text) {
   }
   return out;
 }
-
-// A program that serves pages, and how it is asked.
-class Pages {
- public:
-  Pages(const testing::CommandLine& shell, const std::string& words, const std::string& name)
-      : program_({"/bin/sh", "-c",
-                  str("cd ", shell.folder().string(), " && XDG_RUNTIME_DIR=", shell.folder().string(),
-                      " exec ", TUNER_BIN_DIR, "/tuner ", words)},
-                 (shell.folder() / name).string()) {
-    std::smatch found;
-    EXPECT_TRUE(eventually(30s, [&] {
-      const std::string out = program_.out();
-      if (!std::regex_search(out, found, std::regex("dashboard on http://([0-9.:]+)/(?:#token=(\\w+))?\n")))
-        return false;
-      address_ = found[1], token_ = found[2];
-      return true;
-    })) << program_.err();
-  }
-  const std::string& address() const { return address_; }
-  const std::string& token() const { return token_; }
-  testing::Process& program() { return program_; }
-
-  std::string said(const std::string& line, const std::string& body = "") const {
-    const testing::TextClient client(address_);
-    client.send_text(str(line, " HTTP/1.1\r\nHost: ", address_,
-                         "\r\nConnection: close\r\nContent-Length: ", body.size(),
-                         token_.empty() ? "" : "\r\nAuthorization: Bearer " + token_, "\r\n\r\n", body));
-    return client.rest(60s);
-  }
-  Json told(const std::string& path) const {
-    const std::string all = said("GET " + path);
-    const size_t head = all.find("\r\n\r\n");
-    return head == std::string::npos ? Json() : Json::parse(all.substr(head + 4), nullptr, false);
-  }
-
- private:
-  testing::Process program_;
-  std::string address_, token_;
-};
 
 class DashboardCli : public ::testing::Test {
  protected:

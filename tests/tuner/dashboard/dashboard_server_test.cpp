@@ -160,6 +160,40 @@ TEST_F(DashboardOfAFarm, ByTlsMetricsNeedARoleAndProbesDoNot) {
   tls_said("/api/jobs", "", "HTTP/1.1 401 ");
 }
 
+TEST_F(DashboardOnASocket, ALinkThatMayOnlyReadChangesNothing) {
+  const auto server = serve({.token = "tuner_secret", .may_change = false});
+  EXPECT_THAT(said(*server, "GET /api/jobs", bearer("tuner_secret")), StartsWith("HTTP/1.1 200 "));
+  for (const char* post : {"POST /api/jobs", "POST /api/jobs/j1/cancel", "POST /api/task/library"})
+    EXPECT_THAT(said(*server, post, bearer("tuner_secret")),
+                AllOf(StartsWith("HTTP/1.1 403 "), HasSubstr("this page only reads")))
+        << post;
+  EXPECT_THAT(said(*server, "POST /api/jobs/j1/cancel", bearer("tuner_other")), StartsWith("HTTP/1.1 401 "));
+}
+
+// A page of another site that gets here by a name of its own reads no metrics; probes ask by any name.
+TEST_F(DashboardOnASocket, MetricsAreForNoForeignPage) {
+  DashboardServerOptions with{.access = DashboardServerOptions::Access::kIdentity,
+                              .identity = folder_.file("none")};
+  with.status_pages = [](const http::Request& request, const DashboardServerOptions::Refusal&) {
+    return http::Reply{.body = "status of " + request.path + "\n"};
+  };
+  const auto server = serve(with);
+  const auto said_as = [&](const std::string& path, const std::string& headers) {
+    const TextClient client(server->address());
+    client.send_text("GET " + path + " HTTP/1.1\r\nConnection: close\r\n" + headers + "\r\n");
+    return client.rest();
+  };
+  const std::string own = "Host: " + server->address() + "\r\n", foreign = "Host: evil.example\r\n";
+  EXPECT_THAT(said_as("/metrics", own), HasSubstr("status of /metrics"));
+  for (const std::string& headers :
+       {foreign, own + "Origin: http://evil.example\r\n", own + "Sec-Fetch-Site: cross-site\r\n"})
+    EXPECT_THAT(said_as("/metrics", headers), AllOf(StartsWith("HTTP/1.1 403 "), Not(HasSubstr("status of"))))
+        << headers;
+  for (const char* probe : {"/healthz", "/readyz"})
+    EXPECT_THAT(said_as(probe, foreign), HasSubstr(str("status of ", probe)));
+  EXPECT_THAT(said_as("/api/jobs", foreign), StartsWith("HTTP/1.1 403 "));
+}
+
 TEST_F(DashboardOnASocket, WhatIsNewReachesFollowers) {
   const auto server = serve_by_token();
   TextClient follower(server->address());

@@ -341,6 +341,65 @@ TEST_F(Dashboard, ThousandsOfAnswersComeInParts) {
   EXPECT_EQ(seen.size(), kTasks + 2u);
 }
 
+// The list of answers is kept for two seconds: a page that asks often costs no reading, and one that asks later
+// sees what is new.
+TEST_F(Dashboard, AnswersThatAreKeptAreReadAgain) {
+  const dashboard::Dashboard one = dashboard();
+  const auto answers = [&] {
+    const http::Reply reply =
+        whole(one.answer({.method = "GET", .path = "/api/answers", .host = kOwnHost}, {.address = kOwnHost}));
+    return Json::parse(reply.body, nullptr, false);
+  };
+  EXPECT_EQ(answers()["total"], 2);
+  const std::string key = "v1 softmax rows=17 columns=64 dtype=float32";
+  add_job("j3", "random", {{key, kTarget}});
+  measure("j3", 0, 3, 9);
+  const auto begun = std::chrono::steady_clock::now();
+  int64_t total = 2;
+  while (total == 2 && std::chrono::steady_clock::now() - begun < std::chrono::seconds(20)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    total = answers()["total"];
+  }
+  EXPECT_EQ(total, 3);
+}
+
+TEST_F(Dashboard, WhatWorkersHaveIsTold) {
+  std::vector<TrialRow> trials(3, {.job_id = "j2", .task_index = 0, .template_name = "t"});
+  for (size_t i = 0; i < trials.size(); ++i) trials[i].config = str("a=", i);
+  ASSERT_TRUE(store_->add_trials(trials));
+  ASSERT_EQ(store_->lease_trials({{trials[1].id, "w7", "1"}})->size(), 1u);
+  EXPECT_EQ(told("/api/workers")["leases"].size(), 0u) << "its job does not run";
+  ASSERT_TRUE(store_->set_job_state("j2", JobState::kRunning, ""));
+  const Json leases = told("/api/workers")["leases"];
+  ASSERT_EQ(leases.size(), 1u) << leases;
+  EXPECT_EQ(leases[0], (Json{{"worker", "w7"},
+                             {"job", "j2"},
+                             {"trial", trials[1].id},
+                             {"workload", kMatmul},
+                             {"template", "t"},
+                             {"config", "a=1"}}));
+  visitor_.tenant = "vision";
+  EXPECT_EQ(told("/api/workers")["leases"].size(), 0u) << "of another tenant's job";
+}
+
+// Followers hear of it when what they are shown has changed: a result, a job, the state of one.
+TEST_F(Dashboard, WhatIsNewChangesTheMark) {
+  const auto facts = facts_here();
+  std::set<std::string> marks{facts->mark().value()};
+  const auto expect_new = [&](const char* what) {
+    EXPECT_TRUE(marks.insert(facts->mark().value()).second) << what;
+  };
+  EXPECT_EQ(facts->mark().value(), *marks.begin()) << "nothing is new";
+  measure("j1", 0, 1, 77);
+  expect_new("a result");
+  add_job("j3", "random", {{kSoftmax, kTarget}});
+  expect_new("a job");
+  ASSERT_TRUE(store_->set_job_state("j2", JobState::kRunning, ""));
+  expect_new("a job that runs");
+  ASSERT_TRUE(store_->set_job_state("j2", JobState::kFinished, ""));
+  expect_new("a job that has ended");
+}
+
 TEST_F(Dashboard, ASourceBesideIsReadAndNeverChanged) {
   EXPECT_EQ(told("/api/about")["beside"], "");
   EXPECT_EQ(ask({.path = "/api/beside/answers"}).status, 404) << "there is none";
