@@ -29,8 +29,8 @@ report=()
 told() { report+=("$1"); echo "$program: $1" >&2; }
 inside_root() { in_root "$root" /srv/app bash -euc "$1"; }
 apt='apt-get -q -y -o Dpkg::Use-Pty=0'
-# install WHAT PACKAGE...: by apt, without what is only recommended.
-install() {
+# get WHAT PACKAGE...: by apt, without what is only recommended.
+get() {
   local what=$1; shift
   inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-recommends $*" >"$scratch/apt.log" 2>&1 ||
     { cat "$scratch/apt.log" >&2; stop "$what cannot be installed"; }
@@ -42,7 +42,7 @@ block() { awk -v language="\`\`\`$2" -v wanted="$3" '$0 == language { ++n; on = 
 
 first_answer() {
   local start=$SECONDS
-  install "tuner and tuner-worker" "/srv/packages/tuner_*.deb" "/srv/packages/tuner-worker_*.deb"
+  get "tuner and tuner-worker" "/srv/packages/tuner_*.deb" "/srv/packages/tuner-worker_*.deb"
   local brought
   brought=$(grep -oE "libllvm22|libxgboost0|libgrpc\\+\\+1\.51" "$scratch/apt.log" | sort -u | tr '\n' ' ')
   told "tuner and tuner-worker installed in $((SECONDS - start)) s: ${brought}came along"
@@ -96,8 +96,8 @@ dashboard() {
 
 runtime() {
   block deploy/runtime/README.md c 1 >"$root/srv/app/app.c"
-  install "gcc" gcc g++ libc6-dev man-db bash-completion fish zsh groff-base
-  install "tuner-runtime" "/srv/packages/tuner-runtime_*.deb"
+  get "gcc" gcc g++ libc6-dev man-db bash-completion fish zsh groff-base
+  get "tuner-runtime" "/srv/packages/tuner-runtime_*.deb"
   for source in /srv/.local/share/tuner/tuner.db bundle; do
     inside_root "[[ -d bundle ]] || tuner build job.json -o bundle; cc app.c -ltuner_runtime -o app && ./app $source" >"$scratch/app" ||
       { cat "$scratch/app" >&2; stop "the C program failed"; }
@@ -117,7 +117,7 @@ runtime() {
 
 # The program of the client's page, on a daemon and a worker of the root.
 client() {
-  install "tuner-client" "/srv/packages/tuner-client_*.deb"
+  get "tuner-client" "/srv/packages/tuner-client_*.deb"
   block deploy/client/README.md cpp 1 | sed 's/127\.0\.0\.1:7070/unix:\/tmp\/farm/; s/conv2d\.json/job.json/; s/trials = 64/trials = 8/' \
     >"$root/srv/app/client.cpp"
   inside_root 'c++ -std=c++17 client.cpp -ltuner_client -o client
@@ -134,7 +134,7 @@ client() {
 
 # bench_model holds ONNX Runtime's answers with the plugin against those without it.
 onnxruntime() {
-  install "tuner-onnxruntime" "/srv/packages/tuner-onnxruntime_*.deb"
+  get "tuner-onnxruntime" "/srv/packages/tuner-onnxruntime_*.deb"
   local plugin=/usr/lib/x86_64-linux-gnu/tuner/libtuner_onnxruntime.so
   [[ -f $root$plugin ]] || stop "tuner-onnxruntime has no $plugin"
   local bench=${BENCH_MODEL:-} library=${BENCH_LIBONNXRUNTIME:-}
@@ -169,7 +169,7 @@ removal() {
 
 # In the same root, after the packages have gone: the wheel brings all that it needs but numpy.
 wheel() {
-  install "Python" python3 python3-pip python3-numpy python3-grpcio python3-protobuf
+  get "Python" python3 python3-pip python3-numpy python3-grpcio python3-protobuf
   inside_root 'pip3 install --no-index --no-deps --break-system-packages -q /srv/packages/tuner-*.whl' >"$scratch/pip" 2>&1 ||
     { cat "$scratch/pip" >&2; stop "the wheel cannot be installed"; }
   cat >"$root/srv/app/wheel.py" <<'PYTHON'
