@@ -177,7 +177,7 @@ import numpy as np
 import tuner
 kernel = tuner.tune("job.json", trials=8, db="wheel.db")
 a, b = (tuner.aligned(np.random.default_rng(1).random(shape, dtype=np.float32)) for shape in ((64, 256), (256, 128)))
-error = float(np.abs(kernel(a, b) - a @ b).max() / np.abs(a @ b).max())
+error = float(np.abs(kernel.pack(b=b)(a) - a @ b).max() / np.abs(a @ b).max())
 assert error < 1e-5, error
 print(f"largest error {error:.1e}")
 PYTHON

@@ -150,6 +150,20 @@ class Project(unittest.TestCase):
         self.assertEqual([(f["offset"], f["becomes"], f["how"]) for f in self.report()["faults"]],
                          [(f["offset"], f["becomes"], f["how"]) for f in first])
 
+    def test_faults_are_drawn_where_they_are_wanted(self):
+        try:
+            drawing.load_clang()
+        except Problem as problem:
+            self.skipTest(str(problem))
+        self.list()
+        (self.root / "db/other.cpp").write_text("int other(int n) { return n > 7 ? n : 4; }\n")
+        (self.root / "db/CMakeLists.txt").write_text(DB_CMAKE.replace("limits.cpp)", "limits.cpp other.cpp)", 1))
+        self.run_it("--draw", "3", "--seed", "3", "--file", "db/other.cpp")
+        self.assertEqual([f["file"] for f in self.report()["faults"]], ["db/other.cpp"] * 3)
+        # What was drawn elsewhere by the same seed is not taken for it.
+        self.run_it("--draw", "3", "--seed", "3", "--file", "db/limits.cpp")
+        self.assertEqual([f["file"] for f in self.report()["faults"]], ["db/limits.cpp"] * 3)
+
     def test_lists_that_are_wrong(self):
         root, known = self.root, {"db/limits"}
         text = "[[promise]]\nsays = \"x\"\nin = \"db/limits.h\"\ntest = \"db/limits Limits.None\"\n"

@@ -177,12 +177,14 @@ def same_type(left, right) -> bool:
     return first.spelling.replace("const ", "") == second.spelling.replace("const ", "") and first.spelling != ""
 
 
-def draw(tree: pathlib.Path, build: pathlib.Path, lists: dict, seed: int, count: int, say) -> list:
-    """The first `count` faults of the seed, over all compiled product files, each file as likely as its number of lines. They are
-    remembered beside the build for as long as the product stays as it is."""
+def draw(tree: pathlib.Path, build: pathlib.Path, lists: dict, seed: int, count: int, say, wanted=lambda name: True) -> list:
+    """The first `count` faults of the seed, over all compiled product files that are `wanted`, each file as likely as its number of
+    lines. They are remembered beside the build for as long as the product stays as it is."""
     product = hashlib.sha256()
     for path in sorted(p for top in folders.PRODUCT for p in (tree / top).rglob("*") if p.suffix in folders.CODE):
         product.update(str(path).encode() + path.read_bytes())
+    files = {name: words for name, words in compiled_files(build, tree).items() if str(pathlib.PurePath(name).parent) in lists and wanted(name)}
+    product.update("".join(f"{name}\n" for name in sorted(files)).encode())
     memory = build.parent / f"drawn-{seed}.json"
     try:
         known = json.loads(memory.read_text())
@@ -190,15 +192,16 @@ def draw(tree: pathlib.Path, build: pathlib.Path, lists: dict, seed: int, count:
             return [folders.Fault(**fault) for fault in known["faults"][:count]]
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    faults = draw_anew(tree, build, lists, seed, count, say)
+    faults = draw_anew(tree, files, seed, count, say)
     memory.write_text(json.dumps({"product": product.hexdigest(), "faults": [dataclasses.asdict(fault) for fault in faults]}))
     return faults
 
 
-def draw_anew(tree: pathlib.Path, build: pathlib.Path, lists: dict, seed: int, count: int, say) -> list:
+def draw_anew(tree: pathlib.Path, files: dict, seed: int, count: int, say) -> list:
     cindex = load_clang()
-    files = {name: words for name, words in compiled_files(build, tree).items() if str(pathlib.PurePath(name).parent) in lists}
     names = sorted(files)
+    if not names:
+        return []
     weights = [len((tree / name).read_bytes().splitlines()) for name in names]
     chance = random.Random(seed)
     parsed, drawn, seen = {}, [], set()
