@@ -151,7 +151,7 @@ onnxruntime() {
   inside_root "tuner compile model.onnx -o model --no-tune && timeout 300 env BENCH_LIBONNXRUNTIME=/srv/app/libonnxruntime.so.1 \
       ./bench_model model.onnx model --rounds 5 --provider $plugin" >"$scratch/onnx" 2>&1 ||
     { cat "$scratch/onnx" >&2; stop "ONNX Runtime with the plugin failed"; }
-  told "ONNX Runtime with the installed plugin gives the answers of ONNX Runtime alone: $(grep -m1 -i 'provider' "$scratch/onnx")"
+  told "ONNX Runtime with the installed plugin gives the answers of ONNX Runtime alone: $(grep -m1 'ONNX Runtime with our provider' "$scratch/onnx" | sed 's/^ *//')"
 }
 
 # What is left of each package's files after it went, and what its removal did not take.
@@ -231,4 +231,4 @@ removal
 if compgen -G "$packages/tuner-*.whl" >/dev/null; then wheel; fi
 if [[ -f $packages/tuner-daemon.tar ]]; then images; fi
 remove_root
-printf '%s: %s\n' "$program" "${report[@]}" "all holds"
+printf "$program: %s\n" "${report[@]}" "all holds"
