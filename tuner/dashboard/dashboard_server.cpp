@@ -34,7 +34,7 @@ Visitor holder_of(const std::string& mark, bool may_change, const http::Request&
   Visitor visitor{.reads = holds, .changes = holds && may_change};
   if (!holds)
     visitor.why_not_read = "the token is missing or wrong: open the link that tuner dashboard printed";
-  visitor.why_not_change = holds ? "this page only reads" : visitor.why_not_read;
+  if (!visitor.changes) visitor.why_not_change = holds ? "this page only reads" : visitor.why_not_read;
   if (holds) visitor.refused_status = 403;
   return visitor;
 }

@@ -40,9 +40,10 @@ Result<Ended> run_program(const ScratchFolder& folder, const std::string& path,
   return Ended{WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status), std::move(out)};
 }
 
-// The last line that begins with "tuner: ", or the last one.
-std::string complaint(const std::string& out) {
-  constexpr std::string_view kOurs = "tuner: ";
+// The last line that begins with "tuner: ", or the last one. `file`, which is ours and gone when it is read, is
+// called FILE.
+std::string complaint(const std::string& out, const std::string& file) {
+  constexpr std::string_view kOurs = "tuner: ", kFile = "FILE";
   std::string last, ours;
   for (size_t from = 0; from < out.size();) {
     const size_t end = std::min(out.find('\n', from), out.size());
@@ -50,7 +51,10 @@ std::string complaint(const std::string& out) {
     if (last.starts_with(kOurs)) ours = last.substr(kOurs.size());
     from = end + 1;
   }
-  return printable(ours.empty() ? last : ours);
+  std::string text = ours.empty() ? last : ours;
+  for (size_t at = 0; (at = text.find(file, at)) != std::string::npos; at += kFile.size())
+    text.replace(at, file.size(), kFile);
+  return printable(text);
 }
 
 // A job file of the one task, in `folder`.
@@ -75,10 +79,10 @@ Result<Download> TaskWork::library(const JobRow::Task& task) const {
                    run_program(*folder, program_,
                                {"tuner", "build", file, "-o", out, "--name", "kernel", "--db", db_,
                                 "--constants", std::string(constants_name(task.constants))}));
-  if (built.code != 0) return invalid_argument("tuner build: ", complaint(built.out));
+  if (built.code != 0) return invalid_argument("tuner build: ", complaint(built.out, file));
   ASSIGN_OR_RETURN(const Ended packed, run_program(*folder, "/bin/tar",
                                                    {"tar", "-czf", archive, "-C", folder->path(), "kernel"}));
-  if (packed.code != 0) return failed("tar: ", complaint(packed.out));
+  if (packed.code != 0) return failed("tar: ", complaint(packed.out, archive));
   Download made{.name = "kernel.tar.gz", .type = "application/gzip"};
   ASSIGN_OR_RETURN(made.bytes, read_whole(archive, kMostArchive));
   return made;
@@ -95,10 +99,11 @@ Result<std::string> TaskWork::verify(const JobRow::Task& task) const {
   // 1 says that the time is outside of its interval: an answer, too.
   const size_t begin = ended.out.starts_with("[\n") ? 0 : ended.out.find("\n[\n"), end = ended.out.rfind(']');
   if (ended.code > 1 || begin == std::string::npos || end == std::string::npos || end < begin)
-    return invalid_argument("tuner verify: ", complaint(ended.out));
+    return invalid_argument("tuner verify: ", complaint(ended.out, file));
   auto found = nlohmann::ordered_json::parse(ended.out.substr(begin, end - begin + 1), nullptr,
                                              /*allow_exceptions=*/false);
-  if (!found.is_array() || found.empty()) return invalid_argument("tuner verify: ", complaint(ended.out));
+  if (!found.is_array() || found.empty())
+    return invalid_argument("tuner verify: ", complaint(ended.out, file));
   return one_line({{"inside", ended.code == 0}, {"verified", std::move(found[0])}});
 }
 

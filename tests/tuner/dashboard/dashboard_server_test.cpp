@@ -168,6 +168,10 @@ TEST_F(DashboardOnASocket, ALinkThatMayOnlyReadChangesNothing) {
                 AllOf(StartsWith("HTTP/1.1 403 "), HasSubstr("this page only reads")))
         << post;
   EXPECT_THAT(said(*server, "POST /api/jobs/j1/cancel", bearer("tuner_other")), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(said(*server, "GET /api/about", bearer("tuner_secret")),
+              HasSubstr(R"("may_change":false,"why_not_change":"this page only reads")"));
+  EXPECT_THAT(said(*serve_by_token(), "GET /api/about", bearer("tuner_secret")),
+              HasSubstr(R"("may_change":true,"why_not_change":"")"));
 }
 
 // A page of another site that gets here by a name of its own reads no metrics; probes ask by any name.

@@ -472,6 +472,9 @@ TEST_F(TaskWork, WhatACommandSaysIsTheError) {
   EXPECT_EQ(made.message(), "tuner build: nothing is known");
   EXPECT_EQ(verify("echo 'tuner: no certified time' >&2; echo '[]'; exit 1").message(),
             "tuner verify: no certified time");
+  // The job file is gone when somebody reads of it.
+  EXPECT_EQ(library("echo \"tuner: wrong: $2, to tune: tuner submit $2 --db x\"; exit 2").message(),
+            "tuner build: wrong: FILE, to tune: tuner submit FILE --db x");
 }
 
 TEST_F(TaskWork, ATimeOutsideOfItsIntervalIsAnAnswer) {
