@@ -14,7 +14,6 @@
 namespace tuner::dashboard {
 namespace {
 
-constexpr char kOpener[] = "/usr/bin/xdg-open";
 constexpr std::chrono::milliseconds kOpens{2'000};  // it hands the file on and ends
 
 std::string folder_of_user() {
@@ -24,9 +23,9 @@ std::string folder_of_user() {
 
 }  // namespace
 
-Result<OpenedPage> OpenedPage::open(const std::string& link) {
+Result<OpenedPage> OpenedPage::open(const std::string& link, const std::string& opener) {
   if ((std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) ||
-      access(kOpener, X_OK) != 0)
+      access(opener.c_str(), X_OK) != 0)
     return not_found("there is no desktop to open a browser on");
   std::string file = folder_of_user() + "/tuner-dashboard-XXXXXX.html";
   const int fd = mkostemps(file.data(), 5, O_CLOEXEC);  // mode 0600
@@ -37,10 +36,10 @@ Result<OpenedPage> OpenedPage::open(const std::string& link) {
   const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   close(fd);
   if (!written) return failed(file, ": cannot be written: ", std::strerror(errno));
-  ASSIGN_OR_RETURN(const pid_t opener,
-                   start_program({.path = kOpener, .words = {"xdg-open", file}, .log = "/dev/null"}));
+  ASSIGN_OR_RETURN(const pid_t started,
+                   start_program({.path = opener, .words = {"xdg-open", file}, .log = "/dev/null"}));
   // Whether a browser runs, it does not say; the link is printed, too.
-  (void)wait_for_end(opener, kOpens);
+  (void)wait_for_end(started, kOpens);
   return page;
 }
 

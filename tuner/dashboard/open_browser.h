@@ -13,7 +13,8 @@ namespace tuner::dashboard {
 class OpenedPage {
  public:
   // NotFound: there is no desktop (xdg-open, DISPLAY or WAYLAND_DISPLAY). Failed: the file or the program.
-  static Result<OpenedPage> open(const std::string& link);
+  // `opener` is given the file's name.
+  static Result<OpenedPage> open(const std::string& link, const std::string& opener = "/usr/bin/xdg-open");
   OpenedPage(OpenedPage&& other) noexcept;
   OpenedPage& operator=(OpenedPage&&) = delete;
   ~OpenedPage();

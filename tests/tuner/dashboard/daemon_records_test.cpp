@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+
+#include "tests/support/wait_until.h"
 #include "tests/tuner/daemon/served_daemon.h"
 #include "tests/tuner/dashboard/dashboard_fixture.h"
 #include "tuner/daemon/edge/record_calls.h"
@@ -223,7 +227,8 @@ TEST_F(DaemonRecords, RequestsAreBoundedAndWrongOnesAreNamed) {
   EXPECT_GT(parts, 2);
 }
 
-// A daemon of before: it lists jobs and workers, and knows nothing of single results.
+// A daemon of before: it lists jobs and workers, and knows nothing of single results. Its job is one trial
+// further each time, and faster each second time.
 class OlderDaemon final : public v1::Jobs::Service {
   grpc::Status List(grpc::ServerContext*, const v1::ListRequest*, v1::ListReply* reply) override {
     reply->set_with_tuned(true);
@@ -234,14 +239,16 @@ class OlderDaemon final : public v1::Jobs::Service {
     job->mutable_tasks(0)->set_target(kTarget);
     job->set_trials(4);
     job->set_search("random");
-    job->mutable_progress()->set_best_ns(500);
-    job->mutable_progress()->set_trials_done(2);
+    const int told = told_.fetch_add(1);
+    job->mutable_progress()->set_best_ns(500 - told / 2);
+    job->mutable_progress()->set_trials_done(2 + told);
     return grpc::Status::OK;
   }
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
                            v1::ListWorkersReply*) override {
     return grpc::Status::OK;
   }
+  std::atomic<int> told_ = 0;
 };
 
 TEST(OlderDaemons, GiveOutNoResultsAndSoTheySay) {
@@ -263,6 +270,25 @@ TEST(OlderDaemons, GiveOutNoResultsAndSoTheySay) {
   const auto curve = facts->curve("j1", {}, {});
   ASSERT_TRUE(curve.is_ok()) << curve.message();
   EXPECT_EQ(Json::parse(*curve)["points"].size(), 1u);
+  // It grows, and is told in parts.
+  Json points;
+  wait_until(std::chrono::seconds(20), [&] {
+    points = Json::parse(facts->curve("j1", {}, {}).value())["points"];
+    return points.size() >= 4;
+  });
+  ASSERT_GE(points.size(), 4u);
+  for (size_t i = 1; i < points.size(); ++i) {
+    EXPECT_GT(points[i][0], points[i - 1][0]) << points;
+    EXPECT_LE(points[i][2], points[i - 1][2]) << points;
+    EXPECT_GT(points[i][5], points[i - 1][5]) << "results so far: " << points;
+  }
+  const Json part = Json::parse(facts->curve("j1", {.id = 0, .count = 2}, {}).value());
+  EXPECT_EQ(part["points"], Json({points[0], points[1]}));
+  EXPECT_EQ(part["next"], points[1][0]);
+  EXPECT_EQ(part["more"], true);
+  const Json rest = Json::parse(facts->curve("j1", {.id = part["next"], .count = 1'000}, {}).value());
+  EXPECT_EQ(rest["points"][0], points[2]);
+  EXPECT_EQ(rest["more"], false);
   const auto job = facts->job("j1", {});
   ASSERT_TRUE(job.is_ok()) << job.message();
   EXPECT_EQ(Json::parse(*job)["races"].size(), 0u);

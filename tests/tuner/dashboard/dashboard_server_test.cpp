@@ -160,6 +160,24 @@ TEST_F(DashboardOfAFarm, ByTlsMetricsNeedARoleAndProbesDoNot) {
   tls_said("/api/jobs", "", "HTTP/1.1 401 ");
 }
 
+TEST_F(DashboardOfAFarm, ARenewedCertificateIsShownToWhoComesThen) {
+  DashboardServerOptions with = options();
+  with.address = "tls:127.0.0.1:0";
+  const auto server = DashboardServer::start(with, facts_here()).value();
+  const std::string reader = bearer(token_of("reader", identity::Role::kQuery));
+  const auto serial = [&] {
+    testing::TlsClient client(server->address(), {.protocol = "http/1.1"});
+    EXPECT_TRUE(client.shake_hands()) << client.fault();
+    EXPECT_TRUE(client.send(request(*server, "GET /api/jobs", reader)));
+    EXPECT_TRUE(client.receives("HTTP/1.1 200 ", 10'000ms)) << client.received();
+    return client.server_serial();
+  };
+  const std::string before = serial();
+  ASSERT_NE(before, "");
+  ASSERT_TRUE(identity::IdentityFolder::open(folder_.file("id")).value().renew_daemon(10).is_ok());
+  EXPECT_TRUE(wait_until(20s, [&] { return serial() != before; })) << "it is looked at once a second";
+}
+
 TEST_F(DashboardOnASocket, ALinkThatMayOnlyReadChangesNothing) {
   const auto server = serve({.token = "tuner_secret", .may_change = false});
   EXPECT_THAT(said(*server, "GET /api/jobs", bearer("tuner_secret")), StartsWith("HTTP/1.1 200 "));
