@@ -140,6 +140,7 @@ async function run(browser) {
   await check("a task shows a knob against time, and two knobs as a heat map", async () => {
     await page.click(".list a >> nth=0");
     await page.waitForSelector("table.heat");
+    assert.equal(await page.textContent("#outcomes"), "364 ok, 36 build error");
     assert.match(await page.getAttribute(".chart", "aria-label"), /^tile_m against time: 364 results, 5 values/);
     assert.equal(await page.locator("table.heat tbody td").count(), 20);
     assert.equal(await page.locator("table.heat td.step8").count() > 0, true);
@@ -187,6 +188,7 @@ async function run(browser) {
       await page.waitForSelector(hash.startsWith("#/task") ? "table.heat" : hash === "#/jobs/j1" ? ".chart canvas" : hash === "#/workers" ? "section p" : "tbody tr td");
       await settled(page);
       assert.ok(await sideways(page) <= 0, `${hash}: ${await sideways(page)} pixels too wide`);
+      if (hash === "#/jobs") assert.ok((await page.locator("th:has-text('First task')").boundingBox()).width >= 120, "a task can be told by its column");
       await shot(page, `phone_${hash.replace(/\W+/g, "_").slice(0, 12)}`);
     }
     await page.setViewportSize({ width: 1280, height: 900 });
@@ -312,6 +314,7 @@ async function run(browser) {
     }
     assert.ok(seenResults.size >= 4, `the curve stood at ${[...seenResults]}`);
     assert.match(await page.textContent("#job-state"), /^running/);
+    assert.equal(await page.locator("button:text('Tune on')").isVisible(), false, "a job that runs does not go on");
     await shot(page, "live");
     page.removeAllListeners("dialog");
     page.on("dialog", d => void d.accept());
@@ -371,11 +374,14 @@ async function run(browser) {
 
 // The report of a job: one file without a network, with the charts that the dashboard shows of it, and whole without a script.
 async function reportShowsTheSame(browser, page, context, db, job) {
+  // The job and its task count the same results alike, those that were cut, too.
+  const outcomes = await page.textContent(".facts dt:text('Outcomes') + dd");
   const labelOf = (p, selector) => p.waitForSelector(`${selector} canvas`).then(() => p.getAttribute(selector, "aria-label"));
   const heatOf = p => p.$$eval("table.heat td, table.heat th", all => all.map(cell => `${cell.className} ${cell.textContent}`));
   const shown = { curve: await labelOf(page, ".chart") };
   await page.click(".list a >> nth=0");
   await page.waitForSelector("table.heat");
+  assert.equal(await page.textContent("#outcomes"), outcomes);
   shown.knob = await page.getAttribute(".chart", "aria-label");
   shown.heat = await heatOf(page);
 

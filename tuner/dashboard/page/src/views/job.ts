@@ -47,13 +47,11 @@ export function jobView(page: Page, id: string): View {
       if (!confirm(`Cancel job ${j.job}? Results so far stay.`)) return;
       try { await api.cancel(j.job); } catch (error) { replace(problem, trouble(error)); }
     } }, "Cancel this job");
-    const lines = new Map<string, number>();
-    for (const p of points) lines.set(p[3], (lines.get(p[3]) ?? 0) + 1);
     replace(head, el("h1", {}, `Job ${j.job}`),
       el("dl", { class: "facts" },
         el("dt", {}, "State"), el("dd", { id: "job-state" }, j.state + (j.message === "" ? "" : `: ${j.message}`)),
         el("dt", {}, "Results"), el("dd", {}, `${j.trials_done} of ${j.trials_total}`),
-        el("dt", {}, "Outcomes"), el("dd", {}, [...lines].map(([kind, n]) => `${n} ${words.outcome(kind)}`).join(", ") || "-"),
+        el("dt", {}, "Outcomes"), el("dd", {}, words.outcomes(points.map(p => p[3]))),
         el("dt", {}, "Search"), el("dd", {}, `${j.search}, seed ${j.seed}`),
         el("dt", {}, "Submitted"), el("dd", {}, `${words.when(j.submitted)} UTC`)),
       page.mayChange && running ? cancel : null);

@@ -43,7 +43,7 @@ export function jobsView(page: Page): View {
   const table = new Table<JobRow>("Jobs", [
     { name: "Job", text: j => j.job, order: j => Number(j.job.replace(/\D/g, "")), width: 8 },
     { name: "State", text: j => j.state, order: j => j.state, width: 12 },
-    { name: "Results", text: j => `${j.trials_done} of ${j.trials_total}`, order: j => j.trials_done, right: true, width: 15 },
+    { name: "Results", text: j => `${j.trials_done} of ${j.trials_total}`, order: j => j.trials_done, right: true, rank: 2, width: 15 },
     { name: "First task", text: j => words.task(j.workload), order: j => j.workload },
     { name: "Tasks", text: j => String(j.task_count), order: j => j.task_count, right: true, rank: 2, width: 9 },
     { name: "Search", text: j => j.search, order: j => j.search, rank: 2, width: 13 },

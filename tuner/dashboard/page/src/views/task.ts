@@ -38,7 +38,7 @@ function work(task: TaskName): HTMLElement {
 
 export function taskView(page: Page, task: TaskName): View {
   const head = el("div"), problem = el("div"), drawn = el("div"), races = el("div");
-  const knobs = knobCharts();
+  const knobs = knobCharts(), outcomes = el("dd", { id: "outcomes" });
   let read = -1e9;
 
   return {
@@ -58,8 +58,10 @@ export function taskView(page: Page, task: TaskName): View {
             el("dt", {}, "Roofline"), el("dd", {}, a.roofline_share === undefined ? "-" : `${words.percent(a.roofline_share)} of it (${words.time(a.roofline_ns)})`),
             el("dt", {}, "Trial"), el("dd", {}, `${a.trial}: ${a.template}`),
             el("dt", {}, "Config"), el("dd", { class: "config" }, a.config),
-            el("dt", {}, "Outcomes"), el("dd", {}, Object.entries(facts.outcomes).map(([k, n]) => `${n} ${words.outcome(k)}`).join(", ") || "-"),
+            el("dt", {}, "Outcomes"), outcomes,
             el("dt", {}, "Target"), el("dd", { class: "config" }, task.target)));
+        // The facts count what was cut as right; the results, where they are told, know better.
+        if (outcomes.textContent === "") outcomes.textContent = words.outcomes(Object.entries(facts.outcomes).flatMap(([kind, n]) => Array<string>(n).fill(kind)));
         const before = races.dataset["races"], now = facts.races.map(r => r.race).join();
         if (before !== now)
           replace(races, facts.races.length === 0 ? null : el("h2", {}, "Races"),
@@ -72,6 +74,7 @@ export function taskView(page: Page, task: TaskName): View {
         if (drawn.childElementCount === 0 || drawn.querySelector(".trouble") !== null)
           replace(drawn, el("h2", {}, "Knobs against time"), knobs.element);
         knobs.show(records);
+        if (records.length < kMostRecords) outcomes.textContent = words.outcomes(records.map(r => r.outcome));
       } catch (error) { replace(drawn, el("h2", {}, "Knobs against time"), trouble(error)); }
     },
   };
