@@ -69,9 +69,9 @@ class DaemonFacts final : public FactSource {
   Result<std::string> job(const std::string& id, const Tenant& tenant) const override;
   Result<std::string> curve(const std::string& id, const After& after, const Tenant& tenant) const override;
   Result<std::string> answers(const Part& part) const override;
-  Result<std::string> task(const TaskName& task) const override;
+  Result<std::string> task(const TaskName& task, const Tenant&) const override;
   Result<std::string> race(const std::string& job, int64_t id, const Tenant& tenant) const override;
-  Result<std::string> records(const TaskName& task, const After& after) const override;
+  Result<std::string> records(const TaskName& task, const After& after, const Tenant&) const override;
   Result<std::string> workers(const Tenant&) const override;
   Result<std::string> mark() const override;
   Result<std::string> submit(const std::string& job_file, bool only_check) override {
@@ -229,7 +229,7 @@ Result<std::string> DaemonFacts::seen_curve(const std::string& id, const After& 
   return one_line({{"points", points}, {"next", next}, {"more", more}, {"state", job_state_name(state)}});
 }
 
-Result<std::string> DaemonFacts::records(const TaskName& name, const After& after) const {
+Result<std::string> DaemonFacts::records(const TaskName& name, const After& after, const Tenant&) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
   v1::RecordsReply reply;
   RETURN_IF_ERROR(refused_politely(daemon_->with([&](const DaemonClient& client) -> Status {
@@ -281,7 +281,7 @@ Result<std::string> DaemonFacts::answers(const Part& part) const {
   return list_text("answers", rows, part);
 }
 
-Result<std::string> DaemonFacts::task(const TaskName& task) const {
+Result<std::string> DaemonFacts::task(const TaskName& task, const Tenant&) const {
   ASSIGN_OR_RETURN(const std::vector<TunedConfig> all, all_answers());
   for (const TunedConfig& tuned : all) {
     if (tuned.workload_key != task.workload || tuned.target != task.target ||

@@ -122,10 +122,10 @@ Result<http::Reply> answer_read(const std::shared_ptr<FactSource>& facts, const 
   if (words[0] == "jobs" && words.size() > 1) return answer_job(facts, asked, tenant);
   if (words[0] == "task" && words.size() <= 2) {
     ASSIGN_OR_RETURN(const TaskName task, task_of(asked.query));
-    if (words.size() == 1) return later([facts, task] { return facts->task(task); });
+    if (words.size() == 1) return later([facts, task, tenant] { return facts->task(task, tenant); });
     if (words[1] != "records") return no_such_path();
     ASSIGN_OR_RETURN(const After after, after_of(asked.query));
-    return later([facts, task, after] { return facts->records(task, after); });
+    return later([facts, task, after, tenant] { return facts->records(task, after, tenant); });
   }
   if (words.size() > 1) return no_such_path();
   if (words[0] == "workers") return later([facts, tenant] { return facts->workers(tenant); });

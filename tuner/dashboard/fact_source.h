@@ -51,8 +51,10 @@ class FactSource {
                                     const Tenant& tenant) const = 0;
   virtual Result<std::string> race(const std::string& job, int64_t id, const Tenant& tenant) const = 0;
   virtual Result<std::string> answers(const Part& part) const = 0;
-  virtual Result<std::string> task(const TaskName& task) const = 0;
-  virtual Result<std::string> records(const TaskName& task, const After& after) const = 0;
+  // Answers are for everybody; races and single results are of jobs that are seen.
+  virtual Result<std::string> task(const TaskName& task, const Tenant& tenant) const = 0;
+  virtual Result<std::string> records(const TaskName& task, const After& after,
+                                      const Tenant& tenant) const = 0;
   virtual Result<std::string> workers(const Tenant& tenant) const = 0;
   // A short text that differs when something is new since it was asked for before.
   virtual Result<std::string> mark() const = 0;

@@ -22,10 +22,29 @@ namespace {
 using nlohmann::ordered_json;
 using Steady = std::chrono::steady_clock;
 constexpr size_t kMostRows = 200'000;                               // of a list that is kept in memory
-constexpr int64_t kMostRaces = 20;                                  // of a task
+constexpr int64_t kMostRaces = 20, kRacesLookedAt = 1'000;          // of a task
+constexpr int kMostParts = 10;                                      // of records that are read for one answer
 constexpr int64_t kNewestJobs = 50;                                 // that mark() looks at
 constexpr size_t kMostLeases = 200;                                 // shown of what workers have
 constexpr std::chrono::seconds kAnswersFor{2}, kAnswersAtMost{10};  // before they are read again
+
+// Which jobs the visitor sees; each is looked up once.
+class SeenJobs {
+ public:
+  SeenJobs(const Store& store, const Tenant& tenant) : store_(store), tenant_(tenant) {}
+  bool has(const std::string& id) {
+    if (!tenant_) return true;
+    const auto known = seen_.find(id);
+    if (known != seen_.end()) return known->second;
+    const Result<JobRow> job = store_.job(id);
+    return seen_[id] = job.is_ok() && sees(tenant_, *job);
+  }
+
+ private:
+  const Store& store_;
+  const Tenant& tenant_;
+  std::map<std::string, bool> seen_;
+};
 
 class StoreFacts final : public FactSource {
  public:
@@ -38,8 +57,8 @@ class StoreFacts final : public FactSource {
   Result<std::string> curve(const std::string& id, const After& after, const Tenant& tenant) const override;
   Result<std::string> race(const std::string& job, int64_t id, const Tenant& tenant) const override;
   Result<std::string> answers(const Part& part) const override;
-  Result<std::string> task(const TaskName& task) const override;
-  Result<std::string> records(const TaskName& task, const After& after) const override;
+  Result<std::string> task(const TaskName& task, const Tenant& tenant) const override;
+  Result<std::string> records(const TaskName& task, const After& after, const Tenant& tenant) const override;
   Result<std::string> workers(const Tenant& tenant) const override;
   Result<std::string> mark() const override;
   Result<std::string> submit(const std::string& job_file, bool only_check) override {
@@ -199,7 +218,7 @@ Result<std::string> StoreFacts::answers(const Part& part) const {
   return list_text("answers", answers_, part);
 }
 
-Result<std::string> StoreFacts::task(const TaskName& name) const {
+Result<std::string> StoreFacts::task(const TaskName& name, const Tenant& tenant) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
   Result<TunedConfig> best =
       store_->best(task.workload_key, task.target, {}, /*counted=*/true, task.constants);
@@ -211,21 +230,36 @@ Result<std::string> StoreFacts::task(const TaskName& name) const {
   const Result<Workload> workload = workload_from_key(task.workload_key);
   ordered_json out = tuned_json(*best, workload ? workload->flops() : 0, workload ? workload->bytes() : 0);
   out["answer"] = answer_row(*best);
-  ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store_->races_of_task(task, kMostRaces));
+  // Who sees only some jobs finds his races among those of others.
+  ASSIGN_OR_RETURN(std::vector<RaceRow> races,
+                   store_->races_of_task(task, tenant ? kRacesLookedAt : kMostRaces));
+  SeenJobs seen(*store_, tenant);
+  std::erase_if(races, [&](const RaceRow& race) { return !seen.has(race.job_id); });
+  if (races.size() > static_cast<size_t>(kMostRaces)) races.resize(static_cast<size_t>(kMostRaces));
   out["races"] = races_of_task(races);
   return one_line(out);
 }
 
-Result<std::string> StoreFacts::records(const TaskName& name, const After& after) const {
+Result<std::string> StoreFacts::records(const TaskName& name, const After& after,
+                                        const Tenant& tenant) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, task_of_name(name));
-  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials,
-                   store_->records_of_task(task, after.id, after.count + 1));
-  const bool more = trials.size() > static_cast<size_t>(after.count);
-  if (more) trials.resize(static_cast<size_t>(after.count));
+  const auto count = static_cast<size_t>(after.count);
+  SeenJobs seen(*store_, tenant);
   ordered_json rows = ordered_json::array();
-  for (const TrialWithRecord& t : trials) rows.push_back(record_row(t));
-  return one_line(
-      {{"records", rows}, {"next", trials.empty() ? after.id : trials.back().record_id}, {"more", more}});
+  int64_t next = after.id;
+  bool more = true;
+  // Of one who sees everything the first part is full; others may see little of it.
+  for (int part = 0; more && rows.size() < count && part < kMostParts; ++part) {
+    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials,
+                     store_->records_of_task(task, next, after.count + 1));
+    size_t read = 0;
+    for (; read < std::min(trials.size(), count) && rows.size() < count; ++read) {
+      next = trials[read].record_id;
+      if (seen.has(trials[read].trial.job_id)) rows.push_back(record_row(trials[read]));
+    }
+    more = read < trials.size();
+  }
+  return one_line({{"records", rows}, {"next", next}, {"more", more}});
 }
 
 // Trials that workers have now. Only of jobs that may be seen.

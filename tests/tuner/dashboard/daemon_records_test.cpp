@@ -80,7 +80,7 @@ TEST_F(DaemonRecords, ADaemonTellsWhatItsDatabaseTells) {
   const auto by_store = facts_here();
   for (const int64_t count : {2'000, 33, 1}) {
     const auto records_of = [&](const FactSource& facts) {
-      return in_parts("records", count, [&](const auto& after) { return facts.records(kTask, after); });
+      return in_parts("records", count, [&](const auto& after) { return facts.records(kTask, after, {}); });
     };
     const auto curve_of = [&](const FactSource& facts) {
       return in_parts("points", count, [&](const auto& after) { return facts.curve("j1", after, {}); });
@@ -95,10 +95,10 @@ TEST_F(DaemonRecords, ADaemonTellsWhatItsDatabaseTells) {
   const Json job = told(by_store->job("j1", {}));
   ASSERT_EQ(job["races"].size(), 1u);
   EXPECT_EQ(told(by_daemon->job("j1", {}))["races"], job["races"]);
-  const Json task = told(by_store->task(kTask));
+  const Json task = told(by_store->task(kTask, {}));
   ASSERT_EQ(task["races"].size(), 2u);
   EXPECT_EQ(task["races"][0]["job"], "j2") << "the newest first";
-  EXPECT_EQ(told(by_daemon->task(kTask))["races"], task["races"]);
+  EXPECT_EQ(told(by_daemon->task(kTask, {}))["races"], task["races"]);
   const int64_t id = job["races"][0]["race"];
   const Json race = told(by_store->race("j1", id, {}));
   ASSERT_EQ(race["finalists"][1]["samples_ns"].size(), 12u);
@@ -126,7 +126,7 @@ TEST_F(DaemonRecords, PartsLoseNothingWhereResultsComeInAnotherOrder) {
     for (const int64_t count : {1, 3, 100}) {
       std::vector<double> times;
       for (const Json& row : in_parts("records", count, [&](const auto& after) {
-             return facts->records({.workload = kSoftmax, .target = kTarget}, after);
+             return facts->records({.workload = kSoftmax, .target = kTarget}, after, {});
            }))
         if (row["job"] == "j3") times.push_back(row["time_ns"]);
       EXPECT_EQ(times, (std::vector<double>{1006, 1002, 1004, 1000, 1005, 1001, 1003})) << count;
@@ -261,7 +261,7 @@ TEST(OlderDaemons, GiveOutNoResultsAndSoTheySay) {
   ASSERT_NE(server, nullptr);
   const std::string address = str("127.0.0.1:", port);
   const auto facts = dashboard::facts_of_daemon(address, dashboard::LiveDaemon::at(address));
-  for (const Status& refused : {facts->records(kTask, {}).status(), facts->race("j1", 1, {}).status()}) {
+  for (const Status& refused : {facts->records(kTask, {}, {}).status(), facts->race("j1", 1, {}).status()}) {
     EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
     EXPECT_THAT(std::string(refused.message()), HasSubstr("older version"));
     EXPECT_THAT(std::string(refused.message()), HasSubstr("tuner dashboard --db FILE"));

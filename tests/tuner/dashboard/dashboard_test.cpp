@@ -315,6 +315,40 @@ TEST_F(Dashboard, ATenantSeesItsOwnJobs) {
   EXPECT_EQ(told("/api/answers")["total"], 2) << "answers are for everybody";
 }
 
+// Single results and races of a task name jobs, configs and messages: each tenant is told of his own.
+TEST_F(Dashboard, ATenantSeesResultsOfItsOwnJobs) {
+  JobRow theirs{
+      .id = "j3", .request_id = "j3", .tasks = {{kMatmul, kTarget}}, .trials = 9, .search = "random"};
+  theirs.tenant = "vision";
+  ASSERT_TRUE(store_->add_job(theirs).is_ok());
+  const std::vector<std::string> ids = measure("j3", 0, 7, 3);
+  race("j3", 0, {ids[0], ids[1], ids[2]});
+  measure("j2", 0, 30, 4);
+  for (const auto& [tenant, jobs, results, races] :
+       std::vector<std::tuple<std::optional<std::string>, std::set<std::string>, size_t, size_t>>{
+           {std::nullopt, {"j1", "j2", "j3"}, 127, 2}, {"vision", {"j3"}, 7, 1}, {"speech", {}, 0, 0}}) {
+    visitor_.tenant = tenant;
+    const std::string who = tenant.value_or("everybody");
+    for (const int count : {2'000, 40, 3}) {
+      std::set<std::string> seen, records;
+      int64_t next = 0;
+      bool more = true;
+      for (int part = 0; more && part < 100; ++part) {
+        const Json told_now = told(str("/api/task/records", kTask, "&count=", count, "&after=", next));
+        EXPECT_LE(told_now["records"].size(), static_cast<size_t>(count)) << who;
+        for (const Json& row : told_now["records"]) seen.insert(row["job"]), records.insert(row["trial"]);
+        next = told_now["next"], more = told_now["more"];
+      }
+      EXPECT_FALSE(more) << who;
+      EXPECT_EQ(seen, jobs) << who << count;
+      EXPECT_EQ(records.size(), results) << who << count;
+    }
+    const Json task = told("/api/task" + kTask);
+    EXPECT_EQ(task["races"].size(), races) << who;
+    for (const Json& row : task["races"]) EXPECT_TRUE(jobs.contains(row["job"])) << who;
+  }
+}
+
 TEST_F(Dashboard, ThousandsOfAnswersComeInParts) {
   constexpr int kTasks = 350;
   std::vector<JobRow::Task> tasks;
