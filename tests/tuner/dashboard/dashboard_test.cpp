@@ -381,8 +381,8 @@ TEST_F(Dashboard, ThousandsOfAnswersComeInParts) {
   EXPECT_EQ(seen.size(), kTasks + 2u);
 }
 
-// The list of answers is kept for two seconds: a page that asks often costs no reading, and one that asks later
-// sees what is new.
+// The list of answers is kept for two seconds: a page that asks often costs no reading, and one that asks
+// later sees what is new.
 TEST_F(Dashboard, AnswersThatAreKeptAreReadAgain) {
   const dashboard::Dashboard one = dashboard();
   const auto answers = [&] {

@@ -1,5 +1,5 @@
-// A daemon whose page has a thousand slow clients: whoever else asks, by the page or as a client of the daemon,
-// waits no longer than 250 ms in 99 of 100 calls.
+// A daemon whose page has a thousand slow clients: whoever else asks, by the page or as a client of the
+// daemon, waits no longer than 250 ms in 99 of 100 calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
