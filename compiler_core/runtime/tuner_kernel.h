@@ -63,9 +63,9 @@ static inline uint32_t tuner_cpu_word(int32_t which) {
 }
 #endif
 
-/* 1 when this CPU has the instruction set, by GCC's or LLVM's name (on AArch64 LLVM's), and the system lets it
- * be used; 0 when it has not; -1 for a name that is not known here. On x86-64 every set that LLVM uses of its
- * own accord is known. */
+/* 1 when this CPU has the instruction set, by GCC's or LLVM's name (on AArch64 LLVM's), and the system lets
+ * it be used; 0 when it has not; -1 for a name that is not known here. On x86-64 every set that LLVM uses of
+ * its own accord is known. */
 static inline int32_t tuner_cpu_has(const char* set, size_t length) {
 #if defined(__x86_64__)
   static const struct {

@@ -40,8 +40,8 @@ Result<Ended> run_program(const ScratchFolder& folder, const std::string& path,
   return Ended{WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status), std::move(out)};
 }
 
-// The last line that begins with "tuner: ", or the last one. `file`, which is ours and gone when it is read, is
-// called FILE.
+// The last line that begins with "tuner: ", or the last one. `file`, which is ours and gone when it is read,
+// is called FILE.
 std::string complaint(const std::string& out, const std::string& file) {
   constexpr std::string_view kOurs = "tuner: ", kFile = "FILE";
   std::string last, ours;
