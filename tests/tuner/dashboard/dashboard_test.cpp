@@ -12,6 +12,7 @@
 
 #include "tests/support/wait_until.h"
 #include "tests/tuner/dashboard/dashboard_fixture.h"
+#include "tuner/dashboard/fact_json.h"
 #include "tuner/dashboard/request_words.h"
 #include "tuner/dashboard/task_work.h"
 
@@ -529,6 +530,30 @@ TEST_F(TaskWork, OneCallAtATime) {
   std::ofstream(folder_.file("go")) << "1";
   first.join();
   EXPECT_NE(slow.verify(task_).status().code(), StatusCode::kUnavailable);
+}
+
+// A job goes on for so many more trials of each task than were done, whatever it was to have before.
+TEST(FactJson, AJobGoesOnBehindWhatWasDone) {
+  JobRow before{
+      .id = "j7", .tasks = {{kMatmul, kTarget}, {kSoftmax, kTarget}}, .trials = 64, .search = "random"};
+  before.seed = 5;
+  for (const auto& [done, more, trials] :
+       std::vector<std::tuple<int64_t, int, int>>{{0, 5, 5}, {6, 5, 8}, {7, 5, 9}, {128, 1, 65}}) {
+    const JobRow on = dashboard::job_on(before, done, more);
+    EXPECT_EQ(on.trials, trials) << done << " of two tasks, " << more << " more";
+    EXPECT_TRUE(dashboard::is_same_search(on, before));
+    EXPECT_EQ(on.id, "") << "the daemon says which job it is";
+  }
+  for (const auto change : std::initializer_list<void (*)(JobRow&)>{
+           [](JobRow& j) { j.seed = 6; }, [](JobRow& j) { j.search = "genetic"; },
+           [](JobRow& j) { j.tasks.pop_back(); }, [](JobRow& j) { j.tasks[1].workload_key = kMatmul; },
+           [](JobRow& j) { j.tasks[0].target = "llvm -mcpu=haswell -threads=2"; },
+           [](JobRow& j) { j.tasks[0].constants = Constants::kCold; },
+           [](JobRow& j) { j.tasks[0].algorithms = "direct"; }}) {
+    JobRow other = before;
+    change(other);
+    EXPECT_FALSE(dashboard::is_same_search(other, before));
+  }
 }
 
 TEST(RequestWords, AreDecodedOnce) {
