@@ -26,6 +26,7 @@ struct CompileOptions {
   int64_t batch = 0;  // 0: not given
   int threads = 1;
   std::vector<std::string> dims, constants, algorithms;
+  std::string precision = "float32";
   bool no_tune = false;
 };
 
@@ -40,6 +41,7 @@ Status complete_options(CompileOptions& options) {
     return invalid_argument("expected one of --target and --for, found both");
   RETURN_IF_ERROR(options.cpus.empty() ? choose_targets(options.targets, options.threads, r)
                                        : choose_cpus(options.cpus, options.threads, r));
+  if (options.precision != "float32") r.precision = dtype_from_name(options.precision);
   ASSIGN_OR_RETURN(r.lock, read_lock(options.lock));
   r.tune = !options.no_tune && !r.lock;
   return Status::ok();
@@ -176,6 +178,12 @@ void add_compile_command(Command app, CommandContext& context) {
   add_lock_option(command, options->lock);
   command.add_option("--algorithms", options->algorithms, "Algorithms that kernels may use, as in a job file")
       .type_name("ALGORITHMS");
+  command
+      .add_option("--precision", options->precision,
+                  "Numbers that products of weights multiply. bfloat16: for CPUs with a unit for it; sums "
+                  "stay float32, weights are rounded once, and the error is printed")
+      .one_of({"float32", "bfloat16"})
+      .show_default();
   command.add_flag("--allow-tf32", request.allow_tf32,
                    "Let products on GPUs take 11 bits of each float32 (TF32 of tensor cores)");
   command.add_flag("--blocks", request.blocks,

@@ -26,6 +26,7 @@
 #include "tuner/model/model_package.h"
 #include "tuner/model/model_run.h"
 #include "tuner/model/named_file.h"
+#include "tuner/model/narrow_products.h"
 #include "tuner/model/plan_file.h"
 #include "tuner/study/present.h"
 #include "tuner/text/format.h"
@@ -113,12 +114,28 @@ Status check_targets(const CompileRequest& request) {
   return Status::ok();
 }
 
+// Every CPU that the library is for has a unit for the products that are asked for.
+Status check_precision(const CompileRequest& request) {
+  if (!request.precision) return Status::ok();
+  const DType dtype = *request.precision;
+  RETURN_IF_ERROR(check_has_unit(request.target, dtype));
+  for (const Target& other : request.more_targets) RETURN_IF_ERROR(check_has_unit(other, dtype));
+  const std::string option = str("--precision ", dtype_name(dtype), ": ");
+  if (request.accelerator)
+    return invalid_argument(option, "is for CPUs, found \"", request.accelerator->name(), "\"; leave it out");
+  if (!request.uses.empty())
+    return invalid_argument(option, "functions of --use take float32 (", request.uses.front(),
+                            "); leave one of the two out");
+  return Status::ok();
+}
+
 // The steps of the optimized graph for a target, whose images lie as the request says.
 Result<ModelSteps> steps_for(const CompileRequest& request, graph::Graph graph, std::vector<StatePair> states,
                              const Target& target, const Target* accelerator) {
   auto steps = partition(std::move(graph), std::move(states), kLeastGuarded, accelerator,
                          target.family->in_process() ? &target : nullptr);
   if (!steps) return steps;
+  if (request.precision) narrow_products(*steps, *request.precision);
   const Layouts layouts = accelerator != nullptr ? accelerated_layouts(*steps)
                           : request.blocks       ? blocked_layouts(*steps, target)
                                                  : plain_layouts(*steps, target);
@@ -146,6 +163,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
       request.name.empty() ? as_c_name(std::filesystem::path(request.model).stem().string()) : request.name;
   RETURN_IF_ERROR(check_c_name(out.name).with_context("--name: "));
   RETURN_IF_ERROR(check_targets(request));
+  RETURN_IF_ERROR(check_precision(request));
   const auto stopped = [&] {
     return interrupted() ? Status(StatusCode::kAborted, "interrupted") : Status::ok();
   };
@@ -176,6 +194,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request, const std::fu
   out.steps = *std::move(steps);
   RETURN_IF_ERROR(stopped());
   if (request.allow_tf32) allow_tf32(out.steps);
+  out.narrowed = static_cast<size_t>(std::ranges::count_if(out.steps.steps, is_narrowed));
   ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
   if (backend_of(request.target).runs_here(request.target))
     for (const FunctionUse& use : out.uses) {
@@ -333,9 +352,14 @@ Status check(const CompileRequest& request, const PreparedModel& model, const Mo
   constexpr double kErrorOfTf32 = 4e-3;
   const double accepted =
       request.allow_tf32 && request.accept_error == 0 ? kErrorOfTf32 : request.accept_error;
-  const auto checked = check_library(library, {accepted, interrupted, request.progress});
+  const auto checked = check_library(library, {.accept_error = accepted,
+                                               .interrupted = interrupted,
+                                               .progress = request.progress,
+                                               .whole = request.precision.has_value()});
   if (!checked) return checked.status().with_context(request.model + ": ");
   report.error = std::max(report.error.value_or(0), checked->error);
+  if (checked->output_error)
+    report.output_error = std::max(report.output_error.value_or(0), *checked->output_error);
   report.checked_steps += checked->steps;
   return Status::ok();
 }
@@ -433,6 +457,12 @@ std::vector<std::string> checked_lines(const CompiledReport& report) {
     std::snprintf(number, sizeof number, "%.2g", *report.error);
     lines.push_back(str("checked: largest error ", number, " of a value's largest element; all outputs, ",
                         report.checked_steps, " steps"));
+  }
+  if (report.output_error) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.2g", *report.output_error);
+    lines.push_back(str(report.narrowed, " products in bfloat16: outputs are at most ", number,
+                        " of their largest element off the model in double precision"));
   }
   return lines;
 }
@@ -558,6 +588,7 @@ Result<CompiledReport> build_model(const CompileRequest& request, const Prepared
   ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels,
                    build_kernels(request, model, model.steps, model.kernels, interrupted));
   CompiledReport report;
+  report.narrowed = model.narrowed;
   std::vector<ModelToPack> variants = {to_pack(request, model, request.target, std::move(kernels))};
   ModelToPack& pack = variants.front();
   RETURN_IF_ERROR(add_accelerated(pack, report));

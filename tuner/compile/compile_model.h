@@ -35,7 +35,9 @@ struct CompileRequest {
   std::optional<Target> accelerator;
   std::string algorithms;   // that kernels may use, canonical; empty: any
   bool allow_tf32 = false;  // products of models for GPUs may take 11 bits of each float32
-  bool blocks = false;      // images in blocks of channels (tuner/model/layouts.h)
+  // Products of weights multiply numbers of this type (tuner/model/narrow_products.h); nothing: float32.
+  std::optional<DType> precision;
+  bool blocks = false;  // images in blocks of channels (tuner/model/layouts.h)
   std::string db;
   std::vector<std::string>
       uses;          // NODE=LIBRARY:FUNCTION, of steps that somebody else's functions take (used_functions.h)
@@ -70,6 +72,7 @@ struct PreparedModel {
   std::vector<FunctionUse> uses;
   std::vector<UseCheck> checks;             // one a use; empty where the target does not run here
   std::vector<AlignedBuffer> check_inputs;  // one per input of the graph, for the check at the end
+  size_t narrowed = 0;                      // products that multiply numbers of request.precision
 };
 // `interrupted` is asked while functions are tried; Aborted: it said so. Other errors as read_model_file(),
 // optimize() and partition(); of find_uses(), check_inputs() and UseCheck::run().
@@ -99,7 +102,11 @@ struct CompiledReport {
   // precision: the largest error of any element, relative to the largest element of its value. Nothing where
   // the target is not this machine.
   std::optional<double> error;
-  size_t checked_steps = 0;      // that were compared
+  size_t checked_steps = 0;  // that were compared
+  // With request.precision: the largest difference of an output to the model in double precision, relative to
+  // the output's largest element. Nothing where the target is not this machine.
+  std::optional<double> output_error;
+  size_t narrowed = 0;           // as PreparedModel
   size_t accelerated_steps = 0;  // that the accelerator runs
   std::string device;            // GPU that the library ran on; empty: this CPU, or it did not run
   std::string not_run;           // that it did not, for people; empty: it did

@@ -10,9 +10,11 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/printable.h"
+#include "compiler_core/graph/uses.h"
 #include "tuner/compile/step_judge.h"
 #include "tuner/model/compiled_model.h"
 #include "tuner/model/layouts.h"
+#include "tuner/model/narrow_products.h"
 
 namespace tuner {
 namespace {
@@ -79,6 +81,7 @@ class LibraryCheck {
     for (size_t o = 0; ran && status_ && o < out.size(); ++o) status_ = check_output(o, out[o]);
     if (ran && status_ && has_guards(compiled)) status_ = check_guards(compiled, in, out);
     if (ran && status_ && !library_.steps.states.empty()) status_ = check_states(compiled, in, out);
+    if (ran && status_ && options_.whole) status_ = compare_outputs(out);
     is_over = true;
     ahead.join();
     RETURN_IF_ERROR(status_);
@@ -170,7 +173,7 @@ class LibraryCheck {
                 known_.at(checked_[s])->as<char>());
       // The value's own cone must not take it for granted.
       const std::shared_ptr<const AlignedBuffer> found = known_.at(checked_[s]);
-      RETURN_IF_ERROR(judge(s, found->data(), str("step ", printable(step.name))));
+      RETURN_IF_ERROR(judge(s, found->data(), str("step ", printable(step.name)), is_narrowed(step)));
       ++checked_so_far_.steps;
     }
     drop_after(s);
@@ -197,13 +200,65 @@ class LibraryCheck {
                  str("output \"", printable(name), "\" is overwritten after its step"));
   }
 
-  Status judge(size_t cone, const void* found, const std::string& where) {
-    const JudgeOptions options{options_.accept_error, [this] { return interrupted(); }};
+  // Operands of bfloat16 are off by up to 2^-9 of themselves, and there may be two such products in a cone: 16
+  // times that, of the largest element.
+  static constexpr double kErrorOfNarrowed = 0x1p-5;
+
+  Status judge(size_t cone, const void* found, const std::string& where, bool narrowed = false) {
+    const bool is_loose = narrowed && options_.accept_error == 0;
+    const JudgeOptions options{is_loose ? kErrorOfNarrowed : options_.accept_error,
+                               [this] { return interrupted(); }};
     ASSIGN_OR_RETURN(const Verdict verdict,
                      judge_step(library_.model, cones_[cone], known_, found, programs_, options));
     checked_so_far_.error = std::max(checked_so_far_.error, verdict.error);
     if (!verdict.wrong) return Status::ok();
     return wrong(cones_[cone].value, *verdict.wrong, verdict.accepts, where + work_of(cones_[cone]));
+  }
+
+  // How far the outputs are off, computed from the inputs alone.
+  Status compare_outputs(const std::vector<void*>& out) {
+    if (options_.progress) options_.progress("computing the model in double precision");
+    KnownValues inputs;
+    for (size_t k = 0; k < library_.inputs.size(); ++k) {
+      const int64_t bytes = library_.model[library_.model.inputs[k]].type.bytes();
+      auto copy = std::make_shared<AlignedBuffer>(bytes, AlignedBuffer::Content::kAny);
+      std::memcpy(copy->data(), library_.inputs[k].data(), static_cast<size_t>(bytes));
+      inputs[library_.model.inputs[k]] = std::move(copy);
+    }
+    // Those that are made first help to make the others.
+    std::vector<ValueId> values;
+    for (const ValueId v : library_.model.outputs)
+      if (library_.model[v].type.elements() > 0) values.push_back(v);
+    const graph::Uses uses(library_.model);
+    std::ranges::stable_sort(values, {}, [&](ValueId v) { return uses.maker(v); });
+    const std::vector<ReferenceCone> cones = cones_of(library_.model, values);
+    double error = 0;
+    for (size_t c = 0; c < cones.size(); ++c) {
+      if (interrupted()) return {StatusCode::kAborted, "interrupted"};
+      const graph::TensorType& type = library_.model[values[c]].type;
+      ASSIGN_OR_RETURN(const ReferenceTensor expected,
+                       compute_cone(library_.model, cones[c], inputs, programs_));
+      const auto o = std::ranges::find(library_.model.outputs, values[c]) - library_.model.outputs.begin();
+      error = std::max(error, distance(expected, ReferenceTensor::of(type, out[static_cast<size_t>(o)])));
+      std::vector<double> numbers;
+      for (int64_t k = 0; k < type.elements(); ++k) numbers.push_back(expected.at(k));
+      auto made = std::make_shared<AlignedBuffer>(type.bytes(), AlignedBuffer::Content::kAny);
+      std::memcpy(made->data(), graph::Constant::of(numbers, type.dtype).bytes().data(),
+                  static_cast<size_t>(type.bytes()));
+      inputs[values[c]] = std::move(made);
+    }
+    checked_so_far_.output_error = error;
+    return Status::ok();
+  }
+  // The largest difference of an element, relative to the largest element.
+  static double distance(const ReferenceTensor& expected, const ReferenceTensor& found) {
+    double largest = 0, off = 0;
+    for (int64_t k = 0; k < expected.elements(); ++k) {
+      const double difference = std::fabs(found.at(k) - expected.at(k));
+      largest = std::max(largest, std::fabs(expected.at(k)));
+      off = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(off, difference);
+    }
+    return off > 0 ? off / largest : 0;
   }
 
   std::string work_of(const ReferenceCone& cone) const {

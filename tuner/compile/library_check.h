@@ -26,12 +26,16 @@ struct LibraryToCheck {
 };
 struct LibraryCheckOptions {
   double accept_error = 0;  // accepted of each step, relative to its largest element; 0: what the types allow
-  std::function<bool()> interrupted;
-  std::function<void(const std::string&)> progress;  // what is done now
+  std::function<bool()> interrupted = {};
+  std::function<void(const std::string&)> progress = {};  // what is done now
+  // Computes the outputs from the inputs, too, as the model in double precision has them: how far the library
+  // is off as a whole. Not judged.
+  bool whole = false;
 };
 struct LibraryChecked {
-  size_t steps = 0;  // whose results were compared
-  double error = 0;  // the largest of all, relative to the largest element of its value
+  size_t steps = 0;                    // whose results were compared
+  double error = 0;                    // the largest of all, relative to the largest element of its value
+  std::optional<double> output_error;  // with `whole`: the same of outputs, as a whole
 };
 
 // Failed, one line: where the library and the model part first, with output, element, both values, and what

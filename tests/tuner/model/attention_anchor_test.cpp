@@ -30,14 +30,16 @@ enum Change {
   kOtherDiagonal,     // one key more is seen
   kHiddenIsLarge,     // what is hidden counts most
   kFactorPerHead,
-  kNarrowMask,     // one number for all keys
-  kScoresTwice,    // scores + scores
-  kWeightsShown,   // the weights are a result, too
-  kScoresShown,    // and the scores
-  kProductShown,   // and the product before its heads are put together
-  kWeightsScaled,  // not all weights add up to 1
-  kOtherOrder,     // heads and elements change places at the end
-  kQueriesMoved,   // the operand that is looked through is a result, too
+  kNarrowMask,          // one number for all keys
+  kScoresTwice,         // scores + scores
+  kWeightsShown,        // the weights are a result, too
+  kScoresShown,         // and the scores
+  kProductShown,        // and the product before its heads are put together
+  kWeightsScaled,       // not all weights add up to 1
+  kOtherOrder,          // heads and elements change places at the end
+  kQueriesMoved,        // the operand that is looked through is a result, too
+  kHeadsAsRows,         // keys are hidden by the row among those of all heads
+  kInfiniteBesideMask,  // what is hidden is -inf: not even a mask over all other keys lets it count
   kChanges
 };
 
@@ -46,14 +48,15 @@ class Draws {
   Draws(uint32_t seed, Change change) : random_(seed), change_(change) {}
 
   graph::Graph graph() {
-    b_ = number(1, 2), g_ = number(change_ == kFactorPerHead ? 2 : 1, 3), i_ = number(4, 7),
-    d_ = number(1, 5), e_ = number(1, 5);
-    is_packed_ = one_of(3);
+    const bool has_heads = change_ == kFactorPerHead || change_ == kHeadsAsRows;
+    b_ = number(1, 2), g_ = number(has_heads ? 2 : 1, 3), i_ = number(4, 7), d_ = number(1, 5),
+    e_ = number(1, 5);
+    is_packed_ = change_ != kHeadsAsRows && one_of(3);
     r_ = is_packed_ ? 1 : number(1, 2);
     h_ = g_ * r_;
-    is_causal_ =
-        change_ == kOtherDiagonal || change_ == kHiddenIsLarge || change_ == kMaskBeforeHidden || one_of(3);
-    s_ = is_packed_ ? i_ : is_causal_ ? i_ + number(1, 3) : number(2, 8);
+    is_causal_ = change_ == kOtherDiagonal || change_ == kHiddenIsLarge || change_ == kMaskBeforeHidden ||
+                 change_ == kHeadsAsRows || change_ == kInfiniteBesideMask || one_of(3);
+    s_ = is_packed_ ? i_ : is_causal_ ? hidden_rows() + number(1, 3) : number(2, 8);
     if (is_packed_) e_ = d_;
     operands();
     ValueId x = scores();
@@ -145,15 +148,25 @@ class Draws {
     const ValueId m = mask();
     return one_of(2) ? w_.add("Add", {m, x}) : w_.add("Add", {x, m});
   }
-  ValueId hidden(ValueId x) {
+  int64_t hidden_rows() const { return change_ == kHeadsAsRows ? h_ * i_ : i_; }
+  ValueId hidden(ValueId x, int64_t masks) {
+    const int64_t rows = hidden_rows();
     Numbers seen;
-    for (int64_t i = 0; i < i_; ++i)
+    for (int64_t i = 0; i < rows; ++i)
       for (int64_t s = 0; s < s_; ++s)
-        seen.push_back(s <= i + s_ - i_ + (change_ == kOtherDiagonal ? -1 : 0) ? 1 : 0);
+        seen.push_back(s <= i + s_ - rows + (change_ == kOtherDiagonal ? -1 : 0) ? 1 : 0);
     const ValueId condition =
-        w_.constant_of(DType::kBool, one_of(2) ? Dims{1, 1, i_, s_} : Dims{i_, s_}, seen);
-    const double number = change_ == kHiddenIsLarge ? 3 : one_of(2) ? -3.4028234663852886e38 : -1.5;
-    return w_.add("Where", {condition, x, w_.number(number)});
+        w_.constant_of(DType::kBool, one_of(2) ? Dims{1, 1, rows, s_} : Dims{rows, s_}, seen);
+    // A query that sees no key has no answer then.
+    const bool is_infinite =
+        change_ == kInfiniteBesideMask || (change_ != kOtherDiagonal && masks == 0 && one_of(3));
+    const double number = change_ == kHiddenIsLarge ? 3
+                          : is_infinite             ? -INFINITY
+                          : one_of(2)               ? -3.4028234663852886e38
+                                                    : -1.5;
+    if (change_ != kHeadsAsRows) return w_.add("Where", {condition, x, w_.number(number)});
+    x = w_.add("Where", {condition, reshaped(x, {b_, 1, rows, s_}), w_.number(number)});
+    return reshaped(x, {b_, h_, i_, s_});
   }
   ValueId scores() {
     ValueId x = w_.add("MatMul", {q_, k_});
@@ -162,11 +175,12 @@ class Draws {
     if (change_ == kFactorPerHead) x = w_.add("Mul", {x, drawn({h_, 1, 1})});
     if (one_of(2)) x = one_of(2) ? w_.add("Div", {x, w_.number(2)}) : w_.add("Mul", {w_.number(0.5), x});
     if (change_ == kMaskBeforeHidden) x = masked(x);
-    if (is_causal_) x = hidden(x);
-    if (change_ == kScoresTwice) x = w_.add("Add", {x, x});
     const int64_t masks = change_ == kMaskBeforeHidden                             ? 0
                           : change_ == kFactorBehindMask || change_ == kNarrowMask ? 1
+                          : change_ == kInfiniteBesideMask                         ? number(1, 2)
                                                                                    : number(0, 2);
+    if (is_causal_) x = hidden(x, masks);
+    if (change_ == kScoresTwice) x = w_.add("Add", {x, x});
     for (int64_t k = 0; k < masks; ++k) x = masked(x);
     if (change_ == kFactorBehindMask) x = w_.add("Mul", {x, w_.number(3)});
     return is_flat_ ? reshaped(x, {b_ * h_, i_, s_}) : x;
