@@ -118,14 +118,20 @@ void add(ReferenceView::Sums& s, double x) {
   s.square_sum += x * x;
 }
 
+// Infinite where the type holds nothing so large.
+double within_type(double x, DType type) {
+  constexpr double kBeyondFloat16 = 65520, kBeyondFloat32 = 0x1.ffffffp127;  // from these on they round up
+  const bool is_beyond = (type == DType::kFloat16 && std::fabs(x) >= kBeyondFloat16) ||
+                         (type == DType::kFloat32 && std::fabs(x) >= kBeyondFloat32);
+  return is_beyond ? std::copysign(std::numeric_limits<double>::infinity(), x) : x;
+}
+
 // As an output of the type holds it. Wider types hold more digits than a tolerance asks for.
-double as_stored(double x, DType type) {
+double as_stored(double number, DType type) {
+  const double x = within_type(number, type);
   if (!std::isfinite(x)) return x;
   if (type == DType::kBFloat16) return rounded_to_bfloat16(static_cast<float>(x));
-  constexpr double kBeyondFloat16 = 65520;  // from here on it rounds to infinity
-  if (type == DType::kFloat16 && std::fabs(x) < kBeyondFloat16)
-    return rounded_to_float16(static_cast<float>(x));
-  return x;
+  return type == DType::kFloat16 ? rounded_to_float16(static_cast<float>(x)) : x;
 }
 
 }  // namespace
@@ -150,7 +156,7 @@ Status write_reference(const std::string& path, std::span<const double> answer,
     append(out, output.tolerance->relative);
   }
   if (kind == ReferenceKind::kFull) {
-    out.append(reinterpret_cast<const char*>(answer.data()), answer.size_bytes());
+    for (const double x : answer) append(out, within_type(x, output.stored_as));
   } else {
     const int64_t n = columns_of(shape, count);
     append(out, static_cast<uint64_t>(n));
@@ -167,7 +173,8 @@ Status write_reference(const std::string& path, std::span<const double> answer,
       out.append(reinterpret_cast<const char*>(sums->data()), sums->size() * sizeof(ReferenceView::Sums));
     const std::vector<uint64_t> indices = sampled_indices(shape, count);
     append(out, static_cast<uint64_t>(indices.size()));
-    for (uint64_t i : indices) append(out, ReferenceView::Sample{i, answer[i]});
+    for (uint64_t i : indices)
+      append(out, ReferenceView::Sample{i, within_type(answer[i], output.stored_as)});
   }
   append(out, hash_words(out.data(), out.size()));
   return replace_file(path, out);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -184,6 +185,21 @@ TEST_F(ReferenceFile, NanAndInfinityAreWrongEverywhere) {
       EXPECT_FALSE(r.ok) << bad;
       EXPECT_TRUE(std::isinf(r.max_error));
     }
+  }
+}
+
+// The reference is computed in double precision, and goes on where float32 has no numbers any more.
+TEST_F(ReferenceFile, WhatAnOutputCannotHoldIsInfinite) {
+  for (ReferenceKind kind : {ReferenceKind::kFull, ReferenceKind::kChecksums}) {
+    const ReferenceView view = round_trip({1, 1e39, -3.5e38, 3.4028234663852886e38}, {4}, kind);
+    const auto is_right = [&](std::vector<float> out) {
+      return check_output(view, out.data(), DType::kFloat32, kSpec, "out").ok;
+    };
+    const float most = std::numeric_limits<float>::max();
+    EXPECT_TRUE(is_right({1, INFINITY, -INFINITY, most}));
+    EXPECT_FALSE(is_right({1, most, -INFINITY, most}));
+    EXPECT_FALSE(is_right({1, INFINITY, INFINITY, most}));
+    EXPECT_FALSE(is_right({1, INFINITY, -INFINITY, INFINITY}));
   }
 }
 

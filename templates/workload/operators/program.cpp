@@ -6,6 +6,7 @@
 #include <map>
 
 #include "compiler_core/graph/fragment.h"
+#include "compiler_core/graph/operator.h"
 #include "compiler_core/ir/visitor.h"
 #include "templates/workload/parts/limits.h"
 #include "templates/workload/parts/operator.h"
@@ -317,6 +318,22 @@ class ProgramFacts final : public OperatorFacts<ProgramWorkload> {
     return {2 * known.absolute, 2 * known.relative};
   }
   int64_t flops(const ProgramWorkload& w) const override { return w.flops; }
+  // What takes elements by their places may leave most of an operand unread: an embedding reads the rows of its
+  // tokens.
+  double least_bytes(const ProgramWorkload& w) const override {
+    const graph::Graph& f = *w.fragment;
+    constexpr std::string_view kWholeMoves[] = {"Concat", "DepthToSpace", "Expand",    "SpaceToDepth",
+                                                "Tile",   "Transpose",    "tuner.View"};
+    const bool reads_all = std::ranges::all_of(f.nodes, [&](const graph::Node& node) {
+      const graph::Operator* op = graph::find_operator(node.op);
+      return op != nullptr && (op->kind != graph::OperatorKind::kMovement ||
+                               std::ranges::find(kWholeMoves, node.op) != std::end(kWholeMoves));
+    });
+    if (reads_all) return static_cast<double>(argument_bytes(math(w)));
+    int64_t written = 0;
+    for (const graph::ValueId v : f.outputs) written += f[v].type.bytes();
+    return static_cast<double>(written);
+  }
   // Weights of steps are small, as in networks: a state that grows with each step would hide what is wrong.
   float drawn_factor(const ProgramWorkload& w, std::string_view operand) const override {
     for (const graph::Node& node : w.fragment->nodes) {

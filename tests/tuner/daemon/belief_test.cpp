@@ -108,6 +108,16 @@ TEST(MachineBound, BytesOfAStridedWindowAreItsOutputs) {
   EXPECT_EQ(transpose.least_operations(), 0);
 }
 
+// An embedding reads the rows of its tokens, whatever the size of the table.
+TEST(MachineBound, ElementsThatArePickedAreNotAllRead) {
+  const auto picked = program_from_text("in=float32[30522,768],int64[1,128] Gather(0,1){axis=0}");
+  ASSERT_TRUE(picked.is_ok()) << picked.message();
+  EXPECT_EQ(picked->least_bytes(), 4.0 * 128 * 768);
+  const auto moved = program_from_text("in=float32[10,20,3] Transpose(0){perm=[2;1;0]} Relu(1)");
+  ASSERT_TRUE(moved.is_ok()) << moved.message();
+  EXPECT_EQ(moved->least_bytes(), 2 * 4.0 * 600);
+}
+
 // --- records ---
 
 class BeliefOfRecords : public testing::Test {

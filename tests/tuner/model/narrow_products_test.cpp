@@ -20,6 +20,7 @@ namespace {
 
 using graph::ValueId;
 using graph::testing::GraphWriter;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Numbers;
@@ -181,10 +182,9 @@ TEST(NarrowProductsUnit, IsAskedFor) {
     EXPECT_TRUE(check_has_unit(*parse_target(has), DType::kBFloat16)) << has;
   const Status none = check_has_unit(*parse_target("llvm -mcpu=haswell"), DType::kBFloat16);
   EXPECT_EQ(none.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(
-      none.message(),
-      "--precision bfloat16: \"llvm -mcpu=haswell\" multiplies no bfloat16 (expected AVX512-BF16, AMX, or "
-      "bf16 of AArch64); leave it out");
+  EXPECT_THAT(none.message(),
+              AllOf(HasSubstr("--precision bfloat16: \"llvm -mcpu=haswell"),
+                    HasSubstr("multiplies no bfloat16 (expected AVX512-BF16"), HasSubstr("leave it out")));
   const Status gpu = check_has_unit(*parse_target("cuda -arch=sm_80"), DType::kBFloat16);
   EXPECT_THAT(gpu.message(), HasSubstr("is for CPUs, found \"cuda -arch=sm_80\""));
 }
