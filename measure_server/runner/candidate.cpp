@@ -438,8 +438,12 @@ class Child {
     if (!written_ || outputs_.empty()) return;
     for (int n = m_.threads == 1 ? kSpots : kSpotsBesideThreads; n > 0; --n) {
       const size_t arg = outputs_[random_() % outputs_.size()];
-      const auto size = static_cast<size_t>(dtype_bytes(m_.args[arg].dtype));
-      const size_t count = static_cast<size_t>(m_.args[arg].bytes) / size;
+      const auto bytes = static_cast<size_t>(m_.args[arg].bytes);
+      const auto element = static_cast<size_t>(dtype_bytes(m_.args[arg].dtype));
+      // Of bytes several side by side: answers at both ends of their range may well be the opposite in the next
+      // call, for inputs that changed.
+      const size_t size = element == 1 ? std::min(bytes, sizeof Spot::flipped) : element;
+      const size_t count = bytes / size;
       Spot spot{.arg = arg,
                 .at = static_cast<unsigned char*>(last_args_[arg]) + random_() % count * size,
                 .size = size};

@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr char kSeed[] = "other seed ";
 // Of the file `complete`. Raised when what earlier releases left there must not be used: 2: two processes
-// could mix sets of two seeds. 3: sums of answers of 16 bits are of rounded values.
-constexpr char kFormat[] = "3 ";
+// could mix sets of two seeds. 3: sums of answers of 16 bits are of rounded values. 4: what a type cannot
+// hold is infinite.
+constexpr char kFormat[] = "4 ";
 
 fs::path folder_of(const TaskData& data) { return fs::path(data.references.at(0).second).parent_path(); }
 

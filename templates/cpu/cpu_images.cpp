@@ -17,4 +17,26 @@ ImageAxes image_axes(Schedule& s, const Tensor& image, std::string_view layout) 
   return {n, c, h, w, in_block};
 }
 
+bool pools_whole_images(const Pool2dWorkload& w) {
+  return is_planar(w.layout) && w.out_height() == 1 && w.out_width() == 1 && w.kernel_height == w.in_height &&
+         w.kernel_width == w.in_width;
+}
+
+Support supports_pooling(const Target& t, const Pool2dWorkload& w) {
+  if (!t.is_cpu()) return needs_target("a CPU", t);
+  if (w.dtype == DType::kFloat32) return supported();
+  const bool is_byte = w.dtype == DType::kUInt8 || w.dtype == DType::kInt8;
+  if (is_byte && w.pooling == Pooling::kMax && w.layout == "NCHW" && !pools_whole_images(w))
+    return supported();
+  return declined("needs float32, or maxima of bytes by windows in NCHW, got ", w.dtype);
+}
+
+int64_t pixels_of_vector(const Target& t, const Pool2dWorkload& w) {
+  const int64_t lanes = t.f32_lanes();
+  if (dtype_bytes(w.dtype) != 1) return lanes;
+  int64_t pixels = lanes;
+  while (pixels < 4 * lanes && pixels < w.out_width()) pixels *= 2;
+  return pixels;
+}
+
 }  // namespace tuner::cpu

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "compiler_core/schedule/schedule.h"
+#include "templates/schedule_template.h"
 
 namespace tuner::cpu {
 
@@ -13,5 +14,12 @@ struct ImageAxes {
 };
 // Returns the loops of a stage of an image, or of sums in its order. Requires that none is split yet.
 ImageAxes image_axes(Schedule& s, const Tensor& image, std::string_view layout);
+
+// What poolings have in common: float32, or maxima of bytes of windows in NCHW.
+Support supports_pooling(const Target& t, const Pool2dWorkload& w);
+// Returns how many pixels of a row are a vector: of bytes not many more than a row has.
+int64_t pixels_of_vector(const Target& t, const Pool2dWorkload& w);
+// True for one window an image of contiguous pixels.
+bool pools_whole_images(const Pool2dWorkload& w);
 
 }  // namespace tuner::cpu

@@ -25,7 +25,7 @@
 //   parallel n, c
 //     each lane its own pixels, then all lanes
 //
-// Declines types other than float32.
+// Declines types other than float32, but for maxima of bytes in NCHW.
 #include <algorithm>
 
 #include "templates/cpu/cpu_images.h"
@@ -50,12 +50,12 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
   bool serves_channels_last() const override { return true; }
 
   Support supports(const Pool2dWorkload& w, const Target& t) const override {
-    return cpu::supports_rows(t, w.dtype);
+    return cpu::supports_pooling(t, w);
   }
 
   Pool2dKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
-    const bool by_channels = !is_planar(w.layout), global = is_global(w);
-    const int64_t lanes = by_channels ? 1 : t.f32_lanes();
+    const bool by_channels = !is_planar(w.layout), global = cpu::pools_whole_images(w);
+    const int64_t lanes = by_channels ? 1 : cpu::pixels_of_vector(t, w);
     const int64_t width = is_channels_last(w.layout) ? t.f32_lanes() : channel_block(w.layout);
     // Elements of accumulators, beside one vector that is read.
     const int64_t most = std::max<int64_t>((t.vector_registers() - 1) * t.f32_lanes() / width, 1);
@@ -90,7 +90,7 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
 
   void schedule(Schedule& s, const Pool2dWorkload& w, const Target& t, const Pool2dKnobs& k,
                 const Config& c) const override {
-    if (is_global(w))
+    if (cpu::pools_whole_images(w))
       pool_images(s, t, c[k.vectors] * t.f32_lanes());
     else
       pool_windows(s, w, t, k, c);
@@ -103,7 +103,7 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
   // What the vectors of a step are of: pixels of a whole image, or channels that lie side by side.
   static int64_t columns_of_vectors(const Pool2dWorkload& w) {
     if (is_channels_last(w.layout)) return w.channels;
-    return is_global(w) ? w.kernel_height * w.kernel_width : 1;
+    return cpu::pools_whole_images(w) ? w.kernel_height * w.kernel_width : 1;
   }
   static int64_t first_vectors(const Pool2dWorkload& w) {
     // The sums of one pixel would wait for each other.
@@ -113,12 +113,6 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
     if (is_planar(w.layout)) return 2 * lanes;
     if (is_channels_last(w.layout)) most = (t.vector_registers() - 2) / first_vectors(w);
     return std::min<int64_t>(8, most);
-  }
-
-  // One window an image of contiguous pixels.
-  static bool is_global(const Pool2dWorkload& w) {
-    return is_planar(w.layout) && w.out_height() == 1 && w.out_width() == 1 &&
-           w.kernel_height == w.in_height && w.kernel_width == w.in_width;
   }
 
   static void pool_windows(Schedule& s, const Pool2dWorkload& w, const Target& t, const Pool2dKnobs& k,

@@ -14,8 +14,8 @@
 //         vectorized ow_inner
 //       write the tile
 //
-// Declines types other than float32, windows that do not overlap vertically, and windows too large to be
-// written out.
+// Declines types other than float32 (but for maxima of bytes in NCHW), windows that do not overlap vertically,
+// and windows too large to be written out.
 #include <algorithm>
 
 #include "compiler_core/te/te.h"
@@ -39,7 +39,7 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
   bool serves_channels_last() const override { return true; }
 
   Support supports(const Pool2dWorkload& w, const Target& t) const override {
-    const Support rows = cpu::supports_rows(t, w.dtype);
+    const Support rows = cpu::supports_pooling(t, w);
     if (!rows.yes) return rows;
     if (w.kernel_height <= w.stride[0] || w.out_height() == 1)
       return declined("needs windows that share rows, got ", w.kernel_height, " rows each and a stride of ",
@@ -55,7 +55,7 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
   }
 
   Pool2dRowsKnobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
-    const int64_t lanes = is_planar(w.layout) ? t.f32_lanes() : 1;
+    const int64_t lanes = is_planar(w.layout) ? cpu::pixels_of_vector(t, w) : 1;
     const int64_t fit =
         (most_rows(w, t) - w.kernel_height) / w.stride[0] + 1;  // rows of the output, a pixel wide
     Pool2dRowsKnobs k{

@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -30,6 +31,7 @@
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/graph/uses.h"
+#include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/dot_peak.h"
 #include "compiler_core/runtime/peak.h"
 #include "compiler_core/runtime/thread_pool.h"
@@ -243,6 +245,27 @@ std::vector<double> step_times(Ours& ours, int rounds) {
   return medians;
 }
 
+// The bytes of constants that a run reads, each once; without tables of which it picks rows.
+int64_t constants_read(const CompiledPlan& plan) {
+  std::map<int64_t, int64_t> bytes;  // by offset in the file
+  for (const PlanStep& step : plan.steps)
+    if (step.workload.find("Gather") == std::string::npos)
+      for (const PlanOperand& each : step.reads)
+        if (each.at == "weights") bytes[each.offset] = std::max(bytes[each.offset], each.bytes);
+  int64_t sum = 0;
+  for (const auto& [offset, count] : bytes) sum += count;
+  return sum;
+}
+// Against what one thread reads of the memory behind all caches.
+void print_bandwidth(const CompiledPlan& plan, double ns) {
+  constexpr int64_t kKilobyte = 1024,
+                    kMegabyte = kKilobyte * kKilobyte;  // any caches: only what is behind counts
+  const MemoryLevel memory = memory_levels(32 * kKilobyte, kMegabyte, 32 * kMegabyte).back();
+  const double most = measure_read_gbps(memory, 100), bytes = static_cast<double>(constants_read(plan));
+  std::printf("  constants: %.1f MB, read at %.1f GB/s, %.0f %% of the %.1f GB/s that a thread reads of %s\n",
+              bytes / 1e6, bytes / ns, 100 * bytes / ns / most, most, memory.name.c_str());
+}
+
 // --- processes of their own: memory, and the time to a first answer ---
 
 struct Once {
@@ -389,6 +412,86 @@ std::string ms(double ns) {
   return text;
 }
 
+// Runs everybody once and compares the answers. Returns the largest difference to ONNX Runtime.
+Result<double> compare_answers(const Options& options, const graph::Graph& graph, const std::string& version,
+                               Ours& ours, std::vector<Peer>& peers, const OnnxSession* with_provider,
+                               const Chains& chains) {
+  ours.run();
+  double error = 0;
+  for (const Peer& peer : peers) {
+    RETURN_IF_ERROR(peer.session->run());
+    const Difference found = difference_of(graph, ours, *peer.session);
+    std::printf("%s: largest difference to %s %s: %.2g of the largest output\n", options.model.c_str(),
+                peer.name.c_str(), version.c_str(), found.error);
+    RETURN_IF_ERROR(check_difference(found, options.most_error));
+    error = std::max(error, found.error);
+    if (with_provider != nullptr) RETURN_IF_ERROR(check_same(graph, *with_provider, *peer.session));
+  }
+  if (chains.all.empty()) std::printf("  no chain of oneDNN: %s\n", chains.why_none.c_str());
+  for (const Chain& chain : chains.all) {
+    chain.calls->run();
+    for (size_t o = 0; o < graph.outputs.size(); ++o) {
+      const double off = error_of(chain.calls->output(o), ours.output(o), graph[graph.outputs[o]].type);
+      if (!(off <= options.most_error))
+        return failed(chain.name, ": answers differ by ", off, " of the largest output");
+    }
+  }
+  return error;
+}
+
+double lower_quartile(std::vector<double> ns) {
+  std::ranges::sort(ns);
+  return ns[ns.size() / 4];
+}
+
+// One peer beside us: times, their ratio, its start. On a busy machine lower quartiles say more: whoever was
+// disturbed less is not the faster one.
+Result<nlohmann::ordered_json> print_peer(const Options& options, const graph::Graph& graph, const Peer& peer,
+                                          const Contestant& ours, const Contestant& theirs) {
+  const Figure ratio = ratio_interval(theirs.ns, ours.ns, kSeed), time = median_interval(theirs.ns, kSeed);
+  const double quartile = lower_quartile(theirs.ns), own = lower_quartile(ours.ns);
+  ASSIGN_OR_RETURN(const Once start, once(options, graph, peer.once));
+  std::printf("  %-34s %s, /ours %.3f [%.3f, %.3f]; lower quartiles %s, %s: %.3f\n", peer.name.c_str(),
+              ms(time.middle).c_str(), ratio.middle, ratio.low, ratio.high, ms(quartile).c_str(),
+              ms(own).c_str(), quartile / own);
+  if (options.starts > 0)
+    std::printf("  %-34s first answer after %.1f ms, peak %.1f MB\n", "", start.first_ms,
+                static_cast<double>(start.peak_kb) / 1e3);
+  return nlohmann::ordered_json{{"name", peer.name},          {"ns", time.middle},
+                                {"ratio", ratio.middle},      {"ratio_low", ratio.low},
+                                {"ratio_high", ratio.high},   {"lower_quartiles", quartile / own},
+                                {"first_ms", start.first_ms}, {"peak_kb", start.peak_kb}};
+}
+
+// Our times, as a whole and step by step, beside what the machine can do.
+Result<nlohmann::ordered_json> print_ours(const Options& options, const graph::Graph& graph, Ours& ours,
+                                          const Contestant& timed) {
+  const std::vector<double> steps = step_times(ours, options.rounds);
+  double sum = 0;
+  for (const double ns : steps) sum += ns;
+  const double peak = measure_fma_peak_gflops(), narrow_peak = measure_peak_gops(DType::kBFloat16);
+  std::printf("  peak of one thread: float32 %.0f GFLOP/s, bfloat16 %.2f times that\n", peak,
+              narrow_peak / peak);
+  const Figure whole = median_interval(timed.ns, kSeed);
+  std::printf("  %-34s %s [%s, %s]\n", "ours", ms(whole.middle).c_str(), ms(whole.low).c_str(),
+              ms(whole.high).c_str());
+  std::printf("  %-34s %s, the whole is %.3f of it\n", "the sum of its steps", ms(sum).c_str(),
+              whole.middle / sum);
+  print_bandwidth(ours.model().plan(), whole.middle);
+  ASSIGN_OR_RETURN(const Once own, once(options, graph, "ours"));
+  if (options.starts > 0)
+    std::printf("  %-34s first answer after %.1f ms, peak %.1f MB\n", "", own.first_ms,
+                static_cast<double>(own.peak_kb) / 1e3);
+  return nlohmann::ordered_json{{"model", options.model},
+                                {"threads", options.threads},
+                                {"rounds", options.rounds},
+                                {"ours_ns", whole.middle},
+                                {"sum_of_steps_ns", sum},
+                                {"peak_gflops", peak},
+                                {"bfloat16_peak_gflops", narrow_peak},
+                                {"ours_once", {{"first_ms", own.first_ms}, {"peak_kb", own.peak_kb}}}};
+}
+
 Status bench(const Options& options) {
   ASSIGN_OR_RETURN(const graph::Graph graph, read_model_file(options.model, {}));
   ASSIGN_OR_RETURN(const std::string bytes, read_file(options.model, "an ONNX model", size_t{1} << 32));
@@ -405,30 +508,9 @@ Status bench(const Options& options) {
                                          all ? "optimised" : "plain", nullptr});
     ASSIGN_OR_RETURN(peer.session, session(*api, bytes, graph, {.all_optimizations = all, .spinning = true}));
   }
-  ours->run();
-  double error = 0;
-  for (const Peer& peer : peers) {
-    RETURN_IF_ERROR(peer.session->run());
-    const Difference found = difference_of(graph, *ours, *peer.session);
-    std::printf("%s: largest difference to %s %s: %.2g of the largest output\n", options.model.c_str(),
-                peer.name.c_str(), api->version.c_str(), found.error);
-    RETURN_IF_ERROR(check_difference(found, options.most_error));
-    error = std::max(error, found.error);
-  }
-
-  if (with_provider != nullptr)
-    for (const Peer& peer : peers) RETURN_IF_ERROR(check_same(graph, *with_provider, *peer.session));
-
   ASSIGN_OR_RETURN(const Chains chains, chains_of(graph, options.threads));
-  if (chains.all.empty()) std::printf("  no chain of oneDNN: %s\n", chains.why_none.c_str());
-  for (const Chain& chain : chains.all) {
-    chain.calls->run();
-    for (size_t o = 0; o < graph.outputs.size(); ++o) {
-      const double off = error_of(chain.calls->output(o), ours->output(o), graph[graph.outputs[o]].type);
-      if (!(off <= options.most_error))
-        return failed(chain.name, ": answers differ by ", off, " of the largest output");
-    }
-  }
+  ASSIGN_OR_RETURN(const double error,
+                   compare_answers(options, graph, api->version, *ours, peers, with_provider.get(), chains));
 
   std::vector<Contestant> contestants;
   contestants.push_back({.name = "ours", .kind = ContestantKind::kOurs, .call = [&](int) { ours->run(); }});
@@ -440,43 +522,15 @@ Status bench(const Options& options) {
     contestants.push_back({.name = "ONNX Runtime with our provider",
                            .call = [&](int) { CHECK(with_provider->run().is_ok()); }});
   take_turns({.rounds = options.rounds, .threads = options.threads}, contestants);
-  const std::vector<double> steps = step_times(*ours, options.rounds);
-  double sum = 0;
-  for (const double ns : steps) sum += ns;
 
-  const double peak = measure_fma_peak_gflops(), narrow_peak = measure_peak_gops(DType::kBFloat16);
-  std::printf("  peak of one thread: float32 %.0f GFLOP/s, bfloat16 %.2f times that\n", peak,
-              narrow_peak / peak);
-  const Figure whole = median_interval(contestants[0].ns, kSeed);
-  nlohmann::ordered_json json{{"model", options.model},   {"threads", options.threads},
-                              {"rounds", options.rounds}, {"error", error},
-                              {"ours_ns", whole.middle},  {"sum_of_steps_ns", sum},
-                              {"peak_gflops", peak},      {"bfloat16_peak_gflops", narrow_peak}};
-  std::printf("  %-34s %s [%s, %s]\n", "ours", ms(whole.middle).c_str(), ms(whole.low).c_str(),
-              ms(whole.high).c_str());
-  std::printf("  %-34s %s, the whole is %.3f of it\n", "the sum of its steps", ms(sum).c_str(),
-              whole.middle / sum);
+  ASSIGN_OR_RETURN(nlohmann::ordered_json json, print_ours(options, graph, *ours, contestants[0]));
+  json["error"] = error;
   double best = INFINITY;
-  ASSIGN_OR_RETURN(const Once own, once(options, graph, "ours"));
-  std::printf("  %-34s first answer after %.1f ms, peak %.1f MB\n", "", own.first_ms,
-              static_cast<double>(own.peak_kb) / 1e3);
-  json["ours_once"] = {{"first_ms", own.first_ms}, {"peak_kb", own.peak_kb}};
   for (size_t p = 0; p < peers.size(); ++p) {
-    const Figure ratio = ratio_interval(contestants[p + 1].ns, contestants[0].ns, kSeed);
-    const Figure time = median_interval(contestants[p + 1].ns, kSeed);
-    ASSIGN_OR_RETURN(const Once start, once(options, graph, peers[p].once));
-    std::printf("  %-34s %s, /ours %.3f [%.3f, %.3f]\n", peers[p].name.c_str(), ms(time.middle).c_str(),
-                ratio.middle, ratio.low, ratio.high);
-    std::printf("  %-34s first answer after %.1f ms, peak %.1f MB\n", "", start.first_ms,
-                static_cast<double>(start.peak_kb) / 1e3);
-    best = std::min(best, ratio.middle);
-    json["peers"].push_back({{"name", peers[p].name},
-                             {"ns", time.middle},
-                             {"ratio", ratio.middle},
-                             {"ratio_low", ratio.low},
-                             {"ratio_high", ratio.high},
-                             {"first_ms", start.first_ms},
-                             {"peak_kb", start.peak_kb}});
+    ASSIGN_OR_RETURN(nlohmann::ordered_json peer,
+                     print_peer(options, graph, peers[p], contestants[0], contestants[p + 1]));
+    best = std::min(best, peer["ratio"].get<double>());
+    json["peers"].push_back(std::move(peer));
   }
   for (size_t c = peers.size() + 1; c < peers.size() + 1 + chains.all.size(); ++c) {
     const Figure ratio = ratio_interval(contestants[c].ns, contestants[0].ns, kSeed);

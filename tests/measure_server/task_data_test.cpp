@@ -89,7 +89,7 @@ TEST(TaskData, WhatIsDamagedOrOfAnEarlierReleaseIsMadeAgain) {
   // As earlier releases wrote it, when two processes could mix their sets.
   const fs::path complete = fs::path(first->references[0].second).parent_path() / "complete";
   std::string text = bytes_of(complete.string());
-  ASSERT_TRUE(text.starts_with("3 "));
+  ASSERT_TRUE(text.starts_with("4 "));
   ASSERT_TRUE(replace_file(complete.string(), text.substr(2)));
   const Result<TaskData> newer = task_data(w, kSeed, references);
   ASSERT_TRUE(newer) << newer.message();

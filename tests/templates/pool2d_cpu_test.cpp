@@ -52,6 +52,23 @@ TEST(Pool2dCpu, RandomConfigs) {
         ASSERT_NO_FATAL_FAILURE(expect_configs_right(pool2d_cpu(), each, target, 3, seed++));
 }
 
+// As networks in 8 bits have them.
+TEST(Pool2dCpu, MaximaOfBytes) {
+  uint64_t seed = 1;
+  int tried = 0;
+  for (Pool2dWorkload w : shapes()) {
+    w.dtype = seed % 2 == 0 ? DType::kInt8 : DType::kUInt8;
+    for (const Target& target : {cpu(512, 32), cpu(256, 16, 2), cpu(128, 16)})
+      for (const AnyTemplate* each : {&pool2d_cpu(), &pool2d_rows_cpu()}) {
+        EXPECT_FALSE(each->supports(Workload(averaged(w)), target).yes);
+        if (!each->supports(Workload(w), target).yes) continue;
+        ASSERT_NO_FATAL_FAILURE(expect_configs_right(*each, w, target, 3, seed++));
+        ++tried;
+      }
+  }
+  EXPECT_GT(tried, 20);
+}
+
 TEST(Pool2dCpu, GlobalPoolingIsAReduction) {
   uint64_t seed = 1;
   for (const Target& target : {cpu(512, 32), cpu(256, 16, 2), cpu(128, 16)})
