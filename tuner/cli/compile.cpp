@@ -22,11 +22,10 @@ namespace {
 struct CompileOptions {
   CompileRequest request;
   std::vector<std::string> targets;  // none: "cpu"
-  std::string lock, cpus;
+  std::string lock, cpus, precision = "float32";
   int64_t batch = 0;  // 0: not given
   int threads = 1;
   std::vector<std::string> dims, constants, algorithms;
-  std::string precision = "float32";
   bool no_tune = false;
 };
 
@@ -180,8 +179,7 @@ void add_compile_command(Command app, CommandContext& context) {
       .type_name("ALGORITHMS");
   command
       .add_option("--precision", options->precision,
-                  "Numbers that products of weights multiply. bfloat16: for CPUs with a unit for it; sums "
-                  "stay float32, weights are rounded once, and the error is printed")
+                  "Numbers that products of weights multiply; bfloat16 needs a CPU with a unit for it")
       .one_of({"float32", "bfloat16"})
       .show_default();
   command.add_flag("--allow-tf32", request.allow_tf32,

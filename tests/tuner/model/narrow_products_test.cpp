@@ -126,9 +126,11 @@ TEST_F(NarrowProducts, ReadPartsOfValues) {
   const ValueId first = w_.add("MatMul", {lower, weights(8, 4)}),
                 second = w_.add("MatMul", {whole, weights(8, 4)});
   const ValueId shown = w_.add("MatMul", {x, weights(8, 6)}), last = w_.add("MatMul", {shown, weights(6, 3)});
-  graph::Graph graph = w_.finish({first, second, shown, last});
+  // A sum with a residual of float32 stays float32, though only a product reads it.
+  const ValueId sum = w_.add("Add", {w_.add("MatMul", {x, weights(8, 8)}), x});
+  graph::Graph graph = w_.finish({first, second, shown, last, w_.add("MatMul", {sum, weights(8, 2)})});
   ModelSteps model = steps_of(graph);
-  EXPECT_EQ(narrow_products(model, DType::kBFloat16), 5U);
+  EXPECT_EQ(narrow_products(model, DType::kBFloat16), 7U);
   const Numbers in = drawn(random_, 2 * 16 * 8);
   const auto expected = run_reference(graph, {in}, model_evaluator());
   ASSERT_TRUE(expected.is_ok()) << expected.message();
