@@ -440,8 +440,8 @@ class Child {
       const size_t arg = outputs_[random_() % outputs_.size()];
       const auto bytes = static_cast<size_t>(m_.args[arg].bytes);
       const auto element = static_cast<size_t>(dtype_bytes(m_.args[arg].dtype));
-      // Of bytes several side by side: answers at both ends of their range may well be the opposite in the next
-      // call, for inputs that changed.
+      // Of bytes several side by side: answers at both ends of their range may well be the opposite in the
+      // next call, for inputs that changed.
       const size_t size = element == 1 ? std::min(bytes, sizeof Spot::flipped) : element;
       const size_t count = bytes / size;
       Spot spot{.arg = arg,

@@ -14,8 +14,8 @@
 //         vectorized ow_inner
 //       write the tile
 //
-// Declines types other than float32 (but for maxima of bytes in NCHW), windows that do not overlap vertically,
-// and windows too large to be written out.
+// Declines types other than float32 (but for maxima of bytes in NCHW), windows that do not overlap
+// vertically, and windows too large to be written out.
 #include <algorithm>
 
 #include "compiler_core/te/te.h"

@@ -5,9 +5,9 @@
 //               [--starts 5] [--provider PLUGIN [OPTION=VALUE...]]
 //
 // DIR is what `tuner compile MODEL.onnx -o DIR` wrote. ONNX Runtime is found by BENCH_LIBONNXRUNTIME, and
-// runs twice: as it comes, and with all its optimisations; the faster counts. Answers are compared first: each
-// output within --most-error of its largest element, or, where DequantizeLinear gives it, within one step of
-// its scale in 99.9 % of its elements.
+// runs twice: as it comes, and with all its optimisations; the faster counts. Answers are compared first:
+// each output within --most-error of its largest element, or, where DequantizeLinear gives it, within one
+// step of its scale in 99.9 % of its elements.
 // With --provider, ONNX Runtime with our execution provider takes part, too.
 // Then: times in turn, the sum of our layers beside the whole, memory and the time to a first answer, each in
 // a process of its own.

@@ -129,8 +129,7 @@ void add_compile_command(Command app, CommandContext& context) {
   command.add_option("-o,--output", request.output, "Folder to write into; created if it is missing")
       .type_name("DIR")
       .required();
-  command.add_option("--name", request.name,
-                     "C name of the library, instead of one made from the file's name");
+  command.add_option("--name", request.name, "C name of the library, if not made from the file's name");
   add_extent_options(command, options->batch, options->dims);
   command
       .add_option(
@@ -157,8 +156,7 @@ void add_compile_command(Command app, CommandContext& context) {
       .type_name("NODE=FILE:FUNCTION");
   command
       .add_option("--state", request.states,
-                  "Let an output lie in the memory of an input: a state that you keep from run to run. May "
-                  "be given several times")
+                  "Let an output lie in an input's memory: a state that you keep. May be given several times")
       .type_name("INPUT=OUTPUT")
       .one_each();
   command
@@ -170,8 +168,7 @@ void add_compile_command(Command app, CommandContext& context) {
       .one_each();
   command
       .add_option("--accept-error", request.accept_error,
-                  "Accept an error of a step, as a part of its largest element (0.001). Default: what the "
-                  "model's types allow")
+                  "Accept an error of a step, as a part of its largest element. Default: what types allow")
       .in_range(0.0, 1.0);
   command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
   add_lock_option(command, options->lock);

@@ -200,8 +200,8 @@ class LibraryCheck {
                  str("output \"", printable(name), "\" is overwritten after its step"));
   }
 
-  // Operands of bfloat16 are off by up to 2^-9 of themselves, and there may be two such products in a cone: 16
-  // times that, of the largest element.
+  // Operands of bfloat16 are off by up to 2^-9 of themselves, and there may be two such products in a cone:
+  // 16 times that, of the largest element.
   static constexpr double kErrorOfNarrowed = 0x1p-5;
 
   Status judge(size_t cone, const void* found, const std::string& where, bool narrowed = false) {

@@ -318,8 +318,8 @@ class ProgramFacts final : public OperatorFacts<ProgramWorkload> {
     return {2 * known.absolute, 2 * known.relative};
   }
   int64_t flops(const ProgramWorkload& w) const override { return w.flops; }
-  // What takes elements by their places may leave most of an operand unread: an embedding reads the rows of its
-  // tokens.
+  // What takes elements by their places may leave most of an operand unread: an embedding reads the rows of
+  // its tokens.
   double least_bytes(const ProgramWorkload& w) const override {
     const graph::Graph& f = *w.fragment;
     constexpr std::string_view kWholeMoves[] = {"Concat", "DepthToSpace", "Expand",    "SpaceToDepth",

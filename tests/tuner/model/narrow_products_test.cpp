@@ -1,4 +1,4 @@
-// Products of weights in bfloat16: which steps change, what is rounded where, and what the steps then compute.
+// Products of weights in bfloat16: which steps change, what is rounded where, and what the steps compute.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

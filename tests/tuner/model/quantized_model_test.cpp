@@ -82,8 +82,10 @@ TEST_P(QuantizedModel, KeepsBlocksThroughSums) {
     EXPECT_EQ(sums > 0, blocks);
     const MemoryPlan plan = plan_memory(*model, target, "");
     const std::vector<Numbers> found = testing::carry_out(*model, plan, {data});
-    if (blocks) EXPECT_EQ(found, plain);
-    plain = found;
+    if (plain.empty())
+      plain = found;
+    else
+      EXPECT_EQ(found, plain);
   }
 }
 
