@@ -29,7 +29,7 @@ struct LibraryCheckOptions {
   std::function<bool()> interrupted = {};
   std::function<void(const std::string&)> progress = {};  // what is done now
   // Computes the outputs from the inputs, too, as the model in double precision has them: how far the library
-  // is off as a whole. Not judged.
+  // is off as a whole. Not judged. Steps of narrow_products() may then be off by what they round.
   bool whole = false;
 };
 struct LibraryChecked {
