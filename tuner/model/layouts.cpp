@@ -82,16 +82,6 @@ Result<ModelStep> mover(const graph::Value& image, ValueId from, int64_t from_bl
   return step;
 }
 
-// All images of a flat step are plain if one is. Returns whether any changed.
-bool make_alike(const ModelStep& step, Layouts& layouts) {
-  std::vector<ValueId> images = step.reads;
-  images.push_back(step.writes);
-  const auto is_plain = [&](ValueId v) { return layouts[v] == 1; };
-  if (std::ranges::all_of(images, is_plain) || std::ranges::none_of(images, is_plain)) return false;
-  for (const ValueId v : images) layouts[v] = 1;
-  return true;
-}
-
 }  // namespace
 
 int64_t block_of(const ModelStep& step) {
@@ -112,11 +102,11 @@ Layouts blocked_layouts(const ModelSteps& model, const Target& target) {
   if (channel_block(layout_name(block)) == 0) return layouts;
   for (const ModelStep& step : model.steps) {
     const graph::TensorType& type = graph[step.writes].type;
-    if ((has_layouts(step) || step.flat) && type.shape.size() == 4 && type.shape[1] % block == 0)
+    if (has_layouts(step) && type.shape.size() == 4 && type.shape[1] % block == 0)
       layouts[step.writes] = block;
   }
   for (const ModelStep& step : model.steps)
-    if (!has_layouts(step) && !step.flat)
+    if (!has_layouts(step))
       for (const ValueId v : step.reads) layouts[v] = 1;
   for (const ValueId v : graph.outputs) layouts[v] = 1;
   for (ValueId v = 0; v < layouts.size(); ++v)
@@ -125,10 +115,6 @@ Layouts blocked_layouts(const ModelSteps& model, const Target& target) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const ModelStep& step : model.steps) {
-      if (step.flat) {
-        changed = make_alike(step, layouts) || changed;
-        continue;
-      }
       const ValueId in = step.reads.empty() ? step.writes : step.reads[0];
       const bool pool_moves =
           step.workload.get_if<Pool2dWorkload>() != nullptr && layouts[in] != layouts[step.writes];

@@ -9,7 +9,6 @@
 #include "tests/models/quantized_networks.h"
 #include "tests/random_seed.h"
 #include "tests/tuner/model/carried_out.h"
-#include "tuner/model/layouts.h"
 #include "tuner/model/model_file.h"
 
 namespace tuner {
@@ -56,39 +55,6 @@ TEST_P(QuantizedModel, HasNoFloatsBetweenLayers) {
   ASSERT_GT(most, 0);
   EXPECT_LE(error, (GetParam().ends_with("_qdq") ? 0.05 : 1e-6) * most);
 }
-
-// Sums between two convolutions lie in their blocks, and compute what they do on plain images.
-TEST_P(QuantizedModel, KeepsBlocksThroughSums) {
-  const auto bytes =
-      testing::quantized_network(GetParam(), {.image = 32, .batch = 2, .narrower = 4, .seed = first_seed(3)});
-  ASSERT_TRUE(bytes.is_ok()) << bytes.message();
-  const auto before = read_model(*bytes, nullptr, {}, model_evaluator());
-  ASSERT_TRUE(before.is_ok()) << before.message();
-  const Target target = *parse_target("llvm -mcpu=znver4");
-  std::mt19937 random(first_seed(4));
-  std::uniform_real_distribution<float> number(0, 2);
-  Numbers data(static_cast<size_t>((*before)[before->inputs[0]].type.elements()));
-  for (double& x : data) x = static_cast<double>(number(random));
-  std::vector<Numbers> plain;
-  for (const bool blocks : {false, true}) {
-    graph::Graph graph = *before;
-    ASSERT_TRUE(optimize(graph, model_evaluator()));
-    auto model = partition(std::move(graph), {}, kLeastGuarded, nullptr, &target);
-    ASSERT_TRUE(model.is_ok()) << model.message();
-    const Layouts layouts = blocks ? blocked_layouts(*model, target) : plain_layouts(*model, target);
-    ASSERT_TRUE(apply_layouts(*model, layouts, target));
-    const auto sums =
-        std::ranges::count_if(model->steps, [](const ModelStep& s) { return s.flat && block_of(s) == 16; });
-    EXPECT_EQ(sums > 0, blocks);
-    const MemoryPlan plan = plan_memory(*model, target, "");
-    const std::vector<Numbers> found = testing::carry_out(*model, plan, {data});
-    if (plain.empty())
-      plain = found;
-    else
-      EXPECT_EQ(found, plain);
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(All, QuantizedModel,
                          ::testing::Values("resnet50_int8", "mobilenetv2_int8", "resnet50_qdq",
                                            "mobilenetv2_qdq"),
