@@ -123,14 +123,16 @@ TEST_F(NarrowProducts, ReadPartsOfValues) {
   const ValueId x = w_.input({2, 16, 8});
   const ValueId whole = w_.add("MatMul", {x, weights(8, 8)});
   const ValueId lower = w_.add("Slice", {whole, w_.list({1}), w_.list({2}), w_.list({0})});
+  const ValueId upper = w_.add("Slice", {whole, w_.list({0}), w_.list({1}), w_.list({0})});
+  const ValueId other = w_.add("MatMul", {upper, weights(8, 3)});
   const ValueId first = w_.add("MatMul", {lower, weights(8, 4)}),
                 second = w_.add("MatMul", {whole, weights(8, 4)});
   const ValueId shown = w_.add("MatMul", {x, weights(8, 6)}), last = w_.add("MatMul", {shown, weights(6, 3)});
   // A sum with a residual of float32 stays float32, though only a product reads it.
   const ValueId sum = w_.add("Add", {w_.add("MatMul", {x, weights(8, 8)}), x});
-  graph::Graph graph = w_.finish({first, second, shown, last, w_.add("MatMul", {sum, weights(8, 2)})});
+  graph::Graph graph = w_.finish({first, second, shown, other, last, w_.add("MatMul", {sum, weights(8, 2)})});
   ModelSteps model = steps_of(graph);
-  EXPECT_EQ(narrow_products(model, DType::kBFloat16), 7U);
+  EXPECT_EQ(narrow_products(model, DType::kBFloat16), 8U);
   const Numbers in = drawn(random_, 2 * 16 * 8);
   const auto expected = run_reference(graph, {in}, model_evaluator());
   ASSERT_TRUE(expected.is_ok()) << expected.message();
