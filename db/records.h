@@ -237,8 +237,8 @@ struct RaceRow {
   double time_low_ns = 0, time_high_ns = 0;         // a fresh process lies in here in 95 % of cases
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // the same three for time divided by sentinel_ns
   double regret_bound = 0;  // the winner is slower than the best finalist by at most this fraction (95 %)
-  // False: the machine was too disturbed to know the time, and best() publishes none of this race. With a tie set
-  // its finalists were compared nevertheless, and the winner won. Without, it is the first in the trials' order.
+  // False: too disturbed to know the time, and best() publishes none of this race. With a tie set its
+  // finalists were compared nevertheless, and the winner won. Without, it is the first of the trials.
   bool certified = true;
   std::string uncertified_why;
   int turns = 0, discarded = 0;  // of all finalists: turns taken; turns thrown away and repeated. 0: not

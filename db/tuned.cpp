@@ -95,9 +95,9 @@ Result<std::optional<Measured>> superseding(const TaskView& view, const Measured
   return view.fastest_of_environment(race.environment, templates);
 }
 
-// A race that certifies nothing keeps its winner where that is not certainly slower than `best`, under the same
-// conditions: `best` raced beside it and lost, or, where nobody won and the winner is the answer of before, their
-// trials' intervals overlap. So an answer does not change by the noise of trials.
+// A race that certifies nothing keeps its winner where that is not certainly slower than `best`, under the
+// same conditions: `best` raced beside it and lost, or, where nobody won and the winner is the answer of
+// before, their trials' intervals overlap. So an answer does not change by the noise of trials.
 Result<std::optional<Measured>> not_certainly_slower(const TaskView& view, const Measured& best,
                                                      const RaceRow& race,
                                                      const std::vector<std::string>& templates) {

@@ -44,15 +44,15 @@ float drawn_factor(const Workload& workload, std::string_view operand) {
   return std::visit([&](const auto& w) { return w.facts().drawn_factor(w, operand); }, workload.op());
 }
 
-// Data and weights have a variance of 1/3. In one dimension their transforms at position x have
-// ||B[x]||^2 / 3 and ||G[x]||^2 / 3 (rows of the matrices), so errors of the products there arrive at output
-// i, taken together, with the variance of a direct sum's error times growth = sum over x of A[i, x]^2
-// ||B[x]||^2 ||G[x]||^2: in two dimensions the product of both growths, of the worst i each. What errs at a
-// position: the sum over n channels, whose roundings add up to n^2 / 2 in units of (one rounding)^2 as in
+// Data and weights have a variance of 1/3. In one dimension their transforms at position x have ||B[x]||^2 /
+// 3 and ||G[x]||^2 / 3 (rows of the matrices), so errors of the products there arrive at output i, taken
+// together, with the variance of a direct sum's error times growth = sum over x of A[i, x]^2 ||B[x]||^2
+// ||G[x]||^2: in two dimensions the product of both growths, of the worst i each. What errs at a position:
+// the sum over n channels, whose roundings add up to n^2 / 2 in units of (one rounding)^2 as in
 // product_sum_tolerance, and the two transforms before and one behind it, some kTransforms roundings of terms
-// as large as what they make, each channel's anew. At an output of a tile's corner one position makes most of the
-// error, so its tails are as long as those of one chain: of 14,000 tiles of 6x6 over 224 channels the worst erred
-// by 9.3 deviations of typical roundings.
+// as large as what they make, each channel's anew. At an output of a tile's corner one position makes most of
+// the error, so its tails are as long as those of one chain: of 14,000 tiles of 6x6 over 224 channels the
+// worst erred by 9.3 deviations of typical roundings.
 double winograd_tolerance(WinogradTile tile, int64_t channels) {
   constexpr double kTransforms = 14;
   const double n = static_cast<double>(channels);

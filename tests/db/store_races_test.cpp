@@ -312,7 +312,8 @@ TEST_F(RacesTest, WithoutACertificateTheAnswerOfBeforeStaysWhileTrialsOverlap) {
   EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[2]) << "certainly faster";
 }
 
-// Only the interval is too wide: the finalists were compared side by side, and a trial that looks faster lost there.
+// Only the interval is too wide: the finalists were compared side by side, and a trial that looks faster lost
+// there.
 TEST_F(RacesTest, WhoWonACompleteRaceStaysWithoutACertificateBeforeTrialsThatLost) {
   const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
   measured(ids[0], 104), measured(ids[1], 97), measured(ids[2], 96);

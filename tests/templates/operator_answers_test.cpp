@@ -378,7 +378,8 @@ TEST(Tolerance, OfLongSumsIsAPartOfTheLargest) {
 }
 
 // Errors of right sums have tails that are longer than a normal law's: 8 deviations of typical roundings
-// (0.42 of the largest) are too few for some hundred thousand outputs. Sums in one chain, beside those in double.
+// (0.42 of the largest) are too few for some hundred thousand outputs. Sums in one chain, beside those in
+// double.
 TEST(Tolerance, HoldsTheWorstOfManySums) {
   constexpr size_t kSums = 1'000'000, kTerms = 200;
   std::vector<float> sums(kSums);

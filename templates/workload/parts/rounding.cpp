@@ -25,8 +25,8 @@ double largest_sum(double n) { return 4 * std::sqrt(n) / 3; }
 // Eight of those are never reached by a right kernel, in whatever order it sums, and a single missing term
 // (about 1/3) is seen up to n of a million.
 //
-// Typical roundings err by less: on average over what is rounded, the square of a rounding error is a third of
-// the square of half a last place, which is 2^-24 / x for a mantissa x in [1, 2); over mantissas as they
+// Typical roundings err by less: on average over what is rounded, the square of a rounding error is a third
+// of the square of half a last place, which is 2^-24 / x for a mantissa x in [1, 2); over mantissas as they
 // occur, 1/x^2 is 0.54. So the standard deviation of one is sqrt(0.54 / 3) = 0.42 of kRounding.
 double product_sum_tolerance(int64_t terms) {
   const double deviation = kRounding * static_cast<double>(terms) / (3 * std::sqrt(2.0));

@@ -60,7 +60,8 @@ constexpr Layer kNhwc[] = {{3, 224, 32, 3, 2},  {32, 112, 16, 1},  {24, 56, 144,
 constexpr Layer kNhwcDepthwise[] = {{32, 112, 32, 3},     {96, 112, 96, 3, 2}, {144, 56, 144, 3},
                                     {240, 28, 240, 5},    {480, 14, 480, 3},   {672, 14, 672, 5},
                                     {672, 14, 672, 5, 2}, {1152, 7, 1152, 5}};
-// Stable Diffusion's U-Net (latents of 64 x 64), its first and last layer, and the widest layers of its decoder.
+// Stable Diffusion's U-Net (latents of 64 x 64), its first and last layer, and the widest layers of its
+// decoder.
 constexpr Layer kDiffusion[] = {{4, 64, 320, 3},      {320, 64, 320, 3},   {960, 64, 320, 3},
                                 {320, 64, 320, 3, 2}, {640, 32, 640, 3},   {1280, 16, 1280, 3},
                                 {1280, 8, 1280, 3},   {512, 64, 512, 3},   {320, 64, 320, 1},
