@@ -20,8 +20,9 @@ constexpr double kNarrowHalfWidth = 0.020;
 constexpr double kWideHalfWidth = 0.0225;  // wider than this after all processes: as many again
 constexpr int kMostTimes = 3;              // options.processes, while the interval certifies nothing
 // Wider than this after options.processes, and more of them are for nothing: the interval is that of one more
-// process, so it narrows no further than the processes differ. Nine whose true interval is kWidestCertified
-// look so wide once in 200 races.
+// process, so it narrows no further than the processes differ. Of simulated races that 27 normal processes
+// would certify, one in 300 looks so wide after nine if its interval is 4.6 % in the median, one in 75 if it
+// is 5.3 %.
 constexpr double kHopelessHalfWidth = 2 * kWidestCertified;
 // While more race, each has one turn a heat: most of them are soon found slower or as good.
 constexpr size_t kMany = 6;

@@ -35,7 +35,7 @@ float drawn_factor(const Workload& workload, std::string_view operand);
 // F(m, 3), m = 2, 4, 5, 6 in each dimension, over `channels`; and its share of the largest output.
 double winograd_tolerance(WinogradTile tile, int64_t channels);
 double winograd_relative_error(WinogradTile tile, int64_t channels);
-// A template declines if its answers may be further off. The worst of a million outputs is off by 0.4 of it.
+// A template declines if its answers may be further off. The worst of half a million was off by half of it.
 constexpr double kMostWinogradError = 1.19e-4;
 
 }  // namespace tuner
