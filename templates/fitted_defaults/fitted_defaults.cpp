@@ -52,11 +52,20 @@ std::optional<Vectors> vectors_of(const Target& target) {
                  target.vector_bits, target.vector_registers_n};
 }
 
-// The distance that another target adds; nothing if its configs mean nothing here.
-std::optional<double> distance_of_targets(const std::string& there, const Target& here) {
+// What another target adds to a distance, and whether it has the same instructions for products of `dtype`;
+// nothing if its configs mean nothing here.
+struct OtherTarget {
+  double distance = 0;
+  bool same_products = false;
+};
+std::optional<OtherTarget> other_target(const std::string& there, const Target& here, DType dtype) {
   const Result<Target> parsed = parse_target(there);
   if (!parsed || vectors_of(*parsed) != vectors_of(here)) return std::nullopt;
-  return (parsed->threads == here.threads ? 0 : kOtherThreads) + (parsed->mcpu == here.mcpu ? 0 : kOtherCpu);
+  const bool same_dots =
+      dtype != DType::kBFloat16 || parsed->has_bfloat16_dots() == here.has_bfloat16_dots();
+  return OtherTarget{.distance = (parsed->threads == here.threads ? 0 : kOtherThreads) +
+                                 (parsed->mcpu == here.mcpu ? 0 : kOtherCpu),
+                     .same_products = same_dots && parsed->has_tiles(dtype) == here.has_tiles(dtype)};
 }
 
 // The share of what tiles compute beyond the extents: log2 of computed over needed, summed over the axes.
@@ -177,19 +186,19 @@ std::vector<DefaultDonor> default_donors(std::span<const MeasuredShape> from, co
   std::vector<DefaultDonor> donors;
   if (!vectors_of(target)) return donors;
   const TaskShape here = workload.shape();
-  std::map<std::string_view, std::optional<double>> of_targets;
+  std::map<std::string_view, std::optional<OtherTarget>> of_targets;
   for (const MeasuredShape& there : from) {
     if (there.variant != here.variant || there.extents.size() != here.dimensions.size()) continue;
     const auto [at, fresh] = of_targets.try_emplace(there.target);
-    if (fresh) at->second = distance_of_targets(there.target, target);
+    if (fresh) at->second = other_target(there.target, target, workload.dtype());
     if (!at->second) continue;
-    double distance = *at->second;
+    double distance = at->second->distance;
     for (size_t i = 0; i < there.extents.size(); ++i) {
       const auto& [name, extent] = here.dimensions[i];
       const double ratio = static_cast<double>(extent) / static_cast<double>(there.extents[i]);
       distance += weight_of(name) * std::abs(std::log2(ratio));
     }
-    if (distance <= kFarthest) donors.push_back({&there, distance});
+    if (distance <= kFarthest) donors.push_back({&there, distance, at->second->same_products});
   }
   std::ranges::stable_sort(donors, {}, &DefaultDonor::distance);
   return donors;
@@ -238,7 +247,7 @@ size_t fitted_first(std::span<const DefaultDonor> donors, std::span<const std::s
   size_t voters = 0;
   for (const DefaultDonor& donor : donors) {
     const auto found = std::ranges::find(templates, donor.shape->template_name);
-    if (found == templates.end()) continue;
+    if (!donor.votes || found == templates.end()) continue;
     votes[static_cast<size_t>(found - templates.begin())] += 1 / (1 + donor.distance);
     if (++voters == kVoters) break;
   }

@@ -46,6 +46,9 @@ const std::vector<MeasuredShape>& measured_shapes();
 struct DefaultDonor {
   const MeasuredShape* shape = nullptr;
   double distance = 0;  // in doublings of extents, each weighted by how much it says about the config
+  // Whether its CPU has the task's instructions for products (tiles; dots of bfloat16). One that has not could
+  // not measure the templates that use them, so it does not choose between templates.
+  bool votes = true;
 };
 // Those of `from` near enough to be believed, nearest first: of the same variant, for a CPU with vectors of
 // the same instruction set and width. `from` must outlive them.
@@ -70,8 +73,8 @@ std::vector<FittedConfig> fitted_configs(std::span<const DefaultDonor> donors, s
 // the default. What try_first() says stays the default elsewhere.
 void fit_default(ConfigSpace& space, std::string_view template_name, const Workload& workload,
                  const Target& target);
-// Returns the position of the template whose default should stand first: the nearest donors that have one of
-// them vote. 0 where no donor is near.
+// Returns the position of the template whose default should stand first: of the donors that may vote, the
+// nearest that have one of them do. 0 where no donor is near.
 size_t fitted_first(std::span<const DefaultDonor> donors, std::span<const std::string_view> templates);
 
 }  // namespace tuner

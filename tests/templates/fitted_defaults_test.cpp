@@ -202,6 +202,30 @@ TEST(FittedFirst, TheNearestDonorsThatAreServedVote) {
   EXPECT_EQ(fitted_first(near_and_many, both), 0) << "two that are hardly farther outvote one";
   const std::vector<DefaultDonor> near_and_far = {{&winograd, 0.1}, {&direct, 3}, {&direct, 3.5}};
   EXPECT_EQ(fitted_first(near_and_far, both), 1) << "and two that are far do not";
+  const std::vector<DefaultDonor> one_may = {{&winograd, 0.1, false}, {&direct, 3}};
+  EXPECT_EQ(fitted_first(one_may, both), 0);
+}
+
+// What a CPU without tiles or dots measured says nothing of the templates that use them, and all of the rest.
+TEST(FittedFirst, ACpuWithoutTheInstructionsForProductsHasNoVote) {
+  const auto voters = [](DType dtype, const char* there, const char* here) {
+    MatmulWorkload w;
+    w.m = w.n = w.k = 64;
+    w.dtype = dtype;
+    const MeasuredShape shape = measured(w, there, "matmul_dot_cpu", Config());
+    const std::vector<DefaultDonor> donors = default_donors(std::span(&shape, 1), w, target(here));
+    EXPECT_EQ(donors.size(), 1);
+    return std::ranges::count_if(donors, &DefaultDonor::votes);
+  };
+  const char* const zen4 = "llvm -mcpu=znver4 -threads=1", *const cascade = "llvm -mcpu=cascadelake -threads=1",
+                    *const sapphire = "llvm -mcpu=sapphirerapids -threads=1";
+  EXPECT_EQ(voters(DType::kInt8, zen4, sapphire), 0);
+  EXPECT_EQ(voters(DType::kBFloat16, zen4, sapphire), 0);
+  EXPECT_EQ(voters(DType::kFloat32, zen4, sapphire), 1);
+  EXPECT_EQ(voters(DType::kInt8, sapphire, zen4), 0) << "its second best is unknown";
+  EXPECT_EQ(voters(DType::kInt8, sapphire, sapphire), 1);
+  EXPECT_EQ(voters(DType::kBFloat16, cascade, zen4), 0);
+  EXPECT_EQ(voters(DType::kInt8, cascade, zen4), 1);
 }
 
 // The table's shapes as they are asked for: their own template first, their own config the default.
