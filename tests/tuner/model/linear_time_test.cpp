@@ -15,6 +15,7 @@
 #include "db/store.h"
 #include "templates/source_kernel/range_comments.h"
 #include "templates/workload/workload.h"
+#include "tests/support/keep_memory.h"
 #include "tests/support/temporary_folder.h"
 #include "tuner/daemon/edge/answers.h"
 #include "tuner/daemon/tables/workers.h"
@@ -41,6 +42,7 @@ double cpu_s(clockid_t of) {
 // `prepare(n)` makes an input of size n; what it returns is timed.
 using Prepare = std::function<std::function<void()>(int n)>;
 void expect_linear(const char* what, int n, const Prepare& prepare, clockid_t of = CLOCK_THREAD_CPUTIME_ID) {
+  keep_memory();
   const std::function<void()> small = prepare(n), large = prepare(n * kGrowth);
   const auto shorten = [&](const std::function<void()>& call, double* least_s) {
     const double begin = cpu_s(of);
