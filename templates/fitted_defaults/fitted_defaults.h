@@ -46,8 +46,8 @@ const std::vector<MeasuredShape>& measured_shapes();
 struct DefaultDonor {
   const MeasuredShape* shape = nullptr;
   double distance = 0;  // in doublings of extents, each weighted by how much it says about the config
-  // Whether its CPU has the task's instructions for products (tiles; dots of bfloat16). One that has not could
-  // not measure the templates that use them, so it does not choose between templates.
+  // Whether its CPU has the task's instructions for products (tiles; dots of bfloat16). One that has not
+  // could not measure the templates that use them, so it does not choose between templates.
   bool votes = true;
 };
 // Those of `from` near enough to be believed, nearest first: of the same variant, for a CPU with vectors of
