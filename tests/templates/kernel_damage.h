@@ -2,6 +2,7 @@
 // the other. Whatever place it is, a test or check that is worth its name sees it.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -48,6 +49,33 @@ inline std::vector<GpuProgram> damaged(const GpuProgram& program, const Damage& 
       result.back().packing = std::make_shared<const GpuProgram>(std::move(packing));
     }
   return result;
+}
+
+// Every program with one statement for which `moves` holds behind the one that follows it.
+inline std::vector<GpuProgram> moved_late(const GpuProgram& program,
+                                          const std::function<bool(const Stmt&)>& moves) {
+  std::vector<GpuProgram> result;
+  for (int place = 0;; ++place) {
+    int which = place;
+    bool done = false;
+    const std::function<Stmt(const Stmt&)> walk = [&](const Stmt& s) -> Stmt {
+      if (s == nullptr || done) return s;
+      if (s->kind == StmtKind::kSeq)
+        for (size_t i = 0; i + 1 < s->stmts.size(); ++i)
+          if (moves(s->stmts[i]) && which-- == 0) {
+            std::vector<Stmt> all = s->stmts;
+            std::swap(all[i], all[i + 1]);
+            done = true;
+            return make_seq(std::move(all));
+          }
+      return map_children(
+          s, [](const Expr& e) { return e; }, walk);
+    };
+    GpuProgram copy = program;
+    for (GpuKernel& kernel : copy.kernels) kernel.body = walk(kernel.body);
+    if (!done) return result;
+    result.push_back(std::move(copy));
+  }
 }
 
 inline bool stores(const Stmt& s, MemoryScope scope) {
@@ -203,7 +231,24 @@ inline Stmt fewer_bytes(const Stmt& s) {
   return node;
 }
 
-// Every program with one number of one tensor map changed, and what was changed.
+// Whether copies by TMA come to this buffer.
+inline bool is_fetched(const GpuKernel& kernel, const Buffer& buffer) {
+  bool found = false;
+  visit(kernel.body,
+        [&](const Stmt& s) { found |= is_async(*s, "fetch") && s->operands[1]->buffer == buffer; });
+  return found;
+}
+// The kernel that looks for the elements of a tile by another layout than the engine left them by.
+inline void read_by_layout(GpuKernel& kernel, const Buffer& tile, const std::string& layout) {
+  auto node = std::make_shared<BufferNode>(*tile);
+  node->layout = layout;
+  const Buffer other = node;
+  kernel.body = replace_buffers(kernel.body, {{tile, other}});
+  std::ranges::replace(kernel.shared, tile, other);
+}
+
+// Every program with one number of one tensor map changed, one map that of another array, or one tile that is
+// read as if it were swizzled otherwise; and what was changed.
 struct DamagedMap {
   std::string what;
   GpuProgram program;
@@ -227,9 +272,25 @@ inline std::vector<DamagedMap> damaged_maps(const GpuProgram& program) {
       for (size_t d = 0; d < map.strides.size(); ++d)
         damage(str("16 bytes more between elements of dimension ", d + 1),
                [d](TensorMap& t) { t.strides[d] += 16; });
-      damage("no swizzle", [](TensorMap& t) { t.swizzle_bytes = 0; });
+      for (size_t d = 1; d < map.rank(); ++d)
+        damage(str("every other element of dimension ", d), [&map, d](TensorMap& t) {
+          t.steps.assign(map.rank(), 1);
+          t.steps[d] = 2;
+        });
+      for (const int64_t bytes : {0, 32, 64})
+        damage(str("a swizzle of ", bytes, " bytes"), [bytes](TensorMap& t) { t.swizzle_bytes = bytes; });
       damage("NaN in place of zeros", [](TensorMap& t) { t.fills_nan = true; });
+      const std::vector<KernelTensorMap>& all = program.kernels[k].tensor_maps;
+      if (const TensorMap& other = all[(m + 1) % all.size()].map; !(other == map))
+        damage("that of the other operand", [&other](TensorMap& t) { t = other; });
     }
+  for (size_t k = 0; k < program.kernels.size(); ++k)
+    for (const Buffer& tile : program.kernels[k].shared)
+      if (is_fetched(program.kernels[k], tile))
+        for (const char* layout : {"", "xor:8,4", "xor:8,8,2"}) {
+          result.push_back({str("tile ", tile->name, " read by layout \"", layout, "\""), program});
+          read_by_layout(result.back().program.kernels[k], tile, layout);
+        }
   return result;
 }
 
@@ -260,12 +321,13 @@ inline Stmt transpose_matrices(const Stmt& s) {
   return node;
 }
 
-// Stores to plain addresses of a tile that is read through its xor layout.
+// Stores to plain addresses of a tile, or of what is packed to lie as one, that is read through its xor
+// layout.
 inline Stmt store_unswizzled(const Stmt& s) {
   int64_t unit = 0, rows = 0, alike = 1;
   const std::string& layout = s->kind == StmtKind::kStore ? s->buffer->layout : std::string();
   const bool groups = layout.starts_with("groups:");
-  if (!stores(s, MemoryScope::kShared) ||
+  if (!(stores(s, MemoryScope::kShared) || stores(s, MemoryScope::kGlobal)) ||
       std::sscanf(layout.c_str() + (groups ? 7 : 0), "xor:%ld,%ld,%ld", &unit, &rows, &alike) < 2)
     return s;
   const size_t column = s->indices.size() - (groups ? 2 : 1);
@@ -371,6 +433,16 @@ inline Stmt shorten_loop(const Stmt& s) {
   if (s->kind != StmtKind::kFor || s->extent < 2) return s;
   return make_for(s->var, s->extent - 1, s->body, s->axis, s->loop);
 }
+
+struct Move {
+  const char* name;
+  std::function<bool(const Stmt&)> moves;
+};
+inline const Move kMoves[] = {
+    {"barrier late", [](const Stmt& s) { return s->kind == StmtKind::kBarrier; }},
+    {"await late", [](const Stmt& s) { return is_async(*s, "await"); }},
+    {"begin of barriers late", [](const Stmt& s) { return is_async(*s, "init"); }},
+};
 
 struct Kind {
   const char* name;
